@@ -1,0 +1,98 @@
+// Package catalog is an immutable snapshot of what a database contains: relations, columns, keys, functions, operators,
+// types. Names are resolved against it and never by asking the server while a statement waits.
+//
+// A snapshot is safe for concurrent use and never changes; a newer one has another Version. Reading one from a server is
+// the work of package pgcatalog below this one.
+package catalog
+
+// Name is a schema-qualified name as the catalog spells it, without quotes.
+type Name struct{ Schema, Name string }
+
+func (n Name) String() string { return n.Schema + "." + n.Name }
+
+// RelKind is pg_class.relkind.
+type RelKind byte
+
+// The kinds of relations.
+const (
+	Table            RelKind = 'r'
+	PartitionedTable RelKind = 'p'
+	View             RelKind = 'v'
+	MatView          RelKind = 'm'
+	ForeignTable     RelKind = 'f'
+	Sequence         RelKind = 'S'
+	Index            RelKind = 'i'
+	Composite        RelKind = 'c'
+)
+
+// Relation is a row of pg_class with its columns and keys.
+type Relation struct {
+	OID           uint32
+	Name          Name
+	Kind          RelKind
+	Owner         string
+	Columns       []Column // by attnum, dropped ones left out
+	PrimaryKey    []string
+	ForeignKeys   []ForeignKey
+	RowSecurity   bool // relrowsecurity
+	ForceRLS      bool // relforcerowsecurity
+	IsPartition   bool
+	HasChildren   bool // inheritance children or partitions
+	Extension     string
+}
+
+// Column returns the column of that name, or nil.
+func (r *Relation) Column(name string) *Column {
+	for i := range r.Columns {
+		if r.Columns[i].Name == name {
+			return &r.Columns[i]
+		}
+	}
+	return nil
+}
+
+// Column is a row of pg_attribute.
+type Column struct {
+	Name      string
+	Type      string // format_type with schema where needed: "uuid", "character varying(20)"
+	TypeOID   uint32
+	NotNull   bool
+	Generated bool
+}
+
+// ForeignKey is a validated or unvalidated FOREIGN KEY constraint.
+type ForeignKey struct {
+	Columns    []string
+	Target     Name
+	TargetCols []string
+	Validated  bool
+}
+
+// Function is a row of pg_proc outside pg_catalog and information_schema; of those two only the names are kept.
+type Function struct {
+	OID             uint32
+	Name            Name
+	Kind            byte // prokind: f, a, w, p
+	ArgNames        []string // of the input arguments, "" where unnamed
+	ArgTypes        []string // of the input arguments, as format_type
+	Defaults        int
+	Variadic        bool
+	SecurityDefiner bool
+	Volatility      byte // i, s, v
+	Language        string
+	Extension       string // "" if it belongs to none
+}
+
+// Type is a row of pg_type that is not a table's row type or an array of one.
+type Type struct {
+	OID       uint32
+	Name      Name
+	Kind      byte // typtype: b, c, d, e, m, p, r
+	Extension string
+}
+
+// Operator is a row of pg_operator outside pg_catalog.
+type Operator struct {
+	Name      Name
+	Extension string
+}

@@ -1,0 +1,121 @@
+// Package verdict is what enforcement tells the wire: the verdict on a statement and the seal of a session.
+//
+// It is the seam between package proxy, which knows messages and no SQL, and package enforce, which knows SQL and no
+// messages; neither imports the other.
+package verdict
+
+import (
+	"context"
+	"time"
+
+	"github.com/pgconsent/pgconsent/sqlstate"
+)
+
+// Decider decides for one agent's session. Its methods are called by one goroutine at a time, except the ones of
+// [Ticket], which may be called from any.
+type Decider interface {
+	// Seal returns a fresh seal for the session on this backend. An error ends the session.
+	Seal(ctx context.Context, b Backend) (Seal, error)
+
+	// Decide judges one message's text: a Query may hold several statements, a Parse one. It never returns nil and
+	// never fails: what goes wrong is a refusal.
+	Decide(ctx context.Context, text string, p Protocol) *Verdict
+
+	// Recheck judges v's text again if the versions it was decided under are no longer in force. It returns v itself
+	// when nothing changed, a verdict with the same Text when the change does not touch the statement, and otherwise a
+	// refusal (0A000, "cached plan must not change result type"), which drivers answer by preparing again.
+	Recheck(ctx context.Context, v *Verdict) *Verdict
+
+	// Record writes the decision record of one execution of v (a Query, or an Execute), allowed or refused, and returns
+	// at once. What it returns must be asked before anything of the execution goes upstream.
+	Record(v *Verdict) Ticket
+
+	// Close ends the session for enforcement; nothing else may be called after it.
+	Close()
+}
+
+// Ticket is the receipt of a decision record.
+type Ticket interface {
+	// Release returns nil once the decision is as durable as the audit mode asks, or the refusal (58030) to send in
+	// place of the answer. It does not block longer than the audit's own deadline.
+	Release() *sqlstate.Error
+
+	// Done writes the outcome record. It is called once, after the last message of the answer has been relayed.
+	Done(Outcome)
+}
+
+// Outcome is what became of an execution.
+type Outcome struct {
+	Rows     int64         // DataRow messages and CopyData rows relayed
+	Bytes    int64         // bytes of them
+	Code     sqlstate.Code // "00000", or the SQLSTATE the client received
+	Upstream time.Duration // time spent waiting for the server
+}
+
+// Backend says which server process a session runs on.
+type Backend struct{ PID uint32 }
+
+// Seal is a signed session identity.
+type Seal struct {
+	Setting string    // the setting that carries it: "pgconsent.seal"
+	Value   string    // secret: never logged
+	Renew   time.Time // by the proxy's clock: renew before the next transaction after this
+}
+
+// Protocol says which message a text came in.
+type Protocol int
+
+// The two sub-protocols.
+const (
+	Simple   Protocol = iota // Query
+	Extended                 // Parse
+)
+
+// Door is the way a statement takes past the walls (DESIGN §5).
+type Door string
+
+// The doors. DoorGate is reserved for signed statements over gate views alone.
+const (
+	DoorRLS  Door = "rls"
+	DoorGate Door = "gate"
+)
+
+// Versions are what a verdict was decided under.
+type Versions struct{ Policy, Catalog string }
+
+// Verdict is the judgement of one message's text. It is immutable and may be shared by sessions of equal rights.
+type Verdict struct {
+	Original string          // the client's text
+	Text     string          // what goes upstream in its place; empty for a refusal
+	Refusal  *sqlstate.Error // nil: allowed
+	Door     Door
+	Versions Versions
+	Effects  []Effect // one per statement in the text, in order
+
+	// Position maps a 1-based character position in Text to one in Original; 0 stays 0.
+	Position func(int) int
+
+	// Detail belongs to enforcement: what it records of the statement.
+	Detail any
+}
+
+// Allowed tells whether the text may go upstream.
+func (v *Verdict) Allowed() bool { return v.Refusal == nil }
+
+// Effect is what a statement does to the session, applied when its CommandComplete arrives.
+type Effect struct {
+	Kind  EffectKind
+	Name  string // of the setting
+	Reads bool   // the statement reads rows (SELECT, COPY TO)
+}
+
+// EffectKind is the kind of an Effect.
+type EffectKind int
+
+// The effects statements of this version can have.
+const (
+	NoEffect   EffectKind = iota
+	BeginsTx              // BEGIN, START TRANSACTION
+	EndsTx                // COMMIT, ROLLBACK
+	ChangesGUC            // SET, RESET
+)
