@@ -27,18 +27,18 @@ const (
 
 // Relation is a row of pg_class with its columns and keys.
 type Relation struct {
-	OID           uint32
-	Name          Name
-	Kind          RelKind
-	Owner         string
-	Columns       []Column // by attnum, dropped ones left out
-	PrimaryKey    []string
-	ForeignKeys   []ForeignKey
-	RowSecurity   bool // relrowsecurity
-	ForceRLS      bool // relforcerowsecurity
-	IsPartition   bool
-	HasChildren   bool // inheritance children or partitions
-	Extension     string
+	OID         uint32
+	Name        Name
+	Kind        RelKind
+	Owner       string
+	Columns     []Column // by attnum, dropped ones left out
+	PrimaryKey  []string
+	ForeignKeys []ForeignKey
+	RowSecurity bool // relrowsecurity
+	ForceRLS    bool // relforcerowsecurity
+	IsPartition bool
+	HasChildren bool // inheritance children or partitions
+	Extension   string
 }
 
 // Column returns the column of that name, or nil.
@@ -72,7 +72,7 @@ type ForeignKey struct {
 type Function struct {
 	OID             uint32
 	Name            Name
-	Kind            byte // prokind: f, a, w, p
+	Kind            byte     // prokind: f, a, w, p
 	ArgNames        []string // of the input arguments, "" where unnamed
 	ArgTypes        []string // of the input arguments, as format_type
 	Defaults        int
