@@ -1,0 +1,10 @@
+//go:build unix
+
+// Package pgcluster finds PostgreSQL binaries and runs a private PostgreSQL cluster as a child process.
+//
+// It guarantees that a cluster is either initialised completely or not at all, that one process at a time uses a folder,
+// and that [Cluster.Stop] stops the server that [Start] started and no other. On Linux the server also ends when this
+// process is killed; elsewhere it then lives on until somebody stops it, and the next Start says how.
+//
+// It does not guarantee durability unless asked: with [Config.NoSync] a crash of the machine may lose the cluster.
+package pgcluster
