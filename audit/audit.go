@@ -1,0 +1,114 @@
+// Package audit is the append-only record of what agents asked and what became of it.
+//
+// Guarantee: in [Strict] mode [Ticket.Release] returns nil only after the decision's record has been written and synced,
+// so no answer leaves without one (DESIGN invariant I8). Records form a hash chain: [Verify] finds any record changed,
+// dropped, added or moved. It cannot find that the newest records were cut off, nor that somebody with write access
+// wrote the whole chain anew: for that, the last hash has to be kept elsewhere (docs/audit.md).
+//
+// Records hold who asked, which relations and columns a statement reads, the verdict and the versions it was made under.
+// They hold no SQL text, no literal, no parameter and no row.
+package audit
+
+import (
+	"log/slog"
+	"time"
+)
+
+// FormatVersion is the member "v" of every record. A newer pgconsent reads older formats.
+const FormatVersion = 1
+
+// Mode says what Release waits for.
+type Mode string
+
+// The modes. The zero value is Strict.
+const (
+	Strict   Mode = "strict"   // the record is synced to disk
+	Buffered Mode = "buffered" // the record is queued; the disk is at most a second behind, else Release refuses
+	Off      Mode = "off"      // nothing is written
+)
+
+// Observer is told about the log's health; metrics.Metrics is one.
+type Observer interface {
+	AuditQueue(length int)
+	AuditSynced(lag time.Duration)
+	AuditFailed(records int)
+}
+
+// Config of a log.
+type Config struct {
+	Mode       Mode             // "": Strict
+	Dir        string           // of the segments; made if it is missing. Required unless Mode is Off
+	MaxSegment int64            // bytes after which the next segment begins; 0: 64 MiB
+	Deadline   time.Duration    // the longest a Release waits; 0: 1.5 s
+	Observer   Observer         // nil: none
+	Log        *slog.Logger     // nil: slog.Default()
+	Now        func() time.Time // nil: time.Now
+
+	openFile func(path string) (file, error) // nil: os.OpenFile; tests break it
+}
+
+// Table is a relation that a statement reads.
+type Table struct {
+	Name    string   `json:"name"`              // schema.relation
+	Columns []string `json:"columns,omitempty"` // left out: all
+	Source  string   `json:"source,omitempty"`
+	ByKey   bool     `json:"by_key,omitempty"`
+}
+
+// Decision is the record of one execution of a statement, written before anything of it goes upstream.
+type Decision struct {
+	Session     string            `json:"session"`
+	Agent       string            `json:"agent"`
+	Database    string            `json:"database"`
+	Attributes  map[string]string `json:"attributes,omitempty"`
+	Protocol    string            `json:"protocol"` // simple | extended
+	Tag         string            `json:"tag"`
+	Fingerprint string            `json:"fingerprint,omitempty"`
+	Tables      []Table           `json:"tables,omitempty"`
+	Functions   []string          `json:"functions,omitempty"`
+	Verdict     string            `json:"verdict"` // allow | deny
+	SQLState    string            `json:"sqlstate,omitempty"`
+	Reason      string            `json:"reason,omitempty"`
+	Door        string            `json:"door,omitempty"`
+	Policy      string            `json:"policy"`
+	Catalog     string            `json:"catalog"`
+	Signed      bool              `json:"signed"`
+}
+
+// Outcome is the record of what became of an execution.
+type Outcome struct {
+	Decision uint64 `json:"decision"` // seq of the decision; filled in by the log
+	Session  string `json:"session"`  // filled in by the log
+	Rows     int64  `json:"rows"`
+	Bytes    int64  `json:"bytes"`
+	SQLState string `json:"sqlstate"`
+}
+
+// Session is the record of a session's beginning or end.
+type Session struct {
+	Session    string            `json:"session"`
+	Agent      string            `json:"agent"`
+	Database   string            `json:"database"`
+	Remote     string            `json:"remote,omitempty"`
+	Attributes map[string]string `json:"attributes,omitempty"`
+	Event      string            `json:"event"` // open | close | refused | revoked
+	SQLState   string            `json:"sqlstate,omitempty"`
+	Reason     string            `json:"reason,omitempty"`
+}
+
+// Recovery is the record of a log that went on after a crash or a broken disk.
+type Recovery struct {
+	Cause  string `json:"cause"`            // torn (a crash cut the last record) | disk (writing had failed)
+	Bytes  int64  `json:"bytes,omitempty"`  // torn: of the cut record
+	SHA256 string `json:"sha256,omitempty"` // torn: of those bytes
+	Kept   string `json:"kept,omitempty"`   // torn: the file they were moved to
+	Lost   uint64 `json:"lost,omitempty"`   // disk: records that could not be written; each refused its statement
+}
+
+// The values of a record's member "kind".
+const (
+	kindDecision = "decision"
+	kindOutcome  = "outcome"
+	kindSession  = "session"
+	kindRecovery = "recovery"
+)

@@ -1,0 +1,423 @@
+package audit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/pgconsent/pgconsent/sqlstate"
+)
+
+const (
+	// maxQueue bounds what waits in memory while the disk is slow or broken; beyond it statements are refused.
+	maxQueue = 1 << 15
+	// retryEvery is how often a broken disk is tried again.
+	retryEvery = 250 * time.Millisecond
+	// syncEvery is how long a written record stays unsynced in Buffered mode.
+	syncEvery = 250 * time.Millisecond
+	// maxBehind is how old an unsynced record may get in Buffered mode before Release waits for the disk.
+	maxBehind = time.Second
+)
+
+// Log writes the records of one directory. One process at a time holds it.
+type Log struct {
+	cfg  Config
+	lock *os.File
+
+	mu     sync.Mutex
+	queue  []*Ticket
+	closed bool
+	broken error         // why writing fails; nil while it works
+	busy   time.Time     // since when the writer waits for the disk; zero: it does not
+	oldest time.Time     // of the oldest record not yet synced; zero: all are
+	synced chan struct{} // closed and replaced each time records have been synced, or writing has failed
+	lost   uint64        // records dropped since the last one was written
+
+	wake chan struct{}
+	done chan struct{}
+	w    writer // of the writing goroutine alone
+}
+
+// Ticket is the receipt of a record.
+type Ticket struct {
+	log      *Log
+	kind     string
+	at       time.Time
+	body     any
+	session  string
+	decision *Ticket       // of an outcome
+	waits    bool          // somebody waits for it; if it cannot be written it is dropped and they are told
+	dropped  bool          // it was not written and never will be; its outcome goes with it
+	state    atomic.Int32  // pending, given up by the waiter, or written
+	seq      uint64        // set by the writer before resolved is closed
+	resolved chan struct{} // closed when err is known
+	err      *sqlstate.Error
+}
+
+const (
+	pending int32 = iota
+	givenUp
+	written
+)
+
+// Open takes the directory, sets aside what a crash may have left of the last record, and starts to write.
+func Open(cfg Config) (*Log, error) {
+	if cfg.Mode == "" {
+		cfg.Mode = Strict
+	}
+	if cfg.MaxSegment == 0 {
+		cfg.MaxSegment = 64 << 20
+	}
+	if cfg.Deadline == 0 {
+		cfg.Deadline = 1500 * time.Millisecond
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.Default()
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.openFile == nil {
+		cfg.openFile = openFile
+	}
+	l := &Log{cfg: cfg, wake: make(chan struct{}, 1), done: make(chan struct{}), synced: make(chan struct{})}
+	switch cfg.Mode {
+	case Off:
+		close(l.done)
+		return l, nil
+	case Strict, Buffered:
+	default:
+		return nil, fmt.Errorf("audit mode %q is not one of strict, buffered, off", cfg.Mode)
+	}
+	if cfg.Dir == "" {
+		return nil, errors.New("audit mode " + string(cfg.Mode) + " needs a directory")
+	}
+	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("audit directory: %w", err)
+	}
+	lock, err := lockDir(cfg.Dir)
+	if err != nil {
+		return nil, err
+	}
+	l.lock = lock
+	torn, err := l.w.open(cfg)
+	if err != nil {
+		lock.Close()
+		return nil, err
+	}
+	if torn != nil {
+		cfg.Log.Warn("audit: a crash had cut the last record; it was set aside", "bytes", torn.Bytes, "kept", torn.Kept)
+		l.add(&Ticket{kind: kindRecovery, body: torn})
+	}
+	go l.run()
+	return l, nil
+}
+
+// lockDir holds the directory against other processes until the file is closed.
+func lockDir(dir string) (*os.File, error) {
+	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("audit directory: %w", err)
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		f.Close()
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			return nil, fmt.Errorf("audit directory %s is in use by another pgconsent; give each its own", dir)
+		}
+		return nil, fmt.Errorf("audit directory: lock: %w", err)
+	}
+	return f, nil
+}
+
+// Decision queues the record of a decision and returns at once. Nothing of the statement may go upstream before
+// [Ticket.Release] has returned nil.
+func (l *Log) Decision(d Decision) *Ticket {
+	return l.add(&Ticket{kind: kindDecision, body: d, session: d.Session, waits: l.cfg.Mode == Strict})
+}
+
+// Session queues the record of a session's beginning or end.
+func (l *Log) Session(s Session) *Ticket {
+	return l.add(&Ticket{kind: kindSession, body: s, session: s.Session, waits: l.cfg.Mode == Strict && s.Event == "open"})
+}
+
+// Broken returns why records cannot be written now, or nil.
+func (l *Log) Broken() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.failing(l.cfg.Now())
+}
+
+// failing tells why a record that is added now cannot be written in time. The caller holds mu.
+func (l *Log) failing(now time.Time) error {
+	switch {
+	case l.cfg.Mode == Off:
+		return nil
+	case l.closed:
+		return errors.New("the log is closed")
+	case l.broken != nil:
+		return l.broken
+	case !l.busy.IsZero() && now.Sub(l.busy) > l.cfg.Deadline:
+		return errors.New("the disk does not answer")
+	case len(l.queue) >= maxQueue:
+		return errors.New("too many records wait for the disk")
+	default:
+		return nil
+	}
+}
+
+func (l *Log) add(t *Ticket) *Ticket {
+	t.log, t.at, t.resolved = l, l.cfg.Now(), make(chan struct{})
+	if l.cfg.Mode == Off {
+		t.resolve(nil)
+		return t
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	err := l.failing(t.at)
+	// An outcome tells of what has happened: it waits for the disk to come back, as long as there is room.
+	if err != nil && t.kind != kindDecision && !t.waits && !l.closed && len(l.queue) < maxQueue {
+		err = nil
+	}
+	if err != nil {
+		l.lost++
+		t.dropped = true
+		t.resolve(refusal(err))
+		l.failed(1)
+		return t
+	}
+	l.queue = append(l.queue, t)
+	if l.oldest.IsZero() {
+		l.oldest = t.at
+	}
+	if l.cfg.Observer != nil {
+		l.cfg.Observer.AuditQueue(len(l.queue))
+	}
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+	return t
+}
+
+func (l *Log) failed(n int) {
+	if l.cfg.Observer != nil && n > 0 {
+		l.cfg.Observer.AuditFailed(n)
+	}
+}
+
+func (t *Ticket) resolve(err *sqlstate.Error) {
+	t.err = err
+	close(t.resolved)
+}
+
+func refusal(cause error) *sqlstate.Error {
+	return sqlstate.New(sqlstate.IOError, sqlstate.ReasonAudit, "the audit record of this statement could not be written").
+		WithHint("No record, no answer: the operator of pgconsent must look at the audit directory (disk full, read-only or not answering?). It recovers by itself.").
+		WithCause(cause)
+}
+
+// Release returns nil once the record is as durable as the mode asks, and a refusal (58030) when it is not within the
+// deadline. It may be called more than once.
+func (t *Ticket) Release() *sqlstate.Error {
+	select {
+	case <-t.resolved:
+		return t.err
+	default:
+	}
+	if !t.waits {
+		return t.log.behind(t)
+	}
+	timer := time.NewTimer(t.at.Add(t.log.cfg.Deadline).Sub(t.log.cfg.Now()))
+	defer timer.Stop()
+	select {
+	case <-t.resolved:
+		return t.err
+	case <-timer.C:
+	}
+	if t.state.CompareAndSwap(pending, givenUp) {
+		t.log.failed(1)
+	}
+	if t.state.Load() == written {
+		<-t.resolved // closed at once
+		return t.err
+	}
+	return refusal(errors.New("the disk does not answer"))
+}
+
+// behind lets a record of Buffered mode go unless writing fails or lags by more than a second.
+func (l *Log) behind(t *Ticket) *sqlstate.Error {
+	timer := time.NewTimer(l.cfg.Deadline)
+	defer timer.Stop()
+	for {
+		l.mu.Lock()
+		err, oldest, synced := l.broken, l.oldest, l.synced
+		l.mu.Unlock()
+		if err != nil {
+			return refusal(err)
+		}
+		if oldest.IsZero() || l.cfg.Now().Sub(oldest) < maxBehind {
+			return nil
+		}
+		select {
+		case <-synced:
+		case <-t.resolved:
+			return t.err
+		case <-timer.C:
+			return refusal(errors.New("the disk does not keep up"))
+		}
+	}
+}
+
+// Done queues the record of what became of the execution. It is called once; nobody waits for the record.
+func (t *Ticket) Done(o Outcome) {
+	if t.log.cfg.Mode == Off || t.kind != kindDecision {
+		return
+	}
+	t.log.add(&Ticket{kind: kindOutcome, body: o, session: t.session, decision: t})
+}
+
+// Close writes what is queued, syncs and gives the directory back. A disk that does not answer is waited for as long as
+// ctx allows.
+func (l *Log) Close(ctx context.Context) error {
+	l.mu.Lock()
+	already := l.closed
+	l.closed = true
+	l.mu.Unlock()
+	if !already && l.cfg.Mode != Off {
+		close(l.wake)
+	}
+	select {
+	case <-l.done:
+	case <-ctx.Done():
+		return fmt.Errorf("audit: close: the disk does not answer: %w", ctx.Err())
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.broken != nil {
+		return fmt.Errorf("audit: close: %w", l.broken)
+	}
+	return nil
+}
+
+// run is the writing goroutine: one group of records after the other.
+func (l *Log) run() {
+	defer close(l.done)
+	defer l.lock.Close()
+	defer l.w.close()
+	var tick <-chan time.Time // runs while records are unsynced or the disk is broken
+	for open := true; open; {
+		select {
+		case _, open = <-l.wake:
+		case <-tick:
+		}
+		tick = l.turn(!open)
+	}
+}
+
+// turn writes what is queued, or tries a broken disk again, and says when to come back unasked.
+func (l *Log) turn(last bool) <-chan time.Time {
+	l.mu.Lock()
+	batch, broken, lost := l.queue, l.broken, l.lost
+	l.busy = l.cfg.Now()
+	l.mu.Unlock()
+
+	err := l.write(batch, broken != nil, lost, last)
+
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.busy = time.Time{}
+	l.queue = l.queue[len(batch):] // only the writer takes from it
+	if err != nil {
+		l.fail(batch, err)
+	} else {
+		l.lost -= lost
+		if broken != nil {
+			l.cfg.Log.Info("audit: writing works again", "lost", lost)
+		}
+		l.broken = nil
+	}
+	l.oldest = l.w.oldest
+	if l.oldest.IsZero() && len(l.queue) > 0 {
+		l.oldest = l.queue[0].at
+	}
+	if l.cfg.Observer != nil {
+		l.cfg.Observer.AuditQueue(len(l.queue))
+	}
+	if err != nil || l.w.oldest.IsZero() {
+		close(l.synced)
+		l.synced = make(chan struct{})
+	}
+	switch {
+	case err != nil:
+		return time.After(retryEvery)
+	case !l.w.oldest.IsZero():
+		return time.After(syncEvery)
+	default:
+		return nil
+	}
+}
+
+// write makes a group durable and resolves its tickets, or changes nothing.
+func (l *Log) write(batch []*Ticket, broken bool, lost uint64, last bool) error {
+	if broken {
+		if err := l.w.reopen(); err != nil {
+			return err
+		}
+	}
+	group := make([]*Ticket, 0, len(batch)+1)
+	if lost > 0 || broken {
+		group = append(group, &Ticket{kind: kindRecovery, at: l.cfg.Now(), body: Recovery{Cause: "disk", Lost: lost}, resolved: make(chan struct{})})
+	}
+	for _, t := range batch {
+		switch {
+		case t.state.Load() == givenUp, t.decision != nil && t.decision.dropped:
+			t.dropped = true // the statement was refused: no record, no answer, no outcome
+		default:
+			group = append(group, t)
+		}
+	}
+	oldest, err := l.w.append(group, l.cfg.Mode == Strict || last)
+	if err != nil {
+		return err
+	}
+	for _, t := range group {
+		// A waiter that gave up a moment ago has refused the statement; the record stays, its outcome will say 58030.
+		t.state.CompareAndSwap(pending, written)
+		close(t.resolved)
+	}
+	if l.cfg.Observer != nil && !oldest.IsZero() {
+		l.cfg.Observer.AuditSynced(l.cfg.Now().Sub(oldest))
+	}
+	return nil
+}
+
+// fail tells the waiters of a group and keeps the records nobody waits for. The caller holds mu.
+func (l *Log) fail(batch []*Ticket, err error) {
+	if l.broken == nil {
+		l.cfg.Log.Error("audit: records cannot be written; statements of agents are refused until they can", "dir", l.cfg.Dir, "error", err)
+	}
+	l.broken = err
+	kept := make([]*Ticket, 0, len(batch)+len(l.queue))
+	for _, tickets := range [][]*Ticket{batch, l.queue} {
+		for _, t := range tickets {
+			switch {
+			case t.dropped:
+			case !t.waits:
+				kept = append(kept, t)
+			default:
+				l.lost++
+				l.failed(1)
+				t.dropped = true
+				t.resolve(refusal(err))
+			}
+		}
+	}
+	l.queue = kept
+}

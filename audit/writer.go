@@ -1,0 +1,286 @@
+package audit
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+)
+
+// file is what the writer needs of a segment.
+type file interface {
+	WriteAt(p []byte, off int64) (int, error)
+	Sync() error
+	Truncate(size int64) error
+	Size() (int64, error)
+	Close() error
+}
+
+type segmentFile struct{ *os.File }
+
+func openFile(path string) (file, error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	return segmentFile{f}, nil
+}
+
+// Sync makes data and size durable; times do not matter.
+func (f segmentFile) Sync() error {
+	for {
+		err := syscall.Fdatasync(int(f.Fd()))
+		if !errors.Is(err, syscall.EINTR) {
+			return err
+		}
+	}
+}
+
+func (f segmentFile) Size() (int64, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return 0, err
+	}
+	if st, ok := info.Sys().(*syscall.Stat_t); ok && st.Nlink == 0 {
+		return 0, errors.New("the segment was deleted")
+	}
+	return info.Size(), nil
+}
+
+// place is a position in the chain.
+type place struct {
+	segment int
+	size    int64
+	seq     uint64
+	hash    string // of the record before
+}
+
+// writer appends to the chain. Everything up to durable has been synced; pending is what was written since.
+type writer struct {
+	cfg     Config
+	f       file
+	durable place
+	at      place
+	pending []byte
+	oldest  time.Time // of the oldest record in pending; zero: none
+}
+
+func segmentName(n int) string { return fmt.Sprintf("audit-%06d.jsonl", n) }
+
+// open goes to the end of the chain and cuts a torn record off, which it keeps in a file of its own.
+func (w *writer) open(cfg Config) (*Recovery, error) {
+	w.cfg = cfg
+	segments, err := listSegments(cfg.Dir)
+	if err != nil {
+		return nil, err
+	}
+	w.at = place{segment: 1, hash: genesis}
+	var torn *Recovery
+	if n := len(segments); n > 0 {
+		end, tail, err := readTail(cfg.Dir, segments)
+		if err != nil {
+			return nil, fmt.Errorf("%w; keep the directory as evidence and start with a new one", err)
+		}
+		w.at = end
+		if len(tail) > 0 {
+			if torn, err = w.setAside(tail); err != nil {
+				return nil, fmt.Errorf("audit: set the torn record aside: %w", err)
+			}
+		}
+	}
+	w.durable = w.at
+	if err := w.openSegment(); err != nil {
+		return nil, fmt.Errorf("audit: %w", err)
+	}
+	if err := w.f.Truncate(w.at.size); err != nil {
+		w.f.Close()
+		return nil, fmt.Errorf("audit: %w", err)
+	}
+	if err := w.f.Sync(); err != nil {
+		w.f.Close()
+		return nil, fmt.Errorf("audit: %w", err)
+	}
+	return torn, nil
+}
+
+// setAside copies what a crash left of the last record before it is cut off.
+func (w *writer) setAside(tail []byte) (*Recovery, error) {
+	sum := sha256.Sum256(tail)
+	kept := fmt.Sprintf("torn-%06d-%d", w.at.segment, w.at.size)
+	f, err := os.OpenFile(filepath.Join(w.cfg.Dir, kept), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	_, err = f.Write(tail)
+	if err = errors.Join(err, f.Sync(), f.Close(), syncDir(w.cfg.Dir)); err != nil {
+		return nil, err
+	}
+	return &Recovery{Cause: "torn", Bytes: int64(len(tail)), SHA256: hex.EncodeToString(sum[:]), Kept: kept}, nil
+}
+
+func (w *writer) openSegment() error {
+	f, err := w.cfg.openFile(filepath.Join(w.cfg.Dir, segmentName(w.at.segment)))
+	if err != nil {
+		return err
+	}
+	if err := syncDir(w.cfg.Dir); err != nil {
+		f.Close()
+		return err
+	}
+	w.f = f
+	return nil
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+func (w *writer) close() {
+	if w.f != nil {
+		w.f.Close()
+	}
+}
+
+// append writes a group; with sync, or when the last one is long ago, it makes everything durable and returns when the
+// oldest record of that was made. After an error nothing has changed but the file, which reopen puts right.
+func (w *writer) append(group []*Ticket, sync bool) (time.Time, error) {
+	if len(group) > 0 && w.at.size > w.cfg.MaxSegment {
+		if err := w.rotate(); err != nil {
+			return time.Time{}, err
+		}
+	}
+	next := w.at
+	var buf []byte
+	for _, t := range group {
+		next.seq++
+		t.seq = next.seq
+		var err error
+		if buf, next.hash, err = appendRecord(buf, next.seq, next.hash, t); err != nil {
+			return time.Time{}, err
+		}
+	}
+	next.size += int64(len(buf))
+	if len(buf) > 0 {
+		size, err := w.f.Size()
+		if err != nil {
+			return time.Time{}, err
+		}
+		if size != w.at.size {
+			return time.Time{}, fmt.Errorf("%s has %d bytes, not the %d that were written: somebody else wrote to it", segmentName(w.at.segment), size, w.at.size)
+		}
+		if _, err := w.f.WriteAt(buf, w.at.size); err != nil {
+			return time.Time{}, err
+		}
+	}
+	oldest := w.oldest
+	if oldest.IsZero() && len(group) > 0 {
+		oldest = group[0].at
+	}
+	if !sync && w.cfg.Now().Sub(oldest) < syncEvery {
+		w.at, w.oldest = next, oldest
+		w.pending = append(w.pending, buf...)
+		return time.Time{}, nil
+	}
+	if next.seq != w.durable.seq {
+		if err := w.f.Sync(); err != nil {
+			return time.Time{}, err
+		}
+	}
+	w.at, w.durable, w.oldest, w.pending = next, next, time.Time{}, nil
+	return oldest, nil
+}
+
+// rotate begins the next segment; the one before it is durable first.
+func (w *writer) rotate() error {
+	if len(w.pending) > 0 {
+		if err := w.f.Sync(); err != nil {
+			return err
+		}
+		w.durable, w.oldest, w.pending = w.at, time.Time{}, nil
+	}
+	old := w.f
+	was := w.at
+	w.at.segment, w.at.size = w.at.segment+1, 0
+	if err := w.openSegment(); err != nil {
+		w.at = was
+		return err
+	}
+	w.durable = w.at
+	old.Close()
+	return nil
+}
+
+// reopen puts the segment back to what is known to be durable and writes again what was pending. After a failed sync
+// the kernel may have dropped pages it calls clean, so nothing written since the last good sync is trusted.
+func (w *writer) reopen() error {
+	w.f.Close()
+	f, err := w.cfg.openFile(filepath.Join(w.cfg.Dir, segmentName(w.at.segment)))
+	if err != nil {
+		return err
+	}
+	w.f = f
+	size, err := f.Size()
+	if err != nil {
+		return err
+	}
+	if size < w.durable.size {
+		return fmt.Errorf("%s has %d bytes: records that were durable are missing", segmentName(w.at.segment), size)
+	}
+	if err := f.Truncate(w.durable.size); err != nil {
+		return err
+	}
+	if len(w.pending) > 0 {
+		if _, err := f.WriteAt(w.pending, w.durable.size); err != nil {
+			return err
+		}
+	}
+	if err := errors.Join(f.Sync(), syncDir(w.cfg.Dir)); err != nil {
+		return err
+	}
+	w.durable, w.pending, w.oldest = w.at, nil, time.Time{}
+	return nil
+}
+
+// genesis is what the first record names as the one before it.
+const genesis = "0000000000000000000000000000000000000000000000000000000000000000"
+
+// appendRecord appends a line. The hash is SHA-256 over the line up to the member "hash", which comes last.
+func appendRecord(dst []byte, seq uint64, prev string, t *Ticket) ([]byte, string, error) {
+	if o, ok := t.body.(Outcome); ok {
+		o.Decision, o.Session = t.decision.seq, t.session
+		t.body = o
+	}
+	body, err := json.Marshal(t.body)
+	if err != nil {
+		return dst, "", err
+	}
+	start := len(dst)
+	dst = append(dst, `{"v":`...)
+	dst = strconv.AppendInt(dst, FormatVersion, 10)
+	dst = append(dst, `,"seq":`...)
+	dst = strconv.AppendUint(dst, seq, 10)
+	dst = append(dst, `,"time":"`...)
+	dst = t.at.UTC().AppendFormat(dst, "2006-01-02T15:04:05.000000Z")
+	dst = append(dst, `","prev":"`...)
+	dst = append(dst, prev...)
+	dst = append(dst, `","kind":"`...)
+	dst = append(dst, t.kind...)
+	dst = append(dst, `",`...)
+	dst = append(dst, body[1:len(body)-1]...)
+	sum := sha256.Sum256(dst[start:])
+	hash := hex.EncodeToString(sum[:])
+	dst = append(dst, `,"hash":"`...)
+	dst = append(dst, hash...)
+	dst = append(dst, '"', '}', '\n')
+	return dst, hash, nil
+}
