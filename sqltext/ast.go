@@ -1,0 +1,194 @@
+package sqltext
+
+import pg_query "github.com/pganalyze/pg_query_go/v5"
+
+// The tree's types, so that the parser is imported here and nowhere else. A message M in a Node is wrapped in a Node_M.
+type (
+	Node                      = pg_query.Node
+	ParseResult               = pg_query.ParseResult
+	RawStmt                   = pg_query.RawStmt
+	A_ArrayExpr               = pg_query.A_ArrayExpr
+	A_Const                   = pg_query.A_Const
+	A_Expr                    = pg_query.A_Expr
+	A_Indices                 = pg_query.A_Indices
+	A_Indirection             = pg_query.A_Indirection
+	A_Star                    = pg_query.A_Star
+	Alias                     = pg_query.Alias
+	BitString                 = pg_query.BitString
+	BoolExpr                  = pg_query.BoolExpr
+	Boolean                   = pg_query.Boolean
+	BooleanTest               = pg_query.BooleanTest
+	CTECycleClause            = pg_query.CTECycleClause
+	CTESearchClause           = pg_query.CTESearchClause
+	CaseExpr                  = pg_query.CaseExpr
+	CaseWhen                  = pg_query.CaseWhen
+	CoalesceExpr              = pg_query.CoalesceExpr
+	CollateClause             = pg_query.CollateClause
+	ColumnDef                 = pg_query.ColumnDef
+	ColumnRef                 = pg_query.ColumnRef
+	CommonTableExpr           = pg_query.CommonTableExpr
+	CopyStmt                  = pg_query.CopyStmt
+	DefElem                   = pg_query.DefElem
+	Float                     = pg_query.Float
+	FuncCall                  = pg_query.FuncCall
+	GroupingFunc              = pg_query.GroupingFunc
+	GroupingSet               = pg_query.GroupingSet
+	Integer                   = pg_query.Integer
+	JoinExpr                  = pg_query.JoinExpr
+	JsonAggConstructor        = pg_query.JsonAggConstructor
+	JsonArrayAgg              = pg_query.JsonArrayAgg
+	JsonArrayConstructor      = pg_query.JsonArrayConstructor
+	JsonArrayQueryConstructor = pg_query.JsonArrayQueryConstructor
+	JsonIsPredicate           = pg_query.JsonIsPredicate
+	JsonKeyValue              = pg_query.JsonKeyValue
+	JsonObjectAgg             = pg_query.JsonObjectAgg
+	JsonObjectConstructor     = pg_query.JsonObjectConstructor
+	JsonOutput                = pg_query.JsonOutput
+	JsonReturning             = pg_query.JsonReturning
+	JsonFormat                = pg_query.JsonFormat
+	JsonValueExpr             = pg_query.JsonValueExpr
+	List                      = pg_query.List
+	MinMaxExpr                = pg_query.MinMaxExpr
+	NamedArgExpr              = pg_query.NamedArgExpr
+	NullTest                  = pg_query.NullTest
+	ParamRef                  = pg_query.ParamRef
+	RangeFunction             = pg_query.RangeFunction
+	RangeSubselect            = pg_query.RangeSubselect
+	RangeTableFunc            = pg_query.RangeTableFunc
+	RangeTableFuncCol         = pg_query.RangeTableFuncCol
+	RangeVar                  = pg_query.RangeVar
+	ResTarget                 = pg_query.ResTarget
+	RowExpr                   = pg_query.RowExpr
+	SQLValueFunction          = pg_query.SQLValueFunction
+	SelectStmt                = pg_query.SelectStmt
+	SortBy                    = pg_query.SortBy
+	String                    = pg_query.String
+	SubLink                   = pg_query.SubLink
+	TransactionStmt           = pg_query.TransactionStmt
+	TypeCast                  = pg_query.TypeCast
+	TypeName                  = pg_query.TypeName
+	VariableSetStmt           = pg_query.VariableSetStmt
+	VariableShowStmt          = pg_query.VariableShowStmt
+	WindowDef                 = pg_query.WindowDef
+	WithClause                = pg_query.WithClause
+	XmlExpr                   = pg_query.XmlExpr
+	XmlSerialize              = pg_query.XmlSerialize
+)
+
+// The wrappers of a Node.
+type (
+	Node_A_ArrayExpr               = pg_query.Node_AArrayExpr
+	Node_A_Const                   = pg_query.Node_AConst
+	Node_A_Expr                    = pg_query.Node_AExpr
+	Node_A_Indices                 = pg_query.Node_AIndices
+	Node_A_Indirection             = pg_query.Node_AIndirection
+	Node_A_Star                    = pg_query.Node_AStar
+	Node_Alias                     = pg_query.Node_Alias
+	Node_BitString                 = pg_query.Node_BitString
+	Node_BoolExpr                  = pg_query.Node_BoolExpr
+	Node_Boolean                   = pg_query.Node_Boolean
+	Node_BooleanTest               = pg_query.Node_BooleanTest
+	Node_CTECycleClause            = pg_query.Node_CtecycleClause
+	Node_CTESearchClause           = pg_query.Node_CtesearchClause
+	Node_CaseExpr                  = pg_query.Node_CaseExpr
+	Node_CaseWhen                  = pg_query.Node_CaseWhen
+	Node_CoalesceExpr              = pg_query.Node_CoalesceExpr
+	Node_CollateClause             = pg_query.Node_CollateClause
+	Node_ColumnDef                 = pg_query.Node_ColumnDef
+	Node_ColumnRef                 = pg_query.Node_ColumnRef
+	Node_CommonTableExpr           = pg_query.Node_CommonTableExpr
+	Node_CopyStmt                  = pg_query.Node_CopyStmt
+	Node_DefElem                   = pg_query.Node_DefElem
+	Node_Float                     = pg_query.Node_Float
+	Node_FuncCall                  = pg_query.Node_FuncCall
+	Node_GroupingFunc              = pg_query.Node_GroupingFunc
+	Node_GroupingSet               = pg_query.Node_GroupingSet
+	Node_Integer                   = pg_query.Node_Integer
+	Node_JoinExpr                  = pg_query.Node_JoinExpr
+	Node_JsonAggConstructor        = pg_query.Node_JsonAggConstructor
+	Node_JsonArrayAgg              = pg_query.Node_JsonArrayAgg
+	Node_JsonArrayConstructor      = pg_query.Node_JsonArrayConstructor
+	Node_JsonArrayQueryConstructor = pg_query.Node_JsonArrayQueryConstructor
+	Node_JsonIsPredicate           = pg_query.Node_JsonIsPredicate
+	Node_JsonKeyValue              = pg_query.Node_JsonKeyValue
+	Node_JsonObjectAgg             = pg_query.Node_JsonObjectAgg
+	Node_JsonObjectConstructor     = pg_query.Node_JsonObjectConstructor
+	Node_JsonOutput                = pg_query.Node_JsonOutput
+	Node_JsonReturning             = pg_query.Node_JsonReturning
+	Node_JsonFormat                = pg_query.Node_JsonFormat
+	Node_JsonValueExpr             = pg_query.Node_JsonValueExpr
+	Node_List                      = pg_query.Node_List
+	Node_MinMaxExpr                = pg_query.Node_MinMaxExpr
+	Node_NamedArgExpr              = pg_query.Node_NamedArgExpr
+	Node_NullTest                  = pg_query.Node_NullTest
+	Node_ParamRef                  = pg_query.Node_ParamRef
+	Node_RangeFunction             = pg_query.Node_RangeFunction
+	Node_RangeSubselect            = pg_query.Node_RangeSubselect
+	Node_RangeTableFunc            = pg_query.Node_RangeTableFunc
+	Node_RangeTableFuncCol         = pg_query.Node_RangeTableFuncCol
+	Node_RangeVar                  = pg_query.Node_RangeVar
+	Node_ResTarget                 = pg_query.Node_ResTarget
+	Node_RowExpr                   = pg_query.Node_RowExpr
+	Node_SQLValueFunction          = pg_query.Node_SqlvalueFunction
+	Node_SelectStmt                = pg_query.Node_SelectStmt
+	Node_SortBy                    = pg_query.Node_SortBy
+	Node_String                    = pg_query.Node_String_
+	Node_SubLink                   = pg_query.Node_SubLink
+	Node_TransactionStmt           = pg_query.Node_TransactionStmt
+	Node_TypeCast                  = pg_query.Node_TypeCast
+	Node_TypeName                  = pg_query.Node_TypeName
+	Node_VariableSetStmt           = pg_query.Node_VariableSetStmt
+	Node_VariableShowStmt          = pg_query.Node_VariableShowStmt
+	Node_WindowDef                 = pg_query.Node_WindowDef
+	Node_WithClause                = pg_query.Node_WithClause
+	Node_XmlExpr                   = pg_query.Node_XmlExpr
+	Node_XmlSerialize              = pg_query.Node_XmlSerialize
+)
+
+// The wrappers of a constant.
+type (
+	A_Const_Ival    = pg_query.A_Const_Ival
+	A_Const_Fval    = pg_query.A_Const_Fval
+	A_Const_Boolval = pg_query.A_Const_Boolval
+	A_Const_Sval    = pg_query.A_Const_Sval
+	A_Const_Bsval   = pg_query.A_Const_Bsval
+)
+
+// The enumerations that decide something.
+const (
+	SETOP_NONE                   = pg_query.SetOperation_SETOP_NONE
+	COERCE_EXPLICIT_CALL         = pg_query.CoercionForm_COERCE_EXPLICIT_CALL
+	COERCE_SQL_SYNTAX            = pg_query.CoercionForm_COERCE_SQL_SYNTAX
+	TRANS_STMT_BEGIN             = pg_query.TransactionStmtKind_TRANS_STMT_BEGIN
+	TRANS_STMT_START             = pg_query.TransactionStmtKind_TRANS_STMT_START
+	TRANS_STMT_COMMIT            = pg_query.TransactionStmtKind_TRANS_STMT_COMMIT
+	TRANS_STMT_ROLLBACK          = pg_query.TransactionStmtKind_TRANS_STMT_ROLLBACK
+	TRANS_STMT_SAVEPOINT         = pg_query.TransactionStmtKind_TRANS_STMT_SAVEPOINT
+	TRANS_STMT_RELEASE           = pg_query.TransactionStmtKind_TRANS_STMT_RELEASE
+	TRANS_STMT_ROLLBACK_TO       = pg_query.TransactionStmtKind_TRANS_STMT_ROLLBACK_TO
+	TRANS_STMT_PREPARE           = pg_query.TransactionStmtKind_TRANS_STMT_PREPARE
+	TRANS_STMT_COMMIT_PREPARED   = pg_query.TransactionStmtKind_TRANS_STMT_COMMIT_PREPARED
+	TRANS_STMT_ROLLBACK_PREPARED = pg_query.TransactionStmtKind_TRANS_STMT_ROLLBACK_PREPARED
+	VAR_SET_VALUE                = pg_query.VariableSetKind_VAR_SET_VALUE
+	VAR_SET_DEFAULT              = pg_query.VariableSetKind_VAR_SET_DEFAULT
+	VAR_SET_CURRENT              = pg_query.VariableSetKind_VAR_SET_CURRENT
+	VAR_SET_MULTI                = pg_query.VariableSetKind_VAR_SET_MULTI
+	VAR_RESET                    = pg_query.VariableSetKind_VAR_RESET
+	VAR_RESET_ALL                = pg_query.VariableSetKind_VAR_RESET_ALL
+	AEXPR_OP                     = pg_query.A_Expr_Kind_AEXPR_OP
+	AEXPR_OP_ANY                 = pg_query.A_Expr_Kind_AEXPR_OP_ANY
+	AEXPR_OP_ALL                 = pg_query.A_Expr_Kind_AEXPR_OP_ALL
+	AEXPR_DISTINCT               = pg_query.A_Expr_Kind_AEXPR_DISTINCT
+	AEXPR_NOT_DISTINCT           = pg_query.A_Expr_Kind_AEXPR_NOT_DISTINCT
+	AEXPR_NULLIF                 = pg_query.A_Expr_Kind_AEXPR_NULLIF
+	AEXPR_IN                     = pg_query.A_Expr_Kind_AEXPR_IN
+	AEXPR_LIKE                   = pg_query.A_Expr_Kind_AEXPR_LIKE
+	AEXPR_ILIKE                  = pg_query.A_Expr_Kind_AEXPR_ILIKE
+	AEXPR_SIMILAR                = pg_query.A_Expr_Kind_AEXPR_SIMILAR
+	AEXPR_BETWEEN                = pg_query.A_Expr_Kind_AEXPR_BETWEEN
+	AEXPR_NOT_BETWEEN            = pg_query.A_Expr_Kind_AEXPR_NOT_BETWEEN
+	AEXPR_BETWEEN_SYM            = pg_query.A_Expr_Kind_AEXPR_BETWEEN_SYM
+	AEXPR_NOT_BETWEEN_SYM        = pg_query.A_Expr_Kind_AEXPR_NOT_BETWEEN_SYM
+	ANY_SUBLINK                  = pg_query.SubLinkType_ANY_SUBLINK
+	DEFELEM_UNSPEC               = pg_query.DefElemAction_DEFELEM_UNSPEC
+)
