@@ -1,0 +1,59 @@
+package catalog
+
+import "strings"
+
+// SQL spells the name for use in a statement, quoted where it must be.
+func (n Name) SQL() string { return QuoteIdent(n.Schema) + "." + QuoteIdent(n.Name) }
+
+// QuoteIdent spells an identifier so that every PostgreSQL reads it as that name wherever a ColId may stand.
+func QuoteIdent(name string) string {
+	if plain(name) {
+		return name
+	}
+	return `"` + strings.ReplaceAll(name, `"`, `""`) + `"`
+}
+
+func plain(name string) bool {
+	if name == "" || reserved[name] {
+		return false
+	}
+	for i, c := range []byte(name) {
+		switch {
+		case c >= 'a' && c <= 'z', c == '_':
+		case c >= '0' && c <= '9' && i > 0:
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// QuoteLiteral spells a string constant that means the same whatever standard_conforming_strings is.
+func QuoteLiteral(value string) string {
+	quoted := "'" + strings.ReplaceAll(value, "'", "''") + "'"
+	if strings.Contains(value, `\`) {
+		return "E" + strings.ReplaceAll(quoted, `\`, `\\`)
+	}
+	return quoted
+}
+
+// reserved are the words of PostgreSQL's grammar that cannot stand for a name, or not for each kind of name, unquoted;
+// quoting one too many does no harm.
+var reserved = func() map[string]bool {
+	words := `all analyse analyze and any array as asc asymmetric authorization between bigint binary bit boolean both case
+cast char character check coalesce collate collation column concurrently constraint create cross current_catalog
+current_date current_role current_schema current_time current_timestamp current_user dec decimal default deferrable desc
+distinct do else end except exists extract false fetch float for foreign freeze from full grant greatest group grouping
+having ilike in initially inner inout int integer intersect interval into is isnull join json json_array json_arrayagg
+json_exists json_object json_objectagg json_query json_scalar json_serialize json_table json_value lateral leading least
+left like limit localtime localtimestamp merge_action national natural nchar none normalize not notnull null nullif
+numeric offset on only or order out outer overlaps overlay placing position precision primary real references returning
+right row select session_user setof similar smallint some substring symmetric system_user table tablesample then time
+timestamp to trailing treat trim true union unique user using values varchar variadic verbose when where window with
+xmlattributes xmlconcat xmlelement xmlexists xmlforest xmlnamespaces xmlparse xmlpi xmlroot xmlserialize xmltable`
+	set := map[string]bool{}
+	for _, w := range strings.Fields(words) {
+		set[w] = true
+	}
+	return set
+}()

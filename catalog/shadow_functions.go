@@ -1,0 +1,80 @@
+package catalog
+
+// ShadowFunctionSpec describes a stand-in: a function of the same name, arguments and result in [ShadowSchema].
+type ShadowFunctionSpec struct {
+	Name    string
+	Args    []string // types
+	Returns string
+	Query   string // a SQL query over $1, $2 …; "": the function returns null
+}
+
+// ShadowFunctions returns every stand-in.
+func ShadowFunctions() []ShadowFunctionSpec { return shadowFunctions }
+
+// The definitions that hold no expression come from the server, and only for what the shadows show.
+const (
+	constraintQuery = `SELECT pg_catalog.pg_get_constraintdef($1) FROM pgconsent_catalog.pg_constraint AS c
+WHERE c.oid OPERATOR(pg_catalog.=) $1 AND c.contype OPERATOR(pg_catalog.=) ANY (ARRAY['p', 'u', 'f']::pg_catalog."char"[])`
+	indexFrom = ` FROM pg_catalog.pg_index AS i
+WHERE i.indexrelid OPERATOR(pg_catalog.=) $1 AND i.indexprs IS NULL AND i.indpred IS NULL
+AND EXISTS (SELECT 1 FROM pgconsent_catalog.pg_index AS s WHERE s.indexrelid OPERATOR(pg_catalog.=) i.indexrelid)`
+)
+
+const (
+	text     = "pg_catalog.text"
+	oid      = "pg_catalog.oid"
+	boolean  = "pg_catalog.bool"
+	integer  = "pg_catalog.int4"
+	bigint   = "pg_catalog.int8"
+	regclass = "pg_catalog.regclass"
+	name     = "pg_catalog.name"
+)
+
+var shadowFunctions = []ShadowFunctionSpec{
+	{Name: "pg_get_constraintdef", Args: []string{oid}, Returns: text, Query: constraintQuery},
+	{Name: "pg_get_constraintdef", Args: []string{oid, boolean}, Returns: text, Query: constraintQuery},
+	{Name: "pg_get_indexdef", Args: []string{oid}, Returns: text, Query: "SELECT pg_catalog.pg_get_indexdef($1)" + indexFrom},
+	{Name: "pg_get_indexdef", Args: []string{oid, integer, boolean}, Returns: text, Query: "SELECT pg_catalog.pg_get_indexdef($1, $2, $3)" + indexFrom},
+
+	// Sources, expressions and comments are free text that may quote rows.
+	{Name: "pg_get_viewdef", Args: []string{oid}, Returns: text},
+	{Name: "pg_get_viewdef", Args: []string{oid, boolean}, Returns: text},
+	{Name: "pg_get_viewdef", Args: []string{oid, integer}, Returns: text},
+	{Name: "pg_get_viewdef", Args: []string{text}, Returns: text},
+	{Name: "pg_get_viewdef", Args: []string{text, boolean}, Returns: text},
+	{Name: "pg_get_functiondef", Args: []string{oid}, Returns: text},
+	{Name: "pg_get_function_sqlbody", Args: []string{oid}, Returns: text},
+	{Name: "pg_get_function_arg_default", Args: []string{oid, integer}, Returns: text},
+	{Name: "pg_get_triggerdef", Args: []string{oid}, Returns: text},
+	{Name: "pg_get_triggerdef", Args: []string{oid, boolean}, Returns: text},
+	{Name: "pg_get_ruledef", Args: []string{oid}, Returns: text},
+	{Name: "pg_get_ruledef", Args: []string{oid, boolean}, Returns: text},
+	{Name: "pg_get_partkeydef", Args: []string{oid}, Returns: text},
+	{Name: "pg_get_partition_constraintdef", Args: []string{oid}, Returns: text},
+	{Name: "pg_get_statisticsobjdef", Args: []string{oid}, Returns: text},
+	{Name: "pg_get_statisticsobjdef_columns", Args: []string{oid}, Returns: text},
+	{Name: "pg_get_statisticsobjdef_expressions", Args: []string{oid}, Returns: text + "[]"},
+	{Name: "obj_description", Args: []string{oid}, Returns: text},
+	{Name: "obj_description", Args: []string{oid, name}, Returns: text},
+	{Name: "col_description", Args: []string{oid, integer}, Returns: text},
+	{Name: "shobj_description", Args: []string{oid, name}, Returns: text},
+
+	// Sizes count hidden rows.
+	{Name: "pg_table_size", Args: []string{regclass}, Returns: bigint},
+	{Name: "pg_relation_size", Args: []string{regclass}, Returns: bigint},
+	{Name: "pg_relation_size", Args: []string{regclass, text}, Returns: bigint},
+	{Name: "pg_total_relation_size", Args: []string{regclass}, Returns: bigint},
+	{Name: "pg_indexes_size", Args: []string{regclass}, Returns: bigint},
+	{Name: "pg_database_size", Args: []string{oid}, Returns: bigint},
+	{Name: "pg_database_size", Args: []string{name}, Returns: bigint},
+	{Name: "pg_tablespace_size", Args: []string{oid}, Returns: bigint},
+	{Name: "pg_tablespace_size", Args: []string{name}, Returns: bigint},
+}
+
+var shadowFunctionNames = func() map[string]bool {
+	set := map[string]bool{}
+	for _, f := range shadowFunctions {
+		set[f.Name] = true
+	}
+	return set
+}()

@@ -1,0 +1,157 @@
+package catalog
+
+// information is the part of information_schema that agents see. The original views already leave out what the role has
+// no right on; what they leave out of keys for a role that may only read is put back, since clients draw schemas from it.
+var information = []Shadow{
+	{
+		Source: infoSchema("tables"),
+		Where:  "(t.table_schema, t.table_name) IN " + shownNames,
+	},
+	{
+		Source: infoSchema("columns"),
+		Where:  "(t.table_schema, t.table_name) IN " + shownNames,
+		Set: map[string]string{
+			"column_default":        "NULL::information_schema.character_data",
+			"generation_expression": "NULL::information_schema.character_data",
+		},
+	},
+	{Source: infoSchema("column_privileges"), Where: "(t.table_schema, t.table_name) IN " + shownNames},
+	{Source: infoSchema("table_privileges"), Where: "(t.table_schema, t.table_name) IN " + shownNames},
+	{Source: infoSchema("role_table_grants"), Where: "(t.table_schema, t.table_name) IN " + shownNames},
+	{Source: infoSchema("role_column_grants"), Where: "(t.table_schema, t.table_name) IN " + shownNames},
+	{Source: infoSchema("column_udt_usage"), Where: "(t.table_schema, t.table_name) IN " + shownNames},
+	{Source: infoSchema("column_domain_usage"), Where: "(t.table_schema, t.table_name) IN " + shownNames},
+	{Source: infoSchema("element_types"), Where: "t.object_schema::pg_catalog.text" + notOurs},
+	{
+		Source: infoSchema("schemata"),
+		Query: `SELECT pg_catalog.current_database()::information_schema.sql_identifier AS catalog_name,
+  n.nspname::information_schema.sql_identifier AS schema_name,
+  pg_catalog.pg_get_userbyid(n.nspowner)::information_schema.sql_identifier AS schema_owner,
+  NULL::information_schema.sql_identifier AS default_character_set_catalog,
+  NULL::information_schema.sql_identifier AS default_character_set_schema,
+  NULL::information_schema.sql_identifier AS default_character_set_name,
+  NULL::information_schema.character_data AS sql_path
+FROM pgconsent_catalog.pg_namespace AS n`,
+	},
+	{
+		Source: infoSchema("table_constraints"),
+		Query: `SELECT pg_catalog.current_database()::information_schema.sql_identifier AS constraint_catalog,
+  cn.nspname::information_schema.sql_identifier AS constraint_schema,
+  c.conname::information_schema.sql_identifier AS constraint_name,
+  pg_catalog.current_database()::information_schema.sql_identifier AS table_catalog,
+  rn.nspname::information_schema.sql_identifier AS table_schema,
+  r.relname::information_schema.sql_identifier AS table_name,
+  CASE c.contype WHEN 'p' THEN 'PRIMARY KEY' WHEN 'u' THEN 'UNIQUE' ELSE 'FOREIGN KEY' END::information_schema.character_data AS constraint_type,
+  CASE WHEN c.condeferrable THEN 'YES' ELSE 'NO' END::information_schema.yes_or_no AS is_deferrable,
+  CASE WHEN c.condeferred THEN 'YES' ELSE 'NO' END::information_schema.yes_or_no AS initially_deferred,
+  'YES'::information_schema.yes_or_no AS enforced,
+  NULL::information_schema.yes_or_no AS nulls_distinct
+` + constraintFrom + `
+WHERE c.contype OPERATOR(pg_catalog.=) ANY (ARRAY['p', 'u', 'f']::pg_catalog."char"[])`,
+	},
+	{
+		Source: infoSchema("key_column_usage"),
+		Query: `SELECT pg_catalog.current_database()::information_schema.sql_identifier AS constraint_catalog,
+  cn.nspname::information_schema.sql_identifier AS constraint_schema,
+  c.conname::information_schema.sql_identifier AS constraint_name,
+  pg_catalog.current_database()::information_schema.sql_identifier AS table_catalog,
+  rn.nspname::information_schema.sql_identifier AS table_schema,
+  r.relname::information_schema.sql_identifier AS table_name,
+  a.attname::information_schema.sql_identifier AS column_name,
+  k.n::information_schema.cardinal_number AS ordinal_position,
+  CASE WHEN c.contype OPERATOR(pg_catalog.=) 'f'::pg_catalog."char"
+    THEN pg_catalog.array_position(pc.conkey, c.confkey[k.n]) END::information_schema.cardinal_number AS position_in_unique_constraint
+` + constraintFrom + `
+CROSS JOIN LATERAL ROWS FROM (pg_catalog.unnest(c.conkey)) WITH ORDINALITY AS k (attnum, n)
+JOIN pg_catalog.pg_attribute AS a ON a.attrelid OPERATOR(pg_catalog.=) r.oid AND a.attnum OPERATOR(pg_catalog.=) k.attnum
+LEFT JOIN pg_catalog.pg_constraint AS pc ON c.contype OPERATOR(pg_catalog.=) 'f'::pg_catalog."char"
+  AND pc.conindid OPERATOR(pg_catalog.=) c.conindid AND pc.conrelid OPERATOR(pg_catalog.=) c.confrelid
+  AND pc.contype OPERATOR(pg_catalog.=) ANY (ARRAY['p', 'u']::pg_catalog."char"[])
+WHERE c.contype OPERATOR(pg_catalog.=) ANY (ARRAY['p', 'u', 'f']::pg_catalog."char"[])`,
+	},
+	{
+		Source: infoSchema("constraint_column_usage"),
+		Query: `SELECT pg_catalog.current_database()::information_schema.sql_identifier AS table_catalog,
+  tn.nspname::information_schema.sql_identifier AS table_schema,
+  t.relname::information_schema.sql_identifier AS table_name,
+  a.attname::information_schema.sql_identifier AS column_name,
+  pg_catalog.current_database()::information_schema.sql_identifier AS constraint_catalog,
+  cn.nspname::information_schema.sql_identifier AS constraint_schema,
+  c.conname::information_schema.sql_identifier AS constraint_name
+` + constraintFrom + `
+JOIN pg_catalog.pg_class AS t ON t.oid OPERATOR(pg_catalog.=)
+  CASE WHEN c.contype OPERATOR(pg_catalog.=) 'f'::pg_catalog."char" THEN c.confrelid ELSE c.conrelid END
+JOIN pg_catalog.pg_namespace AS tn ON tn.oid OPERATOR(pg_catalog.=) t.relnamespace
+JOIN pg_catalog.pg_attribute AS a ON a.attrelid OPERATOR(pg_catalog.=) t.oid AND a.attnum OPERATOR(pg_catalog.=)
+  ANY (CASE WHEN c.contype OPERATOR(pg_catalog.=) 'f'::pg_catalog."char" THEN c.confkey ELSE c.conkey END)
+WHERE c.contype OPERATOR(pg_catalog.=) ANY (ARRAY['p', 'u', 'f']::pg_catalog."char"[])`,
+	},
+	{
+		Source: infoSchema("constraint_table_usage"),
+		Query: `SELECT pg_catalog.current_database()::information_schema.sql_identifier AS table_catalog,
+  tn.nspname::information_schema.sql_identifier AS table_schema,
+  t.relname::information_schema.sql_identifier AS table_name,
+  pg_catalog.current_database()::information_schema.sql_identifier AS constraint_catalog,
+  cn.nspname::information_schema.sql_identifier AS constraint_schema,
+  c.conname::information_schema.sql_identifier AS constraint_name
+` + constraintFrom + `
+JOIN pg_catalog.pg_class AS t ON t.oid OPERATOR(pg_catalog.=)
+  CASE WHEN c.contype OPERATOR(pg_catalog.=) 'f'::pg_catalog."char" THEN c.confrelid ELSE c.conrelid END
+JOIN pg_catalog.pg_namespace AS tn ON tn.oid OPERATOR(pg_catalog.=) t.relnamespace
+WHERE c.contype OPERATOR(pg_catalog.=) ANY (ARRAY['p', 'u', 'f']::pg_catalog."char"[])`,
+	},
+	{
+		Source: infoSchema("referential_constraints"),
+		Query: `SELECT pg_catalog.current_database()::information_schema.sql_identifier AS constraint_catalog,
+  cn.nspname::information_schema.sql_identifier AS constraint_schema,
+  c.conname::information_schema.sql_identifier AS constraint_name,
+  CASE WHEN u.oid IS NOT NULL THEN pg_catalog.current_database() END::information_schema.sql_identifier AS unique_constraint_catalog,
+  un.nspname::information_schema.sql_identifier AS unique_constraint_schema,
+  u.conname::information_schema.sql_identifier AS unique_constraint_name,
+  CASE c.confmatchtype WHEN 'f' THEN 'FULL' WHEN 'p' THEN 'PARTIAL' ELSE 'NONE' END::information_schema.character_data AS match_option,
+  ` + action("c.confupdtype") + `::information_schema.character_data AS update_rule,
+  ` + action("c.confdeltype") + `::information_schema.character_data AS delete_rule
+` + constraintFrom + `
+LEFT JOIN pg_catalog.pg_constraint AS u ON u.conindid OPERATOR(pg_catalog.=) c.conindid
+  AND u.conrelid OPERATOR(pg_catalog.=) c.confrelid AND u.contype OPERATOR(pg_catalog.=) ANY (ARRAY['p', 'u']::pg_catalog."char"[])
+LEFT JOIN pg_catalog.pg_namespace AS un ON un.oid OPERATOR(pg_catalog.=) u.connamespace
+WHERE c.contype OPERATOR(pg_catalog.=) 'f'::pg_catalog."char"`,
+	},
+	{
+		Source: infoSchema("routines"),
+		Where:  "(t.routine_schema, t.routine_name) IN " + shownFunctionNames,
+		Set: map[string]string{
+			"routine_definition": "NULL::information_schema.character_data",
+			"external_name":      "NULL::information_schema.character_data",
+		},
+	},
+	{
+		Source: infoSchema("parameters"),
+		Where:  "(t.specific_schema, t.specific_name) IN (SELECT r.specific_schema, r.specific_name FROM pgconsent_catalog.is_routines AS r)",
+		Set:    map[string]string{"parameter_default": "NULL::information_schema.character_data"},
+	},
+	{
+		Source: infoSchema("domains"), Where: "t.domain_schema::pg_catalog.text" + notOurs,
+		Set: map[string]string{"domain_default": "NULL::information_schema.character_data"},
+	},
+	{Source: infoSchema("enabled_roles")},
+	{Source: infoSchema("applicable_roles")},
+	{Source: infoSchema("character_sets")},
+	{Source: infoSchema("collations")},
+	{Source: infoSchema("information_schema_catalog_name")},
+}
+
+const (
+	shownNames         = "(SELECT s.nspname, s.relname FROM pgconsent.shown AS s)"
+	shownFunctionNames = "(SELECT s.nspname, s.proname FROM pgconsent.shown_function AS s)"
+
+	// constraintFrom reads the shadow: only constraints between relations that show.
+	constraintFrom = `FROM pgconsent_catalog.pg_constraint AS c
+JOIN pg_catalog.pg_namespace AS cn ON cn.oid OPERATOR(pg_catalog.=) c.connamespace
+JOIN pg_catalog.pg_class AS r ON r.oid OPERATOR(pg_catalog.=) c.conrelid
+JOIN pg_catalog.pg_namespace AS rn ON rn.oid OPERATOR(pg_catalog.=) r.relnamespace`
+)
+
+func action(column string) string {
+	return "CASE " + column + " WHEN 'c' THEN 'CASCADE' WHEN 'n' THEN 'SET NULL' WHEN 'd' THEN 'SET DEFAULT' WHEN 'r' THEN 'RESTRICT' ELSE 'NO ACTION' END"
+}

@@ -1,0 +1,184 @@
+package catalog
+
+import "slices"
+
+// The rows a shadow shows are told by views of schema pgconsent, which migrate makes from the policy:
+//
+//	shown(oid, nspname, relname)    relations: those of the policy with their indexes, composite types, the catalogs
+//	shown_type(oid)                 types: all but the row types of other relations
+//	shown_function(oid, nspname, proname)  functions: those of pg_catalog and of the policy
+const (
+	shownRelation = ` IN (SELECT s.oid FROM pgconsent.shown AS s)`
+	shownType     = ` IN (SELECT s.oid FROM pgconsent.shown_type AS s)`
+	shownFunction = ` IN (SELECT s.oid FROM pgconsent.shown_function AS s)`
+	notOurs       = ` NOT IN ('pgconsent', 'pgconsent_gate', 'pgconsent_catalog')`
+)
+
+func pgCatalog(relation string) Name  { return Name{"pg_catalog", relation} }
+func infoSchema(relation string) Name { return Name{"information_schema", relation} }
+
+// shadows is the closed list: a catalog relation that is not here is refused.
+var shadows = slices.Concat(filtered, information, whole(
+	// Catalogs that hold names and wiring of types, operators and languages, the same in every database but for
+	// extensions.
+	"pg_aggregate", "pg_am", "pg_amop", "pg_amproc", "pg_cast", "pg_collation", "pg_conversion", "pg_language",
+	"pg_opclass", "pg_operator", "pg_opfamily", "pg_tablespace", "pg_timezone_abbrevs", "pg_timezone_names",
+	"pg_transform", "pg_ts_config", "pg_ts_config_map", "pg_ts_dict", "pg_ts_parser", "pg_ts_template",
+), empty(pgCatalog,
+	// Catalogs that clients join with, and whose content is free text, the rights of others, statistics or activity.
+	"pg_auth_members", "pg_db_role_setting", "pg_default_acl", "pg_description", "pg_event_trigger",
+	"pg_foreign_data_wrapper", "pg_foreign_server", "pg_foreign_table", "pg_init_privs", "pg_largeobject_metadata",
+	"pg_locks", "pg_matviews", "pg_parameter_acl", "pg_policies", "pg_policy", "pg_prepared_xacts", "pg_publication",
+	"pg_publication_namespace", "pg_publication_rel", "pg_publication_tables", "pg_rewrite", "pg_rules", "pg_seclabel",
+	"pg_seclabels", "pg_sequence", "pg_sequences", "pg_shdepend", "pg_shdescription", "pg_shseclabel",
+	"pg_stat_activity", "pg_stat_all_indexes", "pg_stat_all_tables", "pg_stat_database", "pg_stat_user_indexes",
+	"pg_stat_user_tables", "pg_statio_all_indexes", "pg_statio_all_tables", "pg_statio_user_indexes",
+	"pg_statio_user_tables", "pg_statistic_ext", "pg_stats", "pg_stats_ext", "pg_subscription",
+	"pg_subscription_rel", "pg_trigger", "pg_user_mappings", "pg_views",
+), empty(infoSchema,
+	"check_constraint_routine_usage", "check_constraints", "sequences", "triggered_update_columns", "triggers",
+	"view_column_usage", "view_routine_usage", "view_table_usage", "views",
+))
+
+// filtered are the catalogs of which a part shows.
+var filtered = []Shadow{
+	{
+		Source: pgCatalog("pg_class"), Where: "t.oid" + shownRelation,
+		Keep: []string{
+			"oid", "relname", "relnamespace", "reltype", "reloftype", "relowner", "relam", "reltablespace", "relhasindex",
+			"relisshared", "relpersistence", "relkind", "relnatts", "relhassubclass", "relispopulated", "relreplident",
+			"relispartition", "reloptions",
+		},
+		// Estimates and files tell of hidden rows; flags must agree with the catalogs that are empty here.
+		Set: map[string]string{
+			"relfilenode": "0::pg_catalog.oid", "relpages": "0::pg_catalog.int4", "reltuples": "(-1)::pg_catalog.float4",
+			"relallvisible": "0::pg_catalog.int4", "reltoastrelid": "0::pg_catalog.oid", "relchecks": "0::pg_catalog.int2",
+			"relhasrules": "false", "relhastriggers": "false", "relrowsecurity": "false", "relforcerowsecurity": "false",
+			"relrewrite": "0::pg_catalog.oid",
+		},
+	},
+	{
+		Source: pgCatalog("pg_attribute"), Where: "t.attrelid" + shownRelation,
+		Keep: []string{
+			"attrelid", "attname", "atttypid", "attstattarget", "attlen", "attnum", "attndims", "attcacheoff", "atttypmod",
+			"attbyval", "attalign", "attstorage", "attcompression", "attnotnull", "atthasdef", "attidentity", "attgenerated",
+			"attisdropped", "attislocal", "attinhcount", "attcollation",
+		},
+		Set: map[string]string{"atthasmissing": "false"},
+	},
+	{Source: pgCatalog("pg_attrdef"), Where: "t.adrelid" + shownRelation, Keep: []string{"oid", "adrelid", "adnum"}},
+	{
+		Source: pgCatalog("pg_index"), Where: "t.indrelid" + shownRelation,
+		Keep: []string{
+			"indexrelid", "indrelid", "indnatts", "indnkeyatts", "indisunique", "indnullsnotdistinct", "indisprimary",
+			"indisexclusion", "indimmediate", "indisclustered", "indisvalid", "indisready", "indislive", "indisreplident",
+			"indkey", "indcollation", "indclass", "indoption",
+		},
+		Set: map[string]string{"indcheckxmin": "false"},
+	},
+	{
+		// CHECKs are expressions, and so are exclusion constraints in part.
+		Source: pgCatalog("pg_constraint"),
+		Where: "t.contype OPERATOR(pg_catalog.=) ANY (ARRAY['p', 'u', 'f', 'n']::pg_catalog.\"char\"[]) AND t.conrelid" + shownRelation +
+			" AND (t.confrelid OPERATOR(pg_catalog.=) 0::pg_catalog.oid OR t.confrelid" + shownRelation + ")",
+		Keep: []string{
+			"oid", "conname", "connamespace", "contype", "condeferrable", "condeferred", "convalidated", "conrelid",
+			"contypid", "conindid", "conparentid", "confrelid", "confupdtype", "confdeltype", "confmatchtype", "conislocal",
+			"coninhcount", "connoinherit", "conkey", "confkey", "conpfeqop", "conppeqop", "conffeqop", "confdelsetcols",
+			"conexclop",
+		},
+	},
+	{
+		Source: pgCatalog("pg_type"), Where: "t.oid" + shownType,
+		Keep: []string{
+			"oid", "typname", "typnamespace", "typowner", "typlen", "typbyval", "typtype", "typcategory", "typispreferred",
+			"typisdefined", "typdelim", "typrelid", "typsubscript", "typelem", "typarray", "typinput", "typoutput",
+			"typreceive", "typsend", "typmodin", "typmodout", "typanalyze", "typalign", "typstorage", "typnotnull",
+			"typbasetype", "typtypmod", "typndims", "typcollation",
+		},
+	},
+	{Source: pgCatalog("pg_enum"), Where: "t.enumtypid" + shownType},
+	{Source: pgCatalog("pg_range"), Where: "t.rngtypid" + shownType},
+	{
+		Source: pgCatalog("pg_proc"), Where: "t.oid" + shownFunction,
+		Keep: []string{
+			"oid", "proname", "pronamespace", "proowner", "prolang", "procost", "prorows", "provariadic", "prosupport",
+			"prokind", "prosecdef", "proleakproof", "proisstrict", "proretset", "provolatile", "proparallel", "pronargs",
+			"pronargdefaults", "prorettype", "proargtypes", "proallargtypes", "proargmodes", "proargnames", "protrftypes",
+		},
+	},
+	{
+		Source: pgCatalog("pg_namespace"),
+		Where:  "t.nspname" + notOurs + " AND pg_catalog.has_schema_privilege(t.oid, 'USAGE')",
+	},
+	{
+		Source: pgCatalog("pg_depend"),
+		Where: "t.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass AND t.objid" + shownRelation +
+			" AND t.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass AND t.refobjid" + shownRelation,
+	},
+	{
+		Source: pgCatalog("pg_extension"),
+		Keep:   []string{"oid", "extname", "extowner", "extnamespace", "extrelocatable", "extversion"},
+	},
+	{Source: pgCatalog("pg_inherits"), Where: "t.inhrelid" + shownRelation + " AND t.inhparent" + shownRelation},
+	{
+		Source: pgCatalog("pg_partitioned_table"), Where: "t.partrelid" + shownRelation,
+		Keep: []string{"partrelid", "partstrat", "partnatts", "partdefid", "partattrs", "partclass", "partcollation"},
+	},
+	{
+		Source: pgCatalog("pg_database"),
+		Where:  "t.datname OPERATOR(pg_catalog.=) pg_catalog.current_database()",
+		Keep: []string{
+			"oid", "datname", "datdba", "encoding", "datlocprovider", "datistemplate", "datallowconn", "datconnlimit",
+			"dattablespace", "datcollate", "datctype", "daticulocale", "daticurules", "datlocale", "datcollversion",
+		},
+	},
+	{
+		Source: pgCatalog("pg_roles"),
+		Keep: []string{
+			"oid", "rolname", "rolsuper", "rolinherit", "rolcreaterole", "rolcreatedb", "rolcanlogin", "rolreplication",
+			"rolbypassrls",
+		},
+		Set: map[string]string{"rolconnlimit": "(-1)::pg_catalog.int4", "rolpassword": "'********'::pg_catalog.text"},
+	},
+	{
+		Source: pgCatalog("pg_user"), Keep: []string{"usename", "usesysid", "usecreatedb", "usesuper", "userepl", "usebypassrls"},
+		Set: map[string]string{"passwd": "'********'::pg_catalog.text"},
+	},
+	{
+		// A name with a dot is somebody's own setting: the sealed session is one.
+		Source: pgCatalog("pg_settings"), Where: "t.name OPERATOR(pg_catalog.!~~) '%.%'",
+	},
+	{
+		Source: pgCatalog("pg_tables"),
+		Where:  "(t.schemaname, t.tablename) IN (SELECT s.nspname, s.relname FROM pgconsent.shown AS s)",
+		Keep:   []string{"schemaname", "tablename", "tableowner", "tablespace", "hasindexes"},
+		Set:    map[string]string{"hasrules": "false", "hastriggers": "false", "rowsecurity": "false"},
+	},
+	{
+		Source: pgCatalog("pg_indexes"),
+		Query: `SELECT n.nspname AS schemaname, c.relname AS tablename, i.relname AS indexname, NULL::pg_catalog.name AS tablespace,
+  pgconsent_catalog.pg_get_indexdef(i.oid) AS indexdef
+FROM pg_catalog.pg_index AS x
+JOIN pg_catalog.pg_class AS c ON c.oid OPERATOR(pg_catalog.=) x.indrelid
+JOIN pg_catalog.pg_class AS i ON i.oid OPERATOR(pg_catalog.=) x.indexrelid
+JOIN pg_catalog.pg_namespace AS n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace
+WHERE c.oid` + shownRelation,
+	},
+}
+
+func whole(relations ...string) []Shadow {
+	var out []Shadow
+	for _, r := range relations {
+		out = append(out, Shadow{Source: pgCatalog(r)})
+	}
+	return out
+}
+
+func empty(in func(string) Name, relations ...string) []Shadow {
+	var out []Shadow
+	for _, r := range relations {
+		out = append(out, Shadow{Source: in(r), Empty: true})
+	}
+	return out
+}

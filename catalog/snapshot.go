@@ -1,0 +1,184 @@
+package catalog
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"slices"
+	"strings"
+)
+
+// Spec is the content of a snapshot, as it is read from a server or written down by a test.
+type Spec struct {
+	Database      string
+	ServerVersion int      // server_version_num: 150018
+	SearchPath    []string // pinned, without pg_catalog, which is always first
+
+	Relations []*Relation // all but indexes and TOAST tables; also pg_catalog and information_schema
+	Functions []*Function // outside pg_catalog and information_schema
+	Types     []*Type     // all, also pg_catalog
+	Operators []*Operator // outside pg_catalog
+
+	CatalogFunctions    map[string]bool // names in pg_catalog
+	CatalogOperators    map[string]bool // names in pg_catalog
+	InfoSchemaFunctions map[string]bool // names in information_schema
+}
+
+// Snapshot answers questions about names. It is immutable: a caller must not change what it returns.
+type Snapshot struct {
+	spec      Spec
+	version   string
+	relations map[Name]*Relation
+	functions map[Name][]*Function
+	types     map[Name][]*Type
+	operators map[Name][]*Operator
+}
+
+// NewSnapshot takes over spec and what it points to.
+func NewSnapshot(spec Spec) *Snapshot {
+	s := &Snapshot{
+		spec:      spec,
+		relations: make(map[Name]*Relation, len(spec.Relations)),
+		functions: make(map[Name][]*Function, len(spec.Functions)),
+		types:     make(map[Name][]*Type, len(spec.Types)),
+		operators: make(map[Name][]*Operator, len(spec.Operators)),
+	}
+	for _, r := range spec.Relations {
+		s.relations[r.Name] = r
+	}
+	for _, f := range spec.Functions {
+		s.functions[f.Name] = append(s.functions[f.Name], f)
+	}
+	for _, t := range spec.Types {
+		s.types[t.Name] = append(s.types[t.Name], t)
+	}
+	for _, o := range spec.Operators {
+		s.operators[o.Name] = append(s.operators[o.Name], o)
+	}
+	s.version = spec.hash()
+	return s
+}
+
+// hash is over the content in an order that does not depend on the order of the slices.
+func (spec Spec) hash() string {
+	spec.Relations = sorted(spec.Relations, func(r *Relation) (Name, uint32) { return r.Name, r.OID })
+	spec.Functions = sorted(spec.Functions, func(f *Function) (Name, uint32) { return f.Name, f.OID })
+	spec.Types = sorted(spec.Types, func(t *Type) (Name, uint32) { return t.Name, t.OID })
+	spec.Operators = sorted(spec.Operators, func(o *Operator) (Name, uint32) { return o.Name, 0 })
+	h := sha256.New()
+	if err := json.NewEncoder(h).Encode(spec); err != nil {
+		panic("catalog: a snapshot is plain data: " + err.Error())
+	}
+	return hex.EncodeToString(h.Sum(nil)[:16])
+}
+
+func sorted[T any](in []T, key func(T) (Name, uint32)) []T {
+	out := slices.Clone(in)
+	slices.SortStableFunc(out, func(a, b T) int {
+		an, ao := key(a)
+		bn, bo := key(b)
+		if c := strings.Compare(an.Schema, bn.Schema); c != 0 {
+			return c
+		}
+		if c := strings.Compare(an.Name, bn.Name); c != 0 {
+			return c
+		}
+		return int(int64(ao) - int64(bo))
+	})
+	return out
+}
+
+// Version identifies the content: two snapshots with one version answer every question alike.
+func (s *Snapshot) Version() string { return s.version }
+
+// Database is the name of the database on the server.
+func (s *Snapshot) Database() string { return s.spec.Database }
+
+// ServerVersion is server_version_num.
+func (s *Snapshot) ServerVersion() int { return s.spec.ServerVersion }
+
+// SearchPath is the pinned path without pg_catalog, which is first.
+func (s *Snapshot) SearchPath() []string { return slices.Clone(s.spec.SearchPath) }
+
+// Relation returns the relation of exactly that name.
+func (s *Snapshot) Relation(n Name) (*Relation, bool) {
+	r, ok := s.relations[n]
+	return r, ok
+}
+
+// Relations returns every relation, sorted by name.
+func (s *Snapshot) Relations() []*Relation {
+	return sorted(s.spec.Relations, func(r *Relation) (Name, uint32) { return r.Name, r.OID })
+}
+
+// Functions returns every function outside pg_catalog and information_schema, sorted by name.
+func (s *Snapshot) Functions() []*Function {
+	return sorted(s.spec.Functions, func(f *Function) (Name, uint32) { return f.Name, f.OID })
+}
+
+// Operators returns every operator outside pg_catalog, sorted by name.
+func (s *Snapshot) Operators() []*Operator {
+	return sorted(s.spec.Operators, func(o *Operator) (Name, uint32) { return o.Name, 0 })
+}
+
+// ResolveRelation finds what a reference means: in the given schema, or with schema "" in pg_catalog and then along the
+// pinned search path.
+func (s *Snapshot) ResolveRelation(schema, name string) (Name, bool) {
+	for _, candidate := range s.schemas(schema) {
+		n := Name{candidate, name}
+		if _, ok := s.relations[n]; ok {
+			return n, true
+		}
+	}
+	return Name{}, false
+}
+
+// FunctionsNamed returns every function outside pg_catalog that a call of that name could mean.
+func (s *Snapshot) FunctionsNamed(schema, name string) []*Function {
+	var out []*Function
+	for _, candidate := range s.schemas(schema) {
+		out = append(out, s.functions[Name{candidate, name}]...)
+	}
+	return out
+}
+
+// HasCatalogFunction tells whether pg_catalog has a function of that name.
+func (s *Snapshot) HasCatalogFunction(name string) bool { return s.spec.CatalogFunctions[name] }
+
+// HasInfoSchemaFunction tells whether information_schema has a function of that name.
+func (s *Snapshot) HasInfoSchemaFunction(name string) bool { return s.spec.InfoSchemaFunctions[name] }
+
+// TypesNamed returns every type that the name could mean, those of pg_catalog included.
+func (s *Snapshot) TypesNamed(schema, name string) []*Type {
+	var out []*Type
+	for _, candidate := range s.schemas(schema) {
+		out = append(out, s.types[Name{candidate, name}]...)
+	}
+	return out
+}
+
+// OperatorsNamed returns every operator outside pg_catalog that the name could mean.
+func (s *Snapshot) OperatorsNamed(schema, name string) []*Operator {
+	var out []*Operator
+	for _, candidate := range s.schemas(schema) {
+		out = append(out, s.operators[Name{candidate, name}]...)
+	}
+	return out
+}
+
+// HasCatalogOperator tells whether pg_catalog has an operator of that name.
+func (s *Snapshot) HasCatalogOperator(name string) bool { return s.spec.CatalogOperators[name] }
+
+func (s *Snapshot) schemas(schema string) []string {
+	if schema != "" {
+		return []string{schema}
+	}
+	path := make([]string, 0, len(s.spec.SearchPath)+1)
+	path = append(path, "pg_catalog")
+	for _, p := range s.spec.SearchPath {
+		if p != "pg_catalog" {
+			path = append(path, p)
+		}
+	}
+	return path
+}

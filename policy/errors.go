@@ -1,0 +1,39 @@
+package policy
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Error is one thing wrong with a policy, with its place.
+type Error struct {
+	File       string
+	Line       int // 1-based; 0: the whole file
+	Column     int
+	Message    string
+	Suggestion string
+}
+
+func (e *Error) Error() string {
+	var b strings.Builder
+	b.WriteString(e.File)
+	if e.Line > 0 {
+		fmt.Fprintf(&b, ":%d:%d", e.Line, e.Column)
+	}
+	b.WriteString(": " + e.Message)
+	if e.Suggestion != "" {
+		b.WriteString(" (" + e.Suggestion + ")")
+	}
+	return b.String()
+}
+
+// Errors are all that is wrong with a policy, in the order of the files.
+type Errors []*Error
+
+func (e Errors) Error() string {
+	lines := make([]string, len(e))
+	for i, one := range e {
+		lines[i] = one.Error()
+	}
+	return strings.Join(lines, "\n")
+}

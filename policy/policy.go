@@ -1,0 +1,105 @@
+// Package policy loads policies and compiles them against a catalog.
+//
+// What [Compile] returns names only tables, columns and functions that exist, of types that compare in pg_catalog, and
+// gives each protected table exactly one predicate. A table that the policy does not list is not readable at all; a
+// construct that this version does not know is an error with its place in the file, never ignored.
+//
+// Nothing here is secret: what a credential is worth is the configuration's to say.
+package policy
+
+import (
+	"strings"
+
+	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/predicate"
+)
+
+// Policy is a compiled policy. It is immutable and safe for concurrent use.
+type Policy struct {
+	version    string
+	tables     []*Table
+	functions  []*Function
+	attributes []Attribute
+
+	tableIndex    map[catalog.Name]*Table
+	functionIndex map[catalog.Name]*Function
+	warnings      []string
+}
+
+// Table is a table that agents may read.
+type Table struct {
+	Relation *catalog.Relation
+	Rows     predicate.Node
+}
+
+// Function is a function that agents may call.
+type Function struct {
+	Name      catalog.Name
+	Overloads []*catalog.Function
+	Pins      []Pin
+}
+
+// Pin fixes an argument whatever the caller passes, by name or by position.
+type Pin struct {
+	Arg   string
+	Value string // a SQL literal with a qualified cast: 'true'::pg_catalog.bool
+}
+
+// Attribute is a fact about the session that predicates use.
+type Attribute struct {
+	Name   string
+	Type   string // as the policy writes it: uuid, text, bigint …
+	Source string // credential
+}
+
+// Access is one relation that a statement reads.
+type Access struct {
+	Relation catalog.Name
+	Columns  []string // nil: all
+	Source   string   // structured, metadata or function
+	ByKey    bool
+}
+
+// Version is a hash of the whole policy.
+func (p *Policy) Version() string { return p.version }
+
+// Table returns the table of that name.
+func (p *Policy) Table(n catalog.Name) (*Table, bool) {
+	t, ok := p.tableIndex[n]
+	return t, ok
+}
+
+// Tables returns every table, sorted by name.
+func (p *Policy) Tables() []*Table { return p.tables }
+
+// Function returns the function of that name.
+func (p *Policy) Function(n catalog.Name) (*Function, bool) {
+	f, ok := p.functionIndex[n]
+	return f, ok
+}
+
+// Functions returns every function, sorted by name.
+func (p *Policy) Functions() []*Function { return p.functions }
+
+// Attribute returns the attribute of that name.
+func (p *Policy) Attribute(name string) (Attribute, bool) {
+	for _, a := range p.attributes {
+		if a.Name == name {
+			return a, true
+		}
+	}
+	return Attribute{}, false
+}
+
+// Attributes returns every attribute, sorted by name.
+func (p *Policy) Attributes() []Attribute { return p.attributes }
+
+// Warnings tell what is allowed and unwise, such as a missing index.
+func (p *Policy) Warnings() []string { return p.warnings }
+
+func compareNames(a, b catalog.Name) int {
+	if c := strings.Compare(a.Schema, b.Schema); c != 0 {
+		return c
+	}
+	return strings.Compare(a.Name, b.Name)
+}

@@ -1,0 +1,173 @@
+package predicate
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/catalog"
+)
+
+// The schemas of the database side.
+const (
+	Schema     = "pgconsent"      // keys and helper views; agents have no USAGE
+	GateSchema = "pgconsent_gate" // what an agent's statement may name, once rewritten
+)
+
+// Helper is a table that a predicate reads besides its own row, with the columns it needs of it.
+type Helper struct {
+	Relation *catalog.Relation
+	Columns  []string // sorted
+}
+
+// Helpers returns the tables that n reads besides its own row, sorted by name.
+func Helpers(n Node) []Helper {
+	columns := map[catalog.Name]map[string]bool{}
+	relations := map[catalog.Name]*catalog.Relation{}
+	add := func(r *catalog.Relation, names ...string) {
+		if columns[r.Name] == nil {
+			columns[r.Name] = map[string]bool{}
+			relations[r.Name] = r
+		}
+		for _, name := range names {
+			columns[r.Name][name] = true
+		}
+	}
+	walk(n, nil, func(n Node, row *catalog.Relation) {
+		switch n := n.(type) {
+		case Own:
+			if row != nil {
+				add(row, n.Column)
+			}
+		case Status:
+			if row != nil {
+				add(row, n.Column)
+			}
+		case Consent:
+			if row != nil && len(n.Steps) > 0 {
+				add(row, n.Steps[0].From)
+			}
+			for i, step := range n.Steps {
+				add(step.Relation, step.Column)
+				if i+1 < len(n.Steps) {
+					add(step.Relation, n.Steps[i+1].From)
+				} else {
+					add(step.Relation, n.Status)
+				}
+			}
+		case Visible:
+			if row != nil {
+				add(row, n.From)
+			}
+			add(n.Relation, n.Column)
+		}
+	})
+	var out []Helper
+	for _, name := range slices.SortedFunc(maps.Keys(columns), compareNames) {
+		out = append(out, Helper{relations[name], sortedKeys(columns[name])})
+	}
+	return out
+}
+
+// Links returns the tables whose emptiness shows rows: n asks pgconsent.whole_…() whether their helper view can be
+// believed. Sorted by name.
+func Links(n Node) []*catalog.Relation {
+	found := map[catalog.Name]*catalog.Relation{}
+	walk(n, nil, func(n Node, _ *catalog.Relation) {
+		if c, ok := n.(Consent); ok && !c.Required && len(c.Steps) > 0 {
+			found[c.Steps[0].Relation.Name] = c.Steps[0].Relation
+		}
+	})
+	var out []*catalog.Relation
+	for _, name := range slices.SortedFunc(maps.Keys(found), compareNames) {
+		out = append(out, found[name])
+	}
+	return out
+}
+
+// walk visits n and the predicates inside it; row is the helper table whose row a node speaks of, nil for the outer row.
+func walk(n Node, row *catalog.Relation, visit func(Node, *catalog.Relation)) {
+	visit(n, row)
+	switch n := n.(type) {
+	case All:
+		for _, part := range n {
+			walk(part, row, visit)
+		}
+	case Any:
+		for _, part := range n {
+			walk(part, row, visit)
+		}
+	case Visible:
+		walk(n.Rows, n.Relation, visit)
+	}
+}
+
+// attributes returns the attributes that n uses at any depth.
+func attributes(n Node) map[string]bool {
+	out := map[string]bool{}
+	walk(n, nil, func(n Node, _ *catalog.Relation) {
+		if own, ok := n.(Own); ok {
+			out[own.Attribute] = true
+		}
+	})
+	return out
+}
+
+// conjunctive returns the attributes without which n is certain to show nothing.
+func conjunctive(n Node) []string {
+	switch n := n.(type) {
+	case Own:
+		return []string{n.Attribute}
+	case All:
+		var out []string
+		for _, part := range n {
+			out = append(out, conjunctive(part)...)
+		}
+		return out
+	case Visible:
+		return conjunctive(n.Rows)
+	default:
+		return nil
+	}
+}
+
+// HelperView is the view that policies read in place of a table. It belongs to the reader role, so that the agent's own
+// row security does not apply inside.
+func HelperView(table catalog.Name) catalog.Name {
+	return catalog.Name{Schema: Schema, Name: derived("h_", table)}
+}
+
+// GateView is the view that signed statements read in place of a table. It raises unless the statement is signed.
+func GateView(table catalog.Name) catalog.Name {
+	return catalog.Name{Schema: GateSchema, Name: derived("", table)}
+}
+
+// WholeFunction tells whether the helper view of a link table can be believed when it is empty.
+func WholeFunction(table catalog.Name) catalog.Name {
+	return catalog.Name{Schema: Schema, Name: derived("whole_", table)}
+}
+
+// derived makes a name of a table's name that no other table has, within the 63 bytes of an identifier.
+func derived(prefix string, table catalog.Name) string {
+	name := prefix + table.Schema + "_" + table.Name
+	if len(name) <= 50 && !strings.Contains(table.Schema, "_") {
+		return name
+	}
+	sum := sha256.Sum256([]byte(table.Schema + "\x00" + table.Name))
+	short := name
+	if len(short) > 46 {
+		short = strings.ToValidUTF8(short[:46], "")
+	}
+	return short + "_" + hex.EncodeToString(sum[:8])
+}
+
+func compareNames(a, b catalog.Name) int {
+	if c := strings.Compare(a.Schema, b.Schema); c != 0 {
+		return c
+	}
+	return strings.Compare(a.Name, b.Name)
+}
+
+func sortedKeys(set map[string]bool) []string { return slices.Sorted(maps.Keys(set)) }

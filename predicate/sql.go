@@ -1,0 +1,162 @@
+package predicate
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/catalog"
+)
+
+// Policy writes n as the USING expression of a policy on rel. The row is named by the table's own name. Sublinks are in
+// the probe form: OFFSET 0 inside keeps the planner from hashing a whole helper for the sake of one row.
+//
+// The expression never raises, since an error inside a policy would tell that a row exists.
+func Policy(n Node, rel *catalog.Relation) string {
+	w := writer{policy: true, prefix: prefixFor(rel.Name.Name)}
+	parts := guards(attributes(n))
+	if len(parts) == 0 {
+		parts = []string{"(SELECT pgconsent_gate.sealed())"}
+	}
+	if _, open := n.(Open); !open {
+		parts = append(parts, w.write(n, catalog.QuoteIdent(rel.Name.Name)))
+	}
+	return strings.Join(parts, " AND ")
+}
+
+// Inject writes n as a condition on the row that a statement calls alias. Helpers are the gate views, which raise unless
+// the whole text is signed: needsSignature tells that it names one. A table that is open gives "true".
+func Inject(n Node, alias string) (sql string, needsSignature bool) {
+	w := writer{prefix: prefixFor(alias)}
+	// In a conjunction Own hides by itself without its attribute; elsewhere that must be said.
+	all := attributes(n)
+	for _, a := range conjunctive(n) {
+		delete(all, a)
+	}
+	parts := append(guards(all), w.write(n, catalog.QuoteIdent(alias)))
+	return strings.Join(parts, " AND "), w.gated
+}
+
+func guards(attributes map[string]bool) []string {
+	var out []string
+	for _, a := range sortedKeys(attributes) {
+		out = append(out, attr(a)+" IS NOT NULL")
+	}
+	return out
+}
+
+func attr(name string) string {
+	return "(SELECT pgconsent_gate.attr(" + catalog.QuoteLiteral(name) + "))"
+}
+
+// prefixFor returns a prefix for aliases that cannot capture the outer row's name.
+func prefixFor(outer string) string {
+	prefix := "r"
+	for strings.HasPrefix(outer, prefix) {
+		prefix += "_"
+	}
+	return prefix
+}
+
+type writer struct {
+	policy  bool
+	prefix  string
+	aliases int
+	gated   bool
+}
+
+func (w *writer) alias() string {
+	w.aliases++
+	return w.prefix + strconv.Itoa(w.aliases)
+}
+
+// helper names what stands for a table that the predicate reads besides its own row.
+func (w *writer) helper(r *catalog.Relation) string {
+	if w.policy {
+		return HelperView(r.Name).SQL()
+	}
+	w.gated = true
+	return GateView(r.Name).SQL()
+}
+
+// fence ends a sublink.
+func (w *writer) fence() string {
+	if w.policy {
+		return " OFFSET 0)"
+	}
+	return ")"
+}
+
+// write returns an expression that can stand between ANDs and ORs. What it does not know shows nothing.
+func (w *writer) write(n Node, row string) string {
+	switch n := n.(type) {
+	case Open:
+		return "true"
+	case All:
+		return w.join(n, row, " AND ")
+	case Any:
+		return w.join(n, row, " OR ")
+	case Own:
+		return equal(column(row, n.Column), attr(n.Attribute)+"::"+n.Type)
+	case Status:
+		return status(column(row, n.Column), n.Is) + " IS TRUE"
+	case Consent:
+		return w.consent(n, row)
+	case Visible:
+		target := w.alias()
+		return "EXISTS (SELECT 1 FROM " + w.helper(n.Relation) + " AS " + target +
+			" WHERE " + equal(column(target, n.Column), column(row, n.From)) +
+			" AND " + w.write(n.Rows, target) + w.fence()
+	default:
+		return "false"
+	}
+}
+
+func (w *writer) join(nodes []Node, row, operator string) string {
+	if len(nodes) == 0 {
+		return "false"
+	}
+	parts := make([]string, len(nodes))
+	for i, n := range nodes {
+		parts[i] = w.write(n, row)
+	}
+	if len(parts) == 1 {
+		return parts[0]
+	}
+	return "(" + strings.Join(parts, operator) + ")"
+}
+
+func (w *writer) consent(n Consent, row string) string {
+	if len(n.Steps) == 0 {
+		return "false"
+	}
+	var b strings.Builder
+	start := column(row, n.Steps[0].From)
+	b.WriteString("(" + start + " IS NOT NULL")
+	if n.Required {
+		first := w.alias()
+		b.WriteString(" AND EXISTS (SELECT 1 FROM " + w.helper(n.Steps[0].Relation) + " AS " + first +
+			" WHERE " + equal(column(first, n.Steps[0].Column), start) + w.fence())
+	} else if w.policy {
+		b.WriteString(" AND (SELECT " + WholeFunction(n.Steps[0].Relation.Name).SQL() + "())")
+	}
+	first := w.alias()
+	last := first
+	b.WriteString(" AND NOT EXISTS (SELECT 1 FROM " + w.helper(n.Steps[0].Relation) + " AS " + first)
+	for _, step := range n.Steps[1:] {
+		next := w.alias()
+		b.WriteString(" LEFT JOIN " + w.helper(step.Relation) + " AS " + next +
+			" ON " + equal(column(next, step.Column), column(last, step.From)))
+		last = next
+	}
+	b.WriteString(" WHERE " + equal(column(first, n.Steps[0].Column), start) +
+		" AND " + status(column(last, n.Status), n.Is) + " IS NOT TRUE" + w.fence() + ")")
+	return b.String()
+}
+
+func column(row, name string) string { return row + "." + catalog.QuoteIdent(name) }
+
+func equal(a, b string) string { return a + " OPERATOR(pg_catalog.=) " + b }
+
+func status(column, is string) string {
+	return "(" + equal(column+"::pg_catalog.text", catalog.QuoteLiteral(is)+"::pg_catalog.text") + ")"
+}

@@ -1,0 +1,46 @@
+package seal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Keyring holds the keys of one database. It is immutable.
+type Keyring struct{ keys []Key }
+
+// NewKeyring returns a ring of these keys, of which the last signs. It refuses an empty ring and keys too short to be
+// ours.
+func NewKeyring(keys []Key) (*Keyring, error) {
+	if len(keys) == 0 {
+		return nil, errors.New("no seal key: run pgconsent migrate")
+	}
+	for _, k := range keys {
+		if len(k.Secret) != 32 {
+			return nil, fmt.Errorf("seal key %d is not 32 bytes long", k.ID)
+		}
+	}
+	return &Keyring{keys: append([]Key(nil), keys...)}, nil
+}
+
+// Load reads the keys as the control role.
+func Load(ctx context.Context, conn *pgx.Conn) (*Keyring, error) {
+	rows, err := conn.Query(ctx, "SELECT kid, secret FROM pgconsent.seal_key() ORDER BY kid")
+	if err != nil {
+		return nil, fmt.Errorf("read the seal keys: %w", err)
+	}
+	keys, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Key, error) {
+		var k Key
+		err := row.Scan(&k.ID, &k.Secret)
+		return k, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the seal keys: %w", err)
+	}
+	return NewKeyring(keys)
+}
+
+// Newest is the key that signs.
+func (r *Keyring) Newest() Key { return r.keys[len(r.keys)-1] }

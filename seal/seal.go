@@ -1,0 +1,96 @@
+// Package seal makes the sealed session: the one setting by which the database knows for whom a connection speaks, and
+// the signature by which it knows that a statement's text is the proxy's own.
+//
+// Only a holder of the key can make a seal or a signature that the database accepts (functions attr, sealed and vetted
+// of schema pgconsent_gate). A seal holds for one server process and for a short time; a signature holds for one text and
+// one profile, and only under a valid seal of that profile made with the same key.
+//
+// A seal is
+//
+//	v1|kid|nonce|pid|expires|profile|name=value|…#hmac
+//
+// where expires is in seconds of the epoch and hmac is HMAC-SHA256 in hex over "seal|" and what stands before the '#'. A
+// signature is HMAC-SHA256 over "stmt|", the profile, "|" and the text, and rides in front of it in a comment. The two
+// prefixes keep a text from ever being a seal.
+package seal
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	// Setting is the setting that carries the seal.
+	Setting = "pgconsent.seal"
+
+	// TTL is how long a seal holds. The database refuses one that claims more than twice as long.
+	TTL = 60 * time.Second
+
+	// SignatureLen is the length of the comment that Sign puts in front of a text, in bytes and characters.
+	SignatureLen = len(signatureStart) + 2*sha256.Size + len(signatureEnd)
+
+	version        = "v1"
+	signatureStart = "/*pgconsent:v1:"
+	signatureEnd   = "*/"
+)
+
+// Key is one of the keys in pgconsent.keys.
+type Key struct {
+	ID     int
+	Secret []byte
+}
+
+// Claims are what a seal says. None of it is checked here: what an attribute may hold is for the policy to say.
+type Claims struct {
+	Nonce      uint32
+	PID        uint32 // of the server process
+	Expires    time.Time
+	Profile    string
+	Attributes map[string]string
+}
+
+// Seal returns the value of the setting. It is a secret: never logged.
+func (k Key) Seal(c Claims) string {
+	var b strings.Builder
+	b.WriteString(version)
+	for _, field := range []string{
+		strconv.Itoa(k.ID),
+		strconv.FormatUint(uint64(c.Nonce), 10),
+		strconv.FormatUint(uint64(c.PID), 10),
+		strconv.FormatInt(c.Expires.Unix(), 10),
+		escape(c.Profile),
+	} {
+		b.WriteByte('|')
+		b.WriteString(field)
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Attributes)) {
+		b.WriteByte('|')
+		b.WriteString(escape(name))
+		b.WriteByte('=')
+		b.WriteString(escape(c.Attributes[name]))
+	}
+	payload := b.String()
+	return payload + "#" + k.mac("seal|"+payload)
+}
+
+// Sign returns the text with its signature in front. The profile must be the one of the seal it runs under.
+func (k Key) Sign(profile, text string) string {
+	return signatureStart + k.mac("stmt|"+escape(profile)+"|"+text) + signatureEnd + text
+}
+
+func (k Key) mac(message string) string {
+	h := hmac.New(sha256.New, k.Secret)
+	h.Write([]byte(message))
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// escape keeps a value from being read as the seal's own separators.
+func escape(value string) string { return escaper.Replace(value) }
+
+var escaper = strings.NewReplacer("%", "%25", "|", "%7C", "#", "%23", "=", "%3D")
