@@ -1,0 +1,178 @@
+package config
+
+import (
+	"fmt"
+	"net"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// agentName keeps names usable in DSNs, audit records and metrics without quoting.
+var agentName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}$`)
+
+func (c *Config) check(d *decoder) {
+	if c.Version != 1 {
+		d.problem("version", "This pgconsent reads: version: 1", "version must be 1")
+	}
+	c.checkListeners(d)
+	c.checkUpstream(d)
+	oneOf(d, "audit.mode", c.Audit.Mode, "strict", "buffered", "off")
+	switch c.Enforcement {
+	case Both:
+	case "doors":
+		d.problem("enforcement", "Use: enforcement: both", `enforcement "doors" is not in this version`)
+	default:
+		oneOf(d, "enforcement", string(c.Enforcement), string(Both))
+	}
+	if len(c.Databases) == 0 {
+		d.problem("databases", "databases: { app: { policy: policy.yaml, owners: [app_owner] } }", "no databases are configured")
+	}
+	for name, db := range c.Databases {
+		c.checkDatabase(d, "databases."+name, db)
+	}
+	for name, a := range c.Agents {
+		c.checkAgent(d, name, a)
+	}
+}
+
+func (c *Config) checkListeners(d *decoder) {
+	switch {
+	case strings.HasPrefix(c.Listen, "/"):
+	case !hostPort(c.Listen):
+		d.problem("listen", "listen: 127.0.0.1:7432", "listen must be host:port or the path of a unix socket")
+	case c.TLS == nil && !loopback(c.Listen):
+		d.problem("listen", "Add tls: { cert: server.crt, key: server.key }, or listen on 127.0.0.1.", "without tls pgconsent listens on loopback and unix sockets only, not on %s", c.Listen)
+	}
+	if c.TLS != nil && (c.TLS.Cert == "" || c.TLS.Key == "") {
+		d.problem("tls", "tls: { cert: server.crt, key: server.key }", "tls needs a certificate and a key")
+	}
+	switch {
+	case c.HTTP.Listen == "off":
+	case !hostPort(c.HTTP.Listen):
+		d.problem("http.listen", "http: { listen: 127.0.0.1:7433 }, or listen: off", "http.listen must be host:port")
+	case !loopback(c.HTTP.Listen):
+		d.problem("http.listen", "Listen on 127.0.0.1 and let your collector run beside it.", "in this version http listens on loopback only, not on %s", c.HTTP.Listen)
+	case c.HTTP.Listen == c.Listen && !strings.HasSuffix(c.Listen, ":0"):
+		d.problem("http.listen", "", "listen and http.listen are the same address")
+	}
+	if c.HTTP.Tokens != "" {
+		d.problem("http.tokens", "Leave it out: /metrics, /healthz and /readyz need no token on loopback.", "http.tokens is not in this version")
+	}
+}
+
+func (c *Config) checkUpstream(d *decoder) {
+	if c.Upstream.Port < 1 || c.Upstream.Port > 65535 {
+		d.problem("upstream.port", "", "upstream.port must be between 1 and 65535")
+	}
+	oneOf(d, "upstream.tls", c.Upstream.TLS, "disable", "require", "verify-full")
+	if c.Upstream.TLS != "disable" && c.Upstream.unix() {
+		d.problem("upstream.tls", "Leave it out, or name a host.", "a unix socket has no TLS")
+	}
+	if c.Upstream.CA != "" && c.Upstream.TLS != "verify-full" {
+		d.problem("upstream.ca", "upstream: { tls: verify-full, ca: … }", "upstream.ca is used by tls: verify-full only")
+	}
+}
+
+func (c *Config) checkDatabase(d *decoder, path string, db *Database) {
+	if db.Policy == "" {
+		d.problem(path, "policy: policy.yaml", "%s has no policy", path)
+	}
+	if len(db.Owners) == 0 {
+		d.problem(path, "owners: [app_owner] lists the database roles whose connections pass unparsed.", "%s has no owners", path)
+	}
+	if len(db.SearchPath) == 0 {
+		d.problem(path+".search_path", "search_path: [public]", "%s.search_path is empty", path)
+	}
+	for i, schema := range db.SearchPath {
+		if schema == "" || strings.HasPrefix(schema, "pg_") || schema == "$user" || strings.HasPrefix(schema, "pgconsent") {
+			d.problem(path+".search_path", "pg_catalog is always first; list the schemas of your application.", "%s.search_path: %q cannot be pinned", path, schema)
+		}
+		if slices.Index(db.SearchPath, schema) != i {
+			d.problem(path+".search_path", "", "%s.search_path names %q twice", path, schema)
+		}
+	}
+	used := map[string]string{}
+	for _, r := range []struct{ key, role string }{{"agent", db.Roles.Agent}, {"control", db.Roles.Control}, {"reader", db.Roles.Reader}} {
+		if other, twice := used[r.role]; twice {
+			d.problem(path+".roles."+r.key, "", "%s.roles: %s and %s are the same role %q", path, other, r.key, r.role)
+		}
+		used[r.role] = r.key
+		if slices.Contains(db.Owners, r.role) {
+			d.problem(path+".roles."+r.key, "The agent role must own nothing and be member of nothing.", "%s.roles.%s: %q is an owner", path, r.key, r.role)
+		}
+		if !fits(r.role) {
+			d.problem(path+".roles."+r.key, "", "%s.roles.%s: %q is longer than PostgreSQL's 63 bytes", path, r.key, r.role)
+		}
+	}
+}
+
+func (c *Config) checkAgent(d *decoder, name string, a *Agent) {
+	path := "agents." + name
+	if !agentName.MatchString(name) {
+		d.problem(path, "Letters, digits, and _ . - after the first; at most 63.", "%q cannot be an agent's name", name)
+	}
+	db, ok := c.Databases[a.Database]
+	switch {
+	case a.Database == "":
+		d.problem(path, "database: "+anyKey(c.Databases), "%s has no database", path)
+	case !ok:
+		hint := "Databases: " + strings.Join(sortedKeys(c.Databases), ", ") + "."
+		if best, found := closest(a.Database, sortedKeys(c.Databases)); found {
+			hint = fmt.Sprintf("Did you mean %q?", best)
+		}
+		d.problem(path+".database", hint, "%s names a database %q that is not configured", path, a.Database)
+	case slices.Contains(db.Owners, name):
+		d.problem(path, "An agent's name is a name in this file, not a database role: choose another.", "%q is an owner of database %s: it cannot be an agent as well", name, a.Database)
+	}
+	if a.Auth != "scram" {
+		d.problem(path+".auth", "auth: scram", "%s.auth: %q is not in this version", path, a.Auth)
+	}
+}
+
+func oneOf(d *decoder, path, value string, allowed ...string) {
+	if !slices.Contains(allowed, value) {
+		d.problem(path, "One of: "+strings.Join(allowed, ", ")+".", "%s: %q is not known", path, value)
+	}
+}
+
+func hostPort(address string) bool {
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return false
+	}
+	n, err := strconv.Atoi(port)
+	return err == nil && n >= 0 && n <= 65535
+}
+
+// loopback tells whether only this machine can reach a listener there. A name other than localhost could mean anything.
+func loopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	return err == nil && loopbackHost(host)
+}
+
+func loopbackHost(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+func (u Upstream) unix() bool { return strings.HasPrefix(u.Host, "/") }
+
+func fits(role string) bool { return role != "" && len(role) <= 63 }
+
+func sortedKeys[V any](m map[string]V) []string {
+	var out []string
+	for k := range m {
+		out = append(out, k)
+	}
+	slices.Sort(out)
+	return out
+}
+
+func anyKey[V any](m map[string]V) string {
+	if ks := sortedKeys(m); len(ks) > 0 {
+		return ks[0]
+	}
+	return "app"
+}

@@ -1,0 +1,52 @@
+package config
+
+import "strconv"
+
+// Variables are the environment variables that override keys of the file, by key.
+var Variables = []struct{ Name, Key string }{
+	{"PGCONSENT_LISTEN", "listen"},
+	{"PGCONSENT_HTTP_LISTEN", "http.listen"},
+	{"PGCONSENT_UPSTREAM_HOST", "upstream.host"},
+	{"PGCONSENT_UPSTREAM_PORT", "upstream.port"},
+	{"PGCONSENT_UPSTREAM_TLS", "upstream.tls"},
+	{"PGCONSENT_CREDENTIALS", "credentials"},
+	{"PGCONSENT_ENFORCEMENT", "enforcement"},
+	{"PGCONSENT_AUDIT_MODE", "audit.mode"},
+	{"PGCONSENT_AUDIT_FILE", "audit.file"},
+}
+
+// environment puts variables over what the file says.
+func (c *Config) environment(d *decoder, getenv func(string) string) {
+	for _, v := range Variables {
+		value := getenv(v.Name)
+		if value == "" {
+			continue
+		}
+		switch v.Key {
+		case "listen":
+			c.Listen = value
+		case "http.listen":
+			c.HTTP.Listen = value
+		case "upstream.host":
+			c.Upstream.Host = value
+		case "upstream.port":
+			port, err := strconv.Atoi(value)
+			if err != nil {
+				d.problem("", "", "%s must be a whole number", v.Name)
+			}
+			c.Upstream.Port = port
+		case "upstream.tls":
+			c.Upstream.TLS = value
+		case "credentials":
+			c.Credentials = value
+		case "enforcement":
+			c.Enforcement = Enforcement(value)
+		case "audit.mode":
+			c.Audit.Mode = value
+		case "audit.file":
+			c.Audit.File = value
+		default:
+			d.problem("", "", "%s is not understood", v.Name)
+		}
+	}
+}

@@ -1,0 +1,96 @@
+package config
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/xdg-go/scram"
+	"github.com/xdg-go/stringprep"
+)
+
+// Iterations and salt length are PostgreSQL's own, so that an agent's verifier looks like a role's.
+const (
+	iterations = 4096
+	saltBytes  = 16
+)
+
+const scheme = "SCRAM-SHA-256$"
+
+// NewVerifier returns the verifier of a password as PostgreSQL stores it: SCRAM-SHA-256$4096:salt$StoredKey:ServerKey.
+func NewVerifier(password string) (string, error) {
+	if password == "" {
+		return "", errors.New("an empty password")
+	}
+	salt := make([]byte, saltBytes)
+	if _, err := rand.Read(salt); err != nil {
+		return "", err
+	}
+	return verifier(password, salt)
+}
+
+func verifier(password string, salt []byte) (string, error) {
+	// As PostgreSQL does: what SASLprep does not take is used as it is.
+	if prepared, err := stringprep.SASLprep.Prepare(password); err == nil && prepared != "" {
+		password = prepared
+	}
+	client, err := scram.SHA256.NewClientUnprepped("", password, "")
+	if err != nil {
+		return "", err
+	}
+	c, err := client.GetStoredCredentialsWithError(scram.KeyFactors{Salt: string(salt), Iters: iterations})
+	if err != nil {
+		return "", err
+	}
+	b64 := base64.StdEncoding.EncodeToString
+	return fmt.Sprintf("%s%d:%s$%s:%s", scheme, iterations, b64(salt), b64(c.StoredKey), b64(c.ServerKey)), nil
+}
+
+// ParseVerifier reads a verifier.
+func ParseVerifier(s string) (scram.StoredCredentials, error) {
+	var c scram.StoredCredentials
+	bad := errors.New("not a verifier of the form SCRAM-SHA-256$iterations:salt$StoredKey:ServerKey")
+	rest, ok := strings.CutPrefix(s, scheme)
+	if !ok {
+		return c, bad
+	}
+	factors, proofs, ok1 := strings.Cut(rest, "$")
+	iters, salt, ok2 := strings.Cut(factors, ":")
+	stored, server, ok3 := strings.Cut(proofs, ":")
+	if !ok1 || !ok2 || !ok3 {
+		return c, bad
+	}
+	n, err := strconv.Atoi(iters)
+	if err != nil || n < iterations || n > 10_000_000 {
+		return c, fmt.Errorf("%w, with at least %d iterations", bad, iterations)
+	}
+	parts := [3][]byte{}
+	for i, text := range []string{salt, stored, server} {
+		if parts[i], err = base64.StdEncoding.DecodeString(text); err != nil {
+			return c, bad
+		}
+	}
+	if len(parts[0]) == 0 || len(parts[1]) != sha256.Size || len(parts[2]) != sha256.Size {
+		return c, bad
+	}
+	c.Salt, c.Iters, c.StoredKey, c.ServerKey = string(parts[0]), n, parts[1], parts[2]
+	return c, nil
+}
+
+// Mock returns credentials that no password matches, the same each time for the same key and user: with them the login
+// of a user who does not exist takes the same course as one with a wrong password.
+func Mock(key []byte, user string) scram.StoredCredentials {
+	derive := func(use string) []byte {
+		h := hmac.New(sha256.New, key)
+		h.Write([]byte("pgconsent mock " + use + "\x00" + user))
+		return h.Sum(nil)
+	}
+	var c scram.StoredCredentials
+	c.Salt, c.Iters, c.StoredKey, c.ServerKey = string(derive("salt")[:saltBytes]), iterations, derive("stored"), derive("server")
+	return c
+}
