@@ -1,0 +1,208 @@
+// Package enforce is the one place that identifies an agent, decides and rewrites its statements, seals its sessions and
+// records what it did.
+//
+// Guarantees. A statement is allowed only under a policy whose database half is the one installed in the database, over a
+// catalog that was compared with the server's within the last ten seconds; when that cannot be said, every statement is
+// refused until it can (DESIGN invariant I1). What is allowed carries the text of package rewrite and nothing else. Each
+// decision has an audit record before it can be released (I8). An agent that is disabled or whose attributes change loses
+// its sessions at once.
+//
+// Not here: the wire (package proxy, which meets this one in package verdict), the predicates (packages predicate and
+// rls) and the checks of the database itself, which [Config.Check] is given to run.
+//
+// Wiring. The serving command makes a proxy.Route of what [Enforcer.Agent] returns:
+//
+//	access, ok := enforcer.Agent(user, database)
+//	if !ok { … owner or refused … }
+//	return proxy.Route{
+//		Kind:         proxy.Agent,
+//		Upstream:     proxy.Upstream{ … , Params: access.Params},
+//		Credential:   access.Credential,
+//		CheckSetting: access.CheckSetting,
+//		Open: func(ctx context.Context, info proxy.SessionInfo) (verdict.Decider, error) {
+//			return access.Open(ctx, enforce.SessionInfo(info))
+//		},
+//	}
+package enforce
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pgconsent/pgconsent/audit"
+	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/metrics"
+	"github.com/pgconsent/pgconsent/policy"
+	"github.com/pgconsent/pgconsent/rewrite"
+	"github.com/pgconsent/pgconsent/rls"
+)
+
+// Config is what an enforcer needs. Databases and Audit are required.
+type Config struct {
+	Databases []Database
+	Agents    []Agent // replaced by [Enforcer.SetAgents]
+	Audit     *audit.Log
+	Metrics   *metrics.Metrics // nil: nothing is counted
+	Log       *slog.Logger     // nil: slog.Default()
+
+	// Check is asked about a database each time its catalog or what is installed in it changed, and every ten seconds.
+	// An error refuses the database's agents until it is gone. Nil: only the hash of what is installed is compared.
+	Check func(ctx context.Context, conn *pgx.Conn, t Target) error
+
+	Refresh    time.Duration // between two looks at a database; 0: 2 s
+	CacheBytes uint64        // bound of the rewrite cache; 0: 64 MiB
+
+	// Mode and Walls are rewrite.Both and rls.Enforce but in tests.
+	Mode  rewrite.Mode
+	Walls rls.Mode
+}
+
+// Database is one database that agents may use.
+type Database struct {
+	Name       string   // as clients ask for it
+	Policy     string   // file or folder
+	Control    string   // connection string of the control role
+	SearchPath []string // pinned, without pg_catalog
+
+	AgentRole, ControlRole, ReaderRole string // "": pgconsent_agent, pgconsent_control, pgconsent_reader
+}
+
+// Target is what [Config.Check] looks at.
+type Target struct {
+	Database Database
+	Policy   *policy.Policy
+	Snapshot *catalog.Snapshot
+	Plan     *rls.Plan
+}
+
+const (
+	// maxStale is how old the last look at a database may be for its agents to be served.
+	maxStale = 10 * time.Second
+	// lookTimeout bounds one look.
+	lookTimeout = 5 * time.Second
+)
+
+// Enforcer decides for all agents of one process.
+type Enforcer struct {
+	cfg       Config
+	databases map[string]*database
+	cache     *cache
+	epochs    atomic.Uint64 // numbers the states of all databases
+
+	mu       sync.Mutex
+	agents   map[string]Agent
+	sessions map[*session]struct{}
+
+	stop context.CancelFunc
+	wait sync.WaitGroup
+}
+
+// New loads every policy, looks at every database and starts to watch them. A policy that does not load, and a database
+// whose walls cannot be vouched for, are errors. A database that cannot be reached is none: its agents are refused until
+// it can.
+func New(ctx context.Context, cfg Config) (*Enforcer, error) {
+	if cfg.Audit == nil {
+		return nil, errors.New("enforce: no audit log: no record, no answer")
+	}
+	if len(cfg.Databases) == 0 {
+		return nil, errors.New("enforce: no database")
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.Default()
+	}
+	if cfg.Refresh == 0 {
+		cfg.Refresh = 2 * time.Second
+	}
+	if cfg.CacheBytes == 0 {
+		cfg.CacheBytes = 64 << 20
+	}
+	e := &Enforcer{
+		cfg: cfg, databases: map[string]*database{}, sessions: map[*session]struct{}{}, agents: map[string]Agent{},
+	}
+	var err error
+	if e.cache, err = newCache(cfg.CacheBytes); err != nil {
+		return nil, err
+	}
+	var failed []error
+	for _, c := range cfg.Databases {
+		if _, twice := e.databases[c.Name]; twice {
+			return nil, fmt.Errorf("enforce: database %s is configured twice", c.Name)
+		}
+		d, err := newDatabase(e, c)
+		if err != nil {
+			failed = append(failed, err)
+			continue
+		}
+		e.databases[c.Name] = d
+		if err := d.refresh(ctx); err != nil && !unreachable(err) {
+			failed = append(failed, fmt.Errorf("database %s: %w", c.Name, err))
+		}
+	}
+	if len(failed) > 0 {
+		e.closeConnections()
+		return nil, errors.Join(failed...)
+	}
+	e.SetAgents(cfg.Agents)
+	watch, stop := context.WithCancel(context.Background())
+	e.stop = stop
+	for _, d := range e.databases {
+		e.wait.Go(func() { d.watch(watch) })
+	}
+	return e, nil
+}
+
+// Close stops watching. Sessions are the proxy's to end; their statements are refused once the last look is too old.
+func (e *Enforcer) Close() {
+	e.stop()
+	e.wait.Wait()
+	e.closeConnections()
+	e.cache.close()
+}
+
+func (e *Enforcer) closeConnections() {
+	for _, d := range e.databases {
+		d.disconnect()
+	}
+}
+
+// Ready returns nil when the agents of every database are served, and otherwise why not.
+func (e *Enforcer) Ready() error {
+	var failed []error
+	for _, name := range slices.Sorted(maps.Keys(e.databases)) {
+		if _, err := e.databases[name].current(); err != nil {
+			failed = append(failed, fmt.Errorf("database %s: %w", name, err))
+		}
+	}
+	if err := e.cfg.Audit.Broken(); err != nil {
+		failed = append(failed, fmt.Errorf("audit: %w", err))
+	}
+	return errors.Join(failed...)
+}
+
+// Reload reads every policy again. One whose database half is installed is in force when Reload returns; one that needs
+// pgconsent migrate waits for it, and one that is wrong is an error: in both cases the old one stays.
+func (e *Enforcer) Reload() error {
+	var failed []error
+	for _, name := range slices.Sorted(maps.Keys(e.databases)) {
+		if err := e.databases[name].reload(); err != nil {
+			failed = append(failed, fmt.Errorf("database %s: %w", name, err))
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// Sessions is how many sessions of agents are open.
+func (e *Enforcer) Sessions() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.sessions)
+}

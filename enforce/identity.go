@@ -1,0 +1,228 @@
+package enforce
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/xdg-go/scram"
+
+	"github.com/pgconsent/pgconsent/audit"
+	"github.com/pgconsent/pgconsent/policy"
+	"github.com/pgconsent/pgconsent/rewrite"
+	"github.com/pgconsent/pgconsent/sqlstate"
+	"github.com/pgconsent/pgconsent/verdict"
+)
+
+// Agent is a login of the configuration and what its credential is worth.
+type Agent struct {
+	Name       string
+	Database   string
+	Credential *scram.StoredCredentials // nil: the agent cannot log in
+	Attributes map[string]string        // whose source is the credential
+}
+
+// SessionInfo is what the wire says of a session that starts. It has the fields of proxy.SessionInfo, so that one
+// converts to the other.
+type SessionInfo struct {
+	ID         string
+	Agent      string
+	Database   string
+	RemoteAddr string
+	BackendPID uint32
+
+	// OnRevoke ends the session with this error; it returns at once and may be called from any goroutine.
+	OnRevoke func(*sqlstate.Error)
+}
+
+// AgentAccess is how an agent's connection is to be treated.
+type AgentAccess struct {
+	Credential *scram.StoredCredentials
+	Params     map[string]string // pinned settings of the startup packet: a role can change its own defaults, not these
+
+	// CheckSetting judges a setting of the client's startup packet; where is "startup" or "options".
+	CheckSetting func(name, value, where string) (normalised string, keep bool, err *sqlstate.Error)
+
+	// Open begins a session, after authentication. The error is a *sqlstate.Error.
+	Open func(ctx context.Context, info SessionInfo) (verdict.Decider, error)
+}
+
+// Agent returns how to treat this user on this database, and false if it is no agent there or cannot log in.
+func (e *Enforcer) Agent(user, database string) (AgentAccess, bool) {
+	e.mu.Lock()
+	a, ok := e.agents[user]
+	e.mu.Unlock()
+	d := e.databases[database]
+	if !ok || d == nil || a.Database != database || a.Credential == nil {
+		return AgentAccess{}, false
+	}
+	return AgentAccess{
+		Credential: a.Credential,
+		Params:     d.params(),
+		CheckSetting: func(name, value, where string) (string, bool, *sqlstate.Error) {
+			return rewrite.CheckSetting(name, value, where, d.cfg.SearchPath)
+		},
+		Open: func(ctx context.Context, info SessionInfo) (verdict.Decider, error) { return e.open(ctx, d, info) },
+	}, true
+}
+
+// params are the settings that change how a text is read, how names resolve or how a wall is built.
+func (d *database) params() map[string]string {
+	path := make([]string, len(d.cfg.SearchPath))
+	for i, schema := range d.cfg.SearchPath {
+		path[i] = `"` + strings.ReplaceAll(schema, `"`, `""`) + `"`
+	}
+	return map[string]string{
+		"search_path":                   strings.Join(path, ", "),
+		"client_encoding":               "UTF8",
+		"standard_conforming_strings":   "on",
+		"backslash_quote":               "safe_encoding",
+		"transform_null_equals":         "off",
+		"row_security":                  "on",
+		"default_transaction_isolation": "read committed",
+		"work_mem":                      "32MB", // policies probe helper tables by hash; below that their plans turn quadratic
+	}
+}
+
+// SetAgents replaces the agents. Sessions of agents that are gone, cannot log in any more, or have other attributes or
+// another database than before, end.
+func (e *Enforcer) SetAgents(agents []Agent) {
+	next := make(map[string]Agent, len(agents))
+	for _, a := range agents {
+		a.Attributes = maps.Clone(a.Attributes)
+		next[a.Name] = a
+	}
+	for _, name := range slices.Sorted(maps.Keys(next)) {
+		a := next[name]
+		d := e.databases[a.Database]
+		if d == nil {
+			e.cfg.Log.Error("agent refused: its database is not configured", "agent", a.Name, "database", a.Database)
+			continue
+		}
+		if v, refused := d.current(); refused == nil {
+			if _, err := identify(v.state.policy, a); err != nil {
+				e.cfg.Log.Error("agent refused until its attributes are put right in the configuration", "agent", a.Name, "database", a.Database, "error", err)
+			}
+		}
+	}
+	e.mu.Lock()
+	e.agents = next
+	var ended []*session
+	for s := range e.sessions {
+		if !entitled(next, s.agent) {
+			ended = append(ended, s)
+		}
+	}
+	e.mu.Unlock()
+	for _, s := range ended {
+		s.revoke(sqlstate.New(sqlstate.AdminShutdown, sqlstate.ReasonIdentity, "this agent was disabled or its rights changed").
+			WithHint("Connect again if the agent is still allowed to."))
+	}
+}
+
+// entitled tells whether a session that began for an agent may go on under these.
+func entitled(agents map[string]Agent, began Agent) bool {
+	now, ok := agents[began.Name]
+	return ok && now.Credential != nil && now.Database == began.Database && maps.Equal(now.Attributes, began.Attributes)
+}
+
+// identify returns the attributes of an agent's sessions, or what is wrong with them. The error has no value in it.
+func identify(p *policy.Policy, a Agent) (map[string]string, error) {
+	var wrong []error
+	attributes := map[string]string{}
+	for _, declared := range p.Attributes() {
+		value, ok := a.Attributes[declared.Name]
+		switch {
+		case declared.Source != "credential":
+			wrong = append(wrong, fmt.Errorf("attribute %s has the source %q, which this version does not know", declared.Name, declared.Source))
+		case !ok:
+			wrong = append(wrong, fmt.Errorf("attribute %s is missing", declared.Name))
+		default:
+			if err := declared.Check(value); err != nil {
+				wrong = append(wrong, err)
+			}
+			attributes[declared.Name] = value
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(a.Attributes)) {
+		if _, ok := p.Attribute(name); !ok {
+			wrong = append(wrong, fmt.Errorf("attribute %s is not one that the policy declares", name))
+		}
+	}
+	if len(wrong) > 0 {
+		return nil, errors.Join(wrong...)
+	}
+	return attributes, nil
+}
+
+// open begins a session for an agent that has proved its credential.
+func (e *Enforcer) open(ctx context.Context, d *database, info SessionInfo) (verdict.Decider, error) {
+	e.mu.Lock()
+	agent, ok := e.agents[info.Agent]
+	e.mu.Unlock()
+	record := audit.Session{Session: info.ID, Agent: info.Agent, Database: d.cfg.Name, Remote: info.RemoteAddr, Event: "open"}
+	refuse := func(err *sqlstate.Error) (verdict.Decider, error) {
+		record.Event, record.SQLState, record.Reason = "refused", string(err.Code), string(err.Reason)
+		e.cfg.Audit.Session(record)
+		return nil, err
+	}
+	if !ok || !entitled(map[string]Agent{agent.Name: agent}, agent) || agent.Database != d.cfg.Name {
+		return refuse(noIdentity(errors.New("the agent was disabled while it logged in")))
+	}
+	v, refused := d.current()
+	if refused != nil {
+		return refuse(refused)
+	}
+	attributes, err := identify(v.state.policy, agent)
+	if err != nil {
+		e.cfg.Log.Error("agent refused: put its attributes right in the configuration", "agent", agent.Name, "database", d.cfg.Name, "error", err)
+		return refuse(noIdentity(err))
+	}
+	record.Attributes = attributes
+	if err := e.cfg.Audit.Session(record).Release(); err != nil {
+		return nil, err
+	}
+	s := &session{e: e, db: d, info: info, agent: agent, attributes: attributes}
+	e.mu.Lock()
+	// What changed since the look-ups above finds the session in the register, or is found here.
+	still := entitled(e.agents, agent)
+	if still {
+		e.sessions[s] = struct{}{}
+	}
+	e.mu.Unlock()
+	if !still {
+		return refuse(noIdentity(errors.New("the agent was disabled while it logged in")))
+	}
+	if now, refused := d.current(); refused == nil && now.state != v.state {
+		e.reidentify(d, now.state)
+	}
+	return s, nil
+}
+
+// reidentify ends the sessions that have no identity under a new state.
+func (e *Enforcer) reidentify(d *database, st *state) {
+	e.mu.Lock()
+	var ended []*session
+	for s := range e.sessions {
+		if s.db != d {
+			continue
+		}
+		if attributes, err := identify(st.policy, s.agent); err != nil || !maps.Equal(attributes, s.attributes) {
+			ended = append(ended, s)
+		}
+	}
+	e.mu.Unlock()
+	for _, s := range ended {
+		s.revoke(sqlstate.New(sqlstate.AdminShutdown, sqlstate.ReasonIdentity, "the policy changed what an agent must be").
+			WithHint("Connect again; if that fails, ask the operator of pgconsent to look at its log."))
+	}
+}
+
+// noIdentity is the refusal of a login: the operator's log says more.
+func noIdentity(cause error) *sqlstate.Error {
+	return sqlstate.New(sqlstate.InvalidAuthorization, sqlstate.ReasonIdentity, "this agent's identity does not fit the policy").
+		WithHint("The operator of pgconsent finds in its log which attribute of the agent is wrong.").WithCause(cause)
+}

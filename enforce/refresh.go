@@ -1,0 +1,308 @@
+package enforce
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/catalog/pgcatalog"
+	"github.com/pgconsent/pgconsent/migrations"
+	"github.com/pgconsent/pgconsent/policy"
+	"github.com/pgconsent/pgconsent/rewrite"
+	"github.com/pgconsent/pgconsent/rls"
+	"github.com/pgconsent/pgconsent/seal"
+)
+
+// database is one database and what is known of it.
+type database struct {
+	e    *Enforcer
+	cfg  Database
+	view atomic.Pointer[view] // read by every session
+
+	mu      sync.Mutex // held for a look; what follows is under it
+	control *pgx.ConnConfig
+	conn    *pgx.Conn
+	doc     *policy.Document // in force
+	next    *policy.Document // waits for pgconsent migrate; nil: none does
+	seen    observation      // what the state was made of
+	checked time.Time        // when Check last agreed
+	state   *state           // the last good one, also while the view refuses
+	trouble string           // the last failure that was logged
+}
+
+// observation is what one look at a database finds.
+type observation struct {
+	fingerprint string
+	installed   migrations.Installed
+	keys        *seal.Keyring
+	offset      time.Duration
+}
+
+func newDatabase(e *Enforcer, c Database) (*database, error) {
+	for role, name := range map[*string]string{&c.AgentRole: "pgconsent_agent", &c.ControlRole: "pgconsent_control", &c.ReaderRole: "pgconsent_reader"} {
+		if *role == "" {
+			*role = name
+		}
+	}
+	doc, err := policy.Load(c.Policy)
+	if err != nil {
+		return nil, err
+	}
+	control, err := pgx.ParseConfig(c.Control)
+	if err != nil {
+		return nil, fmt.Errorf("database %s: control connection: %w", c.Name, err)
+	}
+	control.RuntimeParams["application_name"] = "pgconsent control"
+	control.RuntimeParams["search_path"] = "pg_catalog"
+	control.RuntimeParams["statement_timeout"] = "5s"
+	control.ConnectTimeout = lookTimeout
+	return &database{e: e, cfg: c, control: control, doc: doc}, nil
+}
+
+// watch looks at the database until ctx ends.
+func (d *database) watch(ctx context.Context) {
+	tick := time.NewTicker(d.e.cfg.Refresh)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			_ = d.refresh(ctx) // logged, and seen in the view
+		}
+	}
+}
+
+// refresh looks at the database and publishes what it found.
+func (d *database) refresh(ctx context.Context) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	began := time.Now()
+	seen, err := d.look(ctx)
+	if err == nil {
+		err = d.judge(ctx, seen)
+	}
+	d.publish(began, seen.offset, err)
+	return err
+}
+
+// publish makes the result of a look known to the sessions. The caller holds mu.
+func (d *database) publish(began time.Time, offset time.Duration, err error) {
+	m, log := d.e.cfg.Metrics, d.e.cfg.Log.With("database", d.cfg.Name)
+	m.Refreshed(d.cfg.Name, err == nil)
+	gone := err != nil && unreachable(err)
+	m.UpstreamUp(d.cfg.Name, !gone)
+	switch {
+	case err == nil:
+		if d.trouble != "" {
+			log.Info("agents are served again")
+		}
+		d.trouble = ""
+		d.view.Store(&view{state: d.state, verified: began, offset: offset})
+		m.PolicyInForce(d.cfg.Name, d.state.versions.Policy, d.state.versions.Catalog)
+	case gone:
+		// Nobody says that the state is wrong: it stays in force as long as the last look is young enough.
+		if d.view.Load() == nil {
+			d.view.Store(&view{refusal: lost(err)})
+		}
+		if d.trouble != err.Error() {
+			log.Error("the database cannot be reached; its agents are refused when that lasts", "error", err)
+		}
+		d.trouble = err.Error()
+	default:
+		d.view.Store(&view{refusal: notServed(err)})
+		if d.trouble != err.Error() {
+			log.Error("agents are refused: the database cannot be vouched for", "error", err)
+		}
+		d.trouble = err.Error()
+	}
+	_, refused := d.current()
+	m.Serving(d.cfg.Name, refused == nil)
+}
+
+// look reads from the database all that a decision depends on.
+func (d *database) look(ctx context.Context) (observation, error) {
+	var o observation
+	if d.conn == nil || d.conn.IsClosed() {
+		conn, err := pgx.ConnectConfig(ctx, d.control.Copy())
+		if err != nil {
+			return o, fmt.Errorf("control connection: %w", err)
+		}
+		d.conn = conn
+	}
+	var err error
+	if o.offset, err = clockOffset(ctx, d.conn); err != nil {
+		return o, err
+	}
+	if o.fingerprint, err = pgcatalog.Fingerprint(ctx, d.conn); err != nil {
+		return o, fmt.Errorf("catalog: %w", err)
+	}
+	if o.installed, err = migrations.ReadInstalled(ctx, d.conn); err != nil {
+		return o, err
+	}
+	if o.keys, err = seal.Load(ctx, d.conn); err != nil {
+		return o, err
+	}
+	return o, nil
+}
+
+// clockOffset is the database's clock minus ours. Seals expire by the database's clock.
+func clockOffset(ctx context.Context, conn *pgx.Conn) (time.Duration, error) {
+	before := time.Now()
+	var theirs time.Time
+	if err := conn.QueryRow(ctx, "SELECT pg_catalog.clock_timestamp()").Scan(&theirs); err != nil {
+		return 0, fmt.Errorf("clock: %w", err)
+	}
+	after := time.Now()
+	return theirs.Sub(before.Add(after.Sub(before) / 2)), nil
+}
+
+// judge makes a new state where what was seen differs from what the state was made of, and asks Check. The caller holds
+// mu and has a connection.
+func (d *database) judge(ctx context.Context, o observation) error {
+	s := d.state
+	if s == nil || o.fingerprint != d.seen.fingerprint || o.installed != d.seen.installed {
+		snap, err := d.snapshot(ctx, o.fingerprint)
+		if err != nil {
+			return err
+		}
+		doc := d.doc
+		c, err := d.compile(doc, snap)
+		if d.next != nil && (err != nil || c.plan.Hash() != o.installed.Hash) {
+			// pgconsent migrate may have installed what was waiting.
+			if waiting, errNext := d.compile(d.next, snap); errNext == nil && waiting.plan.Hash() == o.installed.Hash {
+				doc, c, err = d.next, waiting, nil
+			}
+		}
+		if err != nil {
+			return err
+		}
+		if c.plan.Hash() != o.installed.Hash {
+			return errors.New("another policy is installed in the database than the one configured: run pgconsent migrate")
+		}
+		if doc != d.doc {
+			d.e.cfg.Log.Info("the policy that waited for pgconsent migrate is in force", "database", d.cfg.Name, "policy", c.policy.Version())
+		}
+		s = d.newState(c, snap, o.keys)
+		if err := d.check(ctx, s); err != nil {
+			return err
+		}
+		d.install(s, doc, o)
+		return nil
+	}
+	if time.Since(d.checked) > maxStale {
+		if err := d.check(ctx, s); err != nil {
+			return err
+		}
+	}
+	if key := o.keys.Newest(); key.ID != s.key.ID || !bytes.Equal(key.Secret, s.key.Secret) {
+		s = d.newState(compiled{s.policy, s.plan}, s.snapshot, o.keys)
+		d.install(s, d.doc, o)
+	}
+	return nil
+}
+
+// snapshot reads the catalog as of a fingerprint.
+func (d *database) snapshot(ctx context.Context, fingerprint string) (*catalog.Snapshot, error) {
+	snap, err := pgcatalog.Load(ctx, d.conn, d.cfg.SearchPath)
+	if err != nil {
+		return nil, fmt.Errorf("catalog: %w", err)
+	}
+	again, err := pgcatalog.Fingerprint(ctx, d.conn)
+	if err != nil {
+		return nil, fmt.Errorf("catalog: %w", err)
+	}
+	if again != fingerprint {
+		return nil, errors.New("the catalog is changing")
+	}
+	return snap, nil
+}
+
+type compiled struct {
+	policy *policy.Policy
+	plan   *rls.Plan
+}
+
+func (d *database) compile(doc *policy.Document, snap *catalog.Snapshot) (compiled, error) {
+	p, err := policy.Compile(doc, snap)
+	if err != nil {
+		return compiled{}, err
+	}
+	return compiled{p, rls.Generate(p, snap, rls.Options{
+		AgentRole: d.cfg.AgentRole, ControlRole: d.cfg.ControlRole, ReaderRole: d.cfg.ReaderRole, Mode: d.e.cfg.Walls,
+	})}, nil
+}
+
+func (d *database) newState(c compiled, snap *catalog.Snapshot, keys *seal.Keyring) *state {
+	s := &state{
+		epoch: d.e.epochs.Add(1), policy: c.policy, snapshot: snap, plan: c.plan, key: keys.Newest(),
+		signing: rewrite.New(snap, c.policy, d.e.cfg.Mode),
+		profile: profile(d.cfg, c.policy, c.plan),
+	}
+	s.plain = s.signing
+	if d.e.cfg.Mode == rewrite.Both {
+		s.plain = rewrite.New(snap, c.policy, rewrite.RLS)
+	}
+	s.versions.Policy, s.versions.Catalog = c.policy.Version(), snap.Version()
+	return s
+}
+
+func (d *database) check(ctx context.Context, s *state) error {
+	if d.e.cfg.Check != nil {
+		if err := d.e.cfg.Check(ctx, d.conn, Target{d.cfg, s.policy, s.snapshot, s.plan}); err != nil {
+			return err
+		}
+	}
+	d.checked = time.Now()
+	return nil
+}
+
+// install makes a state the one in force with the next publish. Sessions that it does not know an identity for end.
+func (d *database) install(s *state, doc *policy.Document, o observation) {
+	if doc != d.doc {
+		d.doc, d.next = doc, nil
+		d.e.cfg.Metrics.PolicyPending(d.cfg.Name, false)
+	}
+	d.state, d.seen = s, o
+	d.e.reidentify(d, s)
+}
+
+func (d *database) disconnect() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.conn != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_ = d.conn.Close(ctx)
+	}
+}
+
+// unreachable tells a server that does not answer from one whose answer is wrong.
+func unreachable(err error) bool {
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) {
+		switch {
+		case pg.Code[:2] == "08", pg.Code[:2] == "57", pg.Code[:2] == "53", pg.Code[:2] == "58":
+			return true // shutting down, starting, no slots, no memory
+		default:
+			return false
+		}
+	}
+	var dial *pgconn.ConnectError
+	var network net.Error
+	return errors.As(err, &dial) || errors.As(err, &network) || errors.Is(err, context.DeadlineExceeded) ||
+		errors.Is(err, context.Canceled) || pgconn.Timeout(err) || pgconn.SafeToRetry(err) ||
+		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+}

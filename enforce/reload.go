@@ -1,0 +1,48 @@
+package enforce
+
+import (
+	"github.com/pgconsent/pgconsent/policy"
+)
+
+// reload reads the policy again and puts it in force if the database has its half of it.
+func (d *database) reload() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	m, log := d.e.cfg.Metrics, d.e.cfg.Log.With("database", d.cfg.Name)
+	kept := func(err error) error {
+		log.Error("the policy was not reloaded; the old one stays in force", "error", err)
+		return err
+	}
+	doc, err := policy.Load(d.cfg.Policy)
+	if err != nil {
+		return kept(err)
+	}
+	if d.state == nil { // never served yet: there is no old policy to keep
+		d.doc = doc
+		return nil
+	}
+	c, err := d.compile(doc, d.state.snapshot)
+	if err != nil {
+		return kept(err)
+	}
+	if c.plan.Hash() != d.seen.installed.Hash {
+		d.next = doc
+		m.PolicyPending(d.cfg.Name, true)
+		log.Warn("policy_pending: the new policy changes the database side; the old one stays in force, run pgconsent migrate",
+			"pending", c.policy.Version(), "in_force", d.state.versions.Policy)
+		return nil
+	}
+	d.next = nil
+	m.PolicyPending(d.cfg.Name, false)
+	if c.policy.Version() == d.state.versions.Policy {
+		return nil
+	}
+	s := d.newState(c, d.state.snapshot, d.seen.keys)
+	d.install(s, doc, d.seen)
+	if v := d.view.Load(); v.state != nil {
+		d.view.Store(&view{state: s, verified: v.verified, offset: v.offset})
+	}
+	m.PolicyInForce(d.cfg.Name, s.versions.Policy, s.versions.Catalog)
+	log.Info("policy reloaded", "policy", s.versions.Policy)
+	return nil
+}

@@ -1,0 +1,260 @@
+package enforce
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"fmt"
+	"runtime/debug"
+	"sync/atomic"
+	"time"
+
+	"github.com/pgconsent/pgconsent/audit"
+	"github.com/pgconsent/pgconsent/metrics"
+	"github.com/pgconsent/pgconsent/rewrite"
+	"github.com/pgconsent/pgconsent/seal"
+	"github.com/pgconsent/pgconsent/sqlstate"
+	"github.com/pgconsent/pgconsent/verdict"
+)
+
+// session decides for one agent's connection.
+type session struct {
+	e          *Enforcer
+	db         *database
+	info       SessionInfo
+	agent      Agent // as it was when the session began
+	attributes map[string]string
+	revoked    atomic.Pointer[sqlstate.Error]
+
+	// What the last seal was made with: the database verifies a signature with the seal's key and profile.
+	sealedBy seal.Key
+	profile  string
+}
+
+var _ verdict.Decider = (*session)(nil)
+
+// judgement is what enforcement keeps of a verdict.
+type judgement struct {
+	epoch  uint64
+	record audit.Decision // of the statement; the session's members are filled in for each execution
+}
+
+// Seal makes a fresh seal by the database's clock.
+func (s *session) Seal(_ context.Context, b verdict.Backend) (verdict.Seal, error) {
+	v, err := s.standing()
+	if err != nil {
+		s.e.cfg.Metrics.SealRenewed(false)
+		return verdict.Seal{}, err
+	}
+	var nonce [4]byte
+	_, _ = rand.Read(nonce[:]) // never fails
+	now := time.Now()
+	s.sealedBy, s.profile = v.state.key, v.state.profile
+	value := s.sealedBy.Seal(seal.Claims{
+		Nonce:      binary.BigEndian.Uint32(nonce[:]),
+		PID:        b.PID,
+		Expires:    now.Add(v.offset + seal.TTL),
+		Profile:    s.profile,
+		Attributes: s.attributes,
+	})
+	s.e.cfg.Metrics.SealRenewed(true)
+	return verdict.Seal{Setting: seal.Setting, Value: value, Renew: now.Add(seal.TTL / 2)}, nil
+}
+
+// standing returns what is known of the database, or why this session may do nothing.
+func (s *session) standing() (*view, *sqlstate.Error) {
+	if err := s.revoked.Load(); err != nil {
+		return nil, err
+	}
+	return s.db.current()
+}
+
+// Decide judges a text by the state in force.
+func (s *session) Decide(_ context.Context, text string, p verdict.Protocol) *verdict.Verdict {
+	v, refused := s.standing()
+	if refused != nil {
+		return refusal(text, p, verdict.Versions{}, refused)
+	}
+	st := v.state
+	// A seal of another profile or key than the state's (both changed a moment ago) does not vouch for a signature made
+	// now: until it is renewed the row policies hold alone.
+	signing := s.profile == st.profile && s.sealedBy.ID == st.key.ID && bytes.Equal(s.sealedBy.Secret, st.key.Secret)
+	key := cacheKey{text: text, protocol: p, epoch: st.epoch, signing: signing}
+	if found, ok := s.e.cache.get(key); ok {
+		s.e.cfg.Metrics.CacheHit()
+		return found
+	}
+	began := time.Now()
+	judged := s.judge(st, text, p, signing)
+	s.e.cache.put(key, judged)
+	s.e.cfg.Metrics.CacheMiss(time.Since(began))
+	s.e.cfg.Metrics.CacheSize(s.e.cache.size())
+	return judged
+}
+
+// judge rewrites a text. A defect that panics is a refusal.
+func (s *session) judge(st *state, text string, p verdict.Protocol, signing bool) (judged *verdict.Verdict) {
+	defer func() {
+		if r := recover(); r != nil {
+			s.e.cfg.Log.Error("defect while judging a statement; it was refused", "panic", fmt.Sprintf("%T", r), "stack", string(debug.Stack()))
+			judged = refusal(text, p, st.versions, sqlstate.From(fmt.Errorf("panic of type %T", r)))
+		}
+	}()
+	rewriter := st.plain
+	if signing {
+		rewriter = st.signing
+	}
+	res, err := rewriter.Rewrite(text, p == verdict.Extended)
+	switch {
+	case err == nil && res == nil:
+		err = sqlstate.From(fmt.Errorf("the rewriter said nothing"))
+	case err == nil && res.NeedsSignature && !signing:
+		err = sqlstate.From(fmt.Errorf("a text without gate views asks for a signature"))
+	}
+	if err != nil {
+		judged = refusal(text, p, st.versions, err)
+		j := judged.Detail.(*judgement)
+		j.epoch = st.epoch
+		if res != nil {
+			describe(&j.record, res)
+		}
+		return judged
+	}
+	j := &judgement{epoch: st.epoch, record: audit.Decision{
+		Protocol: protocolName(p), Verdict: metrics.Allow, Door: string(verdict.DoorRLS),
+		Policy: st.versions.Policy, Catalog: st.versions.Catalog, Signed: res.NeedsSignature,
+	}}
+	describe(&j.record, res)
+	judged = &verdict.Verdict{
+		Original: text, Text: res.Text, Door: verdict.DoorRLS, Versions: st.versions,
+		Effects: res.Effects, Position: res.Position, Detail: j,
+	}
+	if res.NeedsSignature {
+		judged.Text = st.key.Sign(st.profile, res.Text)
+		judged.Position = func(at int) int {
+			if at <= seal.SignatureLen {
+				return 0
+			}
+			return res.Position(at - seal.SignatureLen)
+		}
+	}
+	return judged
+}
+
+// refusal is a verdict that refuses.
+func refusal(text string, p verdict.Protocol, versions verdict.Versions, err *sqlstate.Error) *verdict.Verdict {
+	return &verdict.Verdict{
+		Original: text, Refusal: err, Door: verdict.DoorRLS, Versions: versions,
+		Position: func(int) int { return 0 },
+		Detail: &judgement{record: audit.Decision{
+			Protocol: protocolName(p), Tag: "unknown", Verdict: metrics.Deny, SQLState: string(err.Code), Reason: string(err.Reason),
+			Policy: versions.Policy, Catalog: versions.Catalog,
+		}},
+	}
+}
+
+// describe takes over what the rewriter found in a statement.
+func describe(r *audit.Decision, res *rewrite.Result) {
+	r.Tag, r.Fingerprint, r.Functions = res.Tag, res.Fingerprint, res.Functions
+	for _, a := range res.Accesses {
+		r.Tables = append(r.Tables, audit.Table{Name: a.Relation.String(), Columns: a.Columns, Source: a.Source, ByKey: a.ByKey})
+	}
+}
+
+func protocolName(p verdict.Protocol) string {
+	if p == verdict.Simple {
+		return "simple"
+	}
+	return "extended"
+}
+
+// Recheck judges again what was judged under a state that is no longer in force.
+func (s *session) Recheck(ctx context.Context, v *verdict.Verdict) *verdict.Verdict {
+	now, refused := s.standing()
+	j, ok := v.Detail.(*judgement)
+	p := verdict.Extended
+	if ok && j.record.Protocol == protocolName(verdict.Simple) {
+		p = verdict.Simple
+	}
+	switch {
+	case refused != nil:
+		return refusal(v.Original, p, v.Versions, refused)
+	case ok && j.epoch == now.state.epoch:
+		return v
+	}
+	again := s.Decide(ctx, v.Original, p)
+	if again.Allowed() && v.Allowed() && again.Text == v.Text {
+		return again
+	}
+	stale := refusal(v.Original, p, again.Versions, sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonStale, "cached plan must not change result type").
+		WithHint("The policy or the schema changed since the statement was prepared: prepare it again."))
+	if ok {
+		r := &stale.Detail.(*judgement).record
+		r.Tag, r.Fingerprint, r.Tables, r.Functions = j.record.Tag, j.record.Fingerprint, j.record.Tables, j.record.Functions
+	}
+	return stale
+}
+
+// Record writes the decision of one execution.
+func (s *session) Record(v *verdict.Verdict) verdict.Ticket {
+	var r audit.Decision
+	if j, ok := v.Detail.(*judgement); ok {
+		r = j.record
+	} else {
+		r = audit.Decision{Tag: "unknown", Verdict: metrics.Deny}
+	}
+	r.Session, r.Agent, r.Database, r.Attributes = s.info.ID, s.agent.Name, s.db.cfg.Name, s.attributes
+	s.e.cfg.Metrics.Statement(r.Verdict, r.Reason, r.Tag)
+	return &ticket{s: s, record: s.e.cfg.Audit.Decision(r), known: v.Detail != nil || !v.Allowed()}
+}
+
+// ticket is the receipt of one execution's record.
+type ticket struct {
+	s      *session
+	record *audit.Ticket
+	known  bool // the verdict is one of ours
+}
+
+func (t *ticket) Release() *sqlstate.Error {
+	if err := t.record.Release(); err != nil {
+		return err
+	}
+	if err := t.s.revoked.Load(); err != nil {
+		return err
+	}
+	if !t.known {
+		return sqlstate.From(fmt.Errorf("a verdict that enforcement did not make"))
+	}
+	return nil
+}
+
+func (t *ticket) Done(o verdict.Outcome) {
+	t.record.Done(audit.Outcome{Rows: o.Rows, Bytes: o.Bytes, SQLState: string(o.Code)})
+}
+
+// revoke ends the session: what it has not been answered yet is refused.
+func (s *session) revoke(err *sqlstate.Error) {
+	if !s.revoked.CompareAndSwap(nil, err) {
+		return
+	}
+	s.e.cfg.Metrics.Revoked()
+	s.e.cfg.Log.Info("session ended", "session", s.info.ID, "agent", s.agent.Name, "reason", err.Message)
+	s.e.cfg.Audit.Session(audit.Session{
+		Session: s.info.ID, Agent: s.agent.Name, Database: s.db.cfg.Name, Remote: s.info.RemoteAddr,
+		Event: "revoked", SQLState: string(err.Code), Reason: string(err.Reason),
+	})
+	if s.info.OnRevoke != nil {
+		s.info.OnRevoke(err)
+	}
+}
+
+// Close ends the session for enforcement.
+func (s *session) Close() {
+	s.e.mu.Lock()
+	delete(s.e.sessions, s)
+	s.e.mu.Unlock()
+	s.e.cfg.Audit.Session(audit.Session{
+		Session: s.info.ID, Agent: s.agent.Name, Database: s.db.cfg.Name, Remote: s.info.RemoteAddr, Event: "close",
+	})
+}

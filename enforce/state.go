@@ -1,0 +1,74 @@
+package enforce
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"time"
+
+	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/policy"
+	"github.com/pgconsent/pgconsent/rewrite"
+	"github.com/pgconsent/pgconsent/rls"
+	"github.com/pgconsent/pgconsent/seal"
+	"github.com/pgconsent/pgconsent/sqlstate"
+	"github.com/pgconsent/pgconsent/verdict"
+)
+
+// state is everything a decision depends on. It never changes; another one has another epoch.
+type state struct {
+	epoch    uint64
+	policy   *policy.Policy
+	snapshot *catalog.Snapshot
+	plan     *rls.Plan
+	signing  *rewrite.Rewriter // may name signed gate views
+	plain    *rewrite.Rewriter // never does: for sessions whose seal is of another profile or key
+	key      seal.Key
+	profile  string
+	versions verdict.Versions
+}
+
+// view is what is known of a database at one moment.
+type view struct {
+	state    *state          // nil: refusal says why
+	refusal  *sqlstate.Error // why agents are not served
+	verified time.Time       // when the database was last looked at with success
+	offset   time.Duration   // the database's clock minus ours
+}
+
+// current returns the state in force, or why agents are refused.
+func (d *database) current() (*view, *sqlstate.Error) {
+	v := d.view.Load()
+	switch {
+	case v == nil:
+		return nil, notServed(errors.New("the database has not been looked at yet"))
+	case v.refusal != nil:
+		return nil, v.refusal
+	case time.Since(v.verified) > maxStale:
+		return nil, lost(nil)
+	default:
+		return v, nil
+	}
+}
+
+// lost is the refusal while the server does not answer.
+func lost(cause error) *sqlstate.Error {
+	return sqlstate.New(sqlstate.CannotConnectNow, sqlstate.ReasonUpstream, "pgconsent cannot reach the database to verify its state").
+		WithHint("Statements of agents are refused until it can; try again in a few seconds.").WithCause(cause)
+}
+
+// notServed is the refusal while the database is reached and its walls cannot be vouched for.
+func notServed(cause error) *sqlstate.Error {
+	return sqlstate.New(sqlstate.CannotConnectNow, sqlstate.ReasonStale, "this database is not in the state that its policy needs").
+		WithHint("Statements of agents are refused until its operator has put it right: pgconsent doctor says what is wrong.").WithCause(cause)
+}
+
+// profile names a set of equal rights: a signature of one is worthless under another.
+func profile(c Database, p *policy.Policy, plan *rls.Plan) string {
+	h := sha256.New()
+	for _, part := range []string{"profile", c.AgentRole, p.Version(), plan.Hash()} {
+		h.Write([]byte(part))
+		h.Write([]byte{0})
+	}
+	return hex.EncodeToString(h.Sum(nil)[:16])
+}
