@@ -32,6 +32,8 @@ type Snapshot struct {
 	functions map[Name][]*Function
 	types     map[Name][]*Type
 	operators map[Name][]*Operator
+
+	typesByOID map[uint32]*Type
 }
 
 // NewSnapshot takes over spec and what it points to.
@@ -42,6 +44,8 @@ func NewSnapshot(spec Spec) *Snapshot {
 		functions: make(map[Name][]*Function, len(spec.Functions)),
 		types:     make(map[Name][]*Type, len(spec.Types)),
 		operators: make(map[Name][]*Operator, len(spec.Operators)),
+
+		typesByOID: make(map[uint32]*Type, len(spec.Types)),
 	}
 	for _, r := range spec.Relations {
 		s.relations[r.Name] = r
@@ -51,6 +55,7 @@ func NewSnapshot(spec Spec) *Snapshot {
 	}
 	for _, t := range spec.Types {
 		s.types[t.Name] = append(s.types[t.Name], t)
+		s.typesByOID[t.OID] = t
 	}
 	for _, o := range spec.Operators {
 		s.operators[o.Name] = append(s.operators[o.Name], o)
@@ -155,6 +160,14 @@ func (s *Snapshot) TypesNamed(schema, name string) []*Type {
 		out = append(out, s.types[Name{candidate, name}]...)
 	}
 	return out
+}
+
+// TypeByOID returns the type of that OID, or nil.
+func (s *Snapshot) TypeByOID(oid uint32) *Type {
+	if oid == 0 {
+		return nil
+	}
+	return s.typesByOID[oid]
 }
 
 // OperatorsNamed returns every operator outside pg_catalog that the name could mean.

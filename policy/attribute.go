@@ -55,3 +55,6 @@ func (a Attribute) Check(value string) error {
 	}
 	return nil
 }
+
+// attributeName is what an attribute may be called: it goes into SQL text and into seals.
+var attributeName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,31}$`)

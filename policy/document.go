@@ -1,19 +1,278 @@
 package policy
 
 import (
-	"errors"
-
-	"github.com/pgconsent/pgconsent/catalog"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 )
 
 // Document is a policy as it is written, read and checked for itself.
-type Document struct{}
+type Document struct {
+	attributes []attributeDecl
+	tables     []tableDecl
+	functions  []functionDecl
+}
 
-// Load reads a policy from a file, or from every .yaml file of a folder. An error is of type [Errors] where the policy is
-// at fault.
-func Load(path string) (*Document, error) { return nil, errors.New("not built yet") }
+type attributeDecl struct {
+	place
+	Attribute
+}
 
-// Compile checks the document against what the database contains. An error is of type [Errors].
-func Compile(doc *Document, snap *catalog.Snapshot) (*Policy, error) {
-	return nil, errors.New("not built yet")
+type tableDecl struct {
+	place
+	name string
+	rows block
+}
+
+type functionDecl struct {
+	place
+	name string
+	pins []pinDecl
+}
+
+type pinDecl struct {
+	place
+	arg, value, literal string
+}
+
+// maxFile bounds a policy file.
+const maxFile = 1 << 20
+
+// Load reads a policy from a file, or from every .yaml and .yml file of a folder but those named *_test. An error is of
+// type [Errors] where the policy is at fault.
+func Load(path string) (*Document, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, fmt.Errorf("read the policy: %w", err)
+	}
+	files := []string{path}
+	if info.IsDir() {
+		if files, err = policyFiles(path); err != nil {
+			return nil, err
+		}
+	}
+	sources := make([]source, 0, len(files))
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			return nil, fmt.Errorf("read the policy: %w", err)
+		}
+		sources = append(sources, source{file, data})
+	}
+	return parse(sources)
+}
+
+// Parse reads a policy from memory; file is the name that errors carry.
+func Parse(file string, data []byte) (*Document, error) {
+	return parse([]source{{file, data}})
+}
+
+type source struct {
+	file string
+	data []byte
+}
+
+func policyFiles(dir string) ([]string, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, fmt.Errorf("read the policy: %w", err)
+	}
+	var files []string
+	for _, e := range entries {
+		ext := filepath.Ext(e.Name())
+		if e.IsDir() || (ext != ".yaml" && ext != ".yml") || strings.HasSuffix(strings.TrimSuffix(e.Name(), ext), "_test") {
+			continue
+		}
+		files = append(files, filepath.Join(dir, e.Name()))
+	}
+	if len(files) == 0 {
+		return nil, Errors{{File: dir, Message: "the folder has no .yaml file"}}
+	}
+	slices.Sort(files)
+	return files, nil
+}
+
+func parse(sources []source) (*Document, error) {
+	d := &decoder{doc: &Document{}, seen: map[string]place{}}
+	for _, s := range sources {
+		if len(s.data) > maxFile {
+			d.fail(place{s.file, 0, 0}, "", "the file is larger than %d bytes", maxFile)
+			continue
+		}
+		root, err := parseYAML(s.file, s.data)
+		switch {
+		case err != nil:
+			d.errs = append(d.errs, err)
+		case root == nil || root.kind == nullNode:
+			d.fail(place{s.file, 1, 1}, `begin with "version: 1"`, "the file is empty")
+		default:
+			d.root(root)
+		}
+	}
+	if len(d.errs) > 0 {
+		return nil, d.errs
+	}
+	return d.doc, nil
+}
+
+// decoder turns nodes into declarations and collects every error on the way.
+type decoder struct {
+	doc  *Document
+	errs Errors
+	seen map[string]place // "table public.t" → where
+}
+
+func (d *decoder) fail(at place, suggestion, format string, args ...any) {
+	d.errs = append(d.errs, at.errorf(suggestion, fmt.Sprintf(format, args...)))
+}
+
+// want reports a node of another kind.
+func (d *decoder) want(n *node, kind nodeKind, what string) bool {
+	if n.kind != kind {
+		d.fail(n.place, "", "%s must be %s, not %s", what, kind, n.kind)
+		return false
+	}
+	return true
+}
+
+// fields hands each value of a mapping to the function of its key. Keys of later are known and not built yet.
+func (d *decoder) fields(n *node, what string, known map[string]func(*node), later ...string) bool {
+	if !d.want(n, mapNode, what) {
+		return false
+	}
+	for i, key := range n.keys {
+		if f, ok := known[key]; ok {
+			f(n.values[i])
+			continue
+		}
+		if slices.Contains(later, key) {
+			d.fail(n.keyAt[i], "", "%q in %s is not in this version", key, what)
+			continue
+		}
+		d.fail(n.keyAt[i], closest(key, keys(known)), "unknown key %q in %s", key, what)
+	}
+	return true
+}
+
+// need reports fields that are missing.
+func (d *decoder) need(n *node, what string, fields ...string) {
+	for _, f := range fields {
+		if n.kind == mapNode && !slices.Contains(n.keys, f) {
+			d.fail(n.place, "", "%s needs %q", what, f)
+		}
+	}
+}
+
+// word reads a scalar that is a name or a value.
+func (d *decoder) word(into *string, what string) func(*node) {
+	return func(n *node) {
+		if !d.want(n, scalarNode, what) {
+			return
+		}
+		if n.value == "" {
+			d.fail(n.place, "", "%s is empty", what)
+		}
+		*into = n.value
+	}
+}
+
+func (d *decoder) root(n *node) {
+	d.fields(n, "the policy", map[string]func(*node){
+		"version": func(v *node) {
+			if v.kind != scalarNode || v.value != "1" {
+				d.fail(v.place, "this pgconsent reads version 1", "unknown version of the policy")
+			}
+		},
+		"attributes": func(v *node) { d.each(v, "attributes", d.attribute) },
+		"tables":     func(v *node) { d.each(v, "tables", d.table) },
+		"functions":  func(v *node) { d.each(v, "functions", d.function) },
+	}, "contracts", "contract", "limits", "limit", "registry", "tools")
+	d.need(n, "the policy", "version")
+}
+
+// each hands the entries of a section to f and reports names that another file has already.
+func (d *decoder) each(n *node, section string, f func(at place, name string, n *node)) {
+	if !d.want(n, mapNode, section) {
+		return
+	}
+	for i, name := range n.keys {
+		id := section + " " + name
+		if first, ok := d.seen[id]; ok {
+			d.fail(n.keyAt[i], "", "%s has %q already, at %s:%d:%d", section, name, first.file, first.line, first.column)
+			continue
+		}
+		d.seen[id] = n.keyAt[i]
+		f(n.keyAt[i], name, n.values[i])
+	}
+}
+
+func (d *decoder) attribute(at place, name string, n *node) {
+	decl := attributeDecl{place: at, Attribute: Attribute{Name: name}}
+	what := "attribute " + name
+	if !attributeName.MatchString(name) {
+		d.fail(at, "", "the name of an attribute is of a-z, 0-9 and _, at most 32 long")
+	}
+	d.fields(n, what, map[string]func(*node){
+		"type": func(v *node) {
+			d.word(&decl.Type, "type")(v)
+			if _, ok := attributeTypes[decl.Type]; !ok && decl.Type != "" {
+				d.fail(v.place, closest(decl.Type, keys(attributeTypes)), "%s has the unknown type %q", what, decl.Type)
+			}
+		},
+		"source": func(v *node) {
+			d.word(&decl.Source, "source")(v)
+			switch decl.Source {
+			case "credential", "":
+			case "claim", "database", "query", "session", "agent":
+				d.fail(v.place, `"credential" is`, "the source %q is not in this version", decl.Source)
+			default:
+				d.fail(v.place, closest(decl.Source, []string{"credential"}), "unknown source %q", decl.Source)
+			}
+		},
+	})
+	d.need(n, what, "type", "source")
+	d.doc.attributes = append(d.doc.attributes, decl)
+}
+
+func (d *decoder) table(at place, name string, n *node) {
+	decl := tableDecl{place: at, name: name}
+	what := "table " + name
+	d.fields(n, what, map[string]func(*node){
+		"rows": func(v *node) { decl.rows = d.rows(v) },
+	}, "columns", "by_key", "source", "aggregate", "write", "limit", "derived")
+	d.need(n, what, "rows")
+	d.doc.tables = append(d.doc.tables, decl)
+}
+
+func (d *decoder) function(at place, name string, n *node) {
+	decl := functionDecl{place: at, name: name}
+	what := "function " + name
+	if n.kind == nullNode || (n.kind == mapNode && len(n.keys) == 0) {
+		d.doc.functions = append(d.doc.functions, decl)
+		return
+	}
+	d.fields(n, what, map[string]func(*node){
+		"pin": func(v *node) {
+			if !d.want(v, mapNode, "pin") {
+				return
+			}
+			for i, arg := range v.keys {
+				if d.want(v.values[i], scalarNode, "the value of a pinned argument") {
+					decl.pins = append(decl.pins, pinDecl{v.keyAt[i], arg, v.values[i].value, v.values[i].literal})
+				}
+			}
+		},
+	}, "tool", "limit")
+	d.doc.functions = append(d.doc.functions, decl)
+}
+
+func keys[V any](m map[string]V) []string {
+	out := make([]string, 0, len(m))
+	for k := range m {
+		out = append(out, k)
+	}
+	slices.Sort(out)
+	return out
 }

@@ -1,0 +1,169 @@
+package policy
+
+// block is a building block of a row rule, as it is written.
+type block interface{ at() place }
+
+func (p place) at() place { return p }
+
+type (
+	openBlock struct{ place }
+	allBlock  struct {
+		place
+		parts []block
+	}
+	anyBlock struct {
+		place
+		parts []block
+	}
+	ownBlock struct {
+		place
+		column, attribute string
+		attributeAt       place
+	}
+	statusBlock struct {
+		place
+		column, is string
+	}
+	consentBlock struct {
+		place
+		every      []linkDecl
+		status, is string
+	}
+	visibleBlock struct {
+		place
+		link linkDecl
+	}
+)
+
+// linkDecl is `table: { its column: the column it equals }`.
+type linkDecl struct {
+	place
+	table, column, from string
+}
+
+// laterBlocks are blocks of the design that this version does not have: said so, instead of "unknown".
+var laterBlocks = []string{
+	"grant", "tenant", "shared", "columns", "by_key", "source", "contract", "aggregate", "function", "write", "limit",
+	"derived", "sql",
+}
+
+// rows reads a table's rule: a list, of which every block must hold, or a single block.
+func (d *decoder) rows(n *node) block {
+	if n.kind != listNode {
+		return d.block(n)
+	}
+	all := allBlock{place: n.place, parts: d.blocks(n, "rows")}
+	if len(all.parts) == 1 {
+		return all.parts[0]
+	}
+	return all
+}
+
+func (d *decoder) blocks(n *node, what string) []block {
+	if !d.want(n, listNode, what) {
+		return nil
+	}
+	if len(n.items) == 0 {
+		d.fail(n.place, `say "open" if every row may show`, "%s is empty", what)
+	}
+	var out []block
+	for _, item := range n.items {
+		if b := d.block(item); b != nil {
+			out = append(out, b)
+		}
+	}
+	return out
+}
+
+// block reads one block; nil after an error.
+func (d *decoder) block(n *node) block {
+	if n.kind == scalarNode {
+		if n.value == "open" {
+			return openBlock{n.place}
+		}
+		d.fail(n.place, closest(n.value, []string{"open"}), "unknown block %q", n.value)
+		return nil
+	}
+	if !d.want(n, mapNode, "a block") {
+		return nil
+	}
+	if len(n.keys) != 1 {
+		d.fail(n.place, "begin each block with a dash of its own", "a block has one name")
+		return nil
+	}
+	var out block
+	at, value := n.keyAt[0], n.values[0]
+	d.fields(n, "rows", map[string]func(*node){
+		"open": func(*node) {
+			if value.kind != scalarNode || value.value != "true" {
+				d.fail(value.place, `write "open"`, "open takes nothing but true")
+			}
+			out = openBlock{at}
+		},
+		"all":     func(*node) { out = allBlock{at, d.blocks(value, "all")} },
+		"any":     func(*node) { out = anyBlock{at, d.blocks(value, "any")} },
+		"own":     func(*node) { out = d.own(at, value) },
+		"status":  func(*node) { out = d.status(at, value) },
+		"consent": func(*node) { out = d.consent(at, value) },
+		"visible": func(*node) { out = visibleBlock{at, d.link(value, "visible")} },
+	}, laterBlocks...)
+	return out
+}
+
+func (d *decoder) own(at place, n *node) block {
+	b := ownBlock{place: at, attributeAt: at}
+	d.fields(n, "own", map[string]func(*node){
+		"column": d.word(&b.column, "column"),
+		"is": func(v *node) {
+			b.attributeAt = v.place
+			d.word(&b.attribute, "is")(v)
+		},
+	})
+	d.need(n, "own", "column", "is")
+	return b
+}
+
+func (d *decoder) status(at place, n *node) block {
+	b := statusBlock{place: at}
+	d.fields(n, "status", map[string]func(*node){
+		"column": d.word(&b.column, "column"),
+		"is":     d.word(&b.is, "is"),
+	})
+	d.need(n, "status", "column", "is")
+	return b
+}
+
+func (d *decoder) consent(at place, n *node) block {
+	b := consentBlock{place: at}
+	d.fields(n, "consent", map[string]func(*node){
+		"every": func(v *node) {
+			if !d.want(v, listNode, "every") {
+				return
+			}
+			for _, item := range v.items {
+				b.every = append(b.every, d.link(item, "every"))
+			}
+			if len(v.items) == 0 {
+				d.fail(v.place, "name the table of the subjects, and the link table before it if there is one", "every is empty")
+			}
+		},
+		"status": d.word(&b.status, "status"),
+		"is":     d.word(&b.is, "is"),
+	}, "registry", "purpose", "purposes", "category", "categories", "grantee", "scope", "expires")
+	d.need(n, "consent", "every", "status", "is")
+	return b
+}
+
+// link reads `{ table: { column: column } }`.
+func (d *decoder) link(n *node, what string) linkDecl {
+	shape := "write { table: { its column: the column it equals } }"
+	if n.kind != mapNode || len(n.keys) != 1 || n.values[0].kind != mapNode || len(n.values[0].keys) != 1 {
+		d.fail(n.place, shape, "%s needs one table with one pair of columns", what)
+		return linkDecl{place: n.place}
+	}
+	pair := n.values[0]
+	if pair.values[0].kind != scalarNode || pair.values[0].value == "" {
+		d.fail(pair.values[0].place, shape, "a column is a single name")
+	}
+	return linkDecl{place: n.keyAt[0], table: n.keys[0], column: pair.keys[0], from: pair.values[0].value}
+}

@@ -1,0 +1,363 @@
+package policy
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/predicate"
+)
+
+// Compile checks the document against what the database contains. An error is of type [Errors].
+func Compile(doc *Document, snap *catalog.Snapshot) (*Policy, error) {
+	c := &compiler{doc: doc, snap: snap, tables: map[catalog.Name]*compiling{}}
+	p := &Policy{tableIndex: map[catalog.Name]*Table{}, functionIndex: map[catalog.Name]*Function{}}
+	for _, a := range doc.attributes {
+		p.attributes = append(p.attributes, a.Attribute)
+	}
+	slices.SortFunc(p.attributes, func(a, b Attribute) int { return strings.Compare(a.Name, b.Name) })
+	c.attributes = p.attributes
+
+	c.declare()
+	for _, name := range c.order {
+		rows := c.rows(name)
+		p.tables = append(p.tables, &Table{Relation: c.tables[name].relation, Rows: rows})
+	}
+	for _, decl := range doc.functions {
+		if f := c.function(decl); f != nil {
+			if p.functionIndex[f.Name] != nil {
+				c.fail(decl.place, "", "function %s is there twice", f.Name)
+			}
+			p.functions = append(p.functions, f)
+			p.functionIndex[f.Name] = f
+		}
+	}
+	if len(c.errs) > 0 {
+		return nil, c.sorted()
+	}
+	slices.SortFunc(p.tables, func(a, b *Table) int { return compareNames(a.Relation.Name, b.Relation.Name) })
+	slices.SortFunc(p.functions, func(a, b *Function) int { return compareNames(a.Name, b.Name) })
+	for _, t := range p.tables {
+		p.tableIndex[t.Relation.Name] = t
+	}
+	p.warnings = c.warnings
+	p.version = p.hash()
+	return p, nil
+}
+
+// compiler holds what Compile has found so far.
+type compiler struct {
+	doc        *Document
+	snap       *catalog.Snapshot
+	attributes []Attribute
+	tables     map[catalog.Name]*compiling
+	order      []catalog.Name
+	path       []catalog.Name // the tables whose predicates are being compiled, outermost first
+	errs       Errors
+	warnings   []string
+}
+
+// compiling is a table on its way.
+type compiling struct {
+	decl     tableDecl
+	relation *catalog.Relation
+	rows     predicate.Node
+	done     bool
+}
+
+func (c *compiler) fail(at place, suggestion, format string, args ...any) {
+	c.errs = append(c.errs, at.errorf(suggestion, fmt.Sprintf(format, args...)))
+}
+
+// sorted returns the errors in the order of the files, each once.
+func (c *compiler) sorted() Errors {
+	slices.SortStableFunc(c.errs, func(a, b *Error) int {
+		return cmp.Or(strings.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+	})
+	return slices.CompactFunc(c.errs, func(a, b *Error) bool { return *a == *b })
+}
+
+// declare resolves the names of the tables, so that predicates may speak of each other's.
+func (c *compiler) declare() {
+	for _, decl := range c.doc.tables {
+		relation := c.relation(decl.place, decl.name)
+		if relation == nil {
+			continue
+		}
+		if first, ok := c.tables[relation.Name]; ok {
+			c.fail(decl.place, "", "%s is %s, which is at %s:%d:%d already",
+				decl.name, relation.Name, first.decl.file, first.decl.line, first.decl.column)
+			continue
+		}
+		c.tables[relation.Name] = &compiling{decl: decl, relation: relation}
+		c.order = append(c.order, relation.Name)
+	}
+}
+
+// relation finds an ordinary or partitioned table by its name as written; nil after an error.
+func (c *compiler) relation(at place, written string) *catalog.Relation {
+	schema, name := split(written)
+	resolved, ok := c.snap.ResolveRelation(schema, name)
+	if !ok {
+		c.fail(at, c.suggestTable(written), "the database has no table %q%s", written, c.onPath(schema))
+		return nil
+	}
+	r, _ := c.snap.Relation(resolved)
+	switch {
+	case system(resolved.Schema):
+		c.fail(at, "", "%s belongs to the system", resolved)
+	case r.Kind != catalog.Table && r.Kind != catalog.PartitionedTable:
+		c.fail(at, "name the tables beneath it", "%s is a %s, which row security cannot protect", resolved, kindName(r.Kind))
+	default:
+		return r
+	}
+	return nil
+}
+
+func system(schema string) bool {
+	return schema == "pg_catalog" || schema == "information_schema" || strings.HasPrefix(schema, "pg_") ||
+		schema == predicate.Schema || schema == predicate.GateSchema || schema == catalog.ShadowSchema
+}
+
+func kindName(k catalog.RelKind) string {
+	switch k {
+	case catalog.View:
+		return "view"
+	case catalog.MatView:
+		return "materialised view"
+	case catalog.ForeignTable:
+		return "foreign table"
+	case catalog.Sequence:
+		return "sequence"
+	case catalog.Composite:
+		return "composite type"
+	default:
+		return "relation of another kind"
+	}
+}
+
+// split reads `schema.name` or `name`. Names with dots of their own cannot be written in a policy.
+func split(written string) (schema, name string) {
+	if schema, name, ok := strings.Cut(written, "."); ok {
+		return schema, name
+	}
+	return "", written
+}
+
+func (c *compiler) onPath(schema string) string {
+	if schema != "" {
+		return ""
+	}
+	return " on the search path " + strings.Join(c.snap.SearchPath(), ", ")
+}
+
+func (c *compiler) suggestTable(written string) string {
+	schema, _ := split(written)
+	var names []string
+	for _, r := range c.snap.Relations() {
+		if system(r.Name.Schema) || (r.Kind != catalog.Table && r.Kind != catalog.PartitionedTable) {
+			continue
+		}
+		if schema == "" && slices.Contains(c.snap.SearchPath(), r.Name.Schema) {
+			names = append(names, r.Name.Name)
+		} else {
+			names = append(names, r.Name.String())
+		}
+	}
+	return closest(written, names)
+}
+
+// rows compiles the predicate of a table once.
+func (c *compiler) rows(name catalog.Name) predicate.Node {
+	t := c.tables[name]
+	if t.done {
+		return t.rows
+	}
+	c.path = append(c.path, name)
+	t.rows = c.block(t.decl.rows, t.relation)
+	c.path = c.path[:len(c.path)-1]
+	t.done = true
+	return t.rows
+}
+
+func (c *compiler) block(b block, row *catalog.Relation) predicate.Node {
+	switch b := b.(type) {
+	case openBlock:
+		return predicate.Open{}
+	case allBlock:
+		return predicate.All(c.parts(b.parts, row))
+	case anyBlock:
+		return predicate.Any(c.parts(b.parts, row))
+	case ownBlock:
+		return c.own(b, row)
+	case statusBlock:
+		c.status(b.place, row, b.column)
+		return predicate.Status{Column: b.column, Is: b.is}
+	case consentBlock:
+		return c.consent(b, row)
+	case visibleBlock:
+		return c.visible(b, row)
+	default:
+		return predicate.Any{}
+	}
+}
+
+func (c *compiler) parts(blocks []block, row *catalog.Relation) []predicate.Node {
+	out := make([]predicate.Node, 0, len(blocks))
+	for _, b := range blocks {
+		out = append(out, c.block(b, row))
+	}
+	return out
+}
+
+func (c *compiler) own(b ownBlock, row *catalog.Relation) predicate.Node {
+	i := slices.IndexFunc(c.attributes, func(a Attribute) bool { return a.Name == b.attribute })
+	if i < 0 {
+		names := make([]string, 0, len(c.attributes))
+		for _, a := range c.attributes {
+			names = append(names, a.Name)
+		}
+		c.fail(b.attributeAt, closest(b.attribute, names), "the policy declares no attribute %q", b.attribute)
+		return predicate.Any{}
+	}
+	attribute := c.attributes[i]
+	column := c.column(b.place, row, b.column)
+	if column == nil {
+		return predicate.Any{}
+	}
+	if family(column.Type) == "" || family(column.Type) != family(attribute.Type) {
+		c.fail(b.place, "declare the attribute with the column's type", "%s.%s is a %s and the attribute %s a %s",
+			row.Name, column.Name, column.Type, attribute.Name, attribute.Type)
+	}
+	return predicate.Own{Column: b.column, Attribute: b.attribute, Type: attribute.SQLType()}
+}
+
+func (c *compiler) consent(b consentBlock, row *catalog.Relation) predicate.Node {
+	out := predicate.Consent{Status: b.status, Is: b.is}
+	from := row
+	for i, link := range b.every {
+		target := c.link(link, from)
+		if target == nil {
+			return predicate.Any{}
+		}
+		if i == 0 && slices.Equal(target.PrimaryKey, []string{link.column}) {
+			out.Required = true
+		}
+		out.Steps = append(out.Steps, predicate.Step{Relation: target, Column: link.column, From: link.from})
+		from = target
+	}
+	if len(out.Steps) == 0 {
+		return predicate.Any{}
+	}
+	c.status(b.place, from, b.status)
+	return out
+}
+
+func (c *compiler) visible(b visibleBlock, row *catalog.Relation) predicate.Node {
+	target := c.link(b.link, row)
+	if target == nil {
+		return predicate.Any{}
+	}
+	if _, ok := c.tables[target.Name]; !ok {
+		c.fail(b.link.place, "list it under tables", "no row of %s is visible, since the policy does not list it", target.Name)
+		return predicate.Any{}
+	}
+	if i := slices.Index(c.path, target.Name); i >= 0 {
+		var circle []string
+		for _, n := range append(slices.Clone(c.path[i:]), target.Name) {
+			circle = append(circle, n.String())
+		}
+		c.fail(b.link.place, "let one of them stand on its own columns", "visible goes round in a circle: %s", strings.Join(circle, " → "))
+		return predicate.Any{}
+	}
+	if !slices.Equal(target.PrimaryKey, []string{b.link.column}) {
+		c.warnings = append(c.warnings, fmt.Sprintf("%s:%d:%d: %s.%s is not its primary key: one visible row of several is enough",
+			b.link.file, b.link.line, b.link.place.column, target.Name, b.link.column))
+	}
+	return predicate.Visible{Relation: target, Column: b.link.column, From: b.link.from, Rows: c.rows(target.Name)}
+}
+
+// link checks one step and returns the table it leads to; nil after an error.
+func (c *compiler) link(l linkDecl, row *catalog.Relation) *catalog.Relation {
+	target := c.relation(l.place, l.table)
+	if target == nil {
+		return nil
+	}
+	to, from := c.column(l.place, target, l.column), c.column(l.place, row, l.from)
+	if to == nil || from == nil {
+		return nil
+	}
+	if family(to.Type) == "" || family(to.Type) != family(from.Type) {
+		c.fail(l.place, "links go over uuid, integer and text columns", "%s.%s is a %s and %s.%s a %s: they do not link",
+			target.Name, to.Name, to.Type, row.Name, from.Name, from.Type)
+		return nil
+	}
+	return target
+}
+
+// column finds a column; nil after an error.
+func (c *compiler) column(at place, r *catalog.Relation, name string) *catalog.Column {
+	if column := r.Column(name); column != nil {
+		return column
+	}
+	names := make([]string, 0, len(r.Columns))
+	for _, column := range r.Columns {
+		names = append(names, column.Name)
+	}
+	c.fail(at, closest(name, names), "%s has no column %q", r.Name, name)
+	return nil
+}
+
+// status checks a column that holds a word.
+func (c *compiler) status(at place, r *catalog.Relation, name string) {
+	column := c.column(at, r, name)
+	if column == nil || family(column.Type) == "text" || column.Type == "boolean" {
+		return
+	}
+	if t := c.snap.TypeByOID(column.TypeOID); t != nil && t.Kind == 'e' {
+		return
+	}
+	c.fail(at, "a status is a text, varchar, enum or boolean column", "%s.%s is a %s", r.Name, name, column.Type)
+}
+
+// family groups the types whose equality is in pg_catalog and means the same on both sides of a comparison. "" is every
+// other type: citext, for one, would compare by case here and without it in the application.
+func family(sqlType string) string {
+	switch sqlType {
+	case "uuid":
+		return "uuid"
+	case "smallint", "integer", "bigint":
+		return "integer"
+	case "text", "character varying":
+		return "text"
+	}
+	if strings.HasPrefix(sqlType, "character varying(") {
+		return "text"
+	}
+	return ""
+}
+
+// hash is over the meaning: two policies with one hash allow the same, whatever their files look like.
+func (p *Policy) hash() string {
+	h := sha256.New()
+	for _, a := range p.attributes {
+		fmt.Fprintf(h, "attribute %q %q %q\n", a.Name, a.Type, a.Source)
+	}
+	for _, t := range p.tables {
+		fmt.Fprintf(h, "table %q %q %q\n", t.Relation.Name.Schema, t.Relation.Name.Name, predicate.Policy(t.Rows, t.Relation))
+	}
+	for _, f := range p.functions {
+		fmt.Fprintf(h, "function %q %q\n", f.Name.Schema, f.Name.Name)
+		for _, o := range f.Overloads {
+			fmt.Fprintf(h, " overload %q\n", o.ArgTypes)
+		}
+		for _, pin := range f.Pins {
+			fmt.Fprintf(h, " pin %q %q\n", pin.Arg, pin.Value)
+		}
+	}
+	return hex.EncodeToString(h.Sum(nil)[:16])
+}

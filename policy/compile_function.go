@@ -1,0 +1,109 @@
+package policy
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/catalog"
+)
+
+// function checks a function with every overload that a call could mean; nil after an error.
+func (c *compiler) function(decl functionDecl) *Function {
+	schema, name := split(decl.name)
+	overloads := c.snap.FunctionsNamed(schema, name)
+	if schema == "" && c.snap.HasCatalogFunction(name) {
+		c.fail(decl.place, "name it with its schema", "%q is a function of pg_catalog", name)
+		return nil
+	}
+	if len(overloads) == 0 || system(overloads[0].Name.Schema) {
+		c.fail(decl.place, c.suggestFunction(schema, decl.name), "the database has no function %q%s", decl.name, c.onPath(schema))
+		return nil
+	}
+	out := &Function{Name: overloads[0].Name}
+	before := len(c.errs)
+	for _, o := range overloads {
+		if o.Name != out.Name {
+			c.fail(decl.place, "name it with its schema", "%q is in more than one schema of the search path: %s and %s", name, out.Name, o.Name)
+			return nil
+		}
+		switch {
+		case o.Kind != 'f':
+			c.fail(decl.place, "", "%s is not an ordinary function", signature(o))
+		case o.SecurityDefiner:
+			c.fail(decl.place, "make it SECURITY INVOKER", "%s is SECURITY DEFINER: it runs past row security", signature(o))
+		case o.Variadic && len(decl.pins) > 0:
+			c.fail(decl.place, "", "%s is variadic: its arguments cannot be pinned", signature(o))
+		}
+		out.Overloads = append(out.Overloads, o)
+	}
+	for _, pin := range decl.pins {
+		if p, ok := c.pin(pin, out); ok {
+			out.Pins = append(out.Pins, p)
+		}
+	}
+	if len(c.errs) > before {
+		return nil
+	}
+	slices.SortFunc(out.Overloads, func(a, b *catalog.Function) int { return slices.Compare(a.ArgTypes, b.ArgTypes) })
+	slices.SortFunc(out.Pins, func(a, b Pin) int { return strings.Compare(a.Arg, b.Arg) })
+	return out
+}
+
+func (c *compiler) suggestFunction(schema, written string) string {
+	var names []string
+	for _, f := range c.snap.Functions() {
+		switch {
+		case schema == "" && slices.Contains(c.snap.SearchPath(), f.Name.Schema):
+			names = append(names, f.Name.Name)
+		default:
+			names = append(names, f.Name.String())
+		}
+	}
+	return closest(written, names)
+}
+
+// pin finds the argument in every overload and spells its value.
+func (c *compiler) pin(decl pinDecl, f *Function) (Pin, bool) {
+	argType := ""
+	for _, o := range f.Overloads {
+		i := slices.Index(o.ArgNames, decl.arg)
+		if i < 0 || i >= len(o.ArgTypes) {
+			c.fail(decl.place, closest(decl.arg, o.ArgNames), "%s has no argument %q", signature(o), decl.arg)
+			return Pin{}, false
+		}
+		if argType != "" && argType != o.ArgTypes[i] {
+			c.fail(decl.place, "", "%q is a %s in one overload of %s and a %s in another", decl.arg, argType, f.Name, o.ArgTypes[i])
+			return Pin{}, false
+		}
+		argType = o.ArgTypes[i]
+	}
+	cast, literal := "", "string"
+	switch {
+	case argType == "boolean":
+		cast, literal = "bool", "bool"
+	case argType == "smallint" || argType == "integer" || argType == "bigint":
+		cast, literal = map[string]string{"smallint": "int2", "integer": "int4", "bigint": "int8"}[argType], "int"
+		bits := map[string]int{"smallint": 16, "integer": 32, "bigint": 64}[argType]
+		if _, err := strconv.ParseInt(decl.value, 10, bits); decl.literal == "int" && err != nil {
+			c.fail(decl.place, "", "%q must be a decimal %s", decl.arg, argType)
+			return Pin{}, false
+		}
+	case family(argType) == "text":
+		cast = "text"
+	case argType == "uuid" && uuidForm.MatchString(decl.value):
+		cast = "uuid"
+	default:
+		c.fail(decl.place, "boolean, integer, text and uuid arguments can be pinned", "%q is a %s", decl.arg, argType)
+		return Pin{}, false
+	}
+	if decl.literal != literal {
+		c.fail(decl.place, "", "%q is a %s, and the value is not", decl.arg, argType)
+		return Pin{}, false
+	}
+	return Pin{Arg: decl.arg, Value: catalog.QuoteLiteral(decl.value) + "::pg_catalog." + cast}, true
+}
+
+func signature(f *catalog.Function) string {
+	return f.Name.String() + "(" + strings.Join(f.ArgTypes, ", ") + ")"
+}
