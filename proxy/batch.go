@@ -1,0 +1,129 @@
+package proxy
+
+import (
+	"time"
+
+	"github.com/pgconsent/pgconsent/sqlstate"
+)
+
+// maxBatch is the size from which a batch is sent without looking for more input.
+const maxBatch = 64 << 10
+
+// batch is what the client has sent and the server is to get, in one write. Nothing of it goes before every decision in
+// it is recorded.
+type batch struct {
+	out   []byte
+	items []item
+	read  time.Time // when the last byte of it was read
+}
+
+// item is one message in a batch; its bytes are batch.out[start:end].
+type item struct {
+	start, end int
+	entry      *entry // nil: the server answers nothing to it
+}
+
+// add closes the item whose bytes are those from start on.
+func (b *batch) add(start int, e *entry) {
+	b.items = append(b.items, item{start, len(b.out), e})
+}
+
+func (b *batch) reset() {
+	clear(b.items)
+	b.items = b.items[:0]
+	if cap(b.out) > 2*maxBatch {
+		b.out = nil
+	}
+	b.out = b.out[:0]
+}
+
+// hold waits until every decision in the batch is recorded. An execution whose record cannot be written is replaced by
+// its refused form.
+func (b *batch) hold() {
+	refused := false
+	for i := range b.items {
+		e := b.items[i].entry
+		if e == nil || e.ticket == nil {
+			continue
+		}
+		if err := e.ticket.Release(); err != nil {
+			e.refusal = newRefusal(err)
+			e.statement = nil
+			refused = true
+		}
+	}
+	if !refused {
+		return
+	}
+	old := b.out
+	b.out = make([]byte, 0, len(old))
+	for i := range b.items {
+		it := &b.items[i]
+		start := len(b.out)
+		if e := it.entry; e != nil && e.ticket != nil && e.refusal != nil {
+			b.out = e.refusal.append(b.out, e.kind, e.upstream)
+		} else {
+			b.out = append(b.out, old[it.start:it.end]...)
+		}
+		it.start, it.end = start, len(b.out)
+	}
+}
+
+// flush sends the batch.
+func (s *session) flush() error {
+	b := &s.batch
+	if len(b.items) == 0 {
+		s.ledger.stage(false)
+		return nil
+	}
+	b.hold()
+	if time.Now().After(s.seal.Renew) && s.ledger.quiet() {
+		if err := s.setSeal(); err != nil {
+			return err
+		}
+	}
+	entries := make([]*entry, 0, len(b.items))
+	now := time.Now()
+	for _, i := range b.items {
+		if e := i.entry; e != nil {
+			e.sent = now
+			e.requested = now.Sub(b.read)
+			entries = append(entries, e)
+		}
+	}
+	skipped, ok := s.ledger.push(entries)
+	if !ok {
+		return errGone // finish settles the batch
+	}
+	for _, e := range skipped {
+		e.record()
+	}
+	out := b.out
+	clear(b.items)
+	b.items = b.items[:0]
+	s.ledger.stage(false)
+	if _, err := s.upstream.Write(out); err != nil {
+		// Why the server is gone is said by its last message, which outbound may still be about to read.
+		return s.awaitEnd(err)
+	}
+	b.reset()
+	return nil
+}
+
+// awaitEnd gives outbound a moment to find out why the server is gone.
+func (s *session) awaitEnd(err error) error {
+	select {
+	case <-s.ctx.Done():
+		return errGone
+	case <-time.After(2 * time.Second):
+		return lost(err)
+	}
+}
+
+// denied is the refusal of a message that came without a decision.
+func (s *session) denied(err *sqlstate.Error) *refusal {
+	if err.Reason != sqlstate.ReasonNone {
+		s.server.metrics.Statement("deny", string(err.Reason), "")
+	}
+	return newRefusal(err)
+}

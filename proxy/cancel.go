@@ -1,0 +1,139 @@
+package proxy
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/pgconsent/pgconsent/sqlstate"
+)
+
+// cancelKey names a session to a CancelRequest. Agents get one of ours, so that they learn neither the server's process
+// id nor a key that works there.
+type cancelKey struct{ pid, secret uint32 }
+
+// cancels are the keys in use, and the servers where keys of owners may belong.
+type cancels struct {
+	mu      sync.Mutex
+	agents  map[cancelKey]*session
+	servers map[serverAddr]owners
+}
+
+// serverAddr tells servers apart.
+type serverAddr struct{ network, address string }
+
+// owners counts the sessions of owners on a server.
+type owners struct {
+	upstream Upstream
+	sessions int
+}
+
+// add makes a key. Its process id is above any that an operating system gives, so no owner's key can equal it.
+func (c *cancels) add(s *session) cancelKey {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.agents == nil {
+		c.agents = map[cancelKey]*session{}
+	}
+	for {
+		var b [8]byte
+		_, _ = rand.Read(b[:]) // never fails
+		key := cancelKey{1<<30 | binary.BigEndian.Uint32(b[:])>>2, binary.BigEndian.Uint32(b[4:])}
+		if _, taken := c.agents[key]; !taken {
+			c.agents[key] = s
+			return key
+		}
+	}
+}
+
+func (c *cancels) remove(key cancelKey) {
+	c.mu.Lock()
+	delete(c.agents, key)
+	c.mu.Unlock()
+}
+
+func (c *cancels) find(key cancelKey) *session {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.agents[key]
+}
+
+// addOwner notes that keys unknown here may belong to u's server, until the returned function is called.
+func (c *cancels) addOwner(u Upstream) (remove func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.servers == nil {
+		c.servers = map[serverAddr]owners{}
+	}
+	at := serverAddr{u.Network, u.Address}
+	o := c.servers[at]
+	c.servers[at] = owners{u, o.sessions + 1}
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		o := c.servers[at]
+		if o.sessions--; o.sessions == 0 {
+			delete(c.servers, at)
+		} else {
+			c.servers[at] = o
+		}
+	}
+}
+
+func (c *cancels) owned() []Upstream {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var out []Upstream
+	for _, o := range c.servers {
+		out = append(out, o.upstream)
+	}
+	return out
+}
+
+// serveCancel reads the rest of a CancelRequest of n bytes and passes it on: with the server's own key if it names an
+// agent's session, unchanged if not. Nothing is answered, as in PostgreSQL; the client's socket is closed after the
+// server has closed its own, since clients wait for that.
+func (c *conn) serveCancel(n int) error {
+	if n < 8 || n > maxCancel-8 {
+		return sqlstate.New(sqlstate.ProtocolViolation, sqlstate.ReasonProtocol, "invalid length of cancel request")
+	}
+	body := make([]byte, n)
+	if _, err := io.ReadFull(c.client, body); err != nil {
+		return errGone
+	}
+	if n == 8 {
+		key := cancelKey{binary.BigEndian.Uint32(body), binary.BigEndian.Uint32(body[4:])}
+		if s := c.server.cancels.find(key); s != nil {
+			s.cancelUpstream()
+			return errGone
+		}
+	}
+	for _, u := range c.server.cancels.owned() {
+		if err := u.cancel(body); err != nil {
+			c.log.Warn("cancel request not delivered", "error", err)
+		}
+	}
+	return errGone
+}
+
+// cancel sends a CancelRequest with this process id and key, and waits until the server has closed the connection.
+func (u Upstream) cancel(body []byte) error {
+	ctx, done := context.WithTimeout(context.Background(), 5*time.Second)
+	defer done()
+	nc, err := u.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	_ = nc.SetDeadline(time.Now().Add(5 * time.Second))
+	b := binary.BigEndian.AppendUint32(nil, uint32(8+len(body)))
+	b = binary.BigEndian.AppendUint32(b, codeCancel)
+	if _, err := nc.Write(append(b, body...)); err != nil {
+		return err
+	}
+	_, _ = io.CopyN(io.Discard, nc, 1<<10)
+	return nil
+}

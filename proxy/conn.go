@@ -1,0 +1,220 @@
+package proxy
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/pgconsent/pgconsent/sqlstate"
+)
+
+// errGone means that a peer left without anything to be said to it: no error is sent and none is logged.
+var errGone = errors.New("peer is gone")
+
+// conn is one client's connection through all its phases.
+type conn struct {
+	server *Server
+	id     string
+	log    *slog.Logger
+	ctx    context.Context // ends with the connection
+	cancel context.CancelFunc
+
+	client  net.Conn // plain, or TLS once negotiated
+	binding *binding // set with TLS
+
+	mu       sync.Mutex
+	upstream net.Conn
+	session  *session // set once the agent is logged in
+	owner    bool     // the relay of an owner has begun
+	ended    bool
+	reason   *sqlstate.Error // what the client is told at the end
+	broken   bool            // the client is in the middle of a message, or writing failed: nothing more can be said
+}
+
+func newConn(s *Server, nc net.Conn) *conn {
+	id := make([]byte, 8)
+	_, _ = rand.Read(id)
+	c := &conn{server: s, id: hex.EncodeToString(id), client: nc}
+	c.log = s.log.With("session", c.id)
+	c.ctx, c.cancel = context.WithCancel(context.Background())
+	return c
+}
+
+// serve runs the connection in its own goroutine until both sides are closed.
+func (c *conn) serve() {
+	defer c.server.remove(c)
+	defer c.close()
+	defer c.recovered()
+	c.setDeadline(time.Now().Add(c.server.config.LoginTimeout))
+	c.finish(c.run())
+}
+
+// recovered ends one connection instead of the process. The value of a panic may quote data: only its type and the
+// stack are logged. It must be deferred directly.
+func (c *conn) recovered() {
+	if r := recover(); r != nil {
+		c.log.Error("panic in a session", "kind", fmt.Sprintf("%T", r), "stack", string(debug.Stack()))
+		c.end(sqlstate.From(errors.New("panic")))
+	}
+}
+
+// run goes through the phases. An error of type *sqlstate.Error is told to the client.
+func (c *conn) run() error {
+	st, err := c.admit()
+	if err != nil || st == nil {
+		return err
+	}
+	route := c.server.config.Router.Route(st.user, st.database)
+	switch route.Kind {
+	case Owner:
+		return c.serveOwner(st, route.Upstream)
+	case Agent:
+		return c.serveAgent(st, route)
+	default:
+		return c.refuse(st, route)
+	}
+}
+
+// finish turns what run returned into the reason of the end.
+func (c *conn) finish(err error) {
+	var told *sqlstate.Error
+	switch {
+	case err == nil, errors.Is(err, errGone), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		c.end(nil)
+	case errors.As(err, &told):
+		c.end(told)
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		c.end(sqlstate.New(sqlstate.ConnectionFailure, sqlstate.ReasonIdentity, "canceling authentication due to timeout"))
+	default:
+		c.log.Debug("connection lost", "error", err)
+		c.end(nil)
+	}
+}
+
+// end makes every goroutine of the connection return; only the first call counts. What the client is told is written by
+// [conn.close], when nobody else writes any more.
+func (c *conn) end(reason *sqlstate.Error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ended {
+		return
+	}
+	c.ended = true
+	c.reason = reason
+	c.cancel()
+	past := time.Unix(1, 0)
+	_ = c.client.SetReadDeadline(past)
+	_ = c.client.SetWriteDeadline(time.Now().Add(time.Second))
+	if c.upstream != nil {
+		_ = c.upstream.SetDeadline(past)
+	}
+	if c.session != nil {
+		c.session.ledger.close()
+	}
+}
+
+// close is the last act: the reason to the client, and both sockets.
+func (c *conn) close() {
+	c.end(nil)
+	c.mu.Lock()
+	reason, broken, upstream := c.reason, c.broken, c.upstream
+	c.mu.Unlock()
+	if upstream != nil {
+		upstream.Close()
+	}
+	if reason != nil {
+		if reason.Cause != nil {
+			c.log.Warn("session ended", "code", reason.Code, "message", reason.Message, "cause", reason.Cause)
+		}
+		if !broken {
+			_ = c.client.SetWriteDeadline(time.Now().Add(time.Second))
+			if _, err := c.client.Write(encodeError(nil, "FATAL", reason)); err == nil {
+				linger(c.client)
+			}
+		}
+	}
+	c.client.Close()
+}
+
+// linger lets the client read the last message: a socket closed with unread input resets the connection, and the
+// message with it.
+func linger(nc net.Conn) {
+	if w, ok := nc.(interface{ CloseWrite() error }); ok {
+		_ = w.CloseWrite()
+	}
+	_ = nc.SetReadDeadline(time.Now().Add(200 * time.Millisecond))
+	b := make([]byte, 4096)
+	for range 64 {
+		if _, err := nc.Read(b); err != nil {
+			return
+		}
+	}
+}
+
+// setDeadline is for the login; it never undoes end.
+func (c *conn) setDeadline(t time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.ended {
+		_ = c.client.SetDeadline(t)
+	}
+}
+
+// setUpstream hands the upstream connection to end and close.
+func (c *conn) setUpstream(nc net.Conn) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.upstream = nc
+	if c.ended {
+		return errGone
+	}
+	return nil
+}
+
+// setClient replaces the client's connection by TLS over it.
+func (c *conn) setClient(nc net.Conn) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ended {
+		return errGone
+	}
+	c.client = nc
+	return nil
+}
+
+// setBroken tells whether the client can be told anything now.
+func (c *conn) setBroken(yes bool) {
+	c.mu.Lock()
+	c.broken = yes
+	c.mu.Unlock()
+}
+
+// write sends to the client in the login phase.
+func (c *conn) write(b []byte) error {
+	_, err := c.client.Write(b)
+	if err != nil {
+		c.setBroken(true)
+	}
+	return err
+}
+
+// loopback tells whether the client is on this machine.
+func (c *conn) loopback() bool {
+	switch a := c.client.RemoteAddr().(type) {
+	case *net.UnixAddr:
+		return true
+	case *net.TCPAddr:
+		return a.IP.IsLoopback()
+	default:
+		return false
+	}
+}

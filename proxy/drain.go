@@ -1,0 +1,35 @@
+package proxy
+
+import "github.com/pgconsent/pgconsent/sqlstate"
+
+func errShutdown() *sqlstate.Error {
+	return sqlstate.New(sqlstate.AdminShutdown, sqlstate.ReasonNone, "terminating connection due to administrator command").
+		WithHint("pgconsent is shutting down; connect again.")
+}
+
+// drain ends the connection as soon as it is idle.
+func (c *conn) drain() {
+	c.mu.Lock()
+	session, owner := c.session, c.owner
+	c.mu.Unlock()
+	switch {
+	case session != nil:
+		if session.ledger.drain() {
+			c.end(errShutdown())
+		}
+	case owner: // has until abort
+	default: // not logged in yet
+		c.end(errShutdown())
+	}
+}
+
+// abort ends the connection now.
+func (c *conn) abort() {
+	c.mu.Lock()
+	session := c.session
+	c.mu.Unlock()
+	if session != nil && !session.ledger.idle() {
+		go session.cancelUpstream()
+	}
+	c.end(errShutdown())
+}

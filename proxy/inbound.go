@@ -1,0 +1,406 @@
+package proxy
+
+import (
+	"encoding/binary"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/pgconsent/pgconsent/sqlstate"
+	"github.com/pgconsent/pgconsent/verdict"
+)
+
+// inbound takes the client's messages, in batches of what has arrived, to the server. It returns when the session is
+// over.
+func (s *session) inbound() error {
+	in := newInput(s.client)
+	defer in.release()
+	for {
+		for {
+			typ, body, ok, err := in.next()
+			if err != nil {
+				return s.last(err) // what came before it counts
+			}
+			if !ok {
+				break
+			}
+			if len(s.batch.items) == 0 {
+				s.ledger.stage(true)
+				s.batch.read = in.read
+			}
+			done, err := s.message(typ, body)
+			if err != nil {
+				return err
+			}
+			if done {
+				return s.last(nil)
+			}
+			if len(s.batch.out) >= maxBatch {
+				if err := s.flush(); err != nil {
+					return err
+				}
+			}
+		}
+		if err := s.flush(); err != nil {
+			return err
+		}
+		if err := in.fill(); err != nil {
+			if err == io.EOF {
+				return s.last(nil)
+			}
+			return err
+		}
+	}
+}
+
+// last sends what the client has sent before it left, or before it broke the protocol, and waits for the answers, as
+// PostgreSQL does, which reads one message after the other. Then the session ends with err.
+func (s *session) last(err error) error {
+	if err := s.flush(); err != nil {
+		return err
+	}
+	s.ledger.quiet()
+	return err
+}
+
+// message adds one message of the client to the batch. It tells whether it was the last one.
+func (s *session) message(typ byte, body []byte) (last bool, err error) {
+	switch typ {
+	case 'Q':
+		s.query(body)
+	case 'P':
+		s.parse(body)
+	case 'B':
+		err = s.bind(body)
+	case 'D':
+		err = s.describe(body)
+	case 'E':
+		err = s.execute(body)
+	case 'C':
+		s.closeNamed(body)
+	case 'H':
+		if len(body) != 0 {
+			s.invalid(describeStatement)
+			break
+		}
+		start := len(s.batch.out)
+		s.batch.out = appendMessage(s.batch.out, 'H')
+		s.batch.add(start, nil)
+	case 'S':
+		start := len(s.batch.out)
+		s.batch.out = appendSync(s.batch.out)
+		s.batch.add(start, &entry{kind: syncs})
+		s.group++
+	case 'F':
+		s.refuseMessage(query, sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonProtocol, "function calls of the fast path are not for agents").
+			WithHint("Call the function in a SELECT."), nil, nil)
+	case 'X':
+		return true, nil
+	case 'd', 'c', 'f':
+		// Outside COPY FROM STDIN, which no agent may start, the server ignores these.
+	default:
+		return false, sqlstate.New(sqlstate.ProtocolViolation, sqlstate.ReasonProtocol, "invalid frontend message type %d", typ)
+	}
+	return false, err
+}
+
+// refuseMessage adds the refused form of a message.
+func (s *session) refuseMessage(kind message, err *sqlstate.Error, v *verdict.Verdict, t verdict.Ticket) {
+	e := &entry{kind: kind, refusal: newRefusal(err), verdict: v, ticket: t}
+	if t == nil && err.Reason != sqlstate.ReasonNone {
+		s.server.metrics.Statement("deny", string(err.Reason), "")
+	}
+	start := len(s.batch.out)
+	s.batch.out = e.refusal.append(s.batch.out, kind, "")
+	s.batch.add(start, e)
+}
+
+// invalid refuses a message whose body does not hold what its type says.
+func (s *session) invalid(kind message) { s.refuseMessage(kind, invalidMessage(), nil, nil) }
+
+// unusable tells whether a verdict cannot be sent: the text would end early.
+func unusable(v *verdict.Verdict) bool { return v.Allowed() && strings.IndexByte(v.Text, 0) >= 0 }
+
+func (s *session) query(body []byte) {
+	text, ok := decodeQuery(body)
+	if !ok {
+		s.invalid(query)
+		return
+	}
+	v := s.decider.Decide(s.ctx, text, verdict.Simple)
+	if unusable(v) {
+		s.invalid(query)
+		return
+	}
+	t := s.decider.Record(v)
+	if !v.Allowed() {
+		s.refuseMessage(query, v.Refusal, v, t)
+		return
+	}
+	start := len(s.batch.out)
+	s.batch.out = appendQuery(s.batch.out, v.Text)
+	s.batch.add(start, &entry{kind: query, verdict: v, ticket: t})
+}
+
+func (s *session) parse(body []byte) {
+	name, text, types, ok := decodeParse(body)
+	if !ok {
+		s.invalid(describeStatement)
+		return
+	}
+	v := s.decider.Decide(s.ctx, text, verdict.Extended)
+	if unusable(v) {
+		s.invalid(describeStatement)
+		return
+	}
+	e := &entry{kind: parse, verdict: v, name: name, upstream: upstreamName(name)}
+	start := len(s.batch.out)
+	st := &statement{verdict: v, group: s.group}
+	switch {
+	case !v.Allowed():
+		e.refusal, e.ticket = newRefusal(v.Refusal), s.decider.Record(v)
+	case !s.ledger.mayPrepare(st):
+		e.refusal = s.denied(sqlstate.New(sqlstate.ProgramLimitExceeded, sqlstate.ReasonBounds, "too many prepared statements in one session").
+			WithHint("At most %d statements and %d MiB of text may be prepared at a time; close those that are not needed.", maxStatements, maxStatementBytes>>20))
+	default:
+		e.statement = st
+		s.ledger.prepare(name, st)
+		s.batch.out = appendParse(s.batch.out, e.upstream, v.Text, types)
+		s.batch.add(start, e)
+		return
+	}
+	s.batch.out = e.refusal.append(s.batch.out, parse, e.upstream)
+	s.batch.add(start, e)
+}
+
+// recheck asks for a verdict again, in case policy or catalog have changed since. A refusal comes with its record.
+func (s *session) recheck(v *verdict.Verdict) (now *verdict.Verdict, refused *sqlstate.Error, t verdict.Ticket) {
+	now = s.decider.Recheck(s.ctx, v)
+	switch {
+	case !now.Allowed():
+		return now, now.Refusal, s.decider.Record(now)
+	case now.Text != v.Text:
+		return now, planChanged(), nil
+	default:
+		return now, nil, nil
+	}
+}
+
+func (s *session) bind(body []byte) error {
+	portalName, name, rest, ok := decodeBind(body)
+	if !ok {
+		s.invalid(bind)
+		return nil
+	}
+	st, err := s.ledger.statement(name, s.group, s.flush)
+	if err != nil {
+		return err
+	}
+	if st == nil {
+		s.refuseMessage(bind, noStatement(name), nil, nil)
+		return nil
+	}
+	v, refused, t := s.recheck(st.verdict)
+	if refused != nil {
+		s.refuseMessage(bind, refused, v, t)
+		return nil
+	}
+	st.verdict = v
+	p := &portal{verdict: v, group: s.group}
+	s.ledger.bind(portalName, p)
+	start := len(s.batch.out)
+	s.batch.out = appendBind(s.batch.out, upstreamName(portalName), upstreamName(name), rest)
+	s.batch.add(start, &entry{kind: bind, verdict: v, portal: p, name: portalName, upstream: upstreamName(portalName), source: name})
+	return nil
+}
+
+func (s *session) describe(body []byte) error {
+	object, name, ok := decodeNamed(body)
+	if !ok {
+		s.invalid(describeStatement)
+		return nil
+	}
+	var v *verdict.Verdict
+	kind, missing := describeStatement, noStatement(name)
+	if object == 'S' {
+		st, err := s.ledger.statement(name, s.group, s.flush)
+		if err != nil {
+			return err
+		}
+		if st != nil {
+			v = st.verdict
+		}
+	} else {
+		kind, missing = describePortal, noPortal(name)
+		p, err := s.ledger.portal(name, s.group, s.flush)
+		if err != nil {
+			return err
+		}
+		if p != nil {
+			v = p.verdict
+		}
+	}
+	if v == nil {
+		s.refuseMessage(kind, missing, nil, nil)
+		return nil
+	}
+	v, refused, t := s.recheck(v)
+	if refused != nil {
+		s.refuseMessage(kind, refused, v, t)
+		return nil
+	}
+	start := len(s.batch.out)
+	s.batch.out = appendDescribe(s.batch.out, object, upstreamName(name))
+	s.batch.add(start, &entry{kind: kind, verdict: v, name: name, upstream: upstreamName(name)})
+	return nil
+}
+
+func (s *session) execute(body []byte) error {
+	name, rows, ok := decodeExecute(body)
+	if !ok {
+		s.invalid(execute)
+		return nil
+	}
+	p, err := s.ledger.portal(name, s.group, s.flush)
+	if err != nil {
+		return err
+	}
+	if p == nil {
+		s.refuseMessage(execute, noPortal(name), nil, nil)
+		return nil
+	}
+	v, refused, t := s.recheck(p.verdict)
+	if refused != nil {
+		s.refuseMessage(execute, refused, v, t)
+		return nil
+	}
+	start := len(s.batch.out)
+	s.batch.out = appendExecute(s.batch.out, upstreamName(name), rows)
+	s.batch.add(start, &entry{kind: execute, verdict: v, ticket: s.decider.Record(v), name: name, upstream: upstreamName(name)})
+	return nil
+}
+
+func (s *session) closeNamed(body []byte) {
+	object, name, ok := decodeNamed(body)
+	if !ok {
+		s.invalid(describeStatement)
+		return
+	}
+	kind := closeStatement
+	if object == 'P' {
+		kind = closePortal
+	}
+	start := len(s.batch.out)
+	s.batch.out = appendClose(s.batch.out, object, upstreamName(name))
+	s.batch.add(start, &entry{kind: kind, name: name, upstream: upstreamName(name)})
+}
+
+// input frames the client's bytes. Its buffer comes from a pool when bytes have arrived and goes back when all of them
+// are used, and grows only as far as bytes have arrived, whatever a length field says.
+type input struct {
+	source
+	buf   *[]byte
+	big   []byte // in place of buf while a message does not fit
+	r, w  int
+	waste int // bytes of a message still to be thrown away
+	read  time.Time
+}
+
+// newInput frames what conn sends.
+func newInput(conn io.Reader) *input { return &input{source: newSource(conn)} }
+
+func (in *input) bytes() []byte {
+	if in.big != nil {
+		return in.big
+	}
+	if in.buf == nil {
+		return nil
+	}
+	return *in.buf
+}
+
+// next returns the next whole message; its body is valid until the next call. ok is false when more bytes are needed.
+func (in *input) next() (typ byte, body []byte, ok bool, err error) {
+	b := in.bytes()[in.r:in.w]
+	if in.waste > 0 {
+		n := min(in.waste, len(b))
+		in.waste -= n
+		in.r += n
+		b = b[n:]
+	}
+	if len(b) < 5 {
+		return 0, nil, false, nil
+	}
+	typ = b[0]
+	size := int64(binary.BigEndian.Uint32(b[1:5]))
+	limit, waste := bound(typ)
+	switch {
+	case limit < 0:
+		return 0, nil, false, sqlstate.New(sqlstate.ProtocolViolation, sqlstate.ReasonProtocol, "invalid frontend message type %d", typ)
+	case size < 4 || size > 1<<31-1:
+		return 0, nil, false, sqlstate.New(sqlstate.ProtocolViolation, sqlstate.ReasonProtocol, "invalid message length")
+	case size-4 > int64(limit):
+		if typ == 'Q' || typ == 'P' || typ == 'B' {
+			return 0, nil, false, sqlstate.New(sqlstate.ProgramLimitExceeded, sqlstate.ReasonBounds, "message of %d bytes is too long", size).
+				WithHint("A statement may have 1 MiB of text and 64 MiB of parameters.")
+		}
+		return 0, nil, false, sqlstate.New(sqlstate.ProtocolViolation, sqlstate.ReasonProtocol, "invalid message length")
+	case waste:
+		in.r += 5
+		in.waste = int(size) - 4
+		n := min(in.waste, in.w-in.r)
+		in.waste -= n
+		in.r += n
+		return typ, nil, true, nil
+	}
+	if int64(len(b)) < size+1 {
+		return 0, nil, false, nil
+	}
+	in.r += int(size) + 1
+	return typ, b[5 : size+1], true, nil
+}
+
+// fill reads more of what the client sends.
+func (in *input) fill() error {
+	if in.r == in.w {
+		in.release()
+		in.r, in.w = 0, 0
+		buf, n, err := in.take()
+		if err != nil {
+			return err
+		}
+		in.buf, in.w = buf, n
+		in.read = time.Now()
+		return nil
+	}
+	b := in.bytes()
+	if in.r > 0 {
+		in.w = copy(b, b[in.r:in.w])
+		in.r = 0
+	}
+	if in.w == len(b) {
+		grown := make([]byte, 2*len(b))
+		copy(grown, b)
+		if in.buf != nil {
+			putBuffer(in.buf)
+			in.buf = nil
+		}
+		in.big, b = grown, grown
+	}
+	n, err := in.peer.Read(b[in.w:])
+	if n > 0 {
+		in.w += n
+		in.read = time.Now()
+		return nil
+	}
+	return err
+}
+
+// release gives the buffer back.
+func (in *input) release() {
+	if in.buf != nil {
+		putBuffer(in.buf)
+		in.buf = nil
+	}
+	in.big = nil
+}

@@ -1,0 +1,254 @@
+package proxy
+
+import (
+	"sync"
+	"time"
+
+	"github.com/pgconsent/pgconsent/sqlstate"
+	"github.com/pgconsent/pgconsent/verdict"
+)
+
+// message is what kind of message an entry stands for.
+type message byte
+
+// The messages that the server answers.
+const (
+	query message = iota + 1
+	parse
+	bind
+	describeStatement
+	describePortal
+	closeStatement
+	closePortal
+	execute
+	syncs
+)
+
+// entry is one message sent to the server that is still to be answered.
+type entry struct {
+	kind      message
+	own       bool // the proxy's, not the client's: its answers are swallowed
+	group     uint64
+	refusal   *refusal // a refused form was sent; its error is replaced
+	verdict   *verdict.Verdict
+	ticket    verdict.Ticket
+	statement *statement // parse: what it makes
+	portal    *portal    // bind: what it makes
+	name      string     // of the statement or portal, as the client calls it
+	upstream  string     // and as the server does
+	source    string     // bind: of the statement, as the client calls it
+
+	requested time.Duration // spent on the request before it was sent
+	sent      time.Time
+
+	// Set while the answers come, by the goroutine that reads them.
+	described bool // ParameterDescription has come
+	completed int  // statements of a query that have completed
+	rows      int64
+	bytes     int64
+	code      sqlstate.Code // of the error the client got
+	done      chan struct{} // own sync: closed with its ReadyForQuery
+}
+
+// maxInFlight bounds the ledger. It is more than the answers that fit into the server's own output buffer, so waiting for
+// room never waits for answers that the server keeps back.
+const maxInFlight = 10_000
+
+// ledger is what was sent to the server and is still to be answered, in order, and what the session's names of
+// statements and portals stand for. The inbound goroutine pushes, the outbound one settles.
+//
+// After an error in the extended protocol the server skips everything up to the next Sync. The ledger does the same:
+// entries that the server skips are settled when the error arrives, or when they are pushed after it.
+type ledger struct {
+	mu     sync.Mutex
+	change *sync.Cond
+	closed bool
+
+	queue    []*entry
+	first    int // of the queue
+	skipping bool
+	skipCode sqlstate.Code // of the error that began it
+	open     bool          // extended messages were pushed after the last Sync or Query
+	status   byte          // of the last ReadyForQuery
+	staging  bool          // the inbound goroutine has messages that are not pushed yet
+	draining bool
+
+	names
+}
+
+func newLedger() *ledger {
+	l := &ledger{status: 'I'}
+	l.change = sync.NewCond(&l.mu)
+	l.names.init()
+	return l
+}
+
+// close makes every waiting method return.
+func (l *ledger) close() {
+	l.mu.Lock()
+	l.closed = true
+	l.change.Broadcast()
+	l.mu.Unlock()
+}
+
+// stage tells that messages are being handled, so that the session is not idle.
+func (l *ledger) stage(on bool) {
+	l.mu.Lock()
+	l.staging = on
+	l.mu.Unlock()
+}
+
+// push adds entries that are about to be sent. It returns those that the server will skip, and false if the session is
+// over.
+func (l *ledger) push(entries []*entry) (skipped []*entry, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for len(l.queue)-l.first > maxInFlight && !l.closed {
+		l.change.Wait()
+	}
+	if l.closed {
+		return entries, false
+	}
+	for _, e := range entries {
+		if l.skipping && e.kind != syncs {
+			e.code = l.skipCode
+			l.dropped(e)
+			skipped = append(skipped, e)
+			continue
+		}
+		if e.kind == syncs {
+			l.skipping = false
+		}
+		l.open = e.kind != syncs && e.kind != query
+		l.queue = append(l.queue, e)
+	}
+	return skipped, true
+}
+
+// head is the entry that the next answer belongs to, or nil.
+func (l *ledger) head() *entry {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.first == len(l.queue) {
+		return nil
+	}
+	return l.queue[l.first]
+}
+
+// pop takes the head off; the caller holds the lock.
+func (l *ledger) pop() *entry {
+	e := l.queue[l.first]
+	l.queue[l.first] = nil
+	l.first++
+	if l.first == len(l.queue) {
+		l.queue, l.first = l.queue[:0], 0
+		if cap(l.queue) > 64 {
+			l.queue = nil
+		}
+	} else if l.first > 1024 {
+		l.queue = append(l.queue[:0:0], l.queue[l.first:]...)
+		l.first = 0
+	}
+	l.change.Broadcast()
+	return e
+}
+
+// settle ends the head with success.
+func (l *ledger) settle() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.succeeded(l.pop())
+}
+
+// fail ends the head with an error of the server and returns what is settled by it: the head, unless it is a Query or a
+// Sync, whose ReadyForQuery still comes, and the entries that the server skips.
+func (l *ledger) fail(code sqlstate.Code) []*entry {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e := l.queue[l.first]
+	e.code = code
+	if e.kind == query || e.kind == syncs {
+		if e.kind == query {
+			l.queried()
+		}
+		return nil
+	}
+	settled := []*entry{l.pop()}
+	l.failed(e)
+	l.skipping, l.skipCode = true, code
+	for l.first < len(l.queue) {
+		if l.queue[l.first].kind == syncs {
+			l.skipping = false
+			break
+		}
+		s := l.pop()
+		s.code = code
+		l.dropped(s)
+		settled = append(settled, s)
+	}
+	return settled
+}
+
+// endTransaction applies the completion of a COMMIT or ROLLBACK.
+func (l *ledger) endTransaction() {
+	l.mu.Lock()
+	l.portalsGone()
+	l.mu.Unlock()
+}
+
+// ready ends the head, a Query or a Sync, with ReadyForQuery. It tells whether the session is to be ended now because it
+// is idle and the server drains.
+func (l *ledger) ready(status byte) (drained bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if e := l.pop(); e.kind == query && e.code == "" {
+		l.queried()
+	}
+	l.status = status
+	if status == 'I' {
+		l.portalsGone()
+	}
+	return l.draining && l.isIdle()
+}
+
+// rest takes everything off at the end of a session.
+func (l *ledger) rest() []*entry {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	out := l.queue[l.first:]
+	l.queue, l.first = nil, 0
+	return out
+}
+
+func (l *ledger) isIdle() bool {
+	return !l.staging && l.first == len(l.queue) && !l.open && !l.skipping && l.status == 'I'
+}
+
+// idle tells whether no message is on its way and no transaction open.
+func (l *ledger) idle() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.isIdle()
+}
+
+// drain tells whether the session is idle; if not, ready will.
+func (l *ledger) drain() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.draining = true
+	return l.isIdle()
+}
+
+// quiet waits until nothing is in flight and tells whether the server is then outside a transaction. While a group of
+// extended messages is open it does not wait, since the server may keep its answers back, and says no.
+func (l *ledger) quiet() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.open || l.skipping {
+		return false
+	}
+	for l.first < len(l.queue) && !l.closed {
+		l.change.Wait()
+	}
+	return !l.closed && l.status == 'I'
+}

@@ -1,0 +1,133 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgproto3/v2"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pgconsent/pgconsent/metrics"
+	"github.com/pgconsent/pgconsent/sqlstate"
+)
+
+// refuse serves who is neither owner nor agent: the same exchange and the same error as for an agent's wrong password.
+func (c *conn) refuse(st *startup, route Route) error {
+	c.server.metrics.SessionOpened(metrics.Refused)
+	defer c.server.metrics.SessionClosed(metrics.Refused)
+	if err := c.identify(st, route); err != nil {
+		return err
+	}
+	return wrongPassword(st.user) // no password is right
+}
+
+// identify makes sure that the connection may carry a password exchange, and runs it.
+func (c *conn) identify(st *startup, route Route) error {
+	if c.binding == nil && !c.loopback() {
+		return sqlstate.New(sqlstate.InvalidAuthorization, sqlstate.ReasonIdentity, "an encrypted connection is required").
+			WithHint("Connect with sslmode=require or stricter; without TLS, pgconsent serves only clients on its own machine.")
+	}
+	if b := st.negotiation(); b != nil {
+		if err := c.write(b); err != nil {
+			return errGone
+		}
+	}
+	if route.Credential == nil {
+		return sqlstate.From(errors.New("the route has no credential"))
+	}
+	return c.authenticate(st.user, *route.Credential)
+}
+
+// serveAgent logs an agent in and serves it to the end.
+func (c *conn) serveAgent(st *startup, route Route) error {
+	if err := c.identify(st, route); err != nil {
+		c.server.metrics.SessionOpened(metrics.Refused)
+		c.server.metrics.SessionClosed(metrics.Refused)
+		return err
+	}
+	c.server.metrics.SessionOpened(metrics.Agent)
+	defer c.server.metrics.SessionClosed(metrics.Agent)
+	// Settings are judged after the password, so that the answer does not tell agents from users that do not exist.
+	settings, err := st.keep(route.CheckSetting)
+	if err != nil {
+		return err
+	}
+
+	dialing, cancel := context.WithTimeout(c.ctx, c.server.config.DialTimeout)
+	server, err := route.Upstream.dial(dialing, st.database, settings)
+	cancel()
+	if err != nil {
+		return err
+	}
+	if err := c.setUpstream(server.Conn); err != nil {
+		return err
+	}
+	if route.Open == nil {
+		return sqlstate.From(errors.New("the route opens no session"))
+	}
+	decider, err := route.Open(c.ctx, SessionInfo{
+		ID:         c.id,
+		Agent:      st.user,
+		Database:   st.database,
+		RemoteAddr: c.client.RemoteAddr().String(),
+		BackendPID: server.PID,
+		OnRevoke:   c.revoke,
+	})
+	if err != nil {
+		return sqlstate.From(err)
+	}
+	s := newSession(c, decider, server, route.Upstream)
+	defer s.finish()
+	defer s.recovered() // before finish, so that it knows the reason
+	if err := s.start(); err != nil {
+		return err
+	}
+	key := c.server.cancels.add(s)
+	defer c.server.cancels.remove(key)
+	if err := c.greet(server, key); err != nil {
+		return err
+	}
+	c.setDeadline(time.Time{})
+	if c.server.isDraining() {
+		c.drain()
+	}
+	return s.inbound()
+}
+
+// revoke ends the session for enforcement: whatever the server is doing for it is cancelled.
+func (c *conn) revoke(why *sqlstate.Error) {
+	c.mu.Lock()
+	s := c.session
+	c.mu.Unlock()
+	if s != nil && !s.ledger.idle() {
+		go s.cancelUpstream()
+	}
+	c.end(why)
+}
+
+// reported are the settings whose values PostgreSQL tells a client; others are not passed on.
+var reported = []string{
+	"DateStyle", "IntervalStyle", "TimeZone", "application_name", "client_encoding", "default_transaction_read_only",
+	"in_hot_standby", "integer_datetimes", "is_superuser", "scram_iterations", "search_path", "server_encoding", "server_version",
+	"session_authorization", "standard_conforming_strings",
+}
+
+// greet tells the client that it is logged in, with a cancel key of our own.
+func (c *conn) greet(server *pgconn.HijackedConn, key cancelKey) error {
+	b, _ := (&pgproto3.AuthenticationOk{}).Encode(nil)
+	for _, name := range reported {
+		if value, ok := server.ParameterStatuses[name]; ok {
+			b, _ = (&pgproto3.ParameterStatus{Name: name, Value: value}).Encode(b)
+		}
+	}
+	b, _ = (&pgproto3.BackendKeyData{ProcessID: key.pid, SecretKey: key.secret}).Encode(b)
+	b, _ = (&pgproto3.ReadyForQuery{TxStatus: 'I'}).Encode(b)
+	if err := c.write(b); err != nil {
+		return errGone
+	}
+	return nil
+}
+
+func isReported(name string) bool { return slices.Contains(reported, name) }

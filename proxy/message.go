@@ -1,0 +1,141 @@
+package proxy
+
+import (
+	"encoding/binary"
+
+	"github.com/jackc/pgproto3/v2"
+)
+
+// The bounds of an agent's messages after login, without type byte and length field.
+const (
+	maxText  = 1<<20 + 1         // a Query: 1 MiB of text and its end
+	maxParse = maxText + 320<<10 // and a name and 65,535 parameter types
+	maxBind  = 64 << 20
+	maxSmall = 10_000  // all else, as in PostgreSQL
+	maxWaste = 1 << 30 // what is read and thrown away, as in PostgreSQL
+)
+
+// bound is the greatest body of a message of this type, and whether the body is thrown away unread. It is -1 for types
+// that an agent may not send after login.
+func bound(typ byte) (limit int, waste bool) {
+	switch typ {
+	case 'Q':
+		return maxText, false
+	case 'P':
+		return maxParse, false
+	case 'B':
+		return maxBind, false
+	case 'D', 'C', 'E', 'H', 'S', 'X':
+		return maxSmall, false
+	case 'd', 'F':
+		return maxWaste, true
+	case 'c', 'f':
+		return maxSmall, true
+	default:
+		return -1, false
+	}
+}
+
+// The decoders below take the body of one whole message, whose length has been checked against its bound. They allocate
+// no more than the body holds, and ok is false for every body that PostgreSQL would call invalid.
+
+func decodeQuery(body []byte) (text string, ok bool) {
+	text, rest, ok := cString(body)
+	return text, ok && len(rest) == 0
+}
+
+// decodeParse leaves the parameter types as they are on the wire.
+func decodeParse(body []byte) (name, text string, types []byte, ok bool) {
+	name, rest, ok := cString(body)
+	if !ok {
+		return "", "", nil, false
+	}
+	text, rest, ok = cString(rest)
+	if !ok || len(rest) < 2 || len(rest) != 2+4*int(binary.BigEndian.Uint16(rest)) {
+		return "", "", nil, false
+	}
+	return name, text, rest, true
+}
+
+// decodeBind leaves formats and parameters as they are on the wire: the server checks them.
+func decodeBind(body []byte) (portal, statement string, rest []byte, ok bool) {
+	portal, rest, ok = cString(body)
+	if !ok {
+		return "", "", nil, false
+	}
+	statement, rest, ok = cString(rest)
+	return portal, statement, rest, ok
+}
+
+// decodeNamed is for Describe and Close.
+func decodeNamed(body []byte) (object byte, name string, ok bool) {
+	if len(body) == 0 || body[0] != 'S' && body[0] != 'P' {
+		return 0, "", false
+	}
+	name, rest, ok := cString(body[1:])
+	return body[0], name, ok && len(rest) == 0
+}
+
+func decodeExecute(body []byte) (portal string, rows uint32, ok bool) {
+	portal, rest, ok := cString(body)
+	if !ok || len(rest) != 4 {
+		return "", 0, false
+	}
+	return portal, binary.BigEndian.Uint32(rest), true
+}
+
+// appendMessage frames a body made of parts.
+func appendMessage(dst []byte, typ byte, parts ...[]byte) []byte {
+	n := 4
+	for _, p := range parts {
+		n += len(p)
+	}
+	dst = binary.BigEndian.AppendUint32(append(dst, typ), uint32(n))
+	for _, p := range parts {
+		dst = append(dst, p...)
+	}
+	return dst
+}
+
+// encoder is a message of pgproto3, which is used to encode only.
+type encoder interface {
+	Encode(dst []byte) ([]byte, error)
+}
+
+// appendTyped encodes m; what cannot be encoded is left out, and the session ends since the server then answers out of
+// turn. It does not happen with messages within their bounds.
+func appendTyped(dst []byte, m encoder) []byte {
+	b, err := m.Encode(dst)
+	if err != nil {
+		return dst
+	}
+	return b
+}
+
+func appendQuery(dst []byte, text string) []byte {
+	return appendTyped(dst, &pgproto3.Query{String: text})
+}
+
+func appendSync(dst []byte) []byte { return appendTyped(dst, &pgproto3.Sync{}) }
+
+func appendParse(dst []byte, name, text string, types []byte) []byte {
+	return appendMessage(dst, 'P', []byte(name), zero, []byte(text), zero, types)
+}
+
+func appendBind(dst []byte, portal, statement string, rest []byte) []byte {
+	return appendMessage(dst, 'B', []byte(portal), zero, []byte(statement), zero, rest)
+}
+
+func appendDescribe(dst []byte, object byte, name string) []byte {
+	return appendTyped(dst, &pgproto3.Describe{ObjectType: object, Name: name})
+}
+
+func appendClose(dst []byte, object byte, name string) []byte {
+	return appendTyped(dst, &pgproto3.Close{ObjectType: object, Name: name})
+}
+
+func appendExecute(dst []byte, portal string, rows uint32) []byte {
+	return appendTyped(dst, &pgproto3.Execute{Portal: portal, MaxRows: rows})
+}
+
+var zero = []byte{0}

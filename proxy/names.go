@@ -1,0 +1,203 @@
+package proxy
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+
+	"github.com/pgconsent/pgconsent/verdict"
+)
+
+// The names of statements and portals are the proxy's own on the server, so that none of a client's can be that of the
+// seal's statement. Unnamed ones stay unnamed.
+const (
+	namePrefix = "c:"
+	hashPrefix = "h:"
+	maxName    = 60 // PostgreSQL compares the first 63 bytes
+)
+
+// upstreamName is what the server knows a client's statement or portal as.
+func upstreamName(name string) string {
+	switch {
+	case name == "":
+		return ""
+	case len(name) > maxName:
+		sum := sha256.Sum256([]byte(name))
+		return hashPrefix + hex.EncodeToString(sum[:24])
+	default:
+		return namePrefix + name
+	}
+}
+
+// The bounds of what a session may keep prepared.
+const (
+	maxStatements     = 10_000
+	maxStatementBytes = 64 << 20
+)
+
+// statement is a prepared statement, from its Parse on.
+type statement struct {
+	verdict *verdict.Verdict
+	group   uint64 // of its Parse
+}
+
+// portal is a bound portal, from its Bind on.
+type portal struct {
+	verdict *verdict.Verdict
+	group   uint64 // of its Bind
+}
+
+// names are what the names of a session stand for, guarded by the ledger's lock.
+//
+// What is committed is certain: the server holds that statement under that name, or none. What is pending may still
+// fail or be skipped. Within its own group it can be counted on all the same, since whatever makes it fail makes the
+// server skip the rest of the group; from another group one has to wait for the answer.
+type names struct {
+	statements map[string]*statement
+	portals    map[string]*portal
+	parsing    map[string]*statement // the last Parse in flight
+	binding    map[string]*portal    // the last Bind in flight
+	kept       int                   // bytes of text in statements and parsing
+}
+
+func (n *names) init() {
+	n.statements, n.portals = map[string]*statement{}, map[string]*portal{}
+	n.parsing, n.binding = map[string]*statement{}, map[string]*portal{}
+}
+
+// weight is what a statement counts against maxStatementBytes.
+func (s *statement) weight() int { return 256 + len(s.verdict.Original) + len(s.verdict.Text) }
+
+// mayPrepare tells whether one more statement of this weight fits.
+func (l *ledger) mayPrepare(s *statement) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.statements)+len(l.parsing) < maxStatements && l.kept+s.weight() <= maxStatementBytes
+}
+
+// prepare notes a Parse that is about to be sent.
+func (l *ledger) prepare(name string, s *statement) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.kept += s.weight()
+	l.parsing[name] = s
+}
+
+// bind notes a Bind that is about to be sent.
+func (l *ledger) bind(name string, p *portal) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.binding[name] = p
+}
+
+// statement finds what name stands for, for a message of this group. It is nil if there is none. Where that is still
+// open, flush is called and the answer awaited.
+func (l *ledger) statement(name string, group uint64, flush func() error) (*statement, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for {
+		s := l.parsing[name]
+		if s == nil {
+			return l.statements[name], nil
+		}
+		if s.group == group {
+			return s, nil
+		}
+		if err := l.await(flush); err != nil {
+			return nil, err
+		}
+		flush = nil
+	}
+}
+
+// portal is as statement, for portals.
+func (l *ledger) portal(name string, group uint64, flush func() error) (*portal, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for {
+		p := l.binding[name]
+		if p == nil {
+			return l.portals[name], nil
+		}
+		if p.group == group {
+			return p, nil
+		}
+		if err := l.await(flush); err != nil {
+			return nil, err
+		}
+		flush = nil
+	}
+}
+
+// await waits for any answer, after flush if it is given; the caller holds the lock.
+func (l *ledger) await(flush func() error) error {
+	if flush != nil {
+		l.mu.Unlock()
+		err := flush()
+		l.mu.Lock()
+		return err
+	}
+	if l.closed {
+		return errGone
+	}
+	l.change.Wait()
+	return nil
+}
+
+// settled takes e's statement or portal off what is pending.
+func (n *names) settled(e *entry) {
+	if e.statement != nil && n.parsing[e.name] == e.statement {
+		delete(n.parsing, e.name)
+	}
+	if e.portal != nil && n.binding[e.name] == e.portal {
+		delete(n.binding, e.name)
+	}
+}
+
+func (n *names) forget(name string) {
+	if s := n.statements[name]; s != nil {
+		n.kept -= s.weight()
+		delete(n.statements, name)
+	}
+}
+
+// succeeded applies what the server has confirmed.
+func (n *names) succeeded(e *entry) {
+	n.settled(e)
+	switch {
+	case e.own:
+	case e.statement != nil:
+		n.forget(e.name)
+		n.statements[e.name] = e.statement
+	case e.portal != nil:
+		n.portals[e.name] = e.portal
+	case e.kind == closeStatement:
+		n.forget(e.name)
+	case e.kind == closePortal:
+		delete(n.portals, e.name)
+	}
+}
+
+// failed applies an error: a Parse without a name has dropped the statement without a name.
+func (n *names) failed(e *entry) {
+	n.dropped(e)
+	if e.kind == parse && e.name == "" {
+		n.forget("")
+	}
+}
+
+// dropped applies that the server did not look at e.
+func (n *names) dropped(e *entry) {
+	n.settled(e)
+	if e.statement != nil {
+		n.kept -= e.statement.weight()
+	}
+}
+
+// queried applies a Query: it drops the statement and the portal without a name.
+func (n *names) queried() {
+	n.forget("")
+	delete(n.portals, "")
+}
+
+// portalsGone applies the end of a transaction.
+func (n *names) portalsGone() { clear(n.portals) }

@@ -1,0 +1,82 @@
+package proxy
+
+import (
+	"context"
+	"io"
+	"net"
+	"time"
+
+	"github.com/pgconsent/pgconsent/metrics"
+)
+
+// serveOwner connects to the owner's server, sends the startup message as it came and relays bytes until both sides have
+// closed. Nothing after the startup message is looked at.
+func (c *conn) serveOwner(st *startup, u Upstream) error {
+	c.server.metrics.SessionOpened(metrics.Owner)
+	defer c.server.metrics.SessionClosed(metrics.Owner)
+	packet, err := st.replay(u.Database)
+	if err != nil {
+		return err
+	}
+	dialing, cancel := context.WithTimeout(c.ctx, c.server.config.DialTimeout)
+	upstream, err := u.open(dialing)
+	cancel()
+	if err != nil {
+		return unreachable(err)
+	}
+	if err := c.setUpstream(upstream); err != nil {
+		return err
+	}
+	if _, err := upstream.Write(packet); err != nil {
+		return unreachable(err)
+	}
+	defer c.server.cancels.addOwner(u)()
+
+	c.mu.Lock()
+	c.owner = true
+	c.broken = true // what the client is told from here on is the server's
+	c.mu.Unlock()
+	// The owner's login takes as long as the server lets it: its own authentication_timeout applies.
+	c.setDeadline(time.Time{})
+
+	back := make(chan error, 1)
+	go func() {
+		defer c.recovered()
+		back <- pump(c.client, upstream)
+		halfClose(c.client)
+	}()
+	err = pump(upstream, c.client)
+	halfClose(upstream)
+	if err != nil {
+		c.end(nil)
+	}
+	if <-back != nil {
+		c.end(nil)
+	}
+	return nil
+}
+
+// pump copies until src ends. An error means that the other direction has no use any more either.
+func pump(dst net.Conn, src net.Conn) error {
+	from := newSource(src)
+	for {
+		buf, n, err := from.take()
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		_, err = dst.Write((*buf)[:n])
+		putBuffer(buf)
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func halfClose(nc net.Conn) {
+	if w, ok := nc.(interface{ CloseWrite() error }); ok {
+		_ = w.CloseWrite()
+	}
+}

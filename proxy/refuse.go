@@ -1,0 +1,78 @@
+package proxy
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/sqlstate"
+)
+
+// refusal is what the client is told in place of the server's error that carries the token.
+//
+// A refused message is replaced by a form of it that is certain to fail on the server, early and without effect, so that
+// transaction state, pipeline, Sync and portals end up exactly as PostgreSQL leaves them after an error.
+type refusal struct {
+	err   *sqlstate.Error
+	token string
+}
+
+func newRefusal(err *sqlstate.Error) *refusal {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return &refusal{err, "denied_" + hex.EncodeToString(b[:])}
+}
+
+// matches tells whether the server's message is the one that the refused form provokes. Another one (25P02 in a
+// transaction that has failed) is the server's own answer.
+func (r *refusal) matches(message string) bool { return strings.Contains(message, r.token) }
+
+// text is a statement that fails: in parse analysis, after the server has looked at the state of the transaction, or, if
+// that is where the client's own text fails, in the parser before that.
+func (r *refusal) text() string {
+	if r.err.Code == sqlstate.SyntaxError {
+		return r.token
+	}
+	return `SELECT "` + r.token + `"`
+}
+
+var noParameters = []byte{0, 0, 0, 0, 0, 0}
+
+// append adds the refused form of a message of this kind. A Parse keeps its name: without one, it drops the statement
+// without a name even when it fails.
+func (r *refusal) append(dst []byte, kind message, name string) []byte {
+	switch kind {
+	case query:
+		return appendQuery(dst, r.text())
+	case parse:
+		return appendParse(dst, name, r.text(), []byte{0, 0})
+	case bind:
+		return appendBind(dst, "", r.token, noParameters)
+	case execute:
+		return appendExecute(dst, r.token, 0)
+	default:
+		return appendDescribe(dst, 'S', r.token)
+	}
+}
+
+// The server's own words for names that do not exist, and for messages it cannot read.
+
+func noStatement(name string) *sqlstate.Error {
+	if name == "" {
+		return sqlstate.New("26000", sqlstate.ReasonNone, "unnamed prepared statement does not exist")
+	}
+	return sqlstate.New("26000", sqlstate.ReasonNone, "prepared statement \"%s\" does not exist", name)
+}
+
+func noPortal(name string) *sqlstate.Error {
+	return sqlstate.New("34000", sqlstate.ReasonNone, "portal \"%s\" does not exist", name)
+}
+
+func invalidMessage() *sqlstate.Error {
+	return sqlstate.New(sqlstate.ProtocolViolation, sqlstate.ReasonProtocol, "invalid message format")
+}
+
+func planChanged() *sqlstate.Error {
+	return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonStale, "cached plan must not change result type").
+		WithHint("The policy or the schema has changed since the statement was prepared; prepare it again.")
+}

@@ -1,0 +1,68 @@
+package proxy
+
+import (
+	"context"
+	"crypto/tls"
+
+	"github.com/xdg-go/scram"
+
+	"github.com/pgconsent/pgconsent/sqlstate"
+	"github.com/pgconsent/pgconsent/verdict"
+)
+
+// Router tells what a client is, by the user and database of its startup message.
+type Router interface {
+	// Route never fails: who is not known gets a route of kind Refused. It is called by many goroutines.
+	Route(user, database string) Route
+}
+
+// RouteKind is what a client is.
+type RouteKind int
+
+// The kinds of clients. The zero value refuses.
+const (
+	Refused RouteKind = iota // neither owner nor agent: fails as a wrong password does
+	Owner                    // relayed unparsed
+	Agent                    // decided statement by statement
+)
+
+// Route is how to treat a client.
+type Route struct {
+	Kind     RouteKind
+	Upstream Upstream // Owner, Agent
+
+	// Credential is the verifier of an agent's password. For Refused it is a mock which must be the same for the same
+	// user each time, and no password may match it.
+	Credential *scram.StoredCredentials
+
+	// CheckSetting judges one startup setting of an agent; where is "startup" or "options". It returns the value to
+	// forward, whether to forward it, or the refusal.
+	CheckSetting func(name, value, where string) (normalised string, keep bool, err *sqlstate.Error)
+
+	// Open starts an agent's session for enforcement, after authentication and with the upstream connection made.
+	Open func(ctx context.Context, info SessionInfo) (verdict.Decider, error)
+}
+
+// Upstream is how to reach the server for one database.
+type Upstream struct {
+	Network  string      // "unix" or "tcp"
+	Address  string      // as for net.Dial: the socket's path, or host:port
+	TLS      *tls.Config // nil: plain
+	Database string      // its name on the server; empty: as the client asked for it
+	User     string      // the agent role
+	Password string      // of the agent role
+	Params   map[string]string
+}
+
+// SessionInfo is what enforcement learns of a session that starts.
+type SessionInfo struct {
+	ID         string // random, for logs and the audit
+	Agent      string
+	Database   string // as the client asked for it
+	RemoteAddr string
+	BackendPID uint32
+
+	// OnRevoke ends the session with this error; it returns at once, may be called from any goroutine, and does
+	// nothing when the session is over.
+	OnRevoke func(*sqlstate.Error)
+}

@@ -1,0 +1,141 @@
+package proxy
+
+import (
+	"bytes"
+	"encoding/binary"
+	"io"
+	"strings"
+
+	"github.com/jackc/pgproto3/v2"
+	"github.com/xdg-go/scram"
+
+	"github.com/pgconsent/pgconsent/sqlstate"
+)
+
+// The mechanisms of SASL authentication.
+const (
+	mechanism     = "SCRAM-SHA-256"
+	mechanismPlus = "SCRAM-SHA-256-PLUS"
+)
+
+// authenticate runs a SCRAM exchange against credential, bound to the TLS connection where it can be. A wrong password
+// and a user that does not exist differ in nothing.
+func (c *conn) authenticate(user string, credential scram.StoredCredentials) error {
+	server, err := scram.SHA256.NewServer(func(string) (scram.StoredCredentials, error) { return credential, nil })
+	if err != nil {
+		return sqlstate.From(err)
+	}
+	conversation := server.NewConversation()
+	offers := []string{mechanism}
+	channel := c.channel()
+	if channel != nil {
+		conversation = server.NewConversationWithChannelBinding(scram.ChannelBinding{
+			Type: scram.ChannelBindingTLSServerEndpoint, Data: channel})
+		offers = []string{mechanismPlus, mechanism}
+	}
+	request, _ := (&pgproto3.AuthenticationSASL{AuthMechanisms: offers}).Encode(nil)
+	if err := c.write(request); err != nil {
+		return errGone
+	}
+
+	body, err := c.readPassword()
+	if err != nil {
+		return err
+	}
+	chosen, first, ok := saslInitial(body)
+	if !ok {
+		return malformed("The first SASL message is incomplete.")
+	}
+	switch {
+	case chosen == mechanismPlus && channel != nil:
+		if !strings.HasPrefix(first, "p=") {
+			return malformed("The client selected SCRAM-SHA-256-PLUS, but the message has no channel binding data.")
+		}
+	case chosen == mechanism:
+		if strings.HasPrefix(first, "p=") {
+			return malformed("The client selected SCRAM-SHA-256 without channel binding, but the message has channel binding data.")
+		}
+	default:
+		return sqlstate.New(sqlstate.ProtocolViolation, sqlstate.ReasonIdentity, "client selected an invalid SASL authentication mechanism")
+	}
+	challenge, err := conversation.Step(first)
+	if err != nil {
+		if challenge == scram.ErrServerDoesSupportChannelBinding {
+			return sqlstate.New(sqlstate.InvalidAuthorization, sqlstate.ReasonIdentity, "SCRAM channel binding negotiation error").
+				WithDetail("The client supports SCRAM channel binding but thinks the server does not. However, this server does support channel binding.")
+		}
+		return malformed("The client's first SCRAM message is not understood.")
+	}
+	if conversation.AuthzID() != "" {
+		return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonIdentity,
+			"client uses authorization identity, but it is not supported")
+	}
+	next, _ := (&pgproto3.AuthenticationSASLContinue{Data: []byte(challenge)}).Encode(nil)
+	if err := c.write(next); err != nil {
+		return errGone
+	}
+
+	body, err = c.readPassword()
+	if err != nil {
+		return err
+	}
+	final, err := conversation.Step(string(body))
+	if err != nil || !conversation.Valid() {
+		switch final {
+		case scram.ErrChannelBindingsDontMatch:
+			return sqlstate.New(sqlstate.InvalidAuthorization, sqlstate.ReasonIdentity, "SCRAM channel binding check failed")
+		case "":
+			return malformed("The client's final SCRAM message is not understood.")
+		}
+		return wrongPassword(user)
+	}
+	done, _ := (&pgproto3.AuthenticationSASLFinal{Data: []byte(final)}).Encode(nil)
+	if err := c.write(done); err != nil {
+		return errGone
+	}
+	return nil
+}
+
+func wrongPassword(user string) *sqlstate.Error {
+	return sqlstate.New(sqlstate.InvalidPassword, sqlstate.ReasonIdentity, "password authentication failed for user \"%s\"", user)
+}
+
+func malformed(detail string) *sqlstate.Error {
+	return sqlstate.New(sqlstate.ProtocolViolation, sqlstate.ReasonIdentity, "malformed SCRAM message").WithDetail("%s", detail)
+}
+
+// readPassword reads one password message of at most maxLogin bytes.
+func (c *conn) readPassword() ([]byte, error) {
+	var head [5]byte
+	if _, err := io.ReadFull(c.client, head[:]); err != nil {
+		// A client without a password leaves here, to ask its user for one.
+		return nil, err
+	}
+	n := binary.BigEndian.Uint32(head[1:])
+	if head[0] != 'p' {
+		return nil, sqlstate.New(sqlstate.ProtocolViolation, sqlstate.ReasonProtocol,
+			"expected SASL response, got message type %d", head[0])
+	}
+	if n < 4 || n > maxLogin {
+		return nil, sqlstate.New(sqlstate.ProtocolViolation, sqlstate.ReasonProtocol, "invalid message length")
+	}
+	body := make([]byte, n-4) // bounded by maxLogin
+	if _, err := io.ReadFull(c.client, body); err != nil {
+		return nil, err
+	}
+	return body, nil
+}
+
+// saslInitial decodes the body of a SASLInitialResponse.
+func saslInitial(body []byte) (mechanism, data string, ok bool) {
+	i := bytes.IndexByte(body, 0)
+	if i < 0 || len(body) < i+5 {
+		return "", "", false
+	}
+	n := binary.BigEndian.Uint32(body[i+1:])
+	rest := body[i+5:]
+	if uint64(n) != uint64(len(rest)) {
+		return "", "", false
+	}
+	return string(body[:i]), string(rest), true
+}

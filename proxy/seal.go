@@ -1,0 +1,86 @@
+package proxy
+
+import (
+	"encoding/binary"
+	"errors"
+	"time"
+
+	"github.com/pgconsent/pgconsent/sqlstate"
+)
+
+// The seal is set by a statement and a portal of these names, which no client's can have, and with a Sync of its own: a
+// Query in front of the client's messages would destroy its statement without a name, and an error in the client's
+// messages would undo a seal that shares their transaction. The value is a parameter, so that it shows nowhere as text.
+const (
+	sealName = "pgconsent_seal"
+	sealText = "SELECT pg_catalog.set_config($1, $2, false)"
+)
+
+// sealWait bounds the server's answer to a seal.
+const sealWait = 30 * time.Second
+
+// setSeal gets a fresh seal and sets it. The server must be idle, and nothing is sent after it before it has answered:
+// a message behind a seal that fails would run under the one before.
+func (s *session) setSeal() error {
+	seal, err := s.decider.Seal(s.ctx, s.backend)
+	if err != nil {
+		return sqlstate.From(err)
+	}
+	first := s.seal.Setting == ""
+	for attempt := 0; ; attempt++ {
+		code, err := s.sendSeal(seal.Setting, seal.Value, first)
+		switch {
+		case err != nil:
+			return err
+		case code == "":
+			s.seal = seal
+			return nil
+		case code == "57014" && attempt < 3:
+			// A cancel request of the client that came too late for its own statement; the seal's is parsed already,
+			// unless this is the first.
+		default:
+			return sqlstate.New(sqlstate.InternalError, sqlstate.ReasonIdentity, "the session could not be sealed").
+				WithHint("Run pgconsent doctor: the database did not take the session's identity.").
+				WithCause(errors.New("the server answered " + string(code)))
+		}
+	}
+}
+
+// sendSeal sends the messages and returns the SQLSTATE of the server's error, or "".
+func (s *session) sendSeal(setting, value string, first bool) (sqlstate.Code, error) {
+	end := &entry{kind: syncs, own: true, done: make(chan struct{})}
+	var out []byte
+	var entries []*entry
+	if first {
+		types := []byte{0, 2, 0, 0, 0, 25, 0, 0, 0, 25} // text, text
+		out = appendParse(out, sealName, sealText, types)
+		entries = append(entries, &entry{kind: parse, own: true})
+	}
+	var p []byte
+	p = append(p, 0, 0, 0, 2) // parameters in text format, two of them
+	p = binary.BigEndian.AppendUint32(p, uint32(len(setting)))
+	p = append(p, setting...)
+	p = binary.BigEndian.AppendUint32(p, uint32(len(value)))
+	p = append(p, value...)
+	p = append(p, 0, 0) // results in text format
+	out = appendBind(out, sealName, sealName, p)
+	out = appendExecute(out, sealName, 0)
+	out = appendSync(out)
+	entries = append(entries, &entry{kind: bind, own: true}, &entry{kind: execute, own: true}, end)
+	if _, ok := s.ledger.push(entries); !ok {
+		return "", errGone
+	}
+	if _, err := s.upstream.Write(out); err != nil {
+		return "", s.awaitEnd(err)
+	}
+	timeout := time.NewTimer(sealWait)
+	defer timeout.Stop()
+	select {
+	case <-end.done:
+		return end.code, nil
+	case <-s.ctx.Done():
+		return "", errGone
+	case <-timeout.C:
+		return "", lost(errors.New("no answer to the seal"))
+	}
+}

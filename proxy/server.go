@@ -1,0 +1,200 @@
+package proxy
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/pgconsent/pgconsent/metrics"
+)
+
+// Metrics is what the proxy counts; *metrics.Metrics is one. Executions that a Decider records are counted there.
+type Metrics interface {
+	SessionOpened(metrics.SessionKind)
+	SessionClosed(metrics.SessionKind)
+	Statement(verdict, reason, tag string) // messages refused here, before any Decider saw them
+	Added(time.Duration)
+	Rows(rows, bytes int64)
+}
+
+// Config is what a server needs. Router is required.
+type Config struct {
+	// Listen is the address of [Server.ListenAndServe], "host:port" or the path of a unix socket.
+	Listen string
+
+	// TLS returns the configuration for a client's handshake, asked anew for each one so that certificates can be
+	// replaced. Nil, or a nil result: no TLS, and agents are served only on loopback and unix sockets.
+	TLS func() *tls.Config
+
+	Router  Router
+	Log     *slog.Logger // nil: nothing is logged
+	Metrics Metrics      // nil: nothing is counted
+
+	LoginTimeout time.Duration // from accept to the first ReadyForQuery; 0: 60 s
+	DialTimeout  time.Duration // for reaching the server; 0: 10 s
+}
+
+// ErrClosed is returned by Serve after Shutdown.
+var ErrClosed = errors.New("proxy: server closed")
+
+// Server serves clients. Make one with [New].
+type Server struct {
+	config  Config
+	log     *slog.Logger
+	metrics Metrics
+	cancels cancels
+
+	mu        sync.Mutex
+	listeners map[net.Listener]struct{}
+	conns     map[*conn]struct{}
+	draining  bool
+	running   sync.WaitGroup // one per connection
+}
+
+// New checks the configuration.
+func New(c Config) (*Server, error) {
+	if c.Router == nil {
+		return nil, errors.New("proxy: Config.Router is missing")
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.Metrics == nil {
+		c.Metrics = (*metrics.Metrics)(nil)
+	}
+	if c.LoginTimeout == 0 {
+		c.LoginTimeout = 60 * time.Second
+	}
+	if c.DialTimeout == 0 {
+		c.DialTimeout = 10 * time.Second
+	}
+	return &Server{
+		config:    c,
+		log:       c.Log,
+		metrics:   c.Metrics,
+		listeners: map[net.Listener]struct{}{},
+		conns:     map[*conn]struct{}{},
+	}, nil
+}
+
+// ListenAndServe listens on Config.Listen and serves.
+func (s *Server) ListenAndServe() error {
+	network := "tcp"
+	if len(s.config.Listen) > 0 && s.config.Listen[0] == '/' {
+		network = "unix"
+	}
+	l, err := net.Listen(network, s.config.Listen)
+	if err != nil {
+		return err
+	}
+	return s.Serve(l)
+}
+
+// Serve accepts clients until the listener fails or Shutdown is called, and closes the listener. It may be called for
+// several listeners.
+func (s *Server) Serve(l net.Listener) error {
+	defer l.Close()
+	s.mu.Lock()
+	if s.draining {
+		s.mu.Unlock()
+		return ErrClosed
+	}
+	s.listeners[l] = struct{}{}
+	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		delete(s.listeners, l)
+		s.mu.Unlock()
+	}()
+
+	pause := 5 * time.Millisecond
+	for {
+		nc, err := l.Accept()
+		if err != nil {
+			if s.isDraining() {
+				return ErrClosed
+			}
+			if errors.Is(err, net.ErrClosed) {
+				return err
+			}
+			// Out of descriptors, mostly: those who are served go on, and so does accepting once there is room.
+			s.log.Warn("accept failed", "error", err)
+			time.Sleep(pause)
+			pause = min(2*pause, time.Second)
+			continue
+		}
+		pause = 5 * time.Millisecond
+		keepAlive(nc)
+		c := newConn(s, nc)
+		if !s.add(c) {
+			nc.Close()
+			return ErrClosed
+		}
+		go c.serve()
+	}
+}
+
+// keepAlive finds peers that are gone without a word.
+func keepAlive(nc net.Conn) {
+	if t, ok := nc.(*net.TCPConn); ok {
+		_ = t.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: 60 * time.Second, Interval: 15 * time.Second, Count: 4})
+	}
+}
+
+func (s *Server) add(c *conn) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.draining {
+		return false
+	}
+	s.conns[c] = struct{}{}
+	s.running.Add(1)
+	return true
+}
+
+func (s *Server) remove(c *conn) {
+	s.mu.Lock()
+	delete(s.conns, c)
+	s.mu.Unlock()
+	s.running.Done()
+}
+
+func (s *Server) isDraining() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.draining
+}
+
+// Shutdown drains: no client is accepted any more, idle sessions end at once with 57P01 and busy ones as soon as they
+// are idle. When ctx ends, what is left is closed; the error is then ctx's. Owners cannot be told idle from busy, since
+// their bytes are not parsed: they have until ctx ends.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.mu.Lock()
+	s.draining = true
+	for l := range s.listeners {
+		l.Close()
+	}
+	for c := range s.conns {
+		c.drain()
+	}
+	s.mu.Unlock()
+
+	done := make(chan struct{})
+	go func() { s.running.Wait(); close(done) }()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+	}
+	s.mu.Lock()
+	for c := range s.conns {
+		c.abort()
+	}
+	s.mu.Unlock()
+	<-done
+	return ctx.Err()
+}

@@ -1,0 +1,116 @@
+package proxy
+
+import (
+	"encoding/binary"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pgconsent/pgconsent/sqlstate"
+	"github.com/pgconsent/pgconsent/verdict"
+)
+
+// session is an agent's, from the upstream connection on. Two goroutines run it: inbound, the connection's own, takes
+// the client's messages to the server; outbound takes the answers back.
+type session struct {
+	*conn
+	decider  verdict.Decider
+	backend  verdict.Backend
+	cancelAt Upstream
+	key      []byte // the server's cancel key, with the process id in front
+	ledger   *ledger
+	outgoing sync.WaitGroup
+
+	// Of the inbound goroutine.
+	seal  verdict.Seal
+	group uint64 // counts Syncs
+	batch batch
+}
+
+func newSession(c *conn, d verdict.Decider, server *pgconn.HijackedConn, u Upstream) *session {
+	s := &session{
+		conn:     c,
+		decider:  d,
+		backend:  verdict.Backend{PID: server.PID},
+		cancelAt: u,
+		key:      append(binary.BigEndian.AppendUint32(nil, server.PID), server.SecretKey...),
+		ledger:   newLedger(),
+	}
+	c.mu.Lock()
+	c.session = s
+	if c.ended {
+		s.ledger.close()
+	}
+	c.mu.Unlock()
+	return s
+}
+
+// start begins to read the server's answers and seals the session.
+func (s *session) start() error {
+	s.outgoing.Add(1)
+	go func() {
+		defer s.outgoing.Done()
+		defer s.recovered()
+		s.end(s.outbound())
+	}()
+	return s.setSeal()
+}
+
+// finish runs after inbound has returned: it stops outbound, settles what will not be answered and closes the decider.
+func (s *session) finish() {
+	s.end(nil)
+	s.mu.Lock()
+	code := sqlstate.ConnectionFailure
+	if s.reason != nil {
+		code = s.reason.Code
+	}
+	upstream := s.upstream
+	s.mu.Unlock()
+	farewell(upstream)
+	s.outgoing.Wait()
+	unanswered := s.ledger.rest()
+	for _, i := range s.batch.items {
+		if i.entry != nil {
+			unanswered = append(unanswered, i.entry)
+		}
+	}
+	for _, e := range unanswered {
+		if e.code == "" {
+			e.code = code
+		}
+		e.record()
+	}
+	s.decider.Close()
+}
+
+// farewell takes leave of the server, which otherwise logs an unexpected end.
+func farewell(upstream net.Conn) {
+	_ = upstream.SetWriteDeadline(time.Now().Add(100 * time.Millisecond))
+	_, _ = upstream.Write([]byte{'X', 0, 0, 0, 4})
+}
+
+// record writes the outcome of an execution.
+func (e *entry) record() {
+	if e.ticket == nil {
+		return
+	}
+	o := verdict.Outcome{Rows: e.rows, Bytes: e.bytes, Code: e.code}
+	if o.Code == "" {
+		o.Code = sqlstate.SuccessfulCompletion
+	}
+	if !e.sent.IsZero() {
+		o.Upstream = time.Since(e.sent)
+	}
+	t := e.ticket
+	e.ticket = nil
+	t.Done(o)
+}
+
+// cancelUpstream asks the server to cancel what it does for this session.
+func (s *session) cancelUpstream() {
+	if err := s.cancelAt.cancel(s.key); err != nil {
+		s.log.Warn("cancel request not delivered", "error", err)
+	}
+}

@@ -1,0 +1,47 @@
+//go:build unix
+
+package proxy
+
+import (
+	"io"
+	"os"
+	"syscall"
+)
+
+const canReadRaw = true
+
+// takeRaw takes a buffer only when the descriptor may have bytes, and gives it back if it has none.
+func (s *source) takeRaw() (*[]byte, int, error) {
+	var buf *[]byte
+	var n int
+	var failed error
+	err := s.raw.Read(func(fd uintptr) bool {
+		buf = getBuffer()
+		for {
+			n, failed = syscall.Read(int(fd), *buf)
+			if failed != syscall.EINTR {
+				break
+			}
+		}
+		if failed == syscall.EAGAIN {
+			putBuffer(buf)
+			buf, failed = nil, nil
+			return false
+		}
+		return true
+	})
+	switch {
+	case err == nil && failed == nil && n > 0:
+		return buf, n, nil
+	case buf != nil:
+		putBuffer(buf)
+	}
+	switch {
+	case err != nil:
+		return nil, 0, err
+	case failed != nil:
+		return nil, 0, os.NewSyscallError("read", failed)
+	default:
+		return nil, 0, io.EOF
+	}
+}

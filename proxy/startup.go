@@ -1,0 +1,147 @@
+package proxy
+
+import (
+	"bytes"
+	"encoding/binary"
+	"strings"
+
+	"github.com/jackc/pgproto3/v2"
+	pgx3 "github.com/jackc/pgx/v5/pgproto3"
+
+	"github.com/pgconsent/pgconsent/sqlstate"
+)
+
+const protocol30 = 3 << 16
+
+// startup is a client's startup message.
+type startup struct {
+	packet     []byte // as it came
+	minor      uint32
+	user       string
+	database   string    // defaults to user
+	options    string    // command-line options
+	settings   []setting // everything else, in order
+	extensions []string  // protocol options "_pq_.…", none of which is known here
+}
+
+// setting is one run-time setting that a client asks for.
+type setting struct{ name, value, where string }
+
+// parseStartup decodes a whole startup packet as PostgreSQL does.
+func parseStartup(packet []byte) (*startup, error) {
+	version := binary.BigEndian.Uint32(packet[4:8])
+	if version>>16 != 3 {
+		return nil, sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonProtocol,
+			"unsupported frontend protocol %d.%d: server supports 3.0 to 3.0", version>>16, version&0xffff)
+	}
+	st := &startup{packet: packet, minor: version & 0xffff}
+	rest := packet[8:]
+	for {
+		key, more, ok := cString(rest)
+		if !ok {
+			return nil, badStartup()
+		}
+		if key == "" {
+			if len(more) != 0 {
+				return nil, badStartup()
+			}
+			break
+		}
+		value, more, ok := cString(more)
+		if !ok {
+			return nil, badStartup()
+		}
+		rest = more
+		switch {
+		case key == "user":
+			st.user = value
+		case key == "database":
+			st.database = value
+		case key == "options":
+			st.options = value
+		case strings.HasPrefix(key, "_pq_."):
+			st.extensions = append(st.extensions, key)
+		default:
+			st.settings = append(st.settings, setting{key, value, "startup"})
+		}
+	}
+	if st.user == "" {
+		return nil, sqlstate.New(sqlstate.InvalidAuthorization, sqlstate.ReasonIdentity, "no PostgreSQL user name specified in startup packet")
+	}
+	if st.database == "" {
+		st.database = st.user
+	}
+	return st, nil
+}
+
+func badStartup() error {
+	return sqlstate.New(sqlstate.ProtocolViolation, sqlstate.ReasonProtocol,
+		"invalid startup packet layout: expected terminator as last byte")
+}
+
+// cString takes a zero-terminated string off b.
+func cString(b []byte) (s string, rest []byte, ok bool) {
+	i := bytes.IndexByte(b, 0)
+	if i < 0 {
+		return "", nil, false
+	}
+	return string(b[:i]), b[i+1:], true
+}
+
+// negotiation is the answer to a client that speaks a newer minor version or asks for protocol options: protocol 3.0 and
+// none of them. It is nil for other clients.
+func (st *startup) negotiation() []byte {
+	if st.minor == 0 && len(st.extensions) == 0 {
+		return nil
+	}
+	b, _ := (&pgx3.NegotiateProtocolVersion{NewestMinorProtocol: protocol30, UnrecognizedOptions: st.extensions}).Encode(nil)
+	return b
+}
+
+// replay is the packet to send to the owner's server: as it came, unless the database has another name there.
+func (st *startup) replay(database string) ([]byte, error) {
+	if database == "" || database == st.database {
+		return st.packet, nil
+	}
+	out := append([]byte(nil), st.packet[:8]...)
+	out = appendC(appendC(out, "database"), database)
+	for rest := st.packet[8:]; ; {
+		key, more, ok := cString(rest)
+		if !ok || key == "" {
+			break
+		}
+		value, more, _ := cString(more)
+		rest = more
+		if key != "database" {
+			out = appendC(appendC(out, key), value)
+		}
+	}
+	out = append(out, 0)
+	if len(out) > maxStartup {
+		return nil, badStartup()
+	}
+	binary.BigEndian.PutUint32(out, uint32(len(out)))
+	return out, nil
+}
+
+func appendC(b []byte, s string) []byte { return append(append(b, s...), 0) }
+
+// encodeError renders e; severity is "ERROR" or "FATAL".
+func encodeError(dst []byte, severity string, e *sqlstate.Error) []byte {
+	b, err := (&pgproto3.ErrorResponse{
+		Severity:            severity,
+		SeverityUnlocalized: severity,
+		Code:                string(e.Code),
+		Message:             noNUL(e.Message),
+		Detail:              noNUL(e.Detail),
+		Hint:                noNUL(e.Hint),
+		Position:            int32(e.Position),
+	}).Encode(dst)
+	if err != nil { // longer than a message can be
+		return dst
+	}
+	return b
+}
+
+// noNUL keeps a text that quotes a client from ending a field early.
+func noNUL(s string) string { return strings.ReplaceAll(s, "\x00", "") }

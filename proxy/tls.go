@@ -1,0 +1,159 @@
+package proxy
+
+import (
+	"crypto"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"net"
+	"sync"
+
+	_ "crypto/sha256" // the hashes of channel binding
+	_ "crypto/sha512"
+
+	"github.com/pgconsent/pgconsent/sqlstate"
+)
+
+// alpn is the protocol name that a client which starts with TLS must ask for.
+const alpn = "postgresql"
+
+// binding holds what SCRAM needs of a handshake: the certificate that was used in it.
+type binding struct {
+	mu          sync.Mutex
+	certificate *tls.Certificate
+}
+
+// endPoint is the data of tls-server-end-point (RFC 5929): the certificate's hash by its signature's own hash function,
+// SHA-256 in place of MD5 and SHA-1. It is nil where the RFC defines none, as for Ed25519; channel binding is not
+// offered then.
+func (b *binding) endPoint() []byte {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.certificate == nil || len(b.certificate.Certificate) == 0 {
+		return nil
+	}
+	leaf, err := x509.ParseCertificate(b.certificate.Certificate[0])
+	if err != nil {
+		return nil
+	}
+	var h crypto.Hash
+	switch leaf.SignatureAlgorithm {
+	case x509.MD5WithRSA, x509.SHA1WithRSA, x509.DSAWithSHA1, x509.ECDSAWithSHA1,
+		x509.SHA256WithRSA, x509.SHA256WithRSAPSS, x509.DSAWithSHA256, x509.ECDSAWithSHA256:
+		h = crypto.SHA256
+	case x509.SHA384WithRSA, x509.SHA384WithRSAPSS, x509.ECDSAWithSHA384:
+		h = crypto.SHA384
+	case x509.SHA512WithRSA, x509.SHA512WithRSAPSS, x509.ECDSAWithSHA512:
+		h = crypto.SHA512
+	default:
+		return nil
+	}
+	sum := h.New()
+	sum.Write(leaf.Raw)
+	return sum.Sum(nil)
+}
+
+// watch returns base with the certificate of each handshake noted in b. Sessions are not resumed, as in PostgreSQL: a
+// resumed one presents no certificate.
+func (b *binding) watch(base *tls.Config) *tls.Config {
+	cfg := base.Clone()
+	cfg.SessionTicketsDisabled = true
+	cfg.NextProtos = []string{alpn}
+	if cfg.MinVersion < tls.VersionTLS12 {
+		cfg.MinVersion = tls.VersionTLS12
+	}
+	cfg.Certificates = nil // so that GetCertificate is always asked
+	cfg.GetCertificate = func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+		cert, err := choose(base, hello)
+		if err == nil {
+			b.mu.Lock()
+			b.certificate = cert
+			b.mu.Unlock()
+		}
+		return cert, err
+	}
+	if base.GetConfigForClient != nil {
+		cfg.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+			other, err := base.GetConfigForClient(hello)
+			if err != nil || other == nil {
+				return nil, err
+			}
+			other = other.Clone()
+			other.GetConfigForClient = nil
+			return b.watch(other), nil
+		}
+	}
+	return cfg
+}
+
+// choose picks a certificate as crypto/tls does.
+func choose(cfg *tls.Config, hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+	if cfg.GetCertificate != nil && (len(cfg.Certificates) == 0 || hello.ServerName != "") {
+		if cert, err := cfg.GetCertificate(hello); cert != nil || err != nil {
+			return cert, err
+		}
+	}
+	for i := range cfg.Certificates {
+		if hello.SupportsCertificate(&cfg.Certificates[i]) == nil {
+			return &cfg.Certificates[i], nil
+		}
+	}
+	if len(cfg.Certificates) == 0 {
+		return nil, errors.New("no certificate is configured")
+	}
+	return &cfg.Certificates[0], nil
+}
+
+// tlsConfig is the configuration for the next handshake, or nil.
+func (s *Server) tlsConfig() *tls.Config {
+	if s.config.TLS == nil {
+		return nil
+	}
+	return s.config.TLS()
+}
+
+// offerTLS answers an SSLRequest.
+func (c *conn) offerTLS() error {
+	if c.server.tlsConfig() == nil {
+		if err := c.write([]byte{'N'}); err != nil {
+			return errGone
+		}
+		return nil
+	}
+	if err := c.write([]byte{'S'}); err != nil {
+		return errGone
+	}
+	return c.startTLS(c.client, false)
+}
+
+// startTLS makes the handshake. A client that started with TLS unasked must have asked for our protocol by name.
+func (c *conn) startTLS(nc net.Conn, direct bool) error {
+	cfg := c.server.tlsConfig()
+	if cfg == nil {
+		return errGone // the client waits for a ServerHello and understands nothing else
+	}
+	b := &binding{}
+	t := tls.Server(nc, b.watch(cfg))
+	if err := t.HandshakeContext(c.ctx); err != nil {
+		c.log.Debug("TLS handshake failed", "error", err)
+		c.setBroken(true)
+		return errGone
+	}
+	c.binding = b
+	if err := c.setClient(t); err != nil {
+		return err
+	}
+	if direct && t.ConnectionState().NegotiatedProtocol != alpn {
+		return sqlstate.New(sqlstate.ProtocolViolation, sqlstate.ReasonProtocol,
+			"received direct SSL connection request without ALPN protocol negotiation extension")
+	}
+	return nil
+}
+
+// channel is what a SCRAM exchange can be bound to, or nil.
+func (c *conn) channel() []byte {
+	if c.binding == nil {
+		return nil
+	}
+	return c.binding.endPoint()
+}

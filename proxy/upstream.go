@@ -1,0 +1,124 @@
+package proxy
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/binary"
+	"errors"
+	"io"
+	"maps"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pgconsent/pgconsent/sqlstate"
+)
+
+// dialer is how the server is reached: with keepalive, so that a server that is gone is noticed.
+var dialer = net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 60 * time.Second, Interval: 15 * time.Second, Count: 4}}
+
+// maxServerLogin bounds one message of the server while logging in.
+const maxServerLogin = 1 << 20
+
+// dial logs in to the server as the agent role. The pinned settings of u come after the client's, so that none of these
+// can take their place.
+func (u Upstream) dial(ctx context.Context, database string, settings map[string]string) (*pgconn.HijackedConn, error) {
+	if u.Database != "" {
+		database = u.Database
+	}
+	cfg, err := pgconn.ParseConfig("host=localhost port=5432 sslmode=disable")
+	if err != nil {
+		return nil, unreachable(err)
+	}
+	// Nothing of the process's environment (PGUSER, PGOPTIONS, ~/.pgpass …) takes part.
+	cfg.User, cfg.Password, cfg.Database = u.User, u.Password, database
+	cfg.TLSConfig, cfg.Fallbacks, cfg.ValidateConnect, cfg.AfterConnect = u.TLS, nil, nil, nil
+	cfg.SSLNegotiation, cfg.MinProtocolVersion, cfg.MaxProtocolVersion = "postgres", "3.0", "3.0"
+	cfg.ChannelBinding, cfg.RequireAuth = "prefer", ""
+	cfg.KerberosSrvName, cfg.KerberosSpn = "", ""
+	cfg.MaxProtocolMessageBodyLen = maxServerLogin
+	cfg.LookupFunc = func(context.Context, string) ([]string, error) { return []string{"127.0.0.1"}, nil } // not used by DialFunc
+	cfg.DialFunc = func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return dialer.DialContext(ctx, u.Network, u.Address)
+	}
+	cfg.RuntimeParams = map[string]string{}
+	for name, value := range settings {
+		cfg.RuntimeParams[name] = value
+	}
+	for name, value := range u.Params {
+		maps.DeleteFunc(cfg.RuntimeParams, func(k, _ string) bool { return strings.EqualFold(k, name) })
+		cfg.RuntimeParams[name] = value
+	}
+
+	pc, err := pgconn.ConnectConfig(ctx, cfg)
+	if err != nil {
+		return nil, loginFailed(err)
+	}
+	hc, err := pc.Hijack()
+	if err != nil {
+		return nil, unreachable(err)
+	}
+	return hc, nil
+}
+
+func unreachable(cause error) *sqlstate.Error {
+	return sqlstate.New(sqlstate.ConnectionFailure, sqlstate.ReasonUpstream, "the database server cannot be reached").
+		WithHint("pgconsent is running but its connection to PostgreSQL failed; try again later, or ask its operator.").WithCause(cause)
+}
+
+func lost(cause error) *sqlstate.Error {
+	return sqlstate.New(sqlstate.ConnectionFailure, sqlstate.ReasonUpstream, "the connection to the database server was lost").
+		WithHint("The statement in progress, if any, may or may not have taken effect. Connect again.").WithCause(cause)
+}
+
+// loginFailed says why the server did not take the agent role, as far as it concerns the client: its settings, or the
+// server's state. All else concerns the operator.
+func loginFailed(err error) *sqlstate.Error {
+	var pg *pgconn.PgError
+	if !errors.As(err, &pg) {
+		return unreachable(err)
+	}
+	switch {
+	case pg.Code == "22023" || pg.Code == "42704":
+		return sqlstate.New(sqlstate.Code(pg.Code), sqlstate.ReasonSetting, "%s", pg.Message).WithHint("%s", pg.Hint)
+	case pg.Code == string(sqlstate.TooManyConnections):
+		return sqlstate.New(sqlstate.TooManyConnections, sqlstate.ReasonUpstream, "the database server has no connection to spare").
+			WithHint("Try again later, or ask the operator for more connections.").WithCause(err)
+	case strings.HasPrefix(pg.Code, "57P"):
+		return sqlstate.New(sqlstate.CannotConnectNow, sqlstate.ReasonUpstream, "the database server does not accept connections now").
+			WithHint("It is starting up or shutting down; try again later.").WithCause(err)
+	default:
+		return unreachable(err)
+	}
+}
+
+// open makes a bare connection to the server, with TLS if u asks for it.
+func (u Upstream) open(ctx context.Context) (net.Conn, error) {
+	nc, err := dialer.DialContext(ctx, u.Network, u.Address)
+	if err != nil || u.TLS == nil {
+		return nc, err
+	}
+	if deadline, ok := ctx.Deadline(); ok {
+		_ = nc.SetDeadline(deadline)
+	}
+	request := binary.BigEndian.AppendUint32(nil, 8)
+	request = binary.BigEndian.AppendUint32(request, codeSSL)
+	var answer [1]byte // exactly one byte: whatever follows belongs to the handshake
+	if _, err = nc.Write(request); err == nil {
+		_, err = io.ReadFull(nc, answer[:])
+	}
+	if err == nil && answer[0] != 'S' {
+		err = errors.New("the database server does not speak TLS")
+	}
+	if err == nil {
+		t := tls.Client(nc, u.TLS)
+		if err = t.HandshakeContext(ctx); err == nil {
+			_ = nc.SetDeadline(time.Time{})
+			return t, nil
+		}
+	}
+	nc.Close()
+	return nil, err
+}
