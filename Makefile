@@ -1,0 +1,48 @@
+# Everything a newcomer needs: "make demo" shows it, "make test" proves it. Both set up what is missing.
+
+GO      ?= go
+BIN     := bin/pgconsent
+PKG     ?= ./...
+FUZZ    ?= 60s
+DEMO    ?= --tour
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+
+.PHONY: help demo test build setup check fuzz clean
+
+help: ## what there is to make
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile
+
+demo: setup build ## start a real PostgreSQL with an example, the proxy before it, play a tour, go on serving
+	@echo "demo: starting; Ctrl-C stops it and what it started, the next start resumes"
+	@exec $(BIN) demo $(DEMO)
+
+test: setup check ## set up what is missing, check the code, run every test against a real PostgreSQL
+	@echo "test: go test -race $(PKG)  (the first time the SQL parser is compiled: some minutes without output)"
+	@$(GO) test -race -timeout 15m $(PKG) || { echo "test: failed; the reason is above. One package alone: make test PKG=./proxy" >&2; exit 1; }
+	@echo "test: passed"
+
+check: ## format, vet, staticcheck
+	@echo "check: gofmt"
+	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "not formatted (gofmt -w): $$unformatted" >&2; exit 1; fi
+	@echo "check: go vet  (the first time the SQL parser is compiled: some minutes without output)"
+	@$(GO) vet $(PKG)
+	@echo "check: staticcheck"
+	@$(GO) tool staticcheck $(PKG)
+
+build: ## the program, as bin/pgconsent
+	@echo "build: $(BIN)  (the first time the SQL parser is compiled: some minutes without output)"
+	@$(GO) build -trimpath -ldflags "-X main.version=$(VERSION)" -o $(BIN) ./cmd/pgconsent
+
+setup: ## install what is missing: C compiler, PostgreSQL, pgvector
+	@sh scripts/setup.sh
+
+fuzz: setup ## each fuzz target for FUZZ (60s)
+	@set -e; for pkg in $$($(GO) list ./...); do \
+	  for target in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
+	    echo "fuzz: $$pkg $$target for $(FUZZ)"; \
+	    $(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZ) $$pkg; \
+	  done; \
+	done
+
+clean: ## what was built
+	rm -rf bin
