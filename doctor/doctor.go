@@ -1,0 +1,172 @@
+// Package doctor looks at a database and says whether it can hold the walls that a policy asks for.
+//
+// Each [Finding] of severity [Unsafe] names a state in which an agent could read rows that the policy hides, or in which
+// nobody could tell; pgconsent does not serve such a database. What cannot be checked counts as unsafe. Only catalogs are
+// read by [Examine], and nothing is changed; [Probe] logs in as the agent role and tries.
+//
+// Not checked: what a superuser does on purpose, and the server's files and its pg_hba.conf.
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/policy"
+	"github.com/pgconsent/pgconsent/rls"
+	"github.com/pgconsent/pgconsent/sqlstate"
+)
+
+// Severity says what a finding means for serving.
+type Severity string
+
+// The severities, worst first.
+const (
+	Unsafe    Severity = "unsafe"    // agents are not served
+	Warning   Severity = "warning"   // the walls hold, something else may not
+	Hardening Severity = "hardening" // a superuser can narrow what a broken wall would show
+	OK        Severity = "ok"
+)
+
+// Finding is what a check says.
+type Finding struct {
+	ID       string   `json:"id"`
+	Severity Severity `json:"severity"`
+	What     string   `json:"what"`
+	Fix      string   `json:"fix,omitempty"`
+}
+
+// Subject is what to look at, beside the connection.
+type Subject struct {
+	AgentRole, ControlRole, ReaderRole string // "": pgconsent_agent, pgconsent_control, pgconsent_reader
+
+	Policy   *policy.Policy
+	Snapshot *catalog.Snapshot
+	Plan     *rls.Plan // of the configured policy
+}
+
+// exam is one examination.
+type exam struct {
+	Subject
+	conn  *pgx.Conn
+	roles map[string]role
+}
+
+// check is one question. It returns what is wrong; nothing means that holds is true.
+type check struct {
+	id    string
+	holds string
+	run   func(ctx context.Context, x *exam) ([]Finding, error)
+}
+
+var checks = []check{
+	{"server", "the server's version and encoding are supported", checkServer},
+	{"roles", "the roles have no rights beyond their purpose", checkRoles},
+	{"create", "the agent role may create nothing", checkCreate},
+	{"access", "the agent role may read what the policy lists and write nothing", checkAccess},
+	{"row_security", "row security is on, and not forced, for every protected table", checkRowSecurity},
+	{"policies", "no row policy of others bears on our roles", checkPolicies},
+	{"views", "our views belong to the reader", checkViews},
+	{"functions", "functions run with the rights they should", checkFunctions},
+	{"installed", "the configured policy is the one installed", checkInstalled},
+	{"drift", "what is installed has not been altered", checkDrift},
+	{"keys", "there is a good key, and agents cannot read it", checkKeys},
+	{"hardening", "nothing is left to harden", checkHardening},
+}
+
+// Examine runs every check on a connection of the control role, the owner or a superuser. The error is that of a
+// connection that broke.
+func Examine(ctx context.Context, conn *pgx.Conn, s Subject) ([]Finding, error) {
+	x := &exam{Subject: s.named(), conn: conn}
+	var found []Finding
+	for _, c := range checks {
+		f, err := c.run(ctx, x)
+		if err != nil {
+			var pg *pgconn.PgError
+			if !errors.As(err, &pg) || conn.IsClosed() {
+				return found, fmt.Errorf("check %s: %w", c.id, err)
+			}
+			f = append(f, Finding{c.id, Unsafe, fmt.Sprintf("this could not be checked: %s (SQLSTATE %s)", pg.Message, pg.Code),
+				"Run pgconsent migrate; if that does not help, run pgconsent doctor as the database's owner."})
+		}
+		if len(f) == 0 {
+			f = []Finding{{ID: c.id, Severity: OK, What: c.holds}}
+		}
+		found = append(found, f...)
+	}
+	return found, nil
+}
+
+// named fills in the default roles.
+func (s Subject) named() Subject {
+	for role, name := range map[*string]string{&s.AgentRole: "pgconsent_agent", &s.ControlRole: "pgconsent_control", &s.ReaderRole: "pgconsent_reader"} {
+		if *role == "" {
+			*role = name
+		}
+	}
+	return s
+}
+
+// Refuse returns an error that names every unsafe finding, or nil if there is none.
+func Refuse(found []Finding) error {
+	var lines []string
+	for _, f := range found {
+		if f.Severity == Unsafe {
+			lines = append(lines, f.ID+": "+f.What+" → "+f.Fix)
+		}
+	}
+	if len(lines) == 0 {
+		return nil
+	}
+	return sqlstate.New(sqlstate.CannotConnectNow, sqlstate.ReasonStale, "the database could not hold the wall: %s", strings.Join(lines, "; ")).
+		WithHint("pgconsent doctor shows every finding.")
+}
+
+// Check is Examine for a server that runs: it returns an error unless the database is safe.
+func Check(ctx context.Context, conn *pgx.Conn, s Subject) error {
+	found, err := Examine(ctx, conn, s)
+	if err != nil {
+		return err
+	}
+	return Refuse(found)
+}
+
+// strings runs a query whose rows are one text each.
+func (x *exam) strings(ctx context.Context, sql string, args ...any) ([]string, error) {
+	rows, err := x.conn.Query(ctx, sql, args...)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[string])
+}
+
+// each makes a finding of every row of a query; %s in what and fix is the row's text.
+func (x *exam) each(ctx context.Context, f Finding, sql string, args ...any) ([]Finding, error) {
+	names, err := x.strings(ctx, sql, args...)
+	if err != nil {
+		return nil, err
+	}
+	var found []Finding
+	for _, name := range names {
+		found = append(found, Finding{f.ID, f.Severity, strings.ReplaceAll(f.What, "%s", name), strings.ReplaceAll(f.Fix, "%s", name)})
+	}
+	return found, nil
+}
+
+// all collects the findings of several queries.
+func all(queries ...func() ([]Finding, error)) ([]Finding, error) {
+	var found []Finding
+	for _, q := range queries {
+		f, err := q()
+		if err != nil {
+			return found, err
+		}
+		found = append(found, f...)
+	}
+	return found, nil
+}

@@ -1,0 +1,66 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/migrations"
+	"github.com/pgconsent/pgconsent/seal"
+)
+
+func checkInstalled(ctx context.Context, x *exam) ([]Finding, error) {
+	in, err := migrations.ReadInstalled(ctx, x.conn)
+	switch {
+	case errors.Is(err, migrations.ErrNotInstalled):
+		return []Finding{{"not_installed", Unsafe, "pgconsent is not installed in this database", "Run pgconsent migrate."}}, nil
+	case err != nil:
+		return nil, err
+	case in.Hash != x.Plan.Hash():
+		return []Finding{{"other_policy", Unsafe, "another policy is installed in the database than the one configured", "Run pgconsent migrate."}}, nil
+	default:
+		return nil, nil
+	}
+}
+
+func checkDrift(ctx context.Context, x *exam) ([]Finding, error) {
+	changed, err := migrations.Drift(ctx, x.conn)
+	if errors.Is(err, migrations.ErrNotInstalled) {
+		return []Finding{{"not_installed", Unsafe, "pgconsent is not installed in this database", "Run pgconsent migrate."}}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	// What matters of a table has checks of its own: its row security, its owner, our roles' rights. What differs besides
+	// is somebody else's grant.
+	var walls, tables []string
+	for _, c := range changed {
+		if strings.HasPrefix(c, "table ") {
+			tables = append(tables, c)
+		} else {
+			walls = append(walls, c)
+		}
+	}
+	var found []Finding
+	if len(walls) > 0 {
+		found = append(found, Finding{"drift", Unsafe, "what pgconsent migrate installed was altered: " + list(walls), "Run pgconsent migrate, which puts it back."})
+	}
+	if len(tables) > 0 {
+		found = append(found, Finding{"drift_table", Warning, "grants or settings of protected tables changed since pgconsent migrate: " + list(tables), "If that was meant, nothing; pgconsent migrate records it."})
+	}
+	return found, nil
+}
+
+func checkKeys(ctx context.Context, x *exam) ([]Finding, error) {
+	var found []Finding
+	if _, err := seal.Load(ctx, x.conn); err != nil {
+		found = append(found, Finding{"bad_key", Unsafe, "the keys of seals cannot be used: " + err.Error(), "Run pgconsent migrate; with --rotate-key it makes a new one."})
+	}
+	if !x.exists() {
+		return append(found, missing...), nil
+	}
+	more, err := x.each(ctx, Finding{"key_readable", Unsafe, "the role " + x.AgentRole + " may read keys through %s, by itself or through PUBLIC", "REVOKE ALL ON %s FROM PUBLIC, " + quote(x.AgentRole)},
+		`SELECT 'TABLE pgconsent.keys' WHERE pg_catalog.has_any_column_privilege($1, 'pgconsent.keys', 'SELECT, INSERT, UPDATE')
+		 UNION ALL SELECT 'FUNCTION pgconsent.seal_key()' WHERE pg_catalog.has_function_privilege($1, 'pgconsent.seal_key()', 'EXECUTE')`, x.AgentRole)
+	return append(found, more...), err
+}

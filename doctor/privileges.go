@@ -1,0 +1,73 @@
+package doctor
+
+import (
+	"context"
+)
+
+// checkCreate finds every place where the agent role could put an object of its own. A type or function of its making
+// would be found by name from within our own functions.
+func checkCreate(ctx context.Context, x *exam) ([]Finding, error) {
+	agent := x.AgentRole
+	if !x.exists() {
+		return missing, nil
+	}
+	return all(
+		func() ([]Finding, error) {
+			return x.each(ctx, Finding{"agent_temp", Unsafe, "the role " + agent + " may create temporary objects in database %s, by itself or through PUBLIC",
+				"REVOKE TEMPORARY ON DATABASE %s FROM PUBLIC, " + quote(agent) + ", and grant it by name to the roles that need it (pgconsent migrate does)"},
+				`SELECT pg_catalog.quote_ident(pg_catalog.current_database()) WHERE pg_catalog.has_database_privilege($1, pg_catalog.current_database(), 'TEMPORARY')`, agent)
+		},
+		func() ([]Finding, error) {
+			return x.each(ctx, Finding{"agent_create_database", Unsafe, "the role " + agent + " may create schemas in database %s, by itself or through PUBLIC",
+				"REVOKE CREATE ON DATABASE %s FROM PUBLIC, " + quote(agent)},
+				`SELECT pg_catalog.quote_ident(pg_catalog.current_database()) WHERE pg_catalog.has_database_privilege($1, pg_catalog.current_database(), 'CREATE')`, agent)
+		},
+		func() ([]Finding, error) {
+			return x.each(ctx, Finding{"agent_create_schema", Unsafe, "the role " + agent + " may create objects in schema %s, by itself or through PUBLIC",
+				"REVOKE CREATE ON SCHEMA %s FROM PUBLIC, " + quote(agent)},
+				`SELECT pg_catalog.quote_ident(n.nspname) FROM pg_catalog.pg_namespace n
+				 WHERE pg_catalog.has_schema_privilege($1, n.oid, 'CREATE') ORDER BY 1`, agent)
+		},
+	)
+}
+
+// checkAccess holds the agent role's rights against what the policy gives it.
+func checkAccess(ctx context.Context, x *exam) ([]Finding, error) {
+	agent := x.AgentRole
+	if !x.exists() {
+		return missing, nil
+	}
+	var listed []uint32
+	for _, t := range x.Policy.Tables() {
+		listed = append(listed, t.Relation.OID)
+	}
+	return all(
+		func() ([]Finding, error) {
+			return x.each(ctx, Finding{"agent_usage", Unsafe, "the role " + agent + " has USAGE on schema %s, where keys and helper views are",
+				"REVOKE ALL ON SCHEMA %s FROM PUBLIC, " + quote(agent)},
+				`SELECT n.nspname FROM pg_catalog.pg_namespace n WHERE n.nspname = 'pgconsent' AND pg_catalog.has_schema_privilege($1, n.oid, 'USAGE')`, agent)
+		},
+		func() ([]Finding, error) {
+			return x.each(ctx, Finding{"agent_write", Unsafe, "the role " + agent + " may change %s, by itself or through PUBLIC",
+				"REVOKE INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER ON %s FROM PUBLIC, " + quote(agent)},
+				`SELECT pg_catalog.format('%I.%I', n.nspname, c.relname) FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+				 WHERE c.oid = ANY ($2::pg_catalog.oid[]) AND (pg_catalog.has_table_privilege($1, c.oid, 'INSERT, UPDATE, DELETE, TRUNCATE, TRIGGER')
+				    OR pg_catalog.has_any_column_privilege($1, c.oid, 'INSERT, UPDATE, REFERENCES')) ORDER BY 1`, agent, listed)
+		},
+		func() ([]Finding, error) {
+			return x.each(ctx, Finding{"agent_unlisted", Warning, "the role " + agent + " may read or change %s, which the policy does not list: only the rewriter refuses it",
+				"REVOKE ALL ON %s FROM PUBLIC, " + quote(agent) + ", or list it in the policy"},
+				`SELECT pg_catalog.format('%I.%I', n.nspname, c.relname) FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+				 WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND c.oid <> ALL ($2::pg_catalog.oid[])
+				   AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'pg_toast', 'pgconsent', 'pgconsent_gate', 'pgconsent_catalog', 'pgconsent_rows')
+				   AND pg_catalog.has_schema_privilege($1, n.oid, 'USAGE')
+				   AND (pg_catalog.has_any_column_privilege($1, c.oid, 'SELECT, INSERT, UPDATE, REFERENCES') OR pg_catalog.has_table_privilege($1, c.oid, 'DELETE, TRUNCATE, TRIGGER'))
+				 ORDER BY 1`, agent, listed)
+		},
+	)
+}
+
+// exists tells whether the roles do; checkRoles has said so if not.
+func (x *exam) exists() bool { return len(x.roles) == 3 }
+
+var missing = []Finding{{"role_missing", Unsafe, "this could not be checked without the roles", "Run pgconsent migrate."}}

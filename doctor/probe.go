@@ -1,0 +1,209 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pgconsent/pgconsent/seal"
+)
+
+// Probe logs in as the agent role and tries what must not work. control is a connection that may read the keys; agent is
+// a connection string of the agent role. The error is that of a connection that cannot be had.
+func Probe(ctx context.Context, control *pgx.Conn, agent string, s Subject) ([]Finding, error) {
+	cfg, err := pgx.ParseConfig(agent)
+	if err != nil {
+		return nil, fmt.Errorf("connect as the agent role: %w", err)
+	}
+	cfg.DefaultQueryExecMode = pgx.QueryExecModeSimpleProtocol
+	cfg.RuntimeParams["application_name"] = "pgconsent doctor"
+	cfg.RuntimeParams["statement_timeout"] = "30s"
+	conn, err := pgx.ConnectConfig(ctx, cfg)
+	if err != nil {
+		return nil, fmt.Errorf("connect as the agent role: %w", err)
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	p := &probe{exam: exam{Subject: s.named(), conn: conn}, control: control}
+	var found []Finding
+	for _, c := range []struct {
+		id, holds string
+		run       func(context.Context) ([]Finding, error)
+	}{
+		{"pooler", "the connection leads to one server process", p.pooler},
+		{"leak", "without a seal no row shows", p.leak},
+		{"forged_seal", "a forged seal opens nothing", p.forged},
+		{"seal", "a seal made with the newest key is accepted", p.sealed},
+		{"gate", "the gate refuses what is not signed", p.gate},
+	} {
+		f, err := c.run(ctx)
+		if err != nil {
+			var pg *pgconn.PgError
+			if !errors.As(err, &pg) || conn.IsClosed() {
+				return found, fmt.Errorf("probe %s: %w", c.id, err)
+			}
+			f = append(f, Finding{c.id, Unsafe, fmt.Sprintf("the probe failed: %s (SQLSTATE %s)", pg.Message, pg.Code), "Run pgconsent migrate."})
+		}
+		if len(f) == 0 {
+			f = []Finding{{ID: c.id, Severity: OK, What: c.holds}}
+		}
+		found = append(found, f...)
+	}
+	return found, nil
+}
+
+type probe struct {
+	exam
+	control *pgx.Conn
+}
+
+// pooler notices something between us and the server that hands out its processes by transaction.
+func (p *probe) pooler(ctx context.Context) ([]Finding, error) {
+	told := p.conn.PgConn().PID()
+	seen := map[uint32]bool{told: true}
+	for range 3 {
+		var pid uint32
+		if err := p.conn.QueryRow(ctx, "SELECT pg_catalog.pg_backend_pid()").Scan(&pid); err != nil {
+			return nil, err
+		}
+		seen[pid] = true
+	}
+	if len(seen) == 1 {
+		return nil, nil
+	}
+	return []Finding{{"pooler", Unsafe, "there is a pooler between pgconsent and the server: the server process is not the one that was logged in to",
+		"Point upstream at PostgreSQL itself; a session's identity must not travel to another process."}}, nil
+}
+
+// leak looks for a row of any protected table in a session without a seal.
+func (p *probe) leak(ctx context.Context) ([]Finding, error) {
+	if _, err := p.conn.Exec(ctx, "RESET pgconsent.seal"); err != nil {
+		return nil, err
+	}
+	return p.rows(ctx, "leak", "without a seal")
+}
+
+// forged looks for one with seals that nobody with the key has made, or that were made for another process.
+func (p *probe) forged(ctx context.Context) ([]Finding, error) {
+	keys, err := seal.Load(ctx, p.control)
+	if err != nil {
+		return nil, err
+	}
+	claims := p.claims()
+	forger := seal.Key{ID: keys.Newest().ID, Secret: make([]byte, 32)}
+	foreign := claims
+	foreign.PID++
+	old := claims
+	old.Expires = time.Now().Add(-24 * time.Hour)
+	far := claims
+	far.Expires = time.Now().Add(24 * time.Hour)
+	var found []Finding
+	for what, value := range map[string]string{
+		"with a seal of another key":        forger.Seal(claims),
+		"with a seal of another process":    keys.Newest().Seal(foreign),
+		"with a seal that has expired":      keys.Newest().Seal(old),
+		"with a seal that never expires":    keys.Newest().Seal(far),
+		"with a seal of nothing but digits": "v1|1|1|1|1|1#" + strings.Repeat("0", 64),
+	} {
+		sealed, err := p.accepted(ctx, value)
+		if err != nil {
+			return found, err
+		}
+		if sealed {
+			found = append(found, Finding{"forged_seal", Unsafe, "the database accepts a session " + what, "Run pgconsent migrate."})
+		}
+		f, err := p.rows(ctx, "forged_seal", what)
+		found = append(found, f...)
+		if err != nil {
+			return found, err
+		}
+	}
+	_, err = p.conn.Exec(ctx, "RESET pgconsent.seal")
+	return found, err
+}
+
+// sealed tells whether the database verifies what we sign: a key whose pads do not fit its secret fails here.
+func (p *probe) sealed(ctx context.Context) ([]Finding, error) {
+	keys, err := seal.Load(ctx, p.control)
+	if err != nil {
+		return nil, err
+	}
+	ok, err := p.accepted(ctx, keys.Newest().Seal(p.claims()))
+	if err != nil || ok {
+		return nil, err
+	}
+	return []Finding{{"bad_key", Unsafe, "the database does not accept a seal made with its newest key", "Run pgconsent migrate --rotate-key, and compare the clocks of both machines."}}, nil
+}
+
+// accepted sets a seal and asks whether it holds.
+func (p *probe) accepted(ctx context.Context, value string) (bool, error) {
+	// As a parameter of the extended protocol: the value must not show in pg_stat_activity.
+	if _, err := p.conn.Exec(ctx, "SELECT pg_catalog.set_config('pgconsent.seal', $1, false)", pgx.QueryExecModeExec, value); err != nil {
+		return false, err
+	}
+	var sealed bool
+	err := p.conn.QueryRow(ctx, "SELECT pgconsent_gate.sealed()").Scan(&sealed)
+	return sealed, err
+}
+
+// claims are those of nobody: no attribute is set.
+func (p *probe) claims() seal.Claims {
+	now := time.Now()
+	var theirs time.Time
+	if err := p.conn.QueryRow(context.Background(), "SELECT pg_catalog.clock_timestamp()").Scan(&theirs); err == nil {
+		now = theirs
+	}
+	return seal.Claims{Nonce: 1, PID: p.conn.PgConn().PID(), Expires: now.Add(seal.TTL), Profile: "doctor"}
+}
+
+// rows finds protected tables that show a row.
+func (p *probe) rows(ctx context.Context, id, what string) ([]Finding, error) {
+	var found []Finding
+	for _, t := range p.Policy.Tables() {
+		n := t.Relation.Name
+		var shows bool
+		err := p.conn.QueryRow(ctx, fmt.Sprintf("SELECT EXISTS (SELECT 1 FROM %s.%s)", quote(n.Schema), quote(n.Name))).Scan(&shows)
+		if err != nil {
+			return found, err
+		}
+		if shows {
+			found = append(found, Finding{id, Unsafe, what + " the agent role sees rows of " + n.String(), "Run pgconsent migrate."})
+		}
+	}
+	return found, nil
+}
+
+// gate reads every gate view without a signature, with a valid seal. Anything but a refusal would let NOT EXISTS pass.
+func (p *probe) gate(ctx context.Context) ([]Finding, error) {
+	keys, err := seal.Load(ctx, p.control)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := p.accepted(ctx, keys.Newest().Seal(p.claims())); err != nil {
+		return nil, err
+	}
+	views, err := p.strings(ctx, `SELECT pg_catalog.format('%I.%I', n.nspname, c.relname) FROM pg_catalog.pg_class c
+		JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = 'pgconsent_gate' AND c.relkind = 'v' ORDER BY 1`)
+	if err != nil {
+		return nil, err
+	}
+	var found []Finding
+	for _, sql := range append(views, "(SELECT pgconsent_gate.vetted()) AS v") {
+		_, err := p.conn.Exec(ctx, "SELECT 1 FROM "+sql+" LIMIT 1")
+		var pg *pgconn.PgError
+		switch {
+		case err == nil:
+			found = append(found, Finding{"gate", Unsafe, "the gate answers a statement without signature: " + sql, "Run pgconsent migrate."})
+		case !errors.As(err, &pg):
+			return found, err
+		case pg.Code != "42501":
+			found = append(found, Finding{"gate", Unsafe, "the gate fails in an unexpected way (SQLSTATE " + pg.Code + "): " + sql, "Run pgconsent migrate."})
+		}
+	}
+	_, err = p.conn.Exec(ctx, "RESET pgconsent.seal")
+	return found, err
+}

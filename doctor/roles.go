@@ -1,0 +1,109 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// role is a row of pg_roles.
+type role struct {
+	OID                                                                 uint32
+	Name                                                                string
+	Super, Inherit, CreateRole, CreateDB, Login, Replication, BypassRLS bool
+}
+
+func checkRoles(ctx context.Context, x *exam) ([]Finding, error) {
+	rows, err := x.conn.Query(ctx, `SELECT oid, rolname, rolsuper, rolinherit, rolcreaterole, rolcreatedb, rolcanlogin, rolreplication, rolbypassrls
+		FROM pg_catalog.pg_roles WHERE rolname = ANY ($1)`, []string{x.AgentRole, x.ControlRole, x.ReaderRole})
+	if err != nil {
+		return nil, err
+	}
+	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[role])
+	if err != nil {
+		return nil, err
+	}
+	x.roles = map[string]role{}
+	for _, r := range list {
+		x.roles[r.Name] = r
+	}
+	var found []Finding
+	if x.AgentRole == x.ControlRole || x.AgentRole == x.ReaderRole || x.ControlRole == x.ReaderRole {
+		found = append(found, Finding{"role_shared", Unsafe, "two of the roles agent, control and reader are one", "Configure three different roles and run pgconsent migrate."})
+	}
+	for _, name := range []string{x.AgentRole, x.ControlRole, x.ReaderRole} {
+		if _, ok := x.roles[name]; !ok {
+			found = append(found, Finding{"role_missing", Unsafe, "the role " + name + " does not exist", "Run pgconsent migrate."})
+		}
+	}
+	if len(found) > 0 {
+		return found, nil
+	}
+	found = append(found, attributes("agent", x.roles[x.AgentRole])...)
+	found = append(found, attributes("reader", x.roles[x.ReaderRole])...)
+	if x.roles[x.ReaderRole].Login {
+		found = append(found, Finding{"reader_login", Unsafe, "the role " + x.ReaderRole + ", which reads every helper table, can log in",
+			"ALTER ROLE " + quote(x.ReaderRole) + " NOLOGIN"})
+	}
+	if c := x.roles[x.ControlRole]; c.Super || c.BypassRLS || c.CreateRole {
+		found = append(found, Finding{"control_rights", Warning, "the role " + c.Name + " has more rights than it needs",
+			"ALTER ROLE " + quote(c.Name) + " NOSUPERUSER NOBYPASSRLS NOCREATEROLE"})
+	}
+	more, err := all(
+		func() ([]Finding, error) { return x.memberships(ctx, "agent", x.AgentRole) },
+		func() ([]Finding, error) { return x.memberships(ctx, "reader", x.ReaderRole) },
+		func() ([]Finding, error) {
+			return x.each(ctx, Finding{"agent_owner", Unsafe, "the role " + x.AgentRole + " owns objects in %s: row policies do not bind an owner",
+				"REASSIGN OWNED BY " + quote(x.AgentRole) + " TO the owner of the tables, in %s."},
+				`SELECT DISTINCT coalesce('database ' || pg_catalog.quote_ident(b.datname), 'the cluster')
+				 FROM pg_catalog.pg_shdepend d LEFT JOIN pg_catalog.pg_database b ON b.oid = d.dbid
+				 WHERE d.refclassid = 'pg_catalog.pg_authid'::pg_catalog.regclass AND d.refobjid = $1 AND d.deptype = 'o'`, x.roles[x.AgentRole].OID)
+		},
+		func() ([]Finding, error) {
+			return x.each(ctx, Finding{"agent_members", Warning, "the role %s is a member of " + x.AgentRole + ": the agents' row policies bind it too",
+				"REVOKE " + quote(x.AgentRole) + " FROM %s"},
+				`SELECT pg_catalog.quote_ident(r.rolname) FROM pg_catalog.pg_auth_members m JOIN pg_catalog.pg_roles r ON r.oid = m.member
+				 WHERE m.roleid = $1 AND NOT r.rolsuper`, x.roles[x.AgentRole].OID)
+		},
+		// A setting of the role or the database in the seal's name would be the default of every session.
+		func() ([]Finding, error) {
+			return x.each(ctx, Finding{"role_settings", Unsafe, "a default of the setting pgconsent.seal is stored for a role or database", "ALTER ROLE … RESET pgconsent.seal (see pg_db_role_setting)"},
+				`SELECT 'x' FROM pg_catalog.pg_db_role_setting s WHERE EXISTS (SELECT 1 FROM pg_catalog.unnest(s.setconfig) c WHERE c LIKE 'pgconsent.%') LIMIT 1`)
+		},
+	)
+	return append(found, more...), err
+}
+
+// attributes finds what of a role would take it past row security or let it make a role that goes past.
+func attributes(kind string, r role) []Finding {
+	var found []Finding
+	for _, a := range []struct {
+		has     bool
+		id, sql string
+		why     string
+	}{
+		{r.Super, "superuser", "SUPERUSER", "nothing binds a superuser"},
+		{r.BypassRLS, "bypassrls", "BYPASSRLS", "row policies do not bind it"},
+		{r.CreateRole, "createrole", "CREATEROLE", "it can give itself other roles"},
+		{r.CreateDB, "createdb", "CREATEDB", "it can copy databases"},
+		{r.Replication, "replication", "REPLICATION", "it can read the whole cluster's changes"},
+	} {
+		if a.has {
+			found = append(found, Finding{kind + "_" + a.id, Unsafe, fmt.Sprintf("the role %s has %s: %s", r.Name, a.sql, a.why),
+				fmt.Sprintf("ALTER ROLE %s NO%s", quote(r.Name), a.sql)})
+		}
+	}
+	return found
+}
+
+func (x *exam) memberships(ctx context.Context, kind, name string) ([]Finding, error) {
+	return x.each(ctx, Finding{kind + "_member", Unsafe, "the role " + name + " is a member of %s: it has, or can take, that role's rights and policies",
+		"REVOKE %s FROM " + quote(name)},
+		`SELECT pg_catalog.quote_ident(r.rolname) FROM pg_catalog.pg_auth_members m JOIN pg_catalog.pg_roles r ON r.oid = m.roleid WHERE m.member = $1`,
+		x.roles[name].OID)
+}
+
+// quote writes a name as an SQL identifier.
+func quote(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }

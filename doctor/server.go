@@ -1,0 +1,32 @@
+package doctor
+
+import (
+	"context"
+	"strconv"
+)
+
+// minVersion is the oldest server that has security_invoker views and the catalog functions that are classified.
+const minVersion = 150000
+
+func checkServer(ctx context.Context, x *exam) ([]Finding, error) {
+	var version, encoding, strings string
+	err := x.conn.QueryRow(ctx, `SELECT pg_catalog.current_setting('server_version_num'), pg_catalog.current_setting('server_encoding'),
+		coalesce((SELECT s.reset_val FROM pg_catalog.pg_settings s WHERE s.name = 'standard_conforming_strings'), '')`).
+		Scan(&version, &encoding, &strings)
+	if err != nil {
+		return nil, err
+	}
+	var found []Finding
+	if n, err := strconv.Atoi(version); err != nil || n < minVersion {
+		found = append(found, Finding{"server_version", Unsafe, "the server is older than PostgreSQL 15", "Upgrade the server to version 15 or later."})
+	}
+	if encoding != "UTF8" {
+		found = append(found, Finding{"server_encoding", Unsafe, "the database's encoding is " + encoding + ", not UTF8",
+			"Move the data to a database created with ENCODING 'UTF8'."})
+	}
+	if strings != "on" {
+		found = append(found, Finding{"standard_conforming_strings", Warning, "standard_conforming_strings is off by default; agents' sessions have it on, others read '\\' otherwise",
+			"ALTER DATABASE … RESET standard_conforming_strings, or set it on in postgresql.conf."})
+	}
+	return found, nil
+}

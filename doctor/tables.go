@@ -1,0 +1,120 @@
+package doctor
+
+import (
+	"context"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/predicate"
+)
+
+// protected are the OIDs of the tables with row policies: those that the policy lists, and with helpers those that its
+// rules read besides.
+func (x *exam) protected(helpers bool) []uint32 {
+	var oids []uint32
+	for _, t := range x.Policy.Tables() {
+		oids = append(oids, t.Relation.OID)
+		if helpers {
+			for _, h := range predicate.Helpers(t.Rows) {
+				oids = append(oids, h.Relation.OID)
+			}
+		}
+	}
+	return oids
+}
+
+func checkRowSecurity(ctx context.Context, x *exam) ([]Finding, error) {
+	const table = `SELECT pg_catalog.format('%I.%I', n.nspname, c.relname) FROM pg_catalog.pg_class c
+		JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = ANY ($1::pg_catalog.oid[])`
+	found, err := all(
+		func() ([]Finding, error) {
+			return x.each(ctx, Finding{"rls_off", Unsafe, "row security is off for the protected table %s", "ALTER TABLE %s ENABLE ROW LEVEL SECURITY"},
+				table+` AND NOT c.relrowsecurity ORDER BY 1`, x.protected(true))
+		},
+		func() ([]Finding, error) {
+			return x.each(ctx, Finding{"force_rls", Unsafe, "FORCE ROW LEVEL SECURITY is on for %s: it binds the owner, whose jobs then see other rows", "ALTER TABLE %s NO FORCE ROW LEVEL SECURITY"},
+				table+` AND c.relforcerowsecurity ORDER BY 1`, x.protected(true))
+		},
+	)
+	if err != nil {
+		return found, err
+	}
+	var there int
+	if err := x.conn.QueryRow(ctx, "SELECT pg_catalog.count(*) FROM ("+table+") t", x.protected(false)).Scan(&there); err != nil {
+		return found, err
+	}
+	if there != len(x.protected(false)) {
+		found = append(found, Finding{"table_missing", Unsafe, "a protected table does not exist any more", "Adapt the policy and run pgconsent migrate."})
+	}
+	return found, nil
+}
+
+// checkPolicies finds row policies of others that bear on our roles. A permissive one for PUBLIC changes nothing: ours
+// for the agent is restrictive, and the reader sees all rows anyway. A restrictive one for PUBLIC filters what the reader
+// sees, and a rule about rows that must not exist then finds none. What stands behind a name that begins like ours is
+// held against the record of pgconsent migrate, by checkDrift.
+func checkPolicies(ctx context.Context, x *exam) ([]Finding, error) {
+	if !x.exists() {
+		return missing, nil
+	}
+	const policy = `SELECT pg_catalog.format('%I on %I.%I', p.polname, n.nspname, c.relname) FROM pg_catalog.pg_policy p
+		JOIN pg_catalog.pg_class c ON c.oid = p.polrelid JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+		WHERE p.polname NOT LIKE 'pgconsent\_%'`
+	return all(
+		func() ([]Finding, error) {
+			return x.each(ctx, Finding{"foreign_policy", Unsafe, "the row policy %s is not ours and names one of our roles", "DROP POLICY %s, or ALTER POLICY … TO other roles"},
+				policy+` AND p.polroles && $1::pg_catalog.oid[] ORDER BY 1`, []uint32{x.roles[x.AgentRole].OID, x.roles[x.ReaderRole].OID})
+		},
+		func() ([]Finding, error) {
+			return x.each(ctx, Finding{"foreign_restrictive", Unsafe, "the restrictive row policy %s applies to PUBLIC, and so to " + x.ReaderRole + ": rules would miss rows that it hides",
+				"ALTER POLICY %s TO the roles it is meant for"},
+				policy+` AND NOT p.polpermissive AND 0 = ANY (p.polroles) AND p.polcmd IN ('*', 'r') AND c.oid = ANY ($1::pg_catalog.oid[])
+				  AND pg_catalog.pg_get_expr(p.polqual, p.polrelid) IS DISTINCT FROM 'true' ORDER BY 1`, x.protected(true))
+		},
+	)
+}
+
+func checkViews(ctx context.Context, x *exam) ([]Finding, error) {
+	const view = `SELECT pg_catalog.format('%I.%I', n.nspname, c.relname) FROM pg_catalog.pg_class c
+		JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind = 'v' AND n.nspname IN ('pgconsent', 'pgconsent_gate')`
+	return all(
+		func() ([]Finding, error) {
+			return x.each(ctx, Finding{"view_owner", Unsafe, "the view %s does not belong to " + x.ReaderRole + ": it shows what its owner may see",
+				"ALTER VIEW %s OWNER TO " + quote(x.ReaderRole)},
+				view+` AND pg_catalog.pg_get_userbyid(c.relowner) <> $1 ORDER BY 1`, x.ReaderRole)
+		},
+		func() ([]Finding, error) {
+			return x.each(ctx, Finding{"view_invoker", Unsafe, "the view %s is a security_invoker view: it shows what the agent may see, not what the rule must", "ALTER VIEW %s RESET (security_invoker)"},
+				view+` AND EXISTS (SELECT 1 FROM pg_catalog.unnest(c.reloptions) o WHERE o ~* '^security_invoker=(t|on|y|1)') ORDER BY 1`)
+		},
+	)
+}
+
+func checkFunctions(ctx context.Context, x *exam) ([]Finding, error) {
+	var listed []uint32
+	for _, f := range x.Policy.Functions() {
+		for _, o := range f.Overloads {
+			listed = append(listed, o.OID)
+		}
+	}
+	return all(
+		func() ([]Finding, error) {
+			return x.each(ctx, Finding{"function_definer", Unsafe, "the function %s, which the policy lets agents call, is SECURITY DEFINER: it runs past row security", "ALTER FUNCTION %s SECURITY INVOKER, or take it out of the policy"},
+				`SELECT p.oid::pg_catalog.regprocedure::pg_catalog.text FROM pg_catalog.pg_proc p WHERE p.oid = ANY ($1::pg_catalog.oid[]) AND p.prosecdef ORDER BY 1`, listed)
+		},
+		func() ([]Finding, error) {
+			return x.each(ctx, Finding{"function_path", Unsafe, "our function %s has lost its fixed search_path", "Run pgconsent migrate."},
+				`SELECT p.oid::pg_catalog.regprocedure::pg_catalog.text FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace
+				 WHERE n.nspname IN ('pgconsent', 'pgconsent_gate', 'pgconsent_catalog') AND p.prosecdef
+				   AND NOT EXISTS (SELECT 1 FROM pg_catalog.unnest(p.proconfig) o WHERE o LIKE 'search_path=pg_catalog%') ORDER BY 1`)
+		},
+	)
+}
+
+// list writes names for a message.
+func list(names []string) string {
+	const most = 5
+	if len(names) > most {
+		return strings.Join(names[:most], ", ") + " and others"
+	}
+	return strings.Join(names, ", ")
+}
