@@ -1,0 +1,371 @@
+package proxy
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	pgx3 "github.com/jackc/pgx/v5/pgproto3"
+	"github.com/xdg-go/scram"
+	"go.uber.org/goleak"
+
+	"github.com/pgconsent/pgconsent/pgtest"
+	"github.com/pgconsent/pgconsent/sqlstate"
+	"github.com/pgconsent/pgconsent/verdict"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+const (
+	agentRole     = "wire_agent" // on the server
+	agentName     = "agent"      // at the proxy
+	agentPassword = "secret of the agent"
+	settingSeal   = "pgconsent.seal"
+)
+
+// judge is a Decider that lets every text pass except those that name one of its words. It keeps what it is told.
+type judge struct {
+	mu       sync.Mutex
+	info     SessionInfo
+	recorded []string
+	outcomes []string
+	closed   bool
+
+	prefix  string // put in front of every text
+	ttl     time.Duration
+	seals   atomic.Int32
+	badSeal atomic.Bool
+	stale   atomic.Value // func(*verdict.Verdict) *verdict.Verdict
+}
+
+func (j *judge) Seal(context.Context, verdict.Backend) (verdict.Seal, error) {
+	n := j.seals.Add(1)
+	name := settingSeal
+	if j.badSeal.Load() {
+		name = "no such setting!"
+	}
+	return verdict.Seal{Setting: name, Value: fmt.Sprintf("seal %d", n), Renew: time.Now().Add(j.ttl)}, nil
+}
+
+func (j *judge) Decide(_ context.Context, text string, _ verdict.Protocol) *verdict.Verdict {
+	v := &verdict.Verdict{Original: text, Detail: text}
+	switch {
+	case strings.Contains(text, "panicking"):
+		panic(text)
+	case strings.Contains(text, "forbidden"):
+		v.Refusal = sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonRelation, "refused").WithHint("Ask for less.").At(3)
+	case strings.Contains(text, "misspelt"):
+		v.Refusal = sqlstate.New(sqlstate.SyntaxError, sqlstate.ReasonSyntax, "syntax error at or near \"misspelt\"").At(1)
+	default:
+		v.Text = j.prefix + text
+		v.Position = func(p int) int { return max(0, p-len(j.prefix)) }
+		for _, t := range strings.Split(text, ";") {
+			var e verdict.Effect
+			switch strings.ToUpper(strings.TrimSpace(t)) {
+			case "COMMIT", "ROLLBACK":
+				e.Kind = verdict.EndsTx
+			}
+			v.Effects = append(v.Effects, e)
+		}
+	}
+	return v
+}
+
+func (j *judge) Recheck(_ context.Context, v *verdict.Verdict) *verdict.Verdict {
+	if f, ok := j.stale.Load().(func(*verdict.Verdict) *verdict.Verdict); ok && f != nil {
+		return f(v)
+	}
+	return v
+}
+
+func (j *judge) Record(v *verdict.Verdict) verdict.Ticket {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.recorded = append(j.recorded, v.Original)
+	return &receipt{j, v.Original}
+}
+
+func (j *judge) Close() {
+	j.mu.Lock()
+	j.closed = true
+	j.mu.Unlock()
+}
+
+type receipt struct {
+	j    *judge
+	text string
+}
+
+func (r *receipt) Release() *sqlstate.Error {
+	if strings.Contains(r.text, "unrecordable") {
+		return sqlstate.New(sqlstate.IOError, sqlstate.ReasonAudit, "the decision could not be recorded")
+	}
+	return nil
+}
+
+func (r *receipt) Done(o verdict.Outcome) {
+	r.j.mu.Lock()
+	defer r.j.mu.Unlock()
+	r.j.outcomes = append(r.j.outcomes, fmt.Sprintf("%s: %s %d", r.text, o.Code, o.Rows))
+}
+
+// proxied is a proxy in front of the test's database.
+type proxied struct {
+	t       testing.TB
+	server  *Server
+	addr    string // host:port
+	db      *pgtest.DB
+	tlsConf *tls.Config
+	log     *lockedBuffer
+
+	mu     sync.Mutex
+	judges []*judge
+	setup  func(*judge)
+	edit   func(*Route) // changes a route of an agent or an owner
+}
+
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+var verifier = sync.OnceValue(func() scram.StoredCredentials {
+	return stored(agentPassword)
+})
+
+func stored(password string) scram.StoredCredentials {
+	client, err := scram.SHA256.NewClientUnprepped("", password, "")
+	if err != nil {
+		panic(err)
+	}
+	c, err := client.GetStoredCredentialsWithError(scram.KeyFactors{Salt: "0123456789abcdef", Iters: 4096})
+	if err != nil {
+		panic(err)
+	}
+	return c
+}
+
+func (p *proxied) upstream() Upstream {
+	return Upstream{Network: "unix", Address: filepath.Join(p.db.SocketDir, fmt.Sprintf(".s.PGSQL.%d", p.db.Port))}
+}
+
+func (p *proxied) Route(user, database string) Route {
+	r := Route{Upstream: p.upstream()}
+	switch user {
+	case agentName:
+		c := verifier()
+		r.Kind, r.Credential = Agent, &c
+		r.Upstream.User, r.Upstream.Params = agentRole, map[string]string{"search_path": "public"}
+		r.CheckSetting = func(name, value, _ string) (string, bool, *sqlstate.Error) {
+			switch strings.ToLower(name) {
+			case "search_path":
+				return "", false, sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonSetting, "the setting search_path is pinned")
+			case "client_encoding":
+				return "", false, nil
+			}
+			return value, true, nil
+		}
+		r.Open = func(_ context.Context, info SessionInfo) (verdict.Decider, error) {
+			j := &judge{info: info, ttl: time.Hour}
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			if p.setup != nil {
+				p.setup(j)
+			}
+			p.judges = append(p.judges, j)
+			return j, nil
+		}
+	case "postgres", "wire_owner":
+		r.Kind = Owner
+	default:
+		c := stored("a password nobody has: " + user)
+		r.Credential = &c
+	}
+	if p.edit != nil {
+		p.edit(&r)
+	}
+	return r
+}
+
+// last is the judge of the session that was opened last.
+func (p *proxied) last() *judge {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.judges[len(p.judges)-1]
+}
+
+var makeRoles = sync.OnceValue(func() error {
+	conn, err := pgx.Connect(context.Background(), fmt.Sprintf("host=%s port=%d user=postgres dbname=postgres", pgtest.SocketDir(), pgtest.Port()))
+	if err != nil {
+		return err
+	}
+	defer conn.Close(context.Background())
+	_, err = conn.Exec(context.Background(), "CREATE ROLE wire_agent LOGIN PASSWORD 'x'; CREATE ROLE wire_owner LOGIN SUPERUSER PASSWORD 'owner'")
+	return err
+})
+
+// start runs a proxy for the test, and makes sure that nothing of it is left at the end.
+func start(t testing.TB, options ...func(*proxied, *Config)) *proxied {
+	t.Helper()
+	if err := makeRoles(); err != nil {
+		t.Fatal(err)
+	}
+	p := &proxied{t: t, db: pgtest.Database(t), log: &lockedBuffer{}}
+	before := goleak.IgnoreCurrent()
+	cfg := Config{Router: p, Log: slog.New(slog.NewTextHandler(p.log, &slog.HandlerOptions{Level: slog.LevelDebug}))}
+	for _, o := range options {
+		o(p, &cfg)
+	}
+	var err error
+	if p.server, err = New(cfg); err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.addr = l.Addr().String()
+	served := make(chan error, 1)
+	go func() { served <- p.server.Serve(l) }()
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+		defer cancel()
+		_ = p.server.Shutdown(ctx)
+		if err := <-served; err != ErrClosed {
+			t.Errorf("Serve: %v", err)
+		}
+		if err := goleak.Find(before, goleak.IgnoreAnyFunction("github.com/jackc/pgx/v5/internal/ctxwatch.(*ContextWatcher).Watch.func1")); err != nil {
+			t.Error(err)
+		}
+		if strings.Contains(p.log.String(), agentPassword) || strings.Contains(p.log.String(), "seal 1") {
+			t.Error("the log holds a secret")
+		}
+		if t.Failed() {
+			t.Log(p.log.String())
+		}
+	})
+	return p
+}
+
+func withJudge(f func(*judge)) func(*proxied, *Config) {
+	return func(p *proxied, _ *Config) { p.setup = f }
+}
+
+func (p *proxied) dsn(user, password string) string {
+	host, port, _ := net.SplitHostPort(p.addr)
+	return fmt.Sprintf("host=%s port=%s user=%s password='%s' dbname=%s sslmode=prefer", host, port, user, password, p.db.Name)
+}
+
+func (p *proxied) agentDSN() string { return p.dsn(agentName, agentPassword) }
+
+// connect is an agent's connection.
+func (p *proxied) connect(t testing.TB, extra ...string) *pgx.Conn {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), p.agentDSN()+" "+strings.Join(extra, " "))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close(context.Background()) })
+	return conn
+}
+
+// peer is a bare connection that speaks messages.
+type peer struct {
+	net.Conn
+	front *pgx3.Frontend
+}
+
+func (p *peer) send(t testing.TB, messages ...pgx3.FrontendMessage) {
+	t.Helper()
+	for _, m := range messages {
+		p.front.Send(m)
+	}
+	if err := p.front.Flush(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// raw logs in over a hijacked connection.
+func (p *proxied) raw(t testing.TB) *peer { return hijack(t, p.agentDSN()+" sslmode=disable") }
+
+// direct is the same on the server itself.
+func (p *proxied) direct(t testing.TB) *peer {
+	return hijack(t, fmt.Sprintf("host=%s port=%d user=%s dbname=%s", p.db.SocketDir, p.db.Port, agentRole, p.db.Name))
+}
+
+func hijack(t testing.TB, dsn string) *peer {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hc, err := conn.PgConn().Hijack()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = hc.Conn.SetDeadline(time.Now().Add(20 * time.Second))
+	t.Cleanup(func() { hc.Conn.Close() })
+	return &peer{hc.Conn, hc.Frontend}
+}
+
+// bare connects without a word.
+func (p *proxied) bare(t testing.TB) net.Conn {
+	t.Helper()
+	nc, err := net.Dial("tcp", p.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = nc.SetDeadline(time.Now().Add(10 * time.Second))
+	t.Cleanup(func() { nc.Close() })
+	return nc
+}
+
+// told reads until the other side closes and returns the last error's fields.
+func told(t testing.TB, r io.Reader) *pgx3.ErrorResponse {
+	t.Helper()
+	front := pgx3.NewFrontend(r, nil)
+	var last *pgx3.ErrorResponse
+	for {
+		m, err := front.Receive()
+		if err != nil {
+			return last
+		}
+		if e, ok := m.(*pgx3.ErrorResponse); ok {
+			copied := *e
+			last = &copied
+		}
+	}
+}
+
+func eventually(t testing.TB, what string, f func() bool) {
+	t.Helper()
+	for range 200 {
+		if f() {
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	t.Fatalf("never: %s", what)
+}

@@ -1,0 +1,258 @@
+package proxy
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	pgx3 "github.com/jackc/pgx/v5/pgproto3"
+
+	"github.com/pgconsent/pgconsent/sqlstate"
+	"github.com/pgconsent/pgconsent/verdict"
+)
+
+// refusals are scripts in which one text, %s, fails: on the server because it names a column that does not exist, and at
+// the proxy because it is refused. Both must leave the client in the same state after every message.
+var refusals = map[string]func(bad string) []round{
+	"simple": func(bad string) []round { return []round{upToReady(1, q(bad)), upToReady(1, q("SELECT 1"))} },
+	"simple in a transaction": func(bad string) []round {
+		return []round{upToReady(1, q("BEGIN")), upToReady(1, q("SAVEPOINT a")), upToReady(1, q(bad)), upToReady(1, q("SELECT 1")),
+			upToReady(1, q("ROLLBACK TO a")), upToReady(1, q("SELECT 2")), upToReady(1, q(bad)), upToReady(1, q(bad)),
+			upToReady(1, q("COMMIT")), upToReady(1, q("SELECT 3"))}
+	},
+	"extended": func(bad string) []round {
+		return []round{upToReady(1, pa("", bad), bi("", ""), de('P', ""), ex("", 0), sy), upToReady(1, bi("", ""), sy), upToReady(1, q("SELECT 1"))}
+	},
+	"prepare only": func(bad string) []round {
+		return []round{upToReady(1, pa("s", bad), de('S', "s"), sy), upToReady(1, bi("", "s"), sy), upToReady(1, pa("s", "SELECT 1"), bi("", "s"), ex("", 0), sy)}
+	},
+	"prepare over an old one": func(bad string) []round {
+		return []round{upToReady(1, pa("s", "SELECT 1"), sy), upToReady(1, pa("s", bad), bi("", "s"), ex("", 0), sy), upToReady(1, bi("", "s"), ex("", 0), sy)}
+	},
+	"unnamed over an old one": func(bad string) []round {
+		return []round{upToReady(1, pa("", "SELECT 1"), sy), upToReady(1, pa("", bad), sy), upToReady(1, bi("", ""), sy)}
+	},
+	"extended in a transaction": func(bad string) []round {
+		return []round{upToReady(1, q("BEGIN")), upToReady(1, pa("", "SELECT 1"), bi("", ""), ex("", 0), pa("", bad), bi("", ""), ex("", 0), sy),
+			upToReady(1, pa("", "SELECT 1"), sy), upToReady(1, pa("", bad), sy), upToReady(1, q("ROLLBACK"))}
+	},
+	"batch": func(bad string) []round {
+		return []round{upToReady(1, pa("", "CREATE TEMP TABLE b ()"), bi("", ""), ex("", 0), pa("", bad), bi("", ""), ex("", 0), pa("", "SELECT 3"), bi("", ""), ex("", 0), sy),
+			upToReady(1, q("SELECT to_regclass('b')"))}
+	},
+	"two groups": func(bad string) []round {
+		return []round{upToReady(2, pa("", bad), bi("", ""), ex("", 0), sy, pa("", "SELECT 2"), bi("", ""), ex("", 0), sy)}
+	},
+	"close and describe after it": func(bad string) []round {
+		return []round{upToReady(1, pa("d", bad), de('S', "d"), cl('S', "d"), fl, sy), upToReady(1, cl('S', "d"), de('S', "d"), sy)}
+	},
+	"flush after it": func(bad string) []round {
+		return []round{{[]pgx3.FrontendMessage{pa("", bad), fl}, 'E', 1}, upToReady(1, pa("", "SELECT 1"), fl, sy)}
+	},
+	"copy data after it": func(bad string) []round {
+		return []round{upToReady(1, q(bad), &pgx3.CopyData{Data: make([]byte, 2<<20)}, &pgx3.CopyDone{}), upToReady(1, q("SELECT 1"))}
+	},
+	"query skipped": func(bad string) []round {
+		return []round{upToReady(1, pa("", bad), q("SELECT 1"), q(bad), sy)}
+	},
+	"queries at once": func(bad string) []round { return []round{upToReady(3, q("SELECT 1"), q(bad), q("SELECT 2"))} },
+}
+
+func TestRefusals(t *testing.T) {
+	p := start(t)
+	for name, script := range refusals {
+		for word, codes := range map[string][2]string{"forbidden": {"42703", "42501"}, "misspelt": {"42601", "42601"}} {
+			t.Run(name+" "+word, func(t *testing.T) {
+				// A text that the server's parser does not take fails there even in a transaction that has failed.
+				worse := map[string]string{"forbidden": "SELECT nope", "misspelt": "misspelt"}[word]
+				want := p.direct(t).play(t, script(worse))
+				got := p.raw(t).play(t, script("SELECT "+word))
+				same := func(lines []string, code string) []string {
+					for i, l := range lines {
+						if strings.HasPrefix(l, "E ERROR "+code) {
+							lines[i] = "E the bad text"
+						}
+						if strings.Contains(l, "denied_") {
+							t.Errorf("the token shows: %s", l)
+						}
+					}
+					return lines
+				}
+				if diff := cmp.Diff(same(want, codes[0]), same(got, codes[1])); diff != "" {
+					t.Errorf("failing on the server (-) and refused (+):\n%s", diff)
+				}
+				if !slices.Contains(got, "E the bad text") {
+					t.Errorf("nothing was refused: %q", got)
+				}
+			})
+		}
+	}
+}
+
+func TestRefusalSaysWhy(t *testing.T) {
+	p := start(t)
+	conn := p.connect(t)
+	for _, mode := range []pgx.QueryExecMode{pgx.QueryExecModeSimpleProtocol, pgx.QueryExecModeCacheStatement, pgx.QueryExecModeExec} {
+		_, err := conn.Exec(t.Context(), "SELECT forbidden", mode)
+		var pg *pgconn.PgError
+		if !errors.As(err, &pg) {
+			t.Fatalf("got %v", err)
+		}
+		if pg.Code != "42501" || pg.Message != "refused" || pg.Hint != "Ask for less." || pg.Position != 3 || pg.Severity != "ERROR" {
+			t.Errorf("got %+v", pg)
+		}
+	}
+	if err := conn.Ping(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestSeveralStatements: one refused statement keeps the whole message from running.
+func TestSeveralStatements(t *testing.T) {
+	p := start(t)
+	got := p.raw(t).play(t, []round{upToReady(1, q("CREATE TEMP TABLE x (); SELECT forbidden")), upToReady(1, q("SELECT to_regclass('x')"))})
+	want := []string{"E ERROR 42501 refused  @3", "Z I", "T to_regclass:2205:0", `D [""]`, "C SELECT 1", "Z I"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestUnrecorded: an execution whose record fails is refused, whatever its message, and what is around it is not.
+func TestUnrecorded(t *testing.T) {
+	p := start(t)
+	const failed = "E ERROR 58030 the decision could not be recorded  @0"
+	for name, c := range map[string]struct {
+		script []round
+		want   []string
+	}{
+		"query": {[]round{upToReady(2, q("SELECT 1 AS a"), q("CREATE TABLE u (); -- unrecordable")), upToReady(1, q("SELECT to_regclass('u') AS a"))},
+			[]string{"T a:23:0", `D ["1"]`, "C SELECT 1", "Z I", failed, "Z I", "T a:2205:0", `D [""]`, "C SELECT 1", "Z I"}},
+		"execute": {[]round{upToReady(1, pa("", "SELECT 1 AS unrecordable"), bi("", ""), de('P', ""), ex("", 0), sy), upToReady(1, q("SELECT 1 AS a"))},
+			[]string{"1", "2", "T unrecordable:23:0", failed, "Z I", "T a:23:0", `D ["1"]`, "C SELECT 1", "Z I"}},
+		"refusal":       {[]round{upToReady(1, q("forbidden unrecordable"))}, []string{failed, "Z I"}},
+		"refused parse": {[]round{upToReady(1, pa("", "forbidden unrecordable"), bi("", ""), sy)}, []string{failed, "Z I"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(c.want, p.raw(t).play(t, c.script)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestFunctionCall(t *testing.T) {
+	p := start(t)
+	call := &pgx3.FunctionCall{Function: 77}
+	got := p.raw(t).play(t, []round{upToReady(1, call), upToReady(1, q("BEGIN")), upToReady(1, call), upToReady(1, call), upToReady(1, q("ROLLBACK")),
+		upToReady(1, pa("", "SELECT nope"), call, sy)})
+	const refused = "E ERROR 42501 function calls of the fast path are not for agents  @0"
+	want := []string{refused, "Z I", "C BEGIN", "Z T", refused, "Z E",
+		"E ERROR 25P02 current transaction is aborted, commands ignored until end of transaction block  @0", "Z E", "C ROLLBACK", "Z I",
+		`E ERROR 42703 column "nope" does not exist  @8`, "Z I"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestRecheck: a statement whose versions are no longer in force is refused when it is used.
+func TestRecheck(t *testing.T) {
+	p := start(t)
+	stale := func(*verdict.Verdict) *verdict.Verdict {
+		return &verdict.Verdict{Original: "again", Refusal: sqlstate.New("0A000", sqlstate.ReasonStale, "cached plan must not change result type")}
+	}
+	other := func(v *verdict.Verdict) *verdict.Verdict {
+		w := *v
+		w.Text += " "
+		return &w
+	}
+	const refused = "E ERROR 0A000 cached plan must not change result type  @0"
+	for name, change := range map[string]func(*verdict.Verdict) *verdict.Verdict{"refused": stale, "another text": other} {
+		t.Run(name, func(t *testing.T) {
+			c := p.raw(t)
+			c.play(t, []round{upToReady(1, pa("s", "SELECT 1 AS a"), de('S', "s"), sy), upToReady(1, bi("", "s"), ex("", 0), sy),
+				upToReady(1, q("BEGIN")), upToReady(1, bi("open", "s"), sy)})
+			p.last().stale.Store(change)
+			got := c.play(t, []round{upToReady(1, ex("open", 0), sy), upToReady(1, q("ROLLBACK")), upToReady(1, bi("", "s"), ex("", 0), sy),
+				upToReady(1, de('S', "s"), sy), upToReady(1, pa("s2", "SELECT 1 AS b"), sy)})
+			want := []string{refused, "Z E", "C ROLLBACK", "Z I", refused, "Z I", refused, "Z I", "1", "Z I"}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Error(diff)
+			}
+			p.last().stale.Store((func(*verdict.Verdict) *verdict.Verdict)(nil))
+			if got := c.play(t, []round{upToReady(1, bi("", "s"), ex("", 0), sy)}); !slices.Contains(got, "C SELECT 1") {
+				t.Errorf("still refused: %q", got)
+			}
+		})
+	}
+}
+
+// TestRecords: each execution and each refusal has one record and one outcome, with the code that the client got.
+func TestRecords(t *testing.T) {
+	p := start(t)
+	c := p.raw(t)
+	c.play(t, []round{
+		upToReady(1, q("SELECT generate_series(1,3)")),
+		upToReady(1, q("SELECT 1/0")),
+		upToReady(1, q("SELECT forbidden")),
+		upToReady(1, pa("n", "SELECT generate_series(1,5)"), sy), // no execution
+		upToReady(1, bi("", "n"), ex("", 2), ex("", 0), sy),
+		upToReady(1, pa("", "SELECT nope"), bi("", ""), ex("", 0), sy), // never executed
+		upToReady(1, pa("", "forbidden"), bi("", ""), ex("", 0), sy),
+		upToReady(1, q("COPY (SELECT 1 UNION ALL SELECT 2) TO STDOUT")),
+		upToReady(1, bi("", "n"), bi("", "nix"), ex("", 0), sy),
+	})
+	c.Close()
+	j := p.last()
+	eventually(t, "closed", func() bool { j.mu.Lock(); defer j.mu.Unlock(); return j.closed })
+	want := []string{
+		"SELECT generate_series(1,3): 00000 3",
+		"SELECT 1/0: 22012 0",
+		"SELECT forbidden: 42501 0",
+		"SELECT generate_series(1,5): 00000 2",
+		"SELECT generate_series(1,5): 00000 3",
+		"SELECT nope: 42703 0", // the Execute that the server skipped
+		"forbidden: 42501 0",
+		"COPY (SELECT 1 UNION ALL SELECT 2) TO STDOUT: 00000 2",
+		"SELECT generate_series(1,5): 26000 0",
+	}
+	if diff := cmp.Diff(want, j.outcomes); diff != "" {
+		t.Error(diff)
+	}
+	if len(j.recorded) != len(j.outcomes) {
+		t.Errorf("%d records and %d outcomes", len(j.recorded), len(j.outcomes))
+	}
+}
+
+// TestOutcomeOfWhatIsNotAnswered: what is in flight when a session ends has its outcome too.
+func TestOutcomeOfWhatIsNotAnswered(t *testing.T) {
+	p := start(t)
+	c := p.raw(t)
+	c.send(t, q("SELECT pg_sleep(30)"))
+	eventually(t, "recorded", func() bool { p.mu.Lock(); n := len(p.judges); p.mu.Unlock(); return n > 0 && len(p.last().seen()) > 0 })
+	p.last().info.OnRevoke(sqlstate.New(sqlstate.AdminShutdown, sqlstate.ReasonIdentity, "the agent was disabled"))
+	if e := told(t, c.Conn); e == nil || e.Code != "57P01" || e.Severity != "FATAL" || e.Message != "the agent was disabled" {
+		t.Errorf("got %+v", e)
+	}
+	j := p.last()
+	eventually(t, "closed", func() bool { j.mu.Lock(); defer j.mu.Unlock(); return j.closed })
+	if fmt.Sprint(j.outcomes) != "[SELECT pg_sleep(30): 57P01 0]" {
+		t.Errorf("outcomes: %v", j.outcomes)
+	}
+	conn := p.db.Connect(t, "postgres")
+	eventually(t, "the statement is cancelled on the server", func() bool {
+		var n int
+		_ = conn.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE usename = 'wire_agent' AND datname = current_database()").Scan(&n)
+		return n == 0
+	})
+}
+
+func (j *judge) seen() []string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return slices.Clone(j.recorded)
+}

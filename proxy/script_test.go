@@ -1,0 +1,249 @@
+package proxy
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	pgx3 "github.com/jackc/pgx/v5/pgproto3"
+)
+
+// round is what a client sends at once, and how many messages of a type it then waits for.
+type round struct {
+	send  []pgx3.FrontendMessage
+	until byte
+	count int
+}
+
+// upToReady sends and waits for n ReadyForQuery.
+func upToReady(n int, m ...pgx3.FrontendMessage) round { return round{m, 'Z', n} }
+
+func q(text string) pgx3.FrontendMessage { return &pgx3.Query{String: text} }
+func pa(name, text string, oids ...uint32) pgx3.FrontendMessage {
+	return &pgx3.Parse{Name: name, Query: text, ParameterOIDs: oids}
+}
+func bi(portal, statement string, parameters ...string) pgx3.FrontendMessage {
+	b := &pgx3.Bind{DestinationPortal: portal, PreparedStatement: statement}
+	for _, p := range parameters {
+		b.Parameters = append(b.Parameters, []byte(p))
+	}
+	return b
+}
+func binary1(portal, statement string) pgx3.FrontendMessage {
+	return &pgx3.Bind{DestinationPortal: portal, PreparedStatement: statement, ResultFormatCodes: []int16{1}}
+}
+func de(object byte, name string) pgx3.FrontendMessage {
+	return &pgx3.Describe{ObjectType: object, Name: name}
+}
+func ex(portal string, rows uint32) pgx3.FrontendMessage {
+	return &pgx3.Execute{Portal: portal, MaxRows: rows}
+}
+func cl(object byte, name string) pgx3.FrontendMessage {
+	return &pgx3.Close{ObjectType: object, Name: name}
+}
+
+var (
+	sy = &pgx3.Sync{}
+	fl = &pgx3.Flush{}
+)
+
+// play runs a script and writes down what comes back.
+func (p *peer) play(t testing.TB, script []round) []string {
+	t.Helper()
+	var out []string
+	for i, r := range script {
+		p.send(t, r.send...)
+		for n := 0; n < r.count; {
+			m, err := p.front.Receive()
+			if err != nil {
+				t.Errorf("round %d: %v after %q", i, err, out)
+				return out
+			}
+			line, typ := transcribe(m)
+			out = append(out, line)
+			if typ == r.until {
+				n++
+			}
+		}
+	}
+	return out
+}
+
+func transcribe(m pgx3.BackendMessage) (string, byte) {
+	switch m := m.(type) {
+	case *pgx3.ReadyForQuery:
+		return "Z " + string(m.TxStatus), 'Z'
+	case *pgx3.ErrorResponse:
+		return fmt.Sprintf("E %s %s %s %s @%d", m.Severity, m.Code, m.Message, m.Detail, m.Position), 'E'
+	case *pgx3.NoticeResponse:
+		return "N " + m.Code, 'N'
+	case *pgx3.RowDescription:
+		var b strings.Builder
+		for _, f := range m.Fields {
+			fmt.Fprintf(&b, " %s:%d:%d", f.Name, f.DataTypeOID, f.Format)
+		}
+		return "T" + b.String(), 'T'
+	case *pgx3.DataRow:
+		return fmt.Sprintf("D %q", m.Values), 'D'
+	case *pgx3.CommandComplete:
+		return "C " + string(m.CommandTag), 'C'
+	case *pgx3.ParseComplete:
+		return "1", '1'
+	case *pgx3.BindComplete:
+		return "2", '2'
+	case *pgx3.CloseComplete:
+		return "3", '3'
+	case *pgx3.NoData:
+		return "n", 'n'
+	case *pgx3.PortalSuspended:
+		return "s", 's'
+	case *pgx3.EmptyQueryResponse:
+		return "I", 'I'
+	case *pgx3.ParameterDescription:
+		return fmt.Sprint("t ", m.ParameterOIDs), 't'
+	case *pgx3.CopyOutResponse:
+		return fmt.Sprint("H ", m.OverallFormat, m.ColumnFormatCodes), 'H'
+	case *pgx3.CopyData:
+		return fmt.Sprintf("d %q", m.Data), 'd'
+	case *pgx3.CopyDone:
+		return "c", 'c'
+	case *pgx3.ParameterStatus:
+		return "S " + m.Name + "=" + m.Value, 'S'
+	default:
+		return fmt.Sprintf("%T", m), '?'
+	}
+}
+
+var scripts = map[string][]round{
+	"simple":           {upToReady(1, q("SELECT 1, 'a'"))},
+	"several results":  {upToReady(1, q("SELECT 1; SELECT 2 WHERE false; SELECT 'x'"))},
+	"empty":            {upToReady(1, q("")), upToReady(1, q(";")), upToReady(1, q("-- ping"))},
+	"error":            {upToReady(1, q("SELECT nope")), upToReady(1, q("SELECT 1"))},
+	"error in second":  {upToReady(1, q("SELECT 1; SELECT 1/0; SELECT 3"))},
+	"transaction":      {upToReady(1, q("BEGIN")), upToReady(1, q("SELECT 1/0")), upToReady(1, q("SELECT 1")), upToReady(1, q("ROLLBACK")), upToReady(1, q("SELECT 2"))},
+	"begin twice":      {upToReady(1, q("BEGIN")), upToReady(1, q("BEGIN")), upToReady(1, q("COMMIT")), upToReady(1, q("COMMIT"))},
+	"queries at once":  {upToReady(3, q("SELECT 1"), q("SELECT 2/0"), q("SELECT 3"))},
+	"setting reported": {upToReady(1, q("SET TimeZone = 'Asia/Tokyo'")), upToReady(1, q("SET application_name = 'me'"))},
+	"extended":         {upToReady(1, pa("", "SELECT $1::int + 1"), bi("", "", "41"), de('P', ""), ex("", 0), sy)},
+	"binary":           {upToReady(1, pa("", "SELECT 258"), binary1("", ""), de('P', ""), ex("", 0), sy)},
+	"named": {
+		upToReady(1, pa("s", "SELECT $1::text", 25), de('S', "s"), sy),
+		upToReady(1, bi("", "s", "x"), ex("", 0), sy),
+		upToReady(1, pa("s", "SELECT 2"), sy), // exists
+		upToReady(1, bi("", "s", "y"), ex("", 0), cl('S', "s"), sy),
+		upToReady(1, bi("", "s", "z"), ex("", 0), sy), // gone
+		upToReady(1, pa("s", "SELECT 3"), bi("", "s"), ex("", 0), sy),
+		upToReady(1, cl('S', "never was"), cl('P', "neither"), sy),
+	},
+	"long names": {
+		upToReady(1, pa(strings.Repeat("n", 61), "SELECT 1"), sy),
+		upToReady(1, bi("", strings.Repeat("n", 61)), ex("", 0), sy),
+		upToReady(1, pa(strings.Repeat("n", 61), "SELECT 1"), sy),
+	},
+	"parse twice in a pipeline": {
+		upToReady(2, pa("s", "SELECT 1"), sy, pa("s", "SELECT 2"), bi("", "s"), ex("", 0), sy),
+		upToReady(3, pa("s", "SELECT 3"), sy, bi("", "s"), ex("", 0), sy, cl('S', "s"), pa("s", "SELECT 4"), bi("", "s"), ex("", 0), sy),
+	},
+	"unnamed replaced while in flight": {
+		upToReady(3, pa("", "SELECT 1"), sy, pa("", "SELECT nope"), sy, bi("", ""), ex("", 0), sy),
+		upToReady(3, pa("", "SELECT 1"), sy, q("SELECT 1/0"), bi("", ""), ex("", 0), sy),
+		upToReady(2, pa("", "SELECT 1"), bi("", ""), sy, ex("", 0), sy),
+	},
+	"skipped parse keeps the old": {
+		upToReady(1, pa("", "SELECT 'old'"), sy),
+		upToReady(2, pa("x", "SELECT nope"), pa("", "SELECT 'new'"), sy, bi("", ""), ex("", 0), sy),
+	},
+	"error skips to sync": {
+		upToReady(2, pa("a", "SELECT 1"), pa("b", "SELECT nope"), pa("c", "SELECT 3"), bi("", "a"), ex("", 0), sy, bi("", "a"), ex("", 0), sy),
+		upToReady(1, bi("", "c"), sy),
+	},
+	"query is skipped too": {upToReady(1, pa("", "SELECT nope"), q("SELECT 1"), q("SELECT 2"), sy), upToReady(1, q("SELECT 3"))},
+	"two syncs":            {upToReady(2, sy, sy), upToReady(2, pa("", "SELECT 1"), sy, sy)},
+	"flush": {
+		{[]pgx3.FrontendMessage{pa("f", "SELECT 1"), fl}, '1', 1},
+		{[]pgx3.FrontendMessage{bi("", "f"), de('P', ""), fl}, 'T', 1},
+		{[]pgx3.FrontendMessage{ex("", 0), fl}, 'C', 1},
+		upToReady(1, sy),
+	},
+	"error before flush": {
+		{[]pgx3.FrontendMessage{pa("f", "SELECT nope"), fl}, 'E', 1},
+		upToReady(1, bi("", "f"), fl, sy),
+	},
+	"row limits": {
+		upToReady(1, q("BEGIN")),
+		upToReady(1, pa("", "SELECT * FROM generate_series(1, 5)"), bi("c", ""), ex("c", 2), sy),
+		upToReady(1, ex("c", 2), sy),
+		upToReady(1, ex("c", 2), sy),
+		upToReady(1, ex("c", 2), cl('P', "c"), sy),
+		upToReady(1, q("COMMIT")),
+		upToReady(1, ex("c", 2), sy),
+	},
+	"portal exists": {upToReady(1, q("BEGIN")), upToReady(1, pa("", "SELECT 1"), bi("p", ""), bi("p", ""), sy), upToReady(1, q("ROLLBACK"))},
+	"portal dies with its transaction": {
+		upToReady(1, pa("", "SELECT 1"), bi("p", ""), sy),
+		upToReady(1, ex("p", 0), sy),
+		upToReady(1, pa("", "SELECT 1"), bi("p", ""), ex("p", 0), ex("p", 0), sy),
+	},
+	"empty in extended":  {upToReady(1, pa("", ""), bi("", ""), de('P', ""), ex("", 0), sy)},
+	"several statements": {upToReady(1, pa("", "SELECT 1; SELECT 2"), sy)},
+	"nothing prepared":   {upToReady(1, bi("", "nix"), sy), upToReady(1, de('S', "nix"), sy), upToReady(1, de('P', "nix"), sy), upToReady(1, ex("nix", 0), sy), upToReady(1, de('P', ""), sy)},
+	"no unnamed yet":     {upToReady(1, bi("", ""), sy), upToReady(1, de('S', ""), sy), upToReady(1, ex("", 0), sy)},
+	"wrong parameters":   {upToReady(1, pa("w", "SELECT $1::int"), bi("", "w"), ex("", 0), sy), upToReady(1, bi("", "w", "x"), sy)},
+	"begin in a pipeline": {
+		upToReady(1, pa("", "BEGIN"), bi("", ""), ex("", 0), pa("", "SELECT 1"), bi("", ""), ex("", 0), sy),
+		upToReady(1, pa("", "COMMIT"), bi("", ""), ex("", 0), sy),
+	},
+	"copy out":             {upToReady(1, q("COPY (SELECT * FROM generate_series(1,3)) TO STDOUT")), upToReady(1, q("COPY (SELECT 1/0) TO STDOUT")), upToReady(1, q("SELECT 1"))},
+	"copy out extended":    {upToReady(1, pa("", "COPY (VALUES (1,'a'),(2,'b')) TO STDOUT"), bi("", ""), de('P', ""), ex("", 0), sy)},
+	"copy messages astray": {upToReady(1, &pgx3.CopyData{Data: []byte("x")}, &pgx3.CopyDone{}, &pgx3.CopyFail{Message: "no"}, q("SELECT 1")), upToReady(1, pa("", "SELECT nope"), &pgx3.CopyData{Data: []byte("x")}, sy)},
+	"query without sync":   {upToReady(2, pa("n", "SELECT 1"), bi("", "n"), ex("", 0), q("SELECT 2"), sy)},
+	"error position":       {upToReady(1, q("SELECT 'ä', nope"))},
+	"big rows":             {upToReady(1, q("SELECT repeat('x', 200000), repeat('y', 70000) FROM generate_series(1, 3)"))},
+	"many rows":            {upToReady(1, q("SELECT i, repeat('z', i % 100) FROM generate_series(1, 5000) i"))},
+	"long error":           {upToReady(1, q("SELECT repeat('9', 30000)::int")), upToReady(1, q("SELECT 1"))},
+}
+
+// TestScripts plays each script on the server and through the proxy: every message, code and status must be the same.
+func TestScripts(t *testing.T) {
+	p := start(t, withJudge(func(j *judge) { j.prefix = "/* p */ " }))
+	for name, script := range scripts {
+		t.Run(name, func(t *testing.T) {
+			want := p.direct(t).play(t, script)
+			got := p.raw(t).play(t, script)
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("direct (-) and through the proxy (+):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestScriptsOneByteAtATime is TestScripts with the worst of all networks between the client and the proxy.
+func TestScriptsOneByteAtATime(t *testing.T) {
+	p := start(t)
+	for _, name := range []string{"named", "error skips to sync", "flush", "row limits", "copy messages astray"} {
+		t.Run(name, func(t *testing.T) {
+			want := p.direct(t).play(t, scripts[name])
+			through := p.raw(t)
+			through.front = pgx3.NewFrontend(through.Conn, trickle{through.Conn})
+			got := through.play(t, scripts[name])
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("direct (-) and through the proxy (+):\n%s", diff)
+			}
+		})
+	}
+}
+
+// trickle writes byte by byte.
+type trickle struct {
+	w interface{ Write([]byte) (int, error) }
+}
+
+func (t trickle) Write(b []byte) (int, error) {
+	for i := range b {
+		if _, err := t.w.Write(b[i : i+1]); err != nil {
+			return i, err
+		}
+	}
+	return len(b), nil
+}
