@@ -1,11 +1,22 @@
 // Package migrations installs the database side and takes it away again.
+//
+// Everything happens in one transaction under a lock: the base (numbered SQL in this package), what the policy asks for
+// (a [Plan]), the grants it needs and the revocations the wall needs. What is changed of the state found, privileges
+// included, is recorded in the database, so that [Down] restores it exactly, whatever policy is in force by then. Rights
+// that the migrating role does not have are named with the statements that a DBA has to run.
+//
+// Only a superuser can undo what a later superuser does; such drift is found by [Drift], not prevented.
 package migrations
 
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pgconsent/pgconsent/sqlstate"
 )
 
 // Options say for whom to install.
@@ -16,14 +27,41 @@ type Options struct {
 	AgentPassword, ControlPassword string
 }
 
+// The names of the roles where Options leave them empty.
+const (
+	DefaultAgentRole   = "pgconsent_agent"
+	DefaultControlRole = "pgconsent_control"
+	DefaultReaderRole  = "pgconsent_reader"
+)
+
+func (o Options) withDefaults() Options {
+	if o.AgentRole == "" {
+		o.AgentRole = DefaultAgentRole
+	}
+	if o.ControlRole == "" {
+		o.ControlRole = DefaultControlRole
+	}
+	if o.ReaderRole == "" {
+		o.ReaderRole = DefaultReaderRole
+	}
+	return o
+}
+
 // Statement is one statement with the reason that --dry-run prints above it.
 type Statement struct{ SQL, Why string }
 
-// Found is the state of the database that a plan has to fit in and that Down restores.
+// Found is the part of the database's state that a plan has to fit in.
 type Found struct {
-	Owner       string          // the role that migrates
-	Superuser   bool            // of it
-	RowSecurity map[string]bool // protected table, as schema.name: row security was on already
+	Database      string
+	Superuser     bool            // the migrating role is one
+	RowSecurity   map[string]bool // relation, as schema.name: row security is on already
+	PublicUsage   map[string]bool // schema: PUBLIC has USAGE
+	PublicConnect bool            // PUBLIC may connect to the database
+
+	// What PUBLIC may do and agents must not, with the roles that keep the right by name.
+	PublicOnDatabase []string // of CREATE, TEMPORARY
+	PublicCreate     []string // schemas
+	KeepRoles        []string
 }
 
 // Plan is what a policy asks of the database: an *rls.Plan.
@@ -46,18 +84,88 @@ var ErrNotInstalled = errors.New("pgconsent is not installed in this database: r
 
 // Up installs or updates the database side in one transaction. A second call changes nothing.
 func Up(ctx context.Context, conn *pgx.Conn, o Options, p Plan) error {
-	return errors.New("not built yet")
+	return retry(func() error {
+		return inTx(ctx, conn, func(r *run) error { return r.up(ctx, o.withDefaults(), p) }, true)
+	})
 }
 
 // Down takes the database side away and restores what was found.
-func Down(ctx context.Context, conn *pgx.Conn, o Options) error { return errors.New("not built yet") }
+func Down(ctx context.Context, conn *pgx.Conn, o Options) error {
+	return retry(func() error {
+		return inTx(ctx, conn, func(r *run) error { return r.down(ctx, o.withDefaults()) }, true)
+	})
+}
 
-// Render returns the SQL that Up would run, with comments, without changing anything.
+// Render returns the SQL that Up would run, with comments. It runs it and rolls back, so that what it prints is what
+// works.
 func Render(ctx context.Context, conn *pgx.Conn, o Options, p Plan) (string, error) {
-	return "", errors.New("not built yet")
+	var script string
+	err := inTx(ctx, conn, func(r *run) error {
+		err := r.up(ctx, o.withDefaults(), p)
+		script = r.script()
+		return err
+	}, false)
+	return script, err
+}
+
+// RenderDown is Render for Down.
+func RenderDown(ctx context.Context, conn *pgx.Conn, o Options) (string, error) {
+	var script string
+	err := inTx(ctx, conn, func(r *run) error {
+		err := r.down(ctx, o.withDefaults())
+		script = r.script()
+		return err
+	}, false)
+	return script, err
 }
 
 // ReadInstalled reads what is installed, as the control role or the owner.
 func ReadInstalled(ctx context.Context, conn *pgx.Conn) (Installed, error) {
-	return Installed{}, errors.New("not built yet")
+	var in Installed
+	err := conn.QueryRow(ctx, `SELECT (SELECT pg_catalog.max(m.number) FROM pgconsent.migration AS m), i.hash, i.policy_version
+		FROM pgconsent.installed AS i`).Scan(&in.Base, &in.Hash, &in.PolicyVersion)
+	var pgErr *pgconn.PgError
+	switch {
+	case errors.Is(err, pgx.ErrNoRows), errors.As(err, &pgErr) && (pgErr.Code == "3F000" || pgErr.Code == "42P01"):
+		return Installed{}, ErrNotInstalled
+	case err != nil:
+		return Installed{}, fmt.Errorf("read what is installed: %w", err)
+	}
+	return in, nil
+}
+
+// MissingRights is the error for what the migrating role may not do: the statements for somebody who may.
+type MissingRights struct{ Statements []Statement }
+
+func (e *MissingRights) Error() string { return e.sqlError().Error() }
+
+func (e *MissingRights) Unwrap() error { return e.sqlError() }
+
+func (e *MissingRights) sqlError() *sqlstate.Error {
+	list := ""
+	for _, s := range e.Statements {
+		list += "\n" + s.SQL + ";  -- " + s.Why
+	}
+	return sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonUpstream,
+		"the role that migrates may not do all that is needed").
+		WithHint("Let a superuser run this in the database and migrate again:%s", list)
+}
+
+// retry runs f again where another database of the cluster made the same roles at the same time.
+func retry(f func() error) error {
+	var err error
+	for range 5 {
+		err = f()
+		var pgErr *pgconn.PgError
+		if !errors.As(err, &pgErr) {
+			return err
+		}
+		switch {
+		case pgErr.Code == "42710", pgErr.Code == "23505", pgErr.Code == "40P01", pgErr.Code == "40001":
+		case pgErr.Code == "XX000" && (pgErr.Message == "tuple concurrently updated" || pgErr.Message == "tuple concurrently deleted"):
+		default:
+			return err
+		}
+	}
+	return err
 }

@@ -71,8 +71,8 @@ func Helpers(n Node) []Helper {
 	return out
 }
 
-// Links returns the tables whose emptiness shows rows: n asks pgconsent.whole_…() whether their helper view can be
-// believed. Sorted by name.
+// Links returns the tables whose emptiness shows rows: where their helper view is empty, n asks pgconsent.empty_…()
+// whether the table is. Sorted by name.
 func Links(n Node) []*catalog.Relation {
 	found := map[catalog.Name]*catalog.Relation{}
 	walk(n, nil, func(n Node, _ *catalog.Relation) {
@@ -144,9 +144,9 @@ func GateView(table catalog.Name) catalog.Name {
 	return catalog.Name{Schema: GateSchema, Name: derived("", table)}
 }
 
-// WholeFunction tells whether the helper view of a link table can be believed when it is empty.
-func WholeFunction(table catalog.Name) catalog.Name {
-	return catalog.Name{Schema: Schema, Name: derived("whole_", table)}
+// EmptyFunction says that a link table has no rows at all.
+func EmptyFunction(table catalog.Name) catalog.Name {
+	return catalog.Name{Schema: Schema, Name: derived("empty_", table)}
 }
 
 // derived makes a name of a table's name that no other table has, within the 63 bytes of an identifier.

@@ -9,9 +9,8 @@
 // joins, and the expression of a policy begins by asking that each attribute it uses is there. Every relation, function,
 // operator and type in the SQL is qualified, so that its meaning does not depend on a search path.
 //
-// What a predicate cannot know is whether a helper view shows all rows of its table. Policies ask pgconsent.whole_…() of
-// link tables, which tells an emptied helper from an empty table; that no foreign policy hides a part of them is for
-// doctor to check.
+// What a predicate cannot know is whether a helper view shows all rows of its table. Where the view of a link table shows
+// none at all, policies ask whether the table has none; that no foreign policy hides a part of it is for doctor to check.
 package predicate
 
 import "github.com/pgconsent/pgconsent/catalog"

@@ -137,7 +137,8 @@ func (w *writer) consent(n Consent, row string) string {
 		b.WriteString(" AND EXISTS (SELECT 1 FROM " + w.helper(n.Steps[0].Relation) + " AS " + first +
 			" WHERE " + equal(column(first, n.Steps[0].Column), start) + w.fence())
 	} else if w.policy {
-		b.WriteString(" AND (SELECT " + WholeFunction(n.Steps[0].Relation.Name).SQL() + "())")
+		b.WriteString(" AND (EXISTS (SELECT 1 FROM " + w.helper(n.Steps[0].Relation) + ") OR (SELECT " +
+			EmptyFunction(n.Steps[0].Relation.Name).SQL() + "()))")
 	}
 	first := w.alias()
 	last := first

@@ -1,10 +1,23 @@
-// Package rls writes the database half of a policy.
+// Package rls writes the database half of a policy: policies, helper and gate views, shadows of the catalogs, grants.
+//
+// Under the statements of a [Plan] the agent's role reads of a protected table exactly the rows that the predicate
+// shows, whatever SQL it sends, and only in a sealed session; it changes nothing, reads no other table, and makes no
+// object. Other roles keep what they had: the one policy that narrows is RESTRICTIVE and speaks of the agent's role
+// alone. Row security is never FORCEd, so owners are not touched.
+//
+// A plan does not promise that nobody changes the database afterwards, that a foreign policy does not narrow what the
+// reader role sees, or that roles were safe before: that is for doctor to check.
 package rls
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+
 	"github.com/pgconsent/pgconsent/catalog"
 	"github.com/pgconsent/pgconsent/migrations"
 	"github.com/pgconsent/pgconsent/policy"
+	"github.com/pgconsent/pgconsent/predicate"
 )
 
 // Mode says what the generated policies hold.
@@ -27,30 +40,72 @@ type Statement = migrations.Statement
 
 // Plan is what a policy asks of the database.
 type Plan struct {
-	up, down func(migrations.Found) []Statement
-	hash     string
-	version  string
+	policy *policy.Policy
+	snap   *catalog.Snapshot
+	mode   Mode
+	hash   string
+
+	agent, control, reader string // quoted
+	helpers                []predicate.Helper
+	links                  []*catalog.Relation
 }
 
 // Generate makes the plan. It is a pure function: equal policies over equal catalogs give equal plans.
 func Generate(p *policy.Policy, snap *catalog.Snapshot, o Options) *Plan {
-	return &Plan{}
+	name := func(given, otherwise string) string {
+		if given == "" {
+			given = otherwise
+		}
+		return catalog.QuoteIdent(given)
+	}
+	plan := &Plan{
+		policy: p, snap: snap, mode: o.Mode,
+		agent:   name(o.AgentRole, migrations.DefaultAgentRole),
+		control: name(o.ControlRole, migrations.DefaultControlRole),
+		reader:  name(o.ReaderRole, migrations.DefaultReaderRole),
+	}
+	var all predicate.All
+	for _, t := range p.Tables() {
+		all = append(all, t.Rows)
+	}
+	plan.helpers = predicate.Helpers(all)
+	plan.links = predicate.Links(all)
+	h := sha256.New()
+	for _, s := range plan.Up() {
+		fmt.Fprintf(h, "%s;\n", s.SQL)
+	}
+	plan.hash = hex.EncodeToString(h.Sum(nil)[:16])
+	return plan
 }
 
 // Hash is the hash of the database half: two policies with one hash can be swapped without migrating.
 func (p *Plan) Hash() string { return p.hash }
 
 // PolicyVersion is the version of the whole policy.
-func (p *Plan) PolicyVersion() string { return p.version }
+func (p *Plan) PolicyVersion() string { return p.policy.Version() }
 
 // Up returns the statements for a database in which nothing was protected before.
 func (p *Plan) Up() []Statement { return p.UpFrom(migrations.Found{}) }
 
-// Down returns the statements that undo Up.
+// Down returns the statements that undo Up, but for privileges, which migrations gives back as it found them.
 func (p *Plan) Down() []Statement { return p.DownTo(migrations.Found{}) }
 
-// UpFrom returns the statements for a database in the state found.
-func (p *Plan) UpFrom(f migrations.Found) []Statement { return p.up(f) }
+// UpFrom returns the statements for a database in the state found, in order.
+func (p *Plan) UpFrom(f migrations.Found) []Statement {
+	var out []Statement
+	for _, part := range [][]Statement{
+		p.revocations(f), p.schemas(f), p.readers(f), p.policies(f), p.functions(), p.shown(), p.shadows(), p.controls(),
+	} {
+		out = append(out, part...)
+	}
+	return out
+}
 
-// DownTo returns the statements that restore the state found.
-func (p *Plan) DownTo(f migrations.Found) []Statement { return p.down(f) }
+// DownTo returns the statements that restore the state found, privileges excepted.
+func (p *Plan) DownTo(f migrations.Found) []Statement {
+	var out []Statement
+	for _, part := range [][]Statement{p.dropShadows(), p.dropShown(), p.dropPolicies(f), p.dropReaders()} {
+		out = append(out, part...)
+	}
+	return out
+}

@@ -1,21 +1,65 @@
 // Package pgcatalog reads a catalog snapshot from a server.
+//
+// It reads public catalogs only, so that any role may load one and every role loads the same. It does not wait for locks
+// of others' DDL longer than the server's settings say, and it reads no table of the application.
 package pgcatalog
 
 import (
 	"context"
-	"errors"
+	"fmt"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/pgconsent/pgconsent/catalog"
 )
 
-// Load reads what the database contains, resolved along searchPath. Any role may do so: only public catalogs are read.
+// Load reads what the database contains, resolved along searchPath.
 func Load(ctx context.Context, conn *pgx.Conn, searchPath []string) (*catalog.Snapshot, error) {
-	return nil, errors.New("not built yet")
+	l := loader{spec: catalog.Spec{SearchPath: append([]string(nil), searchPath...)}}
+	if err := l.load(ctx, conn); err != nil {
+		return nil, fmt.Errorf("read the catalogs: %w", err)
+	}
+	return catalog.NewSnapshot(l.spec), nil
 }
 
-// Fingerprint returns a hash that changes when what Load would return changes. It is cheap enough to be polled.
-func Fingerprint(ctx context.Context, conn *pgx.Conn) (string, error) {
-	return "", errors.New("not built yet")
+type loader struct {
+	tx        pgx.Tx
+	spec      catalog.Spec
+	relations map[uint32]*catalog.Relation
+}
+
+// load reads everything in one snapshot. With an empty path every name that format_type writes is qualified, but for
+// those of pg_catalog.
+func (l *loader) load(ctx context.Context, conn *pgx.Conn) error {
+	tx, err := conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
+	l.tx = tx
+	if _, err := tx.Exec(ctx, "SET LOCAL search_path = pg_catalog, pg_temp"); err != nil {
+		return err
+	}
+	if err := tx.QueryRow(ctx, "SELECT current_database(), current_setting('server_version_num')::int4").
+		Scan(&l.spec.Database, &l.spec.ServerVersion); err != nil {
+		return err
+	}
+	for _, read := range []func(context.Context) error{
+		l.readRelations, l.readColumns, l.readKeys, l.readFunctions, l.readTypes, l.readOperators, l.readSystemNames,
+	} {
+		if err := read(ctx); err != nil {
+			return err
+		}
+	}
+	return tx.Commit(ctx)
+}
+
+// each runs a query and hands every row to f through the scanned destinations.
+func (l *loader) each(ctx context.Context, sql string, scan []any, f func() error) error {
+	rows, err := l.tx.Query(ctx, sql)
+	if err != nil {
+		return err
+	}
+	_, err = pgx.ForEachRow(rows, scan, f)
+	return err
 }

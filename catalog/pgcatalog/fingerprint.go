@@ -1,0 +1,33 @@
+package pgcatalog
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Fingerprint returns a hash that changes when what Load would return changes. It is cheap enough to be polled: it looks
+// at which row versions the catalogs have, not at what they say. Rows of the system's own objects count only where they
+// have changed since the cluster was made.
+func Fingerprint(ctx context.Context, conn *pgx.Conn) (string, error) {
+	var hash string
+	err := conn.QueryRow(ctx, `
+WITH versions (part) AS (
+  SELECT pg_catalog.concat_ws(',', 'c', c.oid, c.xmin) FROM pg_catalog.pg_class AS c WHERE c.oid OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid
+  UNION ALL SELECT pg_catalog.concat_ws(',', 'a', a.attrelid, a.attnum, a.xmin) FROM pg_catalog.pg_attribute AS a WHERE a.attrelid OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid
+  UNION ALL SELECT pg_catalog.concat_ws(',', 'p', p.oid, p.xmin) FROM pg_catalog.pg_proc AS p WHERE p.oid OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid
+  UNION ALL SELECT pg_catalog.concat_ws(',', 't', t.oid, t.xmin) FROM pg_catalog.pg_type AS t WHERE t.oid OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid
+  UNION ALL SELECT pg_catalog.concat_ws(',', 'o', o.oid, o.xmin) FROM pg_catalog.pg_operator AS o WHERE o.oid OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid
+  UNION ALL SELECT pg_catalog.concat_ws(',', 'k', k.oid, k.xmin) FROM pg_catalog.pg_constraint AS k WHERE k.oid OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid
+  UNION ALL SELECT pg_catalog.concat_ws(',', 'l', l.oid, l.xmin) FROM pg_catalog.pg_policy AS l
+  UNION ALL SELECT pg_catalog.concat_ws(',', 'i', i.inhrelid, i.inhseqno, i.xmin) FROM pg_catalog.pg_inherits AS i
+  UNION ALL SELECT pg_catalog.concat_ws(',', 'e', e.oid, e.xmin) FROM pg_catalog.pg_extension AS e
+  UNION ALL SELECT pg_catalog.concat_ws(',', 'n', n.oid, n.xmin) FROM pg_catalog.pg_namespace AS n
+)
+SELECT pg_catalog.md5(pg_catalog.string_agg(v.part, ';' ORDER BY v.part)) FROM versions AS v`).Scan(&hash)
+	if err != nil {
+		return "", fmt.Errorf("read the catalogs' fingerprint: %w", err)
+	}
+	return hash, nil
+}

@@ -1,0 +1,81 @@
+package pgcatalog
+
+import (
+	"context"
+
+	"github.com/pgconsent/pgconsent/catalog"
+)
+
+// extensionOf is the extension that an object belongs to, or ''.
+func extensionOf(class, oid string) string {
+	return `COALESCE((SELECT e.extname FROM pg_depend AS d JOIN pg_extension AS e ON e.oid = d.refobjid
+		WHERE d.classid = '` + class + `'::regclass AND d.objid = ` + oid + ` AND d.deptype = 'e'
+		  AND d.refclassid = 'pg_extension'::regclass), '')`
+}
+
+func (l *loader) readRelations(ctx context.Context) error {
+	l.relations = map[uint32]*catalog.Relation{}
+	var (
+		r    catalog.Relation
+		kind string
+	)
+	return l.each(ctx, `SELECT c.oid, n.nspname, c.relname, c.relkind::text, pg_get_userbyid(c.relowner), c.relrowsecurity,
+		  c.relforcerowsecurity, c.relispartition,
+		  EXISTS (SELECT 1 FROM pg_inherits AS i WHERE i.inhparent = c.oid), `+extensionOf("pg_class", "c.oid")+`
+		FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+		WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S', 'c') AND n.nspname !~ '^pg_(toast|temp)'`,
+		[]any{&r.OID, &r.Name.Schema, &r.Name.Name, &kind, &r.Owner, &r.RowSecurity, &r.ForceRLS, &r.IsPartition, &r.HasChildren, &r.Extension},
+		func() error {
+			relation := r
+			relation.Kind = catalog.RelKind(kind[0])
+			l.relations[r.OID] = &relation
+			l.spec.Relations = append(l.spec.Relations, &relation)
+			return nil
+		})
+}
+
+func (l *loader) readColumns(ctx context.Context) error {
+	var (
+		oid uint32
+		c   catalog.Column
+	)
+	return l.each(ctx, `SELECT a.attrelid, a.attname, format_type(a.atttypid, a.atttypmod), a.atttypid, a.attnotnull, a.attgenerated <> ''
+		FROM pg_attribute AS a WHERE a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attrelid, a.attnum`,
+		[]any{&oid, &c.Name, &c.Type, &c.TypeOID, &c.NotNull, &c.Generated},
+		func() error {
+			if r := l.relations[oid]; r != nil {
+				r.Columns = append(r.Columns, c)
+			}
+			return nil
+		})
+}
+
+func (l *loader) readKeys(ctx context.Context) error {
+	var (
+		oid, target   uint32
+		kind          string
+		columns, refs []string
+		validated     bool
+	)
+	names := func(keys, relation string) string {
+		return `ARRAY(SELECT a.attname::text FROM unnest(` + keys + `) WITH ORDINALITY AS k (num, ord)
+			JOIN pg_attribute AS a ON a.attrelid = ` + relation + ` AND a.attnum = k.num ORDER BY k.ord)`
+	}
+	return l.each(ctx, `SELECT k.conrelid, k.confrelid, k.contype::text, `+names("k.conkey", "k.conrelid")+`, `+names("k.confkey", "k.confrelid")+`, k.convalidated
+		FROM pg_constraint AS k WHERE k.contype IN ('p', 'f') AND k.conrelid <> 0 ORDER BY k.conrelid, k.conname`,
+		[]any{&oid, &target, &kind, &columns, &refs, &validated},
+		func() error {
+			r := l.relations[oid]
+			switch {
+			case r == nil:
+			case kind == "p":
+				r.PrimaryKey = columns
+			case l.relations[target] != nil:
+				r.ForeignKeys = append(r.ForeignKeys, catalog.ForeignKey{
+					Columns: columns, Target: l.relations[target].Name, TargetCols: refs, Validated: validated,
+				})
+			}
+			columns, refs = nil, nil
+			return nil
+		})
+}

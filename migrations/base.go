@@ -1,0 +1,102 @@
+package migrations
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+)
+
+//go:embed sql/*.sql
+var files embed.FS
+
+// base is one numbered migration.
+type base struct {
+	number   int
+	name     string
+	up, down string
+}
+
+// bases are the numbered files, in order.
+var bases = func() []base {
+	names, err := fs.Glob(files, "sql/*.sql")
+	if err != nil {
+		panic(err)
+	}
+	slices.Sort(names)
+	var out []base
+	for _, file := range names {
+		name := strings.TrimSuffix(strings.TrimPrefix(file, "sql/"), ".sql")
+		if strings.HasSuffix(name, ".down") {
+			continue
+		}
+		number, err := strconv.Atoi(name[:4])
+		if err != nil || number != len(out)+1 {
+			panic("migrations: " + file + " is out of order")
+		}
+		out = append(out, base{number, name, read(file), read("sql/" + name + ".down.sql")})
+	}
+	return out
+}()
+
+func read(file string) string {
+	data, err := files.ReadFile(file)
+	if err != nil {
+		panic(err)
+	}
+	return string(data)
+}
+
+// installedBase returns the number of the newest base migration, 0 without any.
+func (r *run) installedBase(ctx context.Context) (int, error) {
+	var there bool
+	if err := r.tx.QueryRow(ctx, "SELECT pg_catalog.to_regclass('pgconsent.migration') IS NOT NULL").Scan(&there); err != nil || !there {
+		return 0, err
+	}
+	var n int
+	err := r.tx.QueryRow(ctx, "SELECT COALESCE(pg_catalog.max(m.number), 0) FROM pgconsent.migration AS m").Scan(&n)
+	return n, err
+}
+
+func (r *run) installBase(ctx context.Context, have int) error {
+	if have > len(bases) {
+		return fmt.Errorf("the database has base migration %d, which this pgconsent does not know: use a newer one", have)
+	}
+	for _, b := range bases[have:] {
+		if err := r.exec(ctx, Statement{b.up, "Base " + b.name + ": schemas, keys, verifiers of the sealed session."}); err != nil {
+			return err
+		}
+		if err := r.exec(ctx, Statement{
+			fmt.Sprintf("INSERT INTO pgconsent.migration (number, name) VALUES (%d, %s)", b.number, quoteLiteral(b.name)),
+			"Remember that it is installed.",
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *run) removeBase(ctx context.Context, have int) error {
+	for _, b := range slices.Backward(bases[:have]) {
+		if err := r.exec(ctx, Statement{b.down, "Take base " + b.name + " away."}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// installed reads the row of pgconsent.installed inside the transaction; the zero value if there is none.
+func (r *run) installed(ctx context.Context) (Installed, error) {
+	var in Installed
+	err := r.tx.QueryRow(ctx, "SELECT i.hash, i.policy_version FROM pgconsent.installed AS i").Scan(&in.Hash, &in.PolicyVersion)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return Installed{}, nil
+	}
+	return in, err
+}

@@ -1,0 +1,107 @@
+package migrations
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Drift returns what differs from what migrate made, as the control role or the owner: objects that are changed, gone or
+// new in our schemas, policies, row security and grants to our roles. Empty: nothing differs.
+func Drift(ctx context.Context, conn *pgx.Conn) ([]string, error) {
+	tx, err := conn.BeginTx(ctx, pgx.TxOptions{AccessMode: pgx.ReadOnly, IsoLevel: pgx.RepeatableRead})
+	if err != nil {
+		return nil, fmt.Errorf("look for drift: %w", err)
+	}
+	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
+	if _, err := tx.Exec(ctx, "SET LOCAL search_path = pg_catalog, pg_temp"); err != nil {
+		return nil, fmt.Errorf("look for drift: %w", err)
+	}
+	return drift(ctx, tx)
+}
+
+func drift(ctx context.Context, tx pgx.Tx) ([]string, error) {
+	now, err := objects(ctx, tx)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := tx.Query(ctx, "SELECT o.identity, o.fingerprint FROM pgconsent.installed_object AS o")
+	if err != nil {
+		return nil, fmt.Errorf("look for drift: %w", err)
+	}
+	then := map[string]string{}
+	var identity, fingerprint string
+	if _, err := pgx.ForEachRow(rows, []any{&identity, &fingerprint}, func() error {
+		then[identity] = fingerprint
+		return nil
+	}); err != nil {
+		return nil, fmt.Errorf("look for drift: %w", err)
+	}
+	var out []string
+	for _, id := range slices.Sorted(maps.Keys(then)) {
+		switch f, ok := now[id]; {
+		case !ok:
+			out = append(out, id+" is gone")
+		case f != then[id]:
+			out = append(out, id+" is changed")
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(now)) {
+		if _, ok := then[id]; !ok {
+			out = append(out, id+" is new")
+		}
+	}
+	return out, nil
+}
+
+// objects returns a fingerprint of everything that holds the wall in the database. Whatever a role may read of the
+// catalogs is enough. Names in definitions depend on the search path, which must be pg_catalog.
+func objects(ctx context.Context, tx pgx.Tx) (map[string]string, error) {
+	rows, err := tx.Query(ctx, `
+WITH ours AS (
+  SELECT n.oid, n.nspname FROM pg_namespace AS n WHERE n.nspname IN ('pgconsent', 'pgconsent_gate', 'pgconsent_catalog')
+), governed AS (
+  SELECT DISTINCT p.polrelid AS oid FROM pg_policy AS p WHERE p.polname LIKE 'pgconsent\_%'
+), roles AS ( -- ours: those that our policies speak of, and PUBLIC, which is 0
+  SELECT DISTINCT r.oid FROM pg_policy AS p CROSS JOIN LATERAL unnest(p.polroles) AS r (oid) WHERE p.polname LIKE 'pgconsent\_%'
+  UNION SELECT 0
+), parts (identity, content) AS (
+  SELECT 'schema ' || n.nspname, jsonb_build_array(pg_get_userbyid(n.nspowner), n.nspacl::text) FROM pg_namespace AS n JOIN ours AS o ON o.oid = n.oid
+  UNION ALL
+  SELECT 'relation ' || o.nspname || '.' || c.relname, jsonb_build_array(c.relkind, pg_get_userbyid(c.relowner), c.relacl::text, c.reloptions,
+    CASE WHEN c.relkind = 'v' THEN pg_get_viewdef(c.oid) END)
+  FROM pg_class AS c JOIN ours AS o ON o.oid = c.relnamespace WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S')
+  UNION ALL
+  SELECT 'function ' || o.nspname || '.' || p.proname || '(' || pg_get_function_identity_arguments(p.oid) || ')',
+    jsonb_build_array(pg_get_userbyid(p.proowner), p.proacl::text, p.prosecdef, p.provolatile, p.proparallel, p.proconfig, p.prosrc,
+      pg_get_function_sqlbody(p.oid), pg_get_function_result(p.oid))
+  FROM pg_proc AS p JOIN ours AS o ON o.oid = p.pronamespace
+  UNION ALL
+  SELECT 'policy ' || p.polname || ' on ' || n.nspname || '.' || c.relname, jsonb_build_array(p.polcmd, p.polpermissive,
+    ARRAY(SELECT CASE WHEN r.oid = 0 THEN 'PUBLIC' ELSE pg_get_userbyid(r.oid)::text END FROM unnest(p.polroles) AS r (oid) ORDER BY 1),
+    pg_get_expr(p.polqual, p.polrelid), pg_get_expr(p.polwithcheck, p.polrelid))
+  FROM pg_policy AS p JOIN pg_class AS c ON c.oid = p.polrelid JOIN pg_namespace AS n ON n.oid = c.relnamespace
+  WHERE p.polname LIKE 'pgconsent\_%'
+  UNION ALL
+  SELECT 'table ' || n.nspname || '.' || c.relname, jsonb_build_array(pg_get_userbyid(c.relowner), c.relrowsecurity, c.relforcerowsecurity,
+    ARRAY(SELECT x.grantee::text || ' ' || x.privilege_type FROM aclexplode(COALESCE(c.relacl, acldefault('r', c.relowner))) AS x
+      WHERE x.grantee IN (SELECT r.oid FROM roles AS r) ORDER BY 1))
+  FROM pg_class AS c JOIN governed AS g ON g.oid = c.oid JOIN pg_namespace AS n ON n.oid = c.relnamespace
+)
+SELECT p.identity, md5(p.content::text) FROM parts AS p`)
+	if err != nil {
+		return nil, fmt.Errorf("look at what is installed: %w", err)
+	}
+	out := map[string]string{}
+	var identity, fingerprint string
+	if _, err := pgx.ForEachRow(rows, []any{&identity, &fingerprint}, func() error {
+		out[identity] = fingerprint
+		return nil
+	}); err != nil {
+		return nil, fmt.Errorf("look at what is installed: %w", err)
+	}
+	return out, nil
+}

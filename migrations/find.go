@@ -1,0 +1,103 @@
+package migrations
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// find reads the state that the plan has to fit in.
+func (r *run) find(ctx context.Context, o Options) (Found, error) {
+	f := Found{RowSecurity: map[string]bool{}, PublicUsage: map[string]bool{}}
+	fail := func(err error) (Found, error) { return Found{}, fmt.Errorf("migrate: look at the database: %w", err) }
+
+	err := r.tx.QueryRow(ctx, `SELECT current_database(), (SELECT r.rolsuper FROM pg_roles AS r WHERE r.rolname = current_user)`).
+		Scan(&f.Database, &f.Superuser)
+	if err != nil {
+		return fail(err)
+	}
+	secured, err := r.names(ctx, `SELECT n.nspname || '.' || c.relname FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE c.relrowsecurity`)
+	if err != nil {
+		return fail(err)
+	}
+	for _, name := range secured {
+		f.RowSecurity[name] = true
+	}
+	usable, err := r.names(ctx, `SELECT n.nspname FROM pg_namespace AS n
+		CROSS JOIN LATERAL aclexplode(COALESCE(n.nspacl, acldefault('n', n.nspowner))) AS x
+		WHERE x.grantee = 0 AND x.privilege_type = 'USAGE'`)
+	if err != nil {
+		return fail(err)
+	}
+	for _, name := range usable {
+		f.PublicUsage[name] = true
+	}
+	if f.PublicCreate, err = r.names(ctx, `SELECT n.nspname FROM pg_namespace AS n
+		CROSS JOIN LATERAL aclexplode(COALESCE(n.nspacl, acldefault('n', n.nspowner))) AS x
+		WHERE x.grantee = 0 AND x.privilege_type = 'CREATE' ORDER BY n.nspname`); err != nil {
+		return fail(err)
+	}
+	onDatabase, err := r.names(ctx, `SELECT x.privilege_type FROM pg_database AS d
+		CROSS JOIN LATERAL aclexplode(COALESCE(d.datacl, acldefault('d', d.datdba))) AS x
+		WHERE d.datname = current_database() AND x.grantee = 0 ORDER BY x.privilege_type`)
+	if err != nil {
+		return fail(err)
+	}
+	for _, privilege := range onDatabase {
+		switch privilege {
+		case "CONNECT":
+			f.PublicConnect = true
+		case "CREATE", "TEMPORARY":
+			f.PublicOnDatabase = append(f.PublicOnDatabase, privilege)
+		}
+	}
+	f.KeepRoles, err = r.names(ctx, `SELECT r.rolname FROM pg_roles AS r
+		WHERE NOT r.rolsuper AND r.rolname !~ '^pg_' AND r.rolname <> ALL ($1::text[]) ORDER BY r.rolname`,
+		[]string{o.AgentRole, o.ControlRole, o.ReaderRole})
+	if err != nil {
+		return fail(err)
+	}
+	return f, nil
+}
+
+func (r *run) names(ctx context.Context, sql string, args ...any) ([]string, error) {
+	rows, err := r.tx.Query(ctx, sql, args...)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[string])
+}
+
+// check refuses a result in which the agent's role could still make objects: REVOKE by somebody who did not grant is
+// silent about having done nothing.
+func (r *run) check(ctx context.Context, o Options, f Found) error {
+	var missing []Statement
+	agent := quoteIdent(o.AgentRole)
+	for _, privilege := range []string{"TEMPORARY", "CREATE"} {
+		var has bool
+		if err := r.tx.QueryRow(ctx, "SELECT has_database_privilege($1::name, current_database(), $2)", o.AgentRole, privilege).Scan(&has); err != nil {
+			return fmt.Errorf("migrate: check the agent's role: %w", err)
+		}
+		if has {
+			missing = append(missing, Statement{
+				fmt.Sprintf("REVOKE %s ON DATABASE %s FROM PUBLIC, %s", privilege, quoteIdent(f.Database), agent),
+				"an agent that can make objects can run its own code inside ours; grant the right by name to the roles that need it",
+			})
+		}
+	}
+	schemas, err := r.names(ctx, "SELECT n.nspname FROM pg_namespace AS n WHERE has_schema_privilege($1::name, n.oid, 'CREATE') ORDER BY 1", o.AgentRole)
+	if err != nil {
+		return fmt.Errorf("migrate: check the agent's role: %w", err)
+	}
+	for _, s := range schemas {
+		missing = append(missing, Statement{
+			fmt.Sprintf("REVOKE CREATE ON SCHEMA %s FROM PUBLIC, %s", quoteIdent(s), agent),
+			"an agent that can make objects can run its own code inside ours",
+		})
+	}
+	if len(missing) > 0 {
+		return &MissingRights{missing}
+	}
+	return nil
+}

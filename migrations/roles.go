@@ -1,0 +1,123 @@
+package migrations
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// roles makes the roles that are missing and returns them. Roles that exist stay as they are: what is wrong with them is
+// for doctor to say.
+func (r *run) roles(ctx context.Context, o Options) ([]string, error) {
+	var canCreate, onDatabase bool
+	err := r.tx.QueryRow(ctx, `SELECT r.rolcreaterole OR r.rolsuper,
+		pg_catalog.has_database_privilege(pg_catalog.current_database(), 'CREATE')
+		FROM pg_catalog.pg_roles AS r WHERE r.rolname = current_user`).Scan(&canCreate, &onDatabase)
+	if err != nil {
+		return nil, fmt.Errorf("migrate: %w", err)
+	}
+	var missing []Statement
+	var made []string
+	for _, role := range []struct{ name, options, why string }{
+		{o.ReaderRole, "NOLOGIN NOINHERIT", "The role that owns helper and gate views; nobody logs in as it."},
+		{o.AgentRole, "LOGIN NOINHERIT", "The role that agents' connections have on the server: it owns nothing and is a member of nothing."},
+		{o.ControlRole, "LOGIN NOINHERIT", "The role by which pgconsent reads catalogs and keys."},
+	} {
+		var there bool
+		if err := r.tx.QueryRow(ctx, "SELECT EXISTS (SELECT 1 FROM pg_catalog.pg_roles AS r WHERE r.rolname = $1)", role.name).Scan(&there); err != nil {
+			return nil, fmt.Errorf("migrate: %w", err)
+		}
+		if there {
+			continue
+		}
+		s := Statement{"CREATE ROLE " + quoteIdent(role.name) + " " + role.options, role.why}
+		if !canCreate {
+			missing = append(missing, s)
+			continue
+		}
+		if err := r.exec(ctx, s); err != nil {
+			return nil, err
+		}
+		made = append(made, role.name)
+	}
+	if !onDatabase {
+		missing = append(missing, Statement{"GRANT CREATE ON DATABASE " + r.databaseIdent(ctx) + " TO " + r.userIdent(ctx), "migrate makes three schemas"})
+	}
+	if !canCreate {
+		if ok, err := r.isMember(ctx, o.ReaderRole); err != nil {
+			return nil, err
+		} else if !ok {
+			missing = append(missing, Statement{"GRANT " + quoteIdent(o.ReaderRole) + " TO " + r.userIdent(ctx), "views can only be given to a role one is a member of"})
+		}
+	}
+	if len(missing) > 0 {
+		return nil, &MissingRights{missing}
+	}
+	return made, nil
+}
+
+// isMember tells whether the migrating role could give objects to role. A role that does not exist has no members.
+func (r *run) isMember(ctx context.Context, role string) (bool, error) {
+	var member bool
+	err := r.tx.QueryRow(ctx, `SELECT EXISTS (SELECT 1 FROM pg_catalog.pg_roles AS r WHERE r.rolname = $1 AND pg_catalog.pg_has_role(r.oid,
+		CASE WHEN pg_catalog.current_setting('server_version_num')::pg_catalog.int4 >= 160000 THEN 'SET' ELSE 'MEMBER' END))`, role).Scan(&member)
+	return member, err
+}
+
+// joinReader makes the migrating role a member of the reader for as long as it gives views to it.
+func (r *run) joinReader(ctx context.Context, o Options, f Found) (release func() error, err error) {
+	reader := quoteIdent(o.ReaderRole)
+	statements := []Statement{{"GRANT CREATE ON SCHEMA pgconsent, pgconsent_gate TO " + reader, "Views can only be given to a role that could have made them."}}
+	after := []Statement{{"REVOKE CREATE ON SCHEMA pgconsent, pgconsent_gate FROM " + reader, "The views are made."}}
+	member, err := r.isMember(ctx, o.ReaderRole)
+	if err != nil {
+		return nil, err
+	}
+	if !f.Superuser && !member {
+		statements = append(statements, Statement{"GRANT " + reader + " TO CURRENT_USER", "Views can only be given to a role one is a member of."})
+		after = append(after, Statement{"REVOKE " + reader + " FROM CURRENT_USER", "The views are made."})
+	}
+	return func() error { return r.execAll(ctx, after) }, r.execAll(ctx, statements)
+}
+
+func (r *run) madeRoles(ctx context.Context) ([]string, error) {
+	rows, err := r.tx.Query(ctx, "SELECT r.name FROM pgconsent.installed_role AS r ORDER BY r.name")
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[string])
+}
+
+// passwords sets the passwords that are given.
+func (r *run) passwords(ctx context.Context, o Options) error {
+	for _, role := range []struct{ name, password string }{{o.AgentRole, o.AgentPassword}, {o.ControlRole, o.ControlPassword}} {
+		if role.password == "" {
+			continue
+		}
+		verifier, err := scramVerifier(role.password)
+		if err != nil {
+			return fmt.Errorf("migrate: the password of %s: %w", role.name, err)
+		}
+		if err := r.quietly(ctx, "ALTER ROLE "+quoteIdent(role.name)+" PASSWORD "+quoteLiteral(verifier)); err != nil {
+			return fmt.Errorf("migrate: set the password of %s: %w", role.name, err)
+		}
+	}
+	return nil
+}
+
+func (r *run) databaseIdent(ctx context.Context) string {
+	return r.scalar(ctx, "SELECT pg_catalog.quote_ident(pg_catalog.current_database())")
+}
+
+func (r *run) userIdent(ctx context.Context) string {
+	return r.scalar(ctx, "SELECT pg_catalog.quote_ident(current_user)")
+}
+
+func (r *run) scalar(ctx context.Context, sql string) string {
+	var s string
+	if err := r.tx.QueryRow(ctx, sql).Scan(&s); err != nil {
+		return "?"
+	}
+	return s
+}

@@ -1,0 +1,124 @@
+package migrations
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// lockID keeps two migrations of one database apart: "pgconsnt" as a number.
+const lockID int64 = 0x7067636f6e736e74
+
+// run is one transaction and the statements that it has run.
+type run struct {
+	tx  pgx.Tx
+	ran []Statement
+}
+
+func inTx(ctx context.Context, conn *pgx.Conn, f func(*run) error, commit bool) error {
+	tx, err := conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite})
+	if err != nil {
+		return fmt.Errorf("migrate: %w", err)
+	}
+	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
+	r := &run{tx: tx}
+	// Names that are not qualified mean pg_catalog's, operators included.
+	for _, sql := range []string{
+		"SET LOCAL search_path = pg_catalog, pg_temp",
+		"SET LOCAL standard_conforming_strings = on",
+		"SET LOCAL client_min_messages = error",
+		"SET LOCAL row_security = on",
+		fmt.Sprintf("SELECT pg_catalog.pg_advisory_xact_lock(%d)", lockID),
+	} {
+		if err := r.quietly(ctx, sql); err != nil {
+			return err
+		}
+	}
+	if err := f(r); err != nil {
+		return err
+	}
+	if !commit {
+		return nil
+	}
+	if err := tx.Commit(ctx); err != nil {
+		return fmt.Errorf("migrate: %w", err)
+	}
+	return nil
+}
+
+// exec runs a statement of the migration.
+func (r *run) exec(ctx context.Context, s Statement) error {
+	r.ran = append(r.ran, s)
+	if err := r.quietly(ctx, s.SQL); err != nil {
+		return fmt.Errorf("migrate: %s: %w", s.Why, err)
+	}
+	return nil
+}
+
+func (r *run) execAll(ctx context.Context, statements []Statement) error {
+	for _, s := range statements {
+		if err := r.exec(ctx, s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// try runs a statement and forgets it if what it speaks of is gone, or still needed elsewhere. It tells whether it ran.
+func (r *run) try(ctx context.Context, s Statement, codes ...string) (bool, error) {
+	if err := r.quietly(ctx, "SAVEPOINT pgconsent_try"); err != nil {
+		return false, err
+	}
+	err := r.quietly(ctx, s.SQL)
+	var pgErr *pgconn.PgError
+	if err == nil {
+		r.ran = append(r.ran, s)
+		return true, r.quietly(ctx, "RELEASE SAVEPOINT pgconsent_try")
+	}
+	if !errors.As(err, &pgErr) {
+		return false, err
+	}
+	for _, code := range codes {
+		if pgErr.Code == code {
+			return false, r.quietly(ctx, "ROLLBACK TO SAVEPOINT pgconsent_try; RELEASE SAVEPOINT pgconsent_try")
+		}
+	}
+	return false, fmt.Errorf("migrate: %s: %w", s.Why, err)
+}
+
+// quietly runs SQL that is not part of what a DBA reviews. The simple protocol takes files of many statements.
+func (r *run) quietly(ctx context.Context, sql string) error {
+	_, err := r.tx.Conn().PgConn().Exec(ctx, sql).ReadAll()
+	return err
+}
+
+// script is what ran, for reading.
+func (r *run) script() string {
+	var b strings.Builder
+	b.WriteString("BEGIN;\nSET LOCAL search_path = pg_catalog, pg_temp;\n")
+	why := ""
+	for _, s := range r.ran {
+		if s.Why != why {
+			b.WriteString("\n-- " + strings.ReplaceAll(s.Why, "\n", "\n-- ") + "\n")
+			why = s.Why
+		}
+		sql := strings.TrimSpace(s.SQL)
+		if i := strings.Index(sql, "SCRAM-SHA-256$"); i >= 0 {
+			sql = sql[:i] + "…'"
+		}
+		b.WriteString(strings.TrimSuffix(sql, ";") + ";\n")
+	}
+	if len(r.ran) == 0 {
+		b.WriteString("\n-- nothing to do\n")
+	}
+	b.WriteString("\nCOMMIT;\n")
+	return b.String()
+}
+
+func quoteIdent(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
+
+func quoteLiteral(value string) string { return "'" + strings.ReplaceAll(value, "'", "''") + "'" }

@@ -1,0 +1,151 @@
+package migrations
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+func (r *run) up(ctx context.Context, o Options, p Plan) error {
+	have, err := r.installedBase(ctx)
+	if err != nil {
+		return err
+	}
+	if have > 0 {
+		current, err := r.isCurrent(ctx, have, p)
+		if err != nil {
+			return err
+		}
+		if current {
+			return r.passwords(ctx, o)
+		}
+		if err := r.undo(ctx); err != nil {
+			return err
+		}
+	}
+	made, err := r.roles(ctx, o)
+	if err != nil {
+		return err
+	}
+	if err := r.installBase(ctx, have); err != nil {
+		return err
+	}
+	before, err := r.privileges(ctx)
+	if err != nil {
+		return err
+	}
+	for _, role := range made {
+		if err := r.exec(ctx, Statement{
+			"INSERT INTO pgconsent.installed_role (name) VALUES (" + quoteLiteral(role) + ") ON CONFLICT DO NOTHING",
+			"Remember which roles to drop again.",
+		}); err != nil {
+			return err
+		}
+	}
+	found, err := r.find(ctx, o)
+	if err != nil {
+		return err
+	}
+	release, err := r.joinReader(ctx, o, found)
+	if err != nil {
+		return err
+	}
+	if err := r.execAll(ctx, p.UpFrom(found)); err != nil {
+		return err
+	}
+	if err := release(); err != nil {
+		return err
+	}
+	if err := r.passwords(ctx, o); err != nil {
+		return err
+	}
+	if err := r.check(ctx, o, found); err != nil {
+		return err
+	}
+	after, err := r.privileges(ctx)
+	if err != nil {
+		return err
+	}
+	return r.remember(ctx, p, append(p.DownTo(found), restore(before, after)...))
+}
+
+// isCurrent tells whether the database has what p asks for, unchanged.
+func (r *run) isCurrent(ctx context.Context, have int, p Plan) (bool, error) {
+	in, err := r.installed(ctx)
+	if err != nil || have != len(bases) || in.Hash != p.Hash() || in.PolicyVersion != p.PolicyVersion() {
+		return false, err
+	}
+	drift, err := drift(ctx, r.tx)
+	return len(drift) == 0, err
+}
+
+// remember writes what is installed and how to undo it.
+func (r *run) remember(ctx context.Context, p Plan, undo []Statement) error {
+	if err := r.exec(ctx, Statement{fmt.Sprintf(
+		"DELETE FROM pgconsent.installed; INSERT INTO pgconsent.installed (hash, policy_version) VALUES (%s, %s)",
+		quoteLiteral(p.Hash()), quoteLiteral(p.PolicyVersion())), "Say which policy is installed: proxies compare it with theirs."}); err != nil {
+		return err
+	}
+	for i, s := range undo {
+		if _, err := r.tx.Exec(ctx, "INSERT INTO pgconsent.installed_undo (seq, sql, why) VALUES ($1, $2, $3)", i, s.SQL, s.Why); err != nil {
+			return fmt.Errorf("migrate: remember how to undo: %w", err)
+		}
+	}
+	objects, err := objects(ctx, r.tx)
+	if err != nil {
+		return err
+	}
+	if _, err := r.tx.Exec(ctx, "DELETE FROM pgconsent.installed_object"); err != nil {
+		return err
+	}
+	for identity, fingerprint := range objects {
+		if _, err := r.tx.Exec(ctx, "INSERT INTO pgconsent.installed_object (identity, fingerprint) VALUES ($1, $2)", identity, fingerprint); err != nil {
+			return fmt.Errorf("migrate: remember what is installed: %w", err)
+		}
+	}
+	return nil
+}
+
+// undo takes away what the last plan made and restores what it found.
+func (r *run) undo(ctx context.Context) error {
+	statements, err := r.undoStatements(ctx)
+	if err != nil {
+		return err
+	}
+	for _, s := range statements {
+		// A table, role, schema or function that is gone needs no restoring.
+		if _, err := r.try(ctx, s, "42P01", "42704", "3F000", "42883"); err != nil {
+			return err
+		}
+	}
+	return r.exec(ctx, Statement{"DELETE FROM pgconsent.installed_undo; DELETE FROM pgconsent.installed", "Nothing is left to undo."})
+}
+
+func (r *run) down(ctx context.Context, o Options) error {
+	have, err := r.installedBase(ctx)
+	if err != nil {
+		return err
+	}
+	if have == 0 {
+		return ErrNotInstalled
+	}
+	if have > len(bases) {
+		return errors.New("the database has a base migration that this pgconsent does not know: use a newer one")
+	}
+	if err := r.undo(ctx); err != nil {
+		return err
+	}
+	made, err := r.madeRoles(ctx)
+	if err != nil {
+		return err
+	}
+	if err := r.removeBase(ctx, have); err != nil {
+		return err
+	}
+	for _, role := range made {
+		if _, err := r.try(ctx, Statement{"DROP ROLE IF EXISTS " + quoteIdent(role), "Drop the role, unless another database needs it."}, "2BP01", "42501", "55006"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
