@@ -1,0 +1,176 @@
+package e2e
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// client is a real client with one open connection. A statement that is sent again is the same prepared statement again
+// where the client has such.
+type client interface {
+	// rows returns the first column of the answer, or the SQLSTATE of the error.
+	rows(sql string) (values []string, code string)
+}
+
+// clients runs a test with each client.
+func clients(t *testing.T, in *instance, test func(t *testing.T, agent, owner client)) {
+	t.Run("pgx", func(t *testing.T) {
+		test(t, &pgxClient{t: t, conn: in.pgx(t, "caregiver")}, &pgxClient{t: t, conn: in.ownerConn(t)})
+	})
+	t.Run("psql", func(t *testing.T) {
+		test(t, newPsql(t, in.dsn("caregiver", agentPassword)), newPsql(t, in.ownerDSN()))
+	})
+}
+
+// pgxClient speaks the extended protocol with cached, named, prepared statements and binary results.
+type pgxClient struct {
+	t    testing.TB
+	conn *pgx.Conn
+}
+
+func (c *pgxClient) rows(sql string) ([]string, string) {
+	c.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	r, err := c.conn.Query(ctx, sql)
+	if err != nil {
+		return nil, codeOf(err)
+	}
+	defer r.Close()
+	var list []string
+	for r.Next() {
+		values, err := r.Values()
+		if err != nil {
+			return nil, codeOf(err)
+		}
+		list = append(list, text(values[0]))
+	}
+	return list, codeOf(r.Err())
+}
+
+func text(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return ""
+	case [16]byte:
+		return fmt.Sprintf("%x-%x-%x-%x-%x", v[0:4], v[4:6], v[6:8], v[8:10], v[10:16])
+	case bool:
+		if v {
+			return "t"
+		}
+		return "f"
+	default:
+		return fmt.Sprint(v)
+	}
+}
+
+func codeOf(err error) string {
+	if err == nil {
+		return ""
+	}
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) {
+		return pg.Code
+	}
+	return err.Error()
+}
+
+// psql is one psql process; it speaks the simple protocol.
+type psql struct {
+	t   testing.TB
+	in  io.WriteCloser
+	out *bufio.Scanner
+	n   int
+}
+
+func newPsql(t testing.TB, dsn string) *psql {
+	t.Helper()
+	cmd := exec.Command("psql", "-X", "-q", "-A", "-t", "-v", "VERBOSITY=sqlstate", dsn)
+	cmd.Env = append(os.Environ(), "LC_ALL=C", "PSQLRC=/dev/null")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stdout, cmd.Stderr = w, w
+	if err := cmd.Start(); err != nil {
+		t.Fatalf("psql is needed for these tests: %v", err)
+	}
+	w.Close()
+	t.Cleanup(func() {
+		in.Close()
+		_ = cmd.Wait()
+		out.Close()
+	})
+	s := bufio.NewScanner(out)
+	s.Buffer(make([]byte, 1<<20), 64<<20)
+	return &psql{t: t, in: in, out: s}
+}
+
+func (c *psql) rows(sql string) ([]string, string) {
+	c.t.Helper()
+	c.n++
+	end := fmt.Sprintf("--end %d--", c.n)
+	if _, err := fmt.Fprintf(c.in, "%s\n;\n\\echo '%s'\n", strings.TrimSuffix(sql, ";"), end); err != nil {
+		c.t.Fatal(err)
+	}
+	var list []string
+	code := ""
+	for c.out.Scan() {
+		line := c.out.Text()
+		if line == end {
+			return list, code
+		}
+		if rest, ok := strings.CutPrefix(line, "ERROR:  "); ok {
+			code = rest
+			continue
+		}
+		first, _, _ := strings.Cut(line, "|")
+		list = append(list, first)
+	}
+	c.t.Fatalf("psql ended: %v", c.out.Err())
+	return nil, ""
+}
+
+// one is the only value of the answer.
+func one(t testing.TB, c client, sql string) string {
+	t.Helper()
+	values, code := c.rows(sql)
+	if code != "" {
+		t.Fatalf("%s: SQLSTATE %s", oneLine(sql), code)
+	}
+	if len(values) != 1 {
+		t.Fatalf("%s: %d rows, want one", oneLine(sql), len(values))
+	}
+	return values[0]
+}
+
+// refused asserts the SQLSTATE of a refusal.
+func refused(t testing.TB, c client, sql, want string) {
+	t.Helper()
+	if values, code := c.rows(sql); code != want {
+		t.Errorf("%s: SQLSTATE %q and %d rows, want %s", oneLine(sql), code, len(values), want)
+	}
+}
+
+// done runs a statement that must succeed.
+func done(t testing.TB, c client, sql string) {
+	t.Helper()
+	if _, code := c.rows(sql); code != "" {
+		t.Fatalf("%s: SQLSTATE %s", oneLine(sql), code)
+	}
+}

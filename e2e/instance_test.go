@@ -1,0 +1,336 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/xdg-go/scram"
+
+	"github.com/pgconsent/pgconsent/audit"
+	"github.com/pgconsent/pgconsent/catalog/pgcatalog"
+	"github.com/pgconsent/pgconsent/config"
+	"github.com/pgconsent/pgconsent/enforce"
+	"github.com/pgconsent/pgconsent/migrations"
+	"github.com/pgconsent/pgconsent/pgtest"
+	"github.com/pgconsent/pgconsent/policy"
+	"github.com/pgconsent/pgconsent/proxy"
+	"github.com/pgconsent/pgconsent/rewrite"
+	"github.com/pgconsent/pgconsent/rls"
+	"github.com/pgconsent/pgconsent/verdict"
+	"github.com/pgconsent/pgconsent/world"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+const (
+	owner         = "arcive_owner"
+	rolePassword  = "role-password"
+	agentPassword = "agent-password"
+	user1         = "11111111-1111-4111-8111-111111111111"
+	user2         = "22222222-2222-4222-8222-222222222222"
+)
+
+// options say how an instance differs from what serve would start.
+type options struct {
+	mode   rewrite.Mode // Both by default
+	walls  rls.Mode     // Enforce by default
+	policy string       // instead of the world's
+	setup  string       // SQL run by the superuser after the world is loaded, before migrate
+	after  string       // SQL run by the superuser after migrate
+}
+
+// instance is a database with the arcive world, migrated, behind a proxy of its own.
+type instance struct {
+	db    *pgtest.DB
+	addr  string // the proxy
+	tap   *tap   // in front of the proxy; agents connect through it
+	audit string
+	plan  *rls.Plan
+	snap  func() *rewrite.Rewriter
+}
+
+// loadArcive is the template build: the world as its owner made it.
+func loadArcive(ctx context.Context, conn *pgx.Conn) error {
+	_, err := conn.Exec(ctx, `DO $$ BEGIN
+		IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'arcive_owner') THEN CREATE ROLE arcive_owner LOGIN PASSWORD 'role-password'; END IF;
+		EXECUTE format('ALTER DATABASE %I OWNER TO arcive_owner', current_database());
+		ALTER SCHEMA public OWNER TO arcive_owner;
+	END $$`)
+	if err != nil {
+		return err
+	}
+	w, err := world.Get("arcive")
+	if err != nil {
+		return err
+	}
+	return w.Load(ctx, conn, func(string) {})
+}
+
+func policyFile(t testing.TB, text string) string {
+	t.Helper()
+	if text == "" {
+		w, err := world.Get("arcive")
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := w.File("policy.yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		text = string(b)
+	}
+	file := filepath.Join(t.TempDir(), "policy.yaml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// migrate installs a policy as the command would, here with the superuser's rights since tests share the roles.
+func migrate(t testing.TB, db *pgtest.DB, file string, walls rls.Mode) (*rls.Plan, *rewriteParts) {
+	t.Helper()
+	ctx := context.Background()
+	conn := db.Connect(t, "postgres")
+	snap, err := pgcatalog.Load(ctx, conn, []string{"public"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc, err := policy.Load(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pol, err := policy.Compile(doc, snap)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan := rls.Generate(pol, snap, rls.Options{Mode: walls})
+	rolesMu.Lock()
+	defer rolesMu.Unlock()
+	if err := migrations.Up(ctx, conn, migrations.Options{AgentPassword: rolePassword, ControlPassword: rolePassword}, plan); err != nil {
+		t.Fatal(err)
+	}
+	return plan, &rewriteParts{pol: pol}
+}
+
+type rewriteParts struct{ pol *policy.Policy }
+
+// rolesMu: roles belong to the whole server, and two databases migrated at once would race for them.
+var rolesMu sync.Mutex
+
+// start loads, migrates and serves.
+func start(t testing.TB, o options) *instance {
+	t.Helper()
+	db := pgtest.Template(t, "arcive", loadArcive)
+	if o.setup != "" {
+		super(t, db, o.setup)
+	}
+	return serveOn(t, db, o)
+}
+
+func serveOn(t testing.TB, db *pgtest.DB, o options) *instance {
+	t.Helper()
+	file := policyFile(t, o.policy)
+	plan, _ := migrate(t, db, file, o.walls)
+	if o.after != "" {
+		super(t, db, o.after)
+	}
+	in := &instance{db: db, audit: filepath.Join(t.TempDir(), "audit"), plan: plan}
+	log, err := audit.Open(audit.Config{Mode: audit.Strict, Dir: in.audit})
+	if err != nil {
+		t.Fatal(err)
+	}
+	logger := slog.New(slog.DiscardHandler)
+	if testing.Verbose() {
+		logger = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	}
+	enforcer, err := enforce.New(context.Background(), enforce.Config{
+		Databases: []enforce.Database{{
+			Name: "arcive", Policy: file, SearchPath: []string{"public"},
+			Control: db.DSN("pgconsent_control", rolePassword),
+		}},
+		Agents: []enforce.Agent{
+			agentOf(t, "caregiver", user1), agentOf(t, "chat", user1), agentOf(t, "second", user2),
+		},
+		Audit: log, Log: logger, Mode: o.mode, Walls: o.walls, Refresh: 200 * time.Millisecond,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, err := proxy.New(proxy.Config{Router: &testRouter{enforcer: enforcer, db: db}, Log: logger})
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- server.Serve(listener) }()
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		_ = server.Shutdown(ctx)
+		if err := <-done; err != nil && !errors.Is(err, proxy.ErrClosed) {
+			t.Errorf("serve: %v", err)
+		}
+		enforcer.Close()
+		if err := log.Close(); err != nil {
+			t.Errorf("audit: %v", err)
+		}
+	})
+	in.addr = listener.Addr().String()
+	in.tap = newTap(t, in.addr)
+	return in
+}
+
+func agentOf(t testing.TB, name, user string) enforce.Agent {
+	t.Helper()
+	line, err := config.NewVerifier(agentPassword)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return enforce.Agent{Name: name, Database: "arcive", Credential: &line, Attributes: map[string]string{"user": user}}
+}
+
+// testRouter joins enforcement and the wire as package serve does.
+type testRouter struct {
+	enforcer *enforce.Enforcer
+	db       *pgtest.DB
+}
+
+func (r *testRouter) Route(user, database string) proxy.Route {
+	upstream := proxy.Upstream{
+		Network: "unix", Address: fmt.Sprintf("%s/.s.PGSQL.%d", r.db.SocketDir, r.db.Port), Database: r.db.Name,
+		User: "pgconsent_agent", Password: rolePassword,
+	}
+	if user == owner {
+		return proxy.Route{Kind: proxy.Owner, Upstream: upstream}
+	}
+	access, ok := r.enforcer.Agent(user, database)
+	if !ok {
+		return proxy.Route{Kind: proxy.Refused, Credential: &scram.StoredCredentials{KeyFactors: scram.KeyFactors{Salt: "0123456789abcdef", Iters: 4096}}}
+	}
+	upstream.Params = access.Params
+	return proxy.Route{
+		Kind: proxy.Agent, Upstream: upstream, Credential: access.Credential, CheckSetting: access.CheckSetting,
+		Open: func(ctx context.Context, info proxy.SessionInfo) (verdict.Decider, error) {
+			return access.Open(ctx, enforce.SessionInfo(info))
+		},
+	}
+}
+
+// super runs SQL as the superuser, past every wall.
+func super(t testing.TB, db *pgtest.DB, sql string) {
+	t.Helper()
+	if _, err := db.Connect(t, "postgres").Exec(context.Background(), sql); err != nil {
+		t.Fatalf("%s: %v", oneLine(sql), err)
+	}
+}
+
+// dsn is what a user of the proxy puts into a client.
+func (in *instance) dsn(user, password string) string {
+	return fmt.Sprintf("postgres://%s:%s@%s/arcive?sslmode=disable", user, password, in.tap.addr())
+}
+
+// ownerDSN goes to the proxy past the tap: owners see everything.
+func (in *instance) ownerDSN() string {
+	return fmt.Sprintf("postgres://%s:%s@%s/arcive?sslmode=disable", owner, rolePassword, in.addr)
+}
+
+var (
+	noticesMu sync.Mutex
+	notices   = map[*pgconn.PgConn][]string{}
+)
+
+// noticesOf are the notices since the last call.
+func noticesOf(c *pgconn.PgConn) []string {
+	noticesMu.Lock()
+	defer noticesMu.Unlock()
+	n := notices[c]
+	delete(notices, c)
+	return n
+}
+
+// connect opens a connection that keeps its notices.
+func connect(t testing.TB, dsn string) *pgconn.PgConn {
+	t.Helper()
+	cfg, err := pgconn.ParseConfig(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.OnNotice = func(c *pgconn.PgConn, n *pgconn.Notice) {
+		noticesMu.Lock()
+		defer noticesMu.Unlock()
+		notices[c] = append(notices[c], fmt.Sprintf("%s %s %s %s", n.Severity, n.Code, n.Message, n.Detail))
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	c, err := pgconn.ConnectConfig(ctx, cfg)
+	if err != nil {
+		t.Fatalf("connect: %v", err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+		defer cancel()
+		_ = c.Close(ctx)
+	})
+	return c
+}
+
+// agent is a connection of the default agent, through the tap.
+func (in *instance) agent(t testing.TB) *pgconn.PgConn {
+	t.Helper()
+	return connect(t, in.dsn("caregiver", agentPassword))
+}
+
+// direct is a connection of the superuser past the proxy.
+func (in *instance) direct(t testing.TB) *pgconn.PgConn { return connect(t, in.db.DSN("postgres", "")) }
+
+// pgx is a pgx connection of that agent, through the tap.
+func (in *instance) pgx(t testing.TB, user string) *pgx.Conn {
+	t.Helper()
+	c, err := pgx.Connect(context.Background(), in.dsn(user, agentPassword))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close(context.Background()) })
+	return c
+}
+
+// ownerConn is a pgx connection of the owner through the proxy.
+func (in *instance) ownerConn(t testing.TB) *pgx.Conn {
+	t.Helper()
+	c, err := pgx.Connect(context.Background(), in.ownerDSN())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close(context.Background()) })
+	return c
+}
+
+// noMarker fails the test if a marker of a hidden row came through the tap.
+func (in *instance) noMarker(t testing.TB) {
+	t.Helper()
+	found, searched := in.tap.hits()
+	if searched == 0 {
+		t.Fatal("nothing went through the tap: the test proves nothing")
+	}
+	for i, around := range found {
+		if i == 5 {
+			t.Errorf("… and %d more", len(found)-i)
+			break
+		}
+		t.Errorf("a hidden row's marker reached an agent: %q", strings.ToValidUTF8(string(around), "?"))
+	}
+}

@@ -1,0 +1,55 @@
+package e2e
+
+import (
+	"os"
+	"testing"
+
+	"github.com/pgconsent/pgconsent/pgtest"
+)
+
+// Two databases that differ in invisible rows only give an agent the same transcripts, whatever it sends.
+func TestTwinsAnswerAlike(t *testing.T) {
+	disturb, err := os.ReadFile("testdata/disturb.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	one := start(t, options{})
+	twinDB := pgtest.Template(t, "arcive", loadArcive)
+	super(t, twinDB, string(disturb))
+	two := serveOn(t, twinDB, options{})
+
+	statements := hostile(t)
+	for _, q := range corpus(t) {
+		statements = append(statements, q.sql)
+	}
+	for _, sql := range statements {
+		// A connection each: a statement may end the session, and what one leaves behind must not hide the next.
+		a, b := ask(t, one.agent(t), sql), ask(t, two.agent(t), sql)
+		if a.Multiset() != b.Multiset() {
+			t.Errorf("%s\none:\n%s\ntwin:\n%s", oneLine(sql), shorten(a.Multiset()), shorten(b.Multiset()))
+		}
+	}
+	one.noMarker(t)
+	two.noMarker(t)
+}
+
+// The control: on a connection without walls the twins do differ, and markers are seen; else the test above proves nothing.
+func TestTwinsDifferForTheOwner(t *testing.T) {
+	disturb, err := os.ReadFile("testdata/disturb.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	one := pgtest.Template(t, "arcive", loadArcive)
+	two := pgtest.Template(t, "arcive", loadArcive)
+	super(t, two, string(disturb))
+	a, b := connect(t, one.DSN("postgres", "")), connect(t, two.DSN("postgres", ""))
+	differ := 0
+	for _, q := range corpus(t) {
+		if ask(t, a, q.sql).Multiset() != ask(t, b, q.sql).Multiset() {
+			differ++
+		}
+	}
+	if differ < 50 {
+		t.Errorf("only %d statements tell the twins apart without walls", differ)
+	}
+}
