@@ -1,0 +1,504 @@
+package proxy
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math/big"
+	"net"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	pgx3 "github.com/jackc/pgx/v5/pgproto3"
+
+	"github.com/pgconsent/pgconsent/pgtest"
+	"github.com/pgconsent/pgconsent/sqlstate"
+	"github.com/pgconsent/pgconsent/verdict"
+)
+
+// fails connects and returns the server's error.
+func fails(t testing.TB, dsn string) *pgconn.PgError {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), dsn)
+	if err == nil {
+		conn.Close(t.Context())
+		t.Fatal("connected")
+	}
+	var pg *pgconn.PgError
+	if !errors.As(err, &pg) {
+		t.Fatalf("no error of the server: %v", err)
+	}
+	return pg
+}
+
+func TestLogin(t *testing.T) {
+	p := start(t)
+	conn := p.connect(t, "application_name=app")
+	var user, app, path, seal string
+	if err := conn.QueryRow(t.Context(), "SELECT current_user, current_setting('application_name'), current_setting('search_path'), current_setting('pgconsent.seal')").Scan(&user, &app, &path, &seal); err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprint(user, app, path, seal); got != "wire_agent"+"app"+"public"+"seal 1" {
+		t.Error(got)
+	}
+	if v := conn.PgConn().ParameterStatus("standard_conforming_strings"); v != "on" {
+		t.Errorf("standard_conforming_strings = %q", v)
+	}
+	if pid := conn.PgConn().PID(); pid < 1<<30 {
+		t.Errorf("the client learns the server's process id %d", pid)
+	}
+	info := p.last().info
+	if info.Agent != agentName || info.Database != p.db.Name || info.BackendPID == 0 || info.ID == "" || !strings.HasPrefix(info.RemoteAddr, "127.0.0.1:") {
+		t.Errorf("info: %+v", info)
+	}
+}
+
+// TestWrongPassword: nothing tells a wrong password from a user that does not exist.
+func TestWrongPassword(t *testing.T) {
+	p := start(t)
+	var errs []string
+	for _, c := range [][2]string{{agentName, "wrong"}, {agentName, ""}, {"nobody", "wrong"}, {"nobody", agentPassword}} {
+		if c[1] == "" {
+			continue // pgx does not try
+		}
+		e := fails(t, p.dsn(c[0], c[1])+" replication=no")
+		errs = append(errs, strings.ReplaceAll(fmt.Sprint(e.Severity, e.Code, e.Message, e.Detail, e.Hint), c[0], "USER"))
+	}
+	for _, e := range errs {
+		if e != `FATAL28P01password authentication failed for user "USER"` {
+			t.Error(e)
+		}
+	}
+	// Settings that an agent may not have do not tell either.
+	if e := fails(t, p.dsn(agentName, "wrong")+" search_path=x"); e.Code != "28P01" {
+		t.Error(e)
+	}
+}
+
+func TestSettings(t *testing.T) {
+	p := start(t)
+	for extra, want := range map[string]string{
+		"search_path=x":              "42501",
+		"options='-c search_path=x'": "42501",
+		`options='-c application_name=a\\ b -csearch_path=x'`: "42501",
+		"options='--search-path=x'":                           "42501",
+		"options='-c'":                                        "42601",
+		"options='-c x'":                                      "42601",
+		"options='-d 5'":                                      "42601",
+		"options='-E'":                                        "42601",
+		"options='x'":                                         "42601",
+		"replication=database":                                "42501",
+		"replication=true":                                    "42501",
+		"options='-c replication=true'":                       "42501",
+		"statement_timeout=never":                             "22023",
+		"no_such_setting=1":                                   "42704",
+	} {
+		if e := fails(t, p.agentDSN()+" "+extra); e.Code != want {
+			t.Errorf("%s: %v, want %s", extra, e, want)
+		}
+	}
+	conn := p.connect(t, `options='-c application_name=a\\ b --statement-timeout=4321'`, "client_encoding=SQL_ASCII", "DateStyle=German")
+	for name, want := range map[string]string{"application_name": "a b", "statement_timeout": "4321ms", "client_encoding": "UTF8", "DateStyle": "German, DMY"} {
+		var got string
+		if err := conn.QueryRow(t.Context(), "SELECT current_setting($1)", name).Scan(&got); err != nil || got != want {
+			t.Errorf("%s = %q %v, want %q", name, got, err, want)
+		}
+	}
+}
+
+func TestSplitWords(t *testing.T) {
+	for in, want := range map[string][]string{
+		"": nil, "  ": nil, "a": {"a"}, " a\tb\n": {"a", "b"}, `a\ b c`: {"a b", "c"}, `\\a`: {`\a`}, `a\`: {"a"}, `\ `: {" "}, `a\\ b`: {`a\`, "b"},
+	} {
+		if diff := cmp.Diff(want, splitWords(in)); diff != "" {
+			t.Errorf("%q: %s", in, diff)
+		}
+	}
+}
+
+// certificate signs itself.
+func certificate(t testing.TB, kind string) (tls.Certificate, *x509.CertPool) {
+	t.Helper()
+	var key any
+	var public any
+	switch kind {
+	case "rsa":
+		k, err := rsa.GenerateKey(rand.Reader, 2048)
+		if err != nil {
+			t.Fatal(err)
+		}
+		key, public = k, &k.PublicKey
+	case "ecdsa":
+		k, err := ecdsa.GenerateKey(elliptic.P384(), rand.Reader)
+		if err != nil {
+			t.Fatal(err)
+		}
+		key, public = k, &k.PublicKey
+	case "ed25519":
+		pub, k, err := ed25519.GenerateKey(rand.Reader)
+		if err != nil {
+			t.Fatal(err)
+		}
+		key, public = k, pub
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "localhost"}, NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, DNSNames: []string{"localhost"}, IsCA: true, BasicConstraintsValid: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, public, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	leaf, _ := x509.ParseCertificate(der)
+	pool := x509.NewCertPool()
+	pool.AddCert(leaf)
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pool
+}
+
+// withTLS offers TLS with this certificate, found in one of the ways a configuration can give it.
+func withTLS(t testing.TB, kind, way string) func(*proxied, *Config) {
+	return func(p *proxied, c *Config) {
+		cert, pool := certificate(t, kind)
+		cfg := &tls.Config{}
+		get := func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &cert, nil }
+		switch way {
+		case "list":
+			cfg.Certificates = []tls.Certificate{cert}
+		case "function":
+			cfg.GetCertificate = get
+		case "client":
+			cfg.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) { return &tls.Config{GetCertificate: get}, nil }
+		}
+		c.TLS = func() *tls.Config { return cfg }
+		p.tlsConf = &tls.Config{RootCAs: pool, ServerName: "localhost"}
+	}
+}
+
+// tlsConnect connects as an agent with pgx, by TLS.
+func (p *proxied) tlsConnect(t testing.TB, extra string) (*pgx.Conn, error) {
+	cfg, err := pgx.ParseConfig(strings.Replace(p.agentDSN(), "sslmode=prefer", "sslmode=require", 1) + " " + extra)
+	if err != nil {
+		t.Fatal(err)
+	}
+	protos := cfg.TLSConfig.NextProtos
+	cfg.TLSConfig = p.tlsConf.Clone()
+	cfg.TLSConfig.NextProtos = protos
+	conn, err := pgx.ConnectConfig(t.Context(), cfg)
+	if err == nil {
+		t.Cleanup(func() { conn.Close(context.Background()) })
+	}
+	return conn, err
+}
+
+func TestTLS(t *testing.T) {
+	for _, way := range []string{"list", "function", "client"} {
+		for _, kind := range []string{"rsa", "ecdsa", "ed25519"} {
+			t.Run(kind+" by "+way, func(t *testing.T) {
+				p := start(t, withTLS(t, kind, way))
+				for extra, fine := range map[string]bool{
+					"":                         true,
+					"channel_binding=disable":  true,
+					"channel_binding=require":  kind != "ed25519", // for which RFC 5929 has no hash
+					"sslnegotiation=direct":    true,
+					"max_protocol_version=3.2": true,
+					"min_protocol_version=3.2": false,
+				} {
+					conn, err := p.tlsConnect(t, extra)
+					if (err == nil) != fine {
+						t.Errorf("%q: %v", extra, err)
+					}
+					if err == nil {
+						if err := conn.Ping(t.Context()); err != nil {
+							t.Errorf("%q: %v", extra, err)
+						}
+					}
+				}
+				// A client on the same machine may do without.
+				if err := p.connect(t, "sslmode=disable").Ping(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+}
+
+// TestChannelBindingOfAnother: a proof bound to another certificate does not count.
+func TestChannelBindingOfAnother(t *testing.T) {
+	p := start(t, withTLS(t, "rsa", "list"))
+	other := start(t, withTLS(t, "rsa", "list"))
+	// A man in the middle: TLS towards the client with the other's certificate, TLS towards the proxy, bytes passed on.
+	inner, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer inner.Close()
+	cert, pool := certificate(t, "rsa")
+	go func() {
+		nc, err := inner.Accept()
+		if err != nil {
+			return
+		}
+		defer nc.Close()
+		_, _ = io.ReadFull(nc, make([]byte, 8))
+		_, _ = nc.Write([]byte{'S'})
+		client := tls.Server(nc, &tls.Config{Certificates: []tls.Certificate{cert}})
+		up, err := net.Dial("tcp", p.addr)
+		if err != nil {
+			return
+		}
+		defer up.Close()
+		_, _ = up.Write([]byte{0, 0, 0, 8, 4, 210, 22, 47})
+		_, _ = io.ReadFull(up, make([]byte, 1))
+		server := tls.Client(up, p.tlsConf)
+		go func() { _, _ = io.Copy(server, client); up.Close() }()
+		_, _ = io.Copy(client, server)
+	}()
+	middle := &proxied{addr: inner.Addr().String(), db: p.db, tlsConf: &tls.Config{RootCAs: pool, ServerName: "localhost"}}
+	_, err = middle.tlsConnect(t, "")
+	var pg *pgconn.PgError
+	if !errors.As(err, &pg) || pg.Code != "28000" || !strings.Contains(pg.Message, "channel binding") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := other.tlsConnect(t, "channel_binding=require"); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestBytesBeforeTheHandshake: what comes before a handshake is never taken as said after it.
+func TestBytesBeforeTheHandshake(t *testing.T) {
+	p := start(t, withTLS(t, "ecdsa", "list"))
+	nc := p.bare(t)
+	early, _ := (&pgx3.StartupMessage{ProtocolVersion: protocol30, Parameters: map[string]string{"user": agentName}}).Encode(nil)
+	_, _ = nc.Write(append([]byte{0, 0, 0, 8, 4, 210, 22, 47}, early...))
+	_, _ = io.ReadFull(nc, make([]byte, 1))
+	if err := tls.Client(nc, p.tlsConf).Handshake(); err == nil {
+		t.Error("the handshake went through")
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.judges) != 0 {
+		t.Error("a session was opened")
+	}
+}
+
+func TestDirectTLSNeedsItsName(t *testing.T) {
+	p := start(t, withTLS(t, "ecdsa", "list"))
+	nc := tls.Client(p.bare(t), p.tlsConf)
+	if e := told(t, nc); e == nil || e.Code != "08P01" {
+		t.Errorf("got %+v", e)
+	}
+	without := start(t)
+	if n, err := without.bareTLS(t).Read(make([]byte, 1)); err == nil || n != 0 {
+		t.Error("TLS where none is configured")
+	}
+}
+
+func (p *proxied) bareTLS(t testing.TB) net.Conn {
+	return tls.Client(p.bare(t), &tls.Config{InsecureSkipVerify: true, NextProtos: []string{alpn}})
+}
+
+func TestNegotiation(t *testing.T) {
+	p := start(t)
+	for _, c := range []struct {
+		version uint32
+		options []string
+		want    bool
+	}{
+		{protocol30, nil, false},
+		{protocol30 + 2, nil, true},
+		{protocol30 + 9999, []string{"_pq_.grease"}, true},
+		{protocol30, []string{"_pq_.x"}, true},
+	} {
+		nc := p.bare(t)
+		m := map[string]string{"user": agentName, "database": p.db.Name}
+		for _, o := range c.options {
+			m[o] = "on"
+		}
+		b, _ := (&pgx3.StartupMessage{ProtocolVersion: c.version, Parameters: m}).Encode(nil)
+		_, _ = nc.Write(b)
+		front := pgx3.NewFrontend(nc, nc)
+		got, err := front.Receive()
+		if err != nil {
+			t.Fatal(err)
+		}
+		v, is := got.(*pgx3.NegotiateProtocolVersion)
+		if is != c.want {
+			t.Errorf("%x: %T", c.version, got)
+		}
+		if is {
+			if v.NewestMinorProtocol != protocol30 || len(v.UnrecognizedOptions) != len(c.options) {
+				t.Errorf("%+v", v)
+			}
+			got, err = front.Receive()
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if a, ok := got.(*pgx3.AuthenticationSASL); !ok || fmt.Sprint(a.AuthMechanisms) != "[SCRAM-SHA-256]" {
+			t.Errorf("%T", got)
+		}
+	}
+}
+
+// TestPlainFromAfar: without TLS, only clients on this machine are served.
+func TestPlainFromAfar(t *testing.T) {
+	p := start(t)
+	for _, user := range []string{agentName, "nobody"} {
+		near, far := net.Pipe() // whose address is neither loopback nor a unix socket
+		c := newConn(p.server, far)
+		if !p.server.add(c) {
+			t.Fatal("draining")
+		}
+		go c.serve()
+		b, _ := (&pgx3.StartupMessage{ProtocolVersion: protocol30, Parameters: map[string]string{"user": user}}).Encode(nil)
+		_, _ = near.Write(b)
+		if e := told(t, near); e == nil || e.Code != "28000" || !strings.Contains(e.Message, "encrypted") {
+			t.Errorf("got %+v", e)
+		}
+		near.Close()
+	}
+}
+
+// sasl sends one password message after the request and returns the error.
+func sasl(t *testing.T, p *proxied, body []byte) *pgx3.ErrorResponse {
+	nc := p.bare(t)
+	b, _ := (&pgx3.StartupMessage{ProtocolVersion: protocol30, Parameters: map[string]string{"user": agentName}}).Encode(nil)
+	_, _ = nc.Write(b)
+	if _, err := pgx3.NewFrontend(nc, nc).Receive(); err != nil {
+		t.Fatal(err)
+	}
+	_, _ = nc.Write(appendMessage(nil, 'p', body))
+	return told(t, nc)
+}
+
+func TestBadSASL(t *testing.T) {
+	p := start(t)
+	initial := func(mechanism, data string) []byte {
+		b := append([]byte(mechanism), 0)
+		b = binary.BigEndian.AppendUint32(b, uint32(len(data)))
+		return append(b, data...)
+	}
+	for name, c := range map[string]struct {
+		body []byte
+		code string
+	}{
+		"empty":              {nil, "08P01"},
+		"one zero":           {[]byte{0}, "08P01"},
+		"no length":          {[]byte("SCRAM-SHA-256\x00"), "08P01"},
+		"short length":       {[]byte("SCRAM-SHA-256\x00\x00\x00"), "08P01"},
+		"length too long":    {[]byte("SCRAM-SHA-256\x00\x00\x00\x00\x09n,,"), "08P01"},
+		"negative length":    {[]byte("SCRAM-SHA-256\x00\xff\xff\xff\xff"), "08P01"},
+		"no data":            {initial("SCRAM-SHA-256", ""), "08P01"},
+		"nonsense":           {initial("SCRAM-SHA-256", "hello"), "08P01"},
+		"truncated":          {initial("SCRAM-SHA-256", "n,,n=,r"), "08P01"},
+		"another mechanism":  {initial("PLAIN", "n,,n=,r=abc"), "08P01"},
+		"plus without TLS":   {initial("SCRAM-SHA-256-PLUS", "p=tls-server-end-point,,n=,r=abc"), "08P01"},
+		"binding unselected": {initial("SCRAM-SHA-256", "p=tls-server-end-point,,n=,r=abc"), "08P01"},
+		"for another":        {initial("SCRAM-SHA-256", "n,a=admin,n=,r=abc"), "0A000"},
+		"huge":               {make([]byte, 9_999), "08P01"},
+	} {
+		if e := sasl(t, p, c.body); e == nil || e.Code != c.code || e.Severity != "FATAL" {
+			t.Errorf("%s: %+v", name, e)
+		}
+	}
+	if err := p.connect(t).Ping(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestNoPassword(t *testing.T) {
+	p := start(t)
+	nc := p.bare(t)
+	b, _ := (&pgx3.StartupMessage{ProtocolVersion: protocol30, Parameters: map[string]string{"user": agentName}}).Encode(nil)
+	_, _ = nc.Write(b)
+	if _, err := pgx3.NewFrontend(nc, nc).Receive(); err != nil {
+		t.Fatal(err)
+	}
+	nc.Close() // as psql does, to ask for the password
+	if strings.Contains(p.log.String(), "level=WARN") {
+		t.Error("normal traffic is logged as a problem")
+	}
+}
+
+func TestLoginTimeout(t *testing.T) {
+	p := start(t, func(_ *proxied, c *Config) { c.LoginTimeout = 100 * time.Millisecond })
+	if n, _ := io.Copy(io.Discard, p.bare(t)); n != 0 {
+		t.Errorf("%d bytes for a silent client", n)
+	}
+	nc := p.bare(t)
+	b, _ := (&pgx3.StartupMessage{ProtocolVersion: protocol30, Parameters: map[string]string{"user": agentName}}).Encode(nil)
+	_, _ = nc.Write(b)
+	if e := told(t, nc); e == nil || !strings.Contains(e.Message, "timeout") {
+		t.Errorf("got %+v", e)
+	}
+	conn := p.connect(t)
+	time.Sleep(200 * time.Millisecond)
+	if err := conn.Ping(t.Context()); err != nil {
+		t.Errorf("the login's deadline outlives it: %v", err)
+	}
+}
+
+func TestUpstreamDown(t *testing.T) {
+	p := start(t, func(p *proxied, _ *Config) {
+		p.edit = func(r *Route) { r.Upstream.Address = filepath.Join(t.TempDir(), "none") }
+	})
+	for _, user := range []string{agentName, "wire_owner"} {
+		if e := fails(t, p.dsn(user, agentPassword)); e.Code != "08006" || e.Severity != "FATAL" || e.Hint == "" {
+			t.Errorf("%s: %+v", user, e)
+		}
+	}
+	p.edit = nil
+	if err := p.connect(t).Ping(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestUpstreamOverTCP(t *testing.T) {
+	p := start(t, func(p *proxied, _ *Config) {
+		p.edit = func(r *Route) {
+			r.Upstream.Network, r.Upstream.Address, r.Upstream.Password = "tcp", fmt.Sprintf("127.0.0.1:%d", pgtest.TCPPort()), "x"
+		}
+	})
+	if err := p.connect(t).Ping(t.Context()); err != nil {
+		t.Error(err)
+	}
+	p.edit = func(r *Route) {
+		r.Upstream.Network, r.Upstream.Address, r.Upstream.Password = "tcp", fmt.Sprintf("127.0.0.1:%d", pgtest.TCPPort()), "wrong"
+	}
+	if e := fails(t, p.agentDSN()); e.Code != "08006" || strings.Contains(e.Message+e.Detail+e.Hint, agentRole) {
+		t.Errorf("got %+v", e)
+	}
+}
+
+func TestNoSession(t *testing.T) {
+	p := start(t)
+	p.edit = func(r *Route) {
+		r.Open = func(context.Context, SessionInfo) (verdict.Decider, error) {
+			return nil, sqlstate.New(sqlstate.CannotConnectNow, sqlstate.ReasonStale, "the database is not served")
+		}
+	}
+	if e := fails(t, p.agentDSN()); e.Code != "57P03" || e.Message != "the database is not served" {
+		t.Errorf("got %+v", e)
+	}
+	p.edit = func(r *Route) {
+		r.Open = func(context.Context, SessionInfo) (verdict.Decider, error) { return nil, errors.New("secret cause") }
+	}
+	if e := fails(t, p.agentDSN()); e.Code != "XX000" || strings.Contains(fmt.Sprint(e), "secret") {
+		t.Errorf("got %+v", e)
+	}
+}
