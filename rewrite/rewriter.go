@@ -1,9 +1,13 @@
 package rewrite
 
 import (
+	"slices"
+	"strings"
+
 	"github.com/pgconsent/pgconsent/catalog"
 	"github.com/pgconsent/pgconsent/policy"
 	"github.com/pgconsent/pgconsent/sqlstate"
+	"github.com/pgconsent/pgconsent/sqltext"
 	"github.com/pgconsent/pgconsent/verdict"
 )
 
@@ -24,7 +28,7 @@ type Result struct {
 	Position       func(int) int // from a 1-based character position in Text to one in the original
 
 	Accesses    []policy.Access // relations read, those of the catalog under their own names; sorted, each once
-	Functions   []string        // functions called by name, qualified, sorted
+	Functions   []string        // functions called, qualified; sorted, each once
 	Effects     []verdict.Effect
 	Fingerprint string // of the shape of the text, literals left out
 	Tag         string // "SELECT", "COPY", "BEGIN", "SET" …; "multi" for several statements, "" for none
@@ -32,18 +36,116 @@ type Result struct {
 
 // Rewriter rewrites statements under one policy and one catalog. It is safe for concurrent use.
 type Rewriter struct {
-	snap *catalog.Snapshot
-	pol  *policy.Policy
-	mode Mode
+	snap      *catalog.Snapshot
+	pol       *policy.Policy
+	mode      Mode
+	protected map[catalog.Name]*fragment
+	pins      map[string]*sqltext.Node // by the SQL of the value
 }
 
 // New returns a rewriter.
 func New(snap *catalog.Snapshot, pol *policy.Policy, mode Mode) *Rewriter {
-	return &Rewriter{snap: snap, pol: pol, mode: mode}
+	r := &Rewriter{snap: snap, pol: pol, mode: mode, protected: map[catalog.Name]*fragment{}, pins: map[string]*sqltext.Node{}}
+	for _, t := range pol.Tables() {
+		r.protected[t.Relation.Name] = newFragment(t)
+	}
+	for _, f := range pol.Functions() {
+		for _, pin := range f.Pins {
+			r.pins[pin.Value] = parseExpression(pin.Value)
+		}
+	}
+	return r
 }
 
 // Rewrite judges the text of one message and rewrites it. A refusal comes with a Result too, which has the Tag and the
 // Fingerprint as far as they are known, for the record, and no Text.
+//
+// In the extended protocol a text holds one statement at most.
 func (r *Rewriter) Rewrite(text string, extended bool) (*Result, *sqlstate.Error) {
-	return &Result{}, sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonStatement, "not built yet")
+	result := &Result{Position: func(p int) int { return p }}
+	source, refused := sqltext.Scan(text)
+	if refused != nil {
+		return result, refused
+	}
+	result.Fingerprint = fingerprint(source)
+	tree, refused := source.Parse()
+	if refused != nil {
+		return result, refused
+	}
+	result.Tag = tagOf(tree)
+	if extended && len(tree.Stmts) > 1 {
+		return result, sqlstate.New(sqlstate.SyntaxError, sqlstate.ReasonSyntax, "cannot insert multiple commands into a prepared statement").
+			WithHint("Send one statement per Parse message, or several in one simple query.")
+	}
+	w := newWalker(r, source)
+	for _, raw := range tree.Stmts {
+		result.Effects = append(result.Effects, w.statement(raw))
+		if w.refused != nil {
+			return result, w.refused
+		}
+	}
+	// The walk must have seen all there is: a second, generic one counts what is in the tree.
+	if refused := w.reconcile(tree); refused != nil {
+		return result, refused
+	}
+	w.settle(len(tree.Stmts) == 1 && signable(source))
+	if w.refused != nil {
+		return result, w.refused
+	}
+	result.Text = text
+	if len(w.edits) > 0 {
+		edits := make([]sqltext.Edit, len(w.edits))
+		for i, e := range w.edits {
+			edits[i] = e.Edit
+			e.apply()
+		}
+		spliced, refused := sqltext.Splice(text, edits)
+		if refused != nil {
+			return result, refused
+		}
+		if refused := sqltext.Prove(tree, spliced.Text); refused != nil {
+			return result, refused
+		}
+		result.Text, result.Position = spliced.Text, spliced.Position
+	}
+	result.NeedsSignature = w.signed
+	result.Accesses = w.accesses()
+	for name := range w.functions {
+		result.Functions = append(result.Functions, name)
+	}
+	slices.Sort(result.Functions)
+	return result, nil
 }
+
+// signable tells whether a text reads the same to the database's check as to the parser whatever the lexer's settings:
+// no backslash outside E” strings.
+func signable(source *sqltext.Source) bool {
+	if !strings.Contains(source.Text, `\`) {
+		return true
+	}
+	clean := strings.Count(source.Text, `\`)
+	for _, t := range source.Tokens {
+		s := source.String(t)
+		if t.Kind == sqltext.Sconst && (s[0] == 'E' || s[0] == 'e') {
+			clean -= strings.Count(s, `\`)
+		}
+	}
+	return clean == 0
+}
+
+// edit is a change of the text and the same change of the tree.
+type edit struct {
+	sqltext.Edit
+	apply func()
+}
+
+// fragment is what stands for a protected table.
+type fragment struct {
+	sql      string        // (SELECT * FROM public.t AS pgconsent_row WHERE ...)
+	subquery *sqltext.Node // its tree, to be cloned
+	gated    bool          // it names gate views, which raise unless the text is signed
+	open     bool          // the predicate is true
+}
+
+// rowAlias names the row inside a fragment. Predicates refer to it and to nothing of the statement.
+const rowAlias = "pgconsent_row"

@@ -1,8 +1,206 @@
 package rewrite
 
-import "github.com/pgconsent/pgconsent/sqlstate"
+import (
+	"regexp"
+	"slices"
+	"strings"
 
-// CheckSetting judges a setting, wherever it comes from.
+	"github.com/pgconsent/pgconsent/sqlstate"
+)
+
+// setting says what agents may set a setting to.
+type setting struct {
+	value  *regexp.Regexp // matched against the value in lower case; nil: see pinned
+	pinned func(value string, searchPath []string) bool
+	is     string // of a pinned one, for the hint
+}
+
+func matching(pattern string) setting {
+	return setting{value: regexp.MustCompile(`^(?:` + pattern + `)$`)}
+}
+
+func pinnedTo(values ...string) setting {
+	return setting{is: values[0], pinned: func(value string, _ []string) bool {
+		return slices.Contains(values, strings.ToLower(strings.TrimSpace(value)))
+	}}
+}
+
+const (
+	boolean  = `on|off|true|false|yes|no|0|1|t|f|y|n`
+	duration = `-?[0-9]{1,10}(?:\.[0-9]+)? ?(?:us|ms|s|min|h|d)?`
+	fraction = `[0-9]{1,3}(?:\.[0-9]{1,17})?`
+	plain    = `[^\x00-\x1f\x7f]{0,256}`
+)
+
+// settings is every setting that agents may set. What is not here is refused, placeholders of extensions included.
+var settings = map[string]setting{
+	// how values are shown
+	"datestyle":          matching(`[a-z, ]{0,40}`),
+	"intervalstyle":      matching(`postgres|postgres_verbose|sql_standard|iso_8601`),
+	"timezone":           matching(`[a-z0-9_/+\-:<>,. ]{0,64}`),
+	"extra_float_digits": matching(`-?[0-9]{1,2}`),
+	"bytea_output":       matching(`hex|escape`),
+	"xmlbinary":          matching(`base64|hex`),
+	// how long things may take
+	"statement_timeout":                   matching(duration),
+	"lock_timeout":                        matching(duration),
+	"idle_in_transaction_session_timeout": matching(duration),
+	"idle_session_timeout":                matching(duration),
+	// transactions
+	"default_transaction_read_only":  matching(boolean),
+	"transaction_read_only":          matching(boolean),
+	"default_transaction_deferrable": matching(boolean),
+	"transaction_deferrable":         matching(boolean),
+	"default_transaction_isolation":  matching(`read committed|read uncommitted`),
+	"transaction_isolation":          matching(`read committed|read uncommitted`),
+	// the session
+	"application_name":    matching(plain),
+	"client_min_messages": matching(`notice|warning|error`), // lower levels print the rewritten statement and more
+	// plans and searches
+	"jit":                               matching(boolean),
+	"geqo":                              matching(boolean),
+	"plan_cache_mode":                   matching(`auto|force_generic_plan|force_custom_plan`),
+	"default_text_search_config":        matching(`(?:pg_catalog\.)?[a-z_]{1,40}`),
+	"hnsw.ef_search":                    matching(`[0-9]{1,4}`),
+	"ivfflat.probes":                    matching(`[0-9]{1,5}`),
+	"pg_trgm.similarity_threshold":      matching(fraction),
+	"pg_trgm.word_similarity_threshold": matching(fraction),
+	"pg_trgm.strict_word_similarity_threshold": matching(fraction),
+	// pinned: they change how text is read, what names mean, or who is asking
+	"client_encoding":             {is: "UTF8", pinned: func(value string, _ []string) bool { return isUTF8(value) }},
+	"search_path":                 {is: "the configured path", pinned: isSearchPath},
+	"standard_conforming_strings": pinnedTo("on", "true", "yes", "1"),
+	"escape_string_warning":       pinnedTo("on", "true", "yes", "1"),
+	"backslash_quote":             pinnedTo("safe_encoding"),
+	"row_security":                pinnedTo("on", "true", "yes", "1"),
+	"transform_null_equals":       pinnedTo("off", "false", "no", "0"),
+	"array_nulls":                 pinnedTo("on", "true", "yes", "1"),
+	"role":                        pinnedTo("none"),
+	"session_replication_role":    pinnedTo("origin"),
+}
+
+// shown is what agents may see besides the settings they may set.
+var shown = map[string]bool{
+	"server_version": true, "server_version_num": true, "server_encoding": true, "integer_datetimes": true, "is_superuser": true,
+	"in_hot_standby": true, "max_identifier_length": true, "max_index_keys": true, "max_function_args": true, "block_size": true,
+	"lc_collate": true, "lc_ctype": true, "lc_messages": true, "lc_monetary": true, "lc_numeric": true, "lc_time": true,
+	"session_authorization": true, "default_tablespace": true, "debug_assertions": true,
+	"max_connections": true, "password_encryption": true, "ssl": true, "crdb_version": true, // asked for by drivers that tell servers apart
+}
+
+// CheckSetting is the one judge of settings, wherever a value comes from: where is "startup", "options" or "set".
+// It returns the value to forward. keep is false for a pinned setting that is set to what it is pinned to: accepted, and
+// left out of what goes upstream at startup; a SET of it is harmless. A refusal is 42501, or 22023 for the value.
 func CheckSetting(name, value string, where string, searchPath []string) (normalised string, keep bool, err *sqlstate.Error) {
-	return "", false, sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonSetting, "not built yet")
+	name = strings.ToLower(name)
+	s, known := settings[name]
+	switch {
+	case !known || s.value == nil && s.pinned == nil:
+		return "", false, notSettable(name)
+	case s.pinned != nil:
+		if s.pinned(value, searchPath) || name == "client_encoding" && where != "set" && strings.EqualFold(strings.Trim(value, `'"`), "SQL_ASCII") {
+			return value, false, nil // psql in the C locale says SQL_ASCII; it gets UTF8
+		}
+		return "", false, sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonSetting, "parameter %q is fixed for agents", name).
+			WithHint("It is pinned to %s, since it changes how statements are read.", s.is)
+	case !s.value.MatchString(strings.ToLower(value)):
+		return "", false, badValue(name)
+	}
+	return value, true, nil
+}
+
+func notSettable(name string) *sqlstate.Error {
+	return sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonSetting, "parameter %q cannot be changed by agents", name).
+		WithHint("Agents may set how values are shown (DateStyle, TimeZone, extra_float_digits …), timeouts, application_name and client_min_messages (notice, warning, error).")
+}
+
+// checkReset judges RESET name and SET name TO DEFAULT.
+func checkReset(name string) *sqlstate.Error {
+	name = strings.ToLower(name)
+	if s := settings[name]; s.value == nil && s.pinned == nil && name != "session_authorization" {
+		return notSettable(name)
+	}
+	return nil
+}
+
+// checkShow judges SHOW name and current_setting('name').
+func checkShow(name string) *sqlstate.Error {
+	name = strings.ToLower(name)
+	if s := settings[name]; s.value == nil && s.pinned == nil && !shown[name] {
+		return sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonSetting, "parameter %q is not available to agents", name).
+			WithHint("Agents may see the settings they can set, and what drivers ask for: server_version, server_encoding, max_identifier_length …")
+	}
+	return nil
+}
+
+// listSetting tells whether PostgreSQL quotes each item of a SET of this setting.
+func listSetting(name string) bool { return strings.EqualFold(name, "search_path") }
+
+// isUTF8 recognises the spellings of UTF8 that PostgreSQL takes, with the quotes some drivers add.
+func isUTF8(value string) bool {
+	name := strings.ToLower(strings.Trim(strings.TrimSpace(value), `'"`))
+	name = strings.NewReplacer("-", "", "_", "", " ", "").Replace(name)
+	return name == "utf8" || name == "unicode"
+}
+
+func isBoolean(value string) bool { return settings["jit"].value.MatchString(value) }
+
+// isSearchPath tells whether value is the pinned path, with or without pg_catalog in front.
+func isSearchPath(value string, searchPath []string) bool {
+	path, ok := splitIdentifiers(value)
+	if !ok {
+		return false
+	}
+	if len(path) > 0 && path[0] == "pg_catalog" && !(len(searchPath) > 0 && searchPath[0] == "pg_catalog") {
+		path = path[1:]
+	}
+	return slices.Equal(path, searchPath)
+}
+
+// splitIdentifiers reads a list of names as PostgreSQL does: unquoted ones in lower case.
+func splitIdentifiers(list string) ([]string, bool) {
+	var out []string
+	rest := strings.TrimSpace(list)
+	for rest != "" {
+		var name string
+		if rest[0] == '"' {
+			var b strings.Builder
+			rest = rest[1:]
+			for {
+				i := strings.IndexByte(rest, '"')
+				if i < 0 {
+					return nil, false
+				}
+				b.WriteString(rest[:i])
+				rest = rest[i+1:]
+				if rest == "" || rest[0] != '"' {
+					break
+				}
+				b.WriteByte('"')
+				rest = rest[1:]
+			}
+			name = b.String()
+		} else {
+			i := strings.IndexAny(rest, ", \t\n\"")
+			if i < 0 {
+				i = len(rest)
+			}
+			name, rest = strings.ToLower(rest[:i]), rest[i:]
+		}
+		if name == "" {
+			return nil, false
+		}
+		out = append(out, name)
+		rest = strings.TrimSpace(rest)
+		if rest == "" {
+			return out, true
+		}
+		if rest[0] != ',' {
+			return nil, false
+		}
+		if rest = strings.TrimSpace(rest[1:]); rest == "" {
+			return nil, false
+		}
+	}
+	return out, true
 }

@@ -33,3 +33,22 @@ func count(m protoreflect.Message, counts map[string]int) bool {
 	})
 	return ok
 }
+
+// Content returns the message in a Node, or nil.
+func Content(n *Node) proto.Message {
+	m := n.ProtoReflect()
+	field := m.WhichOneof(m.Descriptor().Oneofs().Get(0))
+	if field == nil {
+		return nil
+	}
+	return m.Get(field).Message().Interface()
+}
+
+// Kind returns the parser's name of a node's kind, such as "InsertStmt", or "Node" for an empty one.
+func Kind(n *Node) string {
+	content := Content(n)
+	if content == nil {
+		return "Node"
+	}
+	return string(content.ProtoReflect().Descriptor().Name())
+}

@@ -51,11 +51,11 @@ func deepest(tokens []Token) int {
 			kind = Ident
 		}
 		switch kind {
-		case OpenParen, openBrack:
+		case OpenParen, OpenBracket:
 			levels = append(levels, level{})
 		case kwCase:
 			levels = append(levels, level{isCase: true})
-		case CloseParen, closeBrack:
+		case CloseParen, CloseBracket:
 			for top.isCase && len(levels) > 1 { // an unclosed CASE is a syntax error; count it all the same
 				closeLevel()
 				top = &levels[len(levels)-1]

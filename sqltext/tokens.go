@@ -7,18 +7,22 @@ type KeywordKind = pg_query.KeywordKind
 
 // The tokens that other packages ask for.
 const (
-	Ident      = TokenKind(pg_query.Token_IDENT)
-	Sconst     = TokenKind(pg_query.Token_SCONST)
-	OpenParen  = TokenKind('(')
-	CloseParen = TokenKind(')')
-	Comma      = TokenKind(',')
-	Dot        = TokenKind('.')
-	Star       = TokenKind('*')
-	Table      = TokenKind(pg_query.Token_TABLE)
-	Only       = TokenKind(pg_query.Token_ONLY)
-	Copy       = TokenKind(pg_query.Token_COPY)
-	Arrow      = TokenKind(pg_query.Token_EQUALS_GREATER) // =>
-	Assign     = TokenKind(pg_query.Token_COLON_EQUALS)   // :=
+	Ident        = TokenKind(pg_query.Token_IDENT)
+	Sconst       = TokenKind(pg_query.Token_SCONST)
+	OpenParen    = TokenKind('(')
+	CloseParen   = TokenKind(')')
+	OpenBracket  = TokenKind('[')
+	CloseBracket = TokenKind(']')
+	Comma        = TokenKind(',')
+	Dot          = TokenKind('.')
+	Star         = TokenKind('*')
+	Table        = TokenKind(pg_query.Token_TABLE)
+	Only         = TokenKind(pg_query.Token_ONLY)
+	Treat        = TokenKind(pg_query.Token_TREAT)
+	Binary       = TokenKind(pg_query.Token_BINARY)
+	Copy         = TokenKind(pg_query.Token_COPY)
+	Arrow        = TokenKind(pg_query.Token_EQUALS_GREATER) // =>
+	Assign       = TokenKind(pg_query.Token_COLON_EQUALS)   // :=
 )
 
 const (
@@ -32,8 +36,6 @@ const (
 	sqlComment = TokenKind(pg_query.Token_SQL_COMMENT)
 	cComment   = TokenKind(pg_query.Token_C_COMMENT)
 	semicolon  = TokenKind(';')
-	openBrack  = TokenKind('[')
-	closeBrack = TokenKind(']')
 
 	kwAnd       = TokenKind(pg_query.Token_AND)
 	kwAs        = TokenKind(pg_query.Token_AS)

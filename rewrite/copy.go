@@ -1,0 +1,142 @@
+package rewrite
+
+import (
+	"strings"
+
+	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/sqlstate"
+	"github.com/pgconsent/pgconsent/sqltext"
+)
+
+// copyStmt visits COPY (query) TO STDOUT and COPY table TO STDOUT.
+func (w *walker) copyStmt(c *sqltext.CopyStmt) {
+	w.saw("CopyStmt")
+	at := w.source.Tokens[0].Start
+	switch {
+	case c.IsFrom || c.WhereClause != nil:
+		w.refuseAt(refusal("CopyStmt.is_from"), at)
+	case c.IsProgram || c.Filename != "":
+		w.refuseAt(refusal("CopyStmt.filename"), at)
+	}
+	w.copyOptions(c.Options)
+	if w.refused != nil {
+		return
+	}
+	if c.Relation != nil {
+		w.copyTable(c)
+		return
+	}
+	query := c.GetQuery().GetSelectStmt()
+	if query == nil {
+		w.refuse(refusal(sqltext.Kind(c.GetQuery())))
+		return
+	}
+	w.selectStmt(query, nil)
+}
+
+// copyTable visits COPY table [(columns)] TO STDOUT.
+func (w *walker) copyTable(c *sqltext.CopyStmt) {
+	ref := w.resolve(c.Relation)
+	if ref == nil {
+		return
+	}
+	if ref.fragment == nil || ref.relation.Kind != catalog.Table {
+		w.refuseAt(refusal("CopyStmt.relation"), ref.start)
+		return
+	}
+	ref.copyStmt, ref.columnsEnd = c, ref.end
+	if ref.relation.HasChildren {
+		ref.keep("COPY of a table with children") // COPY reads the table without its children, a query would not
+	}
+	i := w.source.At(ref.start)
+	if w.source.Kind(i-1) == sqltext.Binary {
+		ref.keep("COPY BINARY") // has no form with a query
+	}
+	if len(c.Attlist) == 0 {
+		ref.whole = true
+		return
+	}
+	for ; i < len(w.source.Tokens); i++ {
+		if w.source.Tokens[i].Kind == sqltext.CloseParen {
+			ref.columnsEnd = w.source.Tokens[i].End
+			break
+		}
+	}
+	for _, n := range c.Attlist {
+		name := n.GetString_().GetSval()
+		w.column(name, ref.start)
+		if ref.relation.Column(name) == nil {
+			ref.keep("an unknown column") // the server says which
+		}
+	}
+}
+
+// injectCopy turns COPY t (columns) into COPY (SELECT columns FROM ...).
+func (w *walker) injectCopy(ref *reference) {
+	c := ref.copyStmt
+	var columns []string
+	for _, n := range c.Attlist {
+		columns = append(columns, catalog.QuoteIdent(n.GetString_().GetSval()))
+	}
+	if len(c.Attlist) == 0 {
+		for _, column := range ref.relation.Columns {
+			if !column.Generated { // which COPY leaves out
+				columns = append(columns, catalog.QuoteIdent(column.Name))
+			}
+		}
+	}
+	text := "(SELECT " + strings.Join(columns, ", ") + " FROM " + ref.fragment.sql + " AS " + catalog.QuoteIdent(ref.relation.Name.Name) + ")"
+	tree, refused := sqltext.Parse("COPY " + text + " TO STDOUT")
+	if refused != nil || len(tree.Stmts) != 1 || tree.Stmts[0].GetStmt().GetCopyStmt().GetQuery() == nil {
+		w.refuse(sqlstate.From(errFragment))
+		return
+	}
+	w.replace(ref.start, ref.columnsEnd, text, func() {
+		c.Relation, c.Attlist, c.Query = nil, nil, tree.Stmts[0].GetStmt().GetCopyStmt().GetQuery()
+	})
+}
+
+// copyOptions judges the options by an allowlist of names and values.
+func (w *walker) copyOptions(options []*sqltext.Node) {
+	for _, n := range options {
+		d := n.GetDefElem()
+		if d == nil || d.Defnamespace != "" || d.Defaction != sqltext.DEFELEM_UNSPEC || !copyOption(d.Defname, d.Arg) {
+			location := int32(-1)
+			if d != nil {
+				location = d.Location
+			}
+			w.refuseAt(refusal("CopyStmt.options"), location)
+			return
+		}
+		w.saw("DefElem")
+		if d.Arg.GetAStar() != nil {
+			w.saw("A_Star")
+		}
+	}
+}
+
+func copyOption(name string, arg *sqltext.Node) bool {
+	text := arg.GetString_()
+	switch name {
+	case "format":
+		return text != nil && (text.Sval == "text" || text.Sval == "csv" || text.Sval == "binary")
+	case "delimiter", "null", "quote", "escape":
+		return text != nil
+	case "header":
+		return arg == nil || arg.GetNode() == nil || arg.GetBoolean() != nil || arg.GetInteger() != nil ||
+			text != nil && isBoolean(strings.ToLower(text.Sval))
+	case "force_quote":
+		if arg.GetAStar() != nil {
+			return true
+		}
+		for _, item := range arg.GetList().GetItems() {
+			if item.GetString_() == nil {
+				return false
+			}
+		}
+		return len(arg.GetList().GetItems()) > 0
+	case "encoding":
+		return text != nil && isUTF8(text.Sval)
+	}
+	return false
+}

@@ -1,0 +1,317 @@
+package rewrite
+
+import (
+	"github.com/pgconsent/pgconsent/sqlstate"
+	"github.com/pgconsent/pgconsent/sqltext"
+)
+
+func (w *walker) exprs(nodes []*sqltext.Node) {
+	for _, n := range nodes {
+		w.expr(n)
+	}
+}
+
+// expr visits an expression. The default arm denies: a kind of node that is not here is refused.
+func (w *walker) expr(n *sqltext.Node) {
+	if n == nil || n.Node == nil || w.refused != nil {
+		return
+	}
+	switch kind := n.Node.(type) {
+	case *sqltext.Node_ColumnRef:
+		w.columnRef(kind.ColumnRef, false)
+	case *sqltext.Node_ParamRef:
+		w.saw("ParamRef")
+	case *sqltext.Node_A_Const:
+		w.saw("A_Const")
+	case *sqltext.Node_A_Expr:
+		w.operatorExpr(kind.AExpr)
+	case *sqltext.Node_BoolExpr:
+		w.saw("BoolExpr")
+		w.exprs(kind.BoolExpr.Args)
+	case *sqltext.Node_NullTest:
+		w.saw("NullTest")
+		w.expr(kind.NullTest.Arg)
+	case *sqltext.Node_BooleanTest:
+		w.saw("BooleanTest")
+		w.expr(kind.BooleanTest.Arg)
+	case *sqltext.Node_TypeCast:
+		w.saw("TypeCast")
+		w.expr(kind.TypeCast.Arg)
+		w.typeName(kind.TypeCast.TypeName)
+	case *sqltext.Node_CollateClause:
+		w.collateClause(kind.CollateClause)
+	case *sqltext.Node_FuncCall:
+		w.funcCall(n, kind.FuncCall)
+	case *sqltext.Node_NamedArgExpr:
+		w.saw("NamedArgExpr")
+		w.expr(kind.NamedArgExpr.Arg)
+	case *sqltext.Node_CaseExpr:
+		w.saw("CaseExpr")
+		if kind.CaseExpr.Arg != nil {
+			w.equality()
+		}
+		w.expr(kind.CaseExpr.Arg)
+		w.exprs(kind.CaseExpr.Args)
+		w.expr(kind.CaseExpr.Defresult)
+	case *sqltext.Node_CaseWhen:
+		w.saw("CaseWhen")
+		w.expr(kind.CaseWhen.Expr)
+		w.expr(kind.CaseWhen.Result)
+	case *sqltext.Node_CoalesceExpr:
+		w.saw("CoalesceExpr")
+		w.exprs(kind.CoalesceExpr.Args)
+	case *sqltext.Node_MinMaxExpr:
+		w.saw("MinMaxExpr")
+		w.exprs(kind.MinMaxExpr.Args)
+	case *sqltext.Node_SQLValueFunction:
+		w.saw("SQLValueFunction")
+	case *sqltext.Node_GroupingFunc:
+		w.saw("GroupingFunc")
+		w.exprs(kind.GroupingFunc.Args)
+	case *sqltext.Node_SubLink:
+		w.subLink(kind.SubLink)
+	case *sqltext.Node_RowExpr:
+		w.saw("RowExpr")
+		w.exprs(kind.RowExpr.Args)
+	case *sqltext.Node_A_ArrayExpr:
+		w.saw("A_ArrayExpr")
+		w.exprs(kind.AArrayExpr.Elements)
+	case *sqltext.Node_A_Indirection:
+		w.indirection(kind.AIndirection)
+	case *sqltext.Node_SortBy:
+		w.saw("SortBy")
+		w.expr(kind.SortBy.Node)
+		if len(kind.SortBy.UseOp) > 0 {
+			w.operator(kind.SortBy.UseOp, kind.SortBy.Location)
+		}
+	case *sqltext.Node_WindowDef:
+		w.windowDef(kind.WindowDef)
+	case *sqltext.Node_GroupingSet:
+		w.saw("GroupingSet")
+		w.exprs(kind.GroupingSet.Content)
+	case *sqltext.Node_List:
+		w.exprs(kind.List.Items)
+	case *sqltext.Node_String, *sqltext.Node_Integer, *sqltext.Node_Float, *sqltext.Node_Boolean, *sqltext.Node_BitString:
+		// leaves, which appear in lists such as type modifiers
+	case *sqltext.Node_XmlExpr:
+		w.saw("XmlExpr")
+		w.resTargets(kind.XmlExpr.NamedArgs)
+		w.exprs(kind.XmlExpr.Args)
+	case *sqltext.Node_XmlSerialize:
+		w.saw("XmlSerialize")
+		w.expr(kind.XmlSerialize.Expr)
+		w.typeName(kind.XmlSerialize.TypeName)
+	case *sqltext.Node_JsonValueExpr:
+		w.jsonValue(kind.JsonValueExpr)
+	case *sqltext.Node_JsonKeyValue:
+		w.jsonKeyValue(kind.JsonKeyValue)
+	case *sqltext.Node_JsonObjectConstructor:
+		w.saw("JsonObjectConstructor")
+		w.exprs(kind.JsonObjectConstructor.Exprs)
+		w.jsonOutput(kind.JsonObjectConstructor.Output)
+	case *sqltext.Node_JsonArrayConstructor:
+		w.saw("JsonArrayConstructor")
+		w.exprs(kind.JsonArrayConstructor.Exprs)
+		w.jsonOutput(kind.JsonArrayConstructor.Output)
+	case *sqltext.Node_JsonArrayQueryConstructor:
+		w.jsonArrayQuery(kind.JsonArrayQueryConstructor)
+	case *sqltext.Node_JsonObjectAgg:
+		w.saw("JsonObjectAgg")
+		w.jsonAggregate(kind.JsonObjectAgg.Constructor)
+		w.jsonKeyValue(kind.JsonObjectAgg.Arg)
+	case *sqltext.Node_JsonArrayAgg:
+		w.saw("JsonArrayAgg")
+		w.jsonAggregate(kind.JsonArrayAgg.Constructor)
+		w.jsonValue(kind.JsonArrayAgg.Arg)
+	case *sqltext.Node_JsonIsPredicate:
+		w.saw("JsonIsPredicate")
+		w.expr(kind.JsonIsPredicate.Expr)
+		w.jsonFormat(kind.JsonIsPredicate.Format)
+	default:
+		w.refuse(refusal(sqltext.Kind(n)))
+	}
+}
+
+// resTargets visits named values, as in XMLFOREST(a AS b).
+func (w *walker) resTargets(nodes []*sqltext.Node) {
+	for _, n := range nodes {
+		t := n.GetResTarget()
+		if t == nil || len(t.Indirection) > 0 {
+			w.refuse(refusal(sqltext.Kind(n)))
+			return
+		}
+		w.saw("ResTarget")
+		w.expr(t.Val)
+	}
+}
+
+func (w *walker) collateClause(c *sqltext.CollateClause) {
+	w.saw("CollateClause")
+	w.expr(c.Arg)
+}
+
+func (w *walker) subLink(s *sqltext.SubLink) {
+	w.saw("SubLink")
+	w.expr(s.Testexpr)
+	switch {
+	case len(s.OperName) > 0:
+		w.operator(s.OperName, s.Location)
+	case s.Testexpr != nil:
+		w.equality() // IN
+	}
+	query := s.GetSubselect().GetSelectStmt()
+	if query == nil {
+		w.refuseAt(refusal(sqltext.Kind(s.GetSubselect())), s.Location)
+		return
+	}
+	w.selectStmt(query, w.scope)
+}
+
+func (w *walker) windowDef(d *sqltext.WindowDef) {
+	if d == nil {
+		return
+	}
+	w.saw("WindowDef")
+	w.exprs(d.PartitionClause)
+	w.exprs(d.OrderClause)
+	w.expr(d.StartOffset)
+	w.expr(d.EndOffset)
+}
+
+// columnRef visits a reference to a column, a whole row or, in attribute notation, a function. expanded tells that a *
+// at its end stands directly in a target list, where it means the columns and not the row.
+func (w *walker) columnRef(c *sqltext.ColumnRef, expanded bool) {
+	if w.refused != nil {
+		return
+	}
+	w.saw("ColumnRef")
+	fields := make([]string, len(c.Fields))
+	star := false
+	for i, n := range c.Fields {
+		switch {
+		case n.GetString_() != nil:
+			fields[i] = n.GetString_().GetSval()
+		case n.GetAStar() != nil && i == len(c.Fields)-1:
+			w.saw("A_Star")
+			star = true
+		default:
+			w.refuseAt(refusal(sqltext.Kind(n)), c.Location)
+			return
+		}
+	}
+	var items []*fromItem
+	switch len(fields) {
+	case 1:
+		if star {
+			for _, item := range w.scope.items {
+				item.wholeRow(expanded)
+			}
+			return
+		}
+		// A column; or, if it is the name of an item, perhaps the whole row.
+		for _, item := range w.scope.matching(fields[0]) {
+			item.wholeRow(false)
+		}
+	case 2:
+		items = w.scope.matching(fields[0])
+	case 3:
+		items = w.schemaQualified(c, fields)
+	default:
+		w.refuseAt(refusal("RangeVar.catalogname"), c.Location)
+	}
+	if w.refused != nil {
+		return
+	}
+	if star {
+		for _, item := range items {
+			item.wholeRow(expanded)
+		}
+		return
+	}
+	last := fields[len(fields)-1]
+	w.column(last, c.Location)
+	if len(fields) > 1 && !knownColumn(items, last) {
+		w.attribute(last, c.Location)
+	}
+}
+
+// wholeRow notes that all columns of an item are read, and, unless they are expanded in a target list, that its row type
+// matters.
+func (i *fromItem) wholeRow(expanded bool) {
+	i.readWhole()
+	if !expanded && i.ref != nil {
+		i.ref.keep("a whole-row reference")
+	}
+}
+
+// knownColumn tells whether the innermost item is known to have the column.
+func knownColumn(items []*fromItem, name string) bool {
+	return len(items) > 0 && items[0].columns[name]
+}
+
+// schemaQualified visits schema.table.column, which reaches a table without alias only.
+func (w *walker) schemaQualified(c *sqltext.ColumnRef, fields []string) []*fromItem {
+	name, _ := w.snap.ResolveRelation(fields[0], fields[1])
+	items := w.scope.qualified(name)
+	if name.Name == "" || len(items) == 0 {
+		w.refuseAt(sqlstate.New(sqlstate.UndefinedTable, sqlstate.ReasonRelation, "missing FROM-clause entry for table %q", fields[1]).
+			WithHint("Refer to a table by its alias, or by its name if it has none."), c.Location)
+		return nil
+	}
+	ref := items[0].ref
+	if ref.fragment != nil {
+		ref.keep("schema.table.column")
+		return items
+	}
+	// The shadow carries the catalog's name as alias: the schema goes.
+	i := w.source.At(c.Location)
+	if i < 0 || i+2 >= len(w.source.Tokens) || w.source.Kind(i+1) != sqltext.Dot {
+		w.refuseAt(refusal("ColumnRef.location"), c.Location)
+		return nil
+	}
+	w.replace(w.source.Tokens[i].Start, w.source.Tokens[i+1].End, "", func() { c.Fields = c.Fields[1:] })
+	return items
+}
+
+// column notes the name of a column that is read.
+func (w *walker) column(name string, location int32) {
+	w.names[name] = true
+	switch name {
+	case "tableoid":
+		w.tableOID = true
+	case "ctid", "xmin", "xmax", "cmin", "cmax":
+		w.systemColumn = location
+	}
+}
+
+// indirection visits (expression).field, (expression)[index] and (expression).*.
+func (w *walker) indirection(x *sqltext.A_Indirection) {
+	w.saw("A_Indirection")
+	w.expr(x.Arg)
+	for _, n := range x.Indirection {
+		switch part := n.GetNode().(type) {
+		case *sqltext.Node_String:
+			w.column(part.String_.GetSval(), w.locationOf(x.Arg))
+			w.attribute(part.String_.GetSval(), w.locationOf(x.Arg))
+		case *sqltext.Node_A_Star:
+			w.saw("A_Star")
+		case *sqltext.Node_A_Indices:
+			w.saw("A_Indices")
+			w.expr(part.AIndices.Lidx)
+			w.expr(part.AIndices.Uidx)
+		default:
+			w.refuse(refusal(sqltext.Kind(n)))
+		}
+	}
+}
+
+// locationOf returns where a column reference or call stands, or -1 (no position).
+func (w *walker) locationOf(n *sqltext.Node) int32 {
+	switch {
+	case n.GetColumnRef() != nil:
+		return n.GetColumnRef().Location
+	case n.GetFuncCall() != nil:
+		return n.GetFuncCall().Location
+	}
+	return -1
+}

@@ -1,0 +1,81 @@
+package rewrite
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/sqltext"
+)
+
+// fingerprint hashes the shape of a text: its tokens in lower case, each literal and parameter as one sign, a list of
+// them as one. Nothing of a literal goes in, so that nothing of it can come out.
+func fingerprint(source *sqltext.Source) string {
+	var shape strings.Builder
+	constant := false // the last thing written was a literal
+	for i, t := range source.Tokens {
+		switch {
+		case t.IsConstant():
+			if !constant {
+				shape.WriteString(" ?")
+			}
+			constant = true
+			continue
+		case t.Kind == sqltext.Comma && constant && i+1 < len(source.Tokens) && source.Tokens[i+1].IsConstant():
+			continue
+		}
+		constant = false
+		shape.WriteByte(' ')
+		if s := source.String(t); s[0] == '"' {
+			shape.WriteString(s)
+		} else {
+			shape.WriteString(strings.ToLower(s))
+		}
+	}
+	sum := sha256.Sum256([]byte(shape.String()))
+	return hex.EncodeToString(sum[:8])
+}
+
+// tagOf names the kind of a text from a bounded set: the record and the metrics use it.
+func tagOf(tree *sqltext.ParseResult) string {
+	switch len(tree.Stmts) {
+	case 0:
+		return ""
+	case 1:
+	default:
+		return "multi"
+	}
+	stmt := tree.Stmts[0].GetStmt()
+	switch n := stmt.GetNode().(type) {
+	case *sqltext.Node_SelectStmt:
+		return "SELECT"
+	case *sqltext.Node_CopyStmt:
+		return "COPY"
+	case *sqltext.Node_VariableShowStmt:
+		return "SHOW"
+	case *sqltext.Node_VariableSetStmt:
+		if n.VariableSetStmt.Kind == sqltext.VAR_RESET || n.VariableSetStmt.Kind == sqltext.VAR_RESET_ALL {
+			return "RESET"
+		}
+		return "SET"
+	case *sqltext.Node_TransactionStmt:
+		switch n.TransactionStmt.Kind {
+		case sqltext.TRANS_STMT_BEGIN, sqltext.TRANS_STMT_START:
+			return "BEGIN"
+		case sqltext.TRANS_STMT_COMMIT:
+			return "COMMIT"
+		case sqltext.TRANS_STMT_ROLLBACK, sqltext.TRANS_STMT_ROLLBACK_TO:
+			return "ROLLBACK"
+		case sqltext.TRANS_STMT_SAVEPOINT:
+			return "SAVEPOINT"
+		case sqltext.TRANS_STMT_RELEASE:
+			return "RELEASE"
+		}
+		return "TRANSACTION"
+	}
+	if r := refusalIndex[sqltext.Kind(stmt)]; r != nil {
+		verb, _, _ := strings.Cut(r.Construct, " ")
+		return strings.TrimSuffix(verb, ",")
+	}
+	return "other"
+}

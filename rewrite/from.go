@@ -1,0 +1,208 @@
+package rewrite
+
+import (
+	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/sqltext"
+)
+
+// fromItem visits an item of FROM and adds what it names to own. Only LATERAL items see those before them. kept is why
+// tables in it must stay tables, or "".
+func (w *walker) fromItem(n *sqltext.Node, own, parent *scope, kept string) {
+	if w.refused != nil {
+		return
+	}
+	switch kind := n.GetNode().(type) {
+	case *sqltext.Node_RangeVar:
+		w.rangeVar(n, kind.RangeVar, own, kept)
+	case *sqltext.Node_RangeSubselect:
+		s := kind.RangeSubselect
+		w.saw("RangeSubselect")
+		query := s.GetSubquery().GetSelectStmt()
+		if query == nil {
+			w.refuse(refusal(sqltext.Kind(s.GetSubquery())))
+			return
+		}
+		outer := parent
+		if s.Lateral {
+			outer = own
+		}
+		columns := w.selectStmt(query, outer)
+		name, renamed := w.alias(s.Alias)
+		if renamed {
+			columns = nil
+		}
+		own.items = append(own.items, &fromItem{name: name, columns: columns})
+	case *sqltext.Node_RangeFunction:
+		w.rangeFunction(kind.RangeFunction, own)
+	case *sqltext.Node_RangeTableFunc:
+		w.rangeTableFunc(kind.RangeTableFunc, own)
+	case *sqltext.Node_JoinExpr:
+		w.joinExpr(kind.JoinExpr, own, parent, kept)
+	default:
+		w.refuse(refusal(sqltext.Kind(n)))
+	}
+}
+
+// alias visits an alias and tells whether it renames columns.
+func (w *walker) alias(a *sqltext.Alias) (name string, renamed bool) {
+	if a == nil {
+		return "", false
+	}
+	w.saw("Alias")
+	return a.Aliasname, len(a.Colnames) > 0
+}
+
+func (w *walker) rangeVar(n *sqltext.Node, rv *sqltext.RangeVar, own *scope, kept string) {
+	if rv.GetSchemaname() == "" && rv.GetCatalogname() == "" {
+		if columns, found := w.ctes.lookup(rv.GetRelname()); found {
+			w.saw("RangeVar")
+			name, renamed := w.alias(rv.Alias)
+			if name == "" {
+				name = rv.GetRelname()
+			}
+			if renamed {
+				columns = nil
+			}
+			own.items = append(own.items, &fromItem{name: name, columns: columns})
+			return
+		}
+	}
+	ref := w.resolve(rv)
+	if ref == nil {
+		return
+	}
+	ref.node = n
+	name, renamed := w.alias(rv.Alias)
+	item := &fromItem{name: name, ref: ref, bare: rv.Alias == nil}
+	if item.bare {
+		item.name = rv.GetRelname()
+	}
+	if renamed {
+		ref.keep("column aliases")
+		ref.whole = true
+	} else if ref.relation != nil {
+		item.columns = columnSet(ref.relation)
+	}
+	if kept != "" {
+		ref.keep(kept)
+	}
+	own.items = append(own.items, item)
+}
+
+func columnSet(r *catalog.Relation) map[string]bool {
+	columns := make(map[string]bool, len(r.Columns))
+	for _, c := range r.Columns {
+		columns[c.Name] = true
+	}
+	return columns
+}
+
+func (w *walker) joinExpr(j *sqltext.JoinExpr, own, parent *scope, kept string) {
+	w.saw("JoinExpr")
+	if j.Alias != nil || j.JoinUsingAlias != nil {
+		kept = "an alias of the join"
+	}
+	before := len(own.items)
+	w.fromItem(j.Larg, own, parent, kept)
+	w.fromItem(j.Rarg, own, parent, kept)
+	if j.IsNatural {
+		w.equality()
+		for _, item := range own.items[before:] {
+			item.readWhole()
+		}
+	}
+	if len(j.UsingClause) > 0 {
+		w.equality()
+	}
+	for _, column := range j.UsingClause {
+		w.names[column.GetString_().GetSval()] = true
+	}
+	if j.Alias != nil {
+		name, _ := w.alias(j.Alias)
+		own.items = append(own.items, &fromItem{name: name})
+		for _, item := range own.items[before:] {
+			item.readWhole()
+		}
+	}
+	if j.JoinUsingAlias != nil {
+		name, _ := w.alias(j.JoinUsingAlias)
+		own.items = append(own.items, &fromItem{name: name})
+	}
+	w.expr(j.Quals)
+}
+
+func (i *fromItem) readWhole() {
+	if i.ref != nil {
+		i.ref.whole = true
+	}
+}
+
+// rangeFunction visits functions in FROM, which see the items before them.
+func (w *walker) rangeFunction(f *sqltext.RangeFunction, own *scope) {
+	w.saw("RangeFunction")
+	name, _ := w.alias(f.Alias)
+	for _, n := range f.Functions {
+		parts := n.GetList().GetItems() // the call, and its column definitions
+		if len(parts) == 0 || len(parts) > 2 {
+			w.refuse(refusal(sqltext.Kind(n)))
+			return
+		}
+		w.expr(parts[0])
+		if name == "" {
+			if names := parts[0].GetFuncCall().GetFuncname(); len(names) > 0 {
+				name = names[len(names)-1].GetString_().GetSval()
+			}
+		}
+		if len(parts) == 2 {
+			w.columnDefs(parts[1].GetList().GetItems())
+			if parts[1].GetNode() != nil && parts[1].GetList() == nil {
+				w.refuse(refusal(sqltext.Kind(parts[1])))
+			}
+		}
+	}
+	w.columnDefs(f.Coldeflist)
+	own.items = append(own.items, &fromItem{name: name})
+}
+
+// columnDefs visits the columns that a record is said to have: a name, a type, a collation.
+func (w *walker) columnDefs(defs []*sqltext.Node) {
+	for _, n := range defs {
+		d := n.GetColumnDef()
+		if d == nil {
+			w.refuse(refusal(sqltext.Kind(n)))
+			return
+		}
+		w.saw("ColumnDef")
+		if d.RawDefault != nil || d.CookedDefault != nil || d.IdentitySequence != nil || len(d.Constraints) > 0 || len(d.Fdwoptions) > 0 {
+			w.refuse(refusal("ColumnDef"))
+			return
+		}
+		w.typeName(d.TypeName)
+		if d.CollClause != nil {
+			w.collateClause(d.CollClause)
+		}
+	}
+}
+
+// rangeTableFunc visits XMLTABLE.
+func (w *walker) rangeTableFunc(f *sqltext.RangeTableFunc, own *scope) {
+	w.saw("RangeTableFunc")
+	w.expr(f.Docexpr)
+	w.expr(f.Rowexpr)
+	w.resTargets(f.Namespaces)
+	for _, n := range f.Columns {
+		c := n.GetRangeTableFuncCol()
+		if c == nil {
+			w.refuse(refusal(sqltext.Kind(n)))
+			return
+		}
+		w.saw("RangeTableFuncCol")
+		if c.TypeName != nil {
+			w.typeName(c.TypeName)
+		}
+		w.expr(c.Colexpr)
+		w.expr(c.Coldefexpr)
+	}
+	name, _ := w.alias(f.Alias)
+	own.items = append(own.items, &fromItem{name: name})
+}

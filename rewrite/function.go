@@ -1,0 +1,296 @@
+package rewrite
+
+import (
+	"errors"
+
+	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/policy"
+	"github.com/pgconsent/pgconsent/sqlstate"
+	"github.com/pgconsent/pgconsent/sqltext"
+)
+
+var errFragment = errors.New("rewrite: a predicate or a pin of the policy does not parse")
+
+// callee is what a function name means.
+type callee struct {
+	name     catalog.Name     // how the call is spelled; zero: as it stands
+	recorded string           // for the record
+	listed   *policy.Function // if the policy lists it
+}
+
+// funcCall visits a call.
+func (w *walker) funcCall(n *sqltext.Node, f *sqltext.FuncCall) {
+	if w.refused != nil {
+		return
+	}
+	w.saw("FuncCall")
+	w.exprs(f.Args)
+	w.exprs(f.AggOrder)
+	w.expr(f.AggFilter)
+	w.windowDef(f.Over)
+
+	schema, name, ok := qualifiedName(f.Funcname)
+	if !ok {
+		w.refuseAt(refusal("RangeVar.catalogname"), f.Location)
+		return
+	}
+	switch spelling := w.spelling(f); spelling {
+	case spelledByGrammar:
+		// EXTRACT(... FROM ...), AT TIME ZONE, LIKE ... ESCAPE: the grammar names the function, qualified.
+		called, refused := w.catalogFunction(name)
+		if refused != nil {
+			w.refuseAt(refused, f.Location)
+			return
+		}
+		w.functions[called.recorded] = true
+	case spelledTreat:
+		w.refuseAt(refusal("FuncCall(TREAT)"), f.Location)
+	case spelledByName:
+		called, refused := w.callee(schema, name)
+		if refused != nil {
+			w.refuseAt(refused, f.Location)
+			return
+		}
+		w.functions[called.recorded] = true
+		w.arguments(schema, name, f)
+		if called.listed != nil && len(called.listed.Pins) > 0 {
+			w.pin(f, called.listed)
+		}
+		w.qualify(f, called.name)
+	default:
+		w.refuseAt(refusal("FuncCall.location"), f.Location)
+	}
+}
+
+// qualifiedName takes a name of one or two parts apart.
+func qualifiedName(parts []*sqltext.Node) (schema, name string, ok bool) {
+	switch len(parts) {
+	case 1:
+		return "", parts[0].GetString_().GetSval(), true
+	case 2:
+		return parts[0].GetString_().GetSval(), parts[1].GetString_().GetSval(), true
+	}
+	return "", "", false
+}
+
+type spelling int
+
+const (
+	spelledOddly spelling = iota
+	spelledByName
+	spelledByGrammar
+	spelledTreat
+)
+
+// spelling tells how a call is written: only a name can be replaced by another.
+func (w *walker) spelling(f *sqltext.FuncCall) spelling {
+	schema, name, _ := qualifiedName(f.Funcname)
+	i := w.source.At(f.Location)
+	if f.Funcformat == sqltext.COERCE_SQL_SYNTAX {
+		if schema != "pg_catalog" {
+			return spelledOddly
+		}
+		return spelledByGrammar
+	}
+	if i < 0 {
+		return spelledOddly
+	}
+	written := 1
+	if w.source.Kind(i+1) == sqltext.Dot {
+		written = 3
+	}
+	named := w.source.Tokens[i].IsName() && w.source.Kind(i+written) == sqltext.OpenParen
+	switch {
+	case schema == "pg_catalog" && written == 1 && (name == "like_escape" || name == "similar_to_escape") && !isIdentifier(w.source.Tokens[i]):
+		return spelledByGrammar
+	case named && w.source.Kind(i) == sqltext.Treat && schema == "pg_catalog":
+		return spelledTreat
+	case named && (schema != "") == (written == 3):
+		return spelledByName
+	}
+	return spelledOddly
+}
+
+func isIdentifier(t sqltext.Token) bool { return t.Kind == sqltext.Ident }
+
+// callee decides what a name that is called means. Every function that the name can reach must be allowed, since which
+// of them a call means depends on types.
+func (w *walker) callee(schema, name string) (callee, *sqlstate.Error) {
+	if schema == "pg_catalog" {
+		if !w.snap.HasCatalogFunction(name) {
+			return w.castNotation(schema, name)
+		}
+		return w.catalogFunction(name)
+	}
+	if schema == "information_schema" {
+		if name == "_pg_expandarray" {
+			n := catalog.Name{Schema: schema, Name: name}
+			return callee{name: n, recorded: n.String()}, nil
+		}
+		return callee{}, undefinedFunction(name)
+	}
+	others := w.snap.FunctionsNamed(schema, name)
+	inCatalog := schema == "" && w.snap.HasCatalogFunction(name)
+	if len(others) == 0 {
+		if inCatalog {
+			return w.catalogFunction(name)
+		}
+		return w.castNotation(schema, name)
+	}
+	first := others[0].Name
+	listed, _ := w.pol.Function(first)
+	for _, f := range others {
+		_, isListed := w.pol.Function(f.Name)
+		switch {
+		case f.Kind == 'p':
+			return callee{}, undefinedFunction(name)
+		case isListed:
+		case knownExtension(f.Extension) && extensionFunctions[f.Extension][name]:
+		default:
+			return callee{}, undefinedFunction(name)
+		}
+		if f.Name != first && (isListed || listed != nil) {
+			return callee{}, ambiguousFunction(name)
+		}
+	}
+	if inCatalog {
+		c, refused := w.catalogFunction(name)
+		if refused != nil {
+			return callee{}, refused
+		}
+		if listed != nil || c.name.Schema != "pg_catalog" {
+			return callee{}, ambiguousFunction(name)
+		}
+		return callee{recorded: c.recorded}, nil // by its arguments: avg of numbers, or avg of vectors
+	}
+	for _, f := range others {
+		if f.Name != first {
+			return callee{recorded: first.String()}, nil
+		}
+	}
+	return callee{name: first, recorded: first.String(), listed: listed}, nil
+}
+
+// catalogFunction decides on a function of pg_catalog.
+func (w *walker) catalogFunction(name string) (callee, *sqlstate.Error) {
+	original := catalog.Name{Schema: "pg_catalog", Name: name}
+	refused := func(hint string) (callee, *sqlstate.Error) {
+		return callee{}, sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonFunction, "function %s is not available to agents", name).
+			WithHint("%s", hint)
+	}
+	c, known := catalogFunctions[name]
+	if !known {
+		return refused("This version of pgconsent does not know it, and allows no function that it does not know.")
+	}
+	if standIn, ok := catalog.ShadowFunction(name); ok && (c.class == allowFunction || c.class == shadowFunction) {
+		return callee{name: standIn, recorded: original.String()}, nil
+	}
+	switch c.class {
+	case allowFunction:
+		return callee{name: original, recorded: original.String()}, nil
+	case refuseFunction:
+		return refused("It " + c.why + ".")
+	case shadowFunction:
+		return refused("It tells more than agents may see.")
+	}
+	return refused("It is for the server's own use: " + c.why + ".")
+}
+
+// castNotation decides on a name that no function has: uuid('...') is a cast.
+func (w *walker) castNotation(schema, name string) (callee, *sqlstate.Error) {
+	types := w.snap.TypesNamed(schema, name)
+	if len(types) == 0 {
+		return callee{}, undefinedFunction(name)
+	}
+	for _, t := range types {
+		if refused := typeRefusal(t); refused != nil {
+			return callee{}, refused
+		}
+	}
+	return callee{name: types[0].Name, recorded: types[0].Name.String()}, nil
+}
+
+// undefinedFunction is PostgreSQL's answer for a function that does not exist, and ours for one that agents may not
+// know.
+func undefinedFunction(name string) *sqlstate.Error {
+	return sqlstate.New(undefinedFunctionCode, sqlstate.ReasonFunction, "function %s(...) does not exist", name).
+		WithHint("No function of that name is available to agents. A function of yours must be listed under functions: in the policy.")
+}
+
+func ambiguousFunction(name string) *sqlstate.Error {
+	return sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonFunction, "function name %s is ambiguous here", name).
+		WithHint("Functions of several schemas have that name, under different rules. Call it with its schema: schema.%s(...).", name)
+}
+
+// qualify spells the call's name out.
+func (w *walker) qualify(f *sqltext.FuncCall, name catalog.Name) {
+	if w.refused != nil || name == (catalog.Name{}) {
+		return
+	}
+	i := w.source.At(f.Location)
+	last := i
+	if w.source.Kind(i+1) == sqltext.Dot {
+		last = i + 2
+	}
+	w.replace(w.source.Tokens[i].Start, w.source.Tokens[last].End, name.SQL(), func() {
+		f.Funcname = []*sqltext.Node{stringNode(name.Schema), stringNode(name.Name)}
+	})
+}
+
+func stringNode(s string) *sqltext.Node {
+	return &sqltext.Node{Node: &sqltext.Node_String{String_: &sqltext.String{Sval: s}}}
+}
+
+// arguments judges the few functions that are allowed with certain arguments only.
+func (w *walker) arguments(schema, name string, f *sqltext.FuncCall) {
+	if w.refused != nil || name != "current_setting" || schema != "" && schema != "pg_catalog" {
+		return
+	}
+	setting, ok := "", len(f.Args) == 1 || len(f.Args) == 2
+	if ok {
+		setting, ok = constantString(f.Args[0])
+	}
+	if ok && len(f.Args) == 2 {
+		ok = f.Args[1].GetAConst().GetBoolval() != nil
+	}
+	if !ok {
+		w.refuseAt(sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonSetting, "current_setting needs a constant name").
+			WithHint("Write the name of the setting as a string: current_setting('server_version')."), f.Location)
+		return
+	}
+	if refused := checkShow(setting); refused != nil {
+		w.refuseAt(refused, f.Location)
+	}
+}
+
+// constantString returns a string constant, with or without a cast to text.
+func constantString(n *sqltext.Node) (string, bool) {
+	if c := n.GetTypeCast(); c != nil {
+		if _, name, ok := qualifiedName(c.GetTypeName().GetNames()); !ok || name != "text" || len(c.GetTypeName().GetArrayBounds()) > 0 {
+			return "", false
+		}
+		n = c.Arg
+	}
+	s := n.GetAConst().GetSval()
+	return s.GetSval(), s != nil
+}
+
+// attribute judges the last part of a.b, which PostgreSQL reads as the function b applied to a where a has no column b.
+func (w *walker) attribute(name string, location int32) {
+	if w.refused != nil {
+		return
+	}
+	others := w.snap.FunctionsNamed("", name)
+	allowed := true
+	for _, f := range others {
+		allowed = allowed && knownExtension(f.Extension) && extensionFunctions[f.Extension][name]
+	}
+	if w.snap.HasCatalogFunction(name) {
+		_, shadowed := catalog.ShadowFunction(name)
+		allowed = allowed && catalogFunctions[name].class == allowFunction && !shadowed && name != "current_setting"
+	}
+	if !allowed {
+		w.refuseAt(sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonFunction, "%q may be a function call in attribute notation here", name).
+			WithHint("A function of that name exists and may not be called like that. Give the column another alias, or call the function as %s(...).", name), location)
+	}
+}

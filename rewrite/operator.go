@@ -1,0 +1,58 @@
+package rewrite
+
+import (
+	"github.com/pgconsent/pgconsent/sqlstate"
+	"github.com/pgconsent/pgconsent/sqltext"
+)
+
+// operatorExpr visits an expression with an operator, or a form that PostgreSQL reads as one.
+func (w *walker) operatorExpr(x *sqltext.A_Expr) {
+	w.saw("A_Expr")
+	w.expr(x.Lexpr)
+	w.expr(x.Rexpr)
+	switch x.Kind {
+	case sqltext.AEXPR_OP, sqltext.AEXPR_OP_ANY, sqltext.AEXPR_OP_ALL, sqltext.AEXPR_DISTINCT, sqltext.AEXPR_NOT_DISTINCT,
+		sqltext.AEXPR_NULLIF, sqltext.AEXPR_IN, sqltext.AEXPR_LIKE, sqltext.AEXPR_ILIKE, sqltext.AEXPR_SIMILAR:
+		w.operator(x.Name, x.Location)
+	case sqltext.AEXPR_BETWEEN, sqltext.AEXPR_NOT_BETWEEN, sqltext.AEXPR_BETWEEN_SYM, sqltext.AEXPR_NOT_BETWEEN_SYM:
+		for _, name := range []string{"<", "<=", ">", ">="} {
+			w.operatorNamed("", name, x.Location)
+		}
+	default:
+		w.refuseAt(refusal("A_Expr.kind"), x.Location)
+	}
+}
+
+// operator judges the name of an operator. It keeps its spelling: OPERATOR(schema.x) would change its precedence.
+func (w *walker) operator(parts []*sqltext.Node, location int32) {
+	schema, name, ok := qualifiedName(parts)
+	if !ok {
+		w.refuseAt(refusal("RangeVar.catalogname"), location)
+		return
+	}
+	w.operatorNamed(schema, name, location)
+}
+
+// equality judges the operator that IN, USING, NATURAL and CASE x WHEN use without naming it.
+func (w *walker) equality() { w.operatorNamed("", "=", -1) }
+
+func (w *walker) operatorNamed(schema, name string, location int32) {
+	if w.refused != nil {
+		return
+	}
+	found := (schema == "" || schema == "pg_catalog") && w.snap.HasCatalogOperator(name)
+	if schema != "pg_catalog" {
+		for _, o := range w.snap.OperatorsNamed(schema, name) {
+			if !knownExtension(o.Extension) {
+				w.refuseAt(sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonFunction, "operator %s is not available to agents", name).
+					WithHint("An operator of that name in schema %q is neither PostgreSQL's nor of a known extension. OPERATOR(pg_catalog.%s) names PostgreSQL's own.", o.Name.Schema, name), location)
+				return
+			}
+			found = true
+		}
+	}
+	if !found {
+		w.refuseAt(sqlstate.New(undefinedFunctionCode, sqlstate.ReasonFunction, "operator does not exist: %s", name).
+			WithHint("No operator of that name is available to agents."), location)
+	}
+}

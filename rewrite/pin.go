@@ -1,0 +1,151 @@
+package rewrite
+
+import (
+	"google.golang.org/protobuf/proto"
+
+	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/policy"
+	"github.com/pgconsent/pgconsent/sqlstate"
+	"github.com/pgconsent/pgconsent/sqltext"
+)
+
+// pin fixes the arguments that the policy pins, whatever is passed. What was passed stays in the text where it is never
+// evaluated, so that parameters keep their numbers and types.
+func (w *walker) pin(f *sqltext.FuncCall, listed *policy.Function) {
+	if w.refused != nil {
+		return
+	}
+	refuse := func(why string) {
+		w.refuseAt(sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonFunction, "function %s cannot be called like this", listed.Name.Name).
+			WithHint("The policy fixes an argument of it, which is not possible with %s. Pass plain arguments, by position or by name.", why), f.Location)
+	}
+	if f.AggStar || f.AggDistinct || f.AggWithinGroup || f.FuncVariadic || len(f.AggOrder) > 0 || f.AggFilter != nil || f.Over != nil {
+		refuse("VARIADIC, DISTINCT, ORDER BY, FILTER, OVER or *")
+		return
+	}
+	arguments, closing := w.argumentTokens(f)
+	if closing < 0 || len(arguments) != len(f.Args) {
+		refuse("this notation")
+		return
+	}
+	positional := 0
+	for positional < len(f.Args) && f.Args[positional].GetNamedArgExpr() == nil {
+		positional++
+	}
+	appended := len(f.Args) > 0
+	for _, pin := range listed.Pins {
+		value := w.pins[pin.Value]
+		if value == nil {
+			w.refuse(sqlstate.From(errFragment))
+			return
+		}
+		index := pinnedIndex(listed, pin.Arg)
+		if index < 0 {
+			refuse("overloads that take the argument in different places")
+			return
+		}
+		if index < positional {
+			w.pinExpression(pin, value, arguments[index], f.Args[index], func(n *sqltext.Node) { f.Args[index] = n })
+			continue
+		}
+		named := -1
+		for i := positional; i < len(f.Args); i++ {
+			if f.Args[i].GetNamedArgExpr().GetName() == pin.Arg {
+				named = i
+			}
+		}
+		if named >= 0 {
+			argument := f.Args[named].GetNamedArgExpr()
+			value2 := tokenRange{arguments[named].first + 2, arguments[named].last} // behind name =>
+			if kind := w.source.Kind(arguments[named].first + 1); kind != sqltext.Arrow && kind != sqltext.Assign || argument == nil {
+				refuse("this notation")
+				return
+			}
+			w.pinExpression(pin, value, value2, argument.Arg, func(n *sqltext.Node) { argument.Arg = n })
+			continue
+		}
+		text := catalog.QuoteIdent(pin.Arg) + " => " + pin.Value
+		if appended {
+			text = ", " + text
+		}
+		appended = true
+		at := w.source.Tokens[closing].Start
+		w.replace(at, at, text, func() {
+			f.Args = append(f.Args, &sqltext.Node{Node: &sqltext.Node_NamedArgExpr{NamedArgExpr: &sqltext.NamedArgExpr{
+				Name: pin.Arg, Arg: proto.Clone(value).(*sqltext.Node), Argnumber: -1,
+			}}})
+		})
+	}
+}
+
+// pinExpression turns e into CASE WHEN true THEN value ELSE (e) END.
+func (w *walker) pinExpression(pin policy.Pin, value *sqltext.Node, at tokenRange, e *sqltext.Node, set func(*sqltext.Node)) {
+	start, end := w.source.Tokens[at.first].Start, w.source.Tokens[at.last].End
+	w.replace(start, start, "CASE WHEN true THEN "+pin.Value+" ELSE (", func() {
+		set(&sqltext.Node{Node: &sqltext.Node_CaseExpr{CaseExpr: &sqltext.CaseExpr{
+			Args: []*sqltext.Node{{Node: &sqltext.Node_CaseWhen{CaseWhen: &sqltext.CaseWhen{
+				Expr: &sqltext.Node{Node: &sqltext.Node_A_Const{AConst: &sqltext.A_Const{
+					Val: &sqltext.A_Const_Boolval{Boolval: &sqltext.Boolean{Boolval: true}},
+				}}},
+				Result: proto.Clone(value).(*sqltext.Node),
+			}}}},
+			Defresult: e,
+		}}})
+	})
+	w.replace(end, end, ") END", func() {})
+}
+
+// pinnedIndex returns the place of an argument if every overload has it there, or -1.
+func pinnedIndex(listed *policy.Function, name string) int {
+	index := -1
+	for _, overload := range listed.Overloads {
+		place := -1
+		for i, arg := range overload.ArgNames {
+			if arg == name {
+				place = i
+			}
+		}
+		if place < 0 || index >= 0 && place != index || overload.Variadic {
+			return -1
+		}
+		index = place
+	}
+	return index
+}
+
+// tokenRange is a stretch of tokens, both ends included.
+type tokenRange struct{ first, last int }
+
+// argumentTokens returns the tokens of each argument of a call, and the closing parenthesis, or -1.
+func (w *walker) argumentTokens(f *sqltext.FuncCall) ([]tokenRange, int) {
+	i := w.source.At(f.Location) + 1
+	for w.source.Kind(i) != sqltext.OpenParen {
+		if i++; i >= len(w.source.Tokens) {
+			return nil, -1
+		}
+	}
+	var arguments []tokenRange
+	depth, first := 0, i+1
+	for i++; i < len(w.source.Tokens); i++ {
+		switch w.source.Tokens[i].Kind {
+		case sqltext.OpenParen, sqltext.OpenBracket:
+			depth++
+		case sqltext.CloseBracket:
+			depth--
+		case sqltext.Comma:
+			if depth == 0 {
+				arguments, first = append(arguments, tokenRange{first, i - 1}), i+1
+			}
+		case sqltext.CloseParen:
+			if depth > 0 {
+				depth--
+				continue
+			}
+			if i > first {
+				arguments = append(arguments, tokenRange{first, i - 1})
+			}
+			return arguments, i
+		}
+	}
+	return nil, -1
+}

@@ -1,0 +1,168 @@
+package rewrite
+
+import (
+	"github.com/pgconsent/pgconsent/sqlstate"
+)
+
+// The SQLSTATEs of names that do not exist, or may not be known to.
+const (
+	undefinedFunctionCode sqlstate.Code = "42883"
+	undefinedObjectCode   sqlstate.Code = "42704"
+)
+
+// Refusal is a construct that agents may not send: a row of docs/refused-statements.md.
+type Refusal struct {
+	Construct string   // as in the table: "INSERT"
+	Nodes     []string // the parser's nodes, or fields of nodes
+	Example   string
+	Code      sqlstate.Code
+	Reason    sqlstate.Reason
+	Message   string
+	Hint      string
+}
+
+// Error is what the client is told.
+func (r *Refusal) Error() *sqlstate.Error {
+	return sqlstate.New(r.Code, r.Reason, "%s", r.Message).WithHint("%s", r.Hint)
+}
+
+const (
+	noWrites = "agents may not write in this version"
+	noSchema = "agents may not change the schema"
+	noDirect = "agents may not administer the server"
+	askOwner = "Connect as the owner for it: owners' connections pass unchanged."
+	readOnly = "Read with SELECT or COPY (SELECT ...) TO STDOUT; write as the owner."
+)
+
+var refusals = []*Refusal{
+	{"INSERT", []string{"InsertStmt"}, "INSERT INTO people (name) VALUES ('Ann')",
+		sqlstate.InsufficientPrivilege, sqlstate.ReasonStatement, "INSERT: " + noWrites, readOnly},
+	{"UPDATE", []string{"UpdateStmt"}, "UPDATE people SET name = 'Ann'",
+		sqlstate.InsufficientPrivilege, sqlstate.ReasonStatement, "UPDATE: " + noWrites, readOnly},
+	{"DELETE", []string{"DeleteStmt"}, "DELETE FROM people",
+		sqlstate.InsufficientPrivilege, sqlstate.ReasonStatement, "DELETE: " + noWrites, readOnly},
+	{"MERGE", []string{"MergeStmt"}, "MERGE INTO people p USING people q ON p.id = q.id WHEN MATCHED THEN DO NOTHING",
+		sqlstate.InsufficientPrivilege, sqlstate.ReasonStatement, "MERGE: " + noWrites, readOnly},
+	{"TRUNCATE", []string{"TruncateStmt"}, "TRUNCATE people",
+		sqlstate.InsufficientPrivilege, sqlstate.ReasonStatement, "TRUNCATE: " + noWrites, readOnly},
+	{"COPY ... FROM", []string{"CopyStmt.is_from"}, "COPY people FROM STDIN",
+		sqlstate.InsufficientPrivilege, sqlstate.ReasonStatement, "COPY FROM: " + noWrites, readOnly},
+	{"SELECT INTO", []string{"SelectStmt.into_clause", "IntoClause"}, "SELECT * INTO copied FROM people",
+		sqlstate.InsufficientPrivilege, sqlstate.ReasonStatement, "SELECT INTO: " + noWrites, "Leave INTO out, or use a WITH query."},
+	{"CREATE TABLE AS", []string{"CreateTableAsStmt"}, "CREATE TABLE copied AS SELECT 1",
+		sqlstate.InsufficientPrivilege, sqlstate.ReasonStatement, "CREATE TABLE AS: " + noWrites, "Use a WITH query for intermediate results."},
+
+	{"FOR UPDATE, FOR SHARE", []string{"SelectStmt.locking_clause", "LockingClause"}, "SELECT * FROM people FOR UPDATE",
+		sqlstate.FeatureNotSupported, sqlstate.ReasonConstruct, "row locks are not available to agents", "Leave the locking clause out: agents read only."},
+	{"TABLESAMPLE", []string{"RangeTableSample"}, "SELECT * FROM people TABLESAMPLE SYSTEM (10)",
+		sqlstate.FeatureNotSupported, sqlstate.ReasonConstruct, "TABLESAMPLE is not available to agents",
+		"Its choice of rows tells about rows that are not visible. Use ORDER BY random() LIMIT n."},
+	{"system columns", []string{"ColumnRef(system column)"}, "SELECT ctid FROM people",
+		sqlstate.InsufficientPrivilege, sqlstate.ReasonColumn, "system columns of tables under a policy are not available to agents",
+		"ctid, xmin, xmax, cmin and cmax tell about rows that are not visible. Use the primary key; a result column of such a name needs another alias."},
+	{"database.schema.table", []string{"RangeVar.catalogname"}, "SELECT * FROM mydb.public.people",
+		sqlstate.FeatureNotSupported, sqlstate.ReasonRelation, "names with a database in front are not available to agents", "Leave the database out: schema.table."},
+	{"DEFAULT, CURRENT OF", []string{"SetToDefault", "CurrentOfExpr", "MultiAssignRef"}, "SELECT DEFAULT",
+		sqlstate.FeatureNotSupported, sqlstate.ReasonConstruct, "DEFAULT and CURRENT OF are for writing statements", readOnly},
+	{"TREAT", []string{"FuncCall(TREAT)"}, "SELECT TREAT(1 AS integer)",
+		sqlstate.FeatureNotSupported, sqlstate.ReasonConstruct, "TREAT is not available to agents", "Use CAST."},
+	{"%TYPE, SETOF", []string{"TypeName.pct_type", "TypeName.setof"}, "SELECT CAST(1 AS SETOF integer)",
+		sqlstate.FeatureNotSupported, sqlstate.ReasonConstruct, "SETOF and %TYPE are not available to agents", "Name the type itself."},
+
+	{"DECLARE, FETCH, MOVE, CLOSE", []string{"DeclareCursorStmt", "FetchStmt", "ClosePortalStmt"}, "DECLARE c CURSOR FOR SELECT * FROM people",
+		sqlstate.FeatureNotSupported, sqlstate.ReasonStatement, "SQL cursors are not available to agents in this version",
+		"Use the extended protocol's portals with a row limit (fetch size), or LIMIT with a key to continue from."},
+	{"PREPARE, EXECUTE, DEALLOCATE", []string{"PrepareStmt", "ExecuteStmt", "DeallocateStmt"}, "PREPARE q AS SELECT * FROM people",
+		sqlstate.FeatureNotSupported, sqlstate.ReasonStatement, "SQL-level PREPARE, EXECUTE and DEALLOCATE are not available to agents in this version",
+		"Use the extended protocol's prepared statements, as drivers do."},
+	{"EXPLAIN", []string{"ExplainStmt"}, "EXPLAIN SELECT * FROM people",
+		sqlstate.FeatureNotSupported, sqlstate.ReasonStatement, "EXPLAIN is not available to agents",
+		"Plans show statistics of rows that are not visible. Operators can run `pgconsent explain` and `pgconsent rewrite`."},
+	{"LISTEN, NOTIFY, UNLISTEN", []string{"ListenStmt", "NotifyStmt", "UnlistenStmt"}, "LISTEN news",
+		sqlstate.FeatureNotSupported, sqlstate.ReasonStatement, "LISTEN, NOTIFY and UNLISTEN are not available to agents", "Notifications may carry data past the policy. Poll with a query."},
+	{"LOCK", []string{"LockStmt"}, "LOCK TABLE people",
+		sqlstate.FeatureNotSupported, sqlstate.ReasonStatement, "LOCK is not available to agents", "Agents read only, and reading needs no lock."},
+	{"DO", []string{"DoStmt", "InlineCodeBlock"}, "DO $$ BEGIN END $$",
+		sqlstate.FeatureNotSupported, sqlstate.ReasonStatement, "DO is not available to agents", "pgconsent reads SQL, not PL/pgSQL. Send the statements themselves."},
+	{"CALL", []string{"CallStmt", "CallContext"}, "CALL refresh()",
+		sqlstate.FeatureNotSupported, sqlstate.ReasonStatement, "CALL is not available to agents", "Procedures run SQL that pgconsent has not seen. A function that the policy lists can be called in SELECT."},
+	{"RESET ALL", []string{"VariableSetStmt(VAR_RESET_ALL)"}, "RESET ALL",
+		sqlstate.FeatureNotSupported, sqlstate.ReasonSetting, "RESET ALL is not available to agents in this version",
+		"It would end the session's identity. RESET the settings you changed by name."},
+	{"DISCARD", []string{"DiscardStmt"}, "DISCARD ALL",
+		sqlstate.FeatureNotSupported, sqlstate.ReasonStatement, "DISCARD is not available to agents in this version",
+		"It would end the session's identity. RESET settings by name, or open a new connection."},
+	{"SHOW ALL", []string{"VariableShowStmt(all)"}, "SHOW ALL",
+		sqlstate.FeatureNotSupported, sqlstate.ReasonSetting, "SHOW ALL is not available to agents", "SHOW one setting by name."},
+
+	{"other isolation levels", []string{"TransactionStmt.options"}, "BEGIN ISOLATION LEVEL SERIALIZABLE",
+		sqlstate.FeatureNotSupported, sqlstate.ReasonTransaction, "only READ COMMITTED transactions are available to agents in this version",
+		"A snapshot older than a withdrawal of consent would go on showing the row. Use BEGIN, or BEGIN ISOLATION LEVEL READ COMMITTED."},
+	{"COMMIT AND CHAIN, ROLLBACK AND CHAIN", []string{"TransactionStmt.chain"}, "COMMIT AND CHAIN",
+		sqlstate.FeatureNotSupported, sqlstate.ReasonTransaction, "AND CHAIN is not available to agents", "Send COMMIT and BEGIN."},
+	{"PREPARE TRANSACTION, COMMIT PREPARED, ROLLBACK PREPARED", []string{"TransactionStmt.gid"}, "PREPARE TRANSACTION 'x'",
+		sqlstate.FeatureNotSupported, sqlstate.ReasonTransaction, "two-phase commit is not available to agents", "Use COMMIT."},
+	{"SET TRANSACTION SNAPSHOT", []string{"VariableSetStmt(TRANSACTION SNAPSHOT)"}, "SET TRANSACTION SNAPSHOT '00000003-0000001B-1'",
+		sqlstate.FeatureNotSupported, sqlstate.ReasonTransaction, "imported snapshots are not available to agents", "Read in one transaction of your own."},
+	{"SET CONSTRAINTS", []string{"ConstraintsSetStmt"}, "SET CONSTRAINTS ALL DEFERRED",
+		sqlstate.FeatureNotSupported, sqlstate.ReasonStatement, "SET CONSTRAINTS is not available to agents", readOnly},
+
+	{"COPY to or from a file or program", []string{"CopyStmt.filename", "CopyStmt.is_program"}, "COPY people TO '/tmp/people'",
+		sqlstate.InsufficientPrivilege, sqlstate.ReasonConstruct, "COPY to files and programs of the server is not available to agents",
+		`Use COPY ... TO STDOUT; psql's \copy does that.`},
+	{"COPY of a catalog, view or partitioned table by name", []string{"CopyStmt.relation"}, "COPY pg_class TO STDOUT",
+		sqlstate.FeatureNotSupported, sqlstate.ReasonConstruct, "COPY of this relation by name is not available to agents", "Use COPY (SELECT ... FROM ...) TO STDOUT."},
+	{"COPY options", []string{"CopyStmt.options"}, "COPY people TO STDOUT (FREEZE true)",
+		sqlstate.FeatureNotSupported, sqlstate.ReasonConstruct, "this option of COPY, or its value, is not available to agents",
+		"COPY TO takes FORMAT, DELIMITER, NULL, HEADER, QUOTE, ESCAPE, FORCE_QUOTE and ENCODING 'UTF8'."},
+
+	{"CREATE ...", []string{"CreateStmt", "CreateSchemaStmt", "CreateSeqStmt", "CreateStatsStmt", "CreateFunctionStmt", "CreateDomainStmt",
+		"CreateEnumStmt", "CreateRangeStmt", "CompositeTypeStmt", "ViewStmt", "IndexStmt", "RuleStmt", "CreateTrigStmt", "CreateEventTrigStmt",
+		"CreatePolicyStmt", "CreateAmStmt", "CreatePLangStmt", "CreateOpClassStmt", "CreateOpFamilyStmt", "CreateConversionStmt", "CreateCastStmt",
+		"CreateTransformStmt", "CreateExtensionStmt", "CreateFdwStmt", "CreateForeignServerStmt", "CreateForeignTableStmt", "CreateUserMappingStmt",
+		"ImportForeignSchemaStmt", "CreatePublicationStmt", "CreateSubscriptionStmt", "CreateRoleStmt", "CreatedbStmt", "CreateTableSpaceStmt", "DefineStmt"},
+		"CREATE TABLE notes (id integer)",
+		sqlstate.InsufficientPrivilege, sqlstate.ReasonStatement, "CREATE: " + noSchema, askOwner},
+	{"ALTER ...", []string{"AlterTableStmt", "AlterCollationStmt", "AlterDomainStmt", "AlterDefaultPrivilegesStmt", "AlterTableSpaceOptionsStmt",
+		"AlterTableMoveAllStmt", "AlterExtensionStmt", "AlterExtensionContentsStmt", "AlterFdwStmt", "AlterForeignServerStmt", "AlterUserMappingStmt",
+		"AlterPolicyStmt", "AlterEventTrigStmt", "AlterRoleStmt", "AlterRoleSetStmt", "AlterSeqStmt", "AlterOpFamilyStmt", "AlterStatsStmt",
+		"AlterFunctionStmt", "AlterObjectDependsStmt", "AlterObjectSchemaStmt", "AlterOwnerStmt", "AlterOperatorStmt", "AlterTypeStmt", "AlterEnumStmt",
+		"AlterDatabaseStmt", "AlterDatabaseRefreshCollStmt", "AlterDatabaseSetStmt", "AlterSystemStmt", "AlterTSDictionaryStmt",
+		"AlterTSConfigurationStmt", "AlterPublicationStmt", "AlterSubscriptionStmt", "RenameStmt", "ReplicaIdentityStmt"},
+		"ALTER TABLE people ADD COLUMN age integer",
+		sqlstate.InsufficientPrivilege, sqlstate.ReasonStatement, "ALTER: " + noSchema, askOwner},
+	{"DROP ...", []string{"DropStmt", "DropTableSpaceStmt", "DropUserMappingStmt", "DropRoleStmt", "DropdbStmt", "DropSubscriptionStmt", "DropOwnedStmt", "ReassignOwnedStmt"},
+		"DROP TABLE people",
+		sqlstate.InsufficientPrivilege, sqlstate.ReasonStatement, "DROP: " + noSchema, askOwner},
+	{"GRANT, REVOKE", []string{"GrantStmt", "GrantRoleStmt"}, "GRANT SELECT ON people TO PUBLIC",
+		sqlstate.InsufficientPrivilege, sqlstate.ReasonStatement, "GRANT and REVOKE: agents may not change privileges", askOwner},
+	{"COMMENT, SECURITY LABEL", []string{"CommentStmt", "SecLabelStmt"}, "COMMENT ON TABLE people IS 'x'",
+		sqlstate.InsufficientPrivilege, sqlstate.ReasonStatement, "COMMENT: " + noSchema, askOwner},
+	{"VACUUM, ANALYZE, REINDEX, CLUSTER, CHECKPOINT, LOAD, REFRESH MATERIALIZED VIEW",
+		[]string{"VacuumStmt", "ReindexStmt", "ClusterStmt", "CheckPointStmt", "LoadStmt", "RefreshMatViewStmt"}, "VACUUM people",
+		sqlstate.InsufficientPrivilege, sqlstate.ReasonStatement, "maintenance: " + noDirect, askOwner},
+}
+
+// Refusals returns the table of what agents may not send, which docs/refused-statements.md shows.
+func Refusals() []*Refusal { return refusals }
+
+var refusalIndex = func() map[string]*Refusal {
+	index := map[string]*Refusal{}
+	for _, r := range refusals {
+		for _, node := range r.Nodes {
+			if index[node] == nil {
+				index[node] = r
+			}
+		}
+	}
+	return index
+}()
+
+// refusal returns the error for a node or field; for one that is not in the table, a refusal all the same.
+func refusal(node string) *sqlstate.Error {
+	if r := refusalIndex[node]; r != nil {
+		return r.Error()
+	}
+	return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonConstruct, "this construct (%s) is not available to agents", node).
+		WithHint("pgconsent refuses what it does not know. Write the statement in a plainer form.")
+}

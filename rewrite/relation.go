@@ -1,0 +1,254 @@
+package rewrite
+
+import (
+	"google.golang.org/protobuf/proto"
+
+	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/policy"
+	"github.com/pgconsent/pgconsent/predicate"
+	"github.com/pgconsent/pgconsent/sqlstate"
+	"github.com/pgconsent/pgconsent/sqltext"
+)
+
+// reference is one mention of a relation.
+type reference struct {
+	name     catalog.Name
+	relation *catalog.Relation // nil for a catalog that the snapshot does not describe
+	fragment *fragment         // nil for a catalog
+	shadow   catalog.Name      // of a catalog
+
+	node       *sqltext.Node // holds the RangeVar; nil in COPY
+	rangeVar   *sqltext.RangeVar
+	copyStmt   *sqltext.CopyStmt
+	start, end int32 // the bytes of the name
+	starEnd    int32 // behind the * of "t *", else end
+	table      int   // the token TABLE of "TABLE t", else -1
+	columnsEnd int32 // in COPY, behind the column list
+
+	kept  string // why the relation stays a relation; "" if it may become a subquery
+	whole bool   // all columns are read
+}
+
+func (r *reference) keep(why string) {
+	if r.kept == "" {
+		r.kept = why
+	}
+}
+
+// notAvailable is the refusal of a relation: the same whether or not it exists.
+func notAvailable(name string) *sqlstate.Error {
+	return sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonRelation, "relation %q is not available to agents", name).
+		WithHint("Agents can read the tables that the policy lists. A table of yours must be listed under tables: in the policy.")
+}
+
+// resolve finds the relation that a RangeVar means, WITH queries aside, or refuses.
+func (w *walker) resolve(rv *sqltext.RangeVar) *reference {
+	w.saw("RangeVar")
+	written := rv.GetRelname()
+	if rv.GetSchemaname() != "" {
+		written = rv.GetSchemaname() + "." + written
+	}
+	if rv.GetCatalogname() != "" {
+		w.refuseAt(refusal("RangeVar.catalogname"), rv.GetLocation())
+		return nil
+	}
+	if rv.GetRelpersistence() != "p" {
+		w.refuseAt(refusal("RangeVar.relpersistence"), rv.GetLocation())
+		return nil
+	}
+	name, found := w.snap.ResolveRelation(rv.GetSchemaname(), rv.GetRelname())
+	if !found {
+		w.refuseAt(notAvailable(written), rv.GetLocation())
+		return nil
+	}
+	ref := &reference{name: name, rangeVar: rv, table: -1}
+	ref.relation, _ = w.snap.Relation(name)
+	if name.Schema == "pg_catalog" || name.Schema == "information_schema" {
+		shadow, ok := catalog.ShadowRelation(name)
+		if !ok {
+			w.refuseAt(sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonRelation, "relation %q is not available to agents", written).
+				WithHint("It tells about rows or sessions that are not visible. pg_class, pg_attribute, pg_type, pg_constraint and information_schema describe the tables you can read."), rv.GetLocation())
+			return nil
+		}
+		ref.shadow = shadow
+	} else if table, ok := w.pol.Table(name); !ok {
+		w.refuseAt(notAvailable(written), rv.GetLocation())
+		return nil
+	} else if why := unreadable(table.Relation); why != "" {
+		w.refuseAt(sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonRelation, "relation %q is not available to agents", written).
+			WithHint("%s", why), rv.GetLocation())
+		return nil
+	} else {
+		ref.relation = table.Relation
+		ref.fragment = w.protected[name]
+	}
+	if !w.locate(ref) {
+		w.refuseAt(refusal("RangeVar.location"), rv.GetLocation())
+		return nil
+	}
+	w.references = append(w.references, ref)
+	return ref
+}
+
+// unreadable tells why a relation that the policy lists cannot be read all the same.
+func unreadable(r *catalog.Relation) string {
+	switch {
+	case r.IsPartition:
+		return "It is a partition: read the partitioned table, which has the policy."
+	case r.Kind == catalog.Table, r.Kind == catalog.PartitionedTable:
+		return ""
+	case r.Kind == catalog.View, r.Kind == catalog.MatView:
+		return "It is a view, which reads with its owner's rights. Read the tables behind it."
+	case r.Kind == catalog.ForeignTable:
+		return "It is a foreign table, which cannot have row security."
+	case r.Kind == catalog.Sequence:
+		return "It is a sequence: its value counts rows that are not visible."
+	}
+	return "Relations of this kind cannot be read."
+}
+
+// locate finds the tokens of the name.
+func (w *walker) locate(ref *reference) bool {
+	i := w.source.At(ref.rangeVar.GetLocation())
+	last := i
+	if ref.rangeVar.GetSchemaname() != "" {
+		last = i + 2
+		if w.source.Kind(i+1) != sqltext.Dot {
+			return false
+		}
+	}
+	if i < 0 || last >= len(w.source.Tokens) || !w.source.Tokens[i].IsName() || !w.source.Tokens[last].IsName() || w.source.Kind(last+1) == sqltext.Dot {
+		return false
+	}
+	ref.start, ref.end = w.source.Tokens[i].Start, w.source.Tokens[last].End
+	ref.starEnd = ref.end
+	before := i - 1
+	for w.source.Kind(before) == sqltext.Only || w.source.Kind(before) == sqltext.OpenParen && w.source.Kind(before-1) == sqltext.Only {
+		before--
+	}
+	if w.source.Kind(before) == sqltext.Table {
+		ref.table = before
+	}
+	if w.source.Kind(last+1) == sqltext.Star {
+		ref.starEnd = w.source.Tokens[last+1].End
+		ref.keep("t *")
+	}
+	if !ref.rangeVar.GetInh() {
+		ref.keep("ONLY")
+	}
+	return true
+}
+
+// settleReference makes the edits of a reference.
+func (w *walker) settleReference(ref *reference, signable bool) {
+	if ref.fragment == nil {
+		w.shadow(ref)
+		return
+	}
+	inject := w.mode != RLS && !ref.fragment.open
+	if inject && ref.kept == "" && ref.fragment.gated && !signable {
+		ref.keep("the text cannot be signed")
+	}
+	if inject && ref.kept != "" {
+		if w.mode == Injected {
+			w.refuseAt(sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonConstruct,
+				"relation %q cannot carry its predicate here (%s)", ref.name.String(), ref.kept).
+				WithHint("Row security alone would have to hold, which the mode of this server excludes."), ref.start)
+			return
+		}
+		inject = false
+	}
+	if !inject {
+		rv, name := ref.rangeVar, ref.name
+		w.replace(ref.start, ref.end, name.SQL(), func() { rv.Schemaname, rv.Relname = name.Schema, name.Name })
+		return
+	}
+	if ref.fragment.subquery == nil {
+		w.refuse(sqlstate.From(errFragment))
+		return
+	}
+	w.signed = w.signed || ref.fragment.gated
+	if ref.copyStmt != nil {
+		w.injectCopy(ref)
+		return
+	}
+	w.inject(ref)
+}
+
+// inject puts the protected subquery in the place of the name.
+func (w *walker) inject(ref *reference) {
+	text := ref.fragment.sql
+	alias := ref.rangeVar.GetAlias()
+	if alias == nil {
+		alias = &sqltext.Alias{Aliasname: ref.rangeVar.GetRelname()}
+		text += " AS " + catalog.QuoteIdent(alias.Aliasname)
+	}
+	if ref.table >= 0 {
+		t := w.source.Tokens[ref.table]
+		w.replace(t.Start, t.End, "SELECT * FROM", func() {})
+	}
+	w.replace(ref.start, ref.end, text, func() {
+		ref.node.Node = &sqltext.Node_RangeSubselect{RangeSubselect: &sqltext.RangeSubselect{
+			Subquery: proto.Clone(ref.fragment.subquery).(*sqltext.Node),
+			Alias:    alias,
+		}}
+	})
+}
+
+// shadow puts the shadow in the place of a catalog, under the same name.
+func (w *walker) shadow(ref *reference) {
+	rv, shadow := ref.rangeVar, ref.shadow
+	if rv.GetAlias() != nil || ref.table >= 0 {
+		w.replace(ref.start, ref.end, shadow.SQL(), func() { rv.Schemaname, rv.Relname = shadow.Schema, shadow.Name })
+		return
+	}
+	alias := rv.GetRelname()
+	w.replace(ref.start, ref.end, shadow.SQL(), func() {
+		rv.Schemaname, rv.Relname, rv.Alias = shadow.Schema, shadow.Name, &sqltext.Alias{Aliasname: alias}
+	})
+	w.replace(ref.aliasPlace(w.source), ref.aliasPlace(w.source), " AS "+catalog.QuoteIdent(alias), func() {})
+}
+
+// aliasPlace is where an alias can be added: behind "t", "t *" or "ONLY (t)".
+func (r *reference) aliasPlace(source *sqltext.Source) int32 {
+	i := source.At(r.start)
+	if source.Kind(i-1) == sqltext.OpenParen && source.Kind(i-2) == sqltext.Only {
+		for ; i < len(source.Tokens); i++ {
+			if source.Tokens[i].Kind == sqltext.CloseParen {
+				return source.Tokens[i].End
+			}
+		}
+	}
+	return r.starEnd
+}
+
+func (w *walker) replace(start, end int32, text string, apply func()) {
+	w.edits = append(w.edits, edit{sqltext.Edit{Start: start, End: end, Text: text}, apply})
+}
+
+// newFragment writes and parses what stands for a table.
+func newFragment(t *policy.Table) *fragment {
+	condition, gated := predicate.Inject(t.Rows, rowAlias)
+	f := &fragment{gated: gated, open: condition == "true"}
+	f.sql = "(SELECT * FROM " + t.Relation.Name.SQL() + " AS " + rowAlias + " WHERE " + condition + ")"
+	tree, refused := sqltext.Parse("SELECT FROM " + f.sql + " AS x")
+	if refused == nil && len(tree.Stmts) == 1 {
+		if from := tree.Stmts[0].GetStmt().GetSelectStmt().GetFromClause(); len(from) == 1 {
+			f.subquery = from[0].GetRangeSubselect().GetSubquery()
+		}
+	}
+	return f
+}
+
+// parseExpression returns the tree of one expression, or nil.
+func parseExpression(sql string) *sqltext.Node {
+	tree, refused := sqltext.Parse("SELECT " + sql)
+	if refused != nil || len(tree.Stmts) != 1 {
+		return nil
+	}
+	targets := tree.Stmts[0].GetStmt().GetSelectStmt().GetTargetList()
+	if len(targets) != 1 {
+		return nil
+	}
+	return targets[0].GetResTarget().GetVal()
+}

@@ -1,0 +1,73 @@
+package rewrite
+
+import "github.com/pgconsent/pgconsent/catalog"
+
+// scope holds the FROM items of one SELECT; parent is what its expressions see besides, from the inside out.
+type scope struct {
+	parent *scope
+	items  []*fromItem
+}
+
+// fromItem is what a name in front of a column can mean.
+type fromItem struct {
+	name    string
+	ref     *reference      // a relation; nil for a subquery, a function, a WITH query
+	bare    bool            // it has no alias, so that schema.table.column reaches it
+	columns map[string]bool // nil: not known
+}
+
+// matching returns the items of that name, innermost scope first.
+func (s *scope) matching(name string) []*fromItem {
+	var out []*fromItem
+	for ; s != nil; s = s.parent {
+		for _, item := range s.items {
+			if item.name == name {
+				out = append(out, item)
+			}
+		}
+	}
+	return out
+}
+
+// qualified returns the items without alias that are that relation.
+func (s *scope) qualified(n catalog.Name) []*fromItem {
+	var out []*fromItem
+	for ; s != nil; s = s.parent {
+		for _, item := range s.items {
+			if item.bare && item.ref != nil && item.ref.name == n {
+				out = append(out, item)
+			}
+		}
+	}
+	return out
+}
+
+// keepDuplicates leaves relations as they are where two items share a name: PostgreSQL allows that between tables of
+// different schemas, and not between subqueries.
+func (s *scope) keepDuplicates() {
+	count := map[string]int{}
+	for _, item := range s.items {
+		count[item.name]++
+	}
+	for _, item := range s.items {
+		if count[item.name] > 1 && item.ref != nil {
+			item.ref.keep("two items of one name")
+		}
+	}
+}
+
+// cteFrame holds the names that one WITH has in sight so far.
+type cteFrame struct {
+	parent *cteFrame
+	names  map[string]map[string]bool // to their columns, nil where not known
+}
+
+// lookup returns the columns of a WITH query. A name without schema means it before any table.
+func (f *cteFrame) lookup(name string) (columns map[string]bool, found bool) {
+	for ; f != nil; f = f.parent {
+		if columns, found := f.names[name]; found {
+			return columns, true
+		}
+	}
+	return nil, false
+}

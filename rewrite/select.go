@@ -1,0 +1,207 @@
+package rewrite
+
+import (
+	"github.com/pgconsent/pgconsent/sqltext"
+)
+
+// selectStmt visits a SELECT, VALUES or TABLE and returns the names of its columns, or nil if they are not known. Its
+// expressions see its own FROM items, then those of parent.
+func (w *walker) selectStmt(s *sqltext.SelectStmt, parent *scope) map[string]bool {
+	if s == nil || w.refused != nil {
+		return nil
+	}
+	w.saw("SelectStmt")
+	outerScope, outerCTEs := w.scope, w.ctes
+	defer func() { w.scope, w.ctes = outerScope, outerCTEs }()
+	own := &scope{parent: parent}
+	w.scope = own
+
+	if s.IntoClause != nil {
+		w.refuse(refusal("SelectStmt.into_clause"))
+	}
+	if len(s.LockingClause) > 0 {
+		w.refuse(refusal("SelectStmt.locking_clause"))
+	}
+	w.withClause(s.WithClause, parent)
+
+	var columns map[string]bool
+	switch {
+	case s.Op != sqltext.SETOP_NONE:
+		columns = w.selectStmt(s.Larg, parent)
+		w.selectStmt(s.Rarg, parent)
+	case s.Larg != nil || s.Rarg != nil:
+		w.refuse(refusal("SelectStmt.larg"))
+	}
+	w.exprs(s.ValuesLists)
+	for _, item := range s.FromClause {
+		w.fromItem(item, own, parent, "")
+	}
+	own.keepDuplicates()
+	if s.Op == sqltext.SETOP_NONE && len(s.ValuesLists) == 0 {
+		columns = w.targetList(s.TargetList)
+	} else if len(s.TargetList) > 0 {
+		w.targetList(s.TargetList)
+	}
+	w.exprs(s.DistinctClause) // one empty node for a plain DISTINCT
+	w.expr(s.WhereClause)
+	w.exprs(s.GroupClause)
+	w.expr(s.HavingClause)
+	w.exprs(s.WindowClause)
+	w.exprs(s.SortClause)
+	w.expr(s.LimitOffset)
+	w.expr(s.LimitCount)
+	w.groupByKey(s, own)
+	return columns
+}
+
+// targetList visits what a SELECT returns.
+func (w *walker) targetList(targets []*sqltext.Node) map[string]bool {
+	columns := map[string]bool{}
+	for _, n := range targets {
+		t := n.GetResTarget()
+		if t == nil || len(t.Indirection) > 0 {
+			w.refuse(refusal(sqltext.Kind(n)))
+			return nil
+		}
+		w.saw("ResTarget")
+		if c := t.GetVal().GetColumnRef(); c != nil {
+			w.columnRef(c, true)
+		} else {
+			w.expr(t.Val)
+		}
+		switch name := outputName(t); {
+		case columns == nil:
+		case name == "":
+			columns = nil
+		default:
+			columns[name] = true
+		}
+	}
+	return columns
+}
+
+// outputName returns the name of a result column, or "" where it is not plain to see.
+func outputName(t *sqltext.ResTarget) string {
+	if t.Name != "" {
+		return t.Name
+	}
+	if c := t.GetVal().GetColumnRef(); c != nil && len(c.Fields) > 0 {
+		return c.Fields[len(c.Fields)-1].GetString_().GetSval()
+	}
+	if f := t.GetVal().GetFuncCall(); f != nil && len(f.Funcname) > 0 {
+		return f.Funcname[len(f.Funcname)-1].GetString_().GetSval()
+	}
+	return ""
+}
+
+// withClause visits WITH queries. Without RECURSIVE a query's own name inside it is a table, or a query further out.
+func (w *walker) withClause(c *sqltext.WithClause, parent *scope) {
+	if c == nil || w.refused != nil {
+		return
+	}
+	w.saw("WithClause")
+	frame := &cteFrame{parent: w.ctes, names: map[string]map[string]bool{}}
+	w.ctes = frame
+	if c.Recursive {
+		for _, n := range c.Ctes {
+			frame.names[n.GetCommonTableExpr().GetCtename()] = nil
+		}
+	}
+	for _, n := range c.Ctes {
+		cte := n.GetCommonTableExpr()
+		if cte == nil {
+			w.refuse(refusal(sqltext.Kind(n)))
+			return
+		}
+		w.saw("CommonTableExpr")
+		query := cte.GetCtequery().GetSelectStmt()
+		if query == nil {
+			w.refuseAt(refusal(sqltext.Kind(cte.GetCtequery())), cte.GetLocation())
+			return
+		}
+		columns := w.selectStmt(query, parent)
+		if len(cte.Aliascolnames) > 0 {
+			columns = nil
+		}
+		if search := cte.SearchClause; search != nil {
+			w.saw("CTESearchClause")
+			columns = nil
+		}
+		if cycle := cte.CycleClause; cycle != nil {
+			w.saw("CTECycleClause")
+			w.expr(cycle.CycleMarkValue)
+			w.expr(cycle.CycleMarkDefault)
+			columns = nil
+		}
+		frame.names[cte.Ctename] = columns
+	}
+}
+
+// groupByKey leaves a table as it is where it is grouped by what may be its primary key: then PostgreSQL lets the other
+// columns stand ungrouped, which it does not for a subquery.
+func (w *walker) groupByKey(s *sqltext.SelectStmt, own *scope) {
+	if len(s.GroupClause) == 0 {
+		return
+	}
+	var grouped []string // names of the columns that a group item may be
+	unknown := false
+	var item func(n *sqltext.Node)
+	column := func(n *sqltext.Node) {
+		if c := n.GetColumnRef(); c != nil && len(c.Fields) > 0 {
+			if name := c.Fields[len(c.Fields)-1].GetString_().GetSval(); name != "" {
+				grouped = append(grouped, name)
+			} else {
+				unknown = true
+			}
+		}
+	}
+	item = func(n *sqltext.Node) {
+		if g := n.GetGroupingSet(); g != nil {
+			for _, content := range g.Content {
+				item(content)
+			}
+			return
+		}
+		if row := n.GetRowExpr(); row != nil {
+			for _, arg := range row.Args {
+				item(arg)
+			}
+			return
+		}
+		if list := n.GetList(); list != nil {
+			for _, arg := range list.Items {
+				item(arg)
+			}
+			return
+		}
+		column(n)
+		if n.GetAConst() != nil { // the position of a result column: any of them may be meant
+			for _, target := range s.TargetList {
+				column(target.GetResTarget().GetVal())
+			}
+			return
+		}
+		if c := n.GetColumnRef(); c != nil && len(c.Fields) == 1 { // the name of a result column
+			for _, target := range s.TargetList {
+				if target.GetResTarget().GetName() == c.Fields[0].GetString_().GetSval() {
+					column(target.GetResTarget().GetVal())
+				}
+			}
+		}
+	}
+	for _, n := range s.GroupClause {
+		item(n)
+	}
+	for _, i := range own.items {
+		if i.ref == nil || i.ref.fragment == nil {
+			continue
+		}
+		for _, key := range i.ref.relation.PrimaryKey {
+			for _, name := range grouped {
+				if name == key || unknown {
+					i.ref.keep("GROUP BY the primary key")
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,104 @@
+package rewrite
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/sqlstate"
+	"github.com/pgconsent/pgconsent/sqltext"
+	"github.com/pgconsent/pgconsent/verdict"
+)
+
+// variableSetStmt visits SET and RESET.
+func (w *walker) variableSetStmt(v *sqltext.VariableSetStmt) verdict.Effect {
+	w.saw("VariableSetStmt")
+	effect := verdict.Effect{Kind: verdict.ChangesGUC, Name: strings.ToLower(v.Name)}
+	switch v.Kind {
+	case sqltext.VAR_SET_VALUE:
+		value, ok := w.settingValue(v.Args, listSetting(v.Name))
+		if !ok {
+			w.refuse(badValue(v.Name))
+			break
+		}
+		if _, _, refused := CheckSetting(v.Name, value, "set", w.snap.SearchPath()); refused != nil {
+			w.refuse(refused)
+		}
+	case sqltext.VAR_SET_DEFAULT, sqltext.VAR_RESET:
+		// Back to what the connection began with, which pgconsent has set.
+		if refused := checkReset(v.Name); refused != nil {
+			w.refuse(refused)
+		}
+	case sqltext.VAR_SET_MULTI:
+		switch v.Name {
+		case "TRANSACTION", "SESSION CHARACTERISTICS":
+			effect.Name = "transaction"
+			w.transactionModes(v.Args)
+		default:
+			w.refuse(refusal("VariableSetStmt(TRANSACTION SNAPSHOT)"))
+		}
+	case sqltext.VAR_RESET_ALL:
+		w.refuse(refusal("VariableSetStmt(VAR_RESET_ALL)"))
+	default:
+		w.refuse(refusal("VariableSetStmt"))
+	}
+	return effect
+}
+
+// settingValue returns the value of a SET as the server will see it: PostgreSQL joins a list with commas.
+func (w *walker) settingValue(args []*sqltext.Node, list bool) (string, bool) {
+	var values []string
+	for _, n := range args {
+		if cast := n.GetTypeCast(); cast != nil { // SET TIME ZONE INTERVAL '+00:00' HOUR TO MINUTE
+			w.saw("TypeCast")
+			w.saw("TypeName")
+			_, name, _ := qualifiedName(cast.GetTypeName().GetNames())
+			for _, m := range cast.GetTypeName().GetTypmods() {
+				if m.GetAConst() == nil {
+					return "", false
+				}
+				w.saw("A_Const")
+			}
+			if name != "interval" || len(args) > 1 {
+				return "", false
+			}
+			n = cast.Arg
+		}
+		c := n.GetAConst()
+		if c == nil || c.Isnull {
+			return "", false
+		}
+		w.saw("A_Const")
+		switch val := c.Val.(type) {
+		case *sqltext.A_Const_Sval:
+			if list {
+				values = append(values, `"`+strings.ReplaceAll(val.Sval.Sval, `"`, `""`)+`"`)
+			} else {
+				values = append(values, val.Sval.Sval)
+			}
+		case *sqltext.A_Const_Ival:
+			values = append(values, strconv.Itoa(int(val.Ival.Ival)))
+		case *sqltext.A_Const_Fval:
+			values = append(values, val.Fval.Fval)
+		default:
+			return "", false
+		}
+	}
+	return strings.Join(values, ", "), len(values) > 0
+}
+
+// variableShowStmt visits SHOW.
+func (w *walker) variableShowStmt(v *sqltext.VariableShowStmt) {
+	w.saw("VariableShowStmt")
+	if strings.EqualFold(v.Name, "all") {
+		w.refuse(refusal("VariableShowStmt(all)"))
+		return
+	}
+	if refused := checkShow(v.Name); refused != nil {
+		w.refuse(refused)
+	}
+}
+
+func badValue(name string) *sqlstate.Error {
+	return sqlstate.New(sqlstate.InvalidParameterValue, sqlstate.ReasonSetting, "invalid value for parameter %q", strings.ToLower(name)).
+		WithHint("Agents may set it to plain values only.")
+}

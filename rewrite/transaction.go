@@ -1,0 +1,66 @@
+package rewrite
+
+import (
+	"strings"
+
+	"github.com/pgconsent/pgconsent/sqltext"
+	"github.com/pgconsent/pgconsent/verdict"
+)
+
+// transactionStmt visits BEGIN, COMMIT, ROLLBACK and savepoints.
+func (w *walker) transactionStmt(t *sqltext.TransactionStmt) verdict.Effect {
+	w.saw("TransactionStmt")
+	if t.Chain {
+		w.refuse(refusal("TransactionStmt.chain"))
+	}
+	if t.Gid != "" {
+		w.refuse(refusal("TransactionStmt.gid"))
+	}
+	w.transactionModes(t.Options)
+	switch t.Kind {
+	case sqltext.TRANS_STMT_BEGIN, sqltext.TRANS_STMT_START:
+		return verdict.Effect{Kind: verdict.BeginsTx}
+	case sqltext.TRANS_STMT_COMMIT, sqltext.TRANS_STMT_ROLLBACK:
+		return verdict.Effect{Kind: verdict.EndsTx}
+	case sqltext.TRANS_STMT_SAVEPOINT, sqltext.TRANS_STMT_RELEASE, sqltext.TRANS_STMT_ROLLBACK_TO:
+		return verdict.Effect{}
+	case sqltext.TRANS_STMT_PREPARE, sqltext.TRANS_STMT_COMMIT_PREPARED, sqltext.TRANS_STMT_ROLLBACK_PREPARED:
+		w.refuse(refusal("TransactionStmt.gid"))
+	default:
+		w.refuse(refusal("TransactionStmt.kind"))
+	}
+	return verdict.Effect{}
+}
+
+// transactionModes judges ISOLATION LEVEL, READ ONLY and DEFERRABLE.
+func (w *walker) transactionModes(options []*sqltext.Node) {
+	for _, n := range options {
+		d := n.GetDefElem()
+		if d == nil || d.Defnamespace != "" {
+			w.refuse(refusal("TransactionStmt.options"))
+			return
+		}
+		w.saw("DefElem")
+		w.saw("A_Const")
+		c := d.GetArg().GetAConst()
+		switch d.Defname {
+		case "transaction_isolation":
+			if c == nil || !isReadCommitted(c.GetSval().GetSval()) {
+				w.refuseAt(refusal("TransactionStmt.options"), d.Location)
+			}
+		case "transaction_read_only", "transaction_deferrable":
+			if c == nil {
+				w.refuseAt(refusal("TransactionStmt.options"), d.Location)
+			}
+		default:
+			w.refuseAt(refusal("TransactionStmt.options"), d.Location)
+		}
+	}
+}
+
+// isReadCommitted tells whether a level gives each statement its own snapshot. PostgreSQL takes READ UNCOMMITTED for
+// READ COMMITTED.
+func isReadCommitted(level string) bool {
+	level = strings.ToLower(level)
+	return level == "read committed" || level == "read uncommitted"
+}

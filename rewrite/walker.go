@@ -1,0 +1,169 @@
+package rewrite
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/policy"
+	"github.com/pgconsent/pgconsent/sqlstate"
+	"github.com/pgconsent/pgconsent/sqltext"
+	"github.com/pgconsent/pgconsent/verdict"
+)
+
+// walker visits the statements of one text. The first refusal stays; after it nothing of the walk counts.
+type walker struct {
+	*Rewriter
+	source  *sqltext.Source
+	refused *sqlstate.Error
+
+	scope *scope    // names of the FROM items in sight
+	ctes  *cteFrame // names of the WITH queries in sight
+
+	seen       map[string]int // kinds of nodes visited, for reconcile
+	references []*reference
+	edits      []edit
+	functions  map[string]bool
+	names      map[string]bool // last parts of all column references: what columns may have been read
+	signed     bool
+
+	// of the statement at hand
+	first        int   // its first reference
+	systemColumn int32 // where one is named, or -1
+	tableOID     bool
+	copies       bool // COPY
+}
+
+func newWalker(r *Rewriter, source *sqltext.Source) *walker {
+	return &walker{Rewriter: r, source: source, seen: map[string]int{}, functions: map[string]bool{}, names: map[string]bool{}}
+}
+
+// refuse records the first refusal.
+func (w *walker) refuse(e *sqlstate.Error) {
+	if w.refused == nil {
+		w.refused = e
+	}
+}
+
+// refuseAt records a refusal with its place, a byte offset of the tree.
+func (w *walker) refuseAt(e *sqlstate.Error, location int32) {
+	if w.refused == nil {
+		w.refused = e.At(w.source.Position(location))
+	}
+}
+
+func (w *walker) saw(kind string) { w.seen[kind]++ }
+
+// statement visits one statement and returns what it does to the session.
+func (w *walker) statement(raw *sqltext.RawStmt) verdict.Effect {
+	w.saw("RawStmt")
+	w.first, w.systemColumn, w.tableOID, w.copies = len(w.references), -1, false, false
+	w.scope, w.ctes = nil, nil
+	effect := verdict.Effect{}
+	switch n := raw.GetStmt().GetNode().(type) {
+	case *sqltext.Node_SelectStmt:
+		w.selectStmt(n.SelectStmt, nil)
+		effect.Reads = true
+	case *sqltext.Node_CopyStmt:
+		w.copies = true
+		w.copyStmt(n.CopyStmt)
+		effect.Reads = true
+	case *sqltext.Node_TransactionStmt:
+		effect = w.transactionStmt(n.TransactionStmt)
+	case *sqltext.Node_VariableSetStmt:
+		effect = w.variableSetStmt(n.VariableSetStmt)
+	case *sqltext.Node_VariableShowStmt:
+		w.variableShowStmt(n.VariableShowStmt)
+	default:
+		w.refuseAt(refusal(sqltext.Kind(raw.GetStmt())), w.firstToken(raw))
+	}
+	if w.refused == nil {
+		w.systemColumns()
+	}
+	return effect
+}
+
+// firstToken returns where a statement begins, comments left out.
+func (w *walker) firstToken(raw *sqltext.RawStmt) int32 {
+	for _, t := range w.source.Tokens {
+		if t.Start >= raw.GetStmtLocation() {
+			return t.Start
+		}
+	}
+	return -1
+}
+
+// systemColumns judges the system columns that the statement names, now that its tables are known. A statement that
+// names tableoid leaves its tables as they are: a subquery has no such column.
+func (w *walker) systemColumns() {
+	for _, ref := range w.references[w.first:] {
+		if ref.fragment == nil {
+			continue
+		}
+		if w.systemColumn >= 0 {
+			w.refuseAt(refusal("ColumnRef(system column)"), w.systemColumn)
+			return
+		}
+		if w.tableOID {
+			ref.keep("tableoid")
+		}
+	}
+}
+
+// reconcile compares what the walk visited with what a walk that knows no grammar finds in the tree.
+func (w *walker) reconcile(tree *sqltext.ParseResult) *sqlstate.Error {
+	counts, known := sqltext.Count(tree)
+	if known {
+		for kind, n := range counts {
+			if kind != "ParseResult" && !leaf[kind] && w.seen[kind] != n {
+				known = false
+			}
+		}
+	}
+	if !known {
+		return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonProof, "pgconsent could not read this statement completely").
+			WithHint("Write the statement in a plainer form, and please report it.")
+	}
+	return nil
+}
+
+// leaf lists the kinds that hold no other and name nothing by themselves.
+var leaf = map[string]bool{"String": true, "Integer": true, "Float": true, "Boolean": true, "BitString": true, "List": true}
+
+// settle turns references into edits, now that all is known of them.
+func (w *walker) settle(signable bool) {
+	for _, ref := range w.references {
+		w.settleReference(ref, signable)
+	}
+}
+
+// accesses lists what the statement reads. Where it cannot be told which columns, all are listed: nil.
+func (w *walker) accesses() []policy.Access {
+	byName := map[catalog.Name]policy.Access{}
+	for _, ref := range w.references {
+		columns := []string{}
+		if !ref.whole && ref.relation != nil {
+			for _, c := range ref.relation.Columns {
+				if w.names[c.Name] {
+					columns = append(columns, c.Name)
+				}
+			}
+		} else {
+			columns = nil
+		}
+		if other, again := byName[ref.name]; again && (other.Columns == nil || columns == nil) {
+			columns = nil
+		} else if again {
+			columns = append(columns, other.Columns...)
+			slices.Sort(columns)
+			columns = slices.Compact(columns)
+		}
+		byName[ref.name] = policy.Access{Relation: ref.name, Columns: columns, Source: "structured"}
+	}
+	out := make([]policy.Access, 0, len(byName))
+	for _, a := range byName {
+		out = append(out, a)
+	}
+	slices.SortFunc(out, func(a, b policy.Access) int { return strings.Compare(a.Relation.String(), b.Relation.String()) })
+	return out
+}
