@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/xdg-go/scram"
 
 	"github.com/pgconsent/pgconsent/pgtest"
@@ -217,6 +218,25 @@ func TestWatchFollowsTheFile(t *testing.T) {
 		}
 		if !login(t, c, "a", password) {
 			t.Errorf("the password %s is not in force", password)
+		}
+	}
+}
+
+// What ConnString writes pgx reads back, whatever is in the password.
+func TestConnString(t *testing.T) {
+	for _, password := range []string{"simple", `it's \ "quoted" = x`, " spaces ", "ünï"} {
+		t.Setenv("PGCONSENT_TEST_PW", password)
+		c := &Config{Upstream: Upstream{Host: "/var/run/my pg", Port: 77, TLS: "disable"}}
+		s, err := c.ConnString(&Database{Name: "a b"}, `o'role`, "PGCONSENT_TEST_PW")
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := pgx.ParseConfig(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.Password != password || got.User != `o'role` || got.Database != "a b" || got.Host != "/var/run/my pg" || got.Port != 77 || got.TLSConfig != nil {
+			t.Errorf("%q reads back as %q, %q, %q, %q", password, got.Password, got.User, got.Database, got.Host)
 		}
 	}
 }

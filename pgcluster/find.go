@@ -59,6 +59,9 @@ func find(ctx context.Context, major int, globs []string) (Binaries, error) {
 		return b, nil
 	}
 	if path, err := exec.LookPath("postgres"); err == nil {
+		if real, err := filepath.EvalSymlinks(path); err == nil { // where psql and pg_dump are too
+			path = real
+		}
 		if b, err := inspect(ctx, filepath.Dir(path)); err == nil && fits(b) {
 			return b, nil
 		}

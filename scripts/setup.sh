@@ -25,7 +25,8 @@ esac
 # What is missing
 
 pg_bin() { # prints the newest folder with a PostgreSQL server of at least 15
-	for dir in ${PG_BIN:-} $(command -v postgres 2>/dev/null | xargs -r dirname) /usr/lib/postgresql/*/bin /usr/pgsql-*/bin \
+	onpath=$(command -v postgres 2>/dev/null || true)
+	for dir in ${PG_BIN:-} ${onpath%/*} /usr/lib/postgresql/*/bin /usr/pgsql-*/bin \
 		/opt/homebrew/opt/postgresql*/bin /usr/local/opt/postgresql*/bin /opt/homebrew/bin /usr/local/pgsql/bin /usr/local/bin; do
 		[ -x "$dir/postgres" ] && [ -x "$dir/initdb" ] || continue
 		major=$("$dir/postgres" --version 2>/dev/null | sed -n 's/.*(PostgreSQL) \([0-9]*\).*/\1/p')

@@ -1,0 +1,158 @@
+package main
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net"
+	"net/url"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/pgconsent/pgconsent/config"
+	"github.com/pgconsent/pgconsent/sqlstate"
+)
+
+type agentCmd struct {
+	Add     agentAddCmd     `cmd:"" help:"Give an agent of the configuration a password, a new one if it has one."`
+	List    agentListCmd    `cmd:"" help:"Agents, their databases, and whether they can log in."`
+	Disable agentDisableCmd `cmd:"" help:"Take an agent's login away; its sessions end."`
+}
+
+type agentAddCmd struct {
+	Name         string `arg:"" help:"As in agents: of the configuration."`
+	PasswordFile string `placeholder:"FILE" help:"Take the password from this file (mode 0600) instead of making one."`
+}
+
+func (agentAddCmd) Help() string {
+	return `The password is printed once and kept nowhere: the credentials file holds a verifier from which it cannot be
+derived. A running serve notices at once.
+
+  pgconsent agent add chat
+  pgconsent agent add chat --password-file chat.pw`
+}
+
+func (a agentAddCmd) Run(s *session) error {
+	c, err := s.load()
+	if err != nil {
+		return err
+	}
+	agent, ok := c.Agents[a.Name]
+	if !ok {
+		return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonIdentity, "there is no agent %q in %s", a.Name, c.Path).
+			WithHint("List it first, with what its credential is worth: agents: { %s: { database: %s, attributes: { user: … } } }",
+				a.Name, slices.Sorted(maps.Keys(c.Databases))[0])
+	}
+	password := ""
+	if a.PasswordFile != "" {
+		if password, err = config.Secret(a.PasswordFile); err != nil {
+			return err
+		}
+	} else {
+		random := make([]byte, 24)
+		if _, err := rand.Read(random); err != nil {
+			return err
+		}
+		password = base64.RawURLEncoding.EncodeToString(random)
+	}
+	verifier, err := config.NewVerifier(password)
+	if err != nil {
+		return err
+	}
+	if err := config.SetCredential(c.Credentials, config.Credential{Name: a.Name, Verifier: verifier}); err != nil {
+		return err
+	}
+	if a.PasswordFile != "" {
+		password = "" // known already, and not ours to print
+	}
+	dsn := agentDSN(c, a.Name, password, agent.Database)
+	if s.json {
+		return json.NewEncoder(s.out).Encode(map[string]string{"agent": a.Name, "database": agent.Database, "dsn": dsn})
+	}
+	_, err = fmt.Fprintln(s.out, dsn)
+	return err
+}
+
+// agentDSN is how an agent connects, as far as the configuration tells.
+func agentDSN(c *config.Config, name, password, database string) string {
+	u := url.URL{Scheme: "postgres", User: url.User(name), Host: c.Listen, Path: "/" + database}
+	if password != "" {
+		u.User = url.UserPassword(name, password)
+	}
+	if strings.HasPrefix(c.Listen, "/") {
+		u.Host, u.RawQuery = "", url.Values{"host": {c.Listen[:strings.LastIndexByte(c.Listen, '/')]}}.Encode()
+	} else if host, port, err := net.SplitHostPort(c.Listen); err == nil && host == "" {
+		u.Host = net.JoinHostPort("localhost", port)
+	}
+	return u.String()
+}
+
+type agentListCmd struct{}
+
+// listed is an agent as agent list shows it.
+type listed struct {
+	Name     string `json:"name"`
+	Database string `json:"database"`
+	Login    string `json:"login"` // yes, disabled, none
+}
+
+func (agentListCmd) Run(s *session) error {
+	c, err := s.load()
+	if err != nil {
+		return err
+	}
+	lines, err := config.ReadCredentials(c.Credentials)
+	if err != nil {
+		return err
+	}
+	logins := map[string]string{}
+	for _, l := range lines {
+		logins[l.Name] = "yes"
+		if l.Disabled {
+			logins[l.Name] = "disabled"
+		}
+	}
+	all := []listed{}
+	for _, name := range slices.Sorted(maps.Keys(c.Agents)) {
+		login, ok := logins[name]
+		if !ok {
+			login = "none"
+		}
+		all = append(all, listed{name, c.Agents[name].Database, login})
+	}
+	if s.json {
+		return json.NewEncoder(s.out).Encode(all)
+	}
+	w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "agent\tdatabase\tlogin")
+	for _, a := range all {
+		fmt.Fprintf(w, "%s\t%s\t%s\n", a.Name, a.Database, a.Login)
+	}
+	return w.Flush()
+}
+
+type agentDisableCmd struct {
+	Name string `arg:"" help:"The agent."`
+}
+
+func (agentDisableCmd) Help() string {
+	return `"pgconsent agent add" gives it a new password and enables it again.`
+}
+
+func (a agentDisableCmd) Run(s *session) error {
+	c, err := s.load()
+	if err != nil {
+		return err
+	}
+	if err := config.DisableCredential(c.Credentials, a.Name); err != nil {
+		return err
+	}
+	if s.json {
+		return json.NewEncoder(s.out).Encode(map[string]string{"agent": a.Name, "login": "disabled"})
+	}
+	_, err = fmt.Fprintf(s.out, "%s can no longer log in\n", a.Name)
+	return err
+}

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/catalog/pgcatalog"
+	"github.com/pgconsent/pgconsent/config"
+	"github.com/pgconsent/pgconsent/policy"
+	"github.com/pgconsent/pgconsent/rls"
+	"github.com/pgconsent/pgconsent/sqlstate"
+)
+
+// target is a configured database with a connection to it.
+type target struct {
+	name   string
+	config *config.Database
+	conn   *pgx.Conn
+}
+
+// login is who a command connects as.
+type login int
+
+const (
+	asMigrate login = iota
+	asControl
+)
+
+// chosen are the databases a command works on: one by name, or all.
+func chosen(c *config.Config, name string) ([]string, error) {
+	all := slices.Sorted(maps.Keys(c.Databases))
+	if name == "" {
+		return all, nil
+	}
+	if _, ok := c.Databases[name]; !ok {
+		return nil, usageError{fmt.Errorf("there is no database %q in the configuration: it has %s", name, strings.Join(all, ", "))}
+	}
+	return []string{name}, nil
+}
+
+// each connects to the chosen databases, one after the other.
+func (s *session) each(c *config.Config, name string, as login, f func(t target) error) error {
+	names, err := chosen(c, name)
+	if err != nil {
+		return err
+	}
+	for _, n := range names {
+		db := c.Databases[n]
+		role, secret := db.Roles.Migrate, db.Secrets.Migrate
+		if as == asControl {
+			role, secret = db.Roles.Control, db.Secrets.Control
+		}
+		if err := s.with(c, db, role, secret, func(conn *pgx.Conn) error { return f(target{n, db, conn}) }); err != nil {
+			return fmt.Errorf("database %s: %w", n, err)
+		}
+	}
+	return nil
+}
+
+func (s *session) with(c *config.Config, db *config.Database, role, secret string, f func(*pgx.Conn) error) error {
+	dsn, err := c.ConnString(db, role, secret)
+	if err != nil {
+		return err
+	}
+	conn, err := pgx.Connect(s.ctx, dsn)
+	if err != nil {
+		return sqlstate.New(sqlstate.ConnectionFailure, sqlstate.ReasonUpstream, "cannot log in to the server as %s: %v", role, err).
+			WithHint("upstream, roles and secrets of the configuration say how. Is the server running, and has pgconsent migrate made the roles?")
+	}
+	defer conn.Close(context.WithoutCancel(s.ctx))
+	return f(conn)
+}
+
+// compiled is a policy against the database it is for.
+type compiled struct {
+	policy   *policy.Policy
+	snapshot *catalog.Snapshot
+	plan     *rls.Plan
+}
+
+func (s *session) compile(t target) (compiled, error) {
+	doc, err := policy.Load(t.config.Policy)
+	if err != nil {
+		return compiled{}, err
+	}
+	snap, err := pgcatalog.Load(s.ctx, t.conn, t.config.SearchPath)
+	if err != nil {
+		return compiled{}, err
+	}
+	p, err := policy.Compile(doc, snap)
+	if err != nil {
+		return compiled{}, err
+	}
+	roles := t.config.Roles
+	return compiled{p, snap, rls.Generate(p, snap, rls.Options{AgentRole: roles.Agent, ControlRole: roles.Control, ReaderRole: roles.Reader})}, nil
+}

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"strings"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/pgconsent/pgconsent/demo"
+	"github.com/pgconsent/pgconsent/world"
+)
+
+type demoCmd struct {
+	World    string   `default:"arcive" placeholder:"NAME" help:"Which example: ${default}, or the folder of a world (with a slash)."`
+	Listen   string   `default:"127.0.0.1:7432" placeholder:"HOST:PORT" help:"Where clients connect. Default: ${default}."`
+	HTTP     string   `name:"http" default:"127.0.0.1:7433" placeholder:"HOST:PORT" help:"/metrics, /healthz, /readyz. Default: ${default}."`
+	Dir      string   `placeholder:"DIR" help:"Where everything is kept. Default: ./pgconsent-demo/WORLD."`
+	Postgres string   `placeholder:"DSN" help:"Use this server instead of a private one: comes in a later version."`
+	Tour     tourMode `help:"Play a guided session, then go on serving; --tour=only: end then."`
+}
+
+// tourMode is "", "yes" or "only": a flag that may stand without a value.
+type tourMode string
+
+// IsBool implements kong.BoolMapperValue.
+func (tourMode) IsBool() bool { return true }
+
+// Decode implements kong.MapperValue.
+func (t *tourMode) Decode(ctx *kong.DecodeContext) error {
+	*t = "yes"
+	if ctx.Scan.Peek().Type != kong.FlagValueToken {
+		return nil
+	}
+	switch v := fmt.Sprint(ctx.Scan.Pop().Value); v {
+	case "only":
+		*t = "only"
+	case "true", "yes":
+	case "false", "no":
+		*t = ""
+	default:
+		return fmt.Errorf("--tour stands alone or as --tour=only, not --tour=%s", v)
+	}
+	return nil
+}
+
+func (demoCmd) Help() string {
+	return `Starts a real PostgreSQL from the binaries of this machine in DIR, loads the world once, installs the policy and its row
+security, serves, and prints how to connect. Another start on the same DIR resumes. Ctrl-C stops everything it started, and
+nothing else. Passwords are in DIR/secrets, with mode 0600. As root the server runs as user postgres or nobody; where DIR is
+closed to that user its data are in a short path under /var/tmp.
+
+  pgconsent demo
+  pgconsent demo --tour
+  pgconsent demo --json | head -n 1 | jq -r .agents.chat`
+}
+
+func (d demoCmd) Run(s *session) error {
+	if d.Postgres != "" {
+		return usageError{errors.New("--postgres comes in a later version: leave it out, and the demo starts a PostgreSQL of its own")}
+	}
+	if s.json && d.Tour == "yes" {
+		return usageError{errors.New("--json and --tour do not go together: --tour=only plays it without JSON")}
+	}
+	w, err := world.Get(d.World)
+	if err != nil {
+		return err
+	}
+	dir := d.Dir
+	if dir == "" {
+		dir = filepath.Join("pgconsent-demo", w.Name)
+	}
+	log := s.log
+	if s.cli.LogLevel == "default" {
+		log = slog.New(quiet{s.log.Handler()})
+	}
+	run, err := demo.Start(s.ctx, demo.Config{
+		World: w, Dir: dir, Listen: d.Listen, HTTP: d.HTTP, Log: log,
+		Progress: func(what string) { fmt.Fprintf(s.err, "demo: %s\n", what) },
+	})
+	if err != nil {
+		return err
+	}
+	stopped := false
+	stop := func() error {
+		if stopped {
+			return nil
+		}
+		stopped = true
+		return run.Stop()
+	}
+	defer func() { _ = stop() }() // after an error that is told already
+	if s.json {
+		if err := json.NewEncoder(s.out).Encode(run.Access); err != nil {
+			return err
+		}
+	} else {
+		s.welcome(w, run)
+	}
+	if d.Tour != "" {
+		failed := run.Tour(s.ctx, s.out, s.terminal)
+		if d.Tour == "only" || failed != nil {
+			return errors.Join(failed, stop())
+		}
+	}
+	if !s.json {
+		fmt.Fprintln(s.err, "demo: serving; Ctrl-C stops it")
+	}
+	failed := run.Wait(s.ctx)
+	if failed == nil && !s.json {
+		fmt.Fprintln(s.err, "demo: stopping")
+	}
+	return errors.Join(failed, stop())
+}
+
+func (s *session) welcome(w *world.World, run *demo.Running) {
+	bold := func(text string) string { return s.paint("1", text) }
+	fmt.Fprintf(s.out, "\n%s %s\n\n", bold(w.Name+":"), w.Title)
+	width := len("owner")
+	for _, a := range run.Access.Agents {
+		width = max(width, len(a.Name))
+	}
+	line := func(name, dsn string) {
+		fmt.Fprintf(s.out, "  %s  psql '%s'\n", bold(fmt.Sprintf("%-*s", width, name)), dsn)
+	}
+	line("owner", run.Access.OwnerDSN)
+	for _, a := range run.Access.Agents {
+		line(a.Name, a.DSN)
+	}
+	fmt.Fprintf(s.out, "\n  %s\n  configuration, policy, passwords: %s\n\n", strings.Join([]string{
+		"metrics " + run.Access.HTTP + "/metrics", "health " + run.Access.HTTP + "/healthz", "ready " + run.Access.HTTP + "/readyz"}, "\n  "), run.Dir)
+}

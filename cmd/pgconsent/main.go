@@ -1,0 +1,215 @@
+// Command pgconsent is the sidecar and its tools.
+//
+// Exit codes: 0 done, 1 something is wrong, 2 wrong usage.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/pgconsent/pgconsent/config"
+	"github.com/pgconsent/pgconsent/sqlstate"
+)
+
+func main() {
+	os.Exit(run(os.Args[1:], streams{os.Stdin, os.Stdout, os.Stderr}))
+}
+
+// The exit codes.
+const (
+	done  = 0
+	wrong = 1
+	usage = 2
+)
+
+type streams struct {
+	in       io.Reader
+	out, err io.Writer
+}
+
+// commands is the whole command line.
+type commands struct {
+	Config    string `short:"c" env:"PGCONSENT_CONFIG" placeholder:"FILE" help:"The configuration. Default: ./pgconsent.yaml."`
+	JSON      bool   `name:"json" help:"Print for programs: JSON on stdout."`
+	LogFormat string `enum:"auto,text,json" default:"auto" help:"Logs on stderr: text, json, or auto: text on a terminal, else json."`
+	LogLevel  string `enum:"debug,info,warn,error,default" default:"default" help:"debug, info, warn or error. Default: info, for the demo warn."`
+
+	Demo    demoCmd    `cmd:"" help:"Start a real PostgreSQL with an example and the proxy before it."`
+	Serve   serveCmd   `cmd:"" help:"Run the sidecar."`
+	Migrate migrateCmd `cmd:"" help:"Install, update or remove the database side: roles, row security, keys."`
+	Doctor  doctorCmd  `cmd:"" help:"Check whether the databases could hold the wall; say what to fix."`
+	Rewrite rewriteCmd `cmd:"" help:"Print what an agent's statement becomes, or why it is refused."`
+	Policy  policyCmd  `cmd:"" help:"Check the policy."`
+	Agent   agentCmd   `cmd:"" help:"Logins of agents."`
+	Version versionCmd `cmd:"" help:"Print the version."`
+}
+
+// session is what a command works with.
+type session struct {
+	streams
+	ctx      context.Context
+	json     bool
+	terminal bool // stdout is one
+	cli      *commands
+	log      *slog.Logger
+}
+
+// usageError ends the program with exit code 2.
+type usageError struct{ error }
+
+// silent ends the program with exit code 1: the command has already said why.
+var errSilent = errors.New("")
+
+func run(args []string, s streams) (code int) {
+	var cli commands
+	exited := -1
+	parser, err := kong.New(&cli,
+		kong.Name("pgconsent"),
+		kong.Description(description),
+		kong.Writers(s.out, s.err),
+		kong.Exit(func(code int) { exited = code; panic(exitNow{}) }),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true, WrapUpperBound: 110}),
+	)
+	if err != nil {
+		fmt.Fprintln(s.err, "pgconsent:", err)
+		return wrong
+	}
+	// Help ends the program from inside the parser.
+	defer func() {
+		if r := recover(); r != nil {
+			if _, ok := r.(exitNow); !ok {
+				panic(r)
+			}
+			code = exited
+		}
+	}()
+	if len(args) == 0 {
+		args = []string{"--help"}
+	}
+	parsed, err := parser.Parse(args)
+	if err != nil {
+		fmt.Fprintf(s.err, "pgconsent: %v\n", err)
+		fmt.Fprintf(s.err, "hint: %s --help shows what there is.\n", strings.TrimSpace("pgconsent "+selected(parsed, err)))
+		return usage
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	// A second signal ends the program at once.
+	context.AfterFunc(ctx, stop)
+	sess := &session{streams: s, ctx: ctx, json: cli.JSON, terminal: isTerminal(s.out), cli: &cli}
+	sess.log = sess.logger()
+	if err := parsed.Run(sess); err != nil {
+		return sess.fail(err)
+	}
+	return done
+}
+
+type exitNow struct{}
+
+const description = `pgconsent: agents connect with a normal PostgreSQL DSN and see only what people have consented to; the rest does not exist.
+
+Start with:
+
+  pgconsent demo --tour         a real PostgreSQL with example data, the proxy before it, and a guided tour
+
+Beside your own database:
+
+  pgconsent policy check        is the policy right?
+  pgconsent migrate --dry-run   the SQL that a DBA would review
+  pgconsent migrate             install it
+  pgconsent agent add chat      a login for an agent
+  pgconsent doctor              could the database hold the wall?
+  pgconsent serve               run the sidecar`
+
+// selected is the command the user got to before an error.
+func selected(_ *kong.Context, err error) string {
+	var parse *kong.ParseError
+	if errors.As(err, &parse) && parse.Context != nil && parse.Context.Selected() != nil {
+		return parse.Context.Selected().Path()
+	}
+	return ""
+}
+
+// fail prints an error with its hint and returns the exit code.
+func (s *session) fail(err error) int {
+	var u usageError
+	code := wrong
+	if errors.As(err, &u) {
+		code = usage
+	}
+	if errors.Is(err, errSilent) {
+		return code
+	}
+	if errors.Is(err, context.Canceled) && s.ctx.Err() != nil {
+		fmt.Fprintln(s.err, "pgconsent: stopped")
+		return wrong
+	}
+	var e *sqlstate.Error
+	if s.json {
+		out := map[string]string{"error": err.Error()}
+		if errors.As(err, &e) && e.Hint != "" {
+			out["hint"] = e.Hint
+		}
+		_ = json.NewEncoder(s.err).Encode(out)
+		return code
+	}
+	red, reset := "", ""
+	if isTerminal(s.err) {
+		red, reset = "\x1b[31m", "\x1b[0m"
+	}
+	fmt.Fprintf(s.err, "%spgconsent: %s%s\n", red, message(err), reset)
+	if errors.As(err, &e) && e.Hint != "" {
+		fmt.Fprintf(s.err, "hint: %s\n", e.Hint)
+	}
+	return code
+}
+
+// message is an error for people: without SQLSTATE where the error is about a configuration.
+func message(err error) string {
+	var e *sqlstate.Error
+	if errors.As(err, &e) && e.Code == sqlstate.ConfigFileError {
+		suffix := fmt.Sprintf(" (SQLSTATE %s)", e.Code)
+		return strings.Replace(err.Error(), suffix, "", 1)
+	}
+	return err.Error()
+}
+
+// logger writes to stderr.
+func (s *session) logger() *slog.Logger {
+	level := slog.LevelInfo
+	switch s.cli.LogLevel {
+	case "debug":
+		level = slog.LevelDebug
+	case "warn":
+		level = slog.LevelWarn
+	case "error":
+		level = slog.LevelError
+	}
+	options := &slog.HandlerOptions{Level: level}
+	if s.cli.LogFormat == "text" || s.cli.LogFormat == "auto" && isTerminal(s.err) {
+		return slog.New(slog.NewTextHandler(s.err, options))
+	}
+	return slog.New(slog.NewJSONHandler(s.err, options))
+}
+
+// load reads the configuration that the command line names.
+func (s *session) load() (*config.Config, error) { return config.Load(config.FindFile(s.cli.Config)) }
+
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/pgconsent/pgconsent/config"
+	"github.com/pgconsent/pgconsent/migrations"
+)
+
+type migrateCmd struct {
+	Database string `placeholder:"NAME" help:"Only this database. Default: all."`
+	DryRun   bool   `xor:"mode" help:"Print the SQL, with reasons, and change nothing."`
+	Down     bool   `xor:"mode" help:"Remove everything that migrate installed, and restore what it found."`
+}
+
+func (migrateCmd) Help() string {
+	return `Logs in as roles.migrate of the configuration (the first owner, if it says nothing), and works in one transaction. A
+second run changes nothing.
+
+  pgconsent migrate --dry-run > review.sql
+  pgconsent migrate
+  pgconsent migrate --down`
+}
+
+func (m migrateCmd) Run(s *session) error {
+	c, err := s.load()
+	if err != nil {
+		return err
+	}
+	return s.each(c, m.Database, asMigrate, func(t target) error {
+		options, err := migrationOptions(t.config)
+		if err != nil {
+			return err
+		}
+		if m.Down {
+			if err := migrations.Down(s.ctx, t.conn, options); err != nil {
+				return err
+			}
+			return s.migrated(t.name, "removed", "")
+		}
+		built, err := s.compile(t)
+		if err != nil {
+			return err
+		}
+		if m.DryRun {
+			sql, err := migrations.Render(s.ctx, t.conn, options, built.plan)
+			if err != nil {
+				return err
+			}
+			if s.json {
+				return json.NewEncoder(s.out).Encode(map[string]string{"database": t.name, "sql": sql})
+			}
+			_, err = fmt.Fprintf(s.out, "-- database %s\n%s", t.config.Name, sql)
+			return err
+		}
+		if err := migrations.Up(s.ctx, t.conn, options, built.plan); err != nil {
+			return err
+		}
+		return s.migrated(t.name, "installed", built.policy.Version())
+	})
+}
+
+func (s *session) migrated(database, what, policy string) error {
+	if s.json {
+		return json.NewEncoder(s.out).Encode(map[string]string{"database": database, "result": what, "policy": policy})
+	}
+	if policy != "" {
+		policy = ", policy " + short(policy)
+	}
+	_, err := fmt.Fprintf(s.out, "database %s: %s%s\n", database, what, policy)
+	return err
+}
+
+func migrationOptions(db *config.Database) (migrations.Options, error) {
+	agent, err := config.Secret(db.Secrets.Agent)
+	if err != nil {
+		return migrations.Options{}, err
+	}
+	control, err := config.Secret(db.Secrets.Control)
+	if err != nil {
+		return migrations.Options{}, err
+	}
+	return migrations.Options{
+		AgentRole: db.Roles.Agent, ControlRole: db.Roles.Control, ReaderRole: db.Roles.Reader,
+		AgentPassword: agent, ControlPassword: control,
+	}, nil
+}
+
+// short is a version as people compare it.
+func short(version string) string { return version[:min(len(version), 12)] }

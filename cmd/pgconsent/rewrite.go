@@ -1,0 +1,98 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/policy"
+	"github.com/pgconsent/pgconsent/rewrite"
+)
+
+type rewriteCmd struct {
+	As  string `required:"" placeholder:"AGENT" help:"The agent who sends it."`
+	SQL string `arg:"" optional:"" name:"sql" help:"The statement. Default: read from stdin."`
+}
+
+func (rewriteCmd) Help() string {
+	return `Reads the catalog of the agent's database as roles.control; the statement itself is not sent. Exit code 1 if it is
+refused.
+
+  pgconsent rewrite --as chat 'SELECT count(*) FROM memories'
+  pgconsent rewrite --as chat --json < report.sql`
+}
+
+// rewritten is the answer as JSON.
+type rewritten struct {
+	Agent          string          `json:"agent"`
+	Database       string          `json:"database"`
+	Text           string          `json:"text,omitempty"`
+	NeedsSignature bool            `json:"needs_signature,omitempty"`
+	Tag            string          `json:"tag,omitempty"`
+	Accesses       []policy.Access `json:"accesses,omitempty"`
+	Functions      []string        `json:"functions,omitempty"`
+	Refusal        *refusal        `json:"refusal,omitempty"`
+}
+
+type refusal struct {
+	SQLState string `json:"sqlstate"`
+	Message  string `json:"message"`
+	Hint     string `json:"hint,omitempty"`
+	Position int    `json:"position,omitempty"`
+}
+
+func (r rewriteCmd) Run(s *session) error {
+	c, err := s.load()
+	if err != nil {
+		return err
+	}
+	agent, ok := c.Agents[r.As]
+	if !ok {
+		return usageError{fmt.Errorf("there is no agent %q in the configuration: it has %s", r.As, strings.Join(slices.Sorted(maps.Keys(c.Agents)), ", "))}
+	}
+	text := r.SQL
+	if text == "" {
+		read, err := io.ReadAll(s.in)
+		if err != nil {
+			return err
+		}
+		text = string(read)
+	}
+	return s.each(c, agent.Database, asControl, func(t target) error {
+		built, err := s.compile(t)
+		if err != nil {
+			return err
+		}
+		result, refused := rewrite.New(built.snapshot, built.policy, rewrite.Both).Rewrite(text, false)
+		answer := rewritten{Agent: r.As, Database: t.name}
+		if refused != nil {
+			answer.Refusal = &refusal{string(refused.Code), refused.Message, refused.Hint, refused.Position}
+		} else {
+			answer.Text, answer.NeedsSignature, answer.Tag = result.Text, result.NeedsSignature, result.Tag
+			answer.Accesses, answer.Functions = result.Accesses, result.Functions
+		}
+		switch {
+		case s.json:
+			if err := json.NewEncoder(s.out).Encode(answer); err != nil {
+				return err
+			}
+		case refused != nil:
+			fmt.Fprintf(s.err, "%s  %s\n", s.paint("31", "ERROR:"), refused.Message+" (SQLSTATE "+string(refused.Code)+")")
+			if refused.Hint != "" {
+				fmt.Fprintf(s.err, "HINT:  %s\n", refused.Hint)
+			}
+			if refused.Position > 0 {
+				fmt.Fprintf(s.err, "at character %d\n", refused.Position)
+			}
+		default:
+			fmt.Fprintln(s.out, result.Text)
+		}
+		if refused != nil {
+			return errSilent
+		}
+		return nil
+	})
+}

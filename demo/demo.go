@@ -1,0 +1,437 @@
+// Package demo runs a world: a private PostgreSQL with the world's data, and the sidecar before it, in one folder.
+//
+// It guarantees that a world is loaded once and whole: an interrupted load starts over, a finished one is kept. What
+// [Running.Stop] stops is what [Start] started. Passwords are made here, never shown in a log, and kept in files of mode
+// 0600.
+package demo
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/goccy/go-yaml"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pgconsent/pgconsent/catalog/pgcatalog"
+	"github.com/pgconsent/pgconsent/config"
+	"github.com/pgconsent/pgconsent/migrations"
+	"github.com/pgconsent/pgconsent/pgcluster"
+	"github.com/pgconsent/pgconsent/policy"
+	"github.com/pgconsent/pgconsent/rls"
+	"github.com/pgconsent/pgconsent/serve"
+	"github.com/pgconsent/pgconsent/sqlstate"
+	"github.com/pgconsent/pgconsent/world"
+)
+
+// Config says what to run. All but Log and Progress are required.
+type Config struct {
+	World    *world.World
+	Dir      string
+	Listen   string
+	HTTP     string
+	Log      *slog.Logger
+	Progress func(string)
+}
+
+// Access is how to reach a running demo. Its JSON is what scripts read.
+type Access struct {
+	World    string            `json:"world"`
+	OwnerDSN string            `json:"owner_dsn"`
+	Agents   AgentDSNs         `json:"agents"`
+	HTTP     string            `json:"http"`
+	Tokens   map[string]string `json:"tokens"`
+}
+
+// AgentDSN is how one agent connects.
+type AgentDSN struct{ Name, DSN string }
+
+// AgentDSNs are in the world's order: the first agent is the default one.
+type AgentDSNs []AgentDSN
+
+// MarshalJSON writes an object whose members keep the order.
+func (a AgentDSNs) MarshalJSON() ([]byte, error) {
+	b := []byte{'{'}
+	for i, agent := range a {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		name, err := json.Marshal(agent.Name)
+		if err != nil {
+			return nil, err
+		}
+		dsn, err := json.Marshal(agent.DSN)
+		if err != nil {
+			return nil, err
+		}
+		b = append(append(append(b, name...), ':'), dsn...)
+	}
+	return append(b, '}'), nil
+}
+
+// Running is a demo that serves.
+type Running struct {
+	Access Access
+	Dir    string
+
+	world   *world.World
+	cluster *pgcluster.Cluster
+	cancel  context.CancelFunc
+	served  chan error // the end of serving
+	ended   error
+	over    bool
+}
+
+// Start brings everything up and returns when agents are served. An error leaves nothing running.
+func Start(ctx context.Context, c Config) (_ *Running, err error) {
+	if c.Progress == nil {
+		c.Progress = func(string) {}
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	for _, address := range []string{c.Listen, c.HTTP} {
+		host, _, err := net.SplitHostPort(address)
+		if err != nil {
+			return nil, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal, "%q is not of the form HOST:PORT", address)
+		}
+		if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+			return nil, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal, "the demo has no TLS and listens on loopback only, not on %s", address).
+				WithHint("Use 127.0.0.1; \"pgconsent serve\" with tls in its configuration listens anywhere.")
+		}
+		if err := pgcluster.PortFree(address); err != nil {
+			return nil, err
+		}
+	}
+	dir, err := filepath.Abs(c.Dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(dir, 0o711); err != nil {
+		return nil, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal, "the folder %s cannot be made", dir).WithHint("Name one with --dir.").WithCause(err)
+	}
+	f := folder{dir: dir, world: c.World}
+	if err := f.claim(); err != nil {
+		return nil, err
+	}
+	if err := f.makeSecrets(); err != nil {
+		return nil, err
+	}
+
+	super, err := config.Secret(f.secret("postgres"))
+	if err != nil {
+		return nil, err
+	}
+	c.Progress("starting PostgreSQL in " + dir)
+	cluster, err := pgcluster.Start(ctx, pgcluster.Config{Dir: dir, Password: super})
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, cluster.Stop())
+		}
+	}()
+	c.Progress(fmt.Sprintf("PostgreSQL %s runs (pid %d, data in %s)", cluster.Binaries.Version, cluster.PID(), cluster.DataDir))
+	up := server{cluster: cluster, password: super, notice: func(text string) { c.Progress(text) }}
+	if err := up.load(ctx, f, c.Progress); err != nil {
+		return nil, err
+	}
+	cfg, err := f.configure(c, cluster)
+	if err != nil {
+		return nil, err
+	}
+	c.Progress("installing the policy: roles, row security, keys")
+	if err := migrate(ctx, cfg, f.world.Name); err != nil {
+		return nil, err
+	}
+	access, err := f.admit(cfg)
+	if err != nil {
+		return nil, err
+	}
+	service, err := serve.New(ctx, serve.Options{Config: cfg, Log: c.Log, Drain: 3 * time.Second})
+	if err != nil {
+		return nil, err
+	}
+	serving, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	r := &Running{Access: access, Dir: dir, world: c.World, cluster: cluster, cancel: cancel, served: make(chan error, 1)}
+	go func() { r.served <- service.Run(serving) }()
+	if err := service.Ready(); err != nil {
+		cancel()
+		return nil, errors.Join(fmt.Errorf("the demo does not serve: %w", err), <-r.served)
+	}
+	return r, nil
+}
+
+// Wait returns when ctx ends, or with an error when serving or the server ended by itself.
+func (r *Running) Wait(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case r.ended = <-r.served:
+		r.over = true
+		return errors.Join(errors.New("serving has ended"), r.ended)
+	case <-r.cluster.Exited():
+		return sqlstate.New(sqlstate.ConnectionFailure, sqlstate.ReasonUpstream, "the demo's PostgreSQL has ended").
+			WithHint("Its log is %s.", r.cluster.LogFile)
+	}
+}
+
+// Stop drains and ends the server.
+func (r *Running) Stop() error {
+	r.cancel()
+	if !r.over {
+		r.over, r.ended = true, <-r.served
+	}
+	return errors.Join(r.ended, r.cluster.Stop())
+}
+
+// folder is the demo's place on disk.
+type folder struct {
+	dir   string
+	world *world.World
+}
+
+func (f folder) path(name string) string   { return filepath.Join(f.dir, name) }
+func (f folder) secret(name string) string { return filepath.Join(f.dir, "secrets", name+".pw") }
+func (f folder) marker() string            { return f.path("loaded") }
+
+// claim refuses a folder that holds another world.
+func (f folder) claim() error {
+	name, err := os.ReadFile(f.path("world"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return os.WriteFile(f.path("world"), []byte(f.world.Name+"\n"), 0o644)
+	}
+	if err != nil {
+		return err
+	}
+	if got := strings.TrimSpace(string(name)); got != f.world.Name {
+		return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal, "%s holds world %s, not %s", f.dir, got, f.world.Name).
+			WithHint("Name another folder with --dir.")
+	}
+	return nil
+}
+
+// makeSecrets makes the passwords that are not there yet.
+func (f folder) makeSecrets() error {
+	if err := os.MkdirAll(f.path("secrets"), 0o700); err != nil {
+		return err
+	}
+	names := []string{"postgres", "owner", "agent", "control"}
+	for _, a := range f.world.Agents {
+		names = append(names, "agent-"+a.Name)
+	}
+	for _, name := range names {
+		if _, err := os.Stat(f.secret(name)); err == nil {
+			continue
+		}
+		random := make([]byte, 18)
+		if _, err := rand.Read(random); err != nil {
+			return err
+		}
+		if err := config.WriteSecret(f.secret(name), []byte(base64.RawURLEncoding.EncodeToString(random)+"\n")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// server is the cluster as its superuser reaches it.
+type server struct {
+	cluster  *pgcluster.Cluster
+	password string
+	notice   func(string)
+}
+
+func (s server) connect(ctx context.Context, database string) (*pgx.Conn, error) {
+	c, err := pgx.ParseConfig("sslmode=disable")
+	if err != nil {
+		return nil, err
+	}
+	c.Host, c.Port, c.User, c.Password, c.Database = s.cluster.SocketDir, uint16(s.cluster.Port), s.cluster.Superuser, s.password, database
+	c.Fallbacks = nil
+	c.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) {
+		if n.Code == "00000" { // of the world's files, not "database … does not exist, skipping"
+			s.notice(n.Message)
+		}
+	}
+	return pgx.ConnectConfig(ctx, c)
+}
+
+// load fills the world's database unless the marker says that this was done.
+func (s server) load(ctx context.Context, f folder, progress func(string)) error {
+	name := pgx.Identifier{f.world.Name}.Sanitize()
+	_, err := os.Stat(f.marker())
+	loaded := err == nil && !s.cluster.Created
+	if loaded {
+		progress("world " + f.world.Name + " is loaded already")
+	} else {
+		admin, err := s.connect(ctx, "postgres")
+		if err != nil {
+			return err
+		}
+		defer admin.Close(context.WithoutCancel(ctx))
+		if err := os.Remove(f.marker()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		for _, sql := range []string{"DROP DATABASE IF EXISTS " + name + " WITH (FORCE)", "CREATE DATABASE " + name + " TEMPLATE template0"} {
+			if _, err := admin.Exec(ctx, sql); err != nil {
+				return err
+			}
+		}
+	}
+	conn, err := s.connect(ctx, f.world.Name)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	if !loaded {
+		if err := f.world.Load(ctx, conn, progress); err != nil {
+			return err
+		}
+	}
+	// The file is what counts: whatever the role's password was, it is now this.
+	password, err := config.Secret(f.secret("owner"))
+	if err != nil {
+		return err
+	}
+	verifier, err := config.NewVerifier(password)
+	if err != nil {
+		return err
+	}
+	if _, err := conn.Exec(ctx, "ALTER ROLE "+pgx.Identifier{f.world.Owner}.Sanitize()+" LOGIN PASSWORD '"+verifier+"'"); err != nil {
+		return err
+	}
+	if loaded {
+		return nil
+	}
+	text, err := f.world.File("policy.yaml")
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(f.path("policy.yaml"), text, 0o644); err != nil {
+		return err
+	}
+	return os.WriteFile(f.marker(), []byte(time.Now().UTC().Format(time.RFC3339)+"\n"), 0o644)
+}
+
+// configure writes pgconsent.yaml for this start and reads it back as serve would.
+func (f folder) configure(c Config, cluster *pgcluster.Cluster) (*config.Config, error) {
+	agents := yaml.MapSlice{}
+	for _, a := range f.world.Agents {
+		attributes := yaml.MapSlice{}
+		for _, name := range f.world.AttributeNames() {
+			if v, ok := a.Attributes[name]; ok {
+				attributes = append(attributes, yaml.MapItem{Key: name, Value: v})
+			}
+		}
+		agents = append(agents, yaml.MapItem{Key: a.Name, Value: yaml.MapSlice{
+			{Key: "database", Value: f.world.Name}, {Key: "auth", Value: "scram"}, {Key: "attributes", Value: attributes}}})
+	}
+	secret := func(name string) string { return "secrets/" + name + ".pw" }
+	tree := yaml.MapSlice{
+		{Key: "version", Value: 1},
+		{Key: "listen", Value: c.Listen},
+		{Key: "http", Value: yaml.MapSlice{{Key: "listen", Value: c.HTTP}}},
+		{Key: "upstream", Value: yaml.MapSlice{{Key: "host", Value: cluster.SocketDir}, {Key: "port", Value: cluster.Port}}},
+		{Key: "databases", Value: yaml.MapSlice{{Key: f.world.Name, Value: yaml.MapSlice{
+			{Key: "policy", Value: "policy.yaml"},
+			{Key: "owners", Value: []string{f.world.Owner}},
+			{Key: "search_path", Value: []string{"public"}},
+			{Key: "roles", Value: yaml.MapSlice{{Key: "agent", Value: "pgconsent_agent"}, {Key: "control", Value: "pgconsent_control"}, {Key: "migrate", Value: cluster.Superuser}}},
+			{Key: "secrets", Value: yaml.MapSlice{{Key: "agent", Value: secret("agent")}, {Key: "control", Value: secret("control")}, {Key: "migrate", Value: secret("postgres")}}},
+		}}}},
+		{Key: "agents", Value: agents},
+		{Key: "credentials", Value: "agents.scram"},
+		{Key: "enforcement", Value: "both"},
+		{Key: "audit", Value: yaml.MapSlice{{Key: "mode", Value: "strict"}, {Key: "file", Value: "audit/"}}},
+	}
+	text, err := yaml.Marshal(tree)
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	b.WriteString("# Written by \"pgconsent demo\" at each start. docs/configuration.md explains the keys.\n")
+	b.Write(text)
+	path := f.path("pgconsent.yaml")
+	if err := os.WriteFile(path, b.Bytes(), 0o644); err != nil {
+		return nil, err
+	}
+	return config.Load(path)
+}
+
+// migrate installs the database side, as "pgconsent migrate" does.
+func migrate(ctx context.Context, c *config.Config, name string) error {
+	db := c.Databases[name]
+	dsn, err := c.ConnString(db, db.Roles.Migrate, db.Secrets.Migrate)
+	if err != nil {
+		return err
+	}
+	conn, err := pgx.Connect(ctx, dsn)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	doc, err := policy.Load(db.Policy)
+	if err != nil {
+		return err
+	}
+	snap, err := pgcatalog.Load(ctx, conn, db.SearchPath)
+	if err != nil {
+		return err
+	}
+	p, err := policy.Compile(doc, snap)
+	if err != nil {
+		return err
+	}
+	o := migrations.Options{AgentRole: db.Roles.Agent, ControlRole: db.Roles.Control, ReaderRole: db.Roles.Reader}
+	if o.AgentPassword, err = config.Secret(db.Secrets.Agent); err != nil {
+		return err
+	}
+	if o.ControlPassword, err = config.Secret(db.Secrets.Control); err != nil {
+		return err
+	}
+	return migrations.Up(ctx, conn, o, rls.Generate(p, snap, rls.Options{AgentRole: o.AgentRole, ControlRole: o.ControlRole, ReaderRole: o.ReaderRole}))
+}
+
+// admit gives the agents their logins and says how everybody connects.
+func (f folder) admit(c *config.Config) (Access, error) {
+	a := Access{World: f.world.Name, HTTP: "http://" + c.HTTP.Listen, Tokens: map[string]string{}}
+	owner, err := config.Secret(f.secret("owner"))
+	if err != nil {
+		return a, err
+	}
+	dsn := func(user, password string) string {
+		u := url.URL{Scheme: "postgres", User: url.UserPassword(user, password), Host: c.Listen, Path: "/" + f.world.Name}
+		return u.String()
+	}
+	a.OwnerDSN = dsn(f.world.Owner, owner)
+	for _, agent := range f.world.Agents {
+		password, err := config.Secret(f.secret("agent-" + agent.Name))
+		if err != nil {
+			return a, err
+		}
+		verifier, err := config.NewVerifier(password)
+		if err != nil {
+			return a, err
+		}
+		if err := config.SetCredential(c.Credentials, config.Credential{Name: agent.Name, Verifier: verifier}); err != nil {
+			return a, err
+		}
+		a.Agents = append(a.Agents, AgentDSN{agent.Name, dsn(agent.Name, password)})
+	}
+	return a, nil
+}

@@ -1,0 +1,71 @@
+package serve
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/pgconsent/pgconsent/config"
+	"github.com/pgconsent/pgconsent/enforce"
+	"github.com/pgconsent/pgconsent/proxy"
+	"github.com/pgconsent/pgconsent/verdict"
+)
+
+// router tells owners, agents and everybody else apart. What it is not sure of it refuses.
+type router struct {
+	enforcer  *enforce.Enforcer
+	mock      []byte
+	databases map[string]upstream
+}
+
+type upstream struct {
+	owners []string
+	owner  proxy.Upstream // without role: an owner logs in by himself
+	agent  proxy.Upstream
+}
+
+func newRouter(c *config.Config, e *enforce.Enforcer) (*router, error) {
+	mock, err := mockKey(c)
+	if err != nil {
+		return nil, err
+	}
+	secure, err := c.Upstream.ClientTLS()
+	if err != nil {
+		return nil, err
+	}
+	r := &router{enforcer: e, mock: mock, databases: map[string]upstream{}}
+	network, address := c.Upstream.Dial()
+	for name, db := range c.Databases {
+		password, err := config.Secret(db.Secrets.Agent)
+		if err != nil {
+			return nil, err
+		}
+		owner := proxy.Upstream{Network: network, Address: address, TLS: secure, Database: db.Name}
+		agent := owner
+		agent.User, agent.Password = db.Roles.Agent, password
+		r.databases[name] = upstream{owners: db.Owners, owner: owner, agent: agent}
+	}
+	return r, nil
+}
+
+// Route implements proxy.Router.
+func (r *router) Route(user, database string) proxy.Route {
+	db, ok := r.databases[database]
+	if ok && slices.Contains(db.owners, user) {
+		return proxy.Route{Kind: proxy.Owner, Upstream: db.owner}
+	}
+	if access, known := r.enforcer.Agent(user, database); ok && known {
+		to := db.agent
+		to.Params = access.Params
+		return proxy.Route{
+			Kind: proxy.Agent, Upstream: to, Credential: access.Credential, CheckSetting: access.CheckSetting,
+			Open: func(ctx context.Context, info proxy.SessionInfo) (verdict.Decider, error) {
+				return access.Open(ctx, enforce.SessionInfo(info))
+			},
+		}
+	}
+	mock := config.Mock(r.mock, user)
+	return proxy.Route{Kind: proxy.Refused, Credential: &mock}
+}
+
+func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
