@@ -28,7 +28,7 @@ func checkRowSecurity(ctx context.Context, x *exam) ([]Finding, error) {
 	found, err := all(
 		func() ([]Finding, error) {
 			return x.each(ctx, Finding{"rls_off", Unsafe, "row security is off for the protected table %s", "ALTER TABLE %s ENABLE ROW LEVEL SECURITY"},
-				table+` AND NOT c.relrowsecurity ORDER BY 1`, x.protected(true))
+				table+` AND NOT c.relrowsecurity ORDER BY 1`, x.protected(false))
 		},
 		func() ([]Finding, error) {
 			return x.each(ctx, Finding{"force_rls", Unsafe, "FORCE ROW LEVEL SECURITY is on for %s: it binds the owner, whose jobs then see other rows", "ALTER TABLE %s NO FORCE ROW LEVEL SECURITY"},

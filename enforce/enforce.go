@@ -64,6 +64,8 @@ type Config struct {
 	// Mode and Walls are rewrite.Both and rls.Enforce but in tests.
 	Mode  rewrite.Mode
 	Walls rls.Mode
+
+	maxStale time.Duration // 0: maxStale; tests shorten it
 }
 
 // Database is one database that agents may use.
@@ -121,6 +123,9 @@ func New(ctx context.Context, cfg Config) (*Enforcer, error) {
 	}
 	if cfg.Refresh == 0 {
 		cfg.Refresh = 2 * time.Second
+	}
+	if cfg.maxStale == 0 {
+		cfg.maxStale = maxStale
 	}
 	if cfg.CacheBytes == 0 {
 		cfg.CacheBytes = 64 << 20

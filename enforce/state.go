@@ -44,7 +44,7 @@ func (d *database) current() (*view, *sqlstate.Error) {
 		return nil, notServed(errors.New("the database has not been looked at yet"))
 	case v.refusal != nil:
 		return nil, v.refusal
-	case time.Since(v.verified) > maxStale:
+	case time.Since(v.verified) > d.e.cfg.maxStale:
 		return nil, lost(nil)
 	default:
 		return v, nil

@@ -1,0 +1,411 @@
+package doctor_test
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pgconsent/pgconsent/catalog/pgcatalog"
+	"github.com/pgconsent/pgconsent/doctor"
+	"github.com/pgconsent/pgconsent/migrations"
+	"github.com/pgconsent/pgconsent/pgtest"
+	"github.com/pgconsent/pgconsent/policy"
+	"github.com/pgconsent/pgconsent/rls"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+const schema = `
+CREATE TABLE public.people (id bigint PRIMARY KEY, user_id uuid NOT NULL, name text NOT NULL, consent_status text);
+CREATE TABLE public.memories (id bigint PRIMARY KEY, user_id uuid NOT NULL, title text NOT NULL);
+CREATE TABLE public.memory_participants (
+	memory_id bigint NOT NULL REFERENCES public.memories, person_id bigint NOT NULL REFERENCES public.people, PRIMARY KEY (memory_id, person_id));
+CREATE FUNCTION public.count_memories(respect_consent boolean DEFAULT false) RETURNS bigint LANGUAGE sql STABLE
+	AS 'SELECT count(*) FROM public.memories';
+INSERT INTO public.people VALUES (1, '6f1e0000-0000-4000-8000-000000000001', 'Ann', 'granted'), (2, '6f1e0000-0000-4000-8000-000000000001', 'Ben', 'revoked');
+INSERT INTO public.memories VALUES (1, '6f1e0000-0000-4000-8000-000000000001', 'lake'), (2, '6f1e0000-0000-4000-8000-000000000001', 'hill');
+INSERT INTO public.memory_participants VALUES (1, 1), (2, 2);
+`
+
+const rules = `version: 1
+attributes: { user: { type: uuid, source: credential } }
+tables:
+  memories:
+    rows:
+      - own: { column: user_id, is: user }
+      - consent: { every: [ memory_participants: { memory_id: id }, people: { id: person_id } ], status: consent_status, is: granted }
+  people: { rows: [ { own: { column: user_id, is: user } }, { status: { column: consent_status, is: granted } } ] }
+  memory_participants: { rows: [ { visible: { memories: { id: memory_id } } }, { visible: { people: { id: person_id } } } ] }
+functions: { count_memories: { pin: { respect_consent: true } } }
+`
+
+// helperView is one of the views that the rules read.
+const helperView = "pgconsent.h_public_people"
+
+// compile reads the rules against a database.
+func compile(ctx context.Context, conn *pgx.Conn) (doctor.Subject, error) {
+	doc, err := policy.Parse("policy.yaml", []byte(rules))
+	if err != nil {
+		return doctor.Subject{}, err
+	}
+	snap, err := pgcatalog.Load(ctx, conn, []string{"public"})
+	if err != nil {
+		return doctor.Subject{}, err
+	}
+	p, err := policy.Compile(doc, snap)
+	if err != nil {
+		return doctor.Subject{}, err
+	}
+	return doctor.Subject{Policy: p, Snapshot: snap, Plan: rls.Generate(p, snap, rls.Options{})}, nil
+}
+
+// safe is a database as pgconsent migrate leaves it.
+func safe(t *testing.T) *pgtest.DB {
+	t.Helper()
+	return pgtest.Template(t, "safe", func(ctx context.Context, conn *pgx.Conn) error {
+		if _, err := conn.Exec(ctx, schema); err != nil {
+			return err
+		}
+		s, err := compile(ctx, conn)
+		if err != nil {
+			return err
+		}
+		return migrations.Up(ctx, conn, migrations.Options{}, s.Plan)
+	})
+}
+
+func exec(t *testing.T, conn *pgx.Conn, sql string) {
+	t.Helper()
+	if _, err := conn.Exec(context.Background(), sql); err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+}
+
+func examine(t *testing.T, db *pgtest.DB, s doctor.Subject) []doctor.Finding {
+	t.Helper()
+	found, err := doctor.Examine(t.Context(), db.Connect(t, "pgconsent_control"), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+func probe(t *testing.T, db *pgtest.DB, s doctor.Subject) []doctor.Finding {
+	t.Helper()
+	found, err := doctor.Probe(t.Context(), db.Connect(t, "pgconsent_control"), db.DSN("pgconsent_agent", ""), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+func subject(t *testing.T, db *pgtest.DB) doctor.Subject {
+	t.Helper()
+	s, err := compile(t.Context(), db.Connect(t, "postgres"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func has(found []doctor.Finding, id string, severity doctor.Severity) bool {
+	for _, f := range found {
+		if f.ID == id && f.Severity == severity {
+			return true
+		}
+	}
+	return false
+}
+
+func TestSafeDatabase(t *testing.T) {
+	db := safe(t)
+	s := subject(t, db)
+	for _, f := range append(examine(t, db, s), probe(t, db, s)...) {
+		switch f.Severity {
+		case doctor.OK, doctor.Hardening:
+		default:
+			t.Errorf("%s: %s: %s", f.Severity, f.ID, f.What)
+		}
+		if f.Severity != doctor.OK && f.Fix == "" {
+			t.Errorf("%s says no fix", f.ID)
+		}
+	}
+	if err := doctor.Check(t.Context(), db.Connect(t, "pgconsent_control"), s); err != nil {
+		t.Error(err)
+	}
+}
+
+// Each row breaks a real database by SQL; the finding must be there, and serving be refused.
+func TestUnsafeDatabases(t *testing.T) {
+	for _, tc := range []struct {
+		want, sql string
+		undo      string // of what outlives the database
+	}{
+		{"agent_superuser", "ALTER ROLE pgconsent_agent SUPERUSER", "ALTER ROLE pgconsent_agent NOSUPERUSER"},
+		{"agent_bypassrls", "ALTER ROLE pgconsent_agent BYPASSRLS", "ALTER ROLE pgconsent_agent NOBYPASSRLS"},
+		{"agent_createrole", "ALTER ROLE pgconsent_agent CREATEROLE", "ALTER ROLE pgconsent_agent NOCREATEROLE"},
+		{"agent_createdb", "ALTER ROLE pgconsent_agent CREATEDB", "ALTER ROLE pgconsent_agent NOCREATEDB"},
+		{"agent_replication", "ALTER ROLE pgconsent_agent REPLICATION", "ALTER ROLE pgconsent_agent NOREPLICATION"},
+		{"agent_member", "CREATE ROLE boss; GRANT boss TO pgconsent_agent", "DROP ROLE boss"},
+		{"agent_member", "GRANT pg_read_all_data TO pgconsent_agent", "REVOKE pg_read_all_data FROM pgconsent_agent"},
+		{"agent_owner", "ALTER TABLE public.memories OWNER TO pgconsent_agent", ""},
+		{"agent_owner", "CREATE TABLE public.mine (); ALTER TABLE public.mine OWNER TO pgconsent_agent", ""},
+		{"reader_superuser", "ALTER ROLE pgconsent_reader SUPERUSER", "ALTER ROLE pgconsent_reader NOSUPERUSER"},
+		{"reader_login", "ALTER ROLE pgconsent_reader LOGIN", "ALTER ROLE pgconsent_reader NOLOGIN"},
+		{"reader_member", "GRANT pgconsent_agent TO pgconsent_reader", "REVOKE pgconsent_agent FROM pgconsent_reader"},
+		{"role_missing", "ALTER ROLE pgconsent_reader RENAME TO elsewhere", "ALTER ROLE elsewhere RENAME TO pgconsent_reader"},
+		{"role_settings", "ALTER ROLE pgconsent_agent SET pgconsent.seal = 'v1'", "ALTER ROLE pgconsent_agent RESET pgconsent.seal"},
+		{"agent_temp", "DO $$ BEGIN EXECUTE format('GRANT TEMPORARY ON DATABASE %I TO PUBLIC', current_database()); END $$", ""},
+		{"agent_create_database", "DO $$ BEGIN EXECUTE format('GRANT CREATE ON DATABASE %I TO pgconsent_agent', current_database()); END $$", ""},
+		{"agent_create_schema", "GRANT CREATE ON SCHEMA public TO PUBLIC", ""},
+		{"agent_create_schema", "CREATE SCHEMA attic; GRANT CREATE ON SCHEMA attic TO pgconsent_agent", ""},
+		{"agent_usage", "GRANT USAGE ON SCHEMA pgconsent TO PUBLIC", ""},
+		{"agent_write", "GRANT INSERT ON public.people TO PUBLIC", ""},
+		{"agent_write", "GRANT UPDATE (consent_status) ON public.people TO pgconsent_agent", ""},
+		{"rls_off", "ALTER TABLE public.memories DISABLE ROW LEVEL SECURITY", ""},
+		{"rls_off", "ALTER TABLE public.people DISABLE ROW LEVEL SECURITY", ""},
+		{"force_rls", "ALTER TABLE public.people FORCE ROW LEVEL SECURITY", ""},
+		{"foreign_policy", "CREATE POLICY ours_not ON public.memories TO pgconsent_agent USING (true)", ""},
+		{"foreign_policy", "CREATE POLICY less ON public.people AS RESTRICTIVE TO pgconsent_reader USING (id < 2)", ""},
+		{"foreign_restrictive", "CREATE POLICY less ON public.people AS RESTRICTIVE USING (id < 2)", ""},
+		{"table_missing", "DROP TABLE public.memory_participants CASCADE", ""},
+		{"view_owner", "ALTER VIEW " + helperView + " OWNER TO postgres", ""},
+		{"view_invoker", "ALTER VIEW " + helperView + " SET (security_invoker = true)", ""},
+		{"function_definer", "ALTER FUNCTION public.count_memories SECURITY DEFINER", ""},
+		{"function_path", "ALTER FUNCTION pgconsent_gate.attr RESET ALL", ""},
+		{"not_installed", "DROP SCHEMA pgconsent CASCADE", ""},
+		{"other_policy", "UPDATE pgconsent.installed SET hash = 'another'", ""},
+		{"drift", "CREATE OR REPLACE FUNCTION pgconsent_gate.sealed() RETURNS boolean LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS 'SELECT true'", ""},
+		{"drift", "DO $$ DECLARE p record; BEGIN SELECT * INTO p FROM pg_policies WHERE permissive = 'RESTRICTIVE' AND tablename = 'memories' LIMIT 1; EXECUTE format('DROP POLICY %I ON public.memories', p.policyname); END $$", ""},
+		{"drift", "DO $$ DECLARE p record; BEGIN SELECT * INTO p FROM pg_policies WHERE permissive = 'RESTRICTIVE' AND tablename = 'memories' LIMIT 1; EXECUTE format('ALTER POLICY %I ON public.memories USING (true)', p.policyname); END $$", ""},
+		{"drift", "CREATE POLICY pgconsent_extra ON public.memories TO pgconsent_agent USING (true)", ""},
+		{"drift", "CREATE VIEW pgconsent_gate.everything AS SELECT * FROM public.memories", ""},
+		{"bad_key", "DELETE FROM pgconsent.keys", ""},
+		{"key_readable", "GRANT EXECUTE ON FUNCTION pgconsent.seal_key() TO PUBLIC", ""},
+		{"key_readable", "GRANT SELECT ON pgconsent.keys TO pgconsent_agent", ""},
+	} {
+		t.Run(tc.want, func(t *testing.T) {
+			db := safe(t)
+			s := subject(t, db)
+			dba := db.Connect(t, "postgres")
+			exec(t, dba, tc.sql)
+			if tc.undo != "" {
+				t.Cleanup(func() {
+					if _, err := pgtestExec(db, tc.undo); err != nil {
+						t.Errorf("%s: %v", tc.undo, err)
+					}
+				})
+			}
+			found := examine(t, db, s)
+			if !has(found, tc.want, doctor.Unsafe) {
+				t.Errorf("after %q: no unsafe finding %s in %v", tc.sql, tc.want, found)
+			}
+			if doctor.Refuse(found) == nil {
+				t.Error("serving is not refused")
+			}
+		})
+	}
+}
+
+// pgtestExec runs a statement on a connection of its own, after the test's are gone.
+func pgtestExec(db *pgtest.DB, sql string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, db.DSN("postgres", ""))
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close(ctx)
+	tag, err := conn.Exec(ctx, sql)
+	return tag.String(), err
+}
+
+// What a customer may do with their own database.
+func TestHarmless(t *testing.T) {
+	for name, sql := range map[string]string{
+		"an older permissive policy":    "CREATE POLICY older ON public.memories USING (true)",
+		"another role's policy":         "CREATE ROLE clerk; CREATE POLICY clerks ON public.people AS RESTRICTIVE TO clerk USING (false)",
+		"another role may read":         "CREATE ROLE clerk; GRANT SELECT ON public.memories TO clerk",
+		"a new table":                   "CREATE TABLE public.other (id int)",
+		"an index":                      "CREATE INDEX ON public.memories (title)",
+		"a policy on an unlisted table": "CREATE TABLE public.other (id int); CREATE POLICY p ON public.other AS RESTRICTIVE USING (false)",
+	} {
+		t.Run(name, func(t *testing.T) {
+			db := safe(t)
+			s := subject(t, db)
+			exec(t, db.Connect(t, "postgres"), sql)
+			t.Cleanup(func() { _, _ = pgtestExec(db, "DROP OWNED BY clerk; DROP ROLE clerk") })
+			if err := doctor.Refuse(examine(t, db, s)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestEncoding(t *testing.T) {
+	db := safe(t)
+	s := subject(t, db)
+	if _, err := pgtestExec(db, "CREATE DATABASE latin ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0"); err != nil {
+		t.Fatal(err)
+	}
+	latin := &pgtest.DB{Name: "latin", SocketDir: db.SocketDir, Port: db.Port}
+	t.Cleanup(func() { _, _ = pgtestExec(db, "DROP DATABASE latin WITH (FORCE)") })
+	found, err := doctor.Examine(t.Context(), latin.Connect(t, "postgres"), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !has(found, "server_encoding", doctor.Unsafe) {
+		t.Errorf("no finding server_encoding in %v", found)
+	}
+}
+
+func TestWarnings(t *testing.T) {
+	for want, sql := range map[string]string{
+		"standard_conforming_strings": "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET standard_conforming_strings = off', current_database()); END $$",
+		"agent_unlisted":              "CREATE TABLE public.other (id int); GRANT SELECT ON public.other TO PUBLIC",
+		"drift_table":                 "GRANT SELECT ON public.memories TO pg_monitor",
+	} {
+		t.Run(want, func(t *testing.T) {
+			db := safe(t)
+			s := subject(t, db)
+			exec(t, db.Connect(t, "postgres"), sql)
+			found := examine(t, db, s)
+			if !has(found, want, doctor.Warning) {
+				t.Errorf("no warning %s in %v", want, found)
+			}
+			if err := doctor.Refuse(found); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestHardening(t *testing.T) {
+	db := safe(t)
+	s := subject(t, db)
+	if !has(examine(t, db, s), "pg_terminate_backend", doctor.Hardening) {
+		t.Error("pg_terminate_backend is not reported")
+	}
+	exec(t, db.Connect(t, "postgres"), "REVOKE EXECUTE ON FUNCTION pg_catalog.pg_terminate_backend(integer, bigint) FROM PUBLIC")
+	if has(examine(t, db, s), "pg_terminate_backend", doctor.Hardening) {
+		t.Error("pg_terminate_backend is still reported")
+	}
+}
+
+// What a catalog does not tell, trying does.
+func TestProbes(t *testing.T) {
+	for _, tc := range []struct{ name, want, sql string }{
+		{"row security off", "leak", "ALTER TABLE public.memories DISABLE ROW LEVEL SECURITY"},
+		{"a wall taken down", "leak", "DO $$ DECLARE p record; BEGIN FOR p IN SELECT * FROM pg_policies WHERE permissive = 'RESTRICTIVE' AND tablename = 'people' LOOP EXECUTE format('DROP POLICY %I ON public.people', p.policyname); END LOOP; END $$"},
+		{"a gate that says yes", "gate", "CREATE OR REPLACE FUNCTION pgconsent_gate.vetted() RETURNS boolean LANGUAGE sql STABLE AS 'SELECT true'"},
+		{"a gate that says no", "gate", "CREATE OR REPLACE FUNCTION pgconsent_gate.vetted() RETURNS boolean LANGUAGE sql STABLE AS 'SELECT false'"},
+		{"a seal that always holds", "forged_seal", "CREATE OR REPLACE FUNCTION pgconsent_gate.sealed() RETURNS boolean LANGUAGE sql STABLE AS 'SELECT true'"},
+		{"pads that do not fit the key", "bad_key", "UPDATE pgconsent.keys SET ipad = decode(repeat('36', 64), 'hex')"},
+		{"no right to the verifier", "seal", "REVOKE EXECUTE ON FUNCTION pgconsent_gate.sealed() FROM pgconsent_agent"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			db := safe(t)
+			s := subject(t, db)
+			exec(t, db.Connect(t, "postgres"), tc.sql)
+			found := probe(t, db, s)
+			if !has(found, tc.want, doctor.Unsafe) {
+				t.Errorf("no unsafe finding %s in %v", tc.want, found)
+			}
+		})
+	}
+}
+
+func TestPooler(t *testing.T) {
+	db := safe(t)
+	s := subject(t, db)
+	addr := pooler(t, filepath.Join(db.SocketDir, fmt.Sprintf(".s.PGSQL.%d", db.Port)))
+	found, err := doctor.Probe(t.Context(), db.Connect(t, "pgconsent_control"),
+		fmt.Sprintf("host=127.0.0.1 port=%d user=pgconsent_agent dbname=%s sslmode=disable", addr.Port, db.Name), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !has(found, "pooler", doctor.Unsafe) {
+		t.Errorf("no finding pooler in %v", found)
+	}
+}
+
+// pooler relays to the server and, as poolers do, makes up the process number that a client is told.
+func pooler(t *testing.T, socket string) *net.TCPAddr {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		client, err := l.Accept()
+		if err != nil {
+			return
+		}
+		defer client.Close()
+		server, err := net.Dial("unix", socket)
+		if err != nil {
+			return
+		}
+		defer server.Close()
+		go func() { _, _ = io.Copy(server, client) }()
+		for { // until the key has passed
+			var head [5]byte
+			if _, err := io.ReadFull(server, head[:]); err != nil {
+				return
+			}
+			body := make([]byte, binary.BigEndian.Uint32(head[1:])-4)
+			if _, err := io.ReadFull(server, body); err != nil {
+				return
+			}
+			if head[0] == 'K' {
+				body[3]++
+			}
+			if _, err := client.Write(append(head[:], body...)); err != nil {
+				return
+			}
+			if head[0] == 'Z' {
+				break
+			}
+		}
+		_, _ = io.Copy(client, server)
+	}()
+	return l.Addr().(*net.TCPAddr)
+}
+
+// A server that goes away is an error, not a finding that nothing is wrong.
+func TestConnectionLost(t *testing.T) {
+	db := safe(t)
+	s := subject(t, db)
+	conn := db.Connect(t, "pgconsent_control")
+	_ = conn.Close(t.Context())
+	if _, err := doctor.Examine(t.Context(), conn, s); err == nil {
+		t.Error("a closed connection examined well")
+	}
+	if err := doctor.Check(t.Context(), conn, s); err == nil {
+		t.Error("a closed connection checked well")
+	}
+	if _, err := doctor.Probe(t.Context(), db.Connect(t, "pgconsent_control"), "host="+filepath.Join(os.TempDir(), "nowhere"), s); err == nil {
+		t.Error("a server that is not there was probed")
+	}
+}
+
+// Every finding's fix is SQL or a command; its words name no row.
+func TestRefuseNamesTheFix(t *testing.T) {
+	err := doctor.Refuse([]doctor.Finding{{ID: "rls_off", Severity: doctor.Unsafe, What: "off", Fix: "ALTER TABLE t ENABLE ROW LEVEL SECURITY"}})
+	if err == nil || !strings.Contains(err.Error(), "ALTER TABLE t ENABLE") {
+		t.Errorf("Refuse: %v", err)
+	}
+	if err := doctor.Refuse([]doctor.Finding{{ID: "x", Severity: doctor.Warning}}); err != nil {
+		t.Errorf("Refuse of a warning: %v", err)
+	}
+}
