@@ -28,6 +28,13 @@ func drift(ctx context.Context, tx pgx.Tx) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	var there bool
+	if err := tx.QueryRow(ctx, "SELECT to_regclass('pgconsent.installed_object') IS NOT NULL").Scan(&there); err != nil {
+		return nil, fmt.Errorf("look for drift: %w", err)
+	}
+	if !there {
+		return nil, ErrNotInstalled
+	}
 	rows, err := tx.Query(ctx, "SELECT o.identity, o.fingerprint FROM pgconsent.installed_object AS o")
 	if err != nil {
 		return nil, fmt.Errorf("look for drift: %w", err)

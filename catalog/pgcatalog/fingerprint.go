@@ -9,15 +9,19 @@ import (
 
 // Fingerprint returns a hash that changes when what Load would return changes. It is cheap enough to be polled: it looks
 // at which row versions the catalogs have, not at what they say. Rows of the system's own objects count only where they
-// have changed since the cluster was made.
+// have changed since the cluster was made, and temporary and TOAST tables do not count.
 func Fingerprint(ctx context.Context, conn *pgx.Conn) (string, error) {
 	var hash string
 	err := conn.QueryRow(ctx, `
-WITH versions (part) AS (
-  SELECT pg_catalog.concat_ws(',', 'c', c.oid, c.xmin) FROM pg_catalog.pg_class AS c WHERE c.oid OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid
-  UNION ALL SELECT pg_catalog.concat_ws(',', 'a', a.attrelid, a.attnum, a.xmin) FROM pg_catalog.pg_attribute AS a WHERE a.attrelid OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid
+WITH classes AS (
+  SELECT c.oid, c.xmin FROM pg_catalog.pg_class AS c WHERE c.oid OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid
+    AND c.relpersistence OPERATOR(pg_catalog.<>) 't'::pg_catalog."char" AND c.relkind OPERATOR(pg_catalog.<>) 't'::pg_catalog."char"
+), versions (part) AS (
+  SELECT pg_catalog.concat_ws(',', 'c', c.oid, c.xmin) FROM classes AS c
+  UNION ALL SELECT pg_catalog.concat_ws(',', 'a', a.attrelid, a.attnum, a.xmin) FROM pg_catalog.pg_attribute AS a JOIN classes AS c ON c.oid OPERATOR(pg_catalog.=) a.attrelid
   UNION ALL SELECT pg_catalog.concat_ws(',', 'p', p.oid, p.xmin) FROM pg_catalog.pg_proc AS p WHERE p.oid OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid
   UNION ALL SELECT pg_catalog.concat_ws(',', 't', t.oid, t.xmin) FROM pg_catalog.pg_type AS t WHERE t.oid OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid
+    AND (t.typrelid OPERATOR(pg_catalog.=) 0::pg_catalog.oid OR EXISTS (SELECT 1 FROM classes AS c WHERE c.oid OPERATOR(pg_catalog.=) t.typrelid))
   UNION ALL SELECT pg_catalog.concat_ws(',', 'o', o.oid, o.xmin) FROM pg_catalog.pg_operator AS o WHERE o.oid OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid
   UNION ALL SELECT pg_catalog.concat_ws(',', 'k', k.oid, k.xmin) FROM pg_catalog.pg_constraint AS k WHERE k.oid OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid
   UNION ALL SELECT pg_catalog.concat_ws(',', 'l', l.oid, l.xmin) FROM pg_catalog.pg_policy AS l

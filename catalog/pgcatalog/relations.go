@@ -6,7 +6,7 @@ import (
 	"github.com/pgconsent/pgconsent/catalog"
 )
 
-// extensionOf is the extension that an object belongs to, or ''.
+// extensionOf is the extension that an object belongs to, or ”.
 func extensionOf(class, oid string) string {
 	return `COALESCE((SELECT e.extname FROM pg_depend AS d JOIN pg_extension AS e ON e.oid = d.refobjid
 		WHERE d.classid = '` + class + `'::regclass AND d.objid = ` + oid + ` AND d.deptype = 'e'
@@ -61,8 +61,8 @@ func (l *loader) readKeys(ctx context.Context) error {
 		return `ARRAY(SELECT a.attname::text FROM unnest(` + keys + `) WITH ORDINALITY AS k (num, ord)
 			JOIN pg_attribute AS a ON a.attrelid = ` + relation + ` AND a.attnum = k.num ORDER BY k.ord)`
 	}
-	return l.each(ctx, `SELECT k.conrelid, k.confrelid, k.contype::text, `+names("k.conkey", "k.conrelid")+`, `+names("k.confkey", "k.confrelid")+`, k.convalidated
-		FROM pg_constraint AS k WHERE k.contype IN ('p', 'f') AND k.conrelid <> 0 ORDER BY k.conrelid, k.conname`,
+	return l.each(ctx, `SELECT con.conrelid, con.confrelid, con.contype::text, `+names("con.conkey", "con.conrelid")+`, `+names("con.confkey", "con.confrelid")+`, con.convalidated
+		FROM pg_constraint AS con WHERE con.contype IN ('p', 'f') AND con.conrelid <> 0 ORDER BY con.conrelid, con.conname`,
 		[]any{&oid, &target, &kind, &columns, &refs, &validated},
 		func() error {
 			r := l.relations[oid]

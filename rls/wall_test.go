@@ -1,0 +1,171 @@
+package rls_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pgconsent/pgconsent/seal"
+)
+
+func TestAgentSeesWhatThePolicyShows(t *testing.T) {
+	w := newWorld(t).migrate()
+	agent := w.agent(user1)
+	w.want(agent, titles, visible)
+	w.want(agent, names, "Ada")
+	w.want(agent, links, "1")
+	w.want(agent, "SELECT id FROM public.match_memories('', 100, true)", uuid(101)+","+uuid(102))
+	w.want(agent, "SELECT count(*) FROM public.memories WHERE id NOT IN (SELECT memory_id FROM public.memory_participants)", "1")
+	w.want(w.agent(user2), titles, "of user 2")
+
+	// The gate: a person whom the agent cannot see still hides the memory, and withdrawing counts at the next statement.
+	w.exec(w.owner, "UPDATE people SET consent_status = 'revoked' WHERE name = 'Ada'")
+	w.want(agent, titles, "alone")
+	w.exec(w.owner, "UPDATE people SET consent_status = 'granted'")
+	w.want(agent, titles, "alone,with Ada,with Ada and Bob,with Cyd,with Dan")
+}
+
+func TestAgentWritesNothing(t *testing.T) {
+	w := newWorld(t).migrate()
+	w.exec(w.owner, "GRANT INSERT, UPDATE, DELETE ON people TO PUBLIC") // as an application might
+	agent := w.agent(user1)
+	w.refused(agent, "42501", "INSERT INTO public.people (id, user_id) VALUES (gen_random_uuid(), '"+user1+"')")
+	w.want(agent, "WITH u AS (UPDATE public.people SET name = 'x' RETURNING 1) SELECT count(*) FROM u", "0")
+	w.want(agent, "WITH u AS (DELETE FROM public.people RETURNING 1) SELECT count(*) FROM u", "0")
+	w.refused(agent, "42501", "SELECT * FROM public.memory_edges")
+	w.refused(agent, "42501", "CREATE TEMP TABLE x (a int)")
+	w.refused(agent, "42501", "CREATE TABLE public.x (a int)")
+	w.refused(agent, "42501", "CREATE SCHEMA x")
+	w.refused(agent, "42501", "SELECT * FROM pgconsent.keys")
+	w.refused(agent, "42501", "SELECT * FROM pgconsent.seal_key()")
+	w.refused(agent, "42501", "SELECT * FROM pgconsent.h_public_people")
+	w.refused(agent, "42501", "SELECT pgconsent.empty_public_memory_participants()")
+}
+
+func TestBadSealsShowNothing(t *testing.T) {
+	w := newWorld(t).migrate()
+	key := w.key()
+	agent, other := w.agent(""), w.agent("")
+	with := func(change func(*seal.Claims)) string {
+		c := claims(agent, user1)
+		change(&c)
+		return key.Seal(c)
+	}
+	good := with(func(*seal.Claims) {})
+	seals := map[string]string{
+		"missing":             "",
+		"garbage":             "garbage",
+		"long garbage":        strings.Repeat("|", 100) + "#" + strings.Repeat("0", 64),
+		"only a hash":         "#0000000000000000000000000000000000000000000000000000000000000000",
+		"short":               good[:len(good)-1],
+		"not hex":             good[:len(good)-3] + "zzz",
+		"truncated payload":   good[4:],
+		"another user":        strings.Replace(good, user1, user2, 1),
+		"another kid":         "v1|2" + good[4:],
+		"kid is no number":    "v1|x" + good[4:],
+		"huge kid":            "v1|99999999999999999999999" + good[4:],
+		"another process":     key.Seal(claims(other, user1)),
+		"expired":             with(func(c *seal.Claims) { c.Expires = time.Now().Add(-time.Second) }),
+		"far future":          with(func(c *seal.Claims) { c.Expires = time.Now().Add(2*seal.TTL + 10*time.Second) }),
+		"another key":         seal.Key{ID: 1, Secret: make([]byte, 32)}.Seal(claims(agent, user1)),
+		"a signature":         key.Sign("p1", good),
+		"no attribute":        with(func(c *seal.Claims) { c.Attributes = nil }),
+		"another attribute":   with(func(c *seal.Claims) { c.Attributes = map[string]string{"users": user1} }),
+		"forged in a value":   with(func(c *seal.Claims) { c.Attributes = map[string]string{"a": "x|user=" + user1} }),
+		"forged in profile":   with(func(c *seal.Claims) { c.Profile, c.Attributes = "p|user="+user1, nil }),
+		"signed by no prefix": good + "\n",
+	}
+	for name, value := range seals {
+		t.Run(name, func(t *testing.T) {
+			w.t = t
+			w.setSeal(agent, value)
+			w.want(agent, "SELECT count(*) FROM public.memories", "0")
+			w.want(agent, "SELECT count(*) FROM public.people", "0")
+			w.want(agent, "SELECT count(*) FROM public.memory_participants", "0")
+			w.want(agent, "SELECT title FROM public.memories WHERE title = 'alone'", "")
+			w.want(agent, "SELECT pgconsent_gate.attr('user')", "NULL")
+		})
+	}
+	w.t = t
+	w.setSeal(agent, good)
+	w.want(agent, titles, visible)
+	w.setSeal(agent, with(func(c *seal.Claims) {
+		c.Attributes = map[string]string{"odd": "a|b#c=d%e%7C é", "user": user1}
+	}))
+	w.want(agent, titles, visible)
+	w.want(agent, "SELECT pgconsent_gate.attr('odd')", "a|b#c=d%e%7C é")
+	w.want(agent, "RESET pgconsent.seal; SELECT count(*) FROM public.memories", "0")
+}
+
+// The clock of a transaction is the one that counts: a report goes on, the next transaction needs a fresh seal.
+func TestExpiryIsThatOfTheTransaction(t *testing.T) {
+	w := newWorld(t).migrate()
+	agent := w.agent("")
+	c := claims(agent, user1)
+	c.Expires = time.Now().Add(2 * time.Second)
+	w.setSeal(agent, w.key().Seal(c))
+	w.exec(agent, "BEGIN")
+	w.want(agent, titles, visible)
+	time.Sleep(time.Until(c.Expires) + 200*time.Millisecond)
+	w.want(agent, titles, visible)
+	w.exec(agent, "COMMIT")
+	w.want(agent, titles, "")
+}
+
+func TestGate(t *testing.T) {
+	w := newWorld(t).migrate()
+	agent, key := w.agent(user1), w.key()
+	const q = "SELECT name FROM pgconsent_gate.public_people AS p JOIN public.people USING (id) ORDER BY 1"
+	signed := key.Sign("p1", q)
+	if len(signed) != seal.SignatureLen+len(q) {
+		t.Errorf("a signature is %d bytes long, not %d", len(signed)-len(q), seal.SignatureLen)
+	}
+	w.want(agent, signed, "Ada")
+	w.want(agent, key.Sign("p1", q+" -- é世界"), "Ada")
+	for name, sql := range map[string]string{
+		"unsigned":               q,
+		"changed":                strings.Replace(signed, "ORDER BY 1", "ORDER BY 1 DESC", 1),
+		"another profile":        key.Sign("p2", q),
+		"with something more":    signed + "; SELECT 1",
+		"with a newline":         "\n" + signed,
+		"in a later message":     "SELECT 1; " + signed,
+		"another key":            seal.Key{ID: 1, Secret: make([]byte, 32)}.Sign("p1", q),
+		"empty under NOT EXISTS": "SELECT NOT EXISTS (SELECT 1 FROM pgconsent_gate.public_people WHERE id IS NULL)",
+		"without rows":           "SELECT count(*) FROM pgconsent_gate.public_memory_participants WHERE memory_id IS NULL",
+	} {
+		t.Run(name, func(t *testing.T) {
+			w.t = t
+			w.refused(agent, "42501", sql)
+		})
+	}
+	w.t = t
+	w.setSeal(agent, "")
+	w.refused(agent, "42501", signed)
+	// A gate shows what the predicates need, hidden rows too, and nothing else.
+	w.setSeal(agent, key.Seal(claims(agent, user1)))
+	w.want(agent, key.Sign("p1", "SELECT count(*) FROM pgconsent_gate.public_people"), "5")
+	w.refused(agent, "42703", key.Sign("p1", "SELECT name FROM pgconsent_gate.public_people"))
+}
+
+// F1 of the findings: a domain over text ran an agent's code inside a verifier.
+func TestShadowedTypesDoNotRunInsideVerifiers(t *testing.T) {
+	w := newWorld(t).migrate()
+	w.exec(w.owner, "GRANT TEMP ON DATABASE "+w.db.Name+" TO pgconsent_agent")
+	agent := w.agent(user1)
+	w.exec(agent, `CREATE TEMP TABLE seen (who text, what text);
+		CREATE FUNCTION pg_temp.evil(pg_catalog.text) RETURNS pg_catalog.bool LANGUAGE plpgsql AS $$
+		BEGIN INSERT INTO pg_temp.seen VALUES (current_user, $1); RETURN true; END $$;
+		CREATE FUNCTION pg_temp.sha256(pg_catalog.bytea) RETURNS pg_catalog.bytea LANGUAGE plpgsql AS $$
+		BEGIN INSERT INTO pg_temp.seen VALUES (current_user, $1::pg_catalog.text); RETURN $1; END $$;
+		CREATE DOMAIN pg_temp.text AS pg_catalog.text CHECK (pg_temp.evil(VALUE));
+		CREATE DOMAIN pg_temp.bytea AS pg_catalog.bytea CHECK (pg_temp.evil(VALUE::pg_catalog.text));
+		CREATE DOMAIN pg_temp.bool AS pg_catalog.bool CHECK (pg_temp.evil(VALUE::pg_catalog.text));
+		CREATE DOMAIN pg_temp.int4 AS pg_catalog.int4 CHECK (pg_temp.evil(VALUE::pg_catalog.text));
+		CREATE DOMAIN pg_temp.uuid AS pg_catalog.uuid CHECK (pg_temp.evil(VALUE::pg_catalog.text));
+		CREATE OPERATOR pg_temp.= (LEFTARG = pg_catalog.text, RIGHTARG = pg_catalog.text, FUNCTION = pg_catalog.texteq);
+		SET search_path = pg_temp, public`)
+	fresh := agent // the functions have not been called in this session yet
+	w.want(fresh, titles, visible)
+	w.refused(fresh, "42501", "SELECT * FROM pgconsent_gate.public_people")
+	w.want(fresh, "SELECT count(*) FROM pg_temp.seen", "0")
+}

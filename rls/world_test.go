@@ -1,0 +1,177 @@
+package rls_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/catalog/pgcatalog"
+	"github.com/pgconsent/pgconsent/migrations"
+	"github.com/pgconsent/pgconsent/pgtest"
+	"github.com/pgconsent/pgconsent/policy"
+	"github.com/pgconsent/pgconsent/rls"
+	"github.com/pgconsent/pgconsent/seal"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+// The users of the world.
+const (
+	user1 = "00000000-0000-0000-0000-000000000001"
+	user2 = "00000000-0000-0000-0000-000000000002"
+)
+
+// world is a database with the schema of testdata, owned by a role that is no superuser.
+type world struct {
+	t     testing.TB
+	db    *pgtest.DB
+	super *pgx.Conn
+	owner *pgx.Conn
+	snap  *catalog.Snapshot
+	pol   *policy.Policy
+	plan  *rls.Plan
+}
+
+// newWorld makes the world without migrating. The statements are run as superuser after the schema.
+func newWorld(t testing.TB, before ...string) *world {
+	t.Helper()
+	w := &world{t: t, db: pgtest.Database(t)}
+	w.super = w.db.Connect(t, "postgres")
+	for _, role := range []string{"app_owner LOGIN CREATEROLE", "app_other LOGIN"} {
+		w.exec(w.super, "DO $$ BEGIN CREATE ROLE "+role+"; EXCEPTION WHEN duplicate_object THEN NULL; END $$")
+	}
+	w.exec(w.super, "ALTER DATABASE "+w.db.Name+" OWNER TO app_owner")
+	w.owner = w.db.Connect(t, "app_owner")
+	schema, err := os.ReadFile("testdata/schema.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.exec(w.owner, string(schema))
+	w.exec(w.owner, "GRANT SELECT, INSERT ON ALL TABLES IN SCHEMA public TO app_other")
+	for _, sql := range before {
+		w.exec(w.super, sql)
+	}
+	w.compile("testdata/policy.yaml", rls.Options{})
+	return w
+}
+
+// compile makes the plan of a policy.
+func (w *world) compile(file string, o rls.Options) {
+	w.t.Helper()
+	doc, err := policy.Load(file)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if w.snap, err = pgcatalog.Load(context.Background(), w.super, []string{"public"}); err != nil {
+		w.t.Fatal(err)
+	}
+	if w.pol, err = policy.Compile(doc, w.snap); err != nil {
+		w.t.Fatal(err)
+	}
+	w.plan = rls.Generate(w.pol, w.snap, o)
+}
+
+func (w *world) migrate() *world {
+	w.t.Helper()
+	if err := migrations.Up(context.Background(), w.owner, migrations.Options{}, w.plan); err != nil {
+		w.t.Fatal(err)
+	}
+	return w
+}
+
+func (w *world) exec(conn *pgx.Conn, sql string) {
+	w.t.Helper()
+	if _, err := conn.PgConn().Exec(context.Background(), sql).ReadAll(); err != nil {
+		w.t.Fatalf("%.200s: %v", sql, err)
+	}
+}
+
+// key reads the newest key as the control role.
+func (w *world) key() seal.Key {
+	w.t.Helper()
+	ring, err := seal.Load(context.Background(), w.db.Connect(w.t, migrations.DefaultControlRole))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return ring.Newest()
+}
+
+// agent opens a connection as the agent's role, sealed for the user; "" leaves it unsealed.
+func (w *world) agent(user string) *pgx.Conn {
+	w.t.Helper()
+	conn := w.db.Connect(w.t, migrations.DefaultAgentRole)
+	if user != "" {
+		w.setSeal(conn, w.key().Seal(claims(conn, user)))
+	}
+	return conn
+}
+
+func claims(conn *pgx.Conn, user string) seal.Claims {
+	return seal.Claims{
+		Nonce: 7, PID: conn.PgConn().PID(), Expires: time.Now().Add(seal.TTL), Profile: "p1", Attributes: map[string]string{"user": user},
+	}
+}
+
+func (w *world) setSeal(conn *pgx.Conn, value string) {
+	w.t.Helper()
+	if _, err := conn.Exec(context.Background(), "SELECT set_config('pgconsent.seal', $1, false)", pgx.QueryExecModeExec, value); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// query returns the first column of the answer, joined, as text.
+func query(conn *pgx.Conn, sql string) (string, error) {
+	results, err := conn.PgConn().Exec(context.Background(), sql).ReadAll()
+	if err != nil {
+		return "", err
+	}
+	var out []string
+	for _, r := range results {
+		for _, row := range r.Rows {
+			if row[0] == nil {
+				out = append(out, "NULL")
+				continue
+			}
+			out = append(out, string(row[0]))
+		}
+	}
+	return strings.Join(out, ","), nil
+}
+
+func (w *world) want(conn *pgx.Conn, sql, want string) {
+	w.t.Helper()
+	got, err := query(conn, sql)
+	if err != nil {
+		w.t.Errorf("%s: %v", sql, err)
+		return
+	}
+	if got != want {
+		w.t.Errorf("%s:\n got %s\nwant %s", sql, got, want)
+	}
+}
+
+func (w *world) refused(conn *pgx.Conn, code, sql string) {
+	w.t.Helper()
+	got, err := query(conn, sql)
+	var pgErr *pgconn.PgError
+	if !errors.As(err, &pgErr) || pgErr.Code != code {
+		w.t.Errorf("%s: got %q and error %v, want SQLSTATE %s", sql, got, err, code)
+	}
+}
+
+const (
+	titles  = "SELECT title FROM public.memories ORDER BY id"
+	names   = "SELECT name FROM public.people ORDER BY id"
+	links   = "SELECT count(*) FROM public.memory_participants"
+	visible = "alone,with Ada"
+)
+
+func uuid(n int) string { return fmt.Sprintf("00000000-0000-0000-0000-%012d", n) }
