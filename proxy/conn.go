@@ -55,7 +55,7 @@ func (c *conn) serve() {
 	defer c.close()
 	defer c.recovered()
 	c.setDeadline(time.Now().Add(c.server.config.LoginTimeout))
-	c.finish(c.run())
+	c.conclude(c.run())
 }
 
 // recovered ends one connection instead of the process. The value of a panic may quote data: only its type and the
@@ -84,8 +84,8 @@ func (c *conn) run() error {
 	}
 }
 
-// finish turns what run returned into the reason of the end.
-func (c *conn) finish(err error) {
+// conclude turns an error into the reason of the end.
+func (c *conn) conclude(err error) {
 	var told *sqlstate.Error
 	switch {
 	case err == nil, errors.Is(err, errGone), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):

@@ -80,18 +80,24 @@ func (c *conn) serveAgent(st *startup, route Route) error {
 	}
 	s := newSession(c, decider, server, route.Upstream)
 	defer s.finish()
-	defer s.recovered() // before finish, so that it knows the reason
+	defer s.recovered()
+	c.conclude(s.converse(server)) // before finish, so that the reason is known
+	return nil
+}
+
+// converse seals the session, greets the client and serves it.
+func (s *session) converse(server *pgconn.HijackedConn) error {
 	if err := s.start(); err != nil {
 		return err
 	}
-	key := c.server.cancels.add(s)
-	defer c.server.cancels.remove(key)
-	if err := c.greet(server, key); err != nil {
+	key := s.server.cancels.add(s)
+	defer s.server.cancels.remove(key)
+	if err := s.greet(server, key); err != nil {
 		return err
 	}
-	c.setDeadline(time.Time{})
-	if c.server.isDraining() {
-		c.drain()
+	s.setDeadline(time.Time{})
+	if s.server.isDraining() {
+		s.drain()
 	}
 	return s.inbound()
 }

@@ -345,7 +345,13 @@ func (p *proxied) bare(t testing.TB) net.Conn {
 // told reads until the other side closes and returns the last error's fields.
 func told(t testing.TB, r io.Reader) *pgx3.ErrorResponse {
 	t.Helper()
-	front := pgx3.NewFrontend(r, nil)
+	return lastError(pgx3.NewFrontend(r, nil))
+}
+
+// told is the same for a connection that has spoken already.
+func (p *peer) told() *pgx3.ErrorResponse { return lastError(p.front) }
+
+func lastError(front *pgx3.Frontend) *pgx3.ErrorResponse {
 	var last *pgx3.ErrorResponse
 	for {
 		m, err := front.Receive()

@@ -235,7 +235,7 @@ func TestOutcomeOfWhatIsNotAnswered(t *testing.T) {
 	c.send(t, q("SELECT pg_sleep(30)"))
 	eventually(t, "recorded", func() bool { p.mu.Lock(); n := len(p.judges); p.mu.Unlock(); return n > 0 && len(p.last().seen()) > 0 })
 	p.last().info.OnRevoke(sqlstate.New(sqlstate.AdminShutdown, sqlstate.ReasonIdentity, "the agent was disabled"))
-	if e := told(t, c.Conn); e == nil || e.Code != "57P01" || e.Severity != "FATAL" || e.Message != "the agent was disabled" {
+	if e := c.told(); e == nil || e.Code != "57P01" || e.Severity != "FATAL" || e.Message != "the agent was disabled" {
 		t.Errorf("got %+v", e)
 	}
 	j := p.last()

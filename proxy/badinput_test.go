@@ -1,0 +1,210 @@
+package proxy
+
+import (
+	"bytes"
+	"encoding/binary"
+	"io"
+	"net"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	pgx3 "github.com/jackc/pgx/v5/pgproto3"
+)
+
+// TestBadStart: garbage before login gets a clear error on a port that goes on serving.
+func TestBadStart(t *testing.T) {
+	p := start(t)
+	packet := func(code uint32, body string) []byte {
+		b := binary.BigEndian.AppendUint32(nil, uint32(8+len(body)))
+		return append(binary.BigEndian.AppendUint32(b, code), body...)
+	}
+	for name, c := range map[string]struct {
+		in   []byte
+		code string // "" for silence
+	}{
+		"http":                  {[]byte("GET / HTTP/1.1\r\nHost: x\r\n\r\n"), "08P01"},
+		"zeros":                 {make([]byte, 64), "08P01"},
+		"ones":                  {bytes.Repeat([]byte{0xff}, 64), "08P01"},
+		"2 GiB":                 {[]byte{0x7f, 0xff, 0xff, 0xff, 0, 3, 0, 0}, "08P01"},
+		"negative":              {[]byte{0x80, 0, 0, 0, 0, 3, 0, 0}, "08P01"},
+		"too short":             {[]byte{0, 0, 0, 4, 0, 3, 0, 0}, "08P01"},
+		"too long":              {packet(protocol30, strings.Repeat("x", 10_000)), "08P01"},
+		"protocol 2":            {packet(2<<16, "user\x00a\x00\x00"), "0A000"},
+		"protocol 4":            {packet(4<<16, "user\x00a\x00\x00"), "0A000"},
+		"no user":               {packet(protocol30, "\x00"), "28000"},
+		"no terminator":         {packet(protocol30, "user\x00a\x00"), "08P01"},
+		"value missing":         {packet(protocol30, "user\x00"), "08P01"},
+		"after the terminator":  {packet(protocol30, "user\x00a\x00\x00x"), "08P01"},
+		"empty":                 {packet(protocol30, ""), "08P01"},
+		"SSL twice":             {append(packet(codeSSL, ""), packet(codeSSL, "")...), "0A000"},
+		"SSL with a body":       {packet(codeSSL, "x"), "0A000"},
+		"cancel too short":      {packet(codeCancel, "x"), "08P01"},
+		"cancel too long":       {packet(codeCancel, strings.Repeat("x", 300)), "08P01"},
+		"cancel long":           {packet(codeCancel, strings.Repeat("x", 36)), ""},
+		"a query before login":  {appendQuery(nil, "SELECT 1"), "08P01"},
+		"GSS, then SSL, then 2": {append(append(packet(codeGSS, ""), packet(codeSSL, "")...), packet(2<<16, "")...), "0A000"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			nc := p.bare(t)
+			_, _ = nc.Write(c.in)
+			answer, _ := io.ReadAll(nc)
+			answer = bytes.TrimLeft(answer, "N") // to SSL and GSS
+			e := told(t, bytes.NewReader(answer))
+			switch {
+			case c.code == "" && len(answer) > 0:
+				t.Errorf("answered %q", answer)
+			case c.code != "" && (e == nil || e.Code != c.code || e.Severity != "FATAL"):
+				t.Errorf("got %+v", e)
+			}
+		})
+	}
+	for _, cut := range []int{1, 3, 4, 7, 8, 12} {
+		nc := p.bare(t)
+		_, _ = nc.Write(packet(protocol30, "user\x00agent\x00\x00")[:cut])
+		_ = nc.(*net.TCPConn).CloseWrite()
+		if _, err := io.Copy(io.Discard, nc); err != nil {
+			t.Errorf("cut at %d: %v", cut, err)
+		}
+	}
+	if err := p.connect(t).Ping(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestBrokenMessages: a body that does not hold what its type says fails as it does on the server.
+func TestBrokenMessages(t *testing.T) {
+	p := start(t)
+	raw := func(typ byte, body string) pgx3.FrontendMessage { return rawMessage{typ, body} }
+	for name, script := range map[string][]round{
+		"five-byte query":    {upToReady(1, raw('Q', "")), upToReady(1, q("SELECT 1"))},
+		"query with more":    {upToReady(1, raw('Q', "SELECT 1\x00 ")), upToReady(1, q("SELECT 1"))},
+		"unterminated query": {upToReady(1, raw('Q', "SELECT 1")), upToReady(1, q("SELECT 1"))},
+		"in a transaction":   {upToReady(1, q("BEGIN")), upToReady(1, raw('Q', "")), upToReady(1, q("ROLLBACK"))},
+		"parse":              {upToReady(1, raw('P', ""), q("x"), sy), upToReady(1, raw('P', "\x00SELECT 1\x00\x00\x09"), sy), upToReady(1, raw('P', "\x00SELECT 1\x00\x00\x00!"), sy)},
+		"parse without end":  {upToReady(1, raw('P', "name"), sy)},
+		"bind":               {upToReady(1, pa("", "SELECT 1"), raw('B', "\x00\x00"), sy), upToReady(1, raw('B', ""), sy), upToReady(1, pa("", "SELECT 1"), raw('B', "\x00\x00\x00\x00\x00\x01\xff\xff\xff\xf0"), sy)},
+		"describe":           {upToReady(1, raw('D', ""), sy), upToReady(1, raw('D', "X\x00"), sy), upToReady(1, raw('D', "S"), sy)},
+		"close":              {upToReady(1, raw('C', ""), sy), upToReady(1, raw('C', "X\x00"), sy)},
+		"execute":            {upToReady(1, raw('E', "\x00\x00"), sy), upToReady(1, raw('E', ""), sy)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			kinds := func(lines []string) (out []string) {
+				for _, l := range lines {
+					if strings.HasPrefix(l, "E ERROR 08P01") || strings.HasPrefix(l, "E ERROR 22P03") {
+						l = "E broken"
+					}
+					out = append(out, l)
+				}
+				return out
+			}
+			want := kinds(p.direct(t).play(t, script))
+			got := kinds(p.raw(t).play(t, script))
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("direct (-) and through the proxy (+):\n%s", diff)
+			}
+		})
+	}
+}
+
+// rawMessage has any type and body.
+type rawMessage struct {
+	typ  byte
+	body string
+}
+
+func (rawMessage) Frontend()           {}
+func (rawMessage) Decode([]byte) error { return nil }
+func (m rawMessage) Encode(dst []byte) ([]byte, error) {
+	return appendMessage(dst, m.typ, []byte(m.body)), nil
+}
+
+// TestFatalMessages: what cannot be framed, or may not be sent, ends the session with an error, after the answers to what
+// came before.
+func TestFatalMessages(t *testing.T) {
+	p := start(t)
+	head := func(typ byte, n uint32) []byte { return binary.BigEndian.AppendUint32([]byte{typ}, n) }
+	for name, c := range map[string]struct {
+		in   []byte
+		code string
+	}{
+		"2 GiB query":        {head('Q', 1<<31-1), "54000"},
+		"query too long":     {head('Q', maxText+5), "54000"},
+		"parse too long":     {head('P', maxParse+5), "54000"},
+		"bind too long":      {head('B', maxBind+5), "54000"},
+		"execute too long":   {head('E', maxSmall+5), "08P01"},
+		"negative":           {head('Q', 0xffffffff), "08P01"},
+		"shorter than 4":     {head('Q', 3), "08P01"},
+		"zero":               {head('S', 0), "08P01"},
+		"password":           {appendMessage(nil, 'p', []byte("x\x00")), "08P01"},
+		"unknown type":       {appendMessage(nil, 'z', nil), "08P01"},
+		"a server's message": {appendMessage(nil, 'R', []byte{0, 0, 0, 0}), "08P01"},
+		"startup again":      {[]byte{0, 0, 0, 8, 0, 3, 0, 0}, "08P01"},
+		"http":               {[]byte("GET / HTTP/1.1\r\n\r\n"), "08P01"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			client := p.raw(t)
+			_, _ = client.Write(append(appendQuery(nil, "SELECT 'before' AS a"), c.in...))
+			got := client.play(t, []round{{nil, 'Z', 1}})
+			if len(got) != 4 {
+				t.Errorf("before: %q", got)
+			}
+			if e := client.told(); e == nil || e.Code != c.code || e.Severity != "FATAL" {
+				t.Errorf("got %+v", e)
+			}
+		})
+	}
+	if err := p.connect(t).Ping(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestMemoryFollowsBytes: lengths that are only announced cost nothing.
+func TestMemoryFollowsBytes(t *testing.T) {
+	p := start(t)
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	for range 20 {
+		nc := p.bare(t)
+		_, _ = nc.Write([]byte{0x7f, 0xff, 0xff, 0xff})
+		c := p.raw(t)
+		_, _ = c.Write(binary.BigEndian.AppendUint32([]byte{'B'}, maxBind))
+		_, _ = c.Write(make([]byte, 1000))
+	}
+	time.Sleep(200 * time.Millisecond)
+	runtime.ReadMemStats(&after)
+	if grown := int64(after.TotalAlloc - before.TotalAlloc); grown > 64<<20 {
+		t.Errorf("%d MiB allocated", grown>>20)
+	}
+	// What is thrown away is never held.
+	c := p.raw(t)
+	_, _ = c.Write(binary.BigEndian.AppendUint32([]byte{'d'}, 512<<20+4))
+	chunk := make([]byte, 1<<20)
+	runtime.ReadMemStats(&before)
+	_ = c.SetDeadline(time.Now().Add(60 * time.Second))
+	for range 512 {
+		if _, err := c.Write(chunk); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := c.play(t, []round{upToReady(1, q("SELECT 1 AS a"))}); len(got) != 4 {
+		t.Errorf("%q", got)
+	}
+	runtime.ReadMemStats(&after)
+	if grown := int64(after.TotalAlloc - before.TotalAlloc); grown > 256<<20 { // the pool of buffers is leaky under the race detector
+		t.Errorf("%d MiB allocated for 512 MiB thrown away", grown>>20)
+	}
+}
+
+// TestBigBind: a parameter may be large.
+func TestBigBind(t *testing.T) {
+	p := start(t)
+	text := strings.Repeat("ä", 20<<20)
+	var n int
+	if err := p.connect(t).QueryRow(t.Context(), "SELECT length($1::text)", text).Scan(&n); err != nil || n != 20<<20 {
+		t.Errorf("%d %v", n, err)
+	}
+}

@@ -1,0 +1,464 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	pgx3 "github.com/jackc/pgx/v5/pgproto3"
+)
+
+// TestPgx runs the modes of the driver.
+func TestPgx(t *testing.T) {
+	p := start(t)
+	conn := p.connect(t)
+	for _, mode := range []pgx.QueryExecMode{pgx.QueryExecModeCacheStatement, pgx.QueryExecModeCacheDescribe, pgx.QueryExecModeDescribeExec, pgx.QueryExecModeExec, pgx.QueryExecModeSimpleProtocol} {
+		for range 3 {
+			rows, err := conn.Query(t.Context(), "SELECT i, i * $1::int FROM generate_series(1, 100) i", mode, 2)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sum := 0
+			var i, j int
+			if _, err := pgx.ForEachRow(rows, []any{&i, &j}, func() error { sum += j; return nil }); err != nil || sum != 10100 {
+				t.Errorf("%v: %d %v", mode, sum, err)
+			}
+		}
+	}
+	b := &pgx.Batch{}
+	b.Queue("SELECT 1")
+	b.Queue("SELECT forbidden")
+	b.Queue("SELECT 3")
+	br := conn.SendBatch(t.Context(), b)
+	var pg *pgconn.PgError
+	if err := br.Close(); !errors.As(err, &pg) || pg.Code != "42501" {
+		t.Errorf("batch: %v", err)
+	}
+	tx, err := conn.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	nested, err := tx.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := nested.Exec(t.Context(), "SELECT forbidden"); !errors.As(err, &pg) || pg.Code != "42501" {
+		t.Error(err)
+	}
+	if err := nested.Rollback(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if _, err := tx.Exec(t.Context(), "SELECT 1"); err != nil {
+		t.Error(err)
+	}
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Error(err)
+	}
+	pipe := conn.PgConn().StartPipeline(t.Context())
+	for i := range 50 {
+		pipe.SendQueryParams("SELECT $1::int", [][]byte{[]byte(fmt.Sprint(i))}, nil, nil, nil)
+		if i%10 == 9 {
+			if err := pipe.Sync(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := pipe.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// tool finds a program of PostgreSQL's, or skips.
+func tool(t testing.TB, name string) string {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	if err != nil {
+		if out, err := exec.Command("sh", "-c", "ls /usr/lib/postgresql/*/bin/"+name+" | tail -1").Output(); err == nil && len(out) > 0 {
+			return strings.TrimSpace(string(out))
+		}
+		t.Skipf("no %s here", name)
+	}
+	return path
+}
+
+func psql(t testing.TB, dsn string, script string) string {
+	t.Helper()
+	cmd := exec.Command(tool(t, "psql"), "-X", "-q", "-A", "-t", "-v", "VERBOSITY=verbose", dsn)
+	cmd.Stdin = strings.NewReader(script)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Errorf("psql: %v: %s", err, out)
+	}
+	return string(out)
+}
+
+func TestPsql(t *testing.T) {
+	p := start(t)
+	got := psql(t, p.agentDSN(), `
+SELECT 'one';
+SELECT forbidden;
+BEGIN;
+SELECT forbidden;
+SELECT 1;
+ROLLBACK;
+\copy (SELECT 'copied') TO STDOUT
+SELECT 'two' \gdesc
+SELECT 'three' \; SELECT 'four';
+\set FETCH_COUNT 2
+`)
+	want := `one
+ERROR:  42501: refused
+LINE 1: SELECT forbidden;
+          ^
+HINT:  Ask for less.
+ERROR:  42501: refused
+LINE 1: SELECT forbidden;
+          ^
+HINT:  Ask for less.
+ERROR:  25P02: current transaction is aborted, commands ignored until end of transaction block
+copied
+?column?|text
+three
+four
+`
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestSealRenewal: a seal is renewed between transactions only, in front of the next statement, which the client does
+// not notice.
+func TestSealRenewal(t *testing.T) {
+	p := start(t, withJudge(func(j *judge) { j.ttl = -time.Second }))
+	c := p.raw(t)
+	show := "SELECT current_setting('pgconsent.seal') AS s"
+	got := c.play(t, []round{
+		upToReady(1, q(show)),
+		upToReady(1, pa("", show), sy),
+		upToReady(1, bi("", ""), ex("", 0), sy), // the statement without a name is still there
+		upToReady(1, q("BEGIN")),
+		upToReady(1, q(show)),
+		upToReady(1, q(show)), // not inside a transaction
+		upToReady(1, q("COMMIT")),
+		upToReady(1, q(show)),
+		upToReady(3, q(show), q(show), q(show)), // one batch
+	})
+	want := []string{"T s:25:0", `D ["seal 2"]`, "C SELECT 1", "Z I", "1", "Z I", "2", `D ["seal 4"]`, "C SELECT 1", "Z I", "C BEGIN", "Z T",
+		"T s:25:0", `D ["seal 5"]`, "C SELECT 1", "Z T", "T s:25:0", `D ["seal 5"]`, "C SELECT 1", "Z T", "C COMMIT", "Z I",
+		"T s:25:0", `D ["seal 6"]`, "C SELECT 1", "Z I"}
+	for range 3 {
+		want = append(want, "T s:25:0", `D ["seal 7"]`, "C SELECT 1", "Z I")
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	// Without a Sync the server may keep its answers back: there is no waiting for them, and no renewal.
+	got = c.play(t, []round{
+		{[]pgx3.FrontendMessage{pa("", show), bi("", ""), fl}, '2', 1},
+		{[]pgx3.FrontendMessage{ex("", 0), fl}, 'C', 1},
+		upToReady(1, sy),
+	})
+	if diff := cmp.Diff([]string{"1", "2", `D ["seal 8"]`, "C SELECT 1", "Z I"}, got); diff != "" {
+		t.Error(diff)
+	}
+	// Nor inside a transaction that has failed.
+	got = c.play(t, []round{upToReady(1, q("BEGIN")), upToReady(1, q("SELECT 1/0")), upToReady(1, q("ROLLBACK")), upToReady(1, q("SELECT 1 AS a"))})
+	if got[len(got)-1] != "Z I" {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestSealFails: nothing runs under a seal that could not be renewed.
+func TestSealFails(t *testing.T) {
+	p := start(t, withJudge(func(j *judge) { j.ttl = -time.Second }))
+	c := p.raw(t)
+	c.play(t, []round{upToReady(1, q("SELECT 1"))})
+	p.last().badSeal.Store(true)
+	c.send(t, q("CREATE TABLE must_not_be ()"))
+	if e := c.told(); e == nil || e.Severity != "FATAL" || strings.Contains(fmt.Sprint(e), "setting!") {
+		t.Errorf("got %+v", e)
+	}
+	var there bool
+	if err := p.db.Connect(t, "postgres").QueryRow(t.Context(), "SELECT to_regclass('must_not_be') IS NOT NULL").Scan(&there); err != nil || there {
+		t.Errorf("the statement ran: %v %v", there, err)
+	}
+	p.setup = func(j *judge) { j.badSeal.Store(true) }
+	if e := fails(t, p.agentDSN()); e.Code != "XX000" {
+		t.Errorf("login: %+v", e)
+	}
+}
+
+func TestCancel(t *testing.T) {
+	p := start(t)
+	conn := p.connect(t)
+	done := make(chan error, 1)
+	go func() {
+		_, err := conn.Exec(context.Background(), "SELECT pg_sleep(30)")
+		done <- err
+	}()
+	eventually(t, "recorded", func() bool { return len(p.last().seen()) > 0 })
+	time.Sleep(50 * time.Millisecond)
+	// A key that nobody has does nothing.
+	nc := p.bare(t)
+	_, _ = nc.Write([]byte{0, 0, 0, 16, 4, 210, 22, 46, 1, 2, 3, 4, 5, 6, 7, 8})
+	if n, _ := nc.Read(make([]byte, 1)); n != 0 {
+		t.Error("a cancel request was answered")
+	}
+	select {
+	case err := <-done:
+		t.Fatalf("ended early: %v", err)
+	case <-time.After(50 * time.Millisecond):
+	}
+	if err := conn.PgConn().CancelRequest(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var pg *pgconn.PgError
+	if err := <-done; !errors.As(err, &pg) || pg.Code != "57014" {
+		t.Errorf("got %v", err)
+	}
+	if err := conn.Ping(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestPsqlCancel(t *testing.T) {
+	p := start(t)
+	cmd := exec.Command(tool(t, "psql"), "-X", "-v", "VERBOSITY=sqlstate", p.agentDSN(), "-c", "SELECT pg_sleep(30)")
+	var out lockedBuffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "recorded", func() bool { p.mu.Lock(); n := len(p.judges); p.mu.Unlock(); return n > 0 && len(p.last().seen()) > 0 })
+	time.Sleep(100 * time.Millisecond)
+	_ = cmd.Process.Signal(os.Interrupt)
+	_ = cmd.Wait()
+	if !strings.Contains(out.String(), "57014") {
+		t.Errorf("got %q", out.String())
+	}
+}
+
+func TestDrain(t *testing.T) {
+	p := start(t)
+	idle, busy, inTx, login := p.raw(t), p.raw(t), p.raw(t), p.bare(t)
+	inTx.play(t, []round{upToReady(1, q("BEGIN"))})
+	busy.send(t, q("SELECT pg_sleep(0.5), 1 AS a"))
+	time.Sleep(100 * time.Millisecond)
+	stopped := make(chan error, 1)
+	go func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		stopped <- p.server.Shutdown(ctx)
+	}()
+	if e := idle.told(); e == nil || e.Code != "57P01" || e.Severity != "FATAL" {
+		t.Errorf("idle: %+v", e)
+	}
+	if e := told(t, login); e == nil || e.Code != "57P01" {
+		t.Errorf("login: %+v", e)
+	}
+	got := busy.play(t, []round{{nil, 'Z', 1}})
+	if got[len(got)-2] != "C SELECT 1" {
+		t.Errorf("busy: %q", got)
+	}
+	if e := busy.told(); e == nil || e.Code != "57P01" {
+		t.Errorf("busy: %+v", e)
+	}
+	select {
+	case <-stopped:
+		t.Error("a transaction was not waited for")
+	case <-time.After(100 * time.Millisecond):
+	}
+	if got := inTx.play(t, []round{upToReady(1, q("SELECT 1")), upToReady(1, q("COMMIT"))}); got[len(got)-1] != "Z I" {
+		t.Errorf("in transaction: %q", got)
+	}
+	if e := inTx.told(); e == nil || e.Code != "57P01" {
+		t.Errorf("in transaction: %+v", e)
+	}
+	if err := <-stopped; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestDrainDeadline(t *testing.T) {
+	p := start(t)
+	busy := p.raw(t)
+	busy.send(t, q("SELECT pg_sleep(30)"))
+	eventually(t, "recorded", func() bool { return len(p.last().seen()) > 0 })
+	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+	defer cancel()
+	if err := p.server.Shutdown(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Error(err)
+	}
+	if e := busy.told(); e == nil || e.Code != "57P01" {
+		t.Errorf("got %+v", e)
+	}
+}
+
+// TestServerDies: one session's server process is terminated, or killed with a message half sent.
+func TestServerDies(t *testing.T) {
+	p := start(t)
+	other := p.connect(t)
+	admin := p.db.Connect(t, "postgres")
+	for _, text := range []string{"", "SELECT pg_sleep(30)", "SELECT repeat('x', 1000) FROM generate_series(1, 100000000)"} {
+		c := p.raw(t)
+		pid := p.last().info.BackendPID
+		if text != "" {
+			c.send(t, q(text))
+			time.Sleep(100 * time.Millisecond)
+		}
+		if _, err := admin.Exec(t.Context(), "SELECT pg_terminate_backend($1)", int32(pid)); err != nil {
+			t.Fatal(err)
+		}
+		if e := c.told(); !strings.Contains(text, "repeat") && (e == nil || e.Code != "57P01" || e.Severity != "FATAL") {
+			t.Errorf("%q: %+v", text, e)
+		}
+	}
+	if err := other.Ping(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestServerVanishes: the connection to the server ends without a word.
+func TestServerVanishes(t *testing.T) {
+	p := start(t)
+	other := p.connect(t)
+	c := p.raw(t)
+	c.send(t, q("SELECT pg_sleep(30)"))
+	eventually(t, "recorded", func() bool { return len(p.last().seen()) > 0 })
+	p.server.mu.Lock()
+	for k := range p.server.conns {
+		if k.id == p.last().info.ID {
+			k.upstream.(interface{ CloseRead() error }).CloseRead()
+		}
+	}
+	p.server.mu.Unlock()
+	if e := c.told(); e == nil || e.Code != "08006" || e.Severity != "FATAL" || e.Hint == "" {
+		t.Errorf("got %+v", e)
+	}
+	if err := other.Ping(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestPanic(t *testing.T) {
+	p := start(t)
+	other := p.connect(t)
+	c := p.raw(t)
+	c.send(t, q("SELECT 'panicking secret'"))
+	if e := c.told(); e == nil || e.Code != "XX000" || e.Severity != "FATAL" {
+		t.Errorf("got %+v", e)
+	}
+	if log := p.log.String(); !strings.Contains(log, "panic in a session") || strings.Contains(log, "panicking") {
+		t.Errorf("log: %s", log)
+	}
+	if err := other.Ping(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestSlowClient: a client that does not read holds up nobody, and nothing of it is left when it goes.
+func TestSlowClient(t *testing.T) {
+	p := start(t)
+	c := p.raw(t)
+	c.send(t, q("SELECT repeat('x', 1000) FROM generate_series(1, 200000)"))
+	time.Sleep(200 * time.Millisecond)
+	if err := p.connect(t).Ping(t.Context()); err != nil {
+		t.Error(err)
+	}
+	c.Close()
+	j := p.judges[0]
+	eventually(t, "closed", func() bool { j.mu.Lock(); defer j.mu.Unlock(); return j.closed })
+}
+
+// TestManyMessagesWithoutReading: what a client may have in flight is bounded, and does not block for good.
+func TestManyMessagesWithoutReading(t *testing.T) {
+	p := start(t)
+	c := p.raw(t)
+	var out []byte
+	const n = 30_000
+	for range n {
+		out = appendMessage(out, 'P', []byte("\x00SELECT 1\x00\x00\x00"))
+	}
+	out = appendSync(out)
+	go func() { _, _ = c.Write(out) }()
+	got := c.play(t, []round{{nil, 'Z', 1}})
+	if len(got) != n+1 {
+		t.Errorf("%d answers", len(got))
+	}
+}
+
+func TestTooManyStatements(t *testing.T) {
+	p := start(t)
+	c := p.raw(t)
+	text := "SELECT 1 /*" + strings.Repeat("x", 1<<20-100) + "*/"
+	refused := 0
+	for i := range 40 {
+		for _, l := range c.play(t, []round{upToReady(1, pa(fmt.Sprint("s", i), text), sy)}) {
+			if strings.HasPrefix(l, "E ERROR 54000") {
+				refused++
+			}
+		}
+	}
+	if refused == 0 || refused > 10 {
+		t.Errorf("%d refused", refused)
+	}
+	c.play(t, []round{upToReady(1, cl('S', "s0"), sy)})
+	if got := c.play(t, []round{upToReady(1, pa("again", text), sy)}); got[0] != "1" {
+		t.Errorf("%.80q", got)
+	}
+}
+
+func TestTerminate(t *testing.T) {
+	p := start(t)
+	c := p.raw(t)
+	// What was sent before the end is answered.
+	c.send(t, q("SELECT pg_sleep(0.1), 1 AS a"), &pgx3.Terminate{})
+	if got := c.play(t, []round{{nil, 'Z', 1}}); got[len(got)-1] != "Z I" {
+		t.Errorf("%q", got)
+	}
+	half := p.raw(t)
+	half.send(t, q("SELECT pg_sleep(0.1), 1 AS a"))
+	_ = half.Conn.(interface{ CloseWrite() error }).CloseWrite()
+	if got := half.play(t, []round{{nil, 'Z', 1}}); got[len(got)-1] != "Z I" {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestConcurrentSessions(t *testing.T) {
+	p := start(t, withJudge(func(j *judge) { j.ttl = time.Millisecond }))
+	var wg sync.WaitGroup
+	for w := range 8 {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			conn, err := pgx.Connect(context.Background(), p.agentDSN())
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer conn.Close(context.Background())
+			for i := range 100 {
+				var got int
+				if err := conn.QueryRow(context.Background(), "SELECT $1::int", w*1000+i).Scan(&got); err != nil || got != w*1000+i {
+					t.Errorf("%d %v", got, err)
+					return
+				}
+				if i%10 == 0 {
+					if _, err := conn.Exec(context.Background(), "SELECT forbidden"); err == nil {
+						t.Error("not refused")
+					}
+				}
+			}
+		}()
+	}
+	wg.Wait()
+}
