@@ -1,0 +1,98 @@
+package rls_test
+
+import (
+	"bytes"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/pgconsent/pgconsent/migrations"
+	"github.com/pgconsent/pgconsent/pgtest"
+)
+
+// What the customer's database has already changes nothing for agents, and agents' rules nothing for others.
+func TestNeighboursChangeNothing(t *testing.T) {
+	w := newWorld(t,
+		"CREATE POLICY everybody ON memories USING (true)",
+		"CREATE POLICY everybody ON people USING (true)",
+		"ALTER TABLE people ENABLE ROW LEVEL SECURITY",
+		"CREATE POLICY mine ON people AS RESTRICTIVE FOR SELECT TO app_other USING (name <> 'Eve')",
+		"GRANT SELECT ON memories TO PUBLIC",
+	).migrate()
+	agent, other := w.agent(user1), w.db.Connect(t, "app_other")
+	w.want(agent, titles, visible)
+	w.want(agent, names, "Ada")
+	w.want(other, "SELECT count(*) FROM memories", "8")
+	w.want(other, "SELECT count(*) FROM people", "4")
+	w.want(other, "INSERT INTO memories (id, user_id, title) VALUES (gen_random_uuid(), '"+user2+"', 'x') RETURNING title", "x")
+	w.want(other, "CREATE TEMP TABLE t AS SELECT 1 AS a; SELECT a FROM t", "1")
+	w.want(w.owner, "SELECT count(*) FROM memories", "9")
+	w.want(w.owner, "SELECT count(*) FROM public.match_memories('', 100)", "9")
+}
+
+func TestOwnerCanDump(t *testing.T) {
+	w := newWorld(t).migrate()
+	dump := exec.Command(filepath.Join(pgtest.Binaries().Dir, "pg_dump"), "-h", w.db.SocketDir, "-p", strconv.Itoa(w.db.Port), "-U", "app_owner", w.db.Name)
+	var errs bytes.Buffer
+	dump.Stderr = &errs
+	out, err := dump.Output()
+	if err != nil {
+		t.Fatalf("pg_dump: %v\n%s", err, errs.String())
+	}
+	if n := strings.Count(string(out), "SECRET"); n != 6 {
+		t.Errorf("the dump has %d of 6 hidden rows", n)
+	}
+}
+
+// The reader sees every row even where a table is FORCEd: policies that read through a role whom row security concerns
+// would show every memory.
+func TestForceOnHelpersHidesNothingFromPredicates(t *testing.T) {
+	w := newWorld(t).migrate()
+	w.exec(w.owner, "ALTER TABLE people FORCE ROW LEVEL SECURITY; ALTER TABLE memory_participants FORCE ROW LEVEL SECURITY")
+	w.want(w.agent(user1), titles, visible)
+}
+
+// Every rule with each helper emptied, as a mistake would empty it, shows fewer rows and never more.
+func TestEmptiedHelpersHide(t *testing.T) {
+	breaks := map[string]string{
+		"the reader's policies are gone": "DROP POLICY pgconsent_open ON %[1]s; DROP POLICY pgconsent_reader ON %[1]s",
+		"a policy hides all":             "CREATE POLICY oops ON %[1]s AS RESTRICTIVE USING (false)",
+		"the view has another owner":     "DROP POLICY pgconsent_open ON %[1]s; GRANT SELECT ON %[1]s TO app_other; GRANT CREATE ON SCHEMA pgconsent TO app_other; ALTER VIEW pgconsent.h_public_%[1]s OWNER TO app_other",
+		"forced, and owned by the owner": "DROP POLICY pgconsent_open ON %[1]s; ALTER TABLE %[1]s FORCE ROW LEVEL SECURITY; GRANT CREATE ON SCHEMA pgconsent TO app_owner; ALTER VIEW pgconsent.h_public_%[1]s OWNER TO app_owner",
+	}
+	for name, sql := range breaks {
+		for _, table := range []string{"people", "memory_participants"} {
+			t.Run(name+" of "+table, func(t *testing.T) {
+				w := newWorld(t).migrate()
+				agent := w.agent(user1)
+				w.want(agent, titles, visible)
+				w.exec(w.super, strings.ReplaceAll(sql, "%[1]s", table))
+				got, err := query(agent, "SELECT title FROM public.memories ORDER BY id")
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, title := range strings.FieldsFunc(got, func(r rune) bool { return r == ',' }) {
+					if title != "alone" && title != "with Ada" {
+						t.Errorf("%q shows", title)
+					}
+				}
+			})
+		}
+	}
+	t.Run("a link table that is empty", func(t *testing.T) {
+		w := newWorld(t).migrate()
+		w.exec(w.owner, "DELETE FROM memory_participants")
+		w.want(w.agent(user1), "SELECT count(*) FROM public.memories", "7")
+	})
+}
+
+func TestPrivilegesAreKeptByName(t *testing.T) {
+	w := newWorld(t, "GRANT CREATE ON SCHEMA public TO PUBLIC").migrate()
+	for role, want := range map[string]string{"app_owner": "t", "app_other": "t", migrations.DefaultAgentRole: "f", migrations.DefaultReaderRole: "f"} {
+		w.want(w.super, "SELECT has_database_privilege('"+role+"', current_database(), 'TEMP')", want)
+		w.want(w.super, "SELECT has_schema_privilege('"+role+"', 'public', 'CREATE')", want)
+	}
+	w.want(w.super, "SELECT count(*) FROM pg_auth_members WHERE roleid = 'pgconsent_reader'::regrole", "0")
+}
