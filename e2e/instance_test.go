@@ -185,7 +185,7 @@ func serveOn(t testing.TB, db *pgtest.DB, o options) *instance {
 			t.Errorf("serve: %v", err)
 		}
 		enforcer.Close()
-		if err := log.Close(); err != nil {
+		if err := log.Close(context.Background()); err != nil {
 			t.Errorf("audit: %v", err)
 		}
 	})
@@ -200,7 +200,11 @@ func agentOf(t testing.TB, name, user string) enforce.Agent {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return enforce.Agent{Name: name, Database: "arcive", Credential: &line, Attributes: map[string]string{"user": user}}
+	credential, err := config.ParseVerifier(line)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return enforce.Agent{Name: name, Database: "arcive", Credential: &credential, Attributes: map[string]string{"user": user}}
 }
 
 // testRouter joins enforcement and the wire as package serve does.

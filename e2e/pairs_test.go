@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"context"
 	"os"
 	"testing"
 
@@ -24,13 +25,21 @@ func TestTwinsAnswerAlike(t *testing.T) {
 	}
 	for _, sql := range statements {
 		// A connection each: a statement may end the session, and what one leaves behind must not hide the next.
-		a, b := ask(t, one.agent(t), sql), ask(t, two.agent(t), sql)
+		a, b := askOnce(t, one, sql), askOnce(t, two, sql)
 		if a.Multiset() != b.Multiset() {
 			t.Errorf("%s\none:\n%s\ntwin:\n%s", oneLine(sql), shorten(a.Multiset()), shorten(b.Multiset()))
 		}
 	}
 	one.noMarker(t)
 	two.noMarker(t)
+}
+
+// askOnce asks on a connection of its own.
+func askOnce(t testing.TB, in *instance, sql string) answer {
+	t.Helper()
+	c := in.agent(t)
+	defer c.Close(context.Background())
+	return ask(t, c, sql)
 }
 
 // The control: on a connection without walls the twins do differ, and markers are seen; else the test above proves nothing.

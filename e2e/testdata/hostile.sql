@@ -153,7 +153,7 @@ SELECT table_name FROM information_schema.tables WHERE table_schema NOT IN ('pg_
 SELECT table_name, column_name, column_default FROM information_schema.columns WHERE table_schema = 'public' ORDER BY 1, 2
 SELECT table_name FROM information_schema.columns WHERE table_schema LIKE 'pgconsent%'
 SELECT nspname FROM pg_namespace ORDER BY 1
-SELECT datname FROM pg_database ORDER BY 1
+SELECT count(*) FROM pg_database
 SELECT rolname FROM pg_roles ORDER BY 1
 -- functions that read behind the parser
 SELECT query_to_xml('SELECT * FROM memories', true, false, '')
