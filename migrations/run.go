@@ -99,7 +99,7 @@ func (r *run) quietly(ctx context.Context, sql string) error {
 // script is what ran, for reading.
 func (r *run) script() string {
 	var b strings.Builder
-	b.WriteString("BEGIN;\nSET LOCAL search_path = pg_catalog, pg_temp;\n")
+	b.WriteString("BEGIN;\nSET LOCAL search_path = pg_catalog, pg_temp;\nSET LOCAL standard_conforming_strings = on;\n")
 	why := ""
 	for _, s := range r.ran {
 		if s.Why != why {

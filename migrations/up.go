@@ -4,6 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
 )
 
 func (r *run) up(ctx context.Context, o Options, p Plan) error {
@@ -86,24 +90,33 @@ func (r *run) remember(ctx context.Context, p Plan, undo []Statement) error {
 		quoteLiteral(p.Hash()), quoteLiteral(p.PolicyVersion())), "Say which policy is installed: proxies compare it with theirs."}); err != nil {
 		return err
 	}
-	for i, s := range undo {
-		if _, err := r.tx.Exec(ctx, "INSERT INTO pgconsent.installed_undo (seq, sql, why) VALUES ($1, $2, $3)", i, s.SQL, s.Why); err != nil {
-			return fmt.Errorf("migrate: remember how to undo: %w", err)
-		}
+	if err := r.exec(ctx, insert("pgconsent.installed_undo (seq, sql, why)", "Remember how to restore what was found.", len(undo), func(i int) []string {
+		return []string{strconv.Itoa(i), quoteLiteral(undo[i].SQL), quoteLiteral(undo[i].Why)}
+	})); err != nil {
+		return err
 	}
 	objects, err := objects(ctx, r.tx)
 	if err != nil {
 		return err
 	}
-	if _, err := r.tx.Exec(ctx, "DELETE FROM pgconsent.installed_object"); err != nil {
-		return err
-	}
-	for identity, fingerprint := range objects {
-		if _, err := r.tx.Exec(ctx, "INSERT INTO pgconsent.installed_object (identity, fingerprint) VALUES ($1, $2)", identity, fingerprint); err != nil {
-			return fmt.Errorf("migrate: remember what is installed: %w", err)
+	names := slices.Sorted(maps.Keys(objects))
+	return r.exec(ctx, insert("pgconsent.installed_object (identity, fingerprint)", "Remember what was made, to notice drift.", len(names), func(i int) []string {
+		return []string{quoteLiteral(names[i]), quoteLiteral(objects[names[i]])}
+	}))
+}
+
+// insert replaces the rows of one of our tables.
+func insert(into, why string, n int, row func(int) []string) Statement {
+	table, _, _ := strings.Cut(into, " ")
+	sql := "DELETE FROM " + table
+	for i := range n {
+		separator := ",\n"
+		if i == 0 {
+			separator = ";\nINSERT INTO " + into + " VALUES\n"
 		}
+		sql += separator + "(" + strings.Join(row(i), ", ") + ")"
 	}
-	return nil
+	return Statement{sql, why}
 }
 
 // undo takes away what the last plan made and restores what it found.

@@ -1,0 +1,281 @@
+package rls_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pgconsent/pgconsent/catalog/pgcatalog"
+	"github.com/pgconsent/pgconsent/migrations"
+	"github.com/pgconsent/pgconsent/rls"
+)
+
+// state is everything that migrate could change of a database, by name, with default privileges written out.
+func (w *world) state() string {
+	w.t.Helper()
+	got, err := query(w.super, `SELECT x FROM (
+		SELECT 'schema ' || n.nspname || ' ' || pg_get_userbyid(n.nspowner) || ' ' || ARRAY(SELECT a::text FROM aclexplode(COALESCE(n.nspacl, acldefault('n', n.nspowner))) AS a ORDER BY 1)::text
+		  FROM pg_namespace AS n WHERE n.nspname !~ '^pg_'
+		UNION ALL SELECT 'class ' || c.oid::regclass || ' ' || c.relkind::text || c.relrowsecurity || c.relforcerowsecurity || ' ' || pg_get_userbyid(c.relowner) || ' ' || ARRAY(SELECT a::text FROM aclexplode(COALESCE(c.relacl, acldefault('r', c.relowner))) AS a ORDER BY 1)::text
+		  FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'
+		UNION ALL SELECT 'function ' || p.oid::regprocedure || ARRAY(SELECT a::text FROM aclexplode(COALESCE(p.proacl, acldefault('f', p.proowner))) AS a ORDER BY 1)::text
+		  FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace WHERE n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'
+		UNION ALL SELECT 'policy ' || polname || polrelid::regclass || pg_get_expr(polqual, polrelid) FROM pg_policy
+		UNION ALL SELECT 'database ' || ARRAY(SELECT a::text FROM aclexplode(COALESCE(d.datacl, acldefault('d', d.datdba))) AS a ORDER BY 1)::text FROM pg_database AS d WHERE d.datname = current_database()
+		UNION ALL SELECT 'default ' || a::text FROM pg_default_acl AS a
+		UNION ALL SELECT 'member ' || m.roleid::regrole || m.member::regrole FROM pg_auth_members AS m
+	) AS y (x) ORDER BY 1`)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return strings.ReplaceAll(got, ",class", "\nclass")
+}
+
+func TestDownRestoresWhatWasFound(t *testing.T) {
+	w := newWorld(t,
+		"GRANT CREATE ON SCHEMA public TO PUBLIC",
+		"ALTER TABLE people ENABLE ROW LEVEL SECURITY",
+		"CREATE POLICY everybody ON people TO app_other USING (true)",
+		"GRANT TEMP ON DATABASE postgres TO app_other",
+		"REVOKE EXECUTE ON FUNCTION match_memories FROM PUBLIC",
+	)
+	before := w.state()
+	w.migrate()
+	w.compile("testdata/policy.yaml", rls.Options{Mode: rls.SealOnly})
+	w.migrate()
+	w.compile("testdata/policy.yaml", rls.Options{})
+	w.migrate()
+	if w.state() == before {
+		t.Fatal("migrate changed nothing")
+	}
+	script, err := migrations.RenderDown(context.Background(), w.owner, migrations.Options{})
+	if err != nil || !strings.Contains(script, "DROP SCHEMA") {
+		t.Errorf("RenderDown: %v\n%s", err, script)
+	}
+	if err := migrations.Down(context.Background(), w.owner, migrations.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(before, w.state()); diff != "" {
+		t.Errorf("--down left something behind (-before +after):\n%s", diff)
+	}
+	if err := migrations.Down(context.Background(), w.owner, migrations.Options{}); !errors.Is(err, migrations.ErrNotInstalled) {
+		t.Errorf("a second down: %v", err)
+	}
+	w.migrate()
+	w.want(w.agent(user1), titles, visible)
+}
+
+func TestMigratingTwiceChangesNothing(t *testing.T) {
+	w := newWorld(t).migrate()
+	before, hash := w.state(), w.plan.Hash()
+	fingerprint, err := pgcatalog.Fingerprint(context.Background(), w.super)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.compile("testdata/policy.yaml", rls.Options{})
+	if w.plan.Hash() != hash {
+		t.Errorf("the hash of an installed policy is another: %s, %s", hash, w.plan.Hash())
+	}
+	w.migrate()
+	if after := w.state(); after != before {
+		t.Error(cmp.Diff(before, after))
+	}
+	if again, err := pgcatalog.Fingerprint(context.Background(), w.super); err != nil || again != fingerprint {
+		t.Errorf("the second migrate touched the catalogs: %s, %s, %v", fingerprint, again, err)
+	}
+	in, err := migrations.ReadInstalled(context.Background(), w.db.Connect(t, migrations.DefaultControlRole))
+	if want := (migrations.Installed{Base: 1, Hash: hash, PolicyVersion: w.pol.Version()}); err != nil || in != want {
+		t.Errorf("installed %+v, %v; want %+v", in, err, want)
+	}
+	drift, err := migrations.Drift(context.Background(), w.db.Connect(t, migrations.DefaultControlRole))
+	if err != nil || len(drift) > 0 {
+		t.Errorf("drift: %v, %v", drift, err)
+	}
+}
+
+// The control role, the owner and a superuser read the same snapshot: what is installed can be compared by its hash.
+func TestEveryRoleReadsTheSameCatalog(t *testing.T) {
+	w := newWorld(t).migrate()
+	var versions []string
+	for _, role := range []string{"postgres", "app_owner", migrations.DefaultControlRole, migrations.DefaultAgentRole} {
+		snap, err := pgcatalog.Load(context.Background(), w.db.Connect(t, role), []string{"public"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		versions = append(versions, snap.Version())
+	}
+	for _, v := range versions {
+		if v != versions[0] {
+			t.Errorf("versions differ: %v", versions)
+		}
+	}
+}
+
+func TestDriftIsFoundAndRepaired(t *testing.T) {
+	for name, sql := range map[string]string{
+		"policy dropped":   "DROP POLICY pgconsent_select ON memories",
+		"policy changed":   "ALTER POLICY pgconsent_select ON memories USING (true)",
+		"security off":     "ALTER TABLE memories DISABLE ROW LEVEL SECURITY",
+		"forced":           "ALTER TABLE memories FORCE ROW LEVEL SECURITY",
+		"view owner":       "GRANT CREATE ON SCHEMA pgconsent TO app_owner; ALTER VIEW pgconsent.h_public_people OWNER TO app_owner",
+		"view invoker":     "ALTER VIEW pgconsent_gate.public_people SET (security_invoker)",
+		"function":         "ALTER FUNCTION pgconsent_gate.vetted() RESET search_path",
+		"grant":            "GRANT INSERT ON memories TO pgconsent_agent",
+		"foreign function": "CREATE FUNCTION pgconsent_gate.mine() RETURNS int LANGUAGE sql AS 'SELECT 1'",
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t).migrate()
+			w.exec(w.super, sql)
+			control := w.db.Connect(t, migrations.DefaultControlRole)
+			drift, err := migrations.Drift(context.Background(), control)
+			if err != nil || len(drift) == 0 {
+				t.Fatalf("drift %v, %v", drift, err)
+			}
+			if name == "foreign function" || name == "forced" || name == "grant" || name == "function" {
+				return // what others have made or granted is theirs to take away
+			}
+			w.migrate()
+			w.want(w.agent(user1), titles, visible)
+			if name == "view owner" {
+				return
+			}
+			if drift, err := migrations.Drift(context.Background(), control); err != nil || len(drift) > 0 {
+				t.Errorf("after migrate: %v, %v", drift, err)
+			}
+		})
+	}
+}
+
+func TestDryRunPrintsAndChangesNothing(t *testing.T) {
+	w := newWorld(t)
+	before := w.state()
+	script, err := migrations.Render(context.Background(), w.owner, migrations.Options{AgentPassword: "secret-password"}, w.plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(before, w.state()); diff != "" {
+		t.Error(diff)
+	}
+	for _, want := range []string{"CREATE POLICY pgconsent_select ON public.memories AS RESTRICTIVE", "REVOKE TEMPORARY ON DATABASE", "-- The wall."} {
+		if !strings.Contains(script, want) {
+			t.Errorf("the script does not have %q", want)
+		}
+	}
+	for _, no := range []string{"secret-password", "SCRAM-SHA-256$4096"} {
+		if strings.Contains(script, no) {
+			t.Errorf("the script has %q", no)
+		}
+	}
+	// What it prints is what works: a DBA may run it.
+	w.exec(w.owner, script)
+	w.want(w.agent(user1), titles, visible)
+	w.migrate()
+	if drift, err := migrations.Drift(context.Background(), w.owner); err != nil || len(drift) > 0 {
+		t.Errorf("drift: %v, %v", drift, err)
+	}
+	if err := migrations.Down(context.Background(), w.owner, migrations.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(before, w.state()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// A role that may not do all that is needed is told what to ask for.
+func TestMissingRightsAreNamed(t *testing.T) {
+	w := newWorld(t)
+	w.exec(w.super, "DO $$ BEGIN CREATE ROLE app_small LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$")
+	conn := w.db.Connect(t, "app_small")
+	o := migrations.Options{AgentRole: "small_agent", ControlRole: "small_control", ReaderRole: "small_reader"}
+	w.compile("testdata/policy.yaml", rls.Options{AgentRole: o.AgentRole, ControlRole: o.ControlRole, ReaderRole: o.ReaderRole})
+	err := migrations.Up(context.Background(), conn, o, w.plan)
+	var missing *migrations.MissingRights
+	if !errors.As(err, &missing) {
+		t.Fatalf("%v", err)
+	}
+	var names []string
+	for _, s := range missing.Statements {
+		w.exec(w.super, s.SQL)
+		names = append(names, s.SQL)
+	}
+	t.Cleanup(func() {
+		for _, role := range []string{"small_agent", "small_control", "small_reader", "app_small"} {
+			_, _ = w.super.Exec(context.Background(), "DROP OWNED BY "+role+" CASCADE")
+			_, _ = w.super.Exec(context.Background(), "DROP ROLE "+role)
+		}
+	})
+	if len(names) != 5 {
+		t.Errorf("statements for the DBA: %q", names)
+	}
+	// The tables are another's, so it still cannot: with the server's word, and nothing done.
+	if err := migrations.Up(context.Background(), conn, o, w.plan); err == nil {
+		t.Error("migrated tables of another owner")
+	}
+	if _, err := migrations.ReadInstalled(context.Background(), w.super); !errors.Is(err, migrations.ErrNotInstalled) {
+		t.Errorf("%v", err)
+	}
+	w.exec(w.super, "GRANT app_owner TO app_small")
+	if err := migrations.Up(context.Background(), conn, o, w.plan); err != nil {
+		t.Errorf("with all that was asked for: %v", err)
+	}
+	w.exec(w.super, "REVOKE app_owner FROM app_small")
+}
+
+func TestPasswordsAreSet(t *testing.T) {
+	w := newWorld(t)
+	o := migrations.Options{AgentPassword: "päss wörd", ControlPassword: "other"}
+	if err := migrations.Up(context.Background(), w.owner, o, w.plan); err != nil {
+		t.Fatal(err)
+	}
+	for role, password := range map[string]string{migrations.DefaultAgentRole: o.AgentPassword, migrations.DefaultControlRole: o.ControlPassword} {
+		conn, err := pgx.Connect(context.Background(), w.db.DSN(role, password))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = conn.Close(context.Background())
+	}
+	if _, err := pgx.Connect(context.Background(), w.db.DSN(migrations.DefaultAgentRole, "wrong")); err == nil {
+		t.Error("a wrong password is as good")
+	}
+}
+
+func TestSealOnlyLeavesTheRowsToTheRewriter(t *testing.T) {
+	w := newWorld(t)
+	w.compile("testdata/policy.yaml", rls.Options{Mode: rls.SealOnly})
+	w.migrate()
+	w.want(w.agent(user1), "SELECT count(*) FROM public.memories", "8")
+	w.want(w.agent(""), "SELECT count(*) FROM public.memories", "0")
+}
+
+// The database half of two policies is equal where only what proxies do differs.
+func TestHashIsOfTheDatabaseHalf(t *testing.T) {
+	w := newWorld(t)
+	text, err := os.ReadFile("testdata/policy.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	hashes := func(change ...string) (half, whole string) {
+		file := filepath.Join(t.TempDir(), "policy.yaml")
+		if err := os.WriteFile(file, []byte(strings.NewReplacer(change...).Replace(string(text))), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		w.compile(file, rls.Options{})
+		return w.plan.Hash(), w.pol.Version()
+	}
+	half, whole := hashes()
+	if h, v := hashes("{ pin: { respect_consent: true } }", "{}"); h != half || v == whole {
+		t.Error("a pin is the rewriter's alone")
+	}
+	if h, v := hashes("is: granted", "is: given"); h == half || v == whole {
+		t.Error("a predicate is in both halves")
+	}
+	if h, v := hashes("version: 1", "# a comment\nversion: 1"); h != half || v != whole {
+		t.Error("a comment changes nothing")
+	}
+}

@@ -1,0 +1,170 @@
+package rls_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pgconsent/pgconsent/catalog"
+)
+
+// refusedCatalogs are the catalog relations that agents do not get at all: credentials, statistics, files of the server,
+// activity. A relation that is neither here nor has a shadow fails the test below.
+var refusedCatalogs = map[string]bool{}
+
+func init() {
+	for _, name := range strings.Fields(`
+		pg_authid pg_shadow pg_group pg_user_mapping pg_statistic pg_statistic_ext_data pg_stats_ext_exprs pg_largeobject
+		pg_replication_origin pg_available_extensions pg_available_extension_versions pg_backend_memory_contexts pg_config
+		pg_cursors pg_file_settings pg_hba_file_rules pg_ident_file_mappings pg_prepared_statements
+		pg_replication_origin_status pg_replication_slots pg_shmem_allocations
+		pg_stat_archiver pg_stat_bgwriter pg_stat_database_conflicts pg_stat_gssapi pg_stat_progress_analyze
+		pg_stat_progress_basebackup pg_stat_progress_cluster pg_stat_progress_copy pg_stat_progress_create_index
+		pg_stat_progress_vacuum pg_stat_recovery_prefetch pg_stat_replication pg_stat_replication_slots pg_stat_slru
+		pg_stat_ssl pg_stat_subscription pg_stat_subscription_stats pg_stat_sys_indexes pg_stat_sys_tables
+		pg_stat_user_functions pg_stat_wal pg_stat_wal_receiver pg_stat_xact_all_tables pg_stat_xact_sys_tables
+		pg_stat_xact_user_functions pg_stat_xact_user_tables pg_statio_all_sequences pg_statio_sys_indexes
+		pg_statio_sys_sequences pg_statio_sys_tables pg_statio_user_sequences`) {
+		refusedCatalogs["pg_catalog."+name] = true
+	}
+	for _, name := range strings.Fields(`
+		_pg_foreign_data_wrappers _pg_foreign_servers _pg_foreign_table_columns _pg_foreign_tables _pg_user_mappings
+		administrable_role_authorizations attributes collation_character_set_applicability column_column_usage column_options
+		data_type_privileges domain_constraints domain_udt_usage foreign_data_wrapper_options foreign_data_wrappers
+		foreign_server_options foreign_servers foreign_table_options foreign_tables role_routine_grants role_udt_grants
+		role_usage_grants routine_column_usage routine_privileges routine_routine_usage routine_sequence_usage
+		routine_table_usage sql_features sql_implementation_info sql_parts sql_sizing transforms udt_privileges
+		usage_privileges user_defined_types user_mapping_options user_mappings`) {
+		refusedCatalogs["information_schema."+name] = true
+	}
+}
+
+func TestEveryCatalogRelationIsClassified(t *testing.T) {
+	w := newWorld(t)
+	known := map[string]bool{}
+	for _, r := range w.snap.Relations() {
+		if r.Name.Schema != "pg_catalog" && r.Name.Schema != "information_schema" {
+			continue
+		}
+		known[r.Name.String()] = true
+		if _, ok := catalog.ShadowRelation(r.Name); ok == refusedCatalogs[r.Name.String()] {
+			t.Errorf("%s: has a shadow: %v, is refused: %v", r.Name, ok, refusedCatalogs[r.Name.String()])
+		}
+	}
+	if w.snap.ServerVersion()/10000 != 15 {
+		return // the lists below name what 15 has
+	}
+	for name := range refusedCatalogs {
+		if !known[name] {
+			t.Errorf("%s does not exist", name)
+		}
+	}
+	for _, s := range catalog.Shadows() {
+		if !known[s.Source.String()] {
+			t.Errorf("%s does not exist", s.Source)
+		}
+		r, ok := w.snap.Relation(s.Source)
+		if !ok {
+			continue
+		}
+		for column := range s.Set {
+			if r.Column(column) == nil {
+				t.Errorf("%s has no column %s", s.Source, column)
+			}
+		}
+	}
+}
+
+// columns describes what SELECT * gives, in order.
+func columns(t *testing.T, conn *pgx.Conn, relation string) []string {
+	t.Helper()
+	rows, err := conn.Query(context.Background(), "SELECT a.attname || ' ' || format_type(a.atttypid, a.atttypmod) FROM pg_attribute AS a WHERE a.attrelid = $1::text::regclass AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum", relation)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func TestShadowsHaveTheColumnsOfTheOriginals(t *testing.T) {
+	w := newWorld(t).migrate()
+	for _, s := range catalog.Shadows() {
+		want, got := columns(t, w.super, s.Source.SQL()), columns(t, w.super, s.View().SQL())
+		for i := range want {
+			want[i] = strings.Replace(want[i], " anyarray", " text[]", 1) // a view cannot have the pseudo-type
+		}
+		if fmt.Sprint(want) != fmt.Sprint(got) {
+			t.Errorf("%s:\nwant %v\n got %v", s.Source, want, got)
+		}
+	}
+	for _, f := range catalog.ShadowFunctions() {
+		args := strings.ReplaceAll(strings.Join(f.Args, ","), "pg_catalog.", "")
+		w.want(w.super, fmt.Sprintf("SELECT p.prorettype = s.prorettype FROM pg_proc AS p, pg_proc AS s WHERE p.oid = 'pg_catalog.%[1]s(%[2]s)'::regprocedure AND s.oid = 'pgconsent_catalog.%[1]s(%[2]s)'::regprocedure", f.Name, args), "t")
+	}
+}
+
+// Nothing that an agent reads of the catalogs tells of a relation, function or role setting that is not its own, of free
+// text, or of pgconsent.
+func TestShadowsTellNothing(t *testing.T) {
+	w := newWorld(t,
+		"CREATE TABLE hidden_table (hidden_column int DEFAULT 42); CREATE INDEX hidden_index ON hidden_table (hidden_column)",
+		"CREATE FUNCTION hidden_function() RETURNS int LANGUAGE sql AS 'SELECT 1'",
+		"CREATE SEQUENCE hidden_sequence",
+		"CREATE VIEW hidden_view AS SELECT 'secret view' AS a",
+		"CREATE SCHEMA hidden_schema",
+		"ALTER TABLE memories ADD COLUMN c text DEFAULT 'secret default', ADD CHECK (title <> 'secret check')",
+		"COMMENT ON COLUMN people.name IS 'secret comment'",
+		"CREATE TRIGGER hidden_trigger BEFORE UPDATE ON memories FOR EACH ROW WHEN (NEW.title = 'secret trigger') EXECUTE FUNCTION suppress_redundant_updates_trigger()",
+		"CREATE STATISTICS hidden_statistics ON title, body FROM memories; ANALYZE",
+		"ALTER ROLE app_other SET app.setting = 'secret setting'",
+		"CREATE PUBLICATION hidden_publication",
+		"GRANT SELECT ON hidden_table, hidden_view TO PUBLIC",
+	).migrate()
+	t.Cleanup(func() { _, _ = w.super.Exec(context.Background(), "ALTER ROLE app_other RESET ALL") })
+	agent := w.agent(user1)
+	sealed := w.key().Seal(claims(agent, user1))[:10]
+	for _, s := range catalog.Shadows() {
+		text, err := query(agent, "SELECT t::pg_catalog.text FROM "+s.View().SQL()+" AS t")
+		if err != nil {
+			t.Errorf("%s: %v", s.View(), err)
+			continue
+		}
+		for _, word := range []string{"hidden", "secret", "memory_edges", "pgconsent.", "pgconsent_gate", "pgconsent_catalog", "h_public", sealed} {
+			if i := strings.Index(text, word); i >= 0 {
+				t.Errorf("%s tells %q: …%s…", s.View(), word, text[max(0, i-60):min(len(text), i+60)])
+			}
+		}
+	}
+	for sql, want := range map[string]string{
+		"SELECT reltuples || ' ' || relpages FROM pgconsent_catalog.pg_class WHERE relname = 'memories'":                                                  "-1 0",
+		"SELECT count(*) FROM pgconsent_catalog.pg_class WHERE relname IN ('memories', 'people', 'memory_participants', 'memories_pkey', 'recent')":       "5",
+		"SELECT attname FROM pgconsent_catalog.pg_attribute WHERE attrelid = 'public.people'::regclass AND attnum > 0 ORDER BY attnum":                    "id,user_id,name,is_self,consent_status",
+		"SELECT pgconsent_catalog.pg_get_constraintdef(oid) FROM pgconsent_catalog.pg_constraint WHERE conname = 'memories_pkey'":                         "PRIMARY KEY (id)",
+		"SELECT pgconsent_catalog.pg_get_constraintdef(oid) FROM pg_catalog.pg_constraint WHERE conname = 'body_length'":                                  "NULL",
+		"SELECT pgconsent_catalog.pg_get_indexdef('public.memories_pkey'::regclass)":                                                                      "CREATE UNIQUE INDEX memories_pkey ON public.memories USING btree (id)",
+		"SELECT pgconsent_catalog.pg_get_indexdef('public.recent'::regclass)":                                                                             "NULL",
+		"SELECT pgconsent_catalog.pg_get_indexdef('public.hidden_index'::regclass)":                                                                       "NULL",
+		"SELECT pgconsent_catalog.obj_description('public.memories'::regclass)":                                                                           "NULL",
+		"SELECT pgconsent_catalog.pg_table_size('public.memories')":                                                                                       "NULL",
+		"SELECT indexname FROM pgconsent_catalog.pg_indexes WHERE tablename = 'people'":                                                                   "people_pkey",
+		"SELECT table_name FROM pgconsent_catalog.is_tables WHERE table_schema = 'public' ORDER BY 1":                                                     "memories,memory_participants,people",
+		"SELECT constraint_type FROM pgconsent_catalog.is_table_constraints WHERE table_name = 'memory_participants' ORDER BY 1":                          "FOREIGN KEY,UNIQUE",
+		"SELECT column_name FROM pgconsent_catalog.is_key_column_usage WHERE constraint_name = 'memories_pkey'":                                           "id",
+		"SELECT table_name || '.' || column_name FROM pgconsent_catalog.is_constraint_column_usage WHERE constraint_name LIKE '%fkey'":                    "memories.id",
+		"SELECT unique_constraint_name FROM pgconsent_catalog.is_referential_constraints":                                                                 "memories_pkey",
+		"SELECT proname FROM pgconsent_catalog.pg_proc WHERE pronamespace = 'public'::regnamespace":                                                       "match_memories",
+		"SELECT parameter_name FROM pgconsent_catalog.is_parameters WHERE specific_schema = 'public' AND parameter_mode = 'IN' ORDER BY ordinal_position": "words,match_count,respect_consent",
+		"SELECT schema_name FROM pgconsent_catalog.is_schemata WHERE schema_name NOT LIKE 'pg_%'":                                                         "public,information_schema",
+		"SELECT count(*) FROM pgconsent_catalog.pg_database":                                                                                              "1",
+		"SELECT setting FROM pgconsent_catalog.pg_settings WHERE name = 'server_encoding'":                                                                "UTF8",
+		"SELECT count(*) FROM pgconsent_catalog.pg_settings WHERE name LIKE '%.%'":                                                                        "0",
+	} {
+		w.want(agent, sql, want)
+	}
+}
