@@ -71,7 +71,7 @@ var checks = []check{
 	{"access", "the agent role may read what the policy lists and write nothing", checkAccess},
 	{"row_security", "row security is on, and not forced, for every protected table", checkRowSecurity},
 	{"policies", "no row policy of others bears on our roles", checkPolicies},
-	{"views", "our views belong to the reader", checkViews},
+	{"views", "our views of protected tables belong to the reader", checkViews},
 	{"functions", "functions run with the rights they should", checkFunctions},
 	{"installed", "the configured policy is the one installed", checkInstalled},
 	{"drift", "what is installed has not been altered", checkDrift},

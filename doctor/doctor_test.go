@@ -71,7 +71,7 @@ func compile(ctx context.Context, conn *pgx.Conn) (doctor.Subject, error) {
 // safe is a database as pgconsent migrate leaves it.
 func safe(t *testing.T) *pgtest.DB {
 	t.Helper()
-	return pgtest.Template(t, "safe", func(ctx context.Context, conn *pgx.Conn) error {
+	db := pgtest.Template(t, "safe", func(ctx context.Context, conn *pgx.Conn) error {
 		if _, err := conn.Exec(ctx, schema); err != nil {
 			return err
 		}
@@ -81,6 +81,9 @@ func safe(t *testing.T) *pgtest.DB {
 		}
 		return migrations.Up(ctx, conn, migrations.Options{}, s.Plan)
 	})
+	// The rights on a database itself are not copied from a template.
+	exec(t, db.Connect(t, "postgres"), "REVOKE TEMPORARY, CREATE ON DATABASE "+db.Name+" FROM PUBLIC")
+	return db
 }
 
 func exec(t *testing.T, conn *pgx.Conn, sql string) {
@@ -272,7 +275,7 @@ func TestWarnings(t *testing.T) {
 	for want, sql := range map[string]string{
 		"standard_conforming_strings": "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET standard_conforming_strings = off', current_database()); END $$",
 		"agent_unlisted":              "CREATE TABLE public.other (id int); GRANT SELECT ON public.other TO PUBLIC",
-		"drift_table":                 "GRANT SELECT ON public.memories TO pg_monitor",
+		"drift_table":                 "GRANT SELECT ON public.memories TO PUBLIC",
 	} {
 		t.Run(want, func(t *testing.T) {
 			db := safe(t)

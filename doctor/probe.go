@@ -192,8 +192,12 @@ func (p *probe) gate(ctx context.Context) ([]Finding, error) {
 		return nil, err
 	}
 	var found []Finding
-	for _, sql := range append(views, "(SELECT pgconsent_gate.vetted()) AS v") {
-		_, err := p.conn.Exec(ctx, "SELECT 1 FROM "+sql+" LIMIT 1")
+	statements := []string{"SELECT pgconsent_gate.vetted()"}
+	for _, view := range views {
+		statements = append(statements, "SELECT 1 FROM "+view+" LIMIT 1")
+	}
+	for _, sql := range statements {
+		_, err := p.conn.Exec(ctx, sql)
 		var pg *pgconn.PgError
 		switch {
 		case err == nil:

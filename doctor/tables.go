@@ -73,9 +73,16 @@ func checkPolicies(ctx context.Context, x *exam) ([]Finding, error) {
 	)
 }
 
+// checkViews looks at our views that read a customer's tables. (Those over the catalogs alone may be anybody's.)
 func checkViews(ctx context.Context, x *exam) ([]Finding, error) {
 	const view = `SELECT pg_catalog.format('%I.%I', n.nspname, c.relname) FROM pg_catalog.pg_class c
-		JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind = 'v' AND n.nspname IN ('pgconsent', 'pgconsent_gate')`
+		JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+		WHERE c.relkind = 'v' AND n.nspname IN ('pgconsent', 'pgconsent_gate', 'pgconsent_catalog') AND EXISTS (
+			SELECT 1 FROM pg_catalog.pg_rewrite r
+			JOIN pg_catalog.pg_depend d ON d.classid = 'pg_catalog.pg_rewrite'::pg_catalog.regclass AND d.objid = r.oid
+			JOIN pg_catalog.pg_class t ON d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass AND t.oid = d.refobjid
+			JOIN pg_catalog.pg_namespace tn ON tn.oid = t.relnamespace
+			WHERE r.ev_class = c.oid AND tn.nspname NOT IN ('pg_catalog', 'information_schema', 'pgconsent', 'pgconsent_gate', 'pgconsent_catalog'))`
 	return all(
 		func() ([]Finding, error) {
 			return x.each(ctx, Finding{"view_owner", Unsafe, "the view %s does not belong to " + x.ReaderRole + ": it shows what its owner may see",
