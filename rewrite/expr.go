@@ -280,7 +280,7 @@ func (w *walker) column(name string, location int32) {
 	case "tableoid":
 		w.tableOID = true
 	case "ctid", "xmin", "xmax", "cmin", "cmax":
-		w.systemColumn = location
+		w.systemColumn, w.systemAt = true, location
 	}
 }
 

@@ -13,11 +13,19 @@ type setting struct {
 	value  *regexp.Regexp // matched against the value in lower case; nil: see pinned
 	pinned func(value string, searchPath []string) bool
 	is     string // of a pinned one, for the hint
+	hint   string
 }
 
 func matching(pattern string) setting {
 	return setting{value: regexp.MustCompile(`^(?:` + pattern + `)$`)}
 }
+
+func (s setting) hinting(hint string) setting {
+	s.hint = hint
+	return s
+}
+
+const readCommitted = "Only READ COMMITTED is available: a snapshot older than a withdrawal of consent would go on showing the row."
 
 func pinnedTo(values ...string) setting {
 	return setting{is: values[0], pinned: func(value string, _ []string) bool {
@@ -51,11 +59,11 @@ var settings = map[string]setting{
 	"transaction_read_only":          matching(boolean),
 	"default_transaction_deferrable": matching(boolean),
 	"transaction_deferrable":         matching(boolean),
-	"default_transaction_isolation":  matching(`read committed|read uncommitted`),
-	"transaction_isolation":          matching(`read committed|read uncommitted`),
+	"default_transaction_isolation":  matching(`read committed|read uncommitted`).hinting(readCommitted),
+	"transaction_isolation":          matching(`read committed|read uncommitted`).hinting(readCommitted),
 	// the session
 	"application_name":    matching(plain),
-	"client_min_messages": matching(`notice|warning|error`), // lower levels print the rewritten statement and more
+	"client_min_messages": matching(`notice|warning|error`).hinting("notice, warning or error: lower levels print the rewritten statement and more."),
 	// plans and searches
 	"jit":                               matching(boolean),
 	"geqo":                              matching(boolean),
@@ -102,9 +110,13 @@ func CheckSetting(name, value string, where string, searchPath []string) (normal
 			return value, false, nil // psql in the C locale says SQL_ASCII; it gets UTF8
 		}
 		return "", false, sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonSetting, "parameter %q is fixed for agents", name).
-			WithHint("It is pinned to %s, since it changes how statements are read.", s.is)
+			WithHint("It is pinned to %s: it decides how statements are read, or who asks.", s.is)
 	case !s.value.MatchString(strings.ToLower(value)):
-		return "", false, badValue(name)
+		refused := badValue(name)
+		if s.hint != "" {
+			refused = refused.WithHint("%s", s.hint)
+		}
+		return "", false, refused
 	}
 	return value, true, nil
 }

@@ -29,9 +29,9 @@ type walker struct {
 
 	// of the statement at hand
 	first        int   // its first reference
-	systemColumn int32 // where one is named, or -1
+	systemColumn bool  // it names one
+	systemAt     int32 // where, or -1
 	tableOID     bool
-	copies       bool // COPY
 }
 
 func newWalker(r *Rewriter, source *sqltext.Source) *walker {
@@ -57,7 +57,7 @@ func (w *walker) saw(kind string) { w.seen[kind]++ }
 // statement visits one statement and returns what it does to the session.
 func (w *walker) statement(raw *sqltext.RawStmt) verdict.Effect {
 	w.saw("RawStmt")
-	w.first, w.systemColumn, w.tableOID, w.copies = len(w.references), -1, false, false
+	w.first, w.systemColumn, w.tableOID = len(w.references), false, false
 	w.scope, w.ctes = nil, nil
 	effect := verdict.Effect{}
 	switch n := raw.GetStmt().GetNode().(type) {
@@ -65,7 +65,6 @@ func (w *walker) statement(raw *sqltext.RawStmt) verdict.Effect {
 		w.selectStmt(n.SelectStmt, nil)
 		effect.Reads = true
 	case *sqltext.Node_CopyStmt:
-		w.copies = true
 		w.copyStmt(n.CopyStmt)
 		effect.Reads = true
 	case *sqltext.Node_TransactionStmt:
@@ -100,8 +99,8 @@ func (w *walker) systemColumns() {
 		if ref.fragment == nil {
 			continue
 		}
-		if w.systemColumn >= 0 {
-			w.refuseAt(refusal("ColumnRef(system column)"), w.systemColumn)
+		if w.systemColumn {
+			w.refuseAt(refusal("ColumnRef(system column)"), w.systemAt)
 			return
 		}
 		if w.tableOID {

@@ -1,0 +1,20 @@
+-- What the tests need besides the arcive world.
+CREATE TABLE notes (id integer PRIMARY KEY, body text, shout text GENERATED ALWAYS AS (upper(body)) STORED);
+CREATE TABLE "Mixed Case" ("Id" integer PRIMARY KEY, "select" text, user_id uuid);
+CREATE TABLE parents (id integer PRIMARY KEY, user_id uuid);
+CREATE TABLE children (extra text) INHERITS (parents);
+CREATE VIEW memory_overview AS SELECT id, title FROM memories;
+CREATE TYPE mood AS ENUM ('calm', 'bright');
+CREATE DOMAIN short_text AS text CHECK (length(VALUE) < 80);
+-- Objects of others that must not be reached: by attribute notation, by an overload, by an operator, by a cast.
+CREATE FUNCTION secret(memories) RETURNS text LANGUAGE sql AS $$ SELECT 'leaked' $$;
+CREATE FUNCTION unlisted(text) RETURNS text LANGUAGE sql AS $$ SELECT 'leaked' $$;
+CREATE FUNCTION cbrt(text) RETURNS text LANGUAGE sql AS $$ SELECT 'leaked' $$;
+CREATE FUNCTION leak(text, text) RETURNS boolean LANGUAGE sql AS $$ SELECT true $$;
+CREATE OPERATOR ### (LEFTARG = text, RIGHTARG = text, FUNCTION = leak);
+CREATE FUNCTION leak(uuid, text) RETURNS boolean LANGUAGE sql AS $$ SELECT true $$;
+CREATE OPERATOR ^@ (LEFTARG = uuid, RIGHTARG = text, FUNCTION = leak);
+CREATE PROCEDURE tidy() LANGUAGE sql AS $$ SELECT 1 $$;
+-- Functions that the policy lists.
+CREATE FUNCTION pinned_two(a integer, gate boolean DEFAULT false, b text DEFAULT '') RETURNS text LANGUAGE sql AS $$ SELECT gate::text $$;
+CREATE FUNCTION plain_listed(a integer) RETURNS integer LANGUAGE sql AS $$ SELECT a $$;
