@@ -263,11 +263,7 @@ func (s server) connect(ctx context.Context, database string) (*pgx.Conn, error)
 	}
 	c.Host, c.Port, c.User, c.Password, c.Database = s.cluster.SocketDir, uint16(s.cluster.Port), s.cluster.Superuser, s.password, database
 	c.Fallbacks = nil
-	c.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) {
-		if n.Code == "00000" { // of the world's files, not "database … does not exist, skipping"
-			s.notice(n.Message)
-		}
-	}
+	c.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) { s.notice(n.Message) }
 	return pgx.ConnectConfig(ctx, c)
 }
 
@@ -287,7 +283,7 @@ func (s server) load(ctx context.Context, f folder, progress func(string)) error
 		if err := os.Remove(f.marker()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		for _, sql := range []string{"DROP DATABASE IF EXISTS " + name + " WITH (FORCE)", "CREATE DATABASE " + name + " TEMPLATE template0"} {
+		for _, sql := range []string{"SET client_min_messages = warning", "DROP DATABASE IF EXISTS " + name + " WITH (FORCE)", "CREATE DATABASE " + name + " TEMPLATE template0"} {
 			if _, err := admin.Exec(ctx, sql); err != nil {
 				return err
 			}

@@ -3,7 +3,6 @@ package main
 import (
 	"crypto/rand"
 	"encoding/base64"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"net"
@@ -70,7 +69,7 @@ func (a agentAddCmd) Run(s *session) error {
 	}
 	dsn := agentDSN(c, a.Name, password, agent.Database)
 	if s.json {
-		return json.NewEncoder(s.out).Encode(map[string]string{"agent": a.Name, "database": agent.Database, "dsn": dsn})
+		return s.print(map[string]string{"agent": a.Name, "database": agent.Database, "dsn": dsn})
 	}
 	_, err = fmt.Fprintln(s.out, dsn)
 	return err
@@ -124,7 +123,7 @@ func (agentListCmd) Run(s *session) error {
 		all = append(all, listed{name, c.Agents[name].Database, login})
 	}
 	if s.json {
-		return json.NewEncoder(s.out).Encode(all)
+		return s.print(all)
 	}
 	w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "agent\tdatabase\tlogin")
@@ -151,7 +150,7 @@ func (a agentDisableCmd) Run(s *session) error {
 		return err
 	}
 	if s.json {
-		return json.NewEncoder(s.out).Encode(map[string]string{"agent": a.Name, "login": "disabled"})
+		return s.print(map[string]string{"agent": a.Name, "login": "disabled"})
 	}
 	_, err = fmt.Fprintf(s.out, "%s can no longer log in\n", a.Name)
 	return err

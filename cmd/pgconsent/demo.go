@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -94,7 +93,7 @@ func (d demoCmd) Run(s *session) error {
 	}
 	defer func() { _ = stop() }() // after an error that is told already
 	if s.json {
-		if err := json.NewEncoder(s.out).Encode(run.Access); err != nil {
+		if err := s.print(run.Access); err != nil {
 			return err
 		}
 	} else {

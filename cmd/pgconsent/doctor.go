@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 
 	"github.com/pgconsent/pgconsent/doctor"
@@ -66,7 +65,7 @@ func (d doctorCmd) Run(s *session) error {
 		}
 	}
 	if s.json {
-		if err := json.NewEncoder(s.out).Encode(reports); err != nil {
+		if err := s.print(reports); err != nil {
 			return err
 		}
 	} else {

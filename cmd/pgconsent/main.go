@@ -174,6 +174,13 @@ func (s *session) fail(err error) int {
 	return code
 }
 
+// print writes JSON for programs.
+func (s *session) print(v any) error {
+	e := json.NewEncoder(s.out)
+	e.SetEscapeHTML(false) // SQL is full of < and >
+	return e.Encode(v)
+}
+
 // message is an error for people: without SQLSTATE where the error is about a configuration.
 func message(err error) string {
 	var e *sqlstate.Error

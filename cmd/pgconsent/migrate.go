@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 
 	"github.com/pgconsent/pgconsent/config"
@@ -49,7 +48,7 @@ func (m migrateCmd) Run(s *session) error {
 				return err
 			}
 			if s.json {
-				return json.NewEncoder(s.out).Encode(map[string]string{"database": t.name, "sql": sql})
+				return s.print(map[string]string{"database": t.name, "sql": sql})
 			}
 			_, err = fmt.Fprintf(s.out, "-- database %s\n%s", t.config.Name, sql)
 			return err
@@ -63,7 +62,7 @@ func (m migrateCmd) Run(s *session) error {
 
 func (s *session) migrated(database, what, policy string) error {
 	if s.json {
-		return json.NewEncoder(s.out).Encode(map[string]string{"database": database, "result": what, "policy": policy})
+		return s.print(map[string]string{"database": database, "result": what, "policy": policy})
 	}
 	if policy != "" {
 		policy = ", policy " + short(policy)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -107,7 +106,7 @@ func (s *session) verdicts(found []verdictOn) error {
 		bad = bad || len(v.Problems) > 0
 	}
 	if s.json {
-		if err := json.NewEncoder(s.out).Encode(found); err != nil {
+		if err := s.print(found); err != nil {
 			return err
 		}
 	} else {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -76,7 +75,7 @@ func (r rewriteCmd) Run(s *session) error {
 		}
 		switch {
 		case s.json:
-			if err := json.NewEncoder(s.out).Encode(answer); err != nil {
+			if err := s.print(answer); err != nil {
 				return err
 			}
 		case refused != nil:

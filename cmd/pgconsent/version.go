@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -21,7 +20,7 @@ func (versionCmd) Run(s *session) error {
 		}
 	}
 	if s.json {
-		return json.NewEncoder(s.out).Encode(map[string]string{"version": v, "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH})
+		return s.print(map[string]string{"version": v, "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH})
 	}
 	_, err := fmt.Fprintf(s.out, "pgconsent %s (%s, %s/%s)\n", v, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 	return err

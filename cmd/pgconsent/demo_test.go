@@ -1,0 +1,468 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pgconsent/pgconsent/pgtest"
+)
+
+// program is a pgconsent that runs.
+type program struct {
+	cmd  *exec.Cmd
+	out  *bufio.Reader
+	errs *output
+	end  chan error
+}
+
+// output collects what a program says.
+type output struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.b.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.b.String()
+}
+
+func launch(t *testing.T, env []string, args ...string) *program {
+	t.Helper()
+	p := &program{cmd: exec.Command(os.Args[0], args...), errs: &output{}, end: make(chan error, 1)}
+	p.cmd.Env = append(append(os.Environ(), "PGCONSENT_TEST_MAIN=1"), env...)
+	p.cmd.Stderr = p.errs
+	out, in := io.Pipe()
+	p.cmd.Stdout, p.out = in, bufio.NewReader(out)
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() { err := p.cmd.Wait(); in.Close(); p.end <- err; close(p.end) }()
+	t.Cleanup(func() {
+		_ = p.cmd.Process.Kill()
+		<-p.end
+		if t.Failed() {
+			t.Logf("%v said:\n%s", args, p.errs)
+		}
+	})
+	return p
+}
+
+// ended waits for the program and returns its exit code.
+func (p *program) ended(t *testing.T) int {
+	t.Helper()
+	select {
+	case err := <-p.end:
+		var e *exec.ExitError
+		if errors.As(err, &e) {
+			return e.ExitCode()
+		}
+		return 0
+	case <-time.After(60 * time.Second):
+		t.Fatalf("%v does not end", p.cmd.Args[1:])
+		return -1
+	}
+}
+
+func (p *program) signal(t *testing.T, s os.Signal) {
+	t.Helper()
+	if err := p.cmd.Process.Signal(s); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// announced is the line of demo --json.
+type announced struct {
+	World    string            `json:"world"`
+	OwnerDSN string            `json:"owner_dsn"`
+	Agents   map[string]string `json:"agents"`
+	HTTP     string            `json:"http"`
+	Tokens   map[string]string `json:"tokens"`
+}
+
+func (p *program) ready(t *testing.T) (announced, string) {
+	t.Helper()
+	line := make(chan string, 1)
+	go func() { text, _ := p.out.ReadString('\n'); line <- text }()
+	var a announced
+	select {
+	case text := <-line:
+		d := json.NewDecoder(strings.NewReader(text))
+		d.DisallowUnknownFields()
+		if err := d.Decode(&a); err != nil {
+			t.Fatalf("%q: %v", text, err)
+		}
+		return a, text
+	case <-time.After(2 * time.Minute):
+		t.Fatal("the demo does not get ready")
+		return a, ""
+	}
+}
+
+func connect(t *testing.T, dsn string) *pgx.Conn {
+	t.Helper()
+	conn, err := pgx.Connect(context.Background(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	return conn
+}
+
+func number(t *testing.T, conn *pgx.Conn, sql string) (n int) {
+	t.Helper()
+	if err := conn.QueryRow(context.Background(), sql).Scan(&n); err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+	return n
+}
+
+func sqlState(err error) string {
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) {
+		return pg.Code
+	}
+	return ""
+}
+
+var serverPID = regexp.MustCompile(`runs \(pid (\d+)`)
+
+func (p *program) server(t *testing.T) int {
+	t.Helper()
+	m := serverPID.FindStringSubmatch(p.errs.String())
+	if m == nil {
+		t.Fatal("the demo does not say its server's pid")
+	}
+	pid, err := strconv.Atoi(m[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pid
+}
+
+func alive(pid int) bool { return syscall.Kill(pid, 0) == nil }
+
+// A demo's whole life, and the other commands on the configuration that it writes.
+func TestDemo(t *testing.T) {
+	ctx := context.Background()
+	base, err := os.MkdirTemp("/tmp", "demo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(base) })
+	if err := os.Chmod(base, 0o711); err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(base, "d")
+	listen, web := freeAddress(t), freeAddress(t)
+	start := func(more ...string) *program {
+		return launch(t, nil, append([]string{"demo", "--dir", dir, "--listen", listen, "--http", web}, more...)...)
+	}
+
+	// A port in use is found before anything is made.
+	taken, err := net.Listen("tcp", listen)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p := start(); p.ended(t) != wrong || !strings.Contains(p.errs.String(), listen+" is in use") || !strings.Contains(p.errs.String(), "lsof") {
+		t.Errorf("port in use: %s", p.errs)
+	}
+	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("with its port in use the demo made its folder: %v", err)
+	}
+	taken.Close()
+
+	demo := start("--json")
+	access, line := demo.ready(t)
+	if access.World != "arcive" || access.HTTP != "http://"+web || len(access.Agents) != 5 || access.Tokens == nil || !strings.Contains(line, `"agents":{"caregiver":`) {
+		t.Errorf("the line is %s", line)
+	}
+	chat, owner := connect(t, access.Agents["chat"]), connect(t, access.OwnerDSN)
+	if n := number(t, chat, "SELECT count(*) FROM memories"); n != 866 {
+		t.Errorf("an agent sees %d memories", n)
+	}
+	if n := number(t, owner, "SELECT count(*) FROM memories"); n != 2505 {
+		t.Errorf("the owner sees %d memories", n)
+	}
+	if n := number(t, connect(t, access.Agents["tutor"]), "SELECT count(*) FROM memories WHERE user_id <> '22222222-2222-4222-8222-222222222222'"); n != 0 {
+		t.Errorf("an agent sees %d memories of others", n)
+	}
+	for path, want := range map[string]string{"/healthz": "ok", "/readyz": "ready", "/metrics": "pgconsent_sessions"} {
+		answer, err := http.Get(access.HTTP + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, _ := io.ReadAll(answer.Body)
+		answer.Body.Close()
+		if answer.StatusCode != 200 || !strings.Contains(string(body), want) {
+			t.Errorf("%s: %d %.80s", path, answer.StatusCode, body)
+		}
+	}
+	secrets, err := filepath.Glob(filepath.Join(dir, "secrets", "*"))
+	if err != nil || len(secrets) != 9 {
+		t.Errorf("secrets: %v %v", secrets, err)
+	}
+	for _, path := range append(secrets, filepath.Join(dir, "agents.scram")) {
+		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: %v %v", path, info.Mode(), err)
+		}
+	}
+	if p := start("--listen", freeAddress(t), "--http", freeAddress(t)); p.ended(t) != wrong || !strings.Contains(p.errs.String(), "in use by another pgconsent") {
+		t.Errorf("a second demo in the folder: %s", p.errs)
+	}
+
+	config := filepath.Join(dir, "pgconsent.yaml")
+	t.Run("commands", func(t *testing.T) { commandsOn(t, config) })
+	t.Run("unsafe database", func(t *testing.T) { unsafeDatabase(t, config) })
+	t.Run("serve", func(t *testing.T) { serveOn(t, config, dir) })
+
+	// Disabling ends sessions and logins.
+	tutor := connect(t, access.Agents["tutor"])
+	if _, errs, code := call(t, "", "agent", "disable", "tutor", "-c", config); code != done {
+		t.Fatal(errs)
+	}
+	waitFor(t, "the disabled agent's session ends", func() bool { return tutor.Ping(ctx) != nil })
+	if _, err := pgx.Connect(ctx, access.Agents["tutor"]); sqlState(err) != "28P01" {
+		t.Errorf("the disabled agent's login: %v", err)
+	}
+
+	if _, err := owner.Exec(ctx, "UPDATE memories SET title = 'kept' WHERE title = 'Sunrise at the lake'"); err != nil {
+		t.Fatal(err)
+	}
+	pid := demo.server(t)
+	demo.signal(t, os.Interrupt)
+	if code := demo.ended(t); code != done {
+		t.Errorf("after SIGINT the exit code is %d", code)
+	}
+	if alive(pid) {
+		t.Error("the demo's PostgreSQL lives on")
+	}
+	if err := chat.Ping(ctx); err == nil {
+		t.Error("the demo has ended and still answers")
+	}
+	// What it did not start goes on.
+	if err := pgtest.Database(t).Connect(t, "postgres").Ping(ctx); err != nil {
+		t.Errorf("another PostgreSQL of this machine is gone: %v", err)
+	}
+
+	// Resumed: what was changed is there, and so are the passwords.
+	again := start("--json")
+	if now, _ := again.ready(t); now.OwnerDSN != access.OwnerDSN || now.Agents["tutor"] != access.Agents["tutor"] {
+		t.Error("the second start has other passwords")
+	}
+	if n := number(t, connect(t, access.Agents["tutor"]), "SELECT count(*) FROM memories WHERE title = 'kept'"); n != 0 {
+		t.Errorf("another user's agent sees %d", n)
+	}
+	if n := number(t, connect(t, access.Agents["mcp"]), "SELECT count(*) FROM memories WHERE title = 'kept'"); n != 1 {
+		t.Error("the second start lost a change")
+	}
+
+	// Killed: the next start waits for the orphan, and recovers. An interrupted load starts over.
+	pid = again.server(t)
+	again.signal(t, os.Kill)
+	again.ended(t)
+	if err := os.Remove(filepath.Join(dir, "loaded")); err != nil {
+		t.Fatal(err)
+	}
+	tour := start("--tour=only")
+	text, err := io.ReadAll(tour.out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if code := tour.ended(t); code != done {
+		t.Errorf("the tour's exit code is %d:\n%s", code, text)
+	}
+	for _, want := range []string{"(3 rows)", "(2 rows)", "UPDATE 1", "memory_edges", "SQLSTATE 42501", "HINT:", "Sunrise at the lake"} {
+		if !bytes.Contains(text, []byte(want)) {
+			t.Errorf("the tour does not show %q:\n%s", want, text)
+		}
+	}
+	if alive(pid) || alive(tour.server(t)) {
+		t.Error("a PostgreSQL of the demo lives on")
+	}
+}
+
+func waitFor(t *testing.T, what string, f func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !f(); time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not in 20 s: %s", what)
+		}
+	}
+}
+
+func commandsOn(t *testing.T, config string) {
+	for name, c := range map[string]struct {
+		in   string
+		args []string
+		code int
+		out  string
+		err  string
+	}{
+		"doctor":            {"", []string{"doctor"}, done, "row security is on", ""},
+		"doctor JSON":       {"", []string{"doctor", "--json"}, done, `{"database":"arcive","id":"server","severity":"ok"`, ""},
+		"policy check":      {"", []string{"policy", "check"}, done, "ok for database arcive", ""},
+		"policy offline":    {"", []string{"policy", "check", "--offline"}, done, "not compared", ""},
+		"dry run":           {"", []string{"migrate", "--dry-run"}, done, "-- database arcive", ""},
+		"migrate again":     {"", []string{"migrate"}, done, "database arcive: installed", ""},
+		"rewrite":           {"", []string{"rewrite", "--as", "chat", "SELECT count(*) FROM memories"}, done, "public.memories", ""},
+		"rewrite stdin":     {"TABLE people", []string{"rewrite", "--as", "chat"}, done, "public.people", ""},
+		"rewrite JSON":      {"", []string{"rewrite", "--as", "chat", "--json", "SELECT 1 FROM people WHERE id <> id"}, done, `<>`, ""},
+		"rewrite refuses":   {"", []string{"rewrite", "--as", "chat", "SELECT 1 FROM memory_edges"}, wrong, "", "HINT:"},
+		"rewrite pins":      {"", []string{"rewrite", "--as", "chat", "SELECT * FROM search_memories_semantic('x', 3, false)"}, done, "true", ""},
+		"refusal JSON":      {"", []string{"rewrite", "--as", "chat", "--json", "DELETE FROM people"}, wrong, `"sqlstate":"42501"`, ""},
+		"rewrite no syntax": {"", []string{"rewrite", "--as", "chat", "SELEC 1"}, wrong, "", "42601"},
+	} {
+		out, errs, code := call(t, c.in, append(c.args, "-c", config)...)
+		if code != c.code || !strings.Contains(out, c.out) || !strings.Contains(errs, c.err) {
+			t.Errorf("%s: code %d, want %d\nstdout %s\nstderr %s", name, code, c.code, out, errs)
+		}
+	}
+}
+
+// superuser connects to the demo's server past the proxy.
+func superuser(t *testing.T, config string) *pgx.Conn {
+	t.Helper()
+	text, err := os.ReadFile(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	host := regexp.MustCompile(`(?m)^  host: (.*)$`).FindSubmatch(text)
+	port := regexp.MustCompile(`(?m)^  port: (.*)$`).FindSubmatch(text)
+	password, err := os.ReadFile(filepath.Join(filepath.Dir(config), "secrets", "postgres.pw"))
+	if err != nil || host == nil || port == nil {
+		t.Fatalf("%v in %s", err, text)
+	}
+	return connect(t, fmt.Sprintf("host=%s port=%s user=postgres password=%s dbname=arcive", host[1], port[1], strings.TrimSpace(string(password))))
+}
+
+// A database that could not hold the wall is named by the doctor and refused by serve.
+func unsafeDatabase(t *testing.T, config string) {
+	admin := superuser(t, config)
+	for _, c := range []struct{ breaks, repairs string }{
+		{"ALTER ROLE pgconsent_agent BYPASSRLS", "ALTER ROLE pgconsent_agent NOBYPASSRLS"},
+		{"ALTER TABLE people DISABLE ROW LEVEL SECURITY", "ALTER TABLE people ENABLE ROW LEVEL SECURITY"},
+	} {
+		if _, err := admin.Exec(context.Background(), c.breaks); err != nil {
+			t.Fatal(err)
+		}
+		out, errs, code := call(t, "", "doctor", "-c", config)
+		if code != wrong || !strings.Contains(out, "UNSAFE") || !strings.Contains(out, "fix:") {
+			t.Errorf("%s: doctor says %d %s %s", c.breaks, code, out, errs)
+		}
+		p := launch(t, []string{"PGCONSENT_LISTEN=127.0.0.1:0", "PGCONSENT_HTTP_LISTEN=off", "PGCONSENT_AUDIT_MODE=off"}, "serve", "-c", config)
+		if code := p.ended(t); code != wrong || !strings.Contains(p.errs.String(), "could not hold the wall") {
+			t.Errorf("%s: serve ends with %d: %s", c.breaks, code, p.errs)
+		}
+		if _, err := admin.Exec(context.Background(), c.repairs); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// serveOn runs a second proxy before the same database, with a configuration of its own.
+func serveOn(t *testing.T, config, dir string) {
+	ctx := context.Background()
+	text, err := os.ReadFile(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mine := filepath.Join(dir, "second.yaml")
+	if err := os.WriteFile(mine, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	listen, web := freeAddress(t), freeAddress(t)
+	p := launch(t, []string{"PGCONSENT_LISTEN=" + listen, "PGCONSENT_HTTP_LISTEN=" + web, "PGCONSENT_AUDIT_FILE=" + filepath.Join(dir, "audit2")}, "serve", "-c", mine)
+	get := func(path string) string {
+		answer, err := http.Get("http://" + web + path)
+		if err != nil {
+			return ""
+		}
+		defer answer.Body.Close()
+		body, _ := io.ReadAll(answer.Body)
+		return string(body)
+	}
+	waitFor(t, "serve is ready", func() bool { return strings.HasPrefix(get("/readyz"), "ready") })
+	password, err := os.ReadFile(filepath.Join(dir, "secrets", "agent-voice.pw"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dsn := "postgres://voice:" + strings.TrimSpace(string(password)) + "@" + listen + "/arcive"
+	voice := connect(t, dsn)
+	if n := number(t, voice, "SELECT count(*) FROM memories"); n != 866 {
+		t.Errorf("voice sees %d memories", n)
+	}
+	// The log is JSON when nobody looks, and tells of the start.
+	if first, _, _ := strings.Cut(p.errs.String(), "\n"); !json.Valid([]byte(first)) {
+		t.Errorf("the log is not JSON: %s", first)
+	}
+	for name, user := range map[string]string{"unknown user": "nobody", "a role that is no owner": "postgres", "the agent role": "pgconsent_agent"} {
+		if _, err := pgx.Connect(ctx, "postgres://"+user+":x@"+listen+"/arcive"); sqlState(err) != "28P01" {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+
+	// A wrong configuration changes nothing, a right one takes effect.
+	if err := os.WriteFile(mine, []byte("version: 3\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p.signal(t, syscall.SIGHUP)
+	waitFor(t, "the wrong configuration is reported", func() bool { return strings.Contains(p.errs.String(), "was not reloaded") })
+	if err := voice.Ping(ctx); err != nil {
+		t.Errorf("a wrong configuration ended a session: %v", err)
+	}
+	without := regexp.MustCompile(`(?s)  voice:\n.*?\n  mcp:`).ReplaceAllString(string(text), "  mcp:")
+	if without == string(text) {
+		t.Fatal("the configuration has no agent voice to take out")
+	}
+	if err := os.WriteFile(mine, []byte(without), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p.signal(t, syscall.SIGHUP)
+	waitFor(t, "the session of an agent that is gone ends", func() bool { return voice.Ping(ctx) != nil })
+
+	p.signal(t, syscall.SIGTERM)
+	if code := p.ended(t); code != done {
+		t.Errorf("after SIGTERM the exit code is %d", code)
+	}
+	if strings.Contains(p.errs.String(), strings.TrimSpace(string(password))) {
+		t.Error("the log has a password")
+	}
+}

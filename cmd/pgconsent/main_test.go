@@ -1,0 +1,138 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/pgconsent/pgconsent/pgtest"
+)
+
+// The test binary is the program as well: demo_test.go starts it.
+func TestMain(m *testing.M) {
+	if os.Getenv("PGCONSENT_TEST_MAIN") == "1" {
+		main()
+	}
+	pgtest.Main(m)
+}
+
+// call runs the program in this process.
+func call(t *testing.T, in string, args ...string) (out, errs string, code int) {
+	t.Helper()
+	var o, e bytes.Buffer
+	code = run(args, streams{strings.NewReader(in), &o, &e})
+	return o.String(), e.String(), code
+}
+
+func file(t *testing.T, name, text string, mode os.FileMode) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), mode); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+const aConfig = `version: 1
+upstream: { host: 127.0.0.1, port: 1 }
+databases: { app: { policy: policy.yaml, owners: [app_owner] } }
+agents: { chat: { database: app, attributes: { user: x } } }
+`
+
+func TestUsage(t *testing.T) {
+	good := file(t, "c.yaml", aConfig, 0o600)
+	bad := file(t, "bad.yaml", "version: 1\nlisten: nowhere\ndatabses: {}\n", 0o600)
+	policy := file(t, "p.yaml", "version: 1\ntables: { people: { rows: [ { open: true }, { wrong: 1 } ] } }\n", 0o600)
+	for name, c := range map[string]struct {
+		args []string
+		code int
+		out  string // in stdout
+		err  string // in stderr
+	}{
+		"nothing":              {nil, done, "pgconsent demo --tour", ""},
+		"help":                 {[]string{"--help"}, done, "Commands:", ""},
+		"help of a command":    {[]string{"migrate", "--help"}, done, "pgconsent migrate --dry-run > review.sql", ""},
+		"help of a subcommand": {[]string{"agent", "add", "--help"}, done, "The password is printed once", ""},
+		"version":              {[]string{"version"}, done, "pgconsent ", ""},
+		"version as JSON":      {[]string{"version", "--json"}, done, `"go":"go1.`, ""},
+		"unknown command":      {[]string{"frobnicate"}, usage, "", "pgconsent --help shows"},
+		"not in this version":  {[]string{"token", "add"}, usage, "", "unexpected argument token"},
+		"no subcommand":        {[]string{"agent"}, usage, "", `expected one of "add", "list", "disable"`},
+		"unknown flag":         {[]string{"demo", "--tuor"}, usage, "", `did you mean "--tour"?`},
+		"argument missing":     {[]string{"agent", "add"}, usage, "", "pgconsent agent add --help shows"},
+		"flag missing":         {[]string{"rewrite", "SELECT 1", "-c", good}, usage, "", "--as"},
+		"flags exclude":        {[]string{"migrate", "--dry-run", "--down"}, usage, "", "can't be used together"},
+		"log format":           {[]string{"version", "--log-format", "xml"}, usage, "", "--log-format"},
+		"tour mode":            {[]string{"demo", "--tour=some"}, usage, "", "stands alone or as --tour=only"},
+		"tour and JSON":        {[]string{"demo", "--tour", "--json"}, usage, "", "do not go together"},
+		"postgres":             {[]string{"demo", "--postgres", "postgres://x"}, usage, "", "comes in a later version"},
+		"no world":             {[]string{"demo", "--world", "atlantis"}, wrong, "", "Worlds: arcive"},
+		"demo on the net":      {[]string{"demo", "--listen", "0.0.0.0:7432"}, wrong, "", "loopback only"},
+		"no configuration":     {[]string{"serve", "-c", "none.yaml"}, wrong, "", "PGCONSENT_CONFIG"},
+		"wrong configuration":  {[]string{"serve", "-c", bad}, wrong, "", `bad.yaml:3:1: unknown key "databses" in the configuration`},
+		"error as JSON":        {[]string{"serve", "-c", "none.yaml", "--json"}, wrong, "", `"hint":"Name it with`},
+		"unknown database":     {[]string{"migrate", "-c", good, "--database", "ap"}, usage, "", `no database "ap" in the configuration: it has app`},
+		"unknown agent":        {[]string{"rewrite", "-c", good, "--as", "chap", "SELECT 1"}, usage, "", `no agent "chap" in the configuration: it has chat`},
+		"server down":          {[]string{"doctor", "-c", good}, wrong, "", "Is the server running"},
+		"policy fine":          {[]string{"policy", "check", "../../worlds/arcive/policy.yaml"}, done, "ok, not compared with a database", ""},
+		"policy wrong":         {[]string{"policy", "check", policy}, wrong, "p.yaml:2:", ""},
+		"policy wrong as JSON": {[]string{"policy", "check", policy, "--json"}, wrong, `"problems":[{`, ""},
+		"agent not listed":     {[]string{"agent", "add", "-c", good, "nobody"}, wrong, "", "List it first"},
+		"agent without login":  {[]string{"agent", "disable", "-c", good, "chat"}, wrong, "", `no login for "chat"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out, errs, code := call(t, "", c.args...)
+			if code != c.code || !strings.Contains(out, c.out) || !strings.Contains(errs, c.err) {
+				t.Errorf("code %d, want %d\nstdout %s\nwant …%s…\nstderr %s\nwant …%s…", code, c.code, out, c.out, errs, c.err)
+			}
+			if c.code == usage && out != "" {
+				t.Errorf("wrong usage printed on stdout: %s", out)
+			}
+			if strings.Contains(out+errs, "\x1b[") {
+				t.Error("colours without a terminal")
+			}
+		})
+	}
+}
+
+func TestConfigFromTheEnvironment(t *testing.T) {
+	t.Setenv("PGCONSENT_CONFIG", file(t, "c.yaml", aConfig, 0o600))
+	if out, errs, code := call(t, "", "agent", "list"); code != done || !strings.Contains(out, "chat") {
+		t.Errorf("%d %s %s", code, out, errs)
+	}
+}
+
+func TestAgents(t *testing.T) {
+	config := file(t, "c.yaml", aConfig, 0o600)
+	password := file(t, "pw", "from a file\n", 0o600)
+	list := func(want string) {
+		t.Helper()
+		out, _, code := call(t, "", "agent", "list", "--json", "-c", config)
+		var all []listed
+		if err := json.Unmarshal([]byte(out), &all); err != nil || code != done || len(all) != 1 || all[0] != (listed{"chat", "app", want}) {
+			t.Errorf("%d %s, want login %s", code, out, want)
+		}
+	}
+	list("none")
+	out, errs, code := call(t, "", "agent", "add", "chat", "-c", config)
+	if code != done || !strings.HasPrefix(out, "postgres://chat:") || !strings.HasSuffix(out, "@127.0.0.1:7432/app\n") {
+		t.Errorf("%d %s %s", code, out, errs)
+	}
+	list("yes")
+	if _, _, code := call(t, "", "agent", "disable", "chat", "-c", config); code != done {
+		t.Error("disable failed")
+	}
+	list("disabled")
+	out, _, code = call(t, "", "agent", "add", "chat", "--password-file", password, "-c", config)
+	if code != done || strings.Contains(out, "from") {
+		t.Errorf("%d: a password that is known was printed: %s", code, out)
+	}
+	list("yes")
+	text, err := os.ReadFile(filepath.Join(filepath.Dir(config), "agents.scram"))
+	if err != nil || !strings.HasPrefix(string(text), "chat SCRAM-SHA-256$4096:") || strings.Count(string(text), "\n") != 1 {
+		t.Errorf("%s %v", text, err)
+	}
+}
