@@ -9,6 +9,9 @@ import (
 // maxBatch is the size from which a batch is sent without looking for more input.
 const maxBatch = 64 << 10
 
+// keptBuffer is what an idle session keeps of each of its own buffers.
+const keptBuffer = 2 << 10
+
 // batch is what the client has sent and the server is to get, in one write. Nothing of it goes before every decision in
 // it is recorded.
 type batch struct {
@@ -31,7 +34,7 @@ func (b *batch) add(start int, e *entry) {
 func (b *batch) reset() {
 	clear(b.items)
 	b.items = b.items[:0]
-	if cap(b.out) > 2*maxBatch {
+	if cap(b.out) > keptBuffer {
 		b.out = nil
 	}
 	b.out = b.out[:0]

@@ -27,8 +27,7 @@ const (
 // entry is one message sent to the server that is still to be answered.
 type entry struct {
 	kind      message
-	own       bool // the proxy's, not the client's: its answers are swallowed
-	group     uint64
+	own       bool     // the proxy's, not the client's: its answers are swallowed
 	refusal   *refusal // a refused form was sent; its error is replaced
 	verdict   *verdict.Verdict
 	ticket    verdict.Ticket

@@ -120,7 +120,7 @@ func (o *answers) flush() error {
 	if len(b) > 0 {
 		_, err = o.client.Write(b)
 	}
-	if cap(o.out) > bufferSize {
+	if cap(o.out) > keptBuffer {
 		o.out = nil
 	}
 	o.out = o.out[:0]

@@ -56,9 +56,13 @@ func (c *conn) serveOwner(st *startup, u Upstream) error {
 	return nil
 }
 
-// pump copies until src ends. An error means that the other direction has no use any more either.
+// pump copies until src ends. An error means that the other direction has no use any more either. While nothing comes, no
+// buffer is held.
 func pump(dst net.Conn, src net.Conn) error {
 	from := newSource(src)
+	if from.raw != nil && canReadRaw {
+		return from.pumpRaw(dst)
+	}
 	for {
 		buf, n, err := from.take()
 		if err == io.EOF {

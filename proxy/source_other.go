@@ -2,8 +2,13 @@
 
 package proxy
 
-import "errors"
+import (
+	"errors"
+	"net"
+)
 
 const canReadRaw = false
 
 func (s *source) takeRaw() (*[]byte, int, error) { return nil, 0, errors.ErrUnsupported }
+
+func (s *source) pumpRaw(net.Conn) error { return errors.ErrUnsupported }

@@ -4,6 +4,7 @@ package proxy
 
 import (
 	"io"
+	"net"
 	"os"
 	"syscall"
 )
@@ -44,4 +45,35 @@ func (s *source) takeRaw() (*[]byte, int, error) {
 	default:
 		return nil, 0, io.EOF
 	}
+}
+
+// pumpRaw writes to dst whatever arrives. It stays inside one call of the poller for as long as the connection lives, so
+// that a wake-up costs a read, a write and the read that finds nothing more.
+func (s *source) pumpRaw(dst net.Conn) error {
+	var failed error
+	err := s.raw.Read(func(fd uintptr) bool {
+		buf := getBuffer()
+		defer putBuffer(buf)
+		for {
+			n, err := syscall.Read(int(fd), *buf)
+			switch {
+			case err == syscall.EINTR:
+				continue
+			case err == syscall.EAGAIN:
+				return false
+			case err != nil:
+				failed = os.NewSyscallError("read", err)
+				return true
+			case n == 0:
+				return true
+			}
+			if _, failed = dst.Write((*buf)[:n]); failed != nil {
+				return true
+			}
+		}
+	})
+	if err != nil {
+		return err
+	}
+	return failed
 }

@@ -1,0 +1,72 @@
+package proxy
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pgconsent/pgconsent/sqlstate"
+	"github.com/pgconsent/pgconsent/verdict"
+)
+
+// holding is a judge whose records become durable when the test says so.
+type holding struct {
+	*judge
+	release chan *sqlstate.Error
+}
+
+func (h *holding) Record(v *verdict.Verdict) verdict.Ticket {
+	return &held{h.judge.Record(v), h.release}
+}
+
+type held struct {
+	verdict.Ticket
+	release chan *sqlstate.Error
+}
+
+func (h *held) Release() *sqlstate.Error { return <-h.release }
+
+// TestHold: nothing of an execution, and nothing behind it in its batch, reaches the server before its decision is
+// durable.
+func TestHold(t *testing.T) {
+	p := start(t)
+	release := make(chan *sqlstate.Error)
+	p.edit = func(r *Route) {
+		open := r.Open
+		r.Open = func(ctx context.Context, info SessionInfo) (verdict.Decider, error) {
+			d, err := open(ctx, info)
+			return &holding{d.(*judge), release}, err
+		}
+	}
+	admin := p.db.Connect(t, "postgres")
+	if _, err := admin.Exec(t.Context(), "CREATE TABLE done (n int); GRANT ALL ON done TO wire_agent"); err != nil {
+		t.Fatal(err)
+	}
+	count := func() (n int) {
+		if err := admin.QueryRow(t.Context(), "SELECT count(*) FROM done").Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	c := p.raw(t)
+	c.send(t, q("INSERT INTO done VALUES (1)"), pa("", "INSERT INTO done VALUES (2)"), bi("", ""), ex("", 0), sy)
+	time.Sleep(100 * time.Millisecond)
+	if n := count(); n != 0 {
+		t.Fatalf("%d statements ran before they were recorded", n)
+	}
+	release <- nil
+	time.Sleep(50 * time.Millisecond)
+	if n := count(); n != 0 {
+		t.Fatalf("%d statements ran before the batch was recorded", n)
+	}
+	release <- sqlstate.New(sqlstate.IOError, sqlstate.ReasonAudit, "disk full")
+	got := c.play(t, []round{{nil, 'Z', 2}})
+	if diff := cmp.Diff([]string{"C INSERT 0 1", "Z I", "1", "2", "E ERROR 58030 disk full  @0", "Z I"}, got); diff != "" {
+		t.Error(diff)
+	}
+	if n := count(); n != 1 {
+		t.Errorf("%d rows", n)
+	}
+}
