@@ -1,0 +1,190 @@
+package sqltext
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/pgconsent/pgconsent/sqlstate"
+)
+
+func TestScanRefuses(t *testing.T) {
+	for _, c := range []struct {
+		name, text string
+		code       sqlstate.Code
+	}{
+		{"NUL", "select 1\x00; drop table x", sqlstate.CharacterNotInRepertoire},
+		{"not UTF-8", "select '\xff'", sqlstate.CharacterNotInRepertoire},
+		{"too long", strings.Repeat(" ", MaxBytes+1), sqlstate.ProgramLimitExceeded},
+		{"too many tokens", strings.Repeat("1,", MaxTokens/2+1), sqlstate.ProgramLimitExceeded},
+		{"a megabyte of parentheses", strings.Repeat("(", MaxBytes), sqlstate.ProgramLimitExceeded},
+		{"parentheses", "select " + strings.Repeat("(", 2000), sqlstate.StatementTooComplex},
+		{"unterminated string", "select 'a", sqlstate.SyntaxError},
+		{"unterminated comment", "select 1 /* ", sqlstate.SyntaxError},
+	} {
+		if _, err := Scan(c.text); err == nil || err.Code != c.code || err.Hint == "" && c.code != sqlstate.SyntaxError {
+			t.Errorf("%s: %v, want %s", c.name, err, c.code)
+		}
+	}
+	if _, err := Scan(strings.Repeat(" ", MaxBytes)); err != nil {
+		t.Errorf("a text of the full length: %v", err)
+	}
+}
+
+// Syntax errors carry PostgreSQL's message and position, in characters.
+func TestSyntaxError(t *testing.T) {
+	_, err := Parse("SELECT 'ä' FROM FROM x")
+	if err == nil || err.Code != sqlstate.SyntaxError || err.Message != `syntax error at or near "FROM"` || err.Position != 17 {
+		t.Errorf("%+v", err)
+	}
+}
+
+// What later versions brought is named in the hint; the words in a literal or a comment are not meant.
+func TestNewerSyntaxHint(t *testing.T) {
+	for text, want := range map[string]string{
+		"SELECT * FROM JSON_TABLE('{}', '$' COLUMNS (a int PATH '$.a')) t": "JSON_TABLE",
+		"SELECT now() AT LOCAL": "AT LOCAL",
+		"MERGE INTO t USING u ON a = b WHEN NOT MATCHED BY SOURCE THEN DELETE": "WHEN NOT MATCHED BY SOURCE",
+		"SELECT JSON_VALUE('{}', '$.a' RETURNING int)":                         "JSON_VALUE",
+		"SELEC 'json_table('": "",
+		"UPDATE t SET a = 1 RETURNING WITH (OLD AS o, NEW AS n) o.a, n.a": "RETURNING WITH",
+	} {
+		_, err := Parse(text)
+		if err == nil {
+			t.Errorf("%s: parsed", text)
+		} else if (want == "") != (err.Hint == "") || !strings.Contains(err.Hint, want) {
+			t.Errorf("%s: hint %q", text, err.Hint)
+		}
+	}
+}
+
+func TestSplice(t *testing.T) {
+	text := "SELECT ä, b FROM t WHERE é = 1"
+	at := func(part string) int32 { return int32(strings.Index(text, part)) }
+	edits := []Edit{
+		{at(" WHERE"), at(" WHERE"), " AS t"},
+		{at("t WHERE"), at("t WHERE") + 1, "(€€)"},
+		{at("b FROM"), at("b FROM"), "first "},
+		{at("b FROM"), at("b FROM") + 1, "B"},
+	}
+	s, err := Splice(text, edits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "SELECT ä, first B FROM (€€) AS t WHERE é = 1"; s.Text != want {
+		t.Fatalf("got %q, want %q", s.Text, want)
+	}
+	chars := func(s, part string) int { return len([]rune(s[:strings.Index(s, part)])) + 1 }
+	for _, c := range []struct{ spliced, original string }{
+		{"SELECT", "SELECT"}, {"ä", "ä"}, {"first", "b FROM"}, {"B", "b FROM"}, {"FROM", "FROM"}, {"€", "t WHERE"}, {"€)", "t WHERE"},
+		{"AS t", " WHERE"}, {"WHERE", "WHERE"}, {"é", "é"}, {"= 1", "= 1"},
+	} {
+		if got, want := s.Position(chars(s.Text, c.spliced)), chars(text, c.original); got != want {
+			t.Errorf("%q is at %d of the original, want %d", c.spliced, got, want)
+		}
+	}
+	if s.Position(0) != 0 || s.Position(-1) != -1 {
+		t.Error("no position must stay none")
+	}
+	if got := s.Position(len([]rune(s.Text)) + 1); got != len([]rune(text))+1 {
+		t.Errorf("the end maps to %d", got)
+	}
+	for _, overlapping := range [][]Edit{{{0, 3, ""}, {2, 4, ""}}, {{3, 2, ""}}, {{0, 1000, ""}}} {
+		if _, err := Splice(text, overlapping); err == nil {
+			t.Errorf("edits %v were taken", overlapping)
+		}
+	}
+}
+
+func TestProve(t *testing.T) {
+	intended := func(text string) *ParseResult {
+		tree, err := Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return tree
+	}
+	if err := Prove(intended("SELECT (a) + 1 FROM t"), "SELECT\n a+1 /* x */ FROM t"); err != nil {
+		t.Errorf("equal trees: %v", err)
+	}
+	// The shapes that a deparser lost its parentheses in: the proof must see each.
+	for _, c := range []struct{ intended, text string }{
+		{"SELECT * FROM d WHERE c AND (o = 'me' OR true)::bool", "SELECT * FROM d WHERE c AND o = 'me' OR true::bool"},
+		{"SELECT * FROM d WHERE c AND (o OR true) IN (true)", "SELECT * FROM d WHERE c AND o OR true IN (true)"},
+		{"SELECT * FROM d WHERE c AND (o OR true) IS NOT NULL", "SELECT * FROM d WHERE c AND o OR true IS NOT NULL"},
+		{"SELECT * FROM d WHERE c AND (o OR b) COLLATE x", "SELECT * FROM d WHERE c AND o OR b COLLATE x"},
+		{"SELECT 1", "SELECT 1; DROP TABLE d"},
+		{"SELECT 1", "SELECT 2"},
+		{"SELECT 1", "SELECT"},
+		{"SELECT a FROM t", "SELECT a FROM u"},
+	} {
+		if err := Prove(intended(c.intended), c.text); err == nil || err.Reason != sqlstate.ReasonProof {
+			t.Errorf("%q passed for %q: %v", c.text, c.intended, err)
+		}
+	}
+	if err := Prove(intended("SELECT 1"), "SELECT ("); err == nil || err.Reason != sqlstate.ReasonProof {
+		t.Errorf("a text that does not parse: %v", err)
+	}
+}
+
+func TestCount(t *testing.T) {
+	tree, err := Parse("SELECT f(a), (SELECT 1 FROM x) FROM t, u WHERE EXISTS (SELECT FROM v)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	counts, known := Count(tree)
+	if !known || counts["RangeVar"] != 4 || counts["SelectStmt"] != 3 || counts["FuncCall"] != 1 || counts["SubLink"] != 2 {
+		t.Errorf("%v %v", known, counts)
+	}
+	tree.ProtoReflect().SetUnknown([]byte{0xf8, 0xff, 0xff, 0xff, 0x0f, 1})
+	if _, known := Count(tree); known {
+		t.Error("an unknown field went unnoticed")
+	}
+}
+
+// The parser crashes on some statements when they are written out again. Reading them must not.
+func TestOddStatements(t *testing.T) {
+	for _, text := range []string{"COPY t FROM STDIN (NULL 1)", "COPY t FROM STDIN (DELIMITER 5)", "COPY t TO STDOUT (FORMAT, FORCE_NULL (b))",
+		"SELECT (ARRAY[1,2])[1]", "SELECT U&'\\0061' UESCAPE '!'", "SELECT $$a$$, $b$c$b$, E'\\x41', x'1f', b'01', 1_000"} {
+		if source, err := Scan(text); err == nil {
+			_, _ = source.Parse()
+		}
+	}
+}
+
+// FuzzBounds: whatever the text, Scan and Parse return; what parses is within the bound.
+func FuzzBounds(f *testing.F) {
+	for _, s := range shapes {
+		f.Add(shape{s.head, s.open, s.middle, s.close}.text(3))
+		f.Add(shape{s.head, s.open, s.middle, s.close}.text(40))
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		source, err := Scan(text)
+		if err != nil {
+			return
+		}
+		for i, token := range source.Tokens {
+			if token.Start >= token.End || int(token.End) > len(text) || i > 0 && token.Start < source.Tokens[i-1].End {
+				t.Fatalf("token %d of %q is at %d-%d", i, text, token.Start, token.End)
+			}
+		}
+		tree, err := source.Parse()
+		if err != nil {
+			return
+		}
+		if depth, bound := treeDepth(tree), deepest(source.Tokens); depth > messagesPerLevel*bound+20 {
+			t.Fatalf("%q: the tree is %d deep, the bound says %d", text, depth, bound)
+		}
+	})
+}
+
+func BenchmarkParseAndProve(b *testing.B) {
+	text := "SELECT m.title, count(*) FROM memories m JOIN people p ON p.id = m.id WHERE m.body LIKE 'x%' GROUP BY m.title ORDER BY 2 LIMIT 10"
+	b.ReportAllocs()
+	for b.Loop() {
+		source, _ := Scan(text)
+		tree, _ := source.Parse()
+		if err := Prove(tree, text); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
