@@ -299,7 +299,7 @@ func (s server) load(ctx context.Context, f folder, progress func(string)) error
 			return err
 		}
 	}
-	// The file is what counts: whatever the role's password was, it is now this.
+	// The file is what counts: whatever the role's password was, it is now this. It migrates, hence makes our roles.
 	password, err := config.Secret(f.secret("owner"))
 	if err != nil {
 		return err
@@ -308,7 +308,7 @@ func (s server) load(ctx context.Context, f folder, progress func(string)) error
 	if err != nil {
 		return err
 	}
-	if _, err := conn.Exec(ctx, "ALTER ROLE "+pgx.Identifier{f.world.Owner}.Sanitize()+" LOGIN PASSWORD '"+verifier+"'"); err != nil {
+	if _, err := conn.Exec(ctx, "ALTER ROLE "+pgx.Identifier{f.world.Owner}.Sanitize()+" LOGIN CREATEROLE PASSWORD '"+verifier+"'"); err != nil {
 		return err
 	}
 	if loaded {
@@ -347,8 +347,8 @@ func (f folder) configure(c Config, cluster *pgcluster.Cluster) (*config.Config,
 			{Key: "policy", Value: "policy.yaml"},
 			{Key: "owners", Value: []string{f.world.Owner}},
 			{Key: "search_path", Value: []string{"public"}},
-			{Key: "roles", Value: yaml.MapSlice{{Key: "agent", Value: "pgconsent_agent"}, {Key: "control", Value: "pgconsent_control"}, {Key: "migrate", Value: cluster.Superuser}}},
-			{Key: "secrets", Value: yaml.MapSlice{{Key: "agent", Value: secret("agent")}, {Key: "control", Value: secret("control")}, {Key: "migrate", Value: secret("postgres")}}},
+			{Key: "roles", Value: yaml.MapSlice{{Key: "agent", Value: "pgconsent_agent"}, {Key: "control", Value: "pgconsent_control"}}},
+			{Key: "secrets", Value: yaml.MapSlice{{Key: "agent", Value: secret("agent")}, {Key: "control", Value: secret("control")}, {Key: "migrate", Value: secret("owner")}}},
 		}}}},
 		{Key: "agents", Value: agents},
 		{Key: "credentials", Value: "agents.scram"},

@@ -188,8 +188,10 @@ func (w *World) Load(ctx context.Context, conn *pgx.Conn, progress func(string))
 			return fmt.Errorf("world %s: %s: %w", w.Name, step.file, err)
 		}
 	}
-	if err := run(ctx, conn, "ANALYZE; COMMIT"); err != nil {
-		return fmt.Errorf("world %s: %w", w.Name, err)
+	for _, sql := range []string{"COMMIT", "ANALYZE"} {
+		if err := run(ctx, conn, sql); err != nil {
+			return fmt.Errorf("world %s: %w", w.Name, err)
+		}
 	}
 	return nil
 }

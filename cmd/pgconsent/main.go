@@ -156,7 +156,7 @@ func (s *session) fail(err error) int {
 	}
 	var e *sqlstate.Error
 	if s.json {
-		out := map[string]string{"error": err.Error()}
+		out := map[string]string{"error": message(err)}
 		if errors.As(err, &e) && e.Hint != "" {
 			out["hint"] = e.Hint
 		}
