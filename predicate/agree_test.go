@@ -118,7 +118,8 @@ func (b *bench) tree(t *rapid.T, depth int, table string) predicate.Node {
 			Status: "status", Is: "granted",
 		}
 	case "roles":
-		return predicate.Consent{Steps: []predicate.Step{{Relation: b.relation("links"), Column: "item", From: "id"}}, Status: "role", Is: "granted"}
+		from := rapid.SampledFrom([]string{"id", "parent"}).Draw(t, "from") // the second may be NULL
+		return predicate.Consent{Steps: []predicate.Step{{Relation: b.relation("links"), Column: "item", From: from}}, Status: "role", Is: "granted"}
 	case "reference":
 		return predicate.Consent{
 			Steps: []predicate.Step{{Relation: b.relation("subjects"), Column: "id", From: "subject"}}, Required: true,

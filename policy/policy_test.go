@@ -1,0 +1,287 @@
+package policy_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/policy"
+	"github.com/pgconsent/pgconsent/predicate"
+)
+
+const head = "version: 1\nattributes: { user: { type: uuid, source: credential } }\n"
+
+// snapshot is the catalog that the cases are compiled against.
+func snapshot() *catalog.Snapshot {
+	public := func(name string) catalog.Name { return catalog.Name{Schema: "public", Name: name} }
+	columns := func(list string) []catalog.Column {
+		var out []catalog.Column
+		for _, c := range strings.Split(list, ", ") {
+			name, sqlType, _ := strings.Cut(c, " ")
+			column := catalog.Column{Name: name, Type: sqlType}
+			if sqlType == "public.mood" {
+				column.TypeOID = 20001
+			}
+			out = append(out, column)
+		}
+		return out
+	}
+	return catalog.NewSnapshot(catalog.Spec{
+		Database: "d", ServerVersion: 150000, SearchPath: []string{"public", "app"},
+		Relations: []*catalog.Relation{
+			{Name: public("memories"), Kind: catalog.Table, PrimaryKey: []string{"id"}, Columns: columns("id uuid, user_id uuid, body text, mood public.mood, n bigint, owner_name public.citext")},
+			{Name: public("people"), Kind: catalog.Table, PrimaryKey: []string{"id"}, Columns: columns("id uuid, user_id uuid, consent_status text, granted boolean")},
+			{Name: public("memory_participants"), Kind: catalog.Table, Columns: columns("memory_id uuid, person_id uuid, n integer")},
+			{Name: public("recent"), Kind: catalog.View, Columns: columns("id uuid")},
+			{Name: catalog.Name{Schema: "app", Name: "people"}, Kind: catalog.PartitionedTable, Columns: columns("id uuid, user_id uuid")},
+			{Name: catalog.Name{Schema: "pg_catalog", Name: "pg_class"}, Kind: catalog.Table, Columns: columns("oid oid")},
+		},
+		Functions: []*catalog.Function{
+			{Name: public("match"), Kind: 'f', ArgNames: []string{"q", "respect", "n", "who", "tag"}, ArgTypes: []string{"text", "boolean", "integer", "uuid", "character varying"}},
+			{Name: public("match"), Kind: 'f', ArgNames: []string{"respect"}, ArgTypes: []string{"boolean"}},
+			{Name: public("mixed"), Kind: 'f', ArgNames: []string{"a"}, ArgTypes: []string{"text"}},
+			{Name: public("mixed"), Kind: 'f', ArgNames: []string{"a"}, ArgTypes: []string{"integer"}},
+			{Name: public("definer"), Kind: 'f', SecurityDefiner: true},
+			{Name: public("definer"), Kind: 'f', ArgNames: []string{""}, ArgTypes: []string{"text"}},
+			{Name: public("aggregate"), Kind: 'a'},
+			{Name: public("twice"), Kind: 'f'},
+			{Name: catalog.Name{Schema: "app", Name: "twice"}, Kind: 'f', ArgNames: []string{"x"}, ArgTypes: []string{"text"}},
+			{Name: public("upper"), Kind: 'f'},
+		},
+		Types:            []*catalog.Type{{OID: 20001, Name: public("mood"), Kind: 'e'}, {OID: 20002, Name: public("citext"), Kind: 'b'}},
+		CatalogFunctions: map[string]bool{"upper": true},
+	})
+}
+
+func compile(text string) (*policy.Policy, error) {
+	doc, err := policy.Parse("p.yaml", []byte(text))
+	if err != nil {
+		return nil, err
+	}
+	return policy.Compile(doc, snapshot())
+}
+
+func TestCompile(t *testing.T) {
+	p, err := compile(head + `
+tables:
+  memories:
+    rows:
+      - own: { column: user_id, is: user }
+      - consent: { every: [ memory_participants: { memory_id: id }, public.people: { id: person_id } ], status: consent_status, is: granted }
+  people: { rows: [ { any: [ { own: { column: user_id, is: user } }, { status: { column: granted, is: true } } ] } ] }
+  memory_participants: { rows: [ { visible: { memories: { id: memory_id } } }, { consent: { every: [ people: { id: person_id } ], status: consent_status, is: granted } } ] }
+  app.people: { rows: open }
+functions: { match: { pin: { respect: true } }, app.twice: {} }
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rel := func(schema, name string) *catalog.Relation {
+		r, _ := snapshot().Relation(catalog.Name{Schema: schema, Name: name})
+		return r
+	}
+	own := predicate.Own{Column: "user_id", Attribute: "user", Type: "pg_catalog.uuid"}
+	memories := predicate.All{own, predicate.Consent{
+		Steps: []predicate.Step{
+			{Relation: rel("public", "memory_participants"), Column: "memory_id", From: "id"}, {Relation: rel("public", "people"), Column: "id", From: "person_id"},
+		},
+		Status: "consent_status", Is: "granted",
+	}}
+	want := map[string]predicate.Node{
+		"app.people":      predicate.Open{},
+		"public.memories": memories,
+		"public.people":   predicate.Any{own, predicate.Status{Column: "granted", Is: "true"}},
+		"public.memory_participants": predicate.All{
+			predicate.Visible{Relation: rel("public", "memories"), Column: "id", From: "memory_id", Rows: memories},
+			predicate.Consent{Steps: []predicate.Step{{Relation: rel("public", "people"), Column: "id", From: "person_id"}}, Required: true, Status: "consent_status", Is: "granted"},
+		},
+	}
+	got := map[string]predicate.Node{}
+	for _, table := range p.Tables() {
+		got[table.Relation.Name.String()] = table.Rows
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	f, ok := p.Function(catalog.Name{Schema: "public", Name: "match"})
+	if !ok || len(f.Overloads) != 2 {
+		t.Fatalf("%+v", f)
+	}
+	if diff := cmp.Diff([]policy.Pin{{Arg: "respect", Value: "'true'::pg_catalog.bool"}}, f.Pins); diff != "" {
+		t.Error(diff)
+	}
+	if _, ok := p.Function(catalog.Name{Schema: "app", Name: "twice"}); !ok {
+		t.Error("no app.twice")
+	}
+	if _, ok := p.Attribute("user"); !ok || len(p.Attributes()) != 1 {
+		t.Error("no attribute user")
+	}
+}
+
+func TestErrors(t *testing.T) {
+	rows := func(block string) string { return head + "tables:\n  memories:\n    rows:\n      - " + block + "\n" }
+	for _, c := range []struct{ name, text, want string }{
+		{"empty", "", `p.yaml:1:1: the file is empty (begin with "version: 1")`},
+		{"no version", "tables: {}", `p.yaml:1:1: the policy needs "version"`},
+		{"version", "version: 2", "p.yaml:1:10: unknown version of the policy (this pgconsent reads version 1)"},
+		{"syntax", "version: 1\ntables: [", "p.yaml:2:9: "},
+		{"tab", "version: 1\n\ttables: {}", "p.yaml:2:"},
+		{"duplicate key", "version: 1\nversion: 1", `p.yaml:2:1: mapping key "version" already defined at [1:1]`},
+		{"second document", "version: 1\n---\nversion: 1", "p.yaml:3:8: a second YAML document (put it into a file of its own)"},
+		{"anchor", "version: &a 1", "p.yaml:1:10: anchors, aliases, tags and merge keys are not part of a policy (write the value out)"},
+		{"unknown key", "version: 1\ntabels: {}", `p.yaml:2:1: unknown key "tabels" in the policy (did you mean "tables"?)`},
+		{"a list", "- version", "p.yaml:1:1: the policy must be a mapping, not a list"},
+		{"unknown block", rows("owns: { column: a, is: b }"), `p.yaml:6:9: unknown key "owns" in rows (did you mean "own"?)`},
+		{"later block", rows("grant: { column: a }"), `p.yaml:6:9: "grant" in rows is not in this version`},
+		{"sql block", rows("sql: 'true'"), `p.yaml:6:9: "sql" in rows is not in this version`},
+		{"later table key", head + "tables: { memories: { rows: open, columns: {} } }", `p.yaml:3:35: "columns" in table memories is not in this version`},
+		{"no rows", head + "tables: { memories: {} }", `"rows"`},
+		{"empty rows", head + "tables: { memories: { rows: [] } }", `p.yaml:3:29: rows is empty (say "open" if every row may show)`},
+		{"two blocks in one", rows("{ open: true, own: { column: user_id, is: user } }"), "a block has one name"},
+		{"open false", rows("open: false"), "open takes nothing but true"},
+		{"attribute type", "version: 1\nattributes: { user: { type: uid, source: credential } }", `p.yaml:2:29: attribute user has the unknown type "uid" (did you mean "uuid"?)`},
+		{"attribute source", "version: 1\nattributes: { user: { type: uuid, source: session } }", `p.yaml:2:43: the source "session" is not in this version ("credential" is)`},
+		{"attribute name", "version: 1\nattributes: { User: { type: uuid, source: credential } }", "p.yaml:2:15: the name of an attribute"},
+		{"missing table", head + "tables: { memoirs: { rows: open } }", `p.yaml:3:11: the database has no table "memoirs" on the search path public, app (did you mean "memories"?)`},
+		{"missing schema", head + "tables: { ap.people: { rows: open } }", `p.yaml:3:11: the database has no table "ap.people" (did you mean "app.people"?)`},
+		{"view", head + "tables: { recent: { rows: open } }", "p.yaml:3:11: public.recent is a view, which row security cannot protect (name the tables beneath it)"},
+		{"system table", head + "tables: { pg_class: { rows: open } }", "p.yaml:3:11: pg_catalog.pg_class belongs to the system"},
+		{"table twice", head + "tables: { people: { rows: open }, public.people: { rows: open } }", "p.yaml:3:35: public.people is public.people, which is at p.yaml:3:11 already"},
+		{"missing column", rows("own: { column: usr_id, is: user }"), `p.yaml:6:9: public.memories has no column "usr_id" (did you mean "user_id"?)`},
+		{"missing attribute", rows("own: { column: user_id, is: usr }"), `p.yaml:6:37: the policy declares no attribute "usr" (did you mean "user"?)`},
+		{"attribute of another type", rows("own: { column: n, is: user }"), "p.yaml:6:9: public.memories.n is a bigint and the attribute user a uuid (declare the attribute with the column's type)"},
+		{"type with its own equality", rows("own: { column: owner_name, is: user }"), "public.memories.owner_name is a public.citext"},
+		{"status of another type", rows("status: { column: n, is: 1 }"), "p.yaml:6:9: public.memories.n is a bigint (a status is a text, varchar, enum or boolean column)"},
+		{"link of other types", rows("consent: { every: [ memory_participants: { n: id } ], status: n, is: x }"), "p.yaml:6:29: public.memory_participants.n is a integer and public.memories.id a uuid: they do not link"},
+		{"link to nothing", rows("consent: { every: [ participants: { n: id } ], status: n, is: x }"), `the database has no table "participants"`},
+		{"link of two columns", rows("consent: { every: [ memory_participants: { memory_id: id, n: n } ], status: n, is: x }"), "every needs one table with one pair of columns"},
+		{"consent without status", rows("consent: { every: [ people: { id: id } ], is: x }"), `p.yaml:6:20: consent needs "status"`},
+		{"visible of no table of the policy", rows("visible: { people: { id: id } }"), "p.yaml:6:20: no row of public.people is visible, since the policy does not list it (list it under tables)"},
+		{
+			"circle", head + "tables:\n  memories: { rows: [ { visible: { people: { id: user_id } } } ] }\n  people: { rows: [ { visible: { memories: { id: user_id } } } ] }",
+			"p.yaml:5:34: visible goes round in a circle: public.memories → public.people → public.memories (let one of them stand on its own columns)",
+		},
+		{"missing function", head + "functions: { mach: {} }", `p.yaml:3:14: the database has no function "mach" on the search path public, app (did you mean "match"?)`},
+		{"missing argument", head + "functions: { match: { pin: { respct: true } } }", `p.yaml:3:30: public.match(text, boolean, integer, uuid, character varying) has no argument "respct" (did you mean "respect"?)`},
+		{"argument of one overload", head + "functions: { match: { pin: { q: x } } }", `p.yaml:3:30: public.match(boolean) has no argument "q"`},
+		{"pin of another type", head + "functions: { match: { pin: { respect: 1 } } }", `p.yaml:3:30: "respect" is a boolean, and the value is not`},
+		{"overloads that differ", head + "functions: { mixed: { pin: { a: x } } }", `"a" is a text in one overload of public.mixed and a integer in another`},
+		{"definer", head + "functions: { definer: {} }", "p.yaml:3:14: public.definer() is SECURITY DEFINER: it runs past row security (make it SECURITY INVOKER)"},
+		{"aggregate", head + "functions: { aggregate: {} }", "public.aggregate() is not an ordinary function"},
+		{"in two schemas", head + "functions: { twice: {} }", `"twice" is in more than one schema of the search path: public.twice and app.twice (name it with its schema)`},
+		{"of pg_catalog", head + "functions: { upper: {} }", `"upper" is a function of pg_catalog (name it with its schema)`},
+		{"later source block", rows("consent: { every: [ people: { id: id } ], status: consent_status, is: granted, purpose: x }"), `"purpose" in consent is not in this version`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := compile(c.text)
+			var errs policy.Errors
+			if !errors.As(err, &errs) {
+				t.Fatalf("got %v", err)
+			}
+			if !strings.Contains(err.Error(), c.want) {
+				t.Errorf("\n got %s\nwant %s", err, c.want)
+			}
+		})
+	}
+}
+
+// Every error is told, not the first alone.
+func TestAllErrorsAtOnce(t *testing.T) {
+	_, err := compile(head + "tables: { memoirs: { rows: open }, peple: { rows: open } }\nfunctions: { mach: {} }")
+	var errs policy.Errors
+	if !errors.As(err, &errs) || len(errs) != 3 {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestFolder(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := policy.Load(dir); err == nil || !strings.Contains(err.Error(), "no .yaml file") {
+		t.Errorf("empty folder: %v", err)
+	}
+	write("a.yaml", head+"tables: { memories: { rows: [ { own: { column: user_id, is: user } } ] } }")
+	write("b.yml", "version: 1\ntables: { people: { rows: open } }")
+	write("policy_test.yaml", "not: a policy")
+	write("README.md", "no")
+	doc, err := policy.Load(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := policy.Compile(doc, snapshot())
+	if err != nil || len(p.Tables()) != 2 {
+		t.Fatalf("%v, %v", p, err)
+	}
+	write("c.yaml", "version: 1\ntables: { people: { rows: open } }")
+	if _, err := policy.Load(dir); err == nil || !strings.Contains(err.Error(), `c.yaml:2:11: tables has "people" already, at `) {
+		t.Errorf("twice: %v", err)
+	}
+}
+
+func TestVersionIsOfTheMeaning(t *testing.T) {
+	version := func(text string) string {
+		p, err := compile(head + text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p.Version()
+	}
+	a := version("tables: { people: { rows: open }, memories: { rows: open } }")
+	if b := version("# a comment\ntables:\n  public.memories: { rows: [ open ] }\n  people:\n    rows: open\n"); b != a {
+		t.Error("another spelling has another version")
+	}
+	if b := version("tables: { people: { rows: open } }"); b == a {
+		t.Error("another policy has the same version")
+	}
+	if b := version("tables: { people: { rows: open }, memories: { rows: [ { own: { column: user_id, is: user } } ] } }"); b == a {
+		t.Error("another rule has the same version")
+	}
+}
+
+func TestAttributeCheck(t *testing.T) {
+	id := "6f1e0000-0000-4000-8000-00000000abcd"
+	for _, c := range []struct {
+		sqlType, value string
+		ok             bool
+	}{
+		{"uuid", id, true}, {"uuid", strings.ToUpper(id), false}, {"uuid", "", false}, {"uuid", id + " ", false}, {"uuid", "{" + id + "}", false},
+		{"text", "agent:hero", true}, {"text", "é 世界", true}, {"text", "a|b", false}, {"text", "a#b", false}, {"text", "a=b", false},
+		{"text", "100%", false}, {"text", "a\nb", false}, {"text", "a\x00b", false}, {"text", "\xff", false}, {"text", strings.Repeat("x", 1025), false},
+		{"bigint", "42", true}, {"bigint", "-1", true}, {"bigint", "042", false}, {"bigint", "9223372036854775808", false}, {"bigint", "1e3", false},
+		{"integer", "2147483647", true}, {"integer", "2147483648", false}, {"numeric", "1", false},
+	} {
+		err := policy.Attribute{Name: "a", Type: c.sqlType}.Check(c.value)
+		if (err == nil) != c.ok {
+			t.Errorf("%s %q: %v", c.sqlType, c.value, err)
+		}
+		if err != nil && len(c.value) > 3 && strings.Contains(err.Error(), c.value) {
+			t.Errorf("the error quotes the value: %v", err)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add(head + "tables: { memories: { rows: [ { own: { column: user_id, is: user } } ] } }\nfunctions: { match: { pin: { respect: true } } }")
+	f.Add(head + "tables: { memories: { rows: [ { consent: { every: [ memory_participants: { memory_id: id } ], status: n, is: 1 } }, { visible: { people: { id: id } } } ] } }")
+	f.Add("a: &x [*x]\n---\n<<: !t {}")
+	f.Fuzz(func(t *testing.T, text string) {
+		p, err := compile(text)
+		if err != nil {
+			return
+		}
+		for _, table := range p.Tables() {
+			if predicate.Policy(table.Rows, table.Relation) == "" {
+				t.Error("an empty predicate")
+			}
+		}
+	})
+}
