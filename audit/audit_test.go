@@ -3,6 +3,7 @@ package audit
 import (
 	"bufio"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -399,6 +400,17 @@ func TestVerifyFindsTampering(t *testing.T) {
 		"a word changed":           {lines(func(l []string) []string { l[1] = strings.Replace(l[1], "allow", "deny", 1); return l }), true},
 		"a hash changed":           {lines(func(l []string) []string { l[0] = strings.Replace(l[0], `,"hash":"`, `,"hash":"0`, 1); return l }), true},
 		"a space added":            {lines(func(l []string) []string { l[0] = strings.Replace(l[0], ":", ": ", 1); return l }), true},
+		"a word changed, rehashed": {lines(func(l []string) []string { l[0] = rehash(strings.Replace(l[0], "allow", "deny", 1)); return l }), true},
+		"renumbered, rehashed": {func(t *testing.T, dir string) {
+			path := filepath.Join(dir, segmentName(last))
+			b, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, []byte(rehash(strings.Replace(string(b), `"seq":`, `"seq":9`, 1))), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}, true},
 		"a record dropped":         {lines(func(l []string) []string { return append(l[:1], l[2:]...) }), true},
 		"the segment's last":       {lines(func(l []string) []string { return l[:len(l)-1] }), true},
 		"two records swapped":      {lines(func(l []string) []string { l[0], l[1] = l[1], l[0]; return l }), true},
@@ -424,6 +436,12 @@ func TestVerifyFindsTampering(t *testing.T) {
 			}
 		})
 	}
+}
+
+// rehash makes the hash of a changed line fit.
+func rehash(line string) string {
+	body, _, _ := strings.Cut(line, hashMember)
+	return fmt.Sprintf("%s%s%x\"}\n", body, hashMember, sha256.Sum256([]byte(body)))
 }
 
 // sick is a disk that can be made ill.

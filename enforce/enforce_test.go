@@ -569,6 +569,7 @@ func TestReload(t *testing.T) {
 	c.refused("SELECT person_id FROM memory_participants", sqlstate.InsufficientPrivilege)
 	c.want(titles, "lake", "sea")
 
+	prepared := c.Decide(t.Context(), titles, verdict.Extended)
 	if err := install(t.Context(), w.dba, wider); err != nil {
 		t.Fatal(err)
 	}
@@ -577,7 +578,13 @@ func TestReload(t *testing.T) {
 		return err == nil && slices.Equal(got, []string{"1"})
 	})
 	c.want(titles, "lake", "sea") // under the old seal
-	c.seal()
+	for range 2 {
+		// What was prepared under the old profile is signed for it: it has to be prepared again.
+		if v := c.Recheck(t.Context(), prepared); v.Allowed() || v.Refusal.Code != sqlstate.FeatureNotSupported || v.Refusal.Reason != sqlstate.ReasonStale {
+			t.Errorf("a statement of the policy before: %+v", v)
+		}
+		c.seal()
+	}
 	c.want(titles, "lake", "sea")
 }
 
@@ -594,6 +601,14 @@ func TestRecheck(t *testing.T) {
 	eventually(t, "a new catalog", func() bool { return c.Decide(t.Context(), titles, verdict.Extended).Versions.Catalog != catalog })
 	if got := c.Recheck(t.Context(), v); !got.Allowed() || got.Text != v.Text || got == v {
 		t.Errorf("a change elsewhere: %+v", got.Refusal)
+	}
+
+	// Rows of the catalogs that are written anew and say the same change no verdict.
+	v = c.Decide(t.Context(), titles, verdict.Extended)
+	w.exec("ALTER FUNCTION pgconsent_gate.sealed() STABLE")
+	time.Sleep(100 * time.Millisecond)
+	if c.Decide(t.Context(), titles, verdict.Extended) != v {
+		t.Error("an unchanged catalog drops cached verdicts")
 	}
 
 	w.exec("ALTER TABLE public.memories ADD COLUMN extra text")

@@ -1,7 +1,6 @@
 package enforce
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -195,11 +194,14 @@ func (d *database) judge(ctx context.Context, o observation) error {
 		if doc != d.doc {
 			d.e.cfg.Log.Info("the policy that waited for pgconsent migrate is in force", "database", d.cfg.Name, "policy", c.policy.Version())
 		}
-		s = d.newState(c, snap, o.keys)
-		if err := d.check(ctx, s); err != nil {
+		made := d.newState(c, snap, o.keys)
+		if s != nil && s.equal(made) {
+			made = s // the cached verdicts stay good
+		}
+		if err := d.check(ctx, made); err != nil {
 			return err
 		}
-		d.install(s, doc, o)
+		d.install(made, doc, o)
 		return nil
 	}
 	if time.Since(d.checked) > maxStale {
@@ -207,7 +209,7 @@ func (d *database) judge(ctx context.Context, o observation) error {
 			return err
 		}
 	}
-	if key := o.keys.Newest(); key.ID != s.key.ID || !bytes.Equal(key.Secret, s.key.Secret) {
+	if !sameKey(o.keys.Newest(), s.key) {
 		s = d.newState(compiled{s.policy, s.plan}, s.snapshot, o.keys)
 		d.install(s, d.doc, o)
 	}

@@ -1,7 +1,6 @@
 package enforce
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/binary"
@@ -79,7 +78,7 @@ func (s *session) Decide(_ context.Context, text string, p verdict.Protocol) *ve
 	st := v.state
 	// A seal of another profile or key than the state's (both changed a moment ago) does not vouch for a signature made
 	// now: until it is renewed the row policies hold alone.
-	signing := s.profile == st.profile && s.sealedBy.ID == st.key.ID && bytes.Equal(s.sealedBy.Secret, st.key.Secret)
+	signing := s.profile == st.profile && sameKey(s.sealedBy, st.key)
 	key := cacheKey{text: text, protocol: p, epoch: st.epoch, signing: signing}
 	if found, ok := s.e.cache.get(key); ok {
 		s.e.cfg.Metrics.CacheHit()

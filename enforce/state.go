@@ -1,6 +1,7 @@
 package enforce
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -27,6 +28,13 @@ type state struct {
 	profile  string
 	versions verdict.Versions
 }
+
+// equal tells whether two states judge alike.
+func (s *state) equal(o *state) bool {
+	return s.versions == o.versions && s.profile == o.profile && s.plan.Hash() == o.plan.Hash() && sameKey(s.key, o.key)
+}
+
+func sameKey(a, b seal.Key) bool { return a.ID == b.ID && bytes.Equal(a.Secret, b.Secret) }
 
 // view is what is known of a database at one moment.
 type view struct {
