@@ -127,7 +127,8 @@ func Start(ctx context.Context, c Config) (_ *Running, err error) {
 	if err := f.claim(); err != nil {
 		return nil, err
 	}
-	if err := f.makeSecrets(); err != nil {
+	fresh, err := f.makeSecrets()
+	if err != nil {
 		return nil, err
 	}
 
@@ -136,7 +137,7 @@ func Start(ctx context.Context, c Config) (_ *Running, err error) {
 		return nil, err
 	}
 	c.Progress("starting PostgreSQL in " + dir)
-	cluster, err := pgcluster.Start(ctx, pgcluster.Config{Dir: dir, Password: super})
+	cluster, err := pgcluster.Start(ctx, pgcluster.Config{Dir: dir, Password: super, Fresh: fresh})
 	if err != nil {
 		return nil, err
 	}
@@ -225,10 +226,11 @@ func (f folder) claim() error {
 	return nil
 }
 
-// makeSecrets makes the passwords that are not there yet.
-func (f folder) makeSecrets() error {
+// makeSecrets makes the passwords that are not there yet. Fresh tells that the superuser's is new: data that are found,
+// left under /var/tmp by a folder that was deleted, belong to nobody then.
+func (f folder) makeSecrets() (fresh bool, err error) {
 	if err := os.MkdirAll(f.path("secrets"), 0o700); err != nil {
-		return err
+		return false, err
 	}
 	names := []string{"postgres", "owner", "agent", "control"}
 	for _, a := range f.world.Agents {
@@ -240,13 +242,14 @@ func (f folder) makeSecrets() error {
 		}
 		random := make([]byte, 18)
 		if _, err := rand.Read(random); err != nil {
-			return err
+			return false, err
 		}
 		if err := config.WriteSecret(f.secret(name), []byte(base64.RawURLEncoding.EncodeToString(random)+"\n")); err != nil {
-			return err
+			return false, err
 		}
+		fresh = fresh || name == "postgres"
 	}
-	return nil
+	return fresh, nil
 }
 
 // server is the cluster as its superuser reaches it.

@@ -32,6 +32,7 @@ type Config struct {
 	Port      int               // of the unix socket and of 127.0.0.1; 0: a free one
 	TCP       bool              // listen on 127.0.0.1 as well, where every login needs a password
 	NoSync    bool              // for tests: nothing is flushed to disk
+	Fresh     bool              // delete the cluster that the folder holds, if any, and initialise
 	Settings  map[string]string // postgresql.conf, over the defaults
 	Binaries  *Binaries         // nil: those that Find returns
 	Quit      time.Duration     // how long a fast stop may take before it becomes an immediate one; 0: 10 s
@@ -72,6 +73,17 @@ func Start(ctx context.Context, c Config) (_ *Cluster, err error) {
 			lock.Close()
 		}
 	}()
+	if err := awaitPredecessor(ctx, l.data()); err != nil {
+		return nil, err
+	}
+	if c.Fresh {
+		if pid := postmasterPID(l.data()); pid != 0 && alive(pid) {
+			return nil, running(l.data())
+		}
+		if err := os.RemoveAll(l.data()); err != nil {
+			return nil, err
+		}
+	}
 	major, err := clusterMajor(l.data())
 	if err != nil {
 		return nil, err
@@ -102,9 +114,6 @@ func Start(ctx context.Context, c Config) (_ *Cluster, err error) {
 		if err := PortFree(net.JoinHostPort("127.0.0.1", strconv.Itoa(cl.Port))); err != nil {
 			return nil, err
 		}
-	}
-	if err := awaitPredecessor(ctx, l.data()); err != nil {
-		return nil, err
 	}
 	for attempt := 0; ; attempt++ {
 		port := cl.Port

@@ -132,6 +132,17 @@ func TestLife(t *testing.T) {
 	if _, err := conn.Exec(ctx(t), "SELECT n FROM kept"); err != nil {
 		t.Errorf("the second start lost data: %v", err)
 	}
+	if err := again.Stop(); err != nil {
+		t.Fatal(err)
+	}
+
+	fresh := start(t, Config{Dir: dir, TCP: true, Password: "another", Fresh: true})
+	if conn, err = connect(t, fresh, "127.0.0.1", "another"); err != nil || !fresh.Created {
+		t.Fatalf("a fresh start: %v", err)
+	}
+	if _, err := conn.Exec(ctx(t), "SELECT n FROM kept"); err == nil {
+		t.Error("a fresh start kept data")
+	}
 }
 
 func TestCrashedServerIsResumed(t *testing.T) {
