@@ -13,21 +13,22 @@ import (
 func Fingerprint(ctx context.Context, conn *pgx.Conn) (string, error) {
 	var hash string
 	err := conn.QueryRow(ctx, `
-WITH classes AS (
-  SELECT c.oid, c.xmin FROM pg_catalog.pg_class AS c WHERE c.oid OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid
-    AND c.relpersistence OPERATOR(pg_catalog.<>) 't'::pg_catalog."char" AND c.relkind OPERATOR(pg_catalog.<>) 't'::pg_catalog."char"
+WITH schemas AS (
+  SELECT n.oid, n.xmin FROM pg_catalog.pg_namespace AS n WHERE n.nspname OPERATOR(pg_catalog.!~) '^pg_(temp|toast)'
+), classes AS (
+  SELECT c.oid, c.xmin FROM pg_catalog.pg_class AS c JOIN schemas AS n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace
+  WHERE c.oid OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid
 ), versions (part) AS (
-  SELECT pg_catalog.concat_ws(',', 'c', c.oid, c.xmin) FROM classes AS c
+  SELECT pg_catalog.concat_ws(',', 'n', n.oid, n.xmin) FROM schemas AS n
+  UNION ALL SELECT pg_catalog.concat_ws(',', 'c', c.oid, c.xmin) FROM classes AS c
   UNION ALL SELECT pg_catalog.concat_ws(',', 'a', a.attrelid, a.attnum, a.xmin) FROM pg_catalog.pg_attribute AS a JOIN classes AS c ON c.oid OPERATOR(pg_catalog.=) a.attrelid
-  UNION ALL SELECT pg_catalog.concat_ws(',', 'p', p.oid, p.xmin) FROM pg_catalog.pg_proc AS p WHERE p.oid OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid
-  UNION ALL SELECT pg_catalog.concat_ws(',', 't', t.oid, t.xmin) FROM pg_catalog.pg_type AS t WHERE t.oid OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid
-    AND (t.typrelid OPERATOR(pg_catalog.=) 0::pg_catalog.oid OR EXISTS (SELECT 1 FROM classes AS c WHERE c.oid OPERATOR(pg_catalog.=) t.typrelid))
-  UNION ALL SELECT pg_catalog.concat_ws(',', 'o', o.oid, o.xmin) FROM pg_catalog.pg_operator AS o WHERE o.oid OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid
-  UNION ALL SELECT pg_catalog.concat_ws(',', 'k', k.oid, k.xmin) FROM pg_catalog.pg_constraint AS k WHERE k.oid OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid
+  UNION ALL SELECT pg_catalog.concat_ws(',', 'p', p.oid, p.xmin) FROM pg_catalog.pg_proc AS p JOIN schemas AS n ON n.oid OPERATOR(pg_catalog.=) p.pronamespace WHERE p.oid OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid
+  UNION ALL SELECT pg_catalog.concat_ws(',', 't', t.oid, t.xmin) FROM pg_catalog.pg_type AS t JOIN schemas AS n ON n.oid OPERATOR(pg_catalog.=) t.typnamespace WHERE t.oid OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid
+  UNION ALL SELECT pg_catalog.concat_ws(',', 'o', o.oid, o.xmin) FROM pg_catalog.pg_operator AS o JOIN schemas AS n ON n.oid OPERATOR(pg_catalog.=) o.oprnamespace WHERE o.oid OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid
+  UNION ALL SELECT pg_catalog.concat_ws(',', 'k', k.oid, k.xmin) FROM pg_catalog.pg_constraint AS k JOIN schemas AS n ON n.oid OPERATOR(pg_catalog.=) k.connamespace WHERE k.oid OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid
   UNION ALL SELECT pg_catalog.concat_ws(',', 'l', l.oid, l.xmin) FROM pg_catalog.pg_policy AS l
   UNION ALL SELECT pg_catalog.concat_ws(',', 'i', i.inhrelid, i.inhseqno, i.xmin) FROM pg_catalog.pg_inherits AS i
   UNION ALL SELECT pg_catalog.concat_ws(',', 'e', e.oid, e.xmin) FROM pg_catalog.pg_extension AS e
-  UNION ALL SELECT pg_catalog.concat_ws(',', 'n', n.oid, n.xmin) FROM pg_catalog.pg_namespace AS n
 )
 SELECT pg_catalog.md5(pg_catalog.string_agg(v.part, ';' ORDER BY v.part)) FROM versions AS v`).Scan(&hash)
 	if err != nil {

@@ -20,7 +20,7 @@ func (l *loader) readFunctions(ctx context.Context) error {
 		  ARRAY(SELECT format_type(k.type, NULL) FROM unnest(p.proargtypes::oid[]) WITH ORDINALITY AS k (type, ord) ORDER BY k.ord),
 		  p.pronargdefaults::int4, p.provariadic <> 0, p.prosecdef, p.provolatile::text, l.lanname, `+extensionOf("pg_proc", "p.oid")+`
 		FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace JOIN pg_language AS l ON l.oid = p.prolang
-		WHERE n.nspname NOT IN ('pg_catalog', 'information_schema') ORDER BY p.oid`,
+		WHERE n.nspname NOT IN ('pg_catalog', 'information_schema') AND n.nspname !~ '^pg_temp' ORDER BY p.oid`,
 		[]any{&f.OID, &f.Name.Schema, &f.Name.Name, &kind, &names, &types, &f.Defaults, &f.Variadic, &f.SecurityDefiner, &volatility, &f.Language, &f.Extension},
 		func() error {
 			function := f
@@ -55,7 +55,7 @@ func (l *loader) readTypes(ctx context.Context) error {
 func (l *loader) readOperators(ctx context.Context) error {
 	var o catalog.Operator
 	return l.each(ctx, `SELECT n.nspname, o.oprname, `+extensionOf("pg_operator", "o.oid")+`
-		FROM pg_operator AS o JOIN pg_namespace AS n ON n.oid = o.oprnamespace WHERE n.nspname <> 'pg_catalog' ORDER BY o.oid`,
+		FROM pg_operator AS o JOIN pg_namespace AS n ON n.oid = o.oprnamespace WHERE n.nspname <> 'pg_catalog' AND n.nspname !~ '^pg_temp' ORDER BY o.oid`,
 		[]any{&o.Name.Schema, &o.Name.Name, &o.Extension},
 		func() error {
 			found := o
