@@ -250,6 +250,7 @@ func TestDemo(t *testing.T) {
 
 	config := filepath.Join(dir, "pgconsent.yaml")
 	t.Run("commands", func(t *testing.T) { commandsOn(t, config) })
+	t.Run("readme", func(t *testing.T) { readmeSession(t, access) })
 	t.Run("unsafe database", func(t *testing.T) { unsafeDatabase(t, config) })
 	t.Run("serve", func(t *testing.T) { serveOn(t, config, dir) })
 

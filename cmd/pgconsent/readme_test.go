@@ -1,0 +1,66 @@
+package main
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/pgconsent/pgconsent/pgtest"
+)
+
+// readmeSession plays the session of README.md's first screen with psql, and holds what psql prints against what README
+// says it prints.
+func readmeSession(t *testing.T, access announced) {
+	text, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	psql, err := exec.LookPath(filepath.Join(pgtest.Binaries().Dir, "psql"))
+	if err != nil {
+		if psql, err = exec.LookPath("psql"); err != nil {
+			t.Skip("this machine has no psql")
+		}
+	}
+	type statement struct{ dsn, sql, want string }
+	var session []statement
+	inBlock, answering := false, false
+	for _, line := range strings.Split(string(text), "\n") {
+		_, owners, isOwner := strings.Cut(line, `$ psql "$OWNER" -c "`)
+		sql, isAgent := strings.CutPrefix(line, "arcive=> ")
+		switch {
+		case strings.HasPrefix(line, "```"):
+			inBlock, answering = !inBlock, false
+		case !inBlock:
+		case isOwner:
+			answering = true
+			session = append(session, statement{dsn: access.OwnerDSN, sql: strings.TrimSuffix(owners, `"`)})
+		case isAgent:
+			answering = true
+			session = append(session, statement{dsn: access.Agents["chat"], sql: sql})
+		case answering:
+			session[len(session)-1].want += strings.TrimRight(line, " ") + "\n"
+		}
+	}
+	if len(session) != 4 {
+		t.Fatalf("README.md has %d statements in its session, want 4", len(session))
+	}
+	for _, s := range session {
+		cmd := exec.CommandContext(context.Background(), psql, "-X", s.dsn, "-c", s.sql)
+		cmd.Env = append(os.Environ(), "LC_ALL=C.UTF-8")
+		out, _ := cmd.CombinedOutput()
+		var got strings.Builder
+		for _, line := range strings.Split(string(out), "\n") {
+			got.WriteString(strings.TrimRight(line, " ") + "\n")
+		}
+		want, have := strings.TrimSpace(s.want), strings.TrimSpace(got.String())
+		if have != want {
+			t.Errorf("%s\nprints\n%s\nREADME.md says\n%s", s.sql, have, want)
+		}
+	}
+	if _, err := connect(t, access.OwnerDSN).Exec(context.Background(), "UPDATE people SET consent_status = 'granted' WHERE name = 'Alice'"); err != nil {
+		t.Fatal(err)
+	}
+}
