@@ -3,6 +3,7 @@ package rls
 import (
 	"fmt"
 
+	"github.com/pgconsent/pgconsent/catalog"
 	"github.com/pgconsent/pgconsent/migrations"
 	"github.com/pgconsent/pgconsent/policy"
 	"github.com/pgconsent/pgconsent/predicate"
@@ -34,30 +35,53 @@ func (p *Plan) policies(f migrations.Found) []Statement {
 				Why: "Agents write nothing.",
 			},
 		)
-		if f.RowSecurity[t.Relation.Name.String()] {
-			out = append(out, Statement{
-				SQL: fmt.Sprintf("CREATE POLICY %s ON %s AS PERMISSIVE FOR SELECT TO %s USING (true)", openPolicy, table, p.agent),
-				Why: "Row security is on already and shows other roles what it did; a restrictive policy needs a permissive one beside it.",
-			})
-		} else {
-			out = append(out,
-				Statement{
-					SQL: fmt.Sprintf("CREATE POLICY %s ON %s AS PERMISSIVE FOR ALL TO PUBLIC USING (true)", openPolicy, table),
-					Why: "Other roles keep every row that their grants give them: row security was off.",
-				},
-
-				Statement{
-					SQL: fmt.Sprintf("ALTER TABLE %s ENABLE ROW LEVEL SECURITY", table),
-					Why: "The wall. It is never FORCEd: the owner is not touched.",
-				},
-			)
-		}
+		out = append(out, p.enable(t.Relation, f)...)
 		out = append(out, Statement{
 			SQL: fmt.Sprintf("GRANT SELECT ON TABLE %s TO %s", table, p.agent),
 			Why: "The policy lists the table.",
 		})
 	}
+	for _, r := range p.unlisted() {
+		out = append(out, Statement{
+			SQL: fmt.Sprintf("CREATE POLICY %s ON %s AS RESTRICTIVE FOR ALL TO %s USING (false)", nonePolicy, r.Name.SQL(), p.agent),
+			Why: "Predicates read the table; the policy does not list it, so agents see nothing of it, whatever PUBLIC may do.",
+		})
+		out = append(out, p.enable(r, f)...)
+	}
 	return out
+}
+
+// unlisted are the tables that predicates read and the policy does not list. They are under row security as well: it
+// keeps the planner from running an agent's operators on their statistics.
+func (p *Plan) unlisted() []*catalog.Relation {
+	var out []*catalog.Relation
+	for _, h := range p.helpers {
+		if _, ok := p.policy.Table(h.Relation.Name); !ok {
+			out = append(out, h.Relation)
+		}
+	}
+	return out
+}
+
+// enable switches row security on so that it concerns our roles alone.
+func (p *Plan) enable(r *catalog.Relation, f migrations.Found) []Statement {
+	table := r.Name.SQL()
+	if f.RowSecurity[r.Name.String()] {
+		return []Statement{{
+			SQL: fmt.Sprintf("CREATE POLICY %s ON %s AS PERMISSIVE FOR SELECT TO %s USING (true)", openPolicy, table, p.agent),
+			Why: "Row security is on already and shows other roles what it did; a restrictive policy needs a permissive one beside it.",
+		}}
+	}
+	return []Statement{
+		{
+			SQL: fmt.Sprintf("CREATE POLICY %s ON %s AS PERMISSIVE FOR ALL TO PUBLIC USING (true)", openPolicy, table),
+			Why: "Other roles keep every row that their grants give them: row security was off.",
+		},
+		{
+			SQL: fmt.Sprintf("ALTER TABLE %s ENABLE ROW LEVEL SECURITY", table),
+			Why: "The wall. It is never FORCEd: the owner is not touched.",
+		},
+	}
 }
 
 func (p *Plan) rows(t *policy.Table) string {
@@ -70,17 +94,19 @@ func (p *Plan) rows(t *policy.Table) string {
 func (p *Plan) dropPolicies(f migrations.Found) []Statement {
 	const why = "Take the policies away."
 	var out []Statement
+	drop := func(r *catalog.Relation, names ...string) {
+		for _, name := range names {
+			out = append(out, Statement{SQL: fmt.Sprintf("DROP POLICY IF EXISTS %s ON %s", name, r.Name.SQL()), Why: why})
+		}
+		if !f.RowSecurity[r.Name.String()] {
+			out = append(out, Statement{SQL: fmt.Sprintf("ALTER TABLE %s DISABLE ROW LEVEL SECURITY", r.Name.SQL()), Why: "Row security was off."})
+		}
+	}
 	for _, t := range p.policy.Tables() {
-		table := t.Relation.Name.SQL()
-		for _, name := range []string{selectPolicy, insertPolicy, updatePolicy, deletePolicy, openPolicy} {
-			out = append(out, Statement{SQL: fmt.Sprintf("DROP POLICY IF EXISTS %s ON %s", name, table), Why: why})
-		}
-		if !f.RowSecurity[t.Relation.Name.String()] {
-			out = append(out, Statement{
-				SQL: fmt.Sprintf("ALTER TABLE %s DISABLE ROW LEVEL SECURITY", table),
-				Why: "Row security was off.",
-			})
-		}
+		drop(t.Relation, selectPolicy, insertPolicy, updatePolicy, deletePolicy, openPolicy)
+	}
+	for _, r := range p.unlisted() {
+		drop(r, nonePolicy, openPolicy)
 	}
 	return out
 }

@@ -15,6 +15,7 @@ const (
 	insertPolicy = "pgconsent_insert"
 	updatePolicy = "pgconsent_update"
 	deletePolicy = "pgconsent_delete"
+	nonePolicy   = "pgconsent_none"
 	openPolicy   = "pgconsent_open"
 	readerPolicy = "pgconsent_reader"
 )

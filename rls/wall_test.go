@@ -1,10 +1,15 @@
 package rls_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pgconsent/pgconsent/migrations"
+	"github.com/pgconsent/pgconsent/rls"
 	"github.com/pgconsent/pgconsent/seal"
 )
 
@@ -168,4 +173,39 @@ func TestShadowedTypesDoNotRunInsideVerifiers(t *testing.T) {
 	w.want(fresh, titles, visible)
 	w.refused(fresh, "42501", "SELECT * FROM pgconsent_gate.public_people")
 	w.want(fresh, "SELECT count(*) FROM pg_temp.seen", "0")
+}
+
+// A table that predicates read and the policy does not list shows nothing, even where PUBLIC may read it.
+func TestUnlistedHelpersShowNothing(t *testing.T) {
+	w := newWorld(t, "GRANT SELECT ON people, memory_participants TO PUBLIC", "ALTER TABLE memory_participants ENABLE ROW LEVEL SECURITY", "CREATE POLICY all_rows ON memory_participants USING (true)")
+	before := w.state()
+	w.compile("testdata/unlisted.yaml", rls.Options{})
+	w.migrate()
+	agent := w.agent(user1)
+	w.want(agent, titles, visible)
+	w.want(agent, names, "")
+	w.want(agent, links, "0")
+	other := w.db.Connect(t, "app_other")
+	w.want(other, "SELECT count(*) FROM people", "5")
+	w.want(other, "SELECT count(*) FROM memory_participants", "8")
+	if err := migrations.Down(context.Background(), w.owner, migrations.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(before, w.state()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// F4 of the findings: planning ran an agent's operators on the values of hidden rows, which the statistics hold.
+func TestPlanningTellsNothing(t *testing.T) {
+	w := newWorld(t).migrate()
+	w.exec(w.owner, "INSERT INTO people (id, user_id, consent_status) SELECT gen_random_uuid(), gen_random_uuid(), 'oracle' FROM generate_series(1, 1000); ANALYZE people")
+	agent := w.agent("")
+	const probe = `EXPLAIN SELECT id FROM pgconsent_gate.public_people WHERE consent_status LIKE 'oracle\'`
+	if _, err := query(agent, probe); err != nil {
+		t.Errorf("the statistics answer: %v", err)
+	}
+	// Without the reader's policy they would.
+	w.exec(w.owner, "ALTER TABLE people DISABLE ROW LEVEL SECURITY")
+	w.refused(agent, "22025", probe)
 }
