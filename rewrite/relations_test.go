@@ -1,0 +1,63 @@
+package rewrite
+
+import (
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/sqltext"
+)
+
+// checkRelations looks at every relation of a rewritten text by a walk of its own: a name with a schema is a table of the
+// policy, a shadow, or a gate view inside a predicate; a name without one is a WITH query of the same text.
+func checkRelations(t *testing.T, r *Rewriter, tree *sqltext.ParseResult, result *Result) {
+	t.Helper()
+	ctes := map[string]bool{}
+	each(tree.ProtoReflect(), func(m proto.Message) {
+		if c, ok := m.(*sqltext.CommonTableExpr); ok {
+			ctes[c.Ctename] = true
+		}
+	})
+	each(tree.ProtoReflect(), func(m proto.Message) {
+		rv, ok := m.(*sqltext.RangeVar)
+		if !ok {
+			return
+		}
+		name := catalog.Name{Schema: rv.Schemaname, Name: rv.Relname}
+		switch {
+		case rv.Catalogname != "":
+			t.Fatalf("%s reads %v of another database", result.Text, name)
+		case rv.Schemaname == "" && ctes[rv.Relname]:
+		case rv.Schemaname == catalog.ShadowSchema:
+		case rv.Schemaname == "pgconsent_gate":
+			if !result.NeedsSignature {
+				t.Fatalf("%s names a gate view and asks for no signature", result.Text)
+			}
+			if len(tree.Stmts) != 1 {
+				t.Fatalf("%s names a gate view in several statements", result.Text)
+			}
+		default:
+			if _, ok := r.pol.Table(name); !ok {
+				t.Fatalf("%s reads %v", result.Text, name)
+			}
+		}
+	})
+}
+
+func each(m protoreflect.Message, visit func(proto.Message)) {
+	visit(m.Interface())
+	m.Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		switch {
+		case f.Message() == nil:
+		case f.IsList():
+			for i := range v.List().Len() {
+				each(v.List().Get(i).Message(), visit)
+			}
+		default:
+			each(v.Message(), visit)
+		}
+		return true
+	})
+}
