@@ -37,6 +37,7 @@ type conn struct {
 	owner    bool     // the relay of an owner has begun
 	ended    bool
 	reason   *sqlstate.Error // what the client is told at the end
+	stopping bool            // what the server still does for it is to be cancelled
 	broken   bool            // the client is in the middle of a message, or writing failed: nothing more can be said
 }
 

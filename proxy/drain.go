@@ -25,11 +25,15 @@ func (c *conn) drain() {
 
 // abort ends the connection now.
 func (c *conn) abort() {
+	c.stop(errShutdown())
+}
+
+// stop ends the connection now, and what the server does for it.
+func (c *conn) stop(why *sqlstate.Error) {
 	c.mu.Lock()
-	session := c.session
-	c.mu.Unlock()
-	if session != nil && !session.ledger.idle() {
-		go session.cancelUpstream()
+	if !c.ended {
+		c.stopping = true
 	}
-	c.end(errShutdown())
+	c.mu.Unlock()
+	c.end(why)
 }

@@ -104,13 +104,7 @@ func (s *session) converse(server *pgconn.HijackedConn) error {
 
 // revoke ends the session for enforcement: whatever the server is doing for it is cancelled.
 func (c *conn) revoke(why *sqlstate.Error) {
-	c.mu.Lock()
-	s := c.session
-	c.mu.Unlock()
-	if s != nil && !s.ledger.idle() {
-		go s.cancelUpstream()
-	}
-	c.end(why)
+	c.stop(why)
 }
 
 // reported are the settings whose values PostgreSQL tells a client; others are not passed on.

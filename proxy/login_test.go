@@ -237,6 +237,21 @@ func TestTLS(t *testing.T) {
 	}
 }
 
+// TestResumption: a client that would resume a TLS session can bind its channel all the same.
+func TestResumption(t *testing.T) {
+	p := start(t, withTLS(t, "rsa", "list"))
+	p.tlsConf.ClientSessionCache = tls.NewLRUClientSessionCache(4)
+	for range 3 {
+		conn, err := p.tlsConnect(t, "channel_binding=require")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := conn.Ping(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // TestChannelBindingOfAnother: a proof bound to another certificate does not count.
 func TestChannelBindingOfAnother(t *testing.T) {
 	p := start(t, withTLS(t, "rsa", "list"))

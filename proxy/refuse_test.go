@@ -205,6 +205,8 @@ func TestRecords(t *testing.T) {
 		upToReady(1, pa("", "forbidden"), bi("", ""), ex("", 0), sy),
 		upToReady(1, q("COPY (SELECT 1 UNION ALL SELECT 2) TO STDOUT")),
 		upToReady(1, bi("", "n"), bi("", "nix"), ex("", 0), sy),
+		{[]pgx3.FrontendMessage{pa("", "SELECT nope"), fl}, 'E', 1}, // the server skips what comes now
+		upToReady(1, bi("", "n"), ex("", 0), sy),
 	})
 	c.Close()
 	j := p.last()
@@ -219,12 +221,52 @@ func TestRecords(t *testing.T) {
 		"forbidden: 42501 0",
 		"COPY (SELECT 1 UNION ALL SELECT 2) TO STDOUT: 00000 2",
 		"SELECT generate_series(1,5): 26000 0",
+		"SELECT generate_series(1,5): 42703 0",
 	}
 	if diff := cmp.Diff(want, j.outcomes); diff != "" {
 		t.Error(diff)
 	}
 	if len(j.recorded) != len(j.outcomes) {
 		t.Errorf("%d records and %d outcomes", len(j.recorded), len(j.outcomes))
+	}
+}
+
+// TestRecordsNameWhatRan: what a name stands for is what the server takes it for, even while that is still open.
+func TestRecordsNameWhatRan(t *testing.T) {
+	p := start(t)
+	for name, c := range map[string]struct {
+		before []round
+		script round
+		want   string
+	}{
+		"a Parse that fails": {
+			[]round{upToReady(1, pa("s", "SELECT 'old'"), sy)},
+			upToReady(2, pa("s", "SELECT 'new'"), sy, bi("", "s"), ex("", 0), sy), "SELECT 'old'"},
+		"a Parse that is skipped": {
+			[]round{upToReady(1, pa("", "SELECT 'old'"), sy)},
+			upToReady(2, pa("x", "SELECT nope"), pa("", "SELECT 'new'"), sy, bi("", ""), ex("", 0), sy), "SELECT 'old'"},
+		"a Parse that succeeds": {
+			[]round{upToReady(1, pa("", "SELECT 'old'"), sy)},
+			upToReady(2, pa("", "SELECT 'new'"), sy, bi("", ""), ex("", 0), sy), "SELECT 'new'"},
+		"a Bind that is skipped": {
+			[]round{upToReady(1, q("BEGIN")), upToReady(1, pa("a", "SELECT 'old'"), pa("b", "SELECT 'new'"), bi("p", "a"), sy), upToReady(1, q("SAVEPOINT x"))},
+			upToReady(3, pa("x", "SELECT nope"), bi("p", "b"), sy, q("ROLLBACK TO x"), ex("p", 0), sy), "SELECT 'old'"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			client := p.raw(t)
+			client.play(t, append(c.before, c.script))
+			client.Close()
+			j := p.last()
+			eventually(t, "closed", func() bool { j.mu.Lock(); defer j.mu.Unlock(); return j.closed })
+			j.mu.Lock()
+			defer j.mu.Unlock()
+			if got := j.recorded[len(j.recorded)-1]; got != c.want {
+				t.Errorf("recorded %q", got)
+			}
+			if got := j.outcomes[len(j.outcomes)-1]; got != c.want+": 00000 1" {
+				t.Errorf("outcome %q", got)
+			}
+		})
 	}
 }
 

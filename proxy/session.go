@@ -66,11 +66,18 @@ func (s *session) finish() {
 	if s.reason != nil {
 		code = s.reason.Code
 	}
-	upstream := s.upstream
+	upstream, stopping := s.upstream, s.stopping
 	s.mu.Unlock()
 	farewell(upstream)
 	s.outgoing.Wait()
 	unanswered := s.ledger.rest()
+	if stopping && len(unanswered) > 0 {
+		// The server does not notice that nobody waits any more. It ignores a cancel request that comes before it has
+		// read the statement.
+		s.cancelUpstream()
+		time.Sleep(100 * time.Millisecond)
+		s.cancelUpstream()
+	}
 	for _, i := range s.batch.items {
 		if i.entry != nil {
 			unanswered = append(unanswered, i.entry)

@@ -177,6 +177,26 @@ func TestSealRenewal(t *testing.T) {
 	}
 }
 
+// TestSealNames: the client may use the names of the proxy's own statement and portal; they are not the same.
+func TestSealNames(t *testing.T) {
+	p := start(t, withJudge(func(j *judge) { j.ttl = -time.Second }))
+	c := p.raw(t)
+	got := c.play(t, []round{
+		upToReady(1, bi("", sealName), sy),
+		upToReady(1, cl('S', sealName), sy),
+		upToReady(1, pa(sealName, "SELECT 1 AS a"), bi(sealName, sealName), ex(sealName, 0), sy),
+		upToReady(1, q("BEGIN")),
+		upToReady(1, bi(sealName, sealName), sy),
+		upToReady(1, q("COMMIT")),
+		upToReady(1, q("SELECT current_setting('pgconsent.seal') AS s")),
+	})
+	want := []string{"E ERROR 26000 prepared statement \"pgconsent_seal\" does not exist  @0", "Z I", "3", "Z I", "1", "2", `D ["1"]`, "C SELECT 1", "Z I",
+		"C BEGIN", "Z T", "2", "Z T", "C COMMIT", "Z I", "T s:25:0", `D ["seal 6"]`, "C SELECT 1", "Z I"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // TestSealFails: nothing runs under a seal that could not be renewed.
 func TestSealFails(t *testing.T) {
 	p := start(t, withJudge(func(j *judge) { j.ttl = -time.Second }))
