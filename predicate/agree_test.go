@@ -262,7 +262,7 @@ func TestSQL(t *testing.T) {
 	n := predicate.All{predicate.Own{Column: "owner", Attribute: "user", Type: "pg_catalog.int8"}, consent}
 	const wantPolicy = `(SELECT pgconsent_gate.attr('user')) IS NOT NULL AND (items.owner OPERATOR(pg_catalog.=) (SELECT pgconsent_gate.attr('user'))::pg_catalog.int8` +
 		` AND (items.id IS NOT NULL AND (EXISTS (SELECT 1 FROM pgconsent.h_public_links) OR (SELECT pgconsent.empty_public_links()))` +
-		` AND NOT EXISTS (SELECT 1 FROM pgconsent.h_public_links AS r1 LEFT JOIN pgconsent.h_public_subjects AS r2 ON r2.id OPERATOR(pg_catalog.=) r1.subject` +
+		` AND NOT EXISTS (SELECT 1 FROM pgconsent.h_public_links AS r1 LEFT JOIN LATERAL (SELECT r2.status FROM pgconsent.h_public_subjects AS r2 WHERE r2.id OPERATOR(pg_catalog.=) r1.subject OFFSET 0) AS r2 ON true` +
 		` WHERE r1.item OPERATOR(pg_catalog.=) items.id AND (r2.status::pg_catalog.text OPERATOR(pg_catalog.=) 'granted'::pg_catalog.text) IS NOT TRUE OFFSET 0)))`
 	if got := predicate.Policy(n, b.relation("items")); got != wantPolicy {
 		t.Errorf("policy form:\n got %s\nwant %s", got, wantPolicy)

@@ -143,15 +143,33 @@ func (w *writer) consent(n Consent, row string) string {
 	first := w.alias()
 	last := first
 	b.WriteString(" AND NOT EXISTS (SELECT 1 FROM " + w.helper(n.Steps[0].Relation) + " AS " + first)
-	for _, step := range n.Steps[1:] {
+	for i, step := range n.Steps[1:] {
 		next := w.alias()
-		b.WriteString(" LEFT JOIN " + w.helper(step.Relation) + " AS " + next +
-			" ON " + equal(column(next, step.Column), column(last, step.From)))
+		b.WriteString(w.link(step, last, next, n.reads(i+1)))
 		last = next
 	}
 	b.WriteString(" WHERE " + equal(column(first, n.Steps[0].Column), start) +
 		" AND " + status(column(last, n.Status), n.Is) + " IS NOT TRUE" + w.fence() + ")")
 	return b.String()
+}
+
+// link joins the rows that a step leads to, or one of NULLs. In a policy the inner OFFSET 0 makes it a probe for each link:
+// left to itself the planner reads the whole table of subjects for each row.
+func (w *writer) link(step Step, from, to, reads string) string {
+	on := equal(column(to, step.Column), column(from, step.From))
+	if !w.policy {
+		return " LEFT JOIN " + w.helper(step.Relation) + " AS " + to + " ON " + on
+	}
+	return " LEFT JOIN LATERAL (SELECT " + column(to, reads) + " FROM " + w.helper(step.Relation) + " AS " + to +
+		" WHERE " + on + " OFFSET 0) AS " + to + " ON true"
+}
+
+// reads is the column of the i-th step's rows that is looked at next.
+func (n Consent) reads(i int) string {
+	if i+1 < len(n.Steps) {
+		return n.Steps[i+1].From
+	}
+	return n.Status
 }
 
 func column(row, name string) string { return row + "." + catalog.QuoteIdent(name) }
