@@ -223,13 +223,6 @@ func (l *ledger) isIdle() bool {
 	return !l.staging && l.first == len(l.queue) && !l.open && !l.skipping && l.status == 'I'
 }
 
-// idle tells whether no message is on its way and no transaction open.
-func (l *ledger) idle() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.isIdle()
-}
-
 // drain tells whether the session is idle; if not, ready will.
 func (l *ledger) drain() bool {
 	l.mu.Lock()
