@@ -31,7 +31,7 @@ check: ## format, vet, staticcheck
 
 build: ## the program, as bin/pgconsent
 	@echo "build: $(BIN)  (the first time the SQL parser is compiled: some minutes without output)"
-	@$(GO) build -trimpath -ldflags "-X main.version=$(VERSION)" -o $(BIN) ./cmd/pgconsent
+	@$(GO) build -ldflags "-X main.version=$(VERSION)" -o $(BIN) ./cmd/pgconsent
 
 setup: ## install what is missing: C compiler, PostgreSQL, pgvector
 	@sh scripts/setup.sh

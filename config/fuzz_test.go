@@ -1,0 +1,18 @@
+package config
+
+import "testing"
+
+// Whatever is in the file: an answer or problems, never a panic.
+func FuzzParse(f *testing.F) {
+	f.Add(whole)
+	f.Add(least)
+	f.Add("version: 1\ndatabases: { app: { policy: *x } }\n? [a]\n: b\n")
+	f.Add("agents: &a { <<: *a }\n")
+	f.Add("version: !!int 1\nlisten: |\n  x\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		c, err := load(text, nil)
+		if (c == nil) == (err == nil) {
+			t.Errorf("neither or both: %v, %v", c, err)
+		}
+	})
+}
