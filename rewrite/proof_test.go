@@ -78,10 +78,10 @@ func TestFaultsEndInRefusals(t *testing.T) {
 		"the tree says less":  func(e *edit) { e.apply = func() {} },
 	}
 	for name, corrupt := range corruptions {
-		w, tree := parse()
-		w.settle(true)
-		for i := range w.edits {
-			w, tree = parse()
+		complete, _ := parse()
+		complete.settle(true)
+		for i := range complete.edits {
+			w, tree := parse()
 			w.settle(true)
 			corrupt(&w.edits[i])
 			edits := make([]sqltext.Edit, len(w.edits))
@@ -122,8 +122,8 @@ func FuzzRewrite(f *testing.F) {
 		if refused != nil {
 			t.Fatalf("%q became %q, which does not parse: %v", text, result.Text, refused)
 		}
-		for p := -1; p <= len(result.Text)+2; p++ {
-			if at := result.Position(p); p > 0 && (at < 1 || at > len([]rune(text))+2) && len(result.Text) > 0 {
+		for p := -1; p <= len([]rune(result.Text))+1; p++ {
+			if at := result.Position(p); p > 0 && (at < 1 || at > len([]rune(text))+1) {
 				t.Fatalf("%q: position %d maps to %d", text, p, at)
 			}
 		}

@@ -209,7 +209,7 @@ SELECT count(*) FROM memories WHERE id IN (WITH x AS (SELECT memory_id FROM memo
 WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 9) SELECT i, (SELECT count(*) FROM memories WHERE occurred_at >= date '2024-03-01' + i * 90) FROM n;
 
 -- recursive-graph
-WITH RECURSIVE reach(person_id) AS (SELECT id FROM people WHERE is_self UNION SELECT b.person_id FROM reach r JOIN memory_participants a ON a.person_id = r.person_id JOIN memory_participants b ON b.memory_id = a.memory_id WHERE b.role IS NOT NULL) SELECT count(*) FROM reach;
+WITH RECURSIVE l AS MATERIALIZED (SELECT memory_id, person_id FROM memory_participants WHERE role IS NOT NULL), reach(person_id, d) AS (SELECT id, 0 FROM people WHERE is_self UNION SELECT b.person_id, d + 1 FROM reach r JOIN l a ON a.person_id = r.person_id JOIN l b ON b.memory_id = a.memory_id WHERE d < 2) SELECT count(*), max(d) FROM reach;
 
 -- recursive-search
 WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i * 2 FROM n WHERE i < 40) SEARCH BREADTH FIRST BY i SET o SELECT i, (SELECT count(*) FROM people) FROM n ORDER BY o;
