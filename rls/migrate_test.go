@@ -279,3 +279,32 @@ func TestHashIsOfTheDatabaseHalf(t *testing.T) {
 		t.Error("a comment changes nothing")
 	}
 }
+
+// Databases of one cluster share the roles: migrating them at the same time, or one twice, must not fail.
+func TestMigratingAtTheSameTime(t *testing.T) {
+	first, second := newWorld(t), newWorld(t)
+	o := migrations.Options{AgentRole: "race_agent", ControlRole: "race_control", ReaderRole: "race_reader", AgentPassword: "a"}
+	names := rls.Options{AgentRole: o.AgentRole, ControlRole: o.ControlRole, ReaderRole: o.ReaderRole}
+	t.Cleanup(func() {
+		for _, w := range []*world{first, second} {
+			_ = migrations.Down(context.Background(), w.owner, o)
+		}
+		_, _ = first.super.Exec(context.Background(), "DROP ROLE IF EXISTS race_agent, race_control, race_reader")
+	})
+	errs := make(chan error)
+	for _, w := range []*world{first, second, first, second} {
+		w.compile("testdata/policy.yaml", names)
+		conn, plan := w.db.Connect(t, "app_owner"), w.plan
+		go func() { errs <- migrations.Up(context.Background(), conn, o, plan) }()
+	}
+	for range 4 {
+		if err := <-errs; err != nil {
+			t.Error(err)
+		}
+	}
+	for _, w := range []*world{first, second} {
+		if drift, err := migrations.Drift(context.Background(), w.owner); err != nil || len(drift) > 0 {
+			t.Errorf("%v, %v", drift, err)
+		}
+	}
+}

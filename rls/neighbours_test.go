@@ -94,5 +94,5 @@ func TestPrivilegesAreKeptByName(t *testing.T) {
 		w.want(w.super, "SELECT has_database_privilege('"+role+"', current_database(), 'TEMP')", want)
 		w.want(w.super, "SELECT has_schema_privilege('"+role+"', 'public', 'CREATE')", want)
 	}
-	w.want(w.super, "SELECT count(*) FROM pg_auth_members WHERE roleid = 'pgconsent_reader'::regrole", "0")
+	w.want(w.super, "SELECT count(*) FROM pg_auth_members AS m WHERE m.roleid = 'pgconsent_reader'::regrole AND COALESCE((to_jsonb(m) ->> 'set_option')::bool, true)", "0")
 }

@@ -13,7 +13,14 @@ import (
 
 // refusedCatalogs are the catalog relations that agents do not get at all: credentials, statistics, files of the server,
 // activity. A relation that is neither here nor has a shadow fails the test below.
-var refusedCatalogs = map[string]bool{}
+var refusedCatalogs = map[string]bool{
+	// of 16 to 18
+	"pg_catalog.pg_aios": true, "pg_catalog.pg_shmem_allocations_numa": true, "pg_catalog.pg_stat_checkpointer": true,
+	"pg_catalog.pg_stat_io": true, "pg_catalog.pg_wait_events": true,
+}
+
+// laterCatalogs is how many of them 15 does not have.
+const laterCatalogs = 5
 
 func init() {
 	for _, name := range strings.Fields(`
@@ -57,10 +64,14 @@ func TestEveryCatalogRelationIsClassified(t *testing.T) {
 	if w.snap.ServerVersion()/10000 != 15 {
 		return // the lists below name what 15 has
 	}
+	gone := 0
 	for name := range refusedCatalogs {
 		if !known[name] {
-			t.Errorf("%s does not exist", name)
+			gone++
 		}
+	}
+	if gone != laterCatalogs {
+		t.Errorf("%d refused catalogs do not exist", gone)
 	}
 	for _, s := range catalog.Shadows() {
 		if !known[s.Source.String()] {
@@ -116,13 +127,13 @@ func TestShadowsTellNothing(t *testing.T) {
 		"CREATE TABLE hidden_table (hidden_column int DEFAULT 42); CREATE INDEX hidden_index ON hidden_table (hidden_column)",
 		"CREATE FUNCTION hidden_function() RETURNS int LANGUAGE sql AS 'SELECT 1'",
 		"CREATE SEQUENCE hidden_sequence",
-		"CREATE VIEW hidden_view AS SELECT 'secret view' AS a",
+		"CREATE VIEW hidden_view AS SELECT 'sekret view' AS a",
 		"CREATE SCHEMA hidden_schema",
-		"ALTER TABLE memories ADD COLUMN c text DEFAULT 'secret default', ADD CHECK (title <> 'secret check')",
-		"COMMENT ON COLUMN people.name IS 'secret comment'",
-		"CREATE TRIGGER hidden_trigger BEFORE UPDATE ON memories FOR EACH ROW WHEN (NEW.title = 'secret trigger') EXECUTE FUNCTION suppress_redundant_updates_trigger()",
+		"ALTER TABLE memories ADD COLUMN c text DEFAULT 'sekret default', ADD CHECK (title <> 'sekret check')",
+		"COMMENT ON COLUMN people.name IS 'sekret comment'",
+		"CREATE TRIGGER hidden_trigger BEFORE UPDATE ON memories FOR EACH ROW WHEN (NEW.title = 'sekret trigger') EXECUTE FUNCTION suppress_redundant_updates_trigger()",
 		"CREATE STATISTICS hidden_statistics ON title, body FROM memories; ANALYZE",
-		"ALTER ROLE app_other SET app.setting = 'secret setting'",
+		"ALTER ROLE app_other SET app.setting = 'sekret setting'",
 		"CREATE PUBLICATION hidden_publication",
 		"GRANT SELECT ON hidden_table, hidden_view TO PUBLIC",
 	).migrate()
@@ -135,7 +146,7 @@ func TestShadowsTellNothing(t *testing.T) {
 			t.Errorf("%s: %v", s.View(), err)
 			continue
 		}
-		for _, word := range []string{"hidden", "secret", "memory_edges", "pgconsent.", "pgconsent_gate", "pgconsent_catalog", "h_public", sealed} {
+		for _, word := range []string{"hidden", "sekret", "memory_edges", "pgconsent.", "pgconsent_gate", "pgconsent_catalog", "h_public", sealed} {
 			if i := strings.Index(text, word); i >= 0 {
 				t.Errorf("%s tells %q: …%s…", s.View(), word, text[max(0, i-60):min(len(text), i+60)])
 			}

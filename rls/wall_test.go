@@ -135,8 +135,8 @@ func TestGate(t *testing.T) {
 		"with a newline":         "\n" + signed,
 		"in a later message":     "SELECT 1; " + signed,
 		"another key":            seal.Key{ID: 1, Secret: make([]byte, 32)}.Sign("p1", q),
-		"empty under NOT EXISTS": "SELECT NOT EXISTS (SELECT 1 FROM pgconsent_gate.public_people WHERE id IS NULL)",
-		"without rows":           "SELECT count(*) FROM pgconsent_gate.public_memory_participants WHERE memory_id IS NULL",
+		"empty under NOT EXISTS": "SELECT NOT EXISTS (SELECT 1 FROM pgconsent_gate.public_people WHERE consent_status = 'nobody')",
+		"without rows":           "SELECT count(*) FROM pgconsent_gate.public_memory_participants WHERE person_id IS NULL AND memory_id = '" + user1 + "'",
 	} {
 		t.Run(name, func(t *testing.T) {
 			w.t = t

@@ -8,8 +8,8 @@ CREATE TABLE memories (
 CREATE TABLE memory_participants (memory_id uuid NOT NULL REFERENCES memories, person_id uuid, role text, UNIQUE (memory_id, person_id));
 CREATE TABLE memory_edges (from_id uuid NOT NULL, to_id uuid NOT NULL, weight float8);
 CREATE INDEX ON memory_participants (memory_id);
-CREATE INDEX recent ON memories (occurred_at) WHERE title <> 'secret predicate';
-COMMENT ON TABLE memories IS 'secret comment';
+CREATE INDEX recent ON memories (occurred_at) WHERE title <> 'sekret predicate';
+COMMENT ON TABLE memories IS 'sekret comment';
 
 CREATE FUNCTION match_memories(words text, match_count integer, respect_consent boolean DEFAULT false)
 RETURNS SETOF memories LANGUAGE sql STABLE AS $$
