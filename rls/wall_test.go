@@ -209,3 +209,25 @@ func TestPlanningTellsNothing(t *testing.T) {
 	w.exec(w.owner, "ALTER TABLE people DISABLE ROW LEVEL SECURITY")
 	w.refused(agent, "22025", probe)
 }
+
+// Workers have another process id: the verifiers stay with the leader.
+func TestParallelPlansSeeTheSame(t *testing.T) {
+	w := newWorld(t).migrate()
+	agent := w.agent(user1)
+	w.exec(agent, `SELECT set_config(name, 'on', false) FROM pg_settings WHERE name IN ('force_parallel_mode', 'debug_parallel_query');
+		SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0`)
+	w.want(agent, titles, visible)
+	w.want(agent, names, "Ada")
+	w.want(agent, links, "1")
+	w.want(agent, w.key().Sign("p1", "SELECT count(*) FROM pgconsent_gate.public_people"), "5")
+}
+
+// A cursor that is open when the session loses its seal shows nothing that was not shown before.
+func TestLosingTheSealHides(t *testing.T) {
+	w := newWorld(t).migrate()
+	agent := w.agent(user1)
+	w.exec(agent, "BEGIN; DECLARE c CURSOR FOR "+names)
+	w.exec(agent, "RESET pgconsent.seal")
+	w.want(agent, "FETCH ALL FROM c", "")
+	w.exec(agent, "COMMIT")
+}
