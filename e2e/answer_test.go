@@ -106,15 +106,6 @@ func (a answer) text(sorted bool) string {
 	return b.String()
 }
 
-// rows counts the rows of all results.
-func (a answer) rows() int {
-	n := 0
-	for _, r := range a.results {
-		n += len(r.rows)
-	}
-	return n
-}
-
 // shorten keeps failure messages readable.
 func shorten(s string) string {
 	if len(s) > 1500 {

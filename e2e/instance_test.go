@@ -57,7 +57,6 @@ type instance struct {
 	tap   *tap   // in front of the proxy; agents connect through it
 	audit string
 	plan  *rls.Plan
-	snap  func() *rewrite.Rewriter
 }
 
 // loadArcive is the template build: the world as its owner made it.

@@ -93,6 +93,10 @@ func (d *database) refresh(ctx context.Context) error {
 	if err == nil {
 		err = d.judge(ctx, seen)
 	}
+	if err != nil && d.conn != nil {
+		// The next look begins afresh: a connection may outlive the role it logged in as, and its rights.
+		_ = d.conn.Close(ctx)
+	}
 	d.publish(began, seen.offset, err)
 	return err
 }

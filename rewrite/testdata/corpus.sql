@@ -539,7 +539,7 @@ SELECT x.w, count(*) FROM memories, XMLTABLE('/r/w' PASSING (xmlelement(NAME r, 
 SELECT corr(1, 1), regr_count(length(title), length(body)), var_pop(length(title)::numeric) FROM memories;
 
 -- top-companions
-SELECT p.name, count(*) AS together FROM memory_participants a JOIN memory_participants b ON b.memory_id = a.memory_id AND b.person_id <> a.person_id JOIN people p ON p.id = b.person_id WHERE a.person_id = (SELECT id FROM people WHERE is_self ORDER BY id LIMIT 1) GROUP BY p.id, p.name HAVING count(*) >= 2 ORDER BY together DESC, p.name LIMIT 10;
+WITH l AS MATERIALIZED (SELECT memory_id, person_id FROM memory_participants) SELECT p.name, count(*) AS together FROM l a JOIN l b ON b.memory_id = a.memory_id AND b.person_id <> a.person_id JOIN people p ON p.id = b.person_id WHERE a.person_id = (SELECT id FROM people WHERE is_self ORDER BY id LIMIT 1) GROUP BY p.id, p.name HAVING count(*) >= 2 ORDER BY together DESC, p.name LIMIT 10;
 
 -- streaks
 WITH days AS (SELECT DISTINCT (occurred_at AT TIME ZONE 'UTC')::date AS d FROM memories), runs AS (SELECT d, d - (row_number() OVER (ORDER BY d))::int AS run FROM days) SELECT min(d), count(*) FROM runs GROUP BY run HAVING count(*) > 3 ORDER BY 2 DESC, 1 LIMIT 5;
