@@ -167,12 +167,17 @@ func TestShadowedTypesDoNotRunInsideVerifiers(t *testing.T) {
 		CREATE DOMAIN pg_temp.bool AS pg_catalog.bool CHECK (pg_temp.evil(VALUE::pg_catalog.text));
 		CREATE DOMAIN pg_temp.int4 AS pg_catalog.int4 CHECK (pg_temp.evil(VALUE::pg_catalog.text));
 		CREATE DOMAIN pg_temp.uuid AS pg_catalog.uuid CHECK (pg_temp.evil(VALUE::pg_catalog.text));
-		CREATE OPERATOR pg_temp.= (LEFTARG = pg_catalog.text, RIGHTARG = pg_catalog.text, FUNCTION = pg_catalog.texteq);
-		SET search_path = pg_temp, public`)
-	fresh := agent // the functions have not been called in this session yet
-	w.want(fresh, titles, visible)
-	w.refused(fresh, "42501", "SELECT * FROM pgconsent_gate.public_people")
-	w.want(fresh, "SELECT count(*) FROM pg_temp.seen", "0")
+		CREATE OPERATOR pg_temp.= (LEFTARG = pg_catalog.text, RIGHTARG = pg_catalog.text, FUNCTION = pg_catalog.texteq)`)
+	// Not named in the path, pg_temp is where types are looked for first; named first, operators and functions too.
+	for _, path := range []string{"public", "pg_temp, pg_catalog, public"} {
+		w.exec(agent, "DISCARD PLANS; SET search_path = "+path)
+		w.want(agent, titles, visible)
+		w.refused(agent, "42501", "SELECT * FROM pgconsent_gate.public_people")
+		if path == "public" {
+			w.want(agent, w.key().Sign("p1", "SELECT count(*) FROM pgconsent_gate.public_people"), "5")
+		}
+	}
+	w.want(agent, "SELECT count(*) FROM pg_temp.seen", "0")
 }
 
 // A table that predicates read and the policy does not list shows nothing, even where PUBLIC may read it.
