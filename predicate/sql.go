@@ -25,7 +25,14 @@ func Policy(n Node, rel *catalog.Relation) string {
 
 // Inject writes n as a condition on the row that a statement calls alias. Helpers are the gate views, which raise unless
 // the whole text is signed: needsSignature tells that it names one. A table that is open gives "true".
+//
+// The condition repeats what row security asks, so it must not count twice in the planner's estimates: a few doubled
+// predicates make it expect one row and join in nested loops. As a CASE that is not null it is expected to hold, its
+// sublinks stay probes, and it runs for the rows that row security has let through.
 func Inject(n Node, alias string) (sql string, needsSignature bool) {
+	if _, open := n.(Open); open {
+		return "true", false
+	}
 	w := writer{prefix: prefixFor(alias)}
 	// In a conjunction Own hides by itself without its attribute; elsewhere that must be said.
 	all := attributes(n)
@@ -33,7 +40,7 @@ func Inject(n Node, alias string) (sql string, needsSignature bool) {
 		delete(all, a)
 	}
 	parts := append(guards(all), w.write(n, catalog.QuoteIdent(alias)))
-	return strings.Join(parts, " AND "), w.gated
+	return "(CASE WHEN " + strings.Join(parts, " AND ") + " THEN true END) IS NOT NULL", w.gated
 }
 
 func guards(attributes map[string]bool) []string {
@@ -78,13 +85,8 @@ func (w *writer) helper(r *catalog.Relation) string {
 	return GateView(r.Name).SQL()
 }
 
-// fence ends a sublink.
-func (w *writer) fence() string {
-	if w.policy {
-		return " OFFSET 0)"
-	}
-	return ")"
-}
+// fence ends a sublink, and keeps it a probe.
+const fence = " OFFSET 0)"
 
 // write returns an expression that can stand between ANDs and ORs. What it does not know shows nothing.
 func (w *writer) write(n Node, row string) string {
@@ -105,7 +107,7 @@ func (w *writer) write(n Node, row string) string {
 		target := w.alias()
 		return "EXISTS (SELECT 1 FROM " + w.helper(n.Relation) + " AS " + target +
 			" WHERE " + equal(column(target, n.Column), column(row, n.From)) +
-			" AND " + w.write(n.Rows, target) + w.fence()
+			" AND " + w.write(n.Rows, target) + fence
 	default:
 		return "false"
 	}
@@ -135,7 +137,7 @@ func (w *writer) consent(n Consent, row string) string {
 	if n.Required {
 		first := w.alias()
 		b.WriteString(" AND EXISTS (SELECT 1 FROM " + w.helper(n.Steps[0].Relation) + " AS " + first +
-			" WHERE " + equal(column(first, n.Steps[0].Column), start) + w.fence())
+			" WHERE " + equal(column(first, n.Steps[0].Column), start) + fence)
 	} else if w.policy {
 		b.WriteString(" AND (EXISTS (SELECT 1 FROM " + w.helper(n.Steps[0].Relation) + ") OR (SELECT " +
 			EmptyFunction(n.Steps[0].Relation.Name).SQL() + "()))")
@@ -149,17 +151,14 @@ func (w *writer) consent(n Consent, row string) string {
 		last = next
 	}
 	b.WriteString(" WHERE " + equal(column(first, n.Steps[0].Column), start) +
-		" AND " + status(column(last, n.Status), n.Is) + " IS NOT TRUE" + w.fence() + ")")
+		" AND " + status(column(last, n.Status), n.Is) + " IS NOT TRUE" + fence + ")")
 	return b.String()
 }
 
-// link joins the rows that a step leads to, or one of NULLs. In a policy the inner OFFSET 0 makes it a probe for each link:
+// link joins the rows that a step leads to, or one of NULLs. The inner OFFSET 0 makes it a probe for each link:
 // left to itself the planner reads the whole table of subjects for each row.
 func (w *writer) link(step Step, from, to, reads string) string {
 	on := equal(column(to, step.Column), column(from, step.From))
-	if !w.policy {
-		return " LEFT JOIN " + w.helper(step.Relation) + " AS " + to + " ON " + on
-	}
 	return " LEFT JOIN LATERAL (SELECT " + column(to, reads) + " FROM " + w.helper(step.Relation) + " AS " + to +
 		" WHERE " + on + " OFFSET 0) AS " + to + " ON true"
 }
