@@ -31,7 +31,7 @@ func (w *walker) fromItem(n *sqltext.Node, own, parent *scope, kept string) {
 		if renamed {
 			columns = nil
 		}
-		own.items = append(own.items, &fromItem{name: name, columns: columns})
+		own.add(&fromItem{name: name, columns: columns})
 	case *sqltext.Node_RangeFunction:
 		w.rangeFunction(kind.RangeFunction, own)
 	case *sqltext.Node_RangeTableFunc:
@@ -63,7 +63,7 @@ func (w *walker) rangeVar(n *sqltext.Node, rv *sqltext.RangeVar, own *scope, kep
 			if renamed {
 				columns = nil
 			}
-			own.items = append(own.items, &fromItem{name: name, columns: columns})
+			own.add(&fromItem{name: name, columns: columns})
 			return
 		}
 	}
@@ -86,7 +86,7 @@ func (w *walker) rangeVar(n *sqltext.Node, rv *sqltext.RangeVar, own *scope, kep
 	if kept != "" {
 		ref.keep(kept)
 	}
-	own.items = append(own.items, item)
+	own.add(item)
 }
 
 func columnSet(r *catalog.Relation) map[string]bool {
@@ -119,14 +119,14 @@ func (w *walker) joinExpr(j *sqltext.JoinExpr, own, parent *scope, kept string) 
 	}
 	if j.Alias != nil {
 		name, _ := w.alias(j.Alias)
-		own.items = append(own.items, &fromItem{name: name})
+		own.add(&fromItem{name: name})
 		for _, item := range own.items[before:] {
 			item.readWhole()
 		}
 	}
 	if j.JoinUsingAlias != nil {
 		name, _ := w.alias(j.JoinUsingAlias)
-		own.items = append(own.items, &fromItem{name: name})
+		own.add(&fromItem{name: name})
 	}
 	w.expr(j.Quals)
 }
@@ -161,7 +161,7 @@ func (w *walker) rangeFunction(f *sqltext.RangeFunction, own *scope) {
 		}
 	}
 	w.columnDefs(f.Coldeflist)
-	own.items = append(own.items, &fromItem{name: name})
+	own.add(&fromItem{name: name})
 }
 
 // columnDefs visits the columns that a record is said to have: a name, a type, a collation.
@@ -204,5 +204,5 @@ func (w *walker) rangeTableFunc(f *sqltext.RangeTableFunc, own *scope) {
 		w.expr(c.Coldefexpr)
 	}
 	name, _ := w.alias(f.Alias)
-	own.items = append(own.items, &fromItem{name: name})
+	own.add(&fromItem{name: name})
 }

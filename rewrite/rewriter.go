@@ -94,6 +94,9 @@ func (r *Rewriter) Rewrite(text string, extended bool) (*Result, *sqlstate.Error
 	}
 	result.Text = text
 	if len(w.edits) > 0 {
+		if refused := w.length(); refused != nil {
+			return result, refused
+		}
 		edits := make([]sqltext.Edit, len(w.edits))
 		for i, e := range w.edits {
 			edits[i] = e.Edit
@@ -115,6 +118,19 @@ func (r *Rewriter) Rewrite(text string, extended bool) (*Result, *sqlstate.Error
 	}
 	slices.Sort(result.Functions)
 	return result, nil
+}
+
+// length refuses what would be too long, before trees are made of it.
+func (w *walker) length() *sqlstate.Error {
+	total := len(w.source.Text)
+	for _, e := range w.edits {
+		total += len(e.Text)
+	}
+	if total <= sqltext.MaxBytes {
+		return nil
+	}
+	return sqlstate.New(sqlstate.ProgramLimitExceeded, sqlstate.ReasonBounds, "statement is longer than %d bytes with its predicates", sqltext.MaxBytes).
+		WithHint("It names tables many times: read each once, in a WITH query.")
 }
 
 // signable tells whether a text reads the same to the database's check as to the parser whatever the lexer's settings:

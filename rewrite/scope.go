@@ -6,6 +6,7 @@ import "github.com/pgconsent/pgconsent/catalog"
 type scope struct {
 	parent *scope
 	items  []*fromItem
+	byName map[string][]*fromItem
 }
 
 // fromItem is what a name in front of a column can mean.
@@ -16,15 +17,19 @@ type fromItem struct {
 	columns map[string]bool // nil: not known
 }
 
+func (s *scope) add(item *fromItem) {
+	if s.byName == nil {
+		s.byName = map[string][]*fromItem{}
+	}
+	s.items = append(s.items, item)
+	s.byName[item.name] = append(s.byName[item.name], item)
+}
+
 // matching returns the items of that name, innermost scope first.
 func (s *scope) matching(name string) []*fromItem {
 	var out []*fromItem
 	for ; s != nil; s = s.parent {
-		for _, item := range s.items {
-			if item.name == name {
-				out = append(out, item)
-			}
-		}
+		out = append(out, s.byName[name]...)
 	}
 	return out
 }
@@ -33,7 +38,7 @@ func (s *scope) matching(name string) []*fromItem {
 func (s *scope) qualified(n catalog.Name) []*fromItem {
 	var out []*fromItem
 	for ; s != nil; s = s.parent {
-		for _, item := range s.items {
+		for _, item := range s.byName[n.Name] {
 			if item.bare && item.ref != nil && item.ref.name == n {
 				out = append(out, item)
 			}
@@ -45,12 +50,8 @@ func (s *scope) qualified(n catalog.Name) []*fromItem {
 // keepDuplicates leaves relations as they are where two items share a name: PostgreSQL allows that between tables of
 // different schemas, and not between subqueries.
 func (s *scope) keepDuplicates() {
-	count := map[string]int{}
 	for _, item := range s.items {
-		count[item.name]++
-	}
-	for _, item := range s.items {
-		if count[item.name] > 1 && item.ref != nil {
+		if len(s.byName[item.name]) > 1 && item.ref != nil {
 			item.ref.keep("two items of one name")
 		}
 	}

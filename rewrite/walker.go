@@ -138,30 +138,27 @@ func (w *walker) settle(signable bool) {
 
 // accesses lists what the statement reads. Where it cannot be told which columns, all are listed: nil.
 func (w *walker) accesses() []policy.Access {
-	byName := map[catalog.Name]policy.Access{}
+	whole := map[catalog.Name]bool{}
 	for _, ref := range w.references {
-		columns := []string{}
-		if !ref.whole && ref.relation != nil {
+		whole[ref.name] = whole[ref.name] || ref.whole
+	}
+	out := make([]policy.Access, 0, len(whole))
+	done := map[catalog.Name]bool{}
+	for _, ref := range w.references {
+		if done[ref.name] {
+			continue
+		}
+		done[ref.name] = true
+		access := policy.Access{Relation: ref.name, Source: "structured"}
+		if !whole[ref.name] && ref.relation != nil {
+			access.Columns = []string{}
 			for _, c := range ref.relation.Columns {
 				if w.names[c.Name] {
-					columns = append(columns, c.Name)
+					access.Columns = append(access.Columns, c.Name)
 				}
 			}
-		} else {
-			columns = nil
 		}
-		if other, again := byName[ref.name]; again && (other.Columns == nil || columns == nil) {
-			columns = nil
-		} else if again {
-			columns = append(columns, other.Columns...)
-			slices.Sort(columns)
-			columns = slices.Compact(columns)
-		}
-		byName[ref.name] = policy.Access{Relation: ref.name, Columns: columns, Source: "structured"}
-	}
-	out := make([]policy.Access, 0, len(byName))
-	for _, a := range byName {
-		out = append(out, a)
+		out = append(out, access)
 	}
 	slices.SortFunc(out, func(a, b policy.Access) int { return strings.Compare(a.Relation.String(), b.Relation.String()) })
 	return out

@@ -19,9 +19,27 @@ func (s *Source) Parse() (*ParseResult, *sqlstate.Error) {
 	}
 	tree, err := pg_query.Parse(s.Text)
 	if err != nil {
-		return nil, withNewerSyntax(parseError(err), s)
+		return nil, withNewerSyntax(s.withoutLiteral(parseError(err)), s)
 	}
 	return tree, nil
+}
+
+// withoutLiteral takes a literal out of "syntax error at or near": messages are logged, literals are not.
+func (s *Source) withoutLiteral(e *sqlstate.Error) *sqlstate.Error {
+	before, _, quotes := strings.Cut(e.Message, " at or near ")
+	if !quotes {
+		return e
+	}
+	chars := 0
+	for offset := range s.Text {
+		if chars++; chars == e.Position {
+			if i := s.At(int32(offset)); i >= 0 && s.Tokens[i].IsConstant() {
+				e.Message = before + " at or near a literal"
+			}
+			break
+		}
+	}
+	return e
 }
 
 // Parse checks the bounds of a text and parses it.

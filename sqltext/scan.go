@@ -62,7 +62,9 @@ func Scan(text string) (*Source, *sqlstate.Error) {
 	}
 	raw, err := parser.ScanToProtobuf(text)
 	if err != nil {
-		return nil, parseError(err)
+		refusal := parseError(err) // an unterminated literal, which the message quotes
+		refusal.Message, _, _ = strings.Cut(refusal.Message, " at or near ")
+		return nil, refusal
 	}
 	tokens, refusal := decodeTokens(raw)
 	if refusal != nil {

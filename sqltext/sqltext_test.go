@@ -36,6 +36,10 @@ func TestSyntaxError(t *testing.T) {
 	if err == nil || err.Code != sqlstate.SyntaxError || err.Message != `syntax error at or near "FROM"` || err.Position != 17 {
 		t.Errorf("%+v", err)
 	}
+	_, err = Parse("SELECT 'ä' 'secret' 'x' 'secret'")
+	if err == nil || err.Message != "syntax error at or near a literal" || err.Position != 12 {
+		t.Errorf("%+v", err)
+	}
 }
 
 // What later versions brought is named in the hint; the words in a literal or a comment are not meant.

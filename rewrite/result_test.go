@@ -1,0 +1,240 @@
+package rewrite
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/catalog/pgcatalog"
+	"github.com/pgconsent/pgconsent/policy"
+	"github.com/pgconsent/pgconsent/sqlstate"
+	"github.com/pgconsent/pgconsent/verdict"
+)
+
+func TestAccesses(t *testing.T) {
+	r := rewriter(t, Both)
+	name := func(s string) catalog.Name { return catalog.Name{Schema: "public", Name: s} }
+	columns := func(table string, columns ...string) policy.Access {
+		if columns == nil {
+			columns = []string{}
+		}
+		return policy.Access{Relation: name(table), Columns: columns, Source: "structured"}
+	}
+	all := func(table string) policy.Access { return policy.Access{Relation: name(table), Source: "structured"} }
+	for _, c := range []struct {
+		sql       string
+		accesses  []policy.Access
+		functions []string
+	}{
+		{"SELECT 1", []policy.Access{}, nil},
+		{"SELECT count(*) FROM memories", []policy.Access{columns("memories")}, []string{"pg_catalog.count"}},
+		{"SELECT title FROM memories WHERE body = 'x'", []policy.Access{columns("memories", "title", "body")}, nil},
+		{"SELECT m.title FROM memories m, people p", []policy.Access{columns("memories", "title"), columns("people")}, nil},
+		{"SELECT * FROM memories", []policy.Access{all("memories")}, nil},
+		{"SELECT p.* FROM memories m, people p", []policy.Access{columns("memories"), all("people")}, nil},
+		{"SELECT m FROM memories m", []policy.Access{all("memories")}, nil},
+		{"SELECT 1 FROM memories NATURAL JOIN people", []policy.Access{all("memories"), all("people")}, nil},
+		{"SELECT 1 FROM memories JOIN people USING (id)", []policy.Access{columns("memories", "id"), columns("people", "id")}, nil},
+		{"SELECT a FROM memories AS m(a)", []policy.Access{all("memories")}, nil},
+		{"COPY people TO STDOUT", []policy.Access{all("people")}, nil},
+		{"COPY people (name) TO STDOUT", []policy.Access{columns("people", "name")}, nil},
+		{"SELECT title FROM memories; SELECT body FROM memories", []policy.Access{columns("memories", "title", "body")}, nil},
+		{"SELECT relname FROM pg_class", []policy.Access{{Relation: catalog.Name{Schema: "pg_catalog", Name: "pg_class"}, Columns: []string{"relname"}, Source: "structured"}}, nil},
+		{"SELECT lower(upper('x')), 'a' LIKE 'b' ESCAPE 'c', plain_listed(1), obj_description(1)", []policy.Access{},
+			[]string{"pg_catalog.like_escape", "pg_catalog.lower", "pg_catalog.obj_description", "pg_catalog.upper", "public.plain_listed"}},
+	} {
+		result, refused := r.Rewrite(c.sql, false)
+		if refused != nil {
+			t.Errorf("%s: %v", c.sql, refused)
+			continue
+		}
+		if diff := cmp.Diff(c.accesses, result.Accesses); diff != "" {
+			t.Errorf("%s: (-want +got)\n%s", c.sql, diff)
+		}
+		if diff := cmp.Diff(c.functions, result.Functions); diff != "" {
+			t.Errorf("%s: (-want +got)\n%s", c.sql, diff)
+		}
+	}
+}
+
+func TestTagsAndEffects(t *testing.T) {
+	r := rewriter(t, Both)
+	reads := verdict.Effect{Reads: true}
+	for _, c := range []struct {
+		sql, tag string
+		effects  []verdict.Effect
+	}{
+		{"", "", nil},
+		{"-- ping", "", nil},
+		{"SELECT 1", "SELECT", []verdict.Effect{reads}},
+		{"VALUES (1)", "SELECT", []verdict.Effect{reads}},
+		{"COPY people TO STDOUT", "COPY", []verdict.Effect{reads}},
+		{"BEGIN", "BEGIN", []verdict.Effect{{Kind: verdict.BeginsTx}}},
+		{"START TRANSACTION READ ONLY", "BEGIN", []verdict.Effect{{Kind: verdict.BeginsTx}}},
+		{"END", "COMMIT", []verdict.Effect{{Kind: verdict.EndsTx}}},
+		{"ABORT", "ROLLBACK", []verdict.Effect{{Kind: verdict.EndsTx}}},
+		{"SAVEPOINT a", "SAVEPOINT", []verdict.Effect{{}}},
+		{"ROLLBACK TO a", "ROLLBACK", []verdict.Effect{{}}},
+		{"RELEASE a", "RELEASE", []verdict.Effect{{}}},
+		{"SET TimeZone = 'UTC'", "SET", []verdict.Effect{{Kind: verdict.ChangesGUC, Name: "timezone"}}},
+		{"RESET datestyle", "RESET", []verdict.Effect{{Kind: verdict.ChangesGUC, Name: "datestyle"}}},
+		{"SHOW datestyle", "SHOW", []verdict.Effect{{}}},
+		{"BEGIN; SELECT 1; COMMIT", "multi", []verdict.Effect{{Kind: verdict.BeginsTx}, reads, {Kind: verdict.EndsTx}}},
+	} {
+		result, refused := r.Rewrite(c.sql, false)
+		if refused != nil {
+			t.Errorf("%s: %v", c.sql, refused)
+			continue
+		}
+		if result.Tag != c.tag {
+			t.Errorf("%s: tag %q, want %q", c.sql, result.Tag, c.tag)
+		}
+		if diff := cmp.Diff(c.effects, result.Effects); diff != "" {
+			t.Errorf("%s: (-want +got)\n%s", c.sql, diff)
+		}
+	}
+	// A refusal has its tag, too.
+	for sql, tag := range map[string]string{"DELETE FROM people": "DELETE", "EXPLAIN SELECT 1": "EXPLAIN", "CREATE TABLE t (a int)": "CREATE", "SELECT pg_sleep(1)": "SELECT", "SELEC": ""} {
+		if result, refused := r.Rewrite(sql, false); refused == nil || result.Tag != tag {
+			t.Errorf("%s: tag %q, want %q (%v)", sql, result.Tag, tag, refused)
+		}
+	}
+}
+
+// A fingerprint tells shapes apart and literals not.
+func TestFingerprint(t *testing.T) {
+	r := rewriter(t, Both)
+	print := func(sql string) string {
+		result, _ := r.Rewrite(sql, false)
+		return result.Fingerprint
+	}
+	same := [][]string{
+		{"SELECT title FROM memories WHERE id = 'a'", "select  title\nfrom memories -- x\nwhere id = $1", "SELECT title FROM memories WHERE id = $$secret$$"},
+		{"SELECT 1 WHERE 1 IN (1)", "SELECT 2 WHERE 3 IN (1, 2, 3.5, 'x')"},
+	}
+	for _, group := range same {
+		for _, sql := range group[1:] {
+			if print(sql) != print(group[0]) {
+				t.Errorf("%q and %q differ", sql, group[0])
+			}
+		}
+	}
+	if print(same[0][0]) == print(same[1][0]) || print(`SELECT a FROM "T"`) == print("SELECT a FROM t") {
+		t.Error("different shapes have one fingerprint")
+	}
+}
+
+// A position that the server gives for the rewritten text is the client's again.
+func TestPositionOfServerErrors(t *testing.T) {
+	r := rewriter(t, Both)
+	for _, sql := range []string{"SELECT 'ä', nothing FROM memories", "SELECT count(*), lower(upper(nothing)) FROM memories m JOIN people p ON true", "SELECT title FROM memories WHERE 1 = nothing"} {
+		result, refused := r.Rewrite(sql, false)
+		if refused != nil {
+			t.Fatal(refused)
+		}
+		at := len([]rune(result.Text[:strings.Index(result.Text, "nothing")])) + 1
+		if got, want := result.Position(at), len([]rune(sql[:strings.Index(sql, "nothing")]))+1; got != want {
+			t.Errorf("%s: %d, want %d", sql, got, want)
+		}
+	}
+}
+
+func TestConcurrentUse(t *testing.T) {
+	r := rewriter(t, Both)
+	sql := "SELECT m.title, count(*) FROM memories m JOIN match_memories('(1)', 2) x ON x.id = m.id GROUP BY 1"
+	want, refused := r.Rewrite(sql, true)
+	if refused != nil {
+		t.Fatal(refused)
+	}
+	var group sync.WaitGroup
+	for range 8 {
+		group.Go(func() {
+			for range 20 {
+				if got, refused := r.Rewrite(sql, true); refused != nil || got.Text != want.Text {
+					t.Errorf("%v", refused)
+				}
+			}
+		})
+	}
+	group.Wait()
+}
+
+// Hostile sizes end in an answer, soon and without much memory.
+func TestHostileSizes(t *testing.T) {
+	r := rewriter(t, Both)
+	repeat := func(head, open, sep string, n int, tail string) string {
+		var b strings.Builder
+		b.WriteString(head)
+		for i := range n {
+			if i > 0 {
+				b.WriteString(sep)
+			}
+			fmt.Fprintf(&b, open, i)
+		}
+		return b.String() + tail
+	}
+	for name, c := range map[string]struct {
+		sql  string
+		code sqlstate.Code // "" allowed
+	}{
+		"many tables":              {repeat("SELECT 1 FROM ", "memories a%d", ", ", 20_000, ""), sqlstate.ProgramLimitExceeded},
+		"many items and columns":   {"WITH x AS (SELECT 1 AS a) " + repeat("SELECT ", "y%d.a", ", ", 15_000, "") + repeat(" FROM ", "x y%d", ", ", 15_000, ""), ""},
+		"many columns of one item": {repeat("SELECT ", "a.title AS c%d", ", ", 20_000, " FROM memories a"), ""},
+		"many statements":          {repeat("", "SELECT %d FROM memories", "; ", 20_000, ""), ""},
+		"many calls":               {repeat("SELECT ", "lower('%d')", ", ", 20_000, ""), ""},
+		"plus":                     {"SELECT 1" + strings.Repeat("+1", 200_000), sqlstate.ProgramLimitExceeded},
+		"casts":                    {"SELECT 1" + strings.Repeat("::int", 24_000), sqlstate.StatementTooComplex},
+		"unions":                   {"SELECT 1" + strings.Repeat(" union select 1", 24_000), sqlstate.StatementTooComplex},
+		"joins":                    {"SELECT 1 FROM notes" + strings.Repeat(" join notes on true", 24_000), sqlstate.StatementTooComplex},
+		"parentheses":              {strings.Repeat("(", 1<<20), sqlstate.ProgramLimitExceeded},
+		"copy with a wrong value":  {"COPY notes FROM STDIN (NULL 1)", sqlstate.InsufficientPrivilege},
+	} {
+		start := time.Now()
+		_, refused := r.Rewrite(c.sql, false)
+		if refused == nil && c.code != "" || refused != nil && refused.Code != c.code {
+			t.Errorf("%s: %v, want %q", name, refused, c.code)
+		}
+		if took := time.Since(start); took > 30*time.Second {
+			t.Errorf("%s took %v", name, took)
+		}
+	}
+}
+
+// Where an extension overloads names of pg_catalog, a call keeps its spelling: its arguments decide which is meant.
+func TestOverloadsOfExtensions(t *testing.T) {
+	conn := database(t).Connect(t, "postgres")
+	ctx := context.Background()
+	if _, err := conn.Exec(ctx, "CREATE EXTENSION citext; CREATE EXTENSION hstore; CREATE FUNCTION public.lower(integer) RETURNS text LANGUAGE sql AS $$ SELECT 'x' $$"); err != nil {
+		t.Fatal(err)
+	}
+	snap, err := pgcatalog.Load(ctx, conn, []string{"public"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rewriter(t, Both)
+	r := New(snap, fixture.pol, RLS)
+	for sql, want := range map[string]string{
+		"SELECT max(replace(title, 'a', 'b')), min(1) FROM memories": "SELECT max(replace(title, 'a', 'b')), min(1) FROM public.memories",
+		"SELECT akeys('a=>1'), 'x'::citext, 'a=>1'::hstore -> 'a'":          "SELECT public.akeys('a=>1'), 'x'::citext, 'a=>1'::hstore -> 'a'",
+		"SELECT lower('X')":                  "",
+		"SELECT pg_catalog.lower('X')":       "SELECT pg_catalog.lower('X')",
+		"SELECT hstore_version_diag('a=>1')": "",
+	} {
+		result, refused := r.Rewrite(sql, false)
+		if (refused != nil) != (want == "") || refused == nil && result.Text != want {
+			t.Errorf("%s: %q %v", sql, result.Text, refused)
+			continue
+		}
+		if refused == nil {
+			if _, err := conn.Prepare(ctx, "", result.Text); err != nil {
+				t.Errorf("%s: PostgreSQL: %v", result.Text, err)
+			}
+		}
+	}
+}
