@@ -221,7 +221,7 @@ func TestOverloadsOfExtensions(t *testing.T) {
 	r := New(snap, fixture.pol, RLS)
 	for sql, want := range map[string]string{
 		"SELECT max(replace(title, 'a', 'b')), min(1) FROM memories": "SELECT max(replace(title, 'a', 'b')), min(1) FROM public.memories",
-		"SELECT akeys('a=>1'), 'x'::citext, 'a=>1'::hstore -> 'a'":          "SELECT public.akeys('a=>1'), 'x'::citext, 'a=>1'::hstore -> 'a'",
+		"SELECT akeys('a=>1'), 'x'::citext, 'a=>1'::hstore -> 'a'":   "SELECT public.akeys('a=>1'), 'x'::citext, 'a=>1'::hstore -> 'a'",
 		"SELECT lower('X')":                  "",
 		"SELECT pg_catalog.lower('X')":       "SELECT pg_catalog.lower('X')",
 		"SELECT hstore_version_diag('a=>1')": "",
