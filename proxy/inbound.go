@@ -153,7 +153,7 @@ func (s *session) parse(body []byte) {
 		s.invalid(describeStatement)
 		return
 	}
-	e := &entry{kind: parse, verdict: v, name: name, upstream: upstreamName(name)}
+	e := &entry{kind: parse, verdict: v, name: name, upstream: verdict.UpstreamName(name)}
 	start := len(s.batch.out)
 	st := &statement{verdict: v, group: s.group}
 	switch {
@@ -209,8 +209,8 @@ func (s *session) bind(body []byte) error {
 	p := &portal{verdict: v, group: s.group}
 	s.ledger.bind(portalName, p)
 	start := len(s.batch.out)
-	s.batch.out = appendBind(s.batch.out, upstreamName(portalName), upstreamName(name), rest)
-	s.batch.add(start, &entry{kind: bind, verdict: v, portal: p, name: portalName, upstream: upstreamName(portalName), source: name})
+	s.batch.out = appendBind(s.batch.out, verdict.UpstreamName(portalName), verdict.UpstreamName(name), rest)
+	s.batch.add(start, &entry{kind: bind, verdict: v, portal: p, name: portalName, upstream: verdict.UpstreamName(portalName), source: name})
 	return nil
 }
 
@@ -250,8 +250,8 @@ func (s *session) describe(body []byte) error {
 		return nil
 	}
 	start := len(s.batch.out)
-	s.batch.out = appendDescribe(s.batch.out, object, upstreamName(name))
-	s.batch.add(start, &entry{kind: kind, verdict: v, name: name, upstream: upstreamName(name)})
+	s.batch.out = appendDescribe(s.batch.out, object, verdict.UpstreamName(name))
+	s.batch.add(start, &entry{kind: kind, verdict: v, name: name, upstream: verdict.UpstreamName(name)})
 	return nil
 }
 
@@ -275,8 +275,8 @@ func (s *session) execute(body []byte) error {
 		return nil
 	}
 	start := len(s.batch.out)
-	s.batch.out = appendExecute(s.batch.out, upstreamName(name), rows)
-	s.batch.add(start, &entry{kind: execute, verdict: v, ticket: s.decider.Record(v), name: name, upstream: upstreamName(name)})
+	s.batch.out = appendExecute(s.batch.out, verdict.UpstreamName(name), rows)
+	s.batch.add(start, &entry{kind: execute, verdict: v, ticket: s.decider.Record(v), name: name, upstream: verdict.UpstreamName(name)})
 	return nil
 }
 
@@ -291,8 +291,8 @@ func (s *session) closeNamed(body []byte) {
 		kind = closePortal
 	}
 	start := len(s.batch.out)
-	s.batch.out = appendClose(s.batch.out, object, upstreamName(name))
-	s.batch.add(start, &entry{kind: kind, name: name, upstream: upstreamName(name)})
+	s.batch.out = appendClose(s.batch.out, object, verdict.UpstreamName(name))
+	s.batch.add(start, &entry{kind: kind, name: name, upstream: verdict.UpstreamName(name)})
 }
 
 // input frames the client's bytes. Its buffer comes from a pool when bytes have arrived and goes back when all of them

@@ -188,11 +188,16 @@ func (l *ledger) fail(code sqlstate.Code) []*entry {
 	return settled
 }
 
-// endTransaction applies the completion of a COMMIT or ROLLBACK.
-func (l *ledger) endTransaction() {
+// completed applies the effect of a statement that has completed.
+func (l *ledger) completed(e verdict.Effect) {
 	l.mu.Lock()
-	l.portalsGone()
-	l.mu.Unlock()
+	defer l.mu.Unlock()
+	switch e.Kind {
+	case verdict.EndsTx:
+		l.portalsGone()
+	case verdict.Deallocates:
+		l.deallocated(e.Name)
+	}
 }
 
 // ready ends the head, a Query or a Sync, with ReadyForQuery. It tells whether the session is to be ended now because it

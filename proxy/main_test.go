@@ -67,16 +67,26 @@ func (j *judge) Decide(_ context.Context, text string, _ verdict.Protocol) *verd
 	case strings.Contains(text, "misspelt"):
 		v.Refusal = sqlstate.New(sqlstate.SyntaxError, sqlstate.ReasonSyntax, "syntax error at or near \"misspelt\"").At(1)
 	default:
-		v.Text = j.prefix + text
 		v.Position = func(p int) int { return max(0, p-len(j.prefix)) }
+		var texts []string
 		for _, t := range strings.Split(text, ";") {
 			var e verdict.Effect
-			switch strings.ToUpper(strings.TrimSpace(t)) {
-			case "COMMIT", "ROLLBACK":
+			switch upper := strings.ToUpper(strings.TrimSpace(t)); {
+			case upper == "COMMIT", upper == "ROLLBACK":
 				e.Kind = verdict.EndsTx
+			case upper == "BEGIN":
+				e.Kind = verdict.BeginsTx
+			case upper == "DEALLOCATE ALL":
+				e.Kind = verdict.Deallocates
+			case strings.HasPrefix(upper, "DEALLOCATE "):
+				e.Kind, e.Name = verdict.Deallocates, strings.TrimSpace(t)[len("DEALLOCATE "):]
+				t = `DEALLOCATE "` + verdict.UpstreamName(e.Name) + `"`
+			case strings.HasPrefix(upper, "SELECT"), strings.HasPrefix(upper, "COPY"):
+				e.Reads = true
 			}
-			v.Effects = append(v.Effects, e)
+			texts, v.Effects = append(texts, t), append(v.Effects, e)
 		}
+		v.Text = j.prefix + strings.Join(texts, ";")
 	}
 	return v
 }

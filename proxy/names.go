@@ -1,32 +1,6 @@
 package proxy
 
-import (
-	"crypto/sha256"
-	"encoding/hex"
-
-	"github.com/pgconsent/pgconsent/verdict"
-)
-
-// The names of statements and portals are the proxy's own on the server, so that none of a client's can be that of the
-// seal's statement. Unnamed ones stay unnamed.
-const (
-	namePrefix = "c:"
-	hashPrefix = "h:"
-	maxName    = 60 // PostgreSQL compares the first 63 bytes
-)
-
-// upstreamName is what the server knows a client's statement or portal as.
-func upstreamName(name string) string {
-	switch {
-	case name == "":
-		return ""
-	case len(name) > maxName:
-		sum := sha256.Sum256([]byte(name))
-		return hashPrefix + hex.EncodeToString(sum[:24])
-	default:
-		return namePrefix + name
-	}
-}
+import "github.com/pgconsent/pgconsent/verdict"
 
 // The bounds of what a session may keep prepared.
 const (
@@ -197,6 +171,20 @@ func (n *names) dropped(e *entry) {
 func (n *names) queried() {
 	n.forget("")
 	delete(n.portals, "")
+}
+
+// deallocated applies DEALLOCATE of a name or, if it is empty, of all. The statement without a name has none in SQL and
+// stays.
+func (n *names) deallocated(name string) {
+	if name != "" {
+		n.forget(name)
+		return
+	}
+	for name := range n.statements {
+		if name != "" {
+			n.forget(name)
+		}
+	}
 }
 
 // portalsGone applies the end of a transaction.

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/pgconsent/pgconsent/sqlstate"
-	"github.com/pgconsent/pgconsent/verdict"
 )
 
 // maxAnswer is the longest message that PostgreSQL sends.
@@ -297,9 +296,7 @@ func (o *answers) result(typ byte, length int) *sqlstate.Error {
 // completed applies the effect of a statement.
 func (o *answers) completed(e *entry) {
 	if e.verdict != nil && e.completed < len(e.verdict.Effects) {
-		if e.verdict.Effects[e.completed].Kind == verdict.EndsTx {
-			o.ledger.endTransaction()
-		}
+		o.ledger.completed(e.verdict.Effects[e.completed])
 	}
 	e.completed++
 	if e.kind == execute {

@@ -57,15 +57,20 @@ func (r *refusal) append(dst []byte, kind message, name string) []byte {
 
 // The server's own words for names that do not exist, and for messages it cannot read.
 
+const (
+	invalidStatementName sqlstate.Code = "26000"
+	invalidCursorName    sqlstate.Code = "34000"
+)
+
 func noStatement(name string) *sqlstate.Error {
 	if name == "" {
-		return sqlstate.New("26000", sqlstate.ReasonNone, "unnamed prepared statement does not exist")
+		return sqlstate.New(invalidStatementName, sqlstate.ReasonNone, "unnamed prepared statement does not exist")
 	}
-	return sqlstate.New("26000", sqlstate.ReasonNone, "prepared statement \"%s\" does not exist", name)
+	return sqlstate.New(invalidStatementName, sqlstate.ReasonNone, "prepared statement \"%s\" does not exist", name)
 }
 
 func noPortal(name string) *sqlstate.Error {
-	return sqlstate.New("34000", sqlstate.ReasonNone, "portal \"%s\" does not exist", name)
+	return sqlstate.New(invalidCursorName, sqlstate.ReasonNone, "portal \"%s\" does not exist", name)
 }
 
 func invalidMessage() *sqlstate.Error {

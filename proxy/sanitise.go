@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgproto3/v2"
 
 	"github.com/pgconsent/pgconsent/sqlstate"
+	"github.com/pgconsent/pgconsent/verdict"
 )
 
 // fields are those of a server's ErrorResponse or NoticeResponse that may be of use. All others name relations, columns,
@@ -117,7 +118,7 @@ func (f *fields) sanitised(e *entry) ([]byte, sqlstate.Code) {
 	code := f.code()
 	class := string(code[:2])
 	if e != nil {
-		f.message = e.clientNames(f.message)
+		f.message = e.clientNames(code, f.message)
 	}
 	pass := passingClasses[class] || code == "55000" && strings.HasPrefix(f.message, "portal \"")
 	if !pass || f.message == "" || f.names(ours) || f.names("denied_") && e != nil && e.refusal != nil {
@@ -152,13 +153,32 @@ func (f *fields) names(what string) bool {
 }
 
 // clientNames puts the client's names of statements and portals in the place of ours.
-func (e *entry) clientNames(message string) string {
+func (e *entry) clientNames(code sqlstate.Code, message string) string {
 	for _, name := range []string{e.name, e.source} {
-		if name != "" {
-			message = strings.ReplaceAll(message, `"`+upstreamName(name)+`"`, `"`+name+`"`)
+		message = clientName(message, name)
+	}
+	if code != invalidStatementName || e.kind != query && e.kind != execute || e.verdict == nil {
+		return message
+	}
+	// DEALLOCATE names statements in its text.
+	if before, rest, ok := strings.Cut(message, `"`); ok {
+		if name, ok := verdict.ClientName(rest); ok {
+			return before + `"` + name
+		}
+	}
+	for _, effect := range e.verdict.Effects {
+		if effect.Kind == verdict.Deallocates {
+			message = clientName(message, effect.Name)
 		}
 	}
 	return message
+}
+
+func clientName(message, name string) string {
+	if name == "" {
+		return message
+	}
+	return strings.ReplaceAll(message, `"`+verdict.UpstreamName(name)+`"`, `"`+name+`"`)
 }
 
 // passingNotices are the SQLSTATEs of notices that speak of the client's own transaction commands and names. All others

@@ -6,13 +6,15 @@ import (
 	"time"
 
 	"github.com/pgconsent/pgconsent/sqlstate"
+	"github.com/pgconsent/pgconsent/verdict"
 )
 
 // The seal is set by a statement and a portal of these names, which no client's can have, and with a Sync of its own: a
 // Query in front of the client's messages would destroy its statement without a name, and an error in the client's
 // messages would undo a seal that shares their transaction. The value is a parameter, so that it shows nowhere as text.
+// The statement is prepared anew each time, since DEALLOCATE ALL drops it.
 const (
-	sealName = "pgconsent_seal"
+	sealName = verdict.SealStatement
 	sealText = "SELECT pg_catalog.set_config($1, $2, false)"
 )
 
@@ -26,9 +28,8 @@ func (s *session) setSeal() error {
 	if err != nil {
 		return sqlstate.From(err)
 	}
-	first := s.seal.Setting == ""
 	for attempt := 0; ; attempt++ {
-		code, err := s.sendSeal(seal.Setting, seal.Value, first)
+		code, err := s.sendSeal(seal.Setting, seal.Value)
 		switch {
 		case err != nil:
 			return err
@@ -36,8 +37,7 @@ func (s *session) setSeal() error {
 			s.seal = seal
 			return nil
 		case code == "57014" && attempt < 3:
-			// A cancel request of the client that came too late for its own statement; the seal's is parsed already,
-			// unless this is the first.
+			// A cancel request of the client that came too late for its own statement.
 		default:
 			return sqlstate.New(sqlstate.InternalError, sqlstate.ReasonIdentity, "the session could not be sealed").
 				WithHint("Run pgconsent doctor: the database did not take the session's identity.").
@@ -47,15 +47,11 @@ func (s *session) setSeal() error {
 }
 
 // sendSeal sends the messages and returns the SQLSTATE of the server's error, or "".
-func (s *session) sendSeal(setting, value string, first bool) (sqlstate.Code, error) {
+func (s *session) sendSeal(setting, value string) (sqlstate.Code, error) {
 	end := &entry{kind: syncs, own: true, done: make(chan struct{})}
-	var out []byte
-	var entries []*entry
-	if first {
-		types := []byte{0, 2, 0, 0, 0, 25, 0, 0, 0, 25} // text, text
-		out = appendParse(out, sealName, sealText, types)
-		entries = append(entries, &entry{kind: parse, own: true})
-	}
+	out := appendClose(nil, 'S', sealName)
+	types := []byte{0, 2, 0, 0, 0, 25, 0, 0, 0, 25} // text, text
+	out = appendParse(out, sealName, sealText, types)
 	var p []byte
 	p = append(p, 0, 0, 0, 2) // parameters in text format, two of them
 	p = binary.BigEndian.AppendUint32(p, uint32(len(setting)))
@@ -66,7 +62,7 @@ func (s *session) sendSeal(setting, value string, first bool) (sqlstate.Code, er
 	out = appendBind(out, sealName, sealName, p)
 	out = appendExecute(out, sealName, 0)
 	out = appendSync(out)
-	entries = append(entries, &entry{kind: bind, own: true}, &entry{kind: execute, own: true}, end)
+	entries := []*entry{{kind: closeStatement, own: true}, {kind: parse, own: true}, {kind: bind, own: true}, {kind: execute, own: true}, end}
 	if _, ok := s.ledger.push(entries); !ok {
 		return "", errGone
 	}

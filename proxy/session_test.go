@@ -197,6 +197,37 @@ func TestSealNames(t *testing.T) {
 	}
 }
 
+// TestSealAfterDeallocateAll: the client takes the proxy's own statement away, which does not matter.
+func TestSealAfterDeallocateAll(t *testing.T) {
+	p := start(t, withJudge(func(j *judge) { j.ttl = -time.Second }))
+	c := p.raw(t)
+	got := c.play(t, []round{
+		upToReady(1, q("DEALLOCATE ALL")),
+		upToReady(1, q("SELECT current_setting('pgconsent.seal') AS s")),
+	})
+	want := []string{"C DEALLOCATE ALL", "Z I", "T s:25:0", `D ["seal 3"]`, "C SELECT 1", "Z I"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestDeallocateFrees: what is deallocated no longer counts against the bounds of a session.
+func TestDeallocateFrees(t *testing.T) {
+	p := start(t)
+	c := p.raw(t)
+	c.play(t, []round{upToReady(1, pa("a", "SELECT 1"), pa("b", "SELECT 2"), sy), upToReady(1, q("DEALLOCATE a; DEALLOCATE ALL"))})
+	p.server.mu.Lock()
+	defer p.server.mu.Unlock()
+	for conn := range p.server.conns {
+		l := conn.session.ledger
+		l.mu.Lock()
+		if len(l.statements) != 0 || l.kept != 0 {
+			t.Errorf("%d statements and %d bytes are kept", len(l.statements), l.kept)
+		}
+		l.mu.Unlock()
+	}
+}
+
 // TestSealFails: nothing runs under a seal that could not be renewed.
 func TestSealFails(t *testing.T) {
 	p := start(t, withJudge(func(j *judge) { j.ttl = -time.Second }))

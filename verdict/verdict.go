@@ -6,6 +6,9 @@ package verdict
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
 	"time"
 
 	"github.com/pgconsent/pgconsent/sqlstate"
@@ -105,7 +108,7 @@ func (v *Verdict) Allowed() bool { return v.Refusal == nil }
 // Effect is what a statement does to the session, applied when its CommandComplete arrives.
 type Effect struct {
 	Kind  EffectKind
-	Name  string // of the setting
+	Name  string // of the setting, or of the prepared statement as the client calls it; empty: all of them
 	Reads bool   // the statement reads rows (SELECT, COPY TO)
 }
 
@@ -114,8 +117,37 @@ type EffectKind int
 
 // The effects statements of this version can have.
 const (
-	NoEffect   EffectKind = iota
-	BeginsTx              // BEGIN, START TRANSACTION
-	EndsTx                // COMMIT, ROLLBACK
-	ChangesGUC            // SET, RESET
+	NoEffect    EffectKind = iota
+	BeginsTx               // BEGIN, START TRANSACTION
+	EndsTx                 // COMMIT, ROLLBACK
+	ChangesGUC             // SET, RESET
+	Deallocates            // DEALLOCATE
 )
+
+// The names of statements and portals on the server. No client's name is [SealStatement].
+const (
+	SealStatement = "pgconsent_seal" // the proxy's own
+
+	namePrefix = "c:"
+	hashPrefix = "h:"
+	maxName    = 60 // PostgreSQL compares the first 63 bytes
+)
+
+// UpstreamName is what the server knows a client's prepared statement or portal as: SQL that names one must use this
+// name, quoted. It has at most 62 bytes, differs for different names, and what has no name stays without.
+func UpstreamName(name string) string {
+	switch {
+	case name == "":
+		return ""
+	case len(name) > maxName:
+		sum := sha256.Sum256([]byte(name))
+		return hashPrefix + hex.EncodeToString(sum[:24])
+	default:
+		return namePrefix + name
+	}
+}
+
+// ClientName undoes [UpstreamName]. It is false for a name that cannot be read back, as that of a long one.
+func ClientName(upstream string) (name string, ok bool) {
+	return strings.CutPrefix(upstream, namePrefix)
+}
