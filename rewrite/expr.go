@@ -230,8 +230,15 @@ func (w *walker) columnRef(c *sqltext.ColumnRef, expanded bool) {
 	}
 	last := fields[len(fields)-1]
 	w.column(last, c.Location)
-	if len(fields) > 1 && !knownColumn(items, last) {
-		w.attribute(last, c.Location)
+	switch len(fields) {
+	case 2:
+		if !w.scope.hasColumn(fields[0], last) {
+			w.attribute(last, c.Location)
+		}
+	case 3:
+		if !items[0].columns[last] {
+			w.attribute(last, c.Location)
+		}
 	}
 }
 
@@ -242,11 +249,6 @@ func (i *fromItem) wholeRow(expanded bool) {
 	if !expanded && i.ref != nil {
 		i.ref.keep("a whole-row reference")
 	}
-}
-
-// knownColumn tells whether the innermost item is known to have the column.
-func knownColumn(items []*fromItem, name string) bool {
-	return len(items) > 0 && items[0].columns[name]
 }
 
 // schemaQualified visits schema.table.column, which reaches a table without alias only.

@@ -141,14 +141,14 @@ func (i *fromItem) readWhole() {
 func (w *walker) rangeFunction(f *sqltext.RangeFunction, own *scope) {
 	w.saw("RangeFunction")
 	name, _ := w.alias(f.Alias)
-	for _, n := range f.Functions {
+	for i, n := range f.Functions {
 		parts := n.GetList().GetItems() // the call, and its column definitions
 		if len(parts) == 0 || len(parts) > 2 {
 			w.refuse(refusal(sqltext.Kind(n)))
 			return
 		}
 		w.expr(parts[0])
-		if name == "" {
+		if i == 0 && name == "" { // PostgreSQL names the item after its first function
 			if names := parts[0].GetFuncCall().GetFuncname(); len(names) > 0 {
 				name = names[len(names)-1].GetString_().GetSval()
 			}

@@ -275,7 +275,8 @@ func constantString(n *sqltext.Node) (string, bool) {
 	return s.GetSval(), s != nil
 }
 
-// attribute judges the last part of a.b, which PostgreSQL reads as the function b applied to a where a has no column b.
+// attribute judges the last part of a.b, which PostgreSQL reads as the function b applied to a, or as a cast of a to the
+// type b, where a has no column b.
 func (w *walker) attribute(name string, location int32) {
 	if w.refused != nil {
 		return
@@ -289,8 +290,11 @@ func (w *walker) attribute(name string, location int32) {
 		_, shadowed := catalog.ShadowFunction(name)
 		allowed = allowed && catalogFunctions[name].class == allowFunction && !shadowed && name != "current_setting"
 	}
+	for _, t := range w.snap.TypesNamed("", name) {
+		allowed = allowed && typeRefusal(t) == nil
+	}
 	if !allowed {
 		w.refuseAt(sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonFunction, "%q may be a function call in attribute notation here", name).
-			WithHint("A function of that name exists and may not be called like that. Give the column another alias, or call the function as %s(...).", name), location)
+			WithHint("A function or type of that name exists and may not be used like that. Give the column another alias, or call the function as %s(...).", name), location)
 	}
 }

@@ -35,6 +35,7 @@ ColumnDef type_name coll_clause - raw_default cooked_default identity_sequence c
 ColumnRef fields
 CommonTableExpr aliascolnames ctequery search_clause cycle_clause - ctecolnames ctecoltypes ctecoltypmods ctecolcollations
 CopyStmt relation query attlist options - where_clause
+DeallocateStmt
 DefElem arg
 Float
 FuncCall funcname args agg_order agg_filter over

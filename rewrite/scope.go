@@ -7,6 +7,8 @@ type scope struct {
 	parent *scope
 	items  []*fromItem
 	byName map[string][]*fromItem
+
+	nameless bool // it has an item whose name is not plain to see
 }
 
 // fromItem is what a name in front of a column can mean.
@@ -21,6 +23,7 @@ func (s *scope) add(item *fromItem) {
 	if s.byName == nil {
 		s.byName = map[string][]*fromItem{}
 	}
+	s.nameless = s.nameless || item.name == ""
 	s.items = append(s.items, item)
 	s.byName[item.name] = append(s.byName[item.name], item)
 }
@@ -32,6 +35,25 @@ func (s *scope) matching(name string) []*fromItem {
 		out = append(out, s.byName[name]...)
 	}
 	return out
+}
+
+// hasColumn tells whether item.column is certain to be a column. Which item is meant is not: an alias of a join hides
+// those inside it, and a join's condition does not see the items beside it, so that one further out is meant. All of the
+// name must have the column.
+func (s *scope) hasColumn(item, column string) bool {
+	found := false
+	for ; s != nil; s = s.parent {
+		if s.nameless {
+			return false
+		}
+		for _, i := range s.byName[item] {
+			if !i.columns[column] {
+				return false
+			}
+			found = true
+		}
+	}
+	return found
 }
 
 // qualified returns the items without alias that are that relation.

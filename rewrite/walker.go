@@ -73,6 +73,8 @@ func (w *walker) statement(raw *sqltext.RawStmt) verdict.Effect {
 		effect = w.variableSetStmt(n.VariableSetStmt)
 	case *sqltext.Node_VariableShowStmt:
 		w.variableShowStmt(n.VariableShowStmt)
+	case *sqltext.Node_DeallocateStmt:
+		effect = w.deallocateStmt(n.DeallocateStmt, raw)
 	default:
 		w.refuseAt(refusal(sqltext.Kind(raw.GetStmt())), w.firstToken(raw))
 	}

@@ -69,6 +69,7 @@ type (
 	TypeName                  = pg_query.TypeName
 	VariableSetStmt           = pg_query.VariableSetStmt
 	VariableShowStmt          = pg_query.VariableShowStmt
+	DeallocateStmt            = pg_query.DeallocateStmt
 	WindowDef                 = pg_query.WindowDef
 	WithClause                = pg_query.WithClause
 	XmlExpr                   = pg_query.XmlExpr
@@ -139,6 +140,7 @@ type (
 	Node_TypeName                  = pg_query.Node_TypeName
 	Node_VariableSetStmt           = pg_query.Node_VariableSetStmt
 	Node_VariableShowStmt          = pg_query.Node_VariableShowStmt
+	Node_DeallocateStmt            = pg_query.Node_DeallocateStmt
 	Node_WindowDef                 = pg_query.Node_WindowDef
 	Node_WithClause                = pg_query.Node_WithClause
 	Node_XmlExpr                   = pg_query.Node_XmlExpr

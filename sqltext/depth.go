@@ -72,7 +72,7 @@ func deepest(tokens []Token) int {
 		case Comma:
 			top.separate()
 			top.between = 0
-		case semicolon:
+		case Semicolon:
 			if len(levels) == 1 && !atomic {
 				result = max(result, top.depth())
 				levels[0] = level{}

@@ -15,6 +15,7 @@ const (
 	CloseBracket = TokenKind(']')
 	Comma        = TokenKind(',')
 	Dot          = TokenKind('.')
+	Semicolon    = TokenKind(';')
 	Star         = TokenKind('*')
 	Table        = TokenKind(pg_query.Token_TABLE)
 	Only         = TokenKind(pg_query.Token_ONLY)
@@ -35,7 +36,6 @@ const (
 	param      = TokenKind(pg_query.Token_PARAM)
 	sqlComment = TokenKind(pg_query.Token_SQL_COMMENT)
 	cComment   = TokenKind(pg_query.Token_C_COMMENT)
-	semicolon  = TokenKind(';')
 
 	kwAnd       = TokenKind(pg_query.Token_AND)
 	kwAs        = TokenKind(pg_query.Token_AS)
