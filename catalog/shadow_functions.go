@@ -28,6 +28,10 @@ const (
 	bigint   = "pg_catalog.int8"
 	regclass = "pg_catalog.regclass"
 	name     = "pg_catalog.name"
+	interval = "pg_catalog.interval"
+
+	timestamp   = "pg_catalog.timestamp"
+	timestamptz = "pg_catalog.timestamptz"
 )
 
 var shadowFunctions = []ShadowFunctionSpec{
@@ -58,6 +62,12 @@ var shadowFunctions = []ShadowFunctionSpec{
 	{Name: "obj_description", Args: []string{oid, name}, Returns: text},
 	{Name: "col_description", Args: []string{oid, integer}, Returns: text},
 	{Name: "shobj_description", Args: []string{oid, name}, Returns: text},
+
+	// Of age all but age(xid), which tells how many transactions have written since.
+	{Name: "age", Args: []string{timestamp}, Returns: interval, Query: "SELECT pg_catalog.age($1)"},
+	{Name: "age", Args: []string{timestamp, timestamp}, Returns: interval, Query: "SELECT pg_catalog.age($1, $2)"},
+	{Name: "age", Args: []string{timestamptz}, Returns: interval, Query: "SELECT pg_catalog.age($1)"},
+	{Name: "age", Args: []string{timestamptz, timestamptz}, Returns: interval, Query: "SELECT pg_catalog.age($1, $2)"},
 
 	// Sizes count hidden rows.
 	{Name: "pg_table_size", Args: []string{regclass}, Returns: bigint},

@@ -29,7 +29,7 @@ func (w *walker) fromItem(n *sqltext.Node, own, parent *scope, kept string) {
 		columns := w.selectStmt(query, outer)
 		name, renamed := w.alias(s.Alias)
 		if renamed {
-			columns = nil
+			columns = renamedColumns(s.Alias.GetColnames())
 		}
 		own.add(&fromItem{name: name, columns: columns})
 	case *sqltext.Node_RangeFunction:
@@ -61,7 +61,7 @@ func (w *walker) rangeVar(n *sqltext.Node, rv *sqltext.RangeVar, own *scope, kep
 				name = rv.GetRelname()
 			}
 			if renamed {
-				columns = nil
+				columns = renamedColumns(rv.GetAlias().GetColnames())
 			}
 			own.add(&fromItem{name: name, columns: columns})
 			return
@@ -80,6 +80,7 @@ func (w *walker) rangeVar(n *sqltext.Node, rv *sqltext.RangeVar, own *scope, kep
 	if renamed {
 		ref.keep("column aliases")
 		ref.whole = true
+		item.columns = renamedColumns(rv.GetAlias().GetColnames())
 	} else if ref.relation != nil {
 		item.columns = columnSet(ref.relation)
 	}
@@ -119,7 +120,7 @@ func (w *walker) joinExpr(j *sqltext.JoinExpr, own, parent *scope, kept string) 
 	}
 	if j.Alias != nil {
 		name, _ := w.alias(j.Alias)
-		own.add(&fromItem{name: name})
+		own.add(&fromItem{name: name}) // its columns stay unknown: starColumns relies on it
 		for _, item := range own.items[before:] {
 			item.readWhole()
 		}
@@ -161,7 +162,14 @@ func (w *walker) rangeFunction(f *sqltext.RangeFunction, own *scope) {
 		}
 	}
 	w.columnDefs(f.Coldeflist)
-	own.add(&fromItem{name: name})
+	columns := renamedColumns(f.GetAlias().GetColnames())
+	for _, n := range f.Coldeflist {
+		columns[n.GetColumnDef().GetColname()] = true
+	}
+	if len(columns) == 0 {
+		columns = nil
+	}
+	own.add(&fromItem{name: name, columns: columns})
 }
 
 // columnDefs visits the columns that a record is said to have: a name, a type, a collation.

@@ -16,7 +16,7 @@ type fromItem struct {
 	name    string
 	ref     *reference      // a relation; nil for a subquery, a function, a WITH query
 	bare    bool            // it has no alias, so that schema.table.column reaches it
-	columns map[string]bool // nil: not known
+	columns map[string]bool // those it is certain to have; nil: not known
 }
 
 func (s *scope) add(item *fromItem) {

@@ -71,11 +71,57 @@ func (w *walker) targetList(targets []*sqltext.Node) map[string]bool {
 		}
 		switch name := outputName(t); {
 		case columns == nil:
+		case isStar(t.GetVal()):
+			columns = w.starColumns(columns, t.GetVal().GetColumnRef())
 		case name == "":
 			columns = nil
 		default:
 			columns[name] = true
 		}
+	}
+	return columns
+}
+
+func isStar(n *sqltext.Node) bool {
+	fields := n.GetColumnRef().GetFields()
+	return len(fields) > 0 && fields[len(fields)-1].GetAStar() != nil
+}
+
+// starColumns adds what * or item.* stands for, or returns nil where that is not known.
+func (w *walker) starColumns(columns map[string]bool, c *sqltext.ColumnRef) map[string]bool {
+	items := w.scope.items
+	switch len(c.Fields) {
+	case 1:
+	case 2:
+		if items = w.scope.matching(c.Fields[0].GetString_().GetSval()); len(items) != 1 {
+			return nil
+		}
+	default:
+		return nil
+	}
+	for s := w.scope; s != nil; s = s.parent {
+		if s.nameless {
+			return nil
+		}
+	}
+	for _, item := range items {
+		if item.columns == nil { // as of a join with an alias, which renames what is inside
+			return nil
+		}
+	}
+	for _, item := range items {
+		for name := range item.columns {
+			columns[name] = true
+		}
+	}
+	return columns
+}
+
+// renamedColumns returns the columns of an item whose alias lists them: there may be more.
+func renamedColumns(names []*sqltext.Node) map[string]bool {
+	columns := make(map[string]bool, len(names))
+	for _, n := range names {
+		columns[n.GetString_().GetSval()] = true
 	}
 	return columns
 }
@@ -121,7 +167,7 @@ func (w *walker) withClause(c *sqltext.WithClause, parent *scope) {
 		}
 		columns := w.selectStmt(query, parent)
 		if len(cte.Aliascolnames) > 0 {
-			columns = nil
+			columns = renamedColumns(cte.Aliascolnames)
 		}
 		if search := cte.SearchClause; search != nil {
 			w.saw("CTESearchClause")

@@ -1,0 +1,55 @@
+package rewrite
+
+import (
+	"strings"
+	"testing"
+)
+
+// In a.b PostgreSQL calls the function b, or casts to the type b, where a has no column b. Which item the name a means
+// depends on scopes: each of these makes an item with the column seem to be meant, while another without it is.
+func TestAttributeNotationFindsNoFunction(t *testing.T) {
+	r := rewriter(t, Both)
+	for _, sql := range []string{
+		// the alias of a join hides the item inside
+		"WITH c AS (SELECT 1 AS pg_stat_get_live_tuples) SELECT (SELECT m.pg_stat_get_live_tuples FROM (c AS m CROSS JOIN c AS k) AS j) FROM to_regclass('memories') AS m",
+		"WITH c AS (SELECT 1 AS current_setting) SELECT (SELECT m.current_setting FROM (c AS m CROSS JOIN c AS k) AS j) FROM lower('pgconsent.seal') AS m",
+		"WITH c AS (SELECT 1 AS pg_sleep) SELECT (SELECT x.pg_sleep FROM (SELECT m.* FROM (c AS m CROSS JOIN c AS k) AS j) AS x) FROM people AS m",
+		"WITH c AS (SELECT 1 AS pg_sleep) SELECT x.pg_sleep FROM (SELECT * FROM (c AS m CROSS JOIN c AS k) AS j (a, b)) AS x",
+		// a join's condition does not see the items beside the join
+		"WITH c AS (SELECT 1 AS pg_sleep) SELECT (SELECT 1 FROM c AS m, (c AS x JOIN c AS y ON m.pg_sleep IS NULL)) FROM sqrt(4) AS m",
+		// an item that is named after a cast, a value or the first of several functions
+		`WITH c AS (SELECT 1 AS pg_stat_get_live_tuples) SELECT (SELECT "regclass".pg_stat_get_live_tuples FROM CAST('memories' AS regclass)) FROM c AS "regclass"`,
+		`WITH c AS (SELECT 1 AS pg_sleep) SELECT (SELECT "coalesce".pg_sleep FROM coalesce(sqrt(4))) FROM c AS "coalesce"`,
+		`WITH c AS (SELECT 1 AS secret) SELECT (SELECT "current_user".secret FROM ROWS FROM (current_user, abs(1))) FROM c AS "current_user"`,
+		// casts in attribute notation
+		"SELECT age(((ARRAY['3'])._xid)[1])",
+		"SELECT x._xid FROM lower('{3}') AS x",
+		"SELECT ('x'::text).short_text",
+		"SELECT (now()).age",
+	} {
+		if result, refused := r.Rewrite(sql, false); refused == nil {
+			t.Errorf("%s: allowed as %s", sql, result.Text)
+		} else if !strings.Contains(refused.Message, "attribute notation") {
+			t.Errorf("%s: refused for another reason: %s", sql, refused.Message)
+		}
+	}
+}
+
+// What is certain to be a column is one, whatever functions have its name.
+func TestColumnsNamedLikeFunctions(t *testing.T) {
+	r := rewriter(t, Both)
+	for _, sql := range []string{
+		"WITH c AS (SELECT *, 1 AS age FROM people) SELECT c.age FROM c",
+		"WITH c (id, age) AS (SELECT id, 1 FROM people) SELECT c.age FROM c",
+		"SELECT x.age FROM (SELECT p.*, 1 AS age FROM people p) AS x",
+		"SELECT y.age FROM (SELECT x.* FROM (SELECT 1 AS age) AS x) AS y",
+		"SELECT x.age FROM (VALUES (1)) AS x (age)",
+		"SELECT x.age FROM generate_series(1, 3) AS x (age)",
+		"SELECT x.age FROM jsonb_to_record('{}') AS x (name text, age int)",
+		"SELECT x.age FROM (SELECT 1 AS age) AS x WHERE EXISTS (SELECT 1 FROM people p WHERE x.age > 0)",
+	} {
+		if _, refused := r.Rewrite(sql, false); refused != nil {
+			t.Errorf("%s: %s", sql, refused.Message)
+		}
+	}
+}
