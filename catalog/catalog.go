@@ -6,7 +6,10 @@
 package catalog
 
 // Name is a schema-qualified name as the catalog spells it, without quotes.
-type Name struct{ Schema, Name string }
+type Name struct {
+	Schema string `json:"schema"`
+	Name   string `json:"name"`
+}
 
 func (n Name) String() string { return n.Schema + "." + n.Name }
 

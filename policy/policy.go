@@ -54,10 +54,10 @@ type Attribute struct {
 
 // Access is one relation that a statement reads.
 type Access struct {
-	Relation catalog.Name
-	Columns  []string // nil: all
-	Source   string   // structured, metadata or function
-	ByKey    bool
+	Relation catalog.Name `json:"relation"`
+	Columns  []string     `json:"columns"` // nil: all
+	Source   string       `json:"source"`  // structured, metadata or function
+	ByKey    bool         `json:"by_key"`
 }
 
 // Version is a hash of the whole policy.
