@@ -163,7 +163,7 @@ func Start(ctx context.Context, c Config) (_ *Running, err error) {
 	if err != nil {
 		return nil, err
 	}
-	service, err := serve.New(ctx, serve.Options{Config: cfg, Log: c.Log, Drain: 3 * time.Second})
+	service, err := serve.New(ctx, serve.Options{Config: cfg, Log: c.Log, Drain: 2 * time.Second})
 	if err != nil {
 		return nil, err
 	}

@@ -4,7 +4,9 @@
 // nobody could tell; pgconsent does not serve such a database. What cannot be checked counts as unsafe. Only catalogs are
 // read by [Examine], and nothing is changed; [Probe] logs in as the agent role and tries.
 //
-// Not checked: what a superuser does on purpose, and the server's files and its pg_hba.conf.
+// [Logins] tries whether the server asks the clients that are relayed to it for a password.
+//
+// Not checked: what a superuser does on purpose, and the server's files.
 package doctor
 
 import (
@@ -12,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -48,6 +51,8 @@ type Subject struct {
 	Policy   *policy.Policy
 	Snapshot *catalog.Snapshot
 	Plan     *rls.Plan // of the configured policy
+
+	ProbeTime time.Duration // for each statement of [Probe]; 0: 30 s
 }
 
 // exam is one examination.
@@ -73,6 +78,7 @@ var checks = []check{
 	{"policies", "no row policy of others bears on our roles", checkPolicies},
 	{"views", "our views of protected tables belong to the reader", checkViews},
 	{"functions", "functions run with the rights they should", checkFunctions},
+	{"reach", "nothing of others is in reach of agents", checkReach},
 	{"installed", "the configured policy is the one installed", checkInstalled},
 	{"drift", "what is installed has not been altered", checkDrift},
 	{"keys", "there is a good key, and agents cannot read it", checkKeys},

@@ -3,6 +3,7 @@ package doctor_test
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -179,7 +180,10 @@ func TestUnsafeDatabases(t *testing.T) {
 		{"force_rls", "ALTER TABLE public.people FORCE ROW LEVEL SECURITY", ""},
 		{"foreign_policy", "CREATE POLICY ours_not ON public.memories TO pgconsent_agent USING (true)", ""},
 		{"foreign_policy", "CREATE POLICY less ON public.people AS RESTRICTIVE TO pgconsent_reader USING (id < 2)", ""},
+		{"foreign_policy", "CREATE POLICY less ON public.people AS RESTRICTIVE TO pgconsent_reader, pgconsent_control USING (id < 2)", ""},
 		{"foreign_restrictive", "CREATE POLICY less ON public.people AS RESTRICTIVE USING (id < 2)", ""},
+		{"foreign_restrictive", "CREATE POLICY less ON public.memory_participants AS RESTRICTIVE FOR SELECT USING (false)", ""},
+		{"drift", "CREATE POLICY pgconsent_less ON public.people AS RESTRICTIVE USING (id < 2)", ""},
 		{"table_missing", "DROP TABLE public.memory_participants CASCADE", ""},
 		{"view_owner", "ALTER VIEW " + helperView + " OWNER TO postgres", ""},
 		{"view_invoker", "ALTER VIEW " + helperView + " SET (security_invoker = true)", ""},
@@ -240,6 +244,7 @@ func TestHarmless(t *testing.T) {
 		"another role may read":         "CREATE ROLE clerk; GRANT SELECT ON public.memories TO clerk",
 		"a new table":                   "CREATE TABLE public.other (id int)",
 		"an index":                      "CREATE INDEX ON public.memories (title)",
+		"an extension":                  "CREATE EXTENSION pg_trgm SCHEMA public",
 		"a policy on an unlisted table": "CREATE TABLE public.other (id int); CREATE POLICY p ON public.other AS RESTRICTIVE USING (false)",
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -247,8 +252,14 @@ func TestHarmless(t *testing.T) {
 			s := subject(t, db)
 			exec(t, db.Connect(t, "postgres"), sql)
 			t.Cleanup(func() { _, _ = pgtestExec(db, "DROP OWNED BY clerk; DROP ROLE clerk") })
-			if err := doctor.Refuse(examine(t, db, s)); err != nil {
+			found := examine(t, db, s)
+			if err := doctor.Refuse(found); err != nil {
 				t.Error(err)
+			}
+			for _, f := range found {
+				if strings.HasPrefix(f.ID, "reach") && f.Severity != doctor.OK {
+					t.Errorf("%+v", f)
+				}
 			}
 		})
 	}
@@ -276,6 +287,10 @@ func TestWarnings(t *testing.T) {
 		"standard_conforming_strings": "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET standard_conforming_strings = off', current_database()); END $$",
 		"agent_unlisted":              "CREATE TABLE public.other (id int); GRANT SELECT ON public.other TO PUBLIC",
 		"drift_table":                 "GRANT SELECT ON public.memories TO PUBLIC",
+		"reachable_function":          "CREATE FUNCTION public.helps() RETURNS int LANGUAGE sql AS 'SELECT 1'",
+		"reachable_definer":           "CREATE SCHEMA attic; GRANT USAGE ON SCHEMA attic TO PUBLIC; CREATE FUNCTION attic.all() RETURNS bigint LANGUAGE sql SECURITY DEFINER AS 'SELECT count(*) FROM public.memories'",
+		"reachable_operator":          "CREATE SCHEMA attic; CREATE FUNCTION attic.f(int, text) RETURNS bool LANGUAGE sql AS 'SELECT true'; CREATE OPERATOR public.= (LEFTARG = int, RIGHTARG = text, FUNCTION = attic.f)",
+		"reachable_cast":              "CREATE SCHEMA attic; CREATE FUNCTION attic.f(text) RETURNS point LANGUAGE sql AS 'SELECT NULL::point'; CREATE CAST (text AS point) WITH FUNCTION attic.f(text) AS IMPLICIT",
 	} {
 		t.Run(want, func(t *testing.T) {
 			db := safe(t)
@@ -324,6 +339,44 @@ func TestProbes(t *testing.T) {
 				t.Errorf("no unsafe finding %s in %v", tc.want, found)
 			}
 		})
+	}
+}
+
+// A table that takes too long is neither a pass nor a failure; the others are tried nevertheless.
+func TestSlowProbe(t *testing.T) {
+	db := safe(t)
+	s := subject(t, db)
+	s.ProbeTime = 200 * time.Millisecond
+	if doctor.Unfinished(probe(t, db, s)) {
+		t.Error("a quick probe was not finished")
+	}
+	holder := db.Connect(t, "postgres")
+	exec(t, db.Connect(t, "postgres"), "ALTER TABLE public.people DISABLE ROW LEVEL SECURITY")
+	exec(t, holder, "BEGIN; LOCK TABLE public.memories IN ACCESS EXCLUSIVE MODE")
+	began := time.Now()
+	found := probe(t, db, s)
+	if !has(found, "probe_timeout", doctor.Warning) || !doctor.Unfinished(found) {
+		t.Errorf("no warning probe_timeout in %v", found)
+	}
+	if !has(found, "leak", doctor.Unsafe) {
+		t.Errorf("after a table that takes too long the next was not tried: %v", found)
+	}
+	if took := time.Since(began); took > 2*time.Second {
+		t.Errorf("the probes took %v: a table that was given up was tried again", took)
+	}
+	// The time of all of them.
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	s.ProbeTime = time.Minute
+	found, err := doctor.Probe(ctx, db.Connect(t, "pgconsent_control"), db.DSN("pgconsent_agent", ""), s)
+	if err != nil || !doctor.Unfinished(found) || doctor.Refuse(found) != nil {
+		t.Errorf("%v %v", found, err)
+	}
+	// Whoever ends the process does not wait, and is told nothing else.
+	ctx, cancel = context.WithCancel(t.Context())
+	time.AfterFunc(200*time.Millisecond, cancel)
+	if found, err := doctor.Probe(ctx, db.Connect(t, "pgconsent_control"), db.DSN("pgconsent_agent", ""), s); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v %v", found, err)
 	}
 }
 

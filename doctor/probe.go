@@ -4,49 +4,74 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/pgconsent/pgconsent/catalog"
 	"github.com/pgconsent/pgconsent/seal"
 )
 
 // Probe logs in as the agent role and tries what must not work. control is a connection that may read the keys; agent is
 // a connection string of the agent role. The error is that of a connection that cannot be had.
+//
+// The probes that look for rows read tables until a row shows, on a table without visible rows to its end. Each statement
+// has s.ProbeTime, all of them as long as ctx lasts. What was not finished by then is a warning, probe_timeout: nothing
+// was seen that must not show, and not everything was looked at. That is not as good as an answer, but the probes are the
+// second look: [Examine], which must have gone before, has compared the definitions of policies, views and functions with
+// what migrate made. Without one, a warning of Probe says nothing.
 func Probe(ctx context.Context, control *pgx.Conn, agent string, s Subject) ([]Finding, error) {
+	if s.ProbeTime == 0 {
+		s.ProbeTime = 30 * time.Second
+	}
 	cfg, err := pgx.ParseConfig(agent)
 	if err != nil {
 		return nil, fmt.Errorf("connect as the agent role: %w", err)
 	}
 	cfg.DefaultQueryExecMode = pgx.QueryExecModeSimpleProtocol
 	cfg.RuntimeParams["application_name"] = "pgconsent doctor"
-	cfg.RuntimeParams["statement_timeout"] = "30s"
+	cfg.RuntimeParams["statement_timeout"] = strconv.FormatInt(s.ProbeTime.Milliseconds(), 10)
+	keys, err := seal.Load(ctx, control)
+	if err != nil {
+		return nil, fmt.Errorf("probe: %w", err)
+	}
 	conn, err := pgx.ConnectConfig(ctx, cfg)
 	if err != nil {
 		return nil, fmt.Errorf("connect as the agent role: %w", err)
 	}
-	defer conn.Close(context.WithoutCancel(ctx))
-	p := &probe{exam: exam{Subject: s.named(), conn: conn}, control: control}
+	defer func() {
+		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		_ = conn.Close(closing)
+	}()
+	p := &probe{exam: exam{Subject: s.named(), conn: conn}, keys: keys, slow: map[catalog.Name]bool{}}
 	var found []Finding
+	// Those that take no time come first.
 	for _, c := range []struct {
 		id, holds string
 		run       func(context.Context) ([]Finding, error)
 	}{
 		{"pooler", "the connection leads to one server process", p.pooler},
-		{"leak", "without a seal no row shows", p.leak},
-		{"forged_seal", "a forged seal opens nothing", p.forged},
 		{"seal", "a seal made with the newest key is accepted", p.sealed},
 		{"gate", "the gate refuses what is not signed", p.gate},
+		{"leak", "without a seal no row shows", p.leak},
+		{"forged_seal", "a forged seal opens nothing", p.forged},
 	} {
 		f, err := c.run(ctx)
 		if err != nil {
 			var pg *pgconn.PgError
-			if !errors.As(err, &pg) || conn.IsClosed() {
+			switch isPg := errors.As(err, &pg); {
+			case errors.Is(ctx.Err(), context.DeadlineExceeded), isPg && pg.Code == canceled:
+				f = append(f, unfinished(c.id, "the server did not answer in time"))
+			case !isPg || conn.IsClosed():
 				return found, fmt.Errorf("probe %s: %w", c.id, err)
+			default:
+				f = append(f, Finding{c.id, Unsafe, fmt.Sprintf("the probe failed: %s (SQLSTATE %s)", pg.Message, pg.Code), "Run pgconsent migrate."})
 			}
-			f = append(f, Finding{c.id, Unsafe, fmt.Sprintf("the probe failed: %s (SQLSTATE %s)", pg.Message, pg.Code), "Run pgconsent migrate."})
 		}
 		if len(f) == 0 {
 			f = []Finding{{ID: c.id, Severity: OK, What: c.holds}}
@@ -56,9 +81,23 @@ func Probe(ctx context.Context, control *pgx.Conn, agent string, s Subject) ([]F
 	return found, nil
 }
 
+// Unfinished tells whether a probe ran out of time.
+func Unfinished(found []Finding) bool {
+	return slices.ContainsFunc(found, func(f Finding) bool { return f.ID == "probe_timeout" })
+}
+
+func unfinished(probe, why string) Finding {
+	return Finding{"probe_timeout", Warning, "the probe " + probe + " was not finished: " + why + "; what is installed is as migrate made it, but it was not tried whether it works",
+		"Run pgconsent doctor at a quiet time: it waits 30 s for each table."}
+}
+
+// canceled is the SQLSTATE of a statement that took longer than statement_timeout.
+const canceled = "57014"
+
 type probe struct {
 	exam
-	control *pgx.Conn
+	keys *seal.Keyring
+	slow map[catalog.Name]bool // tables that were given up: once is enough
 }
 
 // pooler notices something between us and the server that hands out its processes by transaction.
@@ -89,12 +128,8 @@ func (p *probe) leak(ctx context.Context) ([]Finding, error) {
 
 // forged looks for one with seals that nobody with the key has made, or that were made for another process.
 func (p *probe) forged(ctx context.Context) ([]Finding, error) {
-	keys, err := seal.Load(ctx, p.control)
-	if err != nil {
-		return nil, err
-	}
-	claims := p.claims()
-	forger := seal.Key{ID: keys.Newest().ID, Secret: make([]byte, 32)}
+	claims := p.claims(ctx)
+	forger := seal.Key{ID: p.keys.Newest().ID, Secret: make([]byte, 32)}
 	foreign := claims
 	foreign.PID++
 	old := claims
@@ -104,9 +139,9 @@ func (p *probe) forged(ctx context.Context) ([]Finding, error) {
 	var found []Finding
 	for what, value := range map[string]string{
 		"with a seal of another key":        forger.Seal(claims),
-		"with a seal of another process":    keys.Newest().Seal(foreign),
-		"with a seal that has expired":      keys.Newest().Seal(old),
-		"with a seal that never expires":    keys.Newest().Seal(far),
+		"with a seal of another process":    p.keys.Newest().Seal(foreign),
+		"with a seal that has expired":      p.keys.Newest().Seal(old),
+		"with a seal that never expires":    p.keys.Newest().Seal(far),
 		"with a seal of nothing but digits": "v1|1|1|1|1|1#" + strings.Repeat("0", 64),
 	} {
 		sealed, err := p.accepted(ctx, value)
@@ -122,17 +157,13 @@ func (p *probe) forged(ctx context.Context) ([]Finding, error) {
 			return found, err
 		}
 	}
-	_, err = p.conn.Exec(ctx, "RESET pgconsent.seal")
+	_, err := p.conn.Exec(ctx, "RESET pgconsent.seal")
 	return found, err
 }
 
 // sealed tells whether the database verifies what we sign: a key whose pads do not fit its secret fails here.
 func (p *probe) sealed(ctx context.Context) ([]Finding, error) {
-	keys, err := seal.Load(ctx, p.control)
-	if err != nil {
-		return nil, err
-	}
-	ok, err := p.accepted(ctx, keys.Newest().Seal(p.claims()))
+	ok, err := p.accepted(ctx, p.keys.Newest().Seal(p.claims(ctx)))
 	if err != nil || ok {
 		return nil, err
 	}
@@ -151,10 +182,10 @@ func (p *probe) accepted(ctx context.Context, value string) (bool, error) {
 }
 
 // claims are those of nobody: no attribute is set.
-func (p *probe) claims() seal.Claims {
+func (p *probe) claims(ctx context.Context) seal.Claims {
 	now := time.Now()
 	var theirs time.Time
-	if err := p.conn.QueryRow(context.Background(), "SELECT pg_catalog.clock_timestamp()").Scan(&theirs); err == nil {
+	if err := p.conn.QueryRow(ctx, "SELECT pg_catalog.clock_timestamp()").Scan(&theirs); err == nil {
 		now = theirs
 	}
 	return seal.Claims{Nonce: 1, PID: p.conn.PgConn().PID(), Expires: now.Add(seal.TTL), Profile: "doctor"}
@@ -165,8 +196,17 @@ func (p *probe) rows(ctx context.Context, id, what string) ([]Finding, error) {
 	var found []Finding
 	for _, t := range p.Policy.Tables() {
 		n := t.Relation.Name
+		if p.slow[n] {
+			continue
+		}
 		var shows bool
 		err := p.conn.QueryRow(ctx, fmt.Sprintf("SELECT EXISTS (SELECT 1 FROM %s.%s)", quote(n.Schema), quote(n.Name))).Scan(&shows)
+		var pg *pgconn.PgError
+		if errors.As(err, &pg) && pg.Code == canceled {
+			p.slow[n] = true
+			found = append(found, unfinished(id, "reading "+n.String()+" took longer than "+p.ProbeTime.String()))
+			continue
+		}
 		if err != nil {
 			return found, err
 		}
@@ -179,11 +219,7 @@ func (p *probe) rows(ctx context.Context, id, what string) ([]Finding, error) {
 
 // gate reads every gate view without a signature, with a valid seal. Anything but a refusal would let NOT EXISTS pass.
 func (p *probe) gate(ctx context.Context) ([]Finding, error) {
-	keys, err := seal.Load(ctx, p.control)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := p.accepted(ctx, keys.Newest().Seal(p.claims())); err != nil {
+	if _, err := p.accepted(ctx, p.keys.Newest().Seal(p.claims(ctx))); err != nil {
 		return nil, err
 	}
 	views, err := p.strings(ctx, `SELECT pg_catalog.format('%I.%I', n.nspname, c.relname) FROM pg_catalog.pg_class c
@@ -202,7 +238,7 @@ func (p *probe) gate(ctx context.Context) ([]Finding, error) {
 		switch {
 		case err == nil:
 			found = append(found, Finding{"gate", Unsafe, "the gate answers a statement without signature: " + sql, "Run pgconsent migrate."})
-		case !errors.As(err, &pg):
+		case !errors.As(err, &pg), pg.Code == canceled:
 			return found, err
 		case pg.Code != "42501":
 			found = append(found, Finding{"gate", Unsafe, "the gate fails in an unexpected way (SQLSTATE " + pg.Code + "): " + sql, "Run pgconsent migrate."})

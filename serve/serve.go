@@ -36,8 +36,12 @@ import (
 type Options struct {
 	Config *config.Config
 	Log    *slog.Logger  // nil: slog.Default()
-	Drain  time.Duration // how long sessions may go on after the end was asked for; 0: 30 s
+	Drain  time.Duration // how long sessions may go on after the end was asked for; 0: [DefaultDrain]
 }
+
+// DefaultDrain is well within what Kubernetes (30 s) and systemd (90 s) wait before they kill. Sessions of owners use it
+// up: their bytes are not parsed, so nobody knows whether they are idle.
+const DefaultDrain = 10 * time.Second
 
 // Service is a sidecar with its listeners open.
 type Service struct {
@@ -68,7 +72,7 @@ func New(ctx context.Context, o Options) (_ *Service, err error) {
 		s.log = slog.Default()
 	}
 	if s.drain == 0 {
-		s.drain = 30 * time.Second
+		s.drain = DefaultDrain
 	}
 	s.config.Store(c)
 	defer func() {
@@ -103,7 +107,7 @@ func New(ctx context.Context, o Options) (_ *Service, err error) {
 		return nil, err
 	}
 	s.enforcer, err = enforce.New(ctx, enforce.Config{
-		Databases: databases, Agents: s.agents(c), Audit: s.audit, Metrics: counts, Log: s.log, Check: vouch(c),
+		Databases: databases, Agents: s.agents(c), Audit: s.audit, Metrics: counts, Log: s.log, Check: vouch(c, s.log),
 	})
 	if err != nil {
 		return nil, err

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 
+	"github.com/pgconsent/pgconsent/config"
 	"github.com/pgconsent/pgconsent/doctor"
 )
 
@@ -11,8 +12,8 @@ type doctorCmd struct {
 }
 
 func (doctorCmd) Help() string {
-	return `Looks at the catalogs as roles.control, and tries as roles.agent what must not work. Changes nothing. Exit code 1 if a
-database is unsafe: serve refuses its agents then.
+	return `Looks at the catalogs as roles.control, tries as roles.agent what must not work, and whether the server lets owners in
+without a password. Changes nothing. Exit code 1 if a database is unsafe: serve refuses its agents then.
 
   pgconsent doctor
   pgconsent doctor --json | jq '.[] | select(.severity == "unsafe")'`
@@ -42,15 +43,16 @@ func (d doctorCmd) Run(s *session) error {
 		if err != nil {
 			return err
 		}
-		agent, err := c.ConnString(t.config, roles.Agent, t.config.Secrets.Agent)
-		if err != nil {
-			return err
+		tried, err := d.try(s, c, t, subject)
+		if s.ctx.Err() != nil {
+			return s.ctx.Err()
 		}
-		probed, err := doctor.Probe(s.ctx, t.conn, agent, subject)
 		if err != nil {
-			return err
+			// What the examination found may be why.
+			tried = append(tried, doctor.Finding{ID: "probe", Severity: doctor.Unsafe, What: "it could not be tried whether the wall holds: " + message(err),
+				Fix: "Put right what stands above, if anything does; upstream, roles and secrets of the configuration say how pgconsent logs in."})
 		}
-		for _, f := range append(found, probed...) {
+		for _, f := range append(found, tried...) {
 			reports = append(reports, report{t.name, f})
 		}
 		return nil
@@ -80,6 +82,25 @@ func (d doctorCmd) Run(s *session) error {
 	return nil
 }
 
+// try logs in as the clients would, and as the agent role.
+func (doctorCmd) try(s *session, c *config.Config, t target, subject doctor.Subject) ([]doctor.Finding, error) {
+	secure, err := c.Upstream.ClientTLS()
+	if err != nil {
+		return nil, err
+	}
+	network, address := c.Upstream.Dial()
+	found, err := doctor.Logins(s.ctx, doctor.Upstream{Network: network, Address: address, TLS: secure, Database: t.config.Name}, t.config.Owners, subject)
+	if err != nil {
+		return found, err
+	}
+	agent, err := c.ConnString(t.config, t.config.Roles.Agent, t.config.Secrets.Agent)
+	if err != nil {
+		return found, err
+	}
+	probed, err := doctor.Probe(s.ctx, t.conn, agent, subject)
+	return append(found, probed...), err
+}
+
 func (s *session) findings(reports []report) {
 	last := ""
 	for _, r := range reports {
@@ -96,7 +117,7 @@ func (s *session) findings(reports []report) {
 		case doctor.Hardening:
 			mark, colour = "harden", "36"
 		}
-		fmt.Fprintf(s.out, "  %s  %s\n", s.paint(colour, fmt.Sprintf("%-7s", mark)), r.What)
+		fmt.Fprintf(s.out, "  %s  %s: %s\n", s.paint(colour, fmt.Sprintf("%-7s", mark)), r.ID, r.What)
 		if r.Fix != "" && r.Severity != doctor.OK {
 			fmt.Fprintf(s.out, "           fix: %s\n", r.Fix)
 		}

@@ -1,28 +1,36 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/pgconsent/pgconsent/serve"
 )
 
-type serveCmd struct{}
-
-func (serveCmd) Help() string {
-	return `Clients connect to "listen" of the configuration. SIGTERM and SIGINT drain: sessions end when idle, all after
-30 seconds. SIGHUP reads agents, credentials, policies and the certificate again.
-
-  pgconsent serve --config /etc/pgconsent/pgconsent.yaml`
+type serveCmd struct {
+	Drain time.Duration `default:"10s" placeholder:"TIME" help:"How long sessions may go on after SIGTERM or SIGINT. Default: ${default}."`
 }
 
-func (serveCmd) Run(s *session) error {
-	c, err := s.load()
+func (serveCmd) Help() string {
+	return `Clients connect to "listen" of the configuration. SIGTERM and SIGINT drain: sessions of agents end when idle, all
+others when the time of --drain is over; those of owners last until then, since nobody but the server knows whether they
+are idle. A second signal ends the program at once. SIGHUP reads agents, credentials, policies and the certificate again.
+
+  pgconsent serve --config /etc/pgconsent/pgconsent.yaml --drain 25s`
+}
+
+func (c serveCmd) Run(s *session) error {
+	if c.Drain <= 0 {
+		return usageError{errors.New("--drain must be more than 0, such as 10s")}
+	}
+	cfg, err := s.load()
 	if err != nil {
 		return err
 	}
-	service, err := serve.New(s.ctx, serve.Options{Config: c, Log: s.log})
+	service, err := serve.New(s.ctx, serve.Options{Config: cfg, Log: s.log, Drain: c.Drain})
 	if err != nil {
 		return err
 	}

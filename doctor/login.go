@@ -1,0 +1,211 @@
+package doctor
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// Upstream is how the proxy reaches the server of a database.
+type Upstream struct {
+	Network, Address string
+	TLS              *tls.Config // nil: none
+	Database         string      // its name on the server
+}
+
+// Logins tries to log in without a password, as the proxy would for a client.
+//
+// An owner's connection is relayed: to the server it comes from this machine and this user of the operating system. Where
+// pg_hba.conf trusts these (trust, ident, or peer with a map that fits), whoever reaches our listener would be an owner,
+// and nobody would have asked for a password. Of trust and peer we cannot tell which it is: both just let us in. Asking is
+// what makes it safe, and so does refusing, as peer does for another user. The agent and control roles are not relayed:
+// without a password they are open to what runs on this machine, not to our clients.
+//
+// Only the method is looked at: no password is sent, and nothing of the environment (PGPASSWORD, ~/.pgpass) takes part.
+// The error is that of a server that cannot be reached.
+func Logins(ctx context.Context, u Upstream, owners []string, s Subject) ([]Finding, error) {
+	s = s.named()
+	var found []Finding
+	for _, owner := range owners {
+		got, err := u.knock(ctx, owner, false)
+		if err != nil {
+			return found, fmt.Errorf("log in as %s without a password: %w", owner, err)
+		}
+		if got != stopped {
+			found = append(found, Finding{"owner_login", Unsafe,
+				"the server lets the owner " + owner + " in without a password: whoever reaches pgconsent's listener is the owner", hba(u, "\""+u.Database+"\"", owner)})
+			continue
+		}
+		// The lines of pg_hba.conf for replication are others. A role without the right is let in and then refused.
+		if got, err = u.knock(ctx, owner, true); err != nil {
+			return found, fmt.Errorf("log in as %s for replication without a password: %w", owner, err)
+		}
+		if got == entered {
+			found = append(found, Finding{"owner_replication", Unsafe,
+				"the server lets the owner " + owner + " replicate without a password: whoever reaches pgconsent's listener can copy the cluster", hba(u, "replication", owner)})
+		}
+	}
+	if len(found) == 0 {
+		found = append(found, Finding{ID: "owner_login", Severity: OK, What: "the server asks owners for a password"})
+	}
+	for _, r := range []struct{ id, role, does string }{
+		{"agent_login", s.AgentRole, "ends other agents' sessions, and has only row security against it"},
+		{"control_login", s.ControlRole, "reads the keys of seals"},
+	} {
+		got, err := u.knock(ctx, r.role, false)
+		if err != nil {
+			return found, fmt.Errorf("log in as %s without a password: %w", r.role, err)
+		}
+		if got != stopped {
+			found = append(found, Finding{r.id, Warning, "the server lets " + r.role + " in without a password: what runs on this machine, if it is trusted like pgconsent, " + r.does,
+				hba(u, "\""+u.Database+"\"", r.role)})
+		}
+	}
+	return found, nil
+}
+
+// hba is the line of pg_hba.conf that asks for a password.
+func hba(u Upstream, database, role string) string {
+	kind := "local   " + database + "   \"" + role + "\"   scram-sha-256"
+	if u.Network != "unix" {
+		kind = "host   " + database + "   \"" + role + "\"   all   scram-sha-256"
+	}
+	return "Put this line before the others in pg_hba.conf, give the role a password, and SELECT pg_reload_conf(): " + kind
+}
+
+// progress is how far a login without a password comes.
+type progress int
+
+const (
+	stopped       progress = iota // a password is asked for, or the login refused
+	authenticated                 // nothing was asked for; then refused, for another reason
+	entered
+)
+
+// knockTime bounds one login.
+const knockTime = 5 * time.Second
+
+// knock sends a startup message and looks at what the server wants next.
+func (u Upstream) knock(ctx context.Context, role string, replication bool) (progress, error) {
+	ctx, cancel := context.WithTimeout(ctx, knockTime)
+	defer cancel()
+	nc, err := u.dial(ctx)
+	if err != nil {
+		return stopped, err
+	}
+	defer nc.Close()
+	defer context.AfterFunc(ctx, func() { nc.Close() })()
+
+	params := []string{"user", role, "database", u.Database, "application_name", "pgconsent doctor"}
+	if replication {
+		params = append(params, "replication", "true")
+	}
+	packet := binary.BigEndian.AppendUint32(make([]byte, 4), 3<<16)
+	for _, p := range params {
+		packet = append(append(packet, p...), 0)
+	}
+	packet = append(packet, 0)
+	binary.BigEndian.PutUint32(packet, uint32(len(packet)))
+	if _, err := nc.Write(packet); err != nil {
+		return stopped, fmt.Errorf("write the startup message: %w", err)
+	}
+
+	got := stopped
+	for {
+		kind, body, err := message(nc)
+		switch {
+		case err != nil:
+			return stopped, err
+		case kind == 'E' && got == authenticated:
+			return got, nil
+		case kind == 'E':
+			// Only a refusal of this login says something: a server that is starting, or full, is asked again.
+			if e := serverError(body); !strings.HasPrefix(e.Code, "28") {
+				return stopped, e
+			}
+			return stopped, nil
+		case kind == 'Z':
+			_, _ = nc.Write([]byte{'X', 0, 0, 0, 4})
+			return entered, nil
+		case kind == 'R' && len(body) >= 4 && binary.BigEndian.Uint32(body) != 0:
+			return stopped, nil // it asks for something
+		case kind == 'R' && len(body) == 4:
+			got = authenticated
+		case got == authenticated && slices.Contains([]byte("SKN"), kind): // settings, the key, notices
+		default:
+			return stopped, fmt.Errorf("the server answers a startup message with %q", kind)
+		}
+	}
+}
+
+// dial reaches the server as the proxy does for owners.
+func (u Upstream) dial(ctx context.Context) (net.Conn, error) {
+	nc, err := (&net.Dialer{}).DialContext(ctx, u.Network, u.Address)
+	if err != nil || u.TLS == nil {
+		return nc, err
+	}
+	stop := context.AfterFunc(ctx, func() { nc.Close() })
+	defer stop()
+	var answer [1]byte
+	if _, err = nc.Write([]byte{0, 0, 0, 8, 4, 210, 22, 47}); err == nil { // SSLRequest
+		_, err = io.ReadFull(nc, answer[:])
+	}
+	if err == nil && answer[0] != 'S' {
+		err = errors.New("the server does not speak TLS")
+	}
+	secured := tls.Client(nc, u.TLS)
+	if err == nil {
+		err = secured.HandshakeContext(ctx)
+	}
+	if err != nil {
+		nc.Close()
+		return nil, err
+	}
+	return secured, nil
+}
+
+// message reads one message of the server's, which is short before the first query.
+func message(r io.Reader) (kind byte, body []byte, err error) {
+	var head [5]byte
+	if _, err := io.ReadFull(r, head[:]); err != nil {
+		return 0, nil, fmt.Errorf("read the server's answer: %w", err)
+	}
+	n := binary.BigEndian.Uint32(head[1:])
+	if n < 4 || n > 1<<16 {
+		return 0, nil, fmt.Errorf("the server's answer has a length of %d", n)
+	}
+	body = make([]byte, n-4)
+	if _, err := io.ReadFull(r, body); err != nil {
+		return 0, nil, fmt.Errorf("read the server's answer: %w", err)
+	}
+	return head[0], body, nil
+}
+
+// serverError reads an ErrorResponse.
+func serverError(body []byte) *pgconn.PgError {
+	e := &pgconn.PgError{}
+	for _, field := range bytes.Split(body, []byte{0}) {
+		if len(field) == 0 {
+			continue
+		}
+		switch value := string(field[1:]); field[0] {
+		case 'S':
+			e.Severity = value
+		case 'C':
+			e.Code = value
+		case 'M':
+			e.Message = value
+		}
+	}
+	return e
+}

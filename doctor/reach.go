@@ -1,0 +1,74 @@
+package doctor
+
+import (
+	"context"
+	"slices"
+
+	"github.com/pgconsent/pgconsent/rewrite"
+)
+
+// checkReach finds code of others that a name, or a cast without one, could lead an agent to. The rewriter refuses the
+// names, so these are warnings: what runs there is not behind a second wall.
+func checkReach(ctx context.Context, x *exam) ([]Finding, error) {
+	if !x.exists() {
+		return missing, nil
+	}
+	extensions, err := x.strings(ctx, "SELECT e.extname::pg_catalog.text FROM pg_catalog.pg_extension e")
+	if err != nil {
+		return nil, err
+	}
+	known := slices.DeleteFunc(extensions, func(name string) bool { return !rewrite.KnownExtension(name) })
+	listed := []uint32{}
+	for _, f := range x.Policy.Functions() {
+		for _, o := range f.Overloads {
+			listed = append(listed, o.OID)
+		}
+	}
+	// Trigger functions cannot be called, and procedures only by CALL.
+	const foreign = `p.oid <> ALL ($2::pg_catalog.oid[]) AND pg_catalog.has_function_privilege($1, p.oid, 'EXECUTE')
+		AND pn.nspname NOT IN ('pg_catalog', 'information_schema', 'pgconsent', 'pgconsent_gate', 'pgconsent_catalog')
+		AND NOT EXISTS (SELECT 1 FROM pg_catalog.pg_depend d JOIN pg_catalog.pg_extension e ON e.oid = d.refobjid
+			WHERE d.classid = 'pg_catalog.pg_proc'::pg_catalog.regclass AND d.objid = p.oid AND d.deptype = 'e'
+			  AND d.refclassid = 'pg_catalog.pg_extension'::pg_catalog.regclass AND e.extname = ANY ($3::pg_catalog.name[]))`
+	var found []Finding
+	for _, q := range []struct {
+		finding Finding
+		sql     string
+		path    bool
+	}{
+		{Finding{"reachable_definer", Warning, "the agent role may execute SECURITY DEFINER functions that the policy does not list; only the rewriter refuses them: ",
+			"REVOKE EXECUTE ON FUNCTION … FROM PUBLIC, and grant it to the roles that need it."},
+			`SELECT p.oid::pg_catalog.regprocedure::pg_catalog.text FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_namespace pn ON pn.oid = p.pronamespace
+			 WHERE p.prosecdef AND p.prorettype NOT IN ('pg_catalog.trigger'::pg_catalog.regtype, 'pg_catalog.event_trigger'::pg_catalog.regtype)
+			   AND pg_catalog.has_schema_privilege($1, pn.oid, 'USAGE') AND ` + foreign + ` ORDER BY 1`, false},
+		{Finding{"reachable_function", Warning, "the agent role may execute functions in its search path that the policy does not list; only the rewriter refuses them: ",
+			"REVOKE EXECUTE ON FUNCTION … FROM PUBLIC, and grant it to the roles that need it; or list them in the policy."},
+			`SELECT p.oid::pg_catalog.regprocedure::pg_catalog.text FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_namespace pn ON pn.oid = p.pronamespace
+			 WHERE NOT p.prosecdef AND p.prorettype NOT IN ('pg_catalog.trigger'::pg_catalog.regtype, 'pg_catalog.event_trigger'::pg_catalog.regtype)
+			   AND pn.nspname = ANY ($4::pg_catalog.name[]) AND ` + foreign + ` ORDER BY 1`, true},
+		{Finding{"reachable_operator", Warning, "the search path has operators of others; the rewriter refuses their names, for everybody's operators too: ",
+			"Move them to a schema that agents do not have in their path, or REVOKE EXECUTE on their functions FROM PUBLIC."},
+			`SELECT o.oid::pg_catalog.regoperator::pg_catalog.text FROM pg_catalog.pg_operator o JOIN pg_catalog.pg_namespace n ON n.oid = o.oprnamespace
+			 JOIN pg_catalog.pg_proc p ON p.oid = o.oprcode JOIN pg_catalog.pg_namespace pn ON pn.oid = p.pronamespace
+			 WHERE n.nspname = ANY ($4::pg_catalog.name[]) AND ` + foreign + ` ORDER BY 1`, true},
+		{Finding{"reachable_cast", Warning, "casts run functions of others, wherever these are, in agents' statements: ",
+			"DROP CAST, or REVOKE EXECUTE on its function FROM PUBLIC."},
+			`SELECT pg_catalog.format('%s AS %s', pg_catalog.format_type(k.castsource, NULL), pg_catalog.format_type(k.casttarget, NULL)) FROM pg_catalog.pg_cast k
+			 JOIN pg_catalog.pg_proc p ON p.oid = k.castfunc JOIN pg_catalog.pg_namespace pn ON pn.oid = p.pronamespace WHERE ` + foreign + ` ORDER BY 1`, false},
+	} {
+		args := []any{x.AgentRole, listed, known}
+		if q.path {
+			args = append(args, x.Snapshot.SearchPath())
+		}
+		names, err := x.strings(ctx, q.sql, args...)
+		if err != nil {
+			return found, err
+		}
+		if len(names) > 0 {
+			f := q.finding
+			f.What += list(names)
+			found = append(found, f)
+		}
+	}
+	return found, nil
+}
