@@ -58,7 +58,7 @@ func (s *session) Seal(_ context.Context, b verdict.Backend) (verdict.Seal, erro
 		Attributes: s.attributes,
 	})
 	s.e.cfg.Metrics.SealRenewed(true)
-	return verdict.Seal{Setting: seal.Setting, Value: value, Renew: now.Add(seal.TTL / 2)}, nil
+	return verdict.Seal{Setting: seal.Setting, Value: value, Renew: now.Add(seal.TTL / 2), Expires: now.Add(seal.TTL * 11 / 12)}, nil
 }
 
 // standing returns what is known of the database, or why this session may do nothing.

@@ -17,6 +17,7 @@ const keptBuffer = 2 << 10
 type batch struct {
 	out   []byte
 	items []item
+	sent  int       // of the items; they are empty
 	read  time.Time // when the last byte of it was read
 }
 
@@ -33,7 +34,7 @@ func (b *batch) add(start int, e *entry) {
 
 func (b *batch) reset() {
 	clear(b.items)
-	b.items = b.items[:0]
+	b.items, b.sent = b.items[:0], 0
 	if cap(b.out) > keptBuffer {
 		b.out = nil
 	}
@@ -72,7 +73,7 @@ func (b *batch) hold() {
 	}
 }
 
-// flush sends the batch.
+// flush sends the batch: all of it, or, while the seal is due and cannot be renewed, group by group.
 func (s *session) flush() error {
 	b := &s.batch
 	if len(b.items) == 0 {
@@ -80,14 +81,45 @@ func (s *session) flush() error {
 		return nil
 	}
 	b.hold()
-	if time.Now().After(s.seal.Renew) && s.ledger.quiet() {
-		if err := s.setSeal(); err != nil {
+	for b.sent < len(b.items) {
+		end := len(b.items)
+		if s.sealDue() {
+			began := time.Now()
+			if s.ledger.quiet() {
+				if err := s.setSeal(); err != nil {
+					return err
+				}
+			}
+			if s.sealDue() {
+				end = b.groupEnd()
+			}
+			b.read = b.read.Add(time.Since(began)) // not the proxy's time
+		}
+		if err := s.forward(end); err != nil {
 			return err
 		}
 	}
-	entries := make([]*entry, 0, len(b.items))
+	b.reset()
+	return nil
+}
+
+// groupEnd is where the first group of what is not sent yet ends.
+func (b *batch) groupEnd() int {
+	for i := b.sent; i < len(b.items); i++ {
+		if e := b.items[i].entry; e != nil && (e.kind == syncs || e.kind == query) {
+			return i + 1
+		}
+	}
+	return len(b.items)
+}
+
+// forward sends the items up to end.
+func (s *session) forward(end int) error {
+	b := &s.batch
+	items := b.items[b.sent:end]
+	entries := make([]*entry, 0, len(items))
 	now := time.Now()
-	for _, i := range b.items {
+	for _, i := range items {
 		if e := i.entry; e != nil {
 			e.sent = now
 			e.requested = now.Sub(b.read)
@@ -101,15 +133,16 @@ func (s *session) flush() error {
 	for _, e := range skipped {
 		e.record()
 	}
-	out := b.out
-	clear(b.items)
-	b.items = b.items[:0]
-	s.ledger.stage(false)
+	out := b.out[items[0].start:items[len(items)-1].end]
+	clear(items)
+	b.sent = end
+	if b.sent == len(b.items) {
+		s.ledger.stage(false)
+	}
 	if _, err := s.upstream.Write(out); err != nil {
 		// Why the server is gone is said by its last message, which outbound may still be about to read.
 		return s.awaitEnd(err)
 	}
-	b.reset()
 	return nil
 }
 

@@ -66,8 +66,20 @@ func (s *session) last(err error) error {
 // message adds one message of the client to the batch. It tells whether it was the last one.
 func (s *session) message(typ byte, body []byte) (last bool, err error) {
 	switch typ {
+	case 'Q', 'P', 'B', 'D', 'E':
+		if s.ended && s.sealDue() {
+			kind := describeStatement // a form that leaves statements and portals as they are
+			if typ == 'Q' {
+				kind, s.ended = query, false
+			}
+			s.refuseMessage(kind, endAlone(), nil, nil)
+			return false, nil
+		}
+		s.ended = false
+	}
+	switch typ {
 	case 'Q':
-		s.query(body)
+		err = s.query(body)
 	case 'P':
 		s.parse(body)
 	case 'B':
@@ -91,6 +103,7 @@ func (s *session) message(typ byte, body []byte) (last bool, err error) {
 		s.batch.out = appendSync(s.batch.out)
 		s.batch.add(start, &entry{kind: syncs})
 		s.group++
+		s.ended = false
 	case 'F':
 		s.refuseMessage(query, sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonProtocol, "function calls of the fast path are not for agents").
 			WithHint("Call the function in a SELECT."), nil, nil)
@@ -121,25 +134,36 @@ func (s *session) invalid(kind message) { s.refuseMessage(kind, invalidMessage()
 // unusable tells whether a verdict cannot be sent: the text would end early.
 func unusable(v *verdict.Verdict) bool { return v.Allowed() && strings.IndexByte(v.Text, 0) >= 0 }
 
-func (s *session) query(body []byte) {
+func (s *session) query(body []byte) error {
 	text, ok := decodeQuery(body)
 	if !ok {
 		s.invalid(query)
-		return
+		return nil
 	}
 	v := s.decider.Decide(s.ctx, text, verdict.Simple)
 	if unusable(v) {
 		s.invalid(query)
-		return
+		return nil
+	}
+	if v.Allowed() && beginsAgain(v.Effects) && s.sealDue() {
+		renewed, err := s.renew()
+		if err != nil {
+			return err
+		}
+		if !renewed {
+			s.refuseMessage(query, endAlone(), v, nil)
+			return nil
+		}
 	}
 	t := s.decider.Record(v)
 	if !v.Allowed() {
 		s.refuseMessage(query, v.Refusal, v, t)
-		return
+		return nil
 	}
 	start := len(s.batch.out)
 	s.batch.out = appendQuery(s.batch.out, v.Text)
 	s.batch.add(start, &entry{kind: query, verdict: v, ticket: t})
+	return nil
 }
 
 func (s *session) parse(body []byte) {
@@ -277,6 +301,7 @@ func (s *session) execute(body []byte) error {
 	start := len(s.batch.out)
 	s.batch.out = appendExecute(s.batch.out, verdict.UpstreamName(name), rows)
 	s.batch.add(start, &entry{kind: execute, verdict: v, ticket: s.decider.Record(v), name: name, upstream: verdict.UpstreamName(name)})
+	s.ended = len(v.Effects) > 0 && v.Effects[len(v.Effects)-1].Kind == verdict.EndsTx
 	return nil
 }
 

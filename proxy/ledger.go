@@ -67,7 +67,8 @@ type ledger struct {
 	first    int // of the queue
 	skipping bool
 	skipCode sqlstate.Code // of the error that began it
-	open     bool          // extended messages were pushed after the last Sync or Query
+	open     bool          // a transaction may have begun by messages pushed after the last Sync or Query
+	expires  time.Time     // of the seal
 	status   byte          // of the last ReadyForQuery
 	staging  bool          // the inbound goroutine has messages that are not pushed yet
 	draining bool
@@ -118,7 +119,11 @@ func (l *ledger) push(entries []*entry) (skipped []*entry, ok bool) {
 		if e.kind == syncs {
 			l.skipping = false
 		}
-		l.open = e.kind != syncs && e.kind != query
+		if e.kind == syncs || e.kind == query {
+			l.open = false
+		} else if e.begins() {
+			l.open = true
+		}
 		l.queue = append(l.queue, e)
 	}
 	return skipped, true
@@ -188,21 +193,61 @@ func (l *ledger) fail(code sqlstate.Code) []*entry {
 	return settled
 }
 
-// completed applies the effect of a statement that has completed.
-func (l *ledger) completed(e verdict.Effect) {
+// begins tells whether the server begins a transaction with e if there is none.
+func (e *entry) begins() bool {
+	switch e.kind {
+	case query, parse, bind, describeStatement, describePortal, execute:
+		return true
+	}
+	return false
+}
+
+// completed applies the effect of a statement that has completed; more tells whether others follow in the same message.
+// It tells whether the server goes on with a transaction that begins too late for the seal.
+func (l *ledger) completed(e verdict.Effect, more bool) (late bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch e.Kind {
 	case verdict.EndsTx:
 		l.portalsGone()
+		return more && time.Now().After(l.expires) || l.late(l.first+1)
 	case verdict.Deallocates:
 		l.deallocated(e.Name)
 	}
+	return false
+}
+
+// late tells whether something that was sent, from this place in the queue on, begins a transaction after the seal has
+// expired, given that none is in progress before it. The caller holds the lock.
+func (l *ledger) late(from int) bool {
+	if !time.Now().After(l.expires) {
+		return false
+	}
+	skipped := false
+	for _, e := range l.queue[from:] {
+		switch {
+		case e.kind == syncs:
+			skipped = false
+		case skipped:
+		case e.refusal != nil: // reads nothing
+			skipped = e.kind != query
+		case e.begins():
+			return true
+		}
+	}
+	return false
+}
+
+// sealed notes until when transactions may begin.
+func (l *ledger) sealed(expires time.Time) {
+	l.mu.Lock()
+	l.expires = expires
+	l.mu.Unlock()
 }
 
 // ready ends the head, a Query or a Sync, with ReadyForQuery. It tells whether the session is to be ended now because it
-// is idle and the server drains.
-func (l *ledger) ready(status byte) (drained bool) {
+// is idle and the server drains, or because what comes next begins too late for the seal.
+func (l *ledger) ready(status byte) (drained, late bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if e := l.pop(); e.kind == query && e.code == "" {
@@ -212,7 +257,7 @@ func (l *ledger) ready(status byte) (drained bool) {
 	if status == 'I' {
 		l.portalsGone()
 	}
-	return l.draining && l.isIdle()
+	return l.draining && l.isIdle(), status == 'I' && l.late(l.first)
 }
 
 // rest takes everything off at the end of a session.
@@ -237,15 +282,26 @@ func (l *ledger) drain() bool {
 }
 
 // quiet waits until nothing is in flight and tells whether the server is then outside a transaction. While a group of
-// extended messages is open it does not wait, since the server may keep its answers back, and says no.
+// extended messages is open it does not wait, since the server may keep its answers back, and says no. A group of which
+// only Close has been sent has begun nothing; its answers come with the next Sync, whosever it is.
 func (l *ledger) quiet() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.open || l.skipping {
 		return false
 	}
-	for l.first < len(l.queue) && !l.closed {
+	for l.awaited() && !l.closed {
 		l.change.Wait()
 	}
 	return !l.closed && l.status == 'I'
+}
+
+// awaited tells whether an answer is in flight that the server does not keep back.
+func (l *ledger) awaited() bool {
+	for _, e := range l.queue[l.first:] {
+		if e.kind != closeStatement && e.kind != closePortal {
+			return true
+		}
+	}
+	return false
 }

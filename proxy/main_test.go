@@ -54,7 +54,8 @@ func (j *judge) Seal(context.Context, verdict.Backend) (verdict.Seal, error) {
 	if j.badSeal.Load() {
 		name = "no such setting!"
 	}
-	return verdict.Seal{Setting: name, Value: fmt.Sprintf("seal %d", n), Renew: time.Now().Add(j.ttl)}, nil
+	now := time.Now()
+	return verdict.Seal{Setting: name, Value: fmt.Sprintf("seal %d", n), Renew: now.Add(j.ttl), Expires: now.Add(2*j.ttl + time.Minute)}, nil
 }
 
 func (j *judge) Decide(_ context.Context, text string, _ verdict.Protocol) *verdict.Verdict {

@@ -37,7 +37,11 @@ func (s *session) outbound() *sqlstate.Error {
 		if err != nil {
 			return err
 		}
-		if o.drained {
+		switch {
+		case o.late && o.rest == 0:
+			s.stop(sealExpired())
+			return nil
+		case o.drained:
 			return errShutdown()
 		}
 	}
@@ -55,6 +59,7 @@ type answers struct {
 	swallow  bool   // which are not passed on
 	farewell bool   // the server has told the client why it ends the session
 	drained  bool
+	late     bool          // what the server does next begins after the seal has expired
 	sealCode sqlstate.Code // of the server's error to a seal
 
 	from     int    // bytes of buf from here to r are to be passed on as they are
@@ -164,7 +169,7 @@ func desync(cause error) *sqlstate.Error {
 // scan goes through the chunk. It returns the reason to end the session.
 func (o *answers) scan() *sqlstate.Error {
 	b := *o.buf
-	for o.r < o.w {
+	for o.r < o.w && (!o.late || o.rest > 0) {
 		if o.rest > 0 {
 			n := min(o.rest, o.w-o.r)
 			o.rest -= n
@@ -296,7 +301,7 @@ func (o *answers) result(typ byte, length int) *sqlstate.Error {
 // completed applies the effect of a statement.
 func (o *answers) completed(e *entry) {
 	if e.verdict != nil && e.completed < len(e.verdict.Effects) {
-		o.ledger.completed(e.verdict.Effects[e.completed])
+		o.late = o.ledger.completed(e.verdict.Effects[e.completed], e.completed+1 < len(e.verdict.Effects))
 	}
 	e.completed++
 	if e.kind == execute {
@@ -346,9 +351,7 @@ func (o *answers) ready(status byte) (pass bool, err *sqlstate.Error) {
 		return false, desync(errOutOfTurn)
 	}
 	o.head = nil
-	if o.ledger.ready(status) {
-		o.drained = true
-	}
+	o.drained, o.late = o.ledger.ready(status)
 	if e.own {
 		e.code, o.sealCode = o.sealCode, ""
 		close(e.done)

@@ -34,7 +34,10 @@ func (s *session) setSeal() error {
 		case err != nil:
 			return err
 		case code == "":
+			// Without the monotonic clock, which stands still while a machine sleeps.
+			seal.Renew, seal.Expires = seal.Renew.Round(0), seal.Expires.Round(0)
 			s.seal = seal
+			s.ledger.sealed(seal.Expires)
 			return nil
 		case code == "57014" && attempt < 3:
 			// A cancel request of the client that came too late for its own statement.
@@ -44,6 +47,46 @@ func (s *session) setSeal() error {
 				WithCause(errors.New("the server answered " + string(code)))
 		}
 	}
+}
+
+// The database holds a seal against the beginning of the transaction, and shows no rows where it has expired: the client
+// could not tell that from an answer. So nothing that may begin a transaction is sent under a seal that is due, and when
+// the server gets to what was sent in time too late, the session ends.
+
+// sealDue tells whether the seal is to be renewed before the next transaction.
+func (s *session) sealDue() bool { return time.Now().After(s.seal.Renew) }
+
+// renew sends what is staged, waits for the answers and renews the seal. It is false in the middle of a transaction or
+// of a group of messages, where that is not possible.
+func (s *session) renew() (bool, error) {
+	if err := s.flush(); err != nil {
+		return false, err
+	}
+	if !s.ledger.quiet() {
+		return false, nil
+	}
+	return true, s.setSeal()
+}
+
+// beginsAgain tells whether a message with these effects goes on after it has ended a transaction, and so begins one in
+// its middle.
+func beginsAgain(effects []verdict.Effect) bool {
+	for i, e := range effects {
+		if e.Kind == verdict.EndsTx && i+1 < len(effects) {
+			return true
+		}
+	}
+	return false
+}
+
+func endAlone() *sqlstate.Error {
+	return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonTransaction, "no transaction can begin here: the session's identity has to be renewed first").
+		WithHint("Send COMMIT or ROLLBACK in a message of its own, with a Sync after it in a pipeline, when a transaction has lasted long.")
+}
+
+func sealExpired() *sqlstate.Error {
+	return sqlstate.New(sqlstate.ConnectionFailure, sqlstate.ReasonIdentity, "the session's identity has expired before the server came to the messages sent in advance").
+		WithHint("What was answered is valid, what was not has shown nothing. Connect again, and send no more in advance than the server answers in half a minute.")
 }
 
 // sendSeal sends the messages and returns the SQLSTATE of the server's error, or "".

@@ -26,6 +26,7 @@ type session struct {
 	// Of the inbound goroutine.
 	seal  verdict.Seal
 	group uint64 // counts Syncs
+	ended bool   // the last message of the group ends the transaction
 	batch batch
 }
 

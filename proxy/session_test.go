@@ -155,8 +155,8 @@ func TestSealRenewal(t *testing.T) {
 	want := []string{"T s:25:0", `D ["seal 2"]`, "C SELECT 1", "Z I", "1", "Z I", "2", `D ["seal 4"]`, "C SELECT 1", "Z I", "C BEGIN", "Z T",
 		"T s:25:0", `D ["seal 5"]`, "C SELECT 1", "Z T", "T s:25:0", `D ["seal 5"]`, "C SELECT 1", "Z T", "C COMMIT", "Z I",
 		"T s:25:0", `D ["seal 6"]`, "C SELECT 1", "Z I"}
-	for range 3 {
-		want = append(want, "T s:25:0", `D ["seal 7"]`, "C SELECT 1", "Z I")
+	for n := range 3 {
+		want = append(want, "T s:25:0", fmt.Sprintf(`D ["seal %d"]`, 7+n), "C SELECT 1", "Z I")
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -167,7 +167,7 @@ func TestSealRenewal(t *testing.T) {
 		{[]pgx3.FrontendMessage{ex("", 0), fl}, 'C', 1},
 		upToReady(1, sy),
 	})
-	if diff := cmp.Diff([]string{"1", "2", `D ["seal 8"]`, "C SELECT 1", "Z I"}, got); diff != "" {
+	if diff := cmp.Diff([]string{"1", "2", `D ["seal 10"]`, "C SELECT 1", "Z I"}, got); diff != "" {
 		t.Error(diff)
 	}
 	// Nor inside a transaction that has failed.

@@ -63,6 +63,7 @@ type Seal struct {
 	Setting string    // the setting that carries it: "pgconsent.seal"
 	Value   string    // secret: never logged
 	Renew   time.Time // by the proxy's clock: renew before the next transaction after this
+	Expires time.Time // by the proxy's clock: no transaction that starts after this may be answered
 }
 
 // Protocol says which message a text came in.

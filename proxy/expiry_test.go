@@ -1,0 +1,202 @@
+package proxy
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	pgx3 "github.com/jackc/pgx/v5/pgproto3"
+
+	"github.com/pgconsent/pgconsent/verdict"
+)
+
+// shortLived is a judge whose seals live 300 ms and say so to the database.
+type shortLived struct{ *judge }
+
+func (s *shortLived) Seal(ctx context.Context, b verdict.Backend) (verdict.Seal, error) {
+	seal, err := s.judge.Seal(ctx, b)
+	now := time.Now()
+	seal.Renew, seal.Expires = now.Add(150*time.Millisecond), now.Add(275*time.Millisecond)
+	seal.Value = fmt.Sprintf("%.6f", float64(now.Add(300*time.Millisecond).UnixMicro())/1e6)
+	return seal, err
+}
+
+// walled is a table with one row, which exists in transactions that begin under a valid seal.
+const walled = "SELECT count(*) AS n FROM walled"
+
+func withWall(t *testing.T) *proxied {
+	p := start(t)
+	p.edit = func(r *Route) {
+		open := r.Open
+		r.Open = func(ctx context.Context, info SessionInfo) (verdict.Decider, error) {
+			d, err := open(ctx, info)
+			return &shortLived{d.(*judge)}, err
+		}
+	}
+	if _, err := p.db.Connect(t, "postgres").Exec(t.Context(), `CREATE TABLE walled (n int); INSERT INTO walled VALUES (1);
+		ALTER TABLE walled ENABLE ROW LEVEL SECURITY; GRANT SELECT ON walled TO wire_agent;
+		CREATE POLICY sealed ON walled USING (current_setting('pgconsent.seal')::float8 > extract(epoch FROM transaction_timestamp()))`); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// group is an execution in the extended protocol without its Sync.
+func group(texts ...string) (out []pgx3.FrontendMessage) {
+	for _, text := range texts {
+		out = append(out, pa("", text), bi("", ""), ex("", 0))
+	}
+	return out
+}
+
+func synced(m []pgx3.FrontendMessage) []pgx3.FrontendMessage { return append(m, sy) }
+
+// TestNoTransactionUnderAnOldSeal: what a client sends at once never begins a transaction under a seal that has expired,
+// which would look like an empty table.
+func TestNoTransactionUnderAnOldSeal(t *testing.T) {
+	p := withWall(t)
+	const (
+		alone   = "E ERROR 0A000 no transaction can begin here: the session's identity has to be renewed first  @0"
+		expired = "E FATAL 08006 the session's identity has expired before the server came to the messages sent in advance  @0"
+	)
+	row := []string{"T n:20:0", `D ["1"]`, "C SELECT 1", "Z I"}
+	rowT := []string{"T n:20:0", `D ["1"]`, "C SELECT 1", "Z T"}
+	ext := []string{"1", "2", `D ["1"]`, "C SELECT 1"}
+	seq := func(parts ...any) (out []string) {
+		for _, p := range parts {
+			switch p := p.(type) {
+			case string:
+				out = append(out, p)
+			case []string:
+				out = append(out, p...)
+			}
+		}
+		return out
+	}
+	old := []round{upToReady(1, q("BEGIN"))} // and then time passes
+	for name, c := range map[string]struct {
+		before []round
+		script []round
+		want   []string
+		over   bool // the session
+	}{
+		"queries": {old, []round{upToReady(4, q("COMMIT"), q("BEGIN"), q(walled), q("COMMIT"))},
+			seq("C COMMIT", "Z I", "C BEGIN", "Z T", rowT, "C COMMIT", "Z I"), false},
+		"groups": {old, []round{upToReady(3, slices.Concat(synced(group("COMMIT")), synced(group("BEGIN", walled)), synced(group("COMMIT")))...)},
+			seq("1", "2", "C COMMIT", "Z I", "1", "2", "C BEGIN", ext, "Z T", "1", "2", "C COMMIT", "Z I"), false},
+		"after an error": {old, []round{upToReady(3, q("SELECT nope"), q("ROLLBACK"), q(walled))},
+			seq(`E ERROR 42703 column "nope" does not exist  @8`, "Z E", "C ROLLBACK", "Z I", row), false},
+		"in one query": {old, []round{upToReady(1, q("COMMIT; BEGIN; "+walled)), upToReady(1, q("ROLLBACK")), upToReady(1, q(walled))},
+			seq(alone, "Z E", "C ROLLBACK", "Z I", row), false},
+		"in one query behind others": {nil, []round{upToReady(2, q("BEGIN"), q("COMMIT; BEGIN; "+walled)), upToReady(1, q("ROLLBACK"))},
+			seq("C BEGIN", "Z T", alone, "Z E", "C ROLLBACK", "Z I"), false},
+		"in one query outside a transaction": {nil, []round{upToReady(1, q("BEGIN; COMMIT; "+walled))},
+			seq("C BEGIN", "C COMMIT", row), false},
+		"in one group": {old, []round{upToReady(1, synced(group("COMMIT", "BEGIN", walled))...), upToReady(1, synced(group(walled))...)},
+			seq("1", "2", "C COMMIT", alone, "Z I", ext, "Z I"), false},
+		"query in a group": {old, []round{{append(group("COMMIT"), q(walled)), 'Z', 1}, upToReady(1, q(walled))},
+			seq("1", "2", "C COMMIT", alone, "Z I", row), false},
+		"a group that closes first": {old, []round{upToReady(1, append([]pgx3.FrontendMessage{cl('S', "x")}, synced(group(walled))...)...), upToReady(1, q("COMMIT"))},
+			seq("3", ext, "Z T", "C COMMIT", "Z I"), false},
+		"a group that has closed": {[]round{{[]pgx3.FrontendMessage{cl('S', "x"), fl}, '3', 1}}, []round{upToReady(1, synced(group(walled))...)},
+			seq(ext, "Z I"), false},
+		"a group that has closed and not asked": {[]round{{[]pgx3.FrontendMessage{cl('S', "x")}, 'Z', 0}}, []round{upToReady(1, synced(group(walled))...)},
+			seq("3", ext, "Z I"), false},
+		"a slow statement before": {nil, []round{{[]pgx3.FrontendMessage{q("SELECT pg_sleep(0.5)::text AS s"), q(walled)}, 'E', 1}},
+			seq("T s:25:0", `D [""]`, "C SELECT 1", "Z I", expired), true},
+		"a slow statement before in one query": {nil, []round{{[]pgx3.FrontendMessage{q("SELECT pg_sleep(0.5)::text AS s; COMMIT; " + walled)}, 'E', 1}},
+			seq("T s:25:0", `D [""]`, "C SELECT 1", "C COMMIT", expired), true},
+		"a slow statement before in one group": {nil, []round{{synced(group("BEGIN", "SELECT pg_sleep(0.5)::text", "COMMIT", walled)), 'E', 1}},
+			seq("1", "2", "C BEGIN", "1", "2", `D [""]`, "C SELECT 1", "1", "2", "C COMMIT", expired), true},
+		"a slow transaction": {nil, []round{upToReady(3, q("BEGIN"), q("SELECT pg_sleep(0.5)::text AS s"), q(walled)), upToReady(2, q("COMMIT"), q(walled))},
+			seq("C BEGIN", "Z T", "T s:25:0", `D [""]`, "C SELECT 1", "Z T", rowT, "C COMMIT", "Z I", row), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			client := p.raw(t)
+			client.play(t, c.before)
+			if !strings.HasPrefix(name, "a slow") {
+				time.Sleep(400 * time.Millisecond)
+			}
+			got := client.play(t, c.script)
+			got = slices.DeleteFunc(got, func(s string) bool { return strings.HasPrefix(s, "N ") })
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Error(diff)
+			}
+			if c.over {
+				if m, err := client.front.Receive(); err == nil {
+					t.Errorf("the session goes on with %T", m)
+				}
+			}
+		})
+	}
+}
+
+// TestSealsUnderLoad plays random conversations with pauses: the row is there, or there is an error.
+func TestSealsUnderLoad(t *testing.T) {
+	p := withWall(t)
+	for n := range 8 {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			t.Parallel()
+			r := rand.New(rand.NewPCG(uint64(n), 1))
+			texts := []string{"BEGIN", "COMMIT", walled, walled, walled, "ROLLBACK", "SELECT nope", "COMMIT; " + walled, "BEGIN; COMMIT; " + walled + "; COMMIT"}
+			var client *peer
+			rows := 0
+			for began := time.Now(); time.Since(began) < 3*time.Second; {
+				if client == nil {
+					client = p.raw(t)
+				}
+				var m []pgx3.FrontendMessage
+				ends := 0
+				for range 1 + r.IntN(6) {
+					text := texts[r.IntN(len(texts))]
+					if r.IntN(2) == 0 {
+						m, ends = append(m, q(text)), ends+1
+						continue
+					}
+					m = append(m, group(text)...)
+					if r.IntN(3) > 0 {
+						m, ends = append(m, sy), ends+1
+					}
+				}
+				m = append(m, sy)
+				client.send(t, m...)
+				for done := false; !done; {
+					b, err := client.front.Receive()
+					switch b := b.(type) {
+					case *pgx3.DataRow:
+						if rows++; string(b.Values[0]) != "1" {
+							t.Fatalf("the table was empty: %v", m)
+						}
+					case *pgx3.ErrorResponse:
+						if b.Severity == "FATAL" {
+							client.Close()
+							client, done = nil, true
+						}
+					case *pgx3.ReadyForQuery:
+						// Queries behind an error in a group are skipped, so the number of answers is not known: a text
+						// of its own ends the round.
+					case *pgx3.EmptyQueryResponse:
+						done = true
+					}
+					if err != nil {
+						t.Fatal(err)
+					}
+					if _, ok := b.(*pgx3.ReadyForQuery); ok && ends >= 0 {
+						client.send(t, q("--"))
+						ends = -1
+					}
+				}
+				time.Sleep(time.Duration(r.IntN(250)) * time.Millisecond)
+			}
+			if rows == 0 {
+				t.Error("no row was ever read")
+			}
+		})
+	}
+}
