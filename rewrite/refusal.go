@@ -77,7 +77,7 @@ var refusals = []*Refusal{
 		"Use the extended protocol's prepared statements, as drivers do."},
 	{"EXPLAIN", []string{"ExplainStmt"}, "EXPLAIN SELECT * FROM people",
 		sqlstate.FeatureNotSupported, sqlstate.ReasonStatement, "EXPLAIN is not available to agents",
-		"Plans show statistics of rows that are not visible. Operators can run `pgconsent explain` and `pgconsent rewrite`."},
+		"Plans show statistics of rows that are not visible. Operators see what a statement becomes with `pgconsent rewrite`."},
 	{"LISTEN, NOTIFY, UNLISTEN", []string{"ListenStmt", "NotifyStmt", "UnlistenStmt"}, "LISTEN news",
 		sqlstate.FeatureNotSupported, sqlstate.ReasonStatement, "LISTEN, NOTIFY and UNLISTEN are not available to agents", "Notifications may carry data past the policy. Poll with a query."},
 	{"LOCK", []string{"LockStmt"}, "LOCK TABLE people",
