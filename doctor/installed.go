@@ -51,10 +51,13 @@ func checkDrift(ctx context.Context, x *exam) ([]Finding, error) {
 	return found, nil
 }
 
+// newKey is the way to a key; proxies take the newest when they next look at the database.
+const newKey = "As the role that ran pgconsent migrate: SELECT pgconsent.make_key()"
+
 func checkKeys(ctx context.Context, x *exam) ([]Finding, error) {
 	var found []Finding
 	if _, err := seal.Load(ctx, x.conn); err != nil {
-		found = append(found, Finding{"bad_key", Unsafe, "the keys of seals cannot be used: " + err.Error(), "Run pgconsent migrate; with --rotate-key it makes a new one."})
+		found = append(found, Finding{"bad_key", Unsafe, "the keys of seals cannot be used: " + err.Error(), newKey})
 	}
 	if !x.exists() {
 		return append(found, missing...), nil

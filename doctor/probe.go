@@ -167,7 +167,7 @@ func (p *probe) sealed(ctx context.Context) ([]Finding, error) {
 	if err != nil || ok {
 		return nil, err
 	}
-	return []Finding{{"bad_key", Unsafe, "the database does not accept a seal made with its newest key", "Run pgconsent migrate --rotate-key, and compare the clocks of both machines."}}, nil
+	return []Finding{{"bad_key", Unsafe, "the database does not accept a seal made with its newest key", newKey + "; if that does not help, compare the clocks of both machines."}}, nil
 }
 
 // accepted sets a seal and asks whether it holds.

@@ -15,6 +15,7 @@ import (
 type router struct {
 	enforcer  *enforce.Enforcer
 	mock      []byte
+	vouch     vouchers
 	databases map[string]upstream
 }
 
@@ -24,7 +25,7 @@ type upstream struct {
 	agent  proxy.Upstream
 }
 
-func newRouter(c *config.Config, e *enforce.Enforcer) (*router, error) {
+func newRouter(c *config.Config, e *enforce.Enforcer, v vouchers) (*router, error) {
 	mock, err := mockKey(c)
 	if err != nil {
 		return nil, err
@@ -33,7 +34,7 @@ func newRouter(c *config.Config, e *enforce.Enforcer) (*router, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &router{enforcer: e, mock: mock, databases: map[string]upstream{}}
+	r := &router{enforcer: e, mock: mock, vouch: v, databases: map[string]upstream{}}
 	network, address := c.Upstream.Dial()
 	for name, db := range c.Databases {
 		password, err := config.Secret(db.Secrets.Agent)
@@ -51,7 +52,8 @@ func newRouter(c *config.Config, e *enforce.Enforcer) (*router, error) {
 // Route implements proxy.Router.
 func (r *router) Route(user, database string) proxy.Route {
 	db, ok := r.databases[database]
-	if ok && slices.Contains(db.owners, user) {
+	// Where the server lets owners in without a password, nobody is taken for one.
+	if ok && slices.Contains(db.owners, user) && !r.vouch[database].open.Load() {
 		return proxy.Route{Kind: proxy.Owner, Upstream: db.owner}
 	}
 	if access, known := r.enforcer.Agent(user, database); ok && known {

@@ -106,13 +106,14 @@ func New(ctx context.Context, o Options) (_ *Service, err error) {
 	if err != nil {
 		return nil, err
 	}
+	vouch := newVouchers(c, s.log)
 	s.enforcer, err = enforce.New(ctx, enforce.Config{
-		Databases: databases, Agents: s.agents(c), Audit: s.audit, Metrics: counts, Log: s.log, Check: vouch(c, s.log),
+		Databases: databases, Agents: s.agents(c), Audit: s.audit, Metrics: counts, Log: s.log, Check: vouch.check,
 	})
 	if err != nil {
 		return nil, err
 	}
-	if s.router, err = newRouter(c, s.enforcer); err != nil {
+	if s.router, err = newRouter(c, s.enforcer, vouch); err != nil {
 		return nil, err
 	}
 	s.proxy, err = proxy.New(proxy.Config{

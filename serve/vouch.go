@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -27,31 +27,38 @@ const (
 	probeAgain     = 10 * time.Minute
 )
 
-// voucher checks one database before its agents are served: the doctor's examination each time; its probes as the agent
-// role, and logins without a password, when the policy, the catalog or the server's configuration (which pg_hba.conf
-// counts as) changed. Calls for one database come one after the other.
+// voucher checks one database before its agents are served: the doctor's examination each time; logins without a password
+// when the server has read its configuration, and pg_hba.conf with it, again; the probes when the policy or the catalog
+// changed. Calls for one database come one after the other.
 type voucher struct {
 	config *config.Config
 	log    *slog.Logger
+	asks   string      // the server's configuration under which it asked owners for a password
+	open   atomic.Bool // it did not: owners are refused
+
 	passed string    // versions under which the probes found nothing
 	late   string    // versions under which they were not finished
 	again  time.Time // when to try those again
 }
 
-// vouch returns the check that enforcement asks for.
-func vouch(c *config.Config, log *slog.Logger) func(context.Context, *pgx.Conn, enforce.Target) error {
-	var mu sync.Mutex
-	vouchers := map[string]*voucher{}
-	return func(ctx context.Context, conn *pgx.Conn, t enforce.Target) error {
-		mu.Lock()
-		v := vouchers[t.Database.Name]
-		if v == nil {
-			v = &voucher{config: c, log: log.With("database", t.Database.Name)}
-			vouchers[t.Database.Name] = v
-		}
-		mu.Unlock()
-		return v.check(ctx, conn, t)
+// vouchers are those of all databases.
+type vouchers map[string]*voucher
+
+func newVouchers(c *config.Config, log *slog.Logger) vouchers {
+	all := vouchers{}
+	for name := range c.Databases {
+		all[name] = &voucher{config: c, log: log.With("database", name)}
 	}
+	return all
+}
+
+// check is what enforcement asks for.
+func (all vouchers) check(ctx context.Context, conn *pgx.Conn, t enforce.Target) error {
+	v, ok := all[t.Database.Name]
+	if !ok {
+		return fmt.Errorf("database %s is not configured", t.Database.Name)
+	}
+	return v.check(ctx, conn, t)
 }
 
 func (v *voucher) check(ctx context.Context, conn *pgx.Conn, t enforce.Target) error {
@@ -59,18 +66,25 @@ func (v *voucher) check(ctx context.Context, conn *pgx.Conn, t enforce.Target) e
 		AgentRole: t.Database.AgentRole, ControlRole: t.Database.ControlRole, ReaderRole: t.Database.ReaderRole,
 		Policy: t.Policy, Snapshot: t.Snapshot, Plan: t.Plan, ProbeTime: probeStatement,
 	}
-	if err := doctor.Check(ctx, conn, subject); err != nil {
-		return err
-	}
+	db := v.config.Databases[t.Database.Name]
 	var loaded string
 	if err := conn.QueryRow(ctx, "SELECT pg_catalog.pg_conf_load_time()::pg_catalog.text").Scan(&loaded); err != nil {
 		return fmt.Errorf("when the server read its configuration: %w", err)
 	}
-	versions := t.Policy.Version() + " " + t.Snapshot.Version() + " " + loaded
+	if v.asks != loaded {
+		if err := v.logins(ctx, db, subject); err != nil {
+			return err
+		}
+		v.asks = loaded
+	}
+	if err := doctor.Check(ctx, conn, subject); err != nil {
+		return err
+	}
+	versions := t.Policy.Version() + " " + t.Snapshot.Version()
 	if v.passed == versions || v.late == versions && time.Now().Before(v.again) {
 		return nil
 	}
-	found, err := v.try(ctx, conn, t, subject)
+	found, err := v.probe(ctx, conn, db, subject)
 	if err == nil {
 		err = doctor.Refuse(found)
 	}
@@ -82,26 +96,33 @@ func (v *voucher) check(ctx context.Context, conn *pgx.Conn, t enforce.Target) e
 	default:
 		v.passed = versions
 	}
-	for _, f := range found {
-		if f.Severity == doctor.Warning {
-			v.log.Warn(f.What, "finding", f.ID, "fix", f.Fix)
-		}
-	}
+	v.warn(found)
 	return nil
 }
 
-// try logs in without a password and as the agent role. It has a time of its own, since little may be left of ctx's; where
-// ctx is cancelled it ends.
-func (v *voucher) try(ctx context.Context, conn *pgx.Conn, t enforce.Target, subject doctor.Subject) ([]doctor.Finding, error) {
-	db, ok := v.config.Databases[t.Database.Name]
-	if !ok {
-		return nil, fmt.Errorf("database %s is not configured", t.Database.Name)
-	}
-	agent, err := v.config.ConnString(db, db.Roles.Agent, db.Secrets.Agent)
-	if err != nil {
-		return nil, err
-	}
+// logins refuses a server that lets owners in without a password, and remembers it for those who come as owners.
+func (v *voucher) logins(ctx context.Context, db *config.Database, subject doctor.Subject) error {
 	secure, err := v.config.Upstream.ClientTLS()
+	if err != nil {
+		return err
+	}
+	network, address := v.config.Upstream.Dial()
+	found, err := doctor.Logins(ctx, doctor.Upstream{Network: network, Address: address, TLS: secure, Database: db.Name}, db.Owners, subject)
+	if err != nil {
+		return err
+	}
+	err = doctor.Refuse(found)
+	v.open.Store(err != nil)
+	if err == nil {
+		v.warn(found)
+	}
+	return err
+}
+
+// probe tries as the agent role. It has a time of its own, since little may be left of ctx's; where ctx is cancelled it
+// ends.
+func (v *voucher) probe(ctx context.Context, conn *pgx.Conn, db *config.Database, subject doctor.Subject) ([]doctor.Finding, error) {
+	agent, err := v.config.ConnString(db, db.Roles.Agent, db.Secrets.Agent)
 	if err != nil {
 		return nil, err
 	}
@@ -112,11 +133,13 @@ func (v *voucher) try(ctx context.Context, conn *pgx.Conn, t enforce.Target, sub
 			cancel()
 		}
 	})()
-	network, address := v.config.Upstream.Dial()
-	found, err := doctor.Logins(probing, doctor.Upstream{Network: network, Address: address, TLS: secure, Database: db.Name}, db.Owners, subject)
-	if err != nil {
-		return nil, err
+	return doctor.Probe(probing, conn, agent, subject)
+}
+
+func (v *voucher) warn(found []doctor.Finding) {
+	for _, f := range found {
+		if f.Severity == doctor.Warning {
+			v.log.Warn(f.What, "finding", f.ID, "fix", f.Fix)
+		}
 	}
-	probed, err := doctor.Probe(probing, conn, agent, subject)
-	return append(found, probed...), err
 }

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/pgconsent/pgconsent/config"
 	"github.com/pgconsent/pgconsent/doctor"
+	"github.com/pgconsent/pgconsent/policy"
 )
 
 type doctorCmd struct {
@@ -33,6 +35,14 @@ func (d doctorCmd) Run(s *session) error {
 	reports := []report{}
 	err = s.each(c, d.Database, asControl, func(t target) error {
 		built, err := s.compile(t)
+		var misfits policy.Errors
+		if errors.As(err, &misfits) {
+			for _, m := range misfits {
+				reports = append(reports, report{t.name, doctor.Finding{ID: "policy", Severity: doctor.Unsafe, What: m.Error(),
+					Fix: "Put the policy right, or the database, and run pgconsent doctor again: the rest could not be checked."}})
+			}
+			return nil
+		}
 		if err != nil {
 			return err
 		}

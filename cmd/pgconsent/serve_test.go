@@ -1,0 +1,152 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// serving starts serve and returns where it listens.
+func (i *installation) serving(t *testing.T, args ...string) (*program, string) {
+	t.Helper()
+	p := launch(t, nil, append([]string{"serve", "-c", i.config, "--log-format", "json"}, args...)...)
+	address := ""
+	waitFor(t, "serve listens", func() bool {
+		for line := range strings.Lines(p.errs.String()) {
+			var said struct{ Msg, Listen string }
+			if json.Unmarshal([]byte(line), &said) == nil && said.Msg == "serving" {
+				address = said.Listen
+			}
+		}
+		return address != ""
+	})
+	return p, address
+}
+
+func (i *installation) dsn(user, address string) string {
+	return "postgres://" + user + ":secret@" + address + "/app?sslmode=disable"
+}
+
+// An idle owner keeps a drain waiting, but no longer than --drain, and not past a second signal.
+func TestDrain(t *testing.T) {
+	i := install(t)
+	for _, c := range []struct {
+		name     string
+		drain    string
+		signals  int
+		owner    bool
+		min, max time.Duration
+		code     int
+	}{
+		{"agents only", "30s", 1, false, 0, 5 * time.Second, done},
+		{"an idle owner", "1s", 1, true, 900 * time.Millisecond, 6 * time.Second, done},
+		{"a second signal", "30s", 2, true, 0, 5 * time.Second, -1}, // ended by the signal
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p, address := i.serving(t, "--drain", c.drain)
+			agent := connect(t, i.dsn("chat", address))
+			if n := number(t, agent, "SELECT count(*) FROM memories"); n != 1 {
+				t.Errorf("the agent sees %d memories", n)
+			}
+			if c.owner {
+				if n := number(t, connect(t, i.dsn("app_owner", address)), "SELECT count(*) FROM memories"); n != 2 {
+					t.Errorf("the owner sees %d memories", n)
+				}
+			}
+			began := time.Now()
+			p.signal(t, syscall.SIGTERM)
+			if c.signals == 2 {
+				waitFor(t, "it drains", func() bool { return strings.Contains(p.errs.String(), `"draining"`) })
+				p.signal(t, syscall.SIGTERM)
+			}
+			code := p.ended(t)
+			if took := time.Since(began); code != c.code || took < c.min || took > c.max {
+				t.Errorf("code %d after %v, want %d after %v to %v", code, took, c.code, c.min, c.max)
+			}
+		})
+	}
+	if _, errs, code := call(t, "", "serve", "-c", i.config, "--drain", "0s"); code != usage || !strings.Contains(errs, "--drain must be more than 0") {
+		t.Errorf("--drain 0s: %d %s", code, errs)
+	}
+	if out, _, _ := call(t, "", "serve", "--help"); !strings.Contains(out, "Default: 10s") {
+		t.Errorf("the help does not tell the default of --drain: %s", out)
+	}
+}
+
+// A probe that takes too long refuses nobody and is said; the wall stands.
+func TestSlowProbe(t *testing.T) {
+	i := install(t)
+	ctx := context.Background()
+	holder := i.db.Connect(t, "postgres")
+	// Whoever plans to read the table waits for its index, as long as if it were very large.
+	for _, sql := range []string{"BEGIN", "REINDEX INDEX notes_pkey"} {
+		if _, err := holder.Exec(ctx, sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	began := time.Now()
+	p, address := i.serving(t)
+	agent := connect(t, i.dsn("chat", address))
+	if n := number(t, agent, "SELECT count(*) FROM memories"); n != 1 {
+		t.Errorf("the agent sees %d memories", n)
+	}
+	if took := time.Since(began); took > 8*time.Second {
+		t.Errorf("serve took %v to start", took)
+	}
+	if !strings.Contains(p.errs.String(), `"finding":"probe_timeout"`) || !strings.Contains(p.errs.String(), "public.notes") {
+		t.Errorf("the probe that was not finished is not said: %s", p.errs)
+	}
+	if strings.Contains(p.errs.String(), "refused") {
+		t.Errorf("agents are refused: %s", p.errs)
+	}
+}
+
+// pg_hba.conf may change under a proxy that runs: it then takes nobody for the owner, refuses agents, and says why.
+func TestTrustWhileServing(t *testing.T) {
+	i := install(t)
+	ctx := context.Background()
+	p, address := i.serving(t)
+	agent := connect(t, i.dsn("chat", address))
+	const line = "host all app_owner all trust"
+	i.exec(t, withHBA(line, true))
+	trusted := true
+	t.Cleanup(func() {
+		if trusted {
+			i.exec(t, withHBA(line, false))
+		}
+	})
+	anybody := func() string {
+		conn, err := pgx.Connect(ctx, strings.Replace(i.dsn("app_owner", address), ":secret@", ":wrong@", 1))
+		if err == nil {
+			conn.Close(ctx)
+			return ""
+		}
+		return sqlState(err)
+	}
+	waitFor(t, "owners are refused", func() bool { return anybody() == "28P01" })
+	waitFor(t, "agents are refused", func() bool { return agent.QueryRow(ctx, "SELECT 1").Scan(new(int)) != nil })
+	if !strings.Contains(p.errs.String(), "owner_login: ") {
+		t.Errorf("the log does not say why: %s", p.errs)
+	}
+	i.exec(t, withHBA(line, false))
+	trusted = false
+	waitFor(t, "owners are served again", func() bool {
+		conn, err := pgx.Connect(ctx, i.dsn("app_owner", address))
+		if err == nil {
+			conn.Close(ctx)
+		}
+		return err == nil
+	})
+	waitFor(t, "agents are served again", func() bool {
+		conn, err := pgx.Connect(ctx, i.dsn("chat", address))
+		if err == nil {
+			conn.Close(ctx)
+		}
+		return err == nil
+	})
+}

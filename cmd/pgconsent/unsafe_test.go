@@ -1,0 +1,253 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pgconsent/pgconsent/doctor"
+	"github.com/pgconsent/pgconsent/pgtest"
+)
+
+// installation is a database of its own that pgconsent migrate has protected, with its configuration.
+type installation struct {
+	db     *pgtest.DB
+	config string
+}
+
+const guardedSchema = `
+CREATE TABLE public.people (id bigint PRIMARY KEY, user_id uuid NOT NULL, name text NOT NULL, consent_status text);
+CREATE TABLE public.memories (id bigint PRIMARY KEY, user_id uuid NOT NULL, title text NOT NULL);
+CREATE TABLE public.memory_participants (
+	memory_id bigint NOT NULL REFERENCES public.memories, person_id bigint NOT NULL REFERENCES public.people, PRIMARY KEY (memory_id, person_id));
+CREATE TABLE public.notes (id bigint PRIMARY KEY, user_id uuid NOT NULL);
+CREATE TABLE public.attic (id bigint);
+CREATE FUNCTION public.count_memories(respect_consent boolean DEFAULT false) RETURNS bigint LANGUAGE sql STABLE
+	AS 'SELECT count(*) FROM public.memories';
+INSERT INTO public.people VALUES (1, '6f1e0000-0000-4000-8000-000000000001', 'Ann', 'granted'), (2, '6f1e0000-0000-4000-8000-000000000001', 'Ben', 'revoked');
+INSERT INTO public.memories VALUES (1, '6f1e0000-0000-4000-8000-000000000001', 'lake'), (2, '6f1e0000-0000-4000-8000-000000000001', 'hill');
+INSERT INTO public.memory_participants VALUES (1, 1), (2, 2);
+INSERT INTO public.notes VALUES (1, '6f1e0000-0000-4000-8000-000000000001');
+`
+
+const guardedPolicy = `version: 1
+attributes: { user: { type: uuid, source: credential } }
+tables:
+  memories:
+    rows:
+      - own: { column: user_id, is: user }
+      - consent: { every: [ memory_participants: { memory_id: id }, people: { id: person_id } ], status: consent_status, is: granted }
+  people: { rows: [ { own: { column: user_id, is: user } }, { status: { column: consent_status, is: granted } } ] }
+  memory_participants: { rows: [ { visible: { memories: { id: memory_id } } }, { visible: { people: { id: person_id } } } ] }
+  notes: { rows: [ { own: { column: user_id, is: user } } ] }
+functions: { count_memories: { pin: { respect_consent: true } } }
+`
+
+// install makes a database and protects it by the commands that an operator would use. By TCP the server asks everybody
+// for a password.
+func install(t *testing.T) *installation {
+	t.Helper()
+	i := &installation{db: pgtest.Database(t)}
+	i.exec(t, `CREATE ROLE app_owner LOGIN CREATEROLE PASSWORD 'secret'`)
+	i.exec(t, "ALTER DATABASE "+i.db.Name+" OWNER TO app_owner; ALTER SCHEMA public OWNER TO app_owner; SET ROLE app_owner; "+guardedSchema+"; RESET ROLE")
+	i.config = i.configure(t, i.db.Name)
+	t.Cleanup(func() {
+		if _, errs, code := call(t, "", "migrate", "--down", "-c", i.config); code != done {
+			t.Errorf("migrate --down: %s", errs)
+		}
+		i.exec(t, "DROP OWNED BY app_owner CASCADE; ALTER DATABASE "+i.db.Name+" OWNER TO postgres; DROP ROLE app_owner")
+	})
+	if _, errs, code := call(t, "", "migrate", "-c", i.config); code != done {
+		t.Fatalf("migrate: %s", errs)
+	}
+	for _, agent := range []string{"chat", "other"} {
+		if _, errs, code := call(t, "", "agent", "add", agent, "--password-file", filepath.Join(filepath.Dir(i.config), "pw"), "-c", i.config); code != done {
+			t.Fatalf("agent add: %s", errs)
+		}
+	}
+	return i
+}
+
+// configure writes a configuration for a database on the server.
+func (i *installation) configure(t *testing.T, database string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"policy.yaml": guardedPolicy, "pw": "secret\n",
+		"pgconsent.yaml": fmt.Sprintf(`version: 1
+listen: 127.0.0.1:0
+http: { listen: "off" }
+upstream: { host: 127.0.0.1, port: %d }
+databases: { app: { name: %s, policy: policy.yaml, owners: [app_owner], secrets: { agent: pw, control: pw, migrate: pw } } }
+agents:
+  chat: { database: app, attributes: { user: 6f1e0000-0000-4000-8000-000000000001 } }
+  other: { database: app, attributes: { user: 6f1e0000-0000-4000-8000-000000000002 } }
+audit: { mode: "off" }
+`, pgtest.TCPPort(), database),
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return filepath.Join(dir, "pgconsent.yaml")
+}
+
+// exec runs SQL as the superuser, past everything.
+func (i *installation) exec(t *testing.T, sql string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, i.db.DSN("postgres", ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(ctx)
+	if _, err := conn.PgConn().Exec(ctx, sql).ReadAll(); err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+}
+
+// finished runs the program to its end.
+func finished(t *testing.T, args ...string) (out, errs string, code int) {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	var o, e bytes.Buffer
+	cmd := exec.CommandContext(ctx, os.Args[0], args...)
+	cmd.Env = append(os.Environ(), "PGCONSENT_TEST_MAIN=1")
+	cmd.Stdout, cmd.Stderr = &o, &e
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) || ctx.Err() != nil {
+		t.Errorf("%v: %v %v", args, err, ctx.Err())
+	}
+	return o.String(), e.String(), cmd.ProcessState.ExitCode()
+}
+
+// withHBA is SQL that puts a line before the others in pg_hba.conf, or takes it away.
+func withHBA(line string, there bool) string {
+	text := `replace(pg_read_file(current_setting('hba_file')), '` + line + `' || chr(10), '')`
+	if there {
+		text = `'` + line + `' || chr(10) || ` + text
+	}
+	return `DO $$ BEGIN
+		EXECUTE format('COPY (SELECT unnest(%L::text[])) TO %L', string_to_array(rtrim(` + text + `, chr(10)), chr(10)), current_setting('hba_file'));
+		PERFORM pg_reload_conf();
+		PERFORM pg_sleep(0.3);
+	END $$`
+}
+
+// Each row breaks a real database. The doctor must name what is wrong and how to put it right, and serve must not start.
+func TestUnsafeDatabases(t *testing.T) {
+	i := install(t)
+	db := i.db.Name
+	for _, c := range []struct {
+		id      string // of the finding
+		breaks  string
+		repairs string // "": pgconsent migrate does
+		fix     string // in what the doctor says to do
+		serve   string // why serve does not start, where it is not the finding
+	}{
+		{"agent_owner", "ALTER TABLE attic OWNER TO pgconsent_agent", "ALTER TABLE attic OWNER TO app_owner", "REASSIGN OWNED BY", ""},
+		{"agent_superuser", "ALTER ROLE pgconsent_agent SUPERUSER", "ALTER ROLE pgconsent_agent NOSUPERUSER", "NOSUPERUSER", ""},
+		{"agent_bypassrls", "ALTER ROLE pgconsent_agent BYPASSRLS", "ALTER ROLE pgconsent_agent NOBYPASSRLS", "NOBYPASSRLS", ""},
+		{"agent_createrole", "ALTER ROLE pgconsent_agent CREATEROLE", "ALTER ROLE pgconsent_agent NOCREATEROLE", "NOCREATEROLE", ""},
+		{"agent_replication", "ALTER ROLE pgconsent_agent REPLICATION", "ALTER ROLE pgconsent_agent NOREPLICATION", "NOREPLICATION", ""},
+		{"agent_member", "GRANT app_owner TO pgconsent_agent", "REVOKE app_owner FROM pgconsent_agent", "REVOKE app_owner FROM", ""},
+		{"agent_member", "GRANT pg_read_all_data TO pgconsent_agent", "REVOKE pg_read_all_data FROM pgconsent_agent", "REVOKE pg_read_all_data FROM", ""},
+		{"reader_bypassrls", "ALTER ROLE pgconsent_reader BYPASSRLS", "ALTER ROLE pgconsent_reader NOBYPASSRLS", "NOBYPASSRLS", ""},
+		{"reader_login", "ALTER ROLE pgconsent_reader LOGIN", "ALTER ROLE pgconsent_reader NOLOGIN", "NOLOGIN", ""},
+		{"role_settings", "ALTER ROLE pgconsent_agent SET pgconsent.seal = 'v1'", "ALTER ROLE pgconsent_agent RESET pgconsent.seal", "RESET pgconsent.seal", ""},
+		{"owner_login", withHBA("host all app_owner all trust", true), withHBA("host all app_owner all trust", false), "scram-sha-256", ""},
+		{"rls_off", "ALTER TABLE memories DISABLE ROW LEVEL SECURITY", "ALTER TABLE memories ENABLE ROW LEVEL SECURITY", "ENABLE ROW LEVEL SECURITY", ""},
+		{"force_rls", "ALTER TABLE people FORCE ROW LEVEL SECURITY", "ALTER TABLE people NO FORCE ROW LEVEL SECURITY", "NO FORCE ROW LEVEL SECURITY", ""},
+		{"foreign_policy", "CREATE POLICY theirs ON memories TO pgconsent_agent USING (true)", "DROP POLICY theirs ON memories", "DROP POLICY theirs", ""},
+		{"foreign_policy", "CREATE POLICY theirs ON people AS RESTRICTIVE TO pgconsent_reader USING (id < 2)", "DROP POLICY theirs ON people", "DROP POLICY theirs", ""},
+		{"foreign_restrictive", "CREATE POLICY theirs ON people AS RESTRICTIVE USING (id < 2)", "DROP POLICY theirs ON people", "ALTER POLICY theirs", ""},
+		{"agent_temp", "GRANT TEMPORARY ON DATABASE " + db + " TO PUBLIC", "REVOKE TEMPORARY ON DATABASE " + db + " FROM PUBLIC", "REVOKE TEMPORARY ON DATABASE", ""},
+		{"agent_create_database", "GRANT CREATE ON DATABASE " + db + " TO PUBLIC", "REVOKE CREATE ON DATABASE " + db + " FROM PUBLIC", "REVOKE CREATE ON DATABASE", ""},
+		{"agent_create_schema", "GRANT CREATE ON SCHEMA public TO PUBLIC", "REVOKE CREATE ON SCHEMA public FROM PUBLIC", "REVOKE CREATE ON SCHEMA public", ""},
+		{"agent_write", "GRANT UPDATE (consent_status) ON people TO PUBLIC", "REVOKE UPDATE (consent_status) ON people FROM PUBLIC", "REVOKE INSERT, UPDATE", ""},
+		{"agent_usage", "GRANT USAGE ON SCHEMA pgconsent TO PUBLIC", "REVOKE USAGE ON SCHEMA pgconsent FROM PUBLIC", "REVOKE ALL ON SCHEMA pgconsent", ""},
+		{"other_policy", "UPDATE pgconsent.installed SET hash = reverse(hash)", "UPDATE pgconsent.installed SET hash = reverse(hash)", "pgconsent migrate", "another policy is installed"},
+		{"drift", "ALTER POLICY pgconsent_select ON memories USING (true)", "", "pgconsent migrate", ""},
+		{"view_owner", "ALTER VIEW pgconsent.h_public_people OWNER TO app_owner", "", "OWNER TO", ""},
+		{"policy", "ALTER FUNCTION count_memories SECURITY DEFINER", "ALTER FUNCTION count_memories SECURITY INVOKER", "Put the policy right", "is SECURITY DEFINER"},
+		{"policy", "ALTER TABLE notes RENAME TO scraps", "ALTER TABLE scraps RENAME TO notes", "Put the policy right", "notes"},
+		{"bad_key", "DELETE FROM pgconsent.keys", "SET ROLE app_owner; SELECT pgconsent.make_key()", "pgconsent.make_key()", "key"},
+		{"bad_key", "UPDATE pgconsent.keys SET ipad = opad, opad = ipad", "SET ROLE app_owner; SELECT pgconsent.make_key()", "pgconsent.make_key()", ""},
+		{"key_readable", "GRANT EXECUTE ON FUNCTION pgconsent.seal_key() TO PUBLIC", "REVOKE EXECUTE ON FUNCTION pgconsent.seal_key() FROM PUBLIC", "REVOKE ALL ON FUNCTION pgconsent.seal_key()", ""},
+	} {
+		t.Run(c.id, func(t *testing.T) {
+			i.exec(t, c.breaks)
+			refused(t, i.config, c.id, c.fix, c.serve)
+			if c.repairs != "" {
+				i.exec(t, c.repairs)
+			} else if _, errs, code := call(t, "", "migrate", "-c", i.config); code != done {
+				t.Errorf("migrate does not repair it: %s", errs)
+			}
+		})
+	}
+	// The rows have put right what they broke: each finding was their own.
+	out, errs, code := finished(t, "doctor", "-c", i.config)
+	if code != done || strings.Contains(out, "UNSAFE") {
+		t.Errorf("%d\n%s\n%s", code, out, errs)
+	}
+
+	t.Run("server_encoding", func(t *testing.T) {
+		i.exec(t, "CREATE DATABASE latin ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0 OWNER app_owner")
+		t.Cleanup(func() { i.exec(t, "DROP DATABASE latin WITH (FORCE)") })
+		latin := installation{db: &pgtest.DB{Name: "latin", SocketDir: i.db.SocketDir, Port: i.db.Port}}
+		latin.exec(t, "ALTER SCHEMA public OWNER TO app_owner; SET ROLE app_owner; "+guardedSchema)
+		config := latin.configure(t, "latin")
+		if _, errs, code := call(t, "", "migrate", "-c", config); code != done {
+			t.Fatal(errs)
+		}
+		refused(t, config, "server_encoding", "ENCODING 'UTF8'", "")
+	})
+}
+
+// refused runs the doctor, in both of its languages, and serve.
+func refused(t *testing.T, config, id, fix, serve string) {
+	t.Helper()
+	var wait sync.WaitGroup
+	defer wait.Wait()
+	wait.Go(func() {
+		out, errs, code := finished(t, "doctor", "-c", config)
+		line, rest, _ := strings.Cut(out[max(0, strings.Index(out, "UNSAFE   "+id+": ")):], "\n")
+		next, _, _ := strings.Cut(rest, "\n")
+		if code != wrong || !strings.Contains(line, id) || !strings.Contains(next, "fix: ") || !strings.Contains(next, fix) || !strings.Contains(out, "agents are not served") {
+			t.Errorf("doctor: code %d, want UNSAFE %s with …%s…\n%s\n%s", code, id, fix, out, errs)
+		}
+	})
+	wait.Go(func() {
+		out, errs, code := finished(t, "doctor", "--json", "-c", config)
+		var reports []report
+		if err := json.Unmarshal([]byte(out), &reports); err != nil {
+			t.Errorf("doctor --json: %v in %s %s", err, out, errs)
+		}
+		for _, r := range reports {
+			if r.ID == id && r.Severity == doctor.Unsafe && r.Database == "app" && strings.Contains(r.Fix, fix) && code == wrong {
+				return
+			}
+		}
+		t.Errorf("doctor --json: code %d, no unsafe finding %s with …%s… in %s", code, id, fix, out)
+	})
+	out, errs, code := finished(t, "serve", "-c", config)
+	if serve == "" {
+		serve = id + ": "
+	}
+	if code != wrong || out != "" || !strings.Contains(errs, serve) || strings.Contains(errs, `"serving"`) {
+		t.Errorf("serve: code %d, want …%s…\n%s\n%s", code, serve, out, errs)
+	}
+}
