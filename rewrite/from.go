@@ -2,12 +2,17 @@ package rewrite
 
 import (
 	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/sqlstate"
 	"github.com/pgconsent/pgconsent/sqltext"
 )
 
 // fromItem visits an item of FROM and adds what it names to own. Only LATERAL items see those before them. kept is why
 // tables in it must stay tables, or "".
 func (w *walker) fromItem(n *sqltext.Node, own, parent *scope, kept string) {
+	if own.inSight+len(own.items) >= maxItems {
+		w.refuse(sqlstate.New(sqlstate.ProgramLimitExceeded, sqlstate.ReasonBounds, "statement has more than %d items of FROM in one scope", maxItems).
+			WithHint("Divide the statement, or join fewer tables."))
+	}
 	if w.refused != nil {
 		return
 	}

@@ -9,6 +9,18 @@ type scope struct {
 	byName map[string][]*fromItem
 
 	nameless bool // it has an item whose name is not plain to see
+	inSight  int  // items of the scopes around it
+}
+
+// maxItems bounds the FROM items in sight of one expression: each column looks through them.
+const maxItems = 1_000
+
+func newScope(parent *scope) *scope {
+	s := &scope{parent: parent}
+	if parent != nil {
+		s.inSight = parent.inSight + len(parent.items)
+	}
+	return s
 }
 
 // fromItem is what a name in front of a column can mean.

@@ -13,7 +13,7 @@ func (w *walker) selectStmt(s *sqltext.SelectStmt, parent *scope) map[string]boo
 	w.saw("SelectStmt")
 	outerScope, outerCTEs := w.scope, w.ctes
 	defer func() { w.scope, w.ctes = outerScope, outerCTEs }()
-	own := &scope{parent: parent}
+	own := newScope(parent)
 	w.scope = own
 
 	if s.IntoClause != nil {
@@ -87,6 +87,9 @@ func isStar(n *sqltext.Node) bool {
 	return len(fields) > 0 && fields[len(fields)-1].GetAStar() != nil
 }
 
+// maxStarColumns bounds what the stars of one text may copy. Columns beyond it are not known.
+const maxStarColumns = 100_000
+
 // starColumns adds what * or item.* stands for, or returns nil where that is not known.
 func (w *walker) starColumns(columns map[string]bool, c *sqltext.ColumnRef) map[string]bool {
 	items := w.scope.items
@@ -110,6 +113,9 @@ func (w *walker) starColumns(columns map[string]bool, c *sqltext.ColumnRef) map[
 		}
 	}
 	for _, item := range items {
+		if w.starred += len(item.columns); w.starred > maxStarColumns {
+			return nil
+		}
 		for name := range item.columns {
 			columns[name] = true
 		}
@@ -189,64 +195,50 @@ func (w *walker) groupByKey(s *sqltext.SelectStmt, own *scope) {
 	if len(s.GroupClause) == 0 {
 		return
 	}
-	var grouped []string // names of the columns that a group item may be
-	unknown := false
-	var item func(n *sqltext.Node)
+	// Each list is gone through once: a statement may have thousands of both.
+	grouped := map[string]bool{} // names of the columns that a group item may be; "": any
 	column := func(n *sqltext.Node) {
 		if c := n.GetColumnRef(); c != nil && len(c.Fields) > 0 {
-			if name := c.Fields[len(c.Fields)-1].GetString_().GetSval(); name != "" {
-				grouped = append(grouped, name)
-			} else {
-				unknown = true
-			}
+			grouped[c.Fields[len(c.Fields)-1].GetString_().GetSval()] = true
+		}
+	}
+	position, named := false, map[string]bool{}
+	var item func(n *sqltext.Node)
+	items := func(nodes []*sqltext.Node) {
+		for _, n := range nodes {
+			item(n)
 		}
 	}
 	item = func(n *sqltext.Node) {
-		if g := n.GetGroupingSet(); g != nil {
-			for _, content := range g.Content {
-				item(content)
-			}
-			return
-		}
-		if row := n.GetRowExpr(); row != nil {
-			for _, arg := range row.Args {
-				item(arg)
-			}
-			return
-		}
-		if list := n.GetList(); list != nil {
-			for _, arg := range list.Items {
-				item(arg)
-			}
-			return
-		}
-		column(n)
-		if n.GetAConst() != nil { // the position of a result column: any of them may be meant
-			for _, target := range s.TargetList {
-				column(target.GetResTarget().GetVal())
-			}
-			return
-		}
-		if c := n.GetColumnRef(); c != nil && len(c.Fields) == 1 { // the name of a result column
-			for _, target := range s.TargetList {
-				if target.GetResTarget().GetName() == c.Fields[0].GetString_().GetSval() {
-					column(target.GetResTarget().GetVal())
-				}
+		switch {
+		case n.GetGroupingSet() != nil:
+			items(n.GetGroupingSet().Content)
+		case n.GetRowExpr() != nil:
+			items(n.GetRowExpr().Args)
+		case n.GetList() != nil:
+			items(n.GetList().Items)
+		case n.GetAConst() != nil: // the position of a result column: any of them may be meant
+			position = true
+		default:
+			column(n)
+			if c := n.GetColumnRef(); c != nil && len(c.Fields) == 1 { // the name of a result column
+				named[c.Fields[0].GetString_().GetSval()] = true
 			}
 		}
 	}
-	for _, n := range s.GroupClause {
-		item(n)
+	items(s.GroupClause)
+	for _, n := range s.TargetList {
+		if target := n.GetResTarget(); position || target.GetName() != "" && named[target.GetName()] {
+			column(target.GetVal())
+		}
 	}
 	for _, i := range own.items {
 		if i.ref == nil || i.ref.fragment == nil {
 			continue
 		}
 		for _, key := range i.ref.relation.PrimaryKey {
-			for _, name := range grouped {
-				if name == key || unknown {
-					i.ref.keep("GROUP BY the primary key")
-				}
+			if grouped[key] || grouped[""] {
+				i.ref.keep("GROUP BY the primary key")
 			}
 		}
 	}

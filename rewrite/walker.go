@@ -26,6 +26,7 @@ type walker struct {
 	functions  map[string]bool
 	names      map[string]bool // last parts of all column references: what columns may have been read
 	signed     bool
+	starred    int // columns copied by starColumns
 
 	// of the statement at hand
 	first        int   // its first reference
