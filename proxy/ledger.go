@@ -173,7 +173,9 @@ func (l *ledger) fail(code sqlstate.Code) []*entry {
 	e.code = code
 	if e.kind == query || e.kind == syncs {
 		if e.kind == query {
-			l.queried()
+			// The portal without a name goes later than the statement, with the first plan; an error in between leaves it.
+			// The server says whether it is there.
+			l.forget("")
 		}
 		return nil
 	}

@@ -1,0 +1,141 @@
+package proxy
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	pgx3 "github.com/jackc/pgx/v5/pgproto3"
+)
+
+// conversation makes up messages that make sense often enough, and else fail.
+func conversation(r *rand.Rand) (sent [][]pgx3.FrontendMessage) {
+	pick := func(of ...string) string { return of[r.IntN(len(of))] }
+	text := func() string {
+		return pick("SELECT 1 AS a", "SELECT 1 AS a", "SELECT $1::int + 1", "SELECT * FROM generate_series(1, 5)", "SELECT 'x' FROM generate_series(1, 300)",
+			"BEGIN", "BEGIN", "COMMIT", "ROLLBACK", "SAVEPOINT s", "ROLLBACK TO s", "SELECT nope", "SELECT 1/0", "SELECT forbidden", "", "SELEC",
+			"SELECT 1; SELECT 2", "BEGIN; SELECT 1; COMMIT; SELECT 2", "DEALLOCATE a", "DEALLOCATE ALL",
+			"COPY (SELECT 1 UNION ALL SELECT 2) TO STDOUT", "SET TimeZone = 'Asia/Tokyo'", "RESET TimeZone", "SELECT $1::text, $2::int")
+	}
+	name := func() string { return pick("", "", "a", "b", strings.Repeat("l", 61)) }
+	portal := func() string { return pick("", "", "", "p", "a") }
+	bound := func() *pgx3.Bind {
+		b := &pgx3.Bind{DestinationPortal: portal(), PreparedStatement: name()}
+		for range r.IntN(3) {
+			b.Parameters = append(b.Parameters, [][]byte{[]byte("7"), []byte("x"), nil, {0, 0, 0, 7}, {}}[r.IntN(5)])
+		}
+		for range r.IntN(3) {
+			b.ParameterFormatCodes = append(b.ParameterFormatCodes, int16(r.IntN(3)-r.IntN(2)))
+		}
+		for range r.IntN(2) {
+			b.ResultFormatCodes = append(b.ResultFormatCodes, int16(r.IntN(2)))
+		}
+		return b
+	}
+	for range 2 + r.IntN(4) {
+		var m []pgx3.FrontendMessage
+		for range 1 + r.IntN(12) {
+			switch r.IntN(16) {
+			case 0, 1:
+				m = append(m, q(text()))
+			case 2, 3:
+				m = append(m, pa(name(), text()))
+			case 4, 5:
+				m = append(m, bound())
+			case 6, 7:
+				m = append(m, ex(portal(), uint32(r.IntN(3))))
+			case 8:
+				m = append(m, de('S', name()))
+			case 9:
+				m = append(m, de('P', portal()))
+			case 10:
+				m = append(m, cl('S', name()))
+			case 11:
+				m = append(m, cl('P', portal()))
+			case 12:
+				m = append(m, fl)
+			case 13:
+				m = append(m, []pgx3.FrontendMessage{&pgx3.CopyData{Data: []byte("x")}, &pgx3.CopyDone{}, &pgx3.CopyFail{}}[r.IntN(3)])
+			case 14:
+				m = append(m, sy)
+			case 15:
+				n, p := name(), portal()
+				m = append(m, pa(n, text()), bi(p, n), de('P', p), ex(p, uint32(r.IntN(3))))
+			}
+		}
+		sent = append(sent, m)
+	}
+	return sent
+}
+
+// written is a script to be read.
+func written(script [][]pgx3.FrontendMessage) string {
+	var b strings.Builder
+	for i, round := range script {
+		for _, m := range round {
+			j, _ := json.Marshal(m)
+			fmt.Fprintf(&b, "%d %s\n", i, j)
+		}
+	}
+	return b.String()
+}
+
+// TestRandomScripts plays conversations of a fixed seed on the server and through the proxy. SCRIPTS tells how many.
+func TestRandomScripts(t *testing.T) {
+	p := start(t)
+	count := 200
+	if n, err := strconv.Atoi(os.Getenv("SCRIPTS")); err == nil {
+		count = n
+	}
+	kinds := map[string]int{}
+	for seed := range count {
+		script := conversation(rand.New(rand.NewPCG(uint64(seed), 7)))
+		talk := func(c *peer) (out []string) {
+			defer c.Close()
+			for i, m := range script {
+				// An error that comes in every state tells when everything before it has been answered. Not behind every
+				// round, so that groups and transactions go on from one to the next.
+				end := fmt.Sprintf("E ERROR 42601 syntax error at or near \"end%d\"  @1", i)
+				if i%3 < 2 && i+1 < len(script) {
+					c.send(t, m...)
+					continue
+				}
+				c.send(t, append(m, sy, q(fmt.Sprint("end", i)))...)
+				for over := false; ; {
+					m, err := c.front.Receive()
+					if err != nil {
+						return append(out, "the connection ends")
+					}
+					line, typ := transcribe(m)
+					if strings.HasPrefix(line, "E ERROR 42501 refused") || strings.HasPrefix(line, `E ERROR 42703 column "forbidden"`) {
+						line = "E refused"
+					}
+					out = append(out, line)
+					if over = over || line == end; over && typ == 'Z' {
+						break
+					}
+				}
+			}
+			return out
+		}
+		want := talk(p.direct(t))
+		got := talk(p.raw(t))
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Fatalf("seed %d\n%s\ndirect (-) and through the proxy (+):\n%s", seed, written(script), diff)
+		}
+		for _, line := range want {
+			kinds[strings.Join(strings.Fields(line)[:min(3, len(strings.Fields(line)))], " ")]++
+		}
+	}
+	for _, kind := range []string{"1", "2", "3", "n", "s", "I", "Z I", "Z T", "Z E", "E refused", "E ERROR 22012", "E ERROR 26000", "E ERROR 34000", "E ERROR 08P01",
+		"E ERROR 25P02", "E ERROR 42P05", "C SELECT 5", "C DEALLOCATE ALL"} {
+		if kinds[kind] == 0 {
+			t.Errorf("the conversations have no %q", kind)
+		}
+	}
+}
