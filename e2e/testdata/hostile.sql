@@ -63,7 +63,7 @@ SELECT json_agg(m) FROM memories m
 SELECT m.to_jsonb FROM memories m
 SELECT ROW(m.*)::text FROM memories m
 SELECT count(m) FROM memories m
-SELECT (SELECT m FROM memories m LIMIT 1)::text
+SELECT (SELECT m FROM memories m ORDER BY id LIMIT 1)::text
 SELECT tableoid::regclass, count(*) FROM memories GROUP BY 1
 SELECT ctid FROM memories
 SELECT m.xmin, m.ctid FROM memories m
@@ -271,3 +271,120 @@ COMMIT; SELECT count(*) FROM memories
 BEGIN; SELECT count(*) FROM memories; ROLLBACK
 SELECT 1; SELECT * FROM memory_edges
 ;;;
+-- calls and casts in attribute notation, behind names that hide other names
+WITH c AS (SELECT 1 AS pg_stat_get_live_tuples) SELECT (SELECT m.pg_stat_get_live_tuples FROM (c AS m CROSS JOIN c AS k) AS j) FROM to_regclass('memories') AS m
+WITH c AS (SELECT 1 AS pg_total_relation_size) SELECT (SELECT 1 FROM c AS m, (c AS x JOIN c AS y ON m.pg_total_relation_size > 0)) FROM to_regclass('memories') AS m
+WITH c AS (SELECT 1 AS pg_relation_size) SELECT (SELECT "regclass".pg_relation_size FROM CAST('memories' AS regclass)) FROM c AS "regclass"
+WITH c AS (SELECT 1 AS current_setting) SELECT (SELECT m.current_setting FROM (c AS m CROSS JOIN c AS k) AS j) FROM lower('pgconsent.seal') AS m
+SELECT ('memories'::regclass).pg_relation_size
+SELECT (m.r).pg_relation_size FROM (SELECT 'memories'::regclass AS r) m
+SELECT ('{3}'::text)._xid
+SELECT age(coalesce(relfrozenxid, '3')) FROM pg_class LIMIT 1
+SELECT age((json_populate_record(NULL::pg_class, '{"relfrozenxid": "3"}')).relfrozenxid)
+SELECT age(((ARRAY['3'])._xid)[1])
+-- scopes of WITH
+WITH pg_class AS (SELECT 1 AS reltuples) SELECT * FROM pg_class
+WITH memories AS (SELECT 1 AS id) SELECT count(*) FROM public.memories
+WITH "public.memories" AS (SELECT 1 AS id) SELECT * FROM "public.memories"
+(WITH memories AS (SELECT 1 AS id) SELECT id FROM memories) UNION ALL SELECT count(*) FROM memories
+SELECT (WITH memories AS (SELECT 1 AS id) SELECT count(*) FROM memories), (SELECT count(*) FROM memories)
+WITH a AS (SELECT count(*) AS n FROM memories), memories AS (SELECT 1 AS id) SELECT n, (SELECT count(*) FROM memories) FROM a
+WITH RECURSIVE t(n) AS (SELECT count(*) FROM memories UNION ALL (WITH memories AS (SELECT 1) SELECT n - 1 FROM t, memories WHERE n > 0 LIMIT 1)) SELECT max(n), min(n) FROM t
+WITH RECURSIVE people AS (SELECT id FROM public.people UNION SELECT id FROM people) SELECT count(*) FROM people
+SELECT * FROM (WITH x AS (TABLE memories) TABLE x) y ORDER BY id LIMIT 2
+SELECT x.n FROM memories m, LATERAL (WITH people AS (SELECT m.id) SELECT count(*) AS n FROM people) x ORDER BY 1 LIMIT 1
+-- names
+SELECT count(*) FROM U&"memor!0069es" UESCAPE '!'
+SELECT count(*) FROM U&"\006demories"
+SELECT count(*) FROM "Memories"
+SELECT count(*) FROM MEMORIES
+SELECT count(*) FROM arcive.public.memories
+SELECT count(*) FROM public /* x */ . /* y */ memories
+SELECT count(*) FROM public/**/./**/"memories"/**/AS/**/m
+SELECT m."id" FROM (memories) m LIMIT 0
+SELECT count(*) FROM (memories CROSS JOIN people)
+SELECT count(*) FROM memories_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa
+SELECT count(*) AS nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn FROM memories
+SELECT count(*) FROM memories *
+SELECT count(*) FROM ONLY (memories) AS m (a, b)
+SELECT count(*) FROM memories JOIN people USING (user_id) AS j WHERE j.user_id IS NOT NULL
+SELECT j.x FROM (memories m JOIN people p ON m.user_id = p.user_id) AS j (x) ORDER BY 1 LIMIT 1
+SELECT count(*) FROM memories m NATURAL JOIN people p
+TABLE memories ORDER BY id LIMIT 1
+TABLE memories UNION ALL TABLE memories ORDER BY 1 LIMIT 1
+-- rows as types
+SELECT * FROM json_populate_recordset(NULL::memory_participants, (SELECT json_agg(p) FROM memory_participants p)) ORDER BY 1, 2 LIMIT 1
+SELECT (SELECT p FROM people p ORDER BY id LIMIT 1)::text::people IS NULL
+SELECT ROW(p.*)::people = p, p::text FROM people p ORDER BY p LIMIT 1
+SELECT array_agg(m ORDER BY m.id) IS NULL FROM memories m
+SELECT unnest(array_agg(p ORDER BY p.id)) FROM people p LIMIT 1
+SELECT xmlforest(m.title) FROM memories m ORDER BY m.id LIMIT 1
+SELECT x.* FROM memories m, LATERAL (SELECT m.*) x ORDER BY x.id LIMIT 1
+SELECT hash_record(m) = hash_record(n) FROM memories m JOIN memories n USING (id) LIMIT 1
+SELECT max(m.id::text) FILTER (WHERE m IS NOT NULL) FROM memories m
+SELECT DISTINCT ON (user_id) user_id, id FROM memories ORDER BY user_id, id
+SELECT id, title, body FROM memories GROUP BY id ORDER BY id LIMIT 1
+SELECT (id), title FROM memories GROUP BY ROLLUP (id), title ORDER BY 1, 2 LIMIT 1
+SELECT m.id AS x, m.title FROM memories m GROUP BY x ORDER BY x LIMIT 1
+SELECT count(*) FROM memories GROUP BY () HAVING count(*) > 0
+SELECT first_value(title) OVER w, count(*) OVER w FROM memories WINDOW w AS (ORDER BY occurred_at, id ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING EXCLUDE CURRENT ROW) LIMIT 1
+SELECT sum(1) OVER (ORDER BY length(body) GROUPS BETWEEN 1 PRECEDING AND 1 FOLLOWING) FROM memories
+-- rows that stop a statement
+SELECT (SELECT id FROM memories WHERE body LIKE '%HIDDEN%')
+SELECT id FROM memories WHERE id = (SELECT id FROM memories WHERE title = 'abc')
+SELECT 1 / (SELECT count(*) FROM people WHERE consent_status = 'revoked')
+SELECT lower(title)::xml FROM memories WHERE title LIKE 'HIDDEN%'
+SELECT ('{' || title || '}')::int[] FROM memories WHERE title = 'abc'
+SELECT id FROM memories WHERE jsonb_path_exists(metadata, '$.stars ? (@ / 0 > 1)')
+SELECT id FROM memories WHERE metadata @@ '$.stars.double() > 1e400'
+SELECT id FROM memories WHERE to_tsvector('english', body) @@ to_tsquery('hidden & (')
+SELECT id FROM memories WHERE regexp_like(body, 'HIDDEN(', 'z')
+SELECT factorial(length(body) * 1000) FROM memories WHERE body LIKE 'HIDDEN%'
+SELECT generate_series(1, length(body)) FROM memories WHERE body = 'HIDDEN('
+SELECT make_date(2020, 13, 1) FROM memories WHERE title = 'abc'
+SELECT setseed(length(title)) FROM memories WHERE title = 'abc'
+SELECT id FROM memories WHERE occurred_at = 'infinity' OR extract(epoch FROM occurred_at)::int4 > 0 AND occurred_at > '2100-01-01'
+-- casts of names and of types
+SELECT 'memories'::regclass, 'memories'::regclass::oid = 0, 'count'::regproc, 'public'::regnamespace
+SELECT NULL::pgconsent_gate.public_people
+SELECT 'pgconsent.keys'::regclass
+SELECT pg_get_object_address('large object', '{42}', '{}')
+SELECT '1'::xid
+SELECT NULL::_xid
+SELECT '(0,1)'::tid
+SELECT CAST('x' AS information_schema.sql_identifier)
+SELECT $1abc
+SELECT 1_000, 0x1F
+SELECT 1 OPERATOR(pg_catalog.+) 1, 1 OPERATOR(public.+) 1
+-- statements about the session
+SET statement_timeout TO DEFAULT
+SET timezone FROM CURRENT
+SET LOCAL timezone = 'UTC'
+SET TIME ZONE LOCAL
+SET TIME ZONE INTERVAL '+02:00' HOUR TO MINUTE
+SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL SERIALIZABLE
+SET default_transaction_isolation = 'repeatable read'
+SET timezone = '../../../../etc/passwd'
+SET default_text_search_config = 'memories'
+SET lock_timeout = '1ms'; SELECT count(*) FROM memories
+SET jit = on; SELECT count(*) FROM memories WHERE body::int > 0
+SET plan_cache_mode = force_generic_plan; SELECT count(*) FROM memories WHERE title LIKE 'abc\'
+SHOW TRANSACTION ISOLATION LEVEL
+SHOW SESSION AUTHORIZATION
+SHOW search_path
+BEGIN; SAVEPOINT a; SELECT body::int FROM memories WHERE title = 'abc'; ROLLBACK TO a; COMMIT AND CHAIN
+BEGIN READ ONLY DEFERRABLE; SELECT count(*) FROM people; COMMIT
+ROLLBACK AND CHAIN
+COPY (SELECT * FROM memories WHERE title = 'abc') TO STDOUT (FORMAT binary)
+COPY memories (title) TO STDOUT (FORMAT csv, FORCE_QUOTE *, DELIMITER ';', NULL 'n')
+COPY memories (ctid) TO STDOUT
+COPY memories TO STDOUT WHERE true
+COPY BINARY people TO STDOUT
+-- errors at odd places
+SELECT 'éèê', no_such FROM memories m JOIN people p ON m.user_id = p.user_id
+SELECT '日本', count(*) FROM memories, people WHERE no_such = 1
+SELECT memories.no_such FROM memories
+SELECT pgconsent_row.id FROM memories
+SELECT id FROM memories, people
+SELECT m.id FROM memories m GROUP BY m.title
+SELECT count(*) FROM memories WHERE count(*) > 1
