@@ -28,6 +28,8 @@ type conn struct {
 	ctx    context.Context // ends with the connection
 	cancel context.CancelFunc
 
+	loggingIn bool // guarded by the server's lock
+
 	client  net.Conn // plain, or TLS once negotiated
 	binding *binding // set with TLS
 
@@ -57,6 +59,14 @@ func (c *conn) serve() {
 	defer c.recovered()
 	c.setDeadline(time.Now().Add(c.server.config.LoginTimeout))
 	c.conclude(c.run())
+}
+
+// turnAway tells a client that too many are logging in.
+func (c *conn) turnAway() {
+	defer c.server.remove(c)
+	defer c.close()
+	c.end(sqlstate.New(sqlstate.TooManyConnections, sqlstate.ReasonNone, "sorry, too many clients are logging in").
+		WithHint("Try again in a moment."))
 }
 
 // recovered ends one connection instead of the process. The value of a panic may quote data: only its type and the

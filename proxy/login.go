@@ -96,6 +96,7 @@ func (s *session) converse(server *pgconn.HijackedConn) error {
 		return err
 	}
 	s.setDeadline(time.Time{})
+	s.server.loggedIn(s.conn)
 	if s.server.isDraining() {
 		s.drain()
 	}

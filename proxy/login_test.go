@@ -376,7 +376,7 @@ func TestPlainFromAfar(t *testing.T) {
 	for _, user := range []string{agentName, "nobody"} {
 		near, far := net.Pipe() // whose address is neither loopback nor a unix socket
 		c := newConn(p.server, far)
-		if !p.server.add(c) {
+		if serve, _ := p.server.add(c); !serve {
 			t.Fatal("draining")
 		}
 		go c.serve()
@@ -466,6 +466,26 @@ func TestLoginTimeout(t *testing.T) {
 	if err := conn.Ping(t.Context()); err != nil {
 		t.Errorf("the login's deadline outlives it: %v", err)
 	}
+}
+
+// TestMaxLogins: who says nothing cannot take all the room, and who is logged in takes none of it.
+func TestMaxLogins(t *testing.T) {
+	p := start(t, func(_ *proxied, c *Config) { c.MaxLogins = 3 })
+	for range 5 {
+		p.connect(t)
+		p.owner(t, "")
+	}
+	var silent []net.Conn
+	for range 3 {
+		silent = append(silent, p.bare(t))
+	}
+	eventually(t, "accepted", func() bool { p.server.mu.Lock(); defer p.server.mu.Unlock(); return p.server.logins == 3 })
+	if e := fails(t, p.agentDSN()+" sslmode=disable"); e.Code != "53300" || e.Severity != "FATAL" {
+		t.Errorf("got %+v", e)
+	}
+	silent[0].Close()
+	eventually(t, "room", func() bool { p.server.mu.Lock(); defer p.server.mu.Unlock(); return p.server.logins == 2 })
+	p.connect(t)
 }
 
 func TestUpstreamDown(t *testing.T) {

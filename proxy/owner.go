@@ -38,6 +38,7 @@ func (c *conn) serveOwner(st *startup, u Upstream) error {
 	c.mu.Unlock()
 	// The owner's login takes as long as the server lets it: its own authentication_timeout applies.
 	c.setDeadline(time.Time{})
+	c.server.loggedIn(c)
 
 	back := make(chan error, 1)
 	go func() {

@@ -36,6 +36,7 @@ type Config struct {
 
 	LoginTimeout time.Duration // from accept to the first ReadyForQuery; 0: 60 s
 	DialTimeout  time.Duration // for reaching the server; 0: 10 s
+	MaxLogins    int           // clients that are not logged in yet, at a time; 0: 512
 }
 
 // ErrClosed is returned by Serve after Shutdown.
@@ -51,6 +52,7 @@ type Server struct {
 	mu        sync.Mutex
 	listeners map[net.Listener]struct{}
 	conns     map[*conn]struct{}
+	logins    int // of conns, those that are not logged in yet
 	draining  bool
 	running   sync.WaitGroup // one per connection
 }
@@ -71,6 +73,9 @@ func New(c Config) (*Server, error) {
 	}
 	if c.DialTimeout == 0 {
 		c.DialTimeout = 10 * time.Second
+	}
+	if c.MaxLogins == 0 {
+		c.MaxLogins = 512
 	}
 	return &Server{
 		config:    c,
@@ -130,11 +135,15 @@ func (s *Server) Serve(l net.Listener) error {
 		pause = 5 * time.Millisecond
 		keepAlive(nc)
 		c := newConn(s, nc)
-		if !s.add(c) {
+		switch serve, full := s.add(c); {
+		case full:
+			go c.turnAway()
+		case serve:
+			go c.serve()
+		default:
 			nc.Close()
 			return ErrClosed
 		}
-		go c.serve()
 	}
 }
 
@@ -145,18 +154,35 @@ func keepAlive(nc net.Conn) {
 	}
 }
 
-func (s *Server) add(c *conn) bool {
+// add takes c in, to be served or, if there are too many logins already, to be turned away. Neither: the server is closed.
+func (s *Server) add(c *conn) (serve, full bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.draining {
-		return false
+		return false, false
 	}
 	s.conns[c] = struct{}{}
 	s.running.Add(1)
-	return true
+	if s.logins >= s.config.MaxLogins {
+		return false, true
+	}
+	s.logins++
+	c.loggingIn = true
+	return true, false
+}
+
+// loggedIn makes room for another login.
+func (s *Server) loggedIn(c *conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c.loggingIn {
+		c.loggingIn = false
+		s.logins--
+	}
 }
 
 func (s *Server) remove(c *conn) {
+	s.loggedIn(c)
 	s.mu.Lock()
 	delete(s.conns, c)
 	s.mu.Unlock()
