@@ -1,0 +1,290 @@
+package e2e
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// randomSelects is how many statements TestRandomSelectsEqualTheFilteredCopy makes; the variable sets another number.
+const (
+	randomSelects         = 300
+	randomSelectsVariable = "PGCONSENT_RANDOM_SELECTS"
+)
+
+// Random statements over the three tables answer as on a copy from which the hidden rows were deleted. Where rows tie,
+// PostgreSQL is free, so that lists are cut only in a total order.
+func TestRandomSelectsEqualTheFilteredCopy(t *testing.T) {
+	n := randomSelects
+	if v := os.Getenv(randomSelectsVariable); v != "" {
+		var err error
+		if n, err = strconv.Atoi(v); err != nil {
+			t.Fatal(err)
+		}
+	}
+	in := start(t, options{})
+	agent, filtered, unfiltered := in.agent(t), connect(t, filteredCopy(t).DSN("postgres", "")), in.direct(t)
+	answered, sensitive, failed := 0, 0, 0
+	for i := range n {
+		g := &generator{Rand: rand.New(rand.NewPCG(20, uint64(i)))}
+		sql := g.statement()
+		want, got := ask(t, filtered, sql), ask(t, agent, sql)
+		if want.err != "" {
+			failed++
+			// The same error, but for what the proxy adds or takes: its code tells no more than the visible rows do.
+			if got.code != want.code {
+				t.Errorf("statement %d: %s\nagent:\n%s\nfiltered copy:\n%s", i, sql, shorten(got.Multiset()), shorten(want.Multiset()))
+			}
+			continue
+		}
+		if got.err != "" {
+			t.Errorf("statement %d: %s\n%s", i, sql, got.err)
+			continue
+		}
+		answered++
+		if got.Multiset() != want.Multiset() {
+			t.Errorf("statement %d: %s\nagent:\n%s\nfiltered copy:\n%s", i, sql, shorten(got.Multiset()), shorten(want.Multiset()))
+		}
+		if ask(t, unfiltered, sql).Multiset() != want.Multiset() {
+			sensitive++
+		}
+	}
+	t.Logf("%d statements: %d answered, %d of them sensitive to hidden rows, %d failed on both sides", n, answered, sensitive, failed)
+	if answered*10 < n*8 {
+		t.Errorf("only %d of %d random statements were answered", answered, n)
+	}
+	if sensitive*5 < answered*2 {
+		t.Errorf("only %d of %d answered statements are sensitive to hidden rows", sensitive, answered)
+	}
+	in.noMarker(t)
+}
+
+// generator makes SELECTs that are valid, terminate soon and have one answer.
+type generator struct {
+	*rand.Rand
+	aliases int
+	ctes    []source
+}
+
+// source is a FROM item: its text without alias and its columns by kind.
+type source struct {
+	text    string
+	columns []typed
+	key     []string // a total order
+}
+
+type typed struct{ name, kind string }
+
+var tables = []source{
+	{"memories", []typed{{"id", "uuid"}, {"user_id", "uuid"}, {"title", "text"}, {"body", "text"}, {"metadata", "jsonb"}, {"occurred_at", "time"}}, []string{"id"}},
+	{"public.people", []typed{{"id", "uuid"}, {"user_id", "uuid"}, {"name", "text"}, {"is_self", "bool"}, {"consent_status", "text"}, {"created_at", "time"}}, []string{"id"}},
+	{"memory_participants", []typed{{"memory_id", "uuid"}, {"person_id", "uuid"}, {"role", "text"}}, []string{"memory_id", "person_id"}},
+}
+
+func pick[T any](g *generator, list ...T) T { return list[g.IntN(len(list))] }
+
+func (g *generator) alias() string {
+	g.aliases++
+	return pick(g, "t", "x", "r", "memories", "people") + strconv.Itoa(g.aliases)
+}
+
+// item is a FROM item in scope.
+type item struct {
+	alias string
+	source
+}
+
+func (g *generator) source(depth int) source {
+	switch n := g.IntN(10); {
+	case n == 0 && len(g.ctes) > 0:
+		return pick(g, g.ctes...)
+	case n <= 1 && depth > 0:
+		inner := pick(g, tables...)
+		a := g.alias()
+		text := fmt.Sprintf("(SELECT * FROM %s AS %s WHERE %s)", inner.text, a, g.condition([]item{{a, inner}}, depth-1))
+		return source{text, inner.columns, inner.key}
+	default:
+		return pick(g, tables...)
+	}
+}
+
+// statement is a query with or without WITH, set operations and an order.
+func (g *generator) statement() string {
+	var b strings.Builder
+	if g.IntN(4) == 0 {
+		inner := pick(g, tables...)
+		name := pick(g, "memories", "people", "c", "memory_participants")
+		b.WriteString("WITH " + name + " AS " + pick(g, "", "MATERIALIZED ", "NOT MATERIALIZED ") + "(SELECT * FROM " + qualified(inner.text) + " AS i WHERE " + g.condition([]item{{"i", inner}}, 1) + ") ")
+		g.ctes = []source{{name, inner.columns, inner.key}}
+		// The tables of that name are out of sight, and so are columns of theirs.
+		b.WriteString(g.query(name))
+		return b.String()
+	}
+	if g.IntN(6) == 0 {
+		b.WriteString(g.ids() + pick(g, " UNION ", " UNION ALL ", " EXCEPT ", " INTERSECT ", " EXCEPT ALL ") + g.ids())
+		return b.String()
+	}
+	return g.query("")
+}
+
+func qualified(table string) string { return "public." + strings.TrimPrefix(table, "public.") }
+
+// ids selects one column of type uuid.
+func (g *generator) ids() string {
+	s := pick(g, tables...)
+	a := g.alias()
+	return fmt.Sprintf("SELECT %s.%s FROM %s AS %s WHERE %s", a, g.column(s, "uuid"), s.text, a, g.condition([]item{{a, s}}, 1))
+}
+
+func (g *generator) column(s source, kind string) string {
+	var names []string
+	for _, c := range s.columns {
+		if c.kind == kind {
+			names = append(names, c.name)
+		}
+	}
+	return pick(g, names...)
+}
+
+// query reads one to three items. hidden is a name that a WITH query took.
+func (g *generator) query(hidden string) string {
+	var items []item
+	var from strings.Builder
+	for i := range 1 + g.IntN(3) {
+		s := g.source(2)
+		if i == 0 && hidden != "" {
+			s = g.ctes[0]
+		}
+		if hidden != "" && s.text == hidden {
+			s = g.ctes[0]
+		}
+		it := item{g.alias(), s}
+		if i == 0 {
+			from.WriteString(s.text + " AS " + it.alias)
+			items = append(items, it)
+			continue
+		}
+		other := items[g.IntN(len(items))]
+		join := pick(g, "JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN")
+		fmt.Fprintf(&from, " %s %s AS %s ON %s.%s = %s.%s", join, s.text, it.alias, it.alias, g.link(s), other.alias, g.link(other.source))
+		items = append(items, it)
+	}
+	where := ""
+	if g.IntN(4) > 0 {
+		where = " WHERE " + g.condition(items, 2)
+	}
+	switch g.IntN(5) {
+	case 0: // one row
+		return fmt.Sprintf("SELECT %s FROM %s%s", g.aggregates(items), from.String(), where)
+	case 1: // groups
+		by := g.expression(items)
+		return fmt.Sprintf("SELECT %s AS k, %s FROM %s%s GROUP BY %s%s", by, g.aggregates(items), from.String(), where, pick(g, "1", by), pick(g, "", " HAVING count(*) > 1"))
+	case 2: // grouped by the key of the one table
+		if len(items) == 1 && len(items[0].key) == 1 && hidden == "" && !strings.HasPrefix(items[0].text, "(") {
+			a := items[0].alias
+			return fmt.Sprintf("SELECT %s.*, count(*) FROM %s%s GROUP BY %s.id", a, from.String(), where, a)
+		}
+		return fmt.Sprintf("SELECT DISTINCT %s, %s FROM %s%s", g.expression(items), g.expression(items), from.String(), where)
+	case 3: // windows and whole rows
+		var order []string
+		for _, it := range items {
+			for _, k := range it.key {
+				order = append(order, it.alias+"."+k)
+			}
+		}
+		by := strings.Join(order, ", ")
+		return fmt.Sprintf("SELECT %s, row_number() OVER (ORDER BY %s), count(*) OVER (PARTITION BY %s), %s FROM %s%s ORDER BY %s LIMIT %d",
+			g.expression(items), by, g.expression(items), pick(g, items[0].alias, "to_jsonb("+items[0].alias+")", "1"), from.String(), where, by, 1+g.IntN(50))
+	default:
+		list := pick(g, "*", items[0].alias+".*", g.expression(items)+" AS a, "+g.expression(items)+" AS b")
+		if len(items) == 3 {
+			list = g.expression(items) + ", " + g.expression(items)
+		}
+		return "SELECT " + list + " FROM " + from.String() + where
+	}
+}
+
+// link is a column that joins can use without multiplying everything by everything.
+func (g *generator) link(s source) string {
+	if len(s.key) == 2 {
+		return pick(g, s.key...)
+	}
+	return "id"
+}
+
+func (g *generator) aggregates(items []item) string {
+	e := g.expression(items)
+	return pick(g,
+		"count(*), count("+e+")",
+		"count(DISTINCT "+e+")",
+		"min(("+e+")::text), max(("+e+")::text)",
+		"md5(string_agg(("+e+")::text, ',' ORDER BY ("+e+")::text))",
+		"count(*) FILTER (WHERE "+g.condition(items, 0)+")",
+		"bool_or("+g.condition(items, 0)+"), count(*)",
+		"(array_agg(DISTINCT ("+e+")::text))[1:3]",
+		"sum(length(("+e+")::text))")
+}
+
+// expression is a scalar that cannot fail.
+func (g *generator) expression(items []item) string {
+	it := items[g.IntN(len(items))]
+	c := it.columns[g.IntN(len(it.columns))]
+	name := it.alias + "." + c.name
+	switch c.kind {
+	case "text":
+		return pick(g, name, "upper("+name+")", "length("+name+")", "substr("+name+", 1, 4)", name+" || '!'", "coalesce("+name+", '-')")
+	case "jsonb":
+		return pick(g, name+" ->> 'mood'", name+" -> 'stars'", "jsonb_typeof("+name+")", "("+name+" ->> 'stars')::int")
+	case "time":
+		return pick(g, name, "date_trunc('month', "+name+")", "extract(year FROM "+name+")")
+	case "bool":
+		return pick(g, name, "NOT "+name, "CASE WHEN "+name+" THEN 'self' ELSE 'other' END")
+	default:
+		return pick(g, name, name+"::text", "nullif("+name+", "+name+")")
+	}
+}
+
+// condition is a boolean, with sub-queries up to depth.
+func (g *generator) condition(items []item, depth int) string {
+	it := items[g.IntN(len(items))]
+	a := it.alias
+	if depth > 0 {
+		inner := pick(g, tables...)
+		// A WITH query may have taken the name.
+		inner.text = qualified(inner.text)
+		i := g.alias()
+		in := []item{{i, inner}}
+		switch g.IntN(8) {
+		case 0:
+			return fmt.Sprintf("%s.%s %s (SELECT %s.%s FROM %s AS %s WHERE %s)", a, g.column(it.source, "uuid"), pick(g, "IN", "NOT IN", "= ANY"), i, g.link(inner), inner.text, i, g.condition(in, depth-1))
+		case 1:
+			return fmt.Sprintf("%sEXISTS (SELECT 1 FROM %s AS %s WHERE %s.%s = %s.%s AND %s)", pick(g, "", "NOT "), inner.text, i, i, g.link(inner), a, g.column(it.source, "uuid"), g.condition(in, depth-1))
+		case 2:
+			return fmt.Sprintf("(SELECT count(*) FROM %s AS %s WHERE %s.%s = %s.%s) %s %d", inner.text, i, i, g.link(inner), a, g.link(it.source), pick(g, "=", ">", "<="), g.IntN(3))
+		case 3:
+			return "(" + g.condition(items, depth-1) + pick(g, " AND ", " OR ") + g.condition(items, depth-1) + ")"
+		case 4:
+			return "NOT (" + g.condition(items, depth-1) + ")"
+		case 5:
+			return "(" + g.condition(items, depth-1) + ") IS " + pick(g, "TRUE", "NOT TRUE", "UNKNOWN", "NOT NULL", "DISTINCT FROM true")
+		}
+	}
+	c := it.columns[g.IntN(len(it.columns))]
+	name := a + "." + c.name
+	switch c.kind {
+	case "text":
+		return pick(g, name+" LIKE '%a%'", name+" ILIKE 'b%'", name+" > 'm'", name+" IS NULL", "length("+name+") % 3 = 0", name+" ~ '[0-9]'", "("+name+" = 'granted' OR true)::bool",
+			"to_tsvector('english', "+name+") @@ plainto_tsquery('walk')", name+" IN ('granted', 'present', 'x')")
+	case "jsonb":
+		return pick(g, name+" @> '{\"mood\": \"calm\"}'", name+" ? 'tags'", "("+name+" ->> 'stars')::int > 2", name+" IS NULL", "jsonb_path_exists("+name+", '$.stars ? (@ > 3)')")
+	case "time":
+		return pick(g, name+" > '2024-01-01'", name+" BETWEEN '2023-01-01' AND '2024-06-01'", "extract(dow FROM "+name+") IN (0, 6)")
+	case "bool":
+		return pick(g, name, name+" IS NOT TRUE", "coalesce("+name+", true)")
+	default:
+		return pick(g, name+"::text < '8'", name+" IS NOT NULL", name+" = '"+user1+"'", name+" <> '"+user1+"'", "md5("+name+"::text) > '4'")
+	}
+}
