@@ -213,7 +213,7 @@ func (w *walker) castNotation(schema, name string) (callee, *sqlstate.Error) {
 // undefinedFunction is PostgreSQL's answer for a function that does not exist, and ours for one that agents may not
 // know.
 func undefinedFunction(name string) *sqlstate.Error {
-	return sqlstate.New(undefinedFunctionCode, sqlstate.ReasonFunction, "function %s(...) does not exist", name).
+	return sqlstate.New(sqlstate.UndefinedFunction, sqlstate.ReasonFunction, "function %s(...) does not exist", name).
 		WithHint("No function of that name is available to agents. A function of yours must be listed under functions: in the policy.")
 }
 

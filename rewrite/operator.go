@@ -52,7 +52,7 @@ func (w *walker) operatorNamed(schema, name string, location int32) {
 		}
 	}
 	if !found {
-		w.refuseAt(sqlstate.New(undefinedFunctionCode, sqlstate.ReasonFunction, "operator does not exist: %s", name).
+		w.refuseAt(sqlstate.New(sqlstate.UndefinedFunction, sqlstate.ReasonFunction, "operator does not exist: %s", name).
 			WithHint("No operator of that name is available to agents."), location)
 	}
 }

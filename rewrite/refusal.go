@@ -4,12 +4,6 @@ import (
 	"github.com/pgconsent/pgconsent/sqlstate"
 )
 
-// The SQLSTATEs of names that do not exist, or may not be known to.
-const (
-	undefinedFunctionCode sqlstate.Code = "42883"
-	undefinedObjectCode   sqlstate.Code = "42704"
-)
-
 // Refusal is a construct that agents may not send: a row of docs/refused-statements.md.
 type Refusal struct {
 	Construct string   // as in the table: "INSERT"

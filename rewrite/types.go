@@ -29,7 +29,7 @@ func (w *walker) typeName(t *sqltext.TypeName) {
 				return // the row type of a table that the agent can read
 			}
 		}
-		w.refuseAt(sqlstate.New(undefinedObjectCode, sqlstate.ReasonFunction, "type %q does not exist", name).
+		w.refuseAt(sqlstate.New(sqlstate.UndefinedObject, sqlstate.ReasonFunction, "type %q does not exist", name).
 			WithHint("Types available to agents are those of PostgreSQL and of known extensions, enums, and the row types of tables in the policy."), t.Location)
 		return
 	}

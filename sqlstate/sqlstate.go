@@ -28,6 +28,8 @@ const (
 	SyntaxError              Code = "42601"
 	InsufficientPrivilege    Code = "42501"
 	UndefinedTable           Code = "42P01"
+	UndefinedFunction        Code = "42883"
+	UndefinedObject          Code = "42704"
 	InvalidParameterValue    Code = "22023"
 	StatementTooComplex      Code = "54001"
 	ProgramLimitExceeded     Code = "54000"

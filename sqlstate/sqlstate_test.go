@@ -1,0 +1,61 @@
+package sqlstate
+
+import (
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// Two errors on one code, or a code that is none, would mislead every driver.
+func TestCodesAreDistinctSQLSTATEs(t *testing.T) {
+	file, err := parser.ParseFile(token.NewFileSet(), "sqlstate.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	valid := regexp.MustCompile(`^[0-9A-Z]{5}$`)
+	seen := map[string]string{}
+	ast.Inspect(file, func(n ast.Node) bool {
+		spec, ok := n.(*ast.ValueSpec)
+		if !ok {
+			return true
+		}
+		if kind, ok := spec.Type.(*ast.Ident); !ok || kind.Name != "Code" {
+			return true
+		}
+		name, code := spec.Names[0].Name, strings.Trim(spec.Values[0].(*ast.BasicLit).Value, `"`)
+		if !valid.MatchString(code) {
+			t.Errorf("%s is %q, which is no SQLSTATE", name, code)
+		}
+		if other, twice := seen[code]; twice {
+			t.Errorf("%s and %s are both %s", name, other, code)
+		}
+		seen[code] = name
+		return true
+	})
+	if len(seen) < 20 {
+		t.Errorf("only %d codes were found", len(seen))
+	}
+}
+
+func TestFromKeepsOurErrorsAndHidesOthers(t *testing.T) {
+	ours := New(InsufficientPrivilege, ReasonRelation, "no")
+	if got := From(fmt.Errorf("wrapped: %w", ours)); got != ours {
+		t.Errorf("got %v, want the error in the chain", got)
+	}
+	secret := errors.New("password of arcive_owner")
+	got := From(secret)
+	if got.Code != InternalError || strings.Contains(got.Message+got.Detail+got.Hint, "password") {
+		t.Errorf("got %+v: another error leaves with a fixed text", got)
+	}
+	if !errors.Is(got, secret) {
+		t.Error("the log loses the cause")
+	}
+	if From(nil) != nil {
+		t.Error("no error is no error")
+	}
+}
