@@ -56,6 +56,9 @@ func (w *walker) funcCall(n *sqltext.Node, f *sqltext.FuncCall) {
 		if called.listed != nil && len(called.listed.Pins) > 0 {
 			w.pin(f, called.listed)
 		}
+		if schema == "" && name == "unnest" && len(f.Args) > 1 {
+			break // in FROM PostgreSQL takes several arrays under the bare name only, and means its own function
+		}
 		w.qualify(f, called.name)
 	default:
 		w.refuseAt(refusal("FuncCall.location"), f.Location)
@@ -102,6 +105,8 @@ func (w *walker) spelling(f *sqltext.FuncCall) spelling {
 	named := w.source.Tokens[i].IsName() && w.source.Kind(i+written) == sqltext.OpenParen
 	switch {
 	case schema == "pg_catalog" && written == 1 && (name == "like_escape" || name == "similar_to_escape") && !isIdentifier(w.source.Tokens[i]):
+		return spelledByGrammar
+	case named && schema == "pg_catalog" && written == 1 && name == "json_object": // a word of the grammar that calls the function
 		return spelledByGrammar
 	case named && w.source.Kind(i) == sqltext.Treat && schema == "pg_catalog":
 		return spelledTreat

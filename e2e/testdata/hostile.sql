@@ -388,3 +388,5 @@ SELECT pgconsent_row.id FROM memories
 SELECT id FROM memories, people
 SELECT m.id FROM memories m GROUP BY m.title
 SELECT count(*) FROM memories WHERE count(*) > 1
+SELECT * FROM unnest((SELECT array_agg(id ORDER BY id) FROM memories), ARRAY[1, 2]) AS u (a, b) ORDER BY 1, 2 LIMIT 3
+SELECT json_object((SELECT array_agg(name ORDER BY id) FROM people), (SELECT array_agg(id::text ORDER BY id) FROM people)) IS NULL
