@@ -208,3 +208,40 @@ func TestBigBind(t *testing.T) {
 		t.Errorf("%d %v", n, err)
 	}
 }
+
+// TestLargeMessages: the memory of large messages is bounded over all clients, and free again when they go.
+func TestLargeMessages(t *testing.T) {
+	p := start(t)
+	head := func() *peer {
+		c := p.raw(t)
+		length := uint32(60 << 20)
+		if _, err := c.Write(append(binary.BigEndian.AppendUint32([]byte{'B'}, length), make([]byte, 40<<20)...)); err != nil {
+			t.Error(err)
+		}
+		return c
+	}
+	var clients []*peer
+	for range 8 { // of 64 MiB each
+		clients = append(clients, head())
+	}
+	eventually(t, "all are read", func() bool { return p.server.large.Load() == maxLarge })
+	if e := p.over(t); e == nil || e.Code != "54000" {
+		t.Errorf("got %+v", e)
+	}
+	for _, c := range clients {
+		c.Close()
+	}
+	eventually(t, "all is free", func() bool { return p.server.large.Load() == 0 })
+	if _, err := p.connect(t).Exec(t.Context(), "SELECT length($1::text)", strings.Repeat("x", 20<<20)); err != nil {
+		t.Error(err)
+	}
+}
+
+// over sends a part of a large message and returns what it is told.
+func (p *proxied) over(t testing.TB) *pgx3.ErrorResponse {
+	c := p.raw(t)
+	go func() {
+		_, _ = c.Write(append(binary.BigEndian.AppendUint32([]byte{'B'}, 60<<20), make([]byte, 10<<20)...))
+	}()
+	return c.told()
+}

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"io"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/pgconsent/pgconsent/sqlstate"
@@ -14,6 +15,7 @@ import (
 // over.
 func (s *session) inbound() error {
 	in := newInput(s.client)
+	in.budget = &s.server.large
 	defer in.release()
 	for {
 		for {
@@ -229,6 +231,11 @@ func (s *session) bind(body []byte) error {
 		s.refuseMessage(bind, refused, v, t)
 		return nil
 	}
+	if !s.ledger.mayBind() {
+		s.refuseMessage(bind, sqlstate.New(sqlstate.ProgramLimitExceeded, sqlstate.ReasonBounds, "too many portals in one transaction").
+			WithHint("At most %d portals may be open at a time; close those that are not needed.", maxPortals), nil, nil)
+		return nil
+	}
 	st.verdict = v
 	p := &portal{verdict: v, group: s.group}
 	s.ledger.bind(portalName, p)
@@ -329,10 +336,35 @@ type input struct {
 	r, w  int
 	waste int // bytes of a message still to be thrown away
 	read  time.Time
+
+	budget  *atomic.Int64 // bytes of all clients' large buffers; nil: not counted
+	counted int           // of them
 }
+
+// maxLarge bounds the memory of all large messages that are being read. A buffer is large from largeBuffer on, so small
+// statements are not held up by it.
+const (
+	maxLarge    = 512 << 20
+	largeBuffer = 4 << 20
+)
 
 // newInput frames what conn sends.
 func newInput(conn io.Reader) *input { return &input{source: newSource(conn)} }
+
+// count counts the buffer as one of this size, if there is room for it.
+func (in *input) count(size int) error {
+	if in.budget == nil || size < largeBuffer && in.counted == 0 {
+		return nil
+	}
+	more := int64(size - in.counted)
+	if in.budget.Add(more) > maxLarge && more > 0 {
+		in.budget.Add(-more)
+		return sqlstate.New(sqlstate.ProgramLimitExceeded, sqlstate.ReasonBounds, "too many large messages are being received").
+			WithHint("Try again in a moment, or send smaller parameters.")
+	}
+	in.counted = size
+	return nil
+}
 
 func (in *input) bytes() []byte {
 	if in.big != nil {
@@ -404,6 +436,9 @@ func (in *input) fill() error {
 		in.r = 0
 	}
 	if in.w == len(b) {
+		if err := in.count(2 * len(b)); err != nil {
+			return err
+		}
 		grown := make([]byte, 2*len(b))
 		copy(grown, b)
 		if in.buf != nil {
@@ -428,4 +463,5 @@ func (in *input) release() {
 		in.buf = nil
 	}
 	in.big = nil
+	_ = in.count(0) // never fails
 }

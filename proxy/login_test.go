@@ -472,8 +472,8 @@ func TestLoginTimeout(t *testing.T) {
 func TestMaxLogins(t *testing.T) {
 	p := start(t, func(_ *proxied, c *Config) { c.MaxLogins = 3 })
 	for range 5 {
-		p.connect(t)
-		p.owner(t, "")
+		p.connect(t, "sslmode=disable")
+		p.owner(t, "sslmode=disable")
 	}
 	var silent []net.Conn
 	for range 3 {
@@ -485,7 +485,7 @@ func TestMaxLogins(t *testing.T) {
 	}
 	silent[0].Close()
 	eventually(t, "room", func() bool { p.server.mu.Lock(); defer p.server.mu.Unlock(); return p.server.logins == 2 })
-	p.connect(t)
+	p.connect(t, "sslmode=disable")
 }
 
 func TestUpstreamDown(t *testing.T) {

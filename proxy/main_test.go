@@ -332,6 +332,9 @@ func hijack(t testing.TB, dsn string) *peer {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if err := conn.PgConn().SyncConn(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	hc, err := conn.PgConn().Hijack()
 	if err != nil {
 		t.Fatal(err)

@@ -6,6 +6,7 @@ import "github.com/pgconsent/pgconsent/verdict"
 const (
 	maxStatements     = 10_000
 	maxStatementBytes = 64 << 20
+	maxPortals        = 10_000
 )
 
 // statement is a prepared statement, from its Parse on.
@@ -46,6 +47,13 @@ func (l *ledger) mayPrepare(s *statement) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.statements)+len(l.parsing) < maxStatements && l.kept+s.weight() <= maxStatementBytes
+}
+
+// mayBind tells whether one more portal fits.
+func (l *ledger) mayBind() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.portals)+len(l.binding) < maxPortals
 }
 
 // prepare notes a Parse that is about to be sent.

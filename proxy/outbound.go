@@ -317,7 +317,10 @@ func (o *answers) special(typ byte, body []byte, more int) *sqlstate.Error {
 	pass := false
 	switch typ {
 	case 'E':
-		put = o.failed(body)
+		var err *sqlstate.Error
+		if put, err = o.failed(body); err != nil {
+			return err
+		}
 	case 'N':
 		put = o.notice(body)
 	case 'A':
@@ -363,14 +366,17 @@ func (o *answers) ready(status byte) (pass bool, err *sqlstate.Error) {
 }
 
 // failed takes an ErrorResponse and returns what the client gets.
-func (o *answers) failed(body []byte) []byte {
+func (o *answers) failed(body []byte) ([]byte, *sqlstate.Error) {
 	f := parseFields(body)
 	e := o.current()
 	if e == nil {
 		// Not an answer: the server ends the session.
-		o.farewell = o.farewell || f.fatal()
+		if !f.fatal() {
+			return nil, desync(errOutOfTurn)
+		}
+		o.farewell = true
 		b, _ := f.sanitised(nil)
-		return b
+		return b, nil
 	}
 	o.farewell = o.farewell || f.fatal()
 	if e.own {
@@ -379,9 +385,9 @@ func (o *answers) failed(body []byte) []byte {
 		o.ledger.fail(o.sealCode)
 		if f.fatal() {
 			b, _ := f.sanitised(nil)
-			return b
+			return b, nil
 		}
-		return nil
+		return nil, nil
 	}
 	var put []byte
 	var code sqlstate.Code
@@ -392,7 +398,7 @@ func (o *answers) failed(body []byte) []byte {
 	}
 	o.head = nil
 	o.finished = append(o.finished, o.ledger.fail(code)...)
-	return put
+	return put, nil
 }
 
 // notice takes a NoticeResponse and returns what the client gets.

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/pgconsent/pgconsent/metrics"
@@ -48,6 +49,7 @@ type Server struct {
 	log     *slog.Logger
 	metrics Metrics
 	cancels cancels
+	large   atomic.Int64 // bytes of large buffers of agents' messages
 
 	mu        sync.Mutex
 	listeners map[net.Listener]struct{}

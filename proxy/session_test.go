@@ -468,6 +468,22 @@ func TestTooManyStatements(t *testing.T) {
 	}
 }
 
+func TestTooManyPortals(t *testing.T) {
+	p := start(t)
+	c := p.raw(t)
+	bind := []pgx3.FrontendMessage{pa("s", "SELECT 1")}
+	for i := range maxPortals {
+		bind = append(bind, bi(fmt.Sprint("p", i), "s"))
+	}
+	const refused = "E ERROR 54000 too many portals in one transaction  @0"
+	c.play(t, []round{upToReady(1, q("BEGIN")), upToReady(1, append(bind, sy)...)})
+	got := c.play(t, []round{upToReady(1, cl('P', "p7"), sy), upToReady(1, bi("one", "s"), sy), upToReady(1, bi("more", "s"), sy),
+		upToReady(1, q("ROLLBACK")), upToReady(1, bi("", "s"), ex("", 0), sy)})
+	if diff := cmp.Diff([]string{"3", "Z T", "2", "Z T", refused, "Z E", "C ROLLBACK", "Z I", "2", `D ["1"]`, "C SELECT 1", "Z I"}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestTerminate(t *testing.T) {
 	p := start(t)
 	c := p.raw(t)

@@ -56,6 +56,11 @@ func (u Upstream) dial(ctx context.Context, database string, settings map[string
 	if err != nil {
 		return nil, loginFailed(err)
 	}
+	// Where a write of the login took long, the driver has begun to read in the background. Left alone, that reader would
+	// take the first of the session's answers.
+	if err := pc.SyncConn(ctx); err != nil {
+		return nil, unreachable(err)
+	}
 	hc, err := pc.Hijack()
 	if err != nil {
 		return nil, unreachable(err)
