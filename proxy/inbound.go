@@ -181,7 +181,7 @@ func (s *session) parse(body []byte) {
 	}
 	e := &entry{kind: parse, verdict: v, name: name, upstream: verdict.UpstreamName(name)}
 	start := len(s.batch.out)
-	st := &statement{verdict: v, group: s.group}
+	st := newStatement(v, s.group)
 	switch {
 	case !v.Allowed():
 		e.refusal, e.ticket = newRefusal(v.Refusal), s.decider.Record(v)

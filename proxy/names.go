@@ -11,8 +11,13 @@ const (
 
 // statement is a prepared statement, from its Parse on.
 type statement struct {
-	verdict *verdict.Verdict
-	group   uint64 // of its Parse
+	verdict *verdict.Verdict // of the inbound goroutine alone
+	weight  int              // what it counts against maxStatementBytes
+	group   uint64           // of its Parse
+}
+
+func newStatement(v *verdict.Verdict, group uint64) *statement {
+	return &statement{v, 256 + len(v.Original) + len(v.Text), group}
 }
 
 // portal is a bound portal, from its Bind on.
@@ -39,14 +44,11 @@ func (n *names) init() {
 	n.parsing, n.binding = map[string]*statement{}, map[string]*portal{}
 }
 
-// weight is what a statement counts against maxStatementBytes.
-func (s *statement) weight() int { return 256 + len(s.verdict.Original) + len(s.verdict.Text) }
-
 // mayPrepare tells whether one more statement of this weight fits.
 func (l *ledger) mayPrepare(s *statement) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return len(l.statements)+len(l.parsing) < maxStatements && l.kept+s.weight() <= maxStatementBytes
+	return len(l.statements)+len(l.parsing) < maxStatements && l.kept+s.weight <= maxStatementBytes
 }
 
 // mayBind tells whether one more portal fits.
@@ -60,7 +62,7 @@ func (l *ledger) mayBind() bool {
 func (l *ledger) prepare(name string, s *statement) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.kept += s.weight()
+	l.kept += s.weight
 	l.parsing[name] = s
 }
 
@@ -137,7 +139,7 @@ func (n *names) settled(e *entry) {
 
 func (n *names) forget(name string) {
 	if s := n.statements[name]; s != nil {
-		n.kept -= s.weight()
+		n.kept -= s.weight
 		delete(n.statements, name)
 	}
 }
@@ -171,7 +173,7 @@ func (n *names) failed(e *entry) {
 func (n *names) dropped(e *entry) {
 	n.settled(e)
 	if e.statement != nil {
-		n.kept -= e.statement.weight()
+		n.kept -= e.statement.weight
 	}
 }
 

@@ -228,6 +228,19 @@ func TestDeallocateFrees(t *testing.T) {
 	}
 }
 
+// TestForgottenInUse: statements go, by the answers, while the client still binds them. It is for the race detector.
+func TestForgottenInUse(t *testing.T) {
+	p := start(t)
+	c := p.raw(t)
+	for range 200 {
+		m := []pgx3.FrontendMessage{pa("s", "SELECT 1"), sy, q("DEALLOCATE s")}
+		for range 5 {
+			m = append(m, bi("", "s"), ex("", 0), sy)
+		}
+		c.play(t, []round{upToReady(7, m...)})
+	}
+}
+
 // TestSealFails: nothing runs under a seal that could not be renewed.
 func TestSealFails(t *testing.T) {
 	p := start(t, withJudge(func(j *judge) { j.ttl = -time.Second }))
