@@ -21,7 +21,7 @@ func readmeSession(t *testing.T, access announced) {
 	psql, err := exec.LookPath(filepath.Join(pgtest.Binaries().Dir, "psql"))
 	if err != nil {
 		if psql, err = exec.LookPath("psql"); err != nil {
-			t.Skip("this machine has no psql")
+			t.Fatal("psql is needed for this test: it comes with PostgreSQL")
 		}
 	}
 	type statement struct{ dsn, sql, want string }
