@@ -17,6 +17,15 @@ const (
 
 func itoa(n int) string { return strconv.Itoa(n) }
 
+func number(t testing.TB, s string) uint32 {
+	t.Helper()
+	n, err := strconv.ParseUint(s, 10, 32)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return uint32(n)
+}
+
 // Each wall alone gives the rows that both give, for every statement of the corpus.
 func TestModesAgree(t *testing.T) {
 	both := start(t, options{})

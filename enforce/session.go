@@ -92,6 +92,23 @@ func (s *session) Decide(_ context.Context, text string, p verdict.Protocol) *ve
 	return judged
 }
 
+// Declare holds the types that a Parse declares for its parameters to what their names in a text are held to.
+func (s *session) Declare(_ context.Context, v *verdict.Verdict, types []uint32) *verdict.Verdict {
+	now, refused := s.standing()
+	if refused != nil {
+		return refusal(v.Original, verdict.Extended, v.Versions, refused)
+	}
+	for _, oid := range types {
+		if oid == 0 {
+			continue
+		}
+		if err := rewrite.CheckType(now.state.snapshot, oid); err != nil {
+			return refusal(v.Original, verdict.Extended, v.Versions, err)
+		}
+	}
+	return v
+}
+
 // judge rewrites a text. A defect that panics is a refusal.
 func (s *session) judge(st *state, text string, p verdict.Protocol, signing bool) (judged *verdict.Verdict) {
 	defer func() {

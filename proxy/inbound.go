@@ -175,6 +175,9 @@ func (s *session) parse(body []byte) {
 		return
 	}
 	v := s.decider.Decide(s.ctx, text, verdict.Extended)
+	if declared := parameterTypes(types); v.Allowed() && len(declared) > 0 {
+		v = s.decider.Declare(s.ctx, v, declared)
+	}
 	if unusable(v) {
 		s.invalid(describeStatement)
 		return

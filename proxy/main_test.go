@@ -92,6 +92,8 @@ func (j *judge) Decide(_ context.Context, text string, _ verdict.Protocol) *verd
 	return v
 }
 
+func (j *judge) Declare(_ context.Context, v *verdict.Verdict, _ []uint32) *verdict.Verdict { return v }
+
 func (j *judge) Recheck(_ context.Context, v *verdict.Verdict) *verdict.Verdict {
 	if f, ok := j.stale.Load().(func(*verdict.Verdict) *verdict.Verdict); ok && f != nil {
 		return f(v)

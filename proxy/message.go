@@ -57,6 +57,15 @@ func decodeParse(body []byte) (name, text string, types []byte, ok bool) {
 	return name, text, rest, true
 }
 
+// parameterTypes are the OIDs of a Parse whose body decodeParse has checked.
+func parameterTypes(types []byte) []uint32 {
+	var oids []uint32
+	for types = types[2:]; len(types) >= 4; types = types[4:] {
+		oids = append(oids, binary.BigEndian.Uint32(types))
+	}
+	return oids
+}
+
 // decodeBind leaves formats and parameters as they are on the wire: the server checks them.
 func decodeBind(body []byte) (portal, statement string, rest []byte, ok bool) {
 	portal, rest, ok = cString(body)

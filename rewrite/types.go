@@ -41,6 +41,16 @@ func (w *walker) typeName(t *sqltext.TypeName) {
 	}
 }
 
+// CheckType judges a type that is not named in a text but given by its OID: as that of a parameter.
+func CheckType(snap *catalog.Snapshot, oid uint32) *sqlstate.Error {
+	t := snap.TypeByOID(oid)
+	if t == nil {
+		return sqlstate.New(sqlstate.UndefinedObject, sqlstate.ReasonFunction, "the type of a parameter (OID %d) is not available to agents", oid).
+			WithHint("Leave parameter types to the server, or declare base types.")
+	}
+	return typeRefusal(t)
+}
+
 // transactionTypes would make functions of allowed names tell transaction counters: age(xid).
 var transactionTypes = map[string]bool{"xid": true, "xid8": true, "cid": true, "tid": true, "pg_snapshot": true, "txid_snapshot": true,
 	"_xid": true, "_xid8": true, "_cid": true, "_tid": true, "_pg_snapshot": true, "_txid_snapshot": true}

@@ -24,6 +24,10 @@ type Decider interface {
 	// never fails: what goes wrong is a refusal.
 	Decide(ctx context.Context, text string, p Protocol) *Verdict
 
+	// Declare judges the types that a Parse declares for its parameters, by OID; 0 leaves one to the server. It returns v
+	// itself, which was allowed, or a refusal.
+	Declare(ctx context.Context, v *Verdict, types []uint32) *Verdict
+
 	// Recheck judges v's text again if the versions it was decided under are no longer in force. It returns v itself
 	// when nothing changed, a verdict with the same Text when the change does not touch the statement, and otherwise a
 	// refusal (0A000, "cached plan must not change result type"), which drivers answer by preparing again.

@@ -1,0 +1,27 @@
+package e2e
+
+import (
+	"context"
+	"testing"
+)
+
+// A type that may not be named in a text may not be given to a parameter by its OID either.
+func TestDeclaredParameterTypes(t *testing.T) {
+	in := start(t, options{setup: `CREATE DOMAIN public.short AS text CHECK (length(VALUE) < 10)`})
+	domain := truth(t, in, `SELECT oid::text FROM pg_type WHERE typname = 'short'`)[0]
+	c := in.agent(t)
+	for oid, want := range map[uint32]string{
+		0: "", 25: "", 2950: "", 1009: "", 705: "", // text, uuid, text[], unknown
+		28: "42501", 5069: "42501", 5038: "42501", // xid, xid8, pg_snapshot
+		number(t, domain): "42501",
+		4_000_000_000:     "42704",
+	} {
+		_, err := c.Prepare(context.Background(), "", `SELECT $1::text IS NULL`, []uint32{oid})
+		if code := codeOf(err); code != want {
+			t.Errorf("a parameter of the type with OID %d: SQLSTATE %q, want %q", oid, code, want)
+		}
+	}
+	if a := ask(t, c, `SELECT 1`); a.err != "" {
+		t.Errorf("the session after refusals: %s", a.err)
+	}
+}
