@@ -52,8 +52,8 @@ func newRouter(c *config.Config, e *enforce.Enforcer, v vouchers) (*router, erro
 // Route implements proxy.Router.
 func (r *router) Route(user, database string) proxy.Route {
 	db, ok := r.databases[database]
-	// Where the server lets owners in without a password, nobody is taken for one.
-	if ok && slices.Contains(db.owners, user) && !r.vouch[database].open.Load() {
+	// Where the server is not known to ask owners for a password, nobody is taken for one.
+	if ok && slices.Contains(db.owners, user) && r.vouch[database].asked.Load() {
 		return proxy.Route{Kind: proxy.Owner, Upstream: db.owner}
 	}
 	if access, known := r.enforcer.Agent(user, database); ok && known {

@@ -34,7 +34,7 @@ type voucher struct {
 	config *config.Config
 	log    *slog.Logger
 	asks   string      // the server's configuration under which it asked owners for a password
-	open   atomic.Bool // it did not: owners are refused
+	asked  atomic.Bool // it did when it was last tried; until then nobody is taken for an owner
 
 	passed string    // versions under which the probes found nothing
 	late   string    // versions under which they were not finished
@@ -112,7 +112,7 @@ func (v *voucher) logins(ctx context.Context, db *config.Database, subject docto
 		return err
 	}
 	err = doctor.Refuse(found)
-	v.open.Store(err != nil)
+	v.asked.Store(err == nil)
 	if err == nil {
 		v.warn(found)
 	}
