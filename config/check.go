@@ -19,13 +19,7 @@ func (c *Config) check(d *decoder) {
 	c.checkListeners(d)
 	c.checkUpstream(d)
 	oneOf(d, "audit.mode", c.Audit.Mode, "strict", "buffered", "off")
-	switch c.Enforcement {
-	case Both:
-	case "doors":
-		d.problem("enforcement", "Use: enforcement: both", `enforcement "doors" is not in this version`)
-	default:
-		oneOf(d, "enforcement", string(c.Enforcement), string(Both))
-	}
+	oneOf(d, "enforcement", string(c.Enforcement), string(Both), string(Doors))
 	if len(c.Databases) == 0 {
 		d.problem("databases", "databases: { app: { policy: policy.yaml, owners: [app_owner] } }", "no databases are configured")
 	}

@@ -82,8 +82,11 @@ type Agent struct {
 // Enforcement says how the two walls are used.
 type Enforcement string
 
-// Both: row-level security and predicates in the text apply together.
-const Both Enforcement = "both"
+// The ways. They give the same rows.
+const (
+	Both  Enforcement = "both"  // row-level security and predicates in the text apply together
+	Doors Enforcement = "doors" // each statement pays one predicate
+)
 
 // Audit says where decisions are recorded.
 type Audit struct {

@@ -132,8 +132,7 @@ func TestRefused(t *testing.T) {
 		"upstream tls":          {least + "upstream: { host: db, tls: prefer }\n", "One of: disable, require, verify-full"},
 		"tls on a socket":       {least + "upstream: { tls: require }\n", "a unix socket has no TLS"},
 		"ca without use":        {least + "upstream: { host: db, tls: require, ca: c }\n", "verify-full only"},
-		"doors":                 {least + "enforcement: doors\n", "not in this version"},
-		"no such enforcement":   {least + "enforcement: none\n", "One of: both"},
+		"no such enforcement":   {least + "enforcement: none\n", "One of: both, doors"},
 		"audit mode":            {least + "audit: { mode: loose }\n", "One of: strict, buffered, off"},
 		"search path user":      {"version: 1\ndatabases: { app: { policy: p, owners: [o], search_path: [$user] } }", "cannot be pinned"},
 		"search path ours":      {"version: 1\ndatabases: { app: { policy: p, owners: [o], search_path: [pgconsent_gate] } }", "cannot be pinned"},
@@ -158,7 +157,7 @@ func TestRefused(t *testing.T) {
 }
 
 func TestAllProblemsAtOnce(t *testing.T) {
-	_, err := load(least+"listen: nowhere\nenforcement: doors\naudit: { mode: loose }\n", nil)
+	_, err := load(least+"listen: nowhere\nenforcement: dors\naudit: { mode: loose }\n", nil)
 	p, ok := err.(Problems)
 	if !ok || len(p) != 3 || !slices.IsSortedFunc(p, func(a, b Problem) int { return a.Line - b.Line }) {
 		t.Errorf("got %v", err)

@@ -61,9 +61,8 @@ type Config struct {
 	Refresh    time.Duration // between two looks at a database; 0: 2 s
 	CacheBytes uint64        // bound of the rewrite cache; 0: 64 MiB
 
-	// Mode and Walls are rewrite.Both and rls.Enforce but in tests.
-	Mode  rewrite.Mode
-	Walls rls.Mode
+	Mode  rewrite.Mode // rewrite.Both or rewrite.Doors; the others are for tests
+	Walls rls.Mode     // rls.Enforce but in tests
 
 	maxStale time.Duration // 0: maxStale; tests shorten it
 }

@@ -258,7 +258,7 @@ func (d *database) newState(c compiled, snap *catalog.Snapshot, keys *seal.Keyri
 		profile: profile(d.cfg, c.policy, c.plan),
 	}
 	s.plain = s.signing
-	if d.e.cfg.Mode == rewrite.Both {
+	if d.e.cfg.Mode == rewrite.Both || d.e.cfg.Mode == rewrite.Doors {
 		s.plain = rewrite.New(snap, c.policy, rewrite.RLS)
 	}
 	s.versions.Policy, s.versions.Catalog = c.policy.Version(), snap.Version()

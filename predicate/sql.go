@@ -7,14 +7,17 @@ import (
 	"github.com/pgconsent/pgconsent/catalog"
 )
 
-// Policy writes n as the USING expression of a policy on rel. The row is named by the table's own name. Sublinks are in
-// the probe form: OFFSET 0 inside keeps the planner from hashing a whole helper for the sake of one row.
+// Policy writes n as the USING expression of a policy on rel. The row is named by the table's own name. Where they can,
+// sublinks have two forms of the same meaning, of which pgconsent_gate.scan() chooses one as the statement runs: see
+// [writer.dual].
 //
-// The expression never raises, since an error inside a policy would tell that a row exists.
+// The expression never raises, since an error inside a policy would tell that a row exists. An attribute is asked for
+// once: where the row cannot show without it anyway, it is not asked whether it is there.
 func Policy(n Node, rel *catalog.Relation) string {
-	w := writer{policy: true, prefix: prefixFor(rel.Name.Name)}
-	parts := guards(attributes(n))
-	if len(parts) == 0 {
+	w := writer{policy: true, form: dual, prefix: prefixFor(rel.Name.Name), row: rel}
+	all := attributes(n)
+	parts := guards(optional(n))
+	if len(all) == 0 {
 		parts = []string{"(SELECT pgconsent_gate.sealed())"}
 	}
 	if _, open := n.(Open); !open {
@@ -34,13 +37,18 @@ func Inject(n Node, alias string) (sql string, needsSignature bool) {
 		return "true", false
 	}
 	w := writer{prefix: prefixFor(alias)}
-	// In a conjunction Own hides by itself without its attribute; elsewhere that must be said.
+	parts := append(guards(optional(n)), w.write(n, catalog.QuoteIdent(alias)))
+	return "(CASE WHEN " + strings.Join(parts, " AND ") + " THEN true END) IS NOT NULL", w.gated
+}
+
+// optional returns the attributes without which n might show a row, so that it must be asked whether they are there. In a
+// conjunction Own hides by itself without its attribute.
+func optional(n Node) map[string]bool {
 	all := attributes(n)
 	for _, a := range conjunctive(n) {
 		delete(all, a)
 	}
-	parts := append(guards(all), w.write(n, catalog.QuoteIdent(alias)))
-	return "(CASE WHEN " + strings.Join(parts, " AND ") + " THEN true END) IS NOT NULL", w.gated
+	return all
 }
 
 func guards(attributes map[string]bool) []string {
@@ -66,6 +74,8 @@ func prefixFor(outer string) string {
 
 type writer struct {
 	policy  bool
+	form    form              // of sublinks
+	row     *catalog.Relation // the outer row's table, where form is dual
 	prefix  string
 	aliases int
 	gated   bool
@@ -104,6 +114,9 @@ func (w *writer) write(n Node, row string) string {
 	case Consent:
 		return w.consent(n, row)
 	case Visible:
+		if w.form != probe {
+			return w.either(n, row)
+		}
 		target := w.alias()
 		return "EXISTS (SELECT 1 FROM " + w.helper(n.Relation) + " AS " + target +
 			" WHERE " + equal(column(target, n.Column), column(row, n.From)) +
@@ -131,27 +144,36 @@ func (w *writer) consent(n Consent, row string) string {
 	if len(n.Steps) == 0 {
 		return "false"
 	}
-	var b strings.Builder
 	start := column(row, n.Steps[0].From)
-	b.WriteString("(" + start + " IS NOT NULL")
+	out := "(" + start + " IS NOT NULL"
+	if w.policy && !n.Required {
+		out += " AND (EXISTS (SELECT 1 FROM " + w.helper(n.Steps[0].Relation) + ") OR (SELECT " +
+			EmptyFunction(n.Steps[0].Relation.Name).SQL() + "()))"
+	}
+	if w.form != probe {
+		return out + " AND " + w.either(n, row) + ")"
+	}
+	return out + " AND " + w.agrees(n, start) + ")"
+}
+
+// agrees says, in the probe form, that no subject refuses.
+func (w *writer) agrees(n Consent, start string) string {
+	var b strings.Builder
 	if n.Required {
 		first := w.alias()
-		b.WriteString(" AND EXISTS (SELECT 1 FROM " + w.helper(n.Steps[0].Relation) + " AS " + first +
-			" WHERE " + equal(column(first, n.Steps[0].Column), start) + fence)
-	} else if w.policy {
-		b.WriteString(" AND (EXISTS (SELECT 1 FROM " + w.helper(n.Steps[0].Relation) + ") OR (SELECT " +
-			EmptyFunction(n.Steps[0].Relation.Name).SQL() + "()))")
+		b.WriteString("EXISTS (SELECT 1 FROM " + w.helper(n.Steps[0].Relation) + " AS " + first +
+			" WHERE " + equal(column(first, n.Steps[0].Column), start) + fence + " AND ")
 	}
 	first := w.alias()
 	last := first
-	b.WriteString(" AND NOT EXISTS (SELECT 1 FROM " + w.helper(n.Steps[0].Relation) + " AS " + first)
+	b.WriteString("NOT EXISTS (SELECT 1 FROM " + w.helper(n.Steps[0].Relation) + " AS " + first)
 	for i, step := range n.Steps[1:] {
 		next := w.alias()
 		b.WriteString(w.link(step, last, next, n.reads(i+1)))
 		last = next
 	}
 	b.WriteString(" WHERE " + equal(column(first, n.Steps[0].Column), start) +
-		" AND " + status(column(last, n.Status), n.Is) + " IS NOT TRUE" + fence + ")")
+		" AND " + status(column(last, n.Status), n.Is) + " IS NOT TRUE" + fence)
 	return b.String()
 }
 

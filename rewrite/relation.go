@@ -145,7 +145,7 @@ func (w *walker) settleReference(ref *reference, signable bool) {
 		w.shadow(ref)
 		return
 	}
-	inject := w.mode != RLS && !ref.fragment.open
+	inject := (w.mode == Both || w.mode == Injected) && !ref.fragment.open
 	if inject && ref.kept == "" && ref.fragment.gated && !signable {
 		ref.keep("the text cannot be signed")
 	}

@@ -18,6 +18,7 @@ type Mode int
 const (
 	Both     Mode = iota // predicates in the text where they can be, besides row security
 	RLS                  // names are only qualified: row security alone holds
+	Doors                // each statement pays one predicate: by row security, until the gate is built
 	Injected             // for tests: as Both, and a reference that cannot carry its predicate is refused
 )
 

@@ -78,7 +78,7 @@ func (p *Plan) schemas(f migrations.Found) []Statement {
 		},
 
 		Statement{
-			SQL: fmt.Sprintf("GRANT EXECUTE ON FUNCTION pgconsent_gate.attr(pg_catalog.text), pgconsent_gate.sealed(), pgconsent_gate.vetted() TO %s", p.agent),
+			SQL: fmt.Sprintf("GRANT EXECUTE ON FUNCTION pgconsent_gate.attr(pg_catalog.text), pgconsent_gate.sealed(), pgconsent_gate.vetted(), pgconsent_gate.scan() TO %s", p.agent),
 			Why: "Policies and gate views call the verifiers with the agent's rights.",
 		},
 	)

@@ -29,6 +29,7 @@ import (
 	"github.com/pgconsent/pgconsent/enforce"
 	"github.com/pgconsent/pgconsent/metrics"
 	"github.com/pgconsent/pgconsent/proxy"
+	"github.com/pgconsent/pgconsent/rewrite"
 	"github.com/pgconsent/pgconsent/sqlstate"
 )
 
@@ -107,8 +108,12 @@ func New(ctx context.Context, o Options) (_ *Service, err error) {
 		return nil, err
 	}
 	vouch := newVouchers(c, s.log)
+	mode := rewrite.Both
+	if c.Enforcement == config.Doors {
+		mode = rewrite.Doors
+	}
 	s.enforcer, err = enforce.New(ctx, enforce.Config{
-		Databases: databases, Agents: s.agents(c), Audit: s.audit, Metrics: counts, Log: s.log, Check: vouch.check,
+		Databases: databases, Agents: s.agents(c), Audit: s.audit, Metrics: counts, Log: s.log, Check: vouch.check, Mode: mode,
 	})
 	if err != nil {
 		return nil, err

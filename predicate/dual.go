@@ -1,0 +1,140 @@
+package predicate
+
+import (
+	"strings"
+
+	"github.com/pgconsent/pgconsent/catalog"
+)
+
+// ScanHint in front of a statement's text, or behind its signature, chooses the hashed form of sublinks.
+const ScanHint = "/*pgconsent:scan*/"
+
+// form is how a sublink is written.
+type form int
+
+const (
+	probe  form = iota // looks up the rows of one outer row; OFFSET 0 keeps the planner from hashing a whole helper for it
+	hashed             // does not depend on the outer row: the planner hashes it once
+	dual               // a CASE of both
+)
+
+// either writes a Consent or Visible in the form that the writer is in, which is not probe.
+//
+// The dual form is CASE WHEN (SELECT pgconsent_gate.scan()) THEN hashed ELSE probe END. Left to itself the planner chooses
+// by an estimate that ignores LIMIT, and has taken 235 times as long as the other would. What scan() says comes from the
+// text of the statement, and is no security input: both forms show the same rows.
+func (w *writer) either(n Node, row string) string {
+	if w.form == hashed {
+		return w.hash(n, row)
+	}
+	defer func(f form) { w.form = f }(w.form)
+	w.form = probe
+	slow := w.probe(n, row)
+	if !hashable(n, w.row) {
+		return slow
+	}
+	w.form = hashed
+	return "CASE WHEN (SELECT pgconsent_gate.scan()) THEN " + w.hash(n, row) + " ELSE " + slow + " END"
+}
+
+func (w *writer) probe(n Node, row string) string {
+	if c, ok := n.(Consent); ok {
+		return w.agrees(c, column(row, c.Steps[0].From))
+	}
+	return w.write(n, row)
+}
+
+// hash writes sets in place of look-ups. A NULL among the values of NOT IN would hide every row, and one that is looked
+// for is not in any set: the first are left out, and IS TRUE makes the second false.
+func (w *writer) hash(n Node, row string) string {
+	switch n := n.(type) {
+	case Consent:
+		start := column(row, n.Steps[0].From)
+		var b strings.Builder
+		if n.Required {
+			first := w.alias()
+			b.WriteString(within(start, w.set(n.Steps[0], first)) + " IS TRUE AND ")
+		}
+		first := w.alias()
+		last := first
+		var links strings.Builder
+		for i, step := range n.Steps[1:] {
+			next := w.alias()
+			links.WriteString(" LEFT JOIN (SELECT " + columns(next, step.Column, n.reads(i+1)) + " FROM " + w.helper(step.Relation) + " AS " + next + ") AS " + next +
+				" ON " + equal(column(next, step.Column), column(last, step.From)))
+			last = next
+		}
+		b.WriteString("NOT " + within(start, "SELECT "+column(first, n.Steps[0].Column)+" FROM "+w.helper(n.Steps[0].Relation)+" AS "+first+links.String()+
+			" WHERE "+column(first, n.Steps[0].Column)+" IS NOT NULL AND "+status(column(last, n.Status), n.Is)+" IS NOT TRUE"))
+		return "(" + b.String() + ")"
+	case Visible:
+		target := w.alias()
+		return within(column(row, n.From), w.set(Step{n.Relation, n.Column, n.From}, target)+" AND "+w.write(n.Rows, target)) + " IS TRUE"
+	default:
+		return "false"
+	}
+}
+
+func within(value, set string) string {
+	return "(" + equal(value, "ANY ("+set+")") + ")"
+}
+
+// set is every value of a step's column.
+func (w *writer) set(step Step, alias string) string {
+	return "SELECT " + column(alias, step.Column) + " FROM " + w.helper(step.Relation) + " AS " + alias +
+		" WHERE " + column(alias, step.Column) + " IS NOT NULL"
+}
+
+// columns lists one column, or two different ones.
+func columns(row, a, b string) string {
+	if a == b {
+		return column(row, a)
+	}
+	return column(row, a) + ", " + column(row, b)
+}
+
+// hashable tells whether n has a hashed form that the planner will hash. A node that is not known here has none.
+func hashable(n Node, row *catalog.Relation) bool {
+	switch n := n.(type) {
+	case Open, Own, Status:
+		return true
+	case All:
+		return hashableParts(n, row)
+	case Any:
+		return hashableParts(n, row)
+	case Consent:
+		return len(n.Steps) > 0 && sameHash(row, n.Steps[0].From, n.Steps[0])
+	case Visible:
+		return sameHash(row, n.From, Step{n.Relation, n.Column, n.From}) && hashable(n.Rows, n.Relation)
+	default:
+		return false
+	}
+}
+
+func hashableParts(parts []Node, row *catalog.Relation) bool {
+	for _, part := range parts {
+		if !hashable(part, row) {
+			return false
+		}
+	}
+	return true
+}
+
+// sameHash tells whether the comparison of a step is one that PostgreSQL hashes, and for which NULL is the only value
+// that it cannot compare. Where it did not hash, the set would be gone through for each row.
+func sameHash(row *catalog.Relation, from string, to Step) bool {
+	if row == nil {
+		return false
+	}
+	a, b := row.Column(from), to.Relation.Column(to.Column)
+	return a != nil && b != nil && hashes[a.TypeOID] != "" && hashes[a.TypeOID] == hashes[b.TypeOID]
+}
+
+// hashes are types whose values PostgreSQL hashes alike within a family.
+var hashes = map[uint32]string{
+	20: "integer", 21: "integer", 23: "integer",
+	25: "text", 1043: "text",
+	2950: "uuid",
+	1082: "date", 1114: "timestamp", 1184: "timestamptz",
+	1700: "numeric", 17: "bytea", 26: "oid",
+}
