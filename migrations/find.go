@@ -71,24 +71,43 @@ func (r *run) names(ctx context.Context, sql string, args ...any) ([]string, err
 
 // check refuses a result in which the agent's role could still make objects: REVOKE by somebody who did not grant is
 // silent about having done nothing.
-func (r *run) check(ctx context.Context, o Options, f Found) error {
+func (r *run) check(ctx context.Context, o Options) error {
+	missing, err := r.mayMake(ctx, o)
+	if err != nil {
+		return err
+	}
+	if len(missing) > 0 {
+		return &MissingRights{missing}
+	}
+	return nil
+}
+
+// mayMake returns the statements that would keep the agent's role from making objects; none if it cannot.
+func (r *run) mayMake(ctx context.Context, o Options) ([]Statement, error) {
+	fail := func(err error) ([]Statement, error) {
+		return nil, fmt.Errorf("migrate: check the agent's role: %w", err)
+	}
 	var missing []Statement
+	var database string
 	agent := quoteIdent(o.AgentRole)
 	for _, privilege := range []string{"TEMPORARY", "CREATE"} {
 		var has bool
-		if err := r.tx.QueryRow(ctx, "SELECT has_database_privilege($1::name, current_database(), $2)", o.AgentRole, privilege).Scan(&has); err != nil {
-			return fmt.Errorf("migrate: check the agent's role: %w", err)
+		err := r.tx.QueryRow(ctx, `SELECT current_database(), COALESCE((SELECT has_database_privilege(r.oid, current_database(), $2)
+			FROM pg_roles AS r WHERE r.rolname = $1), false)`, o.AgentRole, privilege).Scan(&database, &has)
+		if err != nil {
+			return fail(err)
 		}
 		if has {
 			missing = append(missing, Statement{
-				fmt.Sprintf("REVOKE %s ON DATABASE %s FROM PUBLIC, %s", privilege, quoteIdent(f.Database), agent),
+				fmt.Sprintf("REVOKE %s ON DATABASE %s FROM PUBLIC, %s", privilege, quoteIdent(database), agent),
 				"an agent that can make objects can run its own code inside ours; grant the right by name to the roles that need it",
 			})
 		}
 	}
-	schemas, err := r.names(ctx, "SELECT n.nspname FROM pg_namespace AS n WHERE has_schema_privilege($1::name, n.oid, 'CREATE') ORDER BY 1", o.AgentRole)
+	schemas, err := r.names(ctx, `SELECT n.nspname FROM pg_namespace AS n CROSS JOIN pg_roles AS r
+		WHERE r.rolname = $1 AND has_schema_privilege(r.oid, n.oid, 'CREATE') ORDER BY 1`, o.AgentRole)
 	if err != nil {
-		return fmt.Errorf("migrate: check the agent's role: %w", err)
+		return fail(err)
 	}
 	for _, s := range schemas {
 		missing = append(missing, Statement{
@@ -96,8 +115,5 @@ func (r *run) check(ctx context.Context, o Options, f Found) error {
 			"an agent that can make objects can run its own code inside ours",
 		})
 	}
-	if len(missing) > 0 {
-		return &MissingRights{missing}
-	}
-	return nil
+	return missing, nil
 }

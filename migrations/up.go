@@ -16,7 +16,7 @@ func (r *run) up(ctx context.Context, o Options, p Plan) error {
 		return err
 	}
 	if have > 0 {
-		current, err := r.isCurrent(ctx, have, p)
+		current, err := r.isCurrent(ctx, have, o, p)
 		if err != nil {
 			return err
 		}
@@ -63,7 +63,7 @@ func (r *run) up(ctx context.Context, o Options, p Plan) error {
 	if err := r.passwords(ctx, o); err != nil {
 		return err
 	}
-	if err := r.check(ctx, o, found); err != nil {
+	if err := r.check(ctx, o); err != nil {
 		return err
 	}
 	after, err := r.privileges(ctx)
@@ -73,14 +73,19 @@ func (r *run) up(ctx context.Context, o Options, p Plan) error {
 	return r.remember(ctx, p, append(p.DownTo(found), restore(before, after)...))
 }
 
-// isCurrent tells whether the database has what p asks for, unchanged.
-func (r *run) isCurrent(ctx context.Context, have int, p Plan) (bool, error) {
+// isCurrent tells whether the database has what p asks for, unchanged. A copy of a database has its objects and not the
+// privileges on the database itself: what PUBLIC could do in the original before migrate, it can do in the copy.
+func (r *run) isCurrent(ctx context.Context, have int, o Options, p Plan) (bool, error) {
 	in, err := r.installed(ctx)
 	if err != nil || have != len(bases) || in.Hash != p.Hash() || in.PolicyVersion != p.PolicyVersion() {
 		return false, err
 	}
 	drift, err := drift(ctx, r.tx)
-	return len(drift) == 0, err
+	if err != nil || len(drift) > 0 {
+		return false, err
+	}
+	missing, err := r.mayMake(ctx, o)
+	return len(missing) == 0, err
 }
 
 // remember writes what is installed and how to undo it.

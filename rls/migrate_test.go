@@ -99,6 +99,22 @@ func TestMigratingTwiceChangesNothing(t *testing.T) {
 	}
 }
 
+// A copy of a database carries its objects, and not the privileges on the database: migrate repairs what it finds there.
+func TestMigrateRepairsPrivilegesOnTheDatabase(t *testing.T) {
+	w := newWorld(t).migrate()
+	before := w.state()
+	if _, err := w.super.Exec(context.Background(), `DO $$BEGIN EXECUTE format('GRANT TEMPORARY ON DATABASE %I TO PUBLIC', current_database()); END$$`); err != nil {
+		t.Fatal(err)
+	}
+	if w.state() == before {
+		t.Fatal("the right was there already")
+	}
+	w.migrate()
+	if diff := cmp.Diff(before, w.state()); diff != "" {
+		t.Errorf("PUBLIC's right is still there (-before +after):\n%s", diff)
+	}
+}
+
 // The control role, the owner and a superuser read the same snapshot: what is installed can be compared by its hash.
 func TestEveryRoleReadsTheSameCatalog(t *testing.T) {
 	w := newWorld(t).migrate()
