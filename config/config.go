@@ -74,9 +74,9 @@ type Secrets struct {
 
 // Agent is a login.
 type Agent struct {
-	Database   string            `yaml:"database"`
-	Auth       string            `yaml:"auth"`
-	Attributes map[string]string `yaml:"attributes"`
+	Database   string     `yaml:"database"`
+	Auth       string     `yaml:"auth"`
+	Attributes Attributes `yaml:"attributes"`
 }
 
 // Enforcement says how the two walls are used.

@@ -54,12 +54,33 @@ func TestWhole(t *testing.T) {
 			Secrets: Secrets{Agent: "/etc/pgconsent/agent.pw", Control: "PGCONSENT_CONTROL", Migrate: "/etc/pgconsent/owner.pw"},
 		}},
 		Agents: map[string]*Agent{"caregiver": {Database: "memories", Auth: "scram",
-			Attributes: map[string]string{"user": "6f1e0000-0000-4000-8000-000000000000", "level": "1e5"}}},
+			Attributes: Attributes{"user": "6f1e0000-0000-4000-8000-000000000000", "level": "1e5"}}},
 		Credentials: "/etc/pgconsent/agents.scram", Enforcement: Both,
 		Audit: Audit{Mode: "buffered", File: "/etc/pgconsent/audit"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// A list becomes an array literal; what does not fit into one is an error.
+func TestListAttributes(t *testing.T) {
+	const agent = "agents:\n  a:\n    database: app\n    attributes: "
+	got, err := load(least+agent+`{ user: "{x}", none: [], contexts: [work, "a,b", 'say "hi"', 'back\slash', "{}", "|#=%", 7, 'NULL', ""] }`, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Attributes{
+		"user": "{x}", "none": "{}",
+		"contexts": `{"work","a,b","say \"hi\"","back\\slash","{}","|#=%","7","NULL",""}`,
+	}
+	if diff := cmp.Diff(want, got.Agents["a"].Attributes); diff != "" {
+		t.Error(diff)
+	}
+	for _, wrong := range []string{"{ a: { b: c } }", "{ a: [[b]] }", "{ a: [{ b: c }] }", "{ a: [null] }", "{ a: null }", "[a]"} {
+		if _, err := load(least+agent+wrong, nil); err == nil {
+			t.Errorf("%s is taken", wrong)
+		}
 	}
 }
 

@@ -127,6 +127,10 @@ func (d *decoder) value(path string, n ast.Node, v reflect.Value) {
 			d.value(join(path, key), vn, field)
 		})
 	case reflect.Map:
+		if v.Type() == attributesType {
+			d.attributes(path, n, v)
+			return
+		}
 		v.Set(reflect.MakeMap(v.Type()))
 		d.entries(path, n, func(key string, _ ast.Node, vn ast.Node) {
 			e := reflect.New(v.Type().Elem()).Elem()

@@ -155,6 +155,9 @@ func identify(p *policy.Policy, a Agent) (map[string]string, error) {
 			wrong = append(wrong, fmt.Errorf("attribute %s is not one that the policy declares", name))
 		}
 	}
+	if err := policy.CheckAttributes(attributes); err != nil {
+		wrong = append(wrong, err)
+	}
 	if len(wrong) > 0 {
 		return nil, errors.Join(wrong...)
 	}

@@ -37,7 +37,11 @@ func TestVerifiersAreAlike(t *testing.T) {
 
 // F1 of the findings: inside a definer function every name and every type is qualified, and the path is set.
 func TestDefinerFunctionsAreClosed(t *testing.T) {
-	for _, function := range strings.Split(bases[0].up, "CREATE FUNCTION ")[1:] {
+	var all strings.Builder
+	for _, b := range bases {
+		all.WriteString(b.up)
+	}
+	for _, function := range strings.Split(all.String(), "CREATE FUNCTION ")[1:] {
 		head, _, _ := strings.Cut(function, "$$")
 		if strings.Contains(head, "SECURITY DEFINER") && !strings.Contains(head, "SET search_path = pg_catalog, pg_temp") {
 			t.Errorf("no search_path: %.60s", function)

@@ -3,9 +3,12 @@ package policy
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/pgconsent/pgconsent/predicate"
 )
 
 // attributeType is a type that an attribute may have.
@@ -19,39 +22,82 @@ var uuidForm = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 // attributeTypes is the closed list. A check accepts only what the type's input function takes without an error, since a
 // cast that raised inside a policy would tell that a row exists.
 var attributeTypes = map[string]attributeType{
-	"uuid": {"pg_catalog.uuid", uuidForm.MatchString},
-	"text": {"pg_catalog.text", func(string) bool { return true }},
-	"bigint": {"pg_catalog.int8", func(v string) bool {
-		n, err := strconv.ParseInt(v, 10, 64)
-		return err == nil && strconv.FormatInt(n, 10) == v
-	}},
-	"integer": {"pg_catalog.int4", func(v string) bool {
-		n, err := strconv.ParseInt(v, 10, 32)
-		return err == nil && strconv.FormatInt(n, 10) == v
-	}},
+	"uuid":      {"pg_catalog.uuid", uuidForm.MatchString},
+	"text":      {"pg_catalog.text", func(v string) bool { _, list := predicate.ParseArray(v); return !list }},
+	"bigint":    {"pg_catalog.int8", integerForm(64)},
+	"integer":   {"pg_catalog.int4", integerForm(32)},
+	"uuid[]":    {"pg_catalog.uuid[]", listOf(uuidForm.MatchString)},
+	"text[]":    {"pg_catalog.text[]", listOf(func(string) bool { return true })},
+	"bigint[]":  {"pg_catalog.int8[]", listOf(integerForm(64))},
+	"integer[]": {"pg_catalog.int4[]", listOf(integerForm(32))},
 }
 
-// maxAttribute bounds a value, so that a seal stays short.
-const maxAttribute = 1024
+func integerForm(bits int) func(string) bool {
+	return func(v string) bool {
+		n, err := strconv.ParseInt(v, 10, bits)
+		return err == nil && strconv.FormatInt(n, 10) == v
+	}
+}
+
+// listOf checks an array literal element by element. NULL is no element: nothing in a session is unknown.
+func listOf(check func(string) bool) func(string) bool {
+	return func(v string) bool {
+		elements, ok := predicate.ParseArray(v)
+		return ok && !slices.ContainsFunc(elements, func(e *string) bool { return e == nil || !check(*e) })
+	}
+}
+
+// Bounds that keep a seal short: the database reads one of less than 65,536 characters, and escapes take three.
+const (
+	maxAttribute     = 1024
+	maxListAttribute = 8192
+	maxAttributes    = 16384 // of one session together
+)
 
 // SQLType is the qualified name of the attribute's type.
 func (a Attribute) SQLType() string { return attributeTypes[a.Type].sql }
 
-// Check returns an error unless value is of the attribute's type, as PostgreSQL writes it, and has nothing in it that a
-// seal could trip over. The error does not quote the value.
+// List tells whether the attribute's value is a list, carried as a PostgreSQL array literal.
+func (a Attribute) List() bool { return strings.HasSuffix(a.Type, "[]") }
+
+// element is the type of the value, or of the list's elements.
+func (a Attribute) element() string { return strings.TrimSuffix(a.Type, "[]") }
+
+// Check returns an error unless value is of the attribute's type, as PostgreSQL writes it. The error does not quote the
+// value.
 func (a Attribute) Check(value string) error {
 	t, ok := attributeTypes[a.Type]
+	limit := maxAttribute
+	if a.List() {
+		limit = maxListAttribute
+	}
 	switch {
 	case !ok:
 		return fmt.Errorf("attribute %s has the unknown type %s", a.Name, a.Type)
-	case len(value) > maxAttribute:
-		return fmt.Errorf("attribute %s is longer than %d bytes", a.Name, maxAttribute)
+	case len(value) > limit:
+		return fmt.Errorf("attribute %s is longer than %d bytes", a.Name, limit)
 	case !utf8.ValidString(value):
 		return fmt.Errorf("attribute %s is not UTF-8", a.Name)
-	case strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r == 0x7f || strings.ContainsRune("|#=%", r) }):
-		return fmt.Errorf("attribute %s has a control character or one of | # = %%", a.Name)
+	case strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r == 0x7f }):
+		return fmt.Errorf("attribute %s has a control character", a.Name)
+	case a.List() && !t.check(value):
+		return fmt.Errorf("attribute %s is not a list of %ss in the form PostgreSQL writes them", a.Name, a.element())
+	case a.Type == "text" && !t.check(value):
+		return fmt.Errorf("attribute %s is a list, and the policy declares a text", a.Name)
 	case !t.check(value):
 		return fmt.Errorf("attribute %s is not a %s in the form PostgreSQL writes it", a.Name, a.Type)
+	}
+	return nil
+}
+
+// CheckAttributes returns an error if the attributes of one session are too long together.
+func CheckAttributes(attributes map[string]string) error {
+	total := 0
+	for name, value := range attributes {
+		total += len(name) + len(value)
+	}
+	if total > maxAttributes {
+		return fmt.Errorf("the attributes are longer than %d bytes together", maxAttributes)
 	}
 	return nil
 }

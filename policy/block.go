@@ -43,7 +43,7 @@ type linkDecl struct {
 
 // laterBlocks are blocks of the design that this version does not have: said so, instead of "unknown".
 var laterBlocks = []string{
-	"grant", "tenant", "shared", "columns", "by_key", "source", "contract", "aggregate", "function", "write", "limit",
+	"shared", "columns", "by_key", "source", "contract", "aggregate", "function", "write", "limit",
 	"derived", "sql",
 }
 
@@ -106,21 +106,11 @@ func (d *decoder) block(n *node) block {
 		"status":  func(*node) { out = d.status(at, value) },
 		"consent": func(*node) { out = d.consent(at, value) },
 		"visible": func(*node) { out = visibleBlock{at, d.link(value, "visible")} },
+		"tenant":  func(*node) { out = d.tenant(at, value) },
+		"grant":   func(*node) { out = d.grant(at, value) },
+		"not":     func(*node) { out = notBlock{at, d.block(value)} },
 	}, laterBlocks...)
 	return out
-}
-
-func (d *decoder) own(at place, n *node) block {
-	b := ownBlock{place: at, attributeAt: at}
-	d.fields(n, "own", map[string]func(*node){
-		"column": d.word(&b.column, "column"),
-		"is": func(v *node) {
-			b.attributeAt = v.place
-			d.word(&b.attribute, "is")(v)
-		},
-	})
-	d.need(n, "own", "column", "is")
-	return b
 }
 
 func (d *decoder) status(at place, n *node) block {

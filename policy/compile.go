@@ -201,6 +201,12 @@ func (c *compiler) block(b block, row *catalog.Relation) predicate.Node {
 		return c.consent(b, row)
 	case visibleBlock:
 		return c.visible(b, row)
+	case tenantBlock:
+		return c.tenant(b, row)
+	case grantBlock:
+		return c.grant(b, row)
+	case notBlock:
+		return c.not(b, row)
 	default:
 		return predicate.Any{}
 	}
@@ -212,28 +218,6 @@ func (c *compiler) parts(blocks []block, row *catalog.Relation) []predicate.Node
 		out = append(out, c.block(b, row))
 	}
 	return out
-}
-
-func (c *compiler) own(b ownBlock, row *catalog.Relation) predicate.Node {
-	i := slices.IndexFunc(c.attributes, func(a Attribute) bool { return a.Name == b.attribute })
-	if i < 0 {
-		names := make([]string, 0, len(c.attributes))
-		for _, a := range c.attributes {
-			names = append(names, a.Name)
-		}
-		c.fail(b.attributeAt, closest(b.attribute, names), "the policy declares no attribute %q", b.attribute)
-		return predicate.Any{}
-	}
-	attribute := c.attributes[i]
-	column := c.column(b.place, row, b.column)
-	if column == nil {
-		return predicate.Any{}
-	}
-	if family(column.Type) == "" || family(column.Type) != family(attribute.Type) {
-		c.fail(b.place, "declare the attribute with the column's type", "%s.%s is a %s and the attribute %s a %s",
-			row.Name, column.Name, column.Type, attribute.Name, attribute.Type)
-	}
-	return predicate.Own{Column: b.column, Attribute: b.attribute, Type: attribute.SQLType()}
 }
 
 func (c *compiler) consent(b consentBlock, row *catalog.Relation) predicate.Node {
@@ -335,7 +319,7 @@ func family(sqlType string) string {
 	case "text", "character varying":
 		return "text"
 	}
-	if strings.HasPrefix(sqlType, "character varying(") {
+	if strings.HasPrefix(sqlType, "character varying(") && strings.HasSuffix(sqlType, ")") {
 		return "text"
 	}
 	return ""

@@ -34,7 +34,7 @@ func snapshot() *catalog.Snapshot {
 	return catalog.NewSnapshot(catalog.Spec{
 		Database: "d", ServerVersion: 150000, SearchPath: []string{"public", "app"},
 		Relations: []*catalog.Relation{
-			{Name: public("memories"), Kind: catalog.Table, PrimaryKey: []string{"id"}, Columns: columns("id uuid, user_id uuid, body text, mood public.mood, n bigint, owner_name public.citext")},
+			{Name: public("memories"), Kind: catalog.Table, PrimaryKey: []string{"id"}, Columns: columns("id uuid, user_id uuid, body text, mood public.mood, n bigint, owner_name public.citext, tags text[], numbers integer[], labels character varying(9)[], doc jsonb, times date[]")},
 			{Name: public("people"), Kind: catalog.Table, PrimaryKey: []string{"id"}, Columns: columns("id uuid, user_id uuid, consent_status text, granted boolean")},
 			{Name: public("memory_participants"), Kind: catalog.Table, Columns: columns("memory_id uuid, person_id uuid, n integer")},
 			{Name: public("recent"), Kind: catalog.View, Columns: columns("id uuid")},
@@ -137,7 +137,16 @@ func TestErrors(t *testing.T) {
 		{"unknown key", "version: 1\ntabels: {}", `p.yaml:2:1: unknown key "tabels" in the policy (did you mean "tables"?)`},
 		{"a list", "- version", "p.yaml:1:1: the policy must be a mapping, not a list"},
 		{"unknown block", rows("owns: { column: a, is: b }"), `p.yaml:6:9: unknown key "owns" in rows (did you mean "own"?)`},
-		{"later block", rows("grant: { column: a }"), `p.yaml:6:9: "grant" in rows is not in this version`},
+		{"later block", rows("derived: { column: a }"), `p.yaml:6:9: "derived" in rows is not in this version`},
+		{"grant to nobody", rows("grant: { column: tags, to: [] }"), `p.yaml:6:36: to is empty`},
+		{"grant over no list", rows("grant: { column: n, to: user }"), "p.yaml:6:9: public.memories.n is a bigint (a grant is a text[], uuid[] or bigint[], or a JSON array in a jsonb, json or text column)"},
+		{"grant over a list of another kind", rows("grant: { column: times, to: user }"), "public.memories.times is a date[] (a grant is"},
+		{"grant to another type", rows("grant: { column: numbers, to: user }"), "p.yaml:6:39: public.memories.numbers is a integer[] and the attribute user a uuid"},
+		{"word in a list of numbers", rows("grant: { column: numbers, to: user, all: '*' }"), "public.memories.numbers is a integer[]: it cannot hold a word for everybody"},
+		{"own over a list", rows("own: { column: tags, is: user }"), "(write grant: { column: tags, to: user } for a column that holds several)"},
+		{"shared value of another type", rows("tenant: { column: user_id, is: user, shared: global }"), "p.yaml:6:54: public.memories.user_id cannot be compared with this value: it is not a uuid"},
+		{"negated consent", rows("not: { consent: { every: [ people: { id: id } ], status: consent_status, is: granted } }"), "p.yaml:6:16: not speaks of the row's own columns only: a table that another block reads could look empty, and not would then show every row"},
+		{"negated visible, within", rows("not: { any: [ { visible: { people: { id: id } } } ] }"), "p.yaml:6:25: not speaks of the row's own columns only"},
 		{"sql block", rows("sql: 'true'"), `p.yaml:6:9: "sql" in rows is not in this version`},
 		{"later table key", head + "tables: { memories: { rows: open, columns: {} } }", `p.yaml:3:35: "columns" in table memories is not in this version`},
 		{"no rows", head + "tables: { memories: {} }", `"rows"`},
@@ -155,6 +164,7 @@ func TestErrors(t *testing.T) {
 		{"missing column", rows("own: { column: usr_id, is: user }"), `p.yaml:6:9: public.memories has no column "usr_id" (did you mean "user_id"?)`},
 		{"missing attribute", rows("own: { column: user_id, is: usr }"), `p.yaml:6:37: the policy declares no attribute "usr" (did you mean "user"?)`},
 		{"attribute of another type", rows("own: { column: n, is: user }"), "p.yaml:6:9: public.memories.n is a bigint and the attribute user a uuid (declare the attribute with the column's type)"},
+		{"own over a list of varchar", rows("own: { column: labels, is: user }"), "public.memories.labels is a character varying(9)[] and the attribute"},
 		{"type with its own equality", rows("own: { column: owner_name, is: user }"), "public.memories.owner_name is a public.citext"},
 		{"status of another type", rows("status: { column: n, is: 1 }"), "p.yaml:6:9: public.memories.n is a bigint (a status is a text, varchar, enum or boolean column)"},
 		{"link of other types", rows("consent: { every: [ memory_participants: { n: id } ], status: n, is: x }"), "p.yaml:6:29: public.memory_participants.n is a integer and public.memories.id a uuid: they do not link"},
@@ -254,10 +264,15 @@ func TestAttributeCheck(t *testing.T) {
 		ok             bool
 	}{
 		{"uuid", id, true}, {"uuid", strings.ToUpper(id), false}, {"uuid", "", false}, {"uuid", id + " ", false}, {"uuid", "{" + id + "}", false},
-		{"text", "agent:hero", true}, {"text", "é 世界", true}, {"text", "a|b", false}, {"text", "a#b", false}, {"text", "a=b", false},
-		{"text", "100%", false}, {"text", "a\nb", false}, {"text", "a\x00b", false}, {"text", "\xff", false}, {"text", strings.Repeat("x", 1025), false},
+		{"text", "agent:hero", true}, {"text", "é 世界", true}, {"text", "a|b", true}, {"text", "a#b", true}, {"text", "a=b", true},
+		{"text", "100%", true}, {"text", `{"a"}`, false}, {"text", `{"a":1}`, true}, {"text", "a\nb", false}, {"text", "a\x00b", false}, {"text", "\xff", false}, {"text", strings.Repeat("x", 1025), false},
 		{"bigint", "42", true}, {"bigint", "-1", true}, {"bigint", "042", false}, {"bigint", "9223372036854775808", false}, {"bigint", "1e3", false},
 		{"integer", "2147483647", true}, {"integer", "2147483648", false}, {"numeric", "1", false},
+		{"text[]", "{}", true}, {"text[]", `{a,"b c",é,"{,}\"\\|#=%"}`, true}, {"text[]", `{NULL}`, false}, {"text[]", `{"NULL"}`, true}, {"text[]", "a", false},
+		{"text[]", "{a, b}", false}, {"text[]", "{{a}}", false}, {"text[]", "{a,}", false}, {"text[]", "{,a}", false}, {"text[]", `{"a}`, false}, {"text[]", `{a"b"}`, false},
+		{"text[]", "{a}b", false}, {"text[]", `{a\b}`, false}, {"text[]", "[0:0]={a}", false}, {"text[]", "{\"a\tb\"}", false}, {"text[]", "{" + strings.Repeat("x", 8191) + "}", false},
+		{"uuid[]", "{" + id + `,"` + id + `"}`, true}, {"uuid[]", "{" + strings.ToUpper(id) + "}", false}, {"uuid[]", id, false},
+		{"bigint[]", `{1,"-2"}`, true}, {"bigint[]", "{01}", false}, {"integer[]", "{2147483648}", false}, {"text[][]", "{}", false},
 	} {
 		err := policy.Attribute{Name: "a", Type: c.sqlType}.Check(c.value)
 		if (err == nil) != c.ok {
@@ -265,6 +280,36 @@ func TestAttributeCheck(t *testing.T) {
 		}
 		if err != nil && len(c.value) > 3 && strings.Contains(err.Error(), c.value) {
 			t.Errorf("the error quotes the value: %v", err)
+		}
+	}
+}
+
+// The blocks over a row's own columns.
+func TestOwnColumns(t *testing.T) {
+	const head = "version: 1\nattributes: { user: { type: uuid, source: credential }, teams: { type: 'uuid[]', source: credential }, words: { type: 'text[]', source: credential }, n: { type: integer, source: credential } }\n"
+	own := func(column, attribute, sqlType string) predicate.Own {
+		return predicate.Own{Column: column, Attribute: attribute, Type: sqlType}
+	}
+	for rule, want := range map[string]predicate.Node{
+		"own: { column: user_id, is: teams }":                                    own("user_id", "teams", "pg_catalog.uuid[]"),
+		"own: { column: mood, is: words }":                                       predicate.Own{Column: "mood", Attribute: "words", Type: "pg_catalog.text[]", AsText: true},
+		"tenant: { column: n, is: n }":                                           own("n", "n", "pg_catalog.int4"),
+		"tenant: { column: n, is: n, shared: 0 }":                                predicate.Tenant{Own: own("n", "n", "pg_catalog.int4"), Shared: "0"},
+		"tenant: { column: n, is: n, shared: null }":                             predicate.Tenant{Own: own("n", "n", "pg_catalog.int4"), SharedNull: true},
+		"grant: { column: tags, to: [user, words], all: '*' }":                   predicate.Grant{Column: "tags", All: "*", To: []predicate.Grantee{{Attribute: "user"}, {Attribute: "words", List: true}}},
+		"grant: { column: labels, to: words }":                                   predicate.Grant{Column: "labels", Cast: true, To: []predicate.Grantee{{Attribute: "words", List: true}}},
+		"grant: { column: numbers, to: n }":                                      predicate.Grant{Column: "numbers", Form: predicate.GrantInteger, Cast: true, To: []predicate.Grantee{{Attribute: "n"}}},
+		"grant: { column: doc, to: user }":                                       predicate.Grant{Column: "doc", Form: predicate.GrantJSONB, To: []predicate.Grantee{{Attribute: "user"}}},
+		"grant: { column: body, to: user }":                                      predicate.Grant{Column: "body", Form: predicate.GrantJSON, To: []predicate.Grantee{{Attribute: "user"}}},
+		"not: { any: [ { status: { column: mood, is: bad } }, { not: open } ] }": predicate.Not{Node: predicate.Any{predicate.Status{Column: "mood", Is: "bad"}, predicate.Not{Node: predicate.Open{}}}},
+	} {
+		p, err := compile(head + "tables: { memories: { rows: [ { " + rule + " } ] } }")
+		if err != nil {
+			t.Errorf("%s: %v", rule, err)
+			continue
+		}
+		if diff := cmp.Diff(want, p.Tables()[0].Rows); diff != "" {
+			t.Errorf("%s: %s", rule, diff)
 		}
 	}
 }

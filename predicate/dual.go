@@ -96,8 +96,10 @@ func columns(row, a, b string) string {
 // hashable tells whether n has a hashed form that the planner will hash. A node that is not known here has none.
 func hashable(n Node, row *catalog.Relation) bool {
 	switch n := n.(type) {
-	case Open, Own, Status:
+	case Open, Own, Tenant, Grant, Status:
 		return true
+	case Not:
+		return hashable(n.Node, row)
 	case All:
 		return hashableParts(n, row)
 	case Any:

@@ -1,6 +1,10 @@
 package predicate
 
-import "github.com/pgconsent/pgconsent/catalog"
+import (
+	"slices"
+
+	"github.com/pgconsent/pgconsent/catalog"
+)
 
 // Row is a row in memory: column to the value's text. A column that is absent is NULL.
 type Row map[string]string
@@ -12,7 +16,7 @@ type World struct {
 	Sealed     bool
 }
 
-// Eval tells whether the row shows. It is the reference model: written for plainness, with two-valued logic of its own,
+// Eval tells whether the row shows. It is the reference model: written for plainness, with three-valued logic of its own,
 // and used by tests only.
 func Eval(n Node, row Row, w World) bool {
 	if !w.Sealed {
@@ -23,46 +27,78 @@ func Eval(n Node, row Row, w World) bool {
 			return false
 		}
 	}
-	return shows(n, row, w)
+	return judge(n, row, w) == yes
 }
 
-func shows(n Node, row Row, w World) bool {
+// truth is a value of the three-valued logic, in its order.
+type truth int
+
+const (
+	no truth = iota
+	unknown
+	yes
+)
+
+func truthOf(b bool) truth {
+	if b {
+		return yes
+	}
+	return no
+}
+
+func judge(n Node, row Row, w World) truth {
 	switch n := n.(type) {
 	case Open:
-		return true
+		return yes
 	case All:
+		out := yes
 		for _, part := range n {
-			if !shows(part, row, w) {
-				return false
-			}
+			out = min(out, judge(part, row, w))
 		}
-		return len(n) > 0
+		if len(n) == 0 {
+			return unknown
+		}
+		return out
 	case Any:
+		out := no
 		for _, part := range n {
-			if shows(part, row, w) {
-				return true
-			}
+			out = max(out, judge(part, row, w))
 		}
-		return false
+		if len(n) == 0 {
+			return unknown
+		}
+		return out
+	case Not:
+		return yes - judge(n.Node, row, w)
 	case Own:
-		value, ok := row[n.Column]
-		attribute, sealed := w.Attributes[n.Attribute]
-		return ok && sealed && value == attribute
+		return n.judge(row, w)
+	case Tenant:
+		return n.judge(row, w)
+	case Grant:
+		return n.judge(row, w)
 	case Status:
 		value, ok := row[n.Column]
-		return ok && value == n.Is
-	case Consent:
-		return consents(n, row, w)
-	case Visible:
-		for _, target := range follow(Step{n.Relation, n.Column, n.From}, row, w) {
-			if shows(n.Rows, target, w) {
-				return true
-			}
+		if !ok {
+			return unknown
 		}
-		return false
+		return truthOf(value == n.Is)
+	case Consent:
+		return shown(consents(n, row, w))
+	case Visible:
+		return shown(slices.ContainsFunc(follow(Step{n.Relation, n.Column, n.From}, row, w), func(target Row) bool {
+			return judge(n.Rows, target, w) == yes
+		}))
 	default:
-		return false
+		return unknown
 	}
+}
+
+// shown is the truth of what reads other tables: it may show a row, never deny one, so that Not over it hides.
+func shown(b bool) truth {
+	if b {
+		return yes
+	}
+	return unknown
 }
 
 func consents(n Consent, row Row, w World) bool {

@@ -37,13 +37,9 @@ func Helpers(n Node) []Helper {
 	}
 	walk(n, nil, func(n Node, row *catalog.Relation) {
 		switch n := n.(type) {
-		case Own:
+		case Own, Tenant, Grant, Status:
 			if row != nil {
-				add(row, n.Column)
-			}
-		case Status:
-			if row != nil {
-				add(row, n.Column)
+				add(row, columnsOf(n)...)
 			}
 		case Consent:
 			if row != nil && len(n.Steps) > 0 {
@@ -99,8 +95,26 @@ func walk(n Node, row *catalog.Relation, visit func(Node, *catalog.Relation)) {
 		for _, part := range n {
 			walk(part, row, visit)
 		}
+	case Not:
+		walk(n.Node, row, visit)
 	case Visible:
 		walk(n.Rows, n.Relation, visit)
+	}
+}
+
+// columnsOf are the columns of its own row that a node without parts reads.
+func columnsOf(n Node) []string {
+	switch n := n.(type) {
+	case Own:
+		return []string{n.Column}
+	case Tenant:
+		return []string{n.Column}
+	case Grant:
+		return []string{n.Column}
+	case Status:
+		return []string{n.Column}
+	default:
+		return nil
 	}
 }
 
@@ -108,8 +122,15 @@ func walk(n Node, row *catalog.Relation, visit func(Node, *catalog.Relation)) {
 func attributes(n Node) map[string]bool {
 	out := map[string]bool{}
 	walk(n, nil, func(n Node, _ *catalog.Relation) {
-		if own, ok := n.(Own); ok {
-			out[own.Attribute] = true
+		switch n := n.(type) {
+		case Own:
+			out[n.Attribute] = true
+		case Tenant:
+			out[n.Attribute] = true
+		case Grant:
+			for _, to := range n.To {
+				out[to.Attribute] = true
+			}
 		}
 	})
 	return out

@@ -27,13 +27,6 @@ type All []Node
 // Any shows a row that some part shows. An empty Any shows none.
 type Any []Node
 
-// Own shows a row whose column equals an attribute of the session.
-type Own struct {
-	Column    string
-	Attribute string
-	Type      string // of the attribute, qualified: pg_catalog.uuid
-}
-
 // Status shows a row whose column, as text, is the given word.
 type Status struct {
 	Column string
@@ -67,7 +60,6 @@ type Visible struct {
 func (Open) node()    {}
 func (All) node()     {}
 func (Any) node()     {}
-func (Own) node()     {}
 func (Status) node()  {}
 func (Consent) node() {}
 func (Visible) node() {}

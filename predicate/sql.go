@@ -59,9 +59,10 @@ func guards(attributes map[string]bool) []string {
 	return out
 }
 
-func attr(name string) string {
-	return "(SELECT pgconsent_gate.attr(" + catalog.QuoteLiteral(name) + "))"
-}
+// attr is an attribute's value as text, read once for a statement.
+func attr(name string) string { return "(SELECT " + attrText(name) + ")" }
+
+func attrText(name string) string { return "pgconsent_gate.attr(" + catalog.QuoteLiteral(name) + ")" }
 
 // prefixFor returns a prefix for aliases that cannot capture the outer row's name.
 func prefixFor(outer string) string {
@@ -79,6 +80,7 @@ type writer struct {
 	prefix  string
 	aliases int
 	gated   bool
+	negated bool // inside a Not: what is written is true unless it is certainly false
 }
 
 func (w *writer) alias() string {
@@ -108,12 +110,30 @@ func (w *writer) write(n Node, row string) string {
 	case Any:
 		return w.join(n, row, " OR ")
 	case Own:
-		return equal(column(row, n.Column), attr(n.Attribute)+"::"+n.Type)
+		return w.leaf(n.sql(row))
+	case Tenant:
+		return w.leaf(n.sql(row))
+	case Grant:
+		return w.leaf(n.sql(row, w.negated))
 	case Status:
+		if w.negated {
+			return w.leaf(status(column(row, n.Column), n.Is))
+		}
 		return status(column(row, n.Column), n.Is) + " IS TRUE"
+	case Not:
+		w.negated = !w.negated
+		part := w.write(n.Node, row)
+		w.negated = !w.negated
+		return "NOT (" + part + ")"
 	case Consent:
+		if w.negated {
+			return w.nothing()
+		}
 		return w.consent(n, row)
 	case Visible:
+		if w.negated {
+			return w.nothing()
+		}
 		if w.form != probe {
 			return w.either(n, row)
 		}
@@ -122,13 +142,24 @@ func (w *writer) write(n Node, row string) string {
 			" WHERE " + equal(column(target, n.Column), column(row, n.From)) +
 			" AND " + w.write(n.Rows, target) + fence
 	default:
-		return "false"
+		return w.nothing()
 	}
 }
 
+// leaf writes a condition on the row's own columns, which may be NULL.
+func (w *writer) leaf(condition string) string {
+	if w.negated {
+		return "(" + condition + ") IS NOT FALSE"
+	}
+	return condition
+}
+
+// nothing hides the row at either polarity.
+func (w *writer) nothing() string { return strconv.FormatBool(w.negated) }
+
 func (w *writer) join(nodes []Node, row, operator string) string {
 	if len(nodes) == 0 {
-		return "false"
+		return w.nothing()
 	}
 	parts := make([]string, len(nodes))
 	for i, n := range nodes {

@@ -78,8 +78,9 @@ func (p *Plan) schemas(f migrations.Found) []Statement {
 		},
 
 		Statement{
-			SQL: fmt.Sprintf("GRANT EXECUTE ON FUNCTION pgconsent_gate.attr(pg_catalog.text), pgconsent_gate.sealed(), pgconsent_gate.vetted(), pgconsent_gate.scan() TO %s", p.agent),
-			Why: "Policies and gate views call the verifiers with the agent's rights.",
+			SQL: fmt.Sprintf("GRANT EXECUTE ON FUNCTION pgconsent_gate.attr(pg_catalog.text), pgconsent_gate.sealed(), pgconsent_gate.vetted(), pgconsent_gate.scan(), "+
+				"pgconsent_gate.json_grants(pg_catalog.text, pg_catalog.text[]) TO %s", p.agent),
+			Why: "Policies and gate views call these with the agent's rights.",
 		},
 	)
 }

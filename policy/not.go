@@ -1,0 +1,38 @@
+package policy
+
+import (
+	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/predicate"
+)
+
+// notBlock is `not: block`.
+type notBlock struct {
+	place
+	part block
+}
+
+// not compiles a negation over conditions on the row's own columns. What reads other tables is refused: were such a
+// table ever to look empty, its negation would show every row.
+func (c *compiler) not(b notBlock, row *catalog.Relation) predicate.Node {
+	c.negatable(b.part)
+	return predicate.Not{Node: c.block(b.part, row)}
+}
+
+func (c *compiler) negatable(b block) {
+	switch b := b.(type) {
+	case allBlock:
+		for _, part := range b.parts {
+			c.negatable(part)
+		}
+	case anyBlock:
+		for _, part := range b.parts {
+			c.negatable(part)
+		}
+	case notBlock:
+		c.negatable(b.part)
+	case ownBlock, tenantBlock, grantBlock, statusBlock, openBlock, nil:
+	default:
+		c.fail(b.at(), "say what must hold, with a status of its own",
+			"not speaks of the row's own columns only: a table that another block reads could look empty, and not would then show every row")
+	}
+}

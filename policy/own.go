@@ -1,0 +1,113 @@
+package policy
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/predicate"
+)
+
+// tenantBlock is `tenant: { column: …, is: attribute, shared: value }`.
+type tenantBlock struct {
+	ownBlock
+	shared     string
+	sharedAt   place
+	sharedNull bool
+}
+
+func (d *decoder) own(at place, n *node) block {
+	b := ownBlock{place: at, attributeAt: at}
+	d.fields(n, "own", d.ownFields(&b))
+	d.need(n, "own", "column", "is")
+	return b
+}
+
+func (d *decoder) ownFields(b *ownBlock) map[string]func(*node) {
+	return map[string]func(*node){
+		"column": d.word(&b.column, "column"),
+		"is": func(v *node) {
+			b.attributeAt = v.place
+			d.word(&b.attribute, "is")(v)
+		},
+	}
+}
+
+func (d *decoder) tenant(at place, n *node) block {
+	b := tenantBlock{ownBlock: ownBlock{place: at, attributeAt: at}}
+	fields := d.ownFields(&b.ownBlock)
+	fields["shared"] = func(v *node) {
+		b.sharedAt = v.place
+		if v.kind == nullNode {
+			b.sharedNull = true
+			return
+		}
+		d.word(&b.shared, "shared")(v)
+	}
+	d.fields(n, "tenant", fields)
+	d.need(n, "tenant", "column", "is")
+	return b
+}
+
+// attribute finds a declared attribute; nil after an error.
+func (c *compiler) attribute(at place, name string) *Attribute {
+	if i := slices.IndexFunc(c.attributes, func(a Attribute) bool { return a.Name == name }); i >= 0 {
+		return &c.attributes[i]
+	}
+	names := make([]string, 0, len(c.attributes))
+	for _, a := range c.attributes {
+		names = append(names, a.Name)
+	}
+	c.fail(at, closest(name, names), "the policy declares no attribute %q", name)
+	return nil
+}
+
+func (c *compiler) own(b ownBlock, row *catalog.Relation) predicate.Node {
+	if own := c.compared(b, row); own != nil {
+		return *own
+	}
+	return predicate.Any{}
+}
+
+func (c *compiler) tenant(b tenantBlock, row *catalog.Relation) predicate.Node {
+	own := c.compared(b.ownBlock, row)
+	if own == nil {
+		return predicate.Any{}
+	}
+	if b.shared == "" && !b.sharedNull {
+		return *own
+	}
+	element := Attribute{Name: "shared", Type: c.attribute(b.attributeAt, b.attribute).element()}
+	if b.shared != "" && !attributeTypes[element.Type].check(b.shared) {
+		c.fail(b.sharedAt, "write it as PostgreSQL does", "%s.%s cannot be compared with this value: it is not a %s", row.Name, b.column, element.Type)
+	}
+	return predicate.Tenant{Own: *own, Shared: b.shared, SharedNull: b.sharedNull}
+}
+
+// compared checks a column against the attribute that it must equal; nil after an error.
+func (c *compiler) compared(b ownBlock, row *catalog.Relation) *predicate.Own {
+	attribute := c.attribute(b.attributeAt, b.attribute)
+	if attribute == nil {
+		return nil
+	}
+	column := c.column(b.place, row, b.column)
+	if column == nil {
+		return nil
+	}
+	out := &predicate.Own{Column: b.column, Attribute: b.attribute, Type: attribute.SQLType(), AsText: c.enum(column) && attribute.element() == "text"}
+	if f := family(column.Type); !out.AsText && (f == "" || f != family(attribute.element())) {
+		suggestion := "declare the attribute with the column's type"
+		if strings.HasSuffix(column.Type, "[]") {
+			suggestion = "write grant: { column: " + b.column + ", to: " + b.attribute + " } for a column that holds several"
+		}
+		c.fail(b.place, suggestion, "%s.%s is a %s and the attribute %s a %s",
+			row.Name, column.Name, column.Type, attribute.Name, attribute.Type)
+	}
+	return out
+}
+
+// enum tells whether a column is of an enum type.
+func (c *compiler) enum(column *catalog.Column) bool {
+	t := c.snap.TypeByOID(column.TypeOID)
+	return t != nil && t.Kind == 'e'
+}

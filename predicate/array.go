@@ -1,0 +1,67 @@
+package predicate
+
+import "strings"
+
+// ParseArray reads a one-dimensional PostgreSQL array literal in the form array_out writes, also with elements quoted
+// that need no quotes. A nil element is NULL. What it accepts, array_in of any server accepts and reads alike; it refuses
+// white space outside quotes, bounds and nesting.
+func ParseArray(literal string) (elements []*string, ok bool) {
+	rest, ok := strings.CutPrefix(literal, "{")
+	if !ok {
+		return nil, false
+	}
+	if rest == "}" {
+		return []*string{}, true
+	}
+	for {
+		var element *string
+		if element, rest, ok = arrayElement(rest); !ok {
+			return nil, false
+		}
+		elements = append(elements, element)
+		if rest == "}" {
+			return elements, true
+		}
+		if rest, ok = strings.CutPrefix(rest, ","); !ok {
+			return nil, false
+		}
+	}
+}
+
+// arrayElement reads one element and returns what follows it.
+func arrayElement(text string) (element *string, rest string, ok bool) {
+	if !strings.HasPrefix(text, `"`) {
+		end := strings.IndexAny(text, "{},\"\\ \t\n\r\v\f")
+		if end <= 0 || text[end] != ',' && text[end] != '}' {
+			return nil, "", false
+		}
+		word := text[:end]
+		if strings.EqualFold(word, "null") {
+			return nil, text[end:], true
+		}
+		return &word, text[end:], true
+	}
+	var b strings.Builder
+	for i := 1; i < len(text); i++ {
+		switch text[i] {
+		case '"':
+			value := b.String()
+			return &value, text[i+1:], true
+		case '\\':
+			if i++; i == len(text) {
+				return nil, "", false
+			}
+		}
+		b.WriteByte(text[i])
+	}
+	return nil, "", false
+}
+
+// WriteArray is the literal of an array of these elements, all quoted.
+func WriteArray(elements []string) string {
+	quoted := make([]string, len(elements))
+	for i, e := range elements {
+		quoted[i] = `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(e) + `"`
+	}
+	return "{" + strings.Join(quoted, ",") + "}"
+}

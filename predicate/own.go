@@ -1,0 +1,94 @@
+package predicate
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/catalog"
+)
+
+// Own shows a row whose column equals an attribute of the session, or one of its elements if the attribute is a list.
+type Own struct {
+	Column    string
+	Attribute string
+	Type      string // of the attribute, qualified: pg_catalog.uuid, pg_catalog.text[]
+	AsText    bool   // the column is an enum: its text is compared
+}
+
+// Tenant shows a row that Own shows, or whose column holds the value that everybody shares.
+type Tenant struct {
+	Own
+	Shared     string // the value, of the attribute's type; "": none
+	SharedNull bool   // NULL is shared: rows without a tenant are everybody's
+}
+
+func (Own) node()    {}
+func (Tenant) node() {}
+
+// compared is the row's side of the comparison: the column itself, so that an index on it serves.
+func (n Own) compared(row string) string {
+	if n.AsText {
+		return column(row, n.Column) + "::pg_catalog.text"
+	}
+	return column(row, n.Column)
+}
+
+func (n Own) sql(row string) string {
+	if list(n.Type) {
+		return oneOf(n.compared(row), "(SELECT "+attrText(n.Attribute)+"::"+n.Type+")::"+n.Type)
+	}
+	return equal(n.compared(row), attr(n.Attribute)+"::"+n.Type)
+}
+
+func (n Tenant) sql(row string) string {
+	own := n.Own.sql(row)
+	if n.Shared != "" {
+		shared := catalog.QuoteLiteral(n.Shared) + "::" + strings.TrimSuffix(n.Type, "[]")
+		if list(n.Type) {
+			own = oneOf(n.compared(row), "(SELECT "+attrText(n.Attribute)+"::"+n.Type+" OPERATOR(pg_catalog.||) ARRAY["+shared+"])::"+n.Type)
+		} else {
+			own = oneOf(n.compared(row), "ARRAY["+attr(n.Attribute)+"::"+n.Type+", "+shared+"]")
+		}
+	}
+	if n.SharedNull {
+		return "(" + column(row, n.Column) + " IS NULL OR " + own + ")"
+	}
+	return own
+}
+
+func (n Own) judge(row Row, w World) truth {
+	value, ok := row[n.Column]
+	attribute, sealed := w.Attributes[n.Attribute]
+	if !ok || !sealed {
+		return unknown
+	}
+	if list(n.Type) {
+		return truthOf(slices.Contains(elements(attribute), value))
+	}
+	return truthOf(value == attribute)
+}
+
+func (n Tenant) judge(row Row, w World) truth {
+	value, ok := row[n.Column]
+	if !ok && n.SharedNull || ok && n.Shared != "" && value == n.Shared {
+		return yes
+	}
+	return n.Own.judge(row, w)
+}
+
+// list tells whether an attribute's type is one of lists.
+func list(sqlType string) bool { return strings.HasSuffix(sqlType, "[]") }
+
+// elements are those of a list's value that are not NULL; none if it is no list.
+func elements(value string) []string {
+	parsed, _ := ParseArray(value)
+	var out []string
+	for _, e := range parsed {
+		if e != nil {
+			out = append(out, *e)
+		}
+	}
+	return out
+}
+
+func oneOf(value, array string) string { return value + " OPERATOR(pg_catalog.=) ANY (" + array + ")" }
