@@ -37,6 +37,7 @@ type Relation struct {
 	Columns     []Column // by attnum, dropped ones left out
 	PrimaryKey  []string
 	ForeignKeys []ForeignKey
+	Indexes     []BTree
 	RowSecurity bool // relrowsecurity
 	ForceRLS    bool // relforcerowsecurity
 	IsPartition bool
@@ -61,7 +62,25 @@ type Column struct {
 	TypeOID   uint32
 	NotNull   bool
 	Generated bool
+	Collation string // "" for a type without one, and for the database's own
 }
+
+// BTree is a valid btree index over the whole table.
+type BTree struct {
+	Columns []string // its leading keys as far as they are plain columns
+	Unique  bool     // on exactly Columns
+	Bytes   bool     // text columns are in the order of their bytes (text_pattern_ops)
+}
+
+// Size is an estimate of what a table holds, hidden rows included: never shown to agents. It is no part of a snapshot,
+// since it changes all the time and no answer depends on it.
+type Size struct {
+	Rows     float64
+	Distinct map[string]float64 // number of values by column; those that are not known are left out
+}
+
+// Sizes are those of the tables that are known.
+type Sizes map[Name]Size
 
 // ForeignKey is a validated or unvalidated FOREIGN KEY constraint.
 type ForeignKey struct {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/xdg-go/scram"
@@ -86,7 +87,10 @@ func (d *database) params() map[string]string {
 		"jit":                           "off", // policies make plans look dearer than they are: compiling took 200 ms of a 300 ms scan
 		// pgvector 0.8 and later: go on searching until enough visible rows are found. Elsewhere it means nothing.
 		"hnsw.iterative_scan": "strict_order",
-		"work_mem":            "32MB", // policies probe helper tables by hash; below that their plans turn quadratic
+		// Row policies make hash tables of helper tables; what does not fit would be gone through for each row. What is
+		// not needed is not taken.
+		"work_mem":            strconv.Itoa(rewrite.WorkMem) + "MB",
+		"hash_mem_multiplier": strconv.Itoa(rewrite.HashMemMultiplier),
 	}
 }
 

@@ -35,6 +35,7 @@ type database struct {
 	next    *policy.Document // waits for pgconsent migrate; nil: none does
 	seen    observation      // what the state was made of
 	checked time.Time        // when Check last agreed
+	sized   time.Time        // when the sizes of the state were read
 	state   *state           // the last good one, also while the view refuses
 	trouble string           // the last failure that was logged
 }
@@ -92,6 +93,9 @@ func (d *database) refresh(ctx context.Context) error {
 	seen, err := d.look(ctx)
 	if err == nil {
 		err = d.judge(ctx, seen)
+	}
+	if err == nil {
+		err = d.measure(ctx)
 	}
 	if err != nil && d.conn != nil {
 		// The next look begins afresh: a connection may outlive the role it logged in as, and its rights.
@@ -252,8 +256,9 @@ func (d *database) compile(doc *policy.Document, snap *catalog.Snapshot) (compil
 }
 
 func (d *database) newState(c compiled, snap *catalog.Snapshot, keys *seal.Keyring) *state {
+	epoch := d.e.epochs.Add(1)
 	s := &state{
-		epoch: d.e.epochs.Add(1), policy: c.policy, snapshot: snap, plan: c.plan, key: keys.Newest(),
+		epoch: epoch, rights: epoch, policy: c.policy, snapshot: snap, plan: c.plan, key: keys.Newest(),
 		signing: rewrite.New(snap, c.policy, d.e.cfg.Mode),
 		profile: profile(d.cfg, c.policy, c.plan),
 	}

@@ -35,7 +35,7 @@ var _ verdict.Decider = (*session)(nil)
 
 // judgement is what enforcement keeps of a verdict.
 type judgement struct {
-	epoch  uint64
+	rights uint64         // of the state
 	record audit.Decision // of the statement; the session's members are filled in for each execution
 }
 
@@ -131,13 +131,13 @@ func (s *session) judge(st *state, text string, p verdict.Protocol, signing bool
 	if err != nil {
 		judged = refusal(text, p, st.versions, err)
 		j := judged.Detail.(*judgement)
-		j.epoch = st.epoch
+		j.rights = st.rights
 		if res != nil {
 			describe(&j.record, res)
 		}
 		return judged
 	}
-	j := &judgement{epoch: st.epoch, record: audit.Decision{
+	j := &judgement{rights: st.rights, record: audit.Decision{
 		Protocol: protocolName(p), Verdict: metrics.Allow, Door: string(verdict.DoorRLS),
 		Policy: st.versions.Policy, Catalog: st.versions.Catalog, Signed: res.NeedsSignature,
 	}}
@@ -196,7 +196,7 @@ func (s *session) Recheck(ctx context.Context, v *verdict.Verdict) *verdict.Verd
 	switch {
 	case refused != nil:
 		return refusal(v.Original, p, v.Versions, refused)
-	case ok && j.epoch == now.state.epoch:
+	case ok && j.rights == now.state.rights:
 		return v
 	}
 	again := s.Decide(ctx, v.Original, p)

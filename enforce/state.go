@@ -16,9 +16,11 @@ import (
 	"github.com/pgconsent/pgconsent/verdict"
 )
 
-// state is everything a decision depends on. It never changes; another one has another epoch.
+// state is everything a decision depends on. It never changes; another one has another epoch. States of the same rights
+// differ in what statements cost: what was allowed under one is allowed under the other.
 type state struct {
 	epoch    uint64
+	rights   uint64 // the epoch of the first of these rights
 	policy   *policy.Policy
 	snapshot *catalog.Snapshot
 	plan     *rls.Plan
@@ -27,6 +29,7 @@ type state struct {
 	key      seal.Key
 	profile  string
 	versions verdict.Versions
+	sizes    catalog.Sizes // of the tables that predicates concern; nil: not known yet
 }
 
 // equal tells whether two states judge alike.

@@ -140,3 +140,44 @@ var hashes = map[uint32]string{
 	1082: "date", 1114: "timestamp", 1184: "timestamptz",
 	1700: "numeric", 17: "bytea", 26: "oid",
 }
+
+// Set is a set that the hashed form makes: the values of one column, at most all of them.
+type Set struct {
+	Relation *catalog.Relation
+	Column   string
+	Reads    []*catalog.Relation // what is read to make it
+}
+
+// Sets returns the sets of the hashed form of n; none where the policy on rel has the probe form only.
+func Sets(n Node, rel *catalog.Relation) []Set {
+	switch n := n.(type) {
+	case All:
+		return partSets(n, rel)
+	case Any:
+		return partSets(n, rel)
+	case Consent:
+		if !hashable(n, rel) {
+			return nil
+		}
+		set := Set{n.Steps[0].Relation, n.Steps[0].Column, nil}
+		for _, step := range n.Steps {
+			set.Reads = append(set.Reads, step.Relation)
+		}
+		return []Set{set}
+	case Visible:
+		if !hashable(n, rel) {
+			return nil
+		}
+		return append([]Set{{n.Relation, n.Column, []*catalog.Relation{n.Relation}}}, Sets(n.Rows, n.Relation)...)
+	default:
+		return nil
+	}
+}
+
+func partSets(parts []Node, rel *catalog.Relation) []Set {
+	var out []Set
+	for _, part := range parts {
+		out = append(out, Sets(part, rel)...)
+	}
+	return out
+}

@@ -229,7 +229,7 @@ func (w *walker) replace(start, end int32, text string, apply func()) {
 // newFragment writes and parses what stands for a table.
 func newFragment(t *policy.Table) *fragment {
 	condition, gated := predicate.Inject(t.Rows, rowAlias)
-	f := &fragment{gated: gated, open: condition == "true"}
+	f := &fragment{gated: gated, open: condition == "true", sets: predicate.Sets(t.Rows, t.Relation), owned: owned(t)}
 	f.sql = "(SELECT * FROM " + t.Relation.Name.SQL() + " AS " + rowAlias + " WHERE " + condition + ")"
 	tree, refused := sqltext.Parse("SELECT FROM " + f.sql + " AS x")
 	if refused == nil && len(tree.Stmts) == 1 {

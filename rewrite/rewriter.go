@@ -6,6 +6,7 @@ import (
 
 	"github.com/pgconsent/pgconsent/catalog"
 	"github.com/pgconsent/pgconsent/policy"
+	"github.com/pgconsent/pgconsent/predicate"
 	"github.com/pgconsent/pgconsent/sqlstate"
 	"github.com/pgconsent/pgconsent/sqltext"
 	"github.com/pgconsent/pgconsent/verdict"
@@ -25,6 +26,7 @@ const (
 // Result is what became of a text.
 type Result struct {
 	Text           string        // what goes upstream, without a signature
+	Scan           bool          // it begins with the hint that row policies should make sets of their helpers
 	NeedsSignature bool          // the text names gate views: it must be signed
 	Position       func(int) int // from a 1-based character position in Text to one in the original
 
@@ -40,6 +42,7 @@ type Rewriter struct {
 	snap      *catalog.Snapshot
 	pol       *policy.Policy
 	mode      Mode
+	sizes     catalog.Sizes
 	protected map[catalog.Name]*fragment
 	pins      map[string]*sqltext.Node // by the SQL of the value
 }
@@ -94,6 +97,9 @@ func (r *Rewriter) Rewrite(text string, extended bool) (*Result, *sqlstate.Error
 		return result, w.refused
 	}
 	result.Text = text
+	if result.Scan = w.scans(tree); result.Scan {
+		w.replace(0, 0, predicate.ScanHint, func() {})
+	}
 	if len(w.edits) > 0 {
 		if refused := w.length(); refused != nil {
 			return result, refused
@@ -162,6 +168,9 @@ type fragment struct {
 	subquery *sqltext.Node // its tree, to be cloned
 	gated    bool          // it names gate views, which raise unless the text is signed
 	open     bool          // the predicate is true
+
+	sets  []predicate.Set // of the hashed form of the row policy
+	owned []string        // columns that equal an attribute in every visible row
 }
 
 // rowAlias names the row inside a fragment. Predicates refer to it and to nothing of the statement.

@@ -117,6 +117,10 @@ func (p *Plan) controls() []Statement {
 			Why: "The proxy seals with the newest key.",
 		},
 		{
+			SQL: fmt.Sprintf("GRANT EXECUTE ON FUNCTION pgconsent.distinct_values(pg_catalog.oid[]) TO %s", p.control),
+			Why: "The proxy hints, by the sizes of tables, how row policies are to be evaluated.",
+		},
+		{
 			SQL: fmt.Sprintf("GRANT SELECT ON pgconsent.migration, pgconsent.installed, pgconsent.installed_object TO %s", p.control),
 			Why: "The proxy refuses a database with another policy, and doctor looks for drift.",
 		},

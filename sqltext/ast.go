@@ -192,5 +192,6 @@ const (
 	AEXPR_BETWEEN_SYM            = pg_query.A_Expr_Kind_AEXPR_BETWEEN_SYM
 	AEXPR_NOT_BETWEEN_SYM        = pg_query.A_Expr_Kind_AEXPR_NOT_BETWEEN_SYM
 	ANY_SUBLINK                  = pg_query.SubLinkType_ANY_SUBLINK
+	AND_EXPR                     = pg_query.BoolExprType_AND_EXPR
 	DEFELEM_UNSPEC               = pg_query.DefElemAction_DEFELEM_UNSPEC
 )

@@ -61,14 +61,14 @@ func TestLoad(t *testing.T) {
 	types := cmpopts.IgnoreFields(catalog.Column{}, "TypeOID")
 	for name, want := range map[string]*catalog.Relation{
 		"p": {
-			Name: public("p"), Kind: catalog.Table, Owner: "postgres", PrimaryKey: []string{"id"}, RowSecurity: true,
+			Name: public("p"), Kind: catalog.Table, Owner: "postgres", PrimaryKey: []string{"id"}, Indexes: []catalog.BTree{{Columns: []string{"id"}, Unique: true}}, RowSecurity: true,
 			Columns: []catalog.Column{
 				{Name: "id", Type: "integer", NotNull: true}, {Name: "m", Type: "public.mood"}, {Name: "s", Type: "public.short"},
 				{Name: "v", Type: "character varying(20)", NotNull: true}, {Name: "g", Type: "integer", Generated: true},
 			},
 		},
 		"c": {
-			Name: public("c"), Kind: catalog.Table, Owner: "postgres", PrimaryKey: []string{"b", "a"},
+			Name: public("c"), Kind: catalog.Table, Owner: "postgres", PrimaryKey: []string{"b", "a"}, Indexes: []catalog.BTree{{Columns: []string{"b", "a"}, Unique: true}},
 			Columns:     []catalog.Column{{Name: "a", Type: "integer", NotNull: true}, {Name: "b", Type: "integer", NotNull: true}},
 			ForeignKeys: []catalog.ForeignKey{{Columns: []string{"a"}, Target: public("p"), TargetCols: []string{"id"}}},
 		},

@@ -39,9 +39,10 @@ func (l *loader) readColumns(ctx context.Context) error {
 		oid uint32
 		c   catalog.Column
 	)
-	return l.each(ctx, `SELECT a.attrelid, a.attname, format_type(a.atttypid, a.atttypmod), a.atttypid, a.attnotnull, a.attgenerated <> ''
+	return l.each(ctx, `SELECT a.attrelid, a.attname, format_type(a.atttypid, a.atttypmod), a.atttypid, a.attnotnull, a.attgenerated <> '',
+		  CASE WHEN a.attcollation IN (0, 'pg_catalog."default"'::regcollation) THEN '' ELSE a.attcollation::regcollation::text END
 		FROM pg_attribute AS a WHERE a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attrelid, a.attnum`,
-		[]any{&oid, &c.Name, &c.Type, &c.TypeOID, &c.NotNull, &c.Generated},
+		[]any{&oid, &c.Name, &c.Type, &c.TypeOID, &c.NotNull, &c.Generated, &c.Collation},
 		func() error {
 			if r := l.relations[oid]; r != nil {
 				r.Columns = append(r.Columns, c)
@@ -76,6 +77,37 @@ func (l *loader) readKeys(ctx context.Context) error {
 				})
 			}
 			columns, refs = nil, nil
+			return nil
+		})
+}
+
+func (l *loader) readIndexes(ctx context.Context) error {
+	var (
+		oid   uint32
+		index catalog.BTree
+		names []string
+		keys  int
+	)
+	return l.each(ctx, `SELECT i.indrelid, i.indnkeyatts::int4, i.indisunique,
+		  EXISTS (SELECT 1 FROM pg_opclass AS o WHERE o.oid = ANY (i.indclass::oid[]) AND o.opcname IN ('text_pattern_ops', 'varchar_pattern_ops')),
+		  ARRAY(SELECT COALESCE(a.attname::text, '') FROM generate_series(0, i.indnkeyatts - 1) AS k (n)
+		    LEFT JOIN pg_attribute AS a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[k.n] AND a.attnum > 0 ORDER BY k.n)
+		FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid JOIN pg_am AS m ON m.oid = c.relam
+		WHERE m.amname = 'btree' AND i.indisvalid AND i.indpred IS NULL ORDER BY i.indrelid, c.relname`,
+		[]any{&oid, &keys, &index.Unique, &index.Bytes, &names},
+		func() error {
+			found := index
+			for _, name := range names {
+				if name == "" { // an expression
+					break
+				}
+				found.Columns = append(found.Columns, name)
+			}
+			found.Unique = found.Unique && len(found.Columns) == keys
+			names = nil
+			if r := l.relations[oid]; r != nil && len(found.Columns) > 0 {
+				r.Indexes = append(r.Indexes, found)
+			}
 			return nil
 		})
 }

@@ -1,0 +1,1 @@
+DROP FUNCTION pgconsent.distinct_values(pg_catalog.oid[]);

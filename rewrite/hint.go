@@ -1,0 +1,369 @@
+package rewrite
+
+import (
+	"slices"
+
+	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/policy"
+	"github.com/pgconsent/pgconsent/predicate"
+	"github.com/pgconsent/pgconsent/sqltext"
+)
+
+// The memory of an agent's session: what the planner may use for a hash table is their product, and a set that does not
+// fit is gone through for each row.
+const (
+	WorkMem           = 32 // MB
+	HashMemMultiplier = 4
+	hashMemory        = WorkMem * HashMemMultiplier * 0.9 * (1 << 20)
+)
+
+// WithSizes returns a rewriter that judges alike, and gives hints by these sizes. Without sizes there are no hints.
+func (r *Rewriter) WithSizes(sizes catalog.Sizes) *Rewriter {
+	with := *r
+	with.sizes = sizes
+	return &with
+}
+
+// costs of one protected table: what a visited row costs in either form, and what making the sets costs. In microseconds,
+// by measurement; their ratios are what matters.
+const (
+	probeCost = 2.0  // of looking up one set's condition for one row
+	matchCost = 0.3  // of finding a value in a set
+	setCost   = 0.05 // of reading one row of a helper for a set
+	leastRows = 1000 // below it the planning is most of it
+)
+
+// scans tells whether the one statement of the text reads so much of protected tables that row policies should make sets
+// of their helpers. Nothing but speed depends on it.
+func (w *walker) scans(tree *sqltext.ParseResult) bool {
+	if w.sizes == nil || len(tree.Stmts) != 1 {
+		return false
+	}
+	query := tree.Stmts[0].GetStmt().GetSelectStmt()
+	if query == nil {
+		query = tree.Stmts[0].GetStmt().GetCopyStmt().GetQuery().GetSelectStmt()
+	}
+	h := &hint{walker: w, references: map[*sqltext.RangeVar]*reference{}, visited: map[*reference]float64{}}
+	for _, ref := range w.references {
+		h.references[ref.rangeVar] = ref
+	}
+	if query != nil {
+		h.query(query, 0)
+	}
+	for _, ref := range w.references {
+		if _, estimated := h.visited[ref]; !estimated {
+			h.visited[ref] = h.size(ref)
+		}
+	}
+	probes, sets, rows := 0.0, 0.0, 0.0
+	for ref, visited := range h.visited {
+		if ref.fragment == nil {
+			continue
+		}
+		for _, set := range ref.fragment.sets {
+			size, known := w.sizes[set.Relation.Name]
+			if !known || size.Rows*entry(set.Relation.Column(set.Column)) > hashMemory {
+				return false
+			}
+			for _, read := range set.Reads {
+				sets += setCost * w.sizes[read.Name].Rows
+			}
+			probes += probeCost * visited
+			sets += matchCost * visited
+			rows += visited
+		}
+	}
+	return rows >= leastRows && probes > sets
+}
+
+// entry is what one value takes in a hash table, by the planner's reckoning.
+func entry(c *catalog.Column) float64 {
+	const header = 24
+	switch {
+	case c == nil:
+		return 1 << 20
+	case slices.Contains([]uint32{20, 21, 23, 26, 1082, 1114, 1184}, c.TypeOID):
+		return header + 8
+	case c.TypeOID == 2950:
+		return header + 16
+	default:
+		return header + 40
+	}
+}
+
+// hint estimates how many rows of each reference a statement looks at before it stops.
+type hint struct {
+	*walker
+	references map[*sqltext.RangeVar]*reference
+	visited    map[*reference]float64
+}
+
+func (h *hint) size(ref *reference) float64 {
+	if size, ok := h.sizes[ref.name]; ok {
+		return max(size.Rows, 1)
+	}
+	return 1e6
+}
+
+// query estimates a SELECT and those inside it; outer is how many rows the one around it looks at.
+func (h *hint) query(s *sqltext.SelectStmt, outer float64) {
+	if s == nil {
+		return
+	}
+	for _, n := range s.GetWithClause().GetCtes() {
+		h.query(n.GetCommonTableExpr().GetCtequery().GetSelectStmt(), 0)
+	}
+	h.query(s.Larg, outer)
+	h.query(s.Rarg, outer)
+	level := &hintLevel{hint: h, outer: outer}
+	conditions := conjuncts(s.WhereClause)
+	for _, n := range s.FromClause {
+		conditions = append(conditions, level.from(n)...)
+	}
+	level.narrow(conditions)
+	level.top(s)
+	most := 0.0
+	for _, item := range level.items {
+		h.visited[item.ref] = item.rows
+		most = max(most, item.rows)
+	}
+	for _, n := range slices.Concat(s.TargetList, conditions, []*sqltext.Node{s.HavingClause}) {
+		h.sublinks(n, most)
+	}
+}
+
+// sublinks estimates the SELECTs in an expression.
+func (h *hint) sublinks(n *sqltext.Node, outer float64) {
+	if n == nil || n.Node == nil {
+		return
+	}
+	switch kind := n.Node.(type) {
+	case *sqltext.Node_SubLink:
+		h.sublinks(kind.SubLink.Testexpr, outer)
+		h.query(kind.SubLink.GetSubselect().GetSelectStmt(), outer)
+	case *sqltext.Node_ResTarget:
+		h.sublinks(kind.ResTarget.Val, outer)
+	case *sqltext.Node_A_Expr:
+		h.sublinks(kind.AExpr.Lexpr, outer)
+		h.sublinks(kind.AExpr.Rexpr, outer)
+	case *sqltext.Node_BoolExpr:
+		for _, arg := range kind.BoolExpr.Args {
+			h.sublinks(arg, outer)
+		}
+	case *sqltext.Node_FuncCall:
+		for _, arg := range kind.FuncCall.Args {
+			h.sublinks(arg, outer)
+		}
+	case *sqltext.Node_CoalesceExpr:
+		for _, arg := range kind.CoalesceExpr.Args {
+			h.sublinks(arg, outer)
+		}
+	}
+}
+
+// hintLevel is one SELECT.
+type hintLevel struct {
+	*hint
+	outer float64
+	items []*hintItem
+}
+
+type hintItem struct {
+	ref  *reference
+	name string
+	rows float64
+}
+
+// from adds an item of FROM and returns the conditions of inner joins in it.
+func (l *hintLevel) from(n *sqltext.Node) []*sqltext.Node {
+	switch kind := n.GetNode().(type) {
+	case *sqltext.Node_RangeVar:
+		if ref := l.references[kind.RangeVar]; ref != nil && ref.relation != nil {
+			name := kind.RangeVar.GetAlias().GetAliasname()
+			if name == "" {
+				name = kind.RangeVar.GetRelname()
+			}
+			l.items = append(l.items, &hintItem{ref, name, l.size(ref)})
+		}
+	case *sqltext.Node_RangeSubselect:
+		l.query(kind.RangeSubselect.GetSubquery().GetSelectStmt(), 0)
+	case *sqltext.Node_JoinExpr:
+		conditions := append(l.from(kind.JoinExpr.Larg), l.from(kind.JoinExpr.Rarg)...)
+		return append(conditions, conjuncts(kind.JoinExpr.Quals)...)
+	}
+	return nil
+}
+
+// conjuncts takes a condition apart at its ANDs.
+func conjuncts(n *sqltext.Node) []*sqltext.Node {
+	if n == nil {
+		return nil
+	}
+	if b := n.GetBoolExpr(); b != nil && b.Boolop == sqltext.AND_EXPR {
+		var out []*sqltext.Node
+		for _, arg := range b.Args {
+			out = append(out, conjuncts(arg)...)
+		}
+		return out
+	}
+	return []*sqltext.Node{n}
+}
+
+// item returns the table that a column is of, at this level; nil: none, or one further out.
+func (l *hintLevel) item(n *sqltext.Node) (*hintItem, string) {
+	fields := n.GetColumnRef().GetFields()
+	if len(fields) == 0 || len(fields) > 2 {
+		return nil, ""
+	}
+	column := fields[len(fields)-1].GetString_().GetSval()
+	for _, item := range l.items {
+		if (len(fields) == 1 || item.name == fields[0].GetString_().GetSval()) && item.ref.relation.Column(column) != nil {
+			return item, column
+		}
+	}
+	return nil, ""
+}
+
+// perValue is how many rows have one value in a column.
+func (l *hintLevel) perValue(ref *reference, column string) float64 {
+	values, known := l.sizes[ref.name].Distinct[column]
+	if !known {
+		values = 200
+	}
+	return max(1, l.size(ref)/values)
+}
+
+// The guesses of PostgreSQL where it knows nothing of the values, or near to them.
+const (
+	rangeShare = 1.0 / 200
+	sideShare  = 1.0 / 3
+	fanOut     = 10.0
+)
+
+// narrow takes account of conditions that an index answers, then of joins through an index.
+func (l *hintLevel) narrow(conditions []*sqltext.Node) {
+	equal, bounds := map[*hintItem][]string{}, map[*hintItem]map[string]int{}
+	type edge struct {
+		from, to *hintItem
+		column   string
+	}
+	var edges []edge
+	correlated := map[*hintItem]string{}
+	for _, n := range conditions {
+		x := n.GetAExpr()
+		if x == nil {
+			continue
+		}
+		left, a := l.item(x.Lexpr)
+		right, b := l.item(x.Rexpr)
+		operator := ""
+		if len(x.Name) == 1 {
+			operator = x.Name[0].GetString_().GetSval()
+		}
+		switch {
+		case x.Kind == sqltext.AEXPR_IN && left != nil && operator == "=", x.Kind == sqltext.AEXPR_OP_ANY && left != nil && operator == "=":
+			equal[left] = append(equal[left], a)
+		case x.Kind == sqltext.AEXPR_BETWEEN && left != nil:
+			count(bounds, left, a, 2)
+		case x.Kind != sqltext.AEXPR_OP:
+		case operator == "=" && left != nil && right != nil:
+			edges = append(edges, edge{left, right, b}, edge{right, left, a})
+		case operator == "=" && left != nil:
+			equal[left] = append(equal[left], a)
+			if x.Rexpr.GetColumnRef() != nil {
+				correlated[left] = a
+			}
+		case operator == "=" && right != nil:
+			equal[right] = append(equal[right], b)
+			if x.Lexpr.GetColumnRef() != nil {
+				correlated[right] = b
+			}
+		case slices.Contains([]string{"<", "<=", ">", ">="}, operator) && left != nil:
+			count(bounds, left, a, 1)
+		case slices.Contains([]string{"<", "<=", ">", ">="}, operator) && right != nil:
+			count(bounds, right, b, 1)
+		}
+	}
+	for _, item := range l.items {
+		if item.ref.fragment != nil {
+			equal[item] = append(equal[item], item.ref.fragment.owned...)
+		}
+		for _, index := range item.ref.relation.Indexes {
+			first := index.Columns[0]
+			switch {
+			case index.Unique && !slices.ContainsFunc(index.Columns, func(c string) bool { return !slices.Contains(equal[item], c) }):
+				item.rows = 1
+			case slices.Contains(equal[item], first):
+				item.rows = min(item.rows, l.perValue(item.ref, first))
+			case bounds[item][first] > 1:
+				item.rows = min(item.rows, max(1, l.size(item.ref)*rangeShare))
+			case bounds[item][first] == 1:
+				item.rows = min(item.rows, max(1, l.size(item.ref)*sideShare))
+			}
+		}
+		// A correlated look-up is made for each row outside.
+		if column, ok := correlated[item]; ok && leads(item.ref.relation, column) && l.outer > 0 {
+			item.rows = min(l.size(item.ref), max(item.rows, l.outer*l.perValue(item.ref, column)))
+		}
+	}
+	for range l.items {
+		for _, e := range edges {
+			if leads(e.to.ref.relation, e.column) {
+				e.to.rows = min(e.to.rows, e.from.rows*l.perValue(e.to.ref, e.column))
+			}
+		}
+	}
+}
+
+func count(bounds map[*hintItem]map[string]int, item *hintItem, column string, n int) {
+	if bounds[item] == nil {
+		bounds[item] = map[string]int{}
+	}
+	bounds[item][column] += n
+}
+
+// leads tells whether an index begins with a column.
+func leads(r *catalog.Relation, column string) bool {
+	return slices.ContainsFunc(r.Indexes, func(i catalog.BTree) bool { return i.Columns[0] == column })
+}
+
+// top takes account of LIMIT: what needs no sorting stops early.
+func (l *hintLevel) top(s *sqltext.SelectStmt) {
+	if s.LimitCount == nil || len(s.GroupClause) > 0 || len(s.DistinctClause) > 0 || len(l.items) == 0 || s.HavingClause != nil ||
+		slices.ContainsFunc(s.TargetList, func(n *sqltext.Node) bool { return n.GetResTarget().GetVal().GetFuncCall() != nil }) {
+		return
+	}
+	first := l.items[0]
+	if len(s.SortClause) > 0 {
+		item, column := l.item(s.SortClause[0].GetSortBy().GetNode())
+		if item == nil || !leads(item.ref.relation, column) {
+			return
+		}
+		first = item
+	}
+	limit := 100.0
+	if c := s.LimitCount.GetAConst(); c != nil && c.GetIval() != nil {
+		limit = float64(c.GetIval().GetIval())
+	}
+	// Conditions may drop many rows; and what is joined is looked up for each.
+	const passed = 10
+	first.rows = min(first.rows, limit*passed)
+	for _, item := range l.items {
+		item.rows = min(item.rows, limit*passed*fanOut)
+	}
+}
+
+// owned returns the columns that the rows of a policy have to equal an attribute in.
+func owned(t *policy.Table) []string {
+	var out []string
+	parts, ok := t.Rows.(predicate.All)
+	if !ok {
+		parts = predicate.All{t.Rows}
+	}
+	for _, part := range parts {
+		if own, ok := part.(predicate.Own); ok {
+			out = append(out, own.Column)
+		}
+	}
+	return out
+}
