@@ -189,7 +189,7 @@ func FuzzServerError(f *testing.F) {
 		if got.Where+got.SchemaName+got.TableName+got.ColumnName+got.DataTypeName+got.ConstraintName+got.File+got.Routine+got.InternalQuery != "" || got.Line+got.InternalPosition != 0 || len(got.UnknownFields) > 0 {
 			t.Fatalf("%+v", got)
 		}
-		if strings.Contains(got.Message+got.Detail+got.Hint, ours) {
+		if strings.Contains(strings.ReplaceAll(got.Message+got.Detail+got.Hint, "`pgconsent doctor`", ""), ours) {
 			t.Fatalf("%+v", got)
 		}
 	})

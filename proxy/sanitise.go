@@ -10,19 +10,24 @@ import (
 	"github.com/pgconsent/pgconsent/verdict"
 )
 
-// fields are those of a server's ErrorResponse or NoticeResponse that may be of use. All others name relations, columns,
-// constraints, data types, queries, contexts or source files, and are dropped unread.
+// fields are those of a server's ErrorResponse or NoticeResponse that are of use. All others name relations, columns,
+// constraints, data types, queries or source files, and are dropped unread. The context is read and never passes.
 type fields struct {
 	severity, unlocalised, sqlstate string
-	message, detail, hint           string
+	message, detail, hint, context  string
 	position                        int
+	cut                             bool // the message was longer than what was kept of it
 }
 
 // parseFields decodes what there is; a message that was cut short gives the fields that are whole.
 func parseFields(body []byte) fields {
-	var f fields
-	for len(body) > 0 && body[0] != 0 {
+	f := fields{cut: true}
+	for len(body) > 0 {
 		key := body[0]
+		if key == 0 {
+			f.cut = false
+			break
+		}
 		value, rest, ok := cString(body[1:])
 		if !ok {
 			break
@@ -41,6 +46,8 @@ func parseFields(body []byte) fields {
 			f.detail = value
 		case 'H':
 			f.hint = value
+		case 'W':
+			f.context += value + "\n"
 		case 'P':
 			if n, err := strconv.ParseInt(value, 10, 32); err == nil && n > 0 {
 				f.position = int(n)
@@ -75,71 +82,42 @@ func (f *fields) level() string {
 	return f.severity
 }
 
-// passingClasses are the classes of SQLSTATEs whose messages speak of the statement, of values that it was given or may
-// read, or of the server's state. The rest can speak of rows the client cannot see (23: keys; P0, 38, 39: whatever a
-// function says) or of the server's inside (58, XX), and becomes a fixed text.
-var passingClasses = map[string]bool{
-	"08": true, // connection
-	"0A": true, // feature not supported
-	"21": true, // cardinality violation
-	"22": true, // data exception
-	"24": true, // cursor state
-	"25": true, // transaction state
-	"26": true, // statement name
-	"28": true, // authorization
-	"34": true, // cursor name
-	"3B": true, // savepoint
-	"3D": true, // catalog name
-	"3F": true, // schema name
-	"40": true, // rollback
-	"42": true, // syntax and access rules
-	"53": true, // resources
-	"54": true, // limits
-	"57": true, // operator intervention
-}
-
-// detailedClasses are those whose details pass as well: they quote the statement or the value at fault.
-var detailedClasses = map[string]bool{"22": true, "42": true}
-
 // ours marks what a client has no business with: our schemas, roles and settings.
 const ours = "pgconsent"
-
-func withheld(code sqlstate.Code) (message, hint string) {
-	if strings.HasPrefix(string(code), "23") {
-		return "the statement violates a constraint of the database",
-			"Which values collide is not told, since they may belong to rows you cannot see."
-	}
-	return "the statement failed on the server; its message is withheld",
-		"Only messages that cannot tell about hidden rows are passed on; the server's log has the full text."
-}
 
 // sanitised is the message as the client gets it, as an answer to e or, if e is nil, to nothing, and its SQLSTATE.
 func (f *fields) sanitised(e *entry) ([]byte, sqlstate.Code) {
 	code := f.code()
-	class := string(code[:2])
 	if e != nil {
 		f.message = e.clientNames(code, f.message)
+		if e.verdict != nil {
+			f.unwrite(e.verdict.Original)
+		}
 	}
-	pass := passingClasses[class] || code == "55000" && strings.HasPrefix(f.message, "portal \"")
-	if !pass || f.message == "" || f.names(ours) || f.names("denied_") && e != nil && e.refusal != nil {
-		f.message, f.hint = withheld(code)
-		f.detail = ""
+	p := passageFor(code, f.message)
+	told := fields{severity: f.severity, unlocalised: f.unlocalised}
+	if f.message != "" && p.passes('M') && f.own() && !namesOurs(f.message) && !f.betrays(e) {
+		told.message = f.message
+		if p.passes('D') && !namesOurs(f.detail) {
+			told.detail = f.detail
+		}
+		if p.passes('H') && !namesOurs(f.hint) {
+			told.hint = f.hint
+		}
+	} else {
+		told.message, told.hint = p.substitute()
 	}
-	if !detailedClasses[class] {
-		f.detail = ""
-	}
-	position := 0
-	if e != nil && e.verdict != nil && e.refusal == nil && e.verdict.Position != nil && f.position > 0 {
-		position = e.verdict.Position(f.position)
+	if p.passes('P') && f.own() && f.position > 0 && e != nil && e.verdict != nil && e.refusal == nil && e.verdict.Position != nil {
+		told.position = e.verdict.Position(f.position)
 	}
 	b, err := (&pgproto3.ErrorResponse{
-		Severity:            f.severity,
-		SeverityUnlocalized: f.unlocalised,
+		Severity:            told.severity,
+		SeverityUnlocalized: told.unlocalised,
 		Code:                string(code),
-		Message:             f.message,
-		Detail:              f.detail,
-		Hint:                f.hint,
-		Position:            int32(position),
+		Message:             told.message,
+		Detail:              told.detail,
+		Hint:                told.hint,
+		Position:            int32(told.position),
 	}).Encode(nil)
 	if err != nil { // cannot be longer than what came
 		return nil, code
@@ -147,9 +125,29 @@ func (f *fields) sanitised(e *entry) ([]byte, sqlstate.Code) {
 	return b, code
 }
 
-// names tells whether a part of the message names what.
-func (f *fields) names(what string) bool {
-	return strings.Contains(f.message, what) || strings.Contains(f.detail, what) || strings.Contains(f.hint, what)
+// own tells whether the error arose in the client's own statement, not in what others wrote.
+func (f *fields) own() bool { return !f.cut && isOwnContext(f.context) }
+
+// betrays tells whether the message quotes what a refused statement was sent as.
+func (f *fields) betrays(e *entry) bool {
+	return e != nil && e.refusal != nil && strings.Contains(f.message+f.detail+f.hint, "denied_")
+}
+
+// namesOurs tells whether a field names something of ours.
+func namesOurs(field string) bool { return strings.Contains(field, ours) }
+
+// unwritten puts the names of catalogs in the place of those that stand for them.
+var unwritten = strings.NewReplacer("pgconsent_catalog.is_", "information_schema.", "pgconsent_catalog.", "pg_catalog.")
+
+// unwrite turns names that the rewriter has put into the text back into the client's, who wrote original.
+func (f *fields) unwrite(original string) {
+	qualified := strings.Contains(strings.ToLower(original), "pg_catalog")
+	for _, field := range []*string{&f.message, &f.detail, &f.hint} {
+		*field = unwritten.Replace(*field)
+		if !qualified {
+			*field = strings.ReplaceAll(*field, "pg_catalog.", "")
+		}
+	}
 }
 
 // clientNames puts the client's names of statements and portals in the place of ours.
@@ -181,18 +179,10 @@ func clientName(message, name string) string {
 	return strings.ReplaceAll(message, `"`+verdict.UpstreamName(name)+`"`, `"`+name+`"`)
 }
 
-// passingNotices are the SQLSTATEs of notices that speak of the client's own transaction commands and names. All others
-// are dropped: a function raises what it likes.
-var passingNotices = map[sqlstate.Code]bool{
-	"25001": true, // there is already a transaction in progress
-	"25P01": true, // there is no transaction in progress
-	"42622": true, // identifier will be truncated
-}
-
 // notice is the NoticeResponse for the client, or nothing.
 func (f *fields) notice() []byte {
 	code := f.code()
-	if !passingNotices[code] || f.names(ours) {
+	if !passingNotices[code] || f.cut || f.context != "" || namesOurs(f.message) {
 		return nil
 	}
 	b, err := (&pgproto3.NoticeResponse{

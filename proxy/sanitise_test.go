@@ -16,7 +16,29 @@ func TestErrors(t *testing.T) {
 	if _, err := p.db.Connect(t, "postgres").Exec(t.Context(), `
 		CREATE TABLE keyed (id int PRIMARY KEY, t text CHECK (t <> 'bad'));
 		INSERT INTO keyed VALUES (1, 'MARKER');
-		GRANT ALL ON keyed TO wire_agent;
+		CREATE TABLE pointing (id int REFERENCES keyed);
+		INSERT INTO pointing VALUES (1);
+		CREATE TABLE excluding (r int4range, EXCLUDE USING gist (r WITH &&));
+		INSERT INTO excluding VALUES ('[1,3]');
+		CREATE VIEW checked_view AS SELECT * FROM keyed WHERE id < 10 WITH CHECK OPTION;
+		CREATE TABLE guarded (id int, t text);
+		ALTER TABLE guarded ENABLE ROW LEVEL SECURITY;
+		CREATE POLICY pgconsent_guard ON guarded FOR INSERT WITH CHECK (id > 1);
+		CREATE TABLE triggered (t text);
+		CREATE TABLE secret (t text);
+		CREATE TABLE mine (t text);
+		CREATE TABLE locked AS SELECT 1 AS id;
+		CREATE SCHEMA pgconsent_catalog;
+		GRANT USAGE ON SCHEMA pgconsent_catalog TO wire_agent;
+		INSERT INTO mine VALUES ('seen');
+		CREATE DOMAIN positive AS int CHECK (VALUE > 0);
+		GRANT ALL ON keyed, pointing, excluding, checked_view, guarded, triggered, mine, locked TO wire_agent;
+		CREATE FUNCTION fires() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM t::int FROM keyed; RETURN NEW; END $$;
+		CREATE TRIGGER fires BEFORE INSERT ON triggered FOR EACH ROW EXECUTE FUNCTION fires();
+		CREATE FUNCTION fails_inside() RETURNS int LANGUAGE plpgsql SECURITY DEFINER AS 'BEGIN RETURN t::int FROM keyed; END';
+		CREATE FUNCTION sql_inside() RETURNS int LANGUAGE sql SECURITY DEFINER AS 'SELECT t::int FROM keyed';
+		CREATE FUNCTION lies(code text) RETURNS int LANGUAGE plpgsql AS $$ BEGIN
+			RAISE EXCEPTION 'MARKER' USING ERRCODE = code, DETAIL = 'MARKER', HINT = 'MARKER', TABLE = 'MARKER', CONSTRAINT = 'MARKER'; END $$;
 		CREATE SCHEMA pgconsent;
 		CREATE TABLE pgconsent.keys (secret text);
 		CREATE FUNCTION tell() RETURNS int LANGUAGE plpgsql AS $$ BEGIN
@@ -27,55 +49,107 @@ func TestErrors(t *testing.T) {
 			RAISE EXCEPTION 'odd' USING ERRCODE = 'ZZ999'; END $$`); err != nil {
 		t.Fatal(err)
 	}
+	blocker := p.db.Connect(t, "postgres")
+	if _, err := blocker.Exec(t.Context(), "BEGIN; SELECT * FROM locked FOR UPDATE"); err != nil {
+		t.Fatal(err)
+	}
 	c := p.raw(t)
 	type shown struct{ code, message, detail, hint string }
-	const held = "the statement failed on the server; its message is withheld"
-	const heldHint = "Only messages that cannot tell about hidden rows are passed on; the server's log has the full text."
-	const key = "the statement violates a constraint of the database"
-	const keyHint = "Which values collide is not told, since they may belong to rows you cannot see."
+	const held = withheldText
+	const heldHint = withheldHint
 	for text, want := range map[string]shown{
-		"INSERT INTO keyed VALUES (1, 'x')":                  {"23505", key, "", keyHint},
-		"INSERT INTO keyed VALUES (2, 'bad')":                {"23514", key, "", keyHint},
-		"INSERT INTO keyed VALUES (NULL, 'x')":               {"23502", key, "", keyHint},
-		"SELECT tell()":                                      {"P0001", held, "", heldHint},
-		"SELECT deny()":                                      {"42501", "no", "detail", "hint"},
-		"SELECT division()":                                  {"ZZ999", held, "", heldHint},
-		"SELECT * FROM pgconsent.keys":                       {"42501", held, "", heldHint},
-		"SELECT * FROM pgconsent_rows.memories":              {"42P01", held, "", heldHint},
+		// 23, 44: what collides is not told
+		"INSERT INTO keyed VALUES (1, 'x')":         {"23505", "the row collides with another one", "", passageFor("23505", "").hint},
+		"INSERT INTO keyed VALUES (2, 'bad')":       {"23514", "the row violates a check of the database", "", passageFor("23514", "").hint},
+		"INSERT INTO keyed VALUES (NULL, 'x')":      {"23502", "a column that must have a value would have none", "", passageFor("23502", "").hint},
+		"INSERT INTO pointing VALUES (5)":           {"23503", "a foreign key would be violated", "", passageFor("23503", "").hint},
+		"DELETE FROM keyed":                         {"23503", "a foreign key would be violated", "", passageFor("23503", "").hint},
+		"INSERT INTO excluding VALUES ('[2,5]')":    {"23P01", "the row collides with another one", "", passageFor("23P01", "").hint},
+		"INSERT INTO checked_view VALUES (50, 'x')": {"44000", rowText, "", "The view allows only rows that it would show afterwards."},
+		"INSERT INTO guarded VALUES (1, 'MARKER')":  {"42501", rowText, "", passageFor("42501", "new row violates row-level security policy \"x\"").hint},
+		"SELECT 'x'::positive":                      {"22P02", `invalid input syntax for type integer: "x"`, "", ""},
+		"SELECT '-1'::positive":                     {"23514", "the row violates a check of the database", "", passageFor("23514", "").hint},
+		// what a function or a trigger says
+		"SELECT tell()":     {"P0001", held, "", heldHint},
+		"SELECT deny()":     {"42501", "permission denied", "", passageFor("42501", "").hint},
+		"SELECT division()": {"ZZ999", held, "", heldHint},
+		"SELECT 'MARKER'::text FROM (SELECT fails_inside()) x": {"22P02", held, "", heldHint},
+		"SELECT sql_inside()":                {"22P02", held, "", heldHint},
+		"INSERT INTO triggered VALUES ('x')": {"22P02", held, "", heldHint},
+		"SELECT lies('40001')":               {"40001", "could not serialize access", "", "The transaction might succeed if retried."},
+		"SELECT lies('57014')":               {"57014", "canceling statement", "", "Try again later."},
+		"SELECT lies('53100')":               {"53100", resourcesText, "", resourcesHint},
+		"SELECT lies('55P03')":               {"55P03", "could not obtain a lock", "", "Try again later."},
+		"SELECT lies('42601')":               {"42601", held, "", heldHint},
+		"SELECT lies('XX000')":               {"XX000", held, "", heldHint},
+		// rights
+		"SELECT * FROM secret":                  {"42501", "permission denied", "", passageFor("42501", "").hint},
+		"SELECT * FROM pgconsent.keys":          {"42501", "permission denied", "", passageFor("42501", "").hint},
+		"SELECT * FROM pgconsent_rows.memories": {"42P01", held, "", heldHint},
+		// the client's own text and values
 		"SELECT 'x'::int":                                    {"22P02", `invalid input syntax for type integer: "x"`, "", ""},
+		"SELECT t::int FROM mine":                            {"22P02", `invalid input syntax for type integer: "seen"`, "", ""},
+		"SELECT 'x'::uuid":                                   {"22P02", `invalid input syntax for type uuid: "x"`, "", ""},
 		"SELECT '{\"a\"'::json":                              {"22P02", "invalid input syntax for type json", "The input string ended unexpectedly.", ""},
+		"SELECT 1/0":                                         {"22012", "division by zero", "", ""},
+		"SELECT 2147483647 + 1":                              {"22003", "integer out of range", "", ""},
+		"SELECT 12345::numeric(3)":                           {"22003", "numeric field overflow", "A field with precision 3, scale 0 must round to an absolute value less than 10^3.", ""},
+		"SELECT regexp_match('a', '(')":                      {"2201B", "invalid regular expression: parentheses () not balanced", "", ""},
+		"SELECT to_date('x', 'YYYY')":                        {"22007", `invalid value "x" for "YYYY"`, "Value must be an integer.", ""},
+		"SELECT 'tomorow'::date":                             {"22007", `invalid input syntax for type date: "tomorow"`, "", ""},
+		"SELECT '2024-02-30'::date":                          {"22008", `date/time field value out of range: "2024-02-30"`, "", ""},
+		"SELECT ln(-1)":                                      {"2201E", "cannot take logarithm of a negative number", "", ""},
 		"SELECT lengh('x')":                                  {"42883", "function lengh(unknown) does not exist", "", "No function matches the given name and argument types. You might need to add explicit type casts."},
+		"SELECT tt FROM mine":                                {"42703", `column "tt" does not exist`, "", `Perhaps you meant to reference the column "mine.t".`},
 		"SELECT (SELECT i FROM generate_series(1,2) i)":      {"21000", "more than one row returned by a subquery used as an expression", "", ""},
 		"SELECT * FROM keyed AS k, LATERAL (SELECT kk.id) x": {"42P01", `missing FROM-clause entry for table "kk"`, "", ""},
+		"SELECT id, count(*) FROM keyed":                     {"42803", `column "keyed.id" must appear in the GROUP BY clause or be used in an aggregate function`, "", ""},
+		"SELECT 1 + true":                                    {"42883", "operator does not exist: integer + boolean", "", "No operator matches the given name and argument types. You might need to add explicit type casts."},
+		"SELECT 'a'::nosuchtype":                             {"42704", `type "nosuchtype" does not exist`, "", ""},
+		"SELEC 1":                                            {"42601", `syntax error at or near "SELEC"`, "", ""},
+		"SELECT 'nowhere.t'::regclass":                       {"3F000", `schema "nowhere" does not exist`, "", ""},
+		"RELEASE SAVEPOINT x":                                {"25P01", "RELEASE SAVEPOINT can only be used in transaction blocks", "", ""},
+		"CLOSE nosuch":                                       {"34000", `cursor "nosuch" does not exist`, "", ""},
+		"EXECUTE nosuch":                                     {"26000", `prepared statement "nosuch" does not exist`, "", ""},
+		"SELECT array_fill(0, ARRAY[2000000000])":            {"54000", "array size exceeds the maximum allowed (134217727)", "", ""},
+		"SELECT count(*) FROM pgconsent_catalog.nope(1)":     {"42883", "function nope(integer) does not exist", "", "No function matches the given name and argument types. You might need to add explicit type casts."},
 		"SET statement_timeout = 1; SELECT pg_sleep(5)":      {"57014", "canceling statement due to statement timeout", "", ""},
+		"SET lock_timeout = 1; SET statement_timeout = 0; LOCK TABLE locked": {"55P03", "canceling statement due to lock timeout", "", ""},
+		"SELECT * FROM locked FOR UPDATE NOWAIT":                             {"55P03", "could not obtain a lock", "", "Try again later."},
 	} {
-		c.send(t, q(text))
-		var e *pgx3.ErrorResponse
-		for {
-			m, err := c.front.Receive()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if n, ok := m.(*pgx3.NoticeResponse); ok {
-				t.Errorf("%s: notice %s", text, n.Message)
-			}
-			if got, ok := m.(*pgx3.ErrorResponse); ok {
-				copied := *got
-				e = &copied
-			}
-			if _, ok := m.(*pgx3.ReadyForQuery); ok {
-				break
-			}
+		rounds := [][]pgx3.FrontendMessage{{q(text)}}
+		if !strings.Contains(text, ";") {
+			rounds = append(rounds, []pgx3.FrontendMessage{pa("s", text), bi("p", "s"), ex("p", 0), sy})
 		}
-		if e == nil {
-			t.Errorf("%s: no error", text)
-			continue
-		}
-		if got := (shown{e.Code, e.Message, e.Detail, e.Hint}); got != want {
-			t.Errorf("%s:\n got %+v\nwant %+v", text, got, want)
-		}
-		if e.Where+e.SchemaName+e.TableName+e.ColumnName+e.DataTypeName+e.ConstraintName+e.File+e.Routine+e.InternalQuery != "" || e.Line+e.InternalPosition != 0 || len(e.UnknownFields) > 0 {
-			t.Errorf("%s: fields that say too much: %+v", text, e)
+		for _, messages := range rounds {
+			c.send(t, messages...)
+			var e *pgx3.ErrorResponse
+			for ready := false; !ready; {
+				m, err := c.front.Receive()
+				if err != nil {
+					t.Fatal(err)
+				}
+				switch m := m.(type) {
+				case *pgx3.NoticeResponse:
+					t.Errorf("%s: notice %s", text, m.Message)
+				case *pgx3.ErrorResponse:
+					copied := *m
+					e = &copied
+				case *pgx3.ReadyForQuery:
+					ready = true
+				}
+			}
+			c.play(t, []round{upToReady(1, cl('S', "s"), sy)})
+			if e == nil {
+				t.Errorf("%s: no error", text)
+				continue
+			}
+			if got := (shown{e.Code, e.Message, e.Detail, e.Hint}); got != want {
+				t.Errorf("%s:\n got %+v\nwant %+v", text, got, want)
+			}
+			if e.Where+e.SchemaName+e.TableName+e.ColumnName+e.DataTypeName+e.ConstraintName+e.File+e.Routine+e.InternalQuery != "" || e.Line+e.InternalPosition != 0 || len(e.UnknownFields) > 0 {
+				t.Errorf("%s: fields that say too much: %+v", text, e)
+			}
 		}
 	}
 }

@@ -1,0 +1,175 @@
+package proxy
+
+import (
+	"strings"
+
+	"github.com/pgconsent/pgconsent/sqlstate"
+)
+
+// passage says what of a server's error a client gets. The table below is the whole rule: what it does not let pass, a
+// fixed text stands for, and the SQLSTATE is always kept. docs/errors.md shows it.
+//
+// What may pass are messages about the statement itself and about values that the client gave or may read: with row
+// security no expression of the client's runs on a row that it cannot see. What others wrote may speak of any row:
+// triggers, functions, constraints, keys, statistics, files.
+type passage struct {
+	codes string // SQLSTATEs, or two letters for the rest of a class; "": all else
+
+	// only restricts the row to these messages of the server, whole, or by their beginning before a *. They are texts of
+	// PostgreSQL that hold no value.
+	only []string
+
+	pass       string // the fields that pass, by their letters in the protocol: M, D, H and P
+	text, hint string // what the client is told where M does not pass
+	why        string
+}
+
+const (
+	withheldText = "the statement failed on the server; its message is withheld"
+	withheldHint = "Only messages that cannot tell about hidden rows are passed on; the server's log has the full text."
+
+	constraintText = "the statement violates a constraint of the database"
+	resourcesText  = "the server has run out of a resource"
+	resourcesHint  = "Ask for less at a time, or try again later; the server's log says what is missing."
+	rowText        = "the new row is not one that you may write"
+)
+
+// passages is looked through from the top; the first row of the message's SQLSTATE counts.
+var passages = []passage{
+	{codes: "08P01", pass: "M", why: "a message of the protocol that the client sent wrongly"},
+	{codes: "0A000", pass: "MHP", why: "a form of the statement that PostgreSQL does not support"},
+	{codes: "21000", pass: "MHP", why: "a subquery, or a set of new rows, that has more rows than it may; only visible rows count"},
+
+	{codes: "22000", text: "the server cannot handle a value", hint: withheldHint, why: "used for many things, some of which name files and relations"},
+	{codes: "2200H", text: "a sequence has reached its limit", hint: "Only the owner can change it.", why: "tells a sequence's value, which counts hidden rows"},
+	{codes: "22P04", pass: "M", why: "the form of the client's own COPY data"},
+	{codes: "22", pass: "MDHP", why: "a value of the client's own, or of a row that it can see, which does not fit: literals, parameters, casts, arithmetic, patterns, JSON"},
+
+	{codes: "23502", text: "a column that must have a value would have none", hint: "information_schema.columns tells which columns need a value (is_nullable).",
+		why: "the detail shows the whole row, with columns that the client may not see"},
+	{codes: "23503 23001", text: "a foreign key would be violated", hint: "The row that a key points to must exist, and a row that others point to must stay. Which row is not told, since you may not see it.",
+		why: "tells that a hidden row exists, or shows a key of one"},
+	{codes: "23505 23P01", text: "the row collides with another one", hint: "A key has this value already. Which one is not told, since the other row may be one that you cannot see.",
+		why: "shows a key of a row that may be hidden"},
+	{codes: "23514", text: "the row violates a check of the database", hint: "The owner of the table knows which values it allows.", why: "the detail shows the whole row"},
+	{codes: "23", text: constraintText, hint: "Which values are at fault is not told, since they may belong to rows you cannot see.", why: "shows rows"},
+
+	{codes: "24000", pass: "MH", why: "the state of the client's own cursor"},
+	{codes: "25", pass: "MH", why: "the state of the client's own transaction"},
+	{codes: "26000", pass: "M", why: "names of the client's own prepared statements"},
+	{codes: "34000", pass: "M", why: "names of the client's own cursors and portals"},
+	{codes: "3B001", pass: "M", why: "names of the client's own savepoints"},
+	{codes: "3F000", pass: "MP", why: "the name of a schema that the client wrote"},
+
+	{codes: "40001", pass: "MH", only: []string{
+		"could not serialize access due to concurrent update", "could not serialize access due to concurrent delete",
+		"could not serialize access due to read/write dependencies among transactions", "tuple to be locked was already moved to another partition due to concurrent update",
+	}, why: "the transaction may be tried again; without the detail, which tells of other transactions"},
+	{codes: "40001", text: "could not serialize access", hint: "The transaction might succeed if retried.", why: "the same, in other words"},
+	{codes: "40P01", text: "deadlock detected", hint: "The transaction might succeed if retried.", why: "the detail names processes and transactions"},
+	{codes: "40", text: "the transaction was rolled back", hint: "The transaction might succeed if retried.", why: "tells of other transactions"},
+
+	{codes: "42501", only: []string{"new row violates row-level security policy*", "target row violates row-level security policy*"}, text: rowText,
+		hint: "The policy allows only rows that you could read afterwards, with the values it prescribes.", why: "names a policy"},
+	{codes: "42501", text: "permission denied", hint: "The database does not give agents the right to it. If the policy allows it, the operator finds the cause with `pgconsent doctor`.",
+		why: "names what the statement did not, such as tables that a function reads"},
+	{codes: "42601 42602 42622 42939", pass: "MDHP", why: "the client's own text: syntax and names"},
+	{codes: "42703 42702 42P01 42P09 42P10 42712 42701", pass: "MDHP", why: "names of columns and items in the client's own text; a suggestion can only name columns of what the statement reads"},
+	{codes: "42883 42725 42704 42P02 42P08 42P18", pass: "MDHP", why: "functions, operators, types and parameters that the client's text names"},
+	{codes: "42803 42P20 42P19 42804 42846 42P21 42P22 42611 42809 428C9", pass: "MDHP", why: "grouping, windows, recursion, types and collations in the client's own text"},
+	{codes: "42P03 42P05 42P11", pass: "M", why: "names of the client's own cursors and prepared statements"},
+	{codes: "42P17", text: "a definition in the database is not valid", hint: "The operator finds the cause with `pgconsent doctor`.", why: "names policies and rules"},
+	{codes: "42", text: withheldText, hint: withheldHint, why: "definitions of objects, which no agent makes: another's statement, inside a function"},
+	{codes: "44000", text: rowText, hint: "The view allows only rows that it would show afterwards.", why: "the detail shows the whole row"},
+
+	{codes: "53", text: resourcesText, hint: resourcesHint, why: "names files, sizes and roles"},
+	{codes: "54001 54011 54023", pass: "M", why: "the client's own statement is too complex"},
+	{codes: "54000", pass: "M", only: []string{"string is too long for tsvector*", "word is too long*", "lexeme array may not contain*", "array size exceeds the maximum allowed*", "total size of jsonb*", "number of jsonb*"},
+		why: "the size of a value that the client built"},
+	{codes: "54", text: "a limit of the server is exceeded", hint: "Ask for less at a time, or for smaller values.", why: "may tell the size of a row, or its place"},
+	{codes: "55000", pass: "M", only: []string{`portal "*`, `cursor "*`}, why: "the state of the client's own cursor or portal"},
+	{codes: "55P03", pass: "M", only: []string{"canceling statement due to lock timeout"}, why: "the client's own lock_timeout"},
+	{codes: "55P03", text: "could not obtain a lock", hint: "Try again later.", why: "names the relation, and so tells that a row of it is there"},
+	{codes: "57014", pass: "M", only: []string{"canceling statement due to statement timeout", "canceling statement due to user request"}, why: "the client's own timeout or request"},
+	{codes: "57014", text: "canceling statement", hint: "Try again later.", why: "the reason is the server's"},
+	{codes: "57P01 57P02 57P03 57P05", pass: "MH", only: []string{
+		"terminating connection due to administrator command", "terminating connection because of crash of another server process",
+		"the database system is starting up", "the database system is shutting down", "the database system is in recovery mode",
+		"the database system is not yet accepting connections", "terminating connection due to idle-session timeout",
+	}, why: "the server stops or starts"},
+	{codes: "57", text: "the server ends the statement or the session", hint: "Try again later.", why: "names databases and roles"},
+
+	{codes: "", text: withheldText, hint: withheldHint, why: "written by functions (P0, 38, 39, 09, 27, 2F), foreign servers (HV), or about the server's inside (58, 72, F0, XX)"},
+}
+
+// passageFor finds the row for a message.
+func passageFor(code sqlstate.Code, message string) *passage {
+	for i := range passages {
+		if p := &passages[i]; p.covers(code) && p.about(message) {
+			return p
+		}
+	}
+	return &passages[len(passages)-1] // the row for all codes is the last
+}
+
+func (p *passage) covers(code sqlstate.Code) bool {
+	if p.codes == "" {
+		return true
+	}
+	for c := range strings.FieldsSeq(p.codes) {
+		if c == string(code) || len(c) == 2 && c == string(code[:2]) {
+			return true
+		}
+	}
+	return false
+}
+
+func (p *passage) about(message string) bool {
+	for _, text := range p.only {
+		if begins, open := strings.CutSuffix(text, "*"); message == text || open && strings.HasPrefix(message, begins) {
+			return true
+		}
+	}
+	return p.only == nil
+}
+
+// passes tells whether a field passes.
+func (p *passage) passes(field byte) bool { return strings.IndexByte(p.pass, field) >= 0 }
+
+// substitute is what the client is told in place of a message that does not pass.
+func (p *passage) substitute() (text, hint string) {
+	if p.text == "" {
+		return withheldText, withheldHint
+	}
+	return p.text, p.hint
+}
+
+// passingNotices are the SQLSTATEs of notices that speak of the client's own transaction commands and names. All others
+// are dropped: a function raises what it likes.
+var passingNotices = map[sqlstate.Code]bool{
+	"25001": true, // there is already a transaction in progress
+	"25P01": true, // there is no transaction in progress
+	"42622": true, // identifier will be truncated
+}
+
+// ownContexts are the beginnings of context lines that tell where in the client's own message an error arose. Any other
+// line means that a function, a trigger, a key's check or a foreign server was at work, whose messages may quote rows.
+var ownContexts = []string{
+	"unnamed portal parameter $", "unnamed portal with parameters: ", `portal "`, "extended query with parameters: ",
+	"JSON data, line ",
+	"COPY ",
+}
+
+// isOwnContext judges the context field of an error.
+func isOwnContext(context string) bool {
+	for line := range strings.SplitSeq(context, "\n") {
+		own := line == ""
+		for _, begins := range ownContexts {
+			own = own || strings.HasPrefix(line, begins)
+		}
+		if !own {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,210 @@
+package proxy
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	pgx3 "github.com/jackc/pgx/v5/pgproto3"
+
+	"github.com/pgconsent/pgconsent/sqlstate"
+	"github.com/pgconsent/pgconsent/verdict"
+)
+
+var update = flag.Bool("update", false, "write the pages that show what is in code")
+
+const errorsPage = "../docs/errors.md"
+
+// passageTable writes the table of docs/errors.md.
+func passageTable() string {
+	names := map[byte]string{'M': "message", 'D': "detail", 'H': "hint", 'P': "position"}
+	var b strings.Builder
+	b.WriteString("| SQLSTATE | passes | in its place | why |\n|---|---|---|---|\n")
+	for _, p := range passages {
+		codes := strings.ReplaceAll(p.codes, " ", ", ")
+		switch {
+		case p.codes == "":
+			codes = "all others"
+		case len(p.codes) == 2:
+			codes = "all others of class " + p.codes
+		}
+		if len(p.only) > 0 {
+			codes += ": “" + strings.ReplaceAll(strings.Join(p.only, "”, “"), "*", "…") + "”"
+		}
+		var fields []string
+		for i := range len(p.pass) {
+			fields = append(fields, names[p.pass[i]])
+		}
+		passes, place := strings.Join(fields, ", "), ""
+		if passes == "" {
+			text, hint := p.substitute()
+			passes, place = "nothing", text+". "+hint
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", codes, passes, place, p.why)
+	}
+	return b.String()
+}
+
+// The page shows the table that the code passes errors by.
+func TestErrorsAreDocumented(t *testing.T) {
+	text, err := os.ReadFile(errorsPage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const begin, end = "<!-- table: written by `go test ./proxy -run Documented -update` -->\n", "<!-- end of table -->\n"
+	before, rest, ok := strings.Cut(string(text), begin)
+	table, after, ok2 := strings.Cut(rest, end)
+	if !ok || !ok2 {
+		t.Fatalf("%s has no table", errorsPage)
+	}
+	if *update {
+		if err := os.WriteFile(errorsPage, []byte(before+begin+passageTable()+end+after), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		table = passageTable()
+	}
+	if diff := cmp.Diff(table, passageTable()); diff != "" {
+		t.Errorf("%s (-page +code)\n%s", errorsPage, diff)
+	}
+}
+
+// The table is well formed: every row can be reached, says why, and lets no detail pass without its message.
+func TestPassages(t *testing.T) {
+	code := regexp.MustCompile(`^([0-9A-Z]{2}|[0-9A-Z]{5})$`)
+	seen := map[string]int{}
+	for i, p := range passages {
+		for c := range strings.FieldsSeq(p.codes) {
+			if !code.MatchString(c) {
+				t.Errorf("%q is no SQLSTATE and no class", c)
+			}
+			if before, ok := seen[c]; ok && passages[before].only == nil {
+				t.Errorf("%s: row %d cannot be reached", c, i)
+			}
+			if _, ok := seen[c[:2]]; ok && len(c) > 2 {
+				t.Errorf("%s comes after its class", c)
+			}
+			seen[c] = i
+		}
+		if p.why == "" {
+			t.Errorf("row %d says nothing", i)
+		}
+		if strings.Trim(p.pass, "MDHP") != "" || p.pass != "" && p.pass[0] != 'M' {
+			t.Errorf("%s: passes %q", p.codes, p.pass)
+		}
+		if (p.text == "") != (p.hint == "") || p.text != "" && p.pass != "" {
+			t.Errorf("%s: a fixed text comes with a hint, and for messages that do not pass", p.codes)
+		}
+	}
+	if last := passages[len(passages)-1]; last.codes != "" || last.pass != "" || last.only != nil {
+		t.Error("the last row is not the one for all codes")
+	}
+	for _, c := range []sqlstate.Code{"23999", "P0001", "XX000", "ZZZZZ", "58030", "38000", "HV000", "01000", "00000", "42P99", "2F003"} {
+		if p := passageFor(c, "x"); p.pass != "" {
+			t.Errorf("%s passes %s", c, p.pass)
+		}
+	}
+}
+
+var allFields = []byte("SVCMDHPpqWstcdnFLRXx")
+
+// Whatever an ErrorResponse holds, a field passes only as the table says, and nothing passes of an error that arose in a
+// function or whose end is missing.
+func TestNothingElsePasses(t *testing.T) {
+	var codes []string
+	for _, p := range passages {
+		codes = append(codes, strings.Fields(p.codes)...)
+	}
+	rng := rand.New(rand.NewPCG(uint64(os.Getpid()), 3))
+	v := &verdict.Verdict{Original: "SELECT 1", Position: func(p int) int { return p }}
+	const n = 200_000
+	passed := 0
+	for range n {
+		code := codes[rng.IntN(len(codes))]
+		switch {
+		case len(code) == 2:
+			code += fmt.Sprintf("%03d", rng.IntN(1000))
+		case rng.IntN(20) == 0:
+			code = string([]byte{byte(rng.IntN(256)), byte(rng.IntN(256))}) + code[2:]
+		}
+		row := passageFor((&fields{sqlstate: code}).code(), "")
+		values := map[byte]string{}
+		var body []byte
+		for _, k := range rng.Perm(len(allFields)) {
+			key := allFields[k]
+			if rng.IntN(4) == 0 && key != 'C' {
+				continue
+			}
+			value := "MARKER-" + string(key)
+			switch key {
+			case 'C':
+				value = code
+			case 'S', 'V':
+				value = "ERROR"
+			case 'P', 'p', 'L':
+				value = "7"
+			case 'W':
+				value = []string{"PL/pgSQL function f() line 3 at RAISE MARKER", "JSON data, line 1: MARKER", "COPY t, line 1: MARKER",
+					"JSON data, line 1: MARKER\nSQL statement \"MARKER\"", "unnamed portal parameter $1 = 'MARKER'"}[rng.IntN(5)]
+			case 'M':
+				value = []string{"MARKER-M", "canceling statement due to user request", `portal "MARKER-M"`, "", "new row violates row-level security policy MARKER-M",
+					"pgconsent_rows MARKER-M", "MARKER-M denied_00"}[rng.IntN(7)]
+				row = passageFor((&fields{sqlstate: code}).code(), value)
+			}
+			if rng.IntN(30) == 0 && key != 'M' && key != 'C' {
+				value = strings.Map(func(r rune) rune { return r ^ rune(rng.IntN(4)) }, value)
+			}
+			values[key] = value
+			body = append(append(append(body, key), value...), 0)
+		}
+		whole := rng.IntN(4) > 0
+		if whole {
+			body = append(body, 0)
+		} else {
+			body = body[:rng.IntN(len(body)+1)]
+		}
+		f := parseFields(body)
+		e := []*entry{nil, {}, {verdict: v}, {verdict: v, refusal: &refusal{}}}[rng.IntN(4)]
+		b, _ := f.sanitised(e)
+		var got pgx3.ErrorResponse
+		if err := got.Decode(b[5:]); err != nil {
+			t.Fatalf("%q: %v", body, err)
+		}
+		own := whole && (values['W'] == "" || !strings.Contains(values['W'], "PL/") && !strings.Contains(values['W'], "SQL") && isOwnContext(values['W']))
+		may := func(field byte) bool {
+			return own && strings.IndexByte(row.pass, field) >= 0 && values['M'] != "" && !strings.Contains(values['M'], "pgconsent")
+		}
+		for field, value := range map[byte]string{'M': got.Message, 'D': got.Detail, 'H': got.Hint} {
+			if strings.Contains(value, "MARKER") {
+				passed++
+				if !may(field) {
+					t.Fatalf("%c passed: %q\nfrom %q", field, value, body)
+				}
+			}
+		}
+		if e != nil && e.refusal != nil && strings.Contains(got.Message, "denied_") {
+			t.Fatalf("the refused form passed: %q", got.Message)
+		}
+		if got.Position != 0 && !(own && row.passes('P')) {
+			t.Fatalf("a position passed from %q", body)
+		}
+		if rest := got.Where + got.SchemaName + got.TableName + got.ColumnName + got.DataTypeName + got.ConstraintName + got.File + got.Routine + got.InternalQuery; rest != "" || got.Line != 0 || got.InternalPosition != 0 || len(got.UnknownFields) > 0 {
+			t.Fatalf("%q passed from %q", rest, body)
+		}
+		if len(got.Code) != 5 || got.Message == "" {
+			t.Fatalf("SQLSTATE %q, message %q from %q", got.Code, got.Message, body)
+		}
+		if notice := f.notice(); notice != nil {
+			if !passingNotices[f.code()] || strings.Contains(string(notice), "MARKER") && (!whole || values['W'] != "") {
+				t.Fatalf("a notice passed: %q", notice)
+			}
+		}
+	}
+	if passed < n/100 {
+		t.Errorf("only %d of %d messages passed: the test proves little", passed, n)
+	}
+}
