@@ -47,12 +47,13 @@ type Config struct {
 	openFile func(path string) (file, error) // nil: os.OpenFile; tests break it
 }
 
-// Table is a relation that a statement reads.
+// Table is a relation that a statement reads or writes.
 type Table struct {
 	Name    string   `json:"name"`              // schema.relation
 	Columns []string `json:"columns,omitempty"` // left out: all
 	Source  string   `json:"source,omitempty"`
 	ByKey   bool     `json:"by_key,omitempty"`
+	Written bool     `json:"written,omitempty"`
 }
 
 // Decision is the record of one execution of a statement, written before anything of it goes upstream.

@@ -38,8 +38,10 @@ type Relation struct {
 	PrimaryKey  []string
 	ForeignKeys []ForeignKey
 	Indexes     []BTree
-	RowSecurity bool // relrowsecurity
-	ForceRLS    bool // relforcerowsecurity
+	Unique      []Key // what no two rows may share: unique indexes, exclusion constraints, the primary key
+	HasRules    bool  // rewrite rules, which a view's own is not counted as
+	RowSecurity bool  // relrowsecurity
+	ForceRLS    bool  // relforcerowsecurity
 	IsPartition bool
 	HasChildren bool // inheritance children or partitions
 	Extension   string
@@ -63,6 +65,9 @@ type Column struct {
 	NotNull   bool
 	Generated bool
 	Collation string // "" for a type without one, and for the database's own
+	Identity  string // "", "always" or "by default"
+	Default   bool   // it has one; an identity column has not
+	Sequence  Name   // whose next value the default or the identity is; the zero value if none
 }
 
 // BTree is a valid btree index over the whole table.
@@ -82,12 +87,33 @@ type Size struct {
 // Sizes are those of the tables that are known.
 type Sizes map[Name]Size
 
+// Key is an index that lets no two rows collide.
+type Key struct {
+	Name    string   // of the index, and of its constraint if it has one
+	Columns []string // those that its key, its expressions and its predicate read, by attnum
+	Equal   []string // those without which being equal no two rows collide: plain columns of a unique key
+}
+
+// Action is what becomes of a row whose foreign key loses its target.
+type Action string
+
+// The actions. Those that refuse do so whether or not whoever deletes may see the row.
+const (
+	NoAction   Action = "no action"
+	Restrict   Action = "restrict"
+	Cascade    Action = "cascade"
+	SetNull    Action = "set null"
+	SetDefault Action = "set default"
+)
+
 // ForeignKey is a validated or unvalidated FOREIGN KEY constraint.
 type ForeignKey struct {
 	Columns    []string
 	Target     Name
 	TargetCols []string
 	Validated  bool
+	OnUpdate   Action
+	OnDelete   Action
 }
 
 // Function is a row of pg_proc outside pg_catalog and information_schema; of those two only the names are kept.

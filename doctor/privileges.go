@@ -2,6 +2,8 @@ package doctor
 
 import (
 	"context"
+
+	"github.com/pgconsent/pgconsent/policy"
 )
 
 // checkCreate finds every place where the agent role could put an object of its own. A type or function of its making
@@ -38,8 +40,10 @@ func checkAccess(ctx context.Context, x *exam) ([]Finding, error) {
 		return missing, nil
 	}
 	var listed []uint32
+	var writes []writeRights
 	for _, t := range x.Policy.Tables() {
 		listed = append(listed, t.Relation.OID)
+		writes = append(writes, rightsOf(t))
 	}
 	return all(
 		func() ([]Finding, error) {
@@ -48,11 +52,17 @@ func checkAccess(ctx context.Context, x *exam) ([]Finding, error) {
 				`SELECT n.nspname FROM pg_catalog.pg_namespace n WHERE n.nspname = 'pgconsent' AND pg_catalog.has_schema_privilege($1, n.oid, 'USAGE')`, agent)
 		},
 		func() ([]Finding, error) {
-			return x.each(ctx, Finding{"agent_write", Unsafe, "the role " + agent + " may change %s, by itself or through PUBLIC",
-				"REVOKE INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER ON %s FROM PUBLIC, " + quote(agent)},
-				`SELECT pg_catalog.format('%I.%I', n.nspname, c.relname) FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-				 WHERE c.oid = ANY ($2::pg_catalog.oid[]) AND (pg_catalog.has_table_privilege($1, c.oid, 'INSERT, UPDATE, DELETE, TRUNCATE, TRIGGER')
-				    OR pg_catalog.has_any_column_privilege($1, c.oid, 'INSERT, UPDATE, REFERENCES')) ORDER BY 1`, agent, listed)
+			return x.each(ctx, Finding{"agent_write", Unsafe, "the role " + agent + " may change more of %s than the policy says, by itself or through PUBLIC",
+				"REVOKE INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER ON %s FROM PUBLIC, " + quote(agent) + ", and run pgconsent migrate"},
+				`SELECT pg_catalog.format('%I.%I', n.nspname, c.relname)
+				 FROM pg_catalog.jsonb_to_recordset($2::pg_catalog.jsonb) AS w (oid oid, insert text[], update text[], delete bool)
+				 JOIN pg_catalog.pg_class c ON c.oid = w.oid JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+				 WHERE pg_catalog.has_table_privilege($1, c.oid, 'TRUNCATE, TRIGGER') OR pg_catalog.has_any_column_privilege($1, c.oid, 'REFERENCES')
+				    OR NOT w.delete AND pg_catalog.has_table_privilege($1, c.oid, 'DELETE')
+				    OR EXISTS (SELECT FROM pg_catalog.pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+				       AND (a.attname <> ALL (w.insert) AND pg_catalog.has_column_privilege($1, c.oid, a.attnum, 'INSERT')
+				         OR a.attname <> ALL (w.update) AND pg_catalog.has_column_privilege($1, c.oid, a.attnum, 'UPDATE')))
+				 ORDER BY 1`, agent, writes)
 		},
 		func() ([]Finding, error) {
 			return x.each(ctx, Finding{"agent_unlisted", Warning, "the role " + agent + " may read or change %s, which the policy does not list: only the rewriter refuses it",
@@ -71,3 +81,19 @@ func checkAccess(ctx context.Context, x *exam) ([]Finding, error) {
 func (x *exam) exists() bool { return len(x.roles) == 3 }
 
 var missing = []Finding{{"role_missing", Unsafe, "this could not be checked without the roles", "Run pgconsent migrate."}}
+
+// writeRights is what the policy lets the agent role change of a table.
+type writeRights struct {
+	OID    uint32   `json:"oid"`
+	Insert []string `json:"insert"`
+	Update []string `json:"update"`
+	Delete bool     `json:"delete"`
+}
+
+func rightsOf(t *policy.Table) writeRights {
+	r := writeRights{OID: t.Relation.OID, Insert: []string{}, Update: []string{}}
+	if t.Write != nil {
+		r.Insert, r.Update, r.Delete = append(r.Insert, t.Write.Insertable...), append(r.Update, t.Write.Updatable...), t.Write.Delete
+	}
+	return r
+}

@@ -174,7 +174,7 @@ func refusal(text string, p verdict.Protocol, versions verdict.Versions, err *sq
 func describe(r *audit.Decision, res *rewrite.Result) {
 	r.Tag, r.Fingerprint, r.Functions = res.Tag, res.Fingerprint, res.Functions
 	for _, a := range res.Accesses {
-		r.Tables = append(r.Tables, audit.Table{Name: a.Relation.String(), Columns: a.Columns, Source: a.Source, ByKey: a.ByKey})
+		r.Tables = append(r.Tables, audit.Table{Name: a.Relation.String(), Columns: a.Columns, Source: a.Source, ByKey: a.ByKey, Written: a.Written})
 	}
 }
 

@@ -97,6 +97,15 @@ WITH ours AS (
     ARRAY(SELECT x.grantee::text || ' ' || x.privilege_type FROM aclexplode(COALESCE(c.relacl, acldefault('r', c.relowner))) AS x
       WHERE x.grantee IN (SELECT r.oid FROM roles AS r) ORDER BY 1))
   FROM pg_class AS c JOIN governed AS g ON g.oid = c.oid JOIN pg_namespace AS n ON n.oid = c.relnamespace
+  UNION ALL
+  SELECT 'column ' || n.nspname || '.' || c.relname || '.' || a.attname, jsonb_build_array(
+    ARRAY(SELECT x.grantee::text || ' ' || x.privilege_type FROM aclexplode(a.attacl) AS x WHERE x.grantee IN (SELECT r.oid FROM roles AS r) ORDER BY 1))
+  FROM pg_attribute AS a JOIN governed AS g ON g.oid = a.attrelid JOIN pg_class AS c ON c.oid = a.attrelid JOIN pg_namespace AS n ON n.oid = c.relnamespace
+  WHERE NOT a.attisdropped AND EXISTS (SELECT 1 FROM aclexplode(a.attacl) AS x WHERE x.grantee IN (SELECT r.oid FROM roles AS r))
+  UNION ALL
+  SELECT 'trigger ' || t.tgname || ' on ' || n.nspname || '.' || c.relname, jsonb_build_array(pg_get_triggerdef(t.oid), t.tgenabled)
+  FROM pg_trigger AS t JOIN governed AS g ON g.oid = t.tgrelid JOIN pg_class AS c ON c.oid = t.tgrelid JOIN pg_namespace AS n ON n.oid = c.relnamespace
+  WHERE t.tgname LIKE '%pgconsent\_%'
 )
 SELECT p.identity, md5(p.content::text) FROM parts AS p`)
 	if err != nil {

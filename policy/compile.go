@@ -27,6 +27,9 @@ func Compile(doc *Document, snap *catalog.Snapshot) (*Policy, error) {
 		rows := c.rows(name)
 		p.tables = append(p.tables, &Table{Relation: c.tables[name].relation, Rows: rows})
 	}
+	for _, t := range p.tables { // when every table's rule is known
+		t.Write = c.write(c.tables[t.Relation.Name])
+	}
 	for _, decl := range doc.functions {
 		if f := c.function(decl); f != nil {
 			if p.functionIndex[f.Name] != nil {
@@ -259,8 +262,7 @@ func (c *compiler) visible(b visibleBlock, row *catalog.Relation) predicate.Node
 		return predicate.Any{}
 	}
 	if !slices.Equal(target.PrimaryKey, []string{b.link.column}) {
-		c.warnings = append(c.warnings, fmt.Sprintf("%s:%d:%d: %s.%s is not its primary key: one visible row of several is enough",
-			b.link.file, b.link.line, b.link.place.column, target.Name, b.link.column))
+		c.warnings = append(c.warnings, b.link.warningf("%s.%s is not its primary key: one visible row of several is enough", target.Name, b.link.column))
 	}
 	return predicate.Visible{Relation: target, Column: b.link.column, From: b.link.from, Rows: c.rows(target.Name)}
 }
@@ -333,6 +335,9 @@ func (p *Policy) hash() string {
 	}
 	for _, t := range p.tables {
 		fmt.Fprintf(h, "table %q %q %q\n", t.Relation.Name.Schema, t.Relation.Name.Name, predicate.Policy(t.Rows, t.Relation))
+		if t.Write != nil {
+			fmt.Fprintf(h, " write %s\n", t.Write.describe(t.Relation))
+		}
 	}
 	for _, f := range p.functions {
 		fmt.Fprintf(h, "function %q %q\n", f.Name.Schema, f.Name.Name)

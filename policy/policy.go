@@ -30,6 +30,7 @@ type Policy struct {
 type Table struct {
 	Relation *catalog.Relation
 	Rows     predicate.Node
+	Write    *Write // nil: agents write nothing
 }
 
 // Function is a function that agents may call.
@@ -58,6 +59,7 @@ type Access struct {
 	Columns  []string     `json:"columns"` // nil: all
 	Source   string       `json:"source"`  // structured, metadata or function
 	ByKey    bool         `json:"by_key"`
+	Written  bool         `json:"written,omitempty"`
 }
 
 // Version is a hash of the whole policy.

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
@@ -17,6 +18,11 @@ type place struct {
 
 func (p place) errorf(suggestion, message string) *Error {
 	return &Error{File: p.file, Line: p.line, Column: p.column, Message: message, Suggestion: suggestion}
+}
+
+// warningf is a warning with its place.
+func (p place) warningf(format string, args ...any) string {
+	return fmt.Sprintf("%s:%d:%d: ", p.file, p.line, p.column) + fmt.Sprintf(format, args...)
 }
 
 // nodeKind is the kind of a node.

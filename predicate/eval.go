@@ -88,6 +88,8 @@ func judge(n Node, row Row, w World) truth {
 		return shown(slices.ContainsFunc(follow(Step{n.Relation, n.Column, n.From}, row, w), func(target Row) bool {
 			return judge(n.Rows, target, w) == yes
 		}))
+	case Reference:
+		return shown(refers(n, row, w))
 	default:
 		return unknown
 	}

@@ -58,6 +58,11 @@ func Helpers(n Node) []Helper {
 				add(row, n.From)
 			}
 			add(n.Relation, n.Column)
+		case Reference:
+			if row != nil {
+				add(row, n.From...)
+			}
+			add(n.Relation, n.Columns...)
 		}
 	})
 	var out []Helper
@@ -98,6 +103,8 @@ func walk(n Node, row *catalog.Relation, visit func(Node, *catalog.Relation)) {
 	case Not:
 		walk(n.Node, row, visit)
 	case Visible:
+		walk(n.Rows, n.Relation, visit)
+	case Reference:
 		walk(n.Rows, n.Relation, visit)
 	}
 }
@@ -168,6 +175,11 @@ func GateView(table catalog.Name) catalog.Name {
 // EmptyFunction says that a link table has no rows at all.
 func EmptyFunction(table catalog.Name) catalog.Name {
 	return catalog.Name{Schema: Schema, Name: derived("empty_", table)}
+}
+
+// StampFunction is the trigger function that sets the stamped columns of a table.
+func StampFunction(table catalog.Name) catalog.Name {
+	return catalog.Name{Schema: Schema, Name: derived("stamp_", table)}
 }
 
 // derived makes a name of a table's name that no other table has, within the 63 bytes of an identifier.

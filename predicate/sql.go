@@ -13,8 +13,14 @@ import (
 //
 // The expression never raises, since an error inside a policy would tell that a row exists. An attribute is asked for
 // once: where the row cannot show without it anyway, it is not asked whether it is there.
-func Policy(n Node, rel *catalog.Relation) string {
-	w := writer{policy: true, form: dual, prefix: prefixFor(rel.Name.Name), row: rel}
+func Policy(n Node, rel *catalog.Relation) string { return policyOn(n, rel, dual) }
+
+// Check writes n as the WITH CHECK expression of a policy on rel: for the few rows that a statement writes, sublinks are
+// probes.
+func Check(n Node, rel *catalog.Relation) string { return policyOn(n, rel, probe) }
+
+func policyOn(n Node, rel *catalog.Relation, sublinks form) string {
+	w := writer{policy: true, form: sublinks, prefix: prefixFor(rel.Name.Name), row: rel}
 	all := attributes(n)
 	parts := guards(optional(n))
 	if len(all) == 0 {
@@ -141,6 +147,8 @@ func (w *writer) write(n Node, row string) string {
 		return "EXISTS (SELECT 1 FROM " + w.helper(n.Relation) + " AS " + target +
 			" WHERE " + equal(column(target, n.Column), column(row, n.From)) +
 			" AND " + w.write(n.Rows, target) + fence
+	case Reference:
+		return w.reference(n, row)
 	default:
 		return w.nothing()
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/pgconsent/pgconsent/sqltext"
 )
 
-// copyStmt visits COPY (query) TO STDOUT and COPY table TO STDOUT.
+// copyStmt visits COPY (query) TO STDOUT, whose query may write and return, and COPY table TO STDOUT.
 func (w *walker) copyStmt(c *sqltext.CopyStmt) {
 	w.saw("CopyStmt")
 	at := w.source.Tokens[0].Start
@@ -26,12 +26,7 @@ func (w *walker) copyStmt(c *sqltext.CopyStmt) {
 		w.copyTable(c)
 		return
 	}
-	query := c.GetQuery().GetSelectStmt()
-	if query == nil {
-		w.refuse(refusal(sqltext.Kind(c.GetQuery())))
-		return
-	}
-	w.selectStmt(query, nil)
+	w.query(c.GetQuery(), nil)
 }
 
 // copyTable visits COPY table [(columns)] TO STDOUT.

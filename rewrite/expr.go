@@ -127,6 +127,8 @@ func (w *walker) expr(n *sqltext.Node) {
 		w.saw("JsonIsPredicate")
 		w.expr(kind.JsonIsPredicate.Expr)
 		w.jsonFormat(kind.JsonIsPredicate.Format)
+	case *sqltext.Node_SetToDefault: // assigned takes the ones that may be
+		w.refuseAt(refusal("SetToDefault(elsewhere)"), kind.SetToDefault.Location)
 	default:
 		w.refuse(refusal(sqltext.Kind(n)))
 	}

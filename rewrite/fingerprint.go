@@ -49,6 +49,14 @@ func tagOf(tree *sqltext.ParseResult) string {
 	switch n := stmt.GetNode().(type) {
 	case *sqltext.Node_SelectStmt:
 		return "SELECT"
+	case *sqltext.Node_InsertStmt:
+		return "INSERT"
+	case *sqltext.Node_UpdateStmt:
+		return "UPDATE"
+	case *sqltext.Node_DeleteStmt:
+		return "DELETE"
+	case *sqltext.Node_MergeStmt:
+		return "MERGE"
 	case *sqltext.Node_CopyStmt:
 		return "COPY"
 	case *sqltext.Node_VariableShowStmt:

@@ -36,11 +36,15 @@ ColumnRef fields
 CommonTableExpr aliascolnames ctequery search_clause cycle_clause - ctecolnames ctecoltypes ctecoltypmods ctecolcollations
 CopyStmt relation query attlist options - where_clause
 DeallocateStmt
+DeleteStmt relation using_clause where_clause returning_list with_clause
 DefElem arg
 Float
 FuncCall funcname args agg_order agg_filter over
 GroupingFunc args - xpr refs
 GroupingSet content
+IndexElem expr - collation opclass opclassopts
+InferClause index_elems where_clause
+InsertStmt relation cols select_stmt on_conflict_clause returning_list with_clause
 Integer
 JoinExpr larg rarg using_clause join_using_alias quals alias
 JsonAggConstructor output agg_filter agg_order over
@@ -56,9 +60,13 @@ JsonOutput type_name returning
 JsonReturning format
 JsonValueExpr raw_expr formatted_expr format
 List items
+MergeStmt relation source_relation join_condition merge_when_clauses with_clause
+MergeWhenClause condition target_list values
 MinMaxExpr args - xpr
+MultiAssignRef source
 NamedArgExpr arg - xpr
 NullTest arg - xpr
+OnConflictClause infer target_list where_clause
 ParamRef
 RangeFunction functions alias coldeflist
 RangeSubselect subquery alias
@@ -66,16 +74,18 @@ RangeTableFunc docexpr rowexpr namespaces columns alias
 RangeTableFuncCol type_name colexpr coldefexpr
 RangeVar alias
 RawStmt stmt
-ResTarget val - indirection
+ResTarget val indirection
 RowExpr args - xpr colnames
 SQLValueFunction - xpr
 SelectStmt distinct_clause target_list from_clause where_clause group_clause having_clause window_clause values_lists sort_clause limit_offset limit_count with_clause larg rarg - into_clause locking_clause
+SetToDefault - xpr
 SortBy node use_op
 String
 SubLink testexpr oper_name subselect - xpr
 TransactionStmt options
 TypeCast arg type_name
 TypeName names typmods array_bounds
+UpdateStmt relation target_list where_clause from_clause returning_list with_clause
 VariableSetStmt args
 VariableShowStmt
 WindowDef partition_clause order_clause start_offset end_offset
@@ -127,8 +137,8 @@ func TestEveryFieldIsAccountedFor(t *testing.T) {
 // walk takes them.
 const neverParsed = `AccessPriv Aggref AlterTableCmd AlternativeSubPlan ArrayCoerceExpr ArrayExpr CallContext CaseTestExpr CoerceToDomain
 CoerceToDomainValue CoerceViaIO CollateExpr Constraint ConvertRowtypeExpr CreateOpClassItem DistinctExpr FieldSelect FieldStore FromExpr
-FuncExpr FunctionParameter IndexElem InferClause InferenceElem InlineCodeBlock IntList JsonConstructorExpr MergeAction MergeWhenClause
-NextValueExpr NullIfExpr ObjectWithArgs OidList OnConflictClause OnConflictExpr OpExpr PLAssignStmt Param PartitionBoundSpec PartitionCmd PartitionElem
+FuncExpr FunctionParameter InferenceElem InlineCodeBlock IntList JsonConstructorExpr MergeAction 
+NextValueExpr NullIfExpr ObjectWithArgs OidList OnConflictExpr OpExpr PLAssignStmt Param PartitionBoundSpec PartitionCmd PartitionElem
 PartitionRangeDatum PartitionSpec PublicationObjSpec PublicationTable Query RTEPermissionInfo RangeTblEntry RangeTblFunction RangeTblRef
 RelabelType ReturnStmt RoleSpec RowCompareExpr RowMarkClause ScalarArrayOpExpr SetOperationStmt SortGroupClause StatsElem SubPlan
 SubscriptingRef TableFunc TableLikeClause TableSampleClause TargetEntry TriggerTransition VacuumRelation Var WindowClause WindowFunc WithCheckOption`

@@ -25,18 +25,27 @@ const (
 	noSchema = "agents may not change the schema"
 	noDirect = "agents may not administer the server"
 	askOwner = "Connect as the owner for it: owners' connections pass unchanged."
+
+	notWritable = "the policy does not let agents do that to this table"
+	askPolicy   = "A table lists what agents may do under write: commands in the policy. Owners' connections pass unchanged."
+
 	readOnly = "Read with SELECT or COPY (SELECT ...) TO STDOUT; write as the owner."
 )
 
 var refusals = []*Refusal{
-	{"INSERT", []string{"InsertStmt"}, "INSERT INTO people (name) VALUES ('Ann')",
-		sqlstate.InsufficientPrivilege, sqlstate.ReasonStatement, "INSERT: " + noWrites, readOnly},
-	{"UPDATE", []string{"UpdateStmt"}, "UPDATE people SET name = 'Ann'",
-		sqlstate.InsufficientPrivilege, sqlstate.ReasonStatement, "UPDATE: " + noWrites, readOnly},
-	{"DELETE", []string{"DeleteStmt"}, "DELETE FROM people",
-		sqlstate.InsufficientPrivilege, sqlstate.ReasonStatement, "DELETE: " + noWrites, readOnly},
-	{"MERGE", []string{"MergeStmt"}, "MERGE INTO people p USING people q ON p.id = q.id WHEN MATCHED THEN DO NOTHING",
-		sqlstate.InsufficientPrivilege, sqlstate.ReasonStatement, "MERGE: " + noWrites, readOnly},
+	{"INSERT into a table that the policy lets nobody insert into", []string{"INSERT(policy)"}, "INSERT INTO people (name) VALUES ('Ann')",
+		sqlstate.InsufficientPrivilege, sqlstate.ReasonStatement, "INSERT: " + notWritable, askPolicy},
+	{"UPDATE of a table that the policy lets nobody update", []string{"UPDATE(policy)"}, "UPDATE people SET name = 'Ann'",
+		sqlstate.InsufficientPrivilege, sqlstate.ReasonStatement, "UPDATE: " + notWritable, askPolicy},
+	{"DELETE from a table that the policy lets nobody delete from", []string{"DELETE(policy)"}, "DELETE FROM people",
+		sqlstate.InsufficientPrivilege, sqlstate.ReasonStatement, "DELETE: " + notWritable, askPolicy},
+	{"MERGE that does nothing", []string{"MergeStmt(nothing)"}, "MERGE INTO people p USING people q ON p.id = q.id WHEN MATCHED THEN DO NOTHING",
+		sqlstate.InsufficientPrivilege, sqlstate.ReasonStatement, "MERGE without an action is not available to agents", "Use SELECT with a join."},
+	{"INSERT ... RETURNING where agents do not see what they insert", []string{"InsertStmt.returning_list(unseen)"}, "INSERT INTO proposals (title) VALUES ('a') RETURNING id",
+		sqlstate.InsufficientPrivilege, sqlstate.ReasonConstruct, "RETURNING: a row that agents insert into this table is not visible to them",
+		"The policy stamps it so. Leave RETURNING out."},
+	{"ON CONFLICT with a collation or operator class", []string{"IndexElem(opclass)"}, "INSERT INTO drafts (title) VALUES ('a') ON CONFLICT (title COLLATE \"C\") DO NOTHING",
+		sqlstate.FeatureNotSupported, sqlstate.ReasonConstruct, "a collation or operator class in ON CONFLICT is not available to agents", "Name the columns, or the constraint with ON CONSTRAINT."},
 	{"TRUNCATE", []string{"TruncateStmt"}, "TRUNCATE people",
 		sqlstate.InsufficientPrivilege, sqlstate.ReasonStatement, "TRUNCATE: " + noWrites, readOnly},
 	{"COPY ... FROM", []string{"CopyStmt.is_from"}, "COPY people FROM STDIN",
@@ -56,8 +65,8 @@ var refusals = []*Refusal{
 		"ctid, xmin, xmax, cmin and cmax tell about rows that are not visible. Use the primary key; a result column of such a name needs another alias."},
 	{"database.schema.table", []string{"RangeVar.catalogname"}, "SELECT * FROM mydb.public.people",
 		sqlstate.FeatureNotSupported, sqlstate.ReasonRelation, "names with a database in front are not available to agents", "Leave the database out: schema.table."},
-	{"DEFAULT, CURRENT OF", []string{"SetToDefault", "CurrentOfExpr", "MultiAssignRef"}, "SELECT DEFAULT",
-		sqlstate.FeatureNotSupported, sqlstate.ReasonConstruct, "DEFAULT and CURRENT OF are for writing statements", readOnly},
+	{"DEFAULT, CURRENT OF", []string{"CurrentOfExpr", "SetToDefault(elsewhere)"}, "SELECT DEFAULT",
+		sqlstate.FeatureNotSupported, sqlstate.ReasonConstruct, "DEFAULT and CURRENT OF are not available to agents here", "DEFAULT stands in VALUES of an INSERT and in SET; find the row by its key instead of CURRENT OF."},
 	{"TREAT", []string{"FuncCall(TREAT)"}, "SELECT TREAT(1 AS integer)",
 		sqlstate.FeatureNotSupported, sqlstate.ReasonConstruct, "TREAT is not available to agents", "Use CAST."},
 	{"%TYPE, SETOF", []string{"TypeName.pct_type", "TypeName.setof"}, "SELECT CAST(1 AS SETOF integer)",

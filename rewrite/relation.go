@@ -25,8 +25,10 @@ type reference struct {
 	table      int   // the token TABLE of "TABLE t", else -1
 	columnsEnd int32 // in COPY, behind the column list
 
-	kept  string // why the relation stays a relation; "" if it may become a subquery
-	whole bool   // all columns are read
+	kept    string // why the relation stays a relation; "" if it may become a subquery
+	whole   bool   // all columns are read
+	written bool   // it is the target of a statement that writes
+	copied  bool   // the tree holds this mention more often than the text
 }
 
 func (r *reference) keep(why string) {
@@ -61,7 +63,7 @@ func (w *walker) resolve(rv *sqltext.RangeVar) *reference {
 		w.refuseAt(notAvailable(written), rv.GetLocation())
 		return nil
 	}
-	ref := &reference{name: name, rangeVar: rv, table: -1}
+	ref := &reference{name: name, rangeVar: rv, table: -1, copied: w.copied}
 	ref.relation, _ = w.snap.Relation(name)
 	if name.Schema == "pg_catalog" || name.Schema == "information_schema" {
 		shadow, ok := catalog.ShadowRelation(name)
@@ -141,6 +143,7 @@ func (w *walker) locate(ref *reference) bool {
 
 // settleReference makes the edits of a reference.
 func (w *walker) settleReference(ref *reference, signable bool) {
+	w.copied = ref.copied
 	if ref.fragment == nil {
 		w.shadow(ref)
 		return
@@ -223,7 +226,7 @@ func (r *reference) aliasPlace(source *sqltext.Source) int32 {
 }
 
 func (w *walker) replace(start, end int32, text string, apply func()) {
-	w.edits = append(w.edits, edit{sqltext.Edit{Start: start, End: end, Text: text}, apply})
+	w.edits = append(w.edits, edit{Edit: sqltext.Edit{Start: start, End: end, Text: text}, apply: apply, tree: w.copied})
 }
 
 // newFragment writes and parses what stands for a table.

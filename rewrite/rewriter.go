@@ -104,9 +104,11 @@ func (r *Rewriter) Rewrite(text string, extended bool) (*Result, *sqlstate.Error
 		if refused := w.length(); refused != nil {
 			return result, refused
 		}
-		edits := make([]sqltext.Edit, len(w.edits))
-		for i, e := range w.edits {
-			edits[i] = e.Edit
+		edits := make([]sqltext.Edit, 0, len(w.edits))
+		for _, e := range w.edits {
+			if !e.tree {
+				edits = append(edits, e.Edit)
+			}
 			e.apply()
 		}
 		spliced, refused := sqltext.Splice(text, edits)
@@ -160,6 +162,7 @@ func signable(source *sqltext.Source) bool {
 type edit struct {
 	sqltext.Edit
 	apply func()
+	tree  bool // of the tree alone: another edit changes the text
 }
 
 // fragment is what stands for a protected table.

@@ -32,7 +32,7 @@ func (w *walker) selectStmt(s *sqltext.SelectStmt, parent *scope) map[string]boo
 	case s.Larg != nil || s.Rarg != nil:
 		w.refuse(refusal("SelectStmt.larg"))
 	}
-	w.exprs(s.ValuesLists)
+	w.valuesLists(s)
 	for _, item := range s.FromClause {
 		w.fromItem(item, own, parent, "")
 	}
@@ -166,12 +166,7 @@ func (w *walker) withClause(c *sqltext.WithClause, parent *scope) {
 			return
 		}
 		w.saw("CommonTableExpr")
-		query := cte.GetCtequery().GetSelectStmt()
-		if query == nil {
-			w.refuseAt(refusal(sqltext.Kind(cte.GetCtequery())), cte.GetLocation())
-			return
-		}
-		columns := w.selectStmt(query, parent)
+		columns := w.query(cte.GetCtequery(), parent)
 		if len(cte.Aliascolnames) > 0 {
 			columns = renamedColumns(cte.Aliascolnames)
 		}

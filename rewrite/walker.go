@@ -28,8 +28,12 @@ type walker struct {
 	signed     bool
 	starred    int // columns copied by starColumns
 
+	insertSource *sqltext.SelectStmt // the VALUES of an INSERT, which may hold DEFAULT
+	copied       bool                // what is visited stands in the text once and was visited before
+
 	// of the statement at hand
 	first        int   // its first reference
+	writes       bool  // it changes rows
 	systemColumn bool  // it names one
 	systemAt     int32 // where, or -1
 	tableOID     bool
@@ -58,12 +62,18 @@ func (w *walker) saw(kind string) { w.seen[kind]++ }
 // statement visits one statement and returns what it does to the session.
 func (w *walker) statement(raw *sqltext.RawStmt) verdict.Effect {
 	w.saw("RawStmt")
-	w.first, w.systemColumn, w.tableOID = len(w.references), false, false
+	w.first, w.systemColumn, w.tableOID, w.writes = len(w.references), false, false, false
 	w.scope, w.ctes = nil, nil
 	effect := verdict.Effect{}
 	switch n := raw.GetStmt().GetNode().(type) {
 	case *sqltext.Node_SelectStmt:
 		w.selectStmt(n.SelectStmt, nil)
+		effect.Reads = true
+	case *sqltext.Node_InsertStmt, *sqltext.Node_UpdateStmt, *sqltext.Node_DeleteStmt:
+		w.query(raw.GetStmt(), nil)
+		effect.Reads = true
+	case *sqltext.Node_MergeStmt:
+		w.mergeStmt(n.MergeStmt)
 		effect.Reads = true
 	case *sqltext.Node_CopyStmt:
 		w.copyStmt(n.CopyStmt)
@@ -81,7 +91,9 @@ func (w *walker) statement(raw *sqltext.RawStmt) verdict.Effect {
 	}
 	if w.refused == nil {
 		w.systemColumns()
+		w.settleWrites()
 	}
+	effect.Writes = w.writes
 	return effect
 }
 
@@ -141,9 +153,10 @@ func (w *walker) settle(signable bool) {
 
 // accesses lists what the statement reads. Where it cannot be told which columns, all are listed: nil.
 func (w *walker) accesses() []policy.Access {
-	whole := map[catalog.Name]bool{}
+	whole, written := map[catalog.Name]bool{}, map[catalog.Name]bool{}
 	for _, ref := range w.references {
 		whole[ref.name] = whole[ref.name] || ref.whole
+		written[ref.name] = written[ref.name] || ref.written
 	}
 	out := make([]policy.Access, 0, len(whole))
 	done := map[catalog.Name]bool{}
@@ -152,7 +165,7 @@ func (w *walker) accesses() []policy.Access {
 			continue
 		}
 		done[ref.name] = true
-		access := policy.Access{Relation: ref.name, Source: "structured"}
+		access := policy.Access{Relation: ref.name, Source: "structured", Written: written[ref.name]}
 		if !whole[ref.name] && ref.relation != nil {
 			access.Columns = []string{}
 			for _, c := range ref.relation.Columns {

@@ -19,23 +19,9 @@ func (p *Plan) policies(f migrations.Found) []Statement {
 				SQL: fmt.Sprintf("CREATE POLICY %s ON %s AS RESTRICTIVE FOR SELECT TO %s USING (%s)", selectPolicy, table, p.agent, p.rows(t)),
 				Why: "Which rows agents see. RESTRICTIVE, because a permissive policy would be ORed with those of others.",
 			},
-
-			Statement{
-				SQL: fmt.Sprintf("CREATE POLICY %s ON %s AS RESTRICTIVE FOR INSERT TO %s WITH CHECK (false)", insertPolicy, table, p.agent),
-				Why: "Agents write nothing.",
-			},
-
-			Statement{
-				SQL: fmt.Sprintf("CREATE POLICY %s ON %s AS RESTRICTIVE FOR UPDATE TO %s USING (false)", updatePolicy, table, p.agent),
-				Why: "Agents write nothing.",
-			},
-
-			Statement{
-				SQL: fmt.Sprintf("CREATE POLICY %s ON %s AS RESTRICTIVE FOR DELETE TO %s USING (false)", deletePolicy, table, p.agent),
-				Why: "Agents write nothing.",
-			},
 		)
-		out = append(out, p.enable(t.Relation, f)...)
+		out = append(out, p.writes(t)...)
+		out = append(out, p.enable(t.Relation, t.Write != nil, f)...)
 		out = append(out, Statement{
 			SQL: fmt.Sprintf("GRANT SELECT ON TABLE %s TO %s", table, p.agent),
 			Why: "The policy lists the table.",
@@ -46,7 +32,7 @@ func (p *Plan) policies(f migrations.Found) []Statement {
 			SQL: fmt.Sprintf("CREATE POLICY %s ON %s AS RESTRICTIVE FOR ALL TO %s USING (false)", nonePolicy, r.Name.SQL(), p.agent),
 			Why: "Predicates read the table; the policy does not list it, so agents see nothing of it, whatever PUBLIC may do.",
 		})
-		out = append(out, p.enable(r, f)...)
+		out = append(out, p.enable(r, false, f)...)
 	}
 	return out
 }
@@ -64,11 +50,15 @@ func (p *Plan) unlisted() []*catalog.Relation {
 }
 
 // enable switches row security on so that it concerns our roles alone.
-func (p *Plan) enable(r *catalog.Relation, f migrations.Found) []Statement {
+func (p *Plan) enable(r *catalog.Relation, written bool, f migrations.Found) []Statement {
 	table := r.Name.SQL()
 	if f.RowSecurity[r.Name.String()] {
+		command := "SELECT"
+		if written {
+			command = "ALL" // each command has a restrictive policy
+		}
 		return []Statement{{
-			SQL: fmt.Sprintf("CREATE POLICY %s ON %s AS PERMISSIVE FOR SELECT TO %s USING (true)", openPolicy, table, p.agent),
+			SQL: fmt.Sprintf("CREATE POLICY %s ON %s AS PERMISSIVE FOR %s TO %s USING (true)", openPolicy, table, command, p.agent),
 			Why: "Row security is on already and shows other roles what it did; a restrictive policy needs a permissive one beside it.",
 		}}
 	}
@@ -103,6 +93,7 @@ func (p *Plan) dropPolicies(f migrations.Found) []Statement {
 		}
 	}
 	for _, t := range p.policy.Tables() {
+		out = append(out, p.dropWrites(t)...)
 		drop(t.Relation, selectPolicy, insertPolicy, updatePolicy, deletePolicy, openPolicy)
 	}
 	for _, r := range p.unlisted() {

@@ -1,8 +1,8 @@
 // Package rls writes the database half of a policy: policies, helper and gate views, shadows of the catalogs, grants.
 //
 // Under the statements of a [Plan] the agent's role reads of a protected table exactly the rows that the predicate
-// shows, whatever SQL it sends, and only in a sealed session; it changes nothing, reads no other table, and makes no
-// object. Other roles keep what they had: the one policy that narrows is RESTRICTIVE and speaks of the agent's role
+// shows, whatever SQL it sends, and only in a sealed session; it changes what the policy lets it, of the rows it sees and
+// into rows it sees; it reads no other table, and makes no object. Other roles keep what they had: the one policy that narrows is RESTRICTIVE and speaks of the agent's role
 // alone. Row security is never FORCEd, so owners are not touched.
 //
 // A plan does not promise that nobody changes the database afterwards, that a foreign policy does not narrow what the
@@ -10,6 +10,7 @@
 package rls
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -45,6 +46,7 @@ type Plan struct {
 	mode   Mode
 	hash   string
 
+	agentName              string
 	agent, control, reader string // quoted
 	helpers                []predicate.Helper
 	links                  []*catalog.Relation
@@ -59,7 +61,8 @@ func Generate(p *policy.Policy, snap *catalog.Snapshot, o Options) *Plan {
 		return catalog.QuoteIdent(given)
 	}
 	plan := &Plan{
-		policy: p, snap: snap, mode: o.Mode,
+		agentName: cmp.Or(o.AgentRole, migrations.DefaultAgentRole),
+		policy:    p, snap: snap, mode: o.Mode,
 		agent:   name(o.AgentRole, migrations.DefaultAgentRole),
 		control: name(o.ControlRole, migrations.DefaultControlRole),
 		reader:  name(o.ReaderRole, migrations.DefaultReaderRole),
@@ -67,6 +70,9 @@ func Generate(p *policy.Policy, snap *catalog.Snapshot, o Options) *Plan {
 	var all predicate.All
 	for _, t := range p.Tables() {
 		all = append(all, t.Rows)
+		if t.Write != nil {
+			all = append(all, t.Write.InsertCheck, t.Write.UpdateCheck)
+		}
 	}
 	plan.helpers = predicate.Helpers(all)
 	plan.links = predicate.Links(all)

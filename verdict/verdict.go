@@ -112,9 +112,10 @@ func (v *Verdict) Allowed() bool { return v.Refusal == nil }
 
 // Effect is what a statement does to the session, applied when its CommandComplete arrives.
 type Effect struct {
-	Kind  EffectKind
-	Name  string // of the setting, or of the prepared statement as the client calls it; empty: all of them
-	Reads bool   // the statement reads rows (SELECT, COPY TO)
+	Kind   EffectKind
+	Name   string // of the setting, or of the prepared statement as the client calls it; empty: all of them
+	Reads  bool   // the statement reads rows (SELECT, COPY TO, what writes)
+	Writes bool   // the statement changes rows, or its WITH queries do
 }
 
 // EffectKind is the kind of an Effect.

@@ -21,10 +21,10 @@ func (l *loader) readRelations(ctx context.Context) error {
 	)
 	return l.each(ctx, `SELECT c.oid, n.nspname, c.relname, c.relkind::text, pg_get_userbyid(c.relowner), c.relrowsecurity,
 		  c.relforcerowsecurity, c.relispartition,
-		  EXISTS (SELECT 1 FROM pg_inherits AS i WHERE i.inhparent = c.oid), `+extensionOf("pg_class", "c.oid")+`
+		  EXISTS (SELECT 1 FROM pg_inherits AS i WHERE i.inhparent = c.oid), c.relhasrules AND c.relkind NOT IN ('v', 'm'), `+extensionOf("pg_class", "c.oid")+`
 		FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
 		WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S', 'c') AND n.nspname !~ '^pg_(toast|temp)'`,
-		[]any{&r.OID, &r.Name.Schema, &r.Name.Name, &kind, &r.Owner, &r.RowSecurity, &r.ForceRLS, &r.IsPartition, &r.HasChildren, &r.Extension},
+		[]any{&r.OID, &r.Name.Schema, &r.Name.Name, &kind, &r.Owner, &r.RowSecurity, &r.ForceRLS, &r.IsPartition, &r.HasChildren, &r.HasRules, &r.Extension},
 		func() error {
 			relation := r
 			relation.Kind = catalog.RelKind(kind[0])
@@ -39,10 +39,21 @@ func (l *loader) readColumns(ctx context.Context) error {
 		oid uint32
 		c   catalog.Column
 	)
+	// The sequence of a default is what the default depends on; that of an identity column depends on the column.
 	return l.each(ctx, `SELECT a.attrelid, a.attname, format_type(a.atttypid, a.atttypmod), a.atttypid, a.attnotnull, a.attgenerated <> '',
+		  CASE a.attidentity WHEN 'a' THEN 'always' WHEN 'd' THEN 'by default' ELSE '' END, a.atthasdef AND a.attgenerated = '',
+		  COALESCE(n.nspname, ''), COALESCE(s.relname, ''),
 		  CASE WHEN a.attcollation IN (0, 'pg_catalog."default"'::regcollation) THEN '' ELSE a.attcollation::regcollation::text END
-		FROM pg_attribute AS a WHERE a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attrelid, a.attnum`,
-		[]any{&oid, &c.Name, &c.Type, &c.TypeOID, &c.NotNull, &c.Generated, &c.Collation},
+		FROM pg_attribute AS a
+		LEFT JOIN pg_attrdef AS f ON f.adrelid = a.attrelid AND f.adnum = a.attnum
+		LEFT JOIN pg_class AS s ON s.relkind = 'S' AND s.oid = CASE WHEN a.attidentity <> ''
+		  THEN (SELECT min(d.objid) FROM pg_depend AS d WHERE d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass
+		    AND d.refobjid = a.attrelid AND d.refobjsubid = a.attnum AND d.deptype = 'i')
+		  ELSE (SELECT min(d.refobjid) FROM pg_depend AS d JOIN pg_class AS q ON q.oid = d.refobjid AND q.relkind = 'S'
+		    WHERE d.classid = 'pg_attrdef'::regclass AND d.objid = f.oid AND d.refclassid = 'pg_class'::regclass) END
+		LEFT JOIN pg_namespace AS n ON n.oid = s.relnamespace
+		WHERE a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attrelid, a.attnum`,
+		[]any{&oid, &c.Name, &c.Type, &c.TypeOID, &c.NotNull, &c.Generated, &c.Identity, &c.Default, &c.Sequence.Schema, &c.Sequence.Name, &c.Collation},
 		func() error {
 			if r := l.relations[oid]; r != nil {
 				r.Columns = append(r.Columns, c)
@@ -57,14 +68,16 @@ func (l *loader) readKeys(ctx context.Context) error {
 		kind          string
 		columns, refs []string
 		validated     bool
+		update, del   string
 	)
 	names := func(keys, relation string) string {
 		return `ARRAY(SELECT a.attname::text FROM unnest(` + keys + `) WITH ORDINALITY AS k (num, ord)
 			JOIN pg_attribute AS a ON a.attrelid = ` + relation + ` AND a.attnum = k.num ORDER BY k.ord)`
 	}
-	return l.each(ctx, `SELECT con.conrelid, con.confrelid, con.contype::text, `+names("con.conkey", "con.conrelid")+`, `+names("con.confkey", "con.confrelid")+`, con.convalidated
+	return l.each(ctx, `SELECT con.conrelid, con.confrelid, con.contype::text, `+names("con.conkey", "con.conrelid")+`, `+names("con.confkey", "con.confrelid")+`, con.convalidated,
+		  con.confupdtype::text, con.confdeltype::text
 		FROM pg_constraint AS con WHERE con.contype IN ('p', 'f') AND con.conrelid <> 0 ORDER BY con.conrelid, con.conname`,
-		[]any{&oid, &target, &kind, &columns, &refs, &validated},
+		[]any{&oid, &target, &kind, &columns, &refs, &validated, &update, &del},
 		func() error {
 			r := l.relations[oid]
 			switch {
@@ -74,6 +87,7 @@ func (l *loader) readKeys(ctx context.Context) error {
 			case l.relations[target] != nil:
 				r.ForeignKeys = append(r.ForeignKeys, catalog.ForeignKey{
 					Columns: columns, Target: l.relations[target].Name, TargetCols: refs, Validated: validated,
+					OnUpdate: actions[update], OnDelete: actions[del],
 				})
 			}
 			columns, refs = nil, nil
@@ -81,6 +95,42 @@ func (l *loader) readKeys(ctx context.Context) error {
 		})
 }
 
+// actions are the letters of pg_constraint.
+var actions = map[string]catalog.Action{
+	"a": catalog.NoAction, "r": catalog.Restrict, "c": catalog.Cascade, "n": catalog.SetNull, "d": catalog.SetDefault,
+}
+
+// readUnique reads what no two rows may share. The columns of expressions and predicates are those that the index
+// depends on; an index of a constraint depends on the constraint instead, and has neither unless it excludes.
+func (l *loader) readUnique(ctx context.Context) error {
+	var (
+		oid uint32
+		key catalog.Key
+	)
+	return l.each(ctx, `SELECT i.indrelid, c.relname, ARRAY(
+		  SELECT a.attname::text FROM pg_attribute AS a WHERE a.attrelid = i.indrelid AND a.attnum > 0 AND NOT a.attisdropped AND (
+		    a.attnum = ANY ((i.indkey::int2[])[0:i.indnkeyatts - 1])
+		    OR (i.indexprs IS NOT NULL OR i.indpred IS NOT NULL) AND (
+		      EXISTS (SELECT 1 FROM pg_depend AS d WHERE d.classid = 'pg_class'::regclass AND d.objid = i.indexrelid
+		        AND d.refclassid = 'pg_class'::regclass AND d.refobjid = i.indrelid AND d.refobjsubid = a.attnum)
+		      OR EXISTS (SELECT 1 FROM pg_constraint AS con JOIN pg_depend AS d ON d.classid = 'pg_constraint'::regclass AND d.objid = con.oid
+		        WHERE con.conindid = i.indexrelid AND con.conrelid = i.indrelid AND con.contype IN ('p', 'u', 'x')
+		          AND d.refclassid = 'pg_class'::regclass AND d.refobjid = i.indrelid AND d.refobjsubid = a.attnum)))
+		  ORDER BY a.attnum),
+		  ARRAY(SELECT a.attname::text FROM pg_attribute AS a WHERE a.attrelid = i.indrelid AND i.indisunique AND NOT i.indisexclusion
+		    AND a.attnum > 0 AND a.attnum = ANY ((i.indkey::int2[])[0:i.indnkeyatts - 1]) ORDER BY a.attnum)
+		FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid WHERE i.indisunique OR i.indisexclusion ORDER BY i.indrelid, c.relname`,
+		[]any{&oid, &key.Name, &key.Columns, &key.Equal},
+		func() error {
+			if r := l.relations[oid]; r != nil {
+				r.Unique = append(r.Unique, key)
+			}
+			key.Columns, key.Equal = nil, nil
+			return nil
+		})
+}
+
+// readIndexes reads the valid btree indexes over whole tables.
 func (l *loader) readIndexes(ctx context.Context) error {
 	var (
 		oid   uint32

@@ -18,3 +18,11 @@ CREATE PROCEDURE tidy() LANGUAGE sql AS $$ SELECT 1 $$;
 -- Functions that the policy lists.
 CREATE FUNCTION pinned_two(a integer, gate boolean DEFAULT false, b text DEFAULT '') RETURNS text LANGUAGE sql AS $$ SELECT gate::text $$;
 CREATE FUNCTION plain_listed(a integer) RETURNS integer LANGUAGE sql AS $$ SELECT a $$;
+-- Tables that agents write.
+CREATE TYPE place AS (city text, street text);
+CREATE TABLE drafts (
+  id uuid PRIMARY KEY DEFAULT gen_random_uuid(), user_id uuid NOT NULL, title text, body text DEFAULT '', tags text[], at place,
+  note_id integer REFERENCES notes, shout text GENERATED ALWAYS AS (upper(title)) STORED, made timestamptz NOT NULL DEFAULT now(),
+  UNIQUE (user_id, title)
+);
+CREATE TABLE proposals (id uuid PRIMARY KEY DEFAULT gen_random_uuid(), user_id uuid NOT NULL, title text, state text);

@@ -1,0 +1,539 @@
+package policy
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/predicate"
+)
+
+// Write says what agents may change of a table: rows that they see, and only so that they go on seeing them.
+type Write struct {
+	Insert, Update, Delete bool
+
+	Insertable []string // the columns that an INSERT may name, stamped ones included, in the table's order
+	Updatable  []string // the columns that an UPDATE may set
+	Stamps     []Stamp
+
+	InsertCheck predicate.Node // what a new row must be
+	UpdateCheck predicate.Node // what a changed row must be
+
+	// Unseen: rows that agents insert are certain not to be visible to them, because a stamp says so.
+	Unseen bool
+}
+
+// Stamp is a column that an INSERT sets whatever the agent sends.
+type Stamp struct {
+	Column    string
+	Attribute string // of the session, or "" for a fixed value
+	Type      string // of the attribute, qualified
+	Value     string // the fixed value
+}
+
+// Allows tells whether a command may be sent.
+func (w *Write) Allows(command string) bool {
+	if w == nil {
+		return false
+	}
+	switch command {
+	case "INSERT":
+		return w.Insert
+	case "UPDATE":
+		return w.Update
+	case "DELETE":
+		return w.Delete
+	}
+	return false
+}
+
+// The commands of a policy, and what a DBA may accept that agents can learn. Each is refused unless it is said.
+const (
+	acceptConflicts  = "conflicts"  // that a key collides with a hidden row
+	acceptReferences = "references" // that a foreign key points to, or from, a hidden row
+	acceptSequences  = "sequences"  // how many numbers others have drawn
+)
+
+type writeDecl struct {
+	place
+	commands, columns, immutable, accept []wordDecl
+	allColumns                           bool // no list of columns
+	stamps                               []stampDecl
+	check                                block
+}
+
+type wordDecl struct {
+	place
+	word string
+}
+
+type stampDecl struct {
+	place
+	column, attribute, value string
+	valueAt                  place
+}
+
+func (d *writeDecl) accepts(what string) bool {
+	return slices.ContainsFunc(d.accept, func(w wordDecl) bool { return w.word == what })
+}
+
+// write reads what agents may change of a table.
+func (d *decoder) write(n *node) *writeDecl {
+	decl := &writeDecl{place: n.place, allColumns: true}
+	d.fields(n, "write", map[string]func(*node){
+		"commands": func(v *node) { decl.commands = d.words(v, "commands", "insert", "update", "delete") },
+		"columns": func(v *node) {
+			decl.columns, decl.allColumns = d.words(v, "columns"), false
+		},
+		"immutable": func(v *node) { decl.immutable = d.words(v, "immutable") },
+		"accept":    func(v *node) { decl.accept = d.words(v, "accept", acceptConflicts, acceptReferences, acceptSequences) },
+		"check":     func(v *node) { decl.check = d.rows(v) },
+		"stamp": func(v *node) {
+			if !d.want(v, mapNode, "stamp") {
+				return
+			}
+			for i, column := range v.keys {
+				decl.stamps = append(decl.stamps, d.stamp(v.keyAt[i], column, v.values[i]))
+			}
+		},
+	})
+	d.need(n, "write", "commands")
+	return decl
+}
+
+func (d *decoder) stamp(at place, column string, n *node) stampDecl {
+	s := stampDecl{place: at, column: column, valueAt: n.place}
+	d.fields(n, "stamp", map[string]func(*node){
+		"attribute": d.word(&s.attribute, "attribute"),
+		"value":     d.word(&s.value, "value"),
+	})
+	if n.kind == mapNode && len(n.keys) != 1 {
+		d.fail(n.place, "write { attribute: name } or { value: word }", "a stamp is an attribute or a value")
+	}
+	return s
+}
+
+// words reads a list of names, each once. Where known are given, it must be one of them.
+func (d *decoder) words(n *node, what string, known ...string) []wordDecl {
+	if !d.want(n, listNode, what) {
+		return nil
+	}
+	var out []wordDecl
+	for _, item := range n.items {
+		w := wordDecl{place: item.place}
+		d.word(&w.word, "an entry of "+what)(item)
+		switch {
+		case w.word == "":
+		case len(known) > 0 && !slices.Contains(known, w.word):
+			d.fail(item.place, closest(w.word, known), "unknown entry %q in %s", w.word, what)
+		case slices.ContainsFunc(out, func(o wordDecl) bool { return o.word == w.word }):
+			d.fail(item.place, "", "%q is in %s twice", w.word, what)
+		default:
+			out = append(out, w)
+		}
+	}
+	return out
+}
+
+// write compiles what agents may change of a table, whose own rule and those of all others are compiled already.
+func (c *compiler) write(t *compiling) *Write {
+	decl, r := t.decl.write, t.relation
+	if decl == nil {
+		return nil
+	}
+	switch {
+	case r.IsPartition:
+		c.fail(decl.place, "write through the partitioned table", "%s is a partition", r.Name)
+		return nil
+	case r.HasRules:
+		c.fail(decl.place, "replace the rules by triggers", "%s has rewrite rules, which write with their owner's rights", r.Name)
+		return nil
+	}
+	out := &Write{}
+	for _, w := range decl.commands {
+		out.Insert = out.Insert || w.word == "insert"
+		out.Update = out.Update || w.word == "update"
+		out.Delete = out.Delete || w.word == "delete"
+	}
+	if len(decl.commands) == 0 {
+		c.fail(decl.place, "leave write out if agents write nothing", "no commands")
+	}
+	failed := len(c.errs)
+	out.Stamps = c.stamps(decl, r)
+	for _, key := range r.Unique {
+		stamped := !slices.ContainsFunc(key.Columns, func(name string) bool {
+			return !slices.ContainsFunc(decl.stamps, func(s stampDecl) bool { return s.column == name })
+		})
+		if out.Insert && stamped && len(key.Columns) > 0 && !decl.accepts(acceptConflicts) && !decl.withinSight(key, t.rows) {
+			c.fail(decl.place, "say accept: ["+acceptConflicts+"], or stamp other columns",
+				"%s stamps all of the key %s: a collision would tell that a hidden row exists", r.Name, key.Name)
+		}
+	}
+	sendable := c.sendable(decl, t)
+	if len(c.errs) > failed {
+		return nil
+	}
+	c.changes(out, decl, t, sendable)
+	c.references(out, decl, t, sendable)
+	c.sequences(out, decl, t)
+	for _, column := range r.Columns {
+		if out.Insert && column.NotNull && !column.Default && column.Identity == "" && !column.Generated && !slices.Contains(out.Insertable, column.Name) {
+			c.warnings = append(c.warnings, decl.warningf("agents cannot insert into %s unless a trigger sets %s: it is NOT NULL, has no default and is not theirs to write", r.Name, column.Name))
+		}
+	}
+	return out
+}
+
+// changes works out the columns of each command, and what the new row must be.
+func (c *compiler) changes(out *Write, decl *writeDecl, t *compiling, sendable []string) {
+	var stamped []string
+	var stamps predicate.All
+	for _, s := range out.Stamps {
+		stamped = append(stamped, s.Column)
+		if s.Attribute != "" {
+			stamps = append(stamps, predicate.Own{Column: s.Column, Attribute: s.Attribute, Type: s.Type})
+		} else {
+			stamps = append(stamps, predicate.Status{Column: s.Column, Is: s.Value})
+		}
+	}
+	judged, known := predicate.RowColumns(t.rows)
+	if decl.check != nil {
+		more, all := predicate.RowColumns(c.block(decl.check, t.relation))
+		judged, known = append(judged, more...), known && all
+	}
+	for _, column := range t.relation.Columns {
+		name := column.Name
+		isStamped, isSendable := slices.Contains(stamped, name), slices.Contains(sendable, name)
+		if out.Insert && (isStamped || isSendable) {
+			out.Insertable = append(out.Insertable, name)
+		}
+		named := slices.ContainsFunc(decl.columns, func(w wordDecl) bool { return w.word == name })
+		immutable := slices.ContainsFunc(decl.immutable, func(w wordDecl) bool { return w.word == name })
+		if out.Update && isSendable && !immutable && (named || known && !slices.Contains(judged, name)) {
+			out.Updatable = append(out.Updatable, name)
+		}
+	}
+	if out.Update && len(out.Updatable) == 0 {
+		c.fail(decl.place, "name them under columns", "no column of %s is left for agents to update", t.relation.Name)
+	}
+
+	// A stamp overrules what the table's rule says of its column: a person that an agent creates is pending, although only
+	// those who have granted show. Only a condition that must hold by itself is overruled, not one of several ways to be
+	// visible.
+	var insert predicate.All
+	for _, part := range predicate.Conjuncts(t.rows) {
+		if columns, all := predicate.RowColumns(part); all && len(columns) == 1 && slices.Contains(stamped, columns[0]) && isColumnTest(part) {
+			out.Unseen = out.Unseen || contradicts(part, stamps)
+			continue
+		}
+		insert = append(insert, part)
+	}
+	update := predicate.All{t.rows}
+	insert = append(insert, stamps...)
+	if decl.check != nil {
+		check := c.block(decl.check, t.relation)
+		insert, update = append(insert, check), append(update, check)
+	}
+	out.InsertCheck, out.UpdateCheck = insert, update
+}
+
+// isColumnTest tells whether a condition looks at one column of the row and at nothing else.
+func isColumnTest(n predicate.Node) bool {
+	switch n.(type) {
+	case predicate.Own, predicate.Status, predicate.Tenant:
+		return true
+	}
+	return false
+}
+
+// contradicts tells whether a row with these stamps cannot meet the condition.
+func contradicts(n predicate.Node, stamps predicate.All) bool {
+	status, ok := n.(predicate.Status)
+	return ok && slices.ContainsFunc(stamps, func(s predicate.Node) bool {
+		stamp, fixed := s.(predicate.Status)
+		return fixed && stamp.Column == status.Column && stamp.Is != status.Is
+	})
+}
+
+// stamps compiles what an INSERT sets.
+func (c *compiler) stamps(decl *writeDecl, r *catalog.Relation) []Stamp {
+	var out []Stamp
+	for _, s := range decl.stamps {
+		column := c.column(s.place, r, s.column)
+		if column == nil {
+			continue
+		}
+		if column.Generated || column.Identity == "always" {
+			c.fail(s.place, "", "%s.%s is generated and cannot be stamped", r.Name, s.column)
+			continue
+		}
+		if s.attribute != "" {
+			if own, ok := c.own(ownBlock{place: s.place, column: s.column, attribute: s.attribute, attributeAt: s.valueAt}, r).(predicate.Own); ok {
+				if strings.HasSuffix(own.Type, "[]") {
+					c.fail(s.valueAt, "stamp an attribute of one value", "%s is a list", s.attribute)
+					continue
+				}
+				out = append(out, Stamp{Column: s.column, Attribute: own.Attribute, Type: own.Type})
+			}
+			continue
+		}
+		if why := c.unfit(column, s.value); why != "" {
+			c.fail(s.valueAt, why, "%q cannot be stamped on %s.%s, which is a %s", s.value, r.Name, s.column, column.Type)
+			continue
+		}
+		out = append(out, Stamp{Column: s.column, Value: s.value})
+	}
+	return out
+}
+
+// unfit tells why a fixed value is not one of the column's type as PostgreSQL writes it.
+func (c *compiler) unfit(column *catalog.Column, value string) string {
+	t := c.snap.TypeByOID(column.TypeOID)
+	switch {
+	case family(column.Type) == "text", t != nil && t.Kind == 'e':
+		return ""
+	case family(column.Type) == "integer":
+		if n, err := strconv.ParseInt(value, 10, 64); err != nil || strconv.FormatInt(n, 10) != value {
+			return "write a whole number"
+		}
+	case family(column.Type) == "uuid":
+		if !uuidForm.MatchString(value) {
+			return "write it in lower case with dashes"
+		}
+	case column.Type == "boolean":
+		if value != "true" && value != "false" {
+			return "write true or false"
+		}
+	default:
+		return "stamp columns of type uuid, integer, text, boolean or an enum"
+	}
+	return ""
+}
+
+// sendable returns the columns that agents may set themselves, in the table's order.
+func (c *compiler) sendable(decl *writeDecl, t *compiling) []string {
+	r := t.relation
+	stamped := func(name string) bool {
+		return slices.ContainsFunc(decl.stamps, func(s stampDecl) bool { return s.column == name })
+	}
+	written := map[string]place{}
+	for _, list := range [][]wordDecl{decl.columns, decl.immutable} {
+		for _, w := range list {
+			if c.column(w.place, r, w.word) == nil {
+				continue
+			}
+			if stamped(w.word) {
+				c.fail(w.place, "leave it out: agents may send it, and the stamp replaces it", "%s.%s is stamped", r.Name, w.word)
+			}
+			written[w.word] = w.place
+		}
+	}
+	var out []string
+	for i := range r.Columns {
+		column := &r.Columns[i]
+		at, explicit := written[column.Name]
+		if stamped(column.Name) || !explicit && (!decl.allColumns || decides(t.rows, column.Name)) {
+			continue
+		}
+		why, what := c.unwritable(decl, t, column)
+		switch {
+		case why == "":
+			out = append(out, column.Name)
+		case explicit:
+			c.fail(at, what, "agents cannot write %s.%s: %s", r.Name, column.Name, why)
+		}
+	}
+	return out
+}
+
+// decides tells whether a column says who may see the row, other than by naming its owner: a status, a list of grants, a
+// shared tenant. Agents set such a column only where the policy names it.
+func decides(rows predicate.Node, column string) bool {
+	for _, part := range predicate.Conjuncts(rows) {
+		switch part.(type) {
+		case predicate.Own, predicate.Visible, predicate.Consent:
+			continue
+		}
+		if columns, known := predicate.RowColumns(part); !known || slices.Contains(columns, column) {
+			return true
+		}
+	}
+	return false
+}
+
+// unwritable tells why agents cannot write a column, and what can be done about it.
+func (c *compiler) unwritable(decl *writeDecl, t *compiling, column *catalog.Column) (why, what string) {
+	if column.Generated || column.Identity == "always" {
+		return "it is generated", "leave it out"
+	}
+	if !decl.accepts(acceptConflicts) {
+		for _, key := range t.relation.Unique {
+			if slices.Contains(key.Columns, column.Name) && !decl.withinSight(key, t.rows) {
+				return "it is part of the key " + key.Name + ", and a collision would tell that a hidden row exists",
+					"let the key begin with the columns that say whose row it is, or say accept: [" + acceptConflicts + "]"
+			}
+		}
+	}
+	for _, key := range t.relation.ForeignKeys {
+		if !slices.Contains(key.Columns, column.Name) || decl.accepts(acceptReferences) {
+			continue
+		}
+		if why := c.blind(key, t.relation); why != "" {
+			return why, "list " + key.Target.String() + " under tables, or say accept: [" + acceptReferences + "]"
+		}
+	}
+	return "", ""
+}
+
+// withinSight tells whether rows that collide in a key are certain to be visible: every row is, or the rule asks nothing
+// but whose row it is, and the key holds that too, so that a new row collides with rows of the same owner only.
+func (d *writeDecl) withinSight(key catalog.Key, rows predicate.Node) bool {
+	for _, part := range predicate.Conjuncts(rows) {
+		own := predicate.Own{}
+		switch n := part.(type) {
+		case predicate.Open:
+			continue
+		case predicate.Own:
+			own = n
+		case predicate.Tenant:
+			own = n.Own
+		default:
+			return false
+		}
+		disowned := slices.ContainsFunc(d.stamps, func(s stampDecl) bool { return s.column == own.Column && s.attribute != own.Attribute })
+		if disowned || !slices.Contains(key.Equal, own.Column) {
+			return false
+		}
+	}
+	return true
+}
+
+// blind tells why a foreign key cannot be held to the rows that are visible.
+func (c *compiler) blind(key catalog.ForeignKey, from *catalog.Relation) string {
+	target := c.tables[key.Target]
+	if target == nil {
+		return "it refers to " + key.Target.String() + ", which the policy does not list, and a failure would tell which rows exist"
+	}
+	for i, name := range key.Columns {
+		a, b := from.Column(name), target.relation.Column(key.TargetCols[i])
+		if a == nil || b == nil || family(a.Type) == "" || family(a.Type) != family(b.Type) {
+			return "it refers to " + key.Target.String() + " by a column that is neither uuid, integer nor text"
+		}
+	}
+	return ""
+}
+
+// references adds what a new row's foreign keys must point to, and refuses changes that would tell who refers to a row.
+func (c *compiler) references(out *Write, decl *writeDecl, t *compiling, sendable []string) {
+	insert, update := out.InsertCheck.(predicate.All), out.UpdateCheck.(predicate.All)
+	for _, key := range t.relation.ForeignKeys {
+		target := c.tables[key.Target]
+		if target == nil || c.blind(key, t.relation) != "" { // accepted, or not writable
+			continue
+		}
+		if _, open := target.rows.(predicate.Open); open {
+			continue
+		}
+		node := predicate.Reference{Relation: target.relation, Columns: key.TargetCols, From: key.Columns, Rows: target.rows}
+		if overlap(key.Columns, sendable) {
+			insert = append(insert, node)
+		}
+		if overlap(key.Columns, out.Updatable) {
+			update = append(update, node)
+		}
+	}
+	out.InsertCheck, out.UpdateCheck = insert, update
+	if decl.accepts(acceptReferences) {
+		return
+	}
+	if out.Delete {
+		c.referrers(decl, t.relation, func(k catalog.ForeignKey) catalog.Action { return k.OnDelete }, nil, map[catalog.Name]bool{})
+	}
+	if out.Update {
+		c.referrers(decl, t.relation, func(k catalog.ForeignKey) catalog.Action { return k.OnUpdate }, out.Updatable, map[catalog.Name]bool{})
+	}
+}
+
+// referrers refuses a change of a row on which rows may depend that agents do not see: whether it fails would tell.
+// keys are the columns that may change; nil: the row goes away.
+func (c *compiler) referrers(decl *writeDecl, r *catalog.Relation, action func(catalog.ForeignKey) catalog.Action, keys []string, seen map[catalog.Name]bool) {
+	if seen[r.Name] {
+		return
+	}
+	seen[r.Name] = true
+	for _, from := range c.snap.Relations() {
+		if from.IsPartition { // the partitioned table has the same key
+			continue
+		}
+		for _, key := range from.ForeignKeys {
+			if key.Target != r.Name || keys != nil && !overlap(key.TargetCols, keys) {
+				continue
+			}
+			what := action(key)
+			if what == catalog.Cascade {
+				gone := key.Columns
+				if keys == nil {
+					gone = nil
+				}
+				c.referrers(decl, from, action, gone, seen)
+				continue
+			}
+			nullable := !slices.ContainsFunc(key.Columns, func(name string) bool { return from.Column(name) == nil || from.Column(name).NotNull })
+			if what == catalog.SetNull && nullable || c.allVisible(from, key) {
+				continue
+			}
+			c.fail(decl.place, "let the foreign key cascade, or say accept: ["+acceptReferences+"]",
+				"whether a row of %s can be deleted, or its key changed, would tell that hidden rows of %s refer to it", r.Name, from.Name)
+		}
+	}
+}
+
+// allVisible tells whether whoever sees the target of a key sees every row that refers to it.
+func (c *compiler) allVisible(from *catalog.Relation, key catalog.ForeignKey) bool {
+	t := c.tables[from.Name]
+	if t == nil {
+		return false
+	}
+	switch rows := t.rows.(type) {
+	case predicate.Open:
+		return true
+	case predicate.Visible:
+		return rows.Relation.Name == key.Target && slices.Equal(key.Columns, []string{rows.From}) && slices.Equal(key.TargetCols, []string{rows.Column})
+	}
+	return false
+}
+
+// sequences refuses numbers that agents would see and that others draw as well.
+func (c *compiler) sequences(out *Write, decl *writeDecl, t *compiling) {
+	if _, open := t.rows.(predicate.Open); open || !out.Insert || decl.accepts(acceptSequences) {
+		return
+	}
+	for _, column := range t.relation.Columns {
+		if column.Sequence.Name == "" || slices.ContainsFunc(out.Stamps, func(s Stamp) bool { return s.Column == column.Name }) {
+			continue
+		}
+		c.fail(decl.place, "use a uuid, or say accept: ["+acceptSequences+"]",
+			"%s.%s is numbered by a sequence: a new row's number tells how many hidden rows others have made", t.relation.Name, column.Name)
+	}
+}
+
+func overlap(a, b []string) bool {
+	return slices.ContainsFunc(a, func(name string) bool { return slices.Contains(b, name) })
+}
+
+// describe is the meaning, for the hash of the policy.
+func (w *Write) describe(r *catalog.Relation) string {
+	if w == nil {
+		return ""
+	}
+	parts := []string{
+		strconv.FormatBool(w.Insert), strconv.FormatBool(w.Update), strconv.FormatBool(w.Delete), strconv.FormatBool(w.Unseen),
+		strconv.Quote(strings.Join(w.Insertable, "\x00")), strconv.Quote(strings.Join(w.Updatable, "\x00")),
+		predicate.Check(w.InsertCheck, r), predicate.Check(w.UpdateCheck, r),
+	}
+	for _, s := range w.Stamps {
+		parts = append(parts, strconv.Quote(s.Column), strconv.Quote(s.Attribute), strconv.Quote(s.Value))
+	}
+	return strings.Join(parts, " ")
+}

@@ -1,0 +1,179 @@
+package policy_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/policy"
+)
+
+// writable is a catalog of tables with keys. Columns are "name type", with flags behind: ! NOT NULL, = a default, # a
+// sequence, * generated, @ identity always.
+func writable() *catalog.Snapshot {
+	public := func(name string) catalog.Name { return catalog.Name{Schema: "public", Name: name} }
+	columns := func(list string) []catalog.Column {
+		var out []catalog.Column
+		for _, c := range strings.Split(list, ", ") {
+			plain := strings.TrimRight(c, "!=#*@")
+			name, sqlType, _ := strings.Cut(plain, " ")
+			flags := c[len(plain):]
+			column := catalog.Column{Name: name, Type: sqlType, NotNull: strings.Contains(flags, "!"), Default: strings.ContainsAny(flags, "=#"), Generated: strings.Contains(flags, "*")}
+			if strings.ContainsAny(flags, "#@") {
+				column.Sequence = public(name + "_seq")
+			}
+			if strings.Contains(flags, "@") {
+				column.Identity = "always"
+			}
+			out = append(out, column)
+		}
+		return out
+	}
+	unique := func(names ...string) catalog.Key {
+		return catalog.Key{Name: strings.Join(names, "_"), Columns: names, Equal: names}
+	}
+	to := func(target, column string, action catalog.Action, from ...string) catalog.ForeignKey {
+		return catalog.ForeignKey{Columns: from, Target: public(target), TargetCols: []string{column}, OnUpdate: action, OnDelete: action}
+	}
+	return catalog.NewSnapshot(catalog.Spec{
+		Database: "d", ServerVersion: 150000, SearchPath: []string{"public"},
+		Relations: []*catalog.Relation{
+			{Name: public("notes"), Kind: catalog.Table, PrimaryKey: []string{"id"}, Unique: []catalog.Key{unique("id"), unique("owner", "slug"), unique("code")},
+				Columns:     columns("id uuid!=, owner uuid!, slug text, code text, state text, title text, upper text*, topic uuid, place uuid, made text!="),
+				ForeignKeys: []catalog.ForeignKey{to("topics", "id", catalog.NoAction, "topic"), to("places", "id", catalog.NoAction, "place")}},
+			{Name: public("topics"), Kind: catalog.Table, PrimaryKey: []string{"id"}, Unique: []catalog.Key{unique("id")}, Columns: columns("id uuid!=, owner uuid!")},
+			{Name: public("places"), Kind: catalog.Table, PrimaryKey: []string{"id"}, Unique: []catalog.Key{unique("id")}, Columns: columns("id uuid!=")},
+			{Name: public("numbered"), Kind: catalog.Table, PrimaryKey: []string{"id"}, Unique: []catalog.Key{unique("id")}, Columns: columns("id bigint!@, owner uuid!, title text!")},
+			{Name: public("partial"), Kind: catalog.Table, Columns: columns("owner uuid, title text"), Unique: []catalog.Key{{Name: "p", Columns: []string{"owner", "title"}, Equal: []string{"title"}}}},
+			{Name: public("ruled"), Kind: catalog.Table, HasRules: true, Columns: columns("owner uuid")},
+			{Name: public("part"), Kind: catalog.Table, IsPartition: true, Columns: columns("owner uuid")},
+			{Name: public("replies"), Kind: catalog.Table, Columns: columns("note uuid!, again uuid"), ForeignKeys: []catalog.ForeignKey{to("notes", "id", catalog.Cascade, "note"), to("replies", "note", catalog.Cascade, "again")}},
+		},
+	})
+}
+
+func compileWrites(tables string) (*policy.Policy, error) {
+	doc, err := policy.Parse("p.yaml", []byte(head+"tables:\n"+tables))
+	if err != nil {
+		return nil, err
+	}
+	return policy.Compile(doc, writable())
+}
+
+func TestWrite(t *testing.T) {
+	own := "rows: [ { own: { column: owner, is: user } } ]"
+	for _, c := range []struct {
+		name, tables, insertable, updatable string
+		unseen                              bool
+	}{
+		{"defaults", "  topics: { " + own + " }\n  notes: { " + own + ", write: { commands: [insert, update, delete] } }",
+			"owner slug state title topic made", "slug state title topic made", false},
+		{"open", "  notes: { rows: open, write: { commands: [insert, update], accept: [references] } }",
+			"id owner slug code state title topic place made", "id owner slug code state title topic place made", false},
+		{"stamped", "  notes: { " + own + ", write: { commands: [insert, update], stamp: { owner: { attribute: user }, state: { value: new } }, immutable: [made] } }",
+			"owner slug state title made", "slug title", false},
+		{"unseen", "  notes: { rows: [ { own: { column: owner, is: user } }, { status: { column: state, is: done } } ], write: { commands: [insert], columns: [title], stamp: { state: { value: new }, owner: { attribute: user } } } }",
+			"owner state title", "", true},
+		{"the rule's column, by name", "  notes: { rows: [ { status: { column: state, is: done } } ], write: { commands: [update], columns: [state, title] } }", "", "state title", false},
+		{"a status is not for agents", "  notes: { rows: [ { own: { column: owner, is: user } }, { status: { column: state, is: done } } ], write: { commands: [insert, update] } }", "owner title made", "title made", false},
+		{"a key of another's", "  notes: { " + own + ", write: { commands: [insert], columns: [title], stamp: { owner: { value: 6f1e0000-0000-4000-8000-00000000abcd } } } }", "owner title", "", false},
+		{"keys, accepted", "  notes: { rows: [ { status: { column: state, is: done } } ], write: { commands: [insert], columns: [id, code], accept: [conflicts] } }", "id code", "", false},
+		{"a sequence, accepted", "  numbered: { " + own + ", write: { commands: [insert], columns: [title], stamp: { owner: { attribute: user } }, accept: [sequences] } }", "owner title", "", false},
+		{"a check reads a column", "  notes: { " + own + ", write: { commands: [insert, update], columns: [title], check: [ { status: { column: slug, is: x } } ] } }", "title", "title", false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p, err := compileWrites(c.tables)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, table := range p.Tables() {
+				if w := table.Write; w != nil {
+					got := []string{strings.Join(w.Insertable, " "), strings.Join(w.Updatable, " ")}
+					if diff := cmp.Diff([]string{c.insertable, c.updatable}, got); diff != "" || w.Unseen != c.unseen {
+						t.Errorf("unseen %v\n%s", w.Unseen, diff)
+					}
+				}
+			}
+		})
+	}
+}
+
+func TestWriteErrors(t *testing.T) {
+	write := func(table, rows, write string) string {
+		return "  " + table + ": { rows: [ " + rows + " ], write: { " + write + " } }\n"
+	}
+	own, done := "{ own: { column: owner, is: user } }", "{ status: { column: state, is: done } }"
+	for _, c := range []struct{ name, tables, want string }{
+		{"no commands", write("notes", own, "columns: [title]"), `write needs "commands"`},
+		{"empty commands", write("notes", own, "commands: []"), "no commands"},
+		{"unknown command", write("notes", own, "commands: [inserts]"), `unknown entry "inserts" in commands (did you mean "insert"?)`},
+		{"twice", write("notes", own, "commands: [insert, insert]"), `"insert" is in commands twice`},
+		{"unknown column", write("notes", own, "commands: [insert], columns: [titel]"), `has no column "titel" (did you mean "title"?)`},
+		{"generated", write("notes", own, "commands: [insert], columns: [upper]"), "agents cannot write public.notes.upper: it is generated"},
+		{"identity", write("numbered", own, "commands: [update], columns: [id]"), "it is generated"},
+		{"a key", write("notes", own, "commands: [insert], columns: [id]"), "it is part of the key id, and a collision would tell"},
+		{"a key beside another condition", write("notes", own+", "+done, "commands: [insert], columns: [slug]"), "it is part of the key owner_slug"},
+		{"a key whose predicate alone reads the owner", write("partial", own, "commands: [insert], columns: [title]"), "it is part of the key p"},
+		{"a key of rows stamped for another", write("notes", own, "commands: [insert], columns: [slug], stamp: { owner: { value: 6f1e0000-0000-4000-8000-00000000abcd } }"), "it is part of the key owner_slug"},
+		{"an immutable key", write("notes", own, "commands: [insert], immutable: [code]"), "it is part of the key code"},
+		{"a foreign key out of sight", write("notes", own, "commands: [insert], columns: [place]"), "it refers to public.places, which the policy does not list"},
+		{"stamped and written", write("notes", own, "commands: [insert], columns: [title, state], stamp: { state: { value: x } }"), "public.notes.state is stamped"},
+		{"a stamp that is both", write("notes", own, "commands: [insert], stamp: { state: { value: x, attribute: user } }"), "a stamp is an attribute or a value"},
+		{"a stamp of another type", write("notes", own, "commands: [insert], stamp: { title: { attribute: user } }"), "is a text and the attribute user a uuid"},
+		{"a value of another type", write("notes", own, "commands: [insert], stamp: { topic: { value: x } }"), `"x" cannot be stamped on public.notes.topic, which is a uuid`},
+		{"a stamp on a generated column", write("notes", own, "commands: [insert], stamp: { upper: { value: x } }"), "is generated and cannot be stamped"},
+		{"a stamped key", write("topics", own+", { status: { column: id, is: x } }", "commands: [insert], stamp: { id: { value: 6f1e0000-0000-4000-8000-00000000abcd } }"), "stamps all of the key id"},
+		{"unknown attribute", write("notes", own, "commands: [insert], stamp: { owner: { attribute: usr } }"), `no attribute "usr"`},
+		{"nothing to update", write("notes", own, "commands: [update], columns: [title], immutable: [title]"), "no column of public.notes is left"},
+		{"hidden referrers", write("topics", own, "commands: [delete]"), "would tell that hidden rows of public.notes refer to it"},
+		{"hidden referrers of a key", write("topics", own, "commands: [update], columns: [id], accept: [conflicts]"), "would tell that hidden rows of public.notes refer to it"},
+		{"a sequence", write("numbered", own, "commands: [insert]"), "numbered by a sequence"},
+		{"rules", write("ruled", own, "commands: [insert]"), "has rewrite rules"},
+		{"a partition", write("part", own, "commands: [insert]"), "is a partition"},
+		{"unknown key", write("notes", own, "commands: [insert], keys: accept"), `unknown key "keys" in write`},
+		{"a check of nothing", write("notes", own, "commands: [insert], check: []"), "rows is empty"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := compileWrites(c.tables)
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("\n got %v\nwant %s", err, c.want)
+			}
+		})
+	}
+}
+
+// Whoever sees a row may delete it where those that refer to it go with it, or are visible as well.
+func TestDeletable(t *testing.T) {
+	own := "rows: [ { own: { column: owner, is: user } } ]"
+	for _, tables := range []string{
+		"  notes: { " + own + ", write: { commands: [delete] } }\n",
+		"  topics: { " + own + ", write: { commands: [delete] } }\n  notes: { rows: [ { visible: { topics: { id: topic } } } ] }\n",
+		"  topics: { " + own + ", write: { commands: [delete] } }\n  notes: { rows: open }\n",
+		"  topics: { " + own + ", write: { commands: [delete], accept: [references] } }\n",
+	} {
+		if _, err := compileWrites(tables); err != nil {
+			t.Errorf("%s: %v", tables, err)
+		}
+	}
+}
+
+func TestVersionKnowsWrites(t *testing.T) {
+	own := "  notes: { rows: [ { own: { column: owner, is: user } } ]"
+	seen := map[string]string{}
+	for _, write := range []string{
+		" }", ", write: { commands: [insert] } }", ", write: { commands: [delete] } }", ", write: { commands: [insert], columns: [title] } }",
+		", write: { commands: [insert], columns: [title], stamp: { owner: { attribute: user } } } }",
+		", write: { commands: [insert], columns: [title], check: [ { status: { column: title, is: x } } ] } }",
+	} {
+		p, err := compileWrites(own + write)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if other, ok := seen[p.Version()]; ok {
+			t.Errorf("%s has the version of %s", write, other)
+		}
+		seen[p.Version()] = write
+	}
+}

@@ -1,0 +1,20 @@
+package rewrite
+
+import "github.com/pgconsent/pgconsent/sqltext"
+
+// deleteStmt visits DELETE and returns the names of the columns that it returns, or nil.
+func (w *walker) deleteStmt(s *sqltext.DeleteStmt) map[string]bool {
+	w.saw("DeleteStmt")
+	return w.within(s.WithClause, func(own *scope) map[string]bool {
+		t := w.target(s.Relation, "DELETE")
+		if t == nil {
+			return nil
+		}
+		own.add(t.item)
+		for _, n := range s.UsingClause {
+			w.fromItem(n, own, nil, "")
+		}
+		w.expr(s.WhereClause)
+		return w.returning(s.ReturningList)
+	})
+}

@@ -1,0 +1,239 @@
+package rewrite
+
+import (
+	"slices"
+
+	"github.com/pgconsent/pgconsent/sqlstate"
+	"github.com/pgconsent/pgconsent/sqltext"
+)
+
+// insertStmt visits INSERT and returns the names of the columns that it returns, or nil.
+func (w *walker) insertStmt(s *sqltext.InsertStmt) map[string]bool {
+	w.saw("InsertStmt")
+	return w.within(s.WithClause, func(own *scope) map[string]bool {
+		t := w.target(s.Relation, "INSERT")
+		if t == nil {
+			return nil
+		}
+		source := s.GetSelectStmt().GetSelectStmt()
+		if s.SelectStmt != nil && source == nil {
+			w.refuse(refusal(sqltext.Kind(s.SelectStmt)))
+			return nil
+		}
+		width, known := sourceWidth(source)
+		w.insertColumns(t, s, source, width, known)
+		if source != nil {
+			w.insertSource = source
+			w.selectStmt(source, nil) // it does not see the target
+		}
+		own.add(t.item)
+		w.onConflict(t, s.OnConflictClause, own)
+		if len(s.ReturningList) > 0 && t.table.Write.Unseen {
+			w.refuseAt(refusal("InsertStmt.returning_list(unseen)"), t.ref.start)
+		}
+		return w.returning(s.ReturningList)
+	})
+}
+
+// valuesLists visits the rows of VALUES. DEFAULT stands in those of an INSERT alone.
+func (w *walker) valuesLists(s *sqltext.SelectStmt) {
+	for _, row := range s.ValuesLists {
+		if row.GetList() == nil {
+			w.refuse(refusal(sqltext.Kind(row)))
+			return
+		}
+		for _, n := range row.GetList().GetItems() {
+			if s == w.insertSource {
+				w.assigned(n)
+			} else {
+				w.expr(n)
+			}
+		}
+	}
+}
+
+// sourceWidth returns how many columns a source has, if that is plain to see.
+func sourceWidth(s *sqltext.SelectStmt) (width int, known bool) {
+	for s != nil && s.Op != sqltext.SETOP_NONE {
+		s = s.Larg
+	}
+	var items []*sqltext.Node
+	switch {
+	case s == nil:
+		return 0, true
+	case len(s.ValuesLists) > 0:
+		items = s.ValuesLists[0].GetList().GetItems()
+	default:
+		for _, n := range s.TargetList {
+			items = append(items, n.GetResTarget().GetVal())
+		}
+	}
+	for _, n := range items {
+		parts := n.GetAIndirection().GetIndirection()
+		if isStar(n) || len(parts) > 0 && parts[len(parts)-1].GetAStar() != nil {
+			return 0, false
+		}
+	}
+	return len(items), true
+}
+
+// insertColumns judges the columns that an INSERT names, or means without naming them.
+func (w *walker) insertColumns(t *written, s *sqltext.InsertStmt, source *sqltext.SelectStmt, width int, known bool) {
+	allowed := t.table.Write.Insertable
+	if len(s.Cols) == 0 {
+		w.impliedColumns(t, width, known)
+		return
+	}
+	drop := map[int]bool{}
+	for i, n := range s.Cols {
+		c := n.GetResTarget()
+		if c == nil || c.Val != nil {
+			w.refuse(refusal(sqltext.Kind(n)))
+			return
+		}
+		w.saw("ResTarget")
+		if len(c.Indirection) == 0 && !slices.Contains(allowed, c.Name) && t.ref.relation.Column(c.Name) != nil && alwaysDefault(source, i, len(s.Cols)) {
+			drop[i] = true // a client that names every column and leaves this one to its default
+			continue
+		}
+		w.mayWrite(t, c.Name, allowed, c.Location)
+		w.part(c.Indirection)
+	}
+	if w.refused == nil && len(drop) > 0 {
+		w.dropDefaults(t, s, source, drop)
+	}
+}
+
+// impliedColumns judges an INSERT without a list of columns, which means the table's first.
+func (w *walker) impliedColumns(t *written, width int, known bool) {
+	columns := t.ref.relation.Columns
+	if !known || width > len(columns) {
+		width = len(columns)
+	}
+	for _, c := range columns[:width] {
+		w.names[c.Name] = true
+		if !slices.Contains(t.table.Write.Insertable, c.Name) {
+			w.refuseAt(sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonColumn,
+				"without a list of columns this INSERT would write column %q of table %q, which is not for agents to write", c.Name, t.ref.name.Name).
+				WithHint("Name the columns: INSERT INTO table (columns) ..."), t.ref.start)
+			return
+		}
+	}
+}
+
+// alwaysDefault tells whether each row of VALUES has DEFAULT in the i-th place.
+func alwaysDefault(source *sqltext.SelectStmt, i, width int) bool {
+	rows := source.GetValuesLists()
+	return len(rows) > 0 && !slices.ContainsFunc(rows, func(row *sqltext.Node) bool {
+		items := row.GetList().GetItems()
+		return len(items) != width || items[i].GetSetToDefault() == nil
+	})
+}
+
+// dropDefaults takes columns that agents may not write, and whose value is DEFAULT, out of the list and of every row:
+// PostgreSQL asks for the right to insert into them all the same.
+func (w *walker) dropDefaults(t *written, s *sqltext.InsertStmt, source *sqltext.SelectStmt, drop map[int]bool) {
+	if len(drop) == len(s.Cols) {
+		w.refuseAt(sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonColumn, "this INSERT names no column that agents may write").
+			WithHint("Write INSERT INTO table DEFAULT VALUES."), t.ref.start)
+		return
+	}
+	places := make([]int32, len(s.Cols))
+	for i, n := range s.Cols {
+		places[i] = n.GetResTarget().GetLocation()
+	}
+	w.cut(places, drop)
+	for _, row := range source.ValuesLists {
+		items := row.GetList().Items
+		for i, n := range items {
+			places[i] = -1
+			if d := n.GetSetToDefault(); d != nil {
+				places[i] = d.Location
+			}
+		}
+		w.cut(places, drop)
+	}
+	keep := func(nodes []*sqltext.Node) []*sqltext.Node {
+		var out []*sqltext.Node
+		for i, n := range nodes {
+			if !drop[i] {
+				out = append(out, n)
+			}
+		}
+		return out
+	}
+	w.edits = append(w.edits, edit{apply: func() {
+		s.Cols = keep(s.Cols)
+		for _, row := range source.ValuesLists {
+			row.GetList().Items = keep(row.GetList().Items)
+		}
+	}, tree: true})
+}
+
+// cut takes items of one token each out of a list: with the comma behind, or for those at the end with the one before.
+func (w *walker) cut(places []int32, drop map[int]bool) {
+	last := len(places) - 1 // the last item that stays
+	for last >= 0 && drop[last] {
+		last--
+	}
+	for i, at := range places {
+		if !drop[i] {
+			continue
+		}
+		token := w.source.At(at)
+		comma := token + 1
+		if i > last {
+			comma = token - 1
+		}
+		if token < 0 || w.source.Kind(comma) != sqltext.Comma {
+			w.refuseAt(refusal("SetToDefault(elsewhere)"), at)
+			return
+		}
+		a, b := w.source.Tokens[min(token, comma)], w.source.Tokens[max(token, comma)]
+		w.replace(a.Start, b.End, "", func() {})
+	}
+}
+
+// onConflict visits ON CONFLICT. Its expressions see the target and the row that was to be inserted.
+func (w *walker) onConflict(t *written, c *sqltext.OnConflictClause, own *scope) {
+	if c == nil || w.refused != nil {
+		return
+	}
+	w.saw("OnConflictClause")
+	if infer := c.Infer; infer != nil {
+		w.saw("InferClause")
+		for _, n := range infer.IndexElems {
+			e := n.GetIndexElem()
+			if e == nil || len(e.Collation) > 0 || len(e.Opclass) > 0 || len(e.Opclassopts) > 0 {
+				w.refuse(refusal("IndexElem(opclass)"))
+				return
+			}
+			w.saw("IndexElem")
+			if e.Name != "" {
+				w.column(e.Name, infer.Location)
+			}
+			w.expr(e.Expr)
+		}
+		w.expr(infer.WhereClause)
+	}
+	switch c.Action {
+	case sqltext.ONCONFLICT_NOTHING:
+		if len(c.TargetList) > 0 || c.WhereClause != nil {
+			w.refuse(refusal("OnConflictClause"))
+		}
+	case sqltext.ONCONFLICT_UPDATE:
+		if !t.table.Write.Allows("UPDATE") {
+			w.refuseAt(refusal("UPDATE(policy)"), c.Location)
+			return
+		}
+		inner := newScope(nil)
+		inner.add(t.item)
+		inner.add(&fromItem{name: "excluded", columns: t.item.columns})
+		w.scope = inner
+		w.setList(t, c.TargetList)
+		w.expr(c.WhereClause)
+		w.scope = own
+	default:
+		w.refuse(refusal("OnConflictClause"))
+	}
+}

@@ -1,0 +1,21 @@
+package rewrite
+
+import "github.com/pgconsent/pgconsent/sqltext"
+
+// updateStmt visits UPDATE and returns the names of the columns that it returns, or nil.
+func (w *walker) updateStmt(s *sqltext.UpdateStmt) map[string]bool {
+	w.saw("UpdateStmt")
+	return w.within(s.WithClause, func(own *scope) map[string]bool {
+		t := w.target(s.Relation, "UPDATE")
+		if t == nil {
+			return nil
+		}
+		own.add(t.item)
+		for _, n := range s.FromClause {
+			w.fromItem(n, own, nil, "")
+		}
+		w.setList(t, s.TargetList)
+		w.expr(s.WhereClause)
+		return w.returning(s.ReturningList)
+	})
+}

@@ -1,0 +1,186 @@
+package rewrite
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/policy"
+	"github.com/pgconsent/pgconsent/sqlstate"
+	"github.com/pgconsent/pgconsent/sqltext"
+)
+
+// A statement that writes goes past the row policies of the database alone: its target must stay a table, and its text is
+// never signed, since the owner's triggers run inside it. What it reads besides stays a table as well.
+
+// written is the target of a statement that writes.
+type written struct {
+	ref   *reference
+	table *policy.Table
+	item  *fromItem
+}
+
+// target visits the table that a statement writes, under the name that its expressions call it by; nil after a refusal.
+func (w *walker) target(rv *sqltext.RangeVar, commands ...string) *written {
+	at := w.source.At(rv.GetLocation())
+	ref := w.resolve(rv)
+	if ref == nil {
+		return nil
+	}
+	table, ok := w.pol.Table(ref.name)
+	if !ok || ref.fragment == nil || ref.relation == nil {
+		w.refuseAt(notAvailable(ref.name.String()), ref.start)
+		return nil
+	}
+	for _, command := range commands {
+		if !table.Write.Allows(command) {
+			location := int32(-1)
+			if at >= 0 {
+				location = rv.GetLocation()
+			}
+			w.refuseAt(refusal(command+"(policy)"), location)
+			return nil
+		}
+	}
+	ref.keep("the target of a statement that writes")
+	ref.written = true
+	w.writes = true
+	item := &fromItem{name: rv.GetRelname(), ref: ref, bare: rv.Alias == nil, columns: columnSet(ref.relation)}
+	if name, renamed := w.alias(rv.Alias); rv.Alias != nil {
+		item.name = name
+		if renamed {
+			ref.whole, item.columns = true, renamedColumns(rv.GetAlias().GetColnames())
+		}
+	}
+	return &written{ref, table, item}
+}
+
+// settleWrites leaves every relation of a statement that writes as it is.
+func (w *walker) settleWrites() {
+	if !w.writes {
+		return
+	}
+	for _, ref := range w.references[w.first:] {
+		if ref.fragment != nil {
+			ref.keep("a statement that writes")
+		}
+	}
+}
+
+// refuseColumn refuses a column that agents may not set.
+func (w *walker) refuseColumn(t *written, column string, allowed []string, location int32) {
+	hint := "The policy lets agents set no column of it that way."
+	if len(allowed) > 0 {
+		hint = "The policy lets agents set " + strings.Join(allowed, ", ") + "."
+	}
+	w.refuseAt(sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonColumn,
+		"column %q of table %q is not for agents to write", column, t.ref.name.Name).WithHint("%s", hint), location)
+}
+
+// mayWrite judges a column that is set. One that does not exist is left to the server, which says so.
+func (w *walker) mayWrite(t *written, column string, allowed []string, location int32) {
+	w.names[column] = true
+	if t.ref.relation.Column(column) != nil && !slices.Contains(allowed, column) {
+		w.refuseColumn(t, column, allowed, location)
+	}
+}
+
+// part visits what follows a column that is set in part: column[1], column.field.
+func (w *walker) part(indirection []*sqltext.Node) {
+	for _, n := range indirection {
+		switch part := n.GetNode().(type) {
+		case *sqltext.Node_String: // a field of a composite type
+		case *sqltext.Node_A_Indices:
+			w.saw("A_Indices")
+			w.expr(part.AIndices.Lidx)
+			w.expr(part.AIndices.Uidx)
+		default:
+			w.refuse(refusal(sqltext.Kind(n)))
+		}
+	}
+}
+
+// assigned visits a value that is stored, which may be DEFAULT.
+func (w *walker) assigned(n *sqltext.Node) {
+	if n.GetSetToDefault() != nil {
+		w.saw("SetToDefault")
+		return
+	}
+	w.expr(n)
+}
+
+// setList visits SET a = x, (b, c) = (SELECT …).
+func (w *walker) setList(t *written, targets []*sqltext.Node) {
+	for _, n := range targets {
+		target := n.GetResTarget()
+		if target == nil {
+			w.refuse(refusal(sqltext.Kind(n)))
+			return
+		}
+		w.saw("ResTarget")
+		w.mayWrite(t, target.Name, t.table.Write.Updatable, target.Location)
+		w.part(target.Indirection)
+		if m := target.GetVal().GetMultiAssignRef(); m != nil {
+			w.multiAssign(m)
+		} else {
+			w.assigned(target.Val)
+		}
+	}
+}
+
+// multiAssign visits the source of several columns. The tree holds it once for each of them, the text once in all: of the
+// later copies only the tree is edited.
+func (w *walker) multiAssign(m *sqltext.MultiAssignRef) {
+	w.saw("MultiAssignRef")
+	outer := w.copied
+	w.copied = outer || m.Colno > 1
+	defer func() { w.copied = outer }()
+	if row := m.GetSource().GetRowExpr(); row != nil {
+		w.saw("RowExpr")
+		for _, n := range row.Args {
+			w.assigned(n)
+		}
+		return
+	}
+	w.expr(m.Source)
+}
+
+// returning visits RETURNING, which shows the rows that were written.
+func (w *walker) returning(targets []*sqltext.Node) map[string]bool {
+	if len(targets) == 0 {
+		return map[string]bool{}
+	}
+	return w.targetList(targets)
+}
+
+// query visits a statement that returns rows, as in WITH, and returns the names of its columns, or nil.
+func (w *walker) query(n *sqltext.Node, parent *scope) map[string]bool {
+	switch kind := n.GetNode().(type) {
+	case *sqltext.Node_SelectStmt:
+		return w.selectStmt(kind.SelectStmt, parent)
+	case *sqltext.Node_InsertStmt:
+		return w.insertStmt(kind.InsertStmt)
+	case *sqltext.Node_UpdateStmt:
+		return w.updateStmt(kind.UpdateStmt)
+	case *sqltext.Node_DeleteStmt:
+		return w.deleteStmt(kind.DeleteStmt)
+	default:
+		w.refuse(refusal(sqltext.Kind(n)))
+		return nil
+	}
+}
+
+// within runs f with a scope and WITH queries of its own.
+func (w *walker) within(with *sqltext.WithClause, f func(own *scope) map[string]bool) map[string]bool {
+	if w.refused != nil {
+		return nil
+	}
+	outerScope, outerCTEs := w.scope, w.ctes
+	defer func() { w.scope, w.ctes = outerScope, outerCTEs }()
+	own := newScope(nil)
+	w.scope = own
+	w.withClause(with, nil)
+	if w.refused != nil {
+		return nil
+	}
+	return f(own)
+}

@@ -1,0 +1,149 @@
+package rls_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/pgconsent/pgconsent/migrations"
+	"github.com/pgconsent/pgconsent/rls"
+)
+
+// written is a table that agents write, with an owner's trigger that spoils a stamp where the title asks for it.
+const written = `
+CREATE TABLE topics (id int PRIMARY KEY, user_id uuid);
+INSERT INTO topics VALUES (1, '` + user1 + `'), (2, '` + user2 + `');
+CREATE TABLE drafts (
+  id uuid PRIMARY KEY DEFAULT gen_random_uuid(), user_id uuid NOT NULL, title text, body text DEFAULT 'empty', state text, seen_by uuid, note text,
+  topic int REFERENCES topics, made int DEFAULT 1, n serial
+);
+CREATE FUNCTION derive() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  NEW.seen_by := NEW.user_id;
+  IF NEW.title = 'spoil' THEN NEW.state := 'final'; END IF;
+  RETURN NEW;
+END $$;
+CREATE TRIGGER a_derive BEFORE INSERT ON drafts FOR EACH ROW EXECUTE FUNCTION derive();
+INSERT INTO drafts (id, user_id, title, state) VALUES ('` + user2 + `', '` + user2 + `', 'of user 2', 'new');
+ALTER TABLE topics OWNER TO app_owner;
+ALTER TABLE drafts OWNER TO app_owner;
+GRANT INSERT (title), UPDATE (title) ON drafts TO app_other;`
+
+const writtenPolicy = `
+version: 1
+attributes: { user: { type: uuid, source: credential } }
+tables:
+  topics: { rows: [ { own: { column: user_id, is: user } } ] }
+  drafts:
+    rows: [ { own: { column: user_id, is: user } } ]
+    write:
+      commands: [insert, update, delete]
+      columns: [title, body, topic, note]
+      stamp: { user_id: { attribute: user }, state: { value: new } }
+      immutable: [made]
+      check: [ { any: [ { status: { column: note, is: kept } }, { status: { column: body, is: empty } }, { status: { column: body, is: full } } ] } ]
+      accept: [sequences]
+`
+
+func writtenWorld(t *testing.T, before ...string) *world {
+	t.Helper()
+	w := newWorld(t, append([]string{written}, before...)...)
+	file := filepath.Join(t.TempDir(), "policy.yaml")
+	if err := os.WriteFile(file, []byte(writtenPolicy), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.compile(file, rls.Options{})
+	return w.migrate()
+}
+
+func TestAgentWritesWhatThePolicyAllows(t *testing.T) {
+	for name, before := range map[string]string{
+		"row security was off": "SELECT 1",
+		"row security was on":  "ALTER TABLE drafts ENABLE ROW LEVEL SECURITY; ALTER TABLE topics ENABLE ROW LEVEL SECURITY",
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := writtenWorld(t, before)
+			agent := w.agent(user1)
+			w.want(agent, "INSERT INTO public.drafts (title, user_id, state) VALUES ('a', '"+user2+"', 'final') RETURNING user_id || state || body || seen_by || n", user1+"newempty"+user1+"2")
+			w.want(agent, "SELECT count(*) FROM public.drafts", "1")
+			w.want(w.owner, "SELECT count(*) FROM public.drafts", "2")
+			// What the agent sees of the others' rows is nothing, in any command.
+			w.want(agent, "WITH u AS (UPDATE public.drafts SET title = 'x' RETURNING 1) SELECT count(*) FROM u", "1")
+			w.want(agent, "WITH u AS (DELETE FROM public.drafts WHERE title <> 'x' RETURNING 1) SELECT count(*) FROM u", "0")
+			w.want(w.owner, "SELECT string_agg(title, ',' ORDER BY title) FROM public.drafts", "of user 2,x")
+			// Columns.
+			w.refused(agent, "42501", "UPDATE public.drafts SET user_id = '"+user2+"'")
+			w.refused(agent, "42501", "UPDATE public.drafts SET state = 'final'")
+			w.refused(agent, "42501", "UPDATE public.drafts SET made = 2")
+			w.want(agent, "INSERT INTO public.drafts (title, made) VALUES ('made', 7) RETURNING made", "7")
+			w.refused(agent, "42501", "INSERT INTO public.drafts (id) VALUES (gen_random_uuid())")
+			w.refused(agent, "42501", "INSERT INTO public.drafts (seen_by) VALUES ('"+user1+"')")
+			// A stamp that a trigger changes afterwards is not accepted.
+			w.refused(agent, "42501", "INSERT INTO public.drafts (title) VALUES ('spoil')")
+			// The check, for new and for changed rows.
+			w.refused(agent, "42501", "INSERT INTO public.drafts (body) VALUES ('other')")
+			w.refused(agent, "42501", "INSERT INTO public.drafts (body) VALUES (NULL)")
+			w.refused(agent, "42501", "UPDATE public.drafts SET body = 'other'")
+			w.want(agent, "INSERT INTO public.drafts (body, note) VALUES ('other', 'kept') RETURNING body", "other")
+			// A foreign key: visible, hidden and missing.
+			w.want(agent, "INSERT INTO public.drafts (topic) VALUES (1) RETURNING topic", "1")
+			for _, topic := range []string{"2", "3"} {
+				w.refused(agent, "42501", "INSERT INTO public.drafts (topic) VALUES ("+topic+")")
+				w.refused(agent, "42501", "UPDATE public.drafts SET topic = "+topic)
+			}
+			w.refused(agent, "42501", "INSERT INTO public.topics VALUES (9)")
+			w.refused(agent, "42501", "TRUNCATE public.drafts")
+			// Without a seal nothing.
+			stranger := w.agent("")
+			w.refused(stranger, "42501", "INSERT INTO public.drafts (title) VALUES ('a')")
+			w.want(stranger, "WITH u AS (UPDATE public.drafts SET title = 'y' RETURNING 1) SELECT count(*) FROM u", "0")
+			w.want(stranger, "WITH u AS (DELETE FROM public.drafts RETURNING 1) SELECT count(*) FROM u", "0")
+			// Others are not stamped.
+			w.want(w.owner, "INSERT INTO public.drafts (title, user_id, state) VALUES ('o', '"+user2+"', 'spoil') RETURNING state", "spoil")
+			w.want(agent, "WITH u AS (DELETE FROM public.drafts RETURNING 1) SELECT count(*) FROM u", "4")
+		})
+	}
+}
+
+// What migrate adds to let agents write goes away again, and what others had stays.
+func TestWritesAreTakenAway(t *testing.T) {
+	w := newWorld(t, written)
+	const rights = `SELECT string_agg(x, ';' ORDER BY x) FROM (
+		SELECT c.relname || ' ' || COALESCE(c.relacl, acldefault(CASE c.relkind WHEN 'S' THEN 's' ELSE 'r' END::"char", c.relowner))::text
+		  FROM pg_class c WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'S')
+		UNION ALL SELECT a.attname || ' ' || a.attacl::text FROM pg_attribute a WHERE a.attacl IS NOT NULL AND a.attrelid = 'public.drafts'::regclass AND a.attacl::text <> '{}'
+		UNION ALL SELECT t.tgname::text FROM pg_trigger t WHERE t.tgrelid = 'public.drafts'::regclass AND NOT t.tgisinternal
+		UNION ALL SELECT p.polname::text FROM pg_policy p) AS r (x)`
+	found, err := query(w.super, rights)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "policy.yaml")
+	if err := os.WriteFile(file, []byte(writtenPolicy), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.compile(file, rls.Options{})
+	w.migrate()
+	installed, err := query(w.super, rights)
+	if err != nil || !strings.Contains(installed, "!pgconsent_stamp") || !strings.Contains(installed, "drafts_n_seq") {
+		t.Fatalf("%s %v", installed, err)
+	}
+	for what, sql := range map[string]string{
+		"trigger": `ALTER TABLE drafts DISABLE TRIGGER "!pgconsent_stamp"`,
+		"column":  "GRANT UPDATE (user_id) ON drafts TO pgconsent_agent",
+	} {
+		w.exec(w.super, "BEGIN")
+		w.exec(w.super, sql)
+		drift, err := migrations.Drift(context.Background(), w.super)
+		w.exec(w.super, "ROLLBACK")
+		if err == nil && len(drift) == 0 {
+			t.Errorf("%s: no drift after %s", what, sql)
+		}
+	}
+	if err := migrations.Down(context.Background(), w.owner, migrations.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	w.want(w.super, rights, found)
+}
