@@ -77,7 +77,7 @@ func TestWrite(t *testing.T) {
 		{"unseen", "  notes: { rows: [ { own: { column: owner, is: user } }, { status: { column: state, is: done } } ], write: { commands: [insert], columns: [title], stamp: { state: { value: new }, owner: { attribute: user } } } }",
 			"owner state title", "", true},
 		{"the rule's column, by name", "  notes: { rows: [ { status: { column: state, is: done } } ], write: { commands: [update], columns: [state, title] } }", "", "state title", false},
-		{"a status is not for agents", "  notes: { rows: [ { own: { column: owner, is: user } }, { status: { column: state, is: done } } ], write: { commands: [insert, update] } }", "owner title made", "title made", false},
+		{"a status is not for agents", "  notes: { rows: [ { own: { column: owner, is: user } }, { status: { column: state, is: done } } ], write: { commands: [insert, update] } }", "title made", "title made", false},
 		{"a key of another's", "  notes: { " + own + ", write: { commands: [insert], columns: [title], stamp: { owner: { value: 6f1e0000-0000-4000-8000-00000000abcd } } } }", "owner title", "", false},
 		{"keys, accepted", "  notes: { rows: [ { status: { column: state, is: done } } ], write: { commands: [insert], columns: [id, code], accept: [conflicts] } }", "id code", "", false},
 		{"a sequence, accepted", "  numbered: { " + own + ", write: { commands: [insert], columns: [title], stamp: { owner: { attribute: user } }, accept: [sequences] } }", "owner title", "", false},

@@ -90,7 +90,8 @@ func TestLoad(t *testing.T) {
 				{Name: "s", Type: "integer", NotNull: true, Default: true, Sequence: public("k_s_seq")},
 				{Name: "a", Type: "integer", Default: true}, {Name: "b", Type: "text"}, {Name: "r", Type: "int4range"},
 			},
-			Unique: []catalog.Key{{Name: "apart", Columns: []string{"a", "r"}}, {Name: "covering", Columns: []string{"i"}, Equal: []string{"i"}}, {Name: "once", Columns: []string{"d", "b"}}},
+			Indexes: []catalog.BTree{{Columns: []string{"i"}, Unique: true}},
+			Unique:  []catalog.Key{{Name: "apart", Columns: []string{"a", "r"}}, {Name: "covering", Columns: []string{"i"}, Equal: []string{"i"}}, {Name: "once", Columns: []string{"d", "b"}}},
 			ForeignKeys: []catalog.ForeignKey{{
 				Columns: []string{"a"}, Target: public("p"), TargetCols: []string{"id"}, Validated: true, OnUpdate: catalog.Cascade, OnDelete: catalog.SetNull,
 			}},
