@@ -74,10 +74,8 @@ func (w *walker) injectCopy(ref *reference) {
 		columns = append(columns, catalog.QuoteIdent(n.GetString_().GetSval()))
 	}
 	if len(c.Attlist) == 0 {
-		for _, column := range ref.relation.Columns {
-			if !column.Generated { // which COPY leaves out
-				columns = append(columns, catalog.QuoteIdent(column.Name))
-			}
+		for _, name := range copiedColumns(ref.relation) {
+			columns = append(columns, catalog.QuoteIdent(name))
 		}
 	}
 	text := "(SELECT " + strings.Join(columns, ", ") + " FROM " + ref.fragment.sql + " AS " + catalog.QuoteIdent(ref.relation.Name.Name) + ")"
@@ -90,6 +88,34 @@ func (w *walker) injectCopy(ref *reference) {
 		c.Relation, c.Attlist, c.Query = nil, nil, tree.Stmts[0].GetStmt().GetCopyStmt().GetQuery()
 	})
 }
+
+// listColumns turns COPY t into COPY t (columns). Under row security the server copies SELECT *, generated columns and all,
+// which COPY leaves out.
+func (w *walker) listColumns(ref *reference) {
+	rv, c, name := ref.rangeVar, ref.copyStmt, ref.name
+	var columns []string
+	var list []*sqltext.Node
+	for _, column := range copiedColumns(ref.relation) {
+		columns = append(columns, catalog.QuoteIdent(column))
+		list = append(list, stringNode(column))
+	}
+	w.replace(ref.start, ref.end, name.SQL()+" ("+strings.Join(columns, ", ")+")", func() {
+		rv.Schemaname, rv.Relname, c.Attlist = name.Schema, name.Name, list
+	})
+}
+
+// copiedColumns are those that COPY copies where no list is given.
+func copiedColumns(r *catalog.Relation) []string {
+	var out []string
+	for _, column := range r.Columns {
+		if !column.Generated {
+			out = append(out, column.Name)
+		}
+	}
+	return out
+}
+
+func hasGenerated(r *catalog.Relation) bool { return len(copiedColumns(r)) < len(r.Columns) }
 
 // copyOptions judges the options by an allowlist of names and values.
 func (w *walker) copyOptions(options []*sqltext.Node) {

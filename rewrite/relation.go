@@ -162,6 +162,10 @@ func (w *walker) settleReference(ref *reference, signable bool) {
 		inject = false
 	}
 	if !inject {
+		if ref.copyStmt != nil && len(ref.copyStmt.Attlist) == 0 && hasGenerated(ref.relation) {
+			w.listColumns(ref)
+			return
+		}
 		rv, name := ref.rangeVar, ref.name
 		w.replace(ref.start, ref.end, name.SQL(), func() { rv.Schemaname, rv.Relname = name.Schema, name.Name })
 		return
