@@ -83,8 +83,11 @@ func TestImportsFollowTheLayout(t *testing.T) {
 			if !ok {
 				continue
 			}
-			if ours == "pgtest" {
+			if ours == "pgtest" && !strings.HasPrefix(pkg, "test/") {
 				t.Errorf("%s imports pgtest outside a test", file)
+			}
+			if strings.HasPrefix(ours, "test/") && !strings.HasPrefix(pkg, "test/") {
+				t.Errorf("%s imports %s, which is for tests", file, ours)
 			}
 			if slices.Contains(allowed, "*") || slices.Contains(allowed, ours) {
 				continue

@@ -26,38 +26,6 @@ func number(t testing.TB, s string) uint32 {
 	return uint32(n)
 }
 
-// Each wall alone gives the rows that both give, for every statement of the corpus.
-func TestModesAgree(t *testing.T) {
-	both := start(t, options{})
-	rowSecurity := start(t, options{mode: modeRLS})
-	injected := start(t, options{mode: modeInjected, walls: wallsSealOnly})
-	a, b, c := both.agent(t), rowSecurity.agent(t), injected.agent(t)
-	compared := 0
-	for _, q := range corpus(t) {
-		if strings.Contains(q.note, "needs: vector") {
-			continue
-		}
-		want := ask(t, a, q.sql)
-		if got := ask(t, b, q.sql); got.Multiset() != want.Multiset() {
-			t.Errorf("%s: row security alone: %s\nboth:\n%s", q.name, shorten(got.Multiset()), shorten(want.Multiset()))
-		}
-		got := ask(t, c, q.sql)
-		if strings.HasPrefix(got.code, "0A") || got.code == "42501" {
-			continue // a reference that cannot carry its predicate is refused in this mode
-		}
-		compared++
-		if got.Multiset() != want.Multiset() {
-			t.Errorf("%s: injected predicates alone: %s\nboth:\n%s", q.name, shorten(got.Multiset()), shorten(want.Multiset()))
-		}
-	}
-	if compared < 80 {
-		t.Errorf("only %d statements carry their predicates in the text", compared)
-	}
-	both.noMarker(t)
-	rowSecurity.noMarker(t)
-	injected.noMarker(t)
-}
-
 // The controls: with both walls down, and with one line of either broken, the suite's means must see it.
 func TestControlsSeeMissingWalls(t *testing.T) {
 	for name, o := range map[string]options{

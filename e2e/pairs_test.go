@@ -65,13 +65,9 @@ func TestTwinsDifferForTheOwner(t *testing.T) {
 
 // A third database has no hidden rows at all: what counts, measures or remembers rows does not tell it apart either.
 func TestTwinWithoutHiddenRows(t *testing.T) {
-	filter, err := os.ReadFile("testdata/filter.sql")
-	if err != nil {
-		t.Fatal(err)
-	}
 	one := start(t, options{})
 	emptied := pgtest.Template(t, "arcive", loadArcive)
-	super(t, emptied, string(filter))
+	super(t, emptied, filterSQL(t))
 	super(t, emptied, "VACUUM FULL")
 	super(t, emptied, "ANALYZE")
 	two := serveOn(t, emptied, options{})

@@ -1,0 +1,225 @@
+package instance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// Answer is everything a client learns from one message: per statement the columns, the rows and the tag, then the error
+// with every field, then the notices, all as text.
+type Answer struct {
+	Results []Result
+	Err     string
+	Code    string // SQLSTATE, or "client" where the connection broke
+	Message string
+	Notices []string
+}
+
+// Result is the answer to one statement.
+type Result struct {
+	Columns []string
+	Types   []uint32
+	Rows    []string // values divided by tabs, NULL as \N
+	Tag     string
+}
+
+var (
+	noticesMu sync.Mutex
+	notices   = map[*pgconn.PgConn][]string{}
+)
+
+// Connect opens a connection that keeps its notices. It is closed at the test's end.
+func Connect(t testing.TB, dsn string) *pgconn.PgConn {
+	t.Helper()
+	c, err := Dial(dsn)
+	if err != nil {
+		t.Fatalf("connect: %v", err)
+	}
+	t.Cleanup(func() { Close(c) })
+	return c
+}
+
+// Dial is Connect for those who close it themselves.
+func Dial(dsn string) (*pgconn.PgConn, error) {
+	cfg, err := pgconn.ParseConfig(dsn)
+	if err != nil {
+		return nil, err
+	}
+	cfg.OnNotice = func(c *pgconn.PgConn, n *pgconn.Notice) {
+		noticesMu.Lock()
+		defer noticesMu.Unlock()
+		notices[c] = append(notices[c], fmt.Sprintf("%s %s %s %s", n.Severity, n.Code, n.Message, n.Detail))
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	return pgconn.ConnectConfig(ctx, cfg)
+}
+
+// Close ends a connection.
+func Close(c *pgconn.PgConn) {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	_ = c.Close(ctx)
+	takeNotices(c)
+}
+
+func takeNotices(c *pgconn.PgConn) []string {
+	noticesMu.Lock()
+	defer noticesMu.Unlock()
+	n := notices[c]
+	delete(notices, c)
+	return n
+}
+
+const patience = 60 * time.Second
+
+// Ask sends one simple-protocol message.
+func Ask(c *pgconn.PgConn, sql string) Answer {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	var a Answer
+	reader := c.Exec(ctx, sql)
+	for reader.NextResult() {
+		a.Results = append(a.Results, read(reader.ResultReader()))
+	}
+	a.fail(reader.Close())
+	a.Notices = takeNotices(c)
+	return a
+}
+
+// AskExtended sends one statement with parameters by the extended protocol; an argument of nil is NULL.
+func AskExtended(c *pgconn.PgConn, sql string, args ...[]byte) Answer {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	var a Answer
+	reader := c.ExecParams(ctx, sql, args, nil, nil, nil)
+	r := read(reader)
+	_, err := reader.Close()
+	if err == nil || len(r.Columns) > 0 {
+		a.Results = append(a.Results, r)
+	}
+	a.fail(err)
+	a.Notices = takeNotices(c)
+	return a
+}
+
+func read(rr *pgconn.ResultReader) Result {
+	var r Result
+	for _, f := range rr.FieldDescriptions() {
+		r.Columns = append(r.Columns, f.Name)
+		r.Types = append(r.Types, f.DataTypeOID)
+	}
+	for rr.NextRow() {
+		var b strings.Builder
+		for i, v := range rr.Values() {
+			if i > 0 {
+				b.WriteByte('\t')
+			}
+			if v == nil {
+				b.WriteString(`\N`)
+			} else {
+				b.Write(v)
+			}
+		}
+		r.Rows = append(r.Rows, b.String())
+	}
+	tag, _ := rr.Close()
+	r.Tag = tag.String()
+	return r
+}
+
+func (a *Answer) fail(err error) {
+	if err == nil {
+		return
+	}
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) {
+		a.Code, a.Message = pg.Code, pg.Message
+		a.Err = fmt.Sprintf("%s %s: %s|%s|%s|%d|%s|%s|%s|%s|%s|%s", pg.Severity, pg.Code, pg.Message, pg.Detail, pg.Hint, pg.Position,
+			pg.Where, pg.SchemaName, pg.TableName, pg.ColumnName, pg.DataTypeName, pg.ConstraintName)
+		return
+	}
+	a.Code, a.Message, a.Err = "client", err.Error(), err.Error()
+}
+
+// Refused tells whether the error is pgconsent's own "not available", which any statement may get.
+func (a Answer) Refused() bool {
+	switch a.Code {
+	case "42501", "0A000":
+		return true
+	}
+	return false
+}
+
+// String is the transcript; rows in their order.
+func (a Answer) String() string { return a.text(false) }
+
+// Multiset is the transcript with each result's rows sorted, for statements whose order SQL leaves open.
+func (a Answer) Multiset() string { return a.text(true) }
+
+func (a Answer) text(sorted bool) string {
+	var b strings.Builder
+	for _, r := range a.Results {
+		fmt.Fprintf(&b, "[%s] %v %s\n", strings.Join(r.Columns, ","), r.Types, r.Tag)
+		rows := r.Rows
+		if sorted {
+			rows = slices.Sorted(slices.Values(rows))
+		}
+		for _, row := range rows {
+			b.WriteString(row)
+			b.WriteByte('\n')
+		}
+	}
+	if a.Err != "" {
+		fmt.Fprintf(&b, "ERROR %s\n", a.Err)
+	}
+	for _, n := range a.Notices {
+		fmt.Fprintf(&b, "NOTICE %s\n", n)
+	}
+	return b.String()
+}
+
+// WithoutNotices is the answer as far as it is rows: of another server's notices the proxy passes some.
+func (a Answer) WithoutNotices() Answer {
+	a.Notices = nil
+	return a
+}
+
+// Shorten keeps failure messages readable.
+func Shorten(s string) string {
+	if len(s) > 1500 {
+		return s[:1500] + fmt.Sprintf("… (%d bytes)", len(s))
+	}
+	return s
+}
+
+var blank = regexp.MustCompile(`\s+`)
+
+// OneLine folds a statement for messages.
+func OneLine(sql string) string {
+	s := strings.TrimSpace(blank.ReplaceAllString(sql, " "))
+	if len(s) > 160 {
+		s = s[:160] + "…"
+	}
+	return s
+}
+
+// AnswerOf is the answer to a COPY TO STDOUT.
+func AnswerOf(c *pgconn.PgConn, tag pgconn.CommandTag, data string, err error) Answer {
+	var a Answer
+	if err == nil {
+		a.Results = []Result{{Rows: slices.Collect(strings.Lines(data)), Tag: tag.String()}}
+	}
+	a.fail(err)
+	a.Notices = takeNotices(c)
+	return a
+}

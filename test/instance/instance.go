@@ -1,0 +1,247 @@
+package instance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/xdg-go/scram"
+
+	"github.com/pgconsent/pgconsent/audit"
+	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/catalog/pgcatalog"
+	"github.com/pgconsent/pgconsent/config"
+	"github.com/pgconsent/pgconsent/enforce"
+	"github.com/pgconsent/pgconsent/migrations"
+	"github.com/pgconsent/pgconsent/pgtest"
+	"github.com/pgconsent/pgconsent/policy"
+	"github.com/pgconsent/pgconsent/proxy"
+	"github.com/pgconsent/pgconsent/rewrite"
+	"github.com/pgconsent/pgconsent/rls"
+	"github.com/pgconsent/pgconsent/verdict"
+)
+
+const (
+	rolePassword  = "role-password"
+	agentPassword = "agent-password"
+)
+
+// Mode is how an instance enforces.
+type Mode struct {
+	Name    string
+	Rewrite rewrite.Mode
+	Walls   rls.Mode
+}
+
+// The modes in which every statement must get the same rows.
+var (
+	Both     = Mode{"both", rewrite.Both, rls.Enforce}
+	Doors    = Mode{"doors", rewrite.Doors, rls.Enforce}
+	RLS      = Mode{"row security alone", rewrite.RLS, rls.Enforce}
+	Injected = Mode{"injected predicates alone", rewrite.Injected, rls.SealOnly}
+)
+
+// Database is a database behind a proxy.
+type Database struct {
+	Name       string // as agents ask for it
+	DB         *pgtest.DB
+	Policy     string // the text
+	SearchPath []string
+}
+
+// Agent is a login of the proxy.
+type Agent struct {
+	Name, Database string
+	Attributes     map[string]string
+}
+
+// Migrated is what a policy became over a database.
+type Migrated struct {
+	Policy   *policy.Policy
+	Snapshot *catalog.Snapshot
+	Plan     *rls.Plan
+}
+
+// rolesMu: roles belong to the whole server, and two databases migrated at once would race for them.
+var rolesMu sync.Mutex
+
+// Compile reads a policy over the catalog of a database.
+func Compile(t testing.TB, d Database, walls rls.Mode) *Migrated {
+	t.Helper()
+	conn := d.DB.Connect(t, "postgres")
+	snap, err := pgcatalog.Load(context.Background(), conn, d.SearchPath)
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc, err := policy.Parse("policy.yaml", []byte(d.Policy))
+	if err != nil {
+		t.Fatalf("%v\n%s", err, d.Policy)
+	}
+	pol, err := policy.Compile(doc, snap)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, d.Policy)
+	}
+	return &Migrated{Policy: pol, Snapshot: snap, Plan: rls.Generate(pol, snap, rls.Options{Mode: walls})}
+}
+
+// Migrate installs the policy in the database, with the superuser's rights.
+func Migrate(t testing.TB, d Database, walls rls.Mode) *Migrated {
+	t.Helper()
+	m := Compile(t, d, walls)
+	rolesMu.Lock()
+	defer rolesMu.Unlock()
+	options := migrations.Options{AgentPassword: rolePassword, ControlPassword: rolePassword}
+	if err := migrations.Up(context.Background(), d.DB.Connect(t, "postgres"), options, m.Plan); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// Proxy serves agents of migrated databases.
+type Proxy struct {
+	addr string
+	tap  *Tap
+}
+
+// Serve starts a proxy before databases that are migrated already.
+func Serve(t testing.TB, mode Mode, databases []Database, agents []Agent) *Proxy {
+	t.Helper()
+	ctx := context.Background()
+	logger := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
+	log, err := audit.Open(audit.Config{Mode: audit.Off})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := enforce.Config{Audit: log, Log: logger, Mode: mode.Rewrite, Walls: mode.Walls, Refresh: 500 * time.Millisecond}
+	router := &router{databases: map[string]*pgtest.DB{}}
+	for _, d := range databases {
+		file := filepath.Join(t.TempDir(), "policy.yaml")
+		if err := os.WriteFile(file, []byte(d.Policy), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		router.databases[d.Name] = d.DB
+		cfg.Databases = append(cfg.Databases, enforce.Database{
+			Name: d.Name, Policy: file, SearchPath: d.SearchPath, Control: d.DB.DSN("pgconsent_control", rolePassword),
+		})
+	}
+	for _, a := range agents {
+		cfg.Agents = append(cfg.Agents, enforce.Agent{Name: a.Name, Database: a.Database, Credential: credential(t), Attributes: a.Attributes})
+	}
+	if router.enforcer, err = enforce.New(ctx, cfg); err != nil {
+		t.Fatal(err)
+	}
+	server, err := proxy.New(proxy.Config{Router: router, Log: logger})
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- server.Serve(listener) }()
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		_ = server.Shutdown(ctx)
+		if err := <-done; err != nil && !errors.Is(err, proxy.ErrClosed) {
+			t.Errorf("serve: %v", err)
+		}
+		router.enforcer.Close()
+		if err := log.Close(context.Background()); err != nil {
+			t.Errorf("audit: %v", err)
+		}
+	})
+	p := &Proxy{addr: listener.Addr().String()}
+	p.tap = newTap(t, p.addr)
+	return p
+}
+
+// Start migrates one database and serves one agent, "agent", on it.
+func Start(t testing.TB, mode Mode, d Database, attributes map[string]string) *Proxy {
+	t.Helper()
+	Migrate(t, d, mode.Walls)
+	return Serve(t, mode, []Database{d}, []Agent{{Name: "agent", Database: d.Name, Attributes: attributes}})
+}
+
+var (
+	credentialOnce sync.Once
+	credentialOf   scram.StoredCredentials
+	credentialErr  error
+)
+
+// credential is that of every agent: deriving one takes time.
+func credential(t testing.TB) *scram.StoredCredentials {
+	t.Helper()
+	credentialOnce.Do(func() {
+		var line string
+		if line, credentialErr = config.NewVerifier(agentPassword); credentialErr == nil {
+			credentialOf, credentialErr = config.ParseVerifier(line)
+		}
+	})
+	if credentialErr != nil {
+		t.Fatal(credentialErr)
+	}
+	c := credentialOf
+	return &c
+}
+
+// router joins enforcement and the wire as package serve does.
+type router struct {
+	enforcer  *enforce.Enforcer
+	databases map[string]*pgtest.DB
+}
+
+func (r *router) Route(user, database string) proxy.Route {
+	access, ok := r.enforcer.Agent(user, database)
+	db := r.databases[database]
+	if !ok || db == nil {
+		return proxy.Route{Kind: proxy.Refused, Credential: &scram.StoredCredentials{KeyFactors: scram.KeyFactors{Salt: "0123456789abcdef", Iters: 4096}}}
+	}
+	return proxy.Route{
+		Kind: proxy.Agent, Credential: access.Credential, CheckSetting: access.CheckSetting,
+		Upstream: proxy.Upstream{
+			Network: "unix", Address: fmt.Sprintf("%s/.s.PGSQL.%d", db.SocketDir, db.Port), Database: db.Name,
+			User: "pgconsent_agent", Password: rolePassword, Params: access.Params,
+		},
+		Open: func(ctx context.Context, info proxy.SessionInfo) (verdict.Decider, error) {
+			return access.Open(ctx, enforce.SessionInfo(info))
+		},
+	}
+}
+
+// Tap is the relay that agents' connections go through.
+func (p *Proxy) Tap() *Tap { return p.tap }
+
+// Agent connects as an agent, through the tap.
+func (p *Proxy) Agent(t testing.TB, name, database string) *pgconn.PgConn {
+	t.Helper()
+	return Connect(t, p.DSN(name, database))
+}
+
+// DSN is what an agent's client is given.
+func (p *Proxy) DSN(name, database string) string {
+	return fmt.Sprintf("postgres://%s:%s@%s/%s?sslmode=disable", name, agentPassword, p.tap.addr(), database)
+}
+
+// Super connects as the superuser, past the proxy.
+func Super(t testing.TB, db *pgtest.DB) *pgconn.PgConn {
+	t.Helper()
+	return Connect(t, db.DSN("postgres", ""))
+}
+
+// Exec runs SQL as the superuser, past every wall.
+func Exec(t testing.TB, db *pgtest.DB, sql string) {
+	t.Helper()
+	if _, err := db.Connect(t, "postgres").PgConn().Exec(context.Background(), sql).ReadAll(); err != nil {
+		t.Fatalf("%s: %v", OneLine(sql), err)
+	}
+}

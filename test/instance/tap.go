@@ -1,0 +1,109 @@
+package instance
+
+import (
+	"bytes"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// Marker is in the text of every row that the agents of the harness must not see.
+const Marker = "HIDDENMARK"
+
+// Tap is a TCP relay in front of a proxy that searches everything the server side sends for a needle.
+type Tap struct {
+	listener net.Listener
+	target   string
+
+	mu    sync.Mutex
+	found [][]byte // the surroundings of each hit
+	bytes int64
+}
+
+func newTap(t testing.TB, target string) *Tap {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tp := &Tap{listener: l, target: target}
+	t.Cleanup(func() { l.Close() })
+	go tp.serve()
+	return tp
+}
+
+func (tp *Tap) addr() string { return tp.listener.Addr().String() }
+
+func (tp *Tap) serve() {
+	for {
+		c, err := tp.listener.Accept()
+		if err != nil {
+			return
+		}
+		go tp.relay(c)
+	}
+}
+
+func (tp *Tap) relay(client net.Conn) {
+	defer client.Close()
+	server, err := net.Dial("tcp", tp.target)
+	if err != nil {
+		return
+	}
+	defer server.Close()
+	go func() {
+		_, _ = io.Copy(server, client)
+		_ = server.(*net.TCPConn).CloseWrite()
+	}()
+	search := &searcher{tap: tp}
+	_, _ = io.Copy(io.MultiWriter(client, search), server)
+}
+
+// Hits are the places where the needle came through, and how much was searched.
+func (tp *Tap) Hits() ([][]byte, int64) {
+	tp.mu.Lock()
+	defer tp.mu.Unlock()
+	return tp.found, tp.bytes
+}
+
+// searcher finds the marker in a stream, also across the borders of its chunks.
+type searcher struct {
+	tap  *Tap
+	tail []byte
+}
+
+func (s *searcher) Write(p []byte) (int, error) {
+	window := append(s.tail, p...)
+	s.tap.mu.Lock()
+	s.tap.bytes += int64(len(p))
+	for rest := window; ; {
+		i := bytes.Index(rest, []byte(Marker))
+		if i < 0 {
+			break
+		}
+		s.tap.found = append(s.tap.found, bytes.Clone(rest[max(0, i-60):min(len(rest), i+60)]))
+		rest = rest[i+len(Marker):]
+	}
+	s.tap.mu.Unlock()
+	keep := min(len(window), len(Marker)-1)
+	s.tail = bytes.Clone(window[len(window)-keep:])
+	return len(p), nil
+}
+
+// NoMarker fails the test if a marker of a hidden row came through.
+func (tp *Tap) NoMarker(t testing.TB) {
+	t.Helper()
+	found, searched := tp.Hits()
+	if searched == 0 {
+		t.Error("nothing went through the tap: the test proves nothing")
+	}
+	for i, around := range found {
+		if i == 5 {
+			t.Errorf("… and %d more", len(found)-i)
+			break
+		}
+		t.Errorf("a hidden row's marker reached an agent: %q", strings.ToValidUTF8(string(around), "?"))
+	}
+}

@@ -1,0 +1,8 @@
+// Package oracle holds what agents are answered against what PostgreSQL says to the same statement on a copy of the database
+// from which the invisible rows were physically deleted.
+//
+// Each folder of testdata is a schema: its data, its policy, and visible.sql, which says in SQL of its own what the agent may
+// see. Statements are in statements.sql (by hand) and shapes.sql (written out from testdata/shapes.sql for each table of
+// bindings.txt, with `go test ./test/oracle -run Written -update`). Under "-- must be answered" a refusal fails the test;
+// under "-- may be refused" it is an answer. What is answered must be right everywhere.
+package oracle

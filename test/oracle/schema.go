@@ -1,0 +1,112 @@
+package oracle
+
+import (
+	"context"
+	"os"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pgconsent/pgconsent/pgtest"
+	"github.com/pgconsent/pgconsent/test/instance"
+	"github.com/pgconsent/pgconsent/world"
+)
+
+// Schema is a database with hidden rows.
+type Schema struct {
+	Name       string
+	SearchPath []string
+	Attributes map[string]string // of the agent
+}
+
+// Schemas are those of testdata.
+var Schemas = []Schema{
+	{Name: "arcive", SearchPath: []string{"public"}, Attributes: map[string]string{"user": "11111111-1111-4111-8111-111111111111"}},
+	{Name: "clinic", SearchPath: []string{"public", "Clinic"}, Attributes: map[string]string{"user": "aaaaaaaa-0000-4000-8000-000000000001"}},
+	{Name: "works", SearchPath: []string{"public"}, Attributes: map[string]string{"member": "7", "org": "acme"}},
+}
+
+// Names are those of the schemas.
+func Names() []string {
+	var out []string
+	for _, s := range Schemas {
+		out = append(out, s.Name)
+	}
+	return out
+}
+
+func find(t testing.TB, name string) Schema {
+	t.Helper()
+	for _, s := range Schemas {
+		if s.Name == name {
+			return s
+		}
+	}
+	t.Fatalf("no schema %q", name)
+	return Schema{}
+}
+
+// Policy is the text of the schema's policy.
+func (s Schema) Policy(t testing.TB) string {
+	t.Helper()
+	if s.Name == "arcive" {
+		return instance.Read(t, "worlds/arcive/policy.yaml")
+	}
+	return s.file(t, "policy.yaml")
+}
+
+func (s Schema) file(t testing.TB, name string) string {
+	t.Helper()
+	return instance.Read(t, "test/oracle/testdata/"+s.Name+"/"+name)
+}
+
+// Database is a copy of the schema with all its rows; those that the agent may not see carry the marker.
+func (s Schema) Database(t testing.TB) *pgtest.DB {
+	t.Helper()
+	var script string
+	if s.Name != "arcive" {
+		script = s.file(t, "schema.sql") + s.file(t, "visible.sql") + s.file(t, "mark.sql")
+	}
+	return pgtest.Template(t, "oracle "+s.Name, func(ctx context.Context, conn *pgx.Conn) error {
+		if _, err := conn.Exec(ctx, ownerRole); err != nil {
+			return err
+		}
+		if s.Name == "arcive" {
+			w, err := world.Get(s.Name)
+			if err != nil {
+				return err
+			}
+			return w.Load(ctx, conn, func(string) {})
+		}
+		_, err := conn.PgConn().Exec(ctx, script).ReadAll()
+		return err
+	})
+}
+
+// ownerRole is who the arcive world's scripts run as.
+const ownerRole = `DO $$ BEGIN
+	IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'arcive_owner') THEN CREATE ROLE arcive_owner LOGIN; END IF;
+	EXECUTE format('ALTER DATABASE %I OWNER TO arcive_owner', current_database());
+	ALTER SCHEMA public OWNER TO arcive_owner;
+END $$`
+
+// Filtered is a copy from which the invisible rows were deleted.
+func (s Schema) Filtered(t testing.TB) *pgtest.DB {
+	t.Helper()
+	db := s.Database(t)
+	instance.Exec(t, db, s.file(t, "visible.sql")+s.file(t, "filter.sql"))
+	return db
+}
+
+// Behind is the schema as a proxy is given it.
+func (s Schema) Behind(t testing.TB) instance.Database {
+	t.Helper()
+	return instance.Database{Name: s.Name, DB: s.Database(t), Policy: s.Policy(t), SearchPath: s.SearchPath}
+}
+
+// exists tells whether a file of the schema is there.
+func (s Schema) exists(t testing.TB, name string) bool {
+	t.Helper()
+	_, err := os.Stat(instance.Path(t, "test/oracle/testdata/"+s.Name+"/"+name))
+	return err == nil
+}

@@ -1,0 +1,185 @@
+package oracle
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/pgconsent/pgconsent/test/instance"
+)
+
+// Statement is one of the corpus.
+type Statement struct {
+	SQL   string
+	Must  bool // be answered
+	Where string
+}
+
+// Statements are those of a schema's files.
+func (s Schema) Statements(t testing.TB) []Statement {
+	t.Helper()
+	var out []Statement
+	for _, name := range []string{"statements.sql", "shapes.sql"} {
+		if s.exists(t, name) {
+			out = append(out, parse(t, "test/oracle/testdata/"+s.Name+"/"+name)...)
+		}
+	}
+	if s.Name == "arcive" {
+		for _, q := range parse(t, "rewrite/testdata/corpus.sql") {
+			if q.SQL != "" {
+				q.Must = true
+				out = append(out, q)
+			}
+		}
+	}
+	return out
+}
+
+// parse reads statements that end with a semicolon at a line's end. Lines with -- before a statement are comments, of which
+// two say what follows, and "needs: vector" drops the statement that it stands before.
+func parse(t testing.TB, file string) []Statement {
+	t.Helper()
+	var (
+		out        []Statement
+		sql        strings.Builder
+		must, drop bool
+		start      int
+	)
+	n := 0
+	for line := range strings.Lines(instance.Read(t, file)) {
+		n++
+		line = strings.TrimSuffix(line, "\n")
+		if sql.Len() == 0 {
+			if comment, ok := strings.CutPrefix(line, "--"); ok {
+				switch comment = strings.TrimSpace(comment); comment {
+				case "must be answered":
+					must = true
+				case "may be refused":
+					must = false
+				case "needs: vector":
+					drop = true
+				}
+				continue
+			}
+			if strings.TrimSpace(line) == "" {
+				continue
+			}
+			start = n
+		} else {
+			sql.WriteByte('\n')
+		}
+		sql.WriteString(line)
+		if strings.HasSuffix(line, ";") {
+			if !drop {
+				out = append(out, Statement{SQL: strings.TrimSuffix(sql.String(), ";"), Must: must, Where: fmt.Sprintf("%s:%d", file, start)})
+			}
+			drop = false
+			sql.Reset()
+		}
+	}
+	if sql.Len() > 0 {
+		t.Fatalf("%s:%d: a statement without end", file, start)
+	}
+	return out
+}
+
+// binding is what the placeholders stand for.
+type binding struct {
+	schema string
+	values map[string]string
+}
+
+func bindings(t testing.TB) []binding {
+	t.Helper()
+	var out []binding
+	for line := range strings.Lines(instance.Read(t, "test/oracle/testdata/bindings.txt")) {
+		line = strings.TrimSpace(line)
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		fields := strings.Split(line, " | ")
+		b := binding{schema: strings.TrimSpace(fields[0]), values: map[string]string{}}
+		for _, field := range fields[1:] {
+			name, value, ok := strings.Cut(field, "=")
+			if !ok {
+				t.Fatalf("bindings.txt: %q", field)
+			}
+			b.values[strings.TrimSpace(name)] = strings.TrimSpace(value)
+		}
+		out = append(out, b)
+	}
+	return out
+}
+
+var placeholder = regexp.MustCompile(`\{(T|U|on|k1|k|s|n|d|b|j|a|r|yk1|yk|ys|yn)(?:\.(\w*))?\}`)
+
+// expand writes a shape for a table, or "" where the table has no such column.
+func (b binding) expand(shape string) string {
+	missing := false
+	out := placeholder.ReplaceAllStringFunc(shape, func(m string) string {
+		parts := placeholder.FindStringSubmatch(m)
+		name, alias := parts[1], "x"
+		first := name == "k1" || name == "yk1"
+		if strings.HasPrefix(name, "y") {
+			alias = "y"
+		}
+		value, ok := b.values[strings.TrimSuffix(name, "1")]
+		missing = missing || !ok
+		if name == "T" || name == "U" || name == "on" {
+			return value
+		}
+		bare := strings.Contains(m, ".")
+		if bare {
+			alias = parts[2]
+		}
+		if alias == "raw" {
+			return strings.Trim(value, `"`)
+		}
+		var columns []string
+		for _, c := range strings.Split(value, ",") {
+			if alias != "" {
+				c = alias + "." + c
+			}
+			columns = append(columns, c)
+			if first {
+				break
+			}
+		}
+		return strings.Join(columns, ", ")
+	})
+	if missing {
+		return ""
+	}
+	return out
+}
+
+// Shapes writes the shapes out for the tables of a schema: the text of its shapes.sql.
+func Shapes(t testing.TB, schema string) string {
+	t.Helper()
+	var out strings.Builder
+	out.WriteString("-- Written by `go test ./test/oracle -run Written -update` from ../shapes.sql and ../bindings.txt.\n")
+	for _, b := range bindings(t) {
+		if b.schema != schema {
+			continue
+		}
+		fmt.Fprintf(&out, "\n-- %s\n", b.values["T"])
+		state := ""
+		for _, shape := range parse(t, "test/oracle/testdata/shapes.sql") {
+			sql := b.expand(shape.SQL)
+			if sql == "" {
+				continue
+			}
+			header := "-- may be refused\n"
+			if shape.Must {
+				header = "-- must be answered\n"
+			}
+			if header != state {
+				out.WriteString(header)
+				state = header
+			}
+			out.WriteString(sql + ";\n")
+		}
+	}
+	return out.String()
+}
