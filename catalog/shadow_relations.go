@@ -4,14 +4,19 @@ import "slices"
 
 // The rows a shadow shows are told by views of schema pgconsent, which migrate makes from the policy:
 //
-//	shown(oid, nspname, relname)    relations: those of the policy with their indexes, composite types, the catalogs
+//	shown(oid, nspname, relname)    relations: those of the policy with their indexes, composite types, the catalogs;
+//	                                of indexes not those with expressions or conditions, which clients would print
 //	shown_type(oid)                 types: all but the row types of other relations
 //	shown_function(oid, nspname, proname)  functions: those of pg_catalog and of the policy
 const (
 	shownRelation = ` IN (SELECT s.oid FROM pgconsent.shown AS s)`
 	shownType     = ` IN (SELECT s.oid FROM pgconsent.shown_type AS s)`
 	shownFunction = ` IN (SELECT s.oid FROM pgconsent.shown_function AS s)`
-	notOurs       = ` NOT IN ('pgconsent', 'pgconsent_gate', 'pgconsent_catalog')`
+	// Foreign keys are triggers to PostgreSQL, and psql asks for the ones only where there are the others.
+	hasForeignKeys = `EXISTS (SELECT 1 FROM pg_catalog.pg_constraint AS k WHERE k.contype OPERATOR(pg_catalog.=) 'f'::pg_catalog."char"
+  AND (k.conrelid OPERATOR(pg_catalog.=) t.oid OR k.confrelid OPERATOR(pg_catalog.=) t.oid)
+  AND k.conrelid` + shownRelation + ` AND k.confrelid` + shownRelation + `)`
+	notOurs = ` NOT IN ('pgconsent', 'pgconsent_gate', 'pgconsent_catalog')`
 )
 
 func pgCatalog(relation string) Name  { return Name{"pg_catalog", relation} }
@@ -53,7 +58,7 @@ var filtered = []Shadow{
 		Set: map[string]string{
 			"relfilenode": "0::pg_catalog.oid", "relpages": "0::pg_catalog.int4", "reltuples": "(-1)::pg_catalog.float4",
 			"relallvisible": "0::pg_catalog.int4", "reltoastrelid": "0::pg_catalog.oid", "relchecks": "0::pg_catalog.int2",
-			"relhasrules": "false", "relhastriggers": "false", "relrowsecurity": "false", "relforcerowsecurity": "false",
+			"relhasrules": "false", "relhastriggers": hasForeignKeys, "relrowsecurity": "false", "relforcerowsecurity": "false",
 			"relrewrite": "0::pg_catalog.oid",
 		},
 	},
@@ -68,7 +73,7 @@ var filtered = []Shadow{
 	},
 	{Source: pgCatalog("pg_attrdef"), Where: "t.adrelid" + shownRelation, Keep: []string{"oid", "adrelid", "adnum"}},
 	{
-		Source: pgCatalog("pg_index"), Where: "t.indrelid" + shownRelation,
+		Source: pgCatalog("pg_index"), Where: "t.indexrelid" + shownRelation,
 		Keep: []string{
 			"indexrelid", "indrelid", "indnatts", "indnkeyatts", "indisunique", "indnullsnotdistinct", "indisprimary",
 			"indisexclusion", "indimmediate", "indisclustered", "indisvalid", "indisready", "indislive", "indisreplident",
@@ -163,7 +168,7 @@ FROM pg_catalog.pg_index AS x
 JOIN pg_catalog.pg_class AS c ON c.oid OPERATOR(pg_catalog.=) x.indrelid
 JOIN pg_catalog.pg_class AS i ON i.oid OPERATOR(pg_catalog.=) x.indexrelid
 JOIN pg_catalog.pg_namespace AS n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace
-WHERE c.oid` + shownRelation,
+WHERE i.oid` + shownRelation,
 	},
 }
 

@@ -18,7 +18,9 @@ func (w *walker) expr(n *sqltext.Node) {
 	}
 	switch kind := n.Node.(type) {
 	case *sqltext.Node_ColumnRef:
-		w.columnRef(kind.ColumnRef, false)
+		if !w.catalogOID(n, nil) {
+			w.columnRef(kind.ColumnRef, false)
+		}
 	case *sqltext.Node_ParamRef:
 		w.saw("ParamRef")
 	case *sqltext.Node_A_Const:

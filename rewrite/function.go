@@ -52,7 +52,9 @@ func (w *walker) funcCall(n *sqltext.Node, f *sqltext.FuncCall) {
 			return
 		}
 		w.functions[called.recorded] = true
-		w.arguments(schema, name, f)
+		if standIn, ok := w.arguments(schema, name, f); ok {
+			called.name = standIn
+		}
 		if called.listed != nil && len(called.listed.Pins) > 0 {
 			w.pin(f, called.listed)
 		}
@@ -246,26 +248,21 @@ func stringNode(s string) *sqltext.Node {
 	return &sqltext.Node{Node: &sqltext.Node_String{String_: &sqltext.String{Sval: s}}}
 }
 
-// arguments judges the few functions that are allowed with certain arguments only.
-func (w *walker) arguments(schema, name string, f *sqltext.FuncCall) {
+// arguments judges the few functions that are allowed with certain arguments only. It returns the stand-in that answers
+// for other arguments.
+func (w *walker) arguments(schema, name string, f *sqltext.FuncCall) (standIn catalog.Name, ok bool) {
 	if w.refused != nil || name != "current_setting" || schema != "" && schema != "pg_catalog" {
-		return
+		return catalog.Name{}, false
 	}
-	setting, ok := "", len(f.Args) == 1 || len(f.Args) == 2
-	if ok {
-		setting, ok = constantString(f.Args[0])
+	if len(f.Args) > 0 {
+		if setting, constant := constantString(f.Args[0]); constant {
+			if refused := checkShow(setting); refused != nil {
+				w.refuseAt(refused, f.Location)
+			}
+			return catalog.Name{}, false
+		}
 	}
-	if ok && len(f.Args) == 2 {
-		ok = f.Args[1].GetAConst().GetBoolval() != nil
-	}
-	if !ok {
-		w.refuseAt(sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonSetting, "current_setting needs a constant name").
-			WithHint("Write the name of the setting as a string: current_setting('server_version')."), f.Location)
-		return
-	}
-	if refused := checkShow(setting); refused != nil {
-		w.refuseAt(refused, f.Location)
-	}
+	return catalog.Name{Schema: catalog.ShadowSchema, Name: name}, true
 }
 
 // constantString returns a string constant, with or without a cast to text.

@@ -65,7 +65,9 @@ func (w *walker) targetList(targets []*sqltext.Node) map[string]bool {
 		}
 		w.saw("ResTarget")
 		if c := t.GetVal().GetColumnRef(); c != nil {
-			w.columnRef(c, true)
+			if !w.catalogOID(t.Val, t) {
+				w.columnRef(c, true)
+			}
 		} else {
 			w.expr(t.Val)
 		}

@@ -31,7 +31,7 @@ FROM pg_catalog.pg_index AS i
 JOIN pg_catalog.pg_class AS c ON c.oid = i.indrelid
 JOIN pg_catalog.pg_class AS x ON x.oid = i.indexrelid
 JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
-WHERE ` + in("n.nspname", "c.relname", tables), Why: why},
+WHERE i.indexprs IS NULL AND i.indpred IS NULL AND ` + in("n.nspname", "c.relname", tables), Why: why},
 
 		{SQL: `CREATE VIEW pgconsent.shown_type AS
 SELECT t.oid

@@ -154,7 +154,12 @@ func TestShadowsTellNothing(t *testing.T) {
 	}
 	for sql, want := range map[string]string{
 		"SELECT reltuples || ' ' || relpages FROM pgconsent_catalog.pg_class WHERE relname = 'memories'":                                                  "-1 0",
-		"SELECT count(*) FROM pgconsent_catalog.pg_class WHERE relname IN ('memories', 'people', 'memory_participants', 'memories_pkey', 'recent')":       "5",
+		"SELECT count(*) FROM pgconsent_catalog.pg_class WHERE relname IN ('memories', 'people', 'memory_participants', 'memories_pkey', 'recent')":       "4",
+		"SELECT count(*) FROM pgconsent_catalog.pg_index WHERE indexrelid = 'public.recent'::regclass":                                                    "0",
+		"SELECT pgconsent_catalog.current_setting(name) FROM pgconsent_catalog.pg_settings WHERE name = 'server_encoding'":                                "UTF8",
+		"SELECT pgconsent_catalog.current_setting('pgconsent.se' || 'al')":                                                                                "NULL",
+		"SELECT pgconsent_catalog.current_setting('PGCONSENT.seal', true)":                                                                                "NULL",
+		"SELECT pgconsent_catalog.pg_tablespace_location(oid) FROM pg_catalog.pg_tablespace WHERE spcname = 'pg_default'":                                 "NULL",
 		"SELECT attname FROM pgconsent_catalog.pg_attribute WHERE attrelid = 'public.people'::regclass AND attnum > 0 ORDER BY attnum":                    "id,user_id,name,is_self,consent_status",
 		"SELECT pgconsent_catalog.pg_get_constraintdef(oid) FROM pgconsent_catalog.pg_constraint WHERE conname = 'memories_pkey'":                         "PRIMARY KEY (id)",
 		"SELECT pgconsent_catalog.pg_get_constraintdef(oid) FROM pg_catalog.pg_constraint WHERE conname = 'body_length'":                                  "NULL",
