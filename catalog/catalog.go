@@ -137,6 +137,19 @@ type Type struct {
 	Name      Name
 	Kind      byte // typtype: b, c, d, e, m, p, r
 	Extension string
+	Element   uint32 // of an array type
+	Base      uint32 // of a domain
+
+	// CheckFunctions are the functions outside pg_catalog that the checks of a domain call, but not those of the domains
+	// under it.
+	CheckFunctions []uint32
+}
+
+// Cast is a row of pg_cast that runs a function outside pg_catalog.
+type Cast struct {
+	Source, Target uint32
+	Function       uint32
+	Implicit       bool // PostgreSQL chooses it by itself
 }
 
 // Operator is a row of pg_operator outside pg_catalog.

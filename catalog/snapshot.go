@@ -18,6 +18,7 @@ type Spec struct {
 	Functions []*Function // outside pg_catalog and information_schema
 	Types     []*Type     // all, also pg_catalog
 	Operators []*Operator // outside pg_catalog
+	Casts     []*Cast     // by functions outside pg_catalog
 
 	CatalogFunctions    map[string]bool // names in pg_catalog
 	CatalogOperators    map[string]bool // names in pg_catalog
@@ -33,7 +34,9 @@ type Snapshot struct {
 	types     map[Name][]*Type
 	operators map[Name][]*Operator
 
-	typesByOID map[uint32]*Type
+	typesByOID     map[uint32]*Type
+	functionsByOID map[uint32]*Function
+	castsTo        map[uint32][]*Cast
 }
 
 // NewSnapshot takes over spec and what it points to.
@@ -45,13 +48,16 @@ func NewSnapshot(spec Spec) *Snapshot {
 		types:     make(map[Name][]*Type, len(spec.Types)),
 		operators: make(map[Name][]*Operator, len(spec.Operators)),
 
-		typesByOID: make(map[uint32]*Type, len(spec.Types)),
+		typesByOID:     make(map[uint32]*Type, len(spec.Types)),
+		functionsByOID: make(map[uint32]*Function, len(spec.Functions)),
+		castsTo:        map[uint32][]*Cast{},
 	}
 	for _, r := range spec.Relations {
 		s.relations[r.Name] = r
 	}
 	for _, f := range spec.Functions {
 		s.functions[f.Name] = append(s.functions[f.Name], f)
+		s.functionsByOID[f.OID] = f
 	}
 	for _, t := range spec.Types {
 		s.types[t.Name] = append(s.types[t.Name], t)
@@ -59,6 +65,9 @@ func NewSnapshot(spec Spec) *Snapshot {
 	}
 	for _, o := range spec.Operators {
 		s.operators[o.Name] = append(s.operators[o.Name], o)
+	}
+	for _, c := range spec.Casts {
+		s.castsTo[c.Target] = append(s.castsTo[c.Target], c)
 	}
 	s.version = spec.hash()
 	return s
@@ -70,6 +79,7 @@ func (spec Spec) hash() string {
 	spec.Functions = sorted(spec.Functions, func(f *Function) (Name, uint32) { return f.Name, f.OID })
 	spec.Types = sorted(spec.Types, func(t *Type) (Name, uint32) { return t.Name, t.OID })
 	spec.Operators = sorted(spec.Operators, func(o *Operator) (Name, uint32) { return o.Name, 0 })
+	spec.Casts = sorted(spec.Casts, func(c *Cast) (Name, uint32) { return Name{}, c.Function })
 	h := sha256.New()
 	if err := json.NewEncoder(h).Encode(spec); err != nil {
 		panic("catalog: a snapshot is plain data: " + err.Error())
@@ -169,6 +179,12 @@ func (s *Snapshot) TypeByOID(oid uint32) *Type {
 	}
 	return s.typesByOID[oid]
 }
+
+// FunctionByOID returns the function outside pg_catalog and information_schema of that OID, or nil.
+func (s *Snapshot) FunctionByOID(oid uint32) *Function { return s.functionsByOID[oid] }
+
+// CastsTo returns the casts to a type that run a function outside pg_catalog.
+func (s *Snapshot) CastsTo(oid uint32) []*Cast { return s.castsTo[oid] }
 
 // OperatorsNamed returns every operator outside pg_catalog that the name could mean.
 func (s *Snapshot) OperatorsNamed(schema, name string) []*Operator {

@@ -307,6 +307,27 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
+// What runs without being named and with its owner's rights is past both walls.
+func TestDefinersWithoutAName(t *testing.T) {
+	for want, sql := range map[string]string{
+		"definer_cast":  "CREATE SCHEMA attic; CREATE FUNCTION attic.f(text) RETURNS point LANGUAGE sql SECURITY DEFINER AS 'SELECT NULL::point'; CREATE CAST (text AS point) WITH FUNCTION attic.f(text) AS IMPLICIT",
+		"definer_check": "CREATE SCHEMA attic; CREATE FUNCTION attic.f(text) RETURNS bool LANGUAGE sql SECURITY DEFINER AS 'SELECT true'; CREATE DOMAIN attic.d AS text CHECK (attic.f(VALUE))",
+	} {
+		t.Run(want, func(t *testing.T) {
+			db := safe(t)
+			s := subject(t, db)
+			exec(t, db.Connect(t, "postgres"), sql)
+			if found := examine(t, db, s); !has(found, want, doctor.Unsafe) {
+				t.Errorf("no finding %s in %v", want, found)
+			}
+			exec(t, db.Connect(t, "postgres"), "REVOKE EXECUTE ON FUNCTION attic.f(text) FROM PUBLIC")
+			if found := examine(t, db, s); has(found, want, doctor.Unsafe) {
+				t.Errorf("%s is still found once the function is out of reach", want)
+			}
+		})
+	}
+}
+
 func TestHardening(t *testing.T) {
 	db := safe(t)
 	s := subject(t, db)

@@ -7,8 +7,9 @@ import (
 	"github.com/pgconsent/pgconsent/rewrite"
 )
 
-// checkReach finds code of others that a name, or a cast without one, could lead an agent to. The rewriter refuses the
-// names, so these are warnings: what runs there is not behind a second wall.
+// checkReach finds code of others that a name, or a cast or a domain's check without one, could lead an agent to. The
+// rewriter refuses the names, so that these are warnings: what runs there is not behind a second wall. What runs without a
+// name and with its owner's rights is past both.
 func checkReach(ctx context.Context, x *exam) ([]Finding, error) {
 	if !x.exists() {
 		return missing, nil
@@ -30,6 +31,8 @@ func checkReach(ctx context.Context, x *exam) ([]Finding, error) {
 		AND NOT EXISTS (SELECT 1 FROM pg_catalog.pg_depend d JOIN pg_catalog.pg_extension e ON e.oid = d.refobjid
 			WHERE d.classid = 'pg_catalog.pg_proc'::pg_catalog.regclass AND d.objid = p.oid AND d.deptype = 'e'
 			  AND d.refclassid = 'pg_catalog.pg_extension'::pg_catalog.regclass AND e.extname = ANY ($3::pg_catalog.name[]))`
+	const castsOf = `SELECT pg_catalog.format('%s AS %s', pg_catalog.format_type(k.castsource, NULL), pg_catalog.format_type(k.casttarget, NULL)) FROM pg_catalog.pg_cast k
+		JOIN pg_catalog.pg_proc p ON p.oid = k.castfunc JOIN pg_catalog.pg_namespace pn ON pn.oid = p.pronamespace WHERE `
 	var found []Finding
 	for _, q := range []struct {
 		finding Finding
@@ -53,8 +56,18 @@ func checkReach(ctx context.Context, x *exam) ([]Finding, error) {
 			 WHERE n.nspname = ANY ($4::pg_catalog.name[]) AND ` + foreign + ` ORDER BY 1`, true},
 		{Finding{"reachable_cast", Warning, "casts run functions of others, wherever these are, in agents' statements: ",
 			"DROP CAST, or REVOKE EXECUTE on its function FROM PUBLIC."},
-			`SELECT pg_catalog.format('%s AS %s', pg_catalog.format_type(k.castsource, NULL), pg_catalog.format_type(k.casttarget, NULL)) FROM pg_catalog.pg_cast k
-			 JOIN pg_catalog.pg_proc p ON p.oid = k.castfunc JOIN pg_catalog.pg_namespace pn ON pn.oid = p.pronamespace WHERE ` + foreign + ` ORDER BY 1`, false},
+			castsOf + `NOT p.prosecdef AND ` + foreign + ` ORDER BY 1`, false},
+		{Finding{"definer_cast", Unsafe, "casts run functions with their owner's rights, wherever these are, in agents' statements: ",
+			"DROP CAST, or REVOKE EXECUTE on its function FROM PUBLIC."},
+			castsOf + `p.prosecdef AND ` + foreign + ` ORDER BY 1`, false},
+		{Finding{"definer_check", Unsafe, "checks of domains run functions with their owner's rights, on values that agents choose: ",
+			"REVOKE EXECUTE on the function FROM PUBLIC, or make it SECURITY INVOKER."},
+			`SELECT DISTINCT pg_catalog.format_type(k.contypid, NULL) FROM pg_catalog.pg_constraint k
+			 JOIN pg_catalog.pg_depend u ON u.classid = 'pg_catalog.pg_constraint'::pg_catalog.regclass AND u.objid = k.oid
+			 LEFT JOIN pg_catalog.pg_operator o ON u.refclassid = 'pg_catalog.pg_operator'::pg_catalog.regclass AND o.oid = u.refobjid
+			 JOIN pg_catalog.pg_proc p ON p.oid = COALESCE(o.oprcode::pg_catalog.oid, u.refobjid) JOIN pg_catalog.pg_namespace pn ON pn.oid = p.pronamespace
+			 WHERE k.contypid <> 0 AND u.refclassid IN ('pg_catalog.pg_proc'::pg_catalog.regclass, 'pg_catalog.pg_operator'::pg_catalog.regclass)
+			   AND p.prosecdef AND ` + foreign + ` ORDER BY 1`, false},
 	} {
 		args := []any{x.AgentRole, listed, known}
 		if q.path {

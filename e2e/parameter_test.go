@@ -7,14 +7,18 @@ import (
 
 // A type that may not be named in a text may not be given to a parameter by its OID either.
 func TestDeclaredParameterTypes(t *testing.T) {
-	in := start(t, options{setup: `CREATE DOMAIN public.short AS text CHECK (length(VALUE) < 10)`})
-	domain := truth(t, in, `SELECT oid::text FROM pg_type WHERE typname = 'short'`)[0]
+	in := start(t, options{setup: `CREATE DOMAIN public.short AS text CHECK (length(VALUE) < 10); CREATE TYPE public.mood AS ENUM ('calm');
+		CREATE FUNCTION public.fits(text) RETURNS boolean LANGUAGE sql AS 'SELECT true'; CREATE DOMAIN public.checked AS text CHECK (public.fits(VALUE))`})
+	oid := func(name string) uint32 {
+		return number(t, truth(t, in, `SELECT oid::text FROM pg_type WHERE typname = '`+name+`'`)[0])
+	}
 	c := in.agent(t)
 	for oid, want := range map[uint32]string{
 		0: "", 25: "", 2950: "", 1009: "", 705: "", // text, uuid, text[], unknown
 		28: "42501", 5069: "42501", 5038: "42501", // xid, xid8, pg_snapshot
-		number(t, domain): "42501",
-		4_000_000_000:     "42704",
+		oid("short"): "", oid("_short"): "", oid("_mood"): "",
+		oid("checked"): "42501", oid("_checked"): "42501",
+		4_000_000_000: "42704",
 	} {
 		_, err := c.Prepare(context.Background(), "", `SELECT $1::text IS NULL`, []uint32{oid})
 		if code := codeOf(err); code != want {

@@ -5,65 +5,86 @@ import (
 	"strings"
 )
 
-//go:embed functions.txt
-var functionsText string
+// The data files say of every name of pg_catalog in each supported version, and of the extensions that agents may use,
+// what an agent may do with it. A name that is not in them is refused. Tests hold them against live servers.
+var (
+	//go:embed functions.txt
+	functionsText string
+	//go:embed extensions.txt
+	extensionsText string
+	//go:embed operators.txt
+	operatorsText string
+	//go:embed types.txt
+	typesText string
+	//go:embed casts.txt
+	castsText string
+)
 
-//go:embed extensions.txt
-var extensionsText string
-
-// functionClass says what an agent may do with a function name of pg_catalog.
-type functionClass string
+// class says what an agent may do with a name.
+type class string
 
 const (
-	allowFunction    functionClass = "allow"
-	shadowFunction   functionClass = "shadow"
-	refuseFunction   functionClass = "refuse"
-	internalFunction functionClass = "internal"
+	classAllow    class = "allow"
+	classShadow   class = "shadow"
+	classRefuse   class = "refuse"
+	classInternal class = "internal"
 )
 
 type classified struct {
-	class functionClass
+	class class
 	why   string
 }
 
-// catalogFunctions is functions.txt: what is not in it is refused.
-var catalogFunctions = func() map[string]classified {
-	functions := map[string]classified{}
+// list is a data file: pg_catalog or an extension, and name, to what is said of it.
+type list map[string]map[string]classified
+
+var (
+	catalogFunctions   = readList(functionsText)[ofCatalog]
+	extensionFunctions = readList(extensionsText)
+	operatorList       = readList(operatorsText)
+	typeList           = readList(typesText)
+	castList           = readList(castsText)
+)
+
+func readList(text string) list {
+	out := list{}
+	extension := ofCatalog
 	var group classified
-	for line := range lines(functionsText) {
+	for line := range lines(text) {
 		if head, isGroup := strings.CutPrefix(line, "= "); isGroup {
-			class, why, _ := strings.Cut(head, ": ")
-			group = classified{functionClass(class), why}
+			c, why, _ := strings.Cut(head, ": ")
+			group = classified{class(c), why}
 			continue
 		}
-		functions[line] = group
-	}
-	return functions
-}()
-
-// extensionFunctions is extensions.txt. Its keys are the extensions whose types and operators agents may use.
-var extensionFunctions = func() map[string]map[string]bool {
-	extensions := map[string]map[string]bool{}
-	extension := ""
-	for line := range lines(extensionsText) {
-		if name, isGroup := strings.CutPrefix(line, "= "); isGroup {
-			extension = name
-			extensions[name] = map[string]bool{}
+		if name, isExtension := strings.CutPrefix(line, "["); isExtension {
+			extension = strings.TrimSuffix(name, "]")
 			continue
 		}
-		extensions[extension][line] = true
+		if out[extension] == nil {
+			out[extension] = map[string]classified{}
+		}
+		out[extension][line] = group
 	}
-	return extensions
-}()
+	return out
+}
 
-func knownExtension(name string) bool { return name != "" && extensionFunctions[name] != nil }
+// ofCatalog stands for pg_catalog where a list has the name of an extension. An object that is of neither has the empty
+// name, under which no list has anything.
+const ofCatalog = "pg_catalog"
 
-// lines yields the lines of a data file that say something.
+// allows tells whether a name of an extension, or of pg_catalog, may be used.
+func (l list) allows(extension, name string) bool { return l[extension][name].class == classAllow }
+
+// knownExtension tells whether an extension is in the data files.
+func knownExtension(name string) bool { return extensionFunctions[name] != nil }
+
+// lines yields the lines of a data file that say something. Operators may begin with the sign of a comment, so that a
+// comment is a sign and a space.
 func lines(text string) func(yield func(string) bool) {
 	return func(yield func(string) bool) {
 		for line := range strings.Lines(text) {
 			line = strings.TrimSpace(line)
-			if line != "" && line[0] != '#' && !yield(line) {
+			if line != "" && !strings.HasPrefix(line, "# ") && !yield(line) {
 				return
 			}
 		}

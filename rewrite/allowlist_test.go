@@ -2,24 +2,129 @@ package rewrite
 
 import (
 	"context"
+	"maps"
+	"os"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/pgtest"
 )
 
-// Every function name of the server's pg_catalog is classified: a new one stops the build until somebody has looked at it.
-func TestEveryCatalogFunctionIsClassified(t *testing.T) {
-	conn := database(t).Connect(t, "postgres")
-	names := queryNames(t, conn, "SELECT DISTINCT proname::text FROM pg_proc WHERE pronamespace = 'pg_catalog'::regnamespace ORDER BY 1")
-	if len(names) < 2500 {
-		t.Fatalf("only %d names", len(names))
+// member joins an object of a catalog to its extension.
+const member = ` JOIN pg_depend AS d ON d.objid = x.oid AND d.classid = x.tableoid AND d.deptype = 'e' JOIN pg_extension AS e ON e.oid = d.refobjid WHERE e.extname = $1`
+
+// namedKinds are the kinds of names in the data files: those of pg_catalog, and of an extension.
+var namedKinds = []struct {
+	what        string
+	list        list
+	least       int // that pg_catalog has
+	ofCatalog   string
+	ofExtension string
+}{
+	{
+		"function", list{ofCatalog: catalogFunctions}, 2500,
+		"SELECT DISTINCT proname::text FROM pg_proc WHERE pronamespace = 'pg_catalog'::regnamespace ORDER BY 1",
+		"SELECT DISTINCT x.proname::text FROM pg_proc AS x" + member,
+	},
+	{
+		"operator", operatorList, 70,
+		"SELECT DISTINCT oprname::text FROM pg_operator WHERE oprnamespace = 'pg_catalog'::regnamespace ORDER BY 1",
+		"SELECT DISTINCT x.oprname::text FROM pg_operator AS x" + member,
+	},
+	{
+		"type", typeList, 90,
+		`SELECT t.typname::text FROM pg_type AS t LEFT JOIN pg_class AS c ON c.oid = t.typrelid
+		 WHERE t.typnamespace = 'pg_catalog'::regnamespace AND COALESCE(c.relkind, 'c') = 'c' AND NOT EXISTS (SELECT FROM pg_type AS el WHERE el.typarray = t.oid) ORDER BY 1`,
+		"SELECT x.typname::text FROM pg_type AS x" + member + " AND NOT EXISTS (SELECT FROM pg_type AS el WHERE el.typarray = x.oid)",
+	},
+	{
+		"cast", castList, 200,
+		"SELECT s.typname || ' -> ' || t.typname FROM pg_cast AS c JOIN pg_type AS s ON s.oid = c.castsource JOIN pg_type AS t ON t.oid = c.casttarget WHERE c.oid < 16384 ORDER BY 1",
+		"SELECT s.typname || ' -> ' || t.typname FROM pg_cast AS x JOIN pg_type AS s ON s.oid = x.castsource JOIN pg_type AS t ON t.oid = x.casttarget" + member,
+	},
+}
+
+// Every name of the server's pg_catalog is classified: a new one stops the build until somebody has looked at it.
+func TestEveryCatalogNameIsClassified(t *testing.T) {
+	conn := pgtest.Database(t).Connect(t, "postgres")
+	for _, kind := range namedKinds {
+		names := queryNames(t, conn, kind.ofCatalog)
+		if len(names) < kind.least {
+			t.Errorf("only %d names of the kind %s", len(names), kind.what)
+		}
+		for _, name := range names {
+			if _, ok := kind.list[ofCatalog][name]; !ok {
+				t.Errorf("%s %s is in pg_catalog and in no data file", kind.what, name)
+			}
+		}
 	}
-	for _, name := range names {
-		if _, ok := catalogFunctions[name]; !ok {
-			t.Errorf("%s is in pg_catalog and not in functions.txt", name)
+}
+
+// What runs without being called is what agents may call: the functions of operators and casts that are allowed.
+func TestOperatorsAndCastsCallAllowedFunctions(t *testing.T) {
+	conn := database(t).Connect(t, "postgres")
+	extensions(t, conn)
+	rows, err := conn.Query(context.Background(), `
+		SELECT 'operator', o.oprname::text, o.oid::regoperator::text, p.oid, p.proname::text, ARRAY[]::text[], o.tableoid, o.oid FROM pg_operator AS o JOIN pg_proc AS p ON p.oid = o.oprcode
+		UNION ALL
+		SELECT 'cast', s.typname || ' -> ' || t.typname, s.typname || ' -> ' || t.typname, p.oid, p.proname::text, ARRAY[s.typname::text, t.typname::text], c.tableoid, c.oid
+		FROM pg_cast AS c JOIN pg_type AS s ON s.oid = c.castsource JOIN pg_type AS t ON t.oid = c.casttarget LEFT JOIN pg_proc AS p ON p.oid = c.castfunc`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	type named struct {
+		kind, name, what string
+		function         *uint32
+		calls            *string
+		types            []string
+		class, oid       uint32
+	}
+	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (n named, err error) {
+		return n, row.Scan(&n.kind, &n.name, &n.what, &n.function, &n.calls, &n.types, &n.class, &n.oid)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	owner := func(class string, oid uint32) string {
+		var name *string
+		if err := conn.QueryRow(context.Background(), `SELECT min(e.extname) FROM pg_depend AS d JOIN pg_extension AS e ON e.oid = d.refobjid
+			WHERE d.classid = $1::regclass AND d.objid = $2 AND d.deptype = 'e'`, class, oid).Scan(&name); err != nil {
+			t.Fatal(err)
+		}
+		if name == nil {
+			return ""
+		}
+		return *name
+	}
+	for _, n := range all {
+		extension, class, known := ofCatalog, "pg_operator", operatorList
+		if n.kind == "cast" {
+			class, known = "pg_cast", castList
+		}
+		if n.oid >= 16384 {
+			extension = owner(class, n.oid)
+		}
+		if !known.allows(extension, n.name) {
+			continue
+		}
+		for _, name := range n.types {
+			if _, ours := typeList[ofCatalog][strings.TrimPrefix(name, "_")]; ours && !typeList.allows(ofCatalog, strings.TrimPrefix(name, "_")) {
+				t.Errorf("%s %s is allowed, but not its type %s", n.kind, n.what, name)
+			}
+		}
+		if n.calls == nil {
+			continue
+		}
+		c := catalogFunctions[*n.calls]
+		if *n.function >= 16384 {
+			c = extensionFunctions[owner("pg_proc", *n.function)][*n.calls]
+		}
+		if c.class != classAllow && c.class != classShadow {
+			t.Errorf("%s %s is allowed and calls %s, which is not: %s: %s", n.kind, n.what, *n.calls, c.class, c.why)
 		}
 	}
 }
@@ -34,16 +139,16 @@ func TestDangerousFunctionsAreNotAllowed(t *testing.T) {
 		"written in C here":    "SELECT p.proname::text FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang WHERE pronamespace = 'pg_catalog'::regnamespace AND lanname NOT IN ('internal', 'sql')",
 	} {
 		for _, name := range queryNames(t, conn, query) {
-			if c := catalogFunctions[name]; c.class == allowFunction {
+			if c := catalogFunctions[name]; c.class == classAllow {
 				t.Errorf("%s is %s and allowed (%s)", name, what, c.why)
 			}
 		}
 	}
 	// Of the volatile ones, those that were looked at.
-	volatile := " clock_timestamp gen_random_uuid random setseed timeofday pg_is_in_recovery pg_jit_available pg_collation_actual_version " +
+	volatile := " array_sample array_shuffle random_normal uuidv4 uuidv7 clock_timestamp gen_random_uuid random setseed timeofday pg_is_in_recovery pg_jit_available pg_collation_actual_version " +
 		"pg_database_collation_actual_version pg_partition_ancestors pg_partition_tree "
 	for _, name := range queryNames(t, conn, "SELECT DISTINCT proname::text FROM pg_proc WHERE pronamespace = 'pg_catalog'::regnamespace AND provolatile = 'v'") {
-		if catalogFunctions[name].class == allowFunction && !strings.Contains(volatile, " "+name+" ") {
+		if catalogFunctions[name].class == classAllow && !strings.Contains(volatile, " "+name+" ") {
 			t.Errorf("%s is volatile and allowed", name)
 		}
 	}
@@ -51,20 +156,39 @@ func TestDangerousFunctionsAreNotAllowed(t *testing.T) {
 
 // The data files are well formed: known classes, no name twice, every shadow has its stand-in or is refused.
 func TestFunctionLists(t *testing.T) {
-	seen := map[string]bool{}
-	for line := range lines(functionsText) {
-		if strings.HasPrefix(line, "= ") {
-			continue
+	for file, text := range map[string]string{
+		"functions.txt": functionsText, "extensions.txt": extensionsText, "operators.txt": operatorsText, "types.txt": typesText, "casts.txt": castsText,
+	} {
+		seen := map[string]bool{}
+		extension := ""
+		for line := range lines(text) {
+			switch {
+			case strings.HasPrefix(line, "= "):
+			case strings.HasPrefix(line, "["):
+				extension = line
+			case seen[extension+line]:
+				t.Errorf("%s is twice in %s", line, file)
+			default:
+				seen[extension+line] = true
+			}
 		}
-		if seen[line] {
-			t.Errorf("%s is twice in functions.txt", line)
+	}
+	for _, l := range []list{extensionFunctions, operatorList, typeList, castList} {
+		for extension, names := range l {
+			for name, c := range names {
+				if c.class != classAllow && c.class != classRefuse && c.class != classInternal || c.why == "" {
+					t.Errorf("%s of %q is of class %q, for the reason %q", name, extension, c.class, c.why)
+				}
+			}
+			if extension != ofCatalog && !knownExtension(extension) {
+				t.Errorf("%q has no functions", extension)
+			}
 		}
-		seen[line] = true
 	}
 	for name, c := range catalogFunctions {
 		switch c.class {
-		case allowFunction, refuseFunction, internalFunction:
-		case shadowFunction:
+		case classAllow, classRefuse, classInternal:
+		case classShadow:
 			if _, ok := catalog.ShadowFunction(name); !ok {
 				t.Errorf("%s has no stand-in", name)
 			}
@@ -76,36 +200,59 @@ func TestFunctionLists(t *testing.T) {
 		}
 	}
 	for _, f := range catalog.ShadowFunctions() {
-		if c := catalogFunctions[f.Name].class; c != shadowFunction && c != allowFunction {
+		if c := catalogFunctions[f.Name].class; c != classShadow && c != classAllow {
 			t.Errorf("%s has a stand-in and is of class %q", f.Name, c)
 		}
 	}
 }
 
-// The functions of the extensions that the server has are in extensions.txt, or left out on purpose.
-func TestExtensionFunctions(t *testing.T) {
+// extensions makes the extensions of the data files, and returns those that the server has. pgvector may be missing, the
+// others come with PostgreSQL.
+func extensions(t *testing.T, conn *pgx.Conn) []string {
+	t.Helper()
+	var made []string
+	for _, extension := range slices.Sorted(maps.Keys(extensionFunctions)) {
+		if _, err := conn.Exec(context.Background(), "CREATE EXTENSION IF NOT EXISTS "+pgx.Identifier{extension}.Sanitize()); err == nil {
+			made = append(made, extension)
+		} else if extension == "vector" && os.Getenv("REQUIRE_PGVECTOR") == "" {
+			t.Log("pgvector is not installed here: its names are not checked")
+		} else {
+			t.Errorf("%s: %v", extension, err)
+		}
+	}
+	return made
+}
+
+// Every name of the extensions is classified, whichever version of them the server has.
+func TestEveryExtensionNameIsClassified(t *testing.T) {
 	conn := database(t).Connect(t, "postgres")
-	ctx := context.Background()
-	for extension, names := range extensionFunctions {
-		if _, err := conn.Exec(ctx, "CREATE EXTENSION IF NOT EXISTS "+pgx.Identifier{extension}.Sanitize()); err != nil {
-			t.Logf("%s is not installed here", extension)
-			continue
+	for _, extension := range extensions(t, conn) {
+		for _, kind := range namedKinds {
+			known := kind.list
+			if kind.what == "function" {
+				known = extensionFunctions
+			}
+			for _, name := range queryNames(t, conn, kind.ofExtension, extension) {
+				if _, ok := known[extension][name]; !ok {
+					t.Errorf("%s %s of %s is in no data file", kind.what, name, extension)
+				}
+			}
 		}
-		have := map[string]bool{}
-		for _, name := range queryNames(t, conn, "SELECT DISTINCT p.proname::text FROM pg_proc p JOIN pg_depend d ON d.objid = p.oid AND d.classid = 'pg_proc'::regclass AND d.deptype = 'e' JOIN pg_extension e ON e.oid = d.refobjid WHERE e.extname = '"+extension+"'") {
-			have[name] = true
-		}
-		for name := range names {
-			if !have[name] && extension != "vector" { // of which there are several versions
-				t.Errorf("%s has no function %s", extension, name)
+		for _, name := range queryNames(t, conn, "SELECT DISTINCT x.proname::text FROM pg_proc AS x"+member+
+			" AND ('internal'::regtype = x.prorettype OR 'internal'::regtype = ANY (x.proargtypes::oid[]) OR 'cstring'::regtype = ANY (x.proargtypes::oid[]))", extension) {
+			if extensionFunctions.allows(extension, name) && !callableToo[name] {
+				t.Errorf("%s of %s takes what only the server has, and is allowed", name, extension)
 			}
 		}
 	}
 }
 
-func queryNames(t *testing.T, conn *pgx.Conn, sql string) []string {
+// callableToo are names that have a function for the server's own use beside others.
+var callableToo = map[string]bool{}
+
+func queryNames(t *testing.T, conn *pgx.Conn, sql string, args ...any) []string {
 	t.Helper()
-	rows, err := conn.Query(context.Background(), sql)
+	rows, err := conn.Query(context.Background(), sql, args...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,7 +24,7 @@ func TestAttributeNotationFindsNoFunction(t *testing.T) {
 		// casts in attribute notation
 		"SELECT age(((ARRAY['3'])._xid)[1])",
 		"SELECT x._xid FROM lower('{3}') AS x",
-		"SELECT ('x'::text).short_text",
+		"SELECT ('x'::text).checked_text",
 		"SELECT (now()).age",
 	} {
 		if result, refused := r.Rewrite(sql, false); refused == nil {

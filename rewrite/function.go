@@ -152,7 +152,9 @@ func (w *walker) callee(schema, name string) (callee, *sqlstate.Error) {
 		case f.Kind == 'p':
 			return callee{}, undefinedFunction(name)
 		case isListed:
-		case knownExtension(f.Extension) && extensionFunctions[f.Extension][name]:
+		case extensionFunctions.allows(f.Extension, name):
+		case extensionFunctions[f.Extension][name].class == classRefuse:
+			return callee{}, unavailableFunction(name, "It "+extensionFunctions[f.Extension][name].why+".")
 		default:
 			return callee{}, undefinedFunction(name)
 		}
@@ -181,23 +183,20 @@ func (w *walker) callee(schema, name string) (callee, *sqlstate.Error) {
 // catalogFunction decides on a function of pg_catalog.
 func (w *walker) catalogFunction(name string) (callee, *sqlstate.Error) {
 	original := catalog.Name{Schema: "pg_catalog", Name: name}
-	refused := func(hint string) (callee, *sqlstate.Error) {
-		return callee{}, sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonFunction, "function %s is not available to agents", name).
-			WithHint("%s", hint)
-	}
+	refused := func(hint string) (callee, *sqlstate.Error) { return callee{}, unavailableFunction(name, hint) }
 	c, known := catalogFunctions[name]
 	if !known {
 		return refused("This version of pgconsent does not know it, and allows no function that it does not know.")
 	}
-	if standIn, ok := catalog.ShadowFunction(name); ok && (c.class == allowFunction || c.class == shadowFunction) {
+	if standIn, ok := catalog.ShadowFunction(name); ok && (c.class == classAllow || c.class == classShadow) {
 		return callee{name: standIn, recorded: original.String()}, nil
 	}
 	switch c.class {
-	case allowFunction:
+	case classAllow:
 		return callee{name: original, recorded: original.String()}, nil
-	case refuseFunction:
+	case classRefuse:
 		return refused("It " + c.why + ".")
-	case shadowFunction:
+	case classShadow:
 		return refused("It tells more than agents may see.")
 	}
 	return refused("It is for the server's own use: " + c.why + ".")
@@ -205,16 +204,20 @@ func (w *walker) catalogFunction(name string) (callee, *sqlstate.Error) {
 
 // castNotation decides on a name that no function has: uuid('...') is a cast.
 func (w *walker) castNotation(schema, name string) (callee, *sqlstate.Error) {
-	types := w.snap.TypesNamed(schema, name)
-	if len(types) == 0 {
+	found := w.snap.TypesNamed(schema, name)
+	if len(found) == 0 {
 		return callee{}, undefinedFunction(name)
 	}
-	for _, t := range types {
-		if refused := typeRefusal(t); refused != nil {
+	for _, t := range found {
+		if refused := w.castRefusal(t); refused != nil {
 			return callee{}, refused
 		}
 	}
-	return callee{name: types[0].Name, recorded: types[0].Name.String()}, nil
+	return callee{name: found[0].Name, recorded: found[0].Name.String()}, nil
+}
+
+func unavailableFunction(name, hint string) *sqlstate.Error {
+	return sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonFunction, "function %s is not available to agents", name).WithHint("%s", hint)
 }
 
 // undefinedFunction is PostgreSQL's answer for a function that does not exist, and ours for one that agents may not
@@ -286,14 +289,14 @@ func (w *walker) attribute(name string, location int32) {
 	others := w.snap.FunctionsNamed("", name)
 	allowed := true
 	for _, f := range others {
-		allowed = allowed && knownExtension(f.Extension) && extensionFunctions[f.Extension][name]
+		allowed = allowed && extensionFunctions.allows(f.Extension, name)
 	}
 	if w.snap.HasCatalogFunction(name) {
 		_, shadowed := catalog.ShadowFunction(name)
-		allowed = allowed && catalogFunctions[name].class == allowFunction && !shadowed && name != "current_setting"
+		allowed = allowed && catalogFunctions[name].class == classAllow && !shadowed && name != "current_setting"
 	}
 	for _, t := range w.snap.TypesNamed("", name) {
-		allowed = allowed && typeRefusal(t) == nil
+		allowed = allowed && w.castRefusal(t) == nil
 	}
 	if !allowed {
 		w.refuseAt(sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonFunction, "%q may be a function call in attribute notation here", name).

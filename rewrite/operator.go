@@ -40,12 +40,18 @@ func (w *walker) operatorNamed(schema, name string, location int32) {
 	if w.refused != nil {
 		return
 	}
+	unavailable := func(hint string, args ...any) {
+		w.refuseAt(sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonFunction, "operator %s is not available to agents", name).WithHint(hint, args...), location)
+	}
 	found := (schema == "" || schema == "pg_catalog") && w.snap.HasCatalogOperator(name)
+	if found && !operatorList.allows(ofCatalog, name) {
+		unavailable("This version of pgconsent does not know it, and allows no operator that it does not know.")
+		return
+	}
 	if schema != "pg_catalog" {
 		for _, o := range w.snap.OperatorsNamed(schema, name) {
-			if !knownExtension(o.Extension) {
-				w.refuseAt(sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonFunction, "operator %s is not available to agents", name).
-					WithHint("An operator of that name in schema %q is neither PostgreSQL's nor of a known extension. OPERATOR(pg_catalog.%s) names PostgreSQL's own.", o.Name.Schema, name), location)
+			if !operatorList.allows(o.Extension, name) {
+				unavailable("An operator of that name in schema %q is neither PostgreSQL's nor of a known extension. OPERATOR(pg_catalog.%s) names PostgreSQL's own.", o.Name.Schema, name)
 				return
 			}
 			found = true

@@ -1,6 +1,8 @@
 package rewrite
 
 import (
+	"fmt"
+
 	"github.com/pgconsent/pgconsent/catalog"
 	"github.com/pgconsent/pgconsent/sqlstate"
 	"github.com/pgconsent/pgconsent/sqltext"
@@ -22,23 +24,63 @@ func (w *walker) typeName(t *sqltext.TypeName) {
 		w.refuseAt(refusal("RangeVar.catalogname"), t.Location)
 		return
 	}
-	types := w.snap.TypesNamed(schema, name)
-	if len(types) == 0 {
-		if relation, found := w.snap.ResolveRelation(schema, name); found {
+	found := w.snap.TypesNamed(schema, name)
+	if len(found) == 0 {
+		if relation, isRelation := w.snap.ResolveRelation(schema, name); isRelation {
 			if _, listed := w.pol.Table(relation); listed {
-				return // the row type of a table that the agent can read
+				// The row type of a table that the agent can read.
+				if refused := w.rowTypeRefusal(relation); refused != nil {
+					w.refuseAt(refused, t.Location)
+				}
+				return
 			}
 		}
 		w.refuseAt(sqlstate.New(sqlstate.UndefinedObject, sqlstate.ReasonFunction, "type %q does not exist", name).
-			WithHint("Types available to agents are those of PostgreSQL and of known extensions, enums, and the row types of tables in the policy."), t.Location)
+			WithHint("%s", availableTypes), t.Location)
 		return
 	}
-	for _, candidate := range types {
-		if refused := typeRefusal(candidate); refused != nil {
+	for _, candidate := range found {
+		if refused := w.castRefusal(candidate); refused != nil {
 			w.refuseAt(refused, t.Location)
 			return
 		}
 	}
+}
+
+const availableTypes = "Types available to agents are those of PostgreSQL and of known extensions, enums, domains and composite types that call " +
+	"no function of others, and the row types of tables in the policy."
+
+// castRefusal tells why nothing may be cast to a type, or nil. Which cast a statement means depends on types, which Go does
+// not infer: one that runs a function of others closes its target.
+func (w *walker) castRefusal(t *catalog.Type) *sqlstate.Error {
+	for _, c := range w.snap.CastsTo(t.OID) {
+		if f := w.snap.FunctionByOID(c.Function); f == nil || !w.known(f) {
+			return unavailableType(t.Name.Name, "A cast to it runs a function that is neither PostgreSQL's nor of a known extension, and that the policy does not list.")
+		}
+	}
+	return typeRefusal(w.snap, t)
+}
+
+// known tells whether a function that is not named in the text may run: one of a known extension or of the policy.
+func (w *walker) known(f *catalog.Function) bool {
+	_, listed := w.pol.Function(f.Name)
+	return listed || extensionFunctions.allows(f.Extension, f.Name.Name)
+}
+
+// rowTypeRefusal tells why the row type of a relation is not available, or nil: a value of it can be made from text, which
+// checks the domains of its columns.
+func (w *walker) rowTypeRefusal(n catalog.Name) *sqlstate.Error {
+	r, found := w.snap.Relation(n)
+	if !found {
+		return nil
+	}
+	for _, c := range r.Columns {
+		t := w.snap.TypeByOID(c.TypeOID)
+		if t != nil && callsOthers(w.snap, t, maxTypeDepth) {
+			return unavailableType(n.Name, fmt.Sprintf("Its column %q is of a domain whose check runs functions of others. Name its columns instead.", c.Name))
+		}
+	}
+	return nil
 }
 
 // CheckType judges a type that is not named in a text but given by its OID: as that of a parameter.
@@ -48,23 +90,72 @@ func CheckType(snap *catalog.Snapshot, oid uint32) *sqlstate.Error {
 		return sqlstate.New(sqlstate.UndefinedObject, sqlstate.ReasonFunction, "the type of a parameter (OID %d) is not available to agents", oid).
 			WithHint("Leave parameter types to the server, or declare base types.")
 	}
-	return typeRefusal(t)
+	return typeRefusal(snap, t)
 }
 
-// transactionTypes would make functions of allowed names tell transaction counters: age(xid).
-var transactionTypes = map[string]bool{"xid": true, "xid8": true, "cid": true, "tid": true, "pg_snapshot": true, "txid_snapshot": true,
-	"_xid": true, "_xid8": true, "_cid": true, "_tid": true, "_pg_snapshot": true, "_txid_snapshot": true}
-
 // typeRefusal tells why a type is not available, or nil.
-func typeRefusal(t *catalog.Type) *sqlstate.Error {
-	hint := "Types available to agents are those of PostgreSQL and of known extensions, enums, and the row types of tables in the policy."
-	switch {
-	case t.Kind == 'd':
-		hint = "It is a domain, whose checks run functions. Cast to the type under it."
-	case t.Name.Schema == "pg_catalog" && transactionTypes[t.Name.Name]:
-		hint = "It is about transactions, which tell of writes elsewhere."
-	case t.Name.Schema == "pg_catalog", knownExtension(t.Extension), t.Kind == 'e':
-		return nil
+func typeRefusal(snap *catalog.Snapshot, t *catalog.Type) *sqlstate.Error {
+	named := t
+	if element := snap.TypeByOID(t.Element); element != nil {
+		t = element
 	}
-	return sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonFunction, "type %q is not available to agents", t.Name.Name).WithHint("%s", hint)
+	switch {
+	case t.Name.Schema == "pg_catalog": // where only superusers make types
+		switch c := typeList[ofCatalog][t.Name.Name]; c.class {
+		case classAllow:
+			return nil
+		case classRefuse:
+			return unavailableType(named.Name.Name, "It "+c.why+".")
+		}
+	case typeList.allows(t.Extension, t.Name.Name):
+		return nil
+	case t.Extension == "" && t.Kind == 'e':
+		return nil
+	case t.Extension == "" && (t.Kind == 'd' || t.Kind == 'c'):
+		if !callsOthers(snap, t, maxTypeDepth) {
+			return nil
+		}
+		return unavailableType(named.Name.Name, "It is, or has a column of, a domain whose check runs functions of others. Cast to the type under it.")
+	}
+	return unavailableType(named.Name.Name, availableTypes)
+}
+
+func unavailableType(name, hint string) *sqlstate.Error {
+	return sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonFunction, "type %q is not available to agents", name).WithHint("%s", hint)
+}
+
+const maxTypeDepth = 32
+
+// callsOthers tells whether making a value of a type may run a function that is neither PostgreSQL's nor of a known
+// extension: the check of a domain, at any depth.
+func callsOthers(snap *catalog.Snapshot, t *catalog.Type, depth int) bool {
+	if depth == 0 {
+		return true
+	}
+	for _, oid := range t.CheckFunctions {
+		f := snap.FunctionByOID(oid)
+		if f == nil || !extensionFunctions.allows(f.Extension, f.Name.Name) {
+			return true
+		}
+	}
+	for _, part := range []uint32{t.Element, t.Base} {
+		if part == 0 {
+			continue
+		}
+		if p := snap.TypeByOID(part); p == nil || callsOthers(snap, p, depth-1) {
+			return true
+		}
+	}
+	if t.Kind == 'c' {
+		r, found := snap.Relation(t.Name)
+		if !found {
+			return true
+		}
+		for _, c := range r.Columns {
+			if p := snap.TypeByOID(c.TypeOID); p == nil || callsOthers(snap, p, depth-1) || typeRefusal(snap, p) != nil {
+				return true
+			}
+		}
+	}
+	return false
 }

@@ -56,6 +56,11 @@ CREATE TABLE k (
 CREATE UNIQUE INDEX once ON k (lower(b)) WHERE d > 0;
 CREATE UNIQUE INDEX covering ON k (i) INCLUDE (b);
 CREATE RULE quiet AS ON DELETE TO k DO INSTEAD NOTHING;
+CREATE FUNCTION mooded(mood) RETURNS int LANGUAGE sql AS 'SELECT 1';
+CREATE CAST (mood AS text) WITH INOUT AS IMPLICIT;
+CREATE OPERATOR ==== (LEFTARG = int, RIGHTARG = int, FUNCTION = int4eq);
+CREATE DOMAIN checked AS short[] CHECK (unnamed(1, 'a') = 1 AND 1 ==== 1 AND cardinality(VALUE) < 5);
+CREATE TYPE pair AS (a checked, b mood);
 CREATE TEMP TABLE hidden (a int);`
 
 func TestLoad(t *testing.T) {
@@ -139,6 +144,30 @@ func TestLoad(t *testing.T) {
 	if !s.HasCatalogFunction("count") || !s.HasCatalogOperator("||") || !s.HasInfoSchemaFunction("_pg_truetypid") {
 		t.Error("names of the system")
 	}
+	checked := s.TypesNamed("", "checked")
+	if len(checked) != 1 || len(checked[0].CheckFunctions) != 2 || checked[0].Base == 0 {
+		t.Fatalf("checked: %+v", checked)
+	}
+	called := map[string]bool{}
+	for _, oid := range checked[0].CheckFunctions {
+		if f := s.FunctionByOID(oid); f != nil {
+			called[f.Name.Name] = true
+		}
+	}
+	if !called["unnamed"] { // the operator's is PostgreSQL's own
+		t.Errorf("the check calls %v", called)
+	}
+	if array := s.TypeByOID(checked[0].Base); array == nil || s.TypeByOID(array.Element) == nil || s.TypeByOID(array.Element).Name != public("short") {
+		t.Errorf("the array under the domain: %+v", array)
+	}
+	if mood := s.TypesNamed("", "mood"); len(s.CastsTo(mood[0].OID)) != 0 {
+		t.Error("a cast by output and input runs no function")
+	}
+	exec(t, conn, "CREATE FUNCTION to_mood(int) RETURNS mood LANGUAGE sql AS $$ SELECT 'a'::mood $$; CREATE CAST (int AS mood) WITH FUNCTION to_mood(int) AS IMPLICIT")
+	s = load(t, conn)
+	if c := s.CastsTo(s.TypesNamed("", "mood")[0].OID); len(c) != 1 || !c[0].Implicit || s.FunctionByOID(c[0].Function).Name != public("to_mood") {
+		t.Errorf("casts to mood: %+v", c)
+	}
 	if len(s.TypesNamed("", "p")) != 0 || len(s.TypesNamed("", "_p")) != 0 {
 		t.Error("row types of tables are not types of the snapshot")
 	}
@@ -176,7 +205,7 @@ func TestFingerprint(t *testing.T) {
 		"ALTER TABLE p ADD COLUMN x int", "ALTER TABLE p DROP COLUMN x", "ALTER TABLE parts ALTER COLUMN id SET NOT NULL", "ALTER TABLE p DISABLE ROW LEVEL SECURITY",
 		"CREATE TABLE n (a int)", "ALTER TABLE n RENAME TO m", "CREATE OR REPLACE FUNCTION unnamed(int, text) RETURNS int LANGUAGE sql SECURITY DEFINER AS 'SELECT 1'",
 		"CREATE TYPE t AS ENUM ()", "DROP OPERATOR === (int, int)", "ALTER TABLE c VALIDATE CONSTRAINT to_p", "ALTER TABLE parts DETACH PARTITION parts_1",
-		"CREATE SCHEMA s", "ALTER TABLE c SET SCHEMA s",
+		"CREATE CAST (mood AS int) WITH FUNCTION mooded (mood)", "CREATE SCHEMA s", "ALTER TABLE c SET SCHEMA s",
 	} {
 		exec(t, conn, sql)
 		f, v := fingerprint(), load(t, conn).Version()

@@ -34,20 +34,39 @@ func (l *loader) readFunctions(ctx context.Context) error {
 
 func (l *loader) readTypes(ctx context.Context) error {
 	var (
-		t    catalog.Type
-		kind string
+		t      catalog.Type
+		kind   string
+		checks []uint32
 	)
-	return l.each(ctx, `SELECT t.oid, n.nspname, t.typname, t.typtype::text, `+extensionOf("pg_type", "t.oid")+`
+	// A check depends on functions, and on operators, which stand for functions; those of pg_catalog are not recorded.
+	return l.each(ctx, `SELECT t.oid, n.nspname, t.typname, t.typtype::text, COALESCE(el.oid, 0), t.typbasetype, `+extensionOf("pg_type", "COALESCE(el.oid, t.oid)")+`,
+		  ARRAY(SELECT DISTINCT COALESCE(o.oprcode::oid, d.refobjid) FROM pg_constraint AS k
+		    JOIN pg_depend AS d ON d.classid = 'pg_constraint'::regclass AND d.objid = k.oid
+		    LEFT JOIN pg_operator AS o ON d.refclassid = 'pg_operator'::regclass AND o.oid = d.refobjid
+		    WHERE k.contypid = t.oid AND d.refclassid IN ('pg_proc'::regclass, 'pg_operator'::regclass) ORDER BY 1)
 		FROM pg_type AS t JOIN pg_namespace AS n ON n.oid = t.typnamespace
 		LEFT JOIN pg_class AS c ON c.oid = t.typrelid
-		LEFT JOIN pg_type AS e ON e.oid = t.typelem AND e.typarray = t.oid
-		LEFT JOIN pg_class AS ec ON ec.oid = e.typrelid
-		WHERE COALESCE(c.relkind, 'c') = 'c' AND COALESCE(ec.relkind, 'c') = 'c' AND n.nspname !~ '^pg_(toast|temp)'`,
-		[]any{&t.OID, &t.Name.Schema, &t.Name.Name, &kind, &t.Extension},
+		LEFT JOIN pg_type AS el ON el.oid = t.typelem AND el.typarray = t.oid
+		LEFT JOIN pg_class AS elc ON elc.oid = el.typrelid
+		WHERE COALESCE(c.relkind, 'c') = 'c' AND COALESCE(elc.relkind, 'c') = 'c' AND n.nspname !~ '^pg_(toast|temp)'`,
+		[]any{&t.OID, &t.Name.Schema, &t.Name.Name, &kind, &t.Element, &t.Base, &t.Extension, &checks},
 		func() error {
 			found := t
 			found.Kind = kind[0]
+			found.CheckFunctions, checks = checks, nil
 			l.spec.Types = append(l.spec.Types, &found)
+			return nil
+		})
+}
+
+func (l *loader) readCasts(ctx context.Context) error {
+	var c catalog.Cast
+	return l.each(ctx, `SELECT c.castsource, c.casttarget, c.castfunc, c.castcontext <> 'e'
+		FROM pg_cast AS c JOIN pg_proc AS p ON p.oid = c.castfunc WHERE p.pronamespace <> 'pg_catalog'::regnamespace`,
+		[]any{&c.Source, &c.Target, &c.Function, &c.Implicit},
+		func() error {
+			found := c
+			l.spec.Casts = append(l.spec.Casts, &found)
 			return nil
 		})
 }

@@ -1,4 +1,5 @@
 -- What the tests need besides the arcive world.
+CREATE EXTENSION IF NOT EXISTS cube WITH SCHEMA public;
 CREATE TABLE notes (id integer PRIMARY KEY, body text, shout text GENERATED ALWAYS AS (upper(body)) STORED);
 CREATE TABLE "Mixed Case" ("Id" integer PRIMARY KEY, "select" text, user_id uuid);
 CREATE TABLE parents (id integer PRIMARY KEY, user_id uuid);
@@ -26,3 +27,15 @@ CREATE TABLE drafts (
   UNIQUE (user_id, title)
 );
 CREATE TABLE proposals (id uuid PRIMARY KEY DEFAULT gen_random_uuid(), user_id uuid NOT NULL, title text, state text);
+-- What runs without being called: checks of domains, and casts.
+CREATE FUNCTION checks(text) RETURNS boolean LANGUAGE sql AS $$ SELECT true $$;
+CREATE DOMAIN checked_text AS text CHECK (checks(VALUE));
+CREATE DOMAIN over_checked AS checked_text[];
+CREATE TYPE checked_pair AS (a integer, b over_checked);
+CREATE TYPE plain_pair AS (a integer, b short_text, c mood[]);
+CREATE TABLE checked_rows (id integer PRIMARY KEY, t checked_text);
+CREATE TYPE converted AS ENUM ('a', 'b');
+CREATE FUNCTION convert_it(integer) RETURNS converted LANGUAGE sql AS $$ SELECT 'a'::converted $$;
+CREATE CAST (integer AS converted) WITH FUNCTION convert_it(integer);
+CREATE CAST (text AS mood) WITH INOUT AS IMPLICIT;
+CREATE TYPE lseg AS RANGE (SUBTYPE = integer);
