@@ -44,7 +44,7 @@ type linkDecl struct {
 // laterBlocks are blocks of the design that this version does not have: said so, instead of "unknown".
 var laterBlocks = []string{
 	"shared", "columns", "by_key", "source", "contract", "aggregate", "function", "write", "limit",
-	"derived", "sql",
+	"derived",
 }
 
 // rows reads a table's rule: a list, of which every block must hold, or a single block.
@@ -108,6 +108,7 @@ func (d *decoder) block(n *node) block {
 		"visible": func(*node) { out = visibleBlock{at, d.link(value, "visible")} },
 		"tenant":  func(*node) { out = d.tenant(at, value) },
 		"grant":   func(*node) { out = d.grant(at, value) },
+		"sql":     func(*node) { out = d.sql(at, value) },
 		"not":     func(*node) { out = notBlock{at, d.block(value)} },
 	}, laterBlocks...)
 	return out

@@ -210,6 +210,8 @@ func (c *compiler) block(b block, row *catalog.Relation) predicate.Node {
 		return c.grant(b, row)
 	case notBlock:
 		return c.not(b, row)
+	case sqlBlock:
+		return c.sql(b, row)
 	default:
 		return predicate.Any{}
 	}

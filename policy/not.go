@@ -30,7 +30,7 @@ func (c *compiler) negatable(b block) {
 		}
 	case notBlock:
 		c.negatable(b.part)
-	case ownBlock, tenantBlock, grantBlock, statusBlock, openBlock, nil:
+	case ownBlock, tenantBlock, grantBlock, statusBlock, sqlBlock, openBlock, nil:
 	default:
 		c.fail(b.at(), "say what must hold, with a status of its own",
 			"not speaks of the row's own columns only: a table that another block reads could look empty, and not would then show every row")

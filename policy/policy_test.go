@@ -147,7 +147,6 @@ func TestErrors(t *testing.T) {
 		{"shared value of another type", rows("tenant: { column: user_id, is: user, shared: global }"), "p.yaml:6:54: public.memories.user_id cannot be compared with this value: it is not a uuid"},
 		{"negated consent", rows("not: { consent: { every: [ people: { id: id } ], status: consent_status, is: granted } }"), "p.yaml:6:16: not speaks of the row's own columns only: a table that another block reads could look empty, and not would then show every row"},
 		{"negated visible, within", rows("not: { any: [ { visible: { people: { id: id } } } ] }"), "p.yaml:6:25: not speaks of the row's own columns only"},
-		{"sql block", rows("sql: 'true'"), `p.yaml:6:9: "sql" in rows is not in this version`},
 		{"later table key", head + "tables: { memories: { rows: open, columns: {} } }", `p.yaml:3:35: "columns" in table memories is not in this version`},
 		{"no rows", head + "tables: { memories: {} }", `"rows"`},
 		{"empty rows", head + "tables: { memories: { rows: [] } }", `p.yaml:3:29: rows is empty (say "open" if every row may show)`},

@@ -50,6 +50,9 @@ type node struct {
 	keyAt   []place
 	values  []*node // of a mapping, beside keys
 	items   []*node // of a list
+
+	origin   string // of a string: how it is written
+	originAt place  // of the first character of origin
 }
 
 // parseYAML reads one file. A nil node is an empty one.
@@ -93,9 +96,13 @@ func convert(file string, n ast.Node) (*node, *Error) {
 	}
 	switch n := n.(type) {
 	case *ast.StringNode:
-		return scalar(n.Value, "string")
+		out, _ := scalar(n.Value, "string")
+		out.origin, out.originAt = withoutIndent(n.Token.Origin), here
+		return out, nil
 	case *ast.LiteralNode:
-		return scalar(n.Value.Value, "string")
+		out, _ := scalar(n.Value.Value, "string")
+		out.origin, out.originAt = n.Value.Token.Origin, place{file, here.line + 1, 1}
+		return out, nil
 	case *ast.IntegerNode:
 		return scalar(n.Token.Value, "int")
 	case *ast.FloatNode:

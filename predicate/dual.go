@@ -96,7 +96,7 @@ func columns(row, a, b string) string {
 // hashable tells whether n has a hashed form that the planner will hash. A node that is not known here has none.
 func hashable(n Node, row *catalog.Relation) bool {
 	switch n := n.(type) {
-	case Open, Own, Tenant, Grant, Status:
+	case Open, Own, Tenant, Grant, Status, SQL:
 		return true
 	case Not:
 		return hashable(n.Node, row)

@@ -2,6 +2,7 @@ package predicate
 
 import (
 	"slices"
+	"time"
 
 	"github.com/pgconsent/pgconsent/catalog"
 )
@@ -14,6 +15,7 @@ type World struct {
 	Tables     map[catalog.Name][]Row
 	Attributes map[string]string // of the session; absent: NULL
 	Sealed     bool
+	Now        time.Time // when the statement began
 }
 
 // Eval tells whether the row shows. It is the reference model: written for plainness, with three-valued logic of its own,
@@ -75,6 +77,8 @@ func judge(n Node, row Row, w World) truth {
 	case Tenant:
 		return n.judge(row, w)
 	case Grant:
+		return n.judge(row, w)
+	case SQL:
 		return n.judge(row, w)
 	case Status:
 		value, ok := row[n.Column]

@@ -37,7 +37,7 @@ func Helpers(n Node) []Helper {
 	}
 	walk(n, nil, func(n Node, row *catalog.Relation) {
 		switch n := n.(type) {
-		case Own, Tenant, Grant, Status:
+		case Own, Tenant, Grant, Status, SQL:
 			if row != nil {
 				add(row, columnsOf(n)...)
 			}
@@ -120,6 +120,8 @@ func columnsOf(n Node) []string {
 		return []string{n.Column}
 	case Status:
 		return []string{n.Column}
+	case SQL:
+		return ColumnsOf(n.Expr)
 	default:
 		return nil
 	}
@@ -137,6 +139,10 @@ func attributes(n Node) map[string]bool {
 		case Grant:
 			for _, to := range n.To {
 				out[to.Attribute] = true
+			}
+		case SQL:
+			for _, a := range n.attributes() {
+				out[a] = true
 			}
 		}
 	})

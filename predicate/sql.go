@@ -121,6 +121,8 @@ func (w *writer) write(n Node, row string) string {
 		return w.leaf(n.sql(row))
 	case Grant:
 		return w.leaf(n.sql(row, w.negated))
+	case SQL:
+		return w.leaf(expressionSQL(n.Expr, row))
 	case Status:
 		if w.negated {
 			return w.leaf(status(column(row, n.Column), n.Is))

@@ -1,0 +1,112 @@
+package policy
+
+import (
+	"strings"
+
+	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/predicate"
+	"github.com/pgconsent/pgconsent/sqltext"
+)
+
+// sqlBlock is `sql: "expression over the row's own columns"`.
+type sqlBlock struct {
+	place
+	text  string
+	where func(offset int) place // of a byte of the text
+}
+
+// maxExpression bounds the text of one expression.
+const maxExpression = 8 << 10
+
+func (d *decoder) sql(at place, n *node) block {
+	b := sqlBlock{place: at, where: n.inside}
+	if d.want(n, scalarNode, "sql") {
+		b.text = n.value
+		if len(b.text) > maxExpression {
+			d.fail(n.place, "divide it into several blocks", "the expression is longer than %d bytes", maxExpression)
+			b.text = "null"
+		}
+	}
+	return b
+}
+
+const selecting = "SELECT "
+
+// sql compiles an expression. What it gives is made from the tree alone: nothing of the text reaches the database.
+func (c *compiler) sql(b sqlBlock, row *catalog.Relation) predicate.Node {
+	tree, err := sqltext.Parse(selecting + b.text)
+	if err != nil {
+		at := b.where(0)
+		if err.Position > len(selecting) {
+			at = b.where(len(string([]rune(selecting + b.text)[:err.Position-1])) - len(selecting))
+		}
+		c.fail(at, "", "%s", err.Message)
+		return predicate.Any{}
+	}
+	n := single(tree)
+	if n == nil {
+		c.fail(b.where(0), "write the condition alone, as it would stand after WHERE", "sql is one expression, not a statement")
+		return predicate.Any{}
+	}
+	x := &expression{c: c, row: row, where: func(location int32) place { return b.where(max(0, int(location)-len(selecting))) }}
+	condition, ok := x.condition(n)
+	if !ok {
+		return predicate.Any{}
+	}
+	if !x.bound {
+		c.fail(b.where(0), `say "open" if every row may show`, "the expression speaks of no column and no attribute")
+	}
+	return predicate.SQL{Expr: condition}
+}
+
+// single returns the expression of SELECT expression; nil where there is anything else.
+func single(tree *sqltext.ParseResult) *sqltext.Node {
+	if len(tree.Stmts) != 1 {
+		return nil
+	}
+	s := tree.Stmts[0].Stmt.GetSelectStmt()
+	if s == nil || len(s.TargetList) != 1 {
+		return nil
+	}
+	target := s.TargetList[0].GetResTarget()
+	if target == nil || target.Name != "" || len(target.Indirection) > 0 {
+		return nil
+	}
+	if len(s.DistinctClause)+len(s.FromClause)+len(s.GroupClause)+len(s.WindowClause)+len(s.ValuesLists)+len(s.SortClause)+len(s.LockingClause) > 0 ||
+		s.IntoClause != nil || s.WhereClause != nil || s.GroupDistinct || s.HavingClause != nil || s.LimitOffset != nil || s.LimitCount != nil ||
+		s.WithClause != nil || s.Op != sqltext.SETOP_NONE || s.All || s.Larg != nil || s.Rarg != nil {
+		return nil
+	}
+	return target.Val
+}
+
+// inside finds a byte of a scalar's value in its file, going along the text as it is written there.
+func (n *node) inside(offset int) place {
+	at := n.originAt
+	if n.origin == "" {
+		return n.place
+	}
+	written := []rune(n.origin)
+	i := 0
+	advance := func() {
+		if written[i] == '\n' {
+			at.line, at.column = at.line+1, 1
+		} else {
+			at.column++
+		}
+		i++
+	}
+	for byteAt, r := range n.value {
+		for i < len(written) && written[i] != r && !(r == ' ' && written[i] == '\n') {
+			advance()
+		}
+		if byteAt >= offset || i >= len(written) {
+			return at
+		}
+		advance()
+	}
+	return at
+}
+
+// withoutIndent is how a token is written, from its first character on.
+func withoutIndent(origin string) string { return strings.TrimLeft(origin, " \t\n") }

@@ -1,0 +1,393 @@
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/predicate"
+	"github.com/pgconsent/pgconsent/sqltext"
+)
+
+// expression turns a parsed expression into one of package predicate. What it does not know is an error: the list of
+// nodes, operators and functions is closed, and holds nothing that could raise on some row, act, take part in another
+// table, or mean something else under other settings of the session.
+type expression struct {
+	c     *compiler
+	row   *catalog.Relation
+	where func(location int32) place
+	bound bool // a column or an attribute was named
+}
+
+// operand is an expression with its kind.
+type operand struct {
+	predicate.Expr
+	kind predicate.Kind // "": a string or NULL that takes the kind of what it meets
+	at   int32
+}
+
+func (x *expression) fail(at int32, suggestion, format string, args ...any) (operand, bool) {
+	x.c.fail(x.where(at), suggestion, format, args...)
+	return operand{}, false
+}
+
+// condition compiles an expression that is true, false or unknown.
+func (x *expression) condition(n *sqltext.Node) (predicate.Expr, bool) {
+	o, ok := x.expr(n)
+	if !ok {
+		return nil, false
+	}
+	if o, ok = x.adopt(o, predicate.Bool); !ok {
+		return nil, false
+	}
+	return o.Expr, true
+}
+
+func (x *expression) conditions(nodes []*sqltext.Node) ([]predicate.Expr, bool) {
+	out := make([]predicate.Expr, 0, len(nodes))
+	all := true
+	for _, n := range nodes {
+		c, ok := x.condition(n)
+		all = all && ok
+		out = append(out, c)
+	}
+	return out, all
+}
+
+func (x *expression) expr(n *sqltext.Node) (operand, bool) {
+	switch n := n.Node.(type) {
+	case *sqltext.Node_ColumnRef:
+		return x.columnRef(n.ColumnRef)
+	case *sqltext.Node_A_Const:
+		return x.constant(n.AConst)
+	case *sqltext.Node_A_Expr:
+		return x.operation(n.AExpr)
+	case *sqltext.Node_BoolExpr:
+		return x.logic(n.BoolExpr)
+	case *sqltext.Node_NullTest:
+		return x.nullTest(n.NullTest)
+	case *sqltext.Node_BooleanTest:
+		return x.booleanTest(n.BooleanTest)
+	case *sqltext.Node_FuncCall:
+		return x.call(n.FuncCall)
+	case *sqltext.Node_TypeCast:
+		return x.cast(n.TypeCast)
+	case *sqltext.Node_CoalesceExpr:
+		return x.coalesce(n.CoalesceExpr)
+	case *sqltext.Node_CaseExpr:
+		return x.caseExpr(n.CaseExpr)
+	case *sqltext.Node_SQLValueFunction:
+		return x.valueFunction(n.SqlvalueFunction)
+	case *sqltext.Node_SubLink:
+		return x.fail(n.SubLink.Location, "consent and visible read other tables", "sql has no sub-selects")
+	case *sqltext.Node_ParamRef:
+		return x.fail(n.ParamRef.Location, "write attribute('name')", "sql has no parameters")
+	default:
+		return x.fail(0, "docs/policy.md lists what sql may say", "%s is not part of sql expressions", spelled(n))
+	}
+}
+
+// spelled is how a construct that is not known is written.
+func spelled(n any) string {
+	kind := strings.TrimPrefix(fmt.Sprintf("%T", n), "*pg_query.Node_")
+	if as, ok := map[string]string{
+		"AIndirection": "a subscript or field", "AArrayExpr": "ARRAY[…]", "RowExpr": "a row", "MinMaxExpr": "greatest or least", "CollateClause": "COLLATE", "AStar": "*",
+	}[kind]; ok {
+		return as
+	}
+	return kind
+}
+
+func (x *expression) columnRef(n *sqltext.ColumnRef) (operand, bool) {
+	names := stringsOf(n.Fields)
+	if len(names) != len(n.Fields) || len(names) > 2 || len(names) == 2 && names[0] != x.row.Name.Name {
+		return x.fail(n.Location, "columns of this table are named alone", "an expression speaks of columns of %s only", x.row.Name)
+	}
+	name := names[len(names)-1]
+	column := x.c.column(x.where(n.Location), x.row, name)
+	if column == nil {
+		return operand{}, false
+	}
+	out, ok := x.c.expressionColumn(column)
+	if !ok {
+		return x.fail(n.Location, "docs/policy.md lists the types", "%s.%s is a %s, which sql does not compare", x.row.Name, name, column.Type)
+	}
+	x.bound = true
+	return operand{out, out.Kind, n.Location}, true
+}
+
+// expressionColumn gives a column its kind. An enum is compared as text, lists in the widest type of their kind.
+func (c *compiler) expressionColumn(column *catalog.Column) (predicate.Column, bool) {
+	out := predicate.Column{Name: column.Name}
+	element := strings.TrimSuffix(column.Type, "[]")
+	isList := element != column.Type
+	base, _, modified := strings.Cut(element, "(")
+	if modified { // character varying(9), timestamp(3) with time zone
+		_, rest, _ := strings.Cut(element, ")")
+		base += rest
+	}
+	switch {
+	case c.enum(column):
+		out.Kind, out.Cast = predicate.Text, "pg_catalog.text"
+	case isList && family(element) == "text":
+		out.Kind = predicate.Text.List()
+		if element != "text" {
+			out.Cast = "pg_catalog.text[]"
+		}
+	case isList && family(element) == "integer":
+		out.Kind = predicate.Number.List()
+		if element != "bigint" {
+			out.Cast = "pg_catalog.int8[]"
+		}
+	case isList && element == "uuid":
+		out.Kind = predicate.UUID.List()
+	case isList:
+	case family(element) == "text":
+		out.Kind = predicate.Text
+	case family(element) == "integer", base == "numeric":
+		out.Kind = predicate.Number
+	case base == "real", base == "double precision":
+		out.Kind = predicate.Float
+	case base == "boolean", base == "uuid", base == "date", base == "jsonb":
+		out.Kind = predicate.Kind(base)
+	case base == "timestamp without time zone":
+		out.Kind = predicate.Timestamp
+	case base == "timestamp with time zone":
+		out.Kind = predicate.TimestampTZ
+	}
+	return out, out.Kind != ""
+}
+
+func (x *expression) constant(n *sqltext.A_Const) (operand, bool) {
+	if n.Isnull {
+		return operand{predicate.Null{}, "", n.Location}, true
+	}
+	switch v := n.Val.(type) {
+	case *sqltext.A_Const_Ival:
+		return x.number(strconv.FormatInt(int64(v.Ival.Ival), 10), n.Location)
+	case *sqltext.A_Const_Fval:
+		return x.number(v.Fval.Fval, n.Location)
+	case *sqltext.A_Const_Boolval:
+		return operand{predicate.Const{Value: strconv.FormatBool(v.Boolval.Boolval), Kind: predicate.Bool, Type: "pg_catalog.bool"}, predicate.Bool, n.Location}, true
+	case *sqltext.A_Const_Sval:
+		return operand{predicate.Const{Value: v.Sval.Sval}, "", n.Location}, true
+	default:
+		return x.fail(n.Location, "", "bit strings are not part of sql expressions")
+	}
+}
+
+func (x *expression) number(text string, at int32) (operand, bool) {
+	c, ok := numberConst(text)
+	if !ok {
+		return x.fail(at, "write at most 30 digits, without an exponent", "the number %s is not part of sql expressions", text)
+	}
+	return operand{c, predicate.Number, at}, true
+}
+
+// logic compiles AND, OR and NOT.
+func (x *expression) logic(n *sqltext.BoolExpr) (operand, bool) {
+	parts, ok := x.conditions(n.Args)
+	if !ok {
+		return operand{}, false
+	}
+	var out predicate.Expr
+	switch n.Boolop {
+	case sqltext.AND_EXPR:
+		out = predicate.And(parts)
+	case sqltext.OR_EXPR:
+		out = predicate.Or(parts)
+	case sqltext.NOT_EXPR:
+		out = predicate.Negation{Expr: parts[0]}
+	default:
+		return x.fail(n.Location, "", "unknown logic")
+	}
+	return operand{out, predicate.Bool, n.Location}, true
+}
+
+func isNull(e predicate.Expr) predicate.Expr { return predicate.Test{A: e, Is: "NULL"} }
+
+func (x *expression) nullTest(n *sqltext.NullTest) (operand, bool) {
+	o, ok := x.expr(n.Arg)
+	if !ok {
+		return o, false
+	}
+	if o.kind == "" {
+		return x.fail(n.Location, "", "IS NULL asks for a column")
+	}
+	out := isNull(o.Expr)
+	if n.Nulltesttype != sqltext.IS_NULL {
+		out = predicate.Negation{Expr: out}
+	}
+	return operand{out, predicate.Bool, n.Location}, true
+}
+
+func (x *expression) booleanTest(n *sqltext.BooleanTest) (operand, bool) {
+	c, ok := x.condition(n.Arg)
+	if !ok {
+		return operand{}, false
+	}
+	test := func(is string) predicate.Expr { return predicate.Test{A: c, Is: is} }
+	var out predicate.Expr
+	switch n.Booltesttype {
+	case sqltext.IS_TRUE:
+		out = test("TRUE")
+	case sqltext.IS_NOT_TRUE:
+		out = predicate.Negation{Expr: test("TRUE")}
+	case sqltext.IS_FALSE:
+		out = test("FALSE")
+	case sqltext.IS_NOT_FALSE:
+		out = predicate.Negation{Expr: test("FALSE")}
+	case sqltext.IS_UNKNOWN:
+		out = isNull(c)
+	case sqltext.IS_NOT_UNKNOWN:
+		out = predicate.Negation{Expr: isNull(c)}
+	default:
+		return x.fail(n.Location, "", "unknown test")
+	}
+	return operand{out, predicate.Bool, n.Location}, true
+}
+
+func (x *expression) valueFunction(n *sqltext.SQLValueFunction) (operand, bool) {
+	switch n.Op {
+	case sqltext.SVFOP_CURRENT_TIMESTAMP:
+		return operand{predicate.Clock{Kind: predicate.TimestampTZ}, predicate.TimestampTZ, n.Location}, true
+	case sqltext.SVFOP_CURRENT_DATE:
+		return operand{predicate.Clock{Kind: predicate.Date}, predicate.Date, n.Location}, true
+	case sqltext.SVFOP_LOCALTIMESTAMP:
+		return operand{predicate.Clock{Kind: predicate.Timestamp}, predicate.Timestamp, n.Location}, true
+	default:
+		return x.fail(n.Location, "write attribute('name') for who is calling, now() for the time", "this is not part of sql expressions")
+	}
+}
+
+func (x *expression) coalesce(n *sqltext.CoalesceExpr) (operand, bool) {
+	parts, kind, ok := x.alike(n.Args, n.Location)
+	if !ok {
+		return operand{}, false
+	}
+	out := predicate.Case{Else: parts[len(parts)-1], Bytes: mixes(kind, parts...)}
+	for _, part := range parts[:len(parts)-1] {
+		out.When = append(out.When, predicate.When{If: predicate.Negation{Expr: isNull(part)}, Then: part})
+	}
+	return operand{out, kind, n.Location}, true
+}
+
+func (x *expression) caseExpr(n *sqltext.CaseExpr) (operand, bool) {
+	var results []*sqltext.Node
+	var out predicate.Case
+	for _, arm := range n.Args {
+		when := arm.GetCaseWhen()
+		var condition operand
+		var ok bool
+		if n.Arg == nil {
+			condition.Expr, ok = x.condition(when.Expr)
+		} else {
+			condition, ok = x.comparison("=", n.Arg, when.Expr, when.Location)
+		}
+		if !ok {
+			return operand{}, false
+		}
+		out.When = append(out.When, predicate.When{If: condition.Expr})
+		results = append(results, when.Result)
+	}
+	if n.Defresult != nil {
+		results = append(results, n.Defresult)
+	}
+	parts, kind, ok := x.alike(results, n.Location)
+	if !ok {
+		return operand{}, false
+	}
+	for i := range out.When {
+		out.When[i].Then = parts[i]
+	}
+	if n.Defresult != nil {
+		out.Else = parts[len(parts)-1]
+	}
+	out.Bytes = mixes(kind, parts...)
+	return operand{out, kind, n.Location}, true
+}
+
+// alike compiles values that must be of one kind.
+func (x *expression) alike(nodes []*sqltext.Node, at int32) ([]predicate.Expr, predicate.Kind, bool) {
+	var operands []operand
+	var kind predicate.Kind
+	for _, n := range nodes {
+		o, ok := x.expr(n)
+		if !ok {
+			return nil, "", false
+		}
+		if kind == "" || kind == predicate.Number && o.kind == predicate.Float {
+			kind = o.kind
+		}
+		operands = append(operands, o)
+	}
+	if kind == "" {
+		kind = predicate.Text
+	}
+	out := make([]predicate.Expr, len(operands))
+	for i, o := range operands {
+		adopted, ok := x.adopt(o, kind)
+		if !ok {
+			return nil, "", false
+		}
+		out[i] = adopted.Expr
+	}
+	return out, kind, true
+}
+
+// mixes tells whether texts of several columns come together, whose collations could conflict.
+func mixes(kind predicate.Kind, parts ...predicate.Expr) bool {
+	if kind.Element() != predicate.Text {
+		return false
+	}
+	var columns []string
+	for _, part := range parts {
+		for _, name := range predicate.ColumnsOf(part) {
+			if !slices.Contains(columns, name) {
+				columns = append(columns, name)
+			}
+		}
+	}
+	return len(columns) > 1
+}
+
+// adopt makes an operand one of the kind, if it is one or has none yet.
+func (x *expression) adopt(o operand, kind predicate.Kind) (operand, bool) {
+	if o.kind == kind {
+		return o, true
+	}
+	c, isConst := o.Expr.(predicate.Const)
+	switch {
+	case o.kind == "" && !isConst:
+		return operand{o.Expr, kind, o.at}, true // NULL
+	case o.kind == "":
+		typed, why := typedConst(c.Value, kind)
+		if why != "" {
+			return x.fail(o.at, why, "the constant is not a %s", kind)
+		}
+		return operand{typed, kind, o.at}, true
+	case isConst && o.kind == predicate.Number && kind == predicate.Float:
+		c.Kind, c.Type = predicate.Float, "pg_catalog.float8"
+		return operand{c, kind, o.at}, true
+	}
+	if clock, ok := o.Expr.(predicate.Clock); ok && (kind == predicate.Date || kind == predicate.Timestamp || kind == predicate.TimestampTZ) {
+		clock.Kind = kind
+		return operand{clock, kind, o.at}, true
+	}
+	if kind == predicate.Bool {
+		return x.fail(o.at, "compare it with something", "a condition is true or false, and this is a %s", o.kind)
+	}
+	return x.fail(o.at, "both sides must be of one kind; constants may be written as strings", "a %s does not compare with a %s", o.kind, kind)
+}
+
+func stringsOf(nodes []*sqltext.Node) []string {
+	var out []string
+	for _, n := range nodes {
+		if s := n.GetString_(); s != nil {
+			out = append(out, s.Sval)
+		}
+	}
+	return out
+}

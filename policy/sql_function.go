@@ -1,0 +1,105 @@
+package policy
+
+import (
+	"strings"
+
+	"github.com/pgconsent/pgconsent/predicate"
+	"github.com/pgconsent/pgconsent/sqltext"
+)
+
+// call compiles attribute('name'), now() and the functions of the closed list.
+func (x *expression) call(n *sqltext.FuncCall) (operand, bool) {
+	names := stringsOf(n.Funcname)
+	if len(names) == 2 && names[0] == "pg_catalog" {
+		names = names[1:]
+	}
+	if len(n.AggOrder) > 0 || n.AggFilter != nil || n.Over != nil || n.AggWithinGroup || n.AggStar || n.AggDistinct || n.FuncVariadic || len(names) != 1 {
+		return x.fail(n.Location, "docs/policy.md lists the functions", "this call is not part of sql expressions")
+	}
+	switch name := names[0]; name {
+	case "attribute":
+		return x.attributeCall(n)
+	case "now", "statement_timestamp", "transaction_timestamp":
+		if len(n.Args) == 0 {
+			return operand{predicate.Clock{Kind: predicate.TimestampTZ}, predicate.TimestampTZ, n.Location}, true
+		}
+		return x.fail(n.Location, "", "%s takes no argument", name)
+	case "cardinality":
+		return x.cardinality(n)
+	default:
+		return x.function(name, n.Args, n.Location)
+	}
+}
+
+func (x *expression) attributeCall(n *sqltext.FuncCall) (operand, bool) {
+	var name *sqltext.A_Const_Sval
+	if len(n.Args) == 1 {
+		name, _ = n.Args[0].GetAConst().GetVal().(*sqltext.A_Const_Sval)
+	}
+	if name == nil {
+		return x.fail(n.Location, "write attribute('user')", "attribute takes the name of an attribute")
+	}
+	attribute := x.c.attribute(x.where(n.Location), name.Sval.Sval)
+	if attribute == nil {
+		return operand{}, false
+	}
+	kind := map[string]predicate.Kind{"text": predicate.Text, "uuid": predicate.UUID, "integer": predicate.Number}[family(attribute.element())]
+	out := predicate.Attr{Name: attribute.Name, Type: attribute.SQLType()}
+	if attribute.List() {
+		kind = kind.List()
+		if attribute.element() == "integer" {
+			out.Type = "pg_catalog.int8[]" // lists of numbers compare as these
+		}
+	}
+	out.Kind = kind
+	x.bound = true
+	return operand{out, kind, n.Location}, true
+}
+
+func (x *expression) cardinality(n *sqltext.FuncCall) (operand, bool) {
+	if len(n.Args) != 1 {
+		return x.fail(n.Location, "", "cardinality takes one list")
+	}
+	o, ok := x.expr(n.Args[0])
+	if !ok {
+		return o, false
+	}
+	if o.kind == o.kind.Element() {
+		return x.fail(o.at, "", "cardinality takes one list")
+	}
+	return operand{predicate.Call{Name: "cardinality", Args: []predicate.Expr{o.Expr}}, predicate.Number, n.Location}, true
+}
+
+// function compiles a call of the closed list.
+func (x *expression) function(name string, nodes []*sqltext.Node, at int32) (operand, bool) {
+	f, ok := predicate.Functions[name]
+	if !ok {
+		return x.fail(at, closest(name, keys(predicate.Functions)), "%s is not a function that sql expressions may call", name)
+	}
+	if len(nodes) > len(f.Args) || len(nodes) < len(f.Args)-f.Optional {
+		return x.fail(at, "", "%s takes %d arguments", name, len(f.Args))
+	}
+	out := predicate.Call{Name: name}
+	for i, n := range nodes {
+		arg, ok := x.expr(n)
+		if !ok {
+			return operand{}, false
+		}
+		if arg, ok = x.adopt(arg, f.Args[i]); !ok {
+			return operand{}, false
+		}
+		if i >= len(f.Args)-f.Constants {
+			c, isConst := arg.Expr.(predicate.Const)
+			if isConst && arg.kind == predicate.Number {
+				c.Type = "pg_catalog.int4"
+				isConst = len(strings.TrimPrefix(c.Value, "-")) <= 4 && !strings.Contains(c.Value, ".")
+			}
+			if !isConst {
+				return x.fail(arg.at, "other values could raise an error on some row", "argument %d of %s must be a constant, a number less than 10000", i+1, name)
+			}
+			arg.Expr = c
+		}
+		out.Args = append(out.Args, arg.Expr)
+	}
+	return operand{out, f.Result, at}, true
+}

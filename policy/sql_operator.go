@@ -1,0 +1,282 @@
+package policy
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/predicate"
+	"github.com/pgconsent/pgconsent/sqltext"
+)
+
+// operation compiles what is written with an operator, or reads like one.
+func (x *expression) operation(n *sqltext.A_Expr) (operand, bool) {
+	names := stringsOf(n.Name)
+	if len(names) == 2 && names[0] == "pg_catalog" {
+		names = names[1:]
+	}
+	if len(names) != 1 {
+		return x.fail(n.Location, "operators are those of pg_catalog", "the operator %s is not part of sql expressions", strings.Join(names, "."))
+	}
+	op := names[0]
+	switch n.Kind {
+	case sqltext.AEXPR_OP:
+		return x.operator(op, n)
+	case sqltext.AEXPR_DISTINCT, sqltext.AEXPR_NOT_DISTINCT:
+		return x.distinct(n)
+	case sqltext.AEXPR_NULLIF:
+		return x.nullIf(n)
+	case sqltext.AEXPR_IN:
+		return x.in(n, op == "<>")
+	case sqltext.AEXPR_OP_ANY:
+		if op == "=" {
+			return x.anyOf(n, false)
+		}
+	case sqltext.AEXPR_OP_ALL:
+		if op == "<>" {
+			return x.anyOf(n, true)
+		}
+	case sqltext.AEXPR_LIKE:
+		return x.like(n, op == "!~~")
+	case sqltext.AEXPR_BETWEEN, sqltext.AEXPR_NOT_BETWEEN:
+		return x.between(n)
+	case sqltext.AEXPR_ILIKE:
+		return x.fail(n.Location, "write lower(column) LIKE 'pattern'", "ILIKE is not part of sql expressions")
+	}
+	return x.fail(n.Location, "docs/policy.md lists the operators", "this form of %s is not part of sql expressions", op)
+}
+
+var comparisons = []string{"=", "<>", "<", "<=", ">", ">="}
+
+func (x *expression) operator(op string, n *sqltext.A_Expr) (operand, bool) {
+	switch {
+	case n.Lexpr == nil:
+		return x.sign(op, n)
+	case slices.Contains(comparisons, op):
+		return x.comparison(op, n.Lexpr, n.Rexpr, n.Location)
+	case op == "&&" || op == "@>" || op == "<@":
+		return x.overlap(op, n)
+	case op == "+" || op == "-":
+		return x.shift(op, n)
+	}
+	if f, ok := predicate.Functions[op]; ok && f.Operator {
+		return x.function(op, []*sqltext.Node{n.Lexpr, n.Rexpr}, n.Location)
+	}
+	return x.fail(n.Location, "docs/policy.md lists the operators", "the operator %s is not part of sql expressions", op)
+}
+
+// sign reads a number with a sign.
+func (x *expression) sign(op string, n *sqltext.A_Expr) (operand, bool) {
+	o, ok := x.expr(n.Rexpr)
+	if !ok {
+		return o, false
+	}
+	if c, isConst := o.Expr.(predicate.Const); isConst && o.kind == predicate.Number && op == "-" && !strings.HasPrefix(c.Value, "-") {
+		return x.number("-"+c.Value, n.Location)
+	}
+	return x.fail(n.Location, "it could overflow", "arithmetic is not part of sql expressions")
+}
+
+// pair compiles two values of one kind.
+func (x *expression) pair(left, right *sqltext.Node) (a, b operand, ok bool) {
+	a, ok = x.expr(left)
+	b, ok2 := x.expr(right)
+	if !ok || !ok2 {
+		return a, b, false
+	}
+	for _, o := range []operand{a, b} {
+		if _, null := o.Expr.(predicate.Null); null {
+			x.c.fail(x.where(o.at), "write IS NULL", "nothing compares with NULL")
+			return a, b, false
+		}
+	}
+	kind := b.kind
+	_, clock := b.Expr.(predicate.Clock)
+	_, number := b.Expr.(predicate.Const)
+	if kind == "" || (clock || number) && a.kind != "" {
+		kind = a.kind
+	}
+	if kind == "" {
+		kind = predicate.Text
+	}
+	if a, ok = x.adopt(a, kind); !ok {
+		return a, b, false
+	}
+	b, ok = x.adopt(b, kind)
+	return a, b, ok
+}
+
+func (x *expression) comparison(op string, left, right *sqltext.Node, at int32) (operand, bool) {
+	a, b, ok := x.pair(left, right)
+	if !ok {
+		return operand{}, false
+	}
+	if a.kind == predicate.JSONB || a.kind != a.kind.Element() {
+		return x.fail(at, "write doc ->> 'key', or value = ANY (list)", "%s values are not compared whole", a.kind)
+	}
+	return operand{predicate.Compare{Op: op, A: a.Expr, B: b.Expr, Bytes: mixes(a.kind, a.Expr, b.Expr)}, predicate.Bool, at}, true
+}
+
+// distinct writes IS [NOT] DISTINCT FROM out, since its operator cannot be qualified.
+func (x *expression) distinct(n *sqltext.A_Expr) (operand, bool) {
+	equal, ok := x.comparison("=", n.Lexpr, n.Rexpr, n.Location)
+	if !ok {
+		return operand{}, false
+	}
+	c := equal.Expr.(predicate.Compare)
+	var out predicate.Expr = predicate.Case{
+		When: []predicate.When{
+			{If: isNull(c.A), Then: predicate.Negation{Expr: isNull(c.B)}},
+			{If: isNull(c.B), Then: predicate.Negation{Expr: isNull(c.A)}},
+		},
+		Else: predicate.Negation{Expr: c},
+	}
+	if n.Kind == sqltext.AEXPR_NOT_DISTINCT {
+		out = predicate.Negation{Expr: out}
+	}
+	return operand{out, predicate.Bool, n.Location}, true
+}
+
+func (x *expression) nullIf(n *sqltext.A_Expr) (operand, bool) {
+	equal, ok := x.comparison("=", n.Lexpr, n.Rexpr, n.Location)
+	if !ok {
+		return operand{}, false
+	}
+	c := equal.Expr.(predicate.Compare)
+	a, _, _ := x.pair(n.Lexpr, n.Rexpr)
+	differ := predicate.Negation{Expr: predicate.Test{A: c, Is: "TRUE"}}
+	return operand{predicate.Case{When: []predicate.When{{If: differ, Then: c.A}}}, a.kind, n.Location}, true
+}
+
+// in compiles a list of values: one comparison with a list if they are constants.
+func (x *expression) in(n *sqltext.A_Expr, negated bool) (operand, bool) {
+	items := n.Rexpr.GetList()
+	if items == nil {
+		return x.fail(n.Location, "", "IN takes a list of values")
+	}
+	var out predicate.Expr
+	var constants predicate.Array
+	var comparisons predicate.Or
+	for _, item := range items.Items {
+		equal, ok := x.comparison("=", n.Lexpr, item, n.Location)
+		if !ok {
+			return operand{}, false
+		}
+		c := equal.Expr.(predicate.Compare)
+		comparisons = append(comparisons, c)
+		if _, isConst := c.B.(predicate.Const); isConst {
+			constants = append(constants, c.B)
+			out = predicate.AnyOf{A: c.A, List: constants}
+		}
+	}
+	if len(constants) < len(items.Items) {
+		out = comparisons
+	}
+	if negated {
+		out = predicate.Negation{Expr: out}
+	}
+	return operand{out, predicate.Bool, n.Location}, true
+}
+
+// anyOf compiles value = ANY (list), and value <> ALL (list) as its negation.
+func (x *expression) anyOf(n *sqltext.A_Expr, negated bool) (operand, bool) {
+	list, ok := x.expr(n.Rexpr)
+	if !ok {
+		return operand{}, false
+	}
+	if list.kind == list.kind.Element() {
+		return x.fail(list.at, "write IN (…) for constants", "ANY takes a column or attribute that is a list")
+	}
+	a, ok := x.expr(n.Lexpr)
+	if !ok {
+		return operand{}, false
+	}
+	if a, ok = x.adopt(a, list.kind.Element()); !ok {
+		return operand{}, false
+	}
+	var out predicate.Expr = predicate.AnyOf{A: a.Expr, List: list.Expr, Bytes: mixes(a.kind, a.Expr, list.Expr)}
+	if negated {
+		out = predicate.Negation{Expr: out}
+	}
+	return operand{out, predicate.Bool, n.Location}, true
+}
+
+func (x *expression) overlap(op string, n *sqltext.A_Expr) (operand, bool) {
+	a, b, ok := x.pair(n.Lexpr, n.Rexpr)
+	if !ok {
+		return operand{}, false
+	}
+	if a.kind == a.kind.Element() {
+		return x.fail(n.Location, "", "%s compares lists", op)
+	}
+	return operand{predicate.Overlap{Op: op, A: a.Expr, B: b.Expr, Bytes: mixes(a.kind, a.Expr, b.Expr)}, predicate.Bool, n.Location}, true
+}
+
+// maxPattern bounds a LIKE pattern.
+const maxPattern = 1000
+
+func (x *expression) like(n *sqltext.A_Expr, negated bool) (operand, bool) {
+	a, ok := x.expr(n.Lexpr)
+	if !ok {
+		return a, false
+	}
+	if a, ok = x.adopt(a, predicate.Text); !ok {
+		return a, false
+	}
+	pattern, isString := n.Rexpr.GetAConst().GetVal().(*sqltext.A_Const_Sval)
+	if !isString {
+		return x.fail(n.Location, "write starts_with(column, value) for what begins with a value", "LIKE takes a constant pattern here, without ESCAPE")
+	}
+	text := pattern.Sval.Sval
+	backslashes := len(text) - len(strings.TrimRight(text, `\`))
+	if backslashes%2 == 1 || len(text) > maxPattern {
+		return x.fail(n.Location, "it would raise an error on some row", "a LIKE pattern does not end in a backslash, and is not longer than %d bytes", maxPattern)
+	}
+	var out predicate.Expr = predicate.Like{A: a.Expr, Pattern: text}
+	if negated {
+		out = predicate.Negation{Expr: out}
+	}
+	return operand{out, predicate.Bool, n.Location}, true
+}
+
+func (x *expression) between(n *sqltext.A_Expr) (operand, bool) {
+	bounds := n.Rexpr.GetList()
+	if bounds == nil || len(bounds.Items) != 2 {
+		return x.fail(n.Location, "", "BETWEEN takes two bounds")
+	}
+	low, ok := x.comparison(">=", n.Lexpr, bounds.Items[0], n.Location)
+	high, ok2 := x.comparison("<=", n.Lexpr, bounds.Items[1], n.Location)
+	if !ok || !ok2 {
+		return operand{}, false
+	}
+	var out predicate.Expr = predicate.And{low.Expr, high.Expr}
+	if n.Kind == sqltext.AEXPR_NOT_BETWEEN {
+		out = predicate.Negation{Expr: out}
+	}
+	return operand{out, predicate.Bool, n.Location}, true
+}
+
+// shift moves the clock by a constant interval; a column could leave the range of its type.
+func (x *expression) shift(op string, n *sqltext.A_Expr) (operand, bool) {
+	suggestion := "move the clock instead: column < now() - interval '30 days'"
+	o, ok := x.expr(n.Lexpr)
+	if !ok {
+		return o, false
+	}
+	clock, isClock := o.Expr.(predicate.Clock)
+	if !isClock || clock.Kind == predicate.Date || clock.Shift != (predicate.Shift{}) {
+		return x.fail(n.Location, suggestion, "arithmetic is not part of sql expressions: it could overflow")
+	}
+	cast := n.Rexpr.GetTypeCast()
+	text, isString := cast.GetArg().GetAConst().GetVal().(*sqltext.A_Const_Sval)
+	if cast == nil || !isString || castTarget(cast.TypeName) != "interval" {
+		return x.fail(n.Location, suggestion, "the clock moves by a constant interval")
+	}
+	clock.Shift, ok = parseInterval(text.Sval.Sval)
+	if !ok {
+		return x.fail(n.Location, "write '30 days', '6 months 2 weeks', '90 minutes'; at most 1000 years", "this interval is not part of sql expressions")
+	}
+	if op == "-" {
+		clock.Shift = predicate.Shift{Months: -clock.Shift.Months, Days: -clock.Shift.Days, Seconds: -clock.Shift.Seconds}
+	}
+	return operand{clock, o.kind, n.Location}, true
+}

@@ -1,0 +1,373 @@
+package predicate
+
+import (
+	"bytes"
+	"encoding/json"
+	"math/big"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// value is a value of an expression in the reference model. The zero value is NULL.
+type value struct {
+	known bool
+	bool  bool
+	text  string // texts, uuids, jsonb
+	num   *big.Rat
+	time  time.Time
+	list  []value
+}
+
+func boolean(b bool) value   { return value{known: true, bool: b} }
+func textual(s string) value { return value{known: true, text: s} }
+func number(n int) value     { return value{known: true, num: big.NewRat(int64(n), 1)} }
+
+func (v value) truth() truth {
+	if !v.known {
+		return unknown
+	}
+	return truthOf(v.bool)
+}
+
+func ofTruth(t truth) value {
+	if t == unknown {
+		return value{}
+	}
+	return boolean(t == yes)
+}
+
+func (n SQL) judge(row Row, w World) truth { return eval(n.Expr, row, w).truth() }
+
+func eval(e Expr, row Row, w World) value {
+	switch e := e.(type) {
+	case Column:
+		text, ok := row[e.Name]
+		if !ok {
+			return value{}
+		}
+		return read(text, e.Kind)
+	case Attr:
+		text, ok := w.Attributes[e.Name]
+		if !ok {
+			return value{}
+		}
+		return read(text, e.Kind)
+	case Const:
+		return read(e.Value, e.Kind)
+	case Clock:
+		return value{known: true, time: e.at(w.Now)}
+	case Compare:
+		a, b := eval(e.A, row, w), eval(e.B, row, w)
+		if !a.known || !b.known {
+			return value{}
+		}
+		return boolean(compares(e.Op, compareValues(a, b)))
+	case AnyOf:
+		return ofTruth(anyOf(eval(e.A, row, w), eval(e.List, row, w)))
+	case Array:
+		out := value{known: true}
+		for _, part := range e {
+			out.list = append(out.list, eval(part, row, w))
+		}
+		return out
+	case Overlap:
+		a, b := eval(e.A, row, w), eval(e.B, row, w)
+		if !a.known || !b.known {
+			return value{}
+		}
+		return boolean(overlaps(e.Op, a.list, b.list))
+	case Like:
+		a := eval(e.A, row, w)
+		if !a.known {
+			return value{}
+		}
+		return boolean(like([]rune(a.text), []rune(e.Pattern)))
+	case And:
+		out := yes
+		for _, part := range e {
+			out = min(out, eval(part, row, w).truth())
+		}
+		return ofTruth(out)
+	case Or:
+		out := no
+		for _, part := range e {
+			out = max(out, eval(part, row, w).truth())
+		}
+		return ofTruth(out)
+	case Negation:
+		return ofTruth(yes - eval(e.Expr, row, w).truth())
+	case Test:
+		a := eval(e.A, row, w)
+		switch e.Is {
+		case "NULL":
+			return boolean(!a.known)
+		case "TRUE":
+			return boolean(a.known && a.bool)
+		case "FALSE":
+			return boolean(a.known && !a.bool)
+		}
+	case Case:
+		for _, arm := range e.When {
+			if eval(arm.If, row, w).truth() == yes {
+				return eval(arm.Then, row, w)
+			}
+		}
+		if e.Else != nil {
+			return eval(e.Else, row, w)
+		}
+	case Call:
+		args := make([]value, len(e.Args))
+		for i, arg := range e.Args {
+			if args[i] = eval(arg, row, w); !args[i].known {
+				return value{}
+			}
+		}
+		if f, ok := Functions[e.Name]; ok {
+			return f.eval(args)
+		}
+	}
+	return value{}
+}
+
+// read takes a value from its text. What is none of its kind is NULL: the model does not raise either.
+func read(text string, kind Kind) value {
+	if strings.HasSuffix(string(kind), "[]") {
+		parsed, ok := ParseArray(text)
+		if !ok {
+			return value{}
+		}
+		out := value{known: true}
+		for _, e := range parsed {
+			if e == nil {
+				out.list = append(out.list, value{})
+			} else {
+				out.list = append(out.list, read(*e, kind.Element()))
+			}
+		}
+		return out
+	}
+	switch kind {
+	case Bool:
+		return boolean(text == "true" || text == "t")
+	case Number, Float:
+		if n, ok := new(big.Rat).SetString(text); ok {
+			return value{known: true, num: n}
+		}
+	case Date, Timestamp, TimestampTZ:
+		for _, layout := range []string{"2006-01-02 15:04:05.999999Z07:00", "2006-01-02 15:04:05.999999", "2006-01-02"} {
+			if t, err := time.Parse(layout, text); err == nil {
+				return value{known: true, time: t.UTC()}
+			}
+		}
+	default:
+		return textual(text)
+	}
+	return value{}
+}
+
+func (c Clock) at(now time.Time) time.Time {
+	now = now.UTC()
+	year, month, day := now.Date()
+	first := time.Date(year, month+time.Month(c.Shift.Months), 1, 0, 0, 0, 0, time.UTC)
+	if last := first.AddDate(0, 1, -1).Day(); day > last { // a month ends with its last day
+		day = last
+	}
+	clock := now.Sub(time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, time.UTC))
+	now = first.AddDate(0, 0, day-1+c.Shift.Days).Add(clock + time.Duration(c.Shift.Seconds)*time.Second)
+	if c.Kind == Date {
+		return now.Truncate(24 * time.Hour)
+	}
+	return now
+}
+
+func compareValues(a, b value) int {
+	switch {
+	case a.num != nil && b.num != nil:
+		return a.num.Cmp(b.num)
+	case !a.time.IsZero() || !b.time.IsZero():
+		return a.time.Compare(b.time)
+	case a.text != "" || b.text != "":
+		return strings.Compare(a.text, b.text)
+	case a.bool == b.bool:
+		return 0
+	case b.bool:
+		return -1
+	default:
+		return 1
+	}
+}
+
+func compares(op string, c int) bool {
+	switch op {
+	case "=":
+		return c == 0
+	case "<>":
+		return c != 0
+	case "<":
+		return c < 0
+	case "<=":
+		return c <= 0
+	case ">":
+		return c > 0
+	default:
+		return op == ">=" && c >= 0
+	}
+}
+
+func anyOf(a, list value) truth {
+	if !list.known {
+		return unknown
+	}
+	out := no
+	for _, e := range list.list {
+		switch {
+		case !a.known || !e.known:
+			out = max(out, unknown)
+		case compareValues(a, e) == 0:
+			out = yes
+		}
+	}
+	return out
+}
+
+// overlaps compares lists as sets, in which NULL is nothing's equal.
+func overlaps(op string, a, b []value) bool {
+	has := func(in []value) func(value) bool {
+		return func(v value) bool {
+			return v.known && slices.ContainsFunc(in, func(e value) bool { return e.known && compareValues(v, e) == 0 })
+		}
+	}
+	all := func(of, in []value) bool {
+		return !slices.ContainsFunc(of, func(v value) bool { return !has(in)(v) })
+	}
+	switch op {
+	case "&&":
+		return slices.ContainsFunc(a, has(b))
+	case "@>":
+		return all(b, a)
+	default:
+		return op == "<@" && all(a, b)
+	}
+}
+
+func like(text, pattern []rune) bool {
+	if len(pattern) == 0 {
+		return len(text) == 0
+	}
+	switch pattern[0] {
+	case '%':
+		for i := 0; i <= len(text); i++ {
+			if like(text[i:], pattern[1:]) {
+				return true
+			}
+		}
+		return false
+	case '_':
+		return len(text) > 0 && like(text[1:], pattern[1:])
+	case '\\':
+		pattern = pattern[1:]
+	}
+	return len(text) > 0 && len(pattern) > 0 && text[0] == pattern[0] && like(text[1:], pattern[1:])
+}
+
+func onText(f func(string) string) func([]value) value {
+	return func(args []value) value { return textual(f(args[0].text)) }
+}
+
+func lower(s string) string { return strings.ToLower(s) }
+func upper(s string) string { return strings.ToUpper(s) }
+
+func trim(front, back bool) func([]value) value {
+	return func(args []value) value {
+		s, cut := args[0].text, " "
+		if len(args) == 2 {
+			cut = args[1].text
+		}
+		if front {
+			s = strings.TrimLeft(s, cut)
+		}
+		if back {
+			s = strings.TrimRight(s, cut)
+		}
+		return textual(s)
+	}
+}
+
+// cut is how many of length characters the first n are; counted from the end, all but so many.
+func cut(length int, n value) int {
+	count := int(n.num.Num().Int64())
+	if count < 0 {
+		count += length
+	}
+	return max(0, min(count, length))
+}
+
+func left(args []value) value {
+	runes := []rune(args[0].text)
+	return textual(string(runes[:cut(len(runes), args[1])]))
+}
+
+func right(args []value) value {
+	runes := []rune(args[0].text)
+	return textual(string(runes[len(runes)-cut(len(runes), args[1]):]))
+}
+
+func length(args []value) value      { return number(utf8.RuneCountInString(args[0].text)) }
+func octetLength(args []value) value { return number(len(args[0].text)) }
+func cardinality(args []value) value { return number(len(args[0].list)) }
+func startsWith(args []value) value  { return boolean(strings.HasPrefix(args[0].text, args[1].text)) }
+
+func jsonType(args []value) value {
+	switch text := strings.TrimSpace(args[0].text); text[0] {
+	case '{':
+		return textual("object")
+	case '[':
+		return textual("array")
+	case '"':
+		return textual("string")
+	case 't', 'f':
+		return textual("boolean")
+	case 'n':
+		return textual("null")
+	default:
+		return textual("number")
+	}
+}
+
+func jsonField(args []value) value {
+	var object map[string]json.RawMessage
+	if json.Unmarshal([]byte(args[0].text), &object) != nil {
+		return value{}
+	}
+	if field, ok := object[args[1].text]; ok {
+		return textual(string(bytes.TrimSpace(field)))
+	}
+	return value{}
+}
+
+func jsonText(args []value) value {
+	field := jsonField(args)
+	var s string
+	switch {
+	case !field.known || field.text == "null":
+		return value{}
+	case json.Unmarshal([]byte(field.text), &s) == nil:
+		return textual(s)
+	default:
+		return field // a number, boolean or nested value, as it is written
+	}
+}
+
+func jsonHas(args []value) value {
+	var s string
+	if json.Unmarshal([]byte(args[0].text), &s) == nil && strings.HasPrefix(args[0].text, `"`) {
+		return boolean(s == args[1].text)
+	}
+	if strings.HasPrefix(args[0].text, "[") {
+		granted, _ := jsonStrings(args[0].text, false)
+		return boolean(slices.Contains(granted, args[1].text))
+	}
+	return boolean(jsonField(args).known)
+}
