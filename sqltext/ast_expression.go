@@ -4,7 +4,6 @@ import pg_query "github.com/pganalyze/pg_query_go/v5"
 
 // The enumerations of expressions.
 const (
-	AND_EXPR = pg_query.BoolExprType_AND_EXPR
 	OR_EXPR  = pg_query.BoolExprType_OR_EXPR
 	NOT_EXPR = pg_query.BoolExprType_NOT_EXPR
 
