@@ -1,0 +1,84 @@
+INSERT INTO items (title) VALUES ('egg')
+INSERT INTO items (title, qty) VALUES ('egg', 2), ('fig', DEFAULT) RETURNING title, body, qty, state, loud
+INSERT INTO items (title, user_id, state) VALUES ('egg', '22222222-2222-4222-8222-222222222222', 'secret') RETURNING user_id, state
+INSERT INTO items (id, title, loud, code) VALUES (DEFAULT, ' egg ', DEFAULT, DEFAULT), (DEFAULT, 'fig', DEFAULT, DEFAULT) RETURNING title, loud, code
+INSERT INTO items (title, made) VALUES ('egg', '2025-05-05') RETURNING made
+INSERT INTO items AS i (title, tags[1], tags[2], dim.width) VALUES ('egg', 'x', 'y', 8) RETURNING i.tags, (i.dim).width
+INSERT INTO items (title, shelf) VALUES ('egg', 2) RETURNING shelf
+INSERT INTO items (title, qty) SELECT title || '!', qty + 1 FROM items WHERE qty > 2 RETURNING title, qty
+INSERT INTO items (title) SELECT name FROM shelves
+INSERT INTO items (title, qty) SELECT s.name, count(i.id)::int FROM shelves s LEFT JOIN items i ON i.shelf = s.id GROUP BY s.name RETURNING title, qty
+INSERT INTO items (title) SELECT 'n' || n FROM generate_series(1, 20) n RETURNING title
+INSERT INTO items (title) VALUES ((SELECT max(title) FROM items) || '+')
+INSERT INTO items (title, body) WITH v AS (SELECT min(title) AS a, max(body) AS b FROM items) SELECT a, b FROM v RETURNING title, body
+INSERT INTO items (title) VALUES (NULL)
+INSERT INTO items (title, qty) VALUES ('egg', -1)
+INSERT INTO items (title, note) VALUES ('egg', repeat('x', 30))
+INSERT INTO items (title, qty) VALUES ('egg', 'three')
+INSERT INTO items (title) VALUES ('vanish') RETURNING title
+INSERT INTO items (title, body) VALUES ('egg', 'x') ON CONFLICT DO NOTHING
+INSERT INTO items (title) VALUES ('raise')
+INSERT INTO items DEFAULT VALUES
+INSERT INTO words VALUES ('three', 3) RETURNING *
+INSERT INTO words VALUES ('one', 3)
+INSERT INTO words VALUES ('one', 3), ('four', 4) ON CONFLICT DO NOTHING RETURNING word
+INSERT INTO words (word, uses) VALUES ('one', 10), ('four', 4) ON CONFLICT (word) DO UPDATE SET uses = words.uses + excluded.uses WHERE words.uses < 5 RETURNING word, uses
+INSERT INTO words AS w (word) VALUES ('two') ON CONFLICT ON CONSTRAINT words_pkey DO UPDATE SET (uses, word) = (SELECT w.uses + 1, excluded.word || '2') RETURNING w.*
+INSERT INTO words (word, during) VALUES ('five', '[2026-01-01,2026-01-05)')
+INSERT INTO words (word, during) VALUES ('five', '[2026-01-01,2026-01-05)') ON CONFLICT DO NOTHING
+INSERT INTO words (word) SELECT lower(title) FROM items ON CONFLICT (word) DO NOTHING
+INSERT INTO slots (name) VALUES ('evening'), ('night') RETURNING name, uses, user_id
+INSERT INTO slots (name) VALUES ('noon')
+INSERT INTO slots (name) VALUES ('noon'), ('dawn') ON CONFLICT (user_id, name) DO UPDATE SET uses = slots.uses + 1 RETURNING name, uses
+INSERT INTO slots (name, uses) VALUES ('noon', 5), ('evening', 5) ON CONFLICT DO NOTHING RETURNING name
+UPDATE items SET qty = qty + 1
+UPDATE items SET qty = qty + 1 RETURNING title, qty
+UPDATE items SET qty = 0 WHERE body = 'red' RETURNING *
+UPDATE items i SET title = i.title || '-' || s.name, body = DEFAULT FROM shelves s WHERE s.id = i.shelf RETURNING i.title, i.body, s.name
+UPDATE items SET (note, qty, tags[1]) = (SELECT s.name, s.id, 'x' FROM shelves s WHERE s.id = items.shelf) RETURNING title, note, qty, tags
+UPDATE items SET (body, qty) = ROW (title, DEFAULT) RETURNING body, qty
+UPDATE items SET qty = (SELECT count(*) FROM items) RETURNING qty
+UPDATE items SET qty = (SELECT sum(qty) FROM items j WHERE j.title <> items.title) RETURNING title, qty
+UPDATE items SET shelf = 2 WHERE shelf = 1 RETURNING title, shelf
+UPDATE items SET shelf = NULL RETURNING title
+UPDATE items SET tags[2] = 'z', dim.height = 7 RETURNING title, tags, (dim).height
+UPDATE items SET qty = -qty WHERE qty > 0
+UPDATE items SET qty = 1 / qty
+UPDATE items SET qty = body::int WHERE title = 'dates' RETURNING qty
+UPDATE items SET qty = body::int WHERE body IS NOT NULL AND title = 'apple'
+UPDATE items SET title = NULL
+UPDATE ONLY items AS t SET body = t.title WHERE t.title LIKE '%e%' RETURNING t.body
+UPDATE items SET qty = 1 WHERE id = '00000000-0000-4000-8000-000000000011' RETURNING title
+UPDATE items SET qty = 1 WHERE EXISTS (SELECT FROM shelves s WHERE s.id = items.shelf AND s.name = 'left') RETURNING title
+UPDATE items SET qty = n.n FROM (SELECT id, row_number() OVER (ORDER BY title) AS n FROM items) n WHERE n.id = items.id RETURNING title, items.qty
+UPDATE items SET qty = s.id FROM items j JOIN shelves s ON s.id = j.shelf WHERE j.title = 'bread' AND items.title = 'apple' RETURNING items.title, j.title, items.qty
+UPDATE words SET word = 'two' WHERE word = 'one'
+UPDATE words SET uses = uses + 1 RETURNING word, uses
+UPDATE slots SET name = name || '!' RETURNING name
+UPDATE slots SET name = 'noon' WHERE name = 'morning'
+UPDATE items SET title = 'vanish' WHERE title = 'apple' RETURNING title
+DELETE FROM items
+DELETE FROM items RETURNING title, qty
+DELETE FROM items WHERE qty > 2 RETURNING title
+DELETE FROM items i USING shelves s WHERE s.id = i.shelf AND s.name = 'left' RETURNING i.title, s.name
+DELETE FROM items WHERE id IN (SELECT id FROM items ORDER BY title LIMIT 2) RETURNING title
+DELETE FROM items WHERE title = 'HIDDENMARK apple'
+DELETE FROM items WHERE 10 / (qty - 9001) > 100
+DELETE FROM slots WHERE name IN ('noon', 'evening') RETURNING name
+DELETE FROM words WHERE uses > 1 RETURNING *
+DELETE FROM counted RETURNING what
+MERGE INTO items i USING (VALUES ('apple', 9), ('egg', 8)) v (t, q) ON i.title = v.t WHEN MATCHED THEN UPDATE SET qty = v.q WHEN NOT MATCHED THEN INSERT (title, qty) VALUES (v.t, v.q)
+MERGE INTO items USING shelves s ON s.id = items.shelf WHEN MATCHED AND s.name = 'left' THEN DELETE WHEN MATCHED THEN UPDATE SET body = s.name, note = DEFAULT
+MERGE INTO slots t USING (SELECT title FROM items UNION VALUES ('noon'), ('evening')) v ON t.name = v.title WHEN MATCHED THEN UPDATE SET uses = t.uses + 1 WHEN NOT MATCHED THEN INSERT (name) VALUES (v.title)
+MERGE INTO items i USING items j ON i.title = j.title WHEN MATCHED AND j.qty > 4 THEN DO NOTHING WHEN MATCHED THEN DELETE
+MERGE INTO words w USING (SELECT 'one' AS x UNION ALL SELECT 'one') v ON w.word = v.x WHEN MATCHED THEN DELETE
+WITH gone AS (DELETE FROM items WHERE qty > 2 RETURNING title, qty) INSERT INTO items (title, qty) SELECT title || '?', qty FROM gone RETURNING title, qty
+WITH up AS (UPDATE items SET qty = qty + 1 RETURNING title, qty) SELECT count(*), sum(qty) FROM up
+WITH a AS (INSERT INTO words VALUES ('six', 6) RETURNING word), b AS (UPDATE slots SET uses = 7 RETURNING name), c AS (DELETE FROM items WHERE qty = 0 RETURNING title) SELECT * FROM a, b, c
+WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t WHERE n < 4), made AS (INSERT INTO items (title, qty) SELECT 't' || n, n FROM t RETURNING title) SELECT * FROM made
+WITH moved AS (DELETE FROM slots RETURNING name, uses) INSERT INTO words (word, uses) SELECT name, uses FROM moved RETURNING word, uses
+WITH x AS (SELECT title FROM items) UPDATE words SET uses = (SELECT count(*) FROM x) RETURNING uses
+COPY (UPDATE items SET qty = qty + 1 RETURNING title, qty) TO STDOUT
+COPY (DELETE FROM slots RETURNING name) TO STDOUT (FORMAT csv)
+INSERT INTO slots (name) VALUES ('a'); UPDATE slots SET uses = 3; DELETE FROM slots WHERE name = 'noon' RETURNING name, uses
+INSERT INTO slots (name) VALUES ('a'); SELECT 1 / 0
