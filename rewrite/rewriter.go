@@ -51,7 +51,7 @@ type Rewriter struct {
 func New(snap *catalog.Snapshot, pol *policy.Policy, mode Mode) *Rewriter {
 	r := &Rewriter{snap: snap, pol: pol, mode: mode, protected: map[catalog.Name]*fragment{}, pins: map[string]*sqltext.Node{}}
 	for _, t := range pol.Tables() {
-		r.protected[t.Relation.Name] = newFragment(t)
+		r.protected[t.Relation.Name] = newFragment(t, mode)
 	}
 	for _, f := range pol.Functions() {
 		for _, pin := range f.Pins {
@@ -171,10 +171,15 @@ type fragment struct {
 	subquery *sqltext.Node // its tree, to be cloned
 	gated    bool          // it names gate views, which raise unless the text is signed
 	open     bool          // the predicate is true
+	standIn  catalog.Name  // the view whose name stands for the table's, which agents cannot read; else zero
+	visible  *catalog.Relation
 
 	sets  []predicate.Set // of the hashed form of the row policy
 	owned []string        // columns that equal an attribute in every visible row
 }
+
+// stands tells whether a view's name stands for the table's: then no construct can reach past it.
+func (f *fragment) stands() bool { return f.standIn != catalog.Name{} }
 
 // rowAlias names the row inside a fragment. Predicates refer to it and to nothing of the statement.
 const rowAlias = "pgconsent_row"
