@@ -60,6 +60,7 @@ JsonOutput type_name returning
 JsonReturning format
 JsonValueExpr raw_expr formatted_expr format
 List items
+LockingClause locked_rels
 MergeStmt relation source_relation join_condition merge_when_clauses with_clause
 MergeWhenClause condition target_list values
 MinMaxExpr args - xpr
@@ -77,7 +78,7 @@ RawStmt stmt
 ResTarget val indirection
 RowExpr args - xpr colnames
 SQLValueFunction - xpr
-SelectStmt distinct_clause target_list from_clause where_clause group_clause having_clause window_clause values_lists sort_clause limit_offset limit_count with_clause larg rarg - into_clause locking_clause
+SelectStmt distinct_clause target_list from_clause where_clause group_clause having_clause window_clause values_lists sort_clause limit_offset limit_count with_clause larg rarg locking_clause - into_clause
 SetToDefault - xpr
 SortBy node use_op
 String

@@ -55,8 +55,9 @@ var refusals = []*Refusal{
 	{"CREATE TABLE AS", []string{"CreateTableAsStmt"}, "CREATE TABLE copied AS SELECT 1",
 		sqlstate.InsufficientPrivilege, sqlstate.ReasonStatement, "CREATE TABLE AS: " + noWrites, "Use a WITH query for intermediate results."},
 
-	{"FOR UPDATE, FOR SHARE", []string{"SelectStmt.locking_clause", "LockingClause"}, "SELECT * FROM people FOR UPDATE",
-		sqlstate.FeatureNotSupported, sqlstate.ReasonConstruct, "row locks are not available to agents", "Leave the locking clause out: agents read only."},
+	{"FOR UPDATE, FOR SHARE of a table that agents do not update", []string{"LockingClause(policy)"}, "SELECT * FROM people FOR UPDATE",
+		sqlstate.InsufficientPrivilege, sqlstate.ReasonConstruct, "row locks are available to agents on tables that they may update",
+		"Leave the locking clause out, or name the tables to lock with OF. " + askPolicy},
 	{"TABLESAMPLE", []string{"RangeTableSample"}, "SELECT * FROM people TABLESAMPLE SYSTEM (10)",
 		sqlstate.FeatureNotSupported, sqlstate.ReasonConstruct, "TABLESAMPLE is not available to agents",
 		"Its choice of rows tells about rows that are not visible. Use ORDER BY random() LIMIT n."},

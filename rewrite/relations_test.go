@@ -14,15 +14,20 @@ import (
 // policy or the view that stands for it, a shadow, or a gate view inside a predicate; a name without one is a WITH query of the same text.
 func checkRelations(t *testing.T, r *Rewriter, tree *sqltext.ParseResult, result *Result) {
 	t.Helper()
-	ctes := map[string]bool{}
+	ctes, locked := map[string]bool{}, map[*sqltext.RangeVar]bool{} // FOR UPDATE OF names items of FROM, not relations
 	each(tree.ProtoReflect(), func(m proto.Message) {
+		if c, ok := m.(*sqltext.LockingClause); ok {
+			for _, n := range c.LockedRels {
+				locked[n.GetRangeVar()] = true
+			}
+		}
 		if c, ok := m.(*sqltext.CommonTableExpr); ok {
 			ctes[c.Ctename] = true
 		}
 	})
 	each(tree.ProtoReflect(), func(m proto.Message) {
 		rv, ok := m.(*sqltext.RangeVar)
-		if !ok {
+		if !ok || locked[rv] && rv.Schemaname == "" {
 			return
 		}
 		name := catalog.Name{Schema: rv.Schemaname, Name: rv.Relname}

@@ -34,6 +34,7 @@ type walker struct {
 	// of the statement at hand
 	first        int   // its first reference
 	writes       bool  // it changes rows
+	locks        bool  // it locks rows
 	systemColumn bool  // it names one
 	systemAt     int32 // where, or -1
 	tableOID     bool
@@ -62,7 +63,7 @@ func (w *walker) saw(kind string) { w.seen[kind]++ }
 // statement visits one statement and returns what it does to the session.
 func (w *walker) statement(raw *sqltext.RawStmt) verdict.Effect {
 	w.saw("RawStmt")
-	w.first, w.systemColumn, w.tableOID, w.writes = len(w.references), false, false, false
+	w.first, w.systemColumn, w.tableOID, w.writes, w.locks = len(w.references), false, false, false, false
 	w.scope, w.ctes = nil, nil
 	effect := verdict.Effect{}
 	switch n := raw.GetStmt().GetNode().(type) {

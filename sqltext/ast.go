@@ -212,6 +212,8 @@ const (
 	CMD_INSERT                   = pg_query.CmdType_CMD_INSERT
 	CMD_UPDATE                   = pg_query.CmdType_CMD_UPDATE
 	CMD_DELETE                   = pg_query.CmdType_CMD_DELETE
+	LCS_NONE                     = pg_query.LockClauseStrength_LCS_NONE
+	LCS_UNDEFINED                = pg_query.LockClauseStrength_LOCK_CLAUSE_STRENGTH_UNDEFINED
 	CMD_NOTHING                  = pg_query.CmdType_CMD_NOTHING
 	ANY_SUBLINK                  = pg_query.SubLinkType_ANY_SUBLINK
 	AND_EXPR                     = pg_query.BoolExprType_AND_EXPR
