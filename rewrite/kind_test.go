@@ -38,6 +38,8 @@ CopyStmt relation query attlist options - where_clause
 DeallocateStmt
 DeleteStmt relation using_clause where_clause returning_list with_clause
 DefElem arg
+DiscardStmt
+ExecuteStmt params
 Float
 FuncCall funcname args agg_order agg_filter over
 GroupingFunc args - xpr refs
@@ -69,6 +71,7 @@ NamedArgExpr arg - xpr
 NullTest arg - xpr
 OnConflictClause infer target_list where_clause
 ParamRef
+PrepareStmt argtypes query
 RangeFunction functions alias coldeflist
 RangeSubselect subquery alias
 RangeTableFunc docexpr rowexpr namespaces columns alias
@@ -87,6 +90,7 @@ TransactionStmt options
 TypeCast arg type_name
 TypeName names typmods array_bounds
 UpdateStmt relation target_list where_clause from_clause returning_list with_clause
+UnlistenStmt
 VariableSetStmt args
 VariableShowStmt
 WindowDef partition_clause order_clause start_offset end_offset

@@ -117,7 +117,13 @@ func TestRefusedWithCode(t *testing.T) {
 		{"0A000", "SELECT pg_catalog.pg_catalog.lower('x')"},
 		{"0A000", "EXPLAIN ANALYZE SELECT * FROM memories"},
 		{"0A000", "FETCH 1 FROM c"},
-		{"0A000", "EXECUTE q"},
+		{"42501", "PREPARE q AS DELETE FROM people"},
+		{"42501", "PREPARE q AS SELECT * FROM secrets"},
+		{"42501", "PREPARE q (xid) AS SELECT $1"},
+		{"42501", "EXECUTE q (pg_read_file('x'))"},
+		{"0A000", "RESET ALL; SELECT 1"},
+		{"0A000", "DISCARD ALL; SELECT 1"},
+		{"0A000", "BEGIN; RESET ALL"},
 	} {
 		result, refused := r.Rewrite(c.sql, false)
 		if refused == nil {

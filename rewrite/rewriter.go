@@ -88,11 +88,15 @@ func (r *Rewriter) Rewrite(text string, extended bool) (*Result, *sqlstate.Error
 			return result, w.refused
 		}
 	}
+	if refused := resets(result.Effects); refused != nil {
+		return result, refused
+	}
 	// The walk must have seen all there is: a second, generic one counts what is in the tree.
 	if refused := w.reconcile(tree); refused != nil {
 		return result, refused
 	}
-	w.settle(len(tree.Stmts) == 1 && signable(source))
+	maySign := len(tree.Stmts) == 1 && !w.unsigned && signable(source)
+	w.settle(maySign)
 	if w.refused != nil {
 		return result, w.refused
 	}
@@ -120,7 +124,8 @@ func (r *Rewriter) Rewrite(text string, extended bool) (*Result, *sqlstate.Error
 		}
 		result.Text, result.Position = spliced.Text, spliced.Position
 	}
-	result.NeedsSignature = w.signed
+	// A statement that was prepared signed reads gate views, which look at the text that is running: the EXECUTE's.
+	result.NeedsSignature = w.signed || w.executes && maySign && r.mode != RLS
 	result.Accesses = w.accesses()
 	for name := range w.functions {
 		result.Functions = append(result.Functions, name)

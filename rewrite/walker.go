@@ -26,7 +26,9 @@ type walker struct {
 	functions  map[string]bool
 	names      map[string]bool // last parts of all column references: what columns may have been read
 	signed     bool
-	starred    int // columns copied by starColumns
+	starred    int  // columns copied by starColumns
+	unsigned   bool // a part of the text runs later, when another text is the one that is running
+	executes   bool // it names a prepared statement, which may be a signed one
 
 	insertSource *sqltext.SelectStmt // the VALUES of an INSERT, which may hold DEFAULT
 	copied       bool                // what is visited stands in the text once and was visited before
@@ -87,6 +89,14 @@ func (w *walker) statement(raw *sqltext.RawStmt) verdict.Effect {
 		w.variableShowStmt(n.VariableShowStmt)
 	case *sqltext.Node_DeallocateStmt:
 		effect = w.deallocateStmt(n.DeallocateStmt, raw)
+	case *sqltext.Node_PrepareStmt:
+		effect = w.prepareStmt(n.PrepareStmt, raw)
+	case *sqltext.Node_ExecuteStmt:
+		effect = w.executeStmt(n.ExecuteStmt, raw)
+	case *sqltext.Node_DiscardStmt:
+		effect = w.discardStmt(n.DiscardStmt)
+	case *sqltext.Node_UnlistenStmt:
+		effect = w.unlistenStmt()
 	default:
 		w.refuseAt(refusal(sqltext.Kind(raw.GetStmt())), w.firstToken(raw))
 	}
@@ -94,7 +104,11 @@ func (w *walker) statement(raw *sqltext.RawStmt) verdict.Effect {
 		w.systemColumns()
 		w.settleWrites()
 	}
-	effect.Writes = w.writes
+	if effect.Body != nil {
+		effect.Body.Effects[0].Writes = w.writes
+	} else {
+		effect.Writes = w.writes
+	}
 	return effect
 }
 
