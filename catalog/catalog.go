@@ -65,9 +65,11 @@ type Column struct {
 	NotNull   bool
 	Generated bool
 	Collation string // "" for a type without one, and for the database's own
-	Identity  string // "", "always" or "by default"
-	Default   bool   // it has one; an identity column has not
-	Sequence  Name   // whose next value the default or the identity is; the zero value if none
+
+	Nondeterministic bool   // the collation takes different bytes for the same text
+	Identity         string // "", "always" or "by default"
+	Default          bool   // it has one; an identity column has not
+	Sequence         Name   // whose next value the default or the identity is; the zero value if none
 }
 
 // BTree is a valid btree index over the whole table.
@@ -135,8 +137,7 @@ type Function struct {
 type Type struct {
 	OID       uint32
 	Name      Name
-	Kind      byte   // typtype: b, c, d, e, m, p, r
-	Under     string // of a domain: the type under it that is none, as format_type
+	Kind      byte // typtype: b, c, d, e, m, p, r
 	Extension string
 	Element   uint32 // of an array type
 	Base      uint32 // of a domain

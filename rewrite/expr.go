@@ -67,6 +67,9 @@ func (w *walker) expr(n *sqltext.Node) {
 		w.exprs(kind.MinMaxExpr.Args)
 	case *sqltext.Node_SQLValueFunction:
 		w.saw("SQLValueFunction")
+		if op := kind.SqlvalueFunction.Op; op != sqltext.SVFOP_CURRENT_DATE && op != sqltext.SVFOP_CURRENT_TIMESTAMP && op != sqltext.SVFOP_LOCALTIMESTAMP {
+			w.collations["C"] = true // as that of type name
+		}
 	case *sqltext.Node_GroupingFunc:
 		w.saw("GroupingFunc")
 		w.exprs(kind.GroupingFunc.Args)
@@ -147,11 +150,6 @@ func (w *walker) resTargets(nodes []*sqltext.Node) {
 		w.saw("ResTarget")
 		w.expr(t.Val)
 	}
-}
-
-func (w *walker) collateClause(c *sqltext.CollateClause) {
-	w.saw("CollateClause")
-	w.expr(c.Arg)
 }
 
 func (w *walker) subLink(s *sqltext.SubLink) {
@@ -265,11 +263,11 @@ func (w *walker) schemaQualified(c *sqltext.ColumnRef, fields []string) []*fromI
 		return nil
 	}
 	ref := items[0].ref
-	if ref.fragment != nil && !ref.fragment.stands() {
+	if ref.fragment != nil {
 		ref.keep("schema.table.column")
 		return items
 	}
-	// The view that stands for it carries its name as alias: the schema goes.
+	// The shadow carries the catalog's name as alias: the schema goes.
 	i := w.source.At(c.Location)
 	if i < 0 || i+2 >= len(w.source.Tokens) || w.source.Kind(i+1) != sqltext.Dot {
 		w.refuseAt(refusal("ColumnRef.location"), c.Location)

@@ -2,6 +2,7 @@ package rewrite
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/pgconsent/pgconsent/catalog"
 	"github.com/pgconsent/pgconsent/policy"
@@ -286,6 +287,10 @@ func (w *walker) attribute(name string, location int32) {
 	if w.refused != nil {
 		return
 	}
+	if slices.Contains(nameFunctions, name) {
+		w.collations["C"] = true
+	}
+	w.prefixes = w.prefixes || name == "starts_with"
 	others := w.snap.FunctionsNamed("", name)
 	allowed := true
 	for _, f := range others {

@@ -20,6 +20,9 @@ func (w *walker) typeName(t *sqltext.TypeName) {
 		return
 	}
 	schema, name, ok := qualifiedName(t.Names)
+	if name == "name" || name == "_name" {
+		w.collations["C"] = true
+	}
 	if !ok {
 		w.refuseAt(refusal("RangeVar.catalogname"), t.Location)
 		return
@@ -27,8 +30,8 @@ func (w *walker) typeName(t *sqltext.TypeName) {
 	found := w.snap.TypesNamed(schema, name)
 	if len(found) == 0 {
 		if relation, isRelation := w.snap.ResolveRelation(schema, name); isRelation {
-			if table, listed := w.pol.Table(relation); listed && table.Columns == nil {
-				// The row type of a table that the agent can read whole.
+			if _, listed := w.pol.Table(relation); listed {
+				// The row type of a table that the agent can read.
 				if refused := w.rowTypeRefusal(relation); refused != nil {
 					w.refuseAt(refused, t.Location)
 				}

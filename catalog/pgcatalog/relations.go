@@ -43,7 +43,8 @@ func (l *loader) readColumns(ctx context.Context) error {
 	return l.each(ctx, `SELECT a.attrelid, a.attname, format_type(a.atttypid, a.atttypmod), a.atttypid, a.attnotnull, a.attgenerated <> '',
 		  CASE a.attidentity WHEN 'a' THEN 'always' WHEN 'd' THEN 'by default' ELSE '' END, a.atthasdef AND a.attgenerated = '',
 		  COALESCE(n.nspname, ''), COALESCE(s.relname, ''),
-		  CASE WHEN a.attcollation IN (0, 'pg_catalog."default"'::regcollation) THEN '' ELSE a.attcollation::regcollation::text END
+		  CASE WHEN a.attcollation IN (0, 'pg_catalog."default"'::regcollation) THEN '' ELSE trim('"' FROM a.attcollation::regcollation::text) END,
+		  EXISTS (SELECT 1 FROM pg_collation AS l WHERE l.oid = a.attcollation AND NOT l.collisdeterministic)
 		FROM pg_attribute AS a
 		LEFT JOIN pg_attrdef AS f ON f.adrelid = a.attrelid AND f.adnum = a.attnum
 		LEFT JOIN pg_class AS s ON s.relkind = 'S' AND s.oid = CASE WHEN a.attidentity <> ''
@@ -53,7 +54,7 @@ func (l *loader) readColumns(ctx context.Context) error {
 		    WHERE d.classid = 'pg_attrdef'::regclass AND d.objid = f.oid AND d.refclassid = 'pg_class'::regclass) END
 		LEFT JOIN pg_namespace AS n ON n.oid = s.relnamespace
 		WHERE a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attrelid, a.attnum`,
-		[]any{&oid, &c.Name, &c.Type, &c.TypeOID, &c.NotNull, &c.Generated, &c.Identity, &c.Default, &c.Sequence.Schema, &c.Sequence.Name, &c.Collation},
+		[]any{&oid, &c.Name, &c.Type, &c.TypeOID, &c.NotNull, &c.Generated, &c.Identity, &c.Default, &c.Sequence.Schema, &c.Sequence.Name, &c.Collation, &c.Nondeterministic},
 		func() error {
 			if r := l.relations[oid]; r != nil {
 				r.Columns = append(r.Columns, c)

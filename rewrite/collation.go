@@ -1,0 +1,72 @@
+package rewrite
+
+import (
+	"slices"
+
+	"github.com/pgconsent/pgconsent/sqltext"
+)
+
+// Two values of different collations cannot be compared, which PostgreSQL notices when it comes to a row; and comparisons
+// of texts count as leak-proof, so that it may come to hidden rows: `CASE WHEN title = 'x' THEN a > b END` failed if a
+// hidden row had that title. (A collation counts once it is a column's, as that of a sub-select.) So what reads protected
+// tables may bring one collation besides the database's own, and a collation that must not be searched by prefix none.
+
+// collateClause visits x COLLATE c.
+func (w *walker) collateClause(c *sqltext.CollateClause) {
+	w.saw("CollateClause")
+	w.expr(c.Arg)
+	schema, name, ok := qualifiedName(c.Collname)
+	if !ok {
+		w.refuseAt(refusal("RangeVar.catalogname"), c.Location)
+		return
+	}
+	if schema != "" && schema != "pg_catalog" {
+		name = schema + "." + name
+	}
+	if name != "default" {
+		w.collations[name] = true
+	}
+}
+
+// nameFunctions give values of type name, whose collation is "C".
+var nameFunctions = []string{"current_database", "current_schema", "current_schemas", "current_user", "getdatabaseencoding", "getpgusername", "name",
+	"nameconcatoid", "pg_available_extension_versions", "pg_available_extensions",
+	"pg_client_encoding", "pg_encoding_to_char", "pg_extension_update_paths", "pg_get_userbyid", "session_user"}
+
+// checkCollations refuses a statement that may compare values of different collations on hidden rows.
+func (w *walker) checkCollations() {
+	protected, prefix := false, w.functions["pg_catalog.starts_with"] || w.prefixes
+	for _, ref := range w.references {
+		switch {
+		case ref.fragment == nil:
+			w.collations["C"] = true // names in catalogs
+			continue
+		case !ref.fragment.open:
+			protected = true
+		}
+		if ref.relation == nil {
+			continue
+		}
+		for _, c := range ref.relation.Columns {
+			if c.Collation != "" && (ref.whole || w.names[c.Name]) {
+				w.collations[c.Collation] = true
+				protected = protected || c.Nondeterministic && prefix
+			}
+		}
+	}
+	for _, name := range nameFunctions {
+		if w.functions["pg_catalog."+name] {
+			w.collations["C"] = true
+		}
+	}
+	if !protected || w.refused != nil {
+		return
+	}
+	custom := false
+	for name := range w.collations {
+		custom = custom || !slices.Contains([]string{"C", "POSIX", "ucs_basic"}, name)
+	}
+	if len(w.collations) > 1 || prefix && custom {
+		w.refuse(refusal("CollateClause(several)"))
+	}
+}
