@@ -4,12 +4,10 @@ GO      ?= go
 BIN     := bin/pgconsent
 PKG     ?= ./...
 FUZZ    ?= 60s
-N       ?= 10000
-SEED    ?= 0
 DEMO    ?= --tour
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 
-.PHONY: help demo test build setup check fuzz noninterference clean
+.PHONY: help demo test build setup check fuzz clean
 
 help: ## what there is to make
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile
@@ -45,9 +43,6 @@ fuzz: setup ## each fuzz target for FUZZ (60s)
 	    $(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZ) $$pkg; \
 	  done; \
 	done
-
-noninterference: setup ## N made cases (10000) from SEED on databases that differ in hidden rows only
-	@$(GO) test ./test/noninterference -run 'TestNoninterference$$' -timeout 0 -v -args -cases $(N) -seed $(SEED)
 
 clean: ## what was built
 	rm -rf bin

@@ -62,7 +62,6 @@ type Roles struct {
 	Agent   string `yaml:"agent"`
 	Control string `yaml:"control"`
 	Reader  string `yaml:"reader"`
-	Rows    string `yaml:"rows"`
 	Migrate string `yaml:"migrate"`
 }
 
@@ -175,7 +174,6 @@ func (c *Config) defaults() {
 		set(&db.Roles.Agent, "pgconsent_agent")
 		set(&db.Roles.Control, "pgconsent_control")
 		set(&db.Roles.Reader, "pgconsent_reader")
-		set(&db.Roles.Rows, "pgconsent_rows")
 		if len(db.Owners) > 0 {
 			set(&db.Roles.Migrate, db.Owners[0])
 		}

@@ -97,7 +97,7 @@ func policyFile(t testing.TB, text string) string {
 }
 
 // migrate installs a policy as the command would, here with the superuser's rights since tests share the roles.
-func migrate(t testing.TB, db *pgtest.DB, file string, walls rls.Mode) (*rls.Plan, *rewriteParts) {
+func migrate(t testing.TB, db *pgtest.DB, file string, walls rls.Mode, doors bool) (*rls.Plan, *rewriteParts) {
 	t.Helper()
 	ctx := context.Background()
 	conn := db.Connect(t, "postgres")
@@ -113,7 +113,7 @@ func migrate(t testing.TB, db *pgtest.DB, file string, walls rls.Mode) (*rls.Pla
 	if err != nil {
 		t.Fatal(err)
 	}
-	plan := rls.Generate(pol, snap, rls.Options{Mode: walls})
+	plan := rls.Generate(pol, snap, rls.Options{Mode: walls, Doors: doors})
 	rolesMu.Lock()
 	defer rolesMu.Unlock()
 	if err := migrations.Up(ctx, conn, migrations.Options{AgentPassword: rolePassword, ControlPassword: rolePassword}, plan); err != nil {
@@ -140,7 +140,7 @@ func start(t testing.TB, o options) *instance {
 func serveOn(t testing.TB, db *pgtest.DB, o options) *instance {
 	t.Helper()
 	file := policyFile(t, o.policy)
-	plan, _ := migrate(t, db, file, o.walls)
+	plan, _ := migrate(t, db, file, o.walls, o.mode.Doors())
 	if o.after != "" {
 		super(t, db, o.after)
 	}

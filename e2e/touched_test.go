@@ -98,7 +98,7 @@ func (s *secondOpinion) of(t testing.TB, sql string) (touched, error) {
 // The rewriter's own list of what a statement touches is PostgreSQL's.
 func TestTouchedObjectsAreTheServers(t *testing.T) {
 	db := pgtest.Template(t, "arcive", loadArcive)
-	_, parts := migrate(t, db, policyFile(t, ""), rls.Enforce)
+	_, parts := migrate(t, db, policyFile(t, ""), rls.Enforce, false)
 	opinion := newSecondOpinion(t, db)
 	snap, err := pgcatalog.Load(context.Background(), db.Connect(t, "postgres"), []string{"public"})
 	if err != nil {

@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"runtime/debug"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -36,8 +35,11 @@ var _ verdict.Decider = (*session)(nil)
 
 // judgement is what enforcement keeps of a verdict.
 type judgement struct {
-	rights uint64         // of the state
-	part   int            // 1 for the first statement of the text, if it is about the query that this one prepares
+	rights uint64 // of the state
+	plain  bool   // it was judged without signing
+
+	mayDeclare func(types []uint32) bool // of a text of the gate door
+
 	record audit.Decision // of the statement; the session's members are filled in for each execution
 }
 
@@ -80,7 +82,11 @@ func (s *session) Decide(_ context.Context, text string, p verdict.Protocol) *ve
 	st := v.state
 	// A seal of another profile or key than the state's (both changed a moment ago) does not vouch for a signature made
 	// now: until it is renewed the row policies hold alone.
-	signing := s.profile == st.profile && sameKey(s.sealedBy, st.key)
+	return s.decide(st, text, p, s.profile == st.profile && sameKey(s.sealedBy, st.key))
+}
+
+// decide judges a text, or finds it judged. Without signing the row policies hold alone.
+func (s *session) decide(st *state, text string, p verdict.Protocol, signing bool) *verdict.Verdict {
 	key := cacheKey{text: text, protocol: p, epoch: st.epoch, signing: signing}
 	if found, ok := s.e.cache.get(key); ok {
 		s.e.cfg.Metrics.CacheHit()
@@ -94,7 +100,8 @@ func (s *session) Decide(_ context.Context, text string, p verdict.Protocol) *ve
 	return judged
 }
 
-// Declare holds the types that a Parse declares for its parameters to what their names in a text are held to.
+// Declare holds the types that a Parse declares for its parameters to what their names in a text are held to. A text of
+// the gate door takes the other one where it was vetted for other types.
 func (s *session) Declare(_ context.Context, v *verdict.Verdict, types []uint32) *verdict.Verdict {
 	now, refused := s.standing()
 	if refused != nil {
@@ -107,6 +114,9 @@ func (s *session) Declare(_ context.Context, v *verdict.Verdict, types []uint32)
 		if err := rewrite.CheckType(now.state.snapshot, oid); err != nil {
 			return refusal(v.Original, verdict.Extended, v.Versions, err)
 		}
+	}
+	if j, ok := v.Detail.(*judgement); ok && v.Door == verdict.DoorGate && !j.mayDeclare(types) {
+		return s.decide(now.state, v.Original, verdict.Extended, false)
 	}
 	return v
 }
@@ -139,13 +149,13 @@ func (s *session) judge(st *state, text string, p verdict.Protocol, signing bool
 		}
 		return judged
 	}
-	j := &judgement{rights: st.rights, record: audit.Decision{
-		Protocol: protocolName(p), Verdict: metrics.Allow, Door: string(verdict.DoorRLS),
+	j := &judgement{rights: st.rights, plain: !signing, mayDeclare: res.MayDeclare, record: audit.Decision{
+		Protocol: protocolName(p), Verdict: metrics.Allow, Door: string(res.Door),
 		Policy: st.versions.Policy, Catalog: st.versions.Catalog, Signed: res.NeedsSignature,
 	}}
 	describe(&j.record, res)
 	judged = &verdict.Verdict{
-		Original: text, Text: res.Text, Door: verdict.DoorRLS, Versions: st.versions,
+		Original: text, Text: res.Text, Door: res.Door, Versions: st.versions,
 		Effects: res.Effects, Position: res.Position, Detail: j,
 	}
 	if res.NeedsSignature {
@@ -157,23 +167,7 @@ func (s *session) judge(st *state, text string, p verdict.Protocol, signing bool
 			return res.Position(at - seal.SignatureLen)
 		}
 	}
-	bodies(judged)
 	return judged
-}
-
-// bodies completes the verdicts on queries that the text prepares.
-func bodies(v *verdict.Verdict) {
-	whole := v.Detail.(*judgement)
-	for i, e := range v.Effects {
-		if e.Body == nil {
-			continue
-		}
-		body, j := *v, *whole
-		body.Effects = e.Body.Effects
-		j.part, j.record.Tag, j.record.Signed = i+1, e.Tag, false
-		body.Detail = &j
-		v.Effects[i].Body = &body
-	}
 }
 
 // refusal is a verdict that refuses.
@@ -218,12 +212,8 @@ func (s *session) Recheck(ctx context.Context, v *verdict.Verdict) *verdict.Verd
 		return v
 	}
 	again := s.Decide(ctx, v.Original, p)
-	if ok && j.part > 0 && again.Allowed() {
-		if j.part <= len(again.Effects) && again.Effects[j.part-1].Body != nil {
-			again = again.Effects[j.part-1].Body
-		} else {
-			again = refusal(v.Original, p, again.Versions, sqlstate.From(fmt.Errorf("a text prepares another number of queries than before")))
-		}
+	if ok && j.plain {
+		again = s.decide(now.state, v.Original, p, false)
 	}
 	if again.Allowed() && v.Allowed() && again.Text == v.Text {
 		return again
@@ -238,27 +228,16 @@ func (s *session) Recheck(ctx context.Context, v *verdict.Verdict) *verdict.Verd
 }
 
 // Record writes the decision of one execution.
-func (s *session) Record(v *verdict.Verdict, runs ...*verdict.Verdict) verdict.Ticket {
+func (s *session) Record(v *verdict.Verdict) verdict.Ticket {
 	var r audit.Decision
 	if j, ok := v.Detail.(*judgement); ok {
 		r = j.record
 	} else {
 		r = audit.Decision{Tag: "unknown", Verdict: metrics.Deny}
 	}
-	known := v.Detail != nil || !v.Allowed()
-	for _, run := range runs {
-		j, ok := run.Detail.(*judgement)
-		if !ok {
-			known = false
-			continue
-		}
-		// Copied, since verdicts are shared.
-		r.Tables = append(slices.Clone(r.Tables), j.record.Tables...)
-		r.Functions = append(slices.Clone(r.Functions), j.record.Functions...)
-	}
 	r.Session, r.Agent, r.Database, r.Attributes = s.info.ID, s.agent.Name, s.db.cfg.Name, s.attributes
 	s.e.cfg.Metrics.Statement(r.Verdict, r.Reason, r.Tag)
-	return &ticket{s: s, record: s.e.cfg.Audit.Decision(r), known: known}
+	return &ticket{s: s, record: s.e.cfg.Audit.Decision(r), known: v.Detail != nil || !v.Allowed()}
 }
 
 // ticket is the receipt of one execution's record.

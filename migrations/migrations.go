@@ -21,7 +21,7 @@ import (
 
 // Options say for whom to install.
 type Options struct {
-	AgentRole, ControlRole, ReaderRole, RowsRole string // "": pgconsent_agent, pgconsent_control, pgconsent_reader, pgconsent_rows
+	AgentRole, ControlRole, ReaderRole string // "": pgconsent_agent, pgconsent_control, pgconsent_reader
 
 	// The passwords to give to the roles; "": leave as they are. Only a SCRAM verifier reaches the server.
 	AgentPassword, ControlPassword string
@@ -32,7 +32,6 @@ const (
 	DefaultAgentRole   = "pgconsent_agent"
 	DefaultControlRole = "pgconsent_control"
 	DefaultReaderRole  = "pgconsent_reader"
-	DefaultRowsRole    = "pgconsent_rows"
 )
 
 func (o Options) withDefaults() Options {
@@ -44,9 +43,6 @@ func (o Options) withDefaults() Options {
 	}
 	if o.ReaderRole == "" {
 		o.ReaderRole = DefaultReaderRole
-	}
-	if o.RowsRole == "" {
-		o.RowsRole = DefaultRowsRole
 	}
 	return o
 }

@@ -235,6 +235,11 @@ func TestFormsAgree(t *testing.T) {
 				t.Fatalf("policy form%s: got %q, the model says %q\n%s", hint, got, want, policySQL)
 			}
 		}
+		if flatSQL, ok := predicate.Flat(n, "items"); ok {
+			if got := b.ids("SELECT id FROM public.items WHERE (SELECT pgconsent_gate.sealed()) AND " + flatSQL); got != want {
+				t.Fatalf("flat form: got %q, the model says %q\n%s", got, want, flatSQL)
+			}
+		}
 		if !w.Sealed {
 			return // the injected form leaves it to the policy, or raises
 		}
@@ -291,11 +296,11 @@ func TestHelperNames(t *testing.T) {
 	long := strings.Repeat("x", 60)
 	names := []catalog.Name{
 		{Schema: "a", Name: "b_c"}, {Schema: "a_b", Name: "c"}, {Schema: "a", Name: long + "1"}, {Schema: "a", Name: long + "2"},
-		{Schema: "é_", Name: strings.Repeat("é", 30)}, {Schema: "a", Name: "b.c"},
+		{Schema: "é_", Name: strings.Repeat("é", 30)}, {Schema: "a", Name: "b.c"}, {Schema: "door", Name: "a_b.c"},
 	}
 	seen := map[string]bool{}
 	for _, n := range names {
-		for _, derived := range []catalog.Name{predicate.HelperView(n), predicate.GateView(n), predicate.EmptyFunction(n)} {
+		for _, derived := range []catalog.Name{predicate.HelperView(n), predicate.GateView(n), predicate.DoorView(n), predicate.EmptyFunction(n)} {
 			if len(derived.Name) > 63 || seen[derived.String()] {
 				t.Errorf("%s gives %s", n, derived)
 			}

@@ -16,6 +16,7 @@ const (
 	probe  form = iota // looks up the rows of one outer row; OFFSET 0 keeps the planner from hashing a whole helper for it
 	hashed             // does not depend on the outer row: the planner hashes it once
 	dual               // a CASE of both
+	flat               // may become a join
 )
 
 // either writes a Consent or Visible in the form that the writer is in, which is not probe.
@@ -24,8 +25,11 @@ const (
 // by an estimate that ignores LIMIT, and has taken 235 times as long as the other would. What scan() says comes from the
 // text of the statement, and is no security input: both forms show the same rows.
 func (w *writer) either(n Node, row string) string {
-	if w.form == hashed {
+	switch w.form {
+	case hashed:
 		return w.hash(n, row)
+	case flat:
+		return w.flat(n, row)
 	}
 	defer func(f form) { w.form = f }(w.form)
 	w.form = probe

@@ -14,7 +14,6 @@ import (
 const (
 	Schema     = "pgconsent"      // keys and helper views; agents have no USAGE
 	GateSchema = "pgconsent_gate" // what an agent's statement may name, once rewritten
-	RowsSchema = "pgconsent_rows" // what agents read in place of relations that they hold no right on
 )
 
 // Helper is a table that a predicate reads besides its own row, with the columns it needs of it.
@@ -179,18 +178,6 @@ func GateView(table catalog.Name) catalog.Name {
 	return catalog.Name{Schema: GateSchema, Name: derived("", table)}
 }
 
-// RowView is the view that agents read in place of a table with hidden or masked columns. Row security of the table holds
-// in it.
-func RowView(table catalog.Name) catalog.Name {
-	return catalog.Name{Schema: RowsSchema, Name: derived("", table)}
-}
-
-// WalledView is the row view with the predicate in it once more: the second wall of a table whose predicate cannot stand in
-// an agent's text, which the columns it reads are hidden from.
-func WalledView(table catalog.Name) catalog.Name {
-	return catalog.Name{Schema: RowsSchema, Name: derived("w_", table)}
-}
-
 // EmptyFunction says that a link table has no rows at all.
 func EmptyFunction(table catalog.Name) catalog.Name {
 	return catalog.Name{Schema: Schema, Name: derived("empty_", table)}
@@ -204,7 +191,7 @@ func StampFunction(table catalog.Name) catalog.Name {
 // derived makes a name of a table's name that no other table has, within the 63 bytes of an identifier.
 func derived(prefix string, table catalog.Name) string {
 	name := prefix + table.Schema + "_" + table.Name
-	if len(name) <= 50 && !strings.Contains(table.Schema, "_") {
+	if len(name) <= 50 && !strings.Contains(table.Schema, "_") && table.Schema+"_" != doorPrefix {
 		return name
 	}
 	sum := sha256.Sum256([]byte(table.Schema + "\x00" + table.Name))

@@ -27,14 +27,11 @@ func newRefusal(err *sqlstate.Error) *refusal {
 // transaction that has failed) is the server's own answer.
 func (r *refusal) matches(message string) bool { return strings.Contains(message, r.token) }
 
-// text is a statement that fails: in parse analysis, after the server has looked at the state of the transaction, or where
-// the client's own text fails: in the parser before that, or as it runs.
+// text is a statement that fails: in parse analysis, after the server has looked at the state of the transaction, or, if
+// that is where the client's own text fails, in the parser before that.
 func (r *refusal) text() string {
-	switch r.err.Code {
-	case sqlstate.SyntaxError:
+	if r.err.Code == sqlstate.SyntaxError {
 		return r.token
-	case invalidStatementName:
-		return `EXECUTE "` + r.token + `"`
 	}
 	return `SELECT "` + r.token + `"`
 }

@@ -39,24 +39,8 @@ func (w *walker) scans(tree *sqltext.ParseResult) bool {
 	if w.sizes == nil || len(tree.Stmts) != 1 {
 		return false
 	}
-	query := tree.Stmts[0].GetStmt().GetSelectStmt()
-	if query == nil {
-		query = tree.Stmts[0].GetStmt().GetCopyStmt().GetQuery().GetSelectStmt()
-	}
-	h := &hint{walker: w, references: map[*sqltext.RangeVar]*reference{}, visited: map[*reference]float64{}}
-	for _, ref := range w.references {
-		h.references[ref.rangeVar] = ref
-	}
-	if query != nil {
-		h.query(query, 0)
-	}
-	for _, ref := range w.references {
-		if _, estimated := h.visited[ref]; !estimated {
-			h.visited[ref] = h.size(ref)
-		}
-	}
 	probes, sets, rows := 0.0, 0.0, 0.0
-	for ref, visited := range h.visited {
+	for ref, visited := range w.visited(tree) {
 		if ref.fragment == nil {
 			continue
 		}
@@ -74,6 +58,38 @@ func (w *walker) scans(tree *sqltext.ParseResult) bool {
 		}
 	}
 	return rows >= leastRows && probes > sets
+}
+
+// visits is about how many rows of tables with predicates the one statement of the text looks at.
+func (w *walker) visits(tree *sqltext.ParseResult) float64 {
+	rows := 0.0
+	for ref, visited := range w.visited(tree) {
+		if ref.fragment != nil && !ref.fragment.open {
+			rows += visited
+		}
+	}
+	return rows
+}
+
+// visited estimates each reference of the one statement of the text.
+func (w *walker) visited(tree *sqltext.ParseResult) map[*reference]float64 {
+	query := tree.Stmts[0].GetStmt().GetSelectStmt()
+	if query == nil {
+		query = tree.Stmts[0].GetStmt().GetCopyStmt().GetQuery().GetSelectStmt()
+	}
+	h := &hint{walker: w, references: map[*sqltext.RangeVar]*reference{}, rows: map[*reference]float64{}}
+	for _, ref := range w.references {
+		h.references[ref.rangeVar] = ref
+	}
+	if query != nil {
+		h.query(query, 0)
+	}
+	for _, ref := range w.references {
+		if _, estimated := h.rows[ref]; !estimated {
+			h.rows[ref] = h.size(ref)
+		}
+	}
+	return h.rows
 }
 
 // entry is what one value takes in a hash table, by the planner's reckoning.
@@ -95,7 +111,7 @@ func entry(c *catalog.Column) float64 {
 type hint struct {
 	*walker
 	references map[*sqltext.RangeVar]*reference
-	visited    map[*reference]float64
+	rows       map[*reference]float64
 }
 
 func (h *hint) size(ref *reference) float64 {
@@ -124,7 +140,7 @@ func (h *hint) query(s *sqltext.SelectStmt, outer float64) {
 	level.top(s)
 	most := 0.0
 	for _, item := range level.items {
-		h.visited[item.ref] = item.rows
+		h.rows[item.ref] = item.rows
 		most = max(most, item.rows)
 	}
 	for _, n := range slices.Concat(s.TargetList, conditions, []*sqltext.Node{s.HavingClause}) {

@@ -19,15 +19,21 @@ type Mode int
 const (
 	Both     Mode = iota // predicates in the text where they can be, besides row security
 	RLS                  // names are only qualified: row security alone holds
-	Doors                // each statement pays one predicate: by row security, until the gate is built
+	Doors                // each statement pays one predicate: that of the gate's views if it is vetted, else row security's
+	Gate                 // for tests: as Doors, and what reads few rows takes the gate too
 	Injected             // for tests: as Both, and a reference that cannot carry its predicate is refused
 )
 
+// Doors tells whether texts may take the gate door.
+func (m Mode) Doors() bool { return m == Doors || m == Gate }
+
 // Result is what became of a text.
 type Result struct {
-	Text           string        // what goes upstream, without a signature
-	Scan           bool          // it begins with the hint that row policies should make sets of their helpers
-	NeedsSignature bool          // the text names gate views: it must be signed
+	Text           string // what goes upstream, without a signature
+	Scan           bool   // it begins with the hint that row policies should make sets of their helpers
+	NeedsSignature bool   // the text names gate views: it must be signed
+	Door           verdict.Door
+	DoorReason     string        // in mode Doors: what keeps the text from the gate door
 	Position       func(int) int // from a 1-based character position in Text to one in the original
 
 	Accesses    []policy.Access // relations read, those of the catalog under their own names; sorted, each once
@@ -35,6 +41,8 @@ type Result struct {
 	Effects     []verdict.Effect
 	Fingerprint string // of the shape of the text, literals left out
 	Tag         string // "SELECT", "COPY", "BEGIN", "SET" …; "multi" for several statements, "" for none
+
+	params map[int32]kind // what the gate door takes parameters for
 }
 
 // Rewriter rewrites statements under one policy and one catalog. It is safe for concurrent use.
@@ -51,7 +59,7 @@ type Rewriter struct {
 func New(snap *catalog.Snapshot, pol *policy.Policy, mode Mode) *Rewriter {
 	r := &Rewriter{snap: snap, pol: pol, mode: mode, protected: map[catalog.Name]*fragment{}, pins: map[string]*sqltext.Node{}}
 	for _, t := range pol.Tables() {
-		r.protected[t.Relation.Name] = newFragment(t, mode)
+		r.protected[t.Relation.Name] = newFragment(t)
 	}
 	for _, f := range pol.Functions() {
 		for _, pin := range f.Pins {
@@ -66,7 +74,7 @@ func New(snap *catalog.Snapshot, pol *policy.Policy, mode Mode) *Rewriter {
 //
 // In the extended protocol a text holds one statement at most.
 func (r *Rewriter) Rewrite(text string, extended bool) (*Result, *sqlstate.Error) {
-	result := &Result{Position: func(p int) int { return p }}
+	result := &Result{Position: func(p int) int { return p }, Door: verdict.DoorRLS}
 	source, refused := sqltext.Scan(text)
 	if refused != nil {
 		return result, refused
@@ -88,20 +96,23 @@ func (r *Rewriter) Rewrite(text string, extended bool) (*Result, *sqlstate.Error
 			return result, w.refused
 		}
 	}
-	if refused := resets(result.Effects); refused != nil {
-		return result, refused
-	}
 	// The walk must have seen all there is: a second, generic one counts what is in the tree.
 	if refused := w.reconcile(tree); refused != nil {
 		return result, refused
 	}
-	maySign := len(tree.Stmts) == 1 && !w.unsigned && signable(source)
-	w.settle(maySign)
+	w.checkCollations()
+	if w.refused != nil {
+		return result, w.refused
+	}
+	gate := w.door(tree, result)
+	if !gate {
+		w.settle(len(tree.Stmts) == 1 && signable(source))
+	}
 	if w.refused != nil {
 		return result, w.refused
 	}
 	result.Text = text
-	if result.Scan = w.scans(tree); result.Scan {
+	if result.Scan = !gate && w.scans(tree); result.Scan {
 		w.replace(0, 0, predicate.ScanHint, func() {})
 	}
 	if len(w.edits) > 0 {
@@ -122,10 +133,12 @@ func (r *Rewriter) Rewrite(text string, extended bool) (*Result, *sqlstate.Error
 		if refused := sqltext.Prove(tree, spliced.Text); refused != nil {
 			return result, refused
 		}
+		if gate && !w.onlyDoors(tree) {
+			return result, sqlstate.From(errDoors)
+		}
 		result.Text, result.Position = spliced.Text, spliced.Position
 	}
-	// A statement that was prepared signed reads gate views, which look at the text that is running: the EXECUTE's.
-	result.NeedsSignature = w.signed || w.executes && maySign && r.mode != RLS
+	result.NeedsSignature = w.signed
 	result.Accesses = w.accesses()
 	for name := range w.functions {
 		result.Functions = append(result.Functions, name)
@@ -176,15 +189,11 @@ type fragment struct {
 	subquery *sqltext.Node // its tree, to be cloned
 	gated    bool          // it names gate views, which raise unless the text is signed
 	open     bool          // the predicate is true
-	standIn  catalog.Name  // the view whose name stands for the table's, which agents cannot read; else zero
-	visible  *catalog.Relation
 
 	sets  []predicate.Set // of the hashed form of the row policy
+	door  bool            // there is a door view
 	owned []string        // columns that equal an attribute in every visible row
 }
-
-// stands tells whether a view's name stands for the table's: then no construct can reach past it.
-func (f *fragment) stands() bool { return f.standIn != catalog.Name{} }
 
 // rowAlias names the row inside a fragment. Predicates refer to it and to nothing of the statement.
 const rowAlias = "pgconsent_row"

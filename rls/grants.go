@@ -58,6 +58,9 @@ func (p *Plan) schemas(f migrations.Found) []Statement {
 	for _, h := range p.helpers {
 		reader[h.Relation.Name.Schema] = true
 	}
+	for _, d := range p.doors {
+		reader[d.table.Relation.Name.Schema] = true
+	}
 	var out []Statement
 	grant := func(schemas map[string]bool, role, why string) {
 		for _, s := range sortedKeys(schemas) {

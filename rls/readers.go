@@ -25,25 +25,10 @@ const (
 func (p *Plan) readers(migrations.Found) []Statement {
 	var out []Statement
 	for _, h := range p.helpers {
-		table := h.Relation.Name.SQL()
-		out = append(out,
-			Statement{
-				SQL: fmt.Sprintf("GRANT SELECT ON TABLE %s TO %s", table, p.reader),
-				Why: "Predicates read this table with the reader's rights, not the agent's.",
-			},
-
-			Statement{
-				SQL: fmt.Sprintf("CREATE POLICY %s ON %s FOR SELECT TO %s USING (true)", readerPolicy, table, p.reader),
-				Why: "The reader sees every row; and a relation under a policy lets the planner run no operator of the agent's on its statistics.",
-			},
-		)
+		out = append(out, p.readable(h.Relation)...)
 		helper, gate := predicate.HelperView(h.Relation.Name).SQL(), predicate.GateView(h.Relation.Name).SQL()
-		policies := p.agent
-		if len(p.narrowed()) > 0 {
-			policies += ", " + p.rowsRole
-		}
-		out = append(out, p.view(helper, h, policies, "", "Policies read this view. Its schema cannot be named by agents.")...)
-		out = append(out, p.view(gate, h, p.agent, "\nWHERE (SELECT pgconsent_gate.vetted())",
+		out = append(out, p.view(helper, h, "", "Policies read this view. Its schema cannot be named by agents.")...)
+		out = append(out, p.view(gate, h, "\nWHERE (SELECT pgconsent_gate.vetted())",
 			"Signed statements read this view; for any other it raises.")...)
 	}
 	for _, r := range p.links {
@@ -52,8 +37,22 @@ func (p *Plan) readers(migrations.Found) []Statement {
 	return out
 }
 
+// readable lets the reader read all of a table.
+func (p *Plan) readable(r *catalog.Relation) []Statement {
+	return []Statement{
+		{
+			SQL: fmt.Sprintf("GRANT SELECT ON TABLE %s TO %s", r.Name.SQL(), p.reader),
+			Why: "Predicates read this table with the reader's rights, not the agent's.",
+		},
+		{
+			SQL: fmt.Sprintf("CREATE POLICY %s ON %s FOR SELECT TO %s USING (true)", readerPolicy, r.Name.SQL(), p.reader),
+			Why: "The reader sees every row; and a relation under a policy lets the planner run no operator of the agent's on its statistics.",
+		},
+	}
+}
+
 // view makes a view that belongs to the reader. Rights are given before the view is.
-func (p *Plan) view(name string, h predicate.Helper, roles, where, why string) []Statement {
+func (p *Plan) view(name string, h predicate.Helper, where, why string) []Statement {
 	columns := make([]string, len(h.Columns))
 	for i, c := range h.Columns {
 		columns[i] = "t." + catalog.QuoteIdent(c)
@@ -63,7 +62,7 @@ func (p *Plan) view(name string, h predicate.Helper, roles, where, why string) [
 			SQL: fmt.Sprintf("CREATE VIEW %s AS\nSELECT %s FROM %s AS t%s", name, strings.Join(columns, ", "), h.Relation.Name.SQL(), where),
 			Why: why,
 		},
-		{SQL: fmt.Sprintf("GRANT SELECT ON %s TO %s", name, roles), Why: why},
+		{SQL: fmt.Sprintf("GRANT SELECT ON %s TO %s", name, p.agent), Why: why},
 		{SQL: fmt.Sprintf("ALTER VIEW %s OWNER TO %s", name, p.reader), Why: why},
 	}
 }

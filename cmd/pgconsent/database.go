@@ -22,6 +22,7 @@ type target struct {
 	name   string
 	config *config.Database
 	conn   *pgx.Conn
+	doors  bool // enforcement: doors
 }
 
 // login is who a command connects as.
@@ -56,7 +57,7 @@ func (s *session) each(c *config.Config, name string, as login, f func(t target)
 		if as == asControl {
 			role, secret = db.Roles.Control, db.Secrets.Control
 		}
-		if err := s.with(c, db, role, secret, func(conn *pgx.Conn) error { return f(target{n, db, conn}) }); err != nil {
+		if err := s.with(c, db, role, secret, func(conn *pgx.Conn) error { return f(target{n, db, conn, c.Enforcement == config.Doors}) }); err != nil {
 			return fmt.Errorf("database %s: %w", n, err)
 		}
 	}
@@ -98,5 +99,5 @@ func (s *session) compile(t target) (compiled, error) {
 		return compiled{}, err
 	}
 	roles := t.config.Roles
-	return compiled{p, snap, rls.Generate(p, snap, rls.Options{AgentRole: roles.Agent, ControlRole: roles.Control, ReaderRole: roles.Reader, RowsRole: roles.Rows})}, nil
+	return compiled{p, snap, rls.Generate(p, snap, rls.Options{AgentRole: roles.Agent, ControlRole: roles.Control, ReaderRole: roles.Reader, Doors: t.doors})}, nil
 }

@@ -1,6 +1,8 @@
 package oracle
 
 import (
+	"bytes"
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -134,7 +136,14 @@ func Superuser(t testing.TB, s Schema) func(sql string) (want instance.Answer, s
 
 // ask sends a statement so that COPY's data count too, and leaves no transaction open.
 func ask(c *pgconn.PgConn, sql string) instance.Answer {
-	a := instance.AskCopy(c, sql)
+	var a instance.Answer
+	if strings.HasPrefix(sql, "COPY ") {
+		var data bytes.Buffer
+		tag, err := c.CopyTo(context.Background(), &data, sql)
+		a = instance.AnswerOf(c, tag, data.String(), err)
+	} else {
+		a = instance.Ask(c, sql)
+	}
 	if c.TxStatus() != 'I' && !c.IsClosed() {
 		instance.Ask(c, "ROLLBACK")
 	}

@@ -1,0 +1,90 @@
+package predicate
+
+import (
+	"strings"
+
+	"github.com/pgconsent/pgconsent/catalog"
+)
+
+// Flat writes n as the condition of a door view, whose row is called alias: EXISTS and NOT EXISTS as the planner turns
+// them into joins. It means what [Policy] means. It is not a wall by itself: the planner may evaluate what else a
+// statement says before it, which therefore must not tell anything, see package rewrite.
+//
+// The second result is false for a node that has no such form.
+func Flat(n Node, alias string) (string, bool) {
+	if !flattens(n) {
+		return "", false
+	}
+	w := writer{policy: true, form: flat, prefix: prefixFor(alias)}
+	return strings.Join(append(guards(optional(n)), w.write(n, catalog.QuoteIdent(alias))), " AND "), true
+}
+
+func flattens(n Node) bool {
+	switch n := n.(type) {
+	case Own, Status, Tenant, Grant:
+		return true
+	case Not:
+		return flattens(n.Node)
+	case All:
+		return flattenParts(n)
+	case Any:
+		return flattenParts(n)
+	case Consent:
+		return len(n.Steps) > 0
+	case Visible:
+		return flattens(n.Rows)
+	default:
+		return false
+	}
+}
+
+func flattenParts(parts []Node) bool {
+	for _, part := range parts {
+		if !flattens(part) {
+			return false
+		}
+	}
+	return len(parts) > 0
+}
+
+// flat writes a Consent or Visible.
+func (w *writer) flat(n Node, row string) string {
+	switch n := n.(type) {
+	case Consent:
+		start := column(row, n.Steps[0].From)
+		var b strings.Builder
+		if n.Required {
+			first := w.alias()
+			b.WriteString("EXISTS (" + w.set(n.Steps[0], first) + " AND " + equal(column(first, n.Steps[0].Column), start) + ") AND ")
+		}
+		first := w.alias()
+		last := first
+		b.WriteString("NOT EXISTS (SELECT 1 FROM " + w.helper(n.Steps[0].Relation) + " AS " + first)
+		for _, step := range n.Steps[1:] {
+			next := w.alias()
+			b.WriteString(" LEFT JOIN " + w.helper(step.Relation) + " AS " + next + " ON " + equal(column(next, step.Column), column(last, step.From)))
+			last = next
+		}
+		b.WriteString(" WHERE " + equal(column(first, n.Steps[0].Column), start) + " AND " + status(column(last, n.Status), n.Is) + " IS NOT TRUE)")
+		return b.String()
+	case Visible:
+		target := w.alias()
+		return "EXISTS (SELECT 1 FROM " + w.helper(n.Relation) + " AS " + target +
+			" WHERE " + equal(column(target, n.Column), column(row, n.From)) + " AND " + w.write(n.Rows, target) + ")"
+	default:
+		return "false"
+	}
+}
+
+// DoorView is the view that vetted statements read in place of a protected table: its visible rows. It raises unless the
+// statement is signed.
+func DoorView(table catalog.Name) catalog.Name {
+	return catalog.Name{Schema: GateSchema, Name: derived(doorPrefix, table)}
+}
+
+const doorPrefix = "door_"
+
+// HasDoor tells whether a table whose rows show by n gets a door view. A table that is open to agents needs none.
+func HasDoor(n Node, rel *catalog.Relation) bool {
+	return flattens(n) && (rel.Kind == catalog.Table || rel.Kind == catalog.PartitionedTable) && !rel.IsPartition
+}

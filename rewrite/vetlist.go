@@ -1,0 +1,142 @@
+package rewrite
+
+import (
+	_ "embed"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/catalog"
+)
+
+//go:embed vetted.txt
+var vettedText string
+
+// kind is what the vetter knows of the type of an expression: no more than the list needs.
+type kind string
+
+const (
+	kindOpaque  kind = "opaque" // may be returned, counted, and asked whether it is NULL
+	kindString  kind = "string" // a constant whose type the context gives; NULL too
+	kindParam   kind = "parameter"
+	kindInt     kind = "int"
+	kindNumeric kind = "numeric"
+	kindText    kind = "text"
+	kindBool    kind = "bool"
+	kindEnum    kind = "enum"
+	kindNow     kind = "now"
+	kindSpan    kind = "span"
+	kindTSQuery kind = "tsquery"
+)
+
+// typeKinds are the types that have a kind of their own, by OID.
+var typeKinds = map[uint32]kind{
+	16: kindBool, 20: kindInt, 21: kindInt, 23: kindInt, 1700: kindNumeric,
+	700: "float", 701: "float", 25: kindText, 1043: kindText, 2950: "uuid",
+	1082: "date", 1114: "timestamp", 1184: "timestamptz", 3802: "jsonb",
+	3614: "tsvector", 3615: kindTSQuery, 1009: "text[]", 2951: "uuid[]",
+	1005: "int[]", 1007: "int[]", 1016: "int[]",
+}
+
+// kindOf is the kind of a column. Texts of another collation than the database's are opaque: two of them cannot be compared,
+// which PostgreSQL notices only when it comes to a row.
+func kindOf(c *catalog.Column, snap *catalog.Snapshot) kind {
+	if c.Collation != "" {
+		return kindOpaque
+	}
+	if k := kindOfOID(c.TypeOID); k != kindOpaque {
+		return k
+	}
+	if t := snap.TypeByOID(c.TypeOID); t != nil && t.Kind == 'e' {
+		return kindEnum
+	}
+	return kindOpaque
+}
+
+func kindOfOID(oid uint32) kind {
+	if k, ok := typeKinds[oid]; ok {
+		return k
+	}
+	return kindOpaque
+}
+
+// entry of vetted.txt.
+type vettedEntry struct {
+	operands [][]kind
+	result   kind
+	reason   string
+}
+
+// vettedList is vetted.txt, by "operator =".
+var vettedList = func() map[string][]vettedEntry {
+	list := map[string][]vettedEntry{}
+	for line := range lines(vettedText) {
+		parts := strings.Split(line, " : ")
+		if len(parts) != 5 {
+			panic(fmt.Sprintf("rewrite: vetted.txt: %q", line))
+		}
+		e := vettedEntry{result: kind(strings.TrimSpace(parts[3])), reason: strings.TrimSpace(parts[4])}
+		for alternative := range strings.SplitSeq(parts[2], ",") {
+			var operands []kind
+			for _, operand := range strings.Fields(alternative) {
+				if operand != "none" {
+					operands = append(operands, kind(operand))
+				}
+			}
+			e.operands = append(e.operands, operands)
+		}
+		for _, name := range strings.Fields(parts[1]) {
+			key := strings.TrimSpace(parts[0]) + " " + name
+			list[key] = append(list[key], e)
+		}
+	}
+	return list
+}()
+
+// sortable kinds can be grouped, sorted and compared without knowing more.
+func sortable(k kind) bool {
+	return k != kindOpaque && k != kindTSQuery && k != kindSpan && k != "tsvector"
+}
+
+// timeFields every time has.
+var timeFields = []string{"year", "month", "day", "hour", "minute", "dow", "doy", "quarter", "epoch"}
+
+// value is what an expression is.
+type value struct {
+	kind     kind
+	constant bool
+	text     string // of a string constant
+	null     bool
+	number   int32 // of an integer constant
+	param    int32 // of a parameter
+}
+
+// fits tells whether an operand can stand where the list asks for a kind.
+func (v value) fits(wanted kind) bool {
+	switch wanted {
+	case "any":
+		return v.kind != kindSpan
+	case "pattern":
+		return v.kind == kindString && !v.null && !strings.Contains(v.text, `\`)
+	case "string":
+		return v.kind == kindString && !v.null
+	case "short":
+		return v.kind == kindString && !v.null && len(v.text) <= 500
+	case "field":
+		return v.kind == kindString && slices.Contains(timeFields, v.text)
+	case "integer":
+		return v.constant && v.kind == kindInt
+	case "natural":
+		return v.constant && v.kind == kindInt && v.number >= 0
+	case kindTSQuery, kindSpan, kindNow, kindEnum:
+		return v.kind == wanted
+	case "timestamptz":
+		return v.kind == wanted || v.kind == kindNow || v.untyped()
+	case "float":
+		return v.kind == wanted || v.kind == kindNumeric && v.constant || v.untyped()
+	}
+	return v.kind == wanted || v.untyped()
+}
+
+// untyped values take their type from what is beside them.
+func (v value) untyped() bool { return v.kind == kindString || v.kind == kindParam }

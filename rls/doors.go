@@ -1,0 +1,74 @@
+package rls
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/policy"
+	"github.com/pgconsent/pgconsent/predicate"
+)
+
+// door is the view that vetted statements read in place of a protected table.
+type door struct {
+	table *policy.Table
+	rows  string // the condition
+}
+
+const doorAlias = "pgconsent_row"
+
+func doors(p *policy.Policy) []door {
+	var out []door
+	for _, t := range p.Tables() {
+		if rows, ok := predicate.Flat(t.Rows, doorAlias); ok && predicate.HasDoor(t.Rows, t.Relation) {
+			out = append(out, door{t, rows})
+		}
+	}
+	return out
+}
+
+// doorViews makes the views. The predicate is in the view, where no mistake of the proxy can leave it out; the planner
+// takes the view apart, which is the point of it, and the reason why only vetted statements may read it.
+func (p *Plan) doorViews() []Statement {
+	var out []Statement
+	for _, d := range p.doors {
+		r := d.table.Relation
+		table := r.Name.SQL()
+		const why = "Vetted statements read the visible rows here; for any other it raises."
+		if !p.helps(r) {
+			out = append(out, p.readable(r)...)
+		}
+		columns := make([]string, len(r.Columns))
+		for i, c := range r.Columns {
+			columns[i] = doorAlias + "." + catalog.QuoteIdent(c.Name)
+		}
+		view := predicate.DoorView(r.Name).SQL()
+		out = append(out,
+			Statement{
+				SQL: fmt.Sprintf("CREATE VIEW %s AS\nSELECT %s FROM %s AS %s\nWHERE (SELECT pgconsent_gate.vetted()) AND %s", view, strings.Join(columns, ", "), table, doorAlias, d.rows),
+				Why: why,
+			},
+			Statement{SQL: fmt.Sprintf("GRANT SELECT ON %s TO %s", view, p.agent), Why: why},
+			Statement{SQL: fmt.Sprintf("ALTER VIEW %s OWNER TO %s", view, p.reader), Why: why},
+		)
+	}
+	return out
+}
+
+// helps tells whether predicates read a table.
+func (p *Plan) helps(r *catalog.Relation) bool {
+	return slices.ContainsFunc(p.helpers, func(h predicate.Helper) bool { return h.Relation.Name == r.Name })
+}
+
+func (p *Plan) dropDoors() []Statement {
+	const why = "Take the views of the gate door away."
+	var out []Statement
+	for _, d := range p.doors {
+		out = append(out, Statement{SQL: "DROP VIEW IF EXISTS " + predicate.DoorView(d.table.Relation.Name).SQL(), Why: why})
+		if !p.helps(d.table.Relation) {
+			out = append(out, Statement{SQL: fmt.Sprintf("DROP POLICY IF EXISTS %s ON %s", readerPolicy, d.table.Relation.Name.SQL()), Why: why})
+		}
+	}
+	return out
+}
