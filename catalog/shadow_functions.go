@@ -79,7 +79,8 @@ var shadowFunctions = []ShadowFunctionSpec{
 	// Where files are.
 	{Name: "pg_tablespace_location", Args: []string{oid}, Returns: text},
 
-	// Sizes count hidden rows.
+	// Sizes count hidden rows, and so does what is counted of the use of tables and indexes.
+	{Name: "pg_stat_get_numscans", Args: []string{oid}, Returns: bigint},
 	{Name: "pg_table_size", Args: []string{regclass}, Returns: bigint},
 	{Name: "pg_relation_size", Args: []string{regclass}, Returns: bigint},
 	{Name: "pg_relation_size", Args: []string{regclass, text}, Returns: bigint},

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -139,14 +140,26 @@ func namesOurs(field string) bool { return strings.Contains(field, ours) }
 // unwritten puts the names of catalogs in the place of those that stand for them.
 var unwritten = strings.NewReplacer("pgconsent_catalog.is_", "information_schema.", "pgconsent_catalog.", "pg_catalog.")
 
+var catalogName = regexp.MustCompile(`\bpg_catalog\.([a-z_0-9]+)`)
+
+// ofGrammar are functions that PostgreSQL's grammar calls, qualified, for constructs with the same keyword.
+var ofGrammar = map[string]bool{"extract": true, "position": true, "normalize": true, "overlaps": true, "xmlexists": true}
+
 // unwrite turns names that the rewriter has put into the text back into the client's, who wrote original.
 func (f *fields) unwrite(original string) {
-	qualified := strings.Contains(strings.ToLower(original), "pg_catalog")
+	original = strings.ToLower(original)
+	qualified := strings.Contains(original, "pg_catalog")
 	for _, field := range []*string{&f.message, &f.detail, &f.hint} {
 		*field = unwritten.Replace(*field)
-		if !qualified {
-			*field = strings.ReplaceAll(*field, "pg_catalog.", "")
+		if qualified {
+			continue
 		}
+		*field = catalogName.ReplaceAllStringFunc(*field, func(name string) string {
+			if bare := strings.TrimPrefix(name, "pg_catalog."); strings.Contains(original, bare) && !ofGrammar[bare] {
+				return bare
+			}
+			return name
+		})
 	}
 }
 

@@ -83,6 +83,9 @@ func TestErrors(t *testing.T) {
 		"SELECT lies('42601')":               {"42601", held, "", heldHint},
 		"SELECT lies('XX000')":               {"XX000", held, "", heldHint},
 		// rights
+		"SELECT extract('x', 1)":                {"42601", `syntax error at or near ","`, "", ""},
+		"SELECT pg_catalog.lower(1)":            {"42883", "function pg_catalog.lower(integer) does not exist", "", "No function matches the given name and argument types. You might need to add explicit type casts."},
+		"SELECT extract(day from 1)":            {"42883", "function pg_catalog.extract(unknown, integer) does not exist", "", "No function matches the given name and argument types. You might need to add explicit type casts."},
 		"SELECT * FROM secret":                  {"42501", "permission denied", "", passageFor("42501", "").hint},
 		"SELECT * FROM pgconsent.keys":          {"42501", "permission denied", "", passageFor("42501", "").hint},
 		"SELECT * FROM pgconsent_rows.memories": {"42P01", held, "", heldHint},

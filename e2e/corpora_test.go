@@ -1,0 +1,153 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// sent is a statement as a client sends it.
+type sent struct {
+	line   int
+	parsed bool // by Parse; else by Query
+	sql    string
+}
+
+// clientStatements reads a file of testdata/clients.
+func clientStatements(t *testing.T, file, oid string) []sent {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []sent
+	n := 0
+	for line := range strings.Lines(string(text)) {
+		n++
+		switch {
+		case line == "--Q\n" || line == "--P\n":
+			out = append(out, sent{line: n + 1, parsed: line == "--P\n"})
+		case len(out) > 0:
+			out[len(out)-1].sql += strings.ReplaceAll(line, "{oid}", oid)
+		}
+	}
+	for i := range out {
+		out[i].sql = strings.TrimSpace(out[i].sql)
+	}
+	if len(out) == 0 {
+		t.Fatalf("%s holds no statements", file)
+	}
+	return out
+}
+
+// answered is what came of a statement: the names and types of the columns of each result, the numbers of rows, or the
+// error.
+func answered(t *testing.T, c *pgconn.PgConn, s sent, oid string) (shape string, rows int, err error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	defer cancel()
+	describe := func(r *pgconn.ResultReader) {
+		for _, f := range r.FieldDescriptions() {
+			shape += fmt.Sprintf("%s:%d:%d ", f.Name, f.DataTypeOID, f.TypeModifier)
+		}
+		shape += "\n"
+		for r.NextRow() {
+			rows++
+		}
+	}
+	if !s.parsed {
+		m := c.Exec(ctx, s.sql)
+		for m.NextResult() {
+			describe(m.ResultReader())
+		}
+		return shape, rows, m.Close()
+	}
+	d, err := c.Prepare(ctx, "", s.sql, nil)
+	if err != nil {
+		return "", 0, err
+	}
+	parameters := make([][]byte, len(d.ParamOIDs))
+	for i, p := range d.ParamOIDs {
+		parameters[i] = plausible(p, oid)
+	}
+	r := c.ExecPrepared(ctx, "", parameters, nil, nil)
+	describe(r)
+	_, err = r.Close()
+	return shape, rows, err
+}
+
+// plausible is a value for a parameter of that type.
+func plausible(typ uint32, oid string) []byte {
+	switch typ {
+	case 16:
+		return []byte("true")
+	case 21, 23, 20:
+		return []byte("1")
+	case 25, 1043, 19:
+		return []byte("public")
+	case 26, 2205, 2206:
+		return []byte(oid)
+	case 1009, 1003, 1015:
+		return []byte("{public,memories,people,cube}")
+	case 1028:
+		return []byte("{16,25,1007,3802}")
+	}
+	return nil
+}
+
+// What clients send by themselves is answered, with the columns that PostgreSQL gives.
+func TestStatementsOfClients(t *testing.T) {
+	files, err := filepath.Glob("testdata/clients/*.sql")
+	if err != nil || len(files) < 7 {
+		t.Fatalf("%v %v", files, err)
+	}
+	in := start(t, options{})
+	oids, code := (&pgxClient{t: t, conn: in.ownerConn(t)}).rows("SELECT 'memories'::regclass::oid")
+	if code != "" {
+		t.Fatal(code)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".sql"), func(t *testing.T) {
+			agent, owner := in.agent(t), connect(t, in.ownerDSN())
+			told, knows := 0, 0
+			for _, s := range clientStatements(t, file, oids[0]) {
+				wantShape, wantRows, wantErr := answered(t, owner, s, oids[0])
+				shape, rows, err := answered(t, agent, s, oids[0])
+				if err != nil && codeOf(err) != codeOf(wantErr) {
+					t.Errorf("%s:%d: %v (%s)\n%.300s", file, s.line, err, hintOf(err), s.sql)
+					continue
+				}
+				// A view cannot have the pseudo-type anyarray.
+				if shape != strings.ReplaceAll(wantShape, ":2277:", ":1009:") {
+					t.Errorf("%s:%d: columns\n got %s\nwant %s", file, s.line, shape, wantShape)
+				}
+				if wantRows > 0 {
+					knows++
+				}
+				if rows > 0 {
+					told++
+				}
+			}
+			if told*4 < knows*3 {
+				t.Errorf("the agent got rows from %d statements, the owner from %d", told, knows)
+			}
+			t.Logf("the agent got rows from %d statements, the owner from %d", told, knows)
+		})
+	}
+	in.noMarker(t)
+}
+
+func hintOf(err error) string {
+	var pg *pgconn.PgError
+	if !errors.As(err, &pg) {
+		return ""
+	}
+	return pg.Hint
+}
