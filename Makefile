@@ -7,7 +7,7 @@ FUZZ    ?= 60s
 DEMO    ?= --tour
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 
-.PHONY: help demo test build setup check fuzz clean
+.PHONY: help demo test matrix build setup check fuzz clean
 
 help: ## what there is to make
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile
@@ -20,6 +20,9 @@ test: setup check ## set up what is missing, check the code, run every test agai
 	@echo "test: go test -race $(PKG)  (the first time the SQL parser is compiled: some minutes without output)"
 	@$(GO) test -race -timeout 15m $(PKG) || { echo "test: failed; the reason is above. One package alone: make test PKG=./proxy" >&2; exit 1; }
 	@echo "test: passed"
+
+matrix: setup ## the tests that depend on the server, on PostgreSQL 15 to 18, fetched where npm is there
+	@sh scripts/matrix.sh
 
 check: ## format, vet, staticcheck
 	@echo "check: gofmt"

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -184,4 +185,23 @@ func admin(ctx context.Context, sql string) error {
 	defer conn.Close(context.Background())
 	_, err = conn.Exec(ctx, sql)
 	return err
+}
+
+// Client returns the path of a client program, and whether it is that of the running server's version: the one beside the
+// server, else one in PATH. A machine without it fails.
+func Client(t testing.TB, name string) (path string, same bool) {
+	t.Helper()
+	if path = filepath.Join(Binaries().Dir, name); isExecutable(path) {
+		return path, true
+	}
+	path, err := exec.LookPath(name)
+	if err != nil {
+		t.Fatalf("%s is not installed", name)
+	}
+	return path, false
+}
+
+func isExecutable(path string) bool {
+	_, err := exec.LookPath(path)
+	return err == nil
 }

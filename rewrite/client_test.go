@@ -3,7 +3,6 @@ package rewrite
 import (
 	"context"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -68,21 +67,14 @@ SELECT selected_classes.oid, max(selected_classes.reltype) FROM selected_classes
 
 // psql's backslash commands, as the psql of this machine sends them.
 func TestStatementsOfPsql(t *testing.T) {
-	psql := filepath.Join(pgtest.Binaries().Dir, "psql")
-	foreign := false
-	if _, err := exec.LookPath(psql); err != nil {
-		foreign = true
-		if psql, err = exec.LookPath("psql"); err != nil {
-			t.Fatal("psql is not installed")
-		}
-	}
+	psql, same := pgtest.Client(t, "psql")
 	db := database(t)
 	conn := db.Connect(t, "postgres")
 	r := rewriter(t, Both)
 	for _, command := range []string{`\d`, `\dt`, `\dt+`, `\d memories`, `\d people`, `\d memory_participants`, `\d+ memories`, `\d notes`, `\d "Mixed Case"`, `\d parents`,
 		`\di`, `\dn`, `\dn+`, `\dT`, `\df match_memories`, `\dv`, `\dp`, `\l`, `\du`, `\dx`, `\d pg_class`, `\conninfo`, `\encoding`} {
 		out, err := exec.Command(psql, "-X", "-E", "-h", db.SocketDir, "-p", strconv.Itoa(db.Port), "-U", "postgres", "-d", db.Name, "-c", command).CombinedOutput()
-		if err != nil && foreign && strings.Contains(string(out), "does not exist") {
+		if err != nil && !same && strings.Contains(string(out), "does not exist") {
 			t.Logf("%s: this psql does not know the server's version", command)
 			continue
 		}

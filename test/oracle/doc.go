@@ -2,7 +2,7 @@
 // from which the invisible rows were physically deleted.
 //
 // Each folder of testdata is a schema: its data, its policy, and visible.sql, which says in SQL of its own what the agent may
-// see. Statements are in statements.sql (by hand) and shapes.sql (written out from testdata/shapes.sql for each table of
+// see. Statements are in statements.sql and analytics.sql (by hand; analytics16.sql for servers from 16 on) and shapes.sql (written out from testdata/shapes.sql for each table of
 // bindings.txt, with `go test ./test/oracle -run Written -update`). Under "-- must be answered" a refusal fails the test;
 // under "-- may be refused" it is an answer. What is answered must be right everywhere.
 package oracle

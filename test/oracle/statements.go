@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pgconsent/pgconsent/pgtest"
 	"github.com/pgconsent/pgconsent/test/instance"
 )
 
@@ -20,7 +21,11 @@ type Statement struct {
 func (s Schema) Statements(t testing.TB) []Statement {
 	t.Helper()
 	var out []Statement
-	for _, name := range []string{"statements.sql", "shapes.sql"} {
+	files := []string{"statements.sql", "shapes.sql", "analytics.sql"}
+	if pgtest.Binaries().Major >= 16 {
+		files = append(files, "analytics16.sql")
+	}
+	for _, name := range files {
 		if s.exists(t, name) {
 			out = append(out, parse(t, "test/oracle/testdata/"+s.Name+"/"+name)...)
 		}
