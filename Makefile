@@ -5,9 +5,10 @@ BIN     := bin/pgconsent
 PKG     ?= ./...
 FUZZ    ?= 60s
 DEMO    ?= --tour
+N       ?= 1000000
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 
-.PHONY: help demo test matrix build setup check fuzz clean
+.PHONY: help demo test matrix build setup check fuzz triples clean
 
 help: ## what there is to make
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile
@@ -46,6 +47,9 @@ fuzz: setup ## each fuzz target for FUZZ (60s)
 	    $(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZ) $$pkg; \
 	  done; \
 	done
+
+triples: setup ## hold both walls against the model on N (1000000) random rows, callers and clocks
+	@PGCONSENT_TRIPLES=$(N) $(GO) test -count=1 -timeout 2h -v -run '^TestTriples$$' ./predicate
 
 clean: ## what was built
 	rm -rf bin

@@ -221,9 +221,10 @@ func TestGrantForms(t *testing.T) {
 				predicate.Tenant{Own: own("small", "numbers", "pg_catalog.int8[]"), Shared: shared, SharedNull: null})
 		}
 	}
-	leaves = append(leaves, own("small", "numbers", "pg_catalog.int8[]"), predicate.Grant{Column: "list"})
+	leaves = append(leaves, own("small", "numbers", "pg_catalog.int8[]"), own("small", "nothing", "pg_catalog.int8[]"), predicate.Grant{Column: "list"},
+		predicate.Tenant{Own: own("small", "nothing", "pg_catalog.int8[]"), Shared: "7"}, predicate.Grant{Column: "list", To: []predicate.Grantee{{Attribute: "nothing", List: true}}})
 	relation := &catalog.Relation{Name: catalog.Name{Schema: "public", Name: "forms"}}
-	attributes := map[string]string{"user": "a", "teams": `{"b","zz"}`, "id": one, "ids": "{" + two + "}", "number": "1", "numbers": "{7,8}"}
+	attributes := map[string]string{"user": "a", "teams": `{"b","zz"}`, "id": one, "ids": "{" + two + "}", "number": "1", "numbers": "{7,8}", "nothing": "{}"}
 	for _, missing := range []string{"", "user", "teams", "id", "ids", "number", "numbers"} {
 		w := predicate.World{Sealed: true, Attributes: map[string]string{}}
 		for name, value := range attributes {

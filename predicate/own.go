@@ -33,19 +33,27 @@ func (n Own) compared(row string) string {
 	return column(row, n.Column)
 }
 
-func (n Own) sql(row string) string {
+// known makes the comparison with a list NULL for a NULL: with an empty list it would be false, and Not show the row.
+func (n Own) known(row, comparison string, negated bool) string {
+	if negated && list(n.Type) {
+		return "CASE WHEN " + column(row, n.Column) + " IS NOT NULL THEN " + comparison + " END"
+	}
+	return comparison
+}
+
+func (n Own) sql(row string, negated bool) string {
 	if list(n.Type) {
-		return oneOf(n.compared(row), "(SELECT "+attrText(n.Attribute)+"::"+n.Type+")::"+n.Type)
+		return n.known(row, oneOf(n.compared(row), "(SELECT "+attrText(n.Attribute)+"::"+n.Type+")::"+n.Type), negated)
 	}
 	return equal(n.compared(row), attr(n.Attribute)+"::"+n.Type)
 }
 
-func (n Tenant) sql(row string) string {
-	own := n.Own.sql(row)
+func (n Tenant) sql(row string, negated bool) string {
+	own := n.Own.sql(row, negated)
 	if n.Shared != "" {
 		shared := catalog.QuoteLiteral(n.Shared) + "::" + strings.TrimSuffix(n.Type, "[]")
 		if list(n.Type) {
-			own = oneOf(n.compared(row), "(SELECT "+attrText(n.Attribute)+"::"+n.Type+" OPERATOR(pg_catalog.||) ARRAY["+shared+"])::"+n.Type)
+			own = n.known(row, oneOf(n.compared(row), "(SELECT "+attrText(n.Attribute)+"::"+n.Type+" OPERATOR(pg_catalog.||) ARRAY["+shared+"])::"+n.Type), negated)
 		} else {
 			own = oneOf(n.compared(row), "ARRAY["+attr(n.Attribute)+"::"+n.Type+", "+shared+"]")
 		}

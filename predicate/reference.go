@@ -65,7 +65,7 @@ func RowColumns(n Node) (columns []string, known bool) {
 		}
 		switch n := n.(type) {
 		case Open, All, Any, Not:
-		case Own, Status, Tenant, Grant:
+		case Own, Status, Tenant, Grant, SQL:
 			for _, name := range columnsOf(n) {
 				found[name] = true
 			}

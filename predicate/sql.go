@@ -116,9 +116,9 @@ func (w *writer) write(n Node, row string) string {
 	case Any:
 		return w.join(n, row, " OR ")
 	case Own:
-		return w.leaf(n.sql(row))
+		return w.leaf(n.sql(row, w.negated))
 	case Tenant:
-		return w.leaf(n.sql(row))
+		return w.leaf(n.sql(row, w.negated))
 	case Grant:
 		return w.leaf(n.sql(row, w.negated))
 	case SQL:
