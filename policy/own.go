@@ -78,7 +78,7 @@ func (c *compiler) tenant(b tenantBlock, row *catalog.Relation) predicate.Node {
 		return *own
 	}
 	element := Attribute{Name: "shared", Type: c.attribute(b.attributeAt, b.attribute).element()}
-	if b.shared != "" && !attributeTypes[element.Type].check(b.shared) {
+	if b.shared != "" && element.Type != "text" && !attributeTypes[element.Type].check(b.shared) {
 		c.fail(b.sharedAt, "write it as PostgreSQL does", "%s.%s cannot be compared with this value: it is not a %s", row.Name, b.column, element.Type)
 	}
 	return predicate.Tenant{Own: *own, Shared: b.shared, SharedNull: b.sharedNull}

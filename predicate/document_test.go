@@ -1,0 +1,86 @@
+package predicate_test
+
+import (
+	"context"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/catalog/pgcatalog"
+	"github.com/pgconsent/pgconsent/migrations"
+	"github.com/pgconsent/pgconsent/pgtest"
+	"github.com/pgconsent/pgconsent/policy"
+	"github.com/pgconsent/pgconsent/predicate"
+	"github.com/pgconsent/pgconsent/rls"
+)
+
+// docs/policy.md says what is built: each policy in it compiles and installs, and each rule becomes the SQL below it.
+func TestPolicyDocument(t *testing.T) {
+	ctx := context.Background()
+	text, err := os.ReadFile("../docs/policy.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := regexp.MustCompile("(?s)```(yaml|sql)\n(.*?)```").FindAllStringSubmatch(string(text), -1)
+	conn := pgtest.Database(t).Connect(t, "postgres")
+	var snap *catalog.Snapshot
+	for _, b := range blocks {
+		if strings.HasPrefix(b[2], "CREATE ") {
+			if _, err := conn.PgConn().Exec(ctx, b[2]).ReadAll(); err != nil {
+				t.Fatal(err)
+			}
+			if snap, err = pgcatalog.Load(ctx, conn, []string{"public"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	whole := blocks[0][2]
+	head, _, _ := strings.Cut(whole, "  notes:")
+	rules, compared := 0, 0
+	for i, b := range blocks {
+		if b[1] != "yaml" {
+			continue
+		}
+		source := b[2]
+		if strings.HasPrefix(source, "rows:") {
+			source = head + "  notes:\n    " + strings.ReplaceAll(source, "\n", "\n    ")
+			rules++
+		}
+		doc, err := policy.Parse("policy.md", []byte(source))
+		if err != nil {
+			t.Errorf("%v\n%s", err, source)
+			continue
+		}
+		pol, err := policy.Compile(doc, snap)
+		if err != nil {
+			t.Errorf("%v\n%s", err, source)
+			continue
+		}
+		if err := migrations.Up(ctx, conn, migrations.Options{}, rls.Generate(pol, snap, rls.Options{})); err != nil {
+			t.Errorf("%v\n%s", err, source)
+		}
+		if i+1 == len(blocks) || blocks[i+1][1] != "sql" || strings.HasPrefix(blocks[i+1][2], "CREATE ") {
+			continue
+		}
+		compared++
+		notes, _ := pol.Table(catalog.Name{Schema: "public", Name: "notes"})
+		if got, want := readable(predicate.Check(notes.Rows, notes.Relation)), spaces(blocks[i+1][2]); got != want {
+			t.Errorf("%s becomes\n%s\ndocs/policy.md says\n%s", b[2], got, want)
+		}
+	}
+	if rules < 10 || compared < 10 {
+		t.Errorf("%d rules, %d of them compared: the blocks of the page were not found", rules, compared)
+	}
+}
+
+// readable leaves out what docs/policy.md leaves out, and the questions whether the session has a seal and attributes.
+func readable(sql string) string {
+	sql = regexp.MustCompile(`OPERATOR\(pg_catalog\.([^)]+)\)`).ReplaceAllString(sql, "$1")
+	sql = strings.NewReplacer("pg_catalog.", "", "pgconsent_gate.", "").Replace(sql)
+	sql = strings.TrimPrefix(sql, "(SELECT sealed()) AND ")
+	return spaces(regexp.MustCompile(`^(\(SELECT attr\('\w+'\)\) IS NOT NULL AND )+`).ReplaceAllString(sql, ""))
+}
+
+func spaces(sql string) string { return strings.Join(strings.Fields(sql), " ") }
