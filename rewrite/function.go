@@ -207,6 +207,9 @@ func (w *walker) catalogFunction(name string) (callee, *sqlstate.Error) {
 func (w *walker) castNotation(schema, name string) (callee, *sqlstate.Error) {
 	found := w.snap.TypesNamed(schema, name)
 	if len(found) == 0 {
+		if refused := newerFunction(name, w.snap.ServerVersion()); refused != nil && schema == "" {
+			return callee{}, refused
+		}
 		return callee{}, undefinedFunction(name)
 	}
 	for _, t := range found {
@@ -255,7 +258,14 @@ func stringNode(s string) *sqltext.Node {
 // arguments judges the few functions that are allowed with certain arguments only. It returns the stand-in that answers
 // for other arguments.
 func (w *walker) arguments(schema, name string, f *sqltext.FuncCall) (standIn catalog.Name, ok bool) {
-	if w.refused != nil || name != "current_setting" || schema != "" && schema != "pg_catalog" {
+	if w.refused != nil {
+		return catalog.Name{}, false
+	}
+	if name == "pg_input_is_valid" || name == "pg_input_error_info" {
+		w.typeInText(name, f)
+		return catalog.Name{}, false
+	}
+	if name != "current_setting" || schema != "" && schema != "pg_catalog" {
 		return catalog.Name{}, false
 	}
 	if len(f.Args) > 0 {

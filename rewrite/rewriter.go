@@ -82,7 +82,7 @@ func (r *Rewriter) Rewrite(text string, extended bool) (*Result, *sqlstate.Error
 	result.Fingerprint = fingerprint(source)
 	tree, refused := source.Parse()
 	if refused != nil {
-		return result, refused
+		return result, newerThanTheParser(refused, source, r.snap.ServerVersion())
 	}
 	result.Tag = tagOf(tree)
 	if extended && len(tree.Stmts) > 1 {

@@ -86,6 +86,44 @@ func (w *walker) rowTypeRefusal(n catalog.Name) *sqlstate.Error {
 	return nil
 }
 
+// typeInText judges the type that pg_input_is_valid casts to: the last argument names it in a text.
+func (w *walker) typeInText(name string, f *sqltext.FuncCall) {
+	var written string
+	constant := false
+	if len(f.Args) == 2 && f.Args[1].GetNamedArgExpr() == nil && f.Args[0].GetNamedArgExpr() == nil {
+		written, constant = constantString(f.Args[1])
+	}
+	t := parseType(written)
+	if !constant || t == nil {
+		w.refuseAt(unavailableFunction(name, "It makes a value of the type that its second argument names: give it as a literal, such as 'integer'."), f.Location)
+		return
+	}
+	judge := newWalker(w.Rewriter, w.source) // the type is not in the tree of this statement: its nodes are not counted
+	judge.typeName(t)
+	if judge.refused != nil {
+		w.refuseAt(judge.refused, f.Location)
+	}
+}
+
+// parseType reads the name of a type, or returns nil.
+func parseType(text string) *sqltext.TypeName {
+	tree, err := sqltext.Parse("SELECT NULL::" + text)
+	if err != nil || len(tree.Stmts) != 1 {
+		return nil
+	}
+	// Nothing but a cast: what PostgreSQL would not read as a type is not one here.
+	targets := tree.Stmts[0].GetStmt().GetSelectStmt().GetTargetList()
+	if len(targets) != 1 || targets[0].GetResTarget().GetName() != "" {
+		return nil
+	}
+	t := targets[0].GetResTarget().GetVal().GetTypeCast().GetTypeName()
+	alone, err := sqltext.Parse("SELECT CAST(NULL AS " + text + ")")
+	if t == nil || err != nil || len(alone.Stmts) != 1 {
+		return nil
+	}
+	return t
+}
+
 // CheckType judges a type that is not named in a text but given by its OID: as that of a parameter.
 func CheckType(snap *catalog.Snapshot, oid uint32) *sqlstate.Error {
 	t := snap.TypeByOID(oid)

@@ -2,7 +2,6 @@ package sqltext
 
 import (
 	"errors"
-	"regexp"
 	"strings"
 
 	pg_query "github.com/pganalyze/pg_query_go/v5"
@@ -19,9 +18,21 @@ func (s *Source) Parse() (*ParseResult, *sqlstate.Error) {
 	}
 	tree, err := pg_query.Parse(s.Text)
 	if err != nil {
-		return nil, withNewerSyntax(s.withoutLiteral(parseError(err)), s)
+		return nil, s.withoutLiteral(parseError(err))
 	}
 	return tree, nil
+}
+
+// Bare is the text without comments, and with a blank in place of each literal.
+func (s *Source) Bare() string {
+	var bare strings.Builder
+	for _, t := range s.Tokens {
+		if !t.IsConstant() {
+			bare.WriteString(s.String(t))
+		}
+		bare.WriteByte(' ')
+	}
+	return bare.String()
 }
 
 // withoutLiteral takes a literal out of "syntax error at or near": messages are logged, literals are not.
@@ -64,36 +75,4 @@ func parseError(err error) *sqlstate.Error {
 			WithHint("Divide the statement.")
 	}
 	return sqlstate.New(sqlstate.SyntaxError, sqlstate.ReasonSyntax, "%s", e.Message).At(e.Cursorpos)
-}
-
-// newerSyntax recognises what PostgreSQL 17 and 18 added and the parser does not know.
-var newerSyntax = []struct {
-	pattern *regexp.Regexp
-	what    string
-}{
-	{regexp.MustCompile(`(?i)\bjson_table\s*\(`), "JSON_TABLE"},
-	{regexp.MustCompile(`(?i)\bjson_(value|query|exists)\s*\(`), "JSON_VALUE, JSON_QUERY and JSON_EXISTS"},
-	{regexp.MustCompile(`(?i)\bjson_(serialize|scalar)\s*\(`), "JSON_SERIALIZE and JSON_SCALAR"},
-	{regexp.MustCompile(`(?i)\bat\s+local\b`), "AT LOCAL"},
-	{regexp.MustCompile(`(?i)\breturning\s+with\s*\(`), "RETURNING WITH"},
-	{regexp.MustCompile(`(?i)\bnot\s+matched\s+by\s+source\b`), "WHEN NOT MATCHED BY SOURCE"},
-}
-
-func withNewerSyntax(e *sqlstate.Error, s *Source) *sqlstate.Error {
-	if e.Code != sqlstate.SyntaxError || e.Hint != "" {
-		return e
-	}
-	var bare strings.Builder // the text without literals and comments
-	for _, t := range s.Tokens {
-		if !t.IsConstant() {
-			bare.WriteString(s.String(t))
-		}
-		bare.WriteByte(' ')
-	}
-	for _, syntax := range newerSyntax {
-		if syntax.pattern.MatchString(bare.String()) {
-			return e.WithHint("pgconsent reads the grammar of PostgreSQL 16; %s came later. Write it with the functions and operators of version 16.", syntax.what)
-		}
-	}
-	return e
 }

@@ -42,22 +42,14 @@ func TestSyntaxError(t *testing.T) {
 	}
 }
 
-// What later versions brought is named in the hint; the words in a literal or a comment are not meant.
-func TestNewerSyntaxHint(t *testing.T) {
-	for text, want := range map[string]string{
-		"SELECT * FROM JSON_TABLE('{}', '$' COLUMNS (a int PATH '$.a')) t": "JSON_TABLE",
-		"SELECT now() AT LOCAL": "AT LOCAL",
-		"MERGE INTO t USING u ON a = b WHEN NOT MATCHED BY SOURCE THEN DELETE": "WHEN NOT MATCHED BY SOURCE",
-		"SELECT JSON_VALUE('{}', '$.a' RETURNING int)":                         "JSON_VALUE",
-		"SELEC 'json_table('": "",
-		"UPDATE t SET a = 1 RETURNING WITH (OLD AS o, NEW AS n) o.a, n.a": "RETURNING WITH",
-	} {
-		_, err := Parse(text)
-		if err == nil {
-			t.Errorf("%s: parsed", text)
-		} else if (want == "") != (err.Hint == "") || !strings.Contains(err.Hint, want) {
-			t.Errorf("%s: hint %q", text, err.Hint)
-		}
+// Words in a literal or a comment are not in the bare text.
+func TestBare(t *testing.T) {
+	s, err := Scan("SELECT a /* at local */ FROM 'json_table('")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(strings.Fields(s.Bare()), " "); got != "SELECT a FROM" {
+		t.Error(got)
 	}
 }
 

@@ -1,0 +1,103 @@
+package rewrite
+
+import (
+	"regexp"
+
+	"github.com/pgconsent/pgconsent/sqlstate"
+	"github.com/pgconsent/pgconsent/sqltext"
+)
+
+// newerSyntax is what PostgreSQL 17 and 18 added for statements that agents may otherwise send. The parser has the grammar
+// of 16: what it cannot read is refused, and where the server would have taken it, the refusal says so.
+var newerSyntax = []struct {
+	what    string
+	since   int // major version
+	pattern *regexp.Regexp
+	example string
+	instead string
+}{
+	{
+		"JSON_TABLE", 17, regexp.MustCompile(`(?i)\bjson_table *\(`),
+		`SELECT * FROM JSON_TABLE('[{"a": 1}]'::jsonb, '$[*]' COLUMNS (a integer PATH '$.a'))`,
+		"Write jsonb_to_recordset(...) AS t (a integer), or jsonb_path_query(...) in FROM.",
+	},
+	{
+		"JSON_VALUE", 17, regexp.MustCompile(`(?i)\bjson_value *\(`),
+		`SELECT JSON_VALUE('{"a": 1}'::jsonb, '$.a' RETURNING integer)`,
+		"Write (jsonb_path_query_first(value, path) #>> '{}')::integer.",
+	},
+	{
+		"JSON_QUERY", 17, regexp.MustCompile(`(?i)\bjson_query *\(`),
+		`SELECT JSON_QUERY('{"a": [1]}'::jsonb, '$.a' WITH WRAPPER)`,
+		"Write jsonb_path_query_first(value, path), or jsonb_path_query_array for an array of all that match.",
+	},
+	{
+		"JSON_EXISTS", 17, regexp.MustCompile(`(?i)\bjson_exists *\(`),
+		`SELECT JSON_EXISTS('{"a": 1}'::jsonb, '$.a' ERROR ON ERROR)`,
+		"Write jsonb_path_exists(value, path), or value @? path.",
+	},
+	{
+		"JSON_SERIALIZE", 17, regexp.MustCompile(`(?i)\bjson_serialize *\(`),
+		`SELECT JSON_SERIALIZE('{}' RETURNING text)`,
+		"Write value::text.",
+	},
+	{
+		"JSON_SCALAR", 17, regexp.MustCompile(`(?i)\bjson_scalar *\(`),
+		`SELECT JSON_SCALAR(1)`,
+		"Write to_json(value).",
+	},
+	{
+		"JSON(...) WITH UNIQUE", 17, regexp.MustCompile(`(?i)\bjson *\([^()]*\bunique\b`),
+		`SELECT JSON('{"a": 1}' WITH UNIQUE KEYS)`,
+		"Write value::json, and value IS JSON WITH UNIQUE KEYS.",
+	},
+	{
+		"AT LOCAL", 17, regexp.MustCompile(`(?i)\bat +local\b`),
+		`SELECT now() AT LOCAL`,
+		"Write AT TIME ZONE current_setting('TimeZone').",
+	},
+	{
+		"MERGE ... RETURNING", 17, regexp.MustCompile(`(?is)\bmerge +into\b.*\breturning\b`),
+		`MERGE INTO drafts d USING (SELECT gen_random_uuid() AS id) s ON d.id = s.id WHEN MATCHED THEN DELETE RETURNING d.id`,
+		"Write INSERT, UPDATE or DELETE with RETURNING.",
+	},
+	{
+		"WHEN NOT MATCHED BY SOURCE", 17, regexp.MustCompile(`(?i)\bnot +matched +by\b`),
+		`MERGE INTO drafts d USING (SELECT gen_random_uuid() AS id) s ON d.id = s.id WHEN NOT MATCHED BY SOURCE THEN DELETE`,
+		"Write a DELETE or UPDATE with NOT EXISTS.",
+	},
+	{
+		"RETURNING WITH (...)", 18, regexp.MustCompile(`(?i)\breturning +with *\(`),
+		`UPDATE drafts SET title = 'a' RETURNING WITH (OLD AS o) o.title`,
+		"Write old.column and new.column, without other names for them.",
+	},
+}
+
+// newerThanTheParser tells a syntax error of the parser from syntax that the server has and the parser has not.
+func newerThanTheParser(e *sqlstate.Error, source *sqltext.Source, serverVersion int) *sqlstate.Error {
+	if e.Code != sqlstate.SyntaxError || e.Position == 0 {
+		return e
+	}
+	bare := source.Bare()
+	for _, s := range newerSyntax {
+		if serverVersion >= s.since*10_000 && s.pattern.MatchString(bare) {
+			return tooNew(s.what, s.since, s.instead).At(e.Position)
+		}
+	}
+	return e
+}
+
+// newerFunction is the refusal of a call that is newer syntax although it reads like a call, or nil.
+func newerFunction(name string, serverVersion int) *sqlstate.Error {
+	for _, s := range newerSyntax {
+		if serverVersion >= s.since*10_000 && s.pattern.MatchString(name+"(") {
+			return tooNew(s.what, s.since, s.instead)
+		}
+	}
+	return nil
+}
+
+func tooNew(what string, since int, instead string) *sqlstate.Error {
+	return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonConstruct, "%s of PostgreSQL %d is not available to agents", what, since).
+		WithHint("pgconsent reads the grammar of PostgreSQL 16. %s", instead)
+}

@@ -1,0 +1,97 @@
+package rewrite
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pgconsent/pgconsent/sqlstate"
+	"github.com/pgconsent/pgconsent/sqltext"
+)
+
+// Syntax that came after the parser's grammar is refused with an error that names it, where the server would have taken it;
+// the server does take the examples. Elsewhere a syntax error is PostgreSQL's.
+func TestNewerSyntaxIsNamed(t *testing.T) {
+	conn := database(t).Connect(t, "postgres")
+	version := fixture.snap.ServerVersion()
+	page, err := os.ReadFile(refusalsPage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range newerSyntax {
+		if !strings.Contains(string(page), "`"+s.what+"`") {
+			t.Errorf("%s is not in %s", s.what, refusalsPage)
+		}
+		for major := 15; major <= 18; major++ {
+			source, refused := sqltext.Scan(s.example)
+			if refused != nil {
+				t.Fatal(refused)
+			}
+			_, refused = source.Parse()
+			if refused != nil {
+				refused = newerThanTheParser(refused, source, major*10_000)
+			} else if name, _, ok := strings.Cut(strings.TrimPrefix(s.example, "SELECT "), "("); ok { // reads like a call
+				if refused = newerFunction(strings.ToLower(name), major*10_000); refused == nil && major < s.since {
+					continue
+				}
+			}
+			switch {
+			case refused == nil:
+				t.Errorf("%s: not refused for %d", s.example, major)
+			case major < s.since && refused.Code != sqlstate.SyntaxError:
+				t.Errorf("%s for %d: %v", s.example, major, refused)
+			case major >= s.since && (refused.Code != sqlstate.FeatureNotSupported || !strings.HasPrefix(refused.Message, s.what+" of PostgreSQL ") || !strings.Contains(refused.Hint, s.instead)):
+				t.Errorf("%s for %d: %v (%s)", s.example, major, refused, refused.Hint)
+			}
+		}
+		result, refused := rewriter(t, Both).Rewrite(s.example, false)
+		if refused == nil {
+			t.Errorf("%s: allowed as %s", s.example, result.Text)
+		}
+		_, err := conn.Prepare(context.Background(), "", s.example)
+		var pg *pgconn.PgError
+		syntaxError := errors.As(err, &pg) && (pg.Code == "42601" || pg.Code == "42883" || pg.Code == "0A000")
+		if takes := version >= s.since*10_000; takes == syntaxError || takes && err != nil {
+			t.Errorf("%s: PostgreSQL %d says %v", s.example, version/10_000, err)
+		}
+	}
+}
+
+// A syntax error stays PostgreSQL's, with its position, on servers that have newer syntax too.
+func TestSyntaxErrorsStay(t *testing.T) {
+	for _, sql := range []string{"SELEC 1", "SELECT 1 FORM x", "SELECT 'json_table(' FROM FROM", "SELECT a b c"} {
+		source, refused := sqltext.Scan(sql)
+		if refused != nil {
+			t.Fatal(refused)
+		}
+		_, want := source.Parse()
+		got := newerThanTheParser(want, source, 180_000)
+		if got != want || got.Code != sqlstate.SyntaxError || got.Position == 0 {
+			t.Errorf("%s: %v at %d", sql, got, got.Position)
+		}
+	}
+}
+
+// A type that is named in a text is judged like one that is named in the statement.
+func TestTypesNamedInTexts(t *testing.T) {
+	for text, want := range map[string]bool{
+		"integer": true, "numeric(5,2)": true, "text[]": true, "timestamp with time zone": true, `"char"`: true, "short_text": true, "pg_catalog.int4": true, "mood": true,
+		"checked_text": false, "public.checked_text[]": false, "checked_rows": false, "xid": false, "converted": false, "nothing": false, "": false,
+		"integer, pg_sleep(1)": false, "integer FROM people": false, "integer) + (1": false, "integer::text": false, "integer x": false,
+		"integer; SELECT 1": false, "setof integer": false, "integer -- x": false, "people.id%TYPE": false, "integer = 1": false,
+	} {
+		w := newWalker(rewriter(t, Both), &sqltext.Source{})
+		tree, refused := sqltext.Parse("SELECT pg_input_is_valid('a', '" + text + "')")
+		if refused != nil {
+			t.Fatal(refused)
+		}
+		w.typeInText("pg_input_is_valid", tree.Stmts[0].Stmt.GetSelectStmt().TargetList[0].GetResTarget().Val.GetFuncCall())
+		if got := w.refused == nil; got != want {
+			t.Errorf("%q: %v, %v", text, got, w.refused)
+		}
+	}
+}
