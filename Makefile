@@ -4,11 +4,11 @@ GO      ?= go
 BIN     := bin/pgconsent
 PKG     ?= ./...
 FUZZ    ?= 60s
+SEED    ?= 0
 DEMO    ?= --tour
-N       ?= 1000000
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 
-.PHONY: help demo test matrix build setup check fuzz triples clean
+.PHONY: help demo test matrix build setup check fuzz noninterference triples clean
 
 help: ## what there is to make
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile
@@ -48,8 +48,11 @@ fuzz: setup ## each fuzz target for FUZZ (60s)
 	  done; \
 	done
 
+noninterference: setup ## N made cases (10000) from SEED on databases that differ in hidden rows only
+	@$(GO) test ./test/noninterference -run 'TestNoninterference$$' -timeout 0 -v -args -cases $(or $(N),10000) -seed $(SEED)
+
 triples: setup ## hold both walls against the model on N (1000000) random rows, callers and clocks
-	@PGCONSENT_TRIPLES=$(N) $(GO) test -count=1 -timeout 2h -v -run '^TestTriples$$' ./predicate
+	@PGCONSENT_TRIPLES=$(or $(N),1000000) $(GO) test -count=1 -timeout 2h -v -run '^TestTriples$$' ./predicate
 
 clean: ## what was built
 	rm -rf bin

@@ -137,7 +137,8 @@ type Function struct {
 type Type struct {
 	OID       uint32
 	Name      Name
-	Kind      byte // typtype: b, c, d, e, m, p, r
+	Kind      byte   // typtype: b, c, d, e, m, p, r
+	Under     string // of a domain: the type under it that is none, as format_type
 	Extension string
 	Element   uint32 // of an array type
 	Base      uint32 // of a domain

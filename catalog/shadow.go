@@ -44,6 +44,12 @@ type Shadow struct {
 	// a later PostgreSQL adds does not show by itself.
 	Keep []string
 
+	// Reads gives columns an expression where the original speaks of a view r that agents read in place of a relation; On
+	// joins it to pgconsent.reads, named r. The original shows them the view, on which they have rights, and not the
+	// relation, on which they have none.
+	Reads map[string]string
+	On    string
+
 	// Set gives columns an expression in place of the original's value.
 	Set map[string]string
 }

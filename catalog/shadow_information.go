@@ -1,27 +1,42 @@
 package catalog
 
+import "maps"
+
 // information is the part of information_schema that agents see. The original views already leave out what the role has
 // no right on; what they leave out of keys for a role that may only read is put back, since clients draw schemas from it.
 var information = []Shadow{
 	{
 		Source: infoSchema("tables"),
 		Where:  "(t.table_schema, t.table_name) IN " + shownNames,
+		Reads: readAs(map[string]string{
+			"table_type": "CASE r.relkind WHEN 'v' THEN 'VIEW' WHEN 'm' THEN 'VIEW' WHEN 'f' THEN 'FOREIGN' ELSE 'BASE TABLE' END::information_schema.character_data",
+		}),
+		On: readsTable,
 	},
 	{
 		Source: infoSchema("columns"),
 		Where:  "(t.table_schema, t.table_name) IN " + shownNames,
+		Reads: readAs(map[string]string{
+			"is_nullable": `CASE WHEN EXISTS (SELECT 1 FROM pgconsent_catalog.pg_attribute AS a WHERE a.attrelid OPERATOR(pg_catalog.=) r.oid
+    AND a.attname OPERATOR(pg_catalog.=) t.column_name::pg_catalog.name AND a.attnotnull) THEN 'NO' ELSE 'YES' END::information_schema.yes_or_no`,
+		}),
+		On: readsTable,
 		Set: map[string]string{
 			"column_default":        "NULL::information_schema.character_data",
 			"generation_expression": "NULL::information_schema.character_data",
 		},
 	},
-	{Source: infoSchema("column_privileges"), Where: "(t.table_schema, t.table_name) IN " + shownNames},
-	{Source: infoSchema("table_privileges"), Where: "(t.table_schema, t.table_name) IN " + shownNames},
-	{Source: infoSchema("role_table_grants"), Where: "(t.table_schema, t.table_name) IN " + shownNames},
-	{Source: infoSchema("role_column_grants"), Where: "(t.table_schema, t.table_name) IN " + shownNames},
-	{Source: infoSchema("column_udt_usage"), Where: "(t.table_schema, t.table_name) IN " + shownNames},
-	{Source: infoSchema("column_domain_usage"), Where: "(t.table_schema, t.table_name) IN " + shownNames},
-	{Source: infoSchema("element_types"), Where: "t.object_schema::pg_catalog.text" + notOurs},
+	{Source: infoSchema("column_privileges"), Where: "(t.table_schema, t.table_name) IN " + shownNames, Reads: readAs(grantor), On: readsTable},
+	{Source: infoSchema("table_privileges"), Where: "(t.table_schema, t.table_name) IN " + shownNames, Reads: readAs(grantor), On: readsTable},
+	{Source: infoSchema("role_table_grants"), Where: "(t.table_schema, t.table_name) IN " + shownNames, Reads: readAs(grantor), On: readsTable},
+	{Source: infoSchema("role_column_grants"), Where: "(t.table_schema, t.table_name) IN " + shownNames, Reads: readAs(grantor), On: readsTable},
+	{Source: infoSchema("column_udt_usage"), Where: "(t.table_schema, t.table_name) IN " + shownNames, Reads: readAs(nil), On: readsTable},
+	{Source: infoSchema("column_domain_usage"), Where: "(t.table_schema, t.table_name) IN " + shownNames, Reads: readAs(nil), On: readsTable},
+	{
+		Source: infoSchema("element_types"), Where: "t.object_schema::pg_catalog.text" + notOurs,
+		Reads: map[string]string{"object_schema": readsSchema, "object_name": readsName},
+		On:    "(t.object_schema, t.object_name) = (r.view_schema, r.view_name)",
+	},
 	{
 		Source: infoSchema("schemata"),
 		Query: `SELECT pg_catalog.current_database()::information_schema.sql_identifier AS catalog_name,
@@ -141,7 +156,21 @@ WHERE c.contype OPERATOR(pg_catalog.=) 'f'::pg_catalog."char"`,
 	{Source: infoSchema("information_schema_catalog_name")},
 }
 
+// readAs puts the relation's name in the place of the view's.
+func readAs(others map[string]string) map[string]string {
+	set := map[string]string{"table_schema": readsSchema, "table_name": readsName}
+	maps.Copy(set, others)
+	return set
+}
+
+// grantor is the relation's owner, not the view's.
+var grantor = map[string]string{"grantor": "r.owner::information_schema.sql_identifier"}
+
 const (
+	readsSchema = "r.nspname::information_schema.sql_identifier"
+	readsName   = "r.relname::information_schema.sql_identifier"
+	readsTable  = "(t.table_schema, t.table_name) = (r.view_schema, r.view_name)"
+
 	shownNames         = "(SELECT s.nspname, s.relname FROM pgconsent.shown AS s)"
 	shownFunctionNames = "(SELECT s.nspname, s.proname FROM pgconsent.shown_function AS s)"
 

@@ -7,16 +7,20 @@ import "slices"
 //	shown(oid, nspname, relname)    relations: those of the policy with their indexes, composite types, the catalogs;
 //	                                of indexes not those with expressions or conditions, which clients would print
 //	shown_type(oid)                 types: all but the row types of other relations
+//	narrowed(attrelid, attnum, hidden) columns that are hidden or masked
+//	reads(oid, nspname, relname, relkind, owner, view, view_schema, view_name)  relations that are read through a view
 //	shown_function(oid, nspname, proname)  functions: those of pg_catalog and of the policy
 const (
 	shownRelation = ` IN (SELECT s.oid FROM pgconsent.shown AS s)`
 	shownType     = ` IN (SELECT s.oid FROM pgconsent.shown_type AS s)`
+	hiddenColumns = ` NOT IN (SELECT w.attrelid, w.attnum FROM pgconsent.narrowed AS w WHERE w.hidden)`
+	maskedColumn  = `(t.attrelid, t.attnum) IN (SELECT w.attrelid, w.attnum FROM pgconsent.narrowed AS w)`
 	shownFunction = ` IN (SELECT s.oid FROM pgconsent.shown_function AS s)`
 	// Foreign keys are triggers to PostgreSQL, and psql asks for the ones only where there are the others.
 	hasForeignKeys = `EXISTS (SELECT 1 FROM pg_catalog.pg_constraint AS k WHERE k.contype OPERATOR(pg_catalog.=) 'f'::pg_catalog."char"
   AND (k.conrelid OPERATOR(pg_catalog.=) t.oid OR k.confrelid OPERATOR(pg_catalog.=) t.oid)
   AND k.conrelid` + shownRelation + ` AND k.confrelid` + shownRelation + `)`
-	notOurs = ` NOT IN ('pgconsent', 'pgconsent_gate', 'pgconsent_catalog')`
+	notOurs = ` NOT IN ('pgconsent', 'pgconsent_gate', 'pgconsent_catalog', 'pgconsent_rows')`
 )
 
 func pgCatalog(relation string) Name  { return Name{"pg_catalog", relation} }
@@ -63,15 +67,20 @@ var filtered = []Shadow{
 		},
 	},
 	{
-		Source: pgCatalog("pg_attribute"), Where: "t.attrelid" + shownRelation,
+		Source: pgCatalog("pg_attribute"), Where: "t.attrelid" + shownRelation + " AND (t.attrelid, t.attnum)" + hiddenColumns,
 		Keep: []string{
 			"attrelid", "attname", "atttypid", "attstattarget", "attlen", "attnum", "attndims", "attcacheoff", "atttypmod",
 			"attbyval", "attalign", "attstorage", "attcompression", "attnotnull", "atthasdef", "attidentity", "attgenerated",
 			"attisdropped", "attislocal", "attinhcount", "attcollation",
 		},
-		Set: map[string]string{"atthasmissing": "false"},
+		Set: map[string]string{
+			"atthasmissing": "false",
+			"atttypid":      masked("atttypid"),
+			"atttypmod":     masked("atttypmod"),
+			"attnotnull":    "t.attnotnull AND NOT " + maskedColumn,
+		},
 	},
-	{Source: pgCatalog("pg_attrdef"), Where: "t.adrelid" + shownRelation, Keep: []string{"oid", "adrelid", "adnum"}},
+	{Source: pgCatalog("pg_attrdef"), Where: "t.adrelid" + shownRelation + " AND (t.adrelid, t.adnum)" + hiddenColumns, Keep: []string{"oid", "adrelid", "adnum"}},
 	{
 		Source: pgCatalog("pg_index"), Where: "t.indexrelid" + shownRelation,
 		Keep: []string{
@@ -85,7 +94,10 @@ var filtered = []Shadow{
 		// CHECKs are expressions, and so are exclusion constraints in part.
 		Source: pgCatalog("pg_constraint"),
 		Where: "t.contype OPERATOR(pg_catalog.=) ANY (ARRAY['p', 'u', 'f', 'n']::pg_catalog.\"char\"[]) AND t.conrelid" + shownRelation +
-			" AND (t.confrelid OPERATOR(pg_catalog.=) 0::pg_catalog.oid OR t.confrelid" + shownRelation + ")",
+			" AND (t.confrelid OPERATOR(pg_catalog.=) 0::pg_catalog.oid OR t.confrelid" + shownRelation + ")" +
+			" AND NOT EXISTS (SELECT 1 FROM pgconsent.narrowed AS w WHERE w.hidden" +
+			" AND (w.attrelid OPERATOR(pg_catalog.=) t.conrelid AND w.attnum OPERATOR(pg_catalog.=) ANY (t.conkey)" +
+			" OR w.attrelid OPERATOR(pg_catalog.=) t.confrelid AND w.attnum OPERATOR(pg_catalog.=) ANY (t.confkey)))",
 		Keep: []string{
 			"oid", "conname", "connamespace", "contype", "condeferrable", "condeferred", "convalidated", "conrelid",
 			"contypid", "conindid", "conparentid", "confrelid", "confupdtype", "confdeltype", "confmatchtype", "conislocal",
@@ -119,7 +131,8 @@ var filtered = []Shadow{
 	{
 		Source: pgCatalog("pg_depend"),
 		Where: "t.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass AND t.objid" + shownRelation +
-			" AND t.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass AND t.refobjid" + shownRelation,
+			" AND t.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass AND t.refobjid" + shownRelation +
+			" AND (t.objid, t.objsubid)" + hiddenColumns + " AND (t.refobjid, t.refobjsubid)" + hiddenColumns,
 	},
 	{
 		Source: pgCatalog("pg_extension"),
@@ -170,6 +183,13 @@ JOIN pg_catalog.pg_class AS i ON i.oid OPERATOR(pg_catalog.=) x.indexrelid
 JOIN pg_catalog.pg_namespace AS n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace
 WHERE i.oid` + shownRelation,
 	},
+}
+
+// masked is an attribute of a masked column, whose type may be another: that of the view's column.
+func masked(attribute string) string {
+	return "CASE WHEN " + maskedColumn + " THEN COALESCE((SELECT v." + attribute + ` FROM pgconsent.reads AS r
+    JOIN pg_catalog.pg_attribute AS v ON v.attrelid OPERATOR(pg_catalog.=) r.view AND v.attname OPERATOR(pg_catalog.=) t.attname
+    WHERE r.oid OPERATOR(pg_catalog.=) t.attrelid), t.` + attribute + ") ELSE t." + attribute + " END"
 }
 
 func whole(relations ...string) []Shadow {

@@ -88,7 +88,7 @@ func (c *Config) checkDatabase(d *decoder, path string, db *Database) {
 		}
 	}
 	used := map[string]string{}
-	for _, r := range []struct{ key, role string }{{"agent", db.Roles.Agent}, {"control", db.Roles.Control}, {"reader", db.Roles.Reader}} {
+	for _, r := range []struct{ key, role string }{{"agent", db.Roles.Agent}, {"control", db.Roles.Control}, {"reader", db.Roles.Reader}, {"rows", db.Roles.Rows}} {
 		if other, twice := used[r.role]; twice {
 			d.problem(path+".roles."+r.key, "", "%s.roles: %s and %s are the same role %q", path, other, r.key, r.role)
 		}

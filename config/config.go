@@ -62,6 +62,7 @@ type Roles struct {
 	Agent   string `yaml:"agent"`
 	Control string `yaml:"control"`
 	Reader  string `yaml:"reader"`
+	Rows    string `yaml:"rows"`
 	Migrate string `yaml:"migrate"`
 }
 
@@ -174,6 +175,7 @@ func (c *Config) defaults() {
 		set(&db.Roles.Agent, "pgconsent_agent")
 		set(&db.Roles.Control, "pgconsent_control")
 		set(&db.Roles.Reader, "pgconsent_reader")
+		set(&db.Roles.Rows, "pgconsent_rows")
 		if len(db.Owners) > 0 {
 			set(&db.Roles.Migrate, db.Owners[0])
 		}

@@ -50,7 +50,7 @@ func TestWhole(t *testing.T) {
 		Upstream: Upstream{Host: "db.example", Port: 5433, TLS: "verify-full", CA: "/etc/pgconsent/ca.pem"},
 		Databases: map[string]*Database{"memories": {
 			Name: "arcive", Policy: "/etc/pgconsent/policy.yaml", Owners: []string{"arcive_owner"}, SearchPath: []string{"public", "extensions"},
-			Roles:   Roles{Agent: "a_agent", Control: "a_control", Reader: "pgconsent_reader", Migrate: "arcive_owner"},
+			Roles:   Roles{Agent: "a_agent", Control: "a_control", Reader: "pgconsent_reader", Rows: "pgconsent_rows", Migrate: "arcive_owner"},
 			Secrets: Secrets{Agent: "/etc/pgconsent/agent.pw", Control: "PGCONSENT_CONTROL", Migrate: "/etc/pgconsent/owner.pw"},
 		}},
 		Agents: map[string]*Agent{"caregiver": {Database: "memories", Auth: "scram",
@@ -93,7 +93,7 @@ func TestDefaults(t *testing.T) {
 		Version: 1, Listen: "127.0.0.1:7432", HTTP: HTTP{Listen: "127.0.0.1:7433"}, Path: "/etc/pgconsent/c.yaml",
 		Upstream: Upstream{Host: "/var/run/postgresql", Port: 5432, TLS: "disable"},
 		Databases: map[string]*Database{"app": {Name: "app", Policy: "/etc/pgconsent/p.yaml", Owners: []string{"o"}, SearchPath: []string{"public"},
-			Roles: Roles{Agent: "pgconsent_agent", Control: "pgconsent_control", Reader: "pgconsent_reader", Migrate: "o"}}},
+			Roles: Roles{Agent: "pgconsent_agent", Control: "pgconsent_control", Reader: "pgconsent_reader", Rows: "pgconsent_rows", Migrate: "o"}}},
 		Credentials: "/etc/pgconsent/agents.scram", Enforcement: Both, Audit: Audit{Mode: "strict", File: "/etc/pgconsent/audit"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

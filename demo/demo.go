@@ -396,14 +396,14 @@ func migrate(ctx context.Context, c *config.Config, name string) error {
 	if err != nil {
 		return err
 	}
-	o := migrations.Options{AgentRole: db.Roles.Agent, ControlRole: db.Roles.Control, ReaderRole: db.Roles.Reader}
+	o := migrations.Options{AgentRole: db.Roles.Agent, ControlRole: db.Roles.Control, ReaderRole: db.Roles.Reader, RowsRole: db.Roles.Rows}
 	if o.AgentPassword, err = config.Secret(db.Secrets.Agent); err != nil {
 		return err
 	}
 	if o.ControlPassword, err = config.Secret(db.Secrets.Control); err != nil {
 		return err
 	}
-	return migrations.Up(ctx, conn, o, rls.Generate(p, snap, rls.Options{AgentRole: o.AgentRole, ControlRole: o.ControlRole, ReaderRole: o.ReaderRole, Doors: c.Enforcement == config.Doors}))
+	return migrations.Up(ctx, conn, o, rls.Generate(p, snap, rls.Options{AgentRole: o.AgentRole, ControlRole: o.ControlRole, ReaderRole: o.ReaderRole, RowsRole: o.RowsRole, Doors: c.Enforcement == config.Doors}))
 }
 
 // admit gives the agents their logins and says how everybody connects.

@@ -46,7 +46,7 @@ type Finding struct {
 
 // Subject is what to look at, beside the connection.
 type Subject struct {
-	AgentRole, ControlRole, ReaderRole string // "": pgconsent_agent, pgconsent_control, pgconsent_reader
+	AgentRole, ControlRole, ReaderRole, RowsRole string // "": pgconsent_agent, pgconsent_control, pgconsent_reader, pgconsent_rows
 
 	Policy   *policy.Policy
 	Snapshot *catalog.Snapshot
@@ -110,7 +110,7 @@ func Examine(ctx context.Context, conn *pgx.Conn, s Subject) ([]Finding, error) 
 
 // named fills in the default roles.
 func (s Subject) named() Subject {
-	for role, name := range map[*string]string{&s.AgentRole: "pgconsent_agent", &s.ControlRole: "pgconsent_control", &s.ReaderRole: "pgconsent_reader"} {
+	for role, name := range map[*string]string{&s.AgentRole: "pgconsent_agent", &s.ControlRole: "pgconsent_control", &s.ReaderRole: "pgconsent_reader", &s.RowsRole: "pgconsent_rows"} {
 		if *role == "" {
 			*role = name
 		}

@@ -30,6 +30,7 @@ CREATE TABLE public.people (id bigint PRIMARY KEY, user_id uuid NOT NULL, name t
 CREATE TABLE public.memories (id bigint PRIMARY KEY, user_id uuid NOT NULL, title text NOT NULL);
 CREATE TABLE public.memory_participants (
 	memory_id bigint NOT NULL REFERENCES public.memories, person_id bigint NOT NULL REFERENCES public.people, PRIMARY KEY (memory_id, person_id));
+CREATE TABLE public.letters (id bigint PRIMARY KEY, user_id uuid, body text);
 CREATE FUNCTION public.count_memories(respect_consent boolean DEFAULT false) RETURNS bigint LANGUAGE sql STABLE
 	AS 'SELECT count(*) FROM public.memories';
 INSERT INTO public.people VALUES (1, '6f1e0000-0000-4000-8000-000000000001', 'Ann', 'granted'), (2, '6f1e0000-0000-4000-8000-000000000001', 'Ben', 'revoked');
@@ -46,6 +47,7 @@ tables:
       - consent: { every: [ memory_participants: { memory_id: id }, people: { id: person_id } ], status: consent_status, is: granted }
   people: { rows: [ { own: { column: user_id, is: user } }, { status: { column: consent_status, is: granted } } ] }
   memory_participants: { rows: [ { visible: { memories: { id: memory_id } } }, { visible: { people: { id: person_id } } } ] }
+  letters: { rows: [ { own: { column: user_id, is: user } } ], columns: { id: allow } }
 functions: { count_memories: { pin: { respect_consent: true } } }
 `
 
@@ -187,6 +189,17 @@ func TestUnsafeDatabases(t *testing.T) {
 		{"table_missing", "DROP TABLE public.memory_participants CASCADE", ""},
 		{"view_owner", "ALTER VIEW " + helperView + " OWNER TO postgres", ""},
 		{"view_invoker", "ALTER VIEW " + helperView + " SET (security_invoker = true)", ""},
+		{"view_owner", "ALTER VIEW pgconsent_rows.public_letters OWNER TO pgconsent_reader", ""},
+		{"view_owner", "ALTER VIEW pgconsent_rows.w_public_letters OWNER TO postgres", ""},
+		{"agent_narrowed", "GRANT SELECT ON public.letters TO PUBLIC", ""},
+		{"agent_narrowed", "GRANT SELECT (body) ON public.letters TO pgconsent_agent", ""},
+		{"rows_write", "GRANT DELETE ON public.letters TO pgconsent_rows", ""},
+		{"rows_exempt", "ALTER TABLE public.letters OWNER TO pgconsent_rows", ""},
+		{"rows_bypassrls", "ALTER ROLE pgconsent_rows BYPASSRLS", "ALTER ROLE pgconsent_rows NOBYPASSRLS"},
+		{"rows_login", "ALTER ROLE pgconsent_rows LOGIN", "ALTER ROLE pgconsent_rows NOLOGIN"},
+		{"rows_member", "GRANT pgconsent_reader TO pgconsent_rows", "REVOKE pgconsent_reader FROM pgconsent_rows"},
+		{"rls_off", "ALTER TABLE public.letters DISABLE ROW LEVEL SECURITY", ""},
+		{"foreign_policy", "CREATE POLICY ours_not ON public.letters TO pgconsent_rows USING (true)", ""},
 		{"function_definer", "ALTER FUNCTION public.count_memories SECURITY DEFINER", ""},
 		{"function_path", "ALTER FUNCTION pgconsent_gate.attr RESET ALL", ""},
 		{"not_installed", "DROP SCHEMA pgconsent CASCADE", ""},

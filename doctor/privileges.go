@@ -39,11 +39,14 @@ func checkAccess(ctx context.Context, x *exam) ([]Finding, error) {
 	if !x.exists() {
 		return missing, nil
 	}
-	var listed []uint32
+	var listed, narrowed []uint32
 	var writes []writeRights
 	for _, t := range x.Policy.Tables() {
 		listed = append(listed, t.Relation.OID)
 		writes = append(writes, rightsOf(t))
+		if t.Columns != nil {
+			narrowed = append(narrowed, t.Relation.OID)
+		}
 	}
 	return all(
 		func() ([]Finding, error) {
@@ -65,6 +68,19 @@ func checkAccess(ctx context.Context, x *exam) ([]Finding, error) {
 				 ORDER BY 1`, agent, writes)
 		},
 		func() ([]Finding, error) {
+			return x.each(ctx, Finding{"agent_narrowed", Unsafe, "the role " + agent + " may read %s, of which the policy hides columns, by itself or through PUBLIC",
+				"REVOKE SELECT ON %s FROM PUBLIC, " + quote(agent) + ", and grant it by name to the roles that need it"},
+				`SELECT pg_catalog.format('%I.%I', n.nspname, c.relname) FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+				 WHERE c.oid = ANY ($2::pg_catalog.oid[]) AND pg_catalog.has_any_column_privilege($1, c.oid, 'SELECT') ORDER BY 1`, agent, narrowed)
+		},
+		func() ([]Finding, error) {
+			return x.each(ctx, Finding{"rows_write", Unsafe, "the role " + x.RowsRole + " may change %s, by itself or through PUBLIC",
+				"REVOKE INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER ON %s FROM PUBLIC, " + quote(x.RowsRole)},
+				`SELECT pg_catalog.format('%I.%I', n.nspname, c.relname) FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+				 WHERE c.oid = ANY ($2::pg_catalog.oid[]) AND (pg_catalog.has_table_privilege($1, c.oid, 'INSERT, UPDATE, DELETE, TRUNCATE, TRIGGER')
+				    OR pg_catalog.has_any_column_privilege($1, c.oid, 'INSERT, UPDATE, REFERENCES')) ORDER BY 1`, x.RowsRole, narrowed)
+		},
+		func() ([]Finding, error) {
 			return x.each(ctx, Finding{"agent_unlisted", Warning, "the role " + agent + " may read or change %s, which the policy does not list: only the rewriter refuses it",
 				"REVOKE ALL ON %s FROM PUBLIC, " + quote(agent) + ", or list it in the policy"},
 				`SELECT pg_catalog.format('%I.%I', n.nspname, c.relname) FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
@@ -78,7 +94,7 @@ func checkAccess(ctx context.Context, x *exam) ([]Finding, error) {
 }
 
 // exists tells whether the roles do; checkRoles has said so if not.
-func (x *exam) exists() bool { return len(x.roles) == 3 }
+func (x *exam) exists() bool { return len(x.roles) == len(x.names()) }
 
 var missing = []Finding{{"role_missing", Unsafe, "this could not be checked without the roles", "Run pgconsent migrate."}}
 

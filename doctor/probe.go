@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/predicate"
 	"github.com/pgconsent/pgconsent/seal"
 )
 
@@ -196,6 +197,9 @@ func (p *probe) rows(ctx context.Context, id, what string) ([]Finding, error) {
 	var found []Finding
 	for _, t := range p.Policy.Tables() {
 		n := t.Relation.Name
+		if t.Columns != nil {
+			n = predicate.RowView(n)
+		}
 		if p.slow[n] {
 			continue
 		}

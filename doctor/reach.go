@@ -27,7 +27,7 @@ func checkReach(ctx context.Context, x *exam) ([]Finding, error) {
 	}
 	// Trigger functions cannot be called, and procedures only by CALL.
 	const foreign = `p.oid <> ALL ($2::pg_catalog.oid[]) AND pg_catalog.has_function_privilege($1, p.oid, 'EXECUTE')
-		AND pn.nspname NOT IN ('pg_catalog', 'information_schema', 'pgconsent', 'pgconsent_gate', 'pgconsent_catalog')
+		AND pn.nspname NOT IN ('pg_catalog', 'information_schema', 'pgconsent', 'pgconsent_gate', 'pgconsent_catalog', 'pgconsent_rows')
 		AND NOT EXISTS (SELECT 1 FROM pg_catalog.pg_depend d JOIN pg_catalog.pg_extension e ON e.oid = d.refobjid
 			WHERE d.classid = 'pg_catalog.pg_proc'::pg_catalog.regclass AND d.objid = p.oid AND d.deptype = 'e'
 			  AND d.refclassid = 'pg_catalog.pg_extension'::pg_catalog.regclass AND e.extname = ANY ($3::pg_catalog.name[]))`

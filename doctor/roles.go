@@ -3,6 +3,7 @@ package doctor
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -17,7 +18,7 @@ type role struct {
 
 func checkRoles(ctx context.Context, x *exam) ([]Finding, error) {
 	rows, err := x.conn.Query(ctx, `SELECT oid, rolname, rolsuper, rolinherit, rolcreaterole, rolcreatedb, rolcanlogin, rolreplication, rolbypassrls
-		FROM pg_catalog.pg_roles WHERE rolname = ANY ($1)`, []string{x.AgentRole, x.ControlRole, x.ReaderRole})
+		FROM pg_catalog.pg_roles WHERE rolname = ANY ($1)`, x.names())
 	if err != nil {
 		return nil, err
 	}
@@ -30,10 +31,12 @@ func checkRoles(ctx context.Context, x *exam) ([]Finding, error) {
 		x.roles[r.Name] = r
 	}
 	var found []Finding
-	if x.AgentRole == x.ControlRole || x.AgentRole == x.ReaderRole || x.ControlRole == x.ReaderRole {
-		found = append(found, Finding{"role_shared", Unsafe, "two of the roles agent, control and reader are one", "Configure three different roles and run pgconsent migrate."})
+	names := x.names()
+	slices.Sort(names)
+	if len(slices.Compact(names)) != len(x.names()) {
+		found = append(found, Finding{"role_shared", Unsafe, "two of the roles agent, control, reader and rows are one", "Configure different roles and run pgconsent migrate."})
 	}
-	for _, name := range []string{x.AgentRole, x.ControlRole, x.ReaderRole} {
+	for _, name := range x.names() {
 		if _, ok := x.roles[name]; !ok {
 			found = append(found, Finding{"role_missing", Unsafe, "the role " + name + " does not exist", "Run pgconsent migrate."})
 		}
@@ -47,6 +50,11 @@ func checkRoles(ctx context.Context, x *exam) ([]Finding, error) {
 		found = append(found, Finding{"reader_login", Unsafe, "the role " + x.ReaderRole + ", which reads every helper table, can log in",
 			"ALTER ROLE " + quote(x.ReaderRole) + " NOLOGIN"})
 	}
+	found = append(found, attributes("rows", x.roles[x.RowsRole])...)
+	if x.roles[x.RowsRole].Login {
+		found = append(found, Finding{"rows_login", Unsafe, "the role " + x.RowsRole + ", which reads hidden columns, can log in",
+			"ALTER ROLE " + quote(x.RowsRole) + " NOLOGIN"})
+	}
 	if c := x.roles[x.ControlRole]; c.Super || c.BypassRLS || c.CreateRole {
 		found = append(found, Finding{"control_rights", Warning, "the role " + c.Name + " has more rights than it needs",
 			"ALTER ROLE " + quote(c.Name) + " NOSUPERUSER NOBYPASSRLS NOCREATEROLE"})
@@ -54,6 +62,7 @@ func checkRoles(ctx context.Context, x *exam) ([]Finding, error) {
 	more, err := all(
 		func() ([]Finding, error) { return x.memberships(ctx, "agent", x.AgentRole) },
 		func() ([]Finding, error) { return x.memberships(ctx, "reader", x.ReaderRole) },
+		func() ([]Finding, error) { return x.memberships(ctx, "rows", x.RowsRole) },
 		func() ([]Finding, error) {
 			return x.each(ctx, Finding{"agent_owner", Unsafe, "the role " + x.AgentRole + " owns objects in %s: row policies do not bind an owner",
 				"REASSIGN OWNED BY " + quote(x.AgentRole) + " TO the owner of the tables, in %s."},
@@ -74,6 +83,11 @@ func checkRoles(ctx context.Context, x *exam) ([]Finding, error) {
 		},
 	)
 	return append(found, more...), err
+}
+
+// names are those of our roles.
+func (x *exam) names() []string {
+	return []string{x.AgentRole, x.ControlRole, x.ReaderRole, x.RowsRole}
 }
 
 // attributes finds what of a role would take it past row security or let it make a role that goes past.

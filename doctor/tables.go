@@ -62,7 +62,7 @@ func checkPolicies(ctx context.Context, x *exam) ([]Finding, error) {
 	return all(
 		func() ([]Finding, error) {
 			return x.each(ctx, Finding{"foreign_policy", Unsafe, "the row policy %s is not ours and names one of our roles", "DROP POLICY %s, or ALTER POLICY … TO other roles"},
-				policy+` AND p.polroles && $1::pg_catalog.oid[] ORDER BY 1`, []uint32{x.roles[x.AgentRole].OID, x.roles[x.ReaderRole].OID})
+				policy+` AND p.polroles && $1::pg_catalog.oid[] ORDER BY 1`, []uint32{x.roles[x.AgentRole].OID, x.roles[x.ReaderRole].OID, x.roles[x.RowsRole].OID})
 		},
 		func() ([]Finding, error) {
 			return x.each(ctx, Finding{"foreign_restrictive", Unsafe, "the restrictive row policy %s applies to PUBLIC, and so to " + x.ReaderRole + ": rules would miss rows that it hides",
@@ -75,23 +75,46 @@ func checkPolicies(ctx context.Context, x *exam) ([]Finding, error) {
 
 // checkViews looks at our views that read a customer's tables. (Those over the catalogs alone may be anybody's.)
 func checkViews(ctx context.Context, x *exam) ([]Finding, error) {
-	const view = `SELECT pg_catalog.format('%I.%I', n.nspname, c.relname) FROM pg_catalog.pg_class c
+	reads := func(schemas, kinds string) string {
+		return `SELECT pg_catalog.format('%I.%I', n.nspname, c.relname) FROM pg_catalog.pg_class c
 		JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-		WHERE c.relkind = 'v' AND n.nspname IN ('pgconsent', 'pgconsent_gate', 'pgconsent_catalog') AND EXISTS (
+		WHERE c.relkind = 'v' AND n.nspname IN (` + schemas + `) AND EXISTS (
 			SELECT 1 FROM pg_catalog.pg_rewrite r
 			JOIN pg_catalog.pg_depend d ON d.classid = 'pg_catalog.pg_rewrite'::pg_catalog.regclass AND d.objid = r.oid
 			JOIN pg_catalog.pg_class t ON d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass AND t.oid = d.refobjid
 			JOIN pg_catalog.pg_namespace tn ON tn.oid = t.relnamespace
-			WHERE r.ev_class = c.oid AND tn.nspname NOT IN ('pg_catalog', 'information_schema', 'pgconsent', 'pgconsent_gate', 'pgconsent_catalog'))`
+			WHERE r.ev_class = c.oid AND t.relkind IN (` + kinds + `)
+			  AND tn.nspname NOT IN ('pg_catalog', 'information_schema', 'pgconsent', 'pgconsent_gate', 'pgconsent_catalog', 'pgconsent_rows'))`
+	}
+	const (
+		invoker = ` AND EXISTS (SELECT 1 FROM pg_catalog.unnest(c.reloptions) o WHERE o ~* '^security_invoker=(t|on|y|1)')`
+		definer = ` AND NOT EXISTS (SELECT 1 FROM pg_catalog.unnest(c.reloptions) o WHERE o ~* '^security_invoker=(t|on|y|1)')`
+		anyKind = `'r', 'p', 'v', 'm', 'f'`
+		helpers = `'pgconsent', 'pgconsent_gate', 'pgconsent_catalog'`
+	)
+	owner := func(role string) Finding {
+		return Finding{"view_owner", Unsafe, "the view %s does not belong to " + role + ": it shows what its owner may see", "ALTER VIEW %s OWNER TO " + quote(role)}
+	}
 	return all(
 		func() ([]Finding, error) {
-			return x.each(ctx, Finding{"view_owner", Unsafe, "the view %s does not belong to " + x.ReaderRole + ": it shows what its owner may see",
-				"ALTER VIEW %s OWNER TO " + quote(x.ReaderRole)},
-				view+` AND pg_catalog.pg_get_userbyid(c.relowner) <> $1 ORDER BY 1`, x.ReaderRole)
+			return x.each(ctx, owner(x.ReaderRole), reads(helpers, anyKind)+` AND pg_catalog.pg_get_userbyid(c.relowner) <> $1 ORDER BY 1`, x.ReaderRole)
 		},
 		func() ([]Finding, error) {
 			return x.each(ctx, Finding{"view_invoker", Unsafe, "the view %s is a security_invoker view: it shows what the agent may see, not what the rule must", "ALTER VIEW %s RESET (security_invoker)"},
-				view+` AND EXISTS (SELECT 1 FROM pg_catalog.unnest(c.reloptions) o WHERE o ~* '^security_invoker=(t|on|y|1)') ORDER BY 1`)
+				reads(helpers, anyKind)+invoker+` ORDER BY 1`)
+		},
+		// Row security must hold in the views of tables, which it does not for the reader.
+		func() ([]Finding, error) {
+			return x.each(ctx, owner(x.RowsRole), reads(`'pgconsent_rows'`, `'r', 'p'`)+definer+` AND pg_catalog.pg_get_userbyid(c.relowner) <> $1 ORDER BY 1`, x.RowsRole)
+		},
+		func() ([]Finding, error) {
+			return x.each(ctx, owner(x.ReaderRole), reads(`'pgconsent_rows'`, `'v', 'm', 'f'`)+definer+` AND pg_catalog.pg_get_userbyid(c.relowner) <> $1 ORDER BY 1`, x.ReaderRole)
+		},
+		func() ([]Finding, error) {
+			return x.each(ctx, Finding{"rows_exempt", Unsafe, "the role " + x.RowsRole + ", as which views of tables with hidden columns read, owns %s: row policies do not bind an owner",
+				"ALTER TABLE %s OWNER TO another role"},
+				`SELECT pg_catalog.format('%I.%I', n.nspname, c.relname) FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+				 WHERE pg_catalog.pg_get_userbyid(c.relowner) = $1 AND n.nspname <> 'pgconsent_rows' AND c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S') ORDER BY 1`, x.RowsRole)
 		},
 	)
 }
@@ -111,7 +134,7 @@ func checkFunctions(ctx context.Context, x *exam) ([]Finding, error) {
 		func() ([]Finding, error) {
 			return x.each(ctx, Finding{"function_path", Unsafe, "our function %s has lost its fixed search_path", "Run pgconsent migrate."},
 				`SELECT p.oid::pg_catalog.regprocedure::pg_catalog.text FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace
-				 WHERE n.nspname IN ('pgconsent', 'pgconsent_gate', 'pgconsent_catalog') AND p.prosecdef
+				 WHERE n.nspname IN ('pgconsent', 'pgconsent_gate', 'pgconsent_catalog', 'pgconsent_rows') AND p.prosecdef
 				   AND NOT EXISTS (SELECT 1 FROM pg_catalog.unnest(p.proconfig) o WHERE o LIKE 'search_path=pg_catalog%') ORDER BY 1`)
 		},
 	)

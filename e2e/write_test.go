@@ -421,3 +421,32 @@ func TestArciveH_AgentsWriteMemoriesDown(t *testing.T) {
 	})
 	in.noMarker(t)
 }
+
+// Row locks are taken on visible rows only, and those that others hold on hidden rows are not felt.
+func TestRowLocks(t *testing.T) {
+	in := startWrites(t, options{})
+	agent, ownerConn := in.agent(t), in.direct(t)
+	const visible, hidden = `SELECT count(*) FROM (SELECT FROM items WHERE title NOT LIKE 'HIDDENMARK%' FOR UPDATE NOWAIT) x`,
+		`SELECT count(*) FROM (SELECT FROM items WHERE title LIKE 'HIDDENMARK%' FOR UPDATE NOWAIT) x`
+	for _, sql := range []string{"SELECT title FROM items FOR UPDATE", "UPDATE items SET qty = 1", "DELETE FROM items"} {
+		ask(t, agent, "BEGIN")
+		if a := ask(t, agent, sql); a.err != "" {
+			t.Errorf("%s: %s", sql, a.err)
+		}
+		if a := ask(t, ownerConn, hidden); a.err != "" {
+			t.Errorf("%s locked hidden rows: %s", sql, a.err)
+		}
+		if a := ask(t, ownerConn, visible); a.code != "55P03" {
+			t.Errorf("%s: no lock on visible rows: %s", sql, a)
+		}
+		ask(t, agent, "ROLLBACK")
+
+		ask(t, ownerConn, "BEGIN")
+		ask(t, ownerConn, hidden)
+		if a := ask(t, agent, "SET statement_timeout = '5s'; "+sql+"; SELECT 1 FROM items FOR UPDATE NOWAIT"); a.err != "" {
+			t.Errorf("%s waits for hidden rows: %s", sql, a.err)
+		}
+		ask(t, ownerConn, "ROLLBACK")
+	}
+	in.noMarker(t)
+}

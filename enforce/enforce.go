@@ -74,7 +74,7 @@ type Database struct {
 	Control    string   // connection string of the control role
 	SearchPath []string // pinned, without pg_catalog
 
-	AgentRole, ControlRole, ReaderRole string // "": pgconsent_agent, pgconsent_control, pgconsent_reader
+	AgentRole, ControlRole, ReaderRole, RowsRole string // "": pgconsent_agent, pgconsent_control, pgconsent_reader, pgconsent_rows
 }
 
 // Target is what [Config.Check] looks at.

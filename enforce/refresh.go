@@ -49,7 +49,7 @@ type observation struct {
 }
 
 func newDatabase(e *Enforcer, c Database) (*database, error) {
-	for role, name := range map[*string]string{&c.AgentRole: "pgconsent_agent", &c.ControlRole: "pgconsent_control", &c.ReaderRole: "pgconsent_reader"} {
+	for role, name := range map[*string]string{&c.AgentRole: "pgconsent_agent", &c.ControlRole: "pgconsent_control", &c.ReaderRole: "pgconsent_reader", &c.RowsRole: "pgconsent_rows"} {
 		if *role == "" {
 			*role = name
 		}
@@ -251,7 +251,7 @@ func (d *database) compile(doc *policy.Document, snap *catalog.Snapshot) (compil
 		return compiled{}, err
 	}
 	return compiled{p, rls.Generate(p, snap, rls.Options{
-		AgentRole: d.cfg.AgentRole, ControlRole: d.cfg.ControlRole, ReaderRole: d.cfg.ReaderRole, Mode: d.e.cfg.Walls,
+		AgentRole: d.cfg.AgentRole, ControlRole: d.cfg.ControlRole, ReaderRole: d.cfg.ReaderRole, RowsRole: d.cfg.RowsRole, Mode: d.e.cfg.Walls,
 		Doors: d.e.cfg.Mode.Doors(),
 	})}, nil
 }

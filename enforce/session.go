@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -36,6 +37,7 @@ var _ verdict.Decider = (*session)(nil)
 // judgement is what enforcement keeps of a verdict.
 type judgement struct {
 	rights uint64 // of the state
+	part   int    // 1 for the first statement of the text, if it is about the query that this one prepares
 	plain  bool   // it was judged without signing
 
 	mayDeclare func(types []uint32) bool // of a text of the gate door
@@ -167,7 +169,23 @@ func (s *session) judge(st *state, text string, p verdict.Protocol, signing bool
 			return res.Position(at - seal.SignatureLen)
 		}
 	}
+	bodies(judged)
 	return judged
+}
+
+// bodies completes the verdicts on queries that the text prepares.
+func bodies(v *verdict.Verdict) {
+	whole := v.Detail.(*judgement)
+	for i, e := range v.Effects {
+		if e.Body == nil {
+			continue
+		}
+		body, j := *v, *whole
+		body.Effects = e.Body.Effects
+		j.part, j.record.Tag, j.record.Signed = i+1, e.Tag, false
+		body.Detail = &j
+		v.Effects[i].Body = &body
+	}
 }
 
 // refusal is a verdict that refuses.
@@ -215,6 +233,13 @@ func (s *session) Recheck(ctx context.Context, v *verdict.Verdict) *verdict.Verd
 	if ok && j.plain {
 		again = s.decide(now.state, v.Original, p, false)
 	}
+	if ok && j.part > 0 && again.Allowed() {
+		if j.part <= len(again.Effects) && again.Effects[j.part-1].Body != nil {
+			again = again.Effects[j.part-1].Body
+		} else {
+			again = refusal(v.Original, p, again.Versions, sqlstate.From(fmt.Errorf("a text prepares another number of queries than before")))
+		}
+	}
 	if again.Allowed() && v.Allowed() && again.Text == v.Text {
 		return again
 	}
@@ -228,16 +253,27 @@ func (s *session) Recheck(ctx context.Context, v *verdict.Verdict) *verdict.Verd
 }
 
 // Record writes the decision of one execution.
-func (s *session) Record(v *verdict.Verdict) verdict.Ticket {
+func (s *session) Record(v *verdict.Verdict, runs ...*verdict.Verdict) verdict.Ticket {
 	var r audit.Decision
 	if j, ok := v.Detail.(*judgement); ok {
 		r = j.record
 	} else {
 		r = audit.Decision{Tag: "unknown", Verdict: metrics.Deny}
 	}
+	known := v.Detail != nil || !v.Allowed()
+	for _, run := range runs {
+		j, ok := run.Detail.(*judgement)
+		if !ok {
+			known = false
+			continue
+		}
+		// Copied, since verdicts are shared.
+		r.Tables = append(slices.Clone(r.Tables), j.record.Tables...)
+		r.Functions = append(slices.Clone(r.Functions), j.record.Functions...)
+	}
 	r.Session, r.Agent, r.Database, r.Attributes = s.info.ID, s.agent.Name, s.db.cfg.Name, s.attributes
 	s.e.cfg.Metrics.Statement(r.Verdict, r.Reason, r.Tag)
-	return &ticket{s: s, record: s.e.cfg.Audit.Decision(r), known: v.Detail != nil || !v.Allowed()}
+	return &ticket{s: s, record: s.e.cfg.Audit.Decision(r), known: known}
 }
 
 // ticket is the receipt of one execution's record.

@@ -54,7 +54,7 @@ func (r *run) find(ctx context.Context, o Options) (Found, error) {
 	}
 	f.KeepRoles, err = r.names(ctx, `SELECT r.rolname FROM pg_roles AS r
 		WHERE NOT r.rolsuper AND r.rolname !~ '^pg_' AND r.rolname <> ALL ($1::text[]) ORDER BY r.rolname`,
-		[]string{o.AgentRole, o.ControlRole, o.ReaderRole})
+		[]string{o.AgentRole, o.ControlRole, o.ReaderRole, o.RowsRole})
 	if err != nil {
 		return fail(err)
 	}

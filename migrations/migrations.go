@@ -21,7 +21,7 @@ import (
 
 // Options say for whom to install.
 type Options struct {
-	AgentRole, ControlRole, ReaderRole string // "": pgconsent_agent, pgconsent_control, pgconsent_reader
+	AgentRole, ControlRole, ReaderRole, RowsRole string // "": pgconsent_agent, pgconsent_control, pgconsent_reader, pgconsent_rows
 
 	// The passwords to give to the roles; "": leave as they are. Only a SCRAM verifier reaches the server.
 	AgentPassword, ControlPassword string
@@ -32,6 +32,7 @@ const (
 	DefaultAgentRole   = "pgconsent_agent"
 	DefaultControlRole = "pgconsent_control"
 	DefaultReaderRole  = "pgconsent_reader"
+	DefaultRowsRole    = "pgconsent_rows"
 )
 
 func (o Options) withDefaults() Options {
@@ -43,6 +44,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.ReaderRole == "" {
 		o.ReaderRole = DefaultReaderRole
+	}
+	if o.RowsRole == "" {
+		o.RowsRole = DefaultRowsRole
 	}
 	return o
 }

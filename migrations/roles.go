@@ -21,6 +21,7 @@ func (r *run) roles(ctx context.Context, o Options) ([]string, error) {
 	var made []string
 	for _, role := range []struct{ name, options, why string }{
 		{o.ReaderRole, "NOLOGIN NOINHERIT", "The role that owns helper and gate views; nobody logs in as it."},
+		{o.RowsRole, "NOLOGIN NOINHERIT", "The role that owns the views of tables with hidden columns; row security binds it, and nobody logs in as it."},
 		{o.AgentRole, "LOGIN NOINHERIT", "The role that agents' connections have on the server: it owns nothing and is a member of nothing."},
 		{o.ControlRole, "LOGIN NOINHERIT", "The role by which pgconsent reads catalogs and keys."},
 	} {
@@ -42,13 +43,15 @@ func (r *run) roles(ctx context.Context, o Options) ([]string, error) {
 		made = append(made, role.name)
 	}
 	if !onDatabase {
-		missing = append(missing, Statement{"GRANT CREATE ON DATABASE " + r.databaseIdent(ctx) + " TO " + r.userIdent(ctx), "migrate makes three schemas"})
+		missing = append(missing, Statement{"GRANT CREATE ON DATABASE " + r.databaseIdent(ctx) + " TO " + r.userIdent(ctx), "migrate makes schemas"})
 	}
 	if !canCreate {
-		if ok, err := r.isMember(ctx, o.ReaderRole); err != nil {
-			return nil, err
-		} else if !ok {
-			missing = append(missing, Statement{"GRANT " + quoteIdent(o.ReaderRole) + " TO " + r.userIdent(ctx), "views can only be given to a role one is a member of"})
+		for _, role := range []string{o.ReaderRole, o.RowsRole} {
+			if ok, err := r.isMember(ctx, role); err != nil {
+				return nil, err
+			} else if !ok {
+				missing = append(missing, Statement{"GRANT " + quoteIdent(role) + " TO " + r.userIdent(ctx), "views can only be given to a role one is a member of"})
+			}
 		}
 	}
 	if len(missing) > 0 {
@@ -65,18 +68,23 @@ func (r *run) isMember(ctx context.Context, role string) (bool, error) {
 	return member, err
 }
 
-// joinReader makes the migrating role a member of the reader for as long as it gives views to it.
-func (r *run) joinReader(ctx context.Context, o Options, f Found) (release func() error, err error) {
-	reader := quoteIdent(o.ReaderRole)
-	statements := []Statement{{"GRANT CREATE ON SCHEMA pgconsent, pgconsent_gate TO " + reader, "Views can only be given to a role that could have made them."}}
-	after := []Statement{{"REVOKE CREATE ON SCHEMA pgconsent, pgconsent_gate FROM " + reader, "The views are made."}}
-	member, err := r.isMember(ctx, o.ReaderRole)
-	if err != nil {
-		return nil, err
-	}
-	if !f.Superuser && !member {
-		statements = append(statements, Statement{"GRANT " + reader + " TO CURRENT_USER", "Views can only be given to a role one is a member of."})
-		after = append(after, Statement{"REVOKE " + reader + " FROM CURRENT_USER", "The views are made."})
+// joinOwners makes the migrating role a member of the roles that own views for as long as it gives views to them.
+func (r *run) joinOwners(ctx context.Context, o Options, f Found) (release func() error, err error) {
+	var statements, after []Statement
+	for _, owner := range []struct{ role, schemas string }{
+		{o.ReaderRole, "pgconsent, pgconsent_gate, pgconsent_rows"}, {o.RowsRole, "pgconsent_rows"},
+	} {
+		role := quoteIdent(owner.role)
+		statements = append(statements, Statement{"GRANT CREATE ON SCHEMA " + owner.schemas + " TO " + role, "Views can only be given to a role that could have made them."})
+		after = append(after, Statement{"REVOKE CREATE ON SCHEMA " + owner.schemas + " FROM " + role, "The views are made."})
+		member, err := r.isMember(ctx, owner.role)
+		if err != nil {
+			return nil, err
+		}
+		if !f.Superuser && !member {
+			statements = append(statements, Statement{"GRANT " + role + " TO CURRENT_USER", "Views can only be given to a role one is a member of."})
+			after = append(after, Statement{"REVOKE " + role + " FROM CURRENT_USER", "The views are made."})
+		}
 	}
 	return func() error { return r.execAll(ctx, after) }, r.execAll(ctx, statements)
 }

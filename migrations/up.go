@@ -50,7 +50,7 @@ func (r *run) up(ctx context.Context, o Options, p Plan) error {
 	if err != nil {
 		return err
 	}
-	release, err := r.joinReader(ctx, o, found)
+	release, err := r.joinOwners(ctx, o, found)
 	if err != nil {
 		return err
 	}

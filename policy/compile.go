@@ -25,7 +25,8 @@ func Compile(doc *Document, snap *catalog.Snapshot) (*Policy, error) {
 	c.declare()
 	for _, name := range c.order {
 		rows := c.rows(name)
-		p.tables = append(p.tables, &Table{Relation: c.tables[name].relation, Rows: rows})
+		t := c.tables[name]
+		p.tables = append(p.tables, &Table{Relation: t.relation, Rows: rows, Columns: c.narrowing(t.decl, t.relation)})
 	}
 	for _, t := range p.tables { // when every table's rule is known
 		t.Write = c.write(c.tables[t.Relation.Name])
@@ -123,7 +124,7 @@ func (c *compiler) relation(at place, written string) *catalog.Relation {
 
 func system(schema string) bool {
 	return schema == "pg_catalog" || schema == "information_schema" || strings.HasPrefix(schema, "pg_") ||
-		schema == predicate.Schema || schema == predicate.GateSchema || schema == catalog.ShadowSchema
+		schema == predicate.Schema || schema == predicate.GateSchema || schema == predicate.RowsSchema || schema == catalog.ShadowSchema
 }
 
 func kindName(k catalog.RelKind) string {
@@ -339,6 +340,11 @@ func (p *Policy) hash() string {
 		fmt.Fprintf(h, "table %q %q %q\n", t.Relation.Name.Schema, t.Relation.Name.Name, predicate.Policy(t.Rows, t.Relation))
 		if t.Write != nil {
 			fmt.Fprintf(h, " write %s\n", t.Write.describe(t.Relation))
+		}
+		if t.Columns != nil {
+			for _, column := range t.Columns.Columns {
+				fmt.Fprintf(h, " column %q %d %q %d %q\n", column.Name, column.Mask, column.Unit, column.Amount, column.Keys)
+			}
 		}
 	}
 	for _, f := range p.functions {

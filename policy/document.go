@@ -22,9 +22,10 @@ type attributeDecl struct {
 
 type tableDecl struct {
 	place
-	name  string
-	rows  block
-	write *writeDecl
+	name    string
+	rows    block
+	columns []columnDecl // nil: all
+	write   *writeDecl
 }
 
 type functionDecl struct {
@@ -241,9 +242,10 @@ func (d *decoder) table(at place, name string, n *node) {
 	decl := tableDecl{place: at, name: name}
 	what := "table " + name
 	d.fields(n, what, map[string]func(*node){
-		"rows":  func(v *node) { decl.rows = d.rows(v) },
-		"write": func(v *node) { decl.write = d.write(v) },
-	}, "columns", "by_key", "source", "aggregate", "limit", "derived")
+		"rows":    func(v *node) { decl.rows = d.rows(v) },
+		"columns": func(v *node) { decl.columns = d.columns(v) },
+		"write":   func(v *node) { decl.write = d.write(v) },
+	}, "by_key", "source", "aggregate", "limit", "derived")
 	d.need(n, what, "rows")
 	d.doc.tables = append(d.doc.tables, decl)
 }

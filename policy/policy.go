@@ -30,7 +30,23 @@ type Policy struct {
 type Table struct {
 	Relation *catalog.Relation
 	Rows     predicate.Node
-	Write    *Write // nil: agents write nothing
+	Write    *Write     // nil: agents write nothing
+	Columns  *Narrowing // nil: every column, as it is
+}
+
+// Visible is the table as agents know it: without the columns that are hidden from them.
+func (t *Table) Visible() *catalog.Relation {
+	if t.Columns == nil {
+		return t.Relation
+	}
+	visible := *t.Relation
+	visible.Columns = nil
+	for _, c := range t.Columns.Columns {
+		column := *t.Relation.Column(c.Name)
+		column.NotNull = column.NotNull && c.Mask == Plain
+		visible.Columns = append(visible.Columns, column)
+	}
+	return &visible
 }
 
 // Function is a function that agents may call.

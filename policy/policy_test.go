@@ -125,6 +125,9 @@ functions: { match: { pin: { respect: true } }, app.twice: {} }
 
 func TestErrors(t *testing.T) {
 	rows := func(block string) string { return head + "tables:\n  memories:\n    rows:\n      - " + block + "\n" }
+	columns := func(list string) string {
+		return head + "tables: { memories: { rows: open, columns: { " + list + " } } }"
+	}
 	for _, c := range []struct{ name, text, want string }{
 		{"empty", "", `p.yaml:1:1: the file is empty (begin with "version: 1")`},
 		{"no version", "tables: {}", `p.yaml:1:1: the policy needs "version"`},
@@ -147,7 +150,22 @@ func TestErrors(t *testing.T) {
 		{"shared value of another type", rows("tenant: { column: user_id, is: user, shared: global }"), "p.yaml:6:54: public.memories.user_id cannot be compared with this value: it is not a uuid"},
 		{"negated consent", rows("not: { consent: { every: [ people: { id: id } ], status: consent_status, is: granted } }"), "p.yaml:6:16: not speaks of the row's own columns only: a table that another block reads could look empty, and not would then show every row"},
 		{"negated visible, within", rows("not: { any: [ { visible: { people: { id: id } } } ] }"), "p.yaml:6:25: not speaks of the row's own columns only"},
-		{"later table key", head + "tables: { memories: { rows: open, columns: {} } }", `p.yaml:3:35: "columns" in table memories is not in this version`},
+		{"later table key", head + "tables: { memories: { rows: open, derived: {} } }", `p.yaml:3:35: "derived" in table memories is not in this version`},
+		{"columns and write", head + "tables: { memories: { rows: open, columns: { id: allow }, write: { commands: [delete] } } }", "public.memories hides columns: that agents write it is not in this version (let agents see all columns of a table that they write)"},
+		{"no columns", head + "tables: { memories: { rows: open, columns: {} } }", "p.yaml:3:44: columns is empty (leave columns out if every column may show)"},
+		{"unknown column", columns("bdy: allow"), `p.yaml:3:46: public.memories has no column "bdy" (did you mean "body"?)`},
+		{"unknown rule", columns("body: alow"), `p.yaml:3:52: unknown rule "alow" of column body: write allow, { mask: ... } or { keys: ... } (did you mean "allow"?)`},
+		{"unknown mask", columns("body: { mask: hsh }"), `p.yaml:3:60: unknown mask "hsh" (did you mean "hash"?)`},
+		{"mask and keys", columns("body: { mask: null, keys: { a: string } }"), "column body needs one of mask and keys"},
+		{"decay", columns("body: { decay: 1 }"), `"decay" in column body is not in this version`},
+		{"generalise by what", columns("body: { mask: { generalise: mont } }"), `generalise takes year, month or day for dates, a number of leading characters for text, a step for numbers (did you mean "month"?)`},
+		{"generalise by nothing", columns("n: { mask: { generalise: 0 } }"), "p.yaml:3:71: generalise must be from 1 to 1000000000"},
+		{"a month of text", columns("body: { mask: { generalise: month } }"), "p.yaml:3:46: public.memories.body is a text, which cannot be generalised so (year, month or day"},
+		{"a step of uuid", columns("id: { mask: { generalise: 5 } }"), "public.memories.id is a uuid, which cannot be generalised so"},
+		{"hash of a number", columns("n: { mask: hash }"), "p.yaml:3:46: public.memories.n is a bigint (text and uuid columns can be hashed; mask it with null)"},
+		{"keys of text", columns("body: { keys: { a: string } }"), "public.memories.body is a text: only json and jsonb columns have keys"},
+		{"key of a type", head + "tables: { people: { rows: open, columns: { id: { keys: { a: strng } } } } }", `unknown type "strng" of key "a": string, number and boolean are known (did you mean "string"?)`},
+		{"no keys", columns("body: { keys: {} }"), "keys is empty (to hide it, leave the column out or mask it with null)"},
 		{"no rows", head + "tables: { memories: {} }", `"rows"`},
 		{"empty rows", head + "tables: { memories: { rows: [] } }", `p.yaml:3:29: rows is empty (say "open" if every row may show)`},
 		{"two blocks in one", rows("{ open: true, own: { column: user_id, is: user } }"), "a block has one name"},

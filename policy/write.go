@@ -143,6 +143,9 @@ func (c *compiler) write(t *compiling) *Write {
 		return nil
 	}
 	switch {
+	case t.decl.columns != nil:
+		c.fail(decl.place, "let agents see all columns of a table that they write", "%s hides columns: that agents write it is not in this version", r.Name)
+		return nil
 	case r.IsPartition:
 		c.fail(decl.place, "write through the partitioned table", "%s is a partition", r.Name)
 		return nil

@@ -130,6 +130,7 @@ func TestWriteErrors(t *testing.T) {
 		{"hidden referrers", write("topics", own, "commands: [delete]"), "would tell that hidden rows of public.notes refer to it"},
 		{"hidden referrers of a key", write("topics", own, "commands: [update], columns: [id], accept: [conflicts]"), "would tell that hidden rows of public.notes refer to it"},
 		{"a sequence", write("numbered", own, "commands: [insert]"), "numbered by a sequence"},
+		{"hidden columns", "  notes: { rows: [ " + own + " ], columns: { title: allow }, write: { commands: [insert] } }", "public.notes hides columns"},
 		{"rules", write("ruled", own, "commands: [insert]"), "has rewrite rules"},
 		{"a partition", write("part", own, "commands: [insert]"), "is a partition"},
 		{"unknown key", write("notes", own, "commands: [insert], keys: accept"), `unknown key "keys" in write`},

@@ -14,6 +14,7 @@ import (
 const (
 	Schema     = "pgconsent"      // keys and helper views; agents have no USAGE
 	GateSchema = "pgconsent_gate" // what an agent's statement may name, once rewritten
+	RowsSchema = "pgconsent_rows" // what agents read in place of relations that they hold no right on
 )
 
 // Helper is a table that a predicate reads besides its own row, with the columns it needs of it.
@@ -176,6 +177,18 @@ func HelperView(table catalog.Name) catalog.Name {
 // GateView is the view that signed statements read in place of a table. It raises unless the statement is signed.
 func GateView(table catalog.Name) catalog.Name {
 	return catalog.Name{Schema: GateSchema, Name: derived("", table)}
+}
+
+// RowView is the view that agents read in place of a table with hidden or masked columns. Row security of the table holds
+// in it.
+func RowView(table catalog.Name) catalog.Name {
+	return catalog.Name{Schema: RowsSchema, Name: derived("", table)}
+}
+
+// WalledView is the row view with the predicate in it once more: the second wall of a table whose predicate cannot stand in
+// an agent's text, which the columns it reads are hidden from.
+func WalledView(table catalog.Name) catalog.Name {
+	return catalog.Name{Schema: RowsSchema, Name: derived("w_", table)}
 }
 
 // EmptyFunction says that a link table has no rows at all.

@@ -95,12 +95,27 @@ func (s *session) flush() error {
 			}
 			b.read = b.read.Add(time.Since(began)) // not the proxy's time
 		}
-		if err := s.forward(end); err != nil {
+		if err := s.forward(b.unsealed(end)); err != nil {
 			return err
 		}
 	}
 	b.reset()
 	return nil
+}
+
+// unsealed is the end of the first group that takes the seal away, or end where none does before it.
+func (b *batch) unsealed(end int) int {
+	for i := b.sent; i < end; i++ {
+		if e := b.items[i].entry; e == nil || !e.unseals || e.refusal != nil {
+			continue
+		}
+		for ; i < end; i++ {
+			if e := b.items[i].entry; e != nil && (e.kind == syncs || e.kind == query) {
+				return i + 1
+			}
+		}
+	}
+	return end
 }
 
 // groupEnd is where the first group of what is not sent yet ends.
@@ -121,6 +136,9 @@ func (s *session) forward(end int) error {
 	now := time.Now()
 	for _, i := range items {
 		if e := i.entry; e != nil {
+			if e.unseals && e.refusal == nil {
+				s.unsealed()
+			}
 			e.sent = now
 			e.requested = now.Sub(b.read)
 			entries = append(entries, e)

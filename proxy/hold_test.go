@@ -17,7 +17,7 @@ type holding struct {
 	release chan *sqlstate.Error
 }
 
-func (h *holding) Record(v *verdict.Verdict) verdict.Ticket {
+func (h *holding) Record(v *verdict.Verdict, _ ...*verdict.Verdict) verdict.Ticket {
 	return &held{h.judge.Record(v), h.release}
 }
 

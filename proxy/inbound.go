@@ -69,10 +69,10 @@ func (s *session) last(err error) error {
 func (s *session) message(typ byte, body []byte) (last bool, err error) {
 	switch typ {
 	case 'Q', 'P', 'B', 'D', 'E':
-		if s.ended && s.sealDue() {
+		if s.ended && (s.sealDue() || s.unsealing) {
 			kind := describeStatement // a form that leaves statements and portals as they are
 			if typ == 'Q' {
-				kind, s.ended = query, false
+				kind, s.ended, s.unsealing = query, false, false
 			}
 			s.refuseMessage(kind, endAlone(), nil, nil)
 			return false, nil
@@ -105,7 +105,7 @@ func (s *session) message(typ byte, body []byte) (last bool, err error) {
 		s.batch.out = appendSync(s.batch.out)
 		s.batch.add(start, &entry{kind: syncs})
 		s.group++
-		s.ended = false
+		s.executes, s.ended, s.unsealing = 0, false, false
 	case 'F':
 		s.refuseMessage(query, sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonProtocol, "function calls of the fast path are not for agents").
 			WithHint("Call the function in a SELECT."), nil, nil)
@@ -157,14 +157,23 @@ func (s *session) query(body []byte) error {
 			return nil
 		}
 	}
-	t := s.decider.Record(v)
 	if !v.Allowed() {
-		s.refuseMessage(query, v.Refusal, v, t)
+		s.refuseMessage(query, v.Refusal, v, s.decider.Record(v))
 		return nil
 	}
+	u, refused, err := s.uses(v, noGroup)
+	if err != nil {
+		return err
+	}
+	if refused != nil {
+		s.refuseMessage(query, refused, v, u.ticket)
+		return nil
+	}
+	e := &entry{kind: query, verdict: v, ticket: s.decider.Record(v, u.runs...), prepared: u.prepared, unseals: u.unseals}
 	start := len(s.batch.out)
 	s.batch.out = appendQuery(s.batch.out, v.Text)
-	s.batch.add(start, &entry{kind: query, verdict: v, ticket: t})
+	s.batch.add(start, e)
+	s.executes = 0
 	return nil
 }
 
@@ -189,8 +198,7 @@ func (s *session) parse(body []byte) {
 	case !v.Allowed():
 		e.refusal, e.ticket = newRefusal(v.Refusal), s.decider.Record(v)
 	case !s.ledger.mayPrepare(st):
-		e.refusal = s.denied(sqlstate.New(sqlstate.ProgramLimitExceeded, sqlstate.ReasonBounds, "too many prepared statements in one session").
-			WithHint("At most %d statements and %d MiB of text may be prepared at a time; close those that are not needed.", maxStatements, maxStatementBytes>>20))
+		e.refusal = s.denied(tooManyStatements())
 	default:
 		e.statement = st
 		s.ledger.prepare(name, st)
@@ -308,10 +316,23 @@ func (s *session) execute(body []byte) error {
 		s.refuseMessage(execute, refused, v, t)
 		return nil
 	}
+	u, refused, err := s.uses(v, s.group)
+	if err != nil {
+		return err
+	}
+	if refused != nil {
+		s.refuseMessage(execute, refused, v, u.ticket)
+		return nil
+	}
 	start := len(s.batch.out)
 	s.batch.out = appendExecute(s.batch.out, verdict.UpstreamName(name), rows)
-	s.batch.add(start, &entry{kind: execute, verdict: v, ticket: s.decider.Record(v), name: name, upstream: verdict.UpstreamName(name)})
-	s.ended = len(v.Effects) > 0 && v.Effects[len(v.Effects)-1].Kind == verdict.EndsTx
+	s.batch.add(start, &entry{
+		kind: execute, verdict: v, ticket: s.decider.Record(v, u.runs...), name: name, upstream: verdict.UpstreamName(name),
+		prepared: u.prepared, unseals: u.unseals,
+	})
+	s.executes++
+	s.unsealing = u.unseals
+	s.ended = u.unseals || len(v.Effects) > 0 && v.Effects[len(v.Effects)-1].Kind == verdict.EndsTx
 	return nil
 }
 

@@ -31,11 +31,13 @@ type entry struct {
 	refusal   *refusal // a refused form was sent; its error is replaced
 	verdict   *verdict.Verdict
 	ticket    verdict.Ticket
-	statement *statement // parse: what it makes
-	portal    *portal    // bind: what it makes
-	name      string     // of the statement or portal, as the client calls it
-	upstream  string     // and as the server does
-	source    string     // bind: of the statement, as the client calls it
+	statement *statement   // parse: what it makes
+	prepared  []*statement // query, execute: what PREPARE makes, by the verdict's effects; nil where nothing, or no more
+	unseals   bool         // query, execute: it takes the seal away
+	portal    *portal      // bind: what it makes
+	name      string       // of the statement or portal, as the client calls it
+	upstream  string       // and as the server does
+	source    string       // bind: of the statement, as the client calls it
 
 	requested time.Duration // spent on the request before it was sent
 	sent      time.Time
@@ -204,17 +206,23 @@ func (e *entry) begins() bool {
 	return false
 }
 
-// completed applies the effect of a statement that has completed; more tells whether others follow in the same message.
-// It tells whether the server goes on with a transaction that begins too late for the seal.
-func (l *ledger) completed(e verdict.Effect, more bool) (late bool) {
+// completed applies the effect of the i-th statement of e, which has completed. It tells whether the server goes on with a
+// transaction that begins too late for the seal.
+func (l *ledger) completed(e *entry, i int) (late bool) {
+	effects := e.verdict.Effects
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	switch e.Kind {
+	switch effects[i].Kind {
 	case verdict.EndsTx:
 		l.portalsGone()
-		return more && time.Now().After(l.expires) || l.late(l.first+1)
+		return i+1 < len(effects) && time.Now().After(l.expires) || l.late(l.first+1)
 	case verdict.Deallocates:
-		l.deallocated(e.Name)
+		l.deallocated(effects[i].Name)
+	case verdict.Prepares:
+		l.prepared(e, i)
+	case verdict.Discards:
+		l.deallocated("")
+		l.portalsGone()
 	}
 	return false
 }
@@ -252,7 +260,9 @@ func (l *ledger) sealed(expires time.Time) {
 func (l *ledger) ready(status byte) (drained, late bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if e := l.pop(); e.kind == query && e.code == "" {
+	e := l.pop()
+	l.settled(e)
+	if e.kind == query && e.code == "" {
 		l.queried()
 	}
 	l.status = status
@@ -296,6 +306,27 @@ func (l *ledger) quiet() bool {
 		l.change.Wait()
 	}
 	return !l.closed && l.status == 'I'
+}
+
+// outside waits for the answers to all that may have changed the state of the transaction, and tells whether the server is
+// outside one.
+func (l *ledger) outside() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for l.deciding() && !l.closed {
+		l.change.Wait()
+	}
+	return !l.closed && l.status == 'I'
+}
+
+// deciding tells whether an answer is in flight that may tell of another state of the transaction.
+func (l *ledger) deciding() bool {
+	for _, e := range l.queue[l.first:] {
+		if e.kind == query || e.kind == syncs || e.kind == execute {
+			return true
+		}
+	}
+	return false
 }
 
 // awaited tells whether an answer is in flight that the server does not keep back.

@@ -68,8 +68,9 @@ func (j *judge) Decide(_ context.Context, text string, _ verdict.Protocol) *verd
 	case strings.Contains(text, "misspelt"):
 		v.Refusal = sqlstate.New(sqlstate.SyntaxError, sqlstate.ReasonSyntax, "syntax error at or near \"misspelt\"").At(1)
 	default:
-		v.Position = func(p int) int { return max(0, p-len(j.prefix)) }
 		var texts []string
+		grown := 0 // by names, which stand in front of what errors speak of
+		v.Position = func(p int) int { return max(0, p-len(j.prefix)-grown) }
 		for _, t := range strings.Split(text, ";") {
 			var e verdict.Effect
 			switch upper := strings.ToUpper(strings.TrimSpace(t)); {
@@ -82,6 +83,21 @@ func (j *judge) Decide(_ context.Context, text string, _ verdict.Protocol) *verd
 			case strings.HasPrefix(upper, "DEALLOCATE "):
 				e.Kind, e.Name = verdict.Deallocates, strings.TrimSpace(t)[len("DEALLOCATE "):]
 				t = `DEALLOCATE "` + verdict.UpstreamName(e.Name) + `"`
+			case strings.HasPrefix(upper, "PREPARE "):
+				name, rest, _ := strings.Cut(strings.TrimSpace(t)[len("PREPARE "):], " ")
+				e.Kind, e.Name = verdict.Prepares, name
+				e.Body = &verdict.Verdict{Original: text, Text: text, Effects: []verdict.Effect{{Reads: true}}, Detail: text, Position: v.Position}
+				grown = len(verdict.UpstreamName(name)) + 2 - len(name)
+				t = `PREPARE "` + verdict.UpstreamName(name) + `" ` + rest
+			case strings.HasPrefix(upper, "EXECUTE "):
+				name, rest, _ := strings.Cut(strings.TrimSpace(t)[len("EXECUTE "):], " ")
+				e.Kind, e.Name = verdict.Executes, name
+				grown = len(verdict.UpstreamName(name)) + 2 - len(name)
+				t = `EXECUTE "` + verdict.UpstreamName(name) + `" ` + rest
+			case upper == "RESET ALL":
+				e.Kind = verdict.Unseals
+			case upper == "DISCARD ALL":
+				e.Kind = verdict.Discards
 			case strings.HasPrefix(upper, "SELECT"), strings.HasPrefix(upper, "COPY"):
 				e.Reads = true
 			}
@@ -101,10 +117,13 @@ func (j *judge) Recheck(_ context.Context, v *verdict.Verdict) *verdict.Verdict 
 	return v
 }
 
-func (j *judge) Record(v *verdict.Verdict) verdict.Ticket {
+func (j *judge) Record(v *verdict.Verdict, runs ...*verdict.Verdict) verdict.Ticket {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.recorded = append(j.recorded, v.Original)
+	for _, r := range runs {
+		j.recorded[len(j.recorded)-1] += " runs " + r.Original
+	}
 	return &receipt{j, v.Original}
 }
 

@@ -9,12 +9,16 @@ const (
 	maxPortals        = 10_000
 )
 
-// statement is a prepared statement, from its Parse on.
+// statement is a prepared statement, from its Parse or PREPARE on.
 type statement struct {
 	verdict *verdict.Verdict // of the inbound goroutine alone
 	weight  int              // what it counts against maxStatementBytes
-	group   uint64           // of its Parse
+	group   uint64           // of its Parse, or of the Execute of its PREPARE
 }
+
+// noGroup is the group of what a Query does: its failure makes the server skip nothing, so it cannot be counted on before
+// it is answered.
+const noGroup = ^uint64(0)
 
 func newStatement(v *verdict.Verdict, group uint64) *statement {
 	return &statement{v, 256 + len(v.Original) + len(v.Text), group}
@@ -127,8 +131,17 @@ func (l *ledger) await(flush func() error) error {
 	return nil
 }
 
-// settled takes e's statement or portal off what is pending.
+// settled takes e's statements or portal off what is pending.
 func (n *names) settled(e *entry) {
+	for i, s := range e.prepared {
+		if s != nil {
+			e.prepared[i] = nil
+			n.kept -= s.weight
+			if name := e.verdict.Effects[i].Name; n.parsing[name] == s {
+				delete(n.parsing, name)
+			}
+		}
+	}
 	if e.statement != nil && n.parsing[e.name] == e.statement {
 		delete(n.parsing, e.name)
 	}
@@ -159,6 +172,20 @@ func (n *names) succeeded(e *entry) {
 	case e.kind == closePortal:
 		delete(n.portals, e.name)
 	}
+}
+
+// prepared applies PREPARE, the i-th statement of e.
+func (n *names) prepared(e *entry, i int) {
+	if i >= len(e.prepared) || e.prepared[i] == nil {
+		return
+	}
+	name, s := e.verdict.Effects[i].Name, e.prepared[i]
+	e.prepared[i] = nil
+	if n.parsing[name] == s {
+		delete(n.parsing, name)
+	}
+	n.forget(name)
+	n.statements[name] = s
 }
 
 // failed applies an error: a Parse without a name has dropped the statement without a name.

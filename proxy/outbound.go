@@ -301,7 +301,7 @@ func (o *answers) result(typ byte, length int) *sqlstate.Error {
 // completed applies the effect of a statement.
 func (o *answers) completed(e *entry) {
 	if e.verdict != nil && e.completed < len(e.verdict.Effects) {
-		o.late = o.ledger.completed(e.verdict.Effects[e.completed], e.completed+1 < len(e.verdict.Effects))
+		o.late = o.ledger.completed(e, e.completed)
 	}
 	e.completed++
 	if e.kind == execute {

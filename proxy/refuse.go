@@ -27,11 +27,14 @@ func newRefusal(err *sqlstate.Error) *refusal {
 // transaction that has failed) is the server's own answer.
 func (r *refusal) matches(message string) bool { return strings.Contains(message, r.token) }
 
-// text is a statement that fails: in parse analysis, after the server has looked at the state of the transaction, or, if
-// that is where the client's own text fails, in the parser before that.
+// text is a statement that fails: in parse analysis, after the server has looked at the state of the transaction, or where
+// the client's own text fails: in the parser before that, or as it runs.
 func (r *refusal) text() string {
-	if r.err.Code == sqlstate.SyntaxError {
+	switch r.err.Code {
+	case sqlstate.SyntaxError:
 		return r.token
+	case invalidStatementName:
+		return `EXECUTE "` + r.token + `"`
 	}
 	return `SELECT "` + r.token + `"`
 }

@@ -168,17 +168,20 @@ func (e *entry) clientNames(code sqlstate.Code, message string) string {
 	for _, name := range []string{e.name, e.source} {
 		message = clientName(message, name)
 	}
-	if code != invalidStatementName || e.kind != query && e.kind != execute || e.verdict == nil {
+	if e.kind != query && e.kind != execute || e.verdict == nil {
 		return message
 	}
-	// DEALLOCATE names statements in its text.
-	if before, rest, ok := strings.Cut(message, `"`); ok {
-		if name, ok := verdict.ClientName(rest); ok {
-			return before + `"` + name
+	// PREPARE, EXECUTE and DEALLOCATE name statements in their texts.
+	if code == invalidStatementName {
+		if before, rest, ok := strings.Cut(message, `"`); ok {
+			if name, ok := verdict.ClientName(rest); ok {
+				return before + `"` + name
+			}
 		}
 	}
 	for _, effect := range e.verdict.Effects {
-		if effect.Kind == verdict.Deallocates {
+		switch effect.Kind {
+		case verdict.Prepares, verdict.Executes, verdict.Deallocates:
 			message = clientName(message, effect.Name)
 		}
 	}

@@ -172,6 +172,60 @@ var scripts = map[string][]round{
 		upToReady(1, pa("d", "DEALLOCATE ALL"), bi("", "d"), ex("", 0), pa("a", "SELECT 3"), bi("", "a"), ex("", 0), sy),
 		upToReady(1, bi("", "a"), ex("", 0), sy),
 	},
+	"prepare in SQL": {
+		upToReady(1, q("PREPARE a AS SELECT $1::int + 1")),
+		upToReady(1, q("EXECUTE a (41)")),
+		upToReady(1, q("EXECUTE a")),
+		upToReady(1, q("EXECUTE a ('x')")),
+		upToReady(1, bi("", "a", "1"), de('P', ""), ex("", 0), sy), // on the wire
+		upToReady(1, de('S', "a"), sy),
+		upToReady(1, q("PREPARE a AS SELECT 2")), // exists
+		upToReady(1, pa("a", "SELECT 2"), sy),    // there as well
+		upToReady(1, cl('S', "a"), sy),
+		upToReady(1, q("EXECUTE a (1)")), // gone
+		upToReady(1, q("PREPARE a AS SELECT 'new'")), upToReady(1, q("EXECUTE a")), upToReady(1, q("DEALLOCATE a")), upToReady(1, bi("", "a"), sy),
+		upToReady(1, q("PREPARE b AS SELECT nope")), upToReady(1, q("EXECUTE b")),
+		upToReady(1, q("PREPARE "+strings.Repeat("n", 61)+" AS SELECT 1")), upToReady(1, q("PREPARE "+strings.Repeat("n", 61)+" AS SELECT 1")),
+		upToReady(1, bi("", strings.Repeat("n", 61)), ex("", 0), sy),
+	},
+	"execute of what the wire prepared": {
+		upToReady(1, pa("w", "SELECT $1::int * 2"), sy),
+		upToReady(1, q("EXECUTE w (21)")),
+		upToReady(1, pa("", "EXECUTE w (4)"), de('S', ""), bi("", ""), de('P', ""), ex("", 0), sy),
+		upToReady(1, pa("rows", "SELECT * FROM generate_series(1, 5)"), pa("", "EXECUTE rows"), sy),
+		upToReady(1, q("BEGIN")),
+		upToReady(1, bi("p", ""), ex("p", 2), sy), upToReady(1, ex("p", 2), sy), upToReady(1, ex("p", 2), sy),
+		upToReady(1, q("COMMIT")),
+	},
+	"prepare and what becomes of transactions": {
+		upToReady(1, q("BEGIN")), upToReady(1, q("PREPARE a AS SELECT 1")), upToReady(1, q("ROLLBACK")), upToReady(1, q("EXECUTE a")),
+		upToReady(1, q("PREPARE b AS SELECT 2; SELECT 1/0; PREPARE c AS SELECT 3")), upToReady(1, q("EXECUTE b")), upToReady(1, q("EXECUTE c")),
+		upToReady(1, q("BEGIN; SELECT 1/0")), upToReady(1, q("PREPARE d AS SELECT 4")), upToReady(1, q("EXECUTE a")), upToReady(1, q("ROLLBACK")), upToReady(1, bi("", "d"), sy),
+		upToReady(1, q("DEALLOCATE a; PREPARE a AS SELECT 'other'; EXECUTE a")), upToReady(1, bi("", "a"), ex("", 0), sy),
+	},
+	"prepare in a pipeline": {
+		upToReady(3, q("PREPARE a AS SELECT 1"), q("EXECUTE a"), bi("", "a"), ex("", 0), sy),
+		upToReady(4, q("DEALLOCATE a"), q("PREPARE a AS SELECT 2"), bi("", "a"), ex("", 0), sy, q("EXECUTE a")),
+		upToReady(1, pa("p", "PREPARE x AS SELECT 3"), bi("", "p"), ex("", 0), bi("", "x"), ex("", 0), pa("e", "EXECUTE x"), bi("", "e"), ex("", 0), sy),
+		upToReady(2, pa("p2", "PREPARE x AS SELECT 4"), bi("", "p2"), ex("", 0), sy, bi("", "x"), ex("", 0), sy),
+		upToReady(2, pa("p3", "PREPARE y AS SELECT nope"), bi("", "p3"), ex("", 0), bi("", "y"), ex("", 0), sy, bi("", "y"), sy),
+		upToReady(2, pa("", "SELECT nope"), q("PREPARE z AS SELECT 5"), bi("", "z"), sy, bi("", "z"), sy),
+	},
+	"discard all": {
+		upToReady(1, pa("a", "SELECT 1"), pa("", "SELECT 'unnamed'"), sy), upToReady(1, q("PREPARE b AS SELECT 2")),
+		upToReady(1, q("DISCARD ALL")),
+		upToReady(1, bi("", "a"), sy), upToReady(1, q("SELECT 1")),
+		upToReady(1, pa("a", "SELECT 3"), bi("", "a"), ex("", 0), sy),
+		upToReady(2, q("DISCARD ALL"), pa("a", "SELECT 4"), bi("", "a"), ex("", 0), sy),
+		upToReady(1, pa("", "DISCARD ALL"), bi("", ""), ex("", 0), sy), upToReady(1, bi("", "a"), sy),
+		upToReady(1, q("BEGIN")), upToReady(1, q("DISCARD ALL")), upToReady(1, q("SELECT 1")), upToReady(1, q("ROLLBACK")),
+		upToReady(2, pa("", "DISCARD ALL"), bi("", ""), ex("", 0), sy, pa("", "SELECT 5"), bi("", ""), ex("", 0), sy),
+	},
+	"reset all": {
+		upToReady(1, q("SET TimeZone = 'Asia/Tokyo'")), upToReady(1, q("RESET ALL")), upToReady(1, q("SHOW TimeZone")),
+		upToReady(1, q("SET TimeZone = 'Asia/Tokyo'")), upToReady(1, pa("", "RESET ALL"), bi("", ""), ex("", 0), sy), upToReady(1, q("SHOW TimeZone")),
+		upToReady(1, q("SELECT 1; RESET ALL")), upToReady(1, q("SELECT 2")),
+	},
 	"parse twice in a pipeline": {
 		upToReady(2, pa("s", "SELECT 1"), sy, pa("s", "SELECT 2"), bi("", "s"), ex("", 0), sy),
 		upToReady(3, pa("s", "SELECT 3"), sy, bi("", "s"), ex("", 0), sy, cl('S', "s"), pa("s", "SELECT 4"), bi("", "s"), ex("", 0), sy),

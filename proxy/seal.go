@@ -84,6 +84,18 @@ func endAlone() *sqlstate.Error {
 		WithHint("Send COMMIT or ROLLBACK in a message of its own, with a Sync after it in a pipeline, when a transaction has lasted long.")
 }
 
+// unsealed notes that the seal is gone with what was sent: nothing that may begin a transaction goes before a new one.
+func (s *session) unsealed() { s.seal.Renew = time.Time{} }
+
+// resetInside is the refusal of what takes the seal away where it could not be set again.
+func resetInside(kind verdict.EffectKind) *sqlstate.Error {
+	hint := "It takes the session's identity away, which pgconsent sets again before the next transaction. In a pipeline, send it with a Sync of its own."
+	if kind == verdict.Discards {
+		return sqlstate.New(sqlstate.ActiveTransaction, sqlstate.ReasonTransaction, "DISCARD ALL cannot run inside a transaction block").WithHint("%s", hint)
+	}
+	return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonTransaction, "RESET ALL is not available to agents inside a transaction block").WithHint("%s", hint)
+}
+
 func sealExpired() *sqlstate.Error {
 	return sqlstate.New(sqlstate.ConnectionFailure, sqlstate.ReasonIdentity, "the session's identity has expired before the server came to the messages sent in advance").
 		WithHint("What was answered is valid, what was not has shown nothing. Connect again, and send no more in advance than the server answers in half a minute.")

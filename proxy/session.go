@@ -24,10 +24,12 @@ type session struct {
 	outgoing sync.WaitGroup
 
 	// Of the inbound goroutine.
-	seal  verdict.Seal
-	group uint64 // counts Syncs
-	ended bool   // the last message of the group ends the transaction
-	batch batch
+	seal      verdict.Seal
+	group     uint64 // counts Syncs
+	executes  int    // of the group
+	ended     bool   // the last message of the group ends the transaction
+	unsealing bool   // or takes the seal away
+	batch     batch
 }
 
 func newSession(c *conn, d verdict.Decider, server *pgconn.HijackedConn, u Upstream) *session {

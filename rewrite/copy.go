@@ -40,6 +40,10 @@ func (w *walker) copyTable(c *sqltext.CopyStmt) {
 		return
 	}
 	ref.copyStmt, ref.columnsEnd = c, ref.end
+	if ref.fragment.stands() && (ref.relation.HasChildren || w.source.Kind(w.source.At(ref.start)-1) == sqltext.Binary) {
+		w.refuseAt(refusal("CopyStmt.relation"), ref.start)
+		return
+	}
 	if ref.relation.HasChildren {
 		ref.keep("COPY of a table with children") // COPY reads the table without its children, a query would not
 	}

@@ -1,7 +1,6 @@
 package rewrite
 
 import (
-	"github.com/pgconsent/pgconsent/catalog"
 	"github.com/pgconsent/pgconsent/sqltext"
 	"github.com/pgconsent/pgconsent/verdict"
 )
@@ -14,24 +13,19 @@ func (w *walker) deallocateStmt(d *sqltext.DeallocateStmt, raw *sqltext.RawStmt)
 	if d.Name == "" { // ALL
 		return effect
 	}
-	name, ok := w.lastToken(raw)
-	if !ok || !name.IsName() {
-		w.refuse(refusal("DeallocateStmt"))
-		return effect
-	}
-	upstream := verdict.UpstreamName(d.Name)
-	w.replace(name.Start, name.End, catalog.QuoteIdent(upstream), func() { d.Name = upstream })
+	w.rename(w.lastToken(raw), "DeallocateStmt", d.Name, func(upstream string) { d.Name = upstream })
 	return effect
 }
 
 // lastToken returns the last token of a statement.
-func (w *walker) lastToken(raw *sqltext.RawStmt) (last sqltext.Token, ok bool) {
+func (w *walker) lastToken(raw *sqltext.RawStmt) sqltext.Token {
+	last := sqltext.Token{Kind: sqltext.Semicolon}
 	end := raw.GetStmtLocation() + raw.GetStmtLen()
 	for _, t := range w.source.Tokens {
 		inside := t.Start >= raw.GetStmtLocation() && (raw.GetStmtLen() == 0 || t.Start < end)
 		if inside && t.Kind != sqltext.Semicolon {
-			last, ok = t, true
+			last = t
 		}
 	}
-	return last, ok
+	return last
 }

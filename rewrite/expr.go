@@ -263,11 +263,11 @@ func (w *walker) schemaQualified(c *sqltext.ColumnRef, fields []string) []*fromI
 		return nil
 	}
 	ref := items[0].ref
-	if ref.fragment != nil {
+	if ref.fragment != nil && !ref.fragment.stands() {
 		ref.keep("schema.table.column")
 		return items
 	}
-	// The shadow carries the catalog's name as alias: the schema goes.
+	// The view that stands for it carries its name as alias: the schema goes.
 	i := w.source.At(c.Location)
 	if i < 0 || i+2 >= len(w.source.Tokens) || w.source.Kind(i+1) != sqltext.Dot {
 		w.refuseAt(refusal("ColumnRef.location"), c.Location)

@@ -45,7 +45,10 @@ func tagOf(tree *sqltext.ParseResult) string {
 	default:
 		return "multi"
 	}
-	stmt := tree.Stmts[0].GetStmt()
+	return tagOfStatement(tree.Stmts[0].GetStmt())
+}
+
+func tagOfStatement(stmt *sqltext.Node) string {
 	switch n := stmt.GetNode().(type) {
 	case *sqltext.Node_SelectStmt:
 		return "SELECT"
@@ -59,6 +62,16 @@ func tagOf(tree *sqltext.ParseResult) string {
 		return "MERGE"
 	case *sqltext.Node_CopyStmt:
 		return "COPY"
+	case *sqltext.Node_PrepareStmt:
+		return "PREPARE"
+	case *sqltext.Node_ExecuteStmt:
+		return "EXECUTE"
+	case *sqltext.Node_DeallocateStmt:
+		return "DEALLOCATE"
+	case *sqltext.Node_DiscardStmt:
+		return "DISCARD"
+	case *sqltext.Node_UnlistenStmt:
+		return "UNLISTEN"
 	case *sqltext.Node_VariableShowStmt:
 		return "SHOW"
 	case *sqltext.Node_VariableSetStmt:

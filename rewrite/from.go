@@ -31,12 +31,13 @@ func (w *walker) fromItem(n *sqltext.Node, own, parent *scope, kept string) {
 		if s.Lateral {
 			outer = own
 		}
+		inside := len(w.references)
 		columns := w.selectStmt(query, outer)
 		name, renamed := w.alias(s.Alias)
 		if renamed {
 			columns = renamedColumns(s.Alias.GetColnames())
 		}
-		own.add(&fromItem{name: name, columns: columns})
+		own.add(&fromItem{name: name, columns: columns, inside: w.references[inside:]})
 	case *sqltext.Node_RangeFunction:
 		w.rangeFunction(kind.RangeFunction, own)
 	case *sqltext.Node_RangeTableFunc:

@@ -38,6 +38,8 @@ CopyStmt relation query attlist options - where_clause
 DeallocateStmt
 DeleteStmt relation using_clause where_clause returning_list with_clause
 DefElem arg
+DiscardStmt
+ExecuteStmt params
 Float
 FuncCall funcname args agg_order agg_filter over
 GroupingFunc args - xpr refs
@@ -60,6 +62,7 @@ JsonOutput type_name returning
 JsonReturning format
 JsonValueExpr raw_expr formatted_expr format
 List items
+LockingClause locked_rels
 MergeStmt relation source_relation join_condition merge_when_clauses with_clause
 MergeWhenClause condition target_list values
 MinMaxExpr args - xpr
@@ -68,6 +71,7 @@ NamedArgExpr arg - xpr
 NullTest arg - xpr
 OnConflictClause infer target_list where_clause
 ParamRef
+PrepareStmt argtypes query
 RangeFunction functions alias coldeflist
 RangeSubselect subquery alias
 RangeTableFunc docexpr rowexpr namespaces columns alias
@@ -77,7 +81,7 @@ RawStmt stmt
 ResTarget val indirection
 RowExpr args - xpr colnames
 SQLValueFunction - xpr
-SelectStmt distinct_clause target_list from_clause where_clause group_clause having_clause window_clause values_lists sort_clause limit_offset limit_count with_clause larg rarg - into_clause locking_clause
+SelectStmt distinct_clause target_list from_clause where_clause group_clause having_clause window_clause values_lists sort_clause limit_offset limit_count with_clause larg rarg locking_clause - into_clause
 SetToDefault - xpr
 SortBy node use_op
 String
@@ -86,6 +90,7 @@ TransactionStmt options
 TypeCast arg type_name
 TypeName names typmods array_bounds
 UpdateStmt relation target_list where_clause from_clause returning_list with_clause
+UnlistenStmt
 VariableSetStmt args
 VariableShowStmt
 WindowDef partition_clause order_clause start_offset end_offset

@@ -110,13 +110,19 @@ func TestRefusedWithCode(t *testing.T) {
 		{"42883", "SELECT information_schema._pg_truetypid(1)"},
 		{"42883", "SELECT 1 <@#> 2"},
 		{"42883", "SELECT 1 OPERATOR(nowhere.+) 2"},
-		{"0A000", "SELECT * FROM memories FOR SHARE"},
-		{"0A000", "SELECT * FROM (SELECT * FROM memories FOR UPDATE) x"},
+		{"42501", "SELECT * FROM memories FOR SHARE"},
+		{"42501", "SELECT * FROM (SELECT * FROM memories FOR UPDATE) x"},
 		{"0A000", "SELECT current_database.a.b.c.d FROM people"},
 		{"0A000", "SELECT pg_catalog.pg_catalog.lower('x')"},
 		{"0A000", "EXPLAIN ANALYZE SELECT * FROM memories"},
 		{"0A000", "FETCH 1 FROM c"},
-		{"0A000", "EXECUTE q"},
+		{"42501", "PREPARE q AS DELETE FROM people"},
+		{"42501", "PREPARE q AS SELECT * FROM secrets"},
+		{"42501", "PREPARE q (xid) AS SELECT $1"},
+		{"42501", "EXECUTE q (pg_read_file('x'))"},
+		{"0A000", "RESET ALL; SELECT 1"},
+		{"0A000", "DISCARD ALL; SELECT 1"},
+		{"0A000", "BEGIN; RESET ALL"},
 	} {
 		result, refused := r.Rewrite(c.sql, false)
 		if refused == nil {

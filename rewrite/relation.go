@@ -81,8 +81,12 @@ func (w *walker) resolve(rv *sqltext.RangeVar) *reference {
 			WithHint("%s", why), rv.GetLocation())
 		return nil
 	} else {
-		ref.relation = table.Relation
 		ref.fragment = w.protected[name]
+		ref.relation = ref.fragment.visible
+		if ref.fragment.stands() && !rv.GetInh() && ref.relation.HasChildren {
+			w.refuseAt(refusal("RangeVar.inh"), rv.GetLocation())
+			return nil
+		}
 	}
 	if !w.locate(ref) {
 		w.refuseAt(refusal("RangeVar.location"), rv.GetLocation())
@@ -145,7 +149,15 @@ func (w *walker) locate(ref *reference) bool {
 func (w *walker) settleReference(ref *reference, signable bool) {
 	w.copied = ref.copied
 	if ref.fragment == nil {
-		w.shadow(ref)
+		w.substitute(ref, ref.shadow)
+		return
+	}
+	if ref.fragment.stands() {
+		if ref.copyStmt != nil {
+			w.injectCopy(ref)
+			return
+		}
+		w.substitute(ref, ref.fragment.standIn)
 		return
 	}
 	inject := (w.mode == Both || w.mode == Injected) && !ref.fragment.open
@@ -202,16 +214,20 @@ func (w *walker) inject(ref *reference) {
 	})
 }
 
-// shadow puts the shadow in the place of a catalog, under the same name.
-func (w *walker) shadow(ref *reference) {
-	rv, shadow := ref.rangeVar, ref.shadow
-	if rv.GetAlias() != nil || ref.table >= 0 {
-		w.replace(ref.start, ref.end, shadow.SQL(), func() { rv.Schemaname, rv.Relname = shadow.Schema, shadow.Name })
+// substitute puts a view of ours in the place of a relation, under the name that the statement gives it.
+func (w *walker) substitute(ref *reference, view catalog.Name) {
+	rv := ref.rangeVar
+	if rv.GetAlias() != nil {
+		w.replace(ref.start, ref.end, view.SQL(), func() { rv.Schemaname, rv.Relname = view.Schema, view.Name })
 		return
 	}
+	if ref.table >= 0 { // TABLE takes no alias
+		t := w.source.Tokens[ref.table]
+		w.replace(t.Start, t.End, "SELECT * FROM", func() {})
+	}
 	alias := rv.GetRelname()
-	w.replace(ref.start, ref.end, shadow.SQL(), func() {
-		rv.Schemaname, rv.Relname, rv.Alias = shadow.Schema, shadow.Name, &sqltext.Alias{Aliasname: alias}
+	w.replace(ref.start, ref.end, view.SQL(), func() {
+		rv.Schemaname, rv.Relname, rv.Alias = view.Schema, view.Name, &sqltext.Alias{Aliasname: alias}
 	})
 	w.replace(ref.aliasPlace(w.source), ref.aliasPlace(w.source), " AS "+catalog.QuoteIdent(alias), func() {})
 }
@@ -234,9 +250,19 @@ func (w *walker) replace(start, end int32, text string, apply func()) {
 }
 
 // newFragment writes and parses what stands for a table.
-func newFragment(t *policy.Table) *fragment {
+func newFragment(t *policy.Table, mode Mode) *fragment {
+	f := &fragment{visible: t.Visible(), sets: predicate.Sets(t.Rows, t.Relation), owned: owned(t)}
+	if t.Columns != nil {
+		f.standIn = predicate.RowView(t.Relation.Name)
+		if mode == Both || mode == Injected {
+			f.standIn = predicate.WalledView(t.Relation.Name)
+		}
+		f.sql = f.standIn.SQL()
+		return f
+	}
 	condition, gated := predicate.Inject(t.Rows, rowAlias)
-	f := &fragment{gated: gated, open: condition == "true", sets: predicate.Sets(t.Rows, t.Relation), owned: owned(t), door: predicate.HasDoor(t.Rows, t.Relation)}
+	f.gated, f.open = gated, condition == "true"
+	f.door = predicate.HasDoor(t.Rows, t.Relation)
 	f.sql = "(SELECT * FROM " + t.Relation.Name.SQL() + " AS " + rowAlias + " WHERE " + condition + ")"
 	tree, refused := sqltext.Parse("SELECT FROM " + f.sql + " AS x")
 	if refused == nil && len(tree.Stmts) == 1 {

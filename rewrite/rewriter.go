@@ -59,7 +59,7 @@ type Rewriter struct {
 func New(snap *catalog.Snapshot, pol *policy.Policy, mode Mode) *Rewriter {
 	r := &Rewriter{snap: snap, pol: pol, mode: mode, protected: map[catalog.Name]*fragment{}, pins: map[string]*sqltext.Node{}}
 	for _, t := range pol.Tables() {
-		r.protected[t.Relation.Name] = newFragment(t)
+		r.protected[t.Relation.Name] = newFragment(t, mode)
 	}
 	for _, f := range pol.Functions() {
 		for _, pin := range f.Pins {
@@ -96,6 +96,9 @@ func (r *Rewriter) Rewrite(text string, extended bool) (*Result, *sqlstate.Error
 			return result, w.refused
 		}
 	}
+	if refused := resets(result.Effects); refused != nil {
+		return result, refused
+	}
 	// The walk must have seen all there is: a second, generic one counts what is in the tree.
 	if refused := w.reconcile(tree); refused != nil {
 		return result, refused
@@ -105,8 +108,9 @@ func (r *Rewriter) Rewrite(text string, extended bool) (*Result, *sqlstate.Error
 		return result, w.refused
 	}
 	gate := w.door(tree, result)
+	maySign := len(tree.Stmts) == 1 && !w.unsigned && signable(source)
 	if !gate {
-		w.settle(len(tree.Stmts) == 1 && signable(source))
+		w.settle(maySign)
 	}
 	if w.refused != nil {
 		return result, w.refused
@@ -138,7 +142,8 @@ func (r *Rewriter) Rewrite(text string, extended bool) (*Result, *sqlstate.Error
 		}
 		result.Text, result.Position = spliced.Text, spliced.Position
 	}
-	result.NeedsSignature = w.signed
+	// A statement that was prepared signed reads gate views, which look at the text that is running: the EXECUTE's.
+	result.NeedsSignature = w.signed || w.executes && maySign && r.mode != RLS
 	result.Accesses = w.accesses()
 	for name := range w.functions {
 		result.Functions = append(result.Functions, name)
@@ -189,11 +194,16 @@ type fragment struct {
 	subquery *sqltext.Node // its tree, to be cloned
 	gated    bool          // it names gate views, which raise unless the text is signed
 	open     bool          // the predicate is true
+	standIn  catalog.Name  // the view whose name stands for the table's, which agents cannot read; else zero
+	visible  *catalog.Relation
 
 	sets  []predicate.Set // of the hashed form of the row policy
 	door  bool            // there is a door view
 	owned []string        // columns that equal an attribute in every visible row
 }
+
+// stands tells whether a view's name stands for the table's: then no construct can reach past it.
+func (f *fragment) stands() bool { return f.standIn != catalog.Name{} }
 
 // rowAlias names the row inside a fragment. Predicates refer to it and to nothing of the statement.
 const rowAlias = "pgconsent_row"

@@ -29,6 +29,7 @@ type fromItem struct {
 	ref     *reference      // a relation; nil for a subquery, a function, a WITH query
 	bare    bool            // it has no alias, so that schema.table.column reaches it
 	columns map[string]bool // those it is certain to have; nil: not known
+	inside  []*reference    // of a subquery: what it reads
 }
 
 func (s *scope) add(item *fromItem) {

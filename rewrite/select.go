@@ -19,9 +19,6 @@ func (w *walker) selectStmt(s *sqltext.SelectStmt, parent *scope) map[string]boo
 	if s.IntoClause != nil {
 		w.refuse(refusal("SelectStmt.into_clause"))
 	}
-	if len(s.LockingClause) > 0 {
-		w.refuse(refusal("SelectStmt.locking_clause"))
-	}
 	w.withClause(s.WithClause, parent)
 
 	var columns map[string]bool
@@ -33,10 +30,12 @@ func (w *walker) selectStmt(s *sqltext.SelectStmt, parent *scope) map[string]boo
 		w.refuse(refusal("SelectStmt.larg"))
 	}
 	w.valuesLists(s)
+	first := len(w.references)
 	for _, item := range s.FromClause {
 		w.fromItem(item, own, parent, "")
 	}
 	own.keepDuplicates()
+	w.lockingClauses(s, own, first)
 	if s.Op == sqltext.SETOP_NONE && len(s.ValuesLists) == 0 {
 		columns = w.targetList(s.TargetList)
 	} else if len(s.TargetList) > 0 {

@@ -30,8 +30,8 @@ func (w *walker) typeName(t *sqltext.TypeName) {
 	found := w.snap.TypesNamed(schema, name)
 	if len(found) == 0 {
 		if relation, isRelation := w.snap.ResolveRelation(schema, name); isRelation {
-			if _, listed := w.pol.Table(relation); listed {
-				// The row type of a table that the agent can read.
+			if table, listed := w.pol.Table(relation); listed && table.Columns == nil {
+				// The row type of a table that the agent can read whole.
 				if refused := w.rowTypeRefusal(relation); refused != nil {
 					w.refuseAt(refused, t.Location)
 				}

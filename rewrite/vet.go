@@ -871,8 +871,7 @@ func (v *vetter) takeDoor() {
 			v.replace(ref.start, ref.end, name.SQL(), func() { rv.Schemaname, rv.Relname = name.Schema, name.Name })
 			continue
 		}
-		ref.shadow = predicate.DoorView(ref.name)
-		v.shadow(ref)
+		v.substitute(ref, predicate.DoorView(ref.name))
 	}
 	for _, t := range v.types {
 		token, name := v.source.Tokens[v.source.At(t.Location)], t.Names[0].GetString_().GetSval()

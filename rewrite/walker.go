@@ -28,7 +28,9 @@ type walker struct {
 	collations map[string]bool // other than the database's own: see checkCollations
 	prefixes   bool            // ^@ is there
 	signed     bool
-	starred    int // columns copied by starColumns
+	starred    int  // columns copied by starColumns
+	unsigned   bool // a part of the text runs later, when another text is the one that is running
+	executes   bool // it names a prepared statement, which may be a signed one
 
 	insertSource *sqltext.SelectStmt // the VALUES of an INSERT, which may hold DEFAULT
 	copied       bool                // what is visited stands in the text once and was visited before
@@ -36,6 +38,7 @@ type walker struct {
 	// of the statement at hand
 	first        int   // its first reference
 	writes       bool  // it changes rows
+	locks        bool  // it locks rows
 	systemColumn bool  // it names one
 	systemAt     int32 // where, or -1
 	tableOID     bool
@@ -64,7 +67,7 @@ func (w *walker) saw(kind string) { w.seen[kind]++ }
 // statement visits one statement and returns what it does to the session.
 func (w *walker) statement(raw *sqltext.RawStmt) verdict.Effect {
 	w.saw("RawStmt")
-	w.first, w.systemColumn, w.tableOID, w.writes = len(w.references), false, false, false
+	w.first, w.systemColumn, w.tableOID, w.writes, w.locks = len(w.references), false, false, false, false
 	w.scope, w.ctes = nil, nil
 	effect := verdict.Effect{}
 	switch n := raw.GetStmt().GetNode().(type) {
@@ -88,6 +91,14 @@ func (w *walker) statement(raw *sqltext.RawStmt) verdict.Effect {
 		w.variableShowStmt(n.VariableShowStmt)
 	case *sqltext.Node_DeallocateStmt:
 		effect = w.deallocateStmt(n.DeallocateStmt, raw)
+	case *sqltext.Node_PrepareStmt:
+		effect = w.prepareStmt(n.PrepareStmt, raw)
+	case *sqltext.Node_ExecuteStmt:
+		effect = w.executeStmt(n.ExecuteStmt, raw)
+	case *sqltext.Node_DiscardStmt:
+		effect = w.discardStmt(n.DiscardStmt)
+	case *sqltext.Node_UnlistenStmt:
+		effect = w.unlistenStmt()
 	default:
 		w.refuseAt(refusal(sqltext.Kind(raw.GetStmt())), w.firstToken(raw))
 	}
@@ -95,7 +106,11 @@ func (w *walker) statement(raw *sqltext.RawStmt) verdict.Effect {
 		w.systemColumns()
 		w.settleWrites()
 	}
-	effect.Writes = w.writes
+	if effect.Body != nil {
+		effect.Body.Effects[0].Writes = w.writes
+	} else {
+		effect.Writes = w.writes
+	}
 	return effect
 }
 

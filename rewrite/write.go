@@ -54,14 +54,14 @@ func (w *walker) target(rv *sqltext.RangeVar, commands ...string) *written {
 	return &written{ref, table, item}
 }
 
-// settleWrites leaves every relation of a statement that writes as it is.
+// settleWrites leaves every relation of a statement that writes, or locks rows, as it is.
 func (w *walker) settleWrites() {
-	if !w.writes {
+	if !w.writes && !w.locks {
 		return
 	}
 	for _, ref := range w.references[w.first:] {
 		if ref.fragment != nil {
-			ref.keep("a statement that writes")
+			ref.keep("a statement that writes or locks rows")
 		}
 	}
 }

@@ -208,8 +208,8 @@ func TestMissingRightsAreNamed(t *testing.T) {
 	w := newWorld(t)
 	w.exec(w.super, "DO $$ BEGIN CREATE ROLE app_small LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$")
 	conn := w.db.Connect(t, "app_small")
-	o := migrations.Options{AgentRole: "small_agent", ControlRole: "small_control", ReaderRole: "small_reader"}
-	w.compile("testdata/policy.yaml", rls.Options{AgentRole: o.AgentRole, ControlRole: o.ControlRole, ReaderRole: o.ReaderRole})
+	o := migrations.Options{AgentRole: "small_agent", ControlRole: "small_control", ReaderRole: "small_reader", RowsRole: "small_rows"}
+	w.compile("testdata/policy.yaml", rls.Options{AgentRole: o.AgentRole, ControlRole: o.ControlRole, ReaderRole: o.ReaderRole, RowsRole: o.RowsRole})
 	err := migrations.Up(context.Background(), conn, o, w.plan)
 	var missing *migrations.MissingRights
 	if !errors.As(err, &missing) {
@@ -221,12 +221,12 @@ func TestMissingRightsAreNamed(t *testing.T) {
 		names = append(names, s.SQL)
 	}
 	t.Cleanup(func() {
-		for _, role := range []string{"small_agent", "small_control", "small_reader", "app_small"} {
+		for _, role := range []string{"small_agent", "small_control", "small_reader", "small_rows", "app_small"} {
 			_, _ = w.super.Exec(context.Background(), "DROP OWNED BY "+role+" CASCADE")
 			_, _ = w.super.Exec(context.Background(), "DROP ROLE "+role)
 		}
 	})
-	if len(names) != 5 {
+	if len(names) != 7 {
 		t.Errorf("statements for the DBA: %q", names)
 	}
 	// The tables are another's, so it still cannot: with the server's word, and nothing done.
@@ -299,13 +299,13 @@ func TestHashIsOfTheDatabaseHalf(t *testing.T) {
 // Databases of one cluster share the roles: migrating them at the same time, or one twice, must not fail.
 func TestMigratingAtTheSameTime(t *testing.T) {
 	first, second := newWorld(t), newWorld(t)
-	o := migrations.Options{AgentRole: "race_agent", ControlRole: "race_control", ReaderRole: "race_reader", AgentPassword: "a"}
-	names := rls.Options{AgentRole: o.AgentRole, ControlRole: o.ControlRole, ReaderRole: o.ReaderRole}
+	o := migrations.Options{AgentRole: "race_agent", ControlRole: "race_control", ReaderRole: "race_reader", RowsRole: "race_rows", AgentPassword: "a"}
+	names := rls.Options{AgentRole: o.AgentRole, ControlRole: o.ControlRole, ReaderRole: o.ReaderRole, RowsRole: o.RowsRole}
 	t.Cleanup(func() {
 		for _, w := range []*world{first, second} {
 			_ = migrations.Down(context.Background(), w.owner, o)
 		}
-		_, _ = first.super.Exec(context.Background(), "DROP ROLE IF EXISTS race_agent, race_control, race_reader")
+		_, _ = first.super.Exec(context.Background(), "DROP ROLE IF EXISTS race_agent, race_control, race_reader, race_rows")
 	})
 	errs := make(chan error)
 	for _, w := range []*world{first, second, first, second} {

@@ -16,23 +16,25 @@ func (p *Plan) policies(f migrations.Found) []Statement {
 		table := t.Relation.Name.SQL()
 		out = append(out,
 			Statement{
-				SQL: fmt.Sprintf("CREATE POLICY %s ON %s AS RESTRICTIVE FOR SELECT TO %s USING (%s)", selectPolicy, table, p.agent, p.rows(t)),
+				SQL: fmt.Sprintf("CREATE POLICY %s ON %s AS RESTRICTIVE FOR SELECT TO %s USING (%s)", selectPolicy, table, p.bound(t), p.rows(t)),
 				Why: "Which rows agents see. RESTRICTIVE, because a permissive policy would be ORed with those of others.",
 			},
 		)
 		out = append(out, p.writes(t)...)
-		out = append(out, p.enable(t.Relation, t.Write != nil, f)...)
-		out = append(out, Statement{
-			SQL: fmt.Sprintf("GRANT SELECT ON TABLE %s TO %s", table, p.agent),
-			Why: "The policy lists the table.",
-		})
+		out = append(out, p.enable(t.Relation, p.bound(t), t.Write != nil, f)...)
+		if t.Columns == nil { // else agents read its row view
+			out = append(out, Statement{
+				SQL: fmt.Sprintf("GRANT SELECT ON TABLE %s TO %s", table, p.agent),
+				Why: "The policy lists the table.",
+			})
+		}
 	}
 	for _, r := range p.unlisted() {
 		out = append(out, Statement{
 			SQL: fmt.Sprintf("CREATE POLICY %s ON %s AS RESTRICTIVE FOR ALL TO %s USING (false)", nonePolicy, r.Name.SQL(), p.agent),
 			Why: "Predicates read the table; the policy does not list it, so agents see nothing of it, whatever PUBLIC may do.",
 		})
-		out = append(out, p.enable(r, false, f)...)
+		out = append(out, p.enable(r, p.agent, false, f)...)
 	}
 	return out
 }
@@ -50,7 +52,7 @@ func (p *Plan) unlisted() []*catalog.Relation {
 }
 
 // enable switches row security on so that it concerns our roles alone.
-func (p *Plan) enable(r *catalog.Relation, written bool, f migrations.Found) []Statement {
+func (p *Plan) enable(r *catalog.Relation, roles string, written bool, f migrations.Found) []Statement {
 	table := r.Name.SQL()
 	if f.RowSecurity[r.Name.String()] {
 		command := "SELECT"
@@ -58,7 +60,7 @@ func (p *Plan) enable(r *catalog.Relation, written bool, f migrations.Found) []S
 			command = "ALL" // each command has a restrictive policy
 		}
 		return []Statement{{
-			SQL: fmt.Sprintf("CREATE POLICY %s ON %s AS PERMISSIVE FOR %s TO %s USING (true)", openPolicy, table, command, p.agent),
+			SQL: fmt.Sprintf("CREATE POLICY %s ON %s AS PERMISSIVE FOR %s TO %s USING (true)", openPolicy, table, command, roles),
 			Why: "Row security is on already and shows other roles what it did; a restrictive policy needs a permissive one beside it.",
 		}}
 	}

@@ -27,8 +27,12 @@ func (p *Plan) readers(migrations.Found) []Statement {
 	for _, h := range p.helpers {
 		out = append(out, p.readable(h.Relation)...)
 		helper, gate := predicate.HelperView(h.Relation.Name).SQL(), predicate.GateView(h.Relation.Name).SQL()
-		out = append(out, p.view(helper, h, "", "Policies read this view. Its schema cannot be named by agents.")...)
-		out = append(out, p.view(gate, h, "\nWHERE (SELECT pgconsent_gate.vetted())",
+		policies := p.agent
+		if len(p.narrowed()) > 0 {
+			policies += ", " + p.rowsRole
+		}
+		out = append(out, p.view(helper, h, policies, "", "Policies read this view. Its schema cannot be named by agents.")...)
+		out = append(out, p.view(gate, h, p.agent, "\nWHERE (SELECT pgconsent_gate.vetted())",
 			"Signed statements read this view; for any other it raises.")...)
 	}
 	for _, r := range p.links {
@@ -52,7 +56,7 @@ func (p *Plan) readable(r *catalog.Relation) []Statement {
 }
 
 // view makes a view that belongs to the reader. Rights are given before the view is.
-func (p *Plan) view(name string, h predicate.Helper, where, why string) []Statement {
+func (p *Plan) view(name string, h predicate.Helper, roles, where, why string) []Statement {
 	columns := make([]string, len(h.Columns))
 	for i, c := range h.Columns {
 		columns[i] = "t." + catalog.QuoteIdent(c)
@@ -62,7 +66,7 @@ func (p *Plan) view(name string, h predicate.Helper, where, why string) []Statem
 			SQL: fmt.Sprintf("CREATE VIEW %s AS\nSELECT %s FROM %s AS t%s", name, strings.Join(columns, ", "), h.Relation.Name.SQL(), where),
 			Why: why,
 		},
-		{SQL: fmt.Sprintf("GRANT SELECT ON %s TO %s", name, p.agent), Why: why},
+		{SQL: fmt.Sprintf("GRANT SELECT ON %s TO %s", name, roles), Why: why},
 		{SQL: fmt.Sprintf("ALTER VIEW %s OWNER TO %s", name, p.reader), Why: why},
 	}
 }

@@ -32,9 +32,9 @@ const (
 
 // Options name the roles; the zero value is right for production.
 type Options struct {
-	AgentRole, ControlRole, ReaderRole string // "": pgconsent_agent, pgconsent_control, pgconsent_reader
-	Mode                               Mode
-	Doors                              bool // make the views of the gate door
+	AgentRole, ControlRole, ReaderRole, RowsRole string // "": pgconsent_agent, pgconsent_control, pgconsent_reader, pgconsent_rows
+	Mode                                         Mode
+	Doors                                        bool // make the views of the gate door
 }
 
 // Statement is one statement with its reason.
@@ -47,11 +47,11 @@ type Plan struct {
 	mode   Mode
 	hash   string
 
-	agentName              string
-	agent, control, reader string // quoted
-	helpers                []predicate.Helper
-	links                  []*catalog.Relation
-	doors                  []door
+	agentName                        string
+	agent, control, reader, rowsRole string // quoted
+	helpers                          []predicate.Helper
+	links                            []*catalog.Relation
+	doors                            []door
 }
 
 // Generate makes the plan. It is a pure function: equal policies over equal catalogs give equal plans.
@@ -68,6 +68,8 @@ func Generate(p *policy.Policy, snap *catalog.Snapshot, o Options) *Plan {
 		agent:   name(o.AgentRole, migrations.DefaultAgentRole),
 		control: name(o.ControlRole, migrations.DefaultControlRole),
 		reader:  name(o.ReaderRole, migrations.DefaultReaderRole),
+
+		rowsRole: name(o.RowsRole, migrations.DefaultRowsRole),
 	}
 	var all predicate.All
 	for _, t := range p.Tables() {
@@ -105,7 +107,7 @@ func (p *Plan) Down() []Statement { return p.DownTo(migrations.Found{}) }
 func (p *Plan) UpFrom(f migrations.Found) []Statement {
 	var out []Statement
 	for _, part := range [][]Statement{
-		p.revocations(f), p.schemas(f), p.readers(f), p.doorViews(), p.policies(f), p.functions(), p.shown(), p.shadows(), p.controls(),
+		p.revocations(f), p.schemas(f), p.readers(f), p.doorViews(), p.policies(f), p.rowViews(), p.functions(), p.shown(), p.shadows(), p.controls(),
 	} {
 		out = append(out, part...)
 	}
@@ -115,7 +117,7 @@ func (p *Plan) UpFrom(f migrations.Found) []Statement {
 // DownTo returns the statements that restore the state found, privileges excepted.
 func (p *Plan) DownTo(f migrations.Found) []Statement {
 	var out []Statement
-	for _, part := range [][]Statement{p.dropShadows(), p.dropShown(), p.dropPolicies(f), p.dropDoors(), p.dropReaders()} {
+	for _, part := range [][]Statement{p.dropShadows(), p.dropShown(), p.dropRowViews(), p.dropPolicies(f), p.dropDoors(), p.dropReaders()} {
 		out = append(out, part...)
 	}
 	return out

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/policy"
+	"github.com/pgconsent/pgconsent/predicate"
 )
 
 // shown makes the views that say which relations, types and functions the shadows show.
@@ -19,11 +21,13 @@ func (p *Plan) shown() []Statement {
 		functions = append(functions, pair(f.Name))
 	}
 	return []Statement{
+		{SQL: "CREATE VIEW pgconsent.reads AS\n" + p.reads(), Why: "Which view agents read in place of a relation."},
+		{SQL: "CREATE VIEW pgconsent.narrowed AS\n" + p.narrowedColumns(), Why: "Which columns agents do not see, or not as they are."},
 		{SQL: `CREATE VIEW pgconsent.shown AS
 SELECT c.oid, n.nspname, c.relname
 FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
 WHERE n.nspname IN ('pg_catalog', 'information_schema')
-  OR (c.relkind = 'c' AND n.nspname NOT IN ('pgconsent', 'pgconsent_gate', 'pgconsent_catalog'))
+  OR (c.relkind = 'c' AND n.nspname NOT IN ('pgconsent', 'pgconsent_gate', 'pgconsent_catalog', 'pgconsent_rows'))
   OR ` + in("n.nspname", "c.relname", tables) + `
 UNION ALL
 SELECT i.indexrelid, n.nspname, x.relname
@@ -31,14 +35,15 @@ FROM pg_catalog.pg_index AS i
 JOIN pg_catalog.pg_class AS c ON c.oid = i.indrelid
 JOIN pg_catalog.pg_class AS x ON x.oid = i.indexrelid
 JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
-WHERE i.indexprs IS NULL AND i.indpred IS NULL AND ` + in("n.nspname", "c.relname", tables), Why: why},
+WHERE i.indexprs IS NULL AND i.indpred IS NULL AND ` + in("n.nspname", "c.relname", tables) + `
+  AND NOT EXISTS (SELECT 1 FROM pgconsent.narrowed AS w WHERE w.attrelid = i.indrelid AND w.hidden AND w.attnum = ANY (i.indkey::pg_catalog.int2[]))`, Why: why},
 
 		{SQL: `CREATE VIEW pgconsent.shown_type AS
 SELECT t.oid
 FROM pg_catalog.pg_type AS t
 JOIN pg_catalog.pg_namespace AS n ON n.oid = t.typnamespace
 LEFT JOIN pg_catalog.pg_type AS e ON e.oid = t.typelem
-WHERE n.nspname NOT IN ('pgconsent', 'pgconsent_gate', 'pgconsent_catalog')
+WHERE n.nspname NOT IN ('pgconsent', 'pgconsent_gate', 'pgconsent_catalog', 'pgconsent_rows')
   AND (t.typrelid = 0 OR t.typrelid IN (SELECT s.oid FROM pgconsent.shown AS s))
   AND (e.oid IS NULL OR e.typrelid = 0 OR e.typrelid IN (SELECT s.oid FROM pgconsent.shown AS s))`, Why: why},
 
@@ -47,6 +52,50 @@ SELECT p.oid, n.nspname, p.proname
 FROM pg_catalog.pg_proc AS p JOIN pg_catalog.pg_namespace AS n ON n.oid = p.pronamespace
 WHERE n.nspname = 'pg_catalog' OR ` + in("n.nspname", "p.proname", functions), Why: why},
 	}
+}
+
+// reads maps the relations that agents read through a view of ours: reads (oid, nspname, relname, relkind, owner, view, view_schema, view_name).
+func (p *Plan) reads() string {
+	var pairs []string
+	for _, t := range p.narrowed() {
+		pairs = append(pairs, triple(t.Relation.Name, predicate.RowView(t.Relation.Name).Name))
+	}
+	where := "false"
+	if len(pairs) > 0 {
+		where = "(n.nspname, c.relname, v.relname) IN (" + strings.Join(pairs, ", ") + ")"
+	}
+	return `SELECT c.oid, n.nspname, c.relname, c.relkind, pg_catalog.pg_get_userbyid(c.relowner) AS owner, v.oid AS view, vn.nspname AS view_schema, v.relname AS view_name
+FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+CROSS JOIN pg_catalog.pg_class AS v JOIN pg_catalog.pg_namespace AS vn ON vn.oid = v.relnamespace
+WHERE vn.nspname = '` + predicate.RowsSchema + `' AND ` + where
+}
+
+// narrowedColumns lists what is hidden of narrowed tables, columns that they get later included, and what is masked.
+func (p *Plan) narrowedColumns() string {
+	var tables, shown, plain []string
+	for _, t := range p.narrowed() {
+		tables = append(tables, pair(t.Relation.Name))
+		for _, c := range t.Columns.Columns {
+			shown = append(shown, triple(t.Relation.Name, c.Name))
+			if c.Mask == policy.Plain {
+				plain = append(plain, triple(t.Relation.Name, c.Name))
+			}
+		}
+	}
+	const column = "(n.nspname, c.relname, a.attname)"
+	not := func(triples []string) string {
+		if len(triples) == 0 {
+			return "true"
+		}
+		return column + " NOT IN (" + strings.Join(triples, ", ") + ")"
+	}
+	return `SELECT a.attrelid, a.attnum, ` + not(shown) + ` AS hidden
+FROM pg_catalog.pg_attribute AS a JOIN pg_catalog.pg_class AS c ON c.oid = a.attrelid JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+WHERE a.attnum > 0 AND ` + in("n.nspname", "c.relname", tables) + ` AND ` + not(plain)
+}
+
+func triple(n catalog.Name, third string) string {
+	return "(" + catalog.QuoteLiteral(n.Schema) + ", " + catalog.QuoteLiteral(n.Name) + ", " + catalog.QuoteLiteral(third) + ")"
 }
 
 func pair(n catalog.Name) string {
@@ -61,7 +110,7 @@ func in(schema, name string, pairs []string) string {
 }
 
 func (p *Plan) dropShown() []Statement {
-	return []Statement{{SQL: "DROP VIEW IF EXISTS pgconsent.shown_function, pgconsent.shown_type, pgconsent.shown", Why: "Take the shadows away."}}
+	return []Statement{{SQL: "DROP VIEW IF EXISTS pgconsent.shown_function, pgconsent.shown_type, pgconsent.shown, pgconsent.narrowed, pgconsent.reads", Why: "Take the shadows away."}}
 }
 
 // shadows makes the views and functions that stand for the catalogs: first the views that only filter, then the
@@ -93,6 +142,9 @@ func (p *Plan) shadow(s catalog.Shadow, source *catalog.Relation) []Statement {
 	query := s.Query
 	if query == "" {
 		query = shadowQuery(s, source)
+	}
+	if s.Reads != nil && len(p.narrowed()) > 0 {
+		query += "\nUNION ALL\n" + readsQuery(s, source)
 	}
 	barrier := ""
 	if s.Where != "" {
@@ -128,6 +180,22 @@ func shadowQuery(s catalog.Shadow, source *catalog.Relation) string {
 	default:
 		return query + "\nFROM " + s.Source.SQL() + " AS t\nWHERE " + s.Where
 	}
+}
+
+// readsQuery tells of relations that agents read through a view of ours what the original tells of the view.
+func readsQuery(s catalog.Shadow, source *catalog.Relation) string {
+	columns := make([]string, len(source.Columns))
+	for i, c := range source.Columns {
+		value, ok := s.Reads[c.Name]
+		if !ok {
+			value, ok = s.Set[c.Name]
+		}
+		if !ok {
+			value = "t." + catalog.QuoteIdent(c.Name)
+		}
+		columns[i] = value + " AS " + catalog.QuoteIdent(c.Name)
+	}
+	return "SELECT " + strings.Join(columns, ", ") + "\nFROM " + s.Source.SQL() + " AS t JOIN pgconsent.reads AS r ON " + s.On
 }
 
 // tells is false for the types of expressions and access lists, which no shadow shows.

@@ -33,9 +33,9 @@ func (p *Plan) writes(t *policy.Table) []Statement {
 		}
 	}
 	out := []Statement{
-		{SQL: fmt.Sprintf("CREATE POLICY %s ON %s AS RESTRICTIVE FOR INSERT TO %s %s", insertPolicy, table, p.agent, insert), Why: whyInsert},
-		{SQL: fmt.Sprintf("CREATE POLICY %s ON %s AS RESTRICTIVE FOR UPDATE TO %s %s", updatePolicy, table, p.agent, update), Why: whyUpdate},
-		{SQL: fmt.Sprintf("CREATE POLICY %s ON %s AS RESTRICTIVE FOR DELETE TO %s %s", deletePolicy, table, p.agent, remove), Why: whyDelete},
+		{SQL: fmt.Sprintf("CREATE POLICY %s ON %s AS RESTRICTIVE FOR INSERT TO %s %s", insertPolicy, table, p.bound(t), insert), Why: whyInsert},
+		{SQL: fmt.Sprintf("CREATE POLICY %s ON %s AS RESTRICTIVE FOR UPDATE TO %s %s", updatePolicy, table, p.bound(t), update), Why: whyUpdate},
+		{SQL: fmt.Sprintf("CREATE POLICY %s ON %s AS RESTRICTIVE FOR DELETE TO %s %s", deletePolicy, table, p.bound(t), remove), Why: whyDelete},
 	}
 	if w == nil || p.mode != Enforce {
 		return out

@@ -282,7 +282,7 @@ func targets(c *config.Config) ([]enforce.Database, error) {
 		}
 		out = append(out, enforce.Database{
 			Name: name, Policy: db.Policy, Control: control, SearchPath: db.SearchPath,
-			AgentRole: db.Roles.Agent, ControlRole: db.Roles.Control, ReaderRole: db.Roles.Reader,
+			AgentRole: db.Roles.Agent, ControlRole: db.Roles.Control, ReaderRole: db.Roles.Reader, RowsRole: db.Roles.Rows,
 		})
 	}
 	return out, nil

@@ -63,7 +63,7 @@ func (all vouchers) check(ctx context.Context, conn *pgx.Conn, t enforce.Target)
 
 func (v *voucher) check(ctx context.Context, conn *pgx.Conn, t enforce.Target) error {
 	subject := doctor.Subject{
-		AgentRole: t.Database.AgentRole, ControlRole: t.Database.ControlRole, ReaderRole: t.Database.ReaderRole,
+		AgentRole: t.Database.AgentRole, ControlRole: t.Database.ControlRole, ReaderRole: t.Database.ReaderRole, RowsRole: t.Database.RowsRole,
 		Policy: t.Policy, Snapshot: t.Snapshot, Plan: t.Plan, ProbeTime: probeStatement,
 	}
 	db := v.config.Databases[t.Database.Name]

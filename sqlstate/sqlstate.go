@@ -38,6 +38,7 @@ const (
 	CannotConnectNow         Code = "57P03"
 	IOError                  Code = "58030"
 	InternalError            Code = "XX000"
+	ActiveTransaction        Code = "25001"
 	InFailedSQLTransaction   Code = "25P02"
 	ConfigFileError          Code = "F0000"
 )

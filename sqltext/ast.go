@@ -81,6 +81,10 @@ type (
 	SetToDefault              = pg_query.SetToDefault
 	MultiAssignRef            = pg_query.MultiAssignRef
 	LockingClause             = pg_query.LockingClause
+	DiscardStmt               = pg_query.DiscardStmt
+	ExecuteStmt               = pg_query.ExecuteStmt
+	PrepareStmt               = pg_query.PrepareStmt
+	UnlistenStmt              = pg_query.UnlistenStmt
 	WindowDef                 = pg_query.WindowDef
 	WithClause                = pg_query.WithClause
 	XmlExpr                   = pg_query.XmlExpr
@@ -157,6 +161,10 @@ type (
 	Node_DeleteStmt                = pg_query.Node_DeleteStmt
 	Node_SetToDefault              = pg_query.Node_SetToDefault
 	Node_MergeStmt                 = pg_query.Node_MergeStmt
+	Node_DiscardStmt               = pg_query.Node_DiscardStmt
+	Node_ExecuteStmt               = pg_query.Node_ExecuteStmt
+	Node_PrepareStmt               = pg_query.Node_PrepareStmt
+	Node_UnlistenStmt              = pg_query.Node_UnlistenStmt
 	Node_WindowDef                 = pg_query.Node_WindowDef
 	Node_WithClause                = pg_query.Node_WithClause
 	Node_XmlExpr                   = pg_query.Node_XmlExpr
@@ -212,6 +220,8 @@ const (
 	CMD_INSERT                   = pg_query.CmdType_CMD_INSERT
 	CMD_UPDATE                   = pg_query.CmdType_CMD_UPDATE
 	CMD_DELETE                   = pg_query.CmdType_CMD_DELETE
+	LCS_NONE                     = pg_query.LockClauseStrength_LCS_NONE
+	LCS_UNDEFINED                = pg_query.LockClauseStrength_LOCK_CLAUSE_STRENGTH_UNDEFINED
 	CMD_NOTHING                  = pg_query.CmdType_CMD_NOTHING
 	ANY_SUBLINK                  = pg_query.SubLinkType_ANY_SUBLINK
 	EXISTS_SUBLINK               = pg_query.SubLinkType_EXISTS_SUBLINK
@@ -219,5 +229,9 @@ const (
 	LIMIT_OPTION_DEFAULT         = pg_query.LimitOption_LIMIT_OPTION_DEFAULT
 	LIMIT_OPTION_COUNT           = pg_query.LimitOption_LIMIT_OPTION_COUNT
 	AND_EXPR                     = pg_query.BoolExprType_AND_EXPR
+	DISCARD_ALL                  = pg_query.DiscardMode_DISCARD_ALL
+	DISCARD_PLANS                = pg_query.DiscardMode_DISCARD_PLANS
+	DISCARD_SEQUENCES            = pg_query.DiscardMode_DISCARD_SEQUENCES
+	DISCARD_TEMP                 = pg_query.DiscardMode_DISCARD_TEMP
 	DEFELEM_UNSPEC               = pg_query.DefElemAction_DEFELEM_UNSPEC
 )

@@ -34,8 +34,9 @@ type Decider interface {
 	Recheck(ctx context.Context, v *Verdict) *Verdict
 
 	// Record writes the decision record of one execution of v (a Query, or an Execute), allowed or refused, and returns
-	// at once. What it returns must be asked before anything of the execution goes upstream.
-	Record(v *Verdict) Ticket
+	// at once. What it returns must be asked before anything of the execution goes upstream. runs are the verdicts on
+	// what v runs by name: prepared statements, and the queries of cursors.
+	Record(v *Verdict, runs ...*Verdict) Ticket
 
 	// Close ends the session for enforcement; nothing else may be called after it.
 	Close()
@@ -116,6 +117,11 @@ type Effect struct {
 	Name   string // of the setting, or of the prepared statement as the client calls it; empty: all of them
 	Reads  bool   // the statement reads rows (SELECT, COPY TO, what writes)
 	Writes bool   // the statement changes rows, or its WITH queries do
+
+	// Body is the verdict on the query that PREPARE names, with Effects of its own. Recheck takes it as it takes any
+	// other; its Text is that of the whole message.
+	Body *Verdict
+	Tag  string // of the query in Body
 }
 
 // EffectKind is the kind of an Effect.
@@ -128,7 +134,17 @@ const (
 	EndsTx                 // COMMIT, ROLLBACK
 	ChangesGUC             // SET, RESET
 	Deallocates            // DEALLOCATE
+	Prepares               // PREPARE
+	Executes               // EXECUTE: it does what the statement of that name does
+	Unseals                // RESET ALL: the session's seal is to be set anew
+	Discards               // DISCARD ALL: the same, and no name of a statement or a portal is left
 )
+
+// Runnable tells whether v is a query, or empty, which SQL may run by name. SQL can name any statement that was prepared on the
+// wire, and PostgreSQL runs it; what it does to the session would then go unnoticed.
+func (v *Verdict) Runnable() bool {
+	return len(v.Effects) == 0 || len(v.Effects) == 1 && v.Effects[0].Kind == NoEffect && v.Effects[0].Reads
+}
 
 // The names of statements and portals on the server. No client's name is [SealStatement].
 const (

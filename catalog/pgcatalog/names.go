@@ -39,7 +39,12 @@ func (l *loader) readTypes(ctx context.Context) error {
 		checks []uint32
 	)
 	// A check depends on functions, and on operators, which stand for functions; those of pg_catalog are not recorded.
-	return l.each(ctx, `SELECT t.oid, n.nspname, t.typname, t.typtype::text, COALESCE(el.oid, 0), t.typbasetype, `+extensionOf("pg_type", "COALESCE(el.oid, t.oid)")+`,
+	return l.each(ctx, `SELECT t.oid, n.nspname, t.typname, t.typtype::text, COALESCE(el.oid, 0), t.typbasetype, CASE WHEN t.typtype = 'd' THEN (
+		    WITH RECURSIVE base (oid, modifier) AS (
+		      SELECT t.typbasetype, t.typtypmod
+		      UNION ALL SELECT d.typbasetype, d.typtypmod FROM base AS b JOIN pg_type AS d ON d.oid = b.oid WHERE d.typtype = 'd')
+		    SELECT format_type(b.oid, b.modifier) FROM base AS b JOIN pg_type AS f ON f.oid = b.oid WHERE f.typtype <> 'd') ELSE '' END,
+		  `+extensionOf("pg_type", "COALESCE(el.oid, t.oid)")+`,
 		  ARRAY(SELECT DISTINCT COALESCE(o.oprcode::oid, d.refobjid) FROM pg_constraint AS k
 		    JOIN pg_depend AS d ON d.classid = 'pg_constraint'::regclass AND d.objid = k.oid
 		    LEFT JOIN pg_operator AS o ON d.refclassid = 'pg_operator'::regclass AND o.oid = d.refobjid
@@ -49,7 +54,7 @@ func (l *loader) readTypes(ctx context.Context) error {
 		LEFT JOIN pg_type AS el ON el.oid = t.typelem AND el.typarray = t.oid
 		LEFT JOIN pg_class AS elc ON elc.oid = el.typrelid
 		WHERE COALESCE(c.relkind, 'c') = 'c' AND COALESCE(elc.relkind, 'c') = 'c' AND n.nspname !~ '^pg_(toast|temp)'`,
-		[]any{&t.OID, &t.Name.Schema, &t.Name.Name, &kind, &t.Element, &t.Base, &t.Extension, &checks},
+		[]any{&t.OID, &t.Name.Schema, &t.Name.Name, &kind, &t.Element, &t.Base, &t.Under, &t.Extension, &checks},
 		func() error {
 			found := t
 			found.Kind = kind[0]

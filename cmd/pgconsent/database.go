@@ -99,5 +99,5 @@ func (s *session) compile(t target) (compiled, error) {
 		return compiled{}, err
 	}
 	roles := t.config.Roles
-	return compiled{p, snap, rls.Generate(p, snap, rls.Options{AgentRole: roles.Agent, ControlRole: roles.Control, ReaderRole: roles.Reader, Doors: t.doors})}, nil
+	return compiled{p, snap, rls.Generate(p, snap, rls.Options{AgentRole: roles.Agent, ControlRole: roles.Control, ReaderRole: roles.Reader, RowsRole: roles.Rows, Doors: t.doors})}, nil
 }

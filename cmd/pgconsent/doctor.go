@@ -47,7 +47,7 @@ func (d doctorCmd) Run(s *session) error {
 			return err
 		}
 		roles := t.config.Roles
-		subject := doctor.Subject{AgentRole: roles.Agent, ControlRole: roles.Control, ReaderRole: roles.Reader,
+		subject := doctor.Subject{AgentRole: roles.Agent, ControlRole: roles.Control, ReaderRole: roles.Reader, RowsRole: roles.Rows,
 			Policy: built.policy, Snapshot: built.snapshot, Plan: built.plan}
 		found, err := doctor.Examine(s.ctx, t.conn, subject)
 		if err != nil {

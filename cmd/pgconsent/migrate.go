@@ -81,7 +81,7 @@ func migrationOptions(db *config.Database) (migrations.Options, error) {
 		return migrations.Options{}, err
 	}
 	return migrations.Options{
-		AgentRole: db.Roles.Agent, ControlRole: db.Roles.Control, ReaderRole: db.Roles.Reader,
+		AgentRole: db.Roles.Agent, ControlRole: db.Roles.Control, ReaderRole: db.Roles.Reader, RowsRole: db.Roles.Rows,
 		AgentPassword: agent, ControlPassword: control,
 	}, nil
 }

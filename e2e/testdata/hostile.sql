@@ -210,7 +210,14 @@ EXPLAIN SELECT * FROM memories
 EXPLAIN ANALYZE SELECT * FROM memories
 EXPLAIN (COSTS OFF) SELECT * FROM memories
 DECLARE c CURSOR FOR SELECT * FROM memories
-PREPARE p AS SELECT * FROM memories
+PREPARE p AS SELECT * FROM memories ORDER BY id
+EXECUTE p
+PREPARE cast_in (int) AS SELECT id FROM memories WHERE body::int = $1 OR true ORDER BY id
+EXECUTE cast_in (1)
+PREPARE gone AS SELECT * FROM people WHERE consent_status <> 'granted'; EXECUTE gone; DEALLOCATE gone
+PREPARE into_table AS SELECT * INTO copied FROM memories
+EXECUTE "pgconsent_seal"
+EXECUTE p (1)
 EXECUTE p
 FETCH c
 DEALLOCATE ALL

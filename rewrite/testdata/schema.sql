@@ -39,3 +39,7 @@ CREATE FUNCTION convert_it(integer) RETURNS converted LANGUAGE sql AS $$ SELECT 
 CREATE CAST (integer AS converted) WITH FUNCTION convert_it(integer);
 CREATE CAST (text AS mood) WITH INOUT AS IMPLICIT;
 CREATE TYPE lseg AS RANGE (SUBTYPE = integer);
+-- Tables of which the policy hides columns.
+CREATE TABLE patients (id integer PRIMARY KEY, user_id uuid, name text, email varchar(100), born date, visits integer, notes jsonb, ssn text);
+CREATE TABLE vehicles (id integer PRIMARY KEY, plate text, vin text);
+CREATE TABLE trucks (load integer) INHERITS (vehicles);

@@ -213,8 +213,8 @@ func OneLine(sql string) string {
 	return s
 }
 
-// AnswerOf is the answer to a COPY TO STDOUT.
-func AnswerOf(c *pgconn.PgConn, tag pgconn.CommandTag, data string, err error) Answer {
+// answerOf is the answer to a COPY TO STDOUT.
+func answerOf(c *pgconn.PgConn, tag pgconn.CommandTag, data string, err error) Answer {
 	var a Answer
 	if err == nil {
 		a.Results = []Result{{Rows: slices.Collect(strings.Lines(data)), Tag: tag.String()}}
@@ -222,4 +222,16 @@ func AnswerOf(c *pgconn.PgConn, tag pgconn.CommandTag, data string, err error) A
 	a.fail(err)
 	a.Notices = takeNotices(c)
 	return a
+}
+
+// AskCopy is Ask, but for COPY TO STDOUT, whose data count too.
+func AskCopy(c *pgconn.PgConn, sql string) Answer {
+	if !strings.HasPrefix(sql, "COPY ") || !strings.Contains(sql, "TO STDOUT") {
+		return Ask(c, sql)
+	}
+	var data strings.Builder
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	tag, err := c.CopyTo(ctx, &data, sql)
+	return answerOf(c, tag, data.String(), err)
 }

@@ -1,8 +1,6 @@
 package oracle
 
 import (
-	"bytes"
-	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -136,14 +134,7 @@ func Superuser(t testing.TB, s Schema) func(sql string) (want instance.Answer, s
 
 // ask sends a statement so that COPY's data count too, and leaves no transaction open.
 func ask(c *pgconn.PgConn, sql string) instance.Answer {
-	var a instance.Answer
-	if strings.HasPrefix(sql, "COPY ") {
-		var data bytes.Buffer
-		tag, err := c.CopyTo(context.Background(), &data, sql)
-		a = instance.AnswerOf(c, tag, data.String(), err)
-	} else {
-		a = instance.Ask(c, sql)
-	}
+	a := instance.AskCopy(c, sql)
 	if c.TxStatus() != 'I' && !c.IsClosed() {
 		instance.Ask(c, "ROLLBACK")
 	}

@@ -85,3 +85,9 @@ SELECT setval('counted_n_seq', 1)
 SELECT * FROM counted_n_seq
 SELECT currval('counted_n_seq')
 INSERT INTO ideas (idea, state, user_id) VALUES ('x', 'agreed', '22222222-2222-4222-8222-222222222222')
+SELECT * FROM shelves FOR UPDATE
+SELECT * FROM items, shelves FOR SHARE
+SELECT * FROM ideas FOR UPDATE
+SELECT * FROM item_log FOR UPDATE
+SELECT title FROM items WHERE title LIKE 'HIDDENMARK%' FOR UPDATE
+SELECT count(*) FROM items FOR UPDATE

@@ -82,3 +82,8 @@ COPY (UPDATE items SET qty = qty + 1 RETURNING title, qty) TO STDOUT
 COPY (DELETE FROM slots RETURNING name) TO STDOUT (FORMAT csv)
 INSERT INTO slots (name) VALUES ('a'); UPDATE slots SET uses = 3; DELETE FROM slots WHERE name = 'noon' RETURNING name, uses
 INSERT INTO slots (name) VALUES ('a'); SELECT 1 / 0
+SELECT title FROM items ORDER BY title FOR UPDATE
+SELECT i.title, s.name FROM items i JOIN shelves s ON s.id = i.shelf ORDER BY 1 LIMIT 2 FOR NO KEY UPDATE OF i SKIP LOCKED
+SELECT title FROM items WHERE 1 / (qty - 9001) < 1 ORDER BY 1 FOR SHARE NOWAIT
+SELECT * FROM (SELECT title FROM items WHERE qty > 2) x, shelves ORDER BY 1, 2 FOR KEY SHARE OF x
+WITH d AS (SELECT id FROM items ORDER BY qty DESC LIMIT 1 FOR UPDATE SKIP LOCKED) UPDATE items SET note = 'taken' FROM d WHERE items.id = d.id RETURNING title

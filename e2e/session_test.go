@@ -1,0 +1,204 @@
+package e2e
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// Statements that SQL prepares and those of the wire share their names, as in PostgreSQL; each use is under the rules of
+// the moment.
+func TestPrepareInSQL(t *testing.T) {
+	in := start(t, options{})
+	c := in.agent(t)
+	ctx := context.Background()
+	want := truth(t, in, `SELECT m.id::text FROM memories m WHERE `+visible)
+	rows := func(a answer) []string {
+		if a.err != "" || len(a.results) == 0 {
+			t.Fatal(a.err)
+		}
+		return a.results[len(a.results)-1].rows
+	}
+	if a := ask(t, c, `PREPARE mine (text) AS SELECT id FROM memories WHERE title LIKE $1`); a.err != "" {
+		t.Fatal(a.err)
+	}
+	same(t, "EXECUTE", rows(ask(t, c, `EXECUTE mine ('%')`)), want)
+	r := c.ExecPrepared(ctx, "mine", [][]byte{[]byte("%")}, nil, nil).Read()
+	if r.Err != nil {
+		t.Fatal(r.Err)
+	}
+	var got []string
+	for _, row := range r.Rows {
+		got = append(got, string(row[0]))
+	}
+	same(t, "Bind of it", got, want)
+
+	// What the wire has prepared is signed, and so is the EXECUTE.
+	if _, err := c.Prepare(ctx, "wired", `SELECT id FROM memories WHERE title LIKE $1`, nil); err != nil {
+		t.Fatal(err)
+	}
+	same(t, "EXECUTE of a statement of the wire", rows(ask(t, c, `EXECUTE wired ('%')`)), want)
+
+	// A withdrawal acts on the next use.
+	super(t, in.db, `UPDATE people SET consent_status = 'refused' WHERE id = '`+alice+`'`)
+	fewer := truth(t, in, `SELECT m.id::text FROM memories m WHERE `+visible)
+	if len(fewer) == len(want) || slices.Contains(fewer, lakeAlice) {
+		t.Fatal("nothing was withdrawn")
+	}
+	for _, sql := range []string{`EXECUTE mine ('%')`, `EXECUTE wired ('%')`} {
+		same(t, sql+" after a withdrawal", rows(ask(t, c, sql)), fewer)
+	}
+
+	for sql, code := range map[string]string{
+		`PREPARE mine AS SELECT 1`:                            "42P05",
+		`EXECUTE nothing`:                                     "26000",
+		`EXECUTE pgconsent_seal ('pgconsent.seal', 'x')`:      "26000",
+		`EXECUTE mine ((SELECT title FROM memories LIMIT 1))`: "0A000",
+		`EXECUTE mine (pg_read_file('PG_VERSION'))`:           "42501",
+		`PREPARE other AS SELECT pg_read_file('PG_VERSION')`:  "42501",
+		`PREPARE other AS DELETE FROM people`:                 "42501",
+		`CREATE TABLE copied AS EXECUTE mine ('%')`:           "42501",
+	} {
+		if a := ask(t, c, sql); a.code != code || strings.Contains(a.err, "c:") {
+			t.Errorf("%s: %s, want %s", sql, a.err, code)
+		}
+	}
+	if _, err := c.Prepare(ctx, "tx", `COMMIT`, nil); err != nil {
+		t.Fatal(err)
+	}
+	if a := ask(t, c, `EXECUTE tx`); a.code != "0A000" {
+		t.Errorf("EXECUTE of a COMMIT: %s", a)
+	}
+	in.noMarker(t)
+}
+
+// The schema changes under statements that SQL has prepared: they are right, or refused as drivers expect.
+func TestPreparedInSQLUnderOldVersions(t *testing.T) {
+	in := start(t, options{})
+	c := in.agent(t)
+	if a := ask(t, c, `PREPARE mine AS SELECT count(*) FROM memories; PREPARE titled AS SELECT count(title) FROM memories`); a.err != "" {
+		t.Fatal(a.err)
+	}
+	before := ask(t, c, `EXECUTE mine`)
+	super(t, in.db, `CREATE TABLE unrelated (id int)`)
+	waitFor(t, "the new catalog", func() bool { return ask(t, c, `EXECUTE mine`).String() == before.String() })
+	super(t, in.db, `ALTER TABLE memories RENAME COLUMN title TO headline`)
+	waitFor(t, "an error", func() bool { return ask(t, c, `EXECUTE titled`).code != "" })
+	if a := ask(t, c, `EXECUTE mine`); a.String() != before.String() && a.code == "" {
+		t.Errorf("another answer than before: %s", a)
+	}
+}
+
+// Pools reset connections: settings and names are gone, the identity is not.
+func TestResets(t *testing.T) {
+	in := start(t, options{})
+	c := in.agent(t)
+	ctx := context.Background()
+	const count = `SELECT count(*) FROM memories`
+	want := ask(t, c, count).String()
+	for _, reset := range []string{
+		`DISCARD ALL`, `RESET ALL`, `discard all;`, `SELECT 1; RESET ALL`, `SELECT pg_advisory_unlock_all(); UNLISTEN *; RESET ALL;`,
+		`DISCARD PLANS`, `DISCARD TEMP; DISCARD SEQUENCES`, `DEALLOCATE ALL`,
+	} {
+		if a := ask(t, c, `SET TimeZone = 'Asia/Tokyo'; PREPARE kept AS `+count); a.err != "" {
+			t.Fatal(a.err)
+		}
+		if _, err := c.Prepare(ctx, "wire", count, nil); err != nil {
+			t.Fatal(err)
+		}
+		if a := ask(t, c, reset); a.err != "" {
+			t.Fatalf("%s: %s", reset, a.err)
+		}
+		if got := ask(t, c, count).String(); got != want {
+			t.Errorf("after %s: %s", reset, got)
+		}
+		zone := ask(t, c, `SHOW TimeZone`)
+		if settings := strings.Contains(strings.ToUpper(reset), "RESET ALL") || strings.Contains(strings.ToUpper(reset), "DISCARD ALL"); strings.Contains(zone.String(), "Tokyo") == settings {
+			t.Errorf("after %s: %s", reset, zone)
+		}
+		gone := strings.Contains(strings.ToUpper(reset), "DISCARD ALL") || strings.Contains(reset, "DEALLOCATE ALL")
+		for _, name := range []string{"kept", "wire"} {
+			a := ask(t, c, `EXECUTE `+name)
+			if gone != (a.code == "26000") || !gone && a.String() != want {
+				t.Errorf("%s after %s: %s", name, reset, a)
+			}
+			if !gone {
+				ask(t, c, `DEALLOCATE `+name)
+			}
+		}
+		ask(t, c, `DEALLOCATE ALL`)
+	}
+	// In the extended protocol, and many at once in one pipeline.
+	if r := c.ExecParams(ctx, `DISCARD ALL`, nil, nil, nil, nil).Read(); r.Err != nil {
+		t.Fatal(r.Err)
+	}
+	if got := ask(t, c, count).String(); got != want {
+		t.Errorf("after DISCARD ALL in the extended protocol: %s", got)
+	}
+	p := c.StartPipeline(ctx)
+	for range 3 {
+		for _, sql := range []string{`DISCARD ALL`, count} {
+			p.SendQueryParams(sql, nil, nil, nil, nil)
+			p.SendPipelineSync()
+		}
+	}
+	if err := p.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	counts := 0
+	for {
+		r, err := p.GetResults()
+		if err != nil || r == nil {
+			t.Fatalf("in a pipeline: %v", err)
+		}
+		if rr, ok := r.(*pgconn.ResultReader); ok {
+			if read := rr.Read(); read.Err != nil {
+				t.Errorf("in a pipeline: %v", read.Err)
+			} else if len(read.Rows) == 1 && !strings.Contains(want, "\n"+string(read.Rows[0][0])+"\n") {
+				t.Errorf("in a pipeline: %s", read.Rows[0][0])
+			} else if len(read.Rows) == 1 {
+				if counts++; counts == 3 {
+					break
+				}
+			}
+		}
+	}
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for sql, code := range map[string]string{
+		`BEGIN; DISCARD ALL`: "0A000", `DISCARD ALL; ` + count: "0A000", `RESET ALL; ` + count: "0A000",
+	} {
+		if a := ask(t, c, sql); a.code != code {
+			t.Errorf("%s: %s, want %s", sql, a, code)
+		}
+		ask(t, c, `ROLLBACK`)
+	}
+	for reset, code := range map[string]string{`DISCARD ALL`: "25001", `RESET ALL`: "0A000"} {
+		ask(t, c, `BEGIN`)
+		if a := ask(t, c, reset); a.code != code {
+			t.Errorf("%s in a transaction: %s, want %s", reset, a, code)
+		}
+		ask(t, c, `ROLLBACK`)
+	}
+	if got := ask(t, c, count).String(); got != want {
+		t.Errorf("at the end: %s", got)
+	}
+	in.noMarker(t)
+}
+
+// waitFor waits until f says yes.
+func waitFor(t testing.TB, what string, f func() bool) {
+	t.Helper()
+	for range 100 {
+		if f() {
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	t.Fatalf("never: %s", what)
+}

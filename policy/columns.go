@@ -1,0 +1,147 @@
+package policy
+
+import "strconv"
+
+// Narrowing says which columns of a table exist for agents, in the table's order, and how their values come out. A column
+// that is not in it does not exist, one that the table gets later included.
+type Narrowing struct{ Columns []Shown }
+
+// Shown is a column that exists for agents.
+type Shown struct {
+	Name string
+	Type string // of the table's column; of a domain, the type under it
+	Mask Mask
+
+	Unit   string // of Truncate: year, month or day
+	Amount int    // of Prefix, how many characters; of Step, the step
+	Keys   []Key  // of Keys, sorted by name
+}
+
+// Key is a key of a JSON object that comes out where its value is of the type.
+type Key struct {
+	Name string
+	Type string // string, number or boolean, as json_typeof says
+}
+
+// Mask is what becomes of a column's values.
+type Mask int
+
+// The masks.
+const (
+	Plain    Mask = iota // as they are
+	Null                 // NULL
+	Hash                 // a keyed hash: equal values have equal ones, and guesses cannot be checked without the key
+	Truncate             // a date or timestamp, down to the unit in UTC
+	Prefix               // the first characters
+	Step                 // a number, down to a multiple of the step
+	Keys                 // of a JSON object some keys
+)
+
+// Plain tells whether the column of the table is shown as it is, so that a predicate may stand over the row view.
+func (n *Narrowing) Plain(column string) bool {
+	for _, c := range n.Columns {
+		if c.Name == column {
+			return c.Mask == Plain
+		}
+	}
+	return false
+}
+
+// columnDecl is an entry of columns.
+type columnDecl struct {
+	place
+	Shown
+	general bool // generalise: Unit or Amount is given, and the column's type decides what it means
+}
+
+func (d *decoder) columns(n *node) []columnDecl {
+	if !d.want(n, mapNode, "columns") {
+		return nil
+	}
+	if len(n.keys) == 0 {
+		d.fail(n.place, "leave columns out if every column may show", "columns is empty")
+	}
+	out := []columnDecl{}
+	for i, name := range n.keys {
+		out = append(out, d.shownColumn(n.keyAt[i], name, n.values[i]))
+	}
+	return out
+}
+
+func (d *decoder) shownColumn(at place, name string, n *node) columnDecl {
+	decl := columnDecl{place: at, Shown: Shown{Name: name}}
+	what := "column " + name
+	if n.kind == scalarNode {
+		if n.value != "allow" {
+			d.fail(n.place, closest(n.value, []string{"allow"}), "unknown rule %q of %s: write allow, { mask: ... } or { keys: ... }", n.value, what)
+		}
+		return decl
+	}
+	if n.kind == mapNode && len(n.keys) != 1 {
+		d.fail(n.place, "", "%s needs one of mask and keys", what)
+		return decl
+	}
+	d.fields(n, what, map[string]func(*node){
+		"mask": func(v *node) { d.mask(&decl, v) },
+		"keys": func(v *node) { d.jsonKeys(&decl, v) },
+	}, "age", "decay")
+	return decl
+}
+
+func (d *decoder) mask(decl *columnDecl, n *node) {
+	switch {
+	case n.kind == nullNode, n.kind == scalarNode && n.value == "null":
+		decl.Mask = Null
+	case n.kind == scalarNode && n.value == "hash":
+		decl.Mask = Hash
+	case n.kind == scalarNode:
+		d.fail(n.place, closest(n.value, []string{"null", "hash", "generalise"}), "unknown mask %q", n.value)
+	default:
+		d.fields(n, "mask", map[string]func(*node){"generalise": func(v *node) { d.generalise(decl, v) }})
+		d.need(n, "mask", "generalise")
+	}
+}
+
+func (d *decoder) generalise(decl *columnDecl, n *node) {
+	decl.general = true
+	if !d.want(n, scalarNode, "generalise") {
+		return
+	}
+	if n.literal == "int" {
+		amount, err := strconv.Atoi(n.value)
+		if err != nil || amount < 1 || amount > 1_000_000_000 {
+			d.fail(n.place, "", "generalise must be from 1 to 1000000000")
+		}
+		decl.Amount = amount
+		return
+	}
+	units := []string{"year", "month", "day"}
+	for _, u := range units {
+		if n.value == u {
+			decl.Unit = u
+			return
+		}
+	}
+	d.fail(n.place, closest(n.value, units), "generalise takes year, month or day for dates, a number of leading characters for text, a step for numbers")
+}
+
+func (d *decoder) jsonKeys(decl *columnDecl, n *node) {
+	decl.Mask = Keys
+	if !d.want(n, mapNode, "keys") {
+		return
+	}
+	types := []string{"string", "number", "boolean"}
+	for i, key := range n.keys {
+		v := n.values[i]
+		if !d.want(v, scalarNode, "the type of key "+key) {
+			continue
+		}
+		if v.value != "string" && v.value != "number" && v.value != "boolean" {
+			d.fail(v.place, closest(v.value, types), "unknown type %q of key %q: string, number and boolean are known", v.value, key)
+		}
+		decl.Keys = append(decl.Keys, Key{key, v.value})
+	}
+	if len(n.keys) == 0 {
+		d.fail(n.place, "to hide it, leave the column out or mask it with null", "keys is empty")
+	}
+}

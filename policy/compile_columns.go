@@ -1,0 +1,99 @@
+package policy
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/catalog"
+)
+
+// narrowing checks the columns of a table; nil where all of them show.
+func (c *compiler) narrowing(decl tableDecl, r *catalog.Relation) *Narrowing {
+	if decl.columns == nil {
+		return nil
+	}
+	shown := map[string]Shown{}
+	for _, d := range decl.columns {
+		if s, ok := c.shown(d, r); ok {
+			shown[s.Name] = s
+		}
+	}
+	out := &Narrowing{}
+	for _, column := range r.Columns {
+		if s, ok := shown[column.Name]; ok {
+			out.Columns = append(out.Columns, s)
+		}
+	}
+	return out
+}
+
+func (c *compiler) shown(d columnDecl, r *catalog.Relation) (Shown, bool) {
+	column := c.column(d.place, r, d.Name)
+	if column == nil {
+		return Shown{}, false
+	}
+	s := d.Shown
+	s.Type = column.Type
+	if t := c.snap.TypeByOID(column.TypeOID); t != nil && t.Kind == 'd' && s.Mask != Plain || t != nil && t.Kind == 'd' && d.general {
+		s.Type = t.Under // a domain may refuse what a mask makes of a value
+	}
+	if d.general {
+		switch kind := maskable(s.Type, c.snap.TypeByOID(column.TypeOID)); {
+		case s.Unit != "" && kind == "time":
+			s.Mask = Truncate
+		case s.Amount > 0 && kind == "text":
+			s.Mask = Prefix
+		case s.Amount > 0 && kind == "number":
+			s.Mask = Step
+		default:
+			c.fail(d.place, "year, month or day for dates and timestamps, leading characters for text, a step for numbers; or mask it with null",
+				"%s.%s is a %s, which cannot be generalised so", r.Name, d.Name, column.Type)
+			return Shown{}, false
+		}
+	}
+	kind := maskable(s.Type, c.snap.TypeByOID(column.TypeOID))
+	switch {
+	case s.Mask == Hash && kind != "text" && kind != "uuid":
+		c.fail(d.place, "text and uuid columns can be hashed; mask it with null", "%s.%s is a %s", r.Name, d.Name, column.Type)
+	case s.Mask == Hash && short(s.Type):
+		c.fail(d.place, "mask it with null", "%s.%s is a %s: a hash has 32 characters", r.Name, d.Name, column.Type)
+	case s.Mask == Keys && kind != "json":
+		c.fail(d.place, "", "%s.%s is a %s: only json and jsonb columns have keys", r.Name, d.Name, column.Type)
+	default:
+		slices.SortFunc(s.Keys, func(a, b Key) int { return strings.Compare(a.Name, b.Name) })
+		return s, true
+	}
+	return Shown{}, false
+}
+
+// maskable groups types by what masks can do with them; "" is every other.
+func maskable(sqlType string, t *catalog.Type) string {
+	if strings.HasSuffix(sqlType, "[]") {
+		return ""
+	}
+	plain, _, _ := strings.Cut(sqlType, "(")
+	switch {
+	case plain == "timestamp" || strings.HasPrefix(sqlType, "timestamp "), sqlType == "date":
+		return "time"
+	case plain == "text", plain == "character varying", t != nil && t.Extension == "citext" && t.Name.Name == "citext":
+		return "text"
+	case plain == "smallint", plain == "integer", plain == "bigint", plain == "numeric", plain == "real", plain == "double precision":
+		return "number"
+	case plain == "json", plain == "jsonb":
+		return "json"
+	case plain == "uuid":
+		return "uuid"
+	}
+	return ""
+}
+
+// short tells whether a varchar has no room for a hash.
+func short(sqlType string) bool {
+	limit, ok := strings.CutPrefix(sqlType, "character varying(")
+	if !ok {
+		return false
+	}
+	n, err := strconv.Atoi(strings.TrimSuffix(limit, ")"))
+	return err != nil || n < 32
+}

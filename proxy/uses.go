@@ -1,0 +1,92 @@
+package proxy
+
+import (
+	"github.com/pgconsent/pgconsent/sqlstate"
+	"github.com/pgconsent/pgconsent/verdict"
+)
+
+// uses is what a text that is about to run does with the session's names.
+type uses struct {
+	runs     []*verdict.Verdict // what it runs by name
+	prepared []*statement       // by the verdict's effects
+	unseals  bool
+	ticket   verdict.Ticket // of a refusal
+}
+
+// uses goes through the effects of a text that may run now. What it names must be there, decided under the versions in
+// force, and a query. group is that of the message.
+func (s *session) uses(v *verdict.Verdict, group uint64) (u uses, refused *sqlstate.Error, err error) {
+	var made map[string]*statement // by the same text; nil where it is gone
+	gone := false                  // all others are
+	for i, e := range v.Effects {
+		switch e.Kind {
+		case verdict.Prepares:
+			st := newStatement(e.Body, group)
+			if !s.ledger.mayPrepare(st) {
+				return u, tooManyStatements(), nil
+			}
+			if u.prepared == nil {
+				u.prepared, made = make([]*statement, len(v.Effects)), map[string]*statement{}
+			}
+			u.prepared[i], made[e.Name] = st, st
+		case verdict.Deallocates:
+			if made == nil {
+				made = map[string]*statement{}
+			}
+			if e.Name == "" {
+				clear(made)
+				gone = true
+			} else {
+				made[e.Name] = nil
+			}
+		case verdict.Executes:
+			st, here := made[e.Name]
+			if !here && !gone {
+				if st, err = s.ledger.statement(e.Name, s.group, s.flush); err != nil {
+					return u, nil, err
+				}
+			}
+			if refused := s.runs(&u, st, e.Name); refused != nil {
+				return u, refused, nil
+			}
+		case verdict.Unseals, verdict.Discards:
+			if err := s.flush(); err != nil {
+				return u, nil, err
+			}
+			if s.executes > 0 || !s.ledger.outside() {
+				return u, resetInside(e.Kind), nil
+			}
+			u.unseals = true
+		}
+	}
+	for i, st := range u.prepared {
+		if st != nil {
+			s.ledger.prepare(v.Effects[i].Name, st)
+		}
+	}
+	return u, nil, nil
+}
+
+// runs adds a prepared statement to what runs, or says why it may not.
+func (s *session) runs(u *uses, st *statement, name string) *sqlstate.Error {
+	if st == nil {
+		return noStatement(name)
+	}
+	v, refused, t := s.recheck(st.verdict)
+	if refused != nil {
+		u.ticket = t
+		return refused
+	}
+	st.verdict = v
+	if !v.Runnable() {
+		return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonStatement, "prepared statement \"%s\" is no query: EXECUTE cannot run it", name).
+			WithHint("Bind and execute it in the extended protocol, where it was prepared.")
+	}
+	u.runs = append(u.runs, v)
+	return nil
+}
+
+func tooManyStatements() *sqlstate.Error {
+	return sqlstate.New(sqlstate.ProgramLimitExceeded, sqlstate.ReasonBounds, "too many prepared statements in one session").
+		WithHint("At most %d statements and %d MiB of text may be prepared at a time; close those that are not needed.", maxStatements, maxStatementBytes>>20)
+}

@@ -1,0 +1,44 @@
+package rewrite
+
+import (
+	"github.com/pgconsent/pgconsent/sqlstate"
+	"github.com/pgconsent/pgconsent/sqltext"
+	"github.com/pgconsent/pgconsent/verdict"
+)
+
+// discardStmt visits DISCARD, with which pools reset a connection.
+func (w *walker) discardStmt(d *sqltext.DiscardStmt) verdict.Effect {
+	w.saw("DiscardStmt")
+	switch d.Target {
+	case sqltext.DISCARD_ALL:
+		return verdict.Effect{Kind: verdict.Discards}
+	case sqltext.DISCARD_PLANS, sqltext.DISCARD_SEQUENCES, sqltext.DISCARD_TEMP:
+		return verdict.Effect{}
+	}
+	w.refuse(refusal("DiscardStmt"))
+	return verdict.Effect{}
+}
+
+// unlistenStmt visits UNLISTEN, which pools send as well. Agents listen to nothing.
+func (w *walker) unlistenStmt() verdict.Effect {
+	w.saw("UnlistenStmt")
+	return verdict.Effect{}
+}
+
+// resets refuses RESET ALL and DISCARD ALL where something of the same message could run without the session's seal, which
+// they take away: the seal can only be set between messages, outside transactions.
+func resets(effects []verdict.Effect) *sqlstate.Error {
+	transaction := false
+	for i, e := range effects {
+		switch e.Kind {
+		case verdict.BeginsTx, verdict.EndsTx:
+			transaction = true
+		case verdict.Unseals, verdict.Discards:
+			if transaction || i+1 < len(effects) {
+				return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonSetting, "RESET ALL and DISCARD ALL must stand at the end of a message, outside transactions").
+					WithHint("They take the session's identity away, which pgconsent sets again before the next message.")
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,47 @@
+package rewrite
+
+import (
+	"github.com/pgconsent/pgconsent/sqltext"
+)
+
+// lockingClauses visits FOR UPDATE and its kin. They lock rows that the statement returns, which row security has let
+// through, of tables that agents may update: PostgreSQL asks for that right. first is where the references of FROM begin.
+func (w *walker) lockingClauses(s *sqltext.SelectStmt, own *scope, first int) {
+	for _, n := range s.LockingClause {
+		c := n.GetLockingClause()
+		if c == nil || c.Strength == sqltext.LCS_NONE || c.Strength == sqltext.LCS_UNDEFINED {
+			w.refuse(refusal("LockingClause(unknown)"))
+			return
+		}
+		w.saw("LockingClause")
+		w.locks = true
+		if len(c.LockedRels) == 0 {
+			w.lockable(w.references[first:])
+		}
+		for _, n := range c.LockedRels {
+			rv := n.GetRangeVar()
+			if rv == nil || rv.Schemaname != "" || rv.Catalogname != "" || rv.Alias != nil {
+				w.refuse(refusal("LockingClause(unknown)"))
+				return
+			}
+			w.saw("RangeVar")
+			for _, item := range own.byName[rv.Relname] {
+				if item.ref != nil {
+					w.lockable([]*reference{item.ref})
+				}
+				w.lockable(item.inside) // every table of a subquery
+			}
+		}
+	}
+}
+
+// lockable refuses relations whose rows agents may not lock.
+func (w *walker) lockable(refs []*reference) {
+	for _, ref := range refs {
+		table, ok := w.pol.Table(ref.name)
+		if ref.fragment == nil || !ok || !table.Write.Allows("UPDATE") {
+			w.refuseAt(refusal("LockingClause(policy)"), ref.start)
+			return
+		}
+	}
+}

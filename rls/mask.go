@@ -1,0 +1,92 @@
+package rls
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/policy"
+)
+
+// shown is the expression by which a column comes out. It never raises: it may run on any row that agents see, and an
+// error would tell what the value is. It depends on no setting: a month in the session's time zone, asked for in two time
+// zones, would tell the day.
+func shown(c policy.Shown, column string) string {
+	switch c.Mask {
+	case policy.Plain:
+		return column
+	case policy.Hash:
+		return fmt.Sprintf("pgconsent.mask(%s::pg_catalog.text)::%s", column, c.Type)
+	case policy.Truncate:
+		return truncated(c, column)
+	case policy.Prefix:
+		return fmt.Sprintf("pg_catalog.left(%s::pg_catalog.text, %d)::%s", column, c.Amount, c.Type)
+	case policy.Step:
+		return stepped(c, column)
+	case policy.Keys:
+		return keyed(c, column)
+	default: // Null, and what is not known
+		return "NULL::" + c.Type
+	}
+}
+
+// truncated leaves out what is before the year 1 or after 9999, where date_trunc and casts may raise.
+func truncated(c policy.Shown, column string) string {
+	trunc := fmt.Sprintf("pg_catalog.date_trunc('%s', %s::pg_catalog.timestamp)", c.Unit, column)
+	if strings.HasSuffix(c.Type, "with time zone") {
+		trunc = fmt.Sprintf("pg_catalog.date_trunc('%s', %s, 'UTC')", c.Unit, column)
+	}
+	cast, low, high := "pg_catalog.date", "0001-01-02", "9999-12-30"
+	switch {
+	case strings.HasSuffix(c.Type, "with time zone"):
+		cast, low, high = "pg_catalog.timestamptz", low+" 00:00:00+00", high+" 00:00:00+00"
+	case strings.HasPrefix(c.Type, "timestamp"):
+		cast = "pg_catalog.timestamp"
+	}
+	return fmt.Sprintf("CASE WHEN %[1]s OPERATOR(pg_catalog.>=) '%[2]s'::%[4]s AND %[1]s OPERATOR(pg_catalog.<) '%[3]s'::%[4]s THEN %[5]s::%[6]s END",
+		column, low, high, cast, trunc, c.Type)
+}
+
+// stepped reckons in numeric. NaN, infinities and what is far out are left out; the smallest integers stay in their type.
+func stepped(c policy.Shown, column string) string {
+	number := column + "::pg_catalog.numeric"
+	floor, step := "pg_catalog.floor("+number+")", fmt.Sprintf("%d::pg_catalog.numeric", c.Amount)
+	// A quotient would be rounded; remainders are exact.
+	down := fmt.Sprintf("%[1]s OPERATOR(pg_catalog.-) pg_catalog.mod(pg_catalog.mod(%[1]s, %[2]s) OPERATOR(pg_catalog.+) %[2]s, %[2]s)", floor, step)
+	least, cast := "", c.Type
+	switch {
+	case c.Type == "smallint":
+		least = "-32768"
+	case c.Type == "integer":
+		least = "-2147483648"
+	case c.Type == "bigint":
+		least = "-9223372036854775808"
+	case strings.HasPrefix(c.Type, "numeric"):
+		cast = "pg_catalog.numeric" // without its scale, which the step may not fit in
+	}
+	if least != "" {
+		down = fmt.Sprintf("GREATEST(%s, '%s'::pg_catalog.numeric)", down, least)
+	}
+	return fmt.Sprintf("CASE WHEN pg_catalog.abs(%s) OPERATOR(pg_catalog.<) '1e30'::pg_catalog.numeric THEN (%s)::%s END", number, down, cast)
+}
+
+// keyed takes the keys that are listed out of an object, each with its value if that has the type, else with null.
+// Anything but an object is NULL.
+func keyed(c policy.Shown, column string) string {
+	kind := "json"
+	if c.Type == "jsonb" {
+		kind = "jsonb"
+	}
+	pairs := make([]string, len(c.Keys))
+	for i, k := range c.Keys {
+		pairs[i] = "(" + catalog.QuoteLiteral(k.Name) + "::pg_catalog.text, " + catalog.QuoteLiteral(k.Type) + "::pg_catalog.text)"
+	}
+	object := fmt.Sprintf("pg_catalog.%[1]s_typeof(%[2]s) OPERATOR(pg_catalog.=) 'object'", kind, column)
+	if kind == "json" {
+		// Which may hold escapes that no text can: they would raise.
+		object = fmt.Sprintf(`CASE WHEN %s THEN pg_catalog.regexp_replace(%s::pg_catalog.text, E'\\\\u[dD][89abAB][0-9a-fA-F]{2}\\\\u[dD][c-fC-F][0-9a-fA-F]{2}', '', 'g') OPERATOR(pg_catalog.!~) E'\\\\u(0000|[dD][89a-fA-F])' END`, object, column)
+	}
+	return fmt.Sprintf(`CASE WHEN %[2]s THEN COALESCE((SELECT pg_catalog.%[1]s_object_agg(e.key, CASE WHEN pg_catalog.%[1]s_typeof(e.value) OPERATOR(pg_catalog.=) k.type THEN e.value ELSE 'null'::pg_catalog.%[1]s END)
+    FROM pg_catalog.%[1]s_each(%[3]s) AS e (key, value) JOIN (VALUES %[4]s) AS k (key, type) ON k.key OPERATOR(pg_catalog.=) e.key), '{}'::pg_catalog.%[1]s) END`,
+		kind, object, column, strings.Join(pairs, ", "))
+}

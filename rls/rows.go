@@ -1,0 +1,77 @@
+package rls
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/policy"
+	"github.com/pgconsent/pgconsent/predicate"
+)
+
+// narrowed are the tables with hidden or masked columns.
+func (p *Plan) narrowed() []*policy.Table {
+	var out []*policy.Table
+	for _, t := range p.policy.Tables() {
+		if t.Columns != nil {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// bound are the roles that the row policies of a table bind.
+func (p *Plan) bound(t *policy.Table) string {
+	if t.Columns != nil {
+		return p.agent + ", " + p.rowsRole
+	}
+	return p.agent
+}
+
+// rowViews makes the views that agents read in place of tables with hidden columns. They belong to a role that row
+// security binds as it binds agents, and that may read these tables' shown columns and nothing else.
+func (p *Plan) rowViews() []Statement {
+	const why = "Agents read this view in place of a table with hidden columns: what it does not have does not exist for them."
+	var out []Statement
+	if tables := p.narrowed(); len(tables) > 0 {
+		out = append(out,
+			Statement{SQL: fmt.Sprintf("GRANT USAGE ON SCHEMA %s TO %s", predicate.RowsSchema, p.agent), Why: why},
+			Statement{SQL: "GRANT EXECUTE ON FUNCTION pgconsent.mask(pg_catalog.text) TO " + p.agent,
+				Why: "Views call functions with the rights of who reads them. Agents cannot name it: they have no USAGE of its schema."},
+		)
+	}
+	for _, t := range p.narrowed() {
+		row := catalog.QuoteIdent(t.Relation.Name.Name)
+		values := make([]string, len(t.Columns.Columns))
+		for i, c := range t.Columns.Columns {
+			name := catalog.QuoteIdent(c.Name)
+			values[i] = shown(c, row+"."+name) + " AS " + name
+		}
+		out = append(out, Statement{
+			SQL: fmt.Sprintf("GRANT SELECT ON TABLE %s TO %s", t.Relation.Name.SQL(), p.rowsRole),
+			Why: "The row view reads the table as its owner, under row security.",
+		})
+		query := "SELECT " + strings.Join(values, ",\n  ") + "\nFROM " + t.Relation.Name.SQL() + " AS " + row
+		wall := "\nWHERE (CASE WHEN " + predicate.Policy(t.Rows, t.Relation) + " THEN true END) IS NOT NULL"
+		for _, v := range []struct {
+			name catalog.Name
+			sql  string
+		}{{predicate.RowView(t.Relation.Name), query}, {predicate.WalledView(t.Relation.Name), query + wall}} {
+			out = append(out,
+				Statement{SQL: fmt.Sprintf("CREATE VIEW %s AS\n%s", v.name.SQL(), v.sql), Why: why},
+				Statement{SQL: fmt.Sprintf("GRANT SELECT ON %s TO %s", v.name.SQL(), p.agent), Why: why},
+				Statement{SQL: fmt.Sprintf("ALTER VIEW %s OWNER TO %s", v.name.SQL(), p.rowsRole), Why: why},
+			)
+		}
+	}
+	return out
+}
+
+func (p *Plan) dropRowViews() []Statement {
+	const why = "Take the row views away."
+	var out []Statement
+	for _, t := range p.narrowed() {
+		out = append(out, Statement{SQL: fmt.Sprintf("DROP VIEW IF EXISTS %s, %s", predicate.WalledView(t.Relation.Name).SQL(), predicate.RowView(t.Relation.Name).SQL()), Why: why})
+	}
+	return out
+}

@@ -1,0 +1,45 @@
+package noninterference
+
+import (
+	"flag"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/pgconsent/pgconsent/pgtest"
+	"github.com/pgconsent/pgconsent/test/instance"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+var (
+	cases = flag.Int("cases", 0, "run that many cases with a progress bar, instead of the short test")
+	seed  = flag.Uint64("seed", 0, "of the long run; 0: the time")
+	save  = flag.Bool("save", true, "save what the long run finds under testdata/found")
+)
+
+// Databases that differ in hidden rows only give a caller one transcript, whatever it sends: with a fixed seed, and one of the
+// day.
+func TestNoninterference(t *testing.T) {
+	modes := []instance.Mode{instance.Both, instance.Doors}
+	if *cases > 0 {
+		s := *seed
+		if s == 0 {
+			s = uint64(time.Now().UnixNano()) & 0xffffffff
+		}
+		t.Logf("seed %d", s)
+		t.Log(Run(t, Config{Cases: *cases, Seed: s, Modes: modes, Save: *save, Progress: os.Stderr}))
+		return
+	}
+	today := uint64(time.Now().UTC().Unix() / 86400)
+	for _, s := range []uint64{1, today} {
+		r := Run(t, Config{Cases: 480, Seed: s, Modes: modes, For: 20 * time.Second})
+		t.Logf("seed %d: %s", s, r)
+		if r.Answered*5 < r.Cases {
+			t.Errorf("seed %d: only %d of %d cases are answered: the grammar or the rewriter refuses too much", s, r.Answered, r.Cases)
+		}
+	}
+}
+
+// What was found once stays closed.
+func TestFound(t *testing.T) { Replay(t, instance.Both, instance.Doors) }

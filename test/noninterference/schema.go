@@ -1,0 +1,319 @@
+package noninterference
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/catalog"
+)
+
+// kinds of columns, and their SQL types. digits are texts that are numbers in every visible row, and need not be in others.
+var sqlTypes = map[string]string{
+	"id": "bigint", "uid": "uuid", "code": "text", "text": "text", "digits": "text", "int": "integer", "num": "numeric(12,3)",
+	"bool": "boolean", "time": "timestamptz", "json": "jsonb", "arr": "text[]",
+}
+
+type column struct {
+	name, kind string
+	ruled      bool // a rule reads it
+}
+
+func (c column) sql() string { return catalog.QuoteIdent(c.name) }
+
+// textual is the kind of a column in expressions.
+func (c column) textual() string {
+	switch c.kind {
+	case "uid", "code", "digits":
+		return "text"
+	case "id":
+		return "int"
+	}
+	return c.kind
+}
+
+type table struct {
+	name     string
+	columns  []column // the key's first
+	keys     int      // how many of them are the key
+	rule     *rule    // nil: the policy does not list the table
+	commands []string // that agents may send
+}
+
+func (t *table) sql() string { return catalog.QuoteIdent(t.name) }
+
+func (t *table) key() []column { return t.columns[:t.keys] }
+
+func (t *table) column(name string) *column {
+	for i := range t.columns {
+		if t.columns[i].name == name {
+			return &t.columns[i]
+		}
+	}
+	return nil
+}
+
+// need adds a column that a rule reads.
+func (t *table) need(name, kind string) string {
+	if t.column(name) == nil {
+		t.columns = append(t.columns, column{name, kind, true})
+	}
+	return name
+}
+
+// rule is a row rule as the policy's author would write it.
+type rule struct {
+	kind         string // open, own, status, tenant, grant, visible, consent, not, all, any
+	column       string
+	attributes   []string
+	word         string // a status, or what is shared
+	shared       string // "", "word" or "null"
+	link         *table // consent over a table of links
+	target       *table // visible, consent
+	targetColumn string
+	parts        []*rule
+}
+
+// schema is a database, a policy and its callers.
+type schema struct {
+	*rand.Rand
+	tables  []*table
+	callers []map[string]string
+	links   int
+}
+
+var (
+	tableNames  = []string{"notes", "Order", "user", "Visit Log", "items", "people", "größe", "sub\"q", "events", "Tags"}
+	columnNames = []string{"title", "Body Text", "select", "n1", "Größe", "from", "at", "meta", "value", "tags", "ctx", "done", "Amount", "when", "x", "name", "type", "oid_"}
+	attributes  = map[string]string{"member": "bigint", "team": "text", "groups": "text[]"}
+	teams       = []string{"red", "blue", "green"}
+	states      = []string{"granted", "granted", "granted", "revoked", "Granted", ""}
+)
+
+func pick[T any](r *rand.Rand, list ...T) T { return list[r.IntN(len(list))] }
+
+// newSchema makes two to five tables.
+func newSchema(seed uint64) *schema {
+	s := &schema{Rand: rand.New(rand.NewPCG(seed, 7))}
+	names := slices.Clone(tableNames)
+	s.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
+	for i := range 2 + s.IntN(4) {
+		t := s.table(names[i])
+		t.rule = s.rule(t, 2)
+		s.tables = append(s.tables, t)
+	}
+	for _, t := range s.tables {
+		if t.rule != nil && s.IntN(3) == 0 && t.link() == nil {
+			t.commands = []string{"insert", "update", "delete"}[:1+s.IntN(3)]
+		}
+	}
+	for range 2 {
+		s.callers = append(s.callers, map[string]string{
+			"member": fmt.Sprint(1 + s.IntN(3)), "team": pick(s.Rand, teams...), "groups": "{" + pick(s.Rand, teams...) + ",x}",
+		})
+	}
+	return s
+}
+
+// link is the table of links that the rule of t reads, or nil.
+func (t *table) link() *table {
+	var find func(r *rule) *table
+	find = func(r *rule) *table {
+		if r.link != nil {
+			return r.link
+		}
+		for _, part := range r.parts {
+			if l := find(part); l != nil {
+				return l
+			}
+		}
+		return nil
+	}
+	return find(t.rule)
+}
+
+func (s *schema) table(name string) *table {
+	t := &table{name: name, keys: 1}
+	t.columns = append(t.columns, column{pick(s.Rand, "id", "Key", "no"), pick(s.Rand, "id", "id", "uid", "code"), false})
+	if s.IntN(4) == 0 {
+		t.columns = append(t.columns, column{"part", "id", false})
+		t.keys = 2
+	}
+	names := slices.Clone(columnNames)
+	s.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
+	kinds := []string{"text", "digits", "int", "num", "bool", "time", "json", "arr"}
+	s.Shuffle(len(kinds), func(i, j int) { kinds[i], kinds[j] = kinds[j], kinds[i] })
+	for i := range 4 + s.IntN(4) {
+		t.columns = append(t.columns, column{names[i], kinds[i%len(kinds)], false})
+	}
+	return t
+}
+
+// rule draws a rule for t over the tables made before it.
+func (s *schema) rule(t *table, depth int) *rule {
+	kinds := []string{"own", "own", "status", "tenant", "grant", "not"}
+	if depth > 0 {
+		kinds = append(kinds, "all", "all", "any")
+	}
+	for range 3 {
+		if s.subject() != nil {
+			kinds = append(kinds, "visible", "consent")
+		}
+	}
+	if depth == 2 && s.IntN(8) == 0 {
+		return &rule{kind: "open"}
+	}
+	r := &rule{kind: pick(s.Rand, kinds...)}
+	switch r.kind {
+	case "own":
+		if s.IntN(2) == 0 {
+			r.column, r.attributes = t.need("owner", "id"), []string{"member"}
+		} else {
+			r.column, r.attributes = t.need("Team", "code"), []string{"team"}
+		}
+	case "status":
+		r.column, r.word = t.need("state", "code"), "granted"
+	case "tenant":
+		r.column, r.attributes = t.need("tenant", "code"), []string{"team"}
+		switch s.IntN(3) {
+		case 0:
+			r.shared, r.word = "word", "global"
+		case 1:
+			r.shared = "null"
+		}
+	case "grant":
+		r.column, r.attributes = t.need("acl", "arr"), []string{"team", "groups"}[:1+s.IntN(2)]
+		if s.IntN(2) == 0 {
+			r.word = "*"
+		}
+	case "visible":
+		r.target = s.subject()
+		r.targetColumn = r.target.columns[0].name
+		r.column = t.need("ref "+r.target.name, r.target.columns[0].kind)
+	case "consent":
+		r.target = s.subject()
+		r.targetColumn = r.target.columns[0].name
+		r.target.need("state", "code")
+		r.word = "granted"
+		if s.IntN(2) == 0 {
+			r.column = t.need("ref "+r.target.name, r.target.columns[0].kind)
+			break
+		}
+		r.column = t.columns[0].name
+		s.links++
+		r.link = &table{name: fmt.Sprintf("link%d", s.links), keys: 2, columns: []column{
+			{"item", t.columns[0].kind, true}, {"subject", r.target.columns[0].kind, true}, {"note", "text", false},
+		}}
+		s.tables = append(s.tables, r.link)
+		if s.IntN(2) == 0 && t.keys == 1 {
+			r.link.rule = &rule{kind: "visible", column: "subject", target: r.target, targetColumn: r.targetColumn}
+		}
+	case "not":
+		own := []*rule{{kind: "status", column: t.need("state", "code"), word: "revoked"}, {kind: "tenant", column: t.need("tenant", "code"), attributes: []string{"team"}}}
+		r.parts = []*rule{pick(s.Rand, own...)}
+	case "all", "any":
+		for range 2 {
+			r.parts = append(r.parts, s.rule(t, depth-1))
+		}
+	}
+	return r
+}
+
+// subject is a listed table whose key is one column, or nil.
+func (s *schema) subject() *table {
+	var list []*table
+	for _, t := range s.tables {
+		if t.keys == 1 && t.rule != nil {
+			list = append(list, t)
+		}
+	}
+	if len(list) == 0 {
+		return nil
+	}
+	return pick(s.Rand, list...)
+}
+
+// ddl creates the tables.
+func (s *schema) ddl() string {
+	var b strings.Builder
+	for _, t := range s.tables {
+		var parts, keys []string
+		for _, c := range t.columns {
+			parts = append(parts, c.sql()+" "+sqlTypes[c.kind])
+		}
+		for _, c := range t.key() {
+			keys = append(keys, c.sql())
+		}
+		fmt.Fprintf(&b, "CREATE TABLE %s (%s, PRIMARY KEY (%s));\n", t.sql(), strings.Join(parts, ", "), strings.Join(keys, ", "))
+		for _, c := range t.columns[t.keys:] {
+			if c.ruled && s.IntN(2) == 0 {
+				fmt.Fprintf(&b, "CREATE INDEX ON %s (%s);\n", t.sql(), c.sql())
+			}
+		}
+	}
+	return b.String()
+}
+
+// policy writes the policy file.
+func (s *schema) policy() string {
+	var b strings.Builder
+	b.WriteString("version: 1\nattributes:\n")
+	for _, name := range []string{"groups", "member", "team"} {
+		fmt.Fprintf(&b, "  %s: { type: %q, source: credential }\n", name, attributes[name])
+	}
+	b.WriteString("tables:\n")
+	for _, t := range s.tables {
+		if t.rule == nil {
+			continue
+		}
+		fmt.Fprintf(&b, "  %q:\n    rows: [ %s ]\n", t.name, t.rule.yaml())
+		if len(t.commands) > 0 {
+			fmt.Fprintf(&b, "    write: { commands: [%s] }\n", strings.Join(t.commands, ", "))
+		}
+	}
+	return b.String()
+}
+
+func (r *rule) yaml() string {
+	switch r.kind {
+	case "open":
+		return "open"
+	case "own":
+		return fmt.Sprintf("{ own: { column: %q, is: %s } }", r.column, r.attributes[0])
+	case "status":
+		return fmt.Sprintf("{ status: { column: %q, is: %q } }", r.column, r.word)
+	case "tenant":
+		shared := ""
+		switch r.shared {
+		case "word":
+			shared = fmt.Sprintf(", shared: %q", r.word)
+		case "null":
+			shared = ", shared: null"
+		}
+		return fmt.Sprintf("{ tenant: { column: %q, is: %s%s } }", r.column, r.attributes[0], shared)
+	case "grant":
+		all := ""
+		if r.word != "" {
+			all = fmt.Sprintf(", all: %q", r.word)
+		}
+		return fmt.Sprintf("{ grant: { column: %q, to: [%s]%s } }", r.column, strings.Join(r.attributes, ", "), all)
+	case "visible":
+		return fmt.Sprintf("{ visible: { %q: { %q: %q } } }", r.target.name, r.targetColumn, r.column)
+	case "consent":
+		every := fmt.Sprintf("%q: { %q: %q }", r.target.name, r.targetColumn, r.column)
+		if r.link != nil {
+			every = fmt.Sprintf("%q: { item: %q }, %q: { %q: subject }", r.link.name, r.column, r.target.name, r.targetColumn)
+		}
+		return fmt.Sprintf("{ consent: { every: [ %s ], status: state, is: %q } }", every, r.word)
+	}
+	var parts []string
+	for _, part := range r.parts {
+		if y := part.yaml(); r.kind == "not" {
+			return "{ not: " + y + " }"
+		} else {
+			parts = append(parts, y)
+		}
+	}
+	return fmt.Sprintf("{ %s: [ %s ] }", r.kind, strings.Join(parts, ", "))
+}

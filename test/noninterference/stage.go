@@ -1,0 +1,217 @@
+package noninterference
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pgconsent/pgconsent/pgtest"
+	"github.com/pgconsent/pgconsent/policy"
+	"github.com/pgconsent/pgconsent/test/instance"
+)
+
+// script is a database by its texts, so that a difference can be saved and run again.
+type script struct {
+	ddl, policy string
+	callers     []map[string]string
+}
+
+// stage is a pair of databases behind a proxy, and a third with the visible rows only, past it.
+type stage struct {
+	t       testing.TB
+	mode    instance.Mode
+	proxy   *instance.Proxy
+	dbs     [2]*pgtest.DB
+	alone   *pgtest.DB
+	agents  [2]*pgconn.PgConn
+	super   *pgconn.PgConn
+	writers [3]*pgconn.PgConn // load the databases
+	caller  int
+}
+
+// names of the pair: as long as each other, and put away before transcripts are compared.
+var names = [2]string{"one", "two"}
+
+func newStage(t testing.TB, mode instance.Mode, s script) *stage {
+	t.Helper()
+	st := &stage{t: t, mode: mode}
+	var behind []instance.Database
+	var agents []instance.Agent
+	// Copies of one database, so that objects have the same numbers.
+	database := func() *pgtest.DB {
+		return pgtest.Template(t, "pair "+s.ddl, func(ctx context.Context, conn *pgx.Conn) error {
+			_, err := conn.PgConn().Exec(ctx, s.ddl).ReadAll()
+			return err
+		})
+	}
+	for i := range st.dbs {
+		st.dbs[i] = database()
+		behind = append(behind, instance.Database{Name: names[i], DB: st.dbs[i], Policy: s.policy, SearchPath: []string{"public"}})
+		instance.Migrate(t, behind[i], mode.Walls)
+		for n, attributes := range s.callers {
+			agents = append(agents, instance.Agent{Name: fmt.Sprintf("%s%d", names[i], n), Database: names[i], Attributes: attributes})
+		}
+	}
+	st.alone = database()
+	st.proxy = instance.Serve(t, mode, behind, agents)
+	st.super = instance.Super(t, st.alone)
+	for i, db := range []*pgtest.DB{st.dbs[0], st.dbs[1], st.alone} {
+		st.writers[i] = instance.Super(t, db)
+	}
+	return st
+}
+
+// fits tells whether a policy compiles over the tables.
+func fits(t testing.TB, s script) error {
+	t.Helper()
+	_, err := policy.Parse("policy.yaml", []byte(s.policy))
+	return err
+}
+
+// load fills the three databases.
+func (st *stage) load(one, two, alone string) {
+	st.t.Helper()
+	for i, sql := range []string{one, two, alone} {
+		if a := instance.Ask(st.writers[i], "SET session_replication_role = replica; "+sql); a.Err != "" {
+			st.t.Fatalf("%s\n%s", a.Err, sql)
+		}
+	}
+}
+
+// ask sends a case to both databases at once.
+func (st *stage) ask(c testCase) [2]transcript {
+	var out [2]transcript
+	var wait sync.WaitGroup
+	for i := range st.dbs {
+		wait.Add(1)
+		go func() {
+			defer wait.Done()
+			out[i] = st.askOne(i, c)
+		}()
+	}
+	wait.Wait()
+	return out
+}
+
+func (st *stage) askOne(i int, c testCase) transcript {
+	conn := st.agents[i]
+	if conn == nil || conn.IsClosed() {
+		var err error
+		if conn, err = instance.Dial(st.proxy.DSN(fmt.Sprintf("%s%d", names[i], st.caller), names[i])); err != nil {
+			return transcript{{Code: "client", Err: err.Error(), Message: err.Error()}}
+		}
+		st.agents[i] = conn
+	}
+	out := send(conn, c)
+	for m := range out {
+		out[m] = rename(out[m], st.dbs[i].Name)
+	}
+	return out
+}
+
+// fresh gives the agents new connections at their next statement.
+func (st *stage) fresh() {
+	for i, c := range st.agents {
+		if c != nil {
+			instance.Close(c)
+		}
+		st.agents[i] = nil
+	}
+}
+
+// rename puts the name of the database away.
+func rename(a instance.Answer, name string) instance.Answer {
+	a.Err = strings.ReplaceAll(a.Err, name, "DATABASE")
+	a.Message = strings.ReplaceAll(a.Message, name, "DATABASE")
+	for i := range a.Results {
+		for j, row := range a.Results[i].Rows {
+			a.Results[i].Rows[j] = strings.ReplaceAll(row, name, "DATABASE")
+		}
+	}
+	return a
+}
+
+// transcript are the answers to the messages of a case.
+type transcript []instance.Answer
+
+func (t transcript) String() string {
+	var b strings.Builder
+	for i, a := range t {
+		fmt.Fprintf(&b, "message %d\n%s", i+1, a.Multiset())
+	}
+	return b.String()
+}
+
+// outcome is what the visible rows alone must explain: rows, or a code and a message.
+func outcome(a instance.Answer) string {
+	if a.Err != "" {
+		return a.Code + " " + a.Message
+	}
+	return a.WithoutNotices().Multiset()
+}
+
+func send(c *pgconn.PgConn, tc testCase) transcript {
+	var out transcript
+	for _, m := range tc.messages {
+		if c.IsClosed() {
+			break
+		}
+		if tc.extended && !strings.HasPrefix(m, "COPY") {
+			out = append(out, instance.AskExtended(c, m))
+		} else {
+			out = append(out, instance.AskCopy(c, m))
+		}
+	}
+	if !c.IsClosed() && c.TxStatus() != 'I' {
+		instance.Ask(c, "ROLLBACK")
+	}
+	return out
+}
+
+// settings of the planner, under which PostgreSQL may evaluate in another order.
+var settings = []string{
+	"", "SET enable_hashjoin = off; SET enable_hashagg = off", "SET enable_mergejoin = off; SET enable_hashjoin = off", "SET enable_nestloop = off", "SET enable_seqscan = off",
+	"SET enable_sort = off; SET enable_material = off", "SET join_collapse_limit = 1; SET from_collapse_limit = 1",
+}
+
+// possible are the outcomes that PostgreSQL gives for the i-th message on the visible rows alone.
+func (st *stage) possible(c testCase, i int) map[string]bool {
+	out := map[string]bool{}
+	for _, set := range settings {
+		if set != "" {
+			instance.Ask(st.super, set)
+		}
+		c.extended = false
+		if got := send(st.super, c); i < len(got) {
+			out[outcome(rename(got[i], st.alone.Name))] = true
+		}
+	}
+	instance.Ask(st.super, "RESET ALL")
+	return out
+}
+
+// open tells whether SQL leaves the choice between two answers open.
+func (st *stage) open(c testCase, i int, a, b instance.Answer) bool {
+	if a.Code == "client" || b.Code == "client" {
+		return false
+	}
+	possible := st.possible(c, i)
+	if possible[outcome(a)] && possible[outcome(b)] {
+		return true
+	}
+	codes := map[string]bool{}
+	for o := range possible {
+		code, _, _ := strings.Cut(o, " ")
+		codes[code] = true
+	}
+	// What the proxy puts in the place of a message tells its code only.
+	explained := func(x instance.Answer) bool {
+		return possible[outcome(x)] || x.Err != "" && codes[x.Code] && !strings.ContainsAny(x.Message, `"`)
+	}
+	return explained(a) && explained(b)
+}
