@@ -281,8 +281,13 @@ func (c *compiler) link(l linkDecl, row *catalog.Relation) *catalog.Relation {
 		return nil
 	}
 	if family(to.Type) == "" || family(to.Type) != family(from.Type) {
-		c.fail(l.place, "links go over uuid, integer and text columns", "%s.%s is a %s and %s.%s a %s: they do not link",
+		c.fail(l.place, "links go over uuid, integer, text and date columns", "%s.%s is a %s and %s.%s a %s: they do not link",
 			target.Name, to.Name, to.Type, row.Name, from.Name, from.Type)
+		return nil
+	}
+	if to.Collation != from.Collation {
+		c.fail(l.place, "give both columns one collation", "%s.%s and %s.%s have different collations: PostgreSQL would not know by which to compare",
+			target.Name, to.Name, row.Name, from.Name)
 		return nil
 	}
 	return target
@@ -317,8 +322,8 @@ func (c *compiler) status(at place, r *catalog.Relation, name string) {
 // other type: citext, for one, would compare by case here and without it in the application.
 func family(sqlType string) string {
 	switch sqlType {
-	case "uuid":
-		return "uuid"
+	case "uuid", "date":
+		return sqlType
 	case "smallint", "integer", "bigint":
 		return "integer"
 	case "text", "character varying":

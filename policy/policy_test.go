@@ -27,6 +27,7 @@ func snapshot() *catalog.Snapshot {
 			if sqlType == "public.mood" {
 				column.TypeOID = 20001
 			}
+			column.Type, column.Collation, _ = strings.Cut(sqlType, " COLLATE ")
 			out = append(out, column)
 		}
 		return out
@@ -34,11 +35,11 @@ func snapshot() *catalog.Snapshot {
 	return catalog.NewSnapshot(catalog.Spec{
 		Database: "d", ServerVersion: 150000, SearchPath: []string{"public", "app"},
 		Relations: []*catalog.Relation{
-			{Name: public("memories"), Kind: catalog.Table, PrimaryKey: []string{"id"}, Columns: columns("id uuid, user_id uuid, body text, mood public.mood, n bigint, owner_name public.citext, tags text[], numbers integer[], labels character varying(9)[], doc jsonb, times date[]")},
+			{Name: public("memories"), Kind: catalog.Table, PrimaryKey: []string{"id"}, Columns: columns("id uuid, user_id uuid, body text, mood public.mood, n bigint, owner_name public.citext, tags text[], numbers integer[], labels character varying(9)[], doc jsonb, times date[], label text COLLATE C")},
 			{Name: public("people"), Kind: catalog.Table, PrimaryKey: []string{"id"}, Columns: columns("id uuid, user_id uuid, consent_status text, granted boolean")},
 			{Name: public("memory_participants"), Kind: catalog.Table, Columns: columns("memory_id uuid, person_id uuid, n integer")},
 			{Name: public("recent"), Kind: catalog.View, Columns: columns("id uuid")},
-			{Name: catalog.Name{Schema: "app", Name: "people"}, Kind: catalog.PartitionedTable, Columns: columns("id uuid, user_id uuid")},
+			{Name: catalog.Name{Schema: "app", Name: "people"}, Kind: catalog.PartitionedTable, Columns: columns("id uuid, user_id uuid, label text")},
 			{Name: catalog.Name{Schema: "pg_catalog", Name: "pg_class"}, Kind: catalog.Table, Columns: columns("oid oid")},
 		},
 		Functions: []*catalog.Function{
@@ -185,6 +186,7 @@ func TestErrors(t *testing.T) {
 		{"type with its own equality", rows("own: { column: owner_name, is: user }"), "public.memories.owner_name is a public.citext"},
 		{"status of another type", rows("status: { column: n, is: 1 }"), "p.yaml:6:9: public.memories.n is a bigint (a status is a text, varchar, enum or boolean column)"},
 		{"link of other types", rows("consent: { every: [ memory_participants: { n: id } ], status: n, is: x }"), "p.yaml:6:29: public.memory_participants.n is a integer and public.memories.id a uuid: they do not link"},
+		{"link of other collations", rows("visible: { app.people: { label: label } }"), "p.yaml:6:20: app.people.label and public.memories.label have different collations"},
 		{"link to nothing", rows("consent: { every: [ participants: { n: id } ], status: n, is: x }"), `the database has no table "participants"`},
 		{"link of two columns", rows("consent: { every: [ memory_participants: { memory_id: id, n: n } ], status: n, is: x }"), "every needs one table with one pair of columns"},
 		{"consent without status", rows("consent: { every: [ people: { id: id } ], is: x }"), `p.yaml:6:20: consent needs "status"`},

@@ -21,7 +21,7 @@ func Flat(n Node, alias string) (string, bool) {
 
 func flattens(n Node) bool {
 	switch n := n.(type) {
-	case Own, Status, Tenant, Grant:
+	case Own, Status, Tenant, Grant, SQL:
 		return true
 	case Not:
 		return flattens(n.Node)

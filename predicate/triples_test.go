@@ -29,7 +29,7 @@ const (
 )
 
 // TestTriples holds both SQL forms against the model on random schemas: for each (row, caller, clock) the row shows under
-// row security as the agent's own role, in either form of sublinks, and under the injected condition, exactly if
+// row security as the agent's own role, in either form of sublinks, under the injected condition and that of door views, exactly if
 // predicate.Eval says so. "make triples N=1000000" runs more; PGCONSENT_SEED repeats a run.
 func TestTriples(t *testing.T) {
 	wanted, seed := 20_000, uint64(time.Now().UnixNano())
@@ -55,7 +55,7 @@ func TestTriples(t *testing.T) {
 		}
 	}
 	t.Logf("%d triples, %d of them shown, %d compared with an emptied helper, in %s", r.count, r.shown, r.emptied, time.Since(started).Round(time.Second))
-	if r.shown < r.count/50 || r.shown > r.count*9/10 || r.emptied == 0 {
+	if r.shown < r.count/50 || r.shown > r.count*9/10 || r.emptied == 0 || r.flat == 0 {
 		t.Errorf("%d of %d triples show, %d were compared with an emptied helper: the sample says little", r.shown, r.count, r.emptied)
 	}
 }
@@ -68,6 +68,7 @@ type triples struct {
 	last                  string // schema
 	key                   seal.Key
 	count, shown, emptied int
+	flat                  int // statements
 }
 
 func newTriples(t *testing.T) *triples {
@@ -135,6 +136,14 @@ func (r *triples) migrate(s *schema, text string) *policy.Policy {
 	return pol
 }
 
+// form is one way in which a rule is evaluated.
+type form struct {
+	name, sql string
+	conn      *pgx.Conn
+	hint      string
+	signed    bool
+}
+
 func (r *triples) caller(s *schema, pol *policy.Policy, attributes map[string]string) {
 	w := predicate.World{Tables: map[catalog.Name][]predicate.Row{}, Attributes: attributes, Sealed: true}
 	for _, t := range s.tables {
@@ -150,15 +159,14 @@ func (r *triples) caller(s *schema, pol *policy.Policy, attributes map[string]st
 		compiled, _ := pol.Table(s.relation(t))
 		selects := "SELECT " + catalog.QuoteIdent(t.columns[0].name) + " FROM " + s.relation(t).SQL()
 		injected, signed := predicate.Inject(compiled.Rows, "pgconsent_row")
-		forms := []struct {
-			name, sql string
-			conn      *pgx.Conn
-			hint      string
-			signed    bool
-		}{
+		forms := []form{
 			{"row security, probes", selects, r.agent, "", false},
 			{"row security, sets", selects, r.agent, predicate.ScanHint, false},
 			{"injected", selects + " AS pgconsent_row WHERE " + injected, r.super, "", signed},
+		}
+		if flat, ok := predicate.Flat(compiled.Rows, "pgconsent_row"); ok {
+			r.flat++
+			forms = append(forms, form{"flat", selects + " AS pgconsent_row WHERE " + flat, r.super, "", false})
 		}
 		for _, form := range forms {
 			got, now := r.rows(form.conn, form.hint, form.sql, form.signed)
