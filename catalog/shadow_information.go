@@ -178,7 +178,7 @@ const (
 	constraintFrom = `FROM pgconsent_catalog.pg_constraint AS c
 JOIN pg_catalog.pg_namespace AS cn ON cn.oid OPERATOR(pg_catalog.=) c.connamespace
 JOIN pg_catalog.pg_class AS r ON r.oid OPERATOR(pg_catalog.=) c.conrelid
-JOIN pg_catalog.pg_namespace AS rn ON rn.oid OPERATOR(pg_catalog.=) r.relnamespace`
+JOIN pg_catalog.pg_namespace AS rn ON rn.oid OPERATOR(pg_catalog.=) r.relnamespace AND rn.nspname OPERATOR(pg_catalog.<>) 'pg_catalog'`
 )
 
 func action(column string) string {

@@ -1,0 +1,131 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+const programs = "testdata/clients/programs"
+
+// missing skips a test whose client is not installed, loudly; where REQUIRE_CLIENTS is set it fails.
+func missing(t *testing.T, what string) {
+	t.Helper()
+	if os.Getenv("REQUIRE_CLIENTS") != "" {
+		t.Fatalf("%s is not installed", what)
+	}
+	t.Skipf("NOT TESTED: %s is not installed", what)
+}
+
+// run runs a program, which prints a line for each thing it tries: "ok …" or "failed …", and "done" at its end.
+func run(t *testing.T, cmd *exec.Cmd) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	err := cmd.Run()
+	worked, finished := 0, false
+	for line := range strings.Lines(out.String()) {
+		word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
+		switch word {
+		case "ok":
+			worked++
+		case "failed":
+			t.Errorf("%s", rest)
+		case "done":
+			finished = true
+		case "version", "missing":
+			t.Log(word, rest)
+		}
+	}
+	if err != nil || !finished {
+		t.Fatalf("%v after %d things that worked:\n%.3000s", err, worked, errs.String())
+	}
+	t.Logf("%d things worked", worked)
+}
+
+// The programs of testdata/clients/programs use their clients as applications do: everything works, or is refused with
+// the SQLSTATE that they expect.
+func TestPrograms(t *testing.T) {
+	in := start(t, options{})
+	dsn := in.dsn("caregiver", agentPassword)
+	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
+	defer cancel()
+	in.python(ctx, t, "sqlalchemy", "sqlalchemy_.py", "sqlalchemy, psycopg2")
+	in.python(ctx, t, "django", "django_.py", "django, psycopg2")
+	in.python(ctx, t, "psycopg", "psycopg_.py", "psycopg, psycopg2")
+	for _, settings := range some(t, "", "Protocol=7.4-2", "UseServerSidePrepare=0;BoolsAsChar=0", "ShowSystemTables=1;ShowOidColumn=1;RowVersioning=1;FakeOidIndex=1") {
+		in.python(ctx, t, "odbc "+settings, "odbc_.py", "pyodbc; assert 'PostgreSQL Unicode' in pyodbc.drivers()", settings)
+	}
+	t.Run("jdbc", func(t *testing.T) {
+		const jar = "/usr/share/java/postgresql.jar"
+		java, err := exec.LookPath("java")
+		if err != nil {
+			missing(t, "java")
+		}
+		javac, err := exec.LookPath("javac")
+		if err != nil {
+			missing(t, "javac")
+		}
+		if _, err := os.Stat(jar); err != nil {
+			missing(t, jar)
+		}
+		classes := t.TempDir()
+		if out, err := exec.CommandContext(ctx, javac, "-cp", jar, "-d", classes, filepath.Join(programs, "Jdbc.java")).CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		for _, settings := range some(t, "", "preferQueryMode=simple", "prepareThreshold=-1 binaryTransfer=true", "autosave=always defaultRowFetchSize=5",
+			"preferQueryMode=extendedCacheEverything currentSchema=public options=-c\\ statement_timeout=60000") {
+			t.Run(settings, func(t *testing.T) {
+				args := []string{"-cp", classes + ":" + jar, "Jdbc", "jdbc:postgresql://" + in.tap.addr() + "/arcive", "caregiver", agentPassword}
+				for s := range strings.FieldsSeq(strings.ReplaceAll(settings, `-c\ `, "-c\x01")) {
+					args = append(args, strings.ReplaceAll(s, "\x01", " "))
+				}
+				run(t, exec.CommandContext(ctx, java, args...))
+			})
+		}
+	})
+	t.Run("node", func(t *testing.T) {
+		node, err := exec.LookPath("node")
+		if err != nil {
+			missing(t, "node")
+		}
+		cmd := exec.CommandContext(ctx, node, filepath.Join(programs, "node_.cjs"), dsn)
+		cmd.Env = append(os.Environ(), "NODE_PATH="+os.Getenv("PGCONSENT_NODE_MODULES"))
+		if out, err := exec.CommandContext(ctx, node, "-e", "require('pg')").CombinedOutput(); err != nil && os.Getenv("PGCONSENT_NODE_MODULES") == "" {
+			missing(t, "npm package pg (set PGCONSENT_NODE_MODULES): "+oneLine(string(out))[:40])
+		}
+		run(t, cmd)
+	})
+	in.noMarker(t)
+}
+
+// some are the first two settings, or with REQUIRE_CLIENTS all of them.
+func some(t *testing.T, settings ...string) []string {
+	t.Helper()
+	if os.Getenv("REQUIRE_CLIENTS") == "" {
+		return settings[:2]
+	}
+	return settings
+}
+
+// python runs a program with the first Python that has its modules: that of the system comes first, whose packages are
+// Debian's.
+func (in *instance) python(ctx context.Context, t *testing.T, name, file, modules string, args ...string) {
+	t.Run(name, func(t *testing.T) {
+		for _, python := range []string{"/usr/bin/python3", "python3"} {
+			if exec.CommandContext(ctx, python, "-c", "import "+modules).Run() == nil {
+				cmd := exec.CommandContext(ctx, python, append([]string{file, in.dsn("caregiver", agentPassword)}, args...)...)
+				cmd.Dir = programs
+				cmd.Env = append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1", "PYTHONWARNINGS=ignore")
+				run(t, cmd)
+				return
+			}
+		}
+		missing(t, "Python's "+modules)
+	})
+}
