@@ -7,7 +7,7 @@ import (
 
 	"github.com/pgconsent/pgconsent/catalog"
 	"github.com/pgconsent/pgconsent/catalog/pgcatalog"
-	"github.com/pgconsent/pgconsent/predicate"
+	"github.com/pgconsent/pgconsent/rls"
 )
 
 // remeasure is how old the sizes of tables may grow.
@@ -20,14 +20,7 @@ func (d *database) measure(ctx context.Context) error {
 	if s.sizes != nil && time.Since(d.sized) < remeasure {
 		return nil
 	}
-	var tables []*catalog.Relation
-	for _, t := range s.policy.Tables() {
-		tables = append(tables, t.Relation)
-		for _, h := range predicate.Helpers(t.Rows) {
-			tables = append(tables, h.Relation)
-		}
-	}
-	sizes, err := pgcatalog.Sizes(ctx, d.conn, tables)
+	sizes, err := pgcatalog.Sizes(ctx, d.conn, rls.Tables(s.policy))
 	if err != nil {
 		return err
 	}

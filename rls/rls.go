@@ -122,3 +122,15 @@ func (p *Plan) DownTo(f migrations.Found) []Statement {
 	}
 	return out
 }
+
+// Tables are those that a policy's predicates concern: the listed ones and those read besides.
+func Tables(p *policy.Policy) []*catalog.Relation {
+	var out []*catalog.Relation
+	for _, t := range p.Tables() {
+		out = append(out, t.Relation)
+		for _, h := range predicate.Helpers(t.Rows) {
+			out = append(out, h.Relation)
+		}
+	}
+	return out
+}

@@ -7,12 +7,17 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pgconsent/pgconsent/catalog/pgcatalog"
 	"github.com/pgconsent/pgconsent/policy"
 	"github.com/pgconsent/pgconsent/rewrite"
+	"github.com/pgconsent/pgconsent/rls"
+	"github.com/pgconsent/pgconsent/verdict"
 )
 
 type rewriteCmd struct {
-	As  string `required:"" placeholder:"AGENT" help:"The agent who sends it."`
+	As      string `required:"" placeholder:"AGENT" help:"The agent who sends it."`
+	Verbose bool   `short:"v" help:"Say which door the statement takes, and why, on stderr."`
+
 	SQL string `arg:"" optional:"" name:"sql" help:"The statement. Default: read from stdin."`
 }
 
@@ -30,6 +35,9 @@ type rewritten struct {
 	Database       string          `json:"database"`
 	Text           string          `json:"text,omitempty"`
 	NeedsSignature bool            `json:"needs_signature,omitempty"`
+	Door           verdict.Door    `json:"door,omitempty"`
+	DoorReason     string          `json:"door_reason,omitempty"`
+	Scan           bool            `json:"scan,omitempty"`
 	Tag            string          `json:"tag,omitempty"`
 	Accesses       []policy.Access `json:"accesses,omitempty"`
 	Functions      []string        `json:"functions,omitempty"`
@@ -65,13 +73,22 @@ func (r rewriteCmd) Run(s *session) error {
 		if err != nil {
 			return err
 		}
-		result, refused := rewrite.New(built.snapshot, built.policy, rewrite.Both).Rewrite(text, false)
+		mode := rewrite.Both
+		if t.doors {
+			mode = rewrite.Doors
+		}
+		sizes, err := pgcatalog.Sizes(s.ctx, t.conn, rls.Tables(built.policy))
+		if err != nil {
+			return fmt.Errorf("%w; has pgconsent migrate been run?", err)
+		}
+		result, refused := rewrite.New(built.snapshot, built.policy, mode).WithSizes(sizes).Rewrite(text, false)
 		answer := rewritten{Agent: r.As, Database: t.name}
 		if refused != nil {
 			answer.Refusal = &refusal{string(refused.Code), refused.Message, refused.Hint, refused.Position}
 		} else {
 			answer.Text, answer.NeedsSignature, answer.Tag = result.Text, result.NeedsSignature, result.Tag
 			answer.Accesses, answer.Functions = result.Accesses, result.Functions
+			answer.Door, answer.DoorReason, answer.Scan = result.Door, result.DoorReason, result.Scan
 		}
 		switch {
 		case s.json:
@@ -88,10 +105,30 @@ func (r rewriteCmd) Run(s *session) error {
 			}
 		default:
 			fmt.Fprintln(s.out, result.Text)
+			if r.Verbose {
+				s.explain(t, result)
+			}
 		}
 		if refused != nil {
 			return errSilent
 		}
 		return nil
 	})
+}
+
+// explain says which door a statement takes, and why.
+func (s *session) explain(t target, result *rewrite.Result) {
+	switch {
+	case result.Door == verdict.DoorGate:
+		fmt.Fprintln(s.err, "door:  gate, signed: every expression is vetted")
+	case t.doors:
+		fmt.Fprintf(s.err, "door:  row security: %s\n", result.DoorReason)
+	case result.NeedsSignature:
+		fmt.Fprintln(s.err, "door:  row security, and signed predicates in the text (enforcement: both)")
+	default:
+		fmt.Fprintln(s.err, "door:  row security (enforcement: both)")
+	}
+	if result.Scan {
+		fmt.Fprintln(s.err, "hint:  scan: it reads so much that row policies make sets of the tables they look up")
+	}
 }
