@@ -31,6 +31,7 @@ type Severity string
 // The severities, worst first.
 const (
 	Unsafe    Severity = "unsafe"    // agents are not served
+	NoGate    Severity = "no_gate"   // agents are served, by the row security door alone
 	Warning   Severity = "warning"   // the walls hold, something else may not
 	Hardening Severity = "hardening" // a superuser can narrow what a broken wall would show
 	OK        Severity = "ok"

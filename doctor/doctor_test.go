@@ -132,6 +132,37 @@ func has(found []doctor.Finding, id string, severity doctor.Severity) bool {
 	return false
 }
 
+// A gate door that evaluates anything before it has seen the signature is found out, and does not keep agents from being
+// served by the other.
+func TestGateDoorProbe(t *testing.T) {
+	db := safe(t)
+	s := subject(t, db)
+	s.Plan = rls.Generate(s.Policy, s.Snapshot, rls.Options{Doors: true})
+	conn := db.Connect(t, "postgres")
+	if err := migrations.Up(t.Context(), conn, migrations.Options{}, s.Plan); err != nil {
+		t.Fatal(err)
+	}
+	if found := probe(t, db, s); !has(found, "gate_door", doctor.OK) || !has(found, "row_door", doctor.OK) {
+		t.Errorf("%+v", found)
+	}
+	for name, where := range map[string]string{
+		"beside each row":    "WHERE pgconsent_gate.vetted() IS NOT DISTINCT FROM (id > 0)",
+		"never":              "WHERE id = 1",
+		"false in its place": "WHERE (SELECT pgconsent_gate.sealed()) AND false",
+	} {
+		exec(t, conn, "CREATE OR REPLACE VIEW "+rls.CanaryDoor()+" AS SELECT id, consent, secret FROM pgconsent_gate.canary "+where)
+		found := probe(t, db, s)
+		if !has(found, "gate_door", doctor.NoGate) {
+			t.Errorf("%s: %+v", name, found)
+		}
+	}
+	// A row policy that is evaluated after the expressions of a statement.
+	exec(t, conn, "DROP POLICY pgconsent_select ON pgconsent_gate.canary")
+	if found := probe(t, db, s); !has(found, "row_door", doctor.Unsafe) {
+		t.Errorf("%+v", found)
+	}
+}
+
 func TestSafeDatabase(t *testing.T) {
 	db := safe(t)
 	s := subject(t, db)

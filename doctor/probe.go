@@ -59,6 +59,8 @@ func Probe(ctx context.Context, control *pgx.Conn, agent string, s Subject) ([]F
 		{"pooler", "the connection leads to one server process", p.pooler},
 		{"seal", "a seal made with the newest key is accepted", p.sealed},
 		{"gate", "the gate refuses what is not signed", p.gate},
+		{"row_door", "row security lets no expression at a hidden row", p.rowDoor},
+		{"gate_door", "the gate door lets no expression at anything before it has seen the signature", p.gateDoor},
 		{"leak", "without a seal no row shows", p.leak},
 		{"forged_seal", "a forged seal opens nothing", p.forged},
 	} {

@@ -55,7 +55,7 @@ type Config struct {
 	Log       *slog.Logger     // nil: slog.Default()
 
 	// Check is asked about a database each time its catalog or what is installed in it changed, and every ten seconds.
-	// An error refuses the database's agents until it is gone. Nil: only the hash of what is installed is compared.
+	// An error refuses the database's agents until it is gone; a [GateShut] leaves them the row security door. Nil: only the hash of what is installed is compared.
 	Check func(ctx context.Context, conn *pgx.Conn, t Target) error
 
 	Refresh    time.Duration // between two looks at a database; 0: 2 s

@@ -64,6 +64,10 @@ tables:
 const wider = rules + "  memory_participants: { rows: [ { visible: { memories: { id: memory_id } } }, { visible: { people: { id: person_id } } } ] }\n"
 
 func install(ctx context.Context, conn *pgx.Conn, text string) error {
+	return installWith(ctx, conn, text, rls.Options{})
+}
+
+func installWith(ctx context.Context, conn *pgx.Conn, text string, o rls.Options) error {
 	doc, err := policy.Parse("policy.yaml", []byte(text))
 	if err != nil {
 		return err
@@ -76,7 +80,7 @@ func install(ctx context.Context, conn *pgx.Conn, text string) error {
 	if err != nil {
 		return err
 	}
-	return migrations.Up(ctx, conn, migrations.Options{}, rls.Generate(p, snap, rls.Options{}))
+	return migrations.Up(ctx, conn, migrations.Options{}, rls.Generate(p, snap, o))
 }
 
 // world is a database, an enforcer of it and what it wrote.

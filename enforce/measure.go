@@ -30,7 +30,8 @@ func (d *database) measure(ctx context.Context) error {
 	}
 	sized := *s
 	sized.epoch, sized.sizes = d.e.epochs.Add(1), sizes
-	sized.signing, sized.plain = s.signing.WithSizes(sizes), s.plain.WithSizes(sizes)
+	sized.door, sized.plain = s.door.WithSizes(sizes), s.plain.WithSizes(sizes)
+	sized.signing = sized.door
 	d.state = &sized
 	return nil
 }

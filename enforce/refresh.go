@@ -34,6 +34,7 @@ type database struct {
 	doc     *policy.Document // in force
 	next    *policy.Document // waits for pgconsent migrate; nil: none does
 	seen    observation      // what the state was made of
+	shut    bool             // Check wants the gate door shut
 	checked time.Time        // when Check last agreed
 	sized   time.Time        // when the sizes of the state were read
 	state   *state           // the last good one, also while the view refuses
@@ -96,6 +97,9 @@ func (d *database) refresh(ctx context.Context) error {
 	}
 	if err == nil {
 		err = d.measure(ctx)
+	}
+	if err == nil {
+		d.gate()
 	}
 	if err != nil && d.conn != nil {
 		// The next look begins afresh: a connection may outlive the role it logged in as, and its rights.
@@ -263,7 +267,7 @@ func (d *database) newState(c compiled, snap *catalog.Snapshot, keys *seal.Keyri
 		signing: rewrite.New(snap, c.policy, d.e.cfg.Mode),
 		profile: profile(d.cfg, c.policy, c.plan),
 	}
-	s.plain = s.signing
+	s.plain, s.door = s.signing, s.signing
 	if d.e.cfg.Mode == rewrite.Both || d.e.cfg.Mode.Doors() {
 		s.plain = rewrite.New(snap, c.policy, rewrite.RLS)
 	}
@@ -273,8 +277,13 @@ func (d *database) newState(c compiled, snap *catalog.Snapshot, keys *seal.Keyri
 
 func (d *database) check(ctx context.Context, s *state) error {
 	if d.e.cfg.Check != nil {
-		if err := d.e.cfg.Check(ctx, d.conn, Target{d.cfg, s.policy, s.snapshot, s.plan}); err != nil {
+		err := d.e.cfg.Check(ctx, d.conn, Target{d.cfg, s.policy, s.snapshot, s.plan})
+		var shut GateShut
+		if err != nil && !errors.As(err, &shut) {
 			return err
+		}
+		if d.shut = err != nil; d.shut {
+			d.e.cfg.Log.Error("the gate door stays shut: every statement takes the row security door", "database", d.cfg.Name, "reason", shut.Why)
 		}
 	}
 	d.checked = time.Now()

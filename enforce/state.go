@@ -24,7 +24,8 @@ type state struct {
 	policy   *policy.Policy
 	snapshot *catalog.Snapshot
 	plan     *rls.Plan
-	signing  *rewrite.Rewriter // may name signed gate views
+	signing  *rewrite.Rewriter // may name signed gate views; plain where the gate door is shut
+	door     *rewrite.Rewriter // signing where it is not
 	plain    *rewrite.Rewriter // never does: for sessions whose seal is of another profile or key
 	key      seal.Key
 	profile  string

@@ -21,7 +21,7 @@ const doorAlias = "pgconsent_row"
 func doors(p *policy.Policy) []door {
 	var out []door
 	for _, t := range p.Tables() {
-		if rows, ok := predicate.Flat(t.Rows, doorAlias); ok && predicate.HasDoor(t.Rows, t.Relation) {
+		if rows, ok := predicate.Flat(t.Rows, doorAlias); ok && t.Columns == nil && predicate.HasDoor(t.Rows, t.Relation) {
 			out = append(out, door{t, rows})
 		}
 	}
@@ -34,26 +34,29 @@ func (p *Plan) doorViews() []Statement {
 	var out []Statement
 	for _, d := range p.doors {
 		r := d.table.Relation
-		table := r.Name.SQL()
-		const why = "Vetted statements read the visible rows here; for any other it raises."
 		if !p.helps(r) {
 			out = append(out, p.readable(r)...)
 		}
-		columns := make([]string, len(r.Columns))
-		for i, c := range r.Columns {
-			columns[i] = doorAlias + "." + catalog.QuoteIdent(c.Name)
-		}
-		view := predicate.DoorView(r.Name).SQL()
-		out = append(out,
-			Statement{
-				SQL: fmt.Sprintf("CREATE VIEW %s AS\nSELECT %s FROM %s AS %s\nWHERE (SELECT pgconsent_gate.vetted()) AND %s", view, strings.Join(columns, ", "), table, doorAlias, d.rows),
-				Why: why,
-			},
-			Statement{SQL: fmt.Sprintf("GRANT SELECT ON %s TO %s", view, p.agent), Why: why},
-			Statement{SQL: fmt.Sprintf("ALTER VIEW %s OWNER TO %s", view, p.reader), Why: why},
-		)
+		out = append(out, p.doorView(r, d.rows)...)
 	}
 	return out
+}
+
+func (p *Plan) doorView(r *catalog.Relation, rows string) []Statement {
+	const why = "Vetted statements read the visible rows here; for any other it raises."
+	columns := make([]string, len(r.Columns))
+	for i, c := range r.Columns {
+		columns[i] = doorAlias + "." + catalog.QuoteIdent(c.Name)
+	}
+	view := predicate.DoorView(r.Name).SQL()
+	return []Statement{
+		{
+			SQL: fmt.Sprintf("CREATE VIEW %s AS\nSELECT %s FROM %s AS %s\nWHERE (SELECT pgconsent_gate.vetted()) AND (%s)", view, strings.Join(columns, ", "), r.Name.SQL(), doorAlias, rows),
+			Why: why,
+		},
+		{SQL: fmt.Sprintf("GRANT SELECT ON %s TO %s", view, p.agent), Why: why},
+		{SQL: fmt.Sprintf("ALTER VIEW %s OWNER TO %s", view, p.reader), Why: why},
+	}
 }
 
 // helps tells whether predicates read a table.

@@ -58,6 +58,7 @@ func (p *Plan) schemas(f migrations.Found) []Statement {
 	for _, h := range p.helpers {
 		reader[h.Relation.Name.Schema] = true
 	}
+	reader[predicate.GateSchema] = true
 	for _, d := range p.doors {
 		reader[d.table.Relation.Name.Schema] = true
 	}

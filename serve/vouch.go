@@ -39,6 +39,7 @@ type voucher struct {
 	passed string    // versions under which the probes found nothing
 	late   string    // versions under which they were not finished
 	again  time.Time // when to try those again
+	shut   string    // why the gate door is shut, as those probes found
 }
 
 // vouchers are those of all databases.
@@ -82,7 +83,7 @@ func (v *voucher) check(ctx context.Context, conn *pgx.Conn, t enforce.Target) e
 	}
 	versions := t.Policy.Version() + " " + t.Snapshot.Version()
 	if v.passed == versions || v.late == versions && time.Now().Before(v.again) {
-		return nil
+		return v.gate()
 	}
 	found, err := v.probe(ctx, conn, db, subject)
 	if err == nil {
@@ -96,7 +97,21 @@ func (v *voucher) check(ctx context.Context, conn *pgx.Conn, t enforce.Target) e
 	default:
 		v.passed = versions
 	}
+	v.shut = ""
+	for _, f := range found {
+		if f.Severity == doctor.NoGate {
+			v.shut = f.What
+		}
+	}
 	v.warn(found)
+	return v.gate()
+}
+
+// gate shuts the gate door where a probe of it failed.
+func (v *voucher) gate() error {
+	if v.shut != "" {
+		return enforce.GateShut{Why: v.shut}
+	}
 	return nil
 }
 

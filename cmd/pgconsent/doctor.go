@@ -122,6 +122,8 @@ func (s *session) findings(reports []report) {
 		switch r.Severity {
 		case doctor.Unsafe:
 			mark, colour = "UNSAFE", "31;1"
+		case doctor.NoGate:
+			mark, colour = "NO GATE", "31"
 		case doctor.Warning:
 			mark, colour = "warning", "33"
 		case doctor.Hardening:

@@ -1,0 +1,141 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pgconsent/pgconsent/predicate"
+	"github.com/pgconsent/pgconsent/rls"
+	"github.com/pgconsent/pgconsent/seal"
+)
+
+// canaryShapes put an expression that fails on the canary's hidden row at every place where a planner might evaluate it
+// too early; %s is the canary.
+var canaryShapes = []string{
+	"SELECT id FROM %s WHERE secret::pg_catalog.int4 OPERATOR(pg_catalog.=) 7",
+	"SELECT a.id FROM %s AS a JOIN %s AS b ON a.secret::pg_catalog.int4 OPERATOR(pg_catalog.=) (b.id OPERATOR(pg_catalog.+) 6)",
+	"SELECT g FROM pg_catalog.generate_series(1, 3) AS g LEFT JOIN (SELECT id, secret::pg_catalog.int4 AS n FROM %s) AS s ON s.id OPERATOR(pg_catalog.=) g WHERE s.n IS NOT NULL",
+	"SELECT g FROM pg_catalog.generate_series(1, 3) AS g WHERE EXISTS (SELECT 1 FROM %s AS c WHERE c.id OPERATOR(pg_catalog.=) g AND c.secret::pg_catalog.int4 OPERATOR(pg_catalog.=) 7)",
+	"SELECT g - 1 FROM pg_catalog.generate_series(1, 2) AS g WHERE NOT EXISTS (SELECT 1 FROM %s AS c WHERE c.id OPERATOR(pg_catalog.=) g AND c.secret::pg_catalog.int4 OPERATOR(pg_catalog.=) 7)",
+	"SELECT 1 WHERE 5 NOT IN (SELECT secret::pg_catalog.int4 FROM %s)",
+	"SELECT pg_catalog.max(id) FROM %s GROUP BY secret HAVING secret::pg_catalog.int4 OPERATOR(pg_catalog.=) 7",
+	"SELECT id FROM %s ORDER BY secret::pg_catalog.int4 LIMIT 1",
+	"SELECT pg_catalog.count(*) FILTER (WHERE secret::pg_catalog.int4 OPERATOR(pg_catalog.=) 7) FROM %s",
+	"SELECT c.id FROM %s AS c, LATERAL (SELECT c.secret::pg_catalog.int4 AS n) AS x WHERE x.n OPERATOR(pg_catalog.=) 7",
+	"SELECT (SELECT c.id FROM %s AS c WHERE c.secret::pg_catalog.int4 OPERATOR(pg_catalog.=) 7)",
+	"SELECT DISTINCT ON (secret::pg_catalog.int4) id FROM %s",
+	"SELECT id FROM %s WHERE secret::pg_catalog.int4 OPERATOR(pg_catalog.=) 7 UNION SELECT id FROM %s WHERE id OPERATOR(pg_catalog.=) 1",
+}
+
+// canaryPlans are settings that lead the planner other ways.
+var canaryPlans = []string{"", "enable_seqscan", "enable_nestloop", "enable_hashjoin, enable_mergejoin", "enable_hashagg"}
+
+// rowDoor tries the canary under row security: nothing fails, and its first row alone shows.
+func (p *probe) rowDoor(ctx context.Context) ([]Finding, error) {
+	finding := func(what string) Finding {
+		return Finding{"row_door", Unsafe, "row security does not hold on this server as it should: " + what, "Report it with the version of the server; agents are not served."}
+	}
+	var found []Finding
+	err := p.canary(ctx, rls.Canary(), func(sql string) error {
+		for _, hint := range []string{"", predicate.ScanHint} {
+			got, err := p.firstColumn(ctx, hint+sql)
+			var pg *pgconn.PgError
+			switch {
+			case err != nil && !errors.As(err, &pg), err != nil && pg.Code == canceled:
+				return err
+			case err != nil:
+				found = append(found, finding(fmt.Sprintf("%s fails with %s", sql, pg.Code)))
+			case got != "1":
+				found = append(found, finding(fmt.Sprintf("%s shows %q", sql, got)))
+			}
+		}
+		return nil
+	})
+	return found, err
+}
+
+// gateDoor tries the canary's door view: without a signature nothing is evaluated before it raises, with one its first row
+// shows.
+func (p *probe) gateDoor(ctx context.Context) ([]Finding, error) {
+	if !p.Plan.HasDoors() {
+		return nil, nil
+	}
+	finding := func(what string) Finding {
+		return Finding{"gate_door", NoGate, "the gate door stays shut, statements take the row security door: " + what, "Report it with the version of the server."}
+	}
+	var found []Finding
+	err := p.canary(ctx, rls.CanaryDoor(), func(sql string) error {
+		_, err := p.firstColumn(ctx, sql)
+		var pg *pgconn.PgError
+		switch {
+		case err == nil:
+			found = append(found, finding("it answers without a signature: "+sql))
+		case !errors.As(err, &pg), pg.Code == canceled:
+			return err
+		case pg.Code != "42501":
+			found = append(found, finding(fmt.Sprintf("%s fails with %s before the signature is looked at", sql, pg.Code)))
+		}
+		return nil
+	})
+	if err != nil {
+		return found, err
+	}
+	err = p.canary(ctx, rls.CanaryDoor(), func(sql string) error {
+		sql = "SELECT a.id FROM " + rls.CanaryDoor() + " AS a JOIN " + rls.CanaryDoor() + " AS b ON a.id OPERATOR(pg_catalog.=) b.id WHERE b.secret OPERATOR(pg_catalog.<>) ''"
+		if got, err := p.firstColumn(ctx, p.keys.Newest().Sign("doctor", sql)); err != nil || got != "1" {
+			found = append(found, finding(fmt.Sprintf("a signed statement shows %q (%v)", got, err)))
+		}
+		return nil
+	})
+	return found, err
+}
+
+// canary runs a probe for every shape and plan, in a sealed session.
+func (p *probe) canary(ctx context.Context, relation string, try func(sql string) error) error {
+	if _, err := p.accepted(ctx, p.keys.Newest().Seal(p.claims(ctx))); err != nil {
+		return err
+	}
+	for _, plan := range canaryPlans {
+		for _, setting := range strings.Split(plan, ", ") {
+			if setting != "" {
+				if _, err := p.conn.Exec(ctx, "SET "+setting+" = off"); err != nil {
+					return err
+				}
+			}
+		}
+		for _, shape := range canaryShapes {
+			if err := try(strings.ReplaceAll(shape, "%s", relation)); err != nil {
+				return err
+			}
+		}
+		for _, setting := range strings.Split(plan, ", ") {
+			if setting != "" {
+				if _, err := p.conn.Exec(ctx, "RESET "+setting); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	_, err := p.conn.Exec(ctx, "RESET "+seal.Setting)
+	return err
+}
+
+func (p *probe) firstColumn(ctx context.Context, sql string) (string, error) {
+	rows, err := p.conn.Query(ctx, sql)
+	if err != nil {
+		return "", err
+	}
+	values, err := pgx.CollectRows(rows, pgx.RowTo[*int64])
+	var out []string
+	for _, v := range values {
+		if v != nil {
+			out = append(out, fmt.Sprint(*v))
+		}
+	}
+	return strings.Join(out, ","), err
+}

@@ -1,0 +1,89 @@
+package enforce
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pgconsent/pgconsent/rewrite"
+	"github.com/pgconsent/pgconsent/rls"
+	"github.com/pgconsent/pgconsent/verdict"
+)
+
+// A gate door that a probe has shut stays shut, and agents are served.
+func TestGateShuts(t *testing.T) {
+	var shut syncFlag
+	w := start(t, func(w *world) {
+		w.cfg.Mode = rewrite.Gate
+		if err := installWith(context.Background(), w.dba, rules, rls.Options{Doors: true}); err != nil {
+			t.Fatal(err)
+		}
+		w.cfg.Check = func(context.Context, *pgx.Conn, Target) error {
+			if shut.get() {
+				return GateShut{"a probe"}
+			}
+			return nil
+		}
+	})
+	c := w.client("caregiver")
+	door := func(sql string) verdict.Door { return c.Decide(t.Context(), sql, verdict.Simple).Door }
+	eventually(t, "the gate door", func() bool { return door(titles) == verdict.DoorGate })
+	c.want(titles, "lake", "sea")
+	shut.set(true)
+	w.exec("CREATE TABLE public.another (id int)")
+	eventually(t, "row security", func() bool { return door(titles) == verdict.DoorRLS })
+	c.want(titles, "lake", "sea")
+	if !strings.Contains(w.log.String(), "level=ERROR msg=\"the gate door stays shut") {
+		t.Error("the door shut quietly")
+	}
+	shut.set(false)
+	w.exec("DROP TABLE public.another")
+	eventually(t, "the gate door again", func() bool { return door(titles) == verdict.DoorGate })
+	c.want(titles, "lake", "sea")
+}
+
+// What a Parse declares its parameters as decides whether the text may take the gate door.
+func TestDeclaredTypesAndTheGate(t *testing.T) {
+	w := start(t, func(w *world) {
+		w.cfg.Mode = rewrite.Gate
+		if err := installWith(context.Background(), w.dba, rules, rls.Options{Doors: true}); err != nil {
+			t.Fatal(err)
+		}
+	})
+	c := w.client("caregiver")
+	for _, q := range []struct {
+		sql   string
+		types []uint32
+		door  verdict.Door
+	}{
+		{"SELECT title FROM memories WHERE id = $1", nil, verdict.DoorGate},
+		{"SELECT title FROM memories WHERE id = $1", []uint32{0}, verdict.DoorGate},
+		{"SELECT title FROM memories WHERE id = $1", []uint32{23}, verdict.DoorGate},
+		{"SELECT title FROM memories WHERE id = $1", []uint32{1700}, verdict.DoorRLS},    // the column is converted
+		{"SELECT title FROM memories WHERE id = $1::int", []uint32{25}, verdict.DoorRLS}, // the value is, when it comes to a row
+		{"SELECT title FROM memories WHERE user_id = $1::uuid AND title = $2", []uint32{2950, 25}, verdict.DoorGate},
+		{"SELECT title FROM memories WHERE user_id = $1::uuid AND title = $2", []uint32{2950, 19}, verdict.DoorRLS},
+		{"SELECT title FROM memories WHERE title LIKE $1", nil, verdict.DoorRLS},
+		{"SELECT title FROM memories WHERE left(title, $1) = 'a'", nil, verdict.DoorRLS},
+		{"SELECT title FROM memories LIMIT $1", []uint32{20}, verdict.DoorGate},
+		{"SELECT title FROM memories WHERE EXISTS (SELECT FROM people LIMIT $1)", nil, verdict.DoorRLS},
+		{"SELECT title FROM memories WHERE id = ANY ($1)", []uint32{1016}, verdict.DoorGate},
+		{"SELECT title FROM memories WHERE id = $1 AND title = $1", nil, verdict.DoorRLS},
+	} {
+		v := c.Decide(t.Context(), q.sql, verdict.Extended)
+		if !v.Allowed() {
+			t.Fatalf("%s: %v", q.sql, v.Refusal)
+		}
+		if len(q.types) > 0 {
+			v = c.Declare(t.Context(), v, q.types)
+		}
+		if !v.Allowed() || v.Door != q.door {
+			t.Errorf("%s with %v: door %s, want %s (%v)", q.sql, q.types, v.Door, q.door, v.Refusal)
+		}
+		if again := c.Recheck(t.Context(), v); again.Text != v.Text {
+			t.Errorf("%s with %v: judged again it takes the other door", q.sql, q.types)
+		}
+	}
+}

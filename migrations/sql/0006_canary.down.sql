@@ -1,0 +1,1 @@
+DROP TABLE pgconsent_gate.canary;
