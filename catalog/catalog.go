@@ -68,7 +68,7 @@ type Column struct {
 
 	Nondeterministic bool   // the collation takes different bytes for the same text
 	Identity         string // "", "always" or "by default"
-	Default          bool   // it has one; an identity column has not
+	Default          string // its expression, "" if it has none; an identity column has none
 	Sequence         Name   // whose next value the default or the identity is; the zero value if none
 }
 
@@ -93,7 +93,7 @@ type Sizes map[Name]Size
 type Key struct {
 	Name    string   // of the index, and of its constraint if it has one
 	Columns []string // those that its key, its expressions and its predicate read, by attnum
-	Equal   []string // those without which being equal no two rows collide: plain columns of a unique key
+	Equal   []string // those without which being equal no two rows collide: plain columns of a unique key, in their own collation
 }
 
 // Action is what becomes of a row whose foreign key loses its target.

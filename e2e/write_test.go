@@ -450,3 +450,87 @@ func TestRowLocks(t *testing.T) {
 	}
 	in.noMarker(t)
 }
+
+// COPY FROM STDIN by psql and pgx: defaults, stamps, triggers and checks are those of an INSERT, and so is what it leaves.
+func TestCopyFrom(t *testing.T) {
+	in := startWrites(t, options{})
+	ctx := context.Background()
+	agent, ownerConn := in.pgx(t, "caregiver"), in.ownerConn(t)
+	n, err := agent.CopyFrom(ctx, pgx.Identifier{"items"}, []string{"title", "qty", "user_id"}, pgx.CopyFromRows([][]any{{" c1 ", 1, user2}, {"vanish", 2, user2}, {"c2", 3, user2}}))
+	if err != nil || n != 3 { // PostgreSQL counts what came, not what a trigger let through
+		t.Errorf("%d rows, %v", n, err)
+	}
+	var copied string
+	if err := ownerConn.QueryRow(ctx, `SELECT string_agg(concat_ws('/', title, qty, body, state, user_id, code, made::date, loud), ',' ORDER BY title) FROM items WHERE title LIKE 'c_'`).Scan(&copied); err != nil {
+		t.Fatal(err)
+	}
+	if want := "c1/1/none/shown/" + user1 + "/2026-01-01/C1,c2/3/none/shown/" + user1 + "/2026-01-01/C2"; copied != want {
+		t.Errorf("got %s\nwant %s", copied, want)
+	}
+	var logged int
+	if err := ownerConn.QueryRow(ctx, `SELECT count(*) FROM item_log WHERE what = 'INSERT' AND who = 'pgconsent_agent'`).Scan(&logged); err != nil || logged != 2 {
+		t.Errorf("%d logged, %v", logged, err)
+	}
+	for _, c := range []struct {
+		rows    [][]any
+		columns []string
+		table   string
+		code    string
+	}{
+		{[][]any{{"x", 3}}, []string{"title", "shelf"}, "items", "42501"},  // another's
+		{[][]any{{"x", 99}}, []string{"title", "shelf"}, "items", "42501"}, // nobody's
+		{[][]any{{"x", -1}}, []string{"title", "qty"}, "items", "23514"},
+		{[][]any{{"hide"}}, []string{"title"}, "items", "42501"},
+		{[][]any{{"raise"}}, []string{"title"}, "items", "P0001"},
+		{[][]any{{"x", "forbidden"}}, []string{"title", "body"}, "items", "42501"},
+		{[][]any{{"x", "k"}}, []string{"title", "code"}, "items", "42501"},
+		{[][]any{{"noon"}}, []string{"name"}, "slots", "23505"},
+		{[][]any{{"x"}}, []string{"name"}, "shelves", "42501"},
+	} {
+		_, err := agent.CopyFrom(ctx, pgx.Identifier{c.table}, c.columns, pgx.CopyFromRows(c.rows))
+		if codeOf(err) != c.code {
+			t.Errorf("%v into %s: %v, want %s", c.rows, c.table, err, c.code)
+		}
+	}
+	if n, err := agent.CopyFrom(ctx, pgx.Identifier{"slots"}, []string{"name"}, pgx.CopyFromRows([][]any{{"evening"}, {"night"}})); err != nil || n != 2 {
+		t.Errorf("keys of another's: %d, %v", n, err)
+	}
+	if n, err := agent.CopyFrom(ctx, pgx.Identifier{"ideas"}, []string{"idea"}, pgx.CopyFromRows([][]any{{"copied"}})); err != nil || n != 1 {
+		t.Errorf("rows that are not seen: %d, %v", n, err)
+	}
+
+	cmd := exec.Command("psql", "-X", "-A", "-t", in.dsn("caregiver", agentPassword))
+	cmd.Env = append(os.Environ(), "LC_ALL=C")
+	cmd.Stdin = strings.NewReader(`BEGIN;
+COPY items (title, qty) FROM STDIN;
+p1	5
+p2	\N
+\.
+COPY slots (name) FROM STDIN (FORMAT csv) WHERE name <> 'no';
+yes
+no
+\.
+SELECT count(*) FROM items WHERE title LIKE 'p_';
+ROLLBACK;
+\copy words (word, uses) from program 'printf "w1,1\nw2,2\n"' csv
+COPY items (title, qty) FROM STDIN;
+p1	five
+\.
+SELECT count(*) FROM words WHERE word LIKE 'w_';
+COPY items (title) FROM '/etc/passwd';
+COPY items FROM STDIN;
+`)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for _, want := range []string{"COPY 2\nCOPY 1\n2\nROLLBACK\nCOPY 2\n", `invalid input syntax for type integer: "five"`, "\n2\n", "Name the columns", "not available to agents"} {
+		if !strings.Contains(string(out), want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+	if strings.Contains(string(out), "in_public") {
+		t.Errorf("the view shows:\n%s", out)
+	}
+	in.noMarker(t)
+}

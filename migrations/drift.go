@@ -104,8 +104,12 @@ WITH ours AS (
   WHERE NOT a.attisdropped AND EXISTS (SELECT 1 FROM aclexplode(a.attacl) AS x WHERE x.grantee IN (SELECT r.oid FROM roles AS r))
   UNION ALL
   SELECT 'trigger ' || t.tgname || ' on ' || n.nspname || '.' || c.relname, jsonb_build_array(pg_get_triggerdef(t.oid), t.tgenabled)
-  FROM pg_trigger AS t JOIN governed AS g ON g.oid = t.tgrelid JOIN pg_class AS c ON c.oid = t.tgrelid JOIN pg_namespace AS n ON n.oid = c.relnamespace
+  FROM pg_trigger AS t JOIN pg_class AS c ON c.oid = t.tgrelid JOIN pg_namespace AS n ON n.oid = c.relnamespace
   WHERE t.tgname LIKE '%pgconsent\_%'
+  UNION ALL
+  SELECT 'default of ' || o.nspname || '.' || c.relname || '.' || a.attname, jsonb_build_array(pg_get_expr(f.adbin, f.adrelid))
+  FROM pg_attrdef AS f JOIN pg_class AS c ON c.oid = f.adrelid JOIN ours AS o ON o.oid = c.relnamespace
+  JOIN pg_attribute AS a ON a.attrelid = f.adrelid AND a.attnum = f.adnum WHERE c.relkind = 'v'
 )
 SELECT p.identity, md5(p.content::text) FROM parts AS p`)
 	if err != nil {

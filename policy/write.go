@@ -14,6 +14,7 @@ type Write struct {
 	Insert, Update, Delete bool
 
 	Insertable []string // the columns that an INSERT may name, stamped ones included, in the table's order
+	Copied     []string // of these, those that COPY FROM may name: an identity column has no default of its own
 	Updatable  []string // the columns that an UPDATE may set
 	Stamps     []Stamp
 
@@ -181,7 +182,7 @@ func (c *compiler) write(t *compiling) *Write {
 	c.references(out, decl, t, sendable)
 	c.sequences(out, decl, t)
 	for _, column := range r.Columns {
-		if out.Insert && column.NotNull && !column.Default && column.Identity == "" && !column.Generated && !slices.Contains(out.Insertable, column.Name) {
+		if out.Insert && column.NotNull && column.Default == "" && column.Identity == "" && !column.Generated && !slices.Contains(out.Insertable, column.Name) {
 			c.warnings = append(c.warnings, decl.warningf("agents cannot insert into %s unless a trigger sets %s: it is NOT NULL, has no default and is not theirs to write", r.Name, column.Name))
 		}
 	}
@@ -210,6 +211,9 @@ func (c *compiler) changes(out *Write, decl *writeDecl, t *compiling, sendable [
 		isStamped, isSendable := slices.Contains(stamped, name), slices.Contains(sendable, name)
 		if out.Insert && (isStamped || isSendable) {
 			out.Insertable = append(out.Insertable, name)
+			if column.Identity == "" {
+				out.Copied = append(out.Copied, name)
+			}
 		}
 		named := slices.ContainsFunc(decl.columns, func(w wordDecl) bool { return w.word == name })
 		immutable := slices.ContainsFunc(decl.immutable, func(w wordDecl) bool { return w.word == name })

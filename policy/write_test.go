@@ -20,7 +20,10 @@ func writable() *catalog.Snapshot {
 			plain := strings.TrimRight(c, "!=#*@")
 			name, sqlType, _ := strings.Cut(plain, " ")
 			flags := c[len(plain):]
-			column := catalog.Column{Name: name, Type: sqlType, NotNull: strings.Contains(flags, "!"), Default: strings.ContainsAny(flags, "=#"), Generated: strings.Contains(flags, "*")}
+			column := catalog.Column{Name: name, Type: sqlType, NotNull: strings.Contains(flags, "!"), Generated: strings.Contains(flags, "*")}
+			if strings.ContainsAny(flags, "=#") {
+				column.Default = "now()"
+			}
 			if strings.ContainsAny(flags, "#@") {
 				column.Sequence = public(name + "_seq")
 			}

@@ -201,6 +201,16 @@ func StampFunction(table catalog.Name) catalog.Name {
 	return catalog.Name{Schema: Schema, Name: derived("stamp_", table)}
 }
 
+// CopyView is what COPY FROM writes to in place of a table: row security would refuse the table itself. It has no rows.
+func CopyView(table catalog.Name) catalog.Name {
+	return catalog.Name{Schema: RowsSchema, Name: derived("in_", table)}
+}
+
+// CopyFunction is the trigger function that inserts what is copied to the view, as whoever copies.
+func CopyFunction(table catalog.Name) catalog.Name {
+	return catalog.Name{Schema: Schema, Name: derived("copy_", table)}
+}
+
 // derived makes a name of a table's name that no other table has, within the 63 bytes of an identifier.
 func derived(prefix string, table catalog.Name) string {
 	name := prefix + table.Schema + "_" + table.Name

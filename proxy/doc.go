@@ -19,6 +19,7 @@
 //	owner    dial, replay the startup message, relay bytes           owner.go
 //	agent    SCRAM, settings, dial, seal, greet                      login.go scram.go settings.go upstream.go seal.go
 //	         client → server: messages into batches                  inbound.go message.go batch.go refuse.go
+//	         client → server: rows of COPY FROM STDIN                copyin.go
 //	         server → client: headers only                           outbound.go sanitise.go
 //	         what was sent and is still to be answered               ledger.go names.go
 //	end      drain, revocation, loss of either side                  session.go drain.go

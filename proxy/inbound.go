@@ -37,6 +37,15 @@ func (s *session) inbound() error {
 			if done {
 				return s.last(nil)
 			}
+			if e := s.copies; e != nil {
+				s.copies = nil
+				if err := s.flush(); err != nil {
+					return err
+				}
+				if err := s.copyIn(in, e); err != nil {
+					return err
+				}
+			}
 			if len(s.batch.out) >= maxBatch {
 				if err := s.flush(); err != nil {
 					return err
@@ -112,7 +121,7 @@ func (s *session) message(typ byte, body []byte) (last bool, err error) {
 	case 'X':
 		return true, nil
 	case 'd', 'c', 'f':
-		// Outside COPY FROM STDIN, which no agent may start, the server ignores these.
+		// Outside COPY FROM STDIN the server ignores these.
 	default:
 		return false, sqlstate.New(sqlstate.ProtocolViolation, sqlstate.ReasonProtocol, "invalid frontend message type %d", typ)
 	}
@@ -174,6 +183,9 @@ func (s *session) query(body []byte) error {
 	s.batch.out = appendQuery(s.batch.out, v.Text)
 	s.batch.add(start, e)
 	s.executes = 0
+	if copies(v) {
+		s.copies = e
+	}
 	return nil
 }
 
@@ -326,10 +338,18 @@ func (s *session) execute(body []byte) error {
 	}
 	start := len(s.batch.out)
 	s.batch.out = appendExecute(s.batch.out, verdict.UpstreamName(name), rows)
-	s.batch.add(start, &entry{
+	e := &entry{
 		kind: execute, verdict: v, ticket: s.decider.Record(v, u.runs...), name: name, upstream: verdict.UpstreamName(name),
 		prepared: u.prepared, unseals: u.unseals,
-	})
+	}
+	s.batch.add(start, e)
+	if copies(v) {
+		s.copies = e
+		// The answer must come, whatever it is.
+		start = len(s.batch.out)
+		s.batch.out = appendMessage(s.batch.out, 'H')
+		s.batch.add(start, nil)
+	}
 	s.executes++
 	s.unsealing = u.unseals
 	s.ended = u.unseals || len(v.Effects) > 0 && v.Effects[len(v.Effects)-1].Kind == verdict.EndsTx
@@ -359,6 +379,7 @@ type input struct {
 	big   []byte // in place of buf while a message does not fit
 	r, w  int
 	waste int // bytes of a message still to be thrown away
+	pass  int // bytes of a CopyData still to be passed on
 	read  time.Time
 
 	budget  *atomic.Int64 // bytes of all clients' large buffers; nil: not counted

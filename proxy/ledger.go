@@ -49,6 +49,10 @@ type entry struct {
 	bytes     int64
 	code      sqlstate.Code // of the error the client got
 	done      chan struct{} // own sync: closed with its ReadyForQuery
+
+	// Of a COPY FROM STDIN, under the ledger's lock; rows and bytes are the client's while it copies.
+	copying bool // the server takes rows
+	over    bool // the entry is settled
 }
 
 // maxInFlight bounds the ledger. It is more than the answers that fit into the server's own output buffer, so waiting for
@@ -113,7 +117,7 @@ func (l *ledger) push(entries []*entry) (skipped []*entry, ok bool) {
 	}
 	for _, e := range entries {
 		if l.skipping && e.kind != syncs {
-			e.code = l.skipCode
+			e.code, e.over = l.skipCode, true
 			l.dropped(e)
 			skipped = append(skipped, e)
 			continue
@@ -144,6 +148,7 @@ func (l *ledger) head() *entry {
 // pop takes the head off; the caller holds the lock.
 func (l *ledger) pop() *entry {
 	e := l.queue[l.first]
+	e.over, e.copying = true, false
 	l.queue[l.first] = nil
 	l.first++
 	if l.first == len(l.queue) {
@@ -172,7 +177,8 @@ func (l *ledger) fail(code sqlstate.Code) []*entry {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	e := l.queue[l.first]
-	e.code = code
+	e.code, e.copying = code, false
+	l.change.Broadcast()
 	if e.kind == query || e.kind == syncs {
 		if e.kind == query {
 			// The portal without a name goes later than the statement, with the first plan; an error in between leaves it.

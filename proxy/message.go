@@ -29,8 +29,10 @@ func bound(typ byte) (limit int, waste bool) {
 		return maxSmall, false
 	case 'd', 'F':
 		return maxWaste, true
-	case 'c', 'f':
+	case 'c':
 		return maxSmall, true
+	case 'f':
+		return maxSmall, false
 	default:
 		return -1, false
 	}

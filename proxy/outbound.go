@@ -247,6 +247,8 @@ func (o *answers) result(typ byte, length int) *sqlstate.Error {
 		e.bytes += int64(length)
 	case 'H', 'c': // CopyOutResponse, CopyDone
 		ok = running
+	case 'G': // CopyInResponse
+		ok = running && o.ledger.startCopy(e)
 	case 'C': // CommandComplete
 		ok = running
 		if ok {
@@ -289,7 +291,7 @@ func (o *answers) result(typ byte, length int) *sqlstate.Error {
 			o.done()
 		}
 	default:
-		// CopyIn and CopyBoth among them: no agent may start these.
+		// CopyBoth among them: no agent may start it.
 		ok = false
 	}
 	if !ok {

@@ -90,7 +90,7 @@ var passages = []passage{
 	{codes: "55000", pass: "M", only: []string{`portal "*`, `cursor "*`}, why: "the state of the client's own cursor or portal"},
 	{codes: "55P03", pass: "M", only: []string{"canceling statement due to lock timeout"}, why: "the client's own lock_timeout"},
 	{codes: "55P03", text: "could not obtain a lock", hint: "Try again later.", why: "names the relation, and so tells that a row of it is there"},
-	{codes: "57014", pass: "M", only: []string{"canceling statement due to statement timeout", "canceling statement due to user request"}, why: "the client's own timeout or request"},
+	{codes: "57014", pass: "M", only: []string{"canceling statement due to statement timeout", "canceling statement due to user request", "COPY from stdin failed: *"}, why: "the client's own timeout or request, or what it says when it gives up a COPY"},
 	{codes: "57014", text: "canceling statement", hint: "Try again later.", why: "the reason is the server's"},
 	{codes: "57P01 57P02 57P03 57P05", pass: "MH", only: []string{
 		"terminating connection due to administrator command", "terminating connection because of crash of another server process",

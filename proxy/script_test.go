@@ -104,6 +104,8 @@ func transcribe(m pgx3.BackendMessage) (string, byte) {
 		return fmt.Sprint("t ", m.ParameterOIDs), 't'
 	case *pgx3.CopyOutResponse:
 		return fmt.Sprint("H ", m.OverallFormat, m.ColumnFormatCodes), 'H'
+	case *pgx3.CopyInResponse:
+		return fmt.Sprint("G ", m.OverallFormat, m.ColumnFormatCodes), 'G'
 	case *pgx3.CopyData:
 		return fmt.Sprintf("d %q", m.Data), 'd'
 	case *pgx3.CopyDone:

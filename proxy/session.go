@@ -29,6 +29,7 @@ type session struct {
 	executes  int    // of the group
 	ended     bool   // the last message of the group ends the transaction
 	unsealing bool   // or takes the seal away
+	copies    *entry // asks the client for rows, and is about to be sent
 	batch     batch
 }
 

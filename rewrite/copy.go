@@ -13,13 +13,17 @@ func (w *walker) copyStmt(c *sqltext.CopyStmt) {
 	w.saw("CopyStmt")
 	at := w.source.Tokens[0].Start
 	switch {
-	case c.IsFrom || c.WhereClause != nil:
-		w.refuseAt(refusal("CopyStmt.is_from"), at)
 	case c.IsProgram || c.Filename != "":
 		w.refuseAt(refusal("CopyStmt.filename"), at)
+	case c.WhereClause != nil && !c.IsFrom:
+		w.refuse(refusal("CopyStmt.where_clause"))
 	}
-	w.copyOptions(c.Options)
+	w.copyOptions(c.Options, c.IsFrom)
 	if w.refused != nil {
+		return
+	}
+	if c.IsFrom {
+		w.copyFrom(c)
 		return
 	}
 	if c.Relation != nil {
@@ -122,10 +126,10 @@ func copiedColumns(r *catalog.Relation) []string {
 func hasGenerated(r *catalog.Relation) bool { return len(copiedColumns(r)) < len(r.Columns) }
 
 // copyOptions judges the options by an allowlist of names and values.
-func (w *walker) copyOptions(options []*sqltext.Node) {
+func (w *walker) copyOptions(options []*sqltext.Node, from bool) {
 	for _, n := range options {
 		d := n.GetDefElem()
-		if d == nil || d.Defnamespace != "" || d.Defaction != sqltext.DEFELEM_UNSPEC || !copyOption(d.Defname, d.Arg) {
+		if d == nil || d.Defnamespace != "" || d.Defaction != sqltext.DEFELEM_UNSPEC || !(copyOption(d.Defname, d.Arg) && (!from || d.Defname != "force_quote") || from && copyFromOption(d.Defname, d.Arg)) {
 			location := int32(-1)
 			if d != nil {
 				location = d.Location

@@ -34,7 +34,7 @@ CollateClause arg collname
 ColumnDef type_name coll_clause - raw_default cooked_default identity_sequence constraints fdwoptions
 ColumnRef fields
 CommonTableExpr aliascolnames ctequery search_clause cycle_clause - ctecolnames ctecoltypes ctecoltypmods ctecolcollations
-CopyStmt relation query attlist options - where_clause
+CopyStmt relation query attlist options where_clause
 DeallocateStmt
 DeleteStmt relation using_clause where_clause returning_list with_clause
 DefElem arg

@@ -25,10 +25,11 @@ type reference struct {
 	table      int   // the token TABLE of "TABLE t", else -1
 	columnsEnd int32 // in COPY, behind the column list
 
-	kept    string // why the relation stays a relation; "" if it may become a subquery
-	whole   bool   // all columns are read
-	written bool   // it is the target of a statement that writes
-	copied  bool   // the tree holds this mention more often than the text
+	kept     string // why the relation stays a relation; "" if it may become a subquery
+	whole    bool   // all columns are read
+	copyFrom bool   // it is the target of COPY FROM
+	written  bool   // it is the target of a statement that writes
+	copied   bool   // the tree holds this mention more often than the text
 }
 
 func (r *reference) keep(why string) {
@@ -150,6 +151,10 @@ func (w *walker) settleReference(ref *reference, signable bool) {
 	w.copied = ref.copied
 	if ref.fragment == nil {
 		w.substitute(ref, ref.shadow)
+		return
+	}
+	if ref.copyFrom && w.mode != Injected {
+		w.settleCopyFrom(ref)
 		return
 	}
 	if ref.fragment.stands() {

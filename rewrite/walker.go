@@ -82,7 +82,10 @@ func (w *walker) statement(raw *sqltext.RawStmt) verdict.Effect {
 		effect.Reads = true
 	case *sqltext.Node_CopyStmt:
 		w.copyStmt(n.CopyStmt)
-		effect.Reads = true
+		effect.Reads = !n.CopyStmt.IsFrom
+		if n.CopyStmt.IsFrom {
+			effect.Kind = verdict.CopiesIn
+		}
 	case *sqltext.Node_TransactionStmt:
 		effect = w.transactionStmt(n.TransactionStmt)
 	case *sqltext.Node_VariableSetStmt:

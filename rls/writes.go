@@ -41,6 +41,7 @@ func (p *Plan) writes(t *policy.Table) []Statement {
 		return out
 	}
 	out = append(out, p.stamp(t)...)
+	out = append(out, p.copyIn(t)...)
 	grant := func(what, on, why string) {
 		out = append(out, Statement{SQL: fmt.Sprintf("GRANT %s ON %s TO %s", what, on, p.agent), Why: why})
 	}
@@ -99,13 +100,51 @@ END $pgconsent$`, name, body.String()), Why: why},
 	}
 }
 
+// copyIn makes what COPY FROM writes to: a view without rows whose trigger inserts each row as the agent. The columns
+// have the table's defaults, for those that a COPY leaves out. The function pins no search path: the owner's triggers run
+// inside it, with the path that they have in an INSERT.
+func (p *Plan) copyIn(t *policy.Table) []Statement {
+	if !t.Write.Insert || len(t.Write.Copied) == 0 {
+		return nil
+	}
+	view, function := predicate.CopyView(t.Relation.Name).SQL(), predicate.CopyFunction(t.Relation.Name).SQL()
+	const why = "PostgreSQL refuses COPY FROM to a table under row security. Agents copy to this view, which inserts with their rights."
+	var columns, values []string
+	var defaults []Statement
+	for _, name := range t.Write.Copied {
+		column, quoted := t.Relation.Column(name), catalog.QuoteIdent(name)
+		columns = append(columns, "NULL::"+column.Type+" AS "+quoted)
+		values = append(values, "NEW."+quoted)
+		if column.Default != "" {
+			defaults = append(defaults, Statement{SQL: fmt.Sprintf("ALTER VIEW %s ALTER COLUMN %s SET DEFAULT %s", view, quoted, column.Default), Why: why})
+		}
+	}
+	out := []Statement{
+		{SQL: fmt.Sprintf("GRANT USAGE ON SCHEMA %s TO %s", predicate.RowsSchema, p.agent), Why: why},
+		{SQL: fmt.Sprintf("CREATE VIEW %s AS\nSELECT %s WHERE false", view, strings.Join(columns, ", ")), Why: why},
+		{SQL: fmt.Sprintf(`CREATE FUNCTION %s() RETURNS trigger
+LANGUAGE plpgsql SECURITY INVOKER AS $pgconsent$
+BEGIN
+  INSERT INTO %s (%s) VALUES (%s);
+  IF FOUND THEN RETURN NEW; END IF;
+  RETURN NULL;
+END $pgconsent$`, function, t.Relation.Name.SQL(), strings.Join(quoteAll(t.Write.Copied), ", "), strings.Join(values, ", ")), Why: why},
+		{SQL: fmt.Sprintf("REVOKE ALL ON FUNCTION %s() FROM PUBLIC", function), Why: why},
+		{SQL: fmt.Sprintf("CREATE TRIGGER pgconsent_copy INSTEAD OF INSERT ON %s FOR EACH ROW EXECUTE FUNCTION %s()", view, function), Why: why},
+		{SQL: fmt.Sprintf("GRANT INSERT, SELECT ON %s TO %s", view, p.agent), Why: why + " SELECT is for the WHERE of COPY: the view has no rows."},
+	}
+	return append(out, defaults...)
+}
+
 func (p *Plan) dropWrites(t *policy.Table) []Statement {
-	const why = "Take the stamps away."
-	if t.Write == nil || len(t.Write.Stamps) == 0 {
+	const why = "Take away what agents write through."
+	if t.Write == nil {
 		return nil
 	}
 	return []Statement{
 		{SQL: fmt.Sprintf("DROP TRIGGER IF EXISTS %s ON %s", stampTrigger, t.Relation.Name.SQL()), Why: why},
 		{SQL: fmt.Sprintf("DROP FUNCTION IF EXISTS %s()", predicate.StampFunction(t.Relation.Name).SQL()), Why: why},
+		{SQL: fmt.Sprintf("DROP VIEW IF EXISTS %s", predicate.CopyView(t.Relation.Name).SQL()), Why: why},
+		{SQL: fmt.Sprintf("DROP FUNCTION IF EXISTS %s()", predicate.CopyFunction(t.Relation.Name).SQL()), Why: why},
 	}
 }

@@ -137,6 +137,7 @@ const (
 	Prepares               // PREPARE
 	Executes               // EXECUTE: it does what the statement of that name does
 	Unseals                // RESET ALL: the session's seal is to be set anew
+	CopiesIn               // COPY FROM STDIN: rows come from the client
 	Discards               // DISCARD ALL: the same, and no name of a statement or a portal is left
 )
 

@@ -92,8 +92,8 @@ func TestLoad(t *testing.T) {
 			Columns: []catalog.Column{
 				{Name: "i", Type: "integer", NotNull: true, Identity: "always", Sequence: public("k_i_seq")},
 				{Name: "d", Type: "bigint", NotNull: true, Identity: "by default", Sequence: public("k_d_seq")},
-				{Name: "s", Type: "integer", NotNull: true, Default: true, Sequence: public("k_s_seq")},
-				{Name: "a", Type: "integer", Default: true}, {Name: "b", Type: "text"}, {Name: "r", Type: "int4range"},
+				{Name: "s", Type: "integer", NotNull: true, Default: "nextval('public.k_s_seq'::regclass)", Sequence: public("k_s_seq")},
+				{Name: "a", Type: "integer", Default: "1"}, {Name: "b", Type: "text"}, {Name: "r", Type: "int4range"},
 			},
 			Indexes: []catalog.BTree{{Columns: []string{"i"}, Unique: true}},
 			Unique:  []catalog.Key{{Name: "apart", Columns: []string{"a", "r"}}, {Name: "covering", Columns: []string{"i"}, Equal: []string{"i"}}, {Name: "once", Columns: []string{"d", "b"}}},

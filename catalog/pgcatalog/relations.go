@@ -41,7 +41,7 @@ func (l *loader) readColumns(ctx context.Context) error {
 	)
 	// The sequence of a default is what the default depends on; that of an identity column depends on the column.
 	return l.each(ctx, `SELECT a.attrelid, a.attname, format_type(a.atttypid, a.atttypmod), a.atttypid, a.attnotnull, a.attgenerated <> '',
-		  CASE a.attidentity WHEN 'a' THEN 'always' WHEN 'd' THEN 'by default' ELSE '' END, a.atthasdef AND a.attgenerated = '',
+		  CASE a.attidentity WHEN 'a' THEN 'always' WHEN 'd' THEN 'by default' ELSE '' END, CASE WHEN a.attgenerated = '' THEN COALESCE(pg_get_expr(f.adbin, f.adrelid), '') ELSE '' END,
 		  COALESCE(n.nspname, ''), COALESCE(s.relname, ''),
 		  CASE WHEN a.attcollation IN (0, 'pg_catalog."default"'::regcollation) THEN '' ELSE trim('"' FROM a.attcollation::regcollation::text) END,
 		  EXISTS (SELECT 1 FROM pg_collation AS l WHERE l.oid = a.attcollation AND NOT l.collisdeterministic)
@@ -119,7 +119,9 @@ func (l *loader) readUnique(ctx context.Context) error {
 		          AND d.refclassid = 'pg_class'::regclass AND d.refobjid = i.indrelid AND d.refobjsubid = a.attnum)))
 		  ORDER BY a.attnum),
 		  ARRAY(SELECT a.attname::text FROM pg_attribute AS a WHERE a.attrelid = i.indrelid AND i.indisunique AND NOT i.indisexclusion
-		    AND a.attnum > 0 AND a.attnum = ANY ((i.indkey::int2[])[0:i.indnkeyatts - 1]) ORDER BY a.attnum)
+		    AND a.attnum > 0
+		    AND EXISTS (SELECT 1 FROM generate_series(0, i.indnkeyatts - 1) AS k (n) WHERE i.indkey[k.n] = a.attnum AND i.indcollation[k.n] = a.attcollation)
+		    ORDER BY a.attnum)
 		FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid WHERE i.indisunique OR i.indisexclusion ORDER BY i.indrelid, c.relname`,
 		[]any{&oid, &key.Name, &key.Columns, &key.Equal},
 		func() error {

@@ -43,3 +43,4 @@ CREATE TYPE lseg AS RANGE (SUBTYPE = integer);
 CREATE TABLE patients (id integer PRIMARY KEY, user_id uuid, name text, email varchar(100), born date, visits integer, notes jsonb, ssn text);
 CREATE TABLE vehicles (id integer PRIMARY KEY, plate text, vin text);
 CREATE TABLE trucks (load integer) INHERITS (vehicles);
+CREATE TABLE lists (word text, uses integer DEFAULT 0, shout text GENERATED ALWAYS AS (upper(word)) STORED);

@@ -1,0 +1,247 @@
+package proxy
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	pgx3 "github.com/jackc/pgx/v5/pgproto3"
+
+	"github.com/pgconsent/pgconsent/sqlstate"
+)
+
+func rowsOf(data string) pgx3.FrontendMessage { return &pgx3.CopyData{Data: []byte(data)} }
+
+var (
+	rowsDone = &pgx3.CopyDone{}
+	rowsFail = &pgx3.CopyFail{Message: "changed my mind"}
+)
+
+// copyScripts begin with a temporary table of the session's.
+var copyScripts = map[string][]round{
+	"simple": {
+		{[]pgx3.FrontendMessage{q("COPY c FROM STDIN")}, 'G', 1},
+		upToReady(1, rowsOf("1\n2\n"), rowsOf("3\n"), rowsDone),
+		upToReady(1, q("SELECT * FROM c ORDER BY n")),
+	},
+	"all at once": {upToReady(2, q("COPY c FROM STDIN"), rowsOf("1\n"), rowsOf("2\n"), rowsDone, q("SELECT count(*) FROM c"))},
+	"no rows":     {upToReady(1, q("COPY c FROM STDIN"), rowsDone)},
+	"given up":    {upToReady(1, q("COPY c FROM STDIN"), rowsOf("1\n"), rowsFail), upToReady(1, q("SELECT count(*) FROM c"))},
+	"a row that fails": {
+		upToReady(1, q("COPY c FROM STDIN"), rowsOf("1\n"), rowsOf("x\n"), rowsOf("3\n"), rowsDone),
+		upToReady(1, q("SELECT count(*) FROM c")),
+	},
+	"a row that fails, more rows later": {
+		{[]pgx3.FrontendMessage{q("COPY c FROM STDIN"), rowsOf("x\n")}, 'Z', 1},
+		upToReady(1, rowsOf("3\n"), rowsOf("4\n"), rowsDone, q("SELECT count(*) FROM c")),
+	},
+	"no such table":   {upToReady(1, q("COPY nope FROM STDIN"), rowsOf("1\n"), rowsDone), upToReady(1, q("SELECT 1"))},
+	"flush and sync":  {upToReady(2, q("COPY c FROM STDIN"), fl, rowsOf("1\n"), sy, fl, rowsOf("2\n"), rowsDone, q("SELECT count(*) FROM c"))},
+	"several":         {upToReady(2, q("COPY c FROM STDIN; SELECT 7; COPY c FROM STDIN; SELECT count(*) FROM c"), rowsOf("1\n"), rowsDone, rowsOf("2\n3\n"), rowsDone, q("SELECT 8"))},
+	"several, failed": {upToReady(1, q("COPY c FROM STDIN; COPY c FROM STDIN"), rowsOf("x\n"), rowsDone, rowsOf("2\n"), rowsDone), upToReady(1, q("SELECT count(*) FROM c"))},
+	"in a transaction": {
+		upToReady(1, q("BEGIN")), upToReady(1, q("COPY c FROM STDIN"), rowsOf("1\n"), rowsDone), upToReady(1, q("ROLLBACK")), upToReady(1, q("SELECT count(*) FROM c")),
+		upToReady(1, q("BEGIN")), upToReady(1, q("COPY c FROM STDIN"), rowsFail), upToReady(1, q("SELECT 1")), upToReady(1, q("ROLLBACK")),
+	},
+	"extended": {
+		upToReady(1, pa("", "COPY c FROM STDIN"), bi("", ""), de('P', ""), ex("", 0), rowsOf("1\n"), rowsOf("2\n"), rowsDone, sy),
+		upToReady(1, q("SELECT count(*) FROM c")),
+	},
+	"extended, waiting": {
+		{[]pgx3.FrontendMessage{pa("n", "COPY c FROM STDIN"), bi("", "n"), ex("", 0)}, 'G', 1},
+		upToReady(1, rowsOf("1\n"), rowsDone, sy),
+		{[]pgx3.FrontendMessage{bi("", "n"), ex("", 0), fl}, 'G', 1},
+		upToReady(1, rowsOf("2\n"), rowsDone, bi("", "n"), ex("", 0), rowsOf("3\n"), rowsDone, pa("", "SELECT count(*) FROM c"), bi("", ""), ex("", 0), sy),
+	},
+	"extended, a sync too early": { // as libpq sends it
+		{[]pgx3.FrontendMessage{pa("", "COPY c FROM STDIN"), bi("", ""), ex("", 0), sy}, 'G', 1},
+		upToReady(1, rowsOf("1\n"), rowsDone, sy),
+		upToReady(1, q("SELECT count(*) FROM c")),
+		{[]pgx3.FrontendMessage{bi("", ""), pa("", "COPY c FROM STDIN"), bi("", ""), ex("", 0), sy}, 'Z', 1}, // skipped
+		{[]pgx3.FrontendMessage{pa("", "COPY c FROM STDIN"), bi("", ""), ex("", 0), sy}, 'G', 1},
+		upToReady(1, rowsOf("x\n"), rowsDone, sy),
+		upToReady(1, q("SELECT count(*) FROM c")),
+	},
+	"extended, given up": {upToReady(1, pa("", "COPY c FROM STDIN"), bi("", ""), ex("", 0), rowsOf("1\n"), rowsFail, pa("", "SELECT 1"), bi("", ""), ex("", 0), sy), upToReady(1, q("SELECT count(*) FROM c"))},
+	"extended, a row that fails": {
+		{[]pgx3.FrontendMessage{pa("", "COPY c FROM STDIN"), bi("", ""), ex("", 0), rowsOf("x\n")}, 'E', 1},
+		upToReady(1, rowsOf("1\n"), rowsDone, pa("", "SELECT 1"), bi("", ""), ex("", 0), sy),
+		upToReady(1, q("SELECT count(*) FROM c")),
+	},
+	"extended, skipped": {upToReady(2, pa("", "SELECT nope"), pa("", "COPY c FROM STDIN"), bi("", ""), ex("", 0), rowsOf("1\n"), rowsDone, sy, q("SELECT count(*) FROM c"))},
+	"extended, pipeline": {upToReady(2, pa("", "SELECT 1"), bi("", ""), ex("", 0), pa("", "COPY c FROM STDIN"), bi("", ""), ex("", 0), rowsOf("5\n"), rowsDone,
+		pa("", "SELECT * FROM c"), bi("", ""), ex("", 0), sy, q("SELECT 2"))},
+	"binary":      {upToReady(1, q("COPY c FROM STDIN (FORMAT binary)"), rowsOf("PGCOPY\n\xff\r\n\x00\x00\x00\x00\x00\x00\x00\x00\x00"), rowsOf("\x00\x01\x00\x00\x00\x04\x00\x00\x00\x09\xff\xff"), rowsDone), upToReady(1, q("SELECT * FROM c"))},
+	"empty rows":  {upToReady(1, q("COPY c FROM STDIN"), rowsOf(""), rowsOf("1"), rowsOf(""), rowsOf("2\n"), rowsDone), upToReady(1, q("SELECT * FROM c"))},
+	"large":       {upToReady(1, q("COPY big FROM STDIN"), rowsOf(strings.Repeat("x", 3<<20)+"\n"), rowsOf(strings.Repeat("y\n", 100_000)), rowsDone), upToReady(1, q("SELECT count(*), max(length(t)) FROM big"))},
+	"refused":     {upToReady(1, q("COPY c FROM STDIN; SELECT nope_at_all"), rowsOf("1\n"), rowsDone), upToReady(1, q("SELECT 1"))},
+	"rows astray": {upToReady(2, rowsOf("1\n"), q("COPY c FROM STDIN"), rowsOf("2\n"), rowsDone, rowsOf("3\n"), rowsDone, rowsFail, q("SELECT * FROM c"))},
+}
+
+const copyTables = "CREATE TEMP TABLE c (n int); CREATE TEMP TABLE big (t text)"
+
+// TestCopyScripts plays each script on the server and through the proxy.
+func TestCopyScripts(t *testing.T) {
+	p := start(t, withJudge(func(j *judge) { j.prefix = "/* p */ " }))
+	for name, script := range copyScripts {
+		for _, slow := range []bool{false, true} {
+			if slow && name == "large" {
+				continue
+			}
+			t.Run(fmt.Sprint(name, ", slow: ", slow), func(t *testing.T) {
+				direct, through := p.direct(t), p.raw(t)
+				if slow {
+					through.front = pgx3.NewFrontend(through.Conn, trickle{through.Conn})
+				}
+				direct.play(t, []round{upToReady(1, q(copyTables))})
+				through.play(t, []round{upToReady(1, q(copyTables))})
+				want, got := direct.play(t, script), through.play(t, script)
+				if diff := cmp.Diff(want, got); diff != "" {
+					t.Errorf("direct (-) and through the proxy (+):\n%s", diff)
+				}
+			})
+		}
+	}
+}
+
+// TestCopyEnds: rows that did not come to their end are not taken for all, whatever way the client leaves.
+func TestCopyEnds(t *testing.T) {
+	p := start(t)
+	admin := p.db.Connect(t, "postgres")
+	if _, err := admin.Exec(t.Context(), "CREATE TABLE kept (n int); GRANT ALL ON kept TO wire_agent"); err != nil {
+		t.Fatal(err)
+	}
+	for name, leave := range map[string]func(c *peer){
+		"closes":         func(c *peer) { _ = c.Conn.Close() },
+		"half closes":    func(c *peer) { _ = c.Conn.(*net.TCPConn).CloseWrite() },
+		"terminates":     func(c *peer) { c.send(t, &pgx3.Terminate{}) },
+		"sends a query":  func(c *peer) { c.send(t, q("SELECT 1")) },
+		"breaks a frame": func(c *peer) { _, _ = c.Conn.Write([]byte{'d', 0, 0, 0, 1}) },
+		"stops inside":   func(c *peer) { _, _ = c.Conn.Write([]byte("d\x00\x00\x00\x099")); _ = c.Conn.Close() },
+	} {
+		for _, extended := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, ", extended: ", extended), func(t *testing.T) {
+				c := p.raw(t)
+				if extended {
+					c.send(t, pa("", "COPY kept FROM STDIN"), bi("", ""), ex("", 0), rowsOf("1\n"))
+				} else {
+					c.send(t, q("COPY kept FROM STDIN"), rowsOf("1\n"))
+				}
+				c.play(t, []round{{nil, 'G', 1}})
+				leave(c)
+				eventually(t, "the server's session ends", func() bool {
+					var n int
+					if err := admin.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE usename = 'wire_agent'").Scan(&n); err != nil {
+						t.Fatal(err)
+					}
+					return n == 0
+				})
+				var n int
+				if err := admin.QueryRow(t.Context(), "SELECT count(*) FROM kept").Scan(&n); err != nil || n != 0 {
+					t.Errorf("%d rows, %v", n, err)
+				}
+			})
+		}
+	}
+}
+
+// TestCopyIsRecorded: nothing of a COPY reaches the server before its decision is durable, its outcome counts what the
+// client sent, and one that cannot be recorded takes no rows.
+func TestCopyIsRecorded(t *testing.T) {
+	p := start(t)
+	c := p.raw(t)
+	c.play(t, []round{upToReady(1, q(copyTables)), upToReady(1, q("COPY c FROM STDIN"), rowsOf("1\n2\n"), rowsOf("3\n"), rowsDone), upToReady(1, q("SELECT 1"))})
+	j := p.last()
+	j.mu.Lock()
+	outcomes := strings.Join(j.outcomes, "; ")
+	j.mu.Unlock()
+	if !strings.Contains(outcomes, "COPY c FROM STDIN: 00000 2") {
+		t.Errorf("no outcome of the COPY: %s", outcomes)
+	}
+	const failed, sql = "E ERROR 58030 the decision could not be recorded  @0", "COPY c FROM STDIN /* unrecordable */"
+	got := c.play(t, []round{upToReady(1, q("TRUNCATE c")), upToReady(1, q(sql), rowsOf("1\n"), rowsDone), upToReady(1, pa("", sql), bi("", ""), ex("", 0), rowsOf("1\n"), rowsDone, sy), upToReady(1, q("SELECT count(*) FROM c"))})
+	want := []string{"C TRUNCATE TABLE", "Z I", failed, "Z I", "1", "2", failed, "Z I", "T count:20:0", `D ["0"]`, "C SELECT 1", "Z I"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestCopyCancelled: a cancel request reaches a COPY that waits for rows.
+func TestCopyCancelled(t *testing.T) {
+	p := start(t)
+	admin := p.db.Connect(t, "postgres")
+	c := p.raw(t)
+	c.play(t, []round{upToReady(1, q(copyTables)), {[]pgx3.FrontendMessage{q("COPY c FROM STDIN"), rowsOf("1\n")}, 'G', 1}})
+	if _, err := admin.Exec(t.Context(), "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE usename = 'wire_agent'"); err != nil {
+		t.Fatal(err)
+	}
+	// The server notices it when something comes.
+	time.Sleep(50 * time.Millisecond)
+	got := c.play(t, []round{upToReady(1, rowsOf("2\n"), rowsDone), upToReady(1, q("SELECT count(*) FROM c"))})
+	if len(got) < 2 || !strings.HasPrefix(got[0], "E ERROR 57014") || got[len(got)-3] != `D ["0"]` {
+		t.Errorf("%q", got)
+	}
+}
+
+// FuzzRows: pieces of what a client sends during a COPY are taken whole, in order, and nothing else is.
+func FuzzRows(f *testing.F) {
+	f.Add([]byte("d\x00\x00\x00\x06ab"), 3)
+	f.Add([]byte("d\x00\x00\x00\x04d\x00\x00\x00\x05xc\x00\x00\x00\x04"), 1)
+	f.Add([]byte("d\x7f\xff\xff\xffx"), 2)
+	f.Add([]byte("d\x00\x00\x00\x00"), 5)
+	f.Fuzz(func(t *testing.T, sent []byte, step int) {
+		step = max(1, step%64)
+		in := newInput(&chunks{sent, step})
+		defer in.release()
+		var taken []byte
+		for {
+			raw, _, err := in.rows()
+			if err != nil {
+				var refused *sqlstate.Error = err.(*sqlstate.Error)
+				if refused.Code != sqlstate.ProtocolViolation {
+					t.Fatal(err)
+				}
+				break
+			}
+			taken = append(taken, raw...)
+			if len(raw) > 0 {
+				continue
+			}
+			if in.pass == 0 && in.w-in.r >= 5 {
+				break // another message
+			}
+			if err := in.fill(); err != nil {
+				break
+			}
+		}
+		if !bytes.HasPrefix(sent, taken) {
+			t.Fatalf("%q is not the beginning of %q", taken, sent)
+		}
+		for len(taken) > 0 && taken[0] == 'd' && len(taken) >= 5 {
+			size := 1 + int(taken[1])<<24 + int(taken[2])<<16 + int(taken[3])<<8 + int(taken[4])
+			taken = taken[min(size, len(taken)):]
+		}
+		if len(taken) > 0 {
+			t.Fatalf("took %q", taken)
+		}
+	})
+}
+
+// chunks gives a few bytes at a time.
+type chunks struct {
+	rest []byte
+	step int
+}
+
+func (c *chunks) Read(b []byte) (int, error) {
+	if len(c.rest) == 0 {
+		return 0, net.ErrClosed
+	}
+	n := copy(b[:min(len(b), c.step)], c.rest)
+	c.rest = c.rest[n:]
+	return n, nil
+}

@@ -1,0 +1,81 @@
+package rewrite
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/predicate"
+	"github.com/pgconsent/pgconsent/sqltext"
+)
+
+// copyFrom visits COPY table [(columns)] FROM STDIN. Row security refuses it on the table: a view stands in its place,
+// whose trigger inserts as the agent. What is left out of the list has its default there as in the table.
+func (w *walker) copyFrom(c *sqltext.CopyStmt) {
+	if c.Relation == nil {
+		w.refuse(refusal("CopyStmt.is_from"))
+		return
+	}
+	t := w.target(c.Relation, "INSERT")
+	if t == nil {
+		return
+	}
+	t.ref.copyStmt, t.ref.copyFrom = c, true
+	columns := make([]string, 0, len(c.Attlist))
+	for _, n := range c.Attlist {
+		columns = append(columns, n.GetString_().GetSval())
+	}
+	if len(columns) == 0 {
+		columns = copiedColumns(t.ref.relation)
+		for _, name := range columns {
+			if !slices.Contains(t.table.Write.Copied, name) {
+				w.refuseAt(refusal("CopyStmt.attlist(implied)"), t.ref.start)
+				return
+			}
+		}
+		w.addColumns(t.ref, columns)
+	}
+	for _, name := range columns {
+		w.names[name] = true
+		if !slices.Contains(t.table.Write.Copied, name) { // the server would speak of the view
+			w.refuseColumn(t, name, t.table.Write.Copied, t.ref.start)
+		}
+	}
+	if c.WhereClause != nil {
+		w.scope = newScope(nil)
+		w.scope.add(t.item)
+		w.expr(c.WhereClause)
+	}
+}
+
+// addColumns writes the list of columns that a COPY without one means.
+func (w *walker) addColumns(ref *reference, columns []string) {
+	c := ref.copyStmt
+	var quoted []string
+	var list []*sqltext.Node
+	for _, name := range columns {
+		quoted, list = append(quoted, catalog.QuoteIdent(name)), append(list, stringNode(name))
+	}
+	w.replace(ref.end, ref.end, " ("+strings.Join(quoted, ", ")+")", func() { c.Attlist = list })
+}
+
+// settleCopyFrom puts the view in the place of the table.
+func (w *walker) settleCopyFrom(ref *reference) {
+	rv, view := ref.rangeVar, predicate.CopyView(ref.name)
+	w.replace(ref.start, ref.end, view.SQL(), func() { rv.Schemaname, rv.Relname = view.Schema, view.Name })
+}
+
+// copyFromOption judges the options that COPY FROM has alone.
+func copyFromOption(name string, arg *sqltext.Node) bool {
+	switch name {
+	case "force_not_null", "force_null":
+		if arg.GetAStar() != nil {
+			return true
+		}
+		items := arg.GetList().GetItems()
+		return len(items) > 0 && !slices.ContainsFunc(items, func(n *sqltext.Node) bool { return n.GetString_() == nil })
+	case "header":
+		return strings.EqualFold(arg.GetString_().GetSval(), "match")
+	}
+	return false
+}
