@@ -1,5 +1,7 @@
 package policy
 
+import "github.com/pgconsent/pgconsent/predicate"
+
 // block is a building block of a row rule, as it is written.
 type block interface{ at() place }
 
@@ -35,10 +37,11 @@ type (
 	}
 )
 
-// linkDecl is `table: { its column: the column it equals }`.
+// linkDecl is `table: { its column: the column it equals }`, with more pairs for a key of several columns.
 type linkDecl struct {
 	place
-	table, column, from string
+	table string
+	pairs []predicate.Pair
 }
 
 // laterBlocks are blocks of the design that this version does not have: said so, instead of "unknown".
@@ -147,14 +150,17 @@ func (d *decoder) consent(at place, n *node) block {
 
 // link reads `{ table: { column: column } }`.
 func (d *decoder) link(n *node, what string) linkDecl {
-	shape := "write { table: { its column: the column it equals } }"
-	if n.kind != mapNode || len(n.keys) != 1 || n.values[0].kind != mapNode || len(n.values[0].keys) != 1 {
-		d.fail(n.place, shape, "%s needs one table with one pair of columns", what)
+	shape := "write { table: { its column: the column it equals } }, one pair for each column of the key"
+	if n.kind != mapNode || len(n.keys) != 1 || n.values[0].kind != mapNode || len(n.values[0].keys) == 0 {
+		d.fail(n.place, shape, "%s needs one table with its columns", what)
 		return linkDecl{place: n.place}
 	}
-	pair := n.values[0]
-	if pair.values[0].kind != scalarNode || pair.values[0].value == "" {
-		d.fail(pair.values[0].place, shape, "a column is a single name")
+	out := linkDecl{place: n.keyAt[0], table: n.keys[0]}
+	for i, from := range n.values[0].values {
+		if from.kind != scalarNode || from.value == "" {
+			d.fail(from.place, shape, "a column is a single name")
+		}
+		out.pairs = append(out.pairs, predicate.Pair{Column: n.values[0].keys[i], From: from.value})
 	}
-	return linkDecl{place: n.keyAt[0], table: n.keys[0], column: pair.keys[0], from: pair.values[0].value}
+	return out
 }

@@ -234,10 +234,10 @@ func (c *compiler) consent(b consentBlock, row *catalog.Relation) predicate.Node
 		if target == nil {
 			return predicate.Any{}
 		}
-		if i == 0 && slices.Equal(target.PrimaryKey, []string{link.column}) {
+		if i == 0 && link.isKey(target.PrimaryKey) {
 			out.Required = true
 		}
-		out.Steps = append(out.Steps, predicate.Step{Relation: target, Column: link.column, From: link.from})
+		out.Steps = append(out.Steps, predicate.Step{Relation: target, Column: link.pairs[0].Column, From: link.pairs[0].From, And: link.more()})
 		from = target
 	}
 	if len(out.Steps) == 0 {
@@ -264,10 +264,24 @@ func (c *compiler) visible(b visibleBlock, row *catalog.Relation) predicate.Node
 		c.fail(b.link.place, "let one of them stand on its own columns", "visible goes round in a circle: %s", strings.Join(circle, " → "))
 		return predicate.Any{}
 	}
-	if !slices.Equal(target.PrimaryKey, []string{b.link.column}) {
-		c.warnings = append(c.warnings, b.link.warningf("%s.%s is not its primary key: one visible row of several is enough", target.Name, b.link.column))
+	first := b.link.pairs[0]
+	if !b.link.isKey(target.PrimaryKey) {
+		c.warnings = append(c.warnings, b.link.warningf("%s.%s is not its primary key: one visible row of several is enough", target.Name, first.Column))
 	}
-	return predicate.Visible{Relation: target, Column: b.link.column, From: b.link.from, Rows: c.rows(target.Name)}
+	return predicate.Visible{Relation: target, Column: first.Column, From: first.From, And: b.link.more(), Rows: c.rows(target.Name)}
+}
+
+// isKey tells whether the link names every column of a primary key and no other.
+func (l linkDecl) isKey(key []string) bool {
+	return len(key) == len(l.pairs) && !slices.ContainsFunc(l.pairs, func(p predicate.Pair) bool { return !slices.Contains(key, p.Column) })
+}
+
+// more are the pairs besides the first.
+func (l linkDecl) more() []predicate.Pair {
+	if len(l.pairs) == 1 {
+		return nil
+	}
+	return l.pairs[1:]
 }
 
 // link checks one step and returns the table it leads to; nil after an error.
@@ -276,21 +290,29 @@ func (c *compiler) link(l linkDecl, row *catalog.Relation) *catalog.Relation {
 	if target == nil {
 		return nil
 	}
-	to, from := c.column(l.place, target, l.column), c.column(l.place, row, l.from)
-	if to == nil || from == nil {
-		return nil
-	}
-	if family(to.Type) == "" || family(to.Type) != family(from.Type) {
-		c.fail(l.place, "links go over uuid, integer, text and date columns", "%s.%s is a %s and %s.%s a %s: they do not link",
-			target.Name, to.Name, to.Type, row.Name, from.Name, from.Type)
-		return nil
-	}
-	if to.Collation != from.Collation {
-		c.fail(l.place, "give both columns one collation", "%s.%s and %s.%s have different collations: PostgreSQL would not know by which to compare",
-			target.Name, to.Name, row.Name, from.Name)
-		return nil
+	for _, p := range l.pairs {
+		if !c.pair(l.place, target, row, p) {
+			return nil
+		}
 	}
 	return target
+}
+
+// pair tells whether two columns compare.
+func (c *compiler) pair(at place, target, row *catalog.Relation, p predicate.Pair) bool {
+	to, from := c.column(at, target, p.Column), c.column(at, row, p.From)
+	switch {
+	case to == nil || from == nil:
+	case family(to.Type) == "" || family(to.Type) != family(from.Type):
+		c.fail(at, "links go over uuid, integer, text and date columns", "%s.%s is a %s and %s.%s a %s: they do not link",
+			target.Name, to.Name, to.Type, row.Name, from.Name, from.Type)
+	case to.Collation != from.Collation:
+		c.fail(at, "give both columns one collation", "%s.%s and %s.%s have different collations: PostgreSQL would not know by which to compare",
+			target.Name, to.Name, row.Name, from.Name)
+	default:
+		return true
+	}
+	return false
 }
 
 // column finds a column; nil after an error.

@@ -38,6 +38,7 @@ func snapshot() *catalog.Snapshot {
 			{Name: public("memories"), Kind: catalog.Table, PrimaryKey: []string{"id"}, Columns: columns("id uuid, user_id uuid, body text, mood public.mood, n bigint, owner_name public.citext, tags text[], numbers integer[], labels character varying(9)[], doc jsonb, times date[], label text COLLATE C")},
 			{Name: public("people"), Kind: catalog.Table, PrimaryKey: []string{"id"}, Columns: columns("id uuid, user_id uuid, consent_status text, granted boolean")},
 			{Name: public("memory_participants"), Kind: catalog.Table, Columns: columns("memory_id uuid, person_id uuid, n integer")},
+			{Name: public("parts"), Kind: catalog.Table, PrimaryKey: []string{"owner", "n"}, Columns: columns("owner uuid, n integer, state text")},
 			{Name: public("recent"), Kind: catalog.View, Columns: columns("id uuid")},
 			{Name: catalog.Name{Schema: "app", Name: "people"}, Kind: catalog.PartitionedTable, Columns: columns("id uuid, user_id uuid, label text")},
 			{Name: catalog.Name{Schema: "pg_catalog", Name: "pg_class"}, Kind: catalog.Table, Columns: columns("oid oid")},
@@ -188,7 +189,8 @@ func TestErrors(t *testing.T) {
 		{"link of other types", rows("consent: { every: [ memory_participants: { n: id } ], status: n, is: x }"), "p.yaml:6:29: public.memory_participants.n is a integer and public.memories.id a uuid: they do not link"},
 		{"link of other collations", rows("visible: { app.people: { label: label } }"), "p.yaml:6:20: app.people.label and public.memories.label have different collations"},
 		{"link to nothing", rows("consent: { every: [ participants: { n: id } ], status: n, is: x }"), `the database has no table "participants"`},
-		{"link of two columns", rows("consent: { every: [ memory_participants: { memory_id: id, n: n } ], status: n, is: x }"), "every needs one table with one pair of columns"},
+		{"link of two columns", rows("consent: { every: [ memory_participants: { memory_id: id, n: user_id } ], status: n, is: x }"), "public.memory_participants.n is a integer and public.memories.user_id a uuid: they do not link"},
+		{"link without columns", rows("consent: { every: [ memory_participants: {} ], status: n, is: x }"), "every needs one table with its columns"},
 		{"consent without status", rows("consent: { every: [ people: { id: id } ], is: x }"), `p.yaml:6:20: consent needs "status"`},
 		{"visible of no table of the policy", rows("visible: { people: { id: id } }"), "p.yaml:6:20: no row of public.people is visible, since the policy does not list it (list it under tables)"},
 		{
@@ -329,6 +331,24 @@ func TestOwnColumns(t *testing.T) {
 		}
 		if diff := cmp.Diff(want, p.Tables()[0].Rows); diff != "" {
 			t.Errorf("%s: %s", rule, diff)
+		}
+	}
+}
+
+// A reference by a key of several columns is one to a row that must be there; by a part of it, it is not.
+func TestKeysOfSeveralColumns(t *testing.T) {
+	for link, required := range map[string]bool{"n: n, owner: user_id": true, "owner: user_id, n: n": true, "owner: user_id": false, "owner: user_id, n: n, state: body": false} {
+		p, err := compile(head + "tables:\n  parts: { rows: open }\n  memories: { rows: [ { consent: { every: [ parts: { " + link + " } ], status: state, is: ok } }, { visible: { parts: { " + link + " } } } ] }")
+		if err != nil {
+			t.Errorf("%s: %v", link, err)
+			continue
+		}
+		memories, _ := p.Table(catalog.Name{Schema: "public", Name: "memories"})
+		if c := memories.Rows.(predicate.All)[0].(predicate.Consent); c.Required != required || len(c.Steps[0].And) != strings.Count(link, ",") {
+			t.Errorf("%s: %+v", link, c)
+		}
+		if (len(p.Warnings()) == 0) != required {
+			t.Errorf("%s: warnings %v", link, p.Warnings())
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package predicate
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/pgconsent/pgconsent/catalog"
@@ -43,7 +44,7 @@ func (w *writer) either(n Node, row string) string {
 
 func (w *writer) probe(n Node, row string) string {
 	if c, ok := n.(Consent); ok {
-		return w.agrees(c, column(row, c.Steps[0].From))
+		return w.agrees(c, row)
 	}
 	return w.write(n, row)
 }
@@ -64,7 +65,7 @@ func (w *writer) hash(n Node, row string) string {
 		var links strings.Builder
 		for i, step := range n.Steps[1:] {
 			next := w.alias()
-			links.WriteString(" LEFT JOIN (SELECT " + columns(next, step.Column, n.reads(i+1)) + " FROM " + w.helper(step.Relation) + " AS " + next + ") AS " + next +
+			links.WriteString(" LEFT JOIN (SELECT " + columns(next, append([]string{step.Column}, n.reads(i+1)...)...) + " FROM " + w.helper(step.Relation) + " AS " + next + ") AS " + next +
 				" ON " + equal(column(next, step.Column), column(last, step.From)))
 			last = next
 		}
@@ -73,7 +74,7 @@ func (w *writer) hash(n Node, row string) string {
 		return "(" + b.String() + ")"
 	case Visible:
 		target := w.alias()
-		return within(column(row, n.From), w.set(Step{n.Relation, n.Column, n.From}, target)+" AND "+w.write(n.Rows, target)) + " IS TRUE"
+		return within(column(row, n.From), w.set(n.step(), target)+" AND "+w.write(n.Rows, target)) + " IS TRUE"
 	default:
 		return "false"
 	}
@@ -89,12 +90,15 @@ func (w *writer) set(step Step, alias string) string {
 		" WHERE " + column(alias, step.Column) + " IS NOT NULL"
 }
 
-// columns lists one column, or two different ones.
-func columns(row, a, b string) string {
-	if a == b {
-		return column(row, a)
+// columns lists columns, each once.
+func columns(row string, names ...string) string {
+	var out []string
+	for i, name := range names {
+		if slices.Index(names, name) == i {
+			out = append(out, column(row, name))
+		}
 	}
-	return column(row, a) + ", " + column(row, b)
+	return strings.Join(out, ", ")
 }
 
 // hashable tells whether n has a hashed form that the planner will hash. A node that is not known here has none.
@@ -109,9 +113,9 @@ func hashable(n Node, row *catalog.Relation) bool {
 	case Any:
 		return hashableParts(n, row)
 	case Consent:
-		return len(n.Steps) > 0 && sameHash(row, n.Steps[0].From, n.Steps[0])
+		return len(n.Steps) > 0 && sameHash(row, n.Steps[0].From, n.Steps[0]) && !slices.ContainsFunc(n.Steps, func(s Step) bool { return len(s.And) > 0 })
 	case Visible:
-		return sameHash(row, n.From, Step{n.Relation, n.Column, n.From}) && hashable(n.Rows, n.Relation)
+		return sameHash(row, n.From, n.step()) && len(n.And) == 0 && hashable(n.Rows, n.Relation)
 	default:
 		return false
 	}

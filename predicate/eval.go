@@ -89,7 +89,7 @@ func judge(n Node, row Row, w World) truth {
 	case Consent:
 		return shown(consents(n, row, w))
 	case Visible:
-		return shown(slices.ContainsFunc(follow(Step{n.Relation, n.Column, n.From}, row, w), func(target Row) bool {
+		return shown(slices.ContainsFunc(follow(n.step(), row, w), func(target Row) bool {
 			return judge(n.Rows, target, w) == yes
 		}))
 	case Reference:
@@ -111,8 +111,10 @@ func consents(n Consent, row Row, w World) bool {
 	if len(n.Steps) == 0 {
 		return false
 	}
-	if _, ok := row[n.Steps[0].From]; !ok {
-		return false
+	for _, from := range n.Steps[0].froms() {
+		if _, ok := row[from]; !ok {
+			return false
+		}
 	}
 	reached := follow(n.Steps[0], row, w)
 	if n.Required && len(reached) == 0 {
@@ -135,18 +137,4 @@ func consents(n Consent, row Row, w World) bool {
 		}
 	}
 	return true
-}
-
-func follow(step Step, row Row, w World) []Row {
-	value, ok := row[step.From]
-	if !ok {
-		return nil
-	}
-	var out []Row
-	for _, candidate := range w.Tables[step.Relation.Name] {
-		if v, ok := candidate[step.Column]; ok && v == value {
-			out = append(out, candidate)
-		}
-	}
-	return out
 }

@@ -51,26 +51,25 @@ func flattenParts(parts []Node) bool {
 func (w *writer) flat(n Node, row string) string {
 	switch n := n.(type) {
 	case Consent:
-		start := column(row, n.Steps[0].From)
 		var b strings.Builder
 		if n.Required {
 			first := w.alias()
-			b.WriteString("EXISTS (" + w.set(n.Steps[0], first) + " AND " + equal(column(first, n.Steps[0].Column), start) + ") AND ")
+			b.WriteString("EXISTS (SELECT 1 FROM " + w.helper(n.Steps[0].Relation) + " AS " + first + " WHERE " + n.Steps[0].on(first, row) + ") AND ")
 		}
 		first := w.alias()
 		last := first
 		b.WriteString("NOT EXISTS (SELECT 1 FROM " + w.helper(n.Steps[0].Relation) + " AS " + first)
 		for _, step := range n.Steps[1:] {
 			next := w.alias()
-			b.WriteString(" LEFT JOIN " + w.helper(step.Relation) + " AS " + next + " ON " + equal(column(next, step.Column), column(last, step.From)))
+			b.WriteString(" LEFT JOIN " + w.helper(step.Relation) + " AS " + next + " ON " + step.on(next, last))
 			last = next
 		}
-		b.WriteString(" WHERE " + equal(column(first, n.Steps[0].Column), start) + " AND " + status(column(last, n.Status), n.Is) + " IS NOT TRUE)")
+		b.WriteString(" WHERE " + n.Steps[0].on(first, row) + " AND " + status(column(last, n.Status), n.Is) + " IS NOT TRUE)")
 		return b.String()
 	case Visible:
 		target := w.alias()
 		return "EXISTS (SELECT 1 FROM " + w.helper(n.Relation) + " AS " + target +
-			" WHERE " + equal(column(target, n.Column), column(row, n.From)) + " AND " + w.write(n.Rows, target) + ")"
+			" WHERE " + n.step().on(target, row) + " AND " + w.write(n.Rows, target) + ")"
 	default:
 		return "false"
 	}

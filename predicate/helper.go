@@ -44,21 +44,17 @@ func Helpers(n Node) []Helper {
 			}
 		case Consent:
 			if row != nil && len(n.Steps) > 0 {
-				add(row, n.Steps[0].From)
+				add(row, n.Steps[0].froms()...)
 			}
 			for i, step := range n.Steps {
-				add(step.Relation, step.Column)
-				if i+1 < len(n.Steps) {
-					add(step.Relation, n.Steps[i+1].From)
-				} else {
-					add(step.Relation, n.Status)
-				}
+				add(step.Relation, step.columns()...)
+				add(step.Relation, n.reads(i)...)
 			}
 		case Visible:
 			if row != nil {
-				add(row, n.From)
+				add(row, n.step().froms()...)
 			}
-			add(n.Relation, n.Column)
+			add(n.Relation, n.step().columns()...)
 		case Reference:
 			if row != nil {
 				add(row, n.From...)

@@ -42,18 +42,24 @@ type Consent struct {
 	Is       string
 }
 
-// Step goes from a row to the rows of Relation whose Column equals the From column of that row.
+// Step goes from a row to the rows of Relation whose Column equals the From column of that row, and those of And
+// likewise.
 type Step struct {
 	Relation *catalog.Relation
 	Column   string
 	From     string
+	And      []Pair // of a key of several columns
 }
+
+// Pair is a column of the table that a link leads to, and the column that it equals.
+type Pair struct{ Column, From string }
 
 // Visible shows a row if the row of Relation that it points to shows by that relation's own predicate.
 type Visible struct {
 	Relation *catalog.Relation
 	Column   string // of Relation
 	From     string // of the row
+	And      []Pair // of a key of several columns
 	Rows     Node   // the predicate of Relation
 }
 

@@ -71,10 +71,14 @@ func RowColumns(n Node) (columns []string, known bool) {
 			}
 		case Consent:
 			if len(n.Steps) > 0 {
-				found[n.Steps[0].From] = true
+				for _, from := range n.Steps[0].froms() {
+					found[from] = true
+				}
 			}
 		case Visible:
-			found[n.From] = true
+			for _, from := range n.step().froms() {
+				found[from] = true
+			}
 		case Reference:
 			for _, from := range n.From {
 				found[from] = true

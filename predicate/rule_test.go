@@ -57,7 +57,7 @@ func (s *schema) block(t *table, i, depth int) any {
 	case "visible":
 		target := s.tables[s.IntN(i)]
 		if from, to := s.link(t, target); from != nil {
-			return object{"visible": object{s.written(target): object{to.name: from.name}}}
+			return object{"visible": object{s.written(target): s.pairs(t, target, from, to)}}
 		}
 	}
 	return s.ownBlock(t, depth)
@@ -151,6 +151,24 @@ func (s *schema) link(t, target *table) (from, to *tableColumn) {
 	return p.from, p.to
 }
 
+// pairs are the columns of a link; sometimes two.
+func (s *schema) pairs(t, target *table, from, to *tableColumn) object {
+	out := object{to.name: from.name}
+	if target.composite && s.chance(60) || s.chance(10) {
+		second := target.columns[0]
+		if !target.composite {
+			keyed := target.where((*tableColumn).keyed)
+			second = keyed[s.IntN(len(keyed))]
+		}
+		for _, c := range t.where((*tableColumn).keyed) {
+			if c.family == second.family && collation(c) == collation(second) && out[second.name] == nil && s.chance(60) {
+				out[second.name] = c.name
+			}
+		}
+	}
+	return out
+}
+
 func collation(c *tableColumn) bool { return strings.Contains(c.sqlType, "COLLATE") }
 
 func (s *schema) consent(t *table) object {
@@ -162,7 +180,7 @@ func (s *schema) consent(t *table) object {
 		if from == nil {
 			break
 		}
-		every = append(every, object{s.written(target): object{to.name: from.name}})
+		every = append(every, object{s.written(target): s.pairs(at, target, from, to)})
 		at = target
 	}
 	if every == nil {

@@ -26,7 +26,9 @@ type table struct {
 	columns []*tableColumn
 	key     *tableColumn
 	primary bool
-	rows    []predicate.Row
+
+	composite bool // the primary key is the key with the row's id
+	rows      []predicate.Row
 }
 
 // tableColumn is a column; what it means to the generator is its use.
@@ -117,6 +119,7 @@ func newSchema(seed uint64, number, rows int) *schema {
 	s.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
 	for i := range 3 + s.IntN(3) {
 		t := &table{name: names[i], primary: s.chance(70)}
+		t.composite = t.primary && s.chance(25)
 		s.tables = append(s.tables, t)
 		s.addColumns(t)
 	}
@@ -279,11 +282,14 @@ func (s *schema) sql() string {
 		var columns, names []string
 		for _, c := range t.columns {
 			definition := catalog.QuoteIdent(c.name) + " " + c.sqlType
-			if c == t.key && t.primary {
-				definition += " PRIMARY KEY"
-			}
 			columns = append(columns, definition)
 			names = append(names, catalog.QuoteIdent(c.name))
+		}
+		switch {
+		case t.composite:
+			columns = append(columns, fmt.Sprintf("PRIMARY KEY (%s, %s)", names[1], names[0]))
+		case t.primary:
+			columns = append(columns, fmt.Sprintf("PRIMARY KEY (%s)", names[1]))
 		}
 		fmt.Fprintf(&b, "CREATE TABLE %s (%s);\n", s.relation(t).SQL(), strings.Join(columns, ", "))
 		for i, row := range t.rows {

@@ -147,7 +147,7 @@ func (w *writer) write(n Node, row string) string {
 		}
 		target := w.alias()
 		return "EXISTS (SELECT 1 FROM " + w.helper(n.Relation) + " AS " + target +
-			" WHERE " + equal(column(target, n.Column), column(row, n.From)) +
+			" WHERE " + n.step().on(target, row) +
 			" AND " + w.write(n.Rows, target) + fence
 	case Reference:
 		return w.reference(n, row)
@@ -185,8 +185,7 @@ func (w *writer) consent(n Consent, row string) string {
 	if len(n.Steps) == 0 {
 		return "false"
 	}
-	start := column(row, n.Steps[0].From)
-	out := "(" + start + " IS NOT NULL"
+	out := "(" + n.Steps[0].begins(row)
 	if w.policy && !n.Required {
 		out += " AND (EXISTS (SELECT 1 FROM " + w.helper(n.Steps[0].Relation) + ") OR (SELECT " +
 			EmptyFunction(n.Steps[0].Relation.Name).SQL() + "()))"
@@ -194,16 +193,16 @@ func (w *writer) consent(n Consent, row string) string {
 	if w.form != probe {
 		return out + " AND " + w.either(n, row) + ")"
 	}
-	return out + " AND " + w.agrees(n, start) + ")"
+	return out + " AND " + w.agrees(n, row) + ")"
 }
 
 // agrees says, in the probe form, that no subject refuses.
-func (w *writer) agrees(n Consent, start string) string {
+func (w *writer) agrees(n Consent, row string) string {
 	var b strings.Builder
 	if n.Required {
 		first := w.alias()
 		b.WriteString("EXISTS (SELECT 1 FROM " + w.helper(n.Steps[0].Relation) + " AS " + first +
-			" WHERE " + equal(column(first, n.Steps[0].Column), start) + fence + " AND ")
+			" WHERE " + n.Steps[0].on(first, row) + fence + " AND ")
 	}
 	first := w.alias()
 	last := first
@@ -213,25 +212,25 @@ func (w *writer) agrees(n Consent, start string) string {
 		b.WriteString(w.link(step, last, next, n.reads(i+1)))
 		last = next
 	}
-	b.WriteString(" WHERE " + equal(column(first, n.Steps[0].Column), start) +
+	b.WriteString(" WHERE " + n.Steps[0].on(first, row) +
 		" AND " + status(column(last, n.Status), n.Is) + " IS NOT TRUE" + fence)
 	return b.String()
 }
 
 // link joins the rows that a step leads to, or one of NULLs. The inner OFFSET 0 makes it a probe for each link:
 // left to itself the planner reads the whole table of subjects for each row.
-func (w *writer) link(step Step, from, to, reads string) string {
-	on := equal(column(to, step.Column), column(from, step.From))
-	return " LEFT JOIN LATERAL (SELECT " + column(to, reads) + " FROM " + w.helper(step.Relation) + " AS " + to +
+func (w *writer) link(step Step, from, to string, reads []string) string {
+	on := step.on(to, from)
+	return " LEFT JOIN LATERAL (SELECT " + columns(to, reads...) + " FROM " + w.helper(step.Relation) + " AS " + to +
 		" WHERE " + on + " OFFSET 0) AS " + to + " ON true"
 }
 
-// reads is the column of the i-th step's rows that is looked at next.
-func (n Consent) reads(i int) string {
+// reads are the columns of the i-th step's rows that are looked at next.
+func (n Consent) reads(i int) []string {
 	if i+1 < len(n.Steps) {
-		return n.Steps[i+1].From
+		return n.Steps[i+1].froms()
 	}
-	return n.Status
+	return []string{n.Status}
 }
 
 func column(row, name string) string { return row + "." + catalog.QuoteIdent(name) }
