@@ -172,9 +172,15 @@ func (w *writer) subquery(items []item, depth int) string {
 // call is a call of a function of the catalog on what is in sight.
 func (w *writer) call(items []item, depth int) string {
 	f := pick(w.Rand, w.catalog.functions...)
+	if w.IntN(3) == 0 {
+		f = pick(w.Rand, w.catalog.ofObjects...)
+	}
 	var args []string
 	for _, a := range f.args {
 		args = append(args, w.argument(items, a, depth-1))
+	}
+	if len(args) == 1 && w.IntN(4) == 0 { // a call without call syntax
+		return "(" + args[0] + ")." + f.name
 	}
 	return f.name + "(" + strings.Join(args, ", ") + ")"
 }

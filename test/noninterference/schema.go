@@ -246,6 +246,9 @@ func (s *schema) ddl() string {
 			keys = append(keys, c.sql())
 		}
 		fmt.Fprintf(&b, "CREATE TABLE %s (%s, PRIMARY KEY (%s));\n", t.sql(), strings.Join(parts, ", "), strings.Join(keys, ", "))
+		if t.rule == nil && s.IntN(2) == 0 { // an owner who never had agents in mind
+			fmt.Fprintf(&b, "GRANT SELECT ON %s TO PUBLIC;\n", t.sql())
+		}
 		for _, c := range t.columns[t.keys:] {
 			if c.ruled && s.IntN(2) == 0 {
 				fmt.Fprintf(&b, "CREATE INDEX ON %s (%s);\n", t.sql(), c.sql())

@@ -11,6 +11,7 @@ import (
 // vocabulary is what the server has: functions, relations, settings.
 type vocabulary struct {
 	functions []function
+	ofObjects []function // those whose first argument is an object of the database
 	relations []string
 	settings  []string
 }
@@ -45,6 +46,9 @@ func newVocabulary(t testing.TB, db *pgtest.DB) *vocabulary {
 			f.args = strings.Split(args, ",")
 		}
 		v.functions = append(v.functions, f)
+		if len(f.args) > 0 && (f.args[0] == "oid" || f.args[0] == "regclass") {
+			v.ofObjects = append(v.ofObjects, f)
+		}
 	}
 	for _, r := range rows(`SELECT oid::regclass::text FROM pg_class WHERE relkind IN ('r', 'v') AND relnamespace IN ('pg_catalog'::regnamespace, 'information_schema'::regnamespace)
 		AND relname NOT IN ('pg_operator', 'pg_proc', 'pg_depend', 'pg_description', 'pg_collation', 'pg_amop', 'pg_amproc') ORDER BY oid`) {
