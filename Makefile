@@ -8,7 +8,7 @@ SEED    ?= 0
 DEMO    ?= --tour
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 
-.PHONY: help demo test matrix build setup check fuzz noninterference triples clean
+.PHONY: help demo test matrix build setup check fuzz noninterference triples mutants clean
 
 help: ## what there is to make
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile
@@ -53,6 +53,9 @@ noninterference: setup ## N made cases (10000) from SEED on databases that diffe
 
 triples: setup ## hold both walls against the model on N (1000000) random rows, callers and clocks
 	@PGCONSENT_TRIPLES=$(or $(N),1000000) $(GO) test -count=1 -timeout 2h -v -run '^TestTriples$$' ./predicate
+
+mutants: setup ## every broken variant made by hand, and MACHINE (200) by machine, against the harness
+	@$(GO) test ./test/mutants -run 'TestMutants$$' -timeout 0 -v -args -hand -machine $(or $(MACHINE),200)
 
 clean: ## what was built
 	rm -rf bin

@@ -45,6 +45,7 @@ type Mode struct {
 var (
 	Both     = Mode{"both", rewrite.Both, rls.Enforce}
 	Doors    = Mode{"doors", rewrite.Doors, rls.Enforce}
+	Gate     = Mode{"the gate door, however little is read", rewrite.Gate, rls.Enforce}
 	RLS      = Mode{"row security alone", rewrite.RLS, rls.Enforce}
 	Injected = Mode{"injected predicates alone", rewrite.Injected, rls.SealOnly}
 )
@@ -74,7 +75,7 @@ type Migrated struct {
 var rolesMu sync.Mutex
 
 // Compile reads a policy over the catalog of a database.
-func Compile(t testing.TB, d Database, walls rls.Mode) *Migrated {
+func Compile(t testing.TB, d Database, mode Mode) *Migrated {
 	t.Helper()
 	conn := d.DB.Connect(t, "postgres")
 	snap, err := pgcatalog.Load(context.Background(), conn, d.SearchPath)
@@ -89,13 +90,13 @@ func Compile(t testing.TB, d Database, walls rls.Mode) *Migrated {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, d.Policy)
 	}
-	return &Migrated{Policy: pol, Snapshot: snap, Plan: rls.Generate(pol, snap, rls.Options{Mode: walls})}
+	return &Migrated{Policy: pol, Snapshot: snap, Plan: rls.Generate(pol, snap, rls.Options{Mode: mode.Walls, Doors: mode.Rewrite.Doors()})}
 }
 
 // Migrate installs the policy in the database, with the superuser's rights.
-func Migrate(t testing.TB, d Database, walls rls.Mode) *Migrated {
+func Migrate(t testing.TB, d Database, mode Mode) *Migrated {
 	t.Helper()
-	m := Compile(t, d, walls)
+	m := Compile(t, d, mode)
 	rolesMu.Lock()
 	defer rolesMu.Unlock()
 	options := migrations.Options{AgentPassword: rolePassword, ControlPassword: rolePassword}
@@ -168,7 +169,7 @@ func Serve(t testing.TB, mode Mode, databases []Database, agents []Agent) *Proxy
 // Start migrates one database and serves one agent, "agent", on it.
 func Start(t testing.TB, mode Mode, d Database, attributes map[string]string) *Proxy {
 	t.Helper()
-	Migrate(t, d, mode.Walls)
+	Migrate(t, d, mode)
 	return Serve(t, mode, []Database{d}, []Agent{{Name: "agent", Database: d.Name, Attributes: attributes}})
 }
 

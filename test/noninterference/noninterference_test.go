@@ -21,7 +21,7 @@ var (
 // Databases that differ in hidden rows only give a caller one transcript, whatever it sends: with a fixed seed, and one of the
 // day.
 func TestNoninterference(t *testing.T) {
-	modes := []instance.Mode{instance.Both, instance.Doors}
+	modes := []instance.Mode{instance.Both, instance.Gate}
 	if *cases > 0 {
 		s := *seed
 		if s == 0 {
@@ -42,4 +42,4 @@ func TestNoninterference(t *testing.T) {
 }
 
 // What was found once stays closed.
-func TestFound(t *testing.T) { Replay(t, instance.Both, instance.Doors) }
+func TestFound(t *testing.T) { Replay(t, instance.Both, instance.Gate) }

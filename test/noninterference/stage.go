@@ -53,7 +53,7 @@ func newStage(t testing.TB, mode instance.Mode, s script) *stage {
 	for i := range st.dbs {
 		st.dbs[i] = database()
 		behind = append(behind, instance.Database{Name: names[i], DB: st.dbs[i], Policy: s.policy, SearchPath: []string{"public"}})
-		instance.Migrate(t, behind[i], mode.Walls)
+		instance.Migrate(t, behind[i], mode)
 		for n, attributes := range s.callers {
 			agents = append(agents, instance.Agent{Name: fmt.Sprintf("%s%d", names[i], n), Database: names[i], Attributes: attributes})
 		}

@@ -1,0 +1,106 @@
+package mutants
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Machine makes n mutants of the packages under test, the same for one seed and one state of the code: operators flipped,
+// conditions turned over or fixed, results and constants changed, statements left out.
+func Machine(root string, n int, seed uint64) ([]Mutant, error) {
+	var all []Mutant
+	for _, pkg := range []string{"rewrite", "predicate", "rls"} {
+		files, err := filepath.Glob(filepath.Join(root, pkg, "*.go"))
+		if err != nil {
+			return nil, err
+		}
+		for _, file := range files {
+			base := filepath.Base(file)
+			// What only tests use, and what only chooses the faster of two ways.
+			if strings.HasSuffix(base, "_test.go") || base == "eval.go" || base == "hint.go" || base == "fingerprint.go" || base == "doc.go" {
+				continue
+			}
+			made, err := mutate(file, pkg+"/"+base)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, made...)
+		}
+	}
+	r := rand.New(rand.NewPCG(seed, 3))
+	r.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	return all[:min(n, len(all))], nil
+}
+
+var flipped = map[token.Token]string{
+	token.EQL: "!=", token.NEQ: "==", token.LSS: ">=", token.GEQ: "<", token.GTR: "<=", token.LEQ: ">", token.LAND: "||", token.LOR: "&&", token.ADD: "-", token.SUB: "+",
+}
+
+// mutate lists what can be changed in a file.
+func mutate(path, name string) ([]Mutant, error) {
+	set := token.NewFileSet()
+	tree, err := parser.ParseFile(set, path, nil, parser.SkipObjectResolution)
+	if err != nil {
+		return nil, err
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	source := string(text)
+	var out []Mutant
+	at := func(p token.Pos) int { return set.Position(p).Offset }
+	add := func(from, to token.Pos, what, with string) {
+		old := source[at(from):at(to)]
+		out = append(out, Mutant{
+			Name: fmt.Sprintf("%s:%d %s", name, set.Position(from).Line, what), Why: strings.Join(strings.Fields(old), " ") + " → " + with,
+			File: name, Old: old, New: with, At: at(from),
+		})
+	}
+	ast.Inspect(tree, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.GenDecl:
+			return n.Tok != token.IMPORT && n.Tok != token.TYPE
+		case *ast.BinaryExpr:
+			if with, ok := flipped[n.Op]; ok && (n.Op != token.ADD || isNumber(n.X) || isNumber(n.Y)) {
+				add(n.OpPos, n.OpPos+token.Pos(len(n.Op.String())), "operator", with)
+			}
+		case *ast.IfStmt:
+			condition := source[at(n.Cond.Pos()):at(n.Cond.End())]
+			add(n.Cond.Pos(), n.Cond.End(), "condition turned over", "!("+condition+")")
+			add(n.Cond.Pos(), n.Cond.End(), "condition never", "false && ("+condition+")")
+		case *ast.UnaryExpr:
+			if n.Op == token.NOT {
+				add(n.OpPos, n.OpPos+1, "not left out", "")
+			}
+		case *ast.Ident:
+			if n.Name == "true" {
+				add(n.Pos(), n.End(), "constant", "false")
+			}
+			if n.Name == "false" {
+				add(n.Pos(), n.End(), "constant", "true")
+			}
+		case *ast.BasicLit:
+			if n.Kind == token.INT {
+				add(n.Pos(), n.End(), "number", "("+n.Value+" + 1)")
+			}
+		case *ast.ExprStmt:
+			if call, ok := n.X.(*ast.CallExpr); ok {
+				add(call.Pos(), call.End(), "call left out", "func() {}()")
+			}
+		}
+		return true
+	})
+	return out, nil
+}
+
+func isNumber(e ast.Expr) bool {
+	l, ok := e.(*ast.BasicLit)
+	return ok && l.Kind == token.INT
+}
