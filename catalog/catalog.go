@@ -43,7 +43,9 @@ type Relation struct {
 	RowSecurity bool  // relrowsecurity
 	ForceRLS    bool  // relforcerowsecurity
 	IsPartition bool
-	HasChildren bool // inheritance children or partitions
+	HasChildren bool   // inheritance children or partitions
+	Definition  string // of a view outside the system's schemas and ours: its query, with names qualified
+	Reads       []Read // of such a view, directly
 	Extension   string
 }
 
@@ -55,6 +57,12 @@ func (r *Relation) Column(name string) *Column {
 		}
 	}
 	return nil
+}
+
+// Read is a relation that a view reads, with the columns that it names.
+type Read struct {
+	Relation Name
+	Columns  []string // sorted
 }
 
 // Column is a row of pg_attribute.

@@ -31,6 +31,7 @@ import (
 	"github.com/pgconsent/pgconsent/migrations"
 	"github.com/pgconsent/pgconsent/pgcluster"
 	"github.com/pgconsent/pgconsent/policy"
+	"github.com/pgconsent/pgconsent/rewrite"
 	"github.com/pgconsent/pgconsent/rls"
 	"github.com/pgconsent/pgconsent/serve"
 	"github.com/pgconsent/pgconsent/sqlstate"
@@ -392,7 +393,7 @@ func migrate(ctx context.Context, c *config.Config, name string) error {
 	if err != nil {
 		return err
 	}
-	p, err := policy.Compile(doc, snap)
+	p, err := policy.Compile(doc, snap, policy.WithViews(rewrite.Definition))
 	if err != nil {
 		return err
 	}

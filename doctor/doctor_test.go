@@ -20,6 +20,7 @@ import (
 	"github.com/pgconsent/pgconsent/migrations"
 	"github.com/pgconsent/pgconsent/pgtest"
 	"github.com/pgconsent/pgconsent/policy"
+	"github.com/pgconsent/pgconsent/rewrite"
 	"github.com/pgconsent/pgconsent/rls"
 )
 
@@ -31,6 +32,7 @@ CREATE TABLE public.memories (id bigint PRIMARY KEY, user_id uuid NOT NULL, titl
 CREATE TABLE public.memory_participants (
 	memory_id bigint NOT NULL REFERENCES public.memories, person_id bigint NOT NULL REFERENCES public.people, PRIMARY KEY (memory_id, person_id));
 CREATE TABLE public.letters (id bigint PRIMARY KEY, user_id uuid, body text);
+CREATE VIEW public.letter_list AS SELECT l.id, p.name FROM public.letters l, public.people p;
 CREATE FUNCTION public.count_memories(respect_consent boolean DEFAULT false) RETURNS bigint LANGUAGE sql STABLE
 	AS 'SELECT count(*) FROM public.memories';
 INSERT INTO public.people VALUES (1, '6f1e0000-0000-4000-8000-000000000001', 'Ann', 'granted'), (2, '6f1e0000-0000-4000-8000-000000000001', 'Ben', 'revoked');
@@ -48,6 +50,7 @@ tables:
   people: { rows: [ { own: { column: user_id, is: user } }, { status: { column: consent_status, is: granted } } ] }
   memory_participants: { rows: [ { visible: { memories: { id: memory_id } } }, { visible: { people: { id: person_id } } } ] }
   letters: { rows: [ { own: { column: user_id, is: user } } ], columns: { id: allow } }
+views: { letter_list: {} }
 functions: { count_memories: { pin: { respect_consent: true } } }
 `
 
@@ -64,7 +67,7 @@ func compile(ctx context.Context, conn *pgx.Conn) (doctor.Subject, error) {
 	if err != nil {
 		return doctor.Subject{}, err
 	}
-	p, err := policy.Compile(doc, snap)
+	p, err := policy.Compile(doc, snap, policy.WithViews(rewrite.Definition))
 	if err != nil {
 		return doctor.Subject{}, err
 	}
@@ -222,6 +225,8 @@ func TestUnsafeDatabases(t *testing.T) {
 		{"view_invoker", "ALTER VIEW " + helperView + " SET (security_invoker = true)", ""},
 		{"view_owner", "ALTER VIEW pgconsent_rows.public_letters OWNER TO pgconsent_reader", ""},
 		{"view_owner", "ALTER VIEW pgconsent_rows.w_public_letters OWNER TO postgres", ""},
+		{"view_owner", "ALTER VIEW pgconsent_rows.public_letter_list RESET (security_invoker)", ""},
+		{"drift", "ALTER VIEW pgconsent_rows.w_public_letter_list SET (security_invoker = false)", ""},
 		{"agent_narrowed", "GRANT SELECT ON public.letters TO PUBLIC", ""},
 		{"agent_narrowed", "GRANT SELECT (body) ON public.letters TO pgconsent_agent", ""},
 		{"rows_write", "GRANT DELETE ON public.letters TO pgconsent_rows", ""},

@@ -109,7 +109,7 @@ func migrate(t testing.TB, db *pgtest.DB, file string, walls rls.Mode, doors boo
 	if err != nil {
 		t.Fatal(err)
 	}
-	pol, err := policy.Compile(doc, snap)
+	pol, err := policy.Compile(doc, snap, policy.WithViews(rewrite.Definition))
 	if err != nil {
 		t.Fatal(err)
 	}

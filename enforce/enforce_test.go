@@ -27,6 +27,7 @@ import (
 	"github.com/pgconsent/pgconsent/migrations"
 	"github.com/pgconsent/pgconsent/pgtest"
 	"github.com/pgconsent/pgconsent/policy"
+	"github.com/pgconsent/pgconsent/rewrite"
 	"github.com/pgconsent/pgconsent/rls"
 	"github.com/pgconsent/pgconsent/seal"
 	"github.com/pgconsent/pgconsent/sqlstate"
@@ -76,7 +77,7 @@ func installWith(ctx context.Context, conn *pgx.Conn, text string, o rls.Options
 	if err != nil {
 		return err
 	}
-	p, err := policy.Compile(doc, snap)
+	p, err := policy.Compile(doc, snap, policy.WithViews(rewrite.Definition))
 	if err != nil {
 		return err
 	}

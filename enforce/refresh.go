@@ -250,7 +250,7 @@ type compiled struct {
 }
 
 func (d *database) compile(doc *policy.Document, snap *catalog.Snapshot) (compiled, error) {
-	p, err := policy.Compile(doc, snap)
+	p, err := policy.Compile(doc, snap, policy.WithViews(rewrite.Definition))
 	if err != nil {
 		return compiled{}, err
 	}

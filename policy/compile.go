@@ -12,9 +12,19 @@ import (
 	"github.com/pgconsent/pgconsent/predicate"
 )
 
+// Option says more about a compilation.
+type Option func(*compiler)
+
+// WithViews gives the judge of views, rewrite.Definition, which this package cannot import. Without it a policy that lists
+// views does not compile.
+func WithViews(define Definer) Option { return func(c *compiler) { c.define = define } }
+
 // Compile checks the document against what the database contains. An error is of type [Errors].
-func Compile(doc *Document, snap *catalog.Snapshot) (*Policy, error) {
+func Compile(doc *Document, snap *catalog.Snapshot, options ...Option) (*Policy, error) {
 	c := &compiler{doc: doc, snap: snap, tables: map[catalog.Name]*compiling{}}
+	for _, option := range options {
+		option(c)
+	}
 	p := &Policy{tableIndex: map[catalog.Name]*Table{}, functionIndex: map[catalog.Name]*Function{}}
 	for _, a := range doc.attributes {
 		p.attributes = append(p.attributes, a.Attribute)
@@ -48,6 +58,12 @@ func Compile(doc *Document, snap *catalog.Snapshot) (*Policy, error) {
 	for _, t := range p.tables {
 		p.tableIndex[t.Relation.Name] = t
 	}
+	for _, decl := range doc.views {
+		c.view(p, decl)
+	}
+	if len(c.errs) > 0 {
+		return nil, c.sorted()
+	}
 	p.warnings = c.warnings
 	p.version = p.hash()
 	return p, nil
@@ -63,6 +79,7 @@ type compiler struct {
 	path       []catalog.Name // the tables whose predicates are being compiled, outermost first
 	errs       Errors
 	warnings   []string
+	define     Definer
 }
 
 // compiling is a table on its way.
@@ -114,6 +131,8 @@ func (c *compiler) relation(at place, written string) *catalog.Relation {
 	switch {
 	case system(resolved.Schema):
 		c.fail(at, "", "%s belongs to the system", resolved)
+	case r.Kind == catalog.View:
+		c.fail(at, "list it under views, and the tables beneath it under tables", "%s is a view, which row security cannot protect", resolved)
 	case r.Kind != catalog.Table && r.Kind != catalog.PartitionedTable:
 		c.fail(at, "name the tables beneath it", "%s is a %s, which row security cannot protect", resolved, kindName(r.Kind))
 	default:
@@ -137,6 +156,8 @@ func kindName(k catalog.RelKind) string {
 		return "foreign table"
 	case catalog.Sequence:
 		return "sequence"
+	case catalog.Table, catalog.PartitionedTable:
+		return "table"
 	case catalog.Composite:
 		return "composite type"
 	default:
@@ -373,6 +394,9 @@ func (p *Policy) hash() string {
 				fmt.Fprintf(h, " column %q %d %q %d %q\n", column.Name, column.Mask, column.Unit, column.Amount, column.Keys)
 			}
 		}
+	}
+	for _, v := range p.views {
+		fmt.Fprintf(h, "view %q %q %t %q %q\n", v.Relation.Name.Schema, v.Relation.Name.Name, v.Listed, v.Query, v.Walled)
 	}
 	for _, f := range p.functions {
 		fmt.Fprintf(h, "function %q %q\n", f.Name.Schema, f.Name.Name)

@@ -13,6 +13,7 @@ type Document struct {
 	attributes []attributeDecl
 	tables     []tableDecl
 	functions  []functionDecl
+	views      []viewDecl
 }
 
 type attributeDecl struct {
@@ -26,6 +27,11 @@ type tableDecl struct {
 	rows    block
 	columns []columnDecl // nil: all
 	write   *writeDecl
+}
+
+type viewDecl struct {
+	place
+	name string
 }
 
 type functionDecl struct {
@@ -190,6 +196,7 @@ func (d *decoder) root(n *node) {
 		"attributes": func(v *node) { d.each(v, "attributes", d.attribute) },
 		"tables":     func(v *node) { d.each(v, "tables", d.table) },
 		"functions":  func(v *node) { d.each(v, "functions", d.function) },
+		"views":      func(v *node) { d.each(v, "views", d.view) },
 	}, "contracts", "contract", "limits", "limit", "registry", "tools")
 	d.need(n, "the policy", "version")
 }
@@ -270,6 +277,13 @@ func (d *decoder) function(at place, name string, n *node) {
 		},
 	}, "tool", "limit")
 	d.doc.functions = append(d.doc.functions, decl)
+}
+
+func (d *decoder) view(at place, name string, n *node) {
+	d.doc.views = append(d.doc.views, viewDecl{place: at, name: name})
+	if n.kind != nullNode {
+		d.fields(n, "view "+name, nil, "columns", "by_key", "limit")
+	}
 }
 
 func keys[V any](m map[string]V) []string {

@@ -19,6 +19,7 @@ type Policy struct {
 	version    string
 	tables     []*Table
 	functions  []*Function
+	views      []*View
 	attributes []Attribute
 
 	tableIndex    map[catalog.Name]*Table
@@ -47,6 +48,17 @@ func (t *Table) Visible() *catalog.Relation {
 		visible.Columns = append(visible.Columns, column)
 	}
 	return &visible
+}
+
+// View is a view that agents may read, or that such a view reads: through a copy that runs with the agent's rights.
+type View struct {
+	Relation *catalog.Relation
+	Listed   bool           // agents may name it
+	Tables   []catalog.Name // the tables that it reads, through other views as well; sorted
+
+	// The copy's query, without predicates, which row security holds alone, and with the predicates of its tables in it.
+	Query, Walled string
+	Bare          bool // some table in Walled stands without its predicate, as where a whole row is meant: row security alone holds
 }
 
 // Function is a function that agents may call.
@@ -89,6 +101,19 @@ func (p *Policy) Table(n catalog.Name) (*Table, bool) {
 
 // Tables returns every table, sorted by name.
 func (p *Policy) Tables() []*Table { return p.tables }
+
+// Views returns every view, those that others read before these.
+func (p *Policy) Views() []*View { return p.views }
+
+// View returns the view of that name.
+func (p *Policy) View(n catalog.Name) (*View, bool) {
+	for _, v := range p.views {
+		if v.Relation.Name == n {
+			return v, true
+		}
+	}
+	return nil, false
+}
 
 // Function returns the function of that name.
 func (p *Policy) Function(n catalog.Name) (*Function, bool) {

@@ -44,7 +44,7 @@ func buildFixture(ctx context.Context, conn *pgx.Conn) error {
 	if err != nil {
 		return err
 	}
-	pol, err := policy.Compile(doc, snap)
+	pol, err := policy.Compile(doc, snap, policy.WithViews(Definition))
 	if err != nil {
 		return err
 	}

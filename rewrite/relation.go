@@ -41,7 +41,7 @@ func (r *reference) keep(why string) {
 // notAvailable is the refusal of a relation: the same whether or not it exists.
 func notAvailable(name string) *sqlstate.Error {
 	return sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonRelation, "relation %q is not available to agents", name).
-		WithHint("Agents can read the tables that the policy lists. A table of yours must be listed under tables: in the policy.")
+		WithHint("Agents can read what the policy lists. A table of yours must be listed under tables: in the policy, a view of yours under views:.")
 }
 
 // resolve finds the relation that a RangeVar means, WITH queries aside, or refuses.
@@ -74,6 +74,8 @@ func (w *walker) resolve(rv *sqltext.RangeVar) *reference {
 			return nil
 		}
 		ref.shadow = shadow
+	} else if f := w.protected[name]; f != nil && f.visible.Kind == catalog.View {
+		ref.fragment, ref.relation = f, f.visible
 	} else if table, ok := w.pol.Table(name); !ok {
 		w.refuseAt(notAvailable(written), rv.GetLocation())
 		return nil
@@ -158,6 +160,10 @@ func (w *walker) settleReference(ref *reference, signable bool) {
 		return
 	}
 	if ref.fragment.stands() {
+		if w.bare = w.bare || ref.fragment.bare; ref.fragment.bare && w.mode == Injected {
+			w.refuseAt(bare(ref, "a view"), ref.start)
+			return
+		}
 		if ref.copyStmt != nil {
 			w.injectCopy(ref)
 			return
@@ -171,12 +177,10 @@ func (w *walker) settleReference(ref *reference, signable bool) {
 	}
 	if inject && ref.kept != "" {
 		if w.mode == Injected {
-			w.refuseAt(sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonConstruct,
-				"relation %q cannot carry its predicate here (%s)", ref.name.String(), ref.kept).
-				WithHint("Row security alone would have to hold, which the mode of this server excludes."), ref.start)
+			w.refuseAt(bare(ref, ref.kept), ref.start)
 			return
 		}
-		inject = false
+		inject, w.bare = false, true
 	}
 	if !inject {
 		if ref.copyStmt != nil && len(ref.copyStmt.Attlist) == 0 && hasGenerated(ref.relation) {
@@ -197,6 +201,13 @@ func (w *walker) settleReference(ref *reference, signable bool) {
 		return
 	}
 	w.inject(ref)
+}
+
+// bare is the refusal of a reference for which row security alone would have to hold, where the mode excludes that.
+func bare(ref *reference, why string) *sqlstate.Error {
+	return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonConstruct,
+		"relation %q cannot carry its predicate here (%s)", ref.name.String(), why).
+		WithHint("Row security alone would have to hold, which the mode of this server excludes.")
 }
 
 // inject puts the protected subquery in the place of the name.
@@ -258,23 +269,14 @@ func (w *walker) replace(start, end int32, text string, apply func()) {
 func newFragment(t *policy.Table, mode Mode) *fragment {
 	f := &fragment{visible: t.Visible(), sets: predicate.Sets(t.Rows, t.Relation), owned: owned(t)}
 	if t.Columns != nil {
-		f.standIn = predicate.RowView(t.Relation.Name)
-		if mode == Both || mode == Injected {
-			f.standIn = predicate.WalledView(t.Relation.Name)
-		}
+		f.standIn = standIn(t.Relation.Name, mode)
 		f.sql = f.standIn.SQL()
 		return f
 	}
 	condition, gated := predicate.Inject(t.Rows, rowAlias)
 	f.gated, f.open = gated, condition == "true"
 	f.door = predicate.HasDoor(t.Rows, t.Relation)
-	f.sql = "(SELECT * FROM " + t.Relation.Name.SQL() + " AS " + rowAlias + " WHERE " + condition + ")"
-	tree, refused := sqltext.Parse("SELECT FROM " + f.sql + " AS x")
-	if refused == nil && len(tree.Stmts) == 1 {
-		if from := tree.Stmts[0].GetStmt().GetSelectStmt().GetFromClause(); len(from) == 1 {
-			f.subquery = from[0].GetRangeSubselect().GetSubquery()
-		}
-	}
+	f.condition(t, condition, rowAlias)
 	return f
 }
 

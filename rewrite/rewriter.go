@@ -36,6 +36,8 @@ type Result struct {
 	DoorReason     string        // in mode Doors: what keeps the text from the gate door
 	Position       func(int) int // from a 1-based character position in Text to one in the original
 
+	bare bool // a table stands without the predicate that the mode asks for
+
 	Accesses    []policy.Access // relations read, those of the catalog under their own names; sorted, each once
 	Functions   []string        // functions called, qualified; sorted, each once
 	Effects     []verdict.Effect
@@ -60,6 +62,11 @@ func New(snap *catalog.Snapshot, pol *policy.Policy, mode Mode) *Rewriter {
 	r := &Rewriter{snap: snap, pol: pol, mode: mode, protected: map[catalog.Name]*fragment{}, pins: map[string]*sqltext.Node{}}
 	for _, t := range pol.Tables() {
 		r.protected[t.Relation.Name] = newFragment(t, mode)
+	}
+	for _, v := range pol.Views() {
+		if v.Listed {
+			r.protected[v.Relation.Name] = viewFragment(v, mode)
+		}
 	}
 	for _, f := range pol.Functions() {
 		for _, pin := range f.Pins {
@@ -144,6 +151,7 @@ func (r *Rewriter) Rewrite(text string, extended bool) (*Result, *sqlstate.Error
 	}
 	// A statement that was prepared signed reads gate views, which look at the text that is running: the EXECUTE's.
 	result.NeedsSignature = w.signed || w.executes && maySign && r.mode != RLS
+	result.bare = w.bare
 	result.Accesses = w.accesses()
 	for name := range w.functions {
 		result.Functions = append(result.Functions, name)
@@ -196,6 +204,8 @@ type fragment struct {
 	open     bool          // the predicate is true
 	standIn  catalog.Name  // the view whose name stands for the table's, which agents cannot read; else zero
 	visible  *catalog.Relation
+	tables   []catalog.Name // of a view: the tables it reads
+	bare     bool           // of a view: one of them is without its predicate
 
 	sets  []predicate.Set // of the hashed form of the row policy
 	door  bool            // there is a door view

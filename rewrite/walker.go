@@ -28,6 +28,7 @@ type walker struct {
 	collations map[string]bool // other than the database's own: see checkCollations
 	prefixes   bool            // ^@ is there
 	signed     bool
+	bare       bool // a table stands without the predicate that the mode asks for
 	starred    int  // columns copied by starColumns
 	unsigned   bool // a part of the text runs later, when another text is the one that is running
 	executes   bool // it names a prepared statement, which may be a signed one
@@ -196,6 +197,24 @@ func (w *walker) accesses() []policy.Access {
 		}
 		out = append(out, access)
 	}
+	for _, ref := range w.references {
+		if ref.fragment == nil {
+			continue
+		}
+		for _, table := range ref.fragment.tables { // what a view reads of them is its own to know
+			out = addWhole(out, table)
+		}
+	}
 	slices.SortFunc(out, func(a, b policy.Access) int { return strings.Compare(a.Relation.String(), b.Relation.String()) })
 	return out
+}
+
+func addWhole(list []policy.Access, table catalog.Name) []policy.Access {
+	for i := range list {
+		if list[i].Relation == table {
+			list[i].Columns = nil
+			return list
+		}
+	}
+	return append(list, policy.Access{Relation: table, Source: "structured"})
 }

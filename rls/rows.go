@@ -2,6 +2,7 @@ package rls
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/pgconsent/pgconsent/catalog"
@@ -28,17 +29,36 @@ func (p *Plan) bound(t *policy.Table) string {
 	return p.agent
 }
 
+// readThrough are the relations that agents read through a view of ours.
+func (p *Plan) readThrough() []catalog.Name {
+	var out []catalog.Name
+	for _, t := range p.narrowed() {
+		out = append(out, t.Relation.Name)
+	}
+	for _, v := range p.policy.Views() {
+		if v.Listed {
+			out = append(out, v.Relation.Name)
+		}
+	}
+	return out
+}
+
 // rowViews makes the views that agents read in place of tables with hidden columns. They belong to a role that row
-// security binds as it binds agents, and that may read these tables' shown columns and nothing else.
+// security binds as it binds agents, and that may read these tables and nothing else.
 func (p *Plan) rowViews() []Statement {
 	const why = "Agents read this view in place of a table with hidden columns: what it does not have does not exist for them."
 	var out []Statement
-	if tables := p.narrowed(); len(tables) > 0 {
-		out = append(out,
-			Statement{SQL: fmt.Sprintf("GRANT USAGE ON SCHEMA %s TO %s", predicate.RowsSchema, p.agent), Why: why},
-			Statement{SQL: "GRANT EXECUTE ON FUNCTION pgconsent.mask(pg_catalog.text) TO " + p.agent,
-				Why: "Views call functions with the rights of who reads them. Agents cannot name it: they have no USAGE of its schema."},
-		)
+	if len(p.readThrough()) > 0 {
+		out = append(out, Statement{
+			SQL: fmt.Sprintf("GRANT USAGE ON SCHEMA %s TO %s", predicate.RowsSchema, p.agent),
+			Why: "Rewritten statements name these views.",
+		})
+	}
+	if len(p.narrowed()) > 0 {
+		out = append(out, Statement{
+			SQL: "GRANT EXECUTE ON FUNCTION pgconsent.mask(pg_catalog.text) TO " + p.agent,
+			Why: "Views call functions with the rights of who reads them. Agents cannot name it: they have no USAGE of its schema.",
+		})
 	}
 	for _, t := range p.narrowed() {
 		row := catalog.QuoteIdent(t.Relation.Name.Name)
@@ -72,6 +92,40 @@ func (p *Plan) dropRowViews() []Statement {
 	var out []Statement
 	for _, t := range p.narrowed() {
 		out = append(out, Statement{SQL: fmt.Sprintf("DROP VIEW IF EXISTS %s, %s", predicate.WalledView(t.Relation.Name).SQL(), predicate.RowView(t.Relation.Name).SQL()), Why: why})
+	}
+	return out
+}
+
+// views makes copies of the customer's views that run with the rights of who reads them. Those they read come first, and
+// the shadows of catalogs.
+func (p *Plan) views() []Statement {
+	const why = "A copy of a view that the policy lists, or that such a view reads. The original runs with its owner's rights, past row security."
+	var out []Statement
+	for _, v := range p.policy.Views() {
+		columns := make([]string, len(v.Relation.Columns))
+		for i, c := range v.Relation.Columns {
+			columns[i] = catalog.QuoteIdent(c.Name)
+		}
+		for _, c := range []struct {
+			name  catalog.Name
+			query string
+		}{{predicate.RowView(v.Relation.Name), v.Query}, {predicate.WalledView(v.Relation.Name), v.Walled}} {
+			out = append(out,
+				Statement{SQL: fmt.Sprintf("CREATE VIEW %s (%s) WITH (security_invoker = true) AS\n%s", c.name.SQL(), strings.Join(columns, ", "), c.query), Why: why},
+				Statement{SQL: fmt.Sprintf("GRANT SELECT ON %s TO %s", c.name.SQL(), p.agent), Why: why},
+			)
+		}
+	}
+	return out
+}
+
+func (p *Plan) dropViews() []Statement {
+	var out []Statement
+	for _, v := range slices.Backward(p.policy.Views()) {
+		out = append(out, Statement{
+			SQL: fmt.Sprintf("DROP VIEW IF EXISTS %s, %s", predicate.WalledView(v.Relation.Name).SQL(), predicate.RowView(v.Relation.Name).SQL()),
+			Why: "Take the copies of views away.",
+		})
 	}
 	return out
 }

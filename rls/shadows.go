@@ -17,6 +17,11 @@ func (p *Plan) shown() []Statement {
 	for _, t := range p.policy.Tables() {
 		tables = append(tables, pair(t.Relation.Name))
 	}
+	for _, v := range p.policy.Views() {
+		if v.Listed {
+			tables = append(tables, pair(v.Relation.Name))
+		}
+	}
 	for _, f := range p.policy.Functions() {
 		functions = append(functions, pair(f.Name))
 	}
@@ -57,8 +62,8 @@ WHERE n.nspname = 'pg_catalog' OR ` + in("n.nspname", "p.proname", functions), W
 // reads maps the relations that agents read through a view of ours: reads (oid, nspname, relname, relkind, owner, view, view_schema, view_name).
 func (p *Plan) reads() string {
 	var pairs []string
-	for _, t := range p.narrowed() {
-		pairs = append(pairs, triple(t.Relation.Name, predicate.RowView(t.Relation.Name).Name))
+	for _, name := range p.readThrough() {
+		pairs = append(pairs, triple(name, predicate.RowView(name).Name))
 	}
 	where := "false"
 	if len(pairs) > 0 {
@@ -143,7 +148,7 @@ func (p *Plan) shadow(s catalog.Shadow, source *catalog.Relation) []Statement {
 	if query == "" {
 		query = shadowQuery(s, source)
 	}
-	if s.Reads != nil && len(p.narrowed()) > 0 {
+	if s.Reads != nil && len(p.readThrough()) > 0 {
 		query += "\nUNION ALL\n" + readsQuery(s, source)
 	}
 	barrier := ""

@@ -17,6 +17,7 @@ import (
 	"github.com/pgconsent/pgconsent/migrations"
 	"github.com/pgconsent/pgconsent/pgtest"
 	"github.com/pgconsent/pgconsent/policy"
+	"github.com/pgconsent/pgconsent/rewrite"
 	"github.com/pgconsent/pgconsent/rls"
 	"github.com/pgconsent/pgconsent/seal"
 )
@@ -73,7 +74,7 @@ func (w *world) compile(file string, o rls.Options) {
 	if w.snap, err = pgcatalog.Load(context.Background(), w.super, []string{"public"}); err != nil {
 		w.t.Fatal(err)
 	}
-	if w.pol, err = policy.Compile(doc, w.snap); err != nil {
+	if w.pol, err = policy.Compile(doc, w.snap, policy.WithViews(rewrite.Definition)); err != nil {
 		w.t.Fatal(err)
 	}
 	w.plan = rls.Generate(w.pol, w.snap, o)

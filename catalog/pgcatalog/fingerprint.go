@@ -27,6 +27,7 @@ WITH schemas AS (
   UNION ALL SELECT pg_catalog.concat_ws(',', 'o', o.oid, o.xmin) FROM pg_catalog.pg_operator AS o JOIN schemas AS n ON n.oid OPERATOR(pg_catalog.=) o.oprnamespace WHERE o.oid OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid
   UNION ALL SELECT pg_catalog.concat_ws(',', 'u', u.oid, u.xmin) FROM pg_catalog.pg_cast AS u WHERE u.oid OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid
   UNION ALL SELECT pg_catalog.concat_ws(',', 'k', k.oid, k.xmin) FROM pg_catalog.pg_constraint AS k JOIN schemas AS n ON n.oid OPERATOR(pg_catalog.=) k.connamespace WHERE k.oid OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid
+  UNION ALL SELECT pg_catalog.concat_ws(',', 'w', w.oid, w.xmin) FROM pg_catalog.pg_rewrite AS w JOIN classes AS c ON c.oid OPERATOR(pg_catalog.=) w.ev_class
   UNION ALL SELECT pg_catalog.concat_ws(',', 'l', l.oid, l.xmin) FROM pg_catalog.pg_policy AS l
   UNION ALL SELECT pg_catalog.concat_ws(',', 'i', i.inhrelid, i.inhseqno, i.xmin) FROM pg_catalog.pg_inherits AS i
   UNION ALL SELECT pg_catalog.concat_ws(',', 'e', e.oid, e.xmin) FROM pg_catalog.pg_extension AS e

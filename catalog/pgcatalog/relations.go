@@ -21,15 +21,41 @@ func (l *loader) readRelations(ctx context.Context) error {
 	)
 	return l.each(ctx, `SELECT c.oid, n.nspname, c.relname, c.relkind::text, pg_get_userbyid(c.relowner), c.relrowsecurity,
 		  c.relforcerowsecurity, c.relispartition,
-		  EXISTS (SELECT 1 FROM pg_inherits AS i WHERE i.inhparent = c.oid), c.relhasrules AND c.relkind NOT IN ('v', 'm'), `+extensionOf("pg_class", "c.oid")+`
+		  EXISTS (SELECT 1 FROM pg_inherits AS i WHERE i.inhparent = c.oid), c.relhasrules AND c.relkind NOT IN ('v', 'm'), `+extensionOf("pg_class", "c.oid")+`,
+		  CASE WHEN c.relkind = 'v' AND `+foreign+` THEN COALESCE(pg_get_viewdef(c.oid), '') ELSE '' END
 		FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
 		WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S', 'c') AND n.nspname !~ '^pg_(toast|temp)'`,
-		[]any{&r.OID, &r.Name.Schema, &r.Name.Name, &kind, &r.Owner, &r.RowSecurity, &r.ForceRLS, &r.IsPartition, &r.HasChildren, &r.HasRules, &r.Extension},
+		[]any{&r.OID, &r.Name.Schema, &r.Name.Name, &kind, &r.Owner, &r.RowSecurity, &r.ForceRLS, &r.IsPartition, &r.HasChildren, &r.HasRules, &r.Extension, &r.Definition},
 		func() error {
 			relation := r
 			relation.Kind = catalog.RelKind(kind[0])
 			l.relations[r.OID] = &relation
 			l.spec.Relations = append(l.spec.Relations, &relation)
+			return nil
+		})
+}
+
+// foreign tells of a relation that it is neither the system's nor ours.
+const foreign = `n.nspname NOT IN ('pg_catalog', 'information_schema', 'pgconsent', 'pgconsent_gate', 'pgconsent_catalog', 'pgconsent_rows')`
+
+// readViews reads which relations each view reads.
+func (l *loader) readViews(ctx context.Context) error {
+	var (
+		view, reads uint32
+		columns     []string
+	)
+	return l.each(ctx, `SELECT c.oid, d.refobjid, array_remove(array_agg(DISTINCT a.attname::text ORDER BY a.attname::text), NULL)
+		FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+		JOIN pg_rewrite AS w ON w.ev_class = c.oid AND w.rulename = '_RETURN'
+		JOIN pg_depend AS d ON d.classid = 'pg_rewrite'::regclass AND d.objid = w.oid AND d.refclassid = 'pg_class'::regclass AND d.refobjid <> c.oid
+		LEFT JOIN pg_attribute AS a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid AND a.attnum > 0
+		WHERE c.relkind = 'v' AND `+foreign+` GROUP BY 1, 2 ORDER BY 1, 2`,
+		[]any{&view, &reads, &columns},
+		func() error {
+			if v, r := l.relations[view], l.relations[reads]; v != nil && r != nil {
+				v.Reads = append(v.Reads, catalog.Read{Relation: r.Name, Columns: columns})
+			}
+			columns = nil
 			return nil
 		})
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/pgconsent/pgconsent/catalog/pgcatalog"
 	"github.com/pgconsent/pgconsent/config"
 	"github.com/pgconsent/pgconsent/policy"
+	"github.com/pgconsent/pgconsent/rewrite"
 	"github.com/pgconsent/pgconsent/rls"
 	"github.com/pgconsent/pgconsent/sqlstate"
 )
@@ -94,7 +95,7 @@ func (s *session) compile(t target) (compiled, error) {
 	if err != nil {
 		return compiled{}, err
 	}
-	p, err := policy.Compile(doc, snap)
+	p, err := policy.Compile(doc, snap, policy.WithViews(rewrite.Definition))
 	if err != nil {
 		return compiled{}, err
 	}

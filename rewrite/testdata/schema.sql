@@ -44,3 +44,7 @@ CREATE TABLE patients (id integer PRIMARY KEY, user_id uuid, name text, email va
 CREATE TABLE vehicles (id integer PRIMARY KEY, plate text, vin text);
 CREATE TABLE trucks (load integer) INHERITS (vehicles);
 CREATE TABLE lists (word text, uses integer DEFAULT 0, shout text GENERATED ALWAYS AS (upper(word)) STORED);
+-- Views: two that the policy lists, and one that one of them reads.
+CREATE VIEW titles AS SELECT m.id, m.title, count(p.person_id) AS people FROM memories m LEFT JOIN memory_participants p ON p.memory_id = m.id GROUP BY m.id, m.title;
+CREATE VIEW short_titles AS SELECT t.id, left(t.title, 10) AS title, t.people FROM titles t WHERE t.people < 5;
+CREATE VIEW patient_list AS SELECT id, name, born, (SELECT count(*) FROM notes) AS notes FROM patients;

@@ -86,7 +86,7 @@ func Compile(t testing.TB, d Database, mode Mode) *Migrated {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, d.Policy)
 	}
-	pol, err := policy.Compile(doc, snap)
+	pol, err := policy.Compile(doc, snap, policy.WithViews(rewrite.Definition))
 	if err != nil {
 		t.Fatalf("%v\n%s", err, d.Policy)
 	}

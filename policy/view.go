@@ -1,0 +1,111 @@
+package policy
+
+import (
+	"slices"
+
+	"github.com/pgconsent/pgconsent/catalog"
+)
+
+// Definer judges the query of a view by the rules for agents' statements, and returns what its copy must read: tables and
+// views of p qualified, those that are read through views of ours replaced, functions pinned. With walled, the predicates
+// of its tables are in it; bare tells that one could not be.
+type Definer func(p *Policy, snap *catalog.Snapshot, view *catalog.Relation, walled bool) (query string, bare bool, err error)
+
+// view compiles a view and, before it, those that it reads.
+func (c *compiler) view(p *Policy, decl viewDecl) {
+	schema, name := split(decl.name)
+	resolved, ok := c.snap.ResolveRelation(schema, name)
+	if !ok {
+		c.fail(decl.place, c.suggestView(decl.name), "the database has no view %q%s", decl.name, c.onPath(schema))
+		return
+	}
+	r, _ := c.snap.Relation(resolved)
+	switch {
+	case system(resolved.Schema):
+		c.fail(decl.place, "agents read their own form of the catalogs", "%s belongs to the system", resolved)
+		return
+	case r.Kind != catalog.View:
+		c.fail(decl.place, "list it under tables", "%s is a %s", resolved, kindName(r.Kind))
+		return
+	case c.define == nil:
+		c.fail(decl.place, "", "views cannot be judged here")
+		return
+	case c.snap.ServerVersion() < 150000:
+		c.fail(decl.place, "", "views with the rights of who reads them need PostgreSQL 15")
+		return
+	}
+	if v := c.copied(p, decl, r, 0); v != nil {
+		if v.Listed {
+			c.fail(decl.place, "", "view %s is there twice", resolved)
+		}
+		v.Listed = true
+	}
+}
+
+// maxNesting bounds views that read views.
+const maxNesting = 32
+
+// copied returns the view with its queries, making those of the views beneath it first; nil after an error.
+func (c *compiler) copied(p *Policy, decl viewDecl, r *catalog.Relation, depth int) *View {
+	if v, ok := p.View(r.Name); ok {
+		return v
+	}
+	if depth > maxNesting {
+		c.fail(decl.place, "", "view %s reads views more than %d deep", decl.name, maxNesting)
+		return nil
+	}
+	v := &View{Relation: r}
+	for _, read := range r.Reads {
+		name := read.Relation
+		if t, ok := p.Table(name); ok && t.Columns != nil {
+			for _, column := range read.Columns {
+				if t.Visible().Column(column) == nil {
+					c.fail(decl.place, "show the column to agents, or make a view without it", "view %s reads %s.%s, which is hidden from agents", r.Name, name, column)
+					return nil
+				}
+			}
+		}
+		beneath, ok := c.snap.Relation(name)
+		switch {
+		case !ok || beneath.Kind != catalog.View || system(name.Schema):
+			v.Tables = append(v.Tables, name)
+		default:
+			inner := c.copied(p, decl, beneath, depth+1)
+			if inner == nil {
+				return nil
+			}
+			v.Tables = append(v.Tables, inner.Tables...)
+		}
+	}
+	slices.SortFunc(v.Tables, compareNames)
+	v.Tables = slices.Compact(v.Tables)
+	var err error
+	if v.Query, _, err = c.define(p, c.snap, r, false); err == nil {
+		v.Walled, v.Bare, err = c.define(p, c.snap, r, true)
+	}
+	if err != nil {
+		within := ""
+		if r.Name.String() != decl.name && r.Name.Name != decl.name {
+			within = ", of which " + r.Name.String() + " is part,"
+		}
+		c.fail(decl.place, "", "view %s%s cannot be read by agents: %s", decl.name, within, err)
+		return nil
+	}
+	p.views = append(p.views, v)
+	return v
+}
+
+func (c *compiler) suggestView(written string) string {
+	schema, _ := split(written)
+	var names []string
+	for _, r := range c.snap.Relations() {
+		switch {
+		case system(r.Name.Schema) || r.Kind != catalog.View:
+		case schema == "" && slices.Contains(c.snap.SearchPath(), r.Name.Schema):
+			names = append(names, r.Name.Name)
+		default:
+			names = append(names, r.Name.String())
+		}
+	}
+	return closest(written, names)
+}

@@ -1,0 +1,71 @@
+package rewrite
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/policy"
+	"github.com/pgconsent/pgconsent/predicate"
+	"github.com/pgconsent/pgconsent/sqltext"
+)
+
+// Definition is a [policy.Definer]: the query of a view is judged and rewritten as if an agent had sent it, so that a copy
+// of the view with the agent's rights reads nothing and calls nothing that the agent could not.
+func Definition(p *policy.Policy, snap *catalog.Snapshot, view *catalog.Relation, walled bool) (query string, bare bool, err error) {
+	query = strings.TrimSuffix(strings.TrimSpace(view.Definition), ";")
+	if query == "" {
+		return "", false, fmt.Errorf("its definition cannot be read")
+	}
+	mode := RLS
+	if walled {
+		mode = Both
+	}
+	r := New(snap, p, mode)
+	for _, v := range p.Views() { // those that it reads need not be listed
+		r.protected[v.Relation.Name] = viewFragment(v, mode)
+	}
+	if walled {
+		for _, t := range p.Tables() {
+			if f := r.protected[t.Relation.Name]; !f.stands() && !f.open {
+				f.condition(t, "(CASE WHEN "+predicate.Policy(t.Rows, t.Relation)+" THEN true END) IS NOT NULL", catalog.QuoteIdent(t.Relation.Name.Name))
+				f.gated = false // the predicate reads as row policies do
+			}
+		}
+	}
+	result, refused := r.Rewrite(query, true)
+	switch {
+	case refused != nil:
+		return "", false, fmt.Errorf("%s (%s)", refused.Message, refused.Hint)
+	case result.NeedsSignature:
+		return "", false, fmt.Errorf("it would need a signature")
+	case len(result.Effects) != 1 || !result.Effects[0].Reads:
+		return "", false, fmt.Errorf("it is no query")
+	}
+	return result.Text, result.bare, nil
+}
+
+// viewFragment is what stands for a view: the name of its copy.
+func viewFragment(v *policy.View, mode Mode) *fragment {
+	return &fragment{visible: v.Relation, standIn: standIn(v.Relation.Name, mode), tables: v.Tables, bare: v.Bare}
+}
+
+// standIn is the view of ours that is read in place of a relation.
+func standIn(n catalog.Name, mode Mode) catalog.Name {
+	if mode == Both || mode == Injected {
+		return predicate.WalledView(n)
+	}
+	return predicate.RowView(n)
+}
+
+// condition writes and parses the sub-select of a table's visible rows, in which the table has the name row.
+func (f *fragment) condition(t *policy.Table, condition, row string) {
+	f.sql = "(SELECT * FROM " + t.Relation.Name.SQL() + " AS " + row + " WHERE " + condition + ")"
+	f.subquery = nil
+	tree, refused := sqltext.Parse("SELECT FROM " + f.sql + " AS x")
+	if refused == nil && len(tree.Stmts) == 1 {
+		if from := tree.Stmts[0].GetStmt().GetSelectStmt().GetFromClause(); len(from) == 1 {
+			f.subquery = from[0].GetRangeSubselect().GetSubquery()
+		}
+	}
+}
