@@ -103,7 +103,8 @@ func TestLoad(t *testing.T) {
 		},
 		"parts":   {Name: public("parts"), Kind: catalog.PartitionedTable, Owner: "postgres", HasChildren: true, Columns: []catalog.Column{{Name: "id", Type: "integer"}}},
 		"parts_1": {Name: public("parts_1"), Kind: catalog.Table, Owner: "postgres", IsPartition: true, Columns: []catalog.Column{{Name: "id", Type: "integer"}}},
-		"v":       {Name: public("v"), Kind: catalog.View, Owner: "postgres", Columns: []catalog.Column{{Name: "id", Type: "integer"}}},
+		"v": {Name: public("v"), Kind: catalog.View, Owner: "postgres", Columns: []catalog.Column{{Name: "id", Type: "integer"}},
+			Definition: " SELECT p.id\n   FROM public.p;", Reads: []catalog.Read{{Relation: public("p"), Columns: []string{"id"}}}},
 	} {
 		got, ok := s.Relation(public(name))
 		if !ok {
