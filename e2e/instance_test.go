@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
@@ -48,6 +49,8 @@ type options struct {
 	policy string       // instead of the world's
 	setup  string       // SQL run by the superuser after the world is loaded, before migrate
 	after  string       // SQL run by the superuser after migrate
+
+	attributes map[string]string // of every agent, besides user
 }
 
 // instance is a database with the arcive world, migrated, behind a proxy of its own.
@@ -159,7 +162,7 @@ func serveOn(t testing.TB, db *pgtest.DB, o options) *instance {
 			Control: db.DSN("pgconsent_control", rolePassword),
 		}},
 		Agents: []enforce.Agent{
-			agentOf(t, "caregiver", user1), agentOf(t, "chat", user1), agentOf(t, "second", user2),
+			agentOf(t, "caregiver", user1, o.attributes), agentOf(t, "chat", user1, o.attributes), agentOf(t, "second", user2, o.attributes),
 		},
 		Audit: log, Log: logger, Mode: o.mode, Walls: o.walls, Refresh: 200 * time.Millisecond,
 	})
@@ -193,7 +196,7 @@ func serveOn(t testing.TB, db *pgtest.DB, o options) *instance {
 	return in
 }
 
-func agentOf(t testing.TB, name, user string) enforce.Agent {
+func agentOf(t testing.TB, name, user string, more map[string]string) enforce.Agent {
 	t.Helper()
 	line, err := config.NewVerifier(agentPassword)
 	if err != nil {
@@ -203,7 +206,9 @@ func agentOf(t testing.TB, name, user string) enforce.Agent {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return enforce.Agent{Name: name, Database: "arcive", Credential: &credential, Attributes: map[string]string{"user": user}}
+	attributes := map[string]string{"user": user}
+	maps.Copy(attributes, more)
+	return enforce.Agent{Name: name, Database: "arcive", Credential: &credential, Attributes: attributes}
 }
 
 // testRouter joins enforcement and the wire as package serve does.
