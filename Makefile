@@ -8,7 +8,7 @@ SEED    ?= 0
 DEMO    ?= --tour
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 
-.PHONY: help demo test matrix build setup check fuzz noninterference triples mutants clean
+.PHONY: help demo test matrix build setup check fuzz noninterference triples history mutants clean
 
 help: ## what there is to make
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile
@@ -56,6 +56,10 @@ triples: setup ## hold both walls against the model on N (1000000) random rows, 
 
 mutants: setup ## every broken variant made by hand, and MACHINE (200) by machine, against the harness
 	@$(GO) test ./test/mutants -run 'TestMutants$$' -timeout 0 -v -args -hand -machine $(or $(MACHINE),200)
+
+history: setup ## N histories (1000) of each way to read, of a consent that is withdrawn meanwhile; SEED plays one again
+	@echo "history: $(or $(N),1000) of each way; a line for every hundred"
+	@HISTORY=$(or $(N),1000) HISTORY_SEED=$(SEED) $(GO) test ./e2e -run '^TestHistory$$' -v -count=1 -timeout 0
 
 clean: ## what was built
 	rm -rf bin

@@ -28,6 +28,8 @@ type database struct {
 	cfg  Database
 	view atomic.Pointer[view] // read by every session
 
+	askers *askers
+
 	mu      sync.Mutex // held for a look; what follows is under it
 	control *pgx.ConnConfig
 	conn    *pgx.Conn
@@ -36,6 +38,7 @@ type database struct {
 	seen    observation      // what the state was made of
 	shut    bool             // Check wants the gate door shut
 	checked time.Time        // when Check last agreed
+	pruned  time.Time        // when changes were
 	sized   time.Time        // when the sizes of the state were read
 	state   *state           // the last good one, also while the view refuses
 	trouble string           // the last failure that was logged
@@ -67,7 +70,7 @@ func newDatabase(e *Enforcer, c Database) (*database, error) {
 	control.RuntimeParams["search_path"] = "pg_catalog"
 	control.RuntimeParams["statement_timeout"] = "5s"
 	control.ConnectTimeout = lookTimeout
-	return &database{e: e, cfg: c, control: control, doc: doc}, nil
+	return &database{e: e, cfg: c, control: control, askers: newAskers(), doc: doc}, nil
 }
 
 // watch looks at the database until ctx ends.
@@ -94,6 +97,9 @@ func (d *database) refresh(ctx context.Context) error {
 	seen, err := d.look(ctx)
 	if err == nil {
 		err = d.judge(ctx, seen)
+	}
+	if err == nil {
+		d.prune(ctx)
 	}
 	if err == nil {
 		err = d.measure(ctx)
@@ -271,6 +277,7 @@ func (d *database) newState(c compiled, snap *catalog.Snapshot, keys *seal.Keyri
 	if d.e.cfg.Mode == rewrite.Both || d.e.cfg.Mode.Doors() {
 		s.plain = rewrite.New(snap, c.policy, rewrite.RLS)
 	}
+	s.unwatched, s.timed = c.plan.Watchable(), c.plan.Timed()
 	s.versions.Policy, s.versions.Catalog = c.policy.Version(), snap.Version()
 	return s
 }
@@ -301,6 +308,7 @@ func (d *database) install(s *state, doc *policy.Document, o observation) {
 }
 
 func (d *database) disconnect() {
+	d.askers.close()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.conn != nil {

@@ -30,7 +30,10 @@ type state struct {
 	key      seal.Key
 	profile  string
 	versions verdict.Versions
-	sizes    catalog.Sizes // of the tables that predicates concern; nil: not known yet
+
+	unwatched string        // a table whose changes are not noticed; "": none
+	timed     bool          // time alone can hide a row
+	sizes     catalog.Sizes // of the tables that predicates concern; nil: not known yet
 }
 
 // equal tells whether two states judge alike.

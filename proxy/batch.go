@@ -19,6 +19,8 @@ type batch struct {
 	items []item
 	sent  int       // of the items; they are empty
 	read  time.Time // when the last byte of it was read
+
+	moment *since // from when what it opens sees; nil: nothing asks
 }
 
 // item is one message in a batch; its bytes are batch.out[start:end].
@@ -34,7 +36,7 @@ func (b *batch) add(start int, e *entry) {
 
 func (b *batch) reset() {
 	clear(b.items)
-	b.items, b.sent = b.items[:0], 0
+	b.items, b.sent, b.moment = b.items[:0], 0, nil
 	if cap(b.out) > keptBuffer {
 		b.out = nil
 	}
@@ -51,20 +53,23 @@ func (b *batch) hold() {
 			continue
 		}
 		if err := e.ticket.Release(); err != nil {
-			e.refusal = newRefusal(err)
-			e.statement = nil
+			e.refusal, e.replaced = newRefusal(err), true
 			refused = true
 		}
 	}
-	if !refused {
-		return
+	if refused {
+		b.replace()
 	}
+}
+
+// replace puts the refused forms in the place of what was refused after it was written.
+func (b *batch) replace() {
 	old := b.out
 	b.out = make([]byte, 0, len(old))
 	for i := range b.items {
 		it := &b.items[i]
 		start := len(b.out)
-		if e := it.entry; e != nil && e.ticket != nil && e.refusal != nil {
+		if e := it.entry; e != nil && e.replaced {
 			b.out = e.refusal.append(b.out, e.kind, e.upstream)
 		} else {
 			b.out = append(b.out, old[it.start:it.end]...)
@@ -95,6 +100,7 @@ func (s *session) flush() error {
 			}
 			b.read = b.read.Add(time.Since(began)) // not the proxy's time
 		}
+		s.freshen()
 		if err := s.forward(b.unsealed(end)); err != nil {
 			return err
 		}

@@ -42,6 +42,7 @@ func (s *session) inbound() error {
 				if err := s.flush(); err != nil {
 					return err
 				}
+				s.fill++ // it reads, too
 				if err := s.copyIn(in, e); err != nil {
 					return err
 				}
@@ -55,6 +56,7 @@ func (s *session) inbound() error {
 		if err := s.flush(); err != nil {
 			return err
 		}
+		s.fill++
 		if err := in.fill(); err != nil {
 			if err == io.EOF {
 				return s.last(nil)
@@ -76,6 +78,7 @@ func (s *session) last(err error) error {
 
 // message adds one message of the client to the batch. It tells whether it was the last one.
 func (s *session) message(typ byte, body []byte) (last bool, err error) {
+	s.keeping()
 	switch typ {
 	case 'Q', 'P', 'B', 'D', 'E':
 		if s.ended && (s.sealDue() || s.unsealing) {
@@ -170,7 +173,8 @@ func (s *session) query(body []byte) error {
 		s.refuseMessage(query, v.Refusal, v, s.decider.Record(v))
 		return nil
 	}
-	u, refused, err := s.uses(v, noGroup)
+	s.keeper(v)
+	u, refused, err := s.prepareUses(v, noGroup)
 	if err != nil {
 		return err
 	}
@@ -178,7 +182,9 @@ func (s *session) query(body []byte) error {
 		s.refuseMessage(query, refused, v, u.ticket)
 		return nil
 	}
-	e := &entry{kind: query, verdict: v, ticket: s.decider.Record(v, u.runs...), prepared: u.prepared, unseals: u.unseals}
+	e := &entry{kind: query, verdict: v, ticket: s.decider.Record(v, u.runs...), prepared: u.prepared, declared: u.declared, unseals: u.unseals}
+	s.sees(e, true)
+	s.cursors(e, u)
 	start := len(s.batch.out)
 	s.batch.out = appendQuery(s.batch.out, v.Text)
 	s.batch.add(start, e)
@@ -214,6 +220,7 @@ func (s *session) parse(body []byte) {
 	default:
 		e.statement = st
 		s.ledger.prepare(name, st)
+		s.sees(e, false)
 		s.batch.out = appendParse(s.batch.out, e.upstream, v.Text, types)
 		s.batch.add(start, e)
 		return
@@ -255,16 +262,17 @@ func (s *session) bind(body []byte) error {
 		return nil
 	}
 	if !s.ledger.mayBind() {
-		s.refuseMessage(bind, sqlstate.New(sqlstate.ProgramLimitExceeded, sqlstate.ReasonBounds, "too many portals in one transaction").
-			WithHint("At most %d portals may be open at a time; close those that are not needed.", maxPortals), nil, nil)
+		s.refuseMessage(bind, tooManyPortals(), nil, nil)
 		return nil
 	}
 	st.verdict = v
-	p := &portal{verdict: v, group: s.group}
+	p := &portal{verdict: v, group: s.group, fill: s.fill}
 	s.ledger.bind(portalName, p)
 	start := len(s.batch.out)
 	s.batch.out = appendBind(s.batch.out, verdict.UpstreamName(portalName), verdict.UpstreamName(name), rest)
-	s.batch.add(start, &entry{kind: bind, verdict: v, portal: p, name: portalName, upstream: verdict.UpstreamName(portalName), source: name})
+	e := &entry{kind: bind, verdict: v, portal: p, name: portalName, upstream: verdict.UpstreamName(portalName), source: name}
+	s.sees(e, false)
+	s.batch.add(start, e)
 	return nil
 }
 
@@ -305,7 +313,9 @@ func (s *session) describe(body []byte) error {
 	}
 	start := len(s.batch.out)
 	s.batch.out = appendDescribe(s.batch.out, object, verdict.UpstreamName(name))
-	s.batch.add(start, &entry{kind: kind, verdict: v, name: name, upstream: verdict.UpstreamName(name)})
+	e := &entry{kind: kind, verdict: v, name: name, upstream: verdict.UpstreamName(name)}
+	s.sees(e, false)
+	s.batch.add(start, e)
 	return nil
 }
 
@@ -328,7 +338,8 @@ func (s *session) execute(body []byte) error {
 		s.refuseMessage(execute, refused, v, t)
 		return nil
 	}
-	u, refused, err := s.uses(v, s.group)
+	s.keeper(v)
+	u, refused, err := s.prepareUses(v, s.group)
 	if err != nil {
 		return err
 	}
@@ -340,8 +351,12 @@ func (s *session) execute(body []byte) error {
 	s.batch.out = appendExecute(s.batch.out, verdict.UpstreamName(name), rows)
 	e := &entry{
 		kind: execute, verdict: v, ticket: s.decider.Record(v, u.runs...), name: name, upstream: verdict.UpstreamName(name),
-		prepared: u.prepared, unseals: u.unseals,
+		prepared: u.prepared, declared: u.declared, unseals: u.unseals,
 	}
+	s.sees(e, true)
+	s.cursors(e, u)
+	s.resumed(e, p)
+	p.done = p.done || rows == 0
 	s.batch.add(start, e)
 	if copies(v) {
 		s.copies = e

@@ -33,6 +33,10 @@ type entry struct {
 	ticket    verdict.Ticket
 	statement *statement   // parse: what it makes
 	prepared  []*statement // query, execute: what PREPARE makes, by the verdict's effects; nil where nothing, or no more
+	declared  []*portal    // and what DECLARE makes
+	takes     *since       // it begins to see from this moment
+	uses      []use        // it shows what was seen since
+	replaced  bool         // it was refused after its bytes were written
 	unseals   bool         // query, execute: it takes the seal away
 	portal    *portal      // bind: what it makes
 	name      string       // of the statement or portal, as the client calls it
@@ -76,6 +80,7 @@ type ledger struct {
 	open     bool          // a transaction may have begun by messages pushed after the last Sync or Query
 	expires  time.Time     // of the seal
 	status   byte          // of the last ReadyForQuery
+	keep     bool          // transactions keep their snapshots by default
 	staging  bool          // the inbound goroutine has messages that are not pushed yet
 	draining bool
 
@@ -220,15 +225,22 @@ func (l *ledger) completed(e *entry, i int) (late bool) {
 	defer l.mu.Unlock()
 	switch effects[i].Kind {
 	case verdict.EndsTx:
-		l.portalsGone()
+		l.portalsGone(false)
 		return i+1 < len(effects) && time.Now().After(l.expires) || l.late(l.first+1)
 	case verdict.Deallocates:
 		l.deallocated(effects[i].Name)
 	case verdict.Prepares:
 		l.prepared(e, i)
+	case verdict.Declares:
+		l.declared(e, i)
+	case verdict.Closes:
+		l.portalClosed(effects[i].Name)
+	case verdict.Unseals:
+		l.keep = l.keep && len(effects) > 1
 	case verdict.Discards:
 		l.deallocated("")
-		l.portalsGone()
+		l.portalsGone(true)
+		l.keep = false
 	}
 	return false
 }
@@ -273,7 +285,7 @@ func (l *ledger) ready(status byte) (drained, late bool) {
 	}
 	l.status = status
 	if status == 'I' {
-		l.portalsGone()
+		l.portalsGone(false)
 	}
 	return l.draining && l.isIdle(), status == 'I' && l.late(l.first)
 }

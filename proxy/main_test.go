@@ -41,11 +41,14 @@ type judge struct {
 	outcomes []string
 	closed   bool
 
-	prefix  string // put in front of every text
-	ttl     time.Duration
-	seals   atomic.Int32
-	badSeal atomic.Bool
-	stale   atomic.Value // func(*verdict.Verdict) *verdict.Verdict
+	prefix                    string // put in front of every text
+	ttl                       time.Duration
+	seals                     atomic.Int32
+	badSeal                   atomic.Bool
+	changes, snapshots, asked atomic.Int32 // of consent; moments taken; questions about them
+	lost                      atomic.Bool  // nobody can say
+
+	stale atomic.Value // func(*verdict.Verdict) *verdict.Verdict
 }
 
 func (j *judge) Seal(context.Context, verdict.Backend) (verdict.Seal, error) {
@@ -94,6 +97,30 @@ func (j *judge) Decide(_ context.Context, text string, _ verdict.Protocol) *verd
 				e.Kind, e.Name = verdict.Executes, name
 				grown = len(verdict.UpstreamName(name)) + 2 - len(name)
 				t = `EXECUTE "` + verdict.UpstreamName(name) + `" ` + rest
+			case strings.HasPrefix(upper, "DECLARE "):
+				name, rest, _ := strings.Cut(strings.TrimSpace(t)[len("DECLARE "):], " ")
+				e.Kind, e.Name, e.Hold = verdict.Declares, name, strings.Contains(upper, "WITH HOLD")
+				e.Body = &verdict.Verdict{Original: text, Text: text, Effects: []verdict.Effect{{Reads: true}}, Detail: text, Position: v.Position}
+				grown = len(verdict.UpstreamName(name)) + 2 - len(name)
+				t = `DECLARE "` + verdict.UpstreamName(name) + `" ` + rest
+			case strings.HasPrefix(upper, "FETCH "), strings.HasPrefix(upper, "MOVE "), strings.HasPrefix(upper, "CLOSE "):
+				e.Kind = verdict.Fetches
+				if strings.HasPrefix(upper, "CLOSE") {
+					e.Kind = verdict.Closes
+				}
+				if upper == "CLOSE ALL" {
+					break
+				}
+				i := strings.LastIndex(t, " ")
+				e.Name = t[i+1:]
+				t = t[:i+1] + `"` + verdict.UpstreamName(e.Name) + `"`
+			case strings.Contains(upper, "REPEATABLE READ"):
+				e.Keeps = verdict.KeepsTx
+				if strings.HasPrefix(upper, "BEGIN") {
+					e.Kind = verdict.BeginsTx
+				} else if e.Kind = verdict.ChangesGUC; strings.Contains(upper, "DEFAULT") {
+					e.Keeps = verdict.KeepsSession
+				}
 			case upper == "RESET ALL":
 				e.Kind = verdict.Unseals
 			case upper == "DISCARD ALL":
@@ -127,6 +154,25 @@ func (j *judge) Record(v *verdict.Verdict, runs ...*verdict.Verdict) verdict.Tic
 		j.recorded[len(j.recorded)-1] += " runs " + r.Original
 	}
 	return &receipt{j, v.Original}
+}
+
+func (j *judge) Snapshot(context.Context) (verdict.Snapshot, *sqlstate.Error) {
+	n := j.snapshots.Add(1)
+	if j.lost.Load() {
+		return verdict.Snapshot{}, sqlstate.New(sqlstate.CannotConnectNow, sqlstate.ReasonUpstream, "lost")
+	}
+	return verdict.Snapshot{Value: fmt.Sprint(j.changes.Load()), Rules: fmt.Sprint(n)}, nil
+}
+
+func (j *judge) Fresh(_ context.Context, since verdict.Snapshot, _ bool) *sqlstate.Error {
+	j.asked.Add(1)
+	switch {
+	case j.lost.Load():
+		return sqlstate.New(sqlstate.CannotConnectNow, sqlstate.ReasonUpstream, "lost")
+	case since.Value != fmt.Sprint(j.changes.Load()):
+		return sqlstate.New(sqlstate.SerializationFailure, sqlstate.ReasonStale, "consent has changed")
+	}
+	return nil
 }
 
 func (j *judge) Close() {

@@ -24,10 +24,16 @@ func newStatement(v *verdict.Verdict, group uint64) *statement {
 	return &statement{v, 256 + len(v.Original) + len(v.Text), group}
 }
 
-// portal is a bound portal, from its Bind on.
+// portal is a bound portal, from its Bind or DECLARE on.
 type portal struct {
 	verdict *verdict.Verdict
-	group   uint64 // of its Bind
+	group   uint64 // of its Bind, or of the Execute of its DECLARE
+	hold    bool   // it outlives its transaction
+
+	// Of the inbound goroutine alone.
+	fill  uint64 // of the client's input that opened it
+	done  bool   // it is run to its end in the batch that opened it
+	since *since // from when it sees; nil where it needs not be known
 }
 
 // names are what the names of a session stand for, guarded by the ledger's lock.
@@ -142,6 +148,14 @@ func (n *names) settled(e *entry) {
 			}
 		}
 	}
+	for i, p := range e.declared {
+		if p != nil {
+			e.declared[i] = nil
+			if name := e.verdict.Effects[i].Name; n.binding[name] == p {
+				delete(n.binding, name)
+			}
+		}
+	}
 	if e.statement != nil && n.parsing[e.name] == e.statement {
 		delete(n.parsing, e.name)
 	}
@@ -188,6 +202,28 @@ func (n *names) prepared(e *entry, i int) {
 	n.statements[name] = s
 }
 
+// declared applies DECLARE, the i-th statement of e.
+func (n *names) declared(e *entry, i int) {
+	if i >= len(e.declared) || e.declared[i] == nil {
+		return
+	}
+	name, p := e.verdict.Effects[i].Name, e.declared[i]
+	e.declared[i] = nil
+	if n.binding[name] == p {
+		delete(n.binding, name)
+	}
+	n.portals[name] = p
+}
+
+// portalClosed applies CLOSE of a name or, if it is empty, of all.
+func (n *names) portalClosed(name string) {
+	if name == "" {
+		n.portalsGone(true)
+		return
+	}
+	delete(n.portals, name)
+}
+
 // failed applies an error: a Parse without a name has dropped the statement without a name.
 func (n *names) failed(e *entry) {
 	n.dropped(e)
@@ -224,5 +260,12 @@ func (n *names) deallocated(name string) {
 	}
 }
 
-// portalsGone applies the end of a transaction.
-func (n *names) portalsGone() { clear(n.portals) }
+// portalsGone applies the end of a transaction. Cursors WITH HOLD outlive it, unless all go; those of a transaction that is
+// rolled back do not, which the server says when they are used.
+func (n *names) portalsGone(all bool) {
+	for name, p := range n.portals {
+		if all || !p.hold {
+			delete(n.portals, name)
+		}
+	}
+}

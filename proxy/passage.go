@@ -87,7 +87,7 @@ var passages = []passage{
 	{codes: "54000", pass: "M", only: []string{"string is too long for tsvector*", "word is too long*", "lexeme array may not contain*", "array size exceeds the maximum allowed*", "total size of jsonb*", "number of jsonb*"},
 		why: "the size of a value that the client built"},
 	{codes: "54", text: "a limit of the server is exceeded", hint: "Ask for less at a time, or for smaller values.", why: "may tell the size of a row, or its place"},
-	{codes: "55000", pass: "M", only: []string{`portal "*`, `cursor "*`}, why: "the state of the client's own cursor or portal"},
+	{codes: "55000", pass: "MH", only: []string{`portal "*`, `cursor "*`, "cursor can only scan forward"}, why: "the state of the client's own cursor or portal"},
 	{codes: "55P03", pass: "M", only: []string{"canceling statement due to lock timeout"}, why: "the client's own lock_timeout"},
 	{codes: "55P03", text: "could not obtain a lock", hint: "Try again later.", why: "names the relation, and so tells that a row of it is there"},
 	{codes: "57014", pass: "M", only: []string{"canceling statement due to statement timeout", "canceling statement due to user request", "COPY from stdin failed: *"}, why: "the client's own timeout or request, or what it says when it gives up a COPY"},

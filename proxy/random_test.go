@@ -20,7 +20,9 @@ func conversation(r *rand.Rand) (sent [][]pgx3.FrontendMessage) {
 		return pick("SELECT 1 AS a", "SELECT 1 AS a", "SELECT $1::int + 1", "SELECT * FROM generate_series(1, 5)", "SELECT 'x' FROM generate_series(1, 300)",
 			"BEGIN", "BEGIN", "COMMIT", "ROLLBACK", "SAVEPOINT s", "ROLLBACK TO s", "SELECT nope", "SELECT 1/0", "SELECT forbidden", "", "SELEC",
 			"SELECT 1; SELECT 2", "BEGIN; SELECT 1; COMMIT; SELECT 2", "DEALLOCATE a", "DEALLOCATE ALL", "PREPARE x AS SELECT 9", "PREPARE y AS SELECT $1::int",
-			"EXECUTE x", "EXECUTE y (3)", "DEALLOCATE x; PREPARE x AS SELECT 8; EXECUTE x", "PREPARE y AS SELECT 7; SELECT 1/0",
+			"EXECUTE x", "EXECUTE y (3)", "DECLARE k CURSOR FOR SELECT * FROM generate_series(1, 6)", "DECLARE k CURSOR WITH HOLD FOR SELECT 1", "FETCH 2 FROM k",
+			"FETCH ALL FROM k", "MOVE 1 FROM k", "CLOSE k", "CLOSE ALL", "BEGIN ISOLATION LEVEL REPEATABLE READ",
+			"DEALLOCATE x; PREPARE x AS SELECT 8; EXECUTE x", "PREPARE y AS SELECT 7; SELECT 1/0",
 			"COPY (SELECT 1 UNION ALL SELECT 2) TO STDOUT", "SET TimeZone = 'Asia/Tokyo'", "RESET TimeZone", "SELECT $1::text, $2::int")
 	}
 	name := func() string { return pick("", "", "a", "b", strings.Repeat("l", 61)) }
@@ -30,6 +32,7 @@ func conversation(r *rand.Rand) (sent [][]pgx3.FrontendMessage) {
 	}
 	prepared := func() string { return pick("x", "y") }
 	portal := func() string { return pick("", "", "", "p", "a") }
+	cursor := func() string { return "k" }
 	bound := func() *pgx3.Bind {
 		b := &pgx3.Bind{DestinationPortal: portal(), PreparedStatement: name()}
 		for range r.IntN(3) {
@@ -73,6 +76,9 @@ func conversation(r *rand.Rand) (sent [][]pgx3.FrontendMessage) {
 				m = append(m, query(), cl('S', prepared()), query())
 			case 16:
 				m = append(m, bi(portal(), prepared(), "4"), de('S', prepared()))
+				if r.IntN(2) == 0 {
+					m = append(m, ex(cursor(), uint32(r.IntN(3))), bi(cursor(), prepared(), "4"))
+				}
 			case 17:
 				n, p := name(), portal()
 				m = append(m, pa(n, text()), bi(p, n), de('P', p), ex(p, uint32(r.IntN(3))))

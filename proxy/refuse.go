@@ -35,6 +35,8 @@ func (r *refusal) text() string {
 		return r.token
 	case invalidStatementName:
 		return `EXECUTE "` + r.token + `"`
+	case invalidCursorName:
+		return `FETCH "` + r.token + `"`
 	}
 	return `SELECT "` + r.token + `"`
 }

@@ -171,8 +171,8 @@ func (e *entry) clientNames(code sqlstate.Code, message string) string {
 	if e.kind != query && e.kind != execute || e.verdict == nil {
 		return message
 	}
-	// PREPARE, EXECUTE and DEALLOCATE name statements in their texts.
-	if code == invalidStatementName {
+	// PREPARE, EXECUTE, DEALLOCATE and the statements about cursors name what they mean in their texts.
+	if code == invalidStatementName || code == invalidCursorName {
 		if before, rest, ok := strings.Cut(message, `"`); ok {
 			if name, ok := verdict.ClientName(rest); ok {
 				return before + `"` + name
@@ -181,7 +181,7 @@ func (e *entry) clientNames(code sqlstate.Code, message string) string {
 	}
 	for _, effect := range e.verdict.Effects {
 		switch effect.Kind {
-		case verdict.Prepares, verdict.Executes, verdict.Deallocates:
+		case verdict.Prepares, verdict.Executes, verdict.Deallocates, verdict.Declares, verdict.Fetches, verdict.Closes:
 			message = clientName(message, effect.Name)
 		}
 	}

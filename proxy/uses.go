@@ -9,15 +9,18 @@ import (
 type uses struct {
 	runs     []*verdict.Verdict // what it runs by name
 	prepared []*statement       // by the verdict's effects
+	declared []*portal          // the same
+	fetched  []*portal          // portals that FETCH and MOVE run
 	unseals  bool
 	ticket   verdict.Ticket // of a refusal
 }
 
-// uses goes through the effects of a text that may run now. What it names must be there, decided under the versions in
+// prepareUses goes through the effects of a text that may run now. What it names must be there, decided under the versions in
 // force, and a query. group is that of the message.
-func (s *session) uses(v *verdict.Verdict, group uint64) (u uses, refused *sqlstate.Error, err error) {
+func (s *session) prepareUses(v *verdict.Verdict, group uint64) (u uses, refused *sqlstate.Error, err error) {
 	var made map[string]*statement // by the same text; nil where it is gone
 	gone := false                  // all others are
+	var opened map[string]*portal  // by the same text
 	for i, e := range v.Effects {
 		switch e.Kind {
 		case verdict.Prepares:
@@ -49,6 +52,25 @@ func (s *session) uses(v *verdict.Verdict, group uint64) (u uses, refused *sqlst
 			if refused := s.runs(&u, st, e.Name); refused != nil {
 				return u, refused, nil
 			}
+		case verdict.Declares:
+			if !s.ledger.mayBind() {
+				return u, tooManyPortals(), nil
+			}
+			if u.declared == nil {
+				u.declared, opened = make([]*portal, len(v.Effects)), map[string]*portal{}
+			}
+			p := &portal{verdict: e.Body, group: group, hold: e.Hold, fill: s.fill}
+			u.declared[i], opened[e.Name] = p, p
+		case verdict.Fetches:
+			p := opened[e.Name]
+			if p == nil {
+				if p, err = s.ledger.portal(e.Name, s.group, s.flush); err != nil {
+					return u, nil, err
+				}
+			}
+			if refused := s.fetches(&u, p, e.Name); refused != nil {
+				return u, refused, nil
+			}
 		case verdict.Unseals, verdict.Discards:
 			if err := s.flush(); err != nil {
 				return u, nil, err
@@ -64,7 +86,43 @@ func (s *session) uses(v *verdict.Verdict, group uint64) (u uses, refused *sqlst
 			s.ledger.prepare(v.Effects[i].Name, st)
 		}
 	}
+	for i, p := range u.declared {
+		if p != nil {
+			s.ledger.bind(v.Effects[i].Name, p)
+		}
+	}
 	return u, nil, nil
+}
+
+// fetches adds a cursor to what runs, or says why it may not.
+func (s *session) fetches(u *uses, p *portal, name string) *sqlstate.Error {
+	if p == nil {
+		return sqlstate.New(invalidCursorName, sqlstate.ReasonNone, "cursor \"%s\" does not exist", name)
+	}
+	v, refused, t := s.recheck(p.verdict)
+	if refused != nil {
+		u.ticket = t
+		return refused
+	}
+	if !v.Runnable() {
+		return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonStatement, "portal \"%s\" is no query: FETCH cannot run it", name).
+			WithHint("Execute it in the extended protocol, where it was bound.")
+	}
+	p.verdict = v
+	u.runs, u.fetched = append(u.runs, v), append(u.fetched, p)
+	return nil
+}
+
+// cursors notes from when the cursors see that e declares, and has the age asked for of those that it fetches from.
+func (s *session) cursors(e *entry, u uses) {
+	for _, p := range u.declared {
+		if p != nil {
+			s.open(e, p)
+		}
+	}
+	for _, p := range u.fetched {
+		s.resumed(e, p)
+	}
 }
 
 // runs adds a prepared statement to what runs, or says why it may not.
@@ -84,6 +142,11 @@ func (s *session) runs(u *uses, st *statement, name string) *sqlstate.Error {
 	}
 	u.runs = append(u.runs, v)
 	return nil
+}
+
+func tooManyPortals() *sqlstate.Error {
+	return sqlstate.New(sqlstate.ProgramLimitExceeded, sqlstate.ReasonBounds, "too many portals in one transaction").
+		WithHint("At most %d portals may be open at a time; close those that are not needed.", maxPortals)
 }
 
 func tooManyStatements() *sqlstate.Error {

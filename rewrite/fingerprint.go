@@ -68,6 +68,15 @@ func tagOfStatement(stmt *sqltext.Node) string {
 		return "EXECUTE"
 	case *sqltext.Node_DeallocateStmt:
 		return "DEALLOCATE"
+	case *sqltext.Node_DeclareCursorStmt:
+		return "DECLARE"
+	case *sqltext.Node_FetchStmt:
+		if n.FetchStmt.Ismove {
+			return "MOVE"
+		}
+		return "FETCH"
+	case *sqltext.Node_ClosePortalStmt:
+		return "CLOSE"
 	case *sqltext.Node_DiscardStmt:
 		return "DISCARD"
 	case *sqltext.Node_UnlistenStmt:

@@ -32,14 +32,17 @@ CaseWhen expr result - xpr
 CoalesceExpr args - xpr
 CollateClause arg collname
 ColumnDef type_name coll_clause - raw_default cooked_default identity_sequence constraints fdwoptions
+ClosePortalStmt
 ColumnRef fields
 CommonTableExpr aliascolnames ctequery search_clause cycle_clause - ctecolnames ctecoltypes ctecoltypmods ctecolcollations
 CopyStmt relation query attlist options where_clause
 DeallocateStmt
+DeclareCursorStmt query
 DeleteStmt relation using_clause where_clause returning_list with_clause
 DefElem arg
 DiscardStmt
 ExecuteStmt params
+FetchStmt
 Float
 FuncCall funcname args agg_order agg_filter over
 GroupingFunc args - xpr refs

@@ -79,9 +79,6 @@ var refusals = []*Refusal{
 	{"%TYPE, SETOF", []string{"TypeName.pct_type", "TypeName.setof"}, "SELECT CAST(1 AS SETOF integer)",
 		sqlstate.FeatureNotSupported, sqlstate.ReasonConstruct, "SETOF and %TYPE are not available to agents", "Name the type itself."},
 
-	{"DECLARE, FETCH, MOVE, CLOSE", []string{"DeclareCursorStmt", "FetchStmt", "ClosePortalStmt"}, "DECLARE c CURSOR FOR SELECT * FROM people",
-		sqlstate.FeatureNotSupported, sqlstate.ReasonStatement, "SQL cursors are not available to agents in this version",
-		"Use the extended protocol's portals with a row limit (fetch size), or LIMIT with a key to continue from."},
 	{"EXPLAIN", []string{"ExplainStmt"}, "EXPLAIN SELECT * FROM people",
 		sqlstate.FeatureNotSupported, sqlstate.ReasonStatement, "EXPLAIN is not available to agents",
 		"Plans show statistics of rows that are not visible. Operators see what a statement becomes with `pgconsent rewrite`."},
@@ -96,9 +93,6 @@ var refusals = []*Refusal{
 	{"SHOW ALL", []string{"VariableShowStmt(all)"}, "SHOW ALL",
 		sqlstate.FeatureNotSupported, sqlstate.ReasonSetting, "SHOW ALL is not available to agents", "SHOW one setting by name."},
 
-	{"other isolation levels", []string{"TransactionStmt.options"}, "BEGIN ISOLATION LEVEL SERIALIZABLE",
-		sqlstate.FeatureNotSupported, sqlstate.ReasonTransaction, "only READ COMMITTED transactions are available to agents in this version",
-		"A snapshot older than a withdrawal of consent would go on showing the row. Use BEGIN, or BEGIN ISOLATION LEVEL READ COMMITTED."},
 	{"COMMIT AND CHAIN, ROLLBACK AND CHAIN", []string{"TransactionStmt.chain"}, "COMMIT AND CHAIN",
 		sqlstate.FeatureNotSupported, sqlstate.ReasonTransaction, "AND CHAIN is not available to agents", "Send COMMIT and BEGIN."},
 	{"PREPARE TRANSACTION, COMMIT PREPARED, ROLLBACK PREPARED", []string{"TransactionStmt.gid"}, "PREPARE TRANSACTION 'x'",

@@ -23,6 +23,7 @@ func (w *walker) variableSetStmt(v *sqltext.VariableSetStmt) verdict.Effect {
 		if _, _, refused := CheckSetting(v.Name, value, "set", w.snap.SearchPath()); refused != nil {
 			w.refuse(refused)
 		}
+		effect.Keeps = keepsAfter(effect.Name, value)
 	case sqltext.VAR_SET_DEFAULT, sqltext.VAR_RESET:
 		// Back to what the connection began with, which pgconsent has set.
 		if refused := checkReset(v.Name); refused != nil {
@@ -32,7 +33,10 @@ func (w *walker) variableSetStmt(v *sqltext.VariableSetStmt) verdict.Effect {
 		switch v.Name {
 		case "TRANSACTION", "SESSION CHARACTERISTICS":
 			effect.Name = "transaction"
-			w.transactionModes(v.Args)
+			effect.Keeps = w.transactionModes(v.Args)
+			if effect.Keeps != verdict.KeepsNothing && v.Name != "TRANSACTION" {
+				effect.Keeps = verdict.KeepsSession
+			}
 		default:
 			w.refuse(refusal("VariableSetStmt(TRANSACTION SNAPSHOT)"))
 		}
@@ -42,6 +46,19 @@ func (w *walker) variableSetStmt(v *sqltext.VariableSetStmt) verdict.Effect {
 		w.refuse(refusal("VariableSetStmt"))
 	}
 	return effect
+}
+
+// keepsAfter tells what keeps one snapshot after a SET.
+func keepsAfter(name, value string) verdict.Keeping {
+	switch {
+	case !keepsSnapshot(value):
+		return verdict.KeepsNothing
+	case name == "transaction_isolation":
+		return verdict.KeepsTx
+	case name == "default_transaction_isolation":
+		return verdict.KeepsSession
+	}
+	return verdict.KeepsNothing
 }
 
 // settingValue returns the value of a SET as the server will see it: PostgreSQL joins a list with commas.

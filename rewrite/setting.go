@@ -25,7 +25,8 @@ func (s setting) hinting(hint string) setting {
 	return s
 }
 
-const readCommitted = "Only READ COMMITTED is available: a snapshot older than a withdrawal of consent would go on showing the row."
+// atStart is the hint where a session would begin with another isolation level.
+const atStart = "Set it with SET after the session has begun: pgconsent has to know which transactions keep their snapshots."
 
 func pinnedTo(values ...string) setting {
 	return setting{is: values[0], pinned: func(value string, _ []string) bool {
@@ -34,10 +35,11 @@ func pinnedTo(values ...string) setting {
 }
 
 const (
-	boolean  = `on|off|true|false|yes|no|0|1|t|f|y|n`
-	duration = `-?[0-9]{1,10}(?:\.[0-9]+)? ?(?:us|ms|s|min|h|d)?`
-	fraction = `[0-9]{1,3}(?:\.[0-9]{1,17})?`
-	plain    = `[^\x00-\x1f\x7f]{0,256}`
+	boolean   = `on|off|true|false|yes|no|0|1|t|f|y|n`
+	duration  = `-?[0-9]{1,10}(?:\.[0-9]+)? ?(?:us|ms|s|min|h|d)?`
+	isolation = `read committed|read uncommitted|repeatable read|serializable`
+	fraction  = `[0-9]{1,3}(?:\.[0-9]{1,17})?`
+	plain     = `[^\x00-\x1f\x7f]{0,256}`
 )
 
 // settings is every setting that agents may set. What is not here is refused, placeholders of extensions included.
@@ -59,8 +61,8 @@ var settings = map[string]setting{
 	"transaction_read_only":          matching(boolean),
 	"default_transaction_deferrable": matching(boolean),
 	"transaction_deferrable":         matching(boolean),
-	"default_transaction_isolation":  matching(`read committed|read uncommitted`).hinting(readCommitted),
-	"transaction_isolation":          matching(`read committed|read uncommitted`).hinting(readCommitted),
+	"default_transaction_isolation":  matching(isolation),
+	"transaction_isolation":          matching(isolation),
 	// the session
 	"application_name":    matching(plain),
 	"client_min_messages": matching(`notice|warning|error`).hinting("notice, warning or error: lower levels print the rewritten statement and more."),
@@ -111,6 +113,8 @@ func CheckSetting(name, value string, where string, searchPath []string) (normal
 		}
 		return "", false, sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonSetting, "parameter %q is fixed for agents", name).
 			WithHint("It is pinned to %s: it decides how statements are read, or who asks.", s.is)
+	case where != "set" && strings.HasSuffix(name, "transaction_isolation") && !isReadCommitted(value):
+		return "", false, badValue(name).WithHint("%s", atStart)
 	case !s.value.MatchString(strings.ToLower(value)):
 		refused := badValue(name)
 		if s.hint != "" {

@@ -16,10 +16,10 @@ func (w *walker) transactionStmt(t *sqltext.TransactionStmt) verdict.Effect {
 	if t.Gid != "" {
 		w.refuse(refusal("TransactionStmt.gid"))
 	}
-	w.transactionModes(t.Options)
+	keeps := w.transactionModes(t.Options)
 	switch t.Kind {
 	case sqltext.TRANS_STMT_BEGIN, sqltext.TRANS_STMT_START:
-		return verdict.Effect{Kind: verdict.BeginsTx}
+		return verdict.Effect{Kind: verdict.BeginsTx, Keeps: keeps}
 	case sqltext.TRANS_STMT_COMMIT, sqltext.TRANS_STMT_ROLLBACK:
 		return verdict.Effect{Kind: verdict.EndsTx}
 	case sqltext.TRANS_STMT_SAVEPOINT, sqltext.TRANS_STMT_RELEASE, sqltext.TRANS_STMT_ROLLBACK_TO:
@@ -32,20 +32,24 @@ func (w *walker) transactionStmt(t *sqltext.TransactionStmt) verdict.Effect {
 	return verdict.Effect{}
 }
 
-// transactionModes judges ISOLATION LEVEL, READ ONLY and DEFERRABLE.
-func (w *walker) transactionModes(options []*sqltext.Node) {
+// transactionModes judges ISOLATION LEVEL, READ ONLY and DEFERRABLE, and tells whether the level keeps one snapshot.
+func (w *walker) transactionModes(options []*sqltext.Node) (keeps verdict.Keeping) {
 	for _, n := range options {
 		d := n.GetDefElem()
 		if d == nil || d.Defnamespace != "" {
 			w.refuse(refusal("TransactionStmt.options"))
-			return
+			return verdict.KeepsNothing
 		}
 		w.saw("DefElem")
 		w.saw("A_Const")
 		c := d.GetArg().GetAConst()
 		switch d.Defname {
 		case "transaction_isolation":
-			if c == nil || !isReadCommitted(c.GetSval().GetSval()) {
+			switch level := c.GetSval().GetSval(); {
+			case isReadCommitted(level):
+			case keepsSnapshot(level):
+				keeps = verdict.KeepsTx
+			default:
 				w.refuseAt(refusal("TransactionStmt.options"), d.Location)
 			}
 		case "transaction_read_only", "transaction_deferrable":
@@ -56,6 +60,13 @@ func (w *walker) transactionModes(options []*sqltext.Node) {
 			w.refuseAt(refusal("TransactionStmt.options"), d.Location)
 		}
 	}
+	return keeps
+}
+
+// keepsSnapshot tells whether a level gives all statements of a transaction one snapshot.
+func keepsSnapshot(level string) bool {
+	level = strings.ToLower(level)
+	return level == "repeatable read" || level == "serializable"
 }
 
 // isReadCommitted tells whether a level gives each statement its own snapshot. PostgreSQL takes READ UNCOMMITTED for

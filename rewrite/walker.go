@@ -99,6 +99,12 @@ func (w *walker) statement(raw *sqltext.RawStmt) verdict.Effect {
 		effect = w.prepareStmt(n.PrepareStmt, raw)
 	case *sqltext.Node_ExecuteStmt:
 		effect = w.executeStmt(n.ExecuteStmt, raw)
+	case *sqltext.Node_DeclareCursorStmt:
+		effect = w.declareCursorStmt(n.DeclareCursorStmt, raw)
+	case *sqltext.Node_FetchStmt:
+		effect = w.fetchStmt(n.FetchStmt, raw)
+	case *sqltext.Node_ClosePortalStmt:
+		effect = w.closePortalStmt(n.ClosePortalStmt, raw)
 	case *sqltext.Node_DiscardStmt:
 		effect = w.discardStmt(n.DiscardStmt)
 	case *sqltext.Node_UnlistenStmt:

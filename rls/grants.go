@@ -125,6 +125,10 @@ func (p *Plan) controls() []Statement {
 			Why: "The proxy hints, by the sizes of tables, how row policies are to be evaluated.",
 		},
 		{
+			SQL: fmt.Sprintf("GRANT EXECUTE ON FUNCTION pgconsent.changed_since(pg_catalog.pg_snapshot), pgconsent.prune_changes() TO %s", p.control),
+			Why: "The proxy asks whether a snapshot has missed a change.",
+		},
+		{
 			SQL: fmt.Sprintf("GRANT SELECT ON pgconsent.migration, pgconsent.installed, pgconsent.installed_object TO %s", p.control),
 			Why: "The proxy refuses a database with another policy, and doctor looks for drift.",
 		},

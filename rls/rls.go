@@ -107,7 +107,7 @@ func (p *Plan) Down() []Statement { return p.DownTo(migrations.Found{}) }
 func (p *Plan) UpFrom(f migrations.Found) []Statement {
 	var out []Statement
 	for _, part := range [][]Statement{
-		p.revocations(f), p.schemas(f), p.readers(f), p.doorViews(), p.canaries(), p.policies(f), p.rowViews(), p.functions(), p.shown(), p.shadows(), p.views(), p.controls(),
+		p.revocations(f), p.schemas(f), p.readers(f), p.doorViews(), p.canaries(), p.policies(f), p.rowViews(), p.changes(), p.functions(), p.shown(), p.shadows(), p.views(), p.controls(),
 	} {
 		out = append(out, part...)
 	}
@@ -117,7 +117,7 @@ func (p *Plan) UpFrom(f migrations.Found) []Statement {
 // DownTo returns the statements that restore the state found, privileges excepted.
 func (p *Plan) DownTo(f migrations.Found) []Statement {
 	var out []Statement
-	for _, part := range [][]Statement{p.dropViews(), p.dropShadows(), p.dropShown(), p.dropRowViews(), p.dropPolicies(f), p.dropCanaries(), p.dropDoors(), p.dropReaders()} {
+	for _, part := range [][]Statement{p.dropViews(), p.dropShadows(), p.dropShown(), p.dropChanges(), p.dropRowViews(), p.dropPolicies(f), p.dropCanaries(), p.dropDoors(), p.dropReaders()} {
 		out = append(out, part...)
 	}
 	return out

@@ -81,6 +81,9 @@ type (
 	SetToDefault              = pg_query.SetToDefault
 	MultiAssignRef            = pg_query.MultiAssignRef
 	LockingClause             = pg_query.LockingClause
+	ClosePortalStmt           = pg_query.ClosePortalStmt
+	DeclareCursorStmt         = pg_query.DeclareCursorStmt
+	FetchStmt                 = pg_query.FetchStmt
 	DiscardStmt               = pg_query.DiscardStmt
 	ExecuteStmt               = pg_query.ExecuteStmt
 	PrepareStmt               = pg_query.PrepareStmt
@@ -161,6 +164,9 @@ type (
 	Node_DeleteStmt                = pg_query.Node_DeleteStmt
 	Node_SetToDefault              = pg_query.Node_SetToDefault
 	Node_MergeStmt                 = pg_query.Node_MergeStmt
+	Node_ClosePortalStmt           = pg_query.Node_ClosePortalStmt
+	Node_DeclareCursorStmt         = pg_query.Node_DeclareCursorStmt
+	Node_FetchStmt                 = pg_query.Node_FetchStmt
 	Node_DiscardStmt               = pg_query.Node_DiscardStmt
 	Node_ExecuteStmt               = pg_query.Node_ExecuteStmt
 	Node_PrepareStmt               = pg_query.Node_PrepareStmt

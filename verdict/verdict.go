@@ -38,6 +38,14 @@ type Decider interface {
 	// what v runs by name: prepared statements, and the queries of cursors.
 	Record(v *Verdict, runs ...*Verdict) Ticket
 
+	// Snapshot returns the present moment. It is taken before something is sent that may see, for longer than one
+	// statement, what the database shows now. The error is the refusal of what asked for it.
+	Snapshot(ctx context.Context) (Snapshot, *sqlstate.Error)
+
+	// Fresh returns nil if nothing that decides who sees a row was committed since that moment, and otherwise the refusal
+	// (40001) of what would show the rows of then. portal tells that results of then may be waiting to be shown.
+	Fresh(ctx context.Context, since Snapshot, portal bool) *sqlstate.Error
+
 	// Close ends the session for enforcement; nothing else may be called after it.
 	Close()
 }
@@ -118,10 +126,13 @@ type Effect struct {
 	Reads  bool   // the statement reads rows (SELECT, COPY TO, what writes)
 	Writes bool   // the statement changes rows, or its WITH queries do
 
-	// Body is the verdict on the query that PREPARE names, with Effects of its own. Recheck takes it as it takes any
+	// Body is the verdict on the query that PREPARE or DECLARE names, with Effects of its own. Recheck takes it as it takes any
 	// other; its Text is that of the whole message.
 	Body *Verdict
 	Tag  string // of the query in Body
+	Hold bool   // of DECLARE: the cursor outlives its transaction
+
+	Keeps Keeping // what sees one snapshot from now on
 }
 
 // EffectKind is the kind of an Effect.
@@ -135,11 +146,31 @@ const (
 	ChangesGUC             // SET, RESET
 	Deallocates            // DEALLOCATE
 	Prepares               // PREPARE
+	Declares               // DECLARE
+	Fetches                // FETCH, MOVE: it does what the query of that cursor does
+	Closes                 // CLOSE
 	Executes               // EXECUTE: it does what the statement of that name does
 	Unseals                // RESET ALL: the session's seal is to be set anew
 	CopiesIn               // COPY FROM STDIN: rows come from the client
 	Discards               // DISCARD ALL: the same, and no name of a statement or a portal is left
 )
+
+// Keeping tells what keeps one snapshot for more than a statement.
+type Keeping int
+
+// What can keep a snapshot.
+const (
+	KeepsNothing Keeping = iota
+	KeepsTx              // the transaction
+	KeepsSession         // every transaction of the session that does not say otherwise
+)
+
+// Snapshot is a moment in the life of the database, taken by [Decider.Snapshot].
+type Snapshot struct {
+	Value string    // as the database writes it
+	Rules string    // the database half of the policy in force
+	Taken time.Time // by the proxy's clock
+}
 
 // Runnable tells whether v is a query, or empty, which SQL may run by name. SQL can name any statement that was prepared on the
 // wire, and PostgreSQL runs it; what it does to the session would then go unnoticed.

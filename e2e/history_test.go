@@ -1,0 +1,234 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgproto3"
+)
+
+// A history is one consent that is given and withdrawn again while an agent reads the one memory that depends on it. What
+// the agent is sent in answer to a statement that it sent after the withdrawal was acknowledged must not show the memory.
+
+// historyID is a memory of one participant.
+const (
+	historyID     = "d0000000-0000-4000-8000-00000000f1f0"
+	historyPerson = "a11ce000-0000-4000-8000-00000000f1f0"
+	historySetup  = `INSERT INTO people (id, user_id, name, consent_status) VALUES ('` + historyPerson + `', '` + user1 + `', 'Of the history', 'granted');
+		INSERT INTO memories (id, user_id, title, body) VALUES ('` + historyID + `', '` + user1 + `', 'history', 'x');
+		INSERT INTO memory_participants (memory_id, person_id) VALUES ('` + historyID + `', '` + historyPerson + `')`
+	historyQuery = `SELECT m.id, g FROM memories m, generate_series(1, 500) g WHERE m.id = '` + historyID + `'`
+)
+
+// reader reads in one way: each call sends one statement, and tells whether the memory was shown.
+type reader func() (shown bool, err error)
+
+// ways are the ways of reading; begin prepares what is to be read later.
+var ways = map[string]func(t testing.TB, c *pgconn.PgConn) reader{
+	"simple":       simply("", historyQuery+" LIMIT 1"),
+	"transaction":  simply("BEGIN", historyQuery+" LIMIT 1"),
+	"copy":         simply("", "COPY (SELECT id FROM memories WHERE id = '"+historyID+"') TO STDOUT"),
+	"sql prepared": simply("PREPARE h AS "+historyQuery+" LIMIT 1", "EXECUTE h"),
+	"cursor":       simply("BEGIN; DECLARE h SCROLL CURSOR FOR "+historyQuery, "FETCH FIRST FROM h"),
+	"forward":      simply("BEGIN; DECLARE h NO SCROLL CURSOR FOR "+historyQuery, "FETCH 1 FROM h"),
+	"with hold":    simply("DECLARE h SCROLL CURSOR WITH HOLD FOR "+historyQuery, "FETCH ABSOLUTE 3 FROM h"),
+	"held":         simply("BEGIN; DECLARE h SCROLL CURSOR WITH HOLD FOR "+historyQuery+"; COMMIT", "FETCH FIRST FROM h"),
+	"repeatable":   simply("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1", historyQuery+" LIMIT 1"),
+	"serializable": simply("BEGIN ISOLATION LEVEL SERIALIZABLE READ ONLY; SELECT 1", historyQuery+" LIMIT 1"),
+	"by setting":   simply("SET default_transaction_isolation = 'repeatable read'; BEGIN; SELECT 1", historyQuery+" LIMIT 1"),
+	"read earlier": simply("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM people", historyQuery+" LIMIT 1"),
+	"extended": func(t testing.TB, c *pgconn.PgConn) reader {
+		return func() (bool, error) {
+			r := c.ExecParams(context.Background(), historyQuery+" LIMIT $1", [][]byte{[]byte("1")}, nil, nil, nil).Read()
+			return len(r.Rows) > 0, r.Err
+		}
+	},
+	"prepared": func(t testing.TB, c *pgconn.PgConn) reader {
+		if _, err := c.Prepare(context.Background(), "hp", historyQuery+" LIMIT 1", nil); err != nil {
+			t.Fatal(err)
+		}
+		return func() (bool, error) {
+			r := c.ExecPrepared(context.Background(), "hp", nil, nil, nil).Read()
+			return len(r.Rows) > 0, r.Err
+		}
+	},
+	"portal": suspended(true),
+	"bound":  suspended(false),
+}
+
+func simply(begin, read string) func(testing.TB, *pgconn.PgConn) reader {
+	return func(t testing.TB, c *pgconn.PgConn) reader {
+		if begin != "" {
+			if a := ask(t, c, begin); a.err != "" {
+				return func() (bool, error) { return false, fmt.Errorf("%s", a.err) }
+			}
+		}
+		return func() (bool, error) {
+			a := ask(t, c, read)
+			shown := false
+			for _, r := range a.results {
+				shown = shown || len(r.rows) > 0
+			}
+			if strings.HasPrefix(read, "COPY") && a.err == "" {
+				shown = len(a.results) == 1 && a.results[0].tag == "COPY 1"
+			}
+			if a.err != "" {
+				return shown, fmt.Errorf("%s", a.err)
+			}
+			return shown, nil
+		}
+	}
+}
+
+// suspended reads a portal row by row; executed tells whether the first row is read with the Bind.
+func suspended(executed bool) func(testing.TB, *pgconn.PgConn) reader {
+	return func(t testing.TB, c *pgconn.PgConn) reader {
+		ctx := context.Background()
+		if _, err := c.Exec(ctx, "BEGIN").ReadAll(); err != nil {
+			t.Fatal(err)
+		}
+		front := c.Frontend()
+		round := func() (shown bool, err error) {
+			front.Send(&pgproto3.Sync{})
+			if err := front.Flush(); err != nil {
+				return false, err
+			}
+			for {
+				m, readErr := c.ReceiveMessage(ctx)
+				if readErr != nil {
+					return shown, readErr
+				}
+				switch m := m.(type) {
+				case *pgproto3.DataRow:
+					shown = true
+				case *pgproto3.ErrorResponse:
+					err = fmt.Errorf("ERROR %s: %s", m.Code, m.Message)
+				case *pgproto3.ReadyForQuery:
+					return shown, err
+				}
+			}
+		}
+		front.Send(&pgproto3.Parse{Query: historyQuery})
+		front.Send(&pgproto3.Bind{DestinationPortal: "hp"})
+		if executed {
+			front.Send(&pgproto3.Execute{Portal: "hp", MaxRows: 1})
+		}
+		if _, err := round(); err != nil {
+			return func() (bool, error) { return false, err }
+		}
+		return func() (bool, error) {
+			front.Send(&pgproto3.Execute{Portal: "hp", MaxRows: 1})
+			return round()
+		}
+	}
+}
+
+// TestHistory plays histories; HISTORY tells how many of each way, HISTORY_SEED where to begin.
+func TestHistory(t *testing.T) {
+	trials, seed := 8, uint64(time.Now().UnixNano())
+	if n, err := strconv.Atoi(os.Getenv("HISTORY")); err == nil {
+		trials = n
+	}
+	if n, err := strconv.ParseUint(os.Getenv("HISTORY_SEED"), 10, 64); err == nil {
+		seed = n
+	}
+	t.Logf("HISTORY=%d HISTORY_SEED=%d", trials, seed)
+	first := start(t, options{after: historySetup})
+	second := serveOn(t, first.db, options{})
+	total, late := 0, 0
+	for name := range ways {
+		late += histories(t, first, second, name, trials, seed, &total)
+	}
+	if late > 0 {
+		t.Errorf("%d late disclosures", late)
+	}
+	t.Logf("%d histories, %d late", total, late)
+}
+
+// Without the triggers the same histories find what they look for.
+func TestHistoryCanFail(t *testing.T) {
+	in := start(t, options{after: historySetup + `; DROP TRIGGER zz_pgconsent_change_update ON people`})
+	for _, name := range []string{"cursor", "with hold", "repeatable", "portal"} {
+		total := 0
+		if histories(t, in, in, name, 2, 1, &total) == 0 {
+			t.Errorf("%s: nothing is noticed without the triggers", name)
+		}
+	}
+}
+
+// histories plays some of one way and returns how many of them showed the memory too late.
+func histories(t *testing.T, first, second *instance, name string, trials int, seed uint64, total *int) (late int) {
+	way := ways[name]
+	r := rand.New(rand.NewPCG(seed, 1))
+	refused, hidden := 0, 0
+	conns := []*pgconn.PgConn{first.agent(t), second.agent(t)}
+	owners := []*pgx.Conn{first.ownerConn(t), second.ownerConn(t)}
+	for i := range trials {
+		c, o := conns[r.IntN(2)], owners[r.IntN(2)]
+		consent := func(status string) {
+			if _, err := o.Exec(context.Background(), `UPDATE people SET consent_status = $1 WHERE id = $2`, status, historyPerson); err != nil {
+				t.Fatal(err)
+			}
+		}
+		consent("granted")
+		read := way(t, c)
+		before, err := read()
+		if !before || err != nil {
+			t.Fatalf("%s: not shown while it is granted: %v", name, err)
+		}
+		acknowledged := make(chan time.Time, 1)
+		pause := time.Duration(r.IntN(4000)) * time.Microsecond
+		go func() {
+			time.Sleep(pause)
+			consent("refused")
+			acknowledged <- time.Now()
+		}()
+		for over := false; !over; {
+			var at time.Time
+			select {
+			case at = <-acknowledged:
+				over = true
+			default:
+			}
+			saw, err := read()
+			switch {
+			case over && saw:
+				late++
+				t.Logf("%s, trial %d of seed %d: shown %s after the withdrawal was acknowledged", name, i, seed, time.Since(at))
+			case over && err != nil && strings.Contains(err.Error(), "40001"):
+				refused++
+			case over && err == nil:
+				hidden++
+			case err != nil && strings.Contains(err.Error(), "40001"):
+				// The withdrawal was committed, and is about to be acknowledged.
+				<-acknowledged
+				over = true
+				refused++
+			case err != nil && !over && strings.Contains(err.Error(), "25P02"):
+			case err != nil:
+				t.Fatalf("%s: %v", name, err)
+			}
+		}
+		if a := ask(t, c, `ROLLBACK; CLOSE ALL; DEALLOCATE ALL`); a.err != "" {
+			t.Fatal(a.err)
+		}
+		if *total++; trials > 100 && *total%100 == 0 {
+			t.Logf("%d of %d histories, %d late", *total, trials*len(ways), late)
+		}
+	}
+	snapshots := strings.Contains(" cursor forward with hold held repeatable serializable by setting read earlier portal bound ", " "+name+" ")
+	if snapshots && refused+late < trials || !snapshots && refused > 0 {
+		t.Errorf("%s: %d refused, %d hidden", name, refused, hidden)
+	}
+	ask(t, conns[0], "RESET default_transaction_isolation")
+	ask(t, conns[1], "RESET default_transaction_isolation")
+	return late
+}

@@ -1,0 +1,205 @@
+package proxy
+
+import (
+	"github.com/pgconsent/pgconsent/sqlstate"
+	"github.com/pgconsent/pgconsent/verdict"
+)
+
+// What sees one snapshot for longer than a statement (a transaction of REPEATABLE READ or SERIALIZABLE, a cursor, a portal
+// that is not run to its end at once) could go on showing what was withdrawn since. The moment before its first message
+// goes upstream is noted, and before each later use it is asked whether anything changed since; then the use is refused.
+//
+// Which transaction is which kind is not followed exactly but from the safe side: a session that has asked for such a
+// transaction counts as being in one until the server is known to be outside any.
+
+// since is such a moment.
+type since struct {
+	fill  uint64 // the client's input that asked for it; what came with it, or before, needs no asking
+	known bool   // it was taken
+	verdict.Snapshot
+}
+
+// use is a later use of what was seen since a moment.
+type use struct {
+	*since
+	portal bool
+}
+
+// moment is the one that the messages of this batch begin to see from. It is taken before the batch is sent.
+func (s *session) moment() *since {
+	if s.batch.moment == nil {
+		s.batch.moment = &since{fill: s.fill}
+	}
+	return s.batch.moment
+}
+
+// keeping begins a message: it forgets a transaction that is over.
+func (s *session) keeping() {
+	if s.keeps && len(s.batch.items) == 0 && s.ledger.rested() {
+		s.keeps, s.tx = s.ledger.keepsAll(), nil
+	}
+}
+
+// keeper notes that a text which is about to run makes transactions keep their snapshots.
+func (s *session) keeper(v *verdict.Verdict) {
+	for _, e := range v.Effects {
+		switch e.Keeps {
+		case verdict.KeepsTx:
+			s.keeps = true
+		case verdict.KeepsSession:
+			s.keeps = true
+			s.ledger.keepAll()
+		}
+	}
+}
+
+// sees notes that e needs a snapshot, and, if it shows something, has its age asked for.
+func (s *session) sees(e *entry, shows bool) {
+	v := e.verdict
+	if !s.keeps || v == nil || only(v, verdict.BeginsTx, verdict.EndsTx, verdict.ChangesGUC) {
+		return
+	}
+	if s.tx == nil {
+		s.tx = s.moment()
+		e.takes = s.tx
+		return
+	}
+	if shows && !only(v, verdict.BeginsTx, verdict.EndsTx, verdict.ChangesGUC, verdict.Deallocates, verdict.Closes) {
+		s.uses(e, s.tx, false)
+	}
+}
+
+// uses has the age of a moment asked for before e is sent.
+func (s *session) uses(e *entry, m *since, portal bool) {
+	if m.fill == s.fill {
+		return
+	}
+	e.uses = append(e.uses, use{m, portal})
+}
+
+// only tells whether a text does nothing but these things.
+func only(v *verdict.Verdict, kinds ...verdict.EffectKind) bool {
+	for _, e := range v.Effects {
+		found := false
+		for _, k := range kinds {
+			found = found || e.Kind == k
+		}
+		if !found {
+			return false
+		}
+	}
+	return true
+}
+
+// open has the moment of a portal taken, which the same batch does not run to its end.
+func (s *session) open(e *entry, p *portal) {
+	if p.since != nil || p.done || only(p.verdict, verdict.BeginsTx, verdict.EndsTx, verdict.ChangesGUC) {
+		return
+	}
+	if s.tx != nil {
+		p.since = s.tx
+		return
+	}
+	p.since = s.moment()
+	e.takes = p.since
+}
+
+// resumed has the age of a portal asked for before e runs it.
+func (s *session) resumed(e *entry, p *portal) {
+	switch {
+	case p.since != nil:
+		s.uses(e, p.since, true)
+	case p.done || p.fill == s.fill || only(p.verdict, verdict.BeginsTx, verdict.EndsTx, verdict.ChangesGUC):
+	default:
+		s.uses(e, &since{}, true) // nobody knows since when
+	}
+}
+
+// freshen takes the batch's moment, and asks for the age of the others. What may not run is replaced by its refused form.
+func (s *session) freshen() {
+	b := &s.batch
+	asked := false
+	for i := range b.items[b.sent:] {
+		e := b.items[b.sent+i].entry
+		if e == nil || e.refusal != nil {
+			continue
+		}
+		if e.portal != nil {
+			s.open(e, e.portal)
+		}
+		asked = asked || e.takes != nil || len(e.uses) > 0
+	}
+	if !asked {
+		return
+	}
+	// What was sent before may run for long, and these only after it.
+	s.ledger.quiet()
+	refused := false
+	answers := map[*since]*sqlstate.Error{}
+	ask := func(m *since, f func() *sqlstate.Error) *sqlstate.Error {
+		err, ok := answers[m]
+		if !ok {
+			err = f()
+			answers[m] = err
+		}
+		return err
+	}
+	for i := range b.items[b.sent:] {
+		e := b.items[b.sent+i].entry
+		if e == nil || e.refusal != nil {
+			continue
+		}
+		var err *sqlstate.Error
+		if m := e.takes; m != nil && !m.known {
+			err = ask(m, func() *sqlstate.Error {
+				snapshot, err := s.decider.Snapshot(s.ctx)
+				m.Snapshot, m.known = snapshot, err == nil
+				return err
+			})
+		}
+		for _, u := range e.uses {
+			if err != nil {
+				break
+			}
+			if !u.known {
+				err = unknownAge()
+				break
+			}
+			err = ask(u.since, func() *sqlstate.Error { return s.decider.Fresh(s.ctx, u.Snapshot, u.portal) })
+		}
+		if err != nil {
+			e.refusal, e.replaced = s.denied(err), true
+			refused = true
+		}
+	}
+	if refused {
+		b.replace()
+	}
+}
+
+// unknownAge is the refusal of what nobody knows the age of.
+func unknownAge() *sqlstate.Error {
+	return sqlstate.New(sqlstate.SerializationFailure, sqlstate.ReasonStale, "could not serialize access: it is not known whether consent has changed").
+		WithHint("Begin the transaction, or open the cursor, again.")
+}
+
+// rested tells whether nothing is in flight and the server outside a transaction.
+func (l *ledger) rested() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.first == len(l.queue) && !l.open && !l.skipping && l.status == 'I'
+}
+
+// keepAll notes that the session's transactions keep their snapshots by default, until all settings are reset: a SET may
+// be rolled back.
+func (l *ledger) keepAll() {
+	l.mu.Lock()
+	l.keep = true
+	l.mu.Unlock()
+}
+
+func (l *ledger) keepsAll() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.keep
+}

@@ -1,0 +1,129 @@
+package proxy
+
+import (
+	"strings"
+	"testing"
+
+	pgx3 "github.com/jackc/pgx/v5/pgproto3"
+)
+
+// What sees one snapshot for longer than a statement is refused once consent has changed, and nothing else is.
+func TestFreshness(t *testing.T) {
+	const series = "SELECT * FROM generate_series(1, 9)"
+	declare := "DECLARE c CURSOR FOR " + series
+	begin := []round{upToReady(1, q("BEGIN"))}
+	one := func(m ...pgx3.FrontendMessage) []round { return []round{upToReady(1, m...)} }
+	rr := one(q("BEGIN ISOLATION LEVEL REPEATABLE READ"))
+	for name, c := range map[string]struct {
+		before, after []round // a change of consent in between
+		stale         bool
+	}{
+		"FETCH":                      {append(begin, one(q(declare))...), one(q("FETCH 2 FROM c")), true},
+		"MOVE":                       {append(begin, one(q(declare))...), one(q("MOVE 2 FROM c")), true},
+		"FETCH again":                {append(begin, one(q(declare+"; FETCH 2 FROM c"))...), one(q("SELECT 1; FETCH 2 FROM c")), true},
+		"FETCH in extended":          {append(begin, one(q(declare))...), one(pa("", "FETCH 2 FROM c"), bi("", ""), ex("", 0), sy), true},
+		"Execute of a cursor":        {append(begin, one(q(declare))...), one(ex("c", 2), sy), true},
+		"DECLARE in extended":        {append(begin, one(pa("", declare), bi("", ""), ex("", 0), sy)...), one(q("FETCH c")), true},
+		"WITH HOLD":                  {one(q("DECLARE c CURSOR WITH HOLD FOR " + series)), one(q("FETCH 2 FROM c")), true},
+		"WITH HOLD, committed":       {append(begin, upToReady(1, q("DECLARE c CURSOR WITH HOLD FOR "+series)), upToReady(1, q("COMMIT"))), one(q("FETCH 2 FROM c")), true},
+		"FETCH in the same message":  {begin, one(q(declare + "; FETCH 2 FROM c")), false},
+		"a cursor declared after":    {begin, append(one(q(declare)), upToReady(1, q("FETCH c"))), false},
+		"CLOSE":                      {append(begin, one(q(declare))...), one(q("CLOSE c")), false},
+		"another statement":          {append(begin, one(q(declare))...), one(q("SELECT 1")), false},
+		"COMMIT":                     {append(begin, one(q(declare))...), one(q("COMMIT")), false},
+		"suspended portal":           {append(begin, one(pa("", series), bi("p", ""), ex("p", 2), sy)...), one(ex("p", 2), sy), true},
+		"portal bound before":        {append(begin, one(pa("", series), bi("p", ""), sy)...), one(ex("p", 0), sy), true},
+		"FETCH of a portal":          {append(begin, one(pa("", series), bi("p", ""), sy)...), one(q("FETCH 3 FROM p")), true},
+		"portal of EXECUTE":          {append(begin, one(pa("s", series), pa("", "EXECUTE s"), bi("p", ""), ex("p", 2), sy)...), one(ex("p", 2), sy), true},
+		"portal run to its end":      {append(begin, one(pa("", series), bi("p", ""), ex("p", 0), sy)...), one(ex("p", 0), sy), false},
+		"statement prepared before":  {append(begin, one(pa("s", series), sy)...), one(bi("", "s"), ex("", 0), sy), false},
+		"REPEATABLE READ":            {append(rr, upToReady(1, q("SELECT 1"))), one(q("SELECT 2")), true},
+		"REPEATABLE READ, extended":  {append(rr, upToReady(1, q("SELECT 1"))), one(pa("", "SELECT 2"), bi("", ""), ex("", 0), sy), true},
+		"REPEATABLE READ, parsed":    {append(rr, upToReady(1, pa("s", "SELECT 1"), sy)), one(bi("", "s"), ex("", 0), sy), true},
+		"REPEATABLE READ, first":     {rr, one(q("SELECT 2")), false},
+		"REPEATABLE READ, over":      {append(rr, upToReady(1, q("SELECT 1")), upToReady(1, q("COMMIT"))), one(q("SELECT 2")), false},
+		"REPEATABLE READ, COMMIT":    {append(rr, upToReady(1, q("SELECT 1"))), one(q("COMMIT")), false},
+		"REPEATABLE READ, ROLLBACK":  {append(rr, upToReady(1, q("SELECT 1"))), one(q("ROLLBACK")), false},
+		"REPEATABLE READ by SET":     {append(begin, upToReady(1, q("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")), upToReady(1, q("SELECT 1"))), one(q("SELECT 2")), true},
+		"REPEATABLE READ by default": {append(one(q("SET default_transaction_isolation = 'repeatable read'")), upToReady(1, q("BEGIN; SELECT 1"))), one(q("SELECT 2")), true},
+		"default, rolled back": {append(one(q("SET default_transaction_isolation = 'repeatable read'")), upToReady(1, q("BEGIN; SET default_transaction_isolation = 'read committed'")),
+			upToReady(1, q("ROLLBACK")), upToReady(1, q("BEGIN; SELECT 1"))), one(q("SELECT 2")), true},
+		"default, without transaction": {append(one(q("SET default_transaction_isolation = 'repeatable read'")), upToReady(1, q("SELECT 1"))), one(q("SELECT 2")), false},
+		"default, discarded": {append(one(q("SET default_transaction_isolation = 'repeatable read'")), upToReady(1, q("DISCARD ALL")), upToReady(1, q("BEGIN; SELECT 1"))),
+			one(q("SELECT 2")), false},
+		"begin in a pipeline": {one(pa("", "BEGIN ISOLATION LEVEL REPEATABLE READ"), bi("", ""), ex("", 0), pa("", "SELECT 1"), bi("", ""), ex("", 0), sy),
+			one(pa("", "SELECT 1"), bi("", ""), ex("", 0), sy), true},
+		"READ COMMITTED": {append(begin, one(q("SELECT 1"))...), one(q("SELECT 2")), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := start(t)
+			conn := p.raw(t)
+			for _, line := range conn.play(t, c.before) {
+				if strings.HasPrefix(line, "E ") {
+					t.Fatal(line)
+				}
+			}
+			p.last().changes.Add(1)
+			refused := false
+			for _, line := range conn.play(t, c.after) {
+				if line == "E ERROR 40001 consent has changed  @0" {
+					refused = true
+				} else if strings.HasPrefix(line, "E ") {
+					t.Error(line)
+				}
+				if refused && strings.HasPrefix(line, "D ") {
+					t.Error("a row after the refusal")
+				}
+			}
+			if refused != c.stale {
+				t.Errorf("refused: %v", refused)
+			}
+			if end := conn.play(t, []round{upToReady(1, q("ROLLBACK")), upToReady(1, q("SELECT 'on'"))}); !strings.HasPrefix(end[len(end)-2], "C SELECT") {
+				t.Errorf("the session afterwards: %q", end)
+			}
+		})
+	}
+}
+
+// Where nobody can say what has changed, what would need it is refused, and the rest goes on.
+func TestNobodyKnowsWhatChanged(t *testing.T) {
+	p := start(t)
+	conn := p.raw(t)
+	conn.play(t, []round{upToReady(1, q("DECLARE h CURSOR WITH HOLD FOR SELECT * FROM generate_series(1, 9)")), upToReady(1, q("FETCH 1 FROM h"))})
+	p.last().lost.Store(true)
+	for _, c := range []struct {
+		script  []round
+		refused bool
+	}{
+		{[]round{upToReady(1, q("FETCH 1 FROM h"))}, true},
+		{[]round{upToReady(1, q("DECLARE i CURSOR WITH HOLD FOR SELECT 1"))}, true},
+		{[]round{upToReady(1, q("BEGIN ISOLATION LEVEL REPEATABLE READ")), upToReady(1, q("SELECT 1")), upToReady(1, q("ROLLBACK"))}, true},
+		{[]round{upToReady(1, q("BEGIN")), upToReady(1, pa("", "SELECT 1"), bi("p", ""), sy), upToReady(1, q("ROLLBACK"))}, true},
+		{[]round{upToReady(1, pa("", "SELECT 1"), bi("", ""), ex("", 0), sy), upToReady(1, q("SELECT 1"))}, false},
+	} {
+		out := strings.Join(conn.play(t, c.script), "\n")
+		if refused := strings.Contains(out, "E ERROR 57P03 lost"); refused != c.refused || refused && strings.Contains(out, "D ") {
+			t.Errorf("%v: %s", c.script, out)
+		}
+	}
+}
+
+// Messages that need no snapshot cost no question.
+func TestQuestionsAreFew(t *testing.T) {
+	p := start(t)
+	conn := p.raw(t)
+	conn.play(t, []round{
+		upToReady(1, q("BEGIN")), upToReady(1, q("SELECT 1")), upToReady(1, pa("s", "SELECT $1::int"), de('S', "s"), sy),
+		upToReady(1, bi("", "s", "1"), de('P', ""), ex("", 0), sy), upToReady(1, q("COMMIT")), upToReady(1, q("SELECT 1")),
+	})
+	if j := p.last(); j.snapshots.Load() != 0 || j.asked.Load() != 0 {
+		t.Errorf("%d snapshots and %d questions", j.snapshots.Load(), j.asked.Load())
+	}
+	conn.play(t, []round{
+		upToReady(1, q("BEGIN")), upToReady(1, q("DECLARE c CURSOR FOR SELECT * FROM generate_series(1, 9)")),
+		upToReady(1, q("FETCH c")), upToReady(1, q("FETCH c")), upToReady(1, q("CLOSE c")), upToReady(1, q("COMMIT")),
+	})
+	if j := p.last(); j.snapshots.Load() != 1 || j.asked.Load() != 2 {
+		t.Errorf("%d snapshots and %d questions for a cursor", j.snapshots.Load(), j.asked.Load())
+	}
+}

@@ -1,0 +1,161 @@
+package rls
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/predicate"
+)
+
+// watched is a table whose changes may hide rows that showed before.
+type watched struct {
+	relation *catalog.Relation
+	columns  map[string]bool // whose values decide
+	any      bool            // any column may
+	grows    bool            // a new row may
+}
+
+// watched lists the tables whose changes end snapshots, sorted by name: those of the policy, and those that its
+// predicates read besides.
+func (p *Plan) watched() []*watched {
+	found := map[catalog.Name]*watched{}
+	at := func(r *catalog.Relation) *watched {
+		if found[r.Name] == nil {
+			found[r.Name] = &watched{relation: r, columns: map[string]bool{}}
+		}
+		return found[r.Name]
+	}
+	var all predicate.All
+	for _, t := range p.policy.Tables() {
+		all = append(all, t.Rows)
+		w := at(t.Relation)
+		columns, known := predicate.RowColumns(t.Rows)
+		w.any = w.any || !known
+		for _, c := range columns {
+			w.columns[c] = true
+		}
+	}
+	for _, h := range predicate.Helpers(all) {
+		w := at(h.Relation)
+		for _, c := range h.Columns {
+			w.columns[c] = true
+		}
+	}
+	for _, r := range predicate.Grows(all) {
+		at(r).grows = true
+	}
+	out := slices.Collect(maps.Values(found))
+	slices.SortFunc(out, func(a, b *watched) int { return strings.Compare(a.relation.Name.String(), b.relation.Name.String()) })
+	return out
+}
+
+// Watchable returns "" if every change that can hide a row is noticed, or the table of which it is not: a snapshot that
+// outlives a statement could then go on showing what was withdrawn.
+func (p *Plan) Watchable() string {
+	for _, w := range p.watched() {
+		if w.relation.Kind != catalog.PartitionedTable && (w.relation.Kind != catalog.Table || w.relation.HasChildren) {
+			return w.relation.Name.String()
+		}
+	}
+	return ""
+}
+
+// Timed tells whether time alone can hide a row.
+func (p *Plan) Timed() bool {
+	for _, t := range p.policy.Tables() {
+		if predicate.Timed(t.Rows) {
+			return true
+		}
+	}
+	return false
+}
+
+// Triggers of ours sort last, and see what others have made of a row.
+const changeTrigger = "zz_pgconsent_change_"
+
+// changes makes the triggers that note what snapshots may miss.
+func (p *Plan) changes() []Statement {
+	var out []Statement
+	for _, w := range p.watched() {
+		out = append(out, w.triggers()...)
+	}
+	return out
+}
+
+func (w *watched) triggers() []Statement {
+	const why = "A change of what decides who sees a row ends cursors and REPEATABLE READ transactions that are older. Other changes are not noted."
+	table := w.relation.Name.SQL()
+	var out []Statement
+	add := func(event, rest, function string) {
+		name := changeTrigger + strings.ToLower(event)
+		out = append(out,
+			Statement{SQL: fmt.Sprintf("CREATE TRIGGER %s AFTER %s ON %s %s EXECUTE FUNCTION pgconsent.%s()", name, event, table, rest, function), Why: why},
+			Statement{SQL: fmt.Sprintf("ALTER TABLE %s ENABLE ALWAYS TRIGGER %s", table, name), Why: why},
+		)
+	}
+	switch w.relation.Kind {
+	case catalog.Table, catalog.PartitionedTable:
+	default:
+		return nil
+	}
+	// Of a partitioned table, only triggers for rows also act on what is written to a partition by its own name.
+	each := "FOR EACH STATEMENT"
+	if w.relation.Kind == catalog.PartitionedTable {
+		each = "FOR EACH ROW"
+		add("DELETE", each, "changed")
+	} else {
+		add("DELETE", "REFERENCING OLD TABLE AS pgconsent_gone FOR EACH STATEMENT", "deleted")
+	}
+	if when := w.when(); when != "" {
+		add("UPDATE", "FOR EACH ROW"+when, "changed")
+	}
+	if w.grows {
+		add("INSERT", each, "changed")
+	}
+	add("TRUNCATE", "FOR EACH STATEMENT", "changed")
+	return out
+}
+
+// when is the condition on an updated row, "" if no update matters.
+func (w *watched) when() string {
+	if w.any {
+		return " WHEN (true)"
+	}
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(w.columns)) {
+		c := w.relation.Column(name)
+		if c == nil {
+			return " WHEN (true)"
+		}
+		column := catalog.QuoteIdent(name)
+		if !comparable[c.TypeOID] {
+			column += "::pg_catalog.text"
+		}
+		parts = append(parts, fmt.Sprintf("OLD.%s IS DISTINCT FROM NEW.%s", column, column))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return " WHEN (" + strings.Join(parts, " OR ") + ")"
+}
+
+// comparable are types whose equality is that of pg_catalog and tells all values apart; others are compared as text.
+var comparable = map[uint32]bool{
+	16: true, 20: true, 21: true, 23: true, 25: true, 1043: true, 2950: true, 1082: true, 1114: true, 1184: true, 1009: true, 1016: true, 2951: true,
+}
+
+func (p *Plan) dropChanges() []Statement {
+	var out []Statement
+	for _, w := range p.watched() {
+		for _, event := range []string{"delete", "update", "insert", "truncate"} {
+			out = append(out, Statement{
+				SQL: fmt.Sprintf("DROP TRIGGER IF EXISTS %s ON %s", changeTrigger+event, w.relation.Name.SQL()),
+				Why: "Take the triggers away.",
+			})
+		}
+	}
+	return out
+}

@@ -1,0 +1,113 @@
+package rls_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/pgconsent/pgconsent/migrations"
+	"github.com/pgconsent/pgconsent/rls"
+)
+
+// What can hide a row that showed before ends snapshots, by whichever way it is written; nothing else does.
+func TestChangesAreNoted(t *testing.T) {
+	w := newWorld(t).migrate()
+	control := w.db.Connect(t, migrations.DefaultControlRole)
+	memory := func(n int) string { return "'" + uuid(n) + "'" }
+	for _, c := range []struct {
+		sql   string
+		noted bool
+	}{
+		{"UPDATE people SET consent_status = 'revoked' WHERE name = 'Ada'", true},
+		{"UPDATE people SET consent_status = consent_status", false},
+		{"UPDATE people SET name = name || ''", false},
+		{"UPDATE people SET name = 'Ada L.' WHERE name = 'Ada'", false},
+		{"UPDATE people SET consent_status = 'granted' WHERE false", false},
+		{"INSERT INTO people (id, user_id, name, consent_status) VALUES ('" + uuid(901) + "', '" + user1 + "', 'New', 'pending')", false},
+		{"INSERT INTO memories (id, user_id, title) VALUES (" + memory(902) + ", '" + user1 + "', 'new')", false},
+		{"INSERT INTO memory_participants (memory_id, person_id) VALUES (" + memory(902) + ", '" + uuid(901) + "')", true},
+		{"UPDATE memories SET title = 'newer' WHERE id = " + memory(902), false},
+		{"UPDATE memories SET user_id = '" + user2 + "' WHERE id = " + memory(902), true},
+		{"INSERT INTO people SELECT * FROM people WHERE name = 'New' ON CONFLICT (id) DO UPDATE SET consent_status = 'refused'", true},
+		{"DELETE FROM memory_participants WHERE memory_id = " + memory(999), false},
+		{"DELETE FROM memory_participants WHERE memory_id = " + memory(902), true},
+		{"DELETE FROM memories WHERE id = " + memory(902), true},
+		{"BEGIN; SAVEPOINT s; UPDATE people SET consent_status = 'x'; ROLLBACK TO s; COMMIT", false},
+		{"BEGIN; SAVEPOINT s; UPDATE people SET consent_status = 'x'; ROLLBACK TO s; UPDATE people SET consent_status = 'y'; COMMIT", true},
+		{"BEGIN; SAVEPOINT s; UPDATE people SET consent_status = 'a'; RELEASE s; UPDATE people SET consent_status = 'b'; COMMIT", true},
+		{"BEGIN; UPDATE people SET consent_status = 'x'; ROLLBACK", false},
+		{"SET session_replication_role = replica; UPDATE people SET consent_status = 'z'; RESET session_replication_role", true},
+		// A trigger of the owner's that the statement does not name.
+		{`CREATE FUNCTION withdraw() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN NEW.consent_status := ''gone''; RETURN NEW; END';
+			CREATE TRIGGER withdraw BEFORE UPDATE ON people FOR EACH ROW WHEN (NEW.name = 'Bob') EXECUTE FUNCTION withdraw()`, false},
+		{"UPDATE people SET name = name WHERE name = 'Bob'", true},
+		{"TRUNCATE memory_participants", true},
+	} {
+		var taken string
+		if err := control.QueryRow(context.Background(), "SELECT pg_current_snapshot()::text").Scan(&taken); err != nil {
+			t.Fatal(err)
+		}
+		conn := w.owner
+		if c.sql[:3] == "SET" {
+			conn = w.super
+		}
+		w.exec(conn, c.sql)
+		var noted bool
+		if err := control.QueryRow(context.Background(), "SELECT pgconsent.changed_since($1::text::pg_snapshot)", taken).Scan(&noted); err != nil {
+			t.Fatal(err)
+		}
+		if noted != c.noted {
+			t.Errorf("%s: noted %v", c.sql, noted)
+		}
+	}
+	if got, err := query(w.super, "SELECT count(*) FROM pgconsent.change"); err != nil || got == "0" {
+		t.Fatal(got, err)
+	}
+	w.exec(w.super, "UPDATE pgconsent.change SET made_at = made_at - interval '2 hours'")
+	w.exec(control, "SELECT pgconsent.prune_changes()")
+	if got, _ := query(w.super, "SELECT count(*) FROM pgconsent.change"); got != "0" {
+		t.Errorf("%s changes are kept", got)
+	}
+	agent := w.agent(user1)
+	w.refused(agent, "42501", "SELECT * FROM pgconsent.change")
+	w.refused(agent, "42501", "SELECT pgconsent.changed_since(pg_current_snapshot())")
+	w.refused(agent, "42501", "SELECT pgconsent.prune_changes()")
+}
+
+// A transaction that is open while a snapshot is taken, and commits after it, is seen.
+func TestCommitsAfterTheSnapshotAreNoted(t *testing.T) {
+	w := newWorld(t).migrate()
+	control := w.db.Connect(t, migrations.DefaultControlRole)
+	ask := func(sql string, args ...any) (answer string) {
+		t.Helper()
+		if err := control.QueryRow(context.Background(), sql, args...).Scan(&answer); err != nil {
+			t.Fatal(err)
+		}
+		return answer
+	}
+	w.exec(w.owner, "BEGIN; UPDATE people SET consent_status = 'revoked'")
+	taken := ask("SELECT pg_current_snapshot()::text")
+	if ask("SELECT pgconsent.changed_since($1::text::pg_snapshot)::text", taken) != "false" {
+		t.Error("noted before the commit")
+	}
+	w.exec(w.super, "CREATE TABLE elsewhere (id int)") // other transactions end meanwhile
+	w.exec(w.owner, "COMMIT")
+	if ask("SELECT pgconsent.changed_since($1::text::pg_snapshot)::text", taken) != "true" {
+		t.Error("not noted after the commit")
+	}
+	if ask("SELECT pgconsent.changed_since(pg_current_snapshot())::text") != "false" {
+		t.Error("noted by a snapshot that shows it")
+	}
+}
+
+// What is written to a child by its own name is not noticed.
+func TestTablesWithChildrenAreNotWatched(t *testing.T) {
+	w := newWorld(t)
+	if got := w.plan.Watchable(); got != "" {
+		t.Errorf("%s is not watched", got)
+	}
+	w.exec(w.owner, "CREATE TABLE heirs () INHERITS (people)")
+	w.compile("testdata/policy.yaml", rls.Options{})
+	if got := w.plan.Watchable(); got != "public.people" {
+		t.Errorf("a table with children: %q", got)
+	}
+}
