@@ -158,7 +158,7 @@ func (s *session) judge(st *state, text string, p verdict.Protocol, signing bool
 	describe(&j.record, res)
 	judged = &verdict.Verdict{
 		Original: text, Text: res.Text, Door: res.Door, Versions: st.versions,
-		Effects: res.Effects, Position: res.Position, Detail: j,
+		Effects: res.Effects, Position: res.Position, Renamed: res.Renamed, Detail: j,
 	}
 	if res.NeedsSignature {
 		judged.Text = st.key.Sign(st.profile, res.Text)

@@ -92,7 +92,7 @@ func (f *fields) sanitised(e *entry) ([]byte, sqlstate.Code) {
 	if e != nil {
 		f.message = e.clientNames(code, f.message)
 		if e.verdict != nil {
-			f.unwrite(e.verdict.Original)
+			f.unwrite(e.verdict)
 		}
 	}
 	p := passageFor(code, f.message)
@@ -145,11 +145,14 @@ var catalogName = regexp.MustCompile(`\bpg_catalog\.([a-z_0-9]+)`)
 // ofGrammar are functions that PostgreSQL's grammar calls, qualified, for constructs with the same keyword.
 var ofGrammar = map[string]bool{"extract": true, "position": true, "normalize": true, "overlaps": true, "xmlexists": true}
 
-// unwrite turns names that the rewriter has put into the text back into the client's, who wrote original.
-func (f *fields) unwrite(original string) {
-	original = strings.ToLower(original)
+// unwrite turns names that the rewriter has put into the text back into the client's.
+func (f *fields) unwrite(v *verdict.Verdict) {
+	original := strings.ToLower(v.Original)
 	qualified := strings.Contains(original, "pg_catalog")
 	for _, field := range []*string{&f.message, &f.detail, &f.hint} {
+		for _, r := range v.Renamed {
+			*field = strings.ReplaceAll(*field, r.Server, r.Client)
+		}
 		*field = unwritten.Replace(*field)
 		if qualified {
 			continue

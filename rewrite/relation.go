@@ -1,6 +1,10 @@
 package rewrite
 
 import (
+	"cmp"
+	"slices"
+	"strings"
+
 	"google.golang.org/protobuf/proto"
 
 	"github.com/pgconsent/pgconsent/catalog"
@@ -8,6 +12,7 @@ import (
 	"github.com/pgconsent/pgconsent/predicate"
 	"github.com/pgconsent/pgconsent/sqlstate"
 	"github.com/pgconsent/pgconsent/sqltext"
+	"github.com/pgconsent/pgconsent/verdict"
 )
 
 // reference is one mention of a relation.
@@ -232,6 +237,7 @@ func (w *walker) inject(ref *reference) {
 
 // substitute puts a view of ours in the place of a relation, under the name that the statement gives it.
 func (w *walker) substitute(ref *reference, view catalog.Name) {
+	w.renamed[view] = ref.name
 	rv := ref.rangeVar
 	if rv.GetAlias() != nil {
 		w.replace(ref.start, ref.end, view.SQL(), func() { rv.Schemaname, rv.Relname = view.Schema, view.Name })
@@ -246,6 +252,22 @@ func (w *walker) substitute(ref *reference, view catalog.Name) {
 		rv.Schemaname, rv.Relname, rv.Alias = view.Schema, view.Name, &sqltext.Alias{Aliasname: alias}
 	})
 	w.replace(ref.aliasPlace(w.source), ref.aliasPlace(w.source), " AS "+catalog.QuoteIdent(alias), func() {})
+}
+
+// renames tells how messages of the server name the views that were put in, and how they would name the relations.
+func (w *walker) renames() []verdict.Renamed {
+	out := make([]verdict.Renamed, 0, len(w.renamed))
+	for view, relation := range w.renamed {
+		client := relation.SQL()
+		if relation.Schema == "pg_catalog" || slices.Contains(w.snap.SearchPath(), relation.Schema) {
+			client = catalog.QuoteIdent(relation.Name)
+		}
+		out = append(out, verdict.Renamed{Server: view.SQL(), Client: client})
+	}
+	slices.SortFunc(out, func(a, b verdict.Renamed) int {
+		return cmp.Or(len(b.Server)-len(a.Server), strings.Compare(a.Server, b.Server))
+	})
+	return out
 }
 
 // aliasPlace is where an alias can be added: behind "t", "t *" or "ONLY (t)".

@@ -36,7 +36,8 @@ type Result struct {
 	DoorReason     string        // in mode Doors: what keeps the text from the gate door
 	Position       func(int) int // from a 1-based character position in Text to one in the original
 
-	bare bool // a table stands without the predicate that the mode asks for
+	bare    bool              // a table stands without the predicate that the mode asks for
+	Renamed []verdict.Renamed // relations that have another name in Text, longest first
 
 	Accesses    []policy.Access // relations read, those of the catalog under their own names; sorted, each once
 	Functions   []string        // functions called, qualified; sorted, each once
@@ -152,6 +153,7 @@ func (r *Rewriter) Rewrite(text string, extended bool) (*Result, *sqlstate.Error
 	// A statement that was prepared signed reads gate views, which look at the text that is running: the EXECUTE's.
 	result.NeedsSignature = w.signed || w.executes && maySign && r.mode != RLS
 	result.bare = w.bare
+	result.Renamed = w.renames()
 	result.Accesses = w.accesses()
 	for name := range w.functions {
 		result.Functions = append(result.Functions, name)

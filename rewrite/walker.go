@@ -16,6 +16,7 @@ type walker struct {
 	*Rewriter
 	source  *sqltext.Source
 	refused *sqlstate.Error
+	renamed map[catalog.Name]catalog.Name // the views that stand for relations in the text, to the relations
 
 	scope *scope    // names of the FROM items in sight
 	ctes  *cteFrame // names of the WITH queries in sight
@@ -46,7 +47,7 @@ type walker struct {
 }
 
 func newWalker(r *Rewriter, source *sqltext.Source) *walker {
-	return &walker{Rewriter: r, source: source, seen: map[string]int{}, functions: map[string]bool{}, names: map[string]bool{}, collations: map[string]bool{}}
+	return &walker{Rewriter: r, source: source, seen: map[string]int{}, functions: map[string]bool{}, names: map[string]bool{}, renamed: map[catalog.Name]catalog.Name{}, collations: map[string]bool{}}
 }
 
 // refuse records the first refusal.

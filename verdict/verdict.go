@@ -112,9 +112,15 @@ type Verdict struct {
 	// Position maps a 1-based character position in Text to one in Original; 0 stays 0.
 	Position func(int) int
 
+	// Renamed are the relations whose names in Original are other ones in Text, longest first.
+	Renamed []Renamed
+
 	// Detail belongs to enforcement: what it records of the statement.
 	Detail any
 }
+
+// Renamed is a relation as the server's messages name it, and as they would name what the client wrote.
+type Renamed struct{ Server, Client string }
 
 // Allowed tells whether the text may go upstream.
 func (v *Verdict) Allowed() bool { return v.Refusal == nil }

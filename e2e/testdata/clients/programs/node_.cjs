@@ -9,15 +9,19 @@ async function works(name, f) {
   }
 }
 function load(name) {
+  let m;
   try {
-    const m = require(name);
-    console.log('version', name, require(name + '/package.json').version);
-    return m;
+    m = require(name);
   } catch (e) {
-    if (e.code === 'ERR_PACKAGE_PATH_NOT_EXPORTED') return require(name);
     console.log('missing', name);
     return null;
   }
+  try {
+    console.log('version', name, require(name + '/package.json').version);
+  } catch (e) {
+    console.log('version', name, 'not told');
+  }
+  return m;
 }
 const check = (ok, what) => { if (!ok) throw new Error(JSON.stringify(what)); return what; };
 
@@ -51,7 +55,7 @@ async function typeorm({ DataSource }) {
     const t = await q.getTables(['memories', 'people', 'memory_participants']);
     check(t.length === 3 && t.some((x) => x.foreignKeys.length === 1) && t.every((x) => x.primaryColumns.length > 0), t.map((x) => x.name));
   });
-  await works('typeorm all', async () => check((await q.getTables()).length === 3));
+  await works('typeorm all', async () => check((await q.getTables()).length >= 3));
   await works('typeorm views', () => q.getViews());
   await works('typeorm hasTable', async () => check(await q.hasTable('memories') && !(await q.hasTable('memory_edges')), true));
   await works('typeorm hasColumn', () => q.hasColumn('memories', 'title'));
