@@ -154,7 +154,7 @@ func (s *schema) link(t, target *table) (from, to *tableColumn) {
 // pairs are the columns of a link; sometimes two.
 func (s *schema) pairs(t, target *table, from, to *tableColumn) object {
 	out := object{to.name: from.name}
-	if target.composite && s.chance(60) || s.chance(10) {
+	if target.composite && s.chance(70) || s.chance(25) {
 		second := target.columns[0]
 		if !target.composite {
 			keyed := target.where((*tableColumn).keyed)

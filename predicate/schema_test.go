@@ -119,7 +119,7 @@ func newSchema(seed uint64, number, rows int) *schema {
 	s.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
 	for i := range 3 + s.IntN(3) {
 		t := &table{name: names[i], primary: s.chance(70)}
-		t.composite = t.primary && s.chance(25)
+		t.composite = t.primary && s.chance(40)
 		s.tables = append(s.tables, t)
 		s.addColumns(t)
 	}
