@@ -4,14 +4,15 @@ GO      ?= go
 BIN     := bin/pgconsent
 PKG     ?= ./...
 FUZZ    ?= 60s
+ROWS    ?= 1000000
 SEED    ?= 0
 DEMO    ?= --tour
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 
-.PHONY: help demo test matrix build setup check fuzz noninterference triples history mutants clean
+.PHONY: help demo test matrix bench-plans build setup check fuzz noninterference triples history mutants clean
 
 help: ## what there is to make
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile
 
 demo: setup build ## start a real PostgreSQL with an example, the proxy before it, play a tour, go on serving
 	@echo "demo: starting; Ctrl-C stops it and what it started, the next start resumes"
@@ -24,6 +25,9 @@ test: setup check ## set up what is missing, check the code, run every test agai
 
 matrix: setup ## the tests that depend on the server, on PostgreSQL 15 to 18, fetched where npm is there
 	@sh scripts/matrix.sh
+
+bench-plans: setup ## queries on ROWS (1000000) rows: by hand, and by each door; CPU times go to docs/performance.md (ten minutes, 3 GB)
+	@PLANS_ROWS=$(ROWS) PLANS_OUT=$(CURDIR)/docs/performance.md $(GO) test -count=1 -v -timeout 120m -run TestPlans ./test/plans
 
 check: ## format, vet, staticcheck
 	@echo "check: gofmt"

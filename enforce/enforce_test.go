@@ -668,7 +668,7 @@ func TestVerdictsAreShared(t *testing.T) {
 
 // A database that cannot be reached is refused when that lasts, and served when it is back.
 func TestDatabaseLost(t *testing.T) {
-	w := start(t, func(w *world) { w.cfg.maxStale = 300 * time.Millisecond })
+	w := start(t, func(w *world) { w.cfg.maxStale = 2 * time.Second })
 	c := w.client("caregiver")
 	c.want(titles, "lake", "sea")
 	w.exec("ALTER ROLE pgconsent_control CONNECTION LIMIT 0; SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'pgconsent_control'")

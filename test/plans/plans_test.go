@@ -1,0 +1,281 @@
+package plans_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"embed"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/catalog/pgcatalog"
+	"github.com/pgconsent/pgconsent/migrations"
+	"github.com/pgconsent/pgconsent/pgtest"
+	"github.com/pgconsent/pgconsent/policy"
+	"github.com/pgconsent/pgconsent/rewrite"
+	"github.com/pgconsent/pgconsent/rls"
+	"github.com/pgconsent/pgconsent/seal"
+)
+
+//go:embed schema.sql indexes.sql
+var files embed.FS
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+const rules = `version: 1
+tables:
+  memories: { rows: [ { consent: { every: [ participants: { memory_id: id }, people: { id: person_id } ], status: consent_status, is: granted } } ] }
+  people: { rows: [ { status: { column: consent_status, is: granted } } ] }
+  participants: { rows: [ { visible: { memories: { id: memory_id } } }, { visible: { people: { id: person_id } } } ] }
+`
+
+const (
+	consents = `NOT EXISTS (SELECT 1 FROM participants x JOIN people y ON y.id = x.person_id WHERE x.memory_id = m.id AND y.consent_status <> 'granted')`
+	settings = "SET jit = off; SET max_parallel_workers_per_gather = 0; SET search_path = public; "
+)
+
+// classes of queries: as an agent writes them, and by hand.
+var classes = []struct{ name, sql, hand string }{
+	{"point by id", "SELECT title FROM memories WHERE id = 4242", "SELECT title FROM memories m WHERE id = 4242 AND " + consents},
+	{"latest 20", "SELECT id, title FROM memories ORDER BY occurred_at DESC LIMIT 20", "SELECT id, title FROM memories m WHERE " + consents + " ORDER BY occurred_at DESC LIMIT 20"},
+	{"by owner", "SELECT id, title FROM memories WHERE owner_id = 17", "SELECT id, title FROM memories m WHERE owner_id = 17 AND " + consents},
+	{"month by month", "SELECT date_trunc('month', occurred_at), count(*) FROM memories GROUP BY 1", "SELECT date_trunc('month', occurred_at), count(*) FROM memories m WHERE " + consents + " GROUP BY 1"},
+	{"count", "SELECT count(*) FROM memories", "SELECT count(*) FROM memories m WHERE " + consents},
+	{"full text", "SELECT id FROM memories WHERE tsv @@ plainto_tsquery('simple', 'w17 w23')", "SELECT id FROM memories m WHERE tsv @@ plainto_tsquery('simple', 'w17 w23') AND " + consents},
+	{"trigram", "SELECT id FROM memories WHERE title ILIKE '%w171 w23%'", "SELECT id FROM memories m WHERE title ILIKE '%w171 w23%' AND " + consents},
+	{"prefix", "SELECT id FROM memories WHERE title LIKE 'w171 w23%'", "SELECT id FROM memories m WHERE title LIKE 'w171 w23%' AND " + consents},
+	{"jsonb", `SELECT id FROM memories WHERE metadata @> '{"k": 771}'`, `SELECT id FROM memories m WHERE metadata @> '{"k": 771}' AND ` + consents},
+	{"join", "SELECT count(*) FROM memories m JOIN participants p ON p.memory_id = m.id WHERE p.person_id = 99",
+		"SELECT count(*) FROM memories m JOIN participants p ON p.memory_id = m.id JOIN people q ON q.id = p.person_id WHERE p.person_id = 99 AND q.consent_status = 'granted' AND " + consents},
+}
+
+// TestPlans is a measurement: PLANS_ROWS says how many memories, PLANS_OUT where the table goes.
+func TestPlans(t *testing.T) {
+	rows, _ := strconv.Atoi(os.Getenv("PLANS_ROWS"))
+	if rows == 0 {
+		t.Skip("a measurement: make bench-plans")
+	}
+	ctx := context.Background()
+	db := pgtest.Database(t)
+	super := db.Connect(t, "postgres")
+	fill(t, super, rows)
+	w := migrate(t, super)
+	hand := db.Connect(t, "postgres")
+	agent := db.Connect(t, migrations.DefaultAgentRole)
+	for _, conn := range []*pgx.Conn{hand, agent} {
+		exec(t, conn, settings+fmt.Sprintf("SET work_mem = '%dMB'; SET hash_mem_multiplier = %d", rewrite.WorkMem, rewrite.HashMemMultiplier))
+	}
+	snap := w.snap
+	sizes, err := pgcatalog.Sizes(ctx, super, rls.Tables(w.pol))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := func(mode rewrite.Mode, hinted bool, sql string) (string, *rewrite.Result) {
+		r := rewrite.New(snap, w.pol, mode)
+		if hinted {
+			r = r.WithSizes(sizes)
+		}
+		res, refused := r.Rewrite(sql, false)
+		if refused != nil {
+			t.Fatalf("%s: %v", sql, refused)
+		}
+		if res.NeedsSignature {
+			return w.key.Sign("p", res.Text), res
+		}
+		return res.Text, res
+	}
+	var table strings.Builder
+	table.WriteString("| query | by hand, ms | row security | with its hint | doors | door taken | both |\n|---|---:|---:|---:|---:|---|---:|\n")
+	for _, c := range classes {
+		began := time.Now()
+		plain, _ := text(rewrite.RLS, false, c.sql)
+		hinted, hintedRes := text(rewrite.RLS, true, c.sql)
+		doors, doorsRes := text(rewrite.Doors, true, c.sql)
+		both, _ := text(rewrite.Both, true, c.sql)
+		w.reseal(t, agent)
+		base := cpu(t, hand, c.hand, nil)
+		want := count(t, hand, c.hand)
+		cell := func(sql string) string {
+			w.reseal(t, agent)
+			if got := count(t, agent, sql); got != want {
+				t.Errorf("%s: %q, by hand %q\n%s", c.name, got, want, sql)
+			}
+			return fmt.Sprintf("%.2f×", cpu(t, agent, sql, func() { w.reseal(t, agent) })/base)
+		}
+		door := string(doorsRes.Door)
+		if doorsRes.Scan {
+			door += ", hint"
+		}
+		hint := cell(hinted)
+		if !hintedRes.Scan {
+			hint = "none given"
+		}
+		fmt.Fprintf(&table, "| %s | %.3g | %s | %s | %s | %s | %s |\n", c.name, base, cell(plain), hint, cell(doors), door, cell(both))
+		fmt.Printf("plans: %-16s %s\n", c.name, time.Since(began).Round(time.Second))
+	}
+	fmt.Print(table.String())
+	if out := os.Getenv("PLANS_OUT"); out != "" {
+		write(t, out, rows, pgtest.Binaries().Version, table.String())
+	}
+}
+
+// world is the migrated database.
+type world struct {
+	snap *catalog.Snapshot
+	pol  *policy.Policy
+	key  seal.Key
+}
+
+// fill makes the data: one memory of 800 bytes has two or three participants of a tenth as many people, of whom 8 in a
+// hundred are pending and 2 have revoked.
+func fill(t *testing.T, conn *pgx.Conn, rows int) {
+	t.Helper()
+	began := time.Now()
+	exec(t, conn, read(t, "schema.sql"))
+	exec(t, conn, fmt.Sprintf(`INSERT INTO people SELECT i, 'person ' || i, CASE WHEN h < 90 THEN 'granted' WHEN h < 98 THEN 'pending' ELSE 'revoked' END
+		FROM generate_series(1, %d) i, LATERAL (SELECT (hashint8(i + 7) & 2147483647) %% 100) x(h)`, rows/10))
+	const chunk = 50_000
+	for from := 1; from <= rows; from += chunk {
+		to := min(from+chunk-1, rows)
+		exec(t, conn, fmt.Sprintf(`INSERT INTO memories SELECT i, a %% 1000, 'w' || a %% 200 || ' w' || b %% 200, repeat(md5(i::text), 20),
+			jsonb_build_object('k', a %% 10000, 'mood', 'm' || b %% 7), timestamptz '2020-01-01' + (b %% 157680000) * interval '1 second',
+			to_tsvector('simple', 'w' || a %% 211 || ' w' || b %% 199 || ' w' || (a / 211) %% 197 || ' w' || (b / 199) %% 193)
+			FROM generate_series(%d, %d) i, LATERAL (SELECT hashint8(i) & 2147483647, hashint8(i * 31 + 1) & 2147483647) x(a, b)`, from, to))
+		exec(t, conn, fmt.Sprintf(`INSERT INTO participants SELECT DISTINCT i, 1 + (hashint8(i * 5 + k) & 2147483647) %% %d
+			FROM generate_series(%d, %d) i, LATERAL generate_series(1, 2 + (i %% 2)::int) k`, rows/10, from, to))
+		fmt.Printf("plans: %d of %d memories, %s\n", to, rows, time.Since(began).Round(time.Second))
+	}
+	for stmt := range strings.SplitSeq(read(t, "indexes.sql"), ";\n") {
+		if strings.TrimSpace(stmt) != "" {
+			exec(t, conn, stmt)
+		}
+	}
+	exec(t, conn, "VACUUM ANALYZE memories")
+	exec(t, conn, "VACUUM ANALYZE participants")
+	exec(t, conn, "VACUUM ANALYZE people")
+	fmt.Printf("plans: data and indexes, %s\n", time.Since(began).Round(time.Second))
+}
+
+func migrate(t *testing.T, conn *pgx.Conn) *world {
+	t.Helper()
+	ctx := context.Background()
+	doc, err := policy.Parse("policy.yaml", []byte(rules))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{}
+	if w.snap, err = pgcatalog.Load(ctx, conn, []string{"public"}); err != nil {
+		t.Fatal(err)
+	}
+	if w.pol, err = policy.Compile(doc, w.snap); err != nil {
+		t.Fatal(err)
+	}
+	if err := migrations.Up(ctx, conn, migrations.Options{}, rls.Generate(w.pol, w.snap, rls.Options{Doors: true})); err != nil {
+		t.Fatal(err)
+	}
+	ring, err := seal.Load(ctx, conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.key = ring.Newest()
+	return w
+}
+
+func (w *world) reseal(t *testing.T, conn *pgx.Conn) {
+	t.Helper()
+	value := w.key.Seal(seal.Claims{Nonce: 1, PID: conn.PgConn().PID(), Expires: time.Now().Add(seal.TTL), Profile: "p"})
+	if _, err := conn.Exec(context.Background(), "SELECT set_config('pgconsent.seal', $1, false)", pgx.QueryExecModeExec, value); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// cpu is the least CPU time of the server's process that a query took, in milliseconds.
+func cpu(t *testing.T, conn *pgx.Conn, sql string, between func()) float64 {
+	t.Helper()
+	var times []float64
+	for began := time.Now(); len(times) < 5 || len(times) < 40 && time.Since(began) < 2*time.Second; {
+		if between != nil {
+			between()
+		}
+		before := spent(t, conn)
+		exec(t, conn, sql)
+		times = append(times, spent(t, conn)-before)
+		if len(times) >= 2 && time.Since(began) > 20*time.Second {
+			break
+		}
+	}
+	return slices.Min(times)
+}
+
+func spent(t *testing.T, conn *pgx.Conn) float64 {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/schedstat", conn.PgConn().PID()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ns, err := strconv.ParseFloat(strings.Fields(string(text))[0], 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ns / 1e6
+}
+
+// count is a digest of the answer's rows, whatever their order.
+func count(t *testing.T, conn *pgx.Conn, sql string) string {
+	t.Helper()
+	results, err := conn.PgConn().Exec(context.Background(), sql).ReadAll()
+	if err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+	var lines []string
+	for _, row := range results[0].Rows {
+		lines = append(lines, fmt.Sprintf("%q", row))
+	}
+	slices.Sort(lines)
+	sum := sha256.Sum256([]byte(strings.Join(lines, "\n")))
+	return fmt.Sprintf("%d rows, %x", len(lines), sum[:4])
+}
+
+func exec(t *testing.T, conn *pgx.Conn, sql string) {
+	t.Helper()
+	if _, err := conn.PgConn().Exec(context.Background(), sql).ReadAll(); err != nil {
+		t.Fatalf("%.300s: %v", sql, err)
+	}
+}
+
+func read(t *testing.T, name string) string {
+	t.Helper()
+	text, err := files.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// write puts the table between the marks of a page.
+func write(t *testing.T, page string, rows int, version, table string) {
+	t.Helper()
+	const begin, end = "<!-- table: written by make bench-plans -->\n", "<!-- end of table -->\n"
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, ok := strings.Cut(string(text), begin)
+	_, after, ok2 := strings.Cut(rest, end)
+	if !ok || !ok2 {
+		t.Fatalf("%s has no table", page)
+	}
+	load, _ := os.ReadFile("/proc/loadavg")
+	caption := fmt.Sprintf("%d memories, PostgreSQL %s, %s, %d processors, load average %s:\n\n", rows, version, runtime.GOARCH, runtime.NumCPU(), strings.Fields(string(load) + " ?")[0])
+	if err := os.WriteFile(page, []byte(before+begin+caption+table+"\n"+end+after), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
