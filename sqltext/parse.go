@@ -2,6 +2,7 @@ package sqltext
 
 import (
 	"errors"
+	"slices"
 	"strings"
 
 	pg_query "github.com/pganalyze/pg_query_go/v5"
@@ -16,11 +17,43 @@ func (s *Source) Parse() (*ParseResult, *sqlstate.Error) {
 		large <- struct{}{}
 		defer func() { <-large }()
 	}
-	tree, err := pg_query.Parse(s.Text)
+	tree, err := pg_query.Parse(s.parsable())
 	if err != nil {
 		return nil, s.withoutLiteral(parseError(err))
 	}
 	return tree, nil
+}
+
+// lookahead are words that the parser's lexer reads together with the one behind them.
+var lookahead = map[string]string{
+	"not": "between in like ilike similar", "nulls": "first last", "with": "time ordinality", "without": "time",
+}
+
+// parsable is the text as the parser can read it: it does not look past a comment for the second of two words that it reads
+// together, which PostgreSQL does. Such comments become blanks, so that every place stays where it is.
+func (s *Source) parsable() string {
+	var out []byte
+	for i := 0; i+1 < len(s.Tokens); i++ {
+		a, b := s.Tokens[i], s.Tokens[i+1]
+		if b.Start-a.End < 3 || a.End-a.Start > 7 {
+			continue
+		}
+		seconds, ok := lookahead[strings.ToLower(s.String(a))]
+		gap := s.Text[a.End:b.Start]
+		if !ok || !slices.Contains(strings.Fields(seconds), strings.ToLower(s.String(b))) || strings.TrimSpace(gap) == "" || strings.ContainsFunc(gap, func(r rune) bool { return r > 0x7f }) {
+			continue
+		}
+		if out == nil {
+			out = []byte(s.Text)
+		}
+		for j := a.End; j < b.Start; j++ {
+			out[j] = ' '
+		}
+	}
+	if out == nil {
+		return s.Text
+	}
+	return string(out)
 }
 
 // Bare is the text without comments, and with a blank in place of each literal.

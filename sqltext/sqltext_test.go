@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/pgconsent/pgconsent/sqlstate"
 )
 
@@ -182,5 +184,34 @@ func BenchmarkParseAndProve(b *testing.B) {
 		if err := Prove(tree, text); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// The parser reads some words in pairs. A comment between them is white space, as for PostgreSQL, and places stay.
+func TestCommentsBetweenPairsOfWords(t *testing.T) {
+	for commented, plain := range map[string]string{
+		"SELECT a NOT /* x */ LIKE b FROM t WHERE no":     "SELECT a NOT         LIKE b FROM t WHERE no",
+		"SELECT a NOT -- x\n ILIKE b, c FROM t":           "SELECT a NOT       ILIKE b, c FROM t",
+		"SELECT a FROM t ORDER BY a NULLS/**/FIRST, b":    "SELECT a FROM t ORDER BY a NULLS    FIRST, b",
+		"SELECT '1'::timestamp WITH /* 'x' */ TIME ZONE":  "SELECT '1'::timestamp WITH           TIME ZONE",
+		"SELECT 1 NOT /* /* x */ */ BETWEEN 2 AND 3":      "SELECT 1 NOT               BETWEEN 2 AND 3",
+		"SELECT * FROM f() WITH /*x*/ ORDINALITY AS x(a)": "SELECT * FROM f() WITH       ORDINALITY AS x(a)",
+	} {
+		a, err := Parse(commented)
+		if err != nil {
+			t.Errorf("%s: %v", commented, err)
+			continue
+		}
+		b, err := Parse(plain)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !proto.Equal(a, b) {
+			t.Errorf("%s: another tree than without the comment", commented)
+		}
+	}
+	// A comment is not where a literal only looks like one.
+	if _, err := Parse("SELECT a NOT 'x /* y */' LIKE b"); err == nil {
+		t.Error("a literal between the words passes for a comment")
 	}
 }
