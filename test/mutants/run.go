@@ -79,10 +79,10 @@ func Try(ctx context.Context, root string, m Mutant) (Outcome, string, error) {
 	return Survived, "", nil
 }
 
-// first is the first line that says what was wrong.
+// first is the first line that says what was wrong; reports of what was counted do not.
 func first(out string) string {
 	for line := range strings.Lines(out) {
-		if strings.Contains(line, ".go:") || strings.HasPrefix(line, "panic:") {
+		if strings.Contains(line, ".go:") && !strings.Contains(line, " answered, ") || strings.HasPrefix(line, "panic:") {
 			line = strings.TrimSpace(line)
 			return line[:min(len(line), 200)]
 		}

@@ -20,6 +20,7 @@ type Config struct {
 	PerData  int // cases on one pair of contents; 0: 60
 	PerTable int // pairs of contents on one schema; 0: 4
 	Modes    []instance.Mode
+	Wide     bool      // schemas with every kind of rule
 	Quick    bool      // stop at the first difference, and do not shrink it
 	Save     bool      // under testdata/found
 	Progress io.Writer // nil: none
@@ -67,7 +68,7 @@ func (r *runner) done() bool {
 }
 
 func (r *runner) schema(seed uint64, mode instance.Mode) {
-	s := newSchema(seed)
+	s := newSchema(seed, r.Wide)
 	text := script{ddl: s.ddl(), policy: s.policy(), callers: s.callers}
 	scope := &instance.Scope{TB: r.t}
 	defer scope.End()
@@ -91,19 +92,14 @@ func (r *runner) schema(seed uint64, mode instance.Mode) {
 			r.walls(st.unsealed(), text)
 			r.walls(st.emptied(s), text)
 		}
+		for _, t := range s.tables { // first of all, which rows there are
+			if t.rule != nil {
+				r.try(st, testCase{messages: []string{"SELECT * FROM " + t.sql()}}, text, loads, seed)
+			}
+		}
 		w := &writer{Rand: rng, schema: s, catalog: r.catalog}
 		for range r.PerData {
-			c := w.next()
-			r.Report.Cases++
-			if r.done() {
-				return
-			}
-			if d := st.compare(c, &r.Report); d != nil {
-				r.Report.Differences++
-				d.script, d.loads, d.seed = text, loads, seed
-				r.report(st, d)
-			}
-			r.progress(false)
+			r.try(st, w.next(), text, loads, seed)
 			if r.Report.Cases >= r.Config.Cases || r.done() {
 				return
 			}
@@ -113,6 +109,19 @@ func (r *runner) schema(seed uint64, mode instance.Mode) {
 		r.Report.Differences++
 		st.proxy.Tap().NoMarker(r.t)
 	}
+}
+
+func (r *runner) try(st *stage, c testCase, text script, loads [3]string, seed uint64) {
+	if r.done() {
+		return
+	}
+	r.Report.Cases++
+	if d := st.compare(c, &r.Report); d != nil {
+		r.Report.Differences++
+		d.script, d.loads, d.seed = text, loads, seed
+		r.report(st, d)
+	}
+	r.progress(false)
 }
 
 // walls reports what the database let out.

@@ -93,14 +93,22 @@ var (
 
 func pick[T any](r *rand.Rand, list ...T) T { return list[r.IntN(len(list))] }
 
-// newSchema makes two to five tables.
-func newSchema(seed uint64) *schema {
+// newSchema makes two to five tables; a wide one has ten, and every kind of rule.
+func newSchema(seed uint64, wide bool) *schema {
 	s := &schema{Rand: rand.New(rand.NewPCG(seed, 7))}
 	names := slices.Clone(tableNames)
 	s.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
-	for i := range 2 + s.IntN(4) {
+	n := 2 + s.IntN(4)
+	if wide {
+		n = len(everyKind)
+	}
+	for i := range n {
 		t := s.table(names[i])
-		t.rule = s.rule(t, 2)
+		if wide {
+			t.rule = s.ruleOf(everyKind[i], t, 1)
+		} else {
+			t.rule = s.rule(t, 2)
+		}
 		s.tables = append(s.tables, t)
 	}
 	for _, t := range s.tables {
@@ -164,7 +172,14 @@ func (s *schema) rule(t *table, depth int) *rule {
 	if depth == 2 && s.IntN(8) == 0 {
 		return &rule{kind: "open"}
 	}
-	r := &rule{kind: pick(s.Rand, kinds...)}
+	return s.ruleOf(pick(s.Rand, kinds...), t, depth)
+}
+
+// everyKind of rule, those that others point to first.
+var everyKind = []string{"status", "own", "tenant", "grant", "not", "consent", "consent", "visible", "any", "all"}
+
+func (s *schema) ruleOf(kind string, t *table, depth int) *rule {
+	r := &rule{kind: kind}
 	switch r.kind {
 	case "own":
 		if s.IntN(2) == 0 {
@@ -196,7 +211,7 @@ func (s *schema) rule(t *table, depth int) *rule {
 		r.targetColumn = r.target.columns[0].name
 		r.target.need("state", "code")
 		r.word = "granted"
-		if s.IntN(2) == 0 {
+		if s.links > 0 && s.IntN(2) == 0 || s.IntN(3) == 0 {
 			r.column = t.need("ref "+r.target.name, r.target.columns[0].kind)
 			break
 		}

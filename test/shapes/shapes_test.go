@@ -1,0 +1,151 @@
+package shapes
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pgconsent/pgconsent/pgtest"
+	"github.com/pgconsent/pgconsent/rewrite"
+	"github.com/pgconsent/pgconsent/sqltext"
+	"github.com/pgconsent/pgconsent/test/instance"
+	"github.com/pgconsent/pgconsent/test/oracle"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+func works(t testing.TB) oracle.Schema {
+	t.Helper()
+	for _, s := range oracle.Schemas {
+		if s.Name == "works" {
+			return s
+		}
+	}
+	t.Fatal("no schema works")
+	return oracle.Schema{}
+}
+
+// every is all statements: thousands.
+func every() []string { return append(statements(2), literals()...) }
+
+// What is not a name that the rewriter puts another in the place of goes out byte for byte, in every mode.
+func TestTextIsUntouched(t *testing.T) {
+	s := works(t)
+	m := instance.Compile(t, s.Behind(t), instance.Gate)
+	all := every()
+	if len(all) < 5000 {
+		t.Errorf("%d statements", len(all))
+	}
+	for _, mode := range []rewrite.Mode{rewrite.Both, rewrite.RLS, rewrite.Injected, rewrite.Gate} {
+		r := rewrite.New(m.Snapshot, m.Policy, mode)
+		answered := 0
+		for _, sql := range all {
+			result, refused := r.Rewrite(sql, false)
+			if refused != nil {
+				continue
+			}
+			answered++
+			untouched(t, sql, result)
+			if t.Failed() {
+				return
+			}
+		}
+		t.Logf("mode %d: %d of %d statements are answered", mode, answered, len(all))
+		if answered*10 < len(all)*7 {
+			t.Errorf("mode %d: only %d of %d statements are answered", mode, answered, len(all))
+		}
+	}
+}
+
+// untouched compares the stretches that were copied, and asks that whole names only were replaced.
+func untouched(t *testing.T, sql string, result *rewrite.Result) {
+	t.Helper()
+	before, after := []rune(sql), []rune(result.Text)
+	copied := make([]bool, len(before))
+	for i := 0; i < len(after); {
+		j := i
+		for j+1 < len(after) && result.Position(j+2) == result.Position(j+1)+1 {
+			j++
+		}
+		if from := result.Position(i+1) - 1; j > i {
+			for k := i; k <= j; k++ {
+				// The last character of an insertion stands before what is copied.
+				if at := from + k - i; at < len(before) && before[at] == after[k] {
+					copied[at] = true
+				} else if k > i {
+					t.Errorf("%s\nis altered at %d:\n%s", sql, at, result.Text)
+					return
+				}
+			}
+		} else if from < len(before) && before[from] == after[i] {
+			copied[from] = true
+		}
+		i = j + 1
+	}
+	source, refused := sqltext.Scan(sql)
+	if refused != nil {
+		t.Fatal(refused)
+	}
+	inName := make([]bool, len(sql))
+	for _, token := range source.Tokens {
+		if token.IsName() || token.Kind == sqltext.Dot || token.Kind == sqltext.Table {
+			for b := token.Start; b < token.End; b++ {
+				inName[b] = true
+			}
+		}
+	}
+	at := 0
+	for i, r := range before {
+		if !copied[i] && !inName[at] && strings.TrimSpace(string(r)) != "" {
+			t.Errorf("%s\nloses %q at %d:\n%s", sql, r, i, result.Text)
+			return
+		}
+		at += len(string(r))
+	}
+}
+
+// Each is answered as the filtered copy answers it, or refused.
+func TestShapesAnswerAsTheFilteredCopy(t *testing.T) {
+	s := works(t)
+	truth := oracle.Superuser(t, s)
+	proxies := map[string]*instance.Proxy{}
+	part := 6 // another sixth each day
+	if os.Getenv("PGCONSENT_FULL") != "" {
+		part = 1
+	}
+	today := int(time.Now().UTC().Unix()/86400) % part
+	for _, mode := range []instance.Mode{instance.Both, instance.Gate} {
+		proxy := instance.Start(t, mode, s.Behind(t), s.Attributes)
+		proxies[mode.Name] = proxy
+		agent := proxy.Agent(t, "agent", s.Name)
+		answered, refused, failed, sensitive := 0, 0, 0, 0
+		for i, sql := range every() {
+			if i%part != today {
+				continue
+			}
+			want, tells := truth(sql)
+			got := instance.AskCopy(agent, sql)
+			switch {
+			case agent.IsClosed():
+				t.Fatalf("%s\nends the session: %s", sql, got.Err)
+			case want.Err != "" && got.Code == want.Code:
+				failed++
+			case got.Refused():
+				refused++
+			case got.WithoutNotices().Multiset() != want.WithoutNotices().Multiset():
+				t.Errorf("%s: %s\nagent:\n%s\nfiltered copy:\n%s", mode.Name, sql, instance.Shorten(got.Multiset()), instance.Shorten(want.Multiset()))
+			default:
+				answered++
+				if tells {
+					sensitive++
+				}
+			}
+		}
+		t.Logf("%s: %d answered, %d of them sensitive, %d refused, %d fail on both sides", mode.Name, answered, sensitive, refused, failed)
+		if answered < 5*(refused+failed) {
+			t.Errorf("%s: only %d are answered, %d refused, %d fail", mode.Name, answered, refused, failed)
+		}
+		proxy.Tap().NoMarker(t)
+	}
+}
