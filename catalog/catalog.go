@@ -38,10 +38,11 @@ type Relation struct {
 	PrimaryKey  []string
 	ForeignKeys []ForeignKey
 	Indexes     []BTree
-	Unique      []Key // what no two rows may share: unique indexes, exclusion constraints, the primary key
-	HasRules    bool  // rewrite rules, which a view's own is not counted as
-	RowSecurity bool  // relrowsecurity
-	ForceRLS    bool  // relforcerowsecurity
+	Unique      []Key    // what no two rows may share: unique indexes, exclusion constraints, the primary key
+	PartitionBy []string // of a partitioned table: the columns that say where a row goes
+	HasRules    bool     // rewrite rules, which a view's own is not counted as
+	RowSecurity bool     // relrowsecurity
+	ForceRLS    bool     // relforcerowsecurity
 	IsPartition bool
 	HasChildren bool   // inheritance children or partitions
 	Definition  string // of a view outside the system's schemas and ours: its query, with names qualified

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/pgconsent/pgconsent/pgtest"
+	"github.com/pgconsent/pgconsent/rewrite"
 )
 
 func writesFile(t testing.TB, name string) string {
@@ -87,19 +88,22 @@ func TestWritesEqualThoseOnAFilteredCopy(t *testing.T) {
 // Row security alone gives what both walls give; injected predicates cannot hold a target, and such statements are refused.
 func TestWritesInEveryMode(t *testing.T) {
 	both, rowSecurity := startWrites(t, options{}), startWrites(t, options{mode: modeRLS})
+	doors, gate := startWrites(t, options{mode: rewrite.Doors}), startWrites(t, options{mode: rewrite.Gate})
 	injected := startWrites(t, options{mode: modeInjected, walls: wallsSealOnly})
-	a, b, c := both.agent(t), rowSecurity.agent(t), injected.agent(t)
+	a, c := both.agent(t), injected.agent(t)
+	others := map[string]*pgconn.PgConn{"row security alone": rowSecurity.agent(t), "doors": doors.agent(t), "the gate": gate.agent(t)}
 	for _, sql := range append(writesLines(t, "statements.sql"), writesLines(t, "hostile.sql")...) {
 		want, wantState := tried(t, a, sql)
-		got, gotState := tried(t, b, sql)
-		if got.Multiset() != want.Multiset() || gotState != wantState {
-			t.Errorf("%s\nboth:\n%s\nrow security alone:\n%s", sql, shorten(want.Multiset()), shorten(got.Multiset()))
+		for mode, conn := range others {
+			if got, gotState := tried(t, conn, sql); got.Multiset() != want.Multiset() || gotState != wantState {
+				t.Errorf("%s\nboth:\n%s\n%s:\n%s", sql, shorten(want.Multiset()), mode, shorten(got.Multiset()))
+			}
 		}
 		if got, _ := tried(t, c, sql); got.code == "" && !strings.HasPrefix(sql, "SELECT") {
 			t.Errorf("%s: answered by injected predicates alone:\n%s", sql, got)
 		}
 	}
-	for _, in := range []*instance{both, rowSecurity, injected} {
+	for _, in := range []*instance{both, rowSecurity, doors, gate, injected} {
 		in.noMarker(t)
 	}
 }

@@ -217,7 +217,11 @@ func (c *compiler) changes(out *Write, decl *writeDecl, t *compiling, sendable [
 		}
 		named := slices.ContainsFunc(decl.columns, func(w wordDecl) bool { return w.word == name })
 		immutable := slices.ContainsFunc(decl.immutable, func(w wordDecl) bool { return w.word == name })
-		if out.Update && isSendable && !immutable && (named || known && !slices.Contains(judged, name)) {
+		moves := len(stamped) > 0 && slices.Contains(t.relation.PartitionBy, name) // a row that goes to another partition is stamped anew
+		if out.Update && moves && named && !immutable {
+			c.fail(decl.place, "list it under immutable", "agents cannot update %s.%s: the row would go to another partition, and be stamped anew", t.relation.Name, name)
+		}
+		if out.Update && isSendable && !immutable && !moves && (named || known && !slices.Contains(judged, name)) {
 			out.Updatable = append(out.Updatable, name)
 		}
 	}

@@ -50,6 +50,7 @@ func writable() *catalog.Snapshot {
 			{Name: public("places"), Kind: catalog.Table, PrimaryKey: []string{"id"}, Unique: []catalog.Key{unique("id")}, Columns: columns("id uuid!=")},
 			{Name: public("numbered"), Kind: catalog.Table, PrimaryKey: []string{"id"}, Unique: []catalog.Key{unique("id")}, Columns: columns("id bigint!@, owner uuid!, title text!")},
 			{Name: public("partial"), Kind: catalog.Table, Columns: columns("owner uuid, title text"), Unique: []catalog.Key{{Name: "p", Columns: []string{"owner", "title"}, Equal: []string{"title"}}}},
+			{Name: public("spread"), Kind: catalog.PartitionedTable, PartitionBy: []string{"region"}, Columns: columns("owner uuid!, region text, title text")},
 			{Name: public("ruled"), Kind: catalog.Table, HasRules: true, Columns: columns("owner uuid")},
 			{Name: public("part"), Kind: catalog.Table, IsPartition: true, Columns: columns("owner uuid")},
 			{Name: public("replies"), Kind: catalog.Table, Columns: columns("note uuid!, again uuid"), ForeignKeys: []catalog.ForeignKey{to("notes", "id", catalog.Cascade, "note"), to("replies", "note", catalog.Cascade, "again")}},
@@ -73,6 +74,7 @@ func TestWrite(t *testing.T) {
 	}{
 		{"defaults", "  topics: { " + own + " }\n  notes: { " + own + ", write: { commands: [insert, update, delete] } }",
 			"owner slug state title topic made", "slug state title topic made", false},
+		{"a partition key", "  spread: { " + own + ", write: { commands: [insert, update], stamp: { owner: { attribute: user } } } }", "owner region title", "title", false},
 		{"open", "  notes: { rows: open, write: { commands: [insert, update], accept: [references] } }",
 			"id owner slug code state title topic place made", "id owner slug code state title topic place made", false},
 		{"stamped", "  notes: { " + own + ", write: { commands: [insert, update], stamp: { owner: { attribute: user }, state: { value: new } }, immutable: [made] } }",
@@ -132,6 +134,7 @@ func TestWriteErrors(t *testing.T) {
 		{"nothing to update", write("notes", own, "commands: [update], columns: [title], immutable: [title]"), "no column of public.notes is left"},
 		{"hidden referrers", write("topics", own, "commands: [delete]"), "would tell that hidden rows of public.notes refer to it"},
 		{"hidden referrers of a key", write("topics", own, "commands: [update], columns: [id], accept: [conflicts]"), "would tell that hidden rows of public.notes refer to it"},
+		{"a partition key of a stamped table", write("spread", own, "commands: [update], columns: [region], stamp: { owner: { attribute: user } }"), "be stamped anew"},
 		{"a sequence", write("numbered", own, "commands: [insert]"), "numbered by a sequence"},
 		{"hidden columns", "  notes: { rows: [ " + own + " ], columns: { title: allow }, write: { commands: [insert] } }", "public.notes hides columns"},
 		{"rules", write("ruled", own, "commands: [insert]"), "has rewrite rules"},

@@ -21,15 +21,12 @@ func (r *Refusal) Error() *sqlstate.Error {
 }
 
 const (
-	noWrites = "agents may not write in this version"
 	noSchema = "agents may not change the schema"
 	noDirect = "agents may not administer the server"
 	askOwner = "Connect as the owner for it: owners' connections pass unchanged."
 
 	notWritable = "the policy does not let agents do that to this table"
 	askPolicy   = "A table lists what agents may do under write: commands in the policy. Owners' connections pass unchanged."
-
-	readOnly = "Read with SELECT or COPY (SELECT ...) TO STDOUT; write as the owner."
 )
 
 var refusals = []*Refusal{
@@ -47,13 +44,13 @@ var refusals = []*Refusal{
 	{"ON CONFLICT with a collation or operator class", []string{"IndexElem(opclass)"}, "INSERT INTO drafts (title) VALUES ('a') ON CONFLICT (title COLLATE \"C\") DO NOTHING",
 		sqlstate.FeatureNotSupported, sqlstate.ReasonConstruct, "a collation or operator class in ON CONFLICT is not available to agents", "Name the columns, or the constraint with ON CONSTRAINT."},
 	{"TRUNCATE", []string{"TruncateStmt"}, "TRUNCATE people",
-		sqlstate.InsufficientPrivilege, sqlstate.ReasonStatement, "TRUNCATE: " + noWrites, readOnly},
+		sqlstate.InsufficientPrivilege, sqlstate.ReasonStatement, "TRUNCATE is not available to agents", "It takes every row, those that are not visible too. DELETE what you see, where the policy allows it."},
 	{"COPY ... FROM STDIN without a list of columns, into a table with columns that agents may not write", []string{"CopyStmt.attlist(implied)"}, "COPY drafts FROM STDIN",
 		sqlstate.InsufficientPrivilege, sqlstate.ReasonColumn, "without a list of columns this COPY would write columns that are not for agents to write", "Name the columns: COPY table (columns) FROM STDIN."},
 	{"SELECT INTO", []string{"SelectStmt.into_clause", "IntoClause"}, "SELECT * INTO copied FROM people",
-		sqlstate.InsufficientPrivilege, sqlstate.ReasonStatement, "SELECT INTO: " + noWrites, "Leave INTO out, or use a WITH query."},
+		sqlstate.InsufficientPrivilege, sqlstate.ReasonStatement, "SELECT INTO: " + noSchema, "Leave INTO out, or use a WITH query."},
 	{"CREATE TABLE AS", []string{"CreateTableAsStmt"}, "CREATE TABLE copied AS SELECT 1",
-		sqlstate.InsufficientPrivilege, sqlstate.ReasonStatement, "CREATE TABLE AS: " + noWrites, "Use a WITH query for intermediate results."},
+		sqlstate.InsufficientPrivilege, sqlstate.ReasonStatement, "CREATE TABLE AS: " + noSchema, "Use a WITH query for intermediate results."},
 
 	{"FOR UPDATE, FOR SHARE of a table that agents do not update", []string{"LockingClause(policy)"}, "SELECT * FROM people FOR UPDATE",
 		sqlstate.InsufficientPrivilege, sqlstate.ReasonConstruct, "row locks are available to agents on tables that they may update",
@@ -85,7 +82,7 @@ var refusals = []*Refusal{
 	{"LISTEN, NOTIFY", []string{"ListenStmt", "NotifyStmt"}, "LISTEN news",
 		sqlstate.FeatureNotSupported, sqlstate.ReasonStatement, "LISTEN and NOTIFY are not available to agents", "Notifications may carry data past the policy. Poll with a query."},
 	{"LOCK", []string{"LockStmt"}, "LOCK TABLE people",
-		sqlstate.FeatureNotSupported, sqlstate.ReasonStatement, "LOCK is not available to agents", "Agents read only, and reading needs no lock."},
+		sqlstate.FeatureNotSupported, sqlstate.ReasonStatement, "LOCK is not available to agents", "Reading needs no lock. Lock rows with SELECT ... FOR UPDATE, where the policy lets agents update."},
 	{"DO", []string{"DoStmt", "InlineCodeBlock"}, "DO $$ BEGIN END $$",
 		sqlstate.FeatureNotSupported, sqlstate.ReasonStatement, "DO is not available to agents", "pgconsent reads SQL, not PL/pgSQL. Send the statements themselves."},
 	{"CALL", []string{"CallStmt", "CallContext"}, "CALL refresh()",
@@ -100,7 +97,7 @@ var refusals = []*Refusal{
 	{"SET TRANSACTION SNAPSHOT", []string{"VariableSetStmt(TRANSACTION SNAPSHOT)"}, "SET TRANSACTION SNAPSHOT '00000003-0000001B-1'",
 		sqlstate.FeatureNotSupported, sqlstate.ReasonTransaction, "imported snapshots are not available to agents", "Read in one transaction of your own."},
 	{"SET CONSTRAINTS", []string{"ConstraintsSetStmt"}, "SET CONSTRAINTS ALL DEFERRED",
-		sqlstate.FeatureNotSupported, sqlstate.ReasonStatement, "SET CONSTRAINTS is not available to agents", readOnly},
+		sqlstate.FeatureNotSupported, sqlstate.ReasonStatement, "SET CONSTRAINTS is not available to agents", "Constraints are checked when their owner has declared them to be."},
 
 	{"COPY to or from a file or program", []string{"CopyStmt.filename", "CopyStmt.is_program"}, "COPY people TO '/tmp/people'",
 		sqlstate.InsufficientPrivilege, sqlstate.ReasonConstruct, "COPY to files and programs of the server is not available to agents",

@@ -27,7 +27,12 @@ func (w *walker) target(rv *sqltext.RangeVar, commands ...string) *written {
 		return nil
 	}
 	table, ok := w.pol.Table(ref.name)
-	if !ok || ref.fragment == nil || ref.relation == nil {
+	switch {
+	case ok && ref.fragment != nil && ref.relation != nil:
+	case ref.fragment != nil: // a view that agents read
+		w.refuseAt(refusal(commands[0]+"(policy)"), ref.start)
+		return nil
+	default:
 		w.refuseAt(notAvailable(ref.name.String()), ref.start)
 		return nil
 	}

@@ -43,6 +43,7 @@ ALTER TABLE p ENABLE ROW LEVEL SECURITY;
 CREATE TABLE c (a int, b int, PRIMARY KEY (b, a));
 ALTER TABLE c ADD CONSTRAINT to_p FOREIGN KEY (a) REFERENCES p NOT VALID;
 CREATE TABLE parts (id int) PARTITION BY LIST (id);
+CREATE TABLE by_expression (a int, b text, c int) PARTITION BY RANGE (lower(b), c);
 CREATE TABLE parts_1 PARTITION OF parts FOR VALUES IN (1);
 CREATE VIEW v AS SELECT id FROM p;
 CREATE FUNCTION f(a int, OUT o text, INOUT io mood, VARIADIC rest text[] DEFAULT '{}') LANGUAGE sql STABLE SECURITY DEFINER AS $$ SELECT 'x'::text, io $$;
@@ -101,7 +102,11 @@ func TestLoad(t *testing.T) {
 				Columns: []string{"a"}, Target: public("p"), TargetCols: []string{"id"}, Validated: true, OnUpdate: catalog.Cascade, OnDelete: catalog.SetNull,
 			}},
 		},
-		"parts":   {Name: public("parts"), Kind: catalog.PartitionedTable, Owner: "postgres", HasChildren: true, Columns: []catalog.Column{{Name: "id", Type: "integer"}}},
+		"parts": {Name: public("parts"), Kind: catalog.PartitionedTable, Owner: "postgres", HasChildren: true, PartitionBy: []string{"id"}, Columns: []catalog.Column{{Name: "id", Type: "integer"}}},
+		"by_expression": {
+			Name: public("by_expression"), Kind: catalog.PartitionedTable, Owner: "postgres", PartitionBy: []string{"b", "c"},
+			Columns: []catalog.Column{{Name: "a", Type: "integer"}, {Name: "b", Type: "text"}, {Name: "c", Type: "integer"}},
+		},
 		"parts_1": {Name: public("parts_1"), Kind: catalog.Table, Owner: "postgres", IsPartition: true, Columns: []catalog.Column{{Name: "id", Type: "integer"}}},
 		"v": {Name: public("v"), Kind: catalog.View, Owner: "postgres", Columns: []catalog.Column{{Name: "id", Type: "integer"}},
 			Definition: " SELECT p.id\n   FROM public.p;", Reads: []catalog.Read{{Relation: public("p"), Columns: []string{"id"}}}},
