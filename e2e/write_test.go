@@ -538,3 +538,39 @@ COPY items FROM STDIN;
 	}
 	in.noMarker(t)
 }
+
+// WHERE CURRENT OF: the row that a cursor is on, if it is still visible.
+func TestCurrentOf(t *testing.T) {
+	in := startWrites(t, options{})
+	clients(t, in, func(t *testing.T, agent, owner client) {
+		done(t, agent, "BEGIN")
+		done(t, agent, "DECLARE c CURSOR FOR SELECT title FROM items ORDER BY title FOR UPDATE")
+		if got := one(t, agent, "FETCH c"); got != "apple" {
+			t.Errorf("the first row is %s", got)
+		}
+		if got := one(t, agent, "UPDATE items SET qty = 77 WHERE CURRENT OF c RETURNING title"); got != "apple" {
+			t.Errorf("updated %s", got)
+		}
+		if got := one(t, agent, "FETCH c"); got != "bread" {
+			t.Errorf("the second row is %s", got)
+		}
+		if got := one(t, agent, "DELETE FROM items WHERE CURRENT OF c RETURNING title"); got != "bread" {
+			t.Errorf("deleted %s", got)
+		}
+		if got := one(t, agent, "SELECT string_agg(title || qty, ',' ORDER BY title) FROM items"); got != "apple77,cheese0,dates7" {
+			t.Errorf("left %s", got)
+		}
+		if _, code := agent.rows("UPDATE items SET state = 'x' WHERE CURRENT OF c"); code != "42501" {
+			t.Errorf("a column that is not writable: %s", code)
+		}
+		done(t, agent, "ROLLBACK")
+		if _, code := agent.rows("UPDATE items SET qty = 1 WHERE CURRENT OF c"); code != "34000" {
+			t.Errorf("without a cursor: %s", code)
+		}
+	})
+	conn := in.agent(t)
+	if a := ask(t, conn, "UPDATE items SET qty = 1 WHERE CURRENT OF nosuch"); !strings.Contains(a.err, `cursor "nosuch" does not exist`) {
+		t.Error(a.err)
+	}
+	in.noMarker(t)
+}

@@ -177,7 +177,7 @@ func TestErrors(t *testing.T) {
 		{"attribute name", "version: 1\nattributes: { User: { type: uuid, source: credential } }", "p.yaml:2:15: the name of an attribute"},
 		{"missing table", head + "tables: { memoirs: { rows: open } }", `p.yaml:3:11: the database has no table "memoirs" on the search path public, app (did you mean "memories"?)`},
 		{"missing schema", head + "tables: { ap.people: { rows: open } }", `p.yaml:3:11: the database has no table "ap.people" (did you mean "app.people"?)`},
-		{"view", head + "tables: { recent: { rows: open } }", "p.yaml:3:11: public.recent is a view, which row security cannot protect (name the tables beneath it)"},
+		{"view", head + "tables: { recent: { rows: open } }", "p.yaml:3:11: public.recent is a view, which row security cannot protect (list it under views, and the tables beneath it under tables)"},
 		{"system table", head + "tables: { pg_class: { rows: open } }", "p.yaml:3:11: pg_catalog.pg_class belongs to the system"},
 		{"table twice", head + "tables: { people: { rows: open }, public.people: { rows: open } }", "p.yaml:3:35: public.people is public.people, which is at p.yaml:3:11 already"},
 		{"missing column", rows("own: { column: usr_id, is: user }"), `p.yaml:6:9: public.memories has no column "usr_id" (did you mean "user_id"?)`},

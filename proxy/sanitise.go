@@ -184,7 +184,7 @@ func (e *entry) clientNames(code sqlstate.Code, message string) string {
 	}
 	for _, effect := range e.verdict.Effects {
 		switch effect.Kind {
-		case verdict.Prepares, verdict.Executes, verdict.Deallocates, verdict.Declares, verdict.Fetches, verdict.Closes:
+		case verdict.NoEffect, verdict.Prepares, verdict.Executes, verdict.Deallocates, verdict.Declares, verdict.Fetches, verdict.Closes:
 			message = clientName(message, effect.Name)
 		}
 	}

@@ -14,7 +14,7 @@ func (w *walker) deleteStmt(s *sqltext.DeleteStmt) map[string]bool {
 		for _, n := range s.UsingClause {
 			w.fromItem(n, own, nil, "")
 		}
-		w.expr(s.WhereClause)
+		w.where(s.WhereClause)
 		return w.returning(s.ReturningList)
 	})
 }

@@ -36,6 +36,7 @@ ClosePortalStmt
 ColumnRef fields
 CommonTableExpr aliascolnames ctequery search_clause cycle_clause - ctecolnames ctecoltypes ctecoltypmods ctecolcollations
 CopyStmt relation query attlist options where_clause
+CurrentOfExpr - xpr
 DeallocateStmt
 DeclareCursorStmt query
 DeleteStmt relation using_clause where_clause returning_list with_clause

@@ -7,6 +7,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/predicate"
 	"github.com/pgconsent/pgconsent/sqltext"
 )
 
@@ -14,11 +15,19 @@ import (
 // policy or the view that stands for it, a shadow, or a gate view inside a predicate; a name without one is a WITH query of the same text.
 func checkRelations(t *testing.T, r *Rewriter, tree *sqltext.ParseResult, result *Result) {
 	t.Helper()
+	copied := map[*sqltext.RangeVar]bool{}                          // the views of COPY FROM, which stand nowhere else
 	ctes, locked := map[string]bool{}, map[*sqltext.RangeVar]bool{} // FOR UPDATE OF names items of FROM, not relations
 	each(tree.ProtoReflect(), func(m proto.Message) {
 		if c, ok := m.(*sqltext.LockingClause); ok {
 			for _, n := range c.LockedRels {
 				locked[n.GetRangeVar()] = true
+			}
+		}
+		if c, ok := m.(*sqltext.CopyStmt); ok && c.IsFrom {
+			for _, t := range r.pol.Tables() {
+				if view := predicate.CopyView(t.Relation.Name); t.Write.Allows("INSERT") && view.Schema == c.Relation.GetSchemaname() && view.Name == c.Relation.GetRelname() {
+					copied[c.Relation] = true
+				}
 			}
 		}
 		if c, ok := m.(*sqltext.CommonTableExpr); ok {
@@ -27,7 +36,7 @@ func checkRelations(t *testing.T, r *Rewriter, tree *sqltext.ParseResult, result
 	})
 	each(tree.ProtoReflect(), func(m proto.Message) {
 		rv, ok := m.(*sqltext.RangeVar)
-		if !ok || locked[rv] && rv.Schemaname == "" {
+		if !ok || copied[rv] || locked[rv] && rv.Schemaname == "" {
 			return
 		}
 		name := catalog.Name{Schema: rv.Schemaname, Name: rv.Relname}

@@ -15,7 +15,7 @@ func (w *walker) updateStmt(s *sqltext.UpdateStmt) map[string]bool {
 			w.fromItem(n, own, nil, "")
 		}
 		w.setList(t, s.TargetList)
-		w.expr(s.WhereClause)
+		w.where(s.WhereClause)
 		return w.returning(s.ReturningList)
 	})
 }

@@ -34,15 +34,17 @@ type walker struct {
 	unsigned   bool // a part of the text runs later, when another text is the one that is running
 	executes   bool // it names a prepared statement, which may be a signed one
 
+	currentOf    int                 // the token behind the last CURRENT OF
 	insertSource *sqltext.SelectStmt // the VALUES of an INSERT, which may hold DEFAULT
 	copied       bool                // what is visited stands in the text once and was visited before
 
 	// of the statement at hand
-	first        int   // its first reference
-	writes       bool  // it changes rows
-	locks        bool  // it locks rows
-	systemColumn bool  // it names one
-	systemAt     int32 // where, or -1
+	first        int    // its first reference
+	writes       bool   // it changes rows
+	cursor       string // of its CURRENT OF
+	locks        bool   // it locks rows
+	systemColumn bool   // it names one
+	systemAt     int32  // where, or -1
 	tableOID     bool
 }
 
@@ -69,7 +71,7 @@ func (w *walker) saw(kind string) { w.seen[kind]++ }
 // statement visits one statement and returns what it does to the session.
 func (w *walker) statement(raw *sqltext.RawStmt) verdict.Effect {
 	w.saw("RawStmt")
-	w.first, w.systemColumn, w.tableOID, w.writes, w.locks = len(w.references), false, false, false, false
+	w.first, w.systemColumn, w.tableOID, w.writes, w.locks, w.cursor = len(w.references), false, false, false, false, ""
 	w.scope, w.ctes = nil, nil
 	effect := verdict.Effect{}
 	switch n := raw.GetStmt().GetNode().(type) {
@@ -121,6 +123,9 @@ func (w *walker) statement(raw *sqltext.RawStmt) verdict.Effect {
 		effect.Body.Effects[0].Writes = w.writes
 	} else {
 		effect.Writes = w.writes
+		if w.cursor != "" {
+			effect.Name = w.cursor
+		}
 	}
 	return effect
 }

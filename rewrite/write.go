@@ -189,3 +189,24 @@ func (w *walker) within(with *sqltext.WithClause, f func(own *scope) map[string]
 	}
 	return f(own)
 }
+
+// where visits the condition of UPDATE or DELETE, which may be the row that a cursor is on: row security still judges it.
+func (w *walker) where(n *sqltext.Node) {
+	c := n.GetCurrentOfExpr()
+	if c == nil {
+		w.expr(n)
+		return
+	}
+	w.saw("CurrentOfExpr")
+	// The tree does not say where: they stand in the text as the walk meets them, and the proof compares.
+	for i := w.currentOf; i+2 < len(w.source.Tokens); i++ {
+		t := w.source.Tokens
+		if !strings.EqualFold(w.source.String(t[i]), "current") || !strings.EqualFold(w.source.String(t[i+1]), "of") {
+			continue
+		}
+		w.currentOf, w.cursor = i+2, c.CursorName
+		w.rename(t[i+2], "CurrentOfExpr", c.CursorName, func(upstream string) { c.CursorName = upstream })
+		return
+	}
+	w.refuse(refusal("CurrentOfExpr"))
+}

@@ -128,7 +128,7 @@ func (v *Verdict) Allowed() bool { return v.Refusal == nil }
 // Effect is what a statement does to the session, applied when its CommandComplete arrives.
 type Effect struct {
 	Kind   EffectKind
-	Name   string // of the setting, or of the prepared statement as the client calls it; empty: all of them
+	Name   string // of the setting, or of the prepared statement or cursor as the client calls it; empty: all of them
 	Reads  bool   // the statement reads rows (SELECT, COPY TO, what writes)
 	Writes bool   // the statement changes rows, or its WITH queries do
 

@@ -50,7 +50,6 @@ UPDATE items SET qty = body::int
 UPDATE items SET qty = 1 WHERE ctid = '(0,5)'
 UPDATE items SET qty = 1 WHERE xmin::text <> '0'
 UPDATE items SET qty = 1 RETURNING ctid
-UPDATE items SET qty = 1 WHERE CURRENT OF c
 UPDATE items SET qty = 1 FROM item_log
 UPDATE items SET qty = 1 FROM labels l WHERE l.item = items.id
 UPDATE shelves SET name = 'x'
@@ -91,3 +90,4 @@ SELECT * FROM ideas FOR UPDATE
 SELECT * FROM item_log FOR UPDATE
 SELECT title FROM items WHERE title LIKE 'HIDDENMARK%' FOR UPDATE
 SELECT count(*) FROM items FOR UPDATE
+UPDATE items SET qty = 1 WHERE CURRENT OF c
