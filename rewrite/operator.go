@@ -14,6 +14,7 @@ func (w *walker) operatorExpr(x *sqltext.A_Expr) {
 	case sqltext.AEXPR_OP, sqltext.AEXPR_OP_ANY, sqltext.AEXPR_OP_ALL, sqltext.AEXPR_DISTINCT, sqltext.AEXPR_NOT_DISTINCT,
 		sqltext.AEXPR_NULLIF, sqltext.AEXPR_IN, sqltext.AEXPR_LIKE, sqltext.AEXPR_ILIKE, sqltext.AEXPR_SIMILAR:
 		w.operator(x.Name, x.Location)
+		w.prefixSearch(x)
 	case sqltext.AEXPR_BETWEEN, sqltext.AEXPR_NOT_BETWEEN, sqltext.AEXPR_BETWEEN_SYM, sqltext.AEXPR_NOT_BETWEEN_SYM:
 		for _, name := range []string{"<", "<=", ">", ">="} {
 			w.operatorNamed("", name, x.Location)

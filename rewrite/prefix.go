@@ -1,0 +1,67 @@
+package rewrite
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/sqltext"
+)
+
+// prefixSearch turns "title LIKE 'abc%'" into "(title ^@ 'abc')" where an index on the bytes of the column can answer it.
+// The two mean the same for a text of the database's collation; but PostgreSQL takes only the second for leak-proof, so that
+// only it reaches the index under row security.
+func (w *walker) prefixSearch(x *sqltext.A_Expr) {
+	if w.refused != nil || w.copied || x.Kind != sqltext.AEXPR_LIKE || len(x.Name) != 1 || x.Name[0].GetString_().GetSval() != "~~" {
+		return
+	}
+	column, pattern := x.Lexpr.GetColumnRef(), x.Rexpr.GetAConst()
+	prefix, found := strings.CutSuffix(pattern.GetSval().GetSval(), "%")
+	if column == nil || pattern.GetSval() == nil || !found || prefix == "" || strings.ContainsAny(prefix, `%_\`) || !w.bytesIndexed(column) {
+		return
+	}
+	// The column, LIKE, and the pattern must stand there plainly.
+	first := w.source.At(column.Location)
+	last := w.source.At(pattern.Location)
+	written := 2*len(column.Fields) - 1
+	if first < 0 || last != first+written+1 || w.source.Kind(last) != sqltext.Sconst || w.source.At(x.Location) != first+written {
+		return
+	}
+	start, behind := w.source.Tokens[first].Start, w.source.Tokens[first+written-1].End
+	w.replace(start, w.source.Tokens[last].End, "("+w.source.Text[start:behind]+" OPERATOR(pg_catalog.^@) "+catalog.QuoteLiteral(prefix)+")", func() {
+		x.Kind, x.Name = sqltext.AEXPR_OP, []*sqltext.Node{stringNode("pg_catalog"), stringNode("^@")}
+		pattern.GetSval().Sval = prefix
+	})
+}
+
+// bytesIndexed tells whether a name is plainly that of a text column with an index on its bytes.
+func (w *walker) bytesIndexed(c *sqltext.ColumnRef) bool {
+	if w.scope == nil || len(c.Fields) == 0 || len(c.Fields) > 2 {
+		return false
+	}
+	name := c.Fields[len(c.Fields)-1].GetString_().GetSval()
+	var of *fromItem
+	for _, item := range w.scope.items {
+		if len(c.Fields) == 2 && item.name != c.Fields[0].GetString_().GetSval() {
+			continue
+		}
+		if item.columns == nil || item.columns[name] && of != nil {
+			return false
+		}
+		if item.columns[name] {
+			of = item
+		}
+	}
+	// The condition of a join does not see what stands before it: a column further out may be meant.
+	for s := w.scope.parent; s != nil; s = s.parent {
+		if slices.ContainsFunc(s.items, func(i *fromItem) bool { return i.columns == nil || i.columns[name] }) {
+			return false
+		}
+	}
+	if of == nil || of.ref == nil || of.ref.relation == nil || of.ref.fragment == nil {
+		return false
+	}
+	column := of.ref.relation.Column(name)
+	return column != nil && column.Collation == "" && (column.TypeOID == 25 || column.TypeOID == 1043) &&
+		slices.ContainsFunc(of.ref.relation.Indexes, func(i catalog.BTree) bool { return i.Bytes && i.Columns[0] == name })
+}

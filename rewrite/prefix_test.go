@@ -1,0 +1,69 @@
+package rewrite
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/pgconsent/pgconsent/catalog/pgcatalog"
+	"github.com/pgconsent/pgconsent/policy"
+)
+
+// LIKE with a prefix becomes ^@ where the two mean the same and an index answers it, and nowhere else.
+func TestPrefixSearch(t *testing.T) {
+	db := database(t)
+	conn := db.Connect(t, "postgres")
+	if _, err := conn.PgConn().Exec(context.Background(), `CREATE INDEX ON memories (title text_pattern_ops); CREATE INDEX ON memories (body);
+		ALTER TABLE people ALTER name TYPE text COLLATE "C"; CREATE INDEX ON people (name text_pattern_ops)`).ReadAll(); err != nil {
+		t.Fatal(err)
+	}
+	snap, err := pgcatalog.Load(context.Background(), conn, []string{"public"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc, err := policy.Load("testdata/policy.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pol, err := policy.Compile(doc, snap, policy.WithViews(Definition))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := New(snap, pol, RLS)
+	for sql, want := range map[string]string{
+		"SELECT 1 FROM memories WHERE title LIKE 'abc%'":                                       "(title OPERATOR(pg_catalog.^@) 'abc')",
+		"SELECT 1 FROM memories m WHERE NOT m.title LIKE 'it''s%' AND 1 = 1":                   "NOT (m.title OPERATOR(pg_catalog.^@) 'it''s') AND 1 = 1",
+		`SELECT 1 FROM memories WHERE "title"LIKE'abc%'OR 1 = 1`:                               `("title" OPERATOR(pg_catalog.^@) 'abc')OR 1 = 1`,
+		"SELECT 1 FROM memories WHERE title NOT LIKE 'abc%'":                                   "",
+		"SELECT 1 FROM memories WHERE title ILIKE 'abc%'":                                      "",
+		"SELECT 1 FROM memories WHERE title LIKE 'a_c%'":                                       "",
+		"SELECT 1 FROM memories WHERE title LIKE 'a%c%'":                                       "",
+		"SELECT 1 FROM memories WHERE title LIKE 'abc'":                                        "",
+		"SELECT 1 FROM memories WHERE title LIKE '%'":                                          "",
+		`SELECT 1 FROM memories WHERE title LIKE 'a\%'`:                                        "",
+		"SELECT 1 FROM memories WHERE title LIKE 'abc%' ESCAPE 'b'":                            "",
+		"SELECT 1 FROM memories WHERE title || 'x' LIKE 'abc%'":                                "",
+		"SELECT 1 FROM memories WHERE title LIKE 'abc%' COLLATE \"C\"":                         "",
+		"SELECT 1 FROM memories WHERE body LIKE 'abc%'":                                        "", // the index is in another order
+		"SELECT 1 FROM people WHERE name LIKE 'abc%'":                                          "", // of a collation of its own
+		"SELECT 1 FROM memories WHERE title LIKE $1":                                           "",
+		"SELECT 1 FROM memories a, memories b WHERE title LIKE 'abc%'":                         "",
+		"SELECT 1 FROM memories WHERE EXISTS (SELECT FROM memories b WHERE title LIKE 'abc%')": "",
+		"SELECT 1 FROM (SELECT title FROM memories) m WHERE title LIKE 'abc%'":                 "",
+	} {
+		result, refused := r.Rewrite(sql, false)
+		if refused != nil {
+			t.Errorf("%s: %v", sql, refused)
+			continue
+		}
+		if got := strings.Contains(result.Text, "^@"); got != (want != "") || !strings.Contains(result.Text, want) {
+			t.Errorf("%s becomes %s", sql, result.Text)
+		}
+	}
+	// PostgreSQL agrees about what they mean.
+	var differ int
+	if err := conn.QueryRow(context.Background(), `SELECT count(*) FROM (VALUES ('abc'), ('abcd'), ('ab'), (''), ('ABC'), (NULL), ('xabc'), ('abc%'), ('äbc')) AS v (x),
+		(VALUES ('abc'), ('a'), ('ä'), ('abc ')) AS p (y) WHERE (x LIKE y || '%') IS DISTINCT FROM (x ^@ y)`).Scan(&differ); err != nil || differ != 0 {
+		t.Errorf("%d differ, %v", differ, err)
+	}
+}
