@@ -98,7 +98,12 @@ func TestBackslashCommandsOfPsql(t *testing.T) {
 func TestPsqlBesidesSQL(t *testing.T) {
 	in := start(t, options{})
 	file := filepath.Join(t.TempDir(), "out.csv")
+	bad := filepath.Join(t.TempDir(), "bad.tsv")
+	if err := os.WriteFile(bad, []byte("a\tb\t2024-01-01\nc\td\tsoon\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	answers := meta(t, in, []string{
+		`\copy memories (title, body, occurred_at) from '` + bad + `'`,
 		`\copy memories to '` + file + `' csv header`,
 		`\copy (select name from people order by 1 limit 1) to stdout`,
 		`\copy people from '/dev/null'`,
@@ -110,13 +115,13 @@ func TestPsqlBesidesSQL(t *testing.T) {
 		`\lo_list`,
 		"\\set FETCH_COUNT 0\nselect count(*) > 0 from memories;",
 	})
-	for i, want := range []string{"COPY ", "", "ERROR:", "one|integer", "42", "invalid encoding name", "42501", `Perhaps you meant to reference the column "memories.title"`, "(0 rows)", "t\n"} {
+	for i, want := range []string{"ERROR:  invalid input syntax for type timestamp with time zone: \"soon\"\nCONTEXT:  COPY, line 2\n", "COPY ", "", "ERROR:", "one|integer", "42", "invalid encoding name", "42501", `Perhaps you meant to reference the column "memories.title"`, "(0 rows)", "t\n"} {
 		if !strings.Contains(answers[i], want) {
 			t.Errorf("%d: want %q in %q", i, want, answers[i])
 		}
 	}
-	if !strings.Contains(answers[2], "HINT:") {
-		t.Errorf("a refusal without a hint: %q", answers[2])
+	if !strings.Contains(answers[3], "HINT:") {
+		t.Errorf("a refusal without a hint: %q", answers[3])
 	}
 	text, err := os.ReadFile(file)
 	if err != nil || !strings.HasPrefix(string(text), "id,user_id,title,") || strings.Count(string(text), "\n") < 2 {

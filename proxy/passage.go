@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"regexp"
 	"strings"
 
 	"github.com/pgconsent/pgconsent/sqlstate"
@@ -158,6 +159,16 @@ var ownContexts = []string{
 	"unnamed portal parameter $", "unnamed portal with parameters: ", `portal "`, "extended query with parameters: ",
 	"JSON data, line ",
 	"COPY ",
+}
+
+var copyContext = regexp.MustCompile(`^COPY [^\n]*?, line ([0-9]{1,19})[,:\n]`)
+
+// copyLine is what passes of a context of the client's own: which of the lines that it sent is at fault.
+func copyLine(context string) string {
+	if m := copyContext.FindStringSubmatch(context); m != nil {
+		return "COPY, line " + m[1]
+	}
+	return ""
 }
 
 // isOwnContext judges the context field of an error.

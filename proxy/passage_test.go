@@ -192,7 +192,10 @@ func TestNothingElsePasses(t *testing.T) {
 		if got.Position != 0 && !(own && row.passes('P')) {
 			t.Fatalf("a position passed from %q", body)
 		}
-		if rest := got.Where + got.SchemaName + got.TableName + got.ColumnName + got.DataTypeName + got.ConstraintName + got.File + got.Routine + got.InternalQuery; rest != "" || got.Line != 0 || got.InternalPosition != 0 || len(got.UnknownFields) > 0 {
+		if got.Where != "" && (got.Where != "COPY, line 1" || !own || !strings.HasPrefix(values['W'], "COPY t, line 1: ")) {
+			t.Fatalf("a context passed: %q from %q", got.Where, body)
+		}
+		if rest := got.SchemaName + got.TableName + got.ColumnName + got.DataTypeName + got.ConstraintName + got.File + got.Routine + got.InternalQuery; rest != "" || got.Line != 0 || got.InternalPosition != 0 || len(got.UnknownFields) > 0 {
 			t.Fatalf("%q passed from %q", rest, body)
 		}
 		if len(got.Code) != 5 || got.Message == "" {

@@ -12,7 +12,8 @@ import (
 )
 
 // fields are those of a server's ErrorResponse or NoticeResponse that are of use. All others name relations, columns,
-// constraints, data types, queries or source files, and are dropped unread. The context is read and never passes.
+// constraints, data types, queries or source files, and are dropped unread. The context is read, and of it
+// the number of a COPY line passes.
 type fields struct {
 	severity, unlocalised, sqlstate string
 	message, detail, hint, context  string
@@ -111,6 +112,9 @@ func (f *fields) sanitised(e *entry) ([]byte, sqlstate.Code) {
 	if p.passes('P') && f.own() && f.position > 0 && e != nil && e.verdict != nil && e.refusal == nil && e.verdict.Position != nil {
 		told.position = e.verdict.Position(f.position)
 	}
+	if f.own() {
+		told.context = copyLine(f.context)
+	}
 	b, err := (&pgproto3.ErrorResponse{
 		Severity:            told.severity,
 		SeverityUnlocalized: told.unlocalised,
@@ -119,6 +123,7 @@ func (f *fields) sanitised(e *entry) ([]byte, sqlstate.Code) {
 		Detail:              told.detail,
 		Hint:                told.hint,
 		Position:            int32(told.position),
+		Where:               told.context,
 	}).Encode(nil)
 	if err != nil { // cannot be longer than what came
 		return nil, code

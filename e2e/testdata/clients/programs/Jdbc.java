@@ -179,6 +179,24 @@ public class Jdbc {
             return r;
         });
         works("isolation", () -> { c.setTransactionIsolation(Connection.TRANSACTION_READ_COMMITTED); return c.getTransactionIsolation(); });
+        works("serializable", () -> {
+            c.setTransactionIsolation(Connection.TRANSACTION_SERIALIZABLE);
+            c.setAutoCommit(false);
+            String r = rows(1, c.createStatement().executeQuery("SELECT * FROM people"));
+            c.commit();
+            c.setAutoCommit(true);
+            c.setTransactionIsolation(Connection.TRANSACTION_READ_COMMITTED);
+            return r;
+        });
+        works("holdable cursor", () -> {
+            c.setAutoCommit(false);
+            Statement s = c.createStatement(ResultSet.TYPE_FORWARD_ONLY, ResultSet.CONCUR_READ_ONLY, ResultSet.HOLD_CURSORS_OVER_COMMIT);
+            s.setFetchSize(2);
+            String r = rows(3, s.executeQuery("SELECT * FROM memories"));
+            c.commit();
+            c.setAutoCommit(true);
+            return r;
+        });
         works("read only", () -> {
             c.setReadOnly(true);
             c.setAutoCommit(false);

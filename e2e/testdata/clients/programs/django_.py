@@ -72,6 +72,7 @@ works("exists", lambda: list(Person.objects.filter(Exists(Participant.objects.fi
 works("subquery", lambda: Memory.objects.filter(pk__in=Participant.objects.values("memory")).count())
 works("regex", lambda: Memory.objects.filter(title__iregex="a.*").count())
 works("dates", lambda: list(Memory.objects.dates("occurred_at", "year")))
+works("iterator", lambda: len(list(Memory.objects.iterator(chunk_size=3))) > 3 or 1 / 0)
 works("aggregate", lambda: Memory.objects.aggregate(Max("occurred_at"), Min("occurred_at")))
 
 

@@ -41,11 +41,14 @@ with engine.connect() as c:
     works("array", lambda: c.execute(sa.select(sa.func.array_agg(M.c.title))).scalar())
     works("lateral", lambda: c.execute(sa.select(P.c.name, sa.select(sa.func.count()).where(L.c.person_id == P.c.id).scalar_subquery())).fetchall())
     refused("a column that is not there", "42703", lambda: c.execute(sa.text("SELECT titel FROM memories")))
-for level in ("READ COMMITTED", "AUTOCOMMIT"):
+for level in ("READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE", "AUTOCOMMIT"):
     with engine.connect().execution_options(isolation_level=level) as c:
         works(level, lambda: c.execute(sa.text("SELECT 1")).scalar())
 with engine.connect().execution_options(postgresql_readonly=True, postgresql_deferrable=True) as c:
     works("read only", lambda: c.execute(sa.text("SELECT 1")).scalar())
+
+with engine.connect().execution_options(stream_results=True, max_row_buffer=2) as c:
+    works("a cursor on the server", lambda: len(list(c.execute(sa.select(M.c.id)))) > 2 or 1 / 0)
 
 
 class Memory(orm.declarative_base()):
