@@ -45,6 +45,8 @@ type Relation struct {
 	ForceRLS    bool     // relforcerowsecurity
 	IsPartition bool
 	HasChildren bool   // inheritance children or partitions
+	Parents     []Name // of a partition or an inheritance child, directly
+	Governed    bool   // it has the row policy of ours that says which rows agents see
 	Definition  string // of a view outside the system's schemas and ours: its query, with names qualified
 	Reads       []Read // of such a view, directly
 	Extension   string

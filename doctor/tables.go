@@ -19,6 +19,11 @@ func (x *exam) protected(helpers bool) []uint32 {
 			}
 		}
 	}
+	for _, c := range x.Policy.Children() {
+		if c.Relation.Governed {
+			oids = append(oids, c.Relation.OID)
+		}
+	}
 	return oids
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -47,9 +48,14 @@ func drift(ctx context.Context, tx pgx.Tx) ([]string, error) {
 	}); err != nil {
 		return nil, fmt.Errorf("look for drift: %w", err)
 	}
+	relations, err := relations(ctx, tx)
+	if err != nil {
+		return nil, err
+	}
 	var out []string
 	for _, id := range slices.Sorted(maps.Keys(then)) {
 		switch f, ok := now[id]; {
+		case !ok && !relations[relationOf(id)]: // a partition that was dropped takes its policies along
 		case !ok:
 			out = append(out, id+" is gone")
 		case f != then[id]:
@@ -62,6 +68,35 @@ func drift(ctx context.Context, tx pgx.Tx) ([]string, error) {
 		}
 	}
 	return out, nil
+}
+
+// relationOf returns the table that a policy or table of the record is about, else "".
+func relationOf(identity string) string {
+	if _, table, ok := strings.Cut(identity, " on "); ok && strings.HasPrefix(identity, "policy ") {
+		return table
+	}
+	table, _ := strings.CutPrefix(identity, "table ")
+	if table == identity {
+		return ""
+	}
+	return table
+}
+
+// relations are the names of all relations, and "".
+func relations(ctx context.Context, tx pgx.Tx) (map[string]bool, error) {
+	rows, err := tx.Query(ctx, "SELECT n.nspname || '.' || c.relname FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace UNION ALL SELECT ''")
+	if err != nil {
+		return nil, fmt.Errorf("look for drift: %w", err)
+	}
+	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return nil, fmt.Errorf("look for drift: %w", err)
+	}
+	set := make(map[string]bool, len(names))
+	for _, n := range names {
+		set[n] = true
+	}
+	return set, nil
 }
 
 // objects returns a fingerprint of everything that holds the wall in the database. Whatever a role may read of the
@@ -105,7 +140,7 @@ WITH ours AS (
   UNION ALL
   SELECT 'trigger ' || t.tgname || ' on ' || n.nspname || '.' || c.relname, jsonb_build_array(pg_get_triggerdef(t.oid), t.tgenabled)
   FROM pg_trigger AS t JOIN pg_class AS c ON c.oid = t.tgrelid JOIN pg_namespace AS n ON n.oid = c.relnamespace
-  WHERE t.tgname LIKE '%pgconsent\_%'
+  WHERE t.tgname LIKE '%pgconsent\_%' AND (t.tgparentid = 0 OR t.tgenabled NOT IN ('O', 'A')) -- partitions, which come and go, have copies
   UNION ALL
   SELECT 'default of ' || o.nspname || '.' || c.relname || '.' || a.attname, jsonb_build_array(pg_get_expr(f.adbin, f.adrelid))
   FROM pg_attrdef AS f JOIN pg_class AS c ON c.oid = f.adrelid JOIN ours AS o ON o.oid = c.relnamespace

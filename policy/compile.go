@@ -58,6 +58,7 @@ func Compile(doc *Document, snap *catalog.Snapshot, options ...Option) (*Policy,
 	for _, t := range p.tables {
 		p.tableIndex[t.Relation.Name] = t
 	}
+	p.children = c.children(p)
 	for _, decl := range doc.views {
 		c.view(p, decl)
 	}
@@ -394,6 +395,9 @@ func (p *Policy) hash() string {
 				fmt.Fprintf(h, " column %q %d %q %d %q\n", column.Name, column.Mask, column.Unit, column.Amount, column.Keys)
 			}
 		}
+	}
+	for _, child := range p.children {
+		fmt.Fprintf(h, "child %q %q %t\n", child.Relation.Name.Schema, child.Relation.Name.Name, child.Direct)
 	}
 	for _, v := range p.views {
 		fmt.Fprintf(h, "view %q %q %t %q %q\n", v.Relation.Name.Schema, v.Relation.Name.Name, v.Listed, v.Query, v.Walled)

@@ -20,6 +20,7 @@ type Policy struct {
 	tables     []*Table
 	functions  []*Function
 	views      []*View
+	children   []*Child
 	attributes []Attribute
 
 	tableIndex    map[catalog.Name]*Table
@@ -101,6 +102,9 @@ func (p *Policy) Table(n catalog.Name) (*Table, bool) {
 
 // Tables returns every table, sorted by name.
 func (p *Policy) Tables() []*Table { return p.tables }
+
+// Children returns the partitions and inheritance children of tables that the policy does not list, sorted by name.
+func (p *Policy) Children() []*Child { return p.children }
 
 // Views returns every view, those that others read before these.
 func (p *Policy) Views() []*View { return p.views }

@@ -79,8 +79,12 @@ func (w *walker) resolve(rv *sqltext.RangeVar) *reference {
 			return nil
 		}
 		ref.shadow = shadow
-	} else if f := w.protected[name]; f != nil && f.visible.Kind == catalog.View {
+	} else if f := w.protected[name]; f != nil && (f.visible.Kind == catalog.View || len(f.visible.Parents) > 0) {
 		ref.fragment, ref.relation = f, f.visible
+	} else if why := childRefusal(w.pol, name); why != "" {
+		w.refuseAt(sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonRelation, "relation %q is not available to agents", written).
+			WithHint("%s", why), rv.GetLocation())
+		return nil
 	} else if table, ok := w.pol.Table(name); !ok {
 		w.refuseAt(notAvailable(written), rv.GetLocation())
 		return nil
@@ -104,11 +108,23 @@ func (w *walker) resolve(rv *sqltext.RangeVar) *reference {
 	return ref
 }
 
+// childRefusal tells why a partition or child of a table of the policy cannot be named; "" if it is none.
+func childRefusal(p *policy.Policy, name catalog.Name) string {
+	for _, c := range p.Children() {
+		switch {
+		case c.Relation.Name != name:
+		case !c.Direct:
+			return "It is a part of a table that the policy lists, and has columns that agents do not see. Read the table."
+		default:
+			return "It is a new part of a table that the policy lists. Read the table; after pgconsent migrate its parts can be read by name."
+		}
+	}
+	return ""
+}
+
 // unreadable tells why a relation that the policy lists cannot be read all the same.
 func unreadable(r *catalog.Relation) string {
 	switch {
-	case r.IsPartition:
-		return "It is a partition: read the partitioned table, which has the policy."
 	case r.Kind == catalog.Table, r.Kind == catalog.PartitionedTable:
 		return ""
 	case r.Kind == catalog.View, r.Kind == catalog.MatView:

@@ -64,6 +64,13 @@ func New(snap *catalog.Snapshot, pol *policy.Policy, mode Mode) *Rewriter {
 	for _, t := range pol.Tables() {
 		r.protected[t.Relation.Name] = newFragment(t, mode)
 	}
+	for _, c := range pol.Children() {
+		if c.Direct && c.Relation.Governed {
+			f := newFragment(&policy.Table{Relation: c.Relation, Rows: c.Rows}, mode)
+			f.door = false
+			r.protected[c.Relation.Name] = f
+		}
+	}
 	for _, v := range pol.Views() {
 		if v.Listed {
 			r.protected[v.Relation.Name] = viewFragment(v, mode)

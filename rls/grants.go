@@ -52,6 +52,11 @@ func (p *Plan) schemas(f migrations.Found) []Statement {
 	for _, t := range p.policy.Tables() {
 		agent[t.Relation.Name.Schema] = true
 	}
+	for _, c := range p.children {
+		if c.Direct {
+			agent[c.Relation.Name.Schema] = true
+		}
+	}
 	for _, fn := range p.policy.Functions() {
 		agent[fn.Name.Schema] = true
 	}

@@ -86,20 +86,24 @@ func (p *Plan) rows(t *policy.Table) string {
 func (p *Plan) dropPolicies(f migrations.Found) []Statement {
 	const why = "Take the policies away."
 	var out []Statement
-	drop := func(r *catalog.Relation, names ...string) {
-		for _, name := range names {
-			out = append(out, Statement{SQL: fmt.Sprintf("DROP POLICY IF EXISTS %s ON %s", name, r.Name.SQL()), Why: why})
-		}
-		if !f.RowSecurity[r.Name.String()] {
-			out = append(out, Statement{SQL: fmt.Sprintf("ALTER TABLE %s DISABLE ROW LEVEL SECURITY", r.Name.SQL()), Why: "Row security was off."})
-		}
-	}
+	drop := func(r *catalog.Relation, names ...string) { out = append(out, dropPolicies(r, f, why, names...)...) }
 	for _, t := range p.policy.Tables() {
 		out = append(out, p.dropWrites(t)...)
 		drop(t.Relation, selectPolicy, insertPolicy, updatePolicy, deletePolicy, openPolicy)
 	}
 	for _, r := range p.unlisted() {
 		drop(r, nonePolicy, openPolicy)
+	}
+	return out
+}
+
+func dropPolicies(r *catalog.Relation, f migrations.Found, why string, names ...string) []Statement {
+	var out []Statement
+	for _, name := range names {
+		out = append(out, Statement{SQL: fmt.Sprintf("DROP POLICY IF EXISTS %s ON %s", name, r.Name.SQL()), Why: why})
+	}
+	if !f.RowSecurity[r.Name.String()] {
+		out = append(out, Statement{SQL: fmt.Sprintf("ALTER TABLE %s DISABLE ROW LEVEL SECURITY", r.Name.SQL()), Why: "Row security was off."})
 	}
 	return out
 }

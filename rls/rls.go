@@ -52,6 +52,7 @@ type Plan struct {
 	helpers                          []predicate.Helper
 	links                            []*catalog.Relation
 	doors                            []door
+	children                         []*policy.Child
 }
 
 // Generate makes the plan. It is a pure function: equal policies over equal catalogs give equal plans.
@@ -83,15 +84,17 @@ func Generate(p *policy.Policy, snap *catalog.Snapshot, o Options) *Plan {
 	if o.Doors {
 		plan.doors = doors(p)
 	}
+	// Partitions come and go. A proxy goes on without those that migrate has not seen, which agents cannot name.
 	h := sha256.New()
 	for _, s := range plan.Up() {
 		fmt.Fprintf(h, "%s;\n", s.SQL)
 	}
 	plan.hash = hex.EncodeToString(h.Sum(nil)[:16])
+	plan.children = p.Children()
 	return plan
 }
 
-// Hash is the hash of the database half: two policies with one hash can be swapped without migrating.
+// Hash is the hash of the database half, partitions and children of tables left out: two policies with one hash can be swapped without migrating.
 func (p *Plan) Hash() string { return p.hash }
 
 // PolicyVersion is the version of the whole policy.
@@ -107,7 +110,7 @@ func (p *Plan) Down() []Statement { return p.DownTo(migrations.Found{}) }
 func (p *Plan) UpFrom(f migrations.Found) []Statement {
 	var out []Statement
 	for _, part := range [][]Statement{
-		p.revocations(f), p.schemas(f), p.readers(f), p.doorViews(), p.canaries(), p.policies(f), p.rowViews(), p.changes(), p.functions(), p.shown(), p.shadows(), p.views(), p.controls(),
+		p.revocations(f), p.schemas(f), p.readers(f), p.doorViews(), p.canaries(), p.policies(f), p.parts(f), p.rowViews(), p.changes(), p.functions(), p.shown(), p.shadows(), p.views(), p.controls(),
 	} {
 		out = append(out, part...)
 	}
@@ -117,7 +120,7 @@ func (p *Plan) UpFrom(f migrations.Found) []Statement {
 // DownTo returns the statements that restore the state found, privileges excepted.
 func (p *Plan) DownTo(f migrations.Found) []Statement {
 	var out []Statement
-	for _, part := range [][]Statement{p.dropViews(), p.dropShadows(), p.dropShown(), p.dropChanges(), p.dropRowViews(), p.dropPolicies(f), p.dropCanaries(), p.dropDoors(), p.dropReaders()} {
+	for _, part := range [][]Statement{p.dropViews(), p.dropShadows(), p.dropShown(), p.dropChanges(), p.dropRowViews(), p.dropParts(f), p.dropPolicies(f), p.dropCanaries(), p.dropDoors(), p.dropReaders()} {
 		out = append(out, part...)
 	}
 	return out

@@ -17,6 +17,11 @@ func (p *Plan) shown() []Statement {
 	for _, t := range p.policy.Tables() {
 		tables = append(tables, pair(t.Relation.Name))
 	}
+	for _, c := range p.children {
+		if c.Direct {
+			tables = append(tables, pair(c.Relation.Name))
+		}
+	}
 	for _, v := range p.policy.Views() {
 		if v.Listed {
 			tables = append(tables, pair(v.Relation.Name))

@@ -107,7 +107,7 @@ func TestLoad(t *testing.T) {
 			Name: public("by_expression"), Kind: catalog.PartitionedTable, Owner: "postgres", PartitionBy: []string{"b", "c"},
 			Columns: []catalog.Column{{Name: "a", Type: "integer"}, {Name: "b", Type: "text"}, {Name: "c", Type: "integer"}},
 		},
-		"parts_1": {Name: public("parts_1"), Kind: catalog.Table, Owner: "postgres", IsPartition: true, Columns: []catalog.Column{{Name: "id", Type: "integer"}}},
+		"parts_1": {Name: public("parts_1"), Kind: catalog.Table, Owner: "postgres", IsPartition: true, Parents: []catalog.Name{public("parts")}, Columns: []catalog.Column{{Name: "id", Type: "integer"}}},
 		"v": {Name: public("v"), Kind: catalog.View, Owner: "postgres", Columns: []catalog.Column{{Name: "id", Type: "integer"}},
 			Definition: " SELECT p.id\n   FROM public.p;", Reads: []catalog.Read{{Relation: public("p"), Columns: []string{"id"}}}},
 	} {

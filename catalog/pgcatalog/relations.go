@@ -27,16 +27,29 @@ func (l *loader) readRelations(ctx context.Context) error {
 		    JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = d.objsubid WHERE p.partrelid = c.oid
 		    UNION SELECT a.attname::text FROM pg_partitioned_table AS p JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = ANY (p.partattrs)
 		    WHERE p.partrelid = c.oid ORDER BY 1), `+extensionOf("pg_class", "c.oid")+`,
-		  CASE WHEN c.relkind = 'v' AND `+foreign+` THEN COALESCE(pg_get_viewdef(c.oid), '') ELSE '' END
+		  CASE WHEN c.relkind = 'v' AND `+foreign+` THEN COALESCE(pg_get_viewdef(c.oid), '') ELSE '' END,
+		  EXISTS (SELECT 1 FROM pg_policy AS p WHERE p.polrelid = c.oid AND p.polname = 'pgconsent_select')
 		FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
 		WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S', 'c') AND n.nspname !~ '^pg_(toast|temp)'`,
-		[]any{&r.OID, &r.Name.Schema, &r.Name.Name, &kind, &r.Owner, &r.RowSecurity, &r.ForceRLS, &r.IsPartition, &r.HasChildren, &r.HasRules, &r.PartitionBy, &r.Extension, &r.Definition},
+		[]any{&r.OID, &r.Name.Schema, &r.Name.Name, &kind, &r.Owner, &r.RowSecurity, &r.ForceRLS, &r.IsPartition, &r.HasChildren, &r.HasRules, &r.PartitionBy, &r.Extension, &r.Definition, &r.Governed},
 		func() error {
 			relation := r
 			r.PartitionBy = nil
 			relation.Kind = catalog.RelKind(kind[0])
 			l.relations[r.OID] = &relation
 			l.spec.Relations = append(l.spec.Relations, &relation)
+			return nil
+		})
+}
+
+// readParents reads which relations inherit from which, partitions included.
+func (l *loader) readParents(ctx context.Context) error {
+	var child, parent uint32
+	return l.each(ctx, "SELECT i.inhrelid, i.inhparent FROM pg_inherits AS i ORDER BY 1, i.inhseqno", []any{&child, &parent},
+		func() error {
+			if c, p := l.relations[child], l.relations[parent]; c != nil && p != nil {
+				c.Parents = append(c.Parents, p.Name)
+			}
 			return nil
 		})
 }

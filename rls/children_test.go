@@ -1,0 +1,180 @@
+package rls_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/pgconsent/pgconsent/catalog/pgcatalog"
+	"github.com/pgconsent/pgconsent/doctor"
+	"github.com/pgconsent/pgconsent/migrations"
+	"github.com/pgconsent/pgconsent/policy"
+	"github.com/pgconsent/pgconsent/rewrite"
+	"github.com/pgconsent/pgconsent/rls"
+)
+
+const partedSchema = `
+SET ROLE app_owner;
+CREATE SCHEMA parts;
+CREATE TABLE events (id int, user_id uuid, text text) PARTITION BY RANGE (id);
+CREATE TABLE parts.events_1 PARTITION OF events FOR VALUES FROM (0) TO (10);
+CREATE TABLE events_2 (text text, user_id uuid, id int);
+ALTER TABLE events ATTACH PARTITION events_2 FOR VALUES FROM (10) TO (20);
+CREATE TABLE events_3 PARTITION OF events FOR VALUES FROM (20) TO (30) PARTITION BY LIST (id);
+CREATE TABLE events_31 PARTITION OF events_3 DEFAULT;
+INSERT INTO events SELECT i, ('00000000-0000-0000-0000-00000000000' || 1 + i % 2)::uuid, CASE WHEN i % 2 = 1 THEN 'SECRET' ELSE 'mine' END FROM generate_series(0, 29) i;
+CREATE TABLE animals (id int, user_id uuid);
+CREATE TABLE cats () INHERITS (animals);
+CREATE TABLE dogs (tricks text DEFAULT 'SECRET') INHERITS (animals);
+INSERT INTO animals VALUES (1, '00000000-0000-0000-0000-000000000001'), (2, '00000000-0000-0000-0000-000000000002');
+INSERT INTO cats VALUES (3, '00000000-0000-0000-0000-000000000001'), (4, '00000000-0000-0000-0000-000000000002');
+INSERT INTO dogs VALUES (5, '00000000-0000-0000-0000-000000000001'), (6, '00000000-0000-0000-0000-000000000002');
+CREATE TABLE narrow (id int, user_id uuid, secret text) PARTITION BY RANGE (id);
+CREATE TABLE narrow_1 PARTITION OF narrow FOR VALUES FROM (0) TO (10);
+INSERT INTO narrow VALUES (1, '00000000-0000-0000-0000-000000000001', 'SECRET'), (2, '00000000-0000-0000-0000-000000000002', 'SECRET');
+GRANT SELECT ON ALL TABLES IN SCHEMA public TO app_other;
+RESET ROLE`
+
+const partedPolicy = `
+version: 1
+attributes: { user: { type: uuid, source: credential } }
+tables:
+  events: { rows: [ { own: { column: user_id, is: user } } ] }
+  animals: { rows: [ { own: { column: user_id, is: user } } ] }
+  narrow: { rows: [ { own: { column: user_id, is: user } } ], columns: { id: allow } }
+`
+
+func partedWorld(t *testing.T) *world {
+	t.Helper()
+	w := newWorld(t, partedSchema)
+	file := filepath.Join(t.TempDir(), "policy.yaml")
+	if err := os.WriteFile(file, []byte(partedPolicy), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.compile(file, rls.Options{})
+	return w.migrate()
+}
+
+// again reads the catalogs anew and compiles.
+func (w *world) again() {
+	w.t.Helper()
+	doc, err := policy.Parse("p.yaml", []byte(partedPolicy))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if w.snap, err = pgcatalog.Load(context.Background(), w.super, []string{"public"}); err != nil {
+		w.t.Fatal(err)
+	}
+	if w.pol, err = policy.Compile(doc, w.snap, policy.WithViews(rewrite.Definition)); err != nil {
+		w.t.Fatal(err)
+	}
+	w.plan = rls.Generate(w.pol, w.snap, rls.Options{})
+}
+
+// Read through the parent or by name, a partition shows what the parent's rule shows.
+func TestPartitionsAndChildren(t *testing.T) {
+	w := partedWorld(t)
+	agent := w.agent(user1)
+	for table, want := range map[string]string{
+		"events": "15", "ONLY events": "0", "parts.events_1": "5", "events_2": "5", "events_3": "5", "events_31": "5",
+		"animals": "3", "ONLY animals": "1", "cats": "1", "pgconsent_rows.public_narrow": "1", "pgconsent_rows.w_public_narrow": "1",
+	} {
+		w.want(agent, "SELECT count(*) FROM "+table, want)
+		w.want(w.agent(""), "SELECT count(*) FROM "+table, "0")
+	}
+	w.want(agent, "SELECT DISTINCT text FROM events", "mine")
+	for _, table := range []string{"dogs", "narrow", "narrow_1"} {
+		w.refused(agent, "42501", "SELECT count(*) FROM "+table)
+	}
+	w.want(w.db.Connect(t, "app_other"), "SELECT count(*) FROM events_2", "10")
+	w.want(w.owner, "SELECT count(*) FROM events_2", "10")
+
+	w.again()
+	r := rewrite.New(w.snap, w.pol, rewrite.Both)
+	for sql, allowed := range map[string]bool{
+		"SELECT * FROM events": true, "SELECT * FROM parts.events_1 e": true, "SELECT * FROM events_2": true, "SELECT id FROM ONLY events_3": true, "SELECT cats FROM cats": true,
+		"SELECT * FROM dogs": false, "SELECT * FROM narrow_1": false, "SELECT * FROM ONLY narrow": false, "UPDATE cats SET id = 1": false,
+	} {
+		result, refused := r.Rewrite(sql, false)
+		if (refused == nil) != allowed {
+			t.Errorf("%s: %v", sql, refused)
+		} else if allowed && result.NeedsSignature {
+			t.Errorf("%s: needs a signature", sql)
+		} else if allowed {
+			if _, err := query(agent, result.Text); err != nil {
+				t.Errorf("%s: %v", result.Text, err)
+			}
+		}
+	}
+	w.want(agent, "SELECT relname FROM pgconsent_catalog.pg_class WHERE relkind IN ('r', 'p') AND relnamespace = 'public'::regnamespace ORDER BY 1", "animals,cats,events,events_2,events_3,events_31,narrow")
+	w.want(agent, "SELECT count(*) FROM pgconsent_catalog.pg_inherits", "5")
+}
+
+// A partition that comes later shows through its parent alone, and by name once migrate has seen it. One that goes takes
+// nothing along.
+func TestNewPartitions(t *testing.T) {
+	w := partedWorld(t)
+	hash := w.plan.Hash()
+	w.exec(w.owner, "CREATE TABLE events_4 PARTITION OF events FOR VALUES FROM (30) TO (40); INSERT INTO events VALUES (31, '"+user1+"', 'mine'), (32, '"+user2+"', 'SECRET')")
+	agent := w.agent(user1)
+	w.want(agent, "SELECT count(*) FROM events", "16")
+	w.refused(agent, "42501", "SELECT * FROM events_4")
+	w.again()
+	if w.plan.Hash() != hash {
+		t.Error("a new partition makes the installed policy another")
+	}
+	refusedBy := func() bool {
+		_, refused := rewrite.New(w.snap, w.pol, rewrite.Both).Rewrite("SELECT * FROM events_4", false)
+		return refused != nil
+	}
+	if !refusedBy() {
+		t.Error("a partition that migrate has not seen can be named")
+	}
+	examine := func() []doctor.Finding {
+		found, err := doctor.Examine(context.Background(), w.super, doctor.Subject{Policy: w.pol, Snapshot: w.snap, Plan: w.plan})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := doctor.Refuse(found); err != nil {
+			t.Error(err)
+		}
+		return found
+	}
+	warned := false
+	for _, f := range examine() {
+		warned = warned || f.ID == "new_part"
+	}
+	if !warned {
+		t.Error("doctor does not tell of the new partition")
+	}
+	// Whatever PUBLIC may do, the rewriter refuses it.
+	w.exec(w.owner, "GRANT SELECT ON events_4 TO PUBLIC")
+	w.again()
+	if !refusedBy() {
+		t.Error("a partition that migrate has not seen can be named")
+	}
+	w.migrate()
+	w.want(agent, "SELECT count(*) FROM events_4", "1")
+	w.again()
+	if refusedBy() {
+		t.Error("a partition cannot be named after migrate")
+	}
+
+	w.exec(w.owner, "DROP TABLE events_4; ALTER TABLE events DETACH PARTITION events_2; DROP TABLE parts.events_1")
+	w.again()
+	if w.plan.Hash() != hash {
+		t.Error("a partition that is gone makes the installed policy another")
+	}
+	examine()
+	if _, refused := rewrite.New(w.snap, w.pol, rewrite.Both).Rewrite("SELECT * FROM events_2", false); refused == nil {
+		t.Error("a detached partition can be named")
+	}
+	w.migrate()
+	w.refused(agent, "42501", "SELECT * FROM events_2")
+	if err := migrations.Down(context.Background(), w.owner, migrations.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	w.want(w.super, "SELECT count(*) FROM pg_policy", "0")
+	w.want(w.super, "SELECT count(*) FROM pg_class WHERE relrowsecurity", "0")
+}
