@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pgconsent/pgconsent/migrations"
 )
 
 // Statements that SQL prepares and those of the wire share their names, as in PostgreSQL; each use is under the rules of
@@ -189,6 +191,36 @@ func TestResets(t *testing.T) {
 		t.Errorf("at the end: %s", got)
 	}
 	in.noMarker(t)
+}
+
+// A new key: sessions go on, and the old key is gone when no seal is left that it verifies.
+func TestRotateKey(t *testing.T) {
+	in := start(t, options{})
+	c := in.agent(t)
+	const count = `SELECT count(*) FROM memories`
+	want := ask(t, c, count).String()
+	owner := in.db.Connect(t, "postgres")
+	kid, err := migrations.RotateKey(context.Background(), owner)
+	if err != nil || kid != 2 {
+		t.Fatal(kid, err)
+	}
+	keys := func() string {
+		return strings.Join(truth(t, in, `SELECT kid::text FROM pgconsent.keys ORDER BY 1`), ",")
+	}
+	for range 10 {
+		if got := ask(t, c, count).String(); got != want {
+			t.Fatalf("after a new key: %s", got)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	if keys() != "1,2" {
+		t.Errorf("keys %s", keys())
+	}
+	super(t, in.db, `UPDATE pgconsent.keys SET made_at = made_at - interval '3 minutes'`)
+	waitFor(t, "the old key is gone", func() bool { return keys() == "2" })
+	if got := ask(t, in.agent(t), count).String(); got != want {
+		t.Errorf("a new session: %s", got)
+	}
 }
 
 // waitFor waits until f says yes.

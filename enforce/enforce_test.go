@@ -633,6 +633,30 @@ func TestRecheck(t *testing.T) {
 	}
 }
 
+// A policy is looked at by Check before it is in force, and not after.
+func TestReloadIsCheckedFirst(t *testing.T) {
+	var before string
+	var first sync.Once
+	w := start(t, func(w *world) {
+		w.cfg.Check = func(_ context.Context, _ *pgx.Conn, t Target) error {
+			first.Do(func() { before = t.Policy.Version() })
+			if t.Policy.Version() != before {
+				return errors.New("unsafe under this policy")
+			}
+			return nil
+		}
+	})
+	c := w.client("caregiver")
+	w.write(strings.Replace(rules, "source: credential }", "source: credential }, other: { type: text, source: credential }", 1))
+	if err := w.Reload(); err == nil {
+		t.Error("a policy that Check refuses is in force")
+	}
+	if v := c.Decide(t.Context(), titles, verdict.Simple); v.Versions.Policy != before {
+		t.Error("a statement was decided under it")
+	}
+	c.want(titles, "lake", "sea")
+}
+
 // A new key: texts go unsigned until the session has a seal of that key, and rows stay the same.
 func TestKeyRotation(t *testing.T) {
 	w := start(t, nil)

@@ -135,8 +135,14 @@ func changed() *sqlstate.Error {
 		WithHint("What this transaction or cursor sees is older than a change of consent or of the policy. Roll back and begin again.")
 }
 
-// prune drops changes that nobody asks about any more. Where the server takes no writes there is nothing to prune.
-func (d *database) prune(ctx context.Context) {
+// prune drops changes that nobody asks about any more, and keys that no seal needs. Where the server takes no writes there
+// is nothing to prune.
+func (d *database) prune(ctx context.Context, seen observation) {
+	if seen.keys.Len() > 1 {
+		if _, err := d.conn.Exec(ctx, "SELECT pgconsent.prune_keys()"); err != nil {
+			d.e.cfg.Log.Debug("keys are not pruned", "database", d.cfg.Name, "error", err)
+		}
+	}
 	if time.Since(d.pruned) < pruneEvery {
 		return
 	}

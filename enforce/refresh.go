@@ -99,7 +99,7 @@ func (d *database) refresh(ctx context.Context) error {
 		err = d.judge(ctx, seen)
 	}
 	if err == nil {
-		d.prune(ctx)
+		d.prune(ctx, seen)
 	}
 	if err == nil {
 		err = d.measure(ctx)

@@ -1,6 +1,9 @@
 package enforce
 
 import (
+	"context"
+	"errors"
+
 	"github.com/pgconsent/pgconsent/policy"
 )
 
@@ -38,6 +41,9 @@ func (d *database) reload() error {
 		return nil
 	}
 	s := d.newState(c, d.state.snapshot, d.seen.keys)
+	if err := d.vouch(s); err != nil {
+		return kept(err)
+	}
 	d.install(s, doc, d.seen)
 	if v := d.view.Load(); v.state != nil {
 		d.view.Store(&view{state: s, verified: v.verified, offset: v.offset})
@@ -45,4 +51,19 @@ func (d *database) reload() error {
 	m.PolicyInForce(d.cfg.Name, s.versions.Policy, s.versions.Catalog)
 	log.Info("policy reloaded", "policy", s.versions.Policy)
 	return nil
+}
+
+// vouch looks at the database and asks Check whether it holds the wall of a state that is not in force yet. The caller
+// holds mu.
+func (d *database) vouch(s *state) error {
+	ctx, cancel := context.WithTimeout(context.Background(), lookTimeout)
+	defer cancel()
+	seen, err := d.look(ctx)
+	if err != nil {
+		return err
+	}
+	if seen.fingerprint != d.seen.fingerprint || seen.installed != d.seen.installed {
+		return errors.New("the database is changing: reload the policy again in a few seconds")
+	}
+	return d.check(ctx, s)
 }

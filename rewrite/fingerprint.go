@@ -77,6 +77,8 @@ func tagOfStatement(stmt *sqltext.Node) string {
 		return "FETCH"
 	case *sqltext.Node_ClosePortalStmt:
 		return "CLOSE"
+	case *sqltext.Node_ExplainStmt:
+		return "EXPLAIN"
 	case *sqltext.Node_DiscardStmt:
 		return "DISCARD"
 	case *sqltext.Node_UnlistenStmt:

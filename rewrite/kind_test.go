@@ -43,6 +43,7 @@ DeleteStmt relation using_clause where_clause returning_list with_clause
 DefElem arg
 DiscardStmt
 ExecuteStmt params
+ExplainStmt query options
 FetchStmt
 Float
 FuncCall funcname args agg_order agg_filter over

@@ -76,9 +76,11 @@ var refusals = []*Refusal{
 	{"%TYPE, SETOF", []string{"TypeName.pct_type", "TypeName.setof"}, "SELECT CAST(1 AS SETOF integer)",
 		sqlstate.FeatureNotSupported, sqlstate.ReasonConstruct, "SETOF and %TYPE are not available to agents", "Name the type itself."},
 
-	{"EXPLAIN", []string{"ExplainStmt"}, "EXPLAIN SELECT * FROM people",
-		sqlstate.FeatureNotSupported, sqlstate.ReasonStatement, "EXPLAIN is not available to agents",
+	{"EXPLAIN of what reads tables, or calls functions other than PostgreSQL's", []string{"ExplainStmt(relations)"}, "EXPLAIN SELECT * FROM people",
+		sqlstate.FeatureNotSupported, sqlstate.ReasonStatement, "EXPLAIN of statements that read tables is not available to agents",
 		"Plans show statistics of rows that are not visible. Operators see what a statement becomes with `pgconsent rewrite`."},
+	{"options of EXPLAIN", []string{"ExplainStmt.options"}, "EXPLAIN (BUFFERS) SELECT 1",
+		sqlstate.FeatureNotSupported, sqlstate.ReasonConstruct, "this option of EXPLAIN is not available to agents", "EXPLAIN takes ANALYZE, VERBOSE, COSTS, TIMING, SUMMARY and FORMAT."},
 	{"LISTEN, NOTIFY", []string{"ListenStmt", "NotifyStmt"}, "LISTEN news",
 		sqlstate.FeatureNotSupported, sqlstate.ReasonStatement, "LISTEN and NOTIFY are not available to agents", "Notifications may carry data past the policy. Poll with a query."},
 	{"LOCK", []string{"LockStmt"}, "LOCK TABLE people",

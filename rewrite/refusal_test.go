@@ -120,6 +120,12 @@ func TestRefusedWithCode(t *testing.T) {
 		{"42501", "PREPARE q AS SELECT * FROM secrets"},
 		{"42501", "PREPARE q (xid) AS SELECT $1"},
 		{"42501", "EXECUTE q (pg_read_file('x'))"},
+		{"0A000", "EXPLAIN SELECT * FROM pg_class"},
+		{"0A000", "EXPLAIN SELECT * FROM match_memories('x', 1)"},
+		{"0A000", "EXPLAIN (ANALYZE) SELECT (SELECT count(*) FROM memories)"},
+		{"0A000", "EXPLAIN DELETE FROM people"},
+
+		{"0A000", "EXPLAIN (SETTINGS) SELECT 1"},
 		{"0A000", "RESET ALL; SELECT 1"},
 		{"0A000", "DISCARD ALL; SELECT 1"},
 		{"0A000", "BEGIN; RESET ALL"},

@@ -108,6 +108,8 @@ func (w *walker) statement(raw *sqltext.RawStmt) verdict.Effect {
 		effect = w.fetchStmt(n.FetchStmt, raw)
 	case *sqltext.Node_ClosePortalStmt:
 		effect = w.closePortalStmt(n.ClosePortalStmt, raw)
+	case *sqltext.Node_ExplainStmt:
+		w.explainStmt(n.ExplainStmt)
 	case *sqltext.Node_DiscardStmt:
 		effect = w.discardStmt(n.DiscardStmt)
 	case *sqltext.Node_UnlistenStmt:

@@ -130,8 +130,8 @@ func (p *Plan) controls() []Statement {
 			Why: "The proxy hints, by the sizes of tables, how row policies are to be evaluated.",
 		},
 		{
-			SQL: fmt.Sprintf("GRANT EXECUTE ON FUNCTION pgconsent.changed_since(pg_catalog.pg_snapshot), pgconsent.prune_changes() TO %s", p.control),
-			Why: "The proxy asks whether a snapshot has missed a change.",
+			SQL: fmt.Sprintf("GRANT EXECUTE ON FUNCTION pgconsent.changed_since(pg_catalog.pg_snapshot), pgconsent.prune_changes(), pgconsent.prune_keys() TO %s", p.control),
+			Why: "The proxy asks whether a snapshot has missed a change, and drops what nobody asks about any more.",
 		},
 		{
 			SQL: fmt.Sprintf("GRANT SELECT ON pgconsent.migration, pgconsent.installed, pgconsent.installed_object TO %s", p.control),

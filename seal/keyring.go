@@ -42,5 +42,8 @@ func Load(ctx context.Context, conn *pgx.Conn) (*Keyring, error) {
 	return NewKeyring(keys)
 }
 
+// Len is the number of keys.
+func (r *Keyring) Len() int { return len(r.keys) }
+
 // Newest is the key that signs.
 func (r *Keyring) Newest() Key { return r.keys[len(r.keys)-1] }

@@ -85,6 +85,7 @@ type (
 	DeclareCursorStmt         = pg_query.DeclareCursorStmt
 	FetchStmt                 = pg_query.FetchStmt
 	DiscardStmt               = pg_query.DiscardStmt
+	ExplainStmt               = pg_query.ExplainStmt
 	ExecuteStmt               = pg_query.ExecuteStmt
 	PrepareStmt               = pg_query.PrepareStmt
 	UnlistenStmt              = pg_query.UnlistenStmt
@@ -168,6 +169,7 @@ type (
 	Node_DeclareCursorStmt         = pg_query.Node_DeclareCursorStmt
 	Node_FetchStmt                 = pg_query.Node_FetchStmt
 	Node_DiscardStmt               = pg_query.Node_DiscardStmt
+	Node_ExplainStmt               = pg_query.Node_ExplainStmt
 	Node_ExecuteStmt               = pg_query.Node_ExecuteStmt
 	Node_PrepareStmt               = pg_query.Node_PrepareStmt
 	Node_UnlistenStmt              = pg_query.Node_UnlistenStmt

@@ -8,9 +8,10 @@ import (
 )
 
 type migrateCmd struct {
-	Database string `placeholder:"NAME" help:"Only this database. Default: all."`
-	DryRun   bool   `xor:"mode" help:"Print the SQL, with reasons, and change nothing."`
-	Down     bool   `xor:"mode" help:"Remove everything that migrate installed, and restore what it found."`
+	Database  string `placeholder:"NAME" help:"Only this database. Default: all."`
+	DryRun    bool   `xor:"mode" help:"Print the SQL, with reasons, and change nothing."`
+	RotateKey bool   `xor:"mode" help:"Make a new key for the seals of sessions, and nothing else. The old one goes after two minutes."`
+	Down      bool   `xor:"mode" help:"Remove everything that migrate installed, and restore what it found."`
 }
 
 func (migrateCmd) Help() string {
@@ -19,6 +20,7 @@ second run changes nothing.
 
   pgconsent migrate --dry-run > review.sql
   pgconsent migrate
+  pgconsent migrate --rotate-key
   pgconsent migrate --down`
 }
 
@@ -37,6 +39,13 @@ func (m migrateCmd) Run(s *session) error {
 				return err
 			}
 			return s.migrated(t.name, "removed", "")
+		}
+		if m.RotateKey {
+			kid, err := migrations.RotateKey(s.ctx, t.conn)
+			if err != nil {
+				return err
+			}
+			return s.migrated(t.name, fmt.Sprintf("key %d", kid), "")
 		}
 		built, err := s.compile(t)
 		if err != nil {

@@ -1,0 +1,1 @@
+DROP FUNCTION pgconsent.prune_keys();
