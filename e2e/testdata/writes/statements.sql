@@ -87,3 +87,5 @@ SELECT i.title, s.name FROM items i JOIN shelves s ON s.id = i.shelf ORDER BY 1 
 SELECT title FROM items WHERE 1 / (qty - 9001) < 1 ORDER BY 1 FOR SHARE NOWAIT
 SELECT * FROM (SELECT title FROM items WHERE qty > 2) x, shelves ORDER BY 1, 2 FOR KEY SHARE OF x
 WITH d AS (SELECT id FROM items ORDER BY qty DESC LIMIT 1 FOR UPDATE SKIP LOCKED) UPDATE items SET note = 'taken' FROM d WHERE items.id = d.id RETURNING title
+PREPARE w1 AS INSERT INTO slots (name, uses) VALUES ($1, $2) RETURNING name, uses; EXECUTE w1 ('evening', 4); EXECUTE w1 ('night', 5); DEALLOCATE w1
+PREPARE w2 (text) AS UPDATE items SET note = $1 WHERE qty > 2 RETURNING title, note; EXECUTE w2 ('seen'); DEALLOCATE w2
