@@ -74,6 +74,10 @@ func Scan(text string) (*Source, *sqlstate.Error) {
 		return nil, sqlstate.New(sqlstate.StatementTooComplex, sqlstate.ReasonBounds, "statement is nested more than %d levels deep", MaxDepth).
 			WithHint("Long chains of one operator nest too: use a list, as in x = ANY (...), or several statements.")
 	}
+	if copies(tokens) > maxCopies {
+		return nil, sqlstate.New(sqlstate.StatementTooComplex, sqlstate.ReasonBounds, "an assignment to several columns is too long").
+			WithHint("Set the columns one by one: SET a = ..., b = ...")
+	}
 	return &Source{Text: text, Tokens: tokens}, nil
 }
 

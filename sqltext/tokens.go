@@ -27,6 +27,7 @@ const (
 )
 
 const (
+	equals     = TokenKind('=')
 	uident     = TokenKind(pg_query.Token_UIDENT)
 	fconst     = TokenKind(pg_query.Token_FCONST)
 	usconst    = TokenKind(pg_query.Token_USCONST)
@@ -55,8 +56,11 @@ const (
 	kwOr        = TokenKind(pg_query.Token_OR)
 	kwOuter     = TokenKind(pg_query.Token_OUTER_P)
 	kwRight     = TokenKind(pg_query.Token_RIGHT)
+	kwReturning = TokenKind(pg_query.Token_RETURNING)
 	kwSelect    = TokenKind(pg_query.Token_SELECT)
+	kwSet       = TokenKind(pg_query.Token_SET)
 	kwThen      = TokenKind(pg_query.Token_THEN)
 	kwUnion     = TokenKind(pg_query.Token_UNION)
 	kwWhen      = TokenKind(pg_query.Token_WHEN)
+	kwWhere     = TokenKind(pg_query.Token_WHERE)
 )
