@@ -356,6 +356,7 @@ func TestKeysOfSeveralColumns(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	f.Add(head + "tables: { memories: { rows: [ { own: { column: user_id, is: user } } ] } }\nfunctions: { match: { pin: { respect: true } } }")
 	f.Add(head + "tables: { memories: { rows: [ { consent: { every: [ memory_participants: { memory_id: id } ], status: n, is: 1 } }, { visible: { people: { id: id } } } ] } }")
+	f.Add(head + "tables: { memories: { rows: [ { sql: \"lower(body) LIKE 'a%' AND n IN (1, 2) OR coalesce(user_id, id) IS DISTINCT FROM attribute('user') AND doc ->> 'k' = ANY (tags)\" }, { not: { grant: { column: doc, to: user, all: '*' } } } ] } }")
 	f.Add("a: &x [*x]\n---\n<<: !t {}")
 	f.Fuzz(func(t *testing.T, text string) {
 		p, err := compile(text)
