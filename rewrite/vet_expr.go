@@ -1,0 +1,430 @@
+package rewrite
+
+import (
+	"regexp"
+	"slices"
+
+	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/sqltext"
+)
+
+func (v *vetter) condition(n *sqltext.Node, at place) {
+	if n == nil || v.reason != "" {
+		return
+	}
+	v.boolean(v.expr(n, at))
+}
+
+func (v *vetter) boolean(e value) value {
+	switch {
+	case v.reason != "" || e.kind == kindBool:
+	case e.kind == kindParam:
+		v.param(e.param, kindBool)
+	case e.kind != kindString:
+		v.no("a condition that is not plainly boolean")
+	}
+	return value{kind: kindBool}
+}
+
+// param notes what a parameter is used as: it may be declared as that, or not at all.
+func (v *vetter) param(number int32, k kind) {
+	if known, ok := v.params[number]; ok && known != k {
+		v.no("parameter $%d is used with two types", number)
+	}
+	v.params[number] = k
+}
+
+// expr vets an expression.
+func (v *vetter) expr(n *sqltext.Node, at place) value {
+	if v.reason != "" || n == nil {
+		v.no("an expression that is missing")
+		return value{}
+	}
+	switch n := n.GetNode().(type) {
+	case *sqltext.Node_ColumnRef:
+		return v.columnRef(n.ColumnRef, at)
+	case *sqltext.Node_ParamRef:
+		return value{kind: kindParam, param: n.ParamRef.Number}
+	case *sqltext.Node_A_Const:
+		return v.constant(n.AConst)
+	case *sqltext.Node_TypeCast:
+		return v.cast(n.TypeCast, at)
+	case *sqltext.Node_A_Expr:
+		return v.operation(n.AExpr, at)
+	case *sqltext.Node_BoolExpr:
+		for _, arg := range n.BoolExpr.Args {
+			v.condition(arg, at)
+		}
+		return value{kind: kindBool}
+	case *sqltext.Node_NullTest:
+		v.expr(n.NullTest.Arg, at)
+		return value{kind: kindBool}
+	case *sqltext.Node_BooleanTest:
+		v.condition(n.BooleanTest.Arg, at)
+		return value{kind: kindBool}
+	case *sqltext.Node_FuncCall:
+		return v.call(n.FuncCall, at)
+	case *sqltext.Node_CoalesceExpr:
+		return v.alike("COALESCE", n.CoalesceExpr.Args, at)
+	case *sqltext.Node_CaseExpr:
+		return v.caseExpr(n.CaseExpr, at)
+	case *sqltext.Node_SubLink:
+		return v.subLink(n.SubLink, at)
+	case *sqltext.Node_SQLValueFunction:
+		switch n.SqlvalueFunction.Op {
+		case sqltext.SVFOP_CURRENT_TIMESTAMP:
+			return value{kind: kindNow}
+		case sqltext.SVFOP_CURRENT_DATE:
+			return value{kind: "date"}
+		}
+		v.no("CURRENT_USER and its like")
+	default:
+		v.no("%s is not vetted", sqltext.Kind(&sqltext.Node{Node: n}))
+	}
+	return value{}
+}
+
+func (v *vetter) columnRef(c *sqltext.ColumnRef, at place) value {
+	switch len(c.Fields) {
+	case 1:
+		if s := c.Fields[0].GetString_(); s != nil {
+			return value{kind: v.column(at.scope, s.GetSval())}
+		}
+	case 2:
+		item, column := c.Fields[0].GetString_(), c.Fields[1].GetString_()
+		if item != nil && column != nil {
+			return value{kind: v.columnOf(at.scope, item.GetSval(), column.GetSval())}
+		}
+	}
+	v.no("a row as a value")
+	return value{}
+}
+
+func (v *vetter) constant(c *sqltext.A_Const) value {
+	switch {
+	case c.Isnull:
+		return value{kind: kindString, constant: true, null: true}
+	case c.GetSval() != nil:
+		return value{kind: kindString, constant: true, text: c.GetSval().GetSval()}
+	case c.GetIval() != nil:
+		return value{kind: kindInt, constant: true, number: c.GetIval().GetIval()}
+	case c.GetFval() != nil:
+		return value{kind: kindNumeric, constant: true}
+	case c.GetBoolval() != nil:
+		return value{kind: kindBool, constant: true}
+	}
+	v.no("a constant that is not vetted")
+	return value{}
+}
+
+// span is an interval that, from now, does not leave the calendar.
+var span = regexp.MustCompile(`^[0-9]{1,3} (second|minute|hour|day|week|month|year)s?$`)
+
+// cast vets x::type. A string becomes the type while the statement is parsed, and so fails whatever the rows are.
+func (v *vetter) cast(c *sqltext.TypeCast, at place) value {
+	arg := v.expr(c.Arg, at)
+	t := c.TypeName
+	schema, name, ok := qualifiedName(t.GetNames())
+	if v.reason != "" || !ok || len(t.Typmods) > 0 || t.Setof || t.PctType || len(t.ArrayBounds) > 1 || schema != "" && schema != "pg_catalog" {
+		v.no("a type that is not vetted")
+		return value{}
+	}
+	found := v.snap.TypesNamed("pg_catalog", name)
+	if len(found) != 1 {
+		v.no("type %s is not vetted", name)
+		return value{}
+	}
+	if schema == "" {
+		if i := v.source.At(t.Location); i < 0 || !v.source.Tokens[i].IsName() || v.source.Kind(i+1) == sqltext.Dot {
+			v.no("a type whose name is not plain to see")
+			return value{}
+		}
+		v.types = append(v.types, t)
+	}
+	to := kindOfOID(found[0].OID)
+	if len(t.ArrayBounds) == 1 {
+		if to = to + "[]"; to != "text[]" && to != "uuid[]" {
+			to = kindOpaque
+		}
+	}
+	switch {
+	case arg.kind == kindString && found[0].Name.Name == "interval" && span.MatchString(arg.text):
+		return value{kind: kindSpan}
+	case to == kindOpaque:
+		v.no("type %s is not vetted", name)
+	case arg.kind == kindString:
+		return value{kind: to}
+	case arg.kind == kindParam:
+		v.param(arg.param, to)
+		return value{kind: to}
+	case len(t.ArrayBounds) > 0:
+		v.no("a cast to an array")
+	default:
+		target := map[uint32]string{20: "bigint", 25: "text", 1043: "text", 1082: "date", 1700: "numeric"}[found[0].OID]
+		if result, ok := v.matches("cast", target, []value{arg}); ok {
+			return value{kind: result}
+		}
+		v.no("a cast to %s", name)
+	}
+	return value{}
+}
+
+// matches looks operands up in the list.
+func (v *vetter) matches(what, name string, operands []value) (kind, bool) {
+	if v.reason != "" {
+		return kindOpaque, false
+	}
+	if what == "operator" && len(operands) == 2 && operands[0].untyped() && operands[1].untyped() { // PostgreSQL takes them for texts
+		operands = []value{v.asText(operands[0]), v.asText(operands[1])}
+	}
+	for _, e := range vettedList[what+" "+name] {
+		for _, wanted := range e.operands {
+			if len(wanted) != len(operands) {
+				continue
+			}
+			fit := true
+			for i := range wanted {
+				fit = fit && operands[i].fits(wanted[i])
+			}
+			if !fit {
+				continue
+			}
+			for i := range wanted {
+				if operands[i].kind == kindParam {
+					v.param(operands[i].param, wanted[i])
+				}
+			}
+			if e.result != "same" {
+				return e.result, true
+			}
+			return v.result(operands[0]), true
+		}
+	}
+	v.no("%s %s is not on the vetted list for these operands", what, name)
+	return kindOpaque, false
+}
+
+func (v *vetter) asText(e value) value {
+	if e.kind == kindParam {
+		v.param(e.param, kindText)
+		return value{kind: kindText}
+	}
+	return e
+}
+
+func (v *vetter) operation(x *sqltext.A_Expr, at place) value {
+	schema, name, ok := qualifiedName(x.Name)
+	if !ok || schema != "" && schema != "pg_catalog" {
+		v.no("an operator of another schema")
+		return value{}
+	}
+	if others := v.snap.OperatorsNamed("", name); schema == "" && slices.ContainsFunc(others, func(o *catalog.Operator) bool { return !knownExtension(o.Extension) }) {
+		v.no("operator %s has overloads of others", name)
+		return value{}
+	}
+	if x.Lexpr == nil || x.Rexpr == nil {
+		v.no("operator %s in front of its operand", name)
+		return value{}
+	}
+	left := v.expr(x.Lexpr, at)
+	compare := func(operator string, right value) { v.matches("operator", operator, []value{left, right}) }
+	switch x.Kind {
+	case sqltext.AEXPR_OP, sqltext.AEXPR_LIKE, sqltext.AEXPR_ILIKE:
+		result, _ := v.matches("operator", name, []value{left, v.expr(x.Rexpr, at)})
+		return value{kind: result}
+	case sqltext.AEXPR_DISTINCT, sqltext.AEXPR_NOT_DISTINCT:
+		compare("=", v.expr(x.Rexpr, at))
+	case sqltext.AEXPR_NULLIF:
+		compare("=", v.expr(x.Rexpr, at))
+		return value{kind: v.result(left)}
+	case sqltext.AEXPR_IN:
+		if x.Rexpr.GetList() == nil {
+			v.no("IN")
+		}
+		for _, item := range x.Rexpr.GetList().GetItems() {
+			compare(name, v.expr(item, at))
+		}
+	case sqltext.AEXPR_BETWEEN, sqltext.AEXPR_NOT_BETWEEN:
+		bounds := x.Rexpr.GetList().GetItems()
+		if len(bounds) != 2 {
+			v.no("BETWEEN")
+			return value{}
+		}
+		compare(">=", v.expr(bounds[0], at))
+		compare("<=", v.expr(bounds[1], at))
+	case sqltext.AEXPR_OP_ANY:
+		v.anyOf(name, left, x.Rexpr, at)
+	default:
+		v.no("this form of operator %s", name)
+	}
+	return value{kind: kindBool}
+}
+
+// anyOf vets x = ANY (array).
+func (v *vetter) anyOf(name string, left value, n *sqltext.Node, at place) {
+	if elements := n.GetAArrayExpr(); elements != nil {
+		for _, e := range elements.Elements {
+			v.matches("operator", name, []value{left, v.expr(e, at)})
+		}
+		return
+	}
+	switch array := v.expr(n, at); {
+	case v.reason != "":
+	case (array.kind == "text[]" || array.kind == "uuid[]") && name == "=":
+		v.matches("operator", name, []value{left, {kind: array.kind[:4]}})
+	case array.kind == kindParam && name == "=" && (left.kind == kindInt || left.kind == kindText || left.kind == "uuid"):
+		v.param(array.param, left.kind+"[]")
+	case array.kind == kindString && name == "=" && sortable(left.kind) && !left.untyped():
+	default:
+		v.no("ANY over what is not plainly an array of texts")
+	}
+}
+
+// alike vets expressions that must all be of one kind.
+func (v *vetter) alike(what string, nodes []*sqltext.Node, at place) value {
+	var result kind
+	for _, n := range nodes {
+		e := v.expr(n, at)
+		switch {
+		case v.reason != "" || e.kind == kindString:
+		case !sortable(e.kind), e.kind == kindParam, result != "" && result != v.result(e):
+			v.no("%s over different types, or over one that is not vetted", what)
+		default:
+			result = v.result(e)
+		}
+	}
+	if result == "" {
+		result = kindText
+	}
+	return value{kind: result}
+}
+
+func (v *vetter) caseExpr(c *sqltext.CaseExpr, at place) value {
+	var results []*sqltext.Node
+	for _, n := range c.Args {
+		when := n.GetCaseWhen()
+		if c.Arg != nil {
+			v.matches("operator", "=", []value{v.expr(c.Arg, at), v.expr(when.GetExpr(), at)})
+		} else {
+			v.condition(when.GetExpr(), at)
+		}
+		results = append(results, when.GetResult())
+	}
+	if c.Defresult != nil {
+		results = append(results, c.Defresult)
+	}
+	return v.alike("CASE", results, at)
+}
+
+func (v *vetter) call(f *sqltext.FuncCall, at place) value {
+	schema, name, ok := qualifiedName(f.Funcname)
+	switch {
+	case !ok || schema != "" && schema != "pg_catalog":
+		v.no("function %s is not vetted", name)
+		return value{}
+	case schema == "" && len(v.snap.FunctionsNamed("", name)) > 0:
+		v.no("function %s has overloads outside pg_catalog", name)
+		return value{}
+	case f.Over != nil, f.AggWithinGroup, f.FuncVariadic, len(f.AggOrder) > 0:
+		v.no("%s with OVER, WITHIN GROUP, VARIADIC or ORDER BY", name)
+		return value{}
+	}
+	if _, ok := vettedList["aggregate "+name]; ok {
+		return v.aggregateCall(name, f, at)
+	}
+	if f.AggStar || f.AggDistinct || f.AggFilter != nil {
+		v.no("function %s is not vetted", name)
+		return value{}
+	}
+	var args []value
+	for _, n := range f.Args {
+		args = append(args, v.expr(n, at))
+	}
+	if name == "extract" && f.Funcformat != sqltext.COERCE_SQL_SYNTAX {
+		v.no("function extract is not vetted")
+	}
+	result, _ := v.matches("function", name, args)
+	return value{kind: result}
+}
+
+func (v *vetter) aggregateCall(name string, f *sqltext.FuncCall, at place) value {
+	// Without the scopes outside: PostgreSQL takes an aggregate over outer columns alone for one of the query outside.
+	inner := place{scope: &vetScope{items: at.scope.items}, sublink: at.sublink}
+	switch {
+	case !at.aggregate:
+		v.no("aggregate %s here", name)
+		return value{}
+	case at.sublink && (name == "sum" || name == "avg"):
+		v.no("aggregate %s inside a sub-select of an expression", name)
+		return value{}
+	}
+	if f.AggFilter != nil {
+		v.condition(f.AggFilter, inner)
+	}
+	if f.AggStar {
+		if name != "count" || len(f.Args) > 0 {
+			v.no("aggregate %s(*)", name)
+		}
+		return value{kind: kindInt}
+	}
+	var args []value
+	for _, n := range f.Args {
+		e := v.expr(n, inner)
+		if f.AggDistinct && !sortable(v.result(e)) {
+			v.no("%s(DISTINCT ...) over a type that is not vetted", name)
+		}
+		args = append(args, e)
+	}
+	if len(args) != 1 {
+		v.no("aggregate %s with %d arguments", name, len(args))
+		return value{}
+	}
+	if args[0].untyped() {
+		args[0] = value{kind: v.result(args[0])}
+	}
+	result, _ := v.matches("aggregate", name, args)
+	return value{kind: result}
+}
+
+// subLink vets EXISTS, IN (SELECT ...), and a SELECT as a value that has one row whatever there is.
+func (v *vetter) subLink(s *sqltext.SubLink, at place) value {
+	query := s.GetSubselect().GetSelectStmt()
+	inner := place{scope: at.scope, sublink: true}
+	switch s.SubLinkType {
+	case sqltext.EXISTS_SUBLINK:
+		v.query(query, inner, false)
+		return value{kind: kindBool}
+	case sqltext.ANY_SUBLINK:
+		left := v.expr(s.Testexpr, at)
+		columns := v.query(query, inner, false)
+		if v.reason == "" && (len(columns) != 1 || len(s.OperName) > 0) {
+			v.no("ANY (SELECT ...) in this form")
+			return value{}
+		}
+		if v.reason == "" {
+			v.matches("operator", "=", []value{left, {kind: columns[0].kind}})
+		}
+		return value{kind: kindBool}
+	case sqltext.EXPR_SUBLINK:
+		columns := v.query(query, inner, false)
+		if v.reason != "" {
+			return value{}
+		}
+		if len(columns) != 1 || !oneRow(query) {
+			v.no("a SELECT as a value, which may have several rows")
+			return value{}
+		}
+		return value{kind: columns[0].kind}
+	}
+	v.no("this form of sub-select")
+	return value{}
+}
+
+// oneRow tells whether a SELECT has exactly one row because it aggregates without groups.
+func oneRow(s *sqltext.SelectStmt) bool {
+	if s.Op != sqltext.SETOP_NONE || len(s.GroupClause) > 0 || s.HavingClause != nil || len(s.TargetList) != 1 || len(s.DistinctClause) > 0 {
+		return false
+	}
+	_, name, _ := qualifiedName(s.TargetList[0].GetResTarget().GetVal().GetFuncCall().GetFuncname())
+	return vettedList["aggregate "+name] != nil
+}
