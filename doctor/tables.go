@@ -12,7 +12,9 @@ import (
 func (x *exam) protected(helpers bool) []uint32 {
 	var oids []uint32
 	for _, t := range x.Policy.Tables() {
-		oids = append(oids, t.Relation.OID)
+		if !t.Stored() {
+			oids = append(oids, t.Relation.OID)
+		}
 		if helpers {
 			for _, h := range predicate.Helpers(t.Rows) {
 				oids = append(oids, h.Relation.OID)

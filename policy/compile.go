@@ -106,7 +106,7 @@ func (c *compiler) sorted() Errors {
 // declare resolves the names of the tables, so that predicates may speak of each other's.
 func (c *compiler) declare() {
 	for _, decl := range c.doc.tables {
-		relation := c.relation(decl.place, decl.name)
+		relation := c.listed(decl.place, decl.name)
 		if relation == nil {
 			continue
 		}
@@ -118,6 +118,17 @@ func (c *compiler) declare() {
 		c.tables[relation.Name] = &compiling{decl: decl, relation: relation}
 		c.order = append(c.order, relation.Name)
 	}
+}
+
+// listed finds what a policy may list under tables: a materialised view or foreign table besides.
+func (c *compiler) listed(at place, written string) *catalog.Relation {
+	schema, name := split(written)
+	if resolved, ok := c.snap.ResolveRelation(schema, name); ok && !system(resolved.Schema) {
+		if r, _ := c.snap.Relation(resolved); stored(r) {
+			return r
+		}
+	}
+	return c.relation(at, written)
 }
 
 // relation finds an ordinary or partitioned table by its name as written; nil after an error.

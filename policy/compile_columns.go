@@ -10,6 +10,13 @@ import (
 
 // narrowing checks the columns of a table; nil where all of them show.
 func (c *compiler) narrowing(decl tableDecl, r *catalog.Relation) *Narrowing {
+	if decl.columns == nil && stored(r) {
+		all := &Narrowing{}
+		for _, column := range r.Columns {
+			all.Columns = append(all.Columns, Shown{Name: column.Name, Type: column.Type})
+		}
+		return all
+	}
 	if decl.columns == nil {
 		return nil
 	}

@@ -36,6 +36,14 @@ type Table struct {
 	Columns  *Narrowing // nil: every column, as it is
 }
 
+// Stored tells whether the relation is a materialised view or a foreign table, which cannot have row security: agents read
+// it through a view that has the rule in it, and hold no right on it.
+func (t *Table) Stored() bool { return stored(t.Relation) }
+
+func stored(r *catalog.Relation) bool {
+	return r.Kind == catalog.MatView || r.Kind == catalog.ForeignTable
+}
+
 // Visible is the table as agents know it: without the columns that are hidden from them.
 func (t *Table) Visible() *catalog.Relation {
 	if t.Columns == nil {

@@ -144,6 +144,9 @@ func (c *compiler) write(t *compiling) *Write {
 		return nil
 	}
 	switch {
+	case stored(r):
+		c.fail(decl.place, "leave write out", "%s is a %s, which agents can only read", r.Name, kindName(r.Kind))
+		return nil
 	case t.decl.columns != nil:
 		c.fail(decl.place, "let agents see all columns of a table that they write", "%s hides columns: that agents write it is not in this version", r.Name)
 		return nil

@@ -125,12 +125,10 @@ func childRefusal(p *policy.Policy, name catalog.Name) string {
 // unreadable tells why a relation that the policy lists cannot be read all the same.
 func unreadable(r *catalog.Relation) string {
 	switch {
-	case r.Kind == catalog.Table, r.Kind == catalog.PartitionedTable:
+	case r.Kind == catalog.Table, r.Kind == catalog.PartitionedTable, r.Kind == catalog.MatView, r.Kind == catalog.ForeignTable:
 		return ""
-	case r.Kind == catalog.View, r.Kind == catalog.MatView:
+	case r.Kind == catalog.View:
 		return "It is a view, which reads with its owner's rights. Read the tables behind it."
-	case r.Kind == catalog.ForeignTable:
-		return "It is a foreign table, which cannot have row security."
 	case r.Kind == catalog.Sequence:
 		return "It is a sequence: its value counts rows that are not visible."
 	}

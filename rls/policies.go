@@ -13,6 +13,9 @@ import (
 func (p *Plan) policies(f migrations.Found) []Statement {
 	var out []Statement
 	for _, t := range p.policy.Tables() {
+		if t.Stored() {
+			continue
+		}
 		table := t.Relation.Name.SQL()
 		out = append(out,
 			Statement{
@@ -88,6 +91,9 @@ func (p *Plan) dropPolicies(f migrations.Found) []Statement {
 	var out []Statement
 	drop := func(r *catalog.Relation, names ...string) { out = append(out, dropPolicies(r, f, why, names...)...) }
 	for _, t := range p.policy.Tables() {
+		if t.Stored() {
+			continue
+		}
 		out = append(out, p.dropWrites(t)...)
 		drop(t.Relation, selectPolicy, insertPolicy, updatePolicy, deletePolicy, openPolicy)
 	}

@@ -67,20 +67,25 @@ func (p *Plan) rowViews() []Statement {
 			name := catalog.QuoteIdent(c.Name)
 			values[i] = shown(c, row+"."+name) + " AS " + name
 		}
-		out = append(out, Statement{
-			SQL: fmt.Sprintf("GRANT SELECT ON TABLE %s TO %s", t.Relation.Name.SQL(), p.rowsRole),
-			Why: "The row view reads the table as its owner, under row security.",
-		})
 		query := "SELECT " + strings.Join(values, ",\n  ") + "\nFROM " + t.Relation.Name.SQL() + " AS " + row
 		wall := "\nWHERE (CASE WHEN " + predicate.Policy(t.Rows, t.Relation) + " THEN true END) IS NOT NULL"
+		owner, options, reason := p.rowsRole, "", "The row view reads the table as its owner, under row security."
+		plain := query
+		if t.Stored() {
+			// No row security: the rule is in the view, and nothing of the agent's runs before it. Both views are one.
+			owner, options, reason = p.reader, " WITH (security_barrier)", "The view reads it as its owner; the rule is in the view."
+			plain = query + "\nWHERE " + predicate.Policy(t.Rows, t.Relation)
+			wall = "\nWHERE " + predicate.Policy(t.Rows, t.Relation)
+		}
+		out = append(out, Statement{SQL: fmt.Sprintf("GRANT SELECT ON TABLE %s TO %s", t.Relation.Name.SQL(), owner), Why: reason})
 		for _, v := range []struct {
 			name catalog.Name
 			sql  string
-		}{{predicate.RowView(t.Relation.Name), query}, {predicate.WalledView(t.Relation.Name), query + wall}} {
+		}{{predicate.RowView(t.Relation.Name), plain}, {predicate.WalledView(t.Relation.Name), query + wall}} {
 			out = append(out,
-				Statement{SQL: fmt.Sprintf("CREATE VIEW %s AS\n%s", v.name.SQL(), v.sql), Why: why},
+				Statement{SQL: fmt.Sprintf("CREATE VIEW %s%s AS\n%s", v.name.SQL(), options, v.sql), Why: why},
 				Statement{SQL: fmt.Sprintf("GRANT SELECT ON %s TO %s", v.name.SQL(), p.agent), Why: why},
-				Statement{SQL: fmt.Sprintf("ALTER VIEW %s OWNER TO %s", v.name.SQL(), p.rowsRole), Why: why},
+				Statement{SQL: fmt.Sprintf("ALTER VIEW %s OWNER TO %s", v.name.SQL(), owner), Why: why},
 			)
 		}
 	}

@@ -1,0 +1,76 @@
+package rls_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/pgconsent/pgconsent/doctor"
+	"github.com/pgconsent/pgconsent/migrations"
+	"github.com/pgconsent/pgconsent/rewrite"
+	"github.com/pgconsent/pgconsent/rls"
+)
+
+const storedPolicy = `
+version: 1
+attributes: { user: { type: uuid, source: credential } }
+tables:
+  digest:
+    rows:
+      - own: { column: user_id, is: user }
+      - consent: { every: [ memory_participants: { memory_id: id }, people: { id: person_id } ], status: consent_status, is: granted }
+  far: { rows: [ { own: { column: user_id, is: user } } ], columns: { id: allow, name: { mask: { generalise: 1 } } } }
+`
+
+// Materialised views and foreign tables have no row security: the view that stands for them has the rule in it, and
+// nothing of an agent's runs on a row before the rule.
+func TestStored(t *testing.T) {
+	w := newWorld(t, "CREATE EXTENSION postgres_fdw", "SET ROLE app_owner; CREATE MATERIALIZED VIEW digest AS SELECT id, user_id, title, length(body) AS size FROM memories; RESET ROLE")
+	w.exec(w.super, fmt.Sprintf(`CREATE SERVER loop FOREIGN DATA WRAPPER postgres_fdw OPTIONS (host '%s', port '%d', dbname '%s');
+		CREATE USER MAPPING FOR PUBLIC SERVER loop OPTIONS (user 'postgres', password_required 'false');
+		CREATE FOREIGN TABLE far (id uuid, user_id uuid, name text) SERVER loop OPTIONS (table_name 'people');
+		ALTER FOREIGN TABLE far OWNER TO app_owner`, w.db.SocketDir, w.db.Port, w.db.Name))
+	file := filepath.Join(t.TempDir(), "policy.yaml")
+	if err := os.WriteFile(file, []byte(storedPolicy), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.compile(file, rls.Options{})
+	w.migrate()
+	agent := w.agent(user1)
+	for _, prefix := range []string{"", "w_"} {
+		digest, far := "pgconsent_rows."+prefix+"public_digest", "pgconsent_rows."+prefix+"public_far"
+		w.want(agent, "SELECT title FROM "+digest+" ORDER BY id", visible)
+		w.want(agent, "SELECT count(*) FROM "+digest+" WHERE 1 / (size - 6) IS NOT NULL", "2") // 6 is the size of hidden ones
+		w.want(agent, "SELECT name FROM "+far+" ORDER BY 1", "A,B,C,D")
+		w.want(agent, "SELECT count(*) FROM "+far+" WHERE 1 / (length(name || id) - 37) IS NULL AND id = '"+uuid(21)+"'", "0")
+		w.refused(agent, "42703", "SELECT user_id FROM "+far)
+		w.want(w.agent(""), "SELECT count(*) FROM "+digest, "0")
+		w.want(w.agent(""), "SELECT count(*) FROM "+far, "0")
+		w.want(w.agent(user2), "SELECT title FROM "+digest, "of user 2")
+	}
+	w.refused(agent, "42501", "SELECT * FROM public.digest")
+	w.refused(agent, "42501", "SELECT * FROM public.far")
+	w.want(agent, "SELECT relname || relkind::text FROM pgconsent_catalog.pg_class WHERE relnamespace = 'public'::regnamespace ORDER BY 1", "digestm,farf")
+	w.want(agent, "SELECT column_name FROM pgconsent_catalog.is_columns WHERE table_name = 'far' ORDER BY 1", "id,name")
+	for _, mode := range []rewrite.Mode{rewrite.Both, rewrite.RLS, rewrite.Injected} {
+		result, refused := rewrite.New(w.snap, w.pol, mode).Rewrite("SELECT public.digest.title FROM digest ORDER BY id", false)
+		if refused != nil {
+			t.Fatal(refused)
+		}
+		w.want(agent, result.Text, visible)
+	}
+	found, err := doctor.Examine(context.Background(), w.super, doctor.Subject{Policy: w.pol, Snapshot: w.snap, Plan: w.plan})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := doctor.Refuse(found); err != nil {
+		t.Error(err)
+	}
+	w.exec(w.owner, "UPDATE people SET consent_status = 'revoked' WHERE name = 'Ada'")
+	w.want(agent, "SELECT title FROM pgconsent_rows.public_digest", "alone")
+	if err := migrations.Down(context.Background(), w.owner, migrations.Options{}); err != nil {
+		t.Fatal(err)
+	}
+}
