@@ -50,6 +50,7 @@ type Relation struct {
 	Definition  string // of a view outside the system's schemas and ours: its query, with names qualified
 	Reads       []Read // of such a view, directly
 	Extension   string
+	Approximate bool // an index of it searches approximately: pgvector's hnsw and ivfflat
 }
 
 // Column returns the column of that name, or nil.

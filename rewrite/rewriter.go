@@ -122,6 +122,7 @@ func (r *Rewriter) Rewrite(text string, extended bool) (*Result, *sqlstate.Error
 	if w.refused != nil {
 		return result, w.refused
 	}
+	nearest := w.searchesNearest(tree)
 	gate := w.door(tree, result)
 	maySign := len(tree.Stmts) == 1 && !w.unsigned && signable(source)
 	if !gate {
@@ -156,6 +157,15 @@ func (r *Rewriter) Rewrite(text string, extended bool) (*Result, *sqlstate.Error
 			return result, sqlstate.From(errDoors)
 		}
 		result.Text, result.Position = spliced.Text, spliced.Position
+	}
+	if nearest {
+		text, position, refused := withExactTwin(result.Text)
+		if refused != nil {
+			return result, refused
+		}
+		w.functions["pg_catalog.count"] = true
+		before := result.Position
+		result.Text, result.Position = text, func(p int) int { return before(position(p)) }
 	}
 	// A statement that was prepared signed reads gate views, which look at the text that is running: the EXECUTE's.
 	result.NeedsSignature = w.signed || w.executes && maySign && r.mode != RLS

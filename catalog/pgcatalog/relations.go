@@ -26,12 +26,14 @@ func (l *loader) readRelations(ctx context.Context) error {
 		    AND d.refclassid = 'pg_class'::regclass AND d.refobjid = c.oid AND d.refobjsubid = 0
 		    JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = d.objsubid WHERE p.partrelid = c.oid
 		    UNION SELECT a.attname::text FROM pg_partitioned_table AS p JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = ANY (p.partattrs)
-		    WHERE p.partrelid = c.oid ORDER BY 1), `+extensionOf("pg_class", "c.oid")+`,
+		    WHERE p.partrelid = c.oid ORDER BY 1),
+		  EXISTS (SELECT 1 FROM pg_index AS i JOIN pg_class AS ic ON ic.oid = i.indexrelid JOIN pg_am AS m ON m.oid = ic.relam WHERE i.indrelid = c.oid AND m.amname IN ('hnsw', 'ivfflat')),
+		  `+extensionOf("pg_class", "c.oid")+`,
 		  CASE WHEN c.relkind = 'v' AND `+foreign+` THEN COALESCE(pg_get_viewdef(c.oid), '') ELSE '' END,
 		  EXISTS (SELECT 1 FROM pg_policy AS p WHERE p.polrelid = c.oid AND p.polname = 'pgconsent_select')
 		FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
 		WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S', 'c') AND n.nspname !~ '^pg_(toast|temp)'`,
-		[]any{&r.OID, &r.Name.Schema, &r.Name.Name, &kind, &r.Owner, &r.RowSecurity, &r.ForceRLS, &r.IsPartition, &r.HasChildren, &r.HasRules, &r.PartitionBy, &r.Extension, &r.Definition, &r.Governed},
+		[]any{&r.OID, &r.Name.Schema, &r.Name.Name, &kind, &r.Owner, &r.RowSecurity, &r.ForceRLS, &r.IsPartition, &r.HasChildren, &r.HasRules, &r.PartitionBy, &r.Approximate, &r.Extension, &r.Definition, &r.Governed},
 		func() error {
 			relation := r
 			r.PartitionBy = nil

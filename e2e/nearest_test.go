@@ -1,0 +1,135 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pgconsent/pgconsent/pgtest"
+	harness "github.com/pgconsent/pgconsent/test/instance"
+)
+
+// searched has 50,000 vectors of five members: 78 %, 7 %, 1 %, 0.01 % and the rest.
+const searched = `
+CREATE EXTENSION vector;
+CREATE TABLE notes (id int PRIMARY KEY, member int NOT NULL, kind text, emb vector(12) NOT NULL);
+SELECT setseed(0.42);
+INSERT INTO notes
+SELECT i, CASE WHEN i % 10000 = 7 THEN 4 WHEN i % 100 = 8 THEN 3 WHEN i % 100 < 7 THEN 2 WHEN i % 100 < 85 THEN 1 ELSE 5 END, 'k' || i % 3,
+  ARRAY(SELECT (random() + i % 4)::real FROM generate_series(1, 12) AS d WHERE i IS NOT NULL)::vector FROM generate_series(1, 50000) AS i;
+CREATE INDEX ON notes USING hnsw (emb vector_l2_ops);
+CREATE ROLE nearest_owner LOGIN;
+ALTER TABLE notes OWNER TO nearest_owner;
+ANALYZE notes`
+
+const searchedPolicy = `
+version: 1
+attributes: { member: { type: bigint, source: credential } }
+tables: { notes: { rows: [ { own: { column: member, is: member } } ] } }
+`
+
+// A search for the nearest k rows returns min(k, visible) of them however few are visible, and nearly those that an exact
+// search returns on the visible rows alone.
+func TestNearestRowsAreFilledFromVisibleOnes(t *testing.T) {
+	db := pgtest.Database(t)
+	super := db.Connect(t, "postgres")
+	ctx := context.Background()
+	if _, err := super.Exec(ctx, "CREATE EXTENSION vector; DROP EXTENSION vector"); err != nil {
+		if os.Getenv("REQUIRE_PGVECTOR") != "" {
+			t.Fatalf("REQUIRE_PGVECTOR is set: %v", err)
+		}
+		t.Skipf("NOT TESTED, since pgvector is not installed: %v", err)
+	}
+	if _, err := super.PgConn().Exec(ctx, searched).ReadAll(); err != nil {
+		t.Fatal(err)
+	}
+	members := map[string]string{"most": "1", "few": "2", "one_percent": "3", "five": "4"}
+	var agents []harness.Agent
+	for name, member := range members {
+		agents = append(agents, harness.Agent{Name: name, Database: "notes", Attributes: map[string]string{"member": member}})
+	}
+	for _, mode := range []harness.Mode{harness.Doors, harness.Both} {
+		behind := harness.Database{Name: "notes", DB: db, Policy: searchedPolicy, SearchPath: []string{"public"}}
+		harness.Migrate(t, behind, mode)
+		proxy := harness.Serve(t, mode, []harness.Database{behind}, agents)
+		for name, member := range members {
+			agent := proxy.Agent(t, name, "notes")
+			found, wanted, queries := 0, 0, 20
+			for q := range queries {
+				at := vectorAt(t, super, q*2300+11)
+				where, args := "", "LIMIT 10"
+				if q%4 == 3 {
+					where = " WHERE kind = 'k1'"
+				}
+				exact := column(t, super.PgConn(), fmt.Sprintf("SELECT id FROM (SELECT * FROM notes WHERE member = %s OFFSET 0) AS n%s ORDER BY emb <-> '%s' LIMIT 10", member, where, at))
+				sql := fmt.Sprintf("SELECT id FROM notes%s ORDER BY emb <-> '%s' %s", where, at, args)
+				if q%2 == 1 {
+					sql = fmt.Sprintf("SELECT id, emb <-> '%s' AS distance FROM notes AS n%s ORDER BY distance %s;", at, where, args)
+				}
+				got := column(t, agent, sql)
+				if len(got) != len(exact) {
+					t.Errorf("%s, %s: %d rows of %d: %s", mode.Name, name, len(got), len(exact), sql)
+				}
+				wanted += len(exact)
+				for _, id := range got {
+					if slices.Contains(exact, id) {
+						found++
+					}
+				}
+			}
+			recall := float64(found) / float64(max(wanted, 1))
+			t.Logf("%s, %s: recall %.3f of %d rows", mode.Name, name, recall, wanted)
+			if recall < 0.99 || wanted == 0 {
+				t.Errorf("%s, %s: recall %.3f", mode.Name, name, recall)
+			}
+		}
+		// Parameters, offsets and errors pass through the twin.
+		agent := proxy.Agent(t, "five", "notes")
+		at := vectorAt(t, super, 11)
+		for limit, want := range map[string]int{"3": 3, "10": 5, "0": 0} {
+			result := agent.ExecParams(ctx, "SELECT id FROM notes ORDER BY emb <-> $1 LIMIT $2", [][]byte{[]byte(at), []byte(limit)}, nil, nil, nil).Read()
+			if result.Err != nil || len(result.Rows) != want {
+				t.Errorf("LIMIT %s: %d rows, %v", limit, len(result.Rows), result.Err)
+			}
+		}
+		if result := agent.ExecParams(ctx, "SELECT id FROM notes ORDER BY emb <-> $1 LIMIT $2", [][]byte{[]byte(at), nil}, nil, nil, nil).Read(); result.Err != nil || len(result.Rows) != 5 {
+			t.Errorf("LIMIT NULL: %d rows, %v", len(result.Rows), result.Err)
+		}
+		if got := column(t, agent, fmt.Sprintf("SELECT id FROM notes ORDER BY emb <-> '%s' LIMIT 10 OFFSET 2", at)); len(got) != 3 {
+			t.Errorf("OFFSET 2: %d rows", len(got))
+		}
+		_, err := agent.Exec(ctx, "/* é */ SELECT missing FROM notes ORDER BY emb <-> '[1]' LIMIT 1").ReadAll()
+		if pg, ok := err.(*pgconn.PgError); !ok || pg.Code != "42703" || pg.Position != 16 {
+			t.Errorf("an unknown column: %v", err)
+		}
+	}
+}
+
+func vectorAt(t *testing.T, conn *pgx.Conn, id int) string {
+	t.Helper()
+	var v string
+	if err := conn.QueryRow(context.Background(), "SELECT emb::text FROM notes WHERE id = $1", id).Scan(&v); err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// column returns the first column of a query's rows.
+func column(t *testing.T, conn *pgconn.PgConn, sql string) []string {
+	t.Helper()
+	results, err := conn.Exec(context.Background(), sql).ReadAll()
+	if err != nil {
+		t.Fatalf("%s: %v", strings.TrimSpace(sql), err)
+	}
+	var out []string
+	for _, row := range results[0].Rows {
+		out = append(out, string(row[0]))
+	}
+	return out
+}

@@ -1,0 +1,243 @@
+package rewrite
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/pgconsent/pgconsent/sqlstate"
+	"github.com/pgconsent/pgconsent/sqltext"
+)
+
+// An approximate index gives up after some rows, whether or not those it found are visible: a search for the nearest k may
+// come back with fewer although more are visible. A statement that is such a search is therefore sent with its exact twin,
+// whose table the planner cannot order by an index, and which runs only if the search found fewer than it was asked for.
+
+// distances are the operators of pgvector that an index can order by.
+var distances = []string{"<->", "<#>", "<=>", "<+>", "<~>", "<%>"}
+
+// searchesNearest tells whether the one statement of the text is a search for the nearest rows of a table with an
+// approximate index, and nothing else.
+func (w *walker) searchesNearest(tree *sqltext.ParseResult) bool {
+	if len(tree.Stmts) != 1 {
+		return false
+	}
+	s := tree.Stmts[0].GetStmt().GetSelectStmt()
+	if s == nil || s.Op != sqltext.SETOP_NONE || s.WithClause != nil || len(s.FromClause) != 1 || s.FromClause[0].GetRangeVar() == nil ||
+		len(s.GroupClause) > 0 || s.HavingClause != nil || len(s.DistinctClause) > 0 || len(s.WindowClause) > 0 || len(s.LockingClause) > 0 ||
+		len(s.SortClause) == 0 || limitOf(s) == "" || s.LimitOption != sqltext.LIMIT_OPTION_COUNT {
+		return false
+	}
+	at := slices.IndexFunc(w.references, func(ref *reference) bool { return ref.rangeVar == s.FromClause[0].GetRangeVar() })
+	if at < 0 {
+		return false
+	}
+	if ref := w.references[at]; ref.relation == nil || !ref.relation.Approximate || ref.kept == "a whole-row reference" {
+		return false
+	}
+	if alias := s.FromClause[0].GetRangeVar().GetAlias(); alias != nil && len(alias.Colnames) > 0 {
+		return false
+	}
+	return isDistance(s.SortClause[0].GetSortBy().GetNode(), s.TargetList)
+}
+
+// isDistance tells whether a sort key is a distance: written there, or named or numbered in the target list.
+func isDistance(key *sqltext.Node, targets []*sqltext.Node) bool {
+	if x := key.GetAExpr(); x != nil {
+		_, name, ok := qualifiedName(x.Name)
+		return ok && x.Kind == sqltext.AEXPR_OP && slices.Contains(distances, name)
+	}
+	if c := key.GetColumnRef(); c != nil && len(c.Fields) == 1 {
+		for _, t := range targets {
+			if name := t.GetResTarget().GetName(); name != "" && name == c.Fields[0].GetString_().GetSval() {
+				return t.GetResTarget().GetVal().GetAExpr() != nil && isDistance(t.GetResTarget().GetVal(), nil)
+			}
+		}
+	}
+	if n := key.GetAConst().GetIval().GetIval(); n > 0 && int(n) <= len(targets) {
+		val := targets[n-1].GetResTarget().GetVal()
+		return val.GetAExpr() != nil && isDistance(val, nil)
+	}
+	return false
+}
+
+// limitOf writes the limit out where it is a number or a parameter, else returns "".
+func limitOf(s *sqltext.SelectStmt) string {
+	if p := s.LimitCount.GetParamRef(); p != nil {
+		return "$" + strconv.Itoa(int(p.Number))
+	}
+	if c := s.LimitCount.GetAConst(); c.GetIval() != nil && !c.GetIsnull() {
+		return strconv.Itoa(int(c.GetIval().GetIval()))
+	}
+	return ""
+}
+
+const (
+	nearHead  = "WITH pgconsent_near AS MATERIALIZED ("
+	nearTail  = ") SELECT * FROM pgconsent_near WHERE (SELECT pg_catalog.count(*) FROM pgconsent_near) OPERATOR(pg_catalog.>=) COALESCE(%[1]s, 0) UNION ALL SELECT * FROM ("
+	exactTail = ") AS pgconsent_exact WHERE (SELECT pg_catalog.count(*) FROM pgconsent_near) OPERATOR(pg_catalog.<) COALESCE(%[1]s, 0)"
+)
+
+// withExactTwin adds the exact twin to a search in its rewritten form. What cannot be written so stays as it is.
+func withExactTwin(text string) (out string, position func(int) int, refused *sqlstate.Error) {
+	unchanged := func() (string, func(int) int, *sqlstate.Error) { return text, func(p int) int { return p }, nil }
+	source, refused := sqltext.Scan(text)
+	if refused != nil {
+		return "", nil, refused
+	}
+	tokens := source.Tokens
+	for len(tokens) > 0 && tokens[len(tokens)-1].Kind == sqltext.Semicolon {
+		tokens = tokens[:len(tokens)-1]
+	}
+	if len(tokens) == 0 || len(tokens) < len(source.Tokens)-1 {
+		return unchanged()
+	}
+	comment, near := text[:tokens[0].Start], text[tokens[0].Start:tokens[len(tokens)-1].End]
+	exact, ok := fenced(near)
+	if !ok {
+		return unchanged()
+	}
+	nearTree, refused := sqltext.Parse(near)
+	if refused != nil {
+		return "", nil, refused
+	}
+	search := nearTree.Stmts[0].GetStmt().GetSelectStmt()
+	limit := limitOf(search)
+	if limit == "" {
+		return unchanged()
+	}
+	head, middle, tail := comment+nearHead, fmt.Sprintf(nearTail, limit), fmt.Sprintf(exactTail, limit)
+	out = head + near + middle + exact.text + tail
+
+	// The intended tree: that of the frame around trees that are known.
+	frame, refused := sqltext.Parse(nearHead + "SELECT 1" + middle + "SELECT 1" + tail)
+	if refused != nil {
+		return "", nil, refused
+	}
+	union := frame.Stmts[0].GetStmt().GetSelectStmt()
+	union.GetWithClause().GetCtes()[0].GetCommonTableExpr().Ctequery = nearTree.Stmts[0].Stmt
+	twin, ok := proto.Clone(nearTree.Stmts[0].Stmt).(*sqltext.Node)
+	if !ok || !exact.apply(twin.GetSelectStmt()) {
+		return unchanged()
+	}
+	union.GetRarg().GetFromClause()[0].GetRangeSubselect().Subquery = twin
+	if refused := sqltext.Prove(frame, out); refused != nil {
+		return "", nil, refused
+	}
+	return out, func(p int) int {
+		before := utf8.RuneCountInString(head)
+		skipped, length := utf8.RuneCountInString(comment), utf8.RuneCountInString(near)
+		switch {
+		case p <= 0:
+			return p
+		case p <= before+length:
+			return max(p-before, 1) + skipped
+		default: // in the twin: what it says of the statement it has said of the search before
+			return skipped + 1
+		}
+	}, nil
+}
+
+// fence is the edit that keeps a search's table from being read in an index's order.
+type fence struct {
+	text  string
+	apply func(*sqltext.SelectStmt) bool
+}
+
+// fenced writes a search with its table behind OFFSET 0: FROM t becomes FROM (SELECT * FROM t OFFSET 0) AS t, and a
+// subselect in its place gets the OFFSET itself.
+func fenced(text string) (fence, bool) {
+	source, refused := sqltext.Scan(text)
+	if refused != nil {
+		return fence{}, false
+	}
+	tree, refused := source.Parse()
+	if refused != nil || len(tree.Stmts) != 1 {
+		return fence{}, false
+	}
+	s := tree.Stmts[0].GetStmt().GetSelectStmt()
+	if len(s.GetFromClause()) != 1 {
+		return fence{}, false
+	}
+	depth := 0
+	for i, t := range source.Tokens {
+		switch t.Kind {
+		case sqltext.OpenParen:
+			depth++
+		case sqltext.CloseParen:
+			depth--
+		}
+		if depth != 0 || !strings.EqualFold(source.String(t), "from") || i+1 >= len(source.Tokens) {
+			continue
+		}
+		switch item := s.FromClause[0]; {
+		case item.GetRangeVar() != nil:
+			return fenceTable(source, i+1, item.GetRangeVar())
+		case item.GetRangeSubselect() != nil && source.Kind(i+1) == sqltext.OpenParen:
+			return fenceSubselect(source, i+1)
+		}
+		return fence{}, false
+	}
+	return fence{}, false
+}
+
+func fenceTable(source *sqltext.Source, first int, r *sqltext.RangeVar) (fence, bool) {
+	if source.At(r.Location) != first || r.Schemaname == "" || source.Kind(first+1) != sqltext.Dot || !r.Inh {
+		return fence{}, false
+	}
+	start, end := source.Tokens[first].Start, source.Tokens[first+2].End
+	inner := "(SELECT * FROM " + source.Text[start:end] + " OFFSET 0)"
+	alias := r.GetAlias().GetAliasname()
+	if alias == "" {
+		alias = r.Relname
+		inner += " AS " + source.Text[source.Tokens[first+2].Start:end]
+	}
+	return fence{
+		text: source.Text[:start] + inner + source.Text[end:],
+		apply: func(s *sqltext.SelectStmt) bool {
+			frame, refused := sqltext.Parse("SELECT FROM (SELECT * FROM a.b OFFSET 0) AS c")
+			if refused != nil {
+				return false
+			}
+			item := frame.Stmts[0].GetStmt().GetSelectStmt().FromClause[0]
+			item.GetRangeSubselect().Alias.Aliasname = alias
+			table := item.GetRangeSubselect().GetSubquery().GetSelectStmt().FromClause[0].GetRangeVar()
+			table.Schemaname, table.Relname = r.Schemaname, r.Relname
+			s.FromClause[0] = item
+			return true
+		},
+	}, true
+}
+
+func fenceSubselect(source *sqltext.Source, open int) (fence, bool) {
+	depth := 0
+	for i := open; i < len(source.Tokens); i++ {
+		switch source.Kind(i) {
+		case sqltext.OpenParen:
+			depth++
+		case sqltext.CloseParen:
+			if depth--; depth > 0 {
+				continue
+			}
+			at := source.Tokens[i].Start
+			return fence{
+				text: source.Text[:at] + " OFFSET 0" + source.Text[at:],
+				apply: func(s *sqltext.SelectStmt) bool {
+					frame, refused := sqltext.Parse("SELECT OFFSET 0")
+					inner := s.FromClause[0].GetRangeSubselect().GetSubquery().GetSelectStmt()
+					if refused != nil || inner == nil || inner.LimitOffset != nil || inner.LimitCount != nil || inner.Op != sqltext.SETOP_NONE {
+						return false
+					}
+					with := frame.Stmts[0].GetStmt().GetSelectStmt()
+					inner.LimitOffset, inner.LimitOption = with.LimitOffset, with.LimitOption
+					return true
+				},
+			}, true
+		}
+	}
+	return fence{}, false
+}

@@ -1,0 +1,71 @@
+package rewrite
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/pgconsent/pgconsent/sqltext"
+)
+
+// The exact twin of a search reads the same table behind OFFSET 0, and runs where the search found too little.
+func TestExactTwin(t *testing.T) {
+	const near, enough, short = "WITH pgconsent_near AS MATERIALIZED (", ") SELECT * FROM pgconsent_near WHERE (SELECT pg_catalog.count(*) FROM pgconsent_near) OPERATOR(pg_catalog.>=) COALESCE(",
+		") AS pgconsent_exact WHERE (SELECT pg_catalog.count(*) FROM pgconsent_near) OPERATOR(pg_catalog.<) COALESCE("
+	for text, exact := range map[string]string{
+		"SELECT id FROM public.notes ORDER BY emb <-> '[1]' LIMIT 10":                                                               "SELECT id FROM (SELECT * FROM public.notes OFFSET 0) AS notes ORDER BY emb <-> '[1]' LIMIT 10",
+		"SELECT n.id FROM public.notes AS n WHERE n.a = 1 ORDER BY n.emb <-> $1 LIMIT $2 OFFSET 3":                                  "SELECT n.id FROM (SELECT * FROM public.notes OFFSET 0) AS n WHERE n.a = 1 ORDER BY n.emb <-> $1 LIMIT $2 OFFSET 3",
+		`SELECT id FROM "S"."T" t ORDER BY 1 LIMIT 5`:                                                                               `SELECT id FROM (SELECT * FROM "S"."T" OFFSET 0) t ORDER BY 1 LIMIT 5`,
+		`SELECT id FROM "S"."from" ORDER BY 1 LIMIT 5`:                                                                              `SELECT id FROM (SELECT * FROM "S"."from" OFFSET 0) AS "from" ORDER BY 1 LIMIT 5`,
+		"SELECT (SELECT 1 FROM a.b) FROM (SELECT * FROM public.notes AS r WHERE (r.x = 1)) AS notes ORDER BY emb <-> '[1]' LIMIT 2": "SELECT (SELECT 1 FROM a.b) FROM (SELECT * FROM public.notes AS r WHERE (r.x = 1) OFFSET 0) AS notes ORDER BY emb <-> '[1]' LIMIT 2",
+		"/*pgconsent:scan*/SELECT extract(day FROM d) FROM public.notes ORDER BY e <-> 'ä' LIMIT 1; -- x":                           "SELECT extract(day FROM d) FROM (SELECT * FROM public.notes OFFSET 0) AS notes ORDER BY e <-> 'ä' LIMIT 1",
+	} {
+		got, position, refused := withExactTwin(text)
+		if refused != nil {
+			t.Errorf("%s: %v", text, refused)
+			continue
+		}
+		head, rest, _ := strings.Cut(got, near)
+		if head != text[:strings.Index(text, "SELECT")] {
+			t.Errorf("%s: begins with %q", text, head)
+		}
+		search, rest, _ := strings.Cut(rest, enough)
+		limit, rest, _ := strings.Cut(rest, ", 0) UNION ALL SELECT * FROM (")
+		twin, again, _ := strings.Cut(rest, short)
+		if !strings.HasPrefix(text[len(head):], search) || twin != exact || again != limit+", 0)" || !strings.Contains(search, "LIMIT "+limit) {
+			t.Errorf("%s became\n%s", text, got)
+		}
+		// A place in the search is that place of the statement; one in the twin is the statement's beginning.
+		at := strings.Index(got, search) + len("SELECT ") + 1
+		if want := len(head) + len("SELECT ") + 1; position(at) != want {
+			t.Errorf("%s: position %d, want %d", text, position(at), want)
+		}
+		if last := len([]rune(got)); position(last) != len(head)+1 || position(0) != 0 {
+			t.Errorf("%s: the end is at %d", text, position(last))
+		}
+	}
+	for _, text := range []string{
+		"SELECT id FROM notes ORDER BY 1 LIMIT 5", "SELECT id FROM ONLY public.notes ORDER BY 1 LIMIT 5", "SELECT id FROM public.notes, public.notes n ORDER BY 1 LIMIT 5",
+		"SELECT id FROM public.notes ORDER BY 1 LIMIT 2 + 3", "SELECT id FROM (SELECT 1 AS id LIMIT 1) AS n ORDER BY 1 LIMIT 5", "SELECT 1; SELECT 2",
+	} {
+		if got, _, refused := withExactTwin(text); refused != nil || got != text {
+			t.Errorf("%s: %v\n%s", text, refused, got)
+		}
+	}
+}
+
+func TestSortedByDistance(t *testing.T) {
+	for sql, want := range map[string]bool{
+		"SELECT 1 ORDER BY emb <-> $1": true, "SELECT 1 ORDER BY emb OPERATOR(public.<=>) $1, id": true, "SELECT emb <#> $1 AS d ORDER BY d": true,
+		"SELECT id, emb <+> $1 ORDER BY 2 DESC": true, "SELECT 1 ORDER BY id, emb <-> $1": false, "SELECT id AS d ORDER BY d": false,
+		"SELECT id ORDER BY 1": false, "SELECT id ORDER BY 2": false, "SELECT d AS d ORDER BY d": false, "SELECT 1 ORDER BY a < b": false,
+	} {
+		tree, refused := sqltext.Parse(sql)
+		if refused != nil {
+			t.Fatal(refused)
+		}
+		s := tree.Stmts[0].Stmt.GetSelectStmt()
+		if got := isDistance(s.SortClause[0].GetSortBy().Node, s.TargetList); got != want {
+			t.Errorf("%s: %v", sql, got)
+		}
+	}
+}
