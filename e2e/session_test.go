@@ -103,7 +103,7 @@ func TestResets(t *testing.T) {
 	const count = `SELECT count(*) FROM memories`
 	want := ask(t, c, count).String()
 	for _, reset := range []string{
-		`DISCARD ALL`, `RESET ALL`, `discard all;`, `SELECT 1; RESET ALL`, `SELECT pg_advisory_unlock_all(); UNLISTEN *; RESET ALL;`,
+		`DISCARD ALL`, `RESET ALL`, `discard all;`, `SELECT 1; RESET ALL`, "SELECT pg_advisory_unlock_all();\nCLOSE ALL;\nUNLISTEN *;\nRESET ALL;",
 		`DISCARD PLANS`, `DISCARD TEMP; DISCARD SEQUENCES`, `DEALLOCATE ALL`,
 	} {
 		if a := ask(t, c, `SET TimeZone = 'Asia/Tokyo'; PREPARE kept AS `+count); a.err != "" {
