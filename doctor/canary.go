@@ -85,13 +85,19 @@ func (p *probe) gateDoor(ctx context.Context) ([]Finding, error) {
 	if err != nil {
 		return found, err
 	}
-	err = p.canary(ctx, rls.CanaryDoor(), func(sql string) error {
-		sql = "SELECT a.id FROM " + rls.CanaryDoor() + " AS a JOIN " + rls.CanaryDoor() + " AS b ON a.id OPERATOR(pg_catalog.=) b.id WHERE b.secret OPERATOR(pg_catalog.<>) ''"
-		if got, err := p.firstColumn(ctx, p.keys.Newest().Sign("doctor", sql)); err != nil || got != "1" {
-			found = append(found, finding(fmt.Sprintf("a signed statement shows %q (%v)", got, err)))
-		}
-		return nil
-	})
+	if _, err := p.accepted(ctx, p.keys.Newest().Seal(p.claims(ctx))); err != nil {
+		return found, err
+	}
+	sql := "SELECT a.id FROM " + rls.CanaryDoor() + " AS a JOIN " + rls.CanaryDoor() + " AS b ON a.id OPERATOR(pg_catalog.=) b.id WHERE b.secret OPERATOR(pg_catalog.<>) ''"
+	got, err := p.firstColumn(ctx, p.keys.Newest().Sign("doctor", sql))
+	var pg *pgconn.PgError
+	if err != nil && (!errors.As(err, &pg) || pg.Code == canceled) {
+		return found, err
+	}
+	if err != nil || got != "1" {
+		found = append(found, finding(fmt.Sprintf("a signed statement shows %q (%v)", got, err)))
+	}
+	_, err = p.conn.Exec(ctx, "RESET "+seal.Setting)
 	return found, err
 }
 
