@@ -147,15 +147,13 @@ func (s *schema) newData(r *rand.Rand, caller map[string]string) data {
 	return d
 }
 
-// roughen makes the payload of hidden rows wild.
+// roughen makes the payload of hidden rows wild, and hidden columns of every row.
 func (s *schema) roughen(r *rand.Rand, d data, caller map[string]string) {
 	for _, t := range s.tables {
 		for _, row := range d[t] {
-			if d.visible(t, row, caller) {
-				continue
-			}
+			visible := d.visible(t, row, caller)
 			for _, c := range t.columns[t.keys:] {
-				if !c.ruled && r.IntN(4) > 0 {
+				if !c.ruled && (!visible || c.secret) && r.IntN(4) > 0 {
 					if v, ok := wild(r, c); ok {
 						row[c.name] = v
 					} else {
@@ -174,7 +172,12 @@ func (s *schema) seen(d data, caller map[string]string) string {
 		var rows []string
 		for _, row := range d[t] {
 			if d.visible(t, row, caller) {
-				rows = append(rows, fmt.Sprint(row))
+				var values []string
+				for _, c := range t.shown() {
+					v, known := row[c.name]
+					values = append(values, fmt.Sprint(v, known))
+				}
+				rows = append(rows, strings.Join(values, " "))
 			}
 		}
 		slices.Sort(rows)
@@ -237,7 +240,7 @@ func (s *schema) visibleOnly(d data, caller map[string]string) data {
 }
 
 // load replaces the content of a database: visible rows first, so that they stand in the same places in a twin.
-func (s *schema) load(d data, caller map[string]string) string {
+func (s *schema) load(d data, caller map[string]string, narrow bool) string {
 	var b strings.Builder
 	for _, t := range s.tables {
 		fmt.Fprintf(&b, "TRUNCATE %s;\n", t.sql())
@@ -246,8 +249,12 @@ func (s *schema) load(d data, caller map[string]string) string {
 				if d.visible(t, row, caller) == hidden {
 					continue
 				}
-				values := make([]string, len(t.columns))
-				for i, c := range t.columns {
+				columns := t.columns
+				if narrow {
+					columns = t.shown()
+				}
+				values := make([]string, len(columns))
+				for i, c := range columns {
 					values[i] = "NULL"
 					if v, ok := row[c.name]; ok {
 						values[i] = catalog.QuoteLiteral(v)

@@ -29,6 +29,7 @@ func (d *difference) save(t testing.TB) {
 	}
 	section("schema", d.script.ddl)
 	section("policy", d.script.policy)
+	section("narrow", d.script.narrow)
 	section("callers", string(callers))
 	section("caller", fmt.Sprint(d.caller))
 	section("one", d.loads[0])
@@ -91,6 +92,8 @@ func readFound(t testing.TB, text string) *difference {
 			d.script.ddl = body
 		case "policy":
 			d.script.policy = body
+		case "narrow":
+			d.script.narrow = body
 		case "callers":
 			if err := json.Unmarshal([]byte(body), &d.script.callers); err != nil {
 				t.Fatal(err)

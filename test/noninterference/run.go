@@ -69,7 +69,7 @@ func (r *runner) done() bool {
 
 func (r *runner) schema(seed uint64, mode instance.Mode) {
 	s := newSchema(seed, r.Wide)
-	text := script{ddl: s.ddl(), policy: s.policy(), callers: s.callers}
+	text := script{ddl: s.ddl(), policy: s.policy(), narrow: s.narrow(), callers: s.callers}
 	scope := &instance.Scope{TB: r.t}
 	defer scope.End()
 	st := newStage(scope, mode, text)
@@ -81,7 +81,7 @@ func (r *runner) schema(seed uint64, mode instance.Mode) {
 		caller := s.callers[st.caller]
 		one := s.newData(rng, caller)
 		two := s.twin(rng, one, caller)
-		loads := [3]string{s.load(one, caller), s.load(two, caller), s.load(s.visibleOnly(one, caller), caller)}
+		loads := [3]string{s.load(one, caller, false), s.load(two, caller, false), s.load(s.visibleOnly(one, caller), caller, true)}
 		st.load(loads[0], loads[1], loads[2])
 		if rng.IntN(2) == 0 {
 			for _, w := range st.writers {
@@ -90,7 +90,7 @@ func (r *runner) schema(seed uint64, mode instance.Mode) {
 		}
 		if round == 0 && mode.Walls == rls.Enforce {
 			r.walls(st.unsealed(), text)
-			r.walls(st.emptied(s), text)
+			r.walls(st.emptied(s, one), text)
 		}
 		for _, t := range s.tables { // first of all, which rows there are
 			if t.rule != nil {

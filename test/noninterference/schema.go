@@ -18,6 +18,7 @@ var sqlTypes = map[string]string{
 type column struct {
 	name, kind string
 	ruled      bool // a rule reads it
+	secret     bool // the policy does not show it
 }
 
 func (c column) sql() string { return catalog.QuoteIdent(c.name) }
@@ -57,7 +58,7 @@ func (t *table) column(name string) *column {
 // need adds a column that a rule reads.
 func (t *table) need(name, kind string) string {
 	if t.column(name) == nil {
-		t.columns = append(t.columns, column{name, kind, true})
+		t.columns = append(t.columns, column{name: name, kind: kind, ruled: true})
 	}
 	return name
 }
@@ -116,12 +117,43 @@ func newSchema(seed uint64, wide bool) *schema {
 			t.commands = []string{"insert", "update", "delete"}[:1+s.IntN(3)]
 		}
 	}
+	for _, t := range s.tables {
+		if t.rule != nil && t.commands == nil && s.IntN(3) == 0 {
+			for i := range t.columns[t.keys:] {
+				t.columns[t.keys+i].secret = s.IntN(3) == 0
+			}
+		}
+	}
 	for range 2 {
 		s.callers = append(s.callers, map[string]string{
 			"member": fmt.Sprint(1 + s.IntN(3)), "team": pick(s.Rand, teams...), "groups": "{" + pick(s.Rand, teams...) + ",x}",
 		})
 	}
 	return s
+}
+
+// shown are the columns that the policy shows.
+func (t *table) shown() []column {
+	var out []column
+	for _, c := range t.columns {
+		if !c.secret {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// narrow takes the columns away that the policy does not show.
+func (s *schema) narrow() string {
+	var b strings.Builder
+	for _, t := range s.tables {
+		for _, c := range t.columns {
+			if c.secret {
+				fmt.Fprintf(&b, "ALTER TABLE %s DROP COLUMN %s;\n", t.sql(), c.sql())
+			}
+		}
+	}
+	return b.String()
 }
 
 // link is the table of links that the rule of t reads, or nil.
@@ -143,9 +175,9 @@ func (t *table) link() *table {
 
 func (s *schema) table(name string) *table {
 	t := &table{name: name, keys: 1}
-	t.columns = append(t.columns, column{pick(s.Rand, "id", "Key", "no"), pick(s.Rand, "id", "id", "uid", "code"), false})
+	t.columns = append(t.columns, column{name: pick(s.Rand, "id", "Key", "no"), kind: pick(s.Rand, "id", "id", "uid", "code")})
 	if s.IntN(4) == 0 {
-		t.columns = append(t.columns, column{"part", "id", false})
+		t.columns = append(t.columns, column{name: "part", kind: "id"})
 		t.keys = 2
 	}
 	names := slices.Clone(columnNames)
@@ -153,7 +185,7 @@ func (s *schema) table(name string) *table {
 	kinds := []string{"text", "digits", "int", "num", "bool", "time", "json", "arr"}
 	s.Shuffle(len(kinds), func(i, j int) { kinds[i], kinds[j] = kinds[j], kinds[i] })
 	for i := range 4 + s.IntN(4) {
-		t.columns = append(t.columns, column{names[i], kinds[i%len(kinds)], false})
+		t.columns = append(t.columns, column{name: names[i], kind: kinds[i%len(kinds)]})
 	}
 	return t
 }
@@ -218,7 +250,7 @@ func (s *schema) ruleOf(kind string, t *table, depth int) *rule {
 		r.column = t.columns[0].name
 		s.links++
 		r.link = &table{name: fmt.Sprintf("link%d", s.links), keys: 2, columns: []column{
-			{"item", t.columns[0].kind, true}, {"subject", r.target.columns[0].kind, true}, {"note", "text", false},
+			{name: "item", kind: t.columns[0].kind, ruled: true}, {name: "subject", kind: r.target.columns[0].kind, ruled: true}, {name: "note", kind: "text"},
 		}}
 		s.tables = append(s.tables, r.link)
 		if s.IntN(2) == 0 && t.keys == 1 {
@@ -286,6 +318,13 @@ func (s *schema) policy() string {
 			continue
 		}
 		fmt.Fprintf(&b, "  %q:\n    rows: [ %s ]\n", t.name, t.rule.yaml())
+		if len(t.shown()) < len(t.columns) {
+			var allowed []string
+			for _, c := range t.shown() {
+				allowed = append(allowed, fmt.Sprintf("%q: allow", c.name))
+			}
+			fmt.Fprintf(&b, "    columns: { %s }\n", strings.Join(allowed, ", "))
+		}
 		if len(t.commands) > 0 {
 			fmt.Fprintf(&b, "    write: { commands: [%s] }\n", strings.Join(t.commands, ", "))
 		}

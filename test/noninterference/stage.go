@@ -18,6 +18,7 @@ import (
 // script is a database by its texts, so that a difference can be saved and run again.
 type script struct {
 	ddl, policy string
+	narrow      string // takes hidden columns away
 	callers     []map[string]string
 }
 
@@ -59,6 +60,7 @@ func newStage(t testing.TB, mode instance.Mode, s script) *stage {
 		}
 	}
 	st.alone = database()
+	instance.Exec(t, st.alone, s.narrow)
 	st.proxy = instance.Serve(t, mode, behind, agents)
 	st.super = instance.Super(t, st.alone)
 	for i, db := range []*pgtest.DB{st.dbs[0], st.dbs[1], st.alone} {

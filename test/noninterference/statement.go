@@ -20,13 +20,17 @@ func (w *writer) source(items []item, depth int) (item, string) {
 		return it, quoted(name) + " AS " + quoted(it.alias)
 	}
 	t := pick(w.Rand, w.tables...)
-	it := item{w.alias(), t.columns, t.keys}
+	columns := t.shown()
+	if w.IntN(12) == 0 {
+		columns = t.columns
+	}
+	it := item{w.alias(), columns, t.keys}
 	name := t.sql()
 	if w.IntN(3) == 0 {
 		name = "public." + name
 	}
 	if depth > 1 && w.IntN(6) == 0 {
-		inner := item{w.alias(), t.columns, t.keys}
+		inner := item{w.alias(), columns, t.keys}
 		return it, fmt.Sprintf("(SELECT * FROM %s AS %s WHERE %s) AS %s", name, quoted(inner.alias), w.expr([]item{inner}, "bool", depth-1), quoted(it.alias))
 	}
 	if w.IntN(25) == 0 {
@@ -74,7 +78,7 @@ func (w *writer) from(depth int) ([]item, string) {
 		alias := w.alias()
 		k := pick(w.Rand, "text", "int")
 		fmt.Fprintf(&b, " CROSS JOIN LATERAL (VALUES (%s)) AS %s (v)", w.expr(items, k, depth), quoted(alias))
-		items = append(items, item{alias, []column{{"v", k, false}}, 1})
+		items = append(items, item{alias, []column{{name: "v", kind: k}}, 1})
 	}
 	return items, b.String()
 }
@@ -132,9 +136,9 @@ func (w *writer) next() testCase {
 	case n < 24: // WITH, whose names may hide tables
 		t := pick(w.Rand, w.tables...)
 		name := pick(w.Rand, t.name, "c", pick(w.Rand, w.tables...).name)
-		inner := item{w.alias(), t.columns, t.keys}
+		inner := item{w.alias(), t.shown(), t.keys}
 		head := fmt.Sprintf("WITH %s AS %s(SELECT * FROM public.%s AS %s WHERE %s) ", quoted(name), pick(w.Rand, "", "MATERIALIZED ", "NOT MATERIALIZED "), t.sql(), quoted(inner.alias), w.expr([]item{inner}, "bool", depth))
-		w.ctes = []item{{name, t.columns, t.keys}}
+		w.ctes = []item{{name, t.shown(), t.keys}}
 		w.hide(name)
 		return testCase{messages: []string{head + w.query(depth)}}
 	case n < 26:

@@ -37,9 +37,8 @@ func (st *stage) unsealed() (wrong []string) {
 	return wrong
 }
 
-// emptied takes the rows out of one helper after the other, by the policy that shows them to the reader: a caller's rows may only
-// vanish. An empty helper is not consent. It asks the database below the proxy, with a seal of the caller's, and takes all back.
-func (st *stage) emptied(s *schema) (wrong []string) {
+// emptied takes the rows out of one helper after the other, by a policy on the reader: a caller's rows may only vanish. An empty helper is not consent. It asks the database below the proxy, with a seal of the caller's, and takes all back.
+func (st *stage) emptied(s *schema, d data) (wrong []string) {
 	c := st.writers[0]
 	ring, err := seal.Load(context.Background(), st.dbs[0].Connect(st.t, "postgres"))
 	if err != nil {
@@ -50,7 +49,7 @@ func (st *stage) emptied(s *schema) (wrong []string) {
 		out := map[string][]string{}
 		instance.Ask(c, "BEGIN; "+before+"; SET LOCAL ROLE pgconsent_agent; SELECT set_config('pgconsent.seal', "+catalog.QuoteLiteral(value)+", true)")
 		for _, t := range s.tables {
-			if t.rule == nil {
+			if t.rule == nil || len(t.shown()) < len(t.columns) { // no rights: an error would end the transaction
 				continue
 			}
 			if a := instance.Ask(c, "SELECT x::text FROM "+t.sql()+" AS x"); a.Err == "" {
@@ -65,14 +64,20 @@ func (st *stage) emptied(s *schema) (wrong []string) {
 	for _, rows := range before {
 		seen += len(rows)
 	}
-	if seen == 0 {
+	expected := 0
+	for t, rows := range s.visibleOnly(d, s.callers[st.caller]) {
+		if len(t.shown()) == len(t.columns) { // else the role reads a view
+			expected += len(rows)
+		}
+	}
+	if seen == 0 && expected > 0 {
 		return []string{"the agents' role sees nothing with a seal: the check of emptied helpers proves nothing"}
 	}
 	for _, t := range s.tables {
 		if a := instance.Ask(c, "SELECT 1 FROM pg_policies WHERE policyname = 'pgconsent_reader' AND tablename = "+catalog.QuoteLiteral(t.name)); len(a.Results[0].Rows) == 0 {
 			continue
 		}
-		for table, rows := range all("ALTER POLICY pgconsent_reader ON " + t.sql() + " USING (false)") {
+		for table, rows := range all("CREATE POLICY emptied ON " + t.sql() + " AS RESTRICTIVE FOR SELECT TO pgconsent_reader USING (false)") {
 			for _, row := range rows {
 				if !slices.Contains(before[table], row) {
 					wrong = append(wrong, fmt.Sprintf("with nothing of %s to be seen by predicates, %s shows %q", t.name, table, row))
