@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -16,7 +17,7 @@ var (
 	hand    = flag.Bool("hand", false, "try every mutant made by hand")
 	machine = flag.Int("machine", 0, "try so many made by machine")
 	skip    = flag.Int("skip", 0, "leave out so many of those made by machine")
-	only    = flag.String("only", "", "try the one of this name")
+	only    = flag.String("only", "", "try those whose names begin with one of these, divided by commas")
 	workers = flag.Int("workers", 2, "how many at once")
 )
 
@@ -69,8 +70,11 @@ func TestMutants(t *testing.T) {
 		}
 		var chosen []Mutant
 		for _, m := range list {
-			if *only == "" || *only == m.Name {
-				chosen = append(chosen, m)
+			for _, prefix := range strings.Split(*only, ",") {
+				if strings.HasPrefix(m.Name, prefix) {
+					chosen = append(chosen, m)
+					break
+				}
 			}
 		}
 		for _, m := range try(t, chosen) {

@@ -14,7 +14,8 @@ type writer struct {
 	aliases int
 	tables  []*table // those that the policy lists
 	ctes    []item
-	tameOps bool // only expressions that do not fail on tame values
+	hidden  string // the table whose name a WITH query has: it needs its schema
+	tameOps bool   // only expressions that do not fail on tame values
 }
 
 // item is a FROM item in sight.

@@ -97,6 +97,9 @@ func (r *runner) schema(seed uint64, mode instance.Mode) {
 				r.try(st, testCase{messages: []string{"SELECT * FROM " + t.sql()}}, text, loads, seed)
 			}
 		}
+		for _, relation := range append([]string{"pg_class"}, some(rng, r.catalog.relations, 6)...) {
+			r.try(st, testCase{messages: []string{"SELECT * FROM " + relation}}, text, loads, seed)
+		}
 		w := &writer{Rand: rng, schema: s, catalog: r.catalog}
 		for range r.PerData {
 			r.try(st, w.next(), text, loads, seed)
@@ -109,6 +112,14 @@ func (r *runner) schema(seed uint64, mode instance.Mode) {
 		r.Report.Differences++
 		st.proxy.Tap().NoMarker(r.t)
 	}
+}
+
+func some(r *rand.Rand, list []string, n int) []string {
+	var out []string
+	for range n {
+		out = append(out, pick(r, list...))
+	}
+	return out
 }
 
 func (r *runner) try(st *stage, c testCase, text script, loads [3]string, seed uint64) {
@@ -152,6 +163,9 @@ func (st *stage) compare(c testCase, count *Report) *difference {
 		defer st.fresh() // a setting may stay
 	}
 	d := &difference{caller: st.caller, mode: st.mode.Name, c: c, got: got}
+	if st.mode.Walls == rls.SealOnly {
+		return st.rowsOnly(d)
+	}
 	if got[0].String() != got[1].String() {
 		// Once more on new connections: what is not the same twice on one database tells nothing here.
 		st.fresh()
@@ -184,6 +198,21 @@ func (st *stage) compare(c testCase, count *Report) *difference {
 		if i == len(got[0])-1 {
 			count.Answered++
 		}
+	}
+	return st.wrong(d)
+}
+
+// rowsOnly asks of predicates in the text alone what they promise: the rows of what succeeds. Errors tell, without row security.
+func (st *stage) rowsOnly(d *difference) *difference {
+	for _, t := range d.got {
+		for _, a := range t {
+			if a.Err != "" {
+				return nil
+			}
+		}
+	}
+	if readsCatalog(strings.Join(d.c.messages, " ")) {
+		return nil
 	}
 	return st.wrong(d)
 }

@@ -26,7 +26,7 @@ func (w *writer) source(items []item, depth int) (item, string) {
 	}
 	it := item{w.alias(), columns, t.keys}
 	name := t.sql()
-	if w.IntN(3) == 0 {
+	if w.IntN(3) == 0 || t.name == w.hidden {
 		name = "public." + name
 	}
 	if depth > 1 && w.IntN(6) == 0 {
@@ -127,7 +127,7 @@ func (w *writer) aggregate(items []item, depth int) string {
 
 // next writes a case. Its expressions may fail on visible values in some and not in others.
 func (w *writer) next() testCase {
-	w.aliases, w.ctes = 0, nil
+	w.aliases, w.ctes, w.hidden = 0, nil, ""
 	w.tableOps()
 	depth := 1 + w.IntN(3)
 	switch n := w.IntN(40); {
@@ -137,9 +137,9 @@ func (w *writer) next() testCase {
 		t := pick(w.Rand, w.tables...)
 		name := pick(w.Rand, t.name, "c", pick(w.Rand, w.tables...).name)
 		inner := item{w.alias(), t.shown(), t.keys}
-		head := fmt.Sprintf("WITH %s AS %s(SELECT * FROM public.%s AS %s WHERE %s) ", quoted(name), pick(w.Rand, "", "MATERIALIZED ", "NOT MATERIALIZED "), t.sql(), quoted(inner.alias), w.expr([]item{inner}, "bool", depth))
+		head := fmt.Sprintf("WITH %s AS %s(SELECT * FROM %s%s AS %s WHERE %s) ", quoted(name), pick(w.Rand, "", "MATERIALIZED ", "NOT MATERIALIZED "), pick(w.Rand, "", "public."), t.sql(), quoted(inner.alias), w.expr([]item{inner}, "bool", depth))
 		w.ctes = []item{{name, t.shown(), t.keys}}
-		w.hide(name)
+		w.hidden = name
 		return testCase{messages: []string{head + w.query(depth)}}
 	case n < 26:
 		k := pick(w.Rand, "text", "int", "time")
@@ -237,17 +237,4 @@ func (w *writer) tableOps() {
 		}
 	}
 	w.tameOps = w.IntN(3) == 0
-}
-
-// hide takes the table out of sight whose name a WITH query has.
-func (w *writer) hide(name string) {
-	var rest []*table
-	for _, t := range w.tables {
-		if t.name != name {
-			rest = append(rest, t)
-		}
-	}
-	if len(rest) > 0 {
-		w.tables = rest
-	}
 }
