@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/pgconsent/pgconsent/catalog"
 )
 
 // Drift returns what differs from what migrate made, as the control role or the owner: objects that are changed, gone or
@@ -18,8 +20,10 @@ func Drift(ctx context.Context, conn *pgx.Conn) ([]string, error) {
 		return nil, fmt.Errorf("look for drift: %w", err)
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
-	if _, err := tx.Exec(ctx, "SET LOCAL search_path = pg_catalog, pg_temp"); err != nil {
-		return nil, fmt.Errorf("look for drift: %w", err)
+	for _, sql := range catalog.Reading {
+		if _, err := tx.Exec(ctx, sql); err != nil {
+			return nil, fmt.Errorf("look for drift: %w", err)
+		}
 	}
 	return drift(ctx, tx)
 }

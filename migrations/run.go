@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pgconsent/pgconsent/catalog"
 )
 
 // lockID keeps two migrations of one database apart: "pgconsnt" as a number.
@@ -26,14 +29,11 @@ func inTx(ctx context.Context, conn *pgx.Conn, f func(*run) error, commit bool) 
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
 	r := &run{tx: tx}
-	// Names that are not qualified mean pg_catalog's, operators included.
-	for _, sql := range []string{
-		"SET LOCAL search_path = pg_catalog, pg_temp",
-		"SET LOCAL standard_conforming_strings = on",
+	for _, sql := range append(slices.Clone(catalog.Reading),
 		"SET LOCAL client_min_messages = error",
 		"SET LOCAL row_security = on",
 		fmt.Sprintf("SELECT pg_catalog.pg_advisory_xact_lock(%d)", lockID),
-	} {
+	) {
 		if err := r.quietly(ctx, sql); err != nil {
 			return err
 		}

@@ -19,7 +19,7 @@ import (
 // that takes longer than ten seconds. So the probes, which read tables of any size, have little time; what they do not
 // finish in it counts for nothing, neither as a pass nor as a failure. Agents are served nevertheless: row security that
 // is on, and policies, views and functions that are as migrate made them, are what holds the wall, and the examination has
-// just found them so. The probes are there for what nobody thought of. They are tried again later, and "pgconsent doctor"
+// just found them so. The gate door alone stays shut until its probe passed. The probes are there for what nobody thought of. They are tried again later, and "pgconsent doctor"
 // gives them more time.
 const (
 	probeTime      = 3 * time.Second // for all probes of a database
@@ -98,16 +98,29 @@ func (v *voucher) check(ctx context.Context, conn *pgx.Conn, t enforce.Target) e
 		v.passed = versions
 	}
 	v.shut = ""
-	for _, f := range found {
-		if f.Severity == doctor.NoGate {
-			v.shut = f.What
-		}
+	if t.Plan.HasDoors() {
+		v.shut = shut(found)
 	}
 	v.warn(found)
 	return v.gate()
 }
 
-// gate shuts the gate door where a probe of it failed.
+// shut tells why the gate door has to stay shut; "" if its probe passed. Unlike the wall, the gate opens only once it was
+// tried: without it statements take the row security door, and lose time alone.
+func shut(found []doctor.Finding) string {
+	why := "its probe was not finished"
+	for _, f := range found {
+		switch {
+		case f.Severity == doctor.NoGate:
+			return f.What
+		case f.ID == "gate_door" && f.Severity == doctor.OK:
+			why = ""
+		}
+	}
+	return why
+}
+
+// gate shuts the gate door where a probe of it failed, or was not finished.
 func (v *voucher) gate() error {
 	if v.shut != "" {
 		return enforce.GateShut{Why: v.shut}

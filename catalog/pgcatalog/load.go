@@ -37,8 +37,10 @@ func (l *loader) load(ctx context.Context, conn *pgx.Conn) error {
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
 	l.tx = tx
-	if _, err := tx.Exec(ctx, "SET LOCAL search_path = pg_catalog, pg_temp"); err != nil {
-		return err
+	for _, sql := range catalog.Reading {
+		if _, err := tx.Exec(ctx, sql); err != nil {
+			return err
+		}
 	}
 	if err := tx.QueryRow(ctx, "SELECT current_database(), current_setting('server_version_num')::int4").
 		Scan(&l.spec.Database, &l.spec.ServerVersion); err != nil {
