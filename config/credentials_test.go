@@ -211,13 +211,13 @@ func TestWatchFollowsTheFile(t *testing.T) {
 	defer func() { cancel(); <-done }()
 	for _, password := range []string{"one", "two"} {
 		add(t, path, "a", password)
-		select {
-		case <-changed:
-		case <-time.After(10 * time.Second):
-			t.Fatal("the change was not noticed")
-		}
-		if !login(t, c, "a", password) {
-			t.Errorf("the password %s is not in force", password)
+		// One change may be told of more than once, so what is told may be the change before.
+		for late := time.After(10 * time.Second); !login(t, c, "a", password); {
+			select {
+			case <-changed:
+			case <-late:
+				t.Fatalf("the password %s is not in force", password)
+			}
 		}
 	}
 }

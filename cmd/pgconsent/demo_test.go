@@ -254,6 +254,15 @@ func TestDemo(t *testing.T) {
 	t.Run("unsafe database", func(t *testing.T) { unsafeDatabase(t, config) })
 	t.Run("serve", func(t *testing.T) { serveOn(t, config, dir) })
 
+	// The demo may have seen the database while it was unsafe.
+	waitFor(t, "agents are served again", func() bool {
+		conn, err := pgx.Connect(ctx, access.Agents["tutor"])
+		if err == nil {
+			_ = conn.Close(ctx)
+		}
+		return err == nil
+	})
+
 	// Disabling ends sessions and logins.
 	tutor := connect(t, access.Agents["tutor"])
 	if _, errs, code := call(t, "", "agent", "disable", "tutor", "-c", config); code != done {
