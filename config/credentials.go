@@ -147,6 +147,7 @@ func WriteSecret(path string, content []byte) error {
 type Credentials struct {
 	path    string
 	current atomic.Pointer[map[string]scram.StoredCredentials]
+	looked  atomic.Pointer[string] // the state of the file at the last Reload
 }
 
 // OpenCredentials reads the file; [Credentials.Watch] follows its changes.
@@ -157,6 +158,8 @@ func OpenCredentials(path string) (*Credentials, error) {
 
 // Reload reads the file again. After an error what was read before stays in force.
 func (c *Credentials) Reload() error {
+	state := c.state() // before the file is read: what changes meanwhile is read again
+	c.looked.Store(&state)
 	all, err := ReadCredentials(c.path)
 	if err != nil {
 		return err
@@ -186,6 +189,17 @@ func (c *Credentials) Lookup(name string) (scram.StoredCredentials, bool) {
 	return v, ok
 }
 
+// state is what changes with the file: its content, since a second change within a tick of the clock leaves time and size
+// alike, and its mode, which may make it unusable.
+func (c *Credentials) state() string {
+	info, err := os.Stat(c.path)
+	if err != nil {
+		return err.Error()
+	}
+	content, err := os.ReadFile(c.path)
+	return fmt.Sprintf("%v %v %s", info.Mode(), err, content)
+}
+
 // Watch rereads the file when it changes, until ctx ends, and calls changed after each time it could be read. The folder
 // is watched, since the file is replaced and not written; where watching fails, the file is looked at every two seconds.
 func (c *Credentials) Watch(ctx context.Context, log *slog.Logger, changed func()) {
@@ -205,17 +219,12 @@ func (c *Credentials) Watch(ctx context.Context, log *slog.Logger, changed func(
 		log.Info("credentials reread", "file", c.path)
 		changed()
 	}
-	state := func() string {
-		info, err := os.Stat(c.path)
-		if err != nil {
-			return ""
-		}
-		return fmt.Sprint(info.ModTime(), info.Size(), info.Mode())
-	}
 	tick := time.NewTicker(2 * time.Second)
 	defer tick.Stop()
-	last := state()
 	for {
+		if c.state() != *c.looked.Load() {
+			reload()
+		}
 		select {
 		case <-ctx.Done():
 			return
@@ -228,10 +237,6 @@ func (c *Credentials) Watch(ctx context.Context, log *slog.Logger, changed func(
 			errs = nil
 			continue
 		case <-tick.C:
-		}
-		if now := state(); now != last {
-			last = now
-			reload()
 		}
 	}
 }
