@@ -100,8 +100,9 @@ func (s *session) flush() error {
 			}
 			b.read = b.read.Add(time.Since(began)) // not the proxy's time
 		}
-		s.freshen()
-		if err := s.forward(b.unsealed(end)); err != nil {
+		end = b.aged(b.unsealed(end))
+		s.freshen(end)
+		if err := s.forward(end); err != nil {
 			return err
 		}
 	}

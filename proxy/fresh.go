@@ -27,7 +27,7 @@ type use struct {
 
 // moment is the one that the messages of this batch begin to see from. It is taken before the batch is sent.
 func (s *session) moment() *since {
-	if s.batch.moment == nil {
+	if s.batch.moment == nil || s.batch.moment.fill != s.fill {
 		s.batch.moment = &since{fill: s.fill}
 	}
 	return s.batch.moment
@@ -91,9 +91,45 @@ func only(v *verdict.Verdict, kinds ...verdict.EffectKind) bool {
 	return true
 }
 
+// together ends what counts as sent together: a Query or a group of messages, as far as it arrived at once. What comes next
+// may start long after.
+func (s *session) together() {
+	for i := len(s.batch.items) - 1; i >= s.batch.sent; i-- {
+		e := s.batch.items[i].entry
+		if e == nil {
+			continue
+		}
+		if e.portal != nil {
+			if e.portal.fill != s.fill {
+				break
+			}
+			if e.refusal == nil {
+				s.open(e, e.portal)
+			}
+		}
+	}
+	s.fill++
+}
+
+// aged is where the first part of the batch ends that is to be answered before what comes next is asked about, or end.
+func (b *batch) aged(end int) int {
+	boundary := end
+	for i := b.sent; i < end; i++ {
+		e := b.items[i].entry
+		switch {
+		case e == nil:
+		case len(e.uses) > 0 && e.refusal == nil && boundary < end:
+			return boundary
+		case e.kind == query || e.kind == syncs:
+			boundary = i + 1
+		}
+	}
+	return end
+}
+
 // open has the moment of a portal taken, which the same batch does not run to its end.
 func (s *session) open(e *entry, p *portal) {
-	if p.since != nil || p.done || only(p.verdict, verdict.BeginsTx, verdict.EndsTx, verdict.ChangesGUC) {
+	if p.since != nil || p.run != nil || only(p.verdict, verdict.BeginsTx, verdict.EndsTx, verdict.ChangesGUC) {
 		return
 	}
 	if s.tx != nil {
@@ -109,18 +145,18 @@ func (s *session) resumed(e *entry, p *portal) {
 	switch {
 	case p.since != nil:
 		s.uses(e, p.since, true)
-	case p.done || p.fill == s.fill || only(p.verdict, verdict.BeginsTx, verdict.EndsTx, verdict.ChangesGUC):
+	case p.fill == s.fill || s.ledger.ran(p.run) || only(p.verdict, verdict.BeginsTx, verdict.EndsTx, verdict.ChangesGUC):
 	default:
 		s.uses(e, &since{}, true) // nobody knows since when
 	}
 }
 
-// freshen takes the batch's moment, and asks for the age of the others. What may not run is replaced by its refused form.
-func (s *session) freshen() {
+// freshen takes the moment of what is sent next, up to end, and asks for the age of the others. What may not run is replaced by its refused form.
+func (s *session) freshen(end int) {
 	b := &s.batch
 	asked := false
-	for i := range b.items[b.sent:] {
-		e := b.items[b.sent+i].entry
+	for i := b.sent; i < end; i++ {
+		e := b.items[i].entry
 		if e == nil || e.refusal != nil {
 			continue
 		}
@@ -144,8 +180,8 @@ func (s *session) freshen() {
 		}
 		return err
 	}
-	for i := range b.items[b.sent:] {
-		e := b.items[b.sent+i].entry
+	for i := b.sent; i < end; i++ {
+		e := b.items[i].entry
 		if e == nil || e.refusal != nil {
 			continue
 		}
@@ -183,6 +219,14 @@ func unknownAge() *sqlstate.Error {
 		WithHint("Begin the transaction, or open the cursor, again.")
 }
 
+// ran tells whether e has been answered, without an error. The server skips what comes after one, and a portal older than
+// the savepoint that the client goes back to is still there.
+func (l *ledger) ran(e *entry) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return e != nil && e.over && e.code == ""
+}
+
 // rested tells whether nothing is in flight and the server outside a transaction.
 func (l *ledger) rested() bool {
 	l.mu.Lock()
@@ -195,7 +239,15 @@ func (l *ledger) rested() bool {
 func (l *ledger) keepAll() {
 	l.mu.Lock()
 	l.keep = true
+	l.keepers++
 	l.mu.Unlock()
+}
+
+// keepersNow is how often it was asked for so far.
+func (l *ledger) keepersNow() uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.keepers
 }
 
 func (l *ledger) keepsAll() bool {

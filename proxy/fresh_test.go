@@ -3,6 +3,7 @@ package proxy
 import (
 	"strings"
 	"testing"
+	"time"
 
 	pgx3 "github.com/jackc/pgx/v5/pgproto3"
 )
@@ -51,6 +52,11 @@ func TestFreshness(t *testing.T) {
 		"default, without transaction": {append(one(q("SET default_transaction_isolation = 'repeatable read'")), upToReady(1, q("SELECT 1"))), one(q("SELECT 2")), false},
 		"default, discarded": {append(one(q("SET default_transaction_isolation = 'repeatable read'")), upToReady(1, q("DISCARD ALL")), upToReady(1, q("BEGIN; SELECT 1"))),
 			one(q("SELECT 2")), false},
+		"default, set behind DISCARD ALL": {append(one(q("SET default_transaction_isolation = 'repeatable read'")), upToReady(2, q("DISCARD ALL"), q("SET default_transaction_isolation = 'repeatable read'")),
+			upToReady(1, q("BEGIN; SELECT 1"))), one(q("SELECT 2")), true},
+		"default, set behind RESET ALL": {append([]round{}, upToReady(2, q("RESET ALL"), q("SET default_transaction_isolation = 'repeatable read'")), upToReady(1, q("BEGIN; SELECT 1"))),
+			one(q("SELECT 2")), true},
+		"default, RESET ALL": {append(one(q("SET default_transaction_isolation = 'repeatable read'")), upToReady(1, q("RESET ALL")), upToReady(1, q("BEGIN; SELECT 1"))), one(q("SELECT 2")), false},
 		"begin in a pipeline": {one(pa("", "BEGIN ISOLATION LEVEL REPEATABLE READ"), bi("", ""), ex("", 0), pa("", "SELECT 1"), bi("", ""), ex("", 0), sy),
 			one(pa("", "SELECT 1"), bi("", ""), ex("", 0), sy), true},
 		"READ COMMITTED": {append(begin, one(q("SELECT 1"))...), one(q("SELECT 2")), false},
@@ -125,5 +131,69 @@ func TestQuestionsAreFew(t *testing.T) {
 	})
 	if j := p.last(); j.snapshots.Load() != 1 || j.asked.Load() != 2 {
 		t.Errorf("%d snapshots and %d questions for a cursor", j.snapshots.Load(), j.asked.Load())
+	}
+}
+
+// A RESET ALL that is undone, and an Execute that the server has skipped, have not happened.
+func TestWhatDidNotHappen(t *testing.T) {
+	const series = "SELECT * FROM generate_series(1, 9)"
+	for name, c := range map[string]struct {
+		before []round
+		use    pgx3.FrontendMessage
+	}{
+		"RESET ALL": {[]round{
+			upToReady(1, q("SET default_transaction_isolation = 'repeatable read'")),
+			upToReady(1, pa("", "RESET ALL"), bi("", ""), ex("", 0), bi("", "none"), sy),
+			upToReady(1, q("BEGIN; SELECT 1")),
+		}, q("SELECT 2")},
+		"Execute": {[]round{
+			upToReady(1, pa("a", "SAVEPOINT a"), pa("s", series), sy),
+			upToReady(1, q("BEGIN")),
+			upToReady(1, bi("p", "s"), bi("", "a"), ex("", 0), bi("", "none"), ex("p", 0), sy),
+			upToReady(1, q("ROLLBACK TO a")),
+		}, q("FETCH 1 FROM p")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := start(t)
+			conn := p.raw(t)
+			conn.play(t, c.before)
+			p.last().changes.Add(1)
+			got := strings.Join(conn.play(t, []round{upToReady(1, c.use)}), "\n")
+			if !strings.HasPrefix(got, "E ERROR 40001") {
+				t.Error(got)
+			}
+		})
+	}
+}
+
+// What a client sends in advance may start long after: the question is asked when the statement before it is answered.
+func TestWhatIsSentInAdvanceIsAskedAboutInTurn(t *testing.T) {
+	const slow, series = "SELECT pg_sleep(1)", "SELECT * FROM generate_series(1, 9)"
+	for name, messages := range map[string][]pgx3.FrontendMessage{
+		"transaction": {q("BEGIN ISOLATION LEVEL REPEATABLE READ"), q("SELECT 1"), q(slow), q("SELECT 1")},
+		"pipeline": {
+			pa("", "BEGIN ISOLATION LEVEL REPEATABLE READ"), bi("", ""), ex("", 0), pa("", "SELECT 1"), bi("", ""), ex("", 0), sy,
+			q("SELECT 1"), pa("", slow), bi("", ""), ex("", 0), sy, pa("", "SELECT 1"), bi("", ""), ex("", 0), sy,
+		},
+		"cursor":          {q("BEGIN"), q("DECLARE c CURSOR FOR " + series), q(slow), q("FETCH c")},
+		"portal":          {q("BEGIN"), pa("", series), bi("p", ""), sy, q(slow), ex("p", 1), sy},
+		"portal, resumed": {q("BEGIN"), pa("", series), bi("p", ""), ex("p", 1), sy, q(slow), ex("p", 1), sy},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := start(t)
+			conn := p.raw(t)
+			time.AfterFunc(500*time.Millisecond, func() { p.last().changes.Add(1) })
+			ready := 0
+			for _, m := range messages {
+				switch m.(type) {
+				case *pgx3.Query, *pgx3.Sync:
+					ready++
+				}
+			}
+			got := conn.play(t, []round{upToReady(ready, messages...)})
+			if len(got) < 2 || !strings.HasPrefix(got[len(got)-2], "E ERROR 40001") {
+				t.Errorf("%q", got)
+			}
+		})
 	}
 }

@@ -34,6 +34,9 @@ func (s *session) inbound() error {
 			if err != nil {
 				return err
 			}
+			if typ == 'Q' || typ == 'S' {
+				s.together()
+			}
 			if done {
 				return s.last(nil)
 			}
@@ -182,7 +185,7 @@ func (s *session) query(body []byte) error {
 		s.refuseMessage(query, refused, v, u.ticket)
 		return nil
 	}
-	e := &entry{kind: query, verdict: v, ticket: s.decider.Record(v, u.runs...), prepared: u.prepared, declared: u.declared, unseals: u.unseals}
+	e := &entry{kind: query, verdict: v, ticket: s.decider.Record(v, u.runs...), prepared: u.prepared, declared: u.declared, unseals: u.unseals, keepers: s.ledger.keepersNow()}
 	s.sees(e, true)
 	s.cursors(e, u)
 	start := len(s.batch.out)
@@ -351,12 +354,14 @@ func (s *session) execute(body []byte) error {
 	s.batch.out = appendExecute(s.batch.out, verdict.UpstreamName(name), rows)
 	e := &entry{
 		kind: execute, verdict: v, ticket: s.decider.Record(v, u.runs...), name: name, upstream: verdict.UpstreamName(name),
-		prepared: u.prepared, declared: u.declared, unseals: u.unseals,
+		prepared: u.prepared, declared: u.declared, unseals: u.unseals, keepers: s.ledger.keepersNow(),
 	}
 	s.sees(e, true)
 	s.cursors(e, u)
 	s.resumed(e, p)
-	p.done = p.done || rows == 0
+	if rows == 0 && p.run == nil && p.fill == s.fill {
+		p.run = e
+	}
 	s.batch.add(start, e)
 	if copies(v) {
 		s.copies = e

@@ -38,6 +38,7 @@ type entry struct {
 	uses      []use        // it shows what was seen since
 	replaced  bool         // it was refused after its bytes were written
 	unseals   bool         // query, execute: it takes the seal away
+	keepers   uint64       // of the ledger, as it was staged
 	portal    *portal      // bind: what it makes
 	name      string       // of the statement or portal, as the client calls it
 	upstream  string       // and as the server does
@@ -81,6 +82,8 @@ type ledger struct {
 	expires  time.Time     // of the seal
 	status   byte          // of the last ReadyForQuery
 	keep     bool          // transactions keep their snapshots by default
+	keepers  uint64        // counts what asked for that
+	resets   *entry        // has reset all settings, in the transaction that is in progress
 	staging  bool          // the inbound goroutine has messages that are not pushed yet
 	draining bool
 
@@ -183,6 +186,7 @@ func (l *ledger) fail(code sqlstate.Code) []*entry {
 	defer l.mu.Unlock()
 	e := l.queue[l.first]
 	e.code, e.copying = code, false
+	l.resets = nil // and so is what it reset
 	l.change.Broadcast()
 	if e.kind == query || e.kind == syncs {
 		if e.kind == query {
@@ -236,11 +240,13 @@ func (l *ledger) completed(e *entry, i int) (late bool) {
 	case verdict.Closes:
 		l.portalClosed(effects[i].Name)
 	case verdict.Unseals:
-		l.keep = l.keep && len(effects) > 1
+		if len(effects) == 1 {
+			l.resets = e
+		}
 	case verdict.Discards:
 		l.deallocated("")
 		l.portalsGone(true)
-		l.keep = false
+		l.resets = e
 	}
 	return false
 }
@@ -284,6 +290,11 @@ func (l *ledger) ready(status byte) (drained, late bool) {
 		l.queried()
 	}
 	l.status = status
+	if r := l.resets; r != nil {
+		l.resets = nil
+		// What was sent since may have asked for it again.
+		l.keep = l.keep && (status != 'I' || r.keepers != l.keepers)
+	}
 	if status == 'I' {
 		l.portalsGone(false)
 	}

@@ -32,7 +32,7 @@ type portal struct {
 
 	// Of the inbound goroutine alone.
 	fill  uint64 // of the client's input that opened it
-	done  bool   // it is run to its end in the batch that opened it
+	run   *entry // runs it to its end in the same input
 	since *since // from when it sees; nil where it needs not be known
 }
 
