@@ -59,6 +59,7 @@ type runner struct {
 	Report  Report
 	t       testing.TB
 	catalog *vocabulary
+	notated bool // both notations of calls were compared
 	start   time.Time
 	shown   time.Time
 }
@@ -91,6 +92,10 @@ func (r *runner) schema(seed uint64, mode instance.Mode) {
 		if round == 0 && mode.Walls == rls.Enforce {
 			r.walls(st.unsealed(), text)
 			r.walls(st.emptied(s, one), text)
+		}
+		if !r.notated {
+			r.notated = true
+			r.walls(st.notations(r.catalog), text)
 		}
 		for _, t := range s.tables { // first of all, which rows there are
 			if t.rule != nil {

@@ -199,7 +199,7 @@ func (w *writer) change(depth int) testCase {
 		names, values = []string{t.columns[0].sql()}, []string{"NULL"}
 	}
 	returning := pick(w.Rand, "", " RETURNING *", " RETURNING "+w.expr(items, "text", depth-1))
-	where := " WHERE " + w.expr(items, "bool", depth)
+	where := pick(w.Rand, "", " WHERE "+w.expr(items, "bool", depth))
 	insert := fmt.Sprintf("INSERT INTO %s AS %s (%s) VALUES (%s)", t.sql(), alias, strings.Join(names, ", "), strings.Join(values, ", "))
 	other, from := w.source(nil, 1)
 	var sql string

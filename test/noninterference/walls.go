@@ -87,3 +87,22 @@ func (st *stage) emptied(s *schema, d data) (wrong []string) {
 	}
 	return wrong
 }
+
+// notations calls functions of one argument as f(x) and as (x).f: what is refused in one is not answered in the other.
+func (st *stage) notations(v *vocabulary) (wrong []string) {
+	arguments := map[string]string{"oid": "('pg_class'::regclass::oid)", "regclass": "('pg_class'::regclass)", "text": "('a'::text)", "name": "('a'::name)", "integer": "(1)", "jsonb": "('{}'::jsonb)"}
+	for _, f := range v.functions {
+		if len(f.args) != 1 || arguments[f.args[0]] == "" {
+			continue
+		}
+		x := arguments[f.args[0]]
+		called := st.askOne(0, testCase{messages: []string{"SELECT " + f.name + x}})[0]
+		if !called.Refused() {
+			continue
+		}
+		if a := st.askOne(0, testCase{messages: []string{"SELECT " + x + "." + f.name}})[0]; a.Err == "" {
+			wrong = append(wrong, fmt.Sprintf("%s%s is refused and %s.%s is answered", f.name, x, x, f.name))
+		}
+	}
+	return wrong
+}

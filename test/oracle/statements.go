@@ -112,12 +112,22 @@ func bindings(t testing.TB) []binding {
 			}
 			b.values[strings.TrimSpace(name)] = strings.TrimSpace(value)
 		}
+		// The name alone, and with the schema that T has or that the schema's tables are in.
+		table := b.values["T"]
+		schema := map[string]string{"clinic": `"Clinic"`}[b.schema]
+		if i := strings.LastIndex(table, "."); i >= 0 {
+			schema, table = table[:i], table[i+1:]
+		}
+		if schema == "" {
+			schema = "public"
+		}
+		b.values["N"], b.values["Q"] = table, schema+"."+table
 		out = append(out, b)
 	}
 	return out
 }
 
-var placeholder = regexp.MustCompile(`\{(T|U|on|k1|k|s|n|d|b|j|a|r|yk1|yk|ys|yn)(?:\.(\w*))?\}`)
+var placeholder = regexp.MustCompile(`\{(T|U|N|Q|on|k1|k|s|n|d|b|j|a|r|yk1|yk|ys|yn)(?:\.(\w*))?\}`)
 
 // expand writes a shape for a table, or "" where the table has no such column.
 func (b binding) expand(shape string) string {
@@ -131,7 +141,7 @@ func (b binding) expand(shape string) string {
 		}
 		value, ok := b.values[strings.TrimSuffix(name, "1")]
 		missing = missing || !ok
-		if name == "T" || name == "U" || name == "on" {
+		if name == "T" || name == "U" || name == "N" || name == "Q" || name == "on" {
 			return value
 		}
 		bare := strings.Contains(m, ".")

@@ -200,6 +200,14 @@ WITH RECURSIVE q (n) AS (SELECT count(*) FROM {T} UNION ALL SELECT n - 1 FROM q 
 SELECT * FROM (WITH q AS (SELECT {k} FROM {T} x) TABLE q) v;
 WITH a AS (SELECT {k1} AS k FROM {T} x), b AS (SELECT k FROM a EXCEPT SELECT {k1} FROM {T} x WHERE {s} < 'H') SELECT count(*) FROM b;
 
+-- with, under the table's own name
+WITH {N} AS (SELECT 1 AS one) SELECT (SELECT count(*) FROM {N}), (SELECT count(*) FROM {Q});
+WITH {N} AS (SELECT * FROM {N}) SELECT count(*) FROM {N};
+WITH {N} AS (SELECT {k} FROM {N} x WHERE {s} IS NOT NULL) SELECT * FROM {N};
+WITH {N} AS (SELECT {s} FROM {N} x) SELECT count(*), (SELECT max({k1}::text) FROM {Q} x) FROM {N};
+WITH q AS (SELECT count(*) AS n FROM {N}), {N} AS (SELECT 2 AS n) SELECT (SELECT n FROM q), (SELECT n FROM {N}), (SELECT count(*) FROM {Q} AS r);
+WITH {N} AS (SELECT 1 AS one) SELECT {k} FROM {Q} x;
+
 -- union
 SELECT {k1}::text FROM {T} x UNION SELECT {yk1}::text FROM {U} y;
 SELECT {k1}::text FROM {T} x UNION ALL SELECT {s} FROM {T} x;

@@ -133,6 +133,12 @@ WITH x AS (SELECT * FROM memories WHERE false), y AS (TABLE memories) SELECT (SE
 WITH RECURSIVE q (n) AS (SELECT count(*) FROM memories UNION ALL SELECT n - 1 FROM q WHERE n > 0) SELECT count(*), max(n) FROM q;
 SELECT * FROM (WITH q AS (SELECT x.id FROM memories x) TABLE q) v;
 WITH a AS (SELECT x.id AS k FROM memories x), b AS (SELECT k FROM a EXCEPT SELECT x.id FROM memories x WHERE x.title < 'H') SELECT count(*) FROM b;
+WITH memories AS (SELECT 1 AS one) SELECT (SELECT count(*) FROM memories), (SELECT count(*) FROM public.memories);
+WITH memories AS (SELECT * FROM memories) SELECT count(*) FROM memories;
+WITH memories AS (SELECT x.id FROM memories x WHERE x.title IS NOT NULL) SELECT * FROM memories;
+WITH memories AS (SELECT x.title FROM memories x) SELECT count(*), (SELECT max(x.id::text) FROM public.memories x) FROM memories;
+WITH q AS (SELECT count(*) AS n FROM memories), memories AS (SELECT 2 AS n) SELECT (SELECT n FROM q), (SELECT n FROM memories), (SELECT count(*) FROM public.memories AS r);
+WITH memories AS (SELECT 1 AS one) SELECT x.id FROM public.memories x;
 SELECT x.id::text FROM memories x UNION SELECT y.memory_id::text FROM memory_participants y;
 SELECT x.id::text FROM memories x UNION ALL SELECT x.title FROM memories x;
 SELECT x.id FROM memories x EXCEPT SELECT x.id FROM memories x JOIN memory_participants y ON y.memory_id = x.id;

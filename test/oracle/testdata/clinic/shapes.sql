@@ -166,6 +166,12 @@ WITH x AS (SELECT * FROM "Patient" WHERE false), y AS (TABLE "Patient") SELECT (
 WITH RECURSIVE q (n) AS (SELECT count(*) FROM "Patient" UNION ALL SELECT n - 1 FROM q WHERE n > 0) SELECT count(*), max(n) FROM q;
 SELECT * FROM (WITH q AS (SELECT x."Id" FROM "Patient" x) TABLE q) v;
 WITH a AS (SELECT x."Id" AS k FROM "Patient" x), b AS (SELECT k FROM a EXCEPT SELECT x."Id" FROM "Patient" x WHERE x."Full Name" < 'H') SELECT count(*) FROM b;
+WITH "Patient" AS (SELECT 1 AS one) SELECT (SELECT count(*) FROM "Patient"), (SELECT count(*) FROM "Clinic"."Patient");
+WITH "Patient" AS (SELECT * FROM "Patient") SELECT count(*) FROM "Patient";
+WITH "Patient" AS (SELECT x."Id" FROM "Patient" x WHERE x."Full Name" IS NOT NULL) SELECT * FROM "Patient";
+WITH "Patient" AS (SELECT x."Full Name" FROM "Patient" x) SELECT count(*), (SELECT max(x."Id"::text) FROM "Clinic"."Patient" x) FROM "Patient";
+WITH q AS (SELECT count(*) AS n FROM "Patient"), "Patient" AS (SELECT 2 AS n) SELECT (SELECT n FROM q), (SELECT n FROM "Patient"), (SELECT count(*) FROM "Clinic"."Patient" AS r);
+WITH "Patient" AS (SELECT 1 AS one) SELECT x."Id" FROM "Clinic"."Patient" x;
 SELECT x."Id"::text FROM "Patient" x UNION SELECT y."Patient"::text FROM "Visit" y;
 SELECT x."Id"::text FROM "Patient" x UNION ALL SELECT x."Full Name" FROM "Patient" x;
 SELECT x."Id" FROM "Patient" x EXCEPT SELECT x."Id" FROM "Patient" x JOIN "Visit" y ON y."Patient" = x."Id";
@@ -367,6 +373,12 @@ WITH x AS (SELECT * FROM "Clinic"."Visit" WHERE false), y AS (TABLE "Clinic"."Vi
 WITH RECURSIVE q (n) AS (SELECT count(*) FROM "Clinic"."Visit" UNION ALL SELECT n - 1 FROM q WHERE n > 0) SELECT count(*), max(n) FROM q;
 SELECT * FROM (WITH q AS (SELECT x."Patient", x."No" FROM "Clinic"."Visit" x) TABLE q) v;
 WITH a AS (SELECT x."Patient" AS k FROM "Clinic"."Visit" x), b AS (SELECT k FROM a EXCEPT SELECT x."Patient" FROM "Clinic"."Visit" x WHERE x."select" < 'H') SELECT count(*) FROM b;
+WITH "Visit" AS (SELECT 1 AS one) SELECT (SELECT count(*) FROM "Visit"), (SELECT count(*) FROM "Clinic"."Visit");
+WITH "Visit" AS (SELECT * FROM "Visit") SELECT count(*) FROM "Visit";
+WITH "Visit" AS (SELECT x."Patient", x."No" FROM "Visit" x WHERE x."select" IS NOT NULL) SELECT * FROM "Visit";
+WITH "Visit" AS (SELECT x."select" FROM "Visit" x) SELECT count(*), (SELECT max(x."Patient"::text) FROM "Clinic"."Visit" x) FROM "Visit";
+WITH q AS (SELECT count(*) AS n FROM "Visit"), "Visit" AS (SELECT 2 AS n) SELECT (SELECT n FROM q), (SELECT n FROM "Visit"), (SELECT count(*) FROM "Clinic"."Visit" AS r);
+WITH "Visit" AS (SELECT 1 AS one) SELECT x."Patient", x."No" FROM "Clinic"."Visit" x;
 SELECT x."Patient"::text FROM "Clinic"."Visit" x UNION SELECT y."Patient"::text FROM "Result" y;
 SELECT x."Patient"::text FROM "Clinic"."Visit" x UNION ALL SELECT x."select" FROM "Clinic"."Visit" x;
 SELECT x."Patient" FROM "Clinic"."Visit" x EXCEPT SELECT x."Patient" FROM "Clinic"."Visit" x JOIN "Result" y ON (y."Patient", y.visit) = (x."Patient", x."No");
@@ -568,6 +580,12 @@ WITH x AS (SELECT * FROM "Result" WHERE false), y AS (TABLE "Result") SELECT (SE
 WITH RECURSIVE q (n) AS (SELECT count(*) FROM "Result" UNION ALL SELECT n - 1 FROM q WHERE n > 0) SELECT count(*), max(n) FROM q;
 SELECT * FROM (WITH q AS (SELECT x."Patient", x.visit, x.code FROM "Result" x) TABLE q) v;
 WITH a AS (SELECT x."Patient" AS k FROM "Result" x), b AS (SELECT k FROM a EXCEPT SELECT x."Patient" FROM "Result" x WHERE x.code < 'H') SELECT count(*) FROM b;
+WITH "Result" AS (SELECT 1 AS one) SELECT (SELECT count(*) FROM "Result"), (SELECT count(*) FROM "Clinic"."Result");
+WITH "Result" AS (SELECT * FROM "Result") SELECT count(*) FROM "Result";
+WITH "Result" AS (SELECT x."Patient", x.visit, x.code FROM "Result" x WHERE x.code IS NOT NULL) SELECT * FROM "Result";
+WITH "Result" AS (SELECT x.code FROM "Result" x) SELECT count(*), (SELECT max(x."Patient"::text) FROM "Clinic"."Result" x) FROM "Result";
+WITH q AS (SELECT count(*) AS n FROM "Result"), "Result" AS (SELECT 2 AS n) SELECT (SELECT n FROM q), (SELECT n FROM "Result"), (SELECT count(*) FROM "Clinic"."Result" AS r);
+WITH "Result" AS (SELECT 1 AS one) SELECT x."Patient", x.visit, x.code FROM "Clinic"."Result" x;
 SELECT x."Patient"::text FROM "Result" x UNION SELECT y."Id"::text FROM "Clinic"."Patient" y;
 SELECT x."Patient"::text FROM "Result" x UNION ALL SELECT x.code FROM "Result" x;
 SELECT x."Patient" FROM "Result" x EXCEPT SELECT x."Patient" FROM "Result" x JOIN "Clinic"."Patient" y ON y."Id" = x."Patient";
