@@ -101,16 +101,12 @@ func (w *watched) triggers() []Statement {
 	default:
 		return nil
 	}
-	// Of a partitioned table, only triggers for rows also act on what is written to a partition by its own name.
-	each := "FOR EACH STATEMENT"
-	if w.relation.Kind == catalog.PartitionedTable {
-		each = "FOR EACH ROW"
-		add("DELETE", each, "changed")
-	} else {
-		add("DELETE", "REFERENCING OLD TABLE AS pgconsent_gone FOR EACH STATEMENT", "deleted")
-	}
+	// For rows: triggers for statements do not act on what a subscription applies, nor on what is written to a partition by its
+	// own name.
+	const each = "FOR EACH ROW"
+	add("DELETE", each, "changed")
 	if when := w.when(); when != "" {
-		add("UPDATE", "FOR EACH ROW"+when, "changed")
+		add("UPDATE", each+when, "changed")
 	}
 	if w.grows {
 		add("INSERT", each, "changed")

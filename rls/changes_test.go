@@ -64,6 +64,11 @@ func TestChangesAreNoted(t *testing.T) {
 	}
 	w.exec(w.super, "UPDATE pgconsent.change SET made_at = made_at - interval '2 hours'")
 	w.exec(control, "SELECT pgconsent.prune_changes()")
+	if got, _ := query(w.super, "SELECT count(*) FROM pgconsent.change"); got == "0" {
+		t.Error("what was made long ago and committed just now is pruned")
+	}
+	w.exec(w.super, "UPDATE pgconsent.change SET seen_at = seen_at - interval '2 hours'")
+	w.exec(control, "SELECT pgconsent.prune_changes()")
 	if got, _ := query(w.super, "SELECT count(*) FROM pgconsent.change"); got != "0" {
 		t.Errorf("%s changes are kept", got)
 	}
@@ -109,5 +114,15 @@ func TestTablesWithChildrenAreNotWatched(t *testing.T) {
 	w.compile("testdata/policy.yaml", rls.Options{})
 	if got := w.plan.Watchable(); got != "public.people" {
 		t.Errorf("a table with children: %q", got)
+	}
+}
+
+// What a subscription applies is noted: it fires no triggers for statements.
+func TestChangesAreNotedForEachRow(t *testing.T) {
+	w := newWorld(t).migrate()
+	got, err := query(w.super, `SELECT coalesce(string_agg(tgrelid::regclass || ' ' || tgname, ', '), 'none') FROM pg_trigger
+		WHERE tgname LIKE 'zz_pgconsent_change_%' AND tgtype & 1 = 0 AND tgname NOT LIKE '%_truncate'`)
+	if err != nil || got != "none" {
+		t.Errorf("triggers for statements: %s %v", got, err)
 	}
 }
