@@ -2,6 +2,7 @@ package rewrite
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/pgconsent/pgconsent/catalog"
@@ -25,8 +26,16 @@ func Definition(p *policy.Policy, snap *catalog.Snapshot, view *catalog.Relation
 	for _, v := range p.Views() { // those that it reads need not be listed
 		r.protected[v.Relation.Name] = viewFragment(v, mode)
 	}
+	tables := p.Tables()
+	for _, c := range p.Children() { // the plan that makes the copy puts them under their rules, too
+		if c.Direct {
+			t := &policy.Table{Relation: c.Relation, Rows: c.Rows}
+			r.protected[c.Relation.Name] = newFragment(t, mode)
+			tables = append(slices.Clip(tables), t)
+		}
+	}
 	if walled {
-		for _, t := range p.Tables() {
+		for _, t := range tables {
 			if f := r.protected[t.Relation.Name]; !f.stands() && !f.open {
 				f.condition(t, "(CASE WHEN "+predicate.Policy(t.Rows, t.Relation)+" THEN true END) IS NOT NULL", catalog.QuoteIdent(t.Relation.Name.Name))
 				f.gated = false // the predicate reads as row policies do

@@ -30,6 +30,7 @@ CREATE TABLE dogs (tricks text DEFAULT 'SECRET') INHERITS (animals);
 INSERT INTO animals VALUES (1, '00000000-0000-0000-0000-000000000001'), (2, '00000000-0000-0000-0000-000000000002');
 INSERT INTO cats VALUES (3, '00000000-0000-0000-0000-000000000001'), (4, '00000000-0000-0000-0000-000000000002');
 INSERT INTO dogs VALUES (5, '00000000-0000-0000-0000-000000000001'), (6, '00000000-0000-0000-0000-000000000002');
+CREATE VIEW kittens AS SELECT id FROM cats;
 CREATE TABLE narrow (id int, user_id uuid, secret text) PARTITION BY RANGE (id);
 CREATE TABLE narrow_1 PARTITION OF narrow FOR VALUES FROM (0) TO (10);
 INSERT INTO narrow VALUES (1, '00000000-0000-0000-0000-000000000001', 'SECRET'), (2, '00000000-0000-0000-0000-000000000002', 'SECRET');
@@ -43,6 +44,7 @@ tables:
   events: { rows: [ { own: { column: user_id, is: user } } ] }
   animals: { rows: [ { own: { column: user_id, is: user } } ] }
   narrow: { rows: [ { own: { column: user_id, is: user } } ], columns: { id: allow } }
+views: { kittens: {} }
 `
 
 func partedWorld(t *testing.T) *world {
@@ -79,6 +81,7 @@ func TestPartitionsAndChildren(t *testing.T) {
 	for table, want := range map[string]string{
 		"events": "15", "ONLY events": "0", "parts.events_1": "5", "events_2": "5", "events_3": "5", "events_31": "5",
 		"animals": "3", "ONLY animals": "1", "cats": "1", "pgconsent_rows.public_narrow": "1", "pgconsent_rows.w_public_narrow": "1",
+		"pgconsent_rows.public_kittens": "1", "pgconsent_rows.w_public_kittens": "1",
 	} {
 		w.want(agent, "SELECT count(*) FROM "+table, want)
 		w.want(w.agent(""), "SELECT count(*) FROM "+table, "0")
