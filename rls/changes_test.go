@@ -126,3 +126,27 @@ func TestChangesAreNotedForEachRow(t *testing.T) {
 		t.Errorf("triggers for statements: %s %v", got, err)
 	}
 }
+
+// While a trigger of ours is switched off, or fires in part, nothing counts as unchanged.
+func TestTriggersThatDoNotFireAreNoticed(t *testing.T) {
+	w := newWorld(t).migrate()
+	control := w.db.Connect(t, migrations.DefaultControlRole)
+	for _, c := range []struct {
+		sql     string
+		changed bool
+	}{
+		{"SELECT 1", false},
+		{"ALTER TABLE people DISABLE TRIGGER ALL", true},
+		{"ALTER TABLE people ENABLE TRIGGER ALL", true},
+		{"ALTER TABLE people ENABLE ALWAYS TRIGGER zz_pgconsent_change_update, ENABLE ALWAYS TRIGGER zz_pgconsent_change_delete, ENABLE ALWAYS TRIGGER zz_pgconsent_change_truncate", false},
+	} {
+		w.exec(w.super, c.sql)
+		var changed bool
+		if err := control.QueryRow(context.Background(), "SELECT pgconsent.changed_since(pg_current_snapshot())").Scan(&changed); err != nil {
+			t.Fatal(err)
+		}
+		if changed != c.changed {
+			t.Errorf("%s: changed %v", c.sql, changed)
+		}
+	}
+}
