@@ -102,6 +102,11 @@ func (r *runner) schema(seed uint64, mode instance.Mode) {
 				r.try(st, testCase{messages: []string{"SELECT * FROM " + t.sql()}}, text, loads, seed)
 			}
 		}
+		for _, t := range s.tables { // and which of them may be written
+			for _, c := range t.blind() {
+				r.try(st, c, text, loads, seed)
+			}
+		}
 		for _, relation := range append([]string{"pg_class"}, some(rng, r.catalog.relations, 6)...) {
 			r.try(st, testCase{messages: []string{"SELECT * FROM " + relation}}, text, loads, seed)
 		}

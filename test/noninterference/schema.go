@@ -112,9 +112,12 @@ func newSchema(seed uint64, wide bool) *schema {
 		}
 		s.tables = append(s.tables, t)
 	}
-	for _, t := range s.tables {
-		if t.rule != nil && s.IntN(3) == 0 && t.link() == nil {
+	for i, t := range s.tables {
+		if t.rule != nil && t.link() == nil && (s.IntN(3) == 0 || wide && i%2 == 0) {
 			t.commands = []string{"insert", "update", "delete"}[:1+s.IntN(3)]
+			if wide {
+				t.commands = []string{"insert", "update", "delete"}
+			}
 		}
 	}
 	for _, t := range s.tables {

@@ -238,3 +238,26 @@ func (w *writer) tableOps() {
 	}
 	w.tameOps = w.IntN(3) == 0
 }
+
+// blind changes all rows that may be changed, without a look at any.
+func (t *table) blind() []testCase {
+	var out []testCase
+	for _, command := range t.commands {
+		sql := ""
+		switch command {
+		case "delete":
+			sql = "DELETE FROM " + t.sql()
+		case "update":
+			for _, c := range t.columns[t.keys:] {
+				if !c.ruled {
+					sql = "UPDATE " + t.sql() + " SET " + c.sql() + " = NULL"
+					break
+				}
+			}
+		}
+		if sql != "" {
+			out = append(out, testCase{messages: []string{"BEGIN", sql, "SELECT * FROM " + t.sql(), "ROLLBACK"}})
+		}
+	}
+	return out
+}

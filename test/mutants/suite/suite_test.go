@@ -20,7 +20,7 @@ func TestWallsAlone(t *testing.T) {
 // Twins are not told apart, nothing is readable without a seal, and empty helpers hide.
 func TestTwins(t *testing.T) {
 	r := noninterference.Run(t, noninterference.Config{
-		Cases: 900, Seed: 5, PerData: 30, PerTable: 4, Wide: true, Quick: true, For: 2 * time.Minute,
+		Cases: 900, Seed: 5, PerData: 30, PerTable: 4, Wide: true, Quick: true, For: 90 * time.Second,
 		Modes: []instance.Mode{instance.RLS, instance.Injected, instance.Gate},
 	})
 	t.Log(r)
