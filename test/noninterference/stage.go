@@ -11,7 +11,6 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/pgconsent/pgconsent/pgtest"
-	"github.com/pgconsent/pgconsent/policy"
 	"github.com/pgconsent/pgconsent/test/instance"
 )
 
@@ -67,13 +66,6 @@ func newStage(t testing.TB, mode instance.Mode, s script) *stage {
 		st.writers[i] = instance.Super(t, db)
 	}
 	return st
-}
-
-// fits tells whether a policy compiles over the tables.
-func fits(t testing.TB, s script) error {
-	t.Helper()
-	_, err := policy.Parse("policy.yaml", []byte(s.policy))
-	return err
 }
 
 // load fills the three databases.

@@ -50,10 +50,8 @@ func newVocabulary(t testing.TB, db *pgtest.DB) *vocabulary {
 			v.ofObjects = append(v.ofObjects, f)
 		}
 	}
-	for _, r := range rows(`SELECT oid::regclass::text FROM pg_class WHERE relkind IN ('r', 'v') AND relnamespace IN ('pg_catalog'::regnamespace, 'information_schema'::regnamespace)
-		AND relname NOT IN ('pg_database', 'pg_operator', 'pg_proc', 'pg_depend', 'pg_description', 'pg_collation', 'pg_amop', 'pg_amproc') ORDER BY oid`) {
-		v.relations = append(v.relations, r)
-	}
+	v.relations = append(v.relations, rows(`SELECT oid::regclass::text FROM pg_class WHERE relkind IN ('r', 'v') AND relnamespace IN ('pg_catalog'::regnamespace, 'information_schema'::regnamespace)
+		AND relname NOT IN ('pg_database', 'pg_operator', 'pg_proc', 'pg_depend', 'pg_description', 'pg_collation', 'pg_amop', 'pg_amproc') ORDER BY oid`)...)
 	v.settings = rows(`SELECT name FROM pg_settings WHERE context IN ('user', 'superuser') AND name !~ '_timeout' ORDER BY name`)
 	v.settings = append(v.settings, "pgconsent.seal", "row_security", "search_path", "role")
 	return v
