@@ -112,11 +112,15 @@ func AskExtended(c *pgconn.PgConn, sql string, args ...[]byte) Answer {
 	return a
 }
 
+// firstNormalOID stands for the OID of every type that was made in a database, as of a row view's row: it depends on what
+// was made before it, and two databases of one schema differ in it (PostgreSQL's access/transam.h).
+const firstNormalOID = 16384
+
 func read(rr *pgconn.ResultReader) Result {
 	var r Result
 	for _, f := range rr.FieldDescriptions() {
 		r.Columns = append(r.Columns, f.Name)
-		r.Types = append(r.Types, f.DataTypeOID)
+		r.Types = append(r.Types, min(f.DataTypeOID, firstNormalOID))
 	}
 	for rr.NextRow() {
 		var b strings.Builder
