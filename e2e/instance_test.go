@@ -9,7 +9,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -28,6 +27,7 @@ import (
 	"github.com/pgconsent/pgconsent/proxy"
 	"github.com/pgconsent/pgconsent/rewrite"
 	"github.com/pgconsent/pgconsent/rls"
+	harness "github.com/pgconsent/pgconsent/test/instance"
 	"github.com/pgconsent/pgconsent/verdict"
 	"github.com/pgconsent/pgconsent/world"
 )
@@ -56,8 +56,8 @@ type options struct {
 // instance is a database with the arcive world, migrated, behind a proxy of its own.
 type instance struct {
 	db    *pgtest.DB
-	addr  string // the proxy
-	tap   *tap   // in front of the proxy; agents connect through it
+	addr  string       // the proxy
+	tap   *harness.Tap // in front of the proxy; agents connect through it
 	audit string
 	plan  *rls.Plan
 }
@@ -192,7 +192,7 @@ func serveOn(t testing.TB, db *pgtest.DB, o options) *instance {
 		}
 	})
 	in.addr = listener.Addr().String()
-	in.tap = newTap(t, in.addr)
+	in.tap = harness.NewTap(t, in.addr)
 	return in
 }
 
@@ -248,7 +248,7 @@ func super(t testing.TB, db *pgtest.DB, sql string) {
 
 // dsn is what a user of the proxy puts into a client.
 func (in *instance) dsn(user, password string) string {
-	return fmt.Sprintf("postgres://%s:%s@%s/arcive?sslmode=disable", user, password, in.tap.addr())
+	return fmt.Sprintf("postgres://%s:%s@%s/arcive?sslmode=disable", user, password, in.tap.Addr())
 }
 
 // ownerDSN goes to the proxy past the tap: owners see everything.
@@ -330,15 +330,5 @@ func (in *instance) ownerConn(t testing.TB) *pgx.Conn {
 // noMarker fails the test if a marker of a hidden row came through the tap.
 func (in *instance) noMarker(t testing.TB) {
 	t.Helper()
-	found, searched := in.tap.hits()
-	if searched == 0 {
-		t.Fatal("nothing went through the tap: the test proves nothing")
-	}
-	for i, around := range found {
-		if i == 5 {
-			t.Errorf("… and %d more", len(found)-i)
-			break
-		}
-		t.Errorf("a hidden row's marker reached an agent: %q", strings.ToValidUTF8(string(around), "?"))
-	}
+	in.tap.NoMarker(t)
 }

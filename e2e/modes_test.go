@@ -40,7 +40,7 @@ func TestControlsSeeMissingWalls(t *testing.T) {
 			for _, q := range corpus(t) {
 				ask(t, agent, q.sql)
 			}
-			if found, _ := in.tap.hits(); len(found) == 0 {
+			if found, _ := in.tap.Hits(); len(found) == 0 {
 				t.Error("the broken variant was not found: no marker came through")
 			}
 		})

@@ -81,7 +81,7 @@ func TestPrograms(t *testing.T) {
 		for _, settings := range some(t, "", "preferQueryMode=simple", "prepareThreshold=-1 binaryTransfer=true", "autosave=always defaultRowFetchSize=5",
 			"preferQueryMode=extendedCacheEverything currentSchema=public options=-c\\ statement_timeout=60000") {
 			t.Run(settings, func(t *testing.T) {
-				args := []string{"-cp", classes + ":" + jar, "Jdbc", "jdbc:postgresql://" + in.tap.addr() + "/arcive", "caregiver", agentPassword}
+				args := []string{"-cp", classes + ":" + jar, "Jdbc", "jdbc:postgresql://" + in.tap.Addr() + "/arcive", "caregiver", agentPassword}
 				for s := range strings.FieldsSeq(strings.ReplaceAll(settings, `-c\ `, "-c\x01")) {
 					args = append(args, strings.ReplaceAll(s, "\x01", " "))
 				}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pgconsent/pgconsent/pgtest"
+	harness "github.com/pgconsent/pgconsent/test/instance"
 )
 
 // meta runs commands in one psql session of the default agent and returns what each printed.
@@ -127,7 +128,7 @@ func TestPsqlBesidesSQL(t *testing.T) {
 	if err != nil || !strings.HasPrefix(string(text), "id,user_id,title,") || strings.Count(string(text), "\n") < 2 {
 		t.Errorf("the copy: %v, %.200q", err, text)
 	}
-	if strings.Contains(string(text), marker) {
+	if strings.Contains(string(text), harness.Marker) {
 		t.Error("a hidden row was copied")
 	}
 	in.noMarker(t)

@@ -162,7 +162,7 @@ func Serve(t testing.TB, mode Mode, databases []Database, agents []Agent) *Proxy
 		}
 	})
 	p := &Proxy{addr: listener.Addr().String()}
-	p.tap = newTap(t, p.addr)
+	p.tap = NewTap(t, p.addr)
 	return p
 }
 
@@ -230,7 +230,7 @@ func (p *Proxy) Agent(t testing.TB, name, database string) *pgconn.PgConn {
 
 // DSN is what an agent's client is given.
 func (p *Proxy) DSN(name, database string) string {
-	return fmt.Sprintf("postgres://%s:%s@%s/%s?sslmode=disable", name, agentPassword, p.tap.addr(), database)
+	return fmt.Sprintf("postgres://%s:%s@%s/%s?sslmode=disable", name, agentPassword, p.tap.Addr(), database)
 }
 
 // Super connects as the superuser, past the proxy.

@@ -22,7 +22,8 @@ type Tap struct {
 	bytes int64
 }
 
-func newTap(t testing.TB, target string) *Tap {
+// NewTap relays to the proxy at target until the test ends.
+func NewTap(t testing.TB, target string) *Tap {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -34,7 +35,8 @@ func newTap(t testing.TB, target string) *Tap {
 	return tp
 }
 
-func (tp *Tap) addr() string { return tp.listener.Addr().String() }
+// Addr is where clients connect.
+func (tp *Tap) Addr() string { return tp.listener.Addr().String() }
 
 func (tp *Tap) serve() {
 	for {
