@@ -36,8 +36,8 @@ type World struct {
 
 // Agent is a login of the world's application.
 type Agent struct {
-	Name       string            `yaml:"name"`
-	Attributes map[string]string `yaml:"attributes"`
+	Name       string     `yaml:"name"`
+	Attributes Attributes `yaml:"attributes"`
 }
 
 // Tour is a session that shows what the policy does.
