@@ -82,6 +82,7 @@ func (d *decoder) blocks(n *node, what string) []block {
 func (d *decoder) block(n *node) block {
 	if n.kind == scalarNode {
 		if n.value == "open" {
+			d.doc.blocks[n.place] = n.value
 			return openBlock{n.place}
 		}
 		d.fail(n.place, closest(n.value, []string{"open"}), "unknown block %q", n.value)
@@ -96,6 +97,7 @@ func (d *decoder) block(n *node) block {
 	}
 	var out block
 	at, value := n.keyAt[0], n.values[0]
+	d.doc.blocks[at] = n.keys[0]
 	d.fields(n, "rows", map[string]func(*node){
 		"open": func(*node) {
 			if value.kind != scalarNode || value.value != "true" {

@@ -36,7 +36,7 @@ func Compile(doc *Document, snap *catalog.Snapshot, options ...Option) (*Policy,
 	for _, name := range c.order {
 		rows := c.rows(name)
 		t := c.tables[name]
-		p.tables = append(p.tables, &Table{Relation: t.relation, Rows: rows, Columns: c.narrowing(t.decl, t.relation)})
+		p.tables = append(p.tables, &Table{Relation: t.relation, Rows: rows, Rule: t.rule, Columns: c.narrowing(t.decl, t.relation)})
 	}
 	for _, t := range p.tables { // when every table's rule is known
 		t.Write = c.write(c.tables[t.Relation.Name])
@@ -78,6 +78,8 @@ type compiler struct {
 	tables     map[catalog.Name]*compiling
 	order      []catalog.Name
 	path       []catalog.Name // the tables whose predicates are being compiled, outermost first
+	rule       *Rule          // the block that is being compiled
+	ruled      *Rule          // the outermost one, when it is
 	errs       Errors
 	warnings   []string
 	define     Definer
@@ -88,6 +90,7 @@ type compiling struct {
 	decl     tableDecl
 	relation *catalog.Relation
 	rows     predicate.Node
+	rule     *Rule
 	done     bool
 }
 
@@ -215,13 +218,18 @@ func (c *compiler) rows(name catalog.Name) predicate.Node {
 		return t.rows
 	}
 	c.path = append(c.path, name)
+	outer := c.rule
+	c.rule, c.ruled = nil, nil
 	t.rows = c.block(t.decl.rows, t.relation)
+	t.rule, c.rule = c.ruled, outer
 	c.path = c.path[:len(c.path)-1]
 	t.done = true
 	return t.rows
 }
 
-func (c *compiler) block(b block, row *catalog.Relation) predicate.Node {
+func (c *compiler) block(b block, row *catalog.Relation) (node predicate.Node) {
+	leave := c.enter(b)
+	defer func() { leave(&node) }()
 	switch b := b.(type) {
 	case openBlock:
 		return predicate.Open{}

@@ -14,6 +14,7 @@ type Document struct {
 	tables     []tableDecl
 	functions  []functionDecl
 	views      []viewDecl
+	blocks     map[place]string // what stands where: the name of a block
 }
 
 type attributeDecl struct {
@@ -103,7 +104,7 @@ func policyFiles(dir string) ([]string, error) {
 }
 
 func parse(sources []source) (*Document, error) {
-	d := &decoder{doc: &Document{}, seen: map[string]place{}}
+	d := &decoder{doc: &Document{blocks: map[place]string{}}, seen: map[string]place{}}
 	for _, s := range sources {
 		if len(s.data) > maxFile {
 			d.fail(place{s.file, 0, 0}, "", "the file is larger than %d bytes", maxFile)

@@ -32,6 +32,7 @@ type Policy struct {
 type Table struct {
 	Relation *catalog.Relation
 	Rows     predicate.Node
+	Rule     *Rule      // Rows as the policy writes it, with places
 	Write    *Write     // nil: agents write nothing
 	Columns  *Narrowing // nil: every column, as it is
 }

@@ -2,6 +2,9 @@ package policy
 
 import "slices"
 
+// Suggest returns `did you mean "x"?` for the candidate nearest to what was written, or "" if none is near.
+func Suggest(written string, candidates []string) string { return closest(written, candidates) }
+
 // closest returns `did you mean "x"?` for the candidate nearest to what was written, or "" if none is near.
 func closest(written string, candidates []string) string {
 	best, distance := "", len(written)/3+2

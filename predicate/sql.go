@@ -81,6 +81,7 @@ func prefixFor(outer string) string {
 
 type writer struct {
 	policy  bool
+	direct  bool              // over the tables themselves
 	form    form              // of sublinks
 	row     *catalog.Relation // the outer row's table, where form is dual
 	prefix  string
@@ -96,6 +97,9 @@ func (w *writer) alias() string {
 
 // helper names what stands for a table that the predicate reads besides its own row.
 func (w *writer) helper(r *catalog.Relation) string {
+	if w.direct {
+		return r.Name.SQL()
+	}
 	if w.policy {
 		return HelperView(r.Name).SQL()
 	}

@@ -165,6 +165,7 @@ func (r *triples) caller(s *schema, pol *policy.Policy, attributes map[string]st
 			{"row security, probes", selects, r.agent, "", false},
 			{"row security, sets", selects, r.agent, predicate.ScanHint, false},
 			{"injected", selects + " AS pgconsent_row WHERE " + injected, r.super, "", signed},
+			{"direct", selects + " AS pgconsent_row WHERE " + predicate.Direct(compiled.Rows, "pgconsent_row", attributes), r.super, "", false},
 		}
 		if flat, ok := predicate.Flat(compiled.Rows, "pgconsent_row"); ok {
 			r.flat++

@@ -1,0 +1,67 @@
+package policy
+
+import "github.com/pgconsent/pgconsent/predicate"
+
+// Rule is a block of a table's rule with its place in the file: what tools name when they say why a row shows or not.
+// The node of the outermost rule is the table's Rows.
+type Rule struct {
+	File         string
+	Line, Column int
+	Block        string // as the policy names it; "all" for a list of blocks
+	Node         predicate.Node
+	Parts        []*Rule // of a block that is made of others, in their order
+}
+
+// Leaves are the rules that decide by themselves, in the order of the file. A negation is one: its parts decide within it.
+func (r *Rule) Leaves() []*Rule {
+	if r.Block == "not" || len(r.Parts) == 0 {
+		return []*Rule{r}
+	}
+	var out []*Rule
+	for _, part := range r.Parts {
+		out = append(out, part.Leaves()...)
+	}
+	return out
+}
+
+// Replace returns the node of r with that of one of its rules replaced, in All and Any at any depth.
+func (r *Rule) Replace(part *Rule, with predicate.Node) predicate.Node {
+	if r == part {
+		return with
+	}
+	var parts []predicate.Node
+	for _, p := range r.Parts {
+		parts = append(parts, p.Replace(part, with))
+	}
+	switch r.Node.(type) {
+	case predicate.All:
+		return predicate.All(parts)
+	case predicate.Any:
+		return predicate.Any(parts)
+	default:
+		return r.Node
+	}
+}
+
+// enter begins the rule of a block; the function that it returns ends it, when its node is known.
+func (c *compiler) enter(b block) (leave func(*predicate.Node)) {
+	if b == nil {
+		return func(*predicate.Node) {}
+	}
+	at := b.at()
+	r := &Rule{File: at.file, Line: at.line, Column: at.column, Block: c.doc.blocks[at]}
+	if r.Block == "" {
+		r.Block = "all"
+	}
+	outer := c.rule
+	c.rule = r
+	return func(node *predicate.Node) {
+		r.Node = *node
+		c.rule = outer
+		if outer != nil {
+			outer.Parts = append(outer.Parts, r)
+		} else {
+			c.ruled = r
+		}
+	}
+}

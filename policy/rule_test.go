@@ -1,0 +1,68 @@
+package policy_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/pgconsent/pgconsent/policy"
+	"github.com/pgconsent/pgconsent/predicate"
+)
+
+// The tree of rules has the policy's shape and places, and its outermost node is the table's.
+func TestRules(t *testing.T) {
+	p, err := compile(`version: 1
+attributes: { user: { type: uuid, source: credential } }
+tables:
+  people:
+    rows:
+      - own: { column: user_id, is: user }
+      - any:
+          - status: { column: consent_status, is: granted }
+          - not: { status: { column: consent_status, is: revoked } }
+  memory_participants: { rows: [ visible: { people: { id: person_id } } ] }
+  memories: { rows: open }
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	var tell func(r *policy.Rule, depth int)
+	tell = func(r *policy.Rule, depth int) {
+		fmt.Fprintf(&b, "%s%s %d:%d\n", strings.Repeat(" ", depth), r.Block, r.Line, r.Column)
+		for _, part := range r.Parts {
+			tell(part, depth+1)
+		}
+	}
+	for _, table := range p.Tables() {
+		tell(table.Rule, 0)
+		if got, want := predicate.Direct(table.Rule.Node, "r", nil), predicate.Direct(table.Rows, "r", nil); got != want {
+			t.Errorf("%s: the rule's node is %s, not %s", table.Relation.Name, got, want)
+		}
+	}
+	want := `open 11:21
+visible 10:34
+all 6:7
+ own 6:9
+ any 7:9
+  status 8:13
+  not 9:13
+   status 9:20
+`
+	if got := b.String(); got != want {
+		t.Errorf("the rules are\n%s\nwant\n%s", got, want)
+	}
+	for _, table := range p.Tables() {
+		if table.Relation.Name.Name != "people" {
+			continue
+		}
+		leaves := table.Rule.Leaves()
+		if len(leaves) != 3 {
+			t.Fatalf("%d leaves", len(leaves))
+		}
+		got := predicate.Direct(table.Rule.Replace(leaves[1], predicate.Open{}), "r", nil)
+		if strings.Contains(got, "'granted'") || !strings.Contains(got, "'revoked'") {
+			t.Errorf("the second leaf is not replaced alone: %s", got)
+		}
+	}
+}
