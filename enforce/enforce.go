@@ -160,6 +160,7 @@ func New(ctx context.Context, cfg Config) (*Enforcer, error) {
 	e.stop = stop
 	for _, d := range e.databases {
 		e.wait.Go(func() { d.watch(watch) })
+		e.wait.Go(func() { d.listen(watch) })
 	}
 	return e, nil
 }

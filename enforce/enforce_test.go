@@ -176,6 +176,7 @@ type client struct {
 	w *world
 	verdict.Decider
 	server  *pgconn.PgConn
+	sealed  verdict.Seal
 	revoked chan *sqlstate.Error
 }
 
@@ -228,6 +229,7 @@ func (c *client) seal() verdict.Seal {
 	if r.Err != nil {
 		c.w.t.Fatal(r.Err)
 	}
+	c.sealed = s
 	return s
 }
 
@@ -255,7 +257,11 @@ func (c *client) run(v *verdict.Verdict) ([]string, error) {
 
 func (c *client) query(sql string) ([]string, error) {
 	c.w.t.Helper()
-	return c.run(c.Decide(c.w.t.Context(), sql, verdict.Simple))
+	v := c.Decide(c.w.t.Context(), sql, verdict.Simple)
+	if c.sealed.Stale != nil && c.sealed.Stale() {
+		c.seal()
+	}
+	return c.run(v)
 }
 
 func (c *client) want(sql string, want ...string) {
@@ -779,6 +785,7 @@ func TestSealUsesTheDatabasesClock(t *testing.T) {
 	w := start(t, func(w *world) { w.cfg.Refresh = time.Hour })
 	c := w.client("caregiver")
 	d := w.databases["memories"]
+	d.stopListening(t)
 	v := *d.view.Load()
 	v.offset += time.Hour
 	d.view.Store(&v)

@@ -147,7 +147,7 @@ func (d *database) prune(ctx context.Context, seen observation) {
 		return
 	}
 	d.pruned = time.Now()
-	if _, err := d.conn.Exec(ctx, "SELECT pgconsent.prune_changes()"); err != nil {
+	if _, err := d.conn.Exec(ctx, "SELECT pgconsent.prune_changes(), pgconsent.add_catalog_changes()"); err != nil {
 		d.e.cfg.Log.Debug("changes are not pruned", "database", d.cfg.Name, "error", err)
 	}
 }

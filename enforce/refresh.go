@@ -30,6 +30,9 @@ type database struct {
 
 	askers *askers
 
+	wake    chan struct{}                 // asks for a look
+	noticed atomic.Pointer[chan struct{}] // closed by the look that DDL has asked for; nil: none is due
+
 	mu      sync.Mutex // held for a look; what follows is under it
 	control *pgx.ConnConfig
 	conn    *pgx.Conn
@@ -49,6 +52,7 @@ type observation struct {
 	fingerprint string
 	installed   migrations.Installed
 	keys        *seal.Keyring
+	catalog     int64 // the version before the rest was read
 	offset      time.Duration
 }
 
@@ -70,7 +74,7 @@ func newDatabase(e *Enforcer, c Database) (*database, error) {
 	control.RuntimeParams["search_path"] = "pg_catalog"
 	control.RuntimeParams["statement_timeout"] = "5s"
 	control.ConnectTimeout = lookTimeout
-	return &database{e: e, cfg: c, control: control, askers: newAskers(), doc: doc}, nil
+	return &database{e: e, cfg: c, control: control, askers: newAskers(), wake: make(chan struct{}, 1), doc: doc}, nil
 }
 
 // watch looks at the database until ctx ends.
@@ -82,8 +86,9 @@ func (d *database) watch(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			_ = d.refresh(ctx) // logged, and seen in the view
+		case <-d.wake:
 		}
+		_ = d.refresh(ctx) // logged, and seen in the view
 	}
 }
 
@@ -93,6 +98,8 @@ func (d *database) refresh(ctx context.Context) error {
 	defer d.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
+	asked := d.noticed.Load()
+	defer d.looked(asked)
 	began := time.Now()
 	seen, err := d.look(ctx)
 	if err == nil {
@@ -111,12 +118,12 @@ func (d *database) refresh(ctx context.Context) error {
 		// The next look begins afresh: a connection may outlive the role it logged in as, and its rights.
 		_ = d.conn.Close(ctx)
 	}
-	d.publish(began, seen.offset, err)
+	d.publish(began, seen, err)
 	return err
 }
 
 // publish makes the result of a look known to the sessions. The caller holds mu.
-func (d *database) publish(began time.Time, offset time.Duration, err error) {
+func (d *database) publish(began time.Time, seen observation, err error) {
 	m, log := d.e.cfg.Metrics, d.e.cfg.Log.With("database", d.cfg.Name)
 	m.Refreshed(d.cfg.Name, err == nil)
 	gone := err != nil && unreachable(err)
@@ -127,7 +134,7 @@ func (d *database) publish(began time.Time, offset time.Duration, err error) {
 			log.Info("agents are served again")
 		}
 		d.trouble = ""
-		d.view.Store(&view{state: d.state, verified: began, offset: offset})
+		d.view.Store(&view{state: d.state, verified: began, offset: seen.offset, catalog: seen.catalog})
 		m.PolicyInForce(d.cfg.Name, d.state.versions.Policy, d.state.versions.Catalog)
 	case gone:
 		// Nobody says that the state is wrong: it stays in force as long as the last look is young enough.
@@ -161,6 +168,9 @@ func (d *database) look(ctx context.Context) (observation, error) {
 	}
 	var err error
 	if o.offset, err = clockOffset(ctx, d.conn); err != nil {
+		return o, err
+	}
+	if o.catalog, err = catalogVersion(ctx, d.conn); err != nil {
 		return o, err
 	}
 	if o.fingerprint, err = pgcatalog.Fingerprint(ctx, d.conn); err != nil {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"slices"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -46,7 +47,8 @@ type judgement struct {
 }
 
 // Seal makes a fresh seal by the database's clock.
-func (s *session) Seal(_ context.Context, b verdict.Backend) (verdict.Seal, error) {
+func (s *session) Seal(ctx context.Context, b verdict.Backend) (verdict.Seal, error) {
+	s.db.settle(ctx)
 	v, err := s.standing()
 	if err != nil {
 		s.e.cfg.Metrics.SealRenewed(false)
@@ -62,9 +64,11 @@ func (s *session) Seal(_ context.Context, b verdict.Backend) (verdict.Seal, erro
 		Expires:    now.Add(v.offset + seal.TTL),
 		Profile:    s.profile,
 		Attributes: s.attributes,
+		Catalog:    strconv.FormatInt(v.catalog, 10),
 	})
 	s.e.cfg.Metrics.SealRenewed(true)
-	return verdict.Seal{Setting: seal.Setting, Value: value, Renew: now.Add(seal.TTL / 2), Expires: now.Add(seal.TTL * 11 / 12)}, nil
+	return verdict.Seal{Setting: seal.Setting, Value: value, Renew: now.Add(seal.TTL / 2), Expires: now.Add(seal.TTL * 11 / 12),
+		Rights: v.state.rights, Stale: func() bool { return s.db.catalogMoved(v.catalog) }}, nil
 }
 
 // standing returns what is known of the database, or why this session may do nothing.
@@ -76,7 +80,8 @@ func (s *session) standing() (*view, *sqlstate.Error) {
 }
 
 // Decide judges a text by the state in force.
-func (s *session) Decide(_ context.Context, text string, p verdict.Protocol) *verdict.Verdict {
+func (s *session) Decide(ctx context.Context, text string, p verdict.Protocol) *verdict.Verdict {
+	s.db.settle(ctx)
 	v, refused := s.standing()
 	if refused != nil {
 		return refusal(text, p, verdict.Versions{}, refused)
@@ -157,7 +162,7 @@ func (s *session) judge(st *state, text string, p verdict.Protocol, signing bool
 	}}
 	describe(&j.record, res)
 	judged = &verdict.Verdict{
-		Original: text, Text: res.Text, Door: res.Door, Versions: st.versions,
+		Original: text, Text: res.Text, Door: res.Door, Versions: st.versions, Rights: st.rights,
 		Effects: res.Effects, Position: res.Position, Renamed: res.Renamed, Detail: j,
 	}
 	if res.NeedsSignature {
@@ -217,6 +222,7 @@ func protocolName(p verdict.Protocol) string {
 
 // Recheck judges again what was judged under a state that is no longer in force.
 func (s *session) Recheck(ctx context.Context, v *verdict.Verdict) *verdict.Verdict {
+	s.db.settle(ctx)
 	now, refused := s.standing()
 	j, ok := v.Detail.(*judgement)
 	p := verdict.Extended

@@ -49,6 +49,7 @@ type view struct {
 	refusal  *sqlstate.Error // why agents are not served
 	verified time.Time       // when the database was last looked at with success
 	offset   time.Duration   // the database's clock minus ours
+	catalog  int64           // the version of the catalogs that was looked at, or an older one
 }
 
 // current returns the state in force, or why agents are refused.

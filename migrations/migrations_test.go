@@ -55,7 +55,7 @@ func TestDefinerFunctionsAreClosed(t *testing.T) {
 		for _, operator := range []string{" = ", " || ", " + ", " > ", " < "} {
 			for _, line := range strings.Split(function, "\n") {
 				code, _, _ := strings.Cut(line, "--")
-				if strings.Contains(strings.NewReplacer("SET search_path = ", "", "USING ERRCODE = ", "").Replace(code), operator) {
+				if strings.Contains(strings.NewReplacer("SET search_path = ", "", "USING ERRCODE = ", "", "DO UPDATE SET n = ", "").Replace(code), operator) {
 					t.Errorf("an unqualified operator: %s", line)
 				}
 			}

@@ -21,6 +21,9 @@ func (r *run) up(ctx context.Context, o Options, p Plan) error {
 			return err
 		}
 		if current {
+			if err := r.watchDDL(ctx); err != nil {
+				return err
+			}
 			return r.passwords(ctx, o)
 		}
 		if err := r.undo(ctx); err != nil {
@@ -58,6 +61,9 @@ func (r *run) up(ctx context.Context, o Options, p Plan) error {
 		return err
 	}
 	if err := release(); err != nil {
+		return err
+	}
+	if err := r.watchDDL(ctx); err != nil {
 		return err
 	}
 	if err := r.passwords(ctx, o); err != nil {

@@ -101,6 +101,7 @@ func (s *session) flush() error {
 			b.read = b.read.Add(time.Since(began)) // not the proxy's time
 		}
 		end = b.aged(b.unsealed(end))
+		s.outdated(end)
 		s.freshen(end)
 		if err := s.forward(end); err != nil {
 			return err

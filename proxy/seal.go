@@ -54,7 +54,31 @@ func (s *session) setSeal() error {
 // the server gets to what was sent in time too late, the session ends.
 
 // sealDue tells whether the seal is to be renewed before the next transaction.
-func (s *session) sealDue() bool { return time.Now().After(s.seal.Renew) }
+func (s *session) sealDue() bool {
+	return time.Now().After(s.seal.Renew) || s.seal.Stale != nil && s.seal.Stale()
+}
+
+// outdated refuses what was decided before the rights that the seal vouches for, and is sent only now.
+func (s *session) outdated(end int) {
+	refused := false
+	for i := s.batch.sent; i < end; i++ {
+		e := s.batch.items[i].entry
+		if e == nil || e.refusal != nil || e.verdict == nil || e.verdict.Rights >= s.seal.Rights ||
+			only(e.verdict, verdict.BeginsTx, verdict.EndsTx, verdict.ChangesGUC, verdict.Deallocates, verdict.Closes) {
+			continue
+		}
+		e.refusal, e.replaced = s.denied(decidedBefore()), true
+		refused = true
+	}
+	if refused {
+		s.batch.replace()
+	}
+}
+
+func decidedBefore() *sqlstate.Error {
+	return sqlstate.New(sqlstate.SerializationFailure, sqlstate.ReasonStale, "could not serialize access: the policy or the schema has changed").
+		WithHint("The statement was decided a moment before. Try it again.")
+}
 
 // renew sends what is staged, waits for the answers and renews the seal. It is false in the middle of a transaction or
 // of a group of messages, where that is not possible.

@@ -24,6 +24,7 @@ func (p *Plan) parts(f migrations.Found) []Statement {
 			Statement{SQL: fmt.Sprintf("CREATE POLICY %s ON %s AS RESTRICTIVE FOR UPDATE TO %s USING (false)", updatePolicy, table, p.agent), Why: why},
 			Statement{SQL: fmt.Sprintf("CREATE POLICY %s ON %s AS RESTRICTIVE FOR DELETE TO %s USING (false)", deletePolicy, table, p.agent), Why: why},
 		)
+		out = append(out, fresh(c.Relation, p.agent))
 		out = append(out, p.enable(c.Relation, p.agent, false, f)...)
 		if c.Direct {
 			out = append(out, Statement{SQL: fmt.Sprintf("GRANT SELECT ON TABLE %s TO %s", table, p.agent), Why: "Agents may name it as well."})
@@ -35,7 +36,7 @@ func (p *Plan) parts(f migrations.Found) []Statement {
 func (p *Plan) dropParts(f migrations.Found) []Statement {
 	var out []Statement
 	for _, c := range p.children {
-		out = append(out, dropPolicies(c.Relation, f, "Take the policies away.", selectPolicy, insertPolicy, updatePolicy, deletePolicy, openPolicy)...)
+		out = append(out, dropPolicies(c.Relation, f, "Take the policies away.", selectPolicy, insertPolicy, updatePolicy, deletePolicy, freshPolicy, openPolicy)...)
 	}
 	return out
 }

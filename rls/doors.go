@@ -51,7 +51,7 @@ func (p *Plan) doorView(r *catalog.Relation, rows string) []Statement {
 	view := predicate.DoorView(r.Name).SQL()
 	return []Statement{
 		{
-			SQL: fmt.Sprintf("CREATE VIEW %s AS\nSELECT %s FROM %s AS %s\nWHERE (SELECT pgconsent_gate.vetted()) AND (%s)", view, strings.Join(columns, ", "), r.Name.SQL(), doorAlias, rows),
+			SQL: fmt.Sprintf("CREATE VIEW %s AS\nSELECT %s FROM %s AS %s\nWHERE %s AND (SELECT pgconsent_gate.vetted()) AND (%s)", view, strings.Join(columns, ", "), r.Name.SQL(), doorAlias, isFresh, rows),
 			Why: why,
 		},
 		{SQL: fmt.Sprintf("GRANT SELECT ON %s TO %s", view, p.agent), Why: why},

@@ -87,7 +87,7 @@ func (p *Plan) schemas(f migrations.Found) []Statement {
 		},
 
 		Statement{
-			SQL: fmt.Sprintf("GRANT EXECUTE ON FUNCTION pgconsent_gate.attr(pg_catalog.text), pgconsent_gate.sealed(), pgconsent_gate.vetted(), pgconsent_gate.scan(), "+
+			SQL: fmt.Sprintf("GRANT EXECUTE ON FUNCTION pgconsent_gate.attr(pg_catalog.text), pgconsent_gate.sealed(), pgconsent_gate.vetted(), pgconsent_gate.scan(), pgconsent_gate.current_catalog(), "+
 				"pgconsent_gate.json_grants(pg_catalog.text, pg_catalog.text[]) TO %s", p.agent),
 			Why: "Policies and gate views call these with the agent's rights.",
 		},
@@ -132,6 +132,10 @@ func (p *Plan) controls() []Statement {
 		{
 			SQL: fmt.Sprintf("GRANT EXECUTE ON FUNCTION pgconsent.changed_since(pg_catalog.pg_snapshot), pgconsent.prune_changes(), pgconsent.prune_keys() TO %s", p.control),
 			Why: "The proxy asks whether a snapshot has missed a change, and drops what nobody asks about any more.",
+		},
+		{
+			SQL: fmt.Sprintf("GRANT EXECUTE ON FUNCTION pgconsent.catalog_version(), pgconsent.add_catalog_changes() TO %s", p.control),
+			Why: "The proxy seals sessions with the version of the catalogs that it has looked at.",
 		},
 		{
 			SQL: fmt.Sprintf("GRANT SELECT ON pgconsent.migration, pgconsent.installed, pgconsent.installed_object TO %s", p.control),

@@ -23,6 +23,7 @@ func (p *Plan) policies(f migrations.Found) []Statement {
 				Why: "Which rows agents see. RESTRICTIVE, because a permissive policy would be ORed with those of others.",
 			},
 		)
+		out = append(out, fresh(t.Relation, p.bound(t)))
 		out = append(out, p.writes(t)...)
 		out = append(out, p.enable(t.Relation, p.bound(t), t.Write != nil, f)...)
 		if t.Columns == nil { // else agents read its row view
@@ -79,6 +80,17 @@ func (p *Plan) enable(r *catalog.Relation, roles string, written bool, f migrati
 	}
 }
 
+// isFresh is true, or raises while a statement is planned that was decided before the catalogs changed.
+const isFresh = "pgconsent_gate.current_catalog()"
+
+// fresh refuses statements that were decided under other catalogs, whatever they do with the table.
+func fresh(r *catalog.Relation, roles string) Statement {
+	return Statement{
+		SQL: fmt.Sprintf("CREATE POLICY %s ON %s AS RESTRICTIVE FOR ALL TO %s USING (%s)", freshPolicy, r.Name.SQL(), roles, isFresh),
+		Why: "What was decided before the last DDL is planned no more. The planner evaluates it, once for a statement: no row is looked at.",
+	}
+}
+
 func (p *Plan) rows(t *policy.Table) string {
 	if p.mode == SealOnly {
 		return "(SELECT pgconsent_gate.sealed())"
@@ -95,7 +107,7 @@ func (p *Plan) dropPolicies(f migrations.Found) []Statement {
 			continue
 		}
 		out = append(out, p.dropWrites(t)...)
-		drop(t.Relation, selectPolicy, insertPolicy, updatePolicy, deletePolicy, openPolicy)
+		drop(t.Relation, selectPolicy, insertPolicy, updatePolicy, deletePolicy, freshPolicy, openPolicy)
 	}
 	for _, r := range p.unlisted() {
 		drop(r, nonePolicy, openPolicy)

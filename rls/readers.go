@@ -18,6 +18,7 @@ const (
 	nonePolicy   = "pgconsent_none"
 	openPolicy   = "pgconsent_open"
 	readerPolicy = "pgconsent_reader"
+	freshPolicy  = "pgconsent_current"
 )
 
 // readers makes the views that predicates read: a predicate that read through the agent's own row security would not see

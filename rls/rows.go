@@ -74,8 +74,8 @@ func (p *Plan) rowViews() []Statement {
 		if t.Stored() {
 			// No row security: the rule is in the view, and nothing of the agent's runs before it. Both views are one.
 			owner, options, reason = p.reader, " WITH (security_barrier)", "The view reads it as its owner; the rule is in the view."
-			plain = query + "\nWHERE " + predicate.Policy(t.Rows, t.Relation)
-			wall = "\nWHERE " + predicate.Policy(t.Rows, t.Relation)
+			wall = "\nWHERE " + isFresh + " AND (" + predicate.Policy(t.Rows, t.Relation) + ")"
+			plain = query + wall
 		}
 		out = append(out, Statement{SQL: fmt.Sprintf("GRANT SELECT ON TABLE %s TO %s", t.Relation.Name.SQL(), owner), Why: reason})
 		for _, v := range []struct {

@@ -36,6 +36,7 @@ const (
 	SignatureLen = len(signatureStart) + 2*sha256.Size + len(signatureEnd)
 
 	version        = "v1"
+	catalogField   = "pgconsent.catalog" // no attribute's name: these have no dot
 	signatureStart = "/*pgconsent:v1:"
 	signatureEnd   = "*/"
 )
@@ -53,6 +54,7 @@ type Claims struct {
 	Expires    time.Time
 	Profile    string
 	Attributes map[string]string
+	Catalog    string // the version of the catalogs that the session's statements are decided under; "": not said, and not asked for
 }
 
 // Seal returns the value of the setting. It is a secret: never logged.
@@ -74,6 +76,9 @@ func (k Key) Seal(c Claims) string {
 		b.WriteString(escape(name))
 		b.WriteByte('=')
 		b.WriteString(escape(c.Attributes[name]))
+	}
+	if c.Catalog != "" {
+		b.WriteString("|" + catalogField + "=" + escape(c.Catalog))
 	}
 	payload := b.String()
 	return payload + "#" + k.mac("seal|"+payload)

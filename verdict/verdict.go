@@ -77,6 +77,9 @@ type Seal struct {
 	Value   string    // secret: never logged
 	Renew   time.Time // by the proxy's clock: renew before the next transaction after this
 	Expires time.Time // by the proxy's clock: no transaction that starts after this may be answered
+
+	Rights uint64      // what was decided under fewer is not to run under this seal; see [Verdict]
+	Stale  func() bool // tells whether it is to be renewed before the next transaction whatever the time; nil: no
 }
 
 // Protocol says which message a text came in.
@@ -114,6 +117,8 @@ type Verdict struct {
 
 	// Renamed are the relations whose names in Original are other ones in Text, longest first.
 	Renamed []Renamed
+
+	Rights uint64 // numbers the rights that it was decided under; later ones have more
 
 	// Detail belongs to enforcement: what it records of the statement.
 	Detail any

@@ -1,0 +1,15 @@
+package doctor
+
+import "context"
+
+// checkDDL tells where DDL is noticed by polling alone.
+func checkDDL(ctx context.Context, x *exam) ([]Finding, error) {
+	var n int
+	err := x.conn.QueryRow(ctx, `SELECT pg_catalog.count(*) FROM pg_catalog.pg_event_trigger AS t
+		WHERE t.evtfoid OPERATOR(pg_catalog.=) pg_catalog.to_regprocedure('pgconsent.catalog_changed()') AND t.evtenabled IN ('O', 'A')`).Scan(&n)
+	if err != nil || n >= 2 {
+		return nil, err
+	}
+	return []Finding{{"ddl", Hardening, "no event trigger tells of the owner's DDL: it is noticed within two seconds, not before the next statement",
+		"Run pgconsent migrate as a superuser that owns what migrate made, or do nothing: docs/security.md says what it means."}}, nil
+}

@@ -1,0 +1,83 @@
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// What the owner's DDL opens to PUBLIC is not answered to an agent that asks at once, whichever way the DDL came: it is
+// decided under the catalog with it, or refused so that the client tries again.
+func TestDDLIsNoticedBeforeTheNextStatement(t *testing.T) {
+	in := start(t, options{})
+	agent := in.agent(t)
+	owners := map[string]*pgconn.PgConn{"direct": in.direct(t), "relayed": in.ownerConn(t).PgConn()}
+	exec := func(c *pgconn.PgConn, sql string) {
+		t.Helper()
+		if _, err := c.Exec(t.Context(), sql).ReadAll(); err != nil {
+			t.Fatalf("%s: %v", sql, err)
+		}
+	}
+	ask := func(sql string) (string, string) {
+		t.Helper()
+		results, err := agent.Exec(t.Context(), sql).ReadAll()
+		var code string
+		var pg *pgconn.PgError
+		if errors.As(err, &pg) {
+			code = pg.Code
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		var b strings.Builder
+		for _, r := range results {
+			for _, row := range r.Rows {
+				for _, v := range row {
+					b.Write(v)
+				}
+			}
+		}
+		return b.String(), code
+	}
+	again := 0
+	for name, owner := range owners {
+		for i := range 5 {
+			f := fmt.Sprintf("opened_%s_%d", name, i)
+			exec(owner, "CREATE FUNCTION public."+f+"(public.memories) RETURNS text LANGUAGE sql AS $$SELECT 'opened'$$")
+			text, code := ask("SELECT m." + f + " FROM memories AS m LIMIT 1")
+			if strings.Contains(text, "opened") || code != "42703" && code != "42501" && code != "40001" && code != "0A000" {
+				t.Errorf("%s: %q, SQLSTATE %s", name, text, code)
+			}
+			if code == "40001" {
+				again++
+			}
+			// What a client does: it tries again.
+			for tries := 0; ; tries++ {
+				text, code = ask("SELECT count(*) > 0 FROM memories")
+				if code != "40001" || tries > 20 {
+					break
+				}
+				again++
+			}
+			if text != "t" {
+				t.Errorf("%s: the next statement: %q, SQLSTATE %s", name, text, code)
+			}
+		}
+	}
+	t.Logf("%d of 20 statements were to be tried again", again)
+
+	// A transaction that is open goes on until its next statement.
+	if _, code := ask("BEGIN; SELECT count(*) FROM memories"); code != "" {
+		t.Fatal(code)
+	}
+	exec(owners["direct"], "CREATE TABLE public.meanwhile (id int)")
+	if _, code := ask("SELECT count(*) FROM memories"); code != "40001" {
+		t.Errorf("in a transaction: SQLSTATE %s, want 40001", code)
+	}
+	ask("ROLLBACK")
+	if text, code := ask("SELECT count(*) > 0 FROM memories"); text != "t" {
+		t.Errorf("after it: %q, SQLSTATE %s", text, code)
+	}
+}

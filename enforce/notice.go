@@ -1,0 +1,110 @@
+package enforce
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pgconsent/pgconsent/migrations"
+)
+
+const (
+	// catalogChannel is what the event triggers of the database notify.
+	catalogChannel = "pgconsent_catalog"
+	// noticeWait bounds how long a statement waits for a look that DDL has asked for. What is decided before that look is
+	// refused by the database: waiting saves the client from having to try again.
+	noticeWait = time.Second
+	// listenAgain is the time between two attempts to listen.
+	listenAgain = 2 * time.Second
+)
+
+// listen asks for a look whenever the database tells of DDL, until ctx ends. Where it cannot listen, looks come when they
+// come.
+func (d *database) listen(ctx context.Context) {
+	for ctx.Err() == nil {
+		_ = d.listenOnce(ctx) // polling goes on
+		select {
+		case <-ctx.Done():
+		case <-time.After(listenAgain):
+		}
+	}
+}
+
+func (d *database) listenOnce(ctx context.Context) error {
+	config := d.control.Copy()
+	config.RuntimeParams["application_name"] = "pgconsent listener"
+	opening, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	conn, err := pgx.ConnectConfig(opening, config)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		closing, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_ = conn.Close(closing)
+	}()
+	if _, err := conn.Exec(opening, "LISTEN "+catalogChannel); err != nil {
+		return err
+	}
+	d.notice() // what came before that was not heard
+	for {
+		if _, err := conn.WaitForNotification(ctx); err != nil {
+			return err
+		}
+		d.notice()
+	}
+}
+
+// notice asks for a look, which statements wait for from now on.
+func (d *database) notice() {
+	asked := make(chan struct{})
+	d.noticed.CompareAndSwap(nil, &asked)
+	select {
+	case d.wake <- struct{}{}:
+	default:
+	}
+}
+
+// looked lets the statements go on that have waited for a look which began after they were told to.
+func (d *database) looked(asked *chan struct{}) {
+	if asked != nil && d.noticed.CompareAndSwap(asked, nil) {
+		close(*asked)
+	}
+}
+
+// settle waits while a look is due.
+func (d *database) settle(ctx context.Context) {
+	asked := d.noticed.Load()
+	if asked == nil {
+		return
+	}
+	timeout := time.NewTimer(noticeWait)
+	defer timeout.Stop()
+	select {
+	case <-*asked:
+	case <-timeout.C:
+	case <-ctx.Done():
+	}
+}
+
+// catalogVersion reads how many transactions have changed the catalogs, as far as event triggers have noted them.
+func catalogVersion(ctx context.Context, conn *pgx.Conn) (int64, error) {
+	var version int64
+	err := conn.QueryRow(ctx, "SELECT pgconsent.catalog_version()").Scan(&version)
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) && (pg.Code == "3F000" || pg.Code == "42883") {
+		return 0, migrations.ErrNotInstalled
+	}
+	return version, err
+}
+
+// catalogMoved tells whether another version of the catalogs is known than this one. While nothing is known it is not for
+// a seal to say so.
+func (d *database) catalogMoved(version int64) bool {
+	v := d.view.Load()
+	return v != nil && v.refusal == nil && v.catalog != version
+}

@@ -1,0 +1,48 @@
+package migrations
+
+import (
+	"context"
+	"fmt"
+)
+
+// The event triggers that note DDL. By their names they fire last, and also in sessions that apply what others have done.
+var eventTriggers = []struct{ name, event string }{
+	{"zz_pgconsent_ddl", "ddl_command_end"},
+	{"zz_pgconsent_drop", "sql_drop"},
+}
+
+const whyEvents = "DDL is noticed before an agent's next statement. Only a superuser may make event triggers; without them proxies look every two seconds."
+
+// watchDDL makes the event triggers where that is possible. A function that is another role's is left alone: whoever owns
+// it could have a superuser run anything.
+func (r *run) watchDDL(ctx context.Context) error {
+	var ours bool
+	err := r.tx.QueryRow(ctx, `SELECT pg_catalog.pg_get_userbyid(p.proowner) = current_user FROM pg_catalog.pg_proc AS p
+		WHERE p.oid = 'pgconsent.catalog_changed()'::pg_catalog.regprocedure`).Scan(&ours)
+	if err != nil {
+		return fmt.Errorf("migrate: %w", err)
+	}
+	if !ours {
+		return nil
+	}
+	enabled := map[string]bool{}
+	names, err := r.names(ctx, `SELECT t.evtname FROM pg_catalog.pg_event_trigger AS t
+		WHERE t.evtfoid = 'pgconsent.catalog_changed()'::pg_catalog.regprocedure AND t.evtenabled = 'A'`)
+	if err != nil {
+		return fmt.Errorf("migrate: %w", err)
+	}
+	for _, name := range names {
+		enabled[name] = true
+	}
+	for _, t := range eventTriggers {
+		if enabled[t.name] {
+			continue
+		}
+		_, err := r.try(ctx, Statement{fmt.Sprintf("DROP EVENT TRIGGER IF EXISTS %[1]s; CREATE EVENT TRIGGER %[1]s ON %[2]s EXECUTE FUNCTION pgconsent.catalog_changed(); ALTER EVENT TRIGGER %[1]s ENABLE ALWAYS",
+			t.name, t.event), whyEvents}, "42501")
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
