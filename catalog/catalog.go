@@ -38,6 +38,7 @@ type Relation struct {
 	PrimaryKey  []string
 	ForeignKeys []ForeignKey
 	Indexes     []BTree
+	Inverted    []string // columns that a valid GIN index over the whole table has, sorted
 	Unique      []Key    // what no two rows may share: unique indexes, exclusion constraints, the primary key
 	PartitionBy []string // of a partitioned table: the columns that say where a row goes
 	HasRules    bool     // rewrite rules, which a view's own is not counted as
@@ -82,6 +83,10 @@ type Column struct {
 	Identity         string // "", "always" or "by default"
 	Default          string // its expression, "" if it has none; an identity column has none
 	Sequence         Name   // whose next value the default or the identity is; the zero value if none
+
+	// Values are the only ones that a validated CHECK of this column alone, or of its domain, lets through besides NULL,
+	// sorted. Nil: there is no such check, or it says something that is not a plain list of strings.
+	Values []string
 }
 
 // BTree is a valid btree index over the whole table.
@@ -152,8 +157,9 @@ type Type struct {
 	Kind      byte   // typtype: b, c, d, e, m, p, r
 	Under     string // of a domain: the type under it that is none, as format_type
 	Extension string
-	Element   uint32 // of an array type
-	Base      uint32 // of a domain
+	Element   uint32   // of an array type
+	Base      uint32   // of a domain
+	Labels    []string // of an enum, in its order
 
 	// CheckFunctions are the functions outside pg_catalog that the checks of a domain call, but not those of the domains
 	// under it.

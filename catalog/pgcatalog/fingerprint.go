@@ -24,6 +24,7 @@ WITH schemas AS (
   UNION ALL SELECT pg_catalog.concat_ws(',', 'a', a.attrelid, a.attnum, a.xmin) FROM pg_catalog.pg_attribute AS a JOIN classes AS c ON c.oid OPERATOR(pg_catalog.=) a.attrelid
   UNION ALL SELECT pg_catalog.concat_ws(',', 'p', p.oid, p.xmin) FROM pg_catalog.pg_proc AS p JOIN schemas AS n ON n.oid OPERATOR(pg_catalog.=) p.pronamespace WHERE p.oid OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid
   UNION ALL SELECT pg_catalog.concat_ws(',', 't', t.oid, t.xmin) FROM pg_catalog.pg_type AS t JOIN schemas AS n ON n.oid OPERATOR(pg_catalog.=) t.typnamespace WHERE t.oid OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid
+  UNION ALL SELECT pg_catalog.concat_ws(',', 'm', m.oid, m.xmin) FROM pg_catalog.pg_enum AS m WHERE m.oid OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid
   UNION ALL SELECT pg_catalog.concat_ws(',', 'o', o.oid, o.xmin) FROM pg_catalog.pg_operator AS o JOIN schemas AS n ON n.oid OPERATOR(pg_catalog.=) o.oprnamespace WHERE o.oid OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid
   UNION ALL SELECT pg_catalog.concat_ws(',', 'u', u.oid, u.xmin) FROM pg_catalog.pg_cast AS u WHERE u.oid OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid
   UNION ALL SELECT pg_catalog.concat_ws(',', 'k', k.oid, k.xmin) FROM pg_catalog.pg_constraint AS k JOIN schemas AS n ON n.oid OPERATOR(pg_catalog.=) k.connamespace WHERE k.oid OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid

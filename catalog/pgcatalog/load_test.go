@@ -211,7 +211,7 @@ func TestFingerprint(t *testing.T) {
 		"ALTER TABLE p ADD COLUMN x int", "ALTER TABLE p DROP COLUMN x", "ALTER TABLE parts ALTER COLUMN id SET NOT NULL", "ALTER TABLE p DISABLE ROW LEVEL SECURITY",
 		"CREATE TABLE n (a int)", "ALTER TABLE n RENAME TO m", "CREATE OR REPLACE FUNCTION unnamed(int, text) RETURNS int LANGUAGE sql SECURITY DEFINER AS 'SELECT 1'",
 		"CREATE TYPE t AS ENUM ()", "DROP OPERATOR === (int, int)", "ALTER TABLE c VALIDATE CONSTRAINT to_p", "ALTER TABLE parts DETACH PARTITION parts_1",
-		"CREATE CAST (mood AS int) WITH FUNCTION mooded (mood)", "CREATE SCHEMA s", "ALTER TABLE c SET SCHEMA s",
+		"ALTER TYPE mood ADD VALUE 'b'", "CREATE CAST (mood AS int) WITH FUNCTION mooded (mood)", "CREATE SCHEMA s", "ALTER TABLE c SET SCHEMA s",
 	} {
 		exec(t, conn, sql)
 		f, v := fingerprint(), load(t, conn).Version()

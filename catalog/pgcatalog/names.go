@@ -37,6 +37,7 @@ func (l *loader) readTypes(ctx context.Context) error {
 		t      catalog.Type
 		kind   string
 		checks []uint32
+		labels []string
 	)
 	// A check depends on functions, and on operators, which stand for functions; those of pg_catalog are not recorded.
 	return l.each(ctx, `SELECT t.oid, n.nspname, t.typname, t.typtype::text, COALESCE(el.oid, 0), t.typbasetype, CASE WHEN t.typtype = 'd' THEN (
@@ -48,17 +49,19 @@ func (l *loader) readTypes(ctx context.Context) error {
 		  ARRAY(SELECT DISTINCT COALESCE(o.oprcode::oid, d.refobjid) FROM pg_constraint AS k
 		    JOIN pg_depend AS d ON d.classid = 'pg_constraint'::regclass AND d.objid = k.oid
 		    LEFT JOIN pg_operator AS o ON d.refclassid = 'pg_operator'::regclass AND o.oid = d.refobjid
-		    WHERE k.contypid = t.oid AND d.refclassid IN ('pg_proc'::regclass, 'pg_operator'::regclass) ORDER BY 1)
+		    WHERE k.contypid = t.oid AND d.refclassid IN ('pg_proc'::regclass, 'pg_operator'::regclass) ORDER BY 1),
+		  ARRAY(SELECT e.enumlabel::text FROM pg_enum AS e WHERE e.enumtypid = t.oid ORDER BY e.enumsortorder)
 		FROM pg_type AS t JOIN pg_namespace AS n ON n.oid = t.typnamespace
 		LEFT JOIN pg_class AS c ON c.oid = t.typrelid
 		LEFT JOIN pg_type AS el ON el.oid = t.typelem AND el.typarray = t.oid
 		LEFT JOIN pg_class AS elc ON elc.oid = el.typrelid
 		WHERE COALESCE(c.relkind, 'c') = 'c' AND COALESCE(elc.relkind, 'c') = 'c' AND n.nspname !~ '^pg_(toast|temp)'`,
-		[]any{&t.OID, &t.Name.Schema, &t.Name.Name, &kind, &t.Element, &t.Base, &t.Under, &t.Extension, &checks},
+		[]any{&t.OID, &t.Name.Schema, &t.Name.Name, &kind, &t.Element, &t.Base, &t.Under, &t.Extension, &checks, &labels},
 		func() error {
 			found := t
 			found.Kind = kind[0]
 			found.CheckFunctions, checks = checks, nil
+			found.Labels, labels = labels, nil
 			l.spec.Types = append(l.spec.Types, &found)
 			return nil
 		})

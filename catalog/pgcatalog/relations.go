@@ -211,3 +211,23 @@ func (l *loader) readIndexes(ctx context.Context) error {
 			return nil
 		})
 }
+
+// readInverted reads which columns a valid GIN index over the whole table has.
+func (l *loader) readInverted(ctx context.Context) error {
+	var (
+		oid   uint32
+		names []string
+	)
+	return l.each(ctx, `SELECT i.indrelid, array_agg(DISTINCT a.attname::text ORDER BY a.attname::text)
+		FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid JOIN pg_am AS m ON m.oid = c.relam
+		JOIN pg_attribute AS a ON a.attrelid = i.indrelid AND a.attnum = ANY (i.indkey::int2[])
+		WHERE m.amname = 'gin' AND i.indisvalid AND i.indpred IS NULL GROUP BY i.indrelid ORDER BY i.indrelid`,
+		[]any{&oid, &names},
+		func() error {
+			if r := l.relations[oid]; r != nil {
+				r.Inverted = names
+			}
+			names = nil
+			return nil
+		})
+}
