@@ -1,6 +1,11 @@
 package policy
 
-import "github.com/pgconsent/pgconsent/predicate"
+import (
+	"slices"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/predicate"
+)
 
 // block is a building block of a row rule, as it is written.
 type block interface{ at() place }
@@ -19,17 +24,19 @@ type (
 	}
 	ownBlock struct {
 		place
-		column, attribute string
-		attributeAt       place
+		column, attribute     string
+		columnAt, attributeAt place
 	}
 	statusBlock struct {
 		place
-		column, is string
+		column, is     string
+		columnAt, isAt place
 	}
 	consentBlock struct {
 		place
-		every      []linkDecl
-		status, is string
+		every          []linkDecl
+		status, is     string
+		statusAt, isAt place
 	}
 	visibleBlock struct {
 		place
@@ -40,8 +47,9 @@ type (
 // linkDecl is `table: { its column: the column it equals }`, with more pairs for a key of several columns.
 type linkDecl struct {
 	place
-	table string
-	pairs []predicate.Pair
+	table   string
+	pairs   []predicate.Pair
+	pairsAt []place // of each pair
 }
 
 // laterBlocks are blocks of the design that this version does not have: said so, instead of "unknown".
@@ -85,7 +93,16 @@ func (d *decoder) block(n *node) block {
 			d.doc.blocks[n.place] = n.value
 			return openBlock{n.place}
 		}
-		d.fail(n.place, closest(n.value, []string{"open"}), "unknown block %q", n.value)
+		suggestion := closest(n.value, []string{"open"})
+		switch {
+		case strings.ContainsAny(n.value, " =()"):
+			suggestion = "write sql: \"…\" for a condition of SQL"
+		case n.literal == "bool":
+			suggestion = `say "open" if every row may show`
+		case slices.Contains(d.blockNames(), n.value) && n.value != "open":
+			suggestion = "write " + n.value + ": …, only open stands alone"
+		}
+		d.fail(n.place, suggestion, "unknown block %q", n.value)
 		return nil
 	}
 	if !d.want(n, mapNode, "a block") {
@@ -98,32 +115,45 @@ func (d *decoder) block(n *node) block {
 	var out block
 	at, value := n.keyAt[0], n.values[0]
 	d.doc.blocks[at] = n.keys[0]
-	d.fields(n, "rows", map[string]func(*node){
+	known := d.blocksOf(at, value, &out)
+	if known[n.keys[0]] == nil && !slices.Contains(laterBlocks, n.keys[0]) {
+		d.fail(at, among(n.keys[0], keys(known)), "unknown block %q", n.keys[0])
+		return nil
+	}
+	d.fields(n, "rows", known, laterBlocks...)
+	return out
+}
+
+// blockNames are the names of all blocks.
+func (d *decoder) blockNames() []string { return keys(d.blocksOf(place{}, &node{}, new(block))) }
+
+// blocksOf has a function for each block, which reads it into out.
+func (d *decoder) blocksOf(at place, value *node, out *block) map[string]func(*node) {
+	return map[string]func(*node){
 		"open": func(*node) {
 			if value.kind != scalarNode || value.value != "true" {
 				d.fail(value.place, `write "open"`, "open takes nothing but true")
 			}
-			out = openBlock{at}
+			*out = openBlock{at}
 		},
-		"all":     func(*node) { out = allBlock{at, d.blocks(value, "all")} },
-		"any":     func(*node) { out = anyBlock{at, d.blocks(value, "any")} },
-		"own":     func(*node) { out = d.own(at, value) },
-		"status":  func(*node) { out = d.status(at, value) },
-		"consent": func(*node) { out = d.consent(at, value) },
-		"visible": func(*node) { out = visibleBlock{at, d.link(value, "visible")} },
-		"tenant":  func(*node) { out = d.tenant(at, value) },
-		"grant":   func(*node) { out = d.grant(at, value) },
-		"sql":     func(*node) { out = d.sql(at, value) },
-		"not":     func(*node) { out = notBlock{at, d.block(value)} },
-	}, laterBlocks...)
-	return out
+		"all":     func(*node) { *out = allBlock{at, d.blocks(value, "all")} },
+		"any":     func(*node) { *out = anyBlock{at, d.blocks(value, "any")} },
+		"own":     func(*node) { *out = d.own(at, value) },
+		"status":  func(*node) { *out = d.status(at, value) },
+		"consent": func(*node) { *out = d.consent(at, value) },
+		"visible": func(*node) { *out = visibleBlock{at, d.link(value, "visible")} },
+		"tenant":  func(*node) { *out = d.tenant(at, value) },
+		"grant":   func(*node) { *out = d.grant(at, value) },
+		"sql":     func(*node) { *out = d.sql(at, value) },
+		"not":     func(*node) { *out = notBlock{at, d.block(value)} },
+	}
 }
 
 func (d *decoder) status(at place, n *node) block {
 	b := statusBlock{place: at}
 	d.fields(n, "status", map[string]func(*node){
-		"column": d.word(&b.column, "column"),
-		"is":     d.word(&b.is, "is"),
+		"column": d.wordAt(&b.column, &b.columnAt, "column"),
+		"is":     d.wordAt(&b.is, &b.isAt, "is"),
 	})
 	d.need(n, "status", "column", "is")
 	return b
@@ -143,8 +173,8 @@ func (d *decoder) consent(at place, n *node) block {
 				d.fail(v.place, "name the table of the subjects, and the link table before it if there is one", "every is empty")
 			}
 		},
-		"status": d.word(&b.status, "status"),
-		"is":     d.word(&b.is, "is"),
+		"status": d.wordAt(&b.status, &b.statusAt, "status"),
+		"is":     d.wordAt(&b.is, &b.isAt, "is"),
 	}, "registry", "purpose", "purposes", "category", "categories", "grantee", "scope", "expires")
 	d.need(n, "consent", "every", "status", "is")
 	return b
@@ -163,6 +193,7 @@ func (d *decoder) link(n *node, what string) linkDecl {
 			d.fail(from.place, shape, "a column is a single name")
 		}
 		out.pairs = append(out.pairs, predicate.Pair{Column: n.values[0].keys[i], From: from.value})
+		out.pairsAt = append(out.pairsAt, n.values[0].keyAt[i])
 	}
 	return out
 }

@@ -15,6 +15,11 @@ type Child struct {
 	Direct   bool           // agents may name it: it has no column besides, and its parents hide none
 }
 
+// beneath tells whether a relation is a child of tables of the policy.
+func (p *Policy) beneath(n catalog.Name) bool {
+	return slices.ContainsFunc(p.children, func(c *Child) bool { return c.Relation.Name == n })
+}
+
 // children finds them, sorted by name.
 func (c *compiler) children(p *Policy) []*Child {
 	inherits := map[catalog.Name][]*catalog.Relation{}

@@ -21,6 +21,12 @@ func WithViews(define Definer) Option { return func(c *compiler) { c.define = de
 
 // Compile checks the document against what the database contains. An error is of type [Errors].
 func Compile(doc *Document, snap *catalog.Snapshot, options ...Option) (*Policy, error) {
+	_, p, err := compile(doc, snap, options)
+	return p, err
+}
+
+// compile returns the compiler besides, which knows what each part of the document means.
+func compile(doc *Document, snap *catalog.Snapshot, options []Option) (*compiler, *Policy, error) {
 	c := &compiler{doc: doc, snap: snap, tables: map[catalog.Name]*compiling{}}
 	for _, option := range options {
 		option(c)
@@ -51,7 +57,7 @@ func Compile(doc *Document, snap *catalog.Snapshot, options ...Option) (*Policy,
 		}
 	}
 	if len(c.errs) > 0 {
-		return nil, c.sorted()
+		return nil, nil, c.sorted()
 	}
 	slices.SortFunc(p.tables, func(a, b *Table) int { return compareNames(a.Relation.Name, b.Relation.Name) })
 	slices.SortFunc(p.functions, func(a, b *Function) int { return compareNames(a.Name, b.Name) })
@@ -63,11 +69,11 @@ func Compile(doc *Document, snap *catalog.Snapshot, options ...Option) (*Policy,
 		c.view(p, decl)
 	}
 	if len(c.errs) > 0 {
-		return nil, c.sorted()
+		return nil, nil, c.sorted()
 	}
 	p.warnings = c.warnings
 	p.version = p.hash()
-	return p, nil
+	return c, p, nil
 }
 
 // compiler holds what Compile has found so far.
@@ -81,7 +87,7 @@ type compiler struct {
 	rule       *Rule          // the block that is being compiled
 	ruled      *Rule          // the outermost one, when it is
 	errs       Errors
-	warnings   []string
+	warnings   []*Error
 	define     Definer
 }
 
@@ -240,7 +246,7 @@ func (c *compiler) block(b block, row *catalog.Relation) (node predicate.Node) {
 	case ownBlock:
 		return c.own(b, row)
 	case statusBlock:
-		c.status(b.place, row, b.column)
+		c.status(b.columnAt.or(b.place), b.isAt.or(b.place), row, b.column, b.is)
 		return predicate.Status{Column: b.column, Is: b.is}
 	case consentBlock:
 		return c.consent(b, row)
@@ -284,7 +290,7 @@ func (c *compiler) consent(b consentBlock, row *catalog.Relation) predicate.Node
 	if len(out.Steps) == 0 {
 		return predicate.Any{}
 	}
-	c.status(b.place, from, b.status)
+	c.status(b.statusAt.or(b.place), b.isAt.or(b.place), from, b.status, b.is)
 	return out
 }
 
@@ -331,8 +337,8 @@ func (c *compiler) link(l linkDecl, row *catalog.Relation) *catalog.Relation {
 	if target == nil {
 		return nil
 	}
-	for _, p := range l.pairs {
-		if !c.pair(l.place, target, row, p) {
+	for i, p := range l.pairs {
+		if !c.pair(l.pairsAt[i], target, row, p) {
 			return nil
 		}
 	}
@@ -341,6 +347,10 @@ func (c *compiler) link(l linkDecl, row *catalog.Relation) *catalog.Relation {
 
 // pair tells whether two columns compare.
 func (c *compiler) pair(at place, target, row *catalog.Relation, p predicate.Pair) bool {
+	if target.Column(p.Column) == nil && row.Column(p.From) == nil && target.Column(p.From) != nil && row.Column(p.Column) != nil {
+		c.fail(at, fmt.Sprintf("write { %s: %s }", p.From, p.Column), "the pair is the other way round: first the column of %s, then the one of %s that it equals", target.Name, row.Name)
+		return false
+	}
 	to, from := c.column(at, target, p.Column), c.column(at, row, p.From)
 	switch {
 	case to == nil || from == nil:
@@ -370,12 +380,21 @@ func (c *compiler) column(at place, r *catalog.Relation, name string) *catalog.C
 }
 
 // status checks a column that holds a word.
-func (c *compiler) status(at place, r *catalog.Relation, name string) {
+func (c *compiler) status(at, isAt place, r *catalog.Relation, name, is string) {
 	column := c.column(at, r, name)
-	if column == nil || family(column.Type) == "text" || column.Type == "boolean" {
+	switch {
+	case column == nil || family(column.Type) == "text":
+		return
+	case column.Type == "boolean":
+		if is != "true" && is != "false" {
+			c.fail(isAt, "write true or false", "%s.%s is a boolean: it is never %q", r.Name, name, is)
+		}
 		return
 	}
 	if t := c.snap.TypeByOID(column.TypeOID); t != nil && t.Kind == 'e' {
+		if len(t.Labels) > 0 && !slices.Contains(t.Labels, is) {
+			c.fail(isAt, oneOf(is, t.Labels), "%s.%s is a %s, which has no value %q", r.Name, name, column.Type, is)
+		}
 		return
 	}
 	c.fail(at, "a status is a text, varchar, enum or boolean column", "%s.%s is a %s", r.Name, name, column.Type)

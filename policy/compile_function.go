@@ -98,7 +98,8 @@ func (c *compiler) pin(decl pinDecl, f *Function) (Pin, bool) {
 		return Pin{}, false
 	}
 	if decl.literal != literal {
-		c.fail(decl.place, "", "%q is a %s, and the value is not", decl.arg, argType)
+		suggestion := map[string]string{"bool": "write true or false", "int": "write a whole number, without quotes", "string": "write it in quotes"}[literal]
+		c.fail(decl.place, suggestion, "%q is a %s, and the value is not", decl.arg, argType)
 		return Pin{}, false
 	}
 	return Pin{Arg: decl.arg, Value: catalog.QuoteLiteral(decl.value) + "::pg_catalog." + cast}, true

@@ -140,7 +140,16 @@ func (d *decoder) fail(at place, suggestion, format string, args ...any) {
 // want reports a node of another kind.
 func (d *decoder) want(n *node, kind nodeKind, what string) bool {
 	if n.kind != kind {
-		d.fail(n.place, "", "%s must be %s, not %s", what, kind, n.kind)
+		suggestion := ""
+		switch {
+		case kind == mapNode && n.kind == listNode:
+			suggestion = "write name: value, without dashes and square brackets"
+		case kind == listNode && n.kind == mapNode:
+			suggestion = "begin each entry with a dash, or write [ … ]"
+		case kind == listNode && n.kind == scalarNode:
+			suggestion = "write [" + n.value + "]"
+		}
+		d.fail(n.place, suggestion, "%s must be %s, not %s", what, kind, n.kind)
 		return false
 	}
 	return true
@@ -169,7 +178,11 @@ func (d *decoder) fields(n *node, what string, known map[string]func(*node), lat
 func (d *decoder) need(n *node, what string, fields ...string) {
 	for _, f := range fields {
 		if n.kind == mapNode && !slices.Contains(n.keys, f) {
-			d.fail(n.place, "", "%s needs %q", what, f)
+			suggestion := ""
+			if f == "version" {
+				suggestion = `begin with "version: 1"`
+			}
+			d.fail(n.place, suggestion, "%s needs %q", what, f)
 		}
 	}
 }
@@ -184,6 +197,14 @@ func (d *decoder) word(into *string, what string) func(*node) {
 			d.fail(n.place, "", "%s is empty", what)
 		}
 		*into = n.value
+	}
+}
+
+// wordAt is word, and keeps the place.
+func (d *decoder) wordAt(into *string, at *place, what string) func(*node) {
+	return func(n *node) {
+		*at = n.place
+		d.word(into, what)(n)
 	}
 }
 
@@ -221,6 +242,10 @@ func (d *decoder) each(n *node, section string, f func(at place, name string, n 
 func (d *decoder) attribute(at place, name string, n *node) {
 	decl := attributeDecl{place: at, Attribute: Attribute{Name: name}}
 	what := "attribute " + name
+	if n.kind == scalarNode {
+		d.fail(n.place, "write "+name+": { type: …, source: … }", "%s must be a mapping, not a single value", what)
+		return
+	}
 	if !attributeName.MatchString(name) {
 		d.fail(at, "", "the name of an attribute is of a-z, 0-9 and _, at most 32 long")
 	}
@@ -228,7 +253,7 @@ func (d *decoder) attribute(at place, name string, n *node) {
 		"type": func(v *node) {
 			d.word(&decl.Type, "type")(v)
 			if _, ok := attributeTypes[decl.Type]; !ok && decl.Type != "" {
-				d.fail(v.place, closest(decl.Type, keys(attributeTypes)), "%s has the unknown type %q", what, decl.Type)
+				d.fail(v.place, among(decl.Type, keys(attributeTypes)), "%s has the unknown type %q", what, decl.Type)
 			}
 		},
 		"source": func(v *node) {

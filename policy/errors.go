@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// Error is one thing wrong with a policy, with its place.
+// Error is one thing wrong with a policy, or unwise in it, with its place.
 type Error struct {
-	File       string
-	Line       int // 1-based; 0: the whole file
-	Column     int
-	Message    string
-	Suggestion string
+	File       string `json:"file"`
+	Line       int    `json:"line"` // 1-based; 0: the whole file
+	Column     int    `json:"column"`
+	Message    string `json:"message"`
+	Suggestion string `json:"suggestion,omitempty"`
 }
 
 func (e *Error) Error() string {

@@ -10,10 +10,11 @@ import (
 // grantBlock is `grant: { column: …, to: [attribute, …], all: word }`.
 type grantBlock struct {
 	place
-	column string
-	to     []grantee
-	all    string
-	allAt  place
+	column   string
+	columnAt place
+	to       []grantee
+	all      string
+	allAt    place
 }
 
 type grantee struct {
@@ -24,7 +25,7 @@ type grantee struct {
 func (d *decoder) grant(at place, n *node) block {
 	b := grantBlock{place: at, allAt: at}
 	d.fields(n, "grant", map[string]func(*node){
-		"column": d.word(&b.column, "column"),
+		"column": d.wordAt(&b.column, &b.columnAt, "column"),
 		"to": func(v *node) {
 			items := v.items
 			if v.kind == scalarNode {
@@ -51,7 +52,7 @@ func (d *decoder) grant(at place, n *node) block {
 }
 
 func (c *compiler) grant(b grantBlock, row *catalog.Relation) predicate.Node {
-	column := c.column(b.place, row, b.column)
+	column := c.column(b.columnAt.or(b.place), row, b.column)
 	if column == nil {
 		return predicate.Any{}
 	}

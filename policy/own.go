@@ -25,7 +25,7 @@ func (d *decoder) own(at place, n *node) block {
 
 func (d *decoder) ownFields(b *ownBlock) map[string]func(*node) {
 	return map[string]func(*node){
-		"column": d.word(&b.column, "column"),
+		"column": d.wordAt(&b.column, &b.columnAt, "column"),
 		"is": func(v *node) {
 			b.attributeAt = v.place
 			d.word(&b.attribute, "is")(v)
@@ -86,17 +86,16 @@ func (c *compiler) tenant(b tenantBlock, row *catalog.Relation) predicate.Node {
 
 // compared checks a column against the attribute that it must equal; nil after an error.
 func (c *compiler) compared(b ownBlock, row *catalog.Relation) *predicate.Own {
-	attribute := c.attribute(b.attributeAt, b.attribute)
-	if attribute == nil {
-		return nil
-	}
-	column := c.column(b.place, row, b.column)
-	if column == nil {
+	attribute, column := c.attribute(b.attributeAt, b.attribute), c.column(b.columnAt.or(b.place), row, b.column)
+	if attribute == nil || column == nil {
 		return nil
 	}
 	out := &predicate.Own{Column: b.column, Attribute: b.attribute, Type: attribute.SQLType(), AsText: c.enum(column) && attribute.element() == "text"}
 	if f := family(column.Type); !out.AsText && (f == "" || f != family(attribute.element())) {
 		suggestion := "declare the attribute with the column's type"
+		if f == "" {
+			suggestion = "own and tenant compare uuid, integer, text, varchar and enum columns"
+		}
 		if strings.HasSuffix(column.Type, "[]") {
 			suggestion = "write grant: { column: " + b.column + ", to: " + b.attribute + " } for a column that holds several"
 		}

@@ -25,7 +25,7 @@ type Policy struct {
 
 	tableIndex    map[catalog.Name]*Table
 	functionIndex map[catalog.Name]*Function
-	warnings      []string
+	warnings      []*Error
 }
 
 // Table is a table that agents may read.
@@ -150,8 +150,8 @@ func (p *Policy) Attribute(name string) (Attribute, bool) {
 // Attributes returns every attribute, sorted by name.
 func (p *Policy) Attributes() []Attribute { return p.attributes }
 
-// Warnings tell what is allowed and unwise, such as a missing index.
-func (p *Policy) Warnings() []string { return p.warnings }
+// Warnings tell what compiling found allowed and unwise; [Lint] tells more.
+func (p *Policy) Warnings() []*Error { return p.warnings }
 
 func compareNames(a, b catalog.Name) int {
 	if c := strings.Compare(a.Schema, b.Schema); c != 0 {

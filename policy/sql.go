@@ -40,7 +40,7 @@ func (c *compiler) sql(b sqlBlock, row *catalog.Relation) predicate.Node {
 		if err.Position > len(selecting) {
 			at = b.where(len(string([]rune(selecting + b.text)[:err.Position-1])) - len(selecting))
 		}
-		c.fail(at, "", "%s", err.Message)
+		c.fail(at, "write the condition alone, as it would stand after WHERE", "%s", err.Message)
 		return predicate.Any{}
 	}
 	n := single(tree)

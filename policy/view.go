@@ -79,6 +79,12 @@ func (c *compiler) copied(p *Policy, decl viewDecl, r *catalog.Relation, depth i
 	}
 	slices.SortFunc(v.Tables, compareNames)
 	v.Tables = slices.Compact(v.Tables)
+	for _, name := range v.Tables {
+		if _, ok := p.Table(name); !ok && !system(name.Schema) && !p.beneath(name) {
+			c.fail(decl.place, "list it under tables, with a rule of its own", "view %s reads %s, which the policy does not list", r.Name, name)
+			return nil
+		}
+	}
 	var err error
 	if v.Query, _, err = c.define(p, c.snap, r, false); err == nil {
 		v.Walled, v.Bare, err = c.define(p, c.snap, r, true)

@@ -127,7 +127,7 @@ func (d *decoder) words(n *node, what string, known ...string) []wordDecl {
 		switch {
 		case w.word == "":
 		case len(known) > 0 && !slices.Contains(known, w.word):
-			d.fail(item.place, closest(w.word, known), "unknown entry %q in %s", w.word, what)
+			d.fail(item.place, among(w.word, known), "unknown entry %q in %s", w.word, what)
 		case slices.ContainsFunc(out, func(o wordDecl) bool { return o.word == w.word }):
 			d.fail(item.place, "", "%q is in %s twice", w.word, what)
 		default:
@@ -305,6 +305,8 @@ func (c *compiler) stamps(decl *writeDecl, r *catalog.Relation) []Stamp {
 func (c *compiler) unfit(column *catalog.Column, value string) string {
 	t := c.snap.TypeByOID(column.TypeOID)
 	switch {
+	case t != nil && t.Kind == 'e' && len(t.Labels) > 0 && !slices.Contains(t.Labels, value):
+		return oneOf(value, t.Labels)
 	case family(column.Type) == "text", t != nil && t.Kind == 'e':
 		return ""
 	case family(column.Type) == "integer":

@@ -6,6 +6,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/lexer"
 	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
 )
@@ -20,9 +21,17 @@ func (p place) errorf(suggestion, message string) *Error {
 	return &Error{File: p.file, Line: p.line, Column: p.column, Message: message, Suggestion: suggestion}
 }
 
+// or is another place where this one is not known.
+func (p place) or(other place) place {
+	if p == (place{}) {
+		return other
+	}
+	return p
+}
+
 // warningf is a warning with its place.
-func (p place) warningf(format string, args ...any) string {
-	return fmt.Sprintf("%s:%d:%d: ", p.file, p.line, p.column) + fmt.Sprintf(format, args...)
+func (p place) warningf(format string, args ...any) *Error {
+	return p.errorf("", fmt.Sprintf(format, args...))
 }
 
 // nodeKind is the kind of a node.
@@ -58,11 +67,19 @@ type node struct {
 // parseYAML reads one file. A nil node is an empty one.
 func parseYAML(file string, data []byte) (*node, *Error) {
 	start := place{file, 1, 1}
-	parsed, err := parser.ParseBytes(data, 0)
+	data, wrong := readable(file, data)
+	if wrong != nil {
+		return nil, wrong
+	}
+	tokens := lexer.Tokenize(string(data))
+	if wrong := tooDeep(file, tokens); wrong != nil {
+		return nil, wrong
+	}
+	parsed, err := parser.Parse(tokens, 0)
 	if err != nil {
-		var syntax *yaml.SyntaxError
+		var syntax yaml.Error
 		if errors.As(err, &syntax) {
-			return nil, at(file, syntax.Token).errorf("", syntax.Message)
+			return nil, at(file, syntax.GetToken()).errorf(inPlainWords(syntax.GetMessage()))
 		}
 		return nil, start.errorf("", "not YAML: "+err.Error())
 	}
@@ -96,10 +113,16 @@ func convert(file string, n ast.Node) (*node, *Error) {
 	}
 	switch n := n.(type) {
 	case *ast.StringNode:
+		if wrong := fromEnvironment(here, n.Value); wrong != nil {
+			return nil, wrong
+		}
 		out, _ := scalar(n.Value, "string")
 		out.origin, out.originAt = withoutIndent(n.Token.Origin), here
 		return out, nil
 	case *ast.LiteralNode:
+		if wrong := fromEnvironment(here, n.Value.Value); wrong != nil {
+			return nil, wrong
+		}
 		out, _ := scalar(n.Value.Value, "string")
 		out.origin, out.originAt = n.Value.Token.Origin, place{file, here.line + 1, 1}
 		return out, nil

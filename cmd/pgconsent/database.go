@@ -24,6 +24,7 @@ type target struct {
 	config *config.Database
 	conn   *pgx.Conn
 	doors  bool // enforcement: doors
+	agents map[string]*config.Agent
 }
 
 // login is who a command connects as.
@@ -58,7 +59,7 @@ func (s *session) each(c *config.Config, name string, as login, f func(t target)
 		if as == asControl {
 			role, secret = db.Roles.Control, db.Secrets.Control
 		}
-		if err := s.with(c, db, role, secret, func(conn *pgx.Conn) error { return f(target{n, db, conn, c.Enforcement == config.Doors}) }); err != nil {
+		if err := s.with(c, db, role, secret, func(conn *pgx.Conn) error { return f(target{n, db, conn, c.Enforcement == config.Doors, c.Agents}) }); err != nil {
 			return fmt.Errorf("database %s: %w", n, err)
 		}
 	}

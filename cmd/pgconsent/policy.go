@@ -3,8 +3,12 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
+	"github.com/pgconsent/pgconsent/catalog/pgcatalog"
 	"github.com/pgconsent/pgconsent/policy"
+	"github.com/pgconsent/pgconsent/rewrite"
 )
 
 type policyCmd struct {
@@ -15,79 +19,112 @@ type policyCheckCmd struct {
 	File     string `arg:"" optional:"" help:"A policy by itself, compared with no database. Default: those of the configuration."`
 	Database string `placeholder:"NAME" help:"Only this database. Default: all."`
 	Offline  bool   `help:"Do not connect: unknown tables and columns are not found."`
+	Strict   bool   `help:"Exit with 1 for warnings as well."`
 }
 
 func (policyCheckCmd) Help() string {
-	return `Every problem is printed with its file, line and column. Exit code 1 if there is one.
+	return `Every problem is printed with its file, line and column. Exit code 1 if there is one. Warnings tell what is allowed and
+unwise: rules that never hold, missing indexes with the statement that makes them, tables that were forgotten.
 
   pgconsent policy check
   pgconsent policy check --offline
   pgconsent policy check worlds/arcive/policy.yaml`
 }
 
-// verdictOn is what policy check found about one policy.
+// verdictOn is what policy check found about one policy, for the databases about which it is the same.
 type verdictOn struct {
-	Database string          `json:"database,omitempty"`
-	Policy   string          `json:"policy"`
-	Compared bool            `json:"compared"` // with a database
-	Version  string          `json:"version,omitempty"`
-	Problems []*policy.Error `json:"problems"`
-	Warnings []string        `json:"warnings"`
+	Databases []string        `json:"databases,omitempty"`
+	Policy    string          `json:"policy"`
+	Compared  bool            `json:"compared"` // with a database
+	Version   string          `json:"version,omitempty"`
+	Problems  []*policy.Error `json:"problems"`
+	Warnings  []*policy.Error `json:"warnings"`
 }
 
 func (p policyCheckCmd) Run(s *session) error {
-	var found []verdictOn
 	if p.File != "" {
-		_, err := policy.Load(p.File)
-		v := verdictOn{Policy: p.File}
-		if err := v.take(err); err != nil {
-			return err
+		if p.Database != "" {
+			return usageError{errors.New("a file and --database do not go together: the configuration says which policy a database has")}
 		}
-		found = append(found, v)
-	} else {
-		c, err := s.load()
+		v, err := read(p.File)
 		if err != nil {
 			return err
 		}
-		if p.Offline {
-			names, err := chosen(c, p.Database)
-			if err != nil {
-				return err
-			}
-			for _, name := range names {
-				v := verdictOn{Database: name, Policy: c.Databases[name].Policy}
-				_, err := policy.Load(v.Policy)
-				if err := v.take(err); err != nil {
-					return err
-				}
-				found = append(found, v)
-			}
-		} else {
-			err := s.each(c, p.Database, asMigrate, func(t target) error {
-				v := verdictOn{Database: t.name, Policy: t.config.Policy, Compared: true}
-				built, err := s.compile(t)
-				if err == nil {
-					v.Version, v.Warnings = built.policy.Version(), built.policy.Warnings()
-				}
-				if err := v.take(err); err != nil {
-					return err
-				}
-				found = append(found, v)
-				return nil
-			})
+		return p.print(s, []verdictOn{v})
+	}
+	c, err := s.load()
+	if err != nil {
+		return err
+	}
+	names, err := chosen(c, p.Database)
+	if err != nil {
+		return err
+	}
+	var found []verdictOn
+	for _, name := range names {
+		v, err := read(c.Databases[name].Policy)
+		if err != nil {
+			return err
+		}
+		v.Databases = []string{name}
+		if len(v.Problems) == 0 && !p.Offline { // what does not load is not worth a connection
+			err := s.each(c, name, asMigrate, func(t target) error { return p.compare(s, t, &v) })
 			if err != nil {
 				return err
 			}
 		}
+		if i := slices.IndexFunc(found, v.same); i >= 0 {
+			found[i].Databases = append(found[i].Databases, name)
+		} else {
+			found = append(found, v)
+		}
 	}
-	return s.verdicts(found)
+	return p.print(s, found)
+}
+
+// read looks at a policy by itself.
+func read(path string) (verdictOn, error) {
+	v := verdictOn{Policy: path, Problems: []*policy.Error{}, Warnings: []*policy.Error{}}
+	_, err := policy.Load(path)
+	return v, v.take(err)
+}
+
+// compare looks at a policy and the database it is for.
+func (policyCheckCmd) compare(s *session, t target, v *verdictOn) error {
+	v.Compared = true
+	doc, err := policy.Load(t.config.Policy)
+	if err != nil {
+		return v.take(err)
+	}
+	built, err := s.compile(t)
+	if err != nil {
+		return v.take(err)
+	}
+	v.Version = built.policy.Version()
+	around := policy.Surroundings{Agents: map[string]map[string]string{}}
+	for name, a := range t.agents {
+		if a.Database == t.name {
+			around.Agents[name] = a.Attributes
+		}
+	}
+	if around.Granted, err = pgcatalog.Granted(s.ctx, t.conn, t.config.Roles.Agent); err != nil {
+		return err
+	}
+	warnings, err := policy.Lint(doc, built.snapshot, around, policy.WithViews(rewrite.Definition))
+	v.Warnings = append(v.Warnings, warnings...)
+	return v.take(err)
+}
+
+// same tells whether two verdicts would read alike.
+func (v verdictOn) same(o verdictOn) bool {
+	equal := func(a, b *policy.Error) bool { return *a == *b }
+	return v.Policy == o.Policy && v.Compared == o.Compared && v.Version == o.Version && slices.EqualFunc(v.Problems, o.Problems, equal) && slices.EqualFunc(v.Warnings, o.Warnings, equal)
 }
 
 // take keeps the problems of a policy and returns any other error.
 func (v *verdictOn) take(err error) error {
 	var problems policy.Errors
 	var one *policy.Error
-	v.Problems = []*policy.Error{}
 	switch {
 	case err == nil:
 	case errors.As(err, &problems):
@@ -100,10 +137,10 @@ func (v *verdictOn) take(err error) error {
 	return nil
 }
 
-func (s *session) verdicts(found []verdictOn) error {
+func (p policyCheckCmd) print(s *session, found []verdictOn) error {
 	bad := false
 	for _, v := range found {
-		bad = bad || len(v.Problems) > 0
+		bad = bad || len(v.Problems) > 0 || p.Strict && len(v.Warnings) > 0
 	}
 	if s.json {
 		if err := s.print(found); err != nil {
@@ -111,23 +148,45 @@ func (s *session) verdicts(found []verdictOn) error {
 		}
 	} else {
 		for _, v := range found {
-			for _, problem := range v.Problems {
-				fmt.Fprintln(s.out, s.paint("31", problem.Error()))
-			}
-			for _, w := range v.Warnings {
-				fmt.Fprintf(s.out, "%s: %s %s\n", v.Policy, s.paint("33", "warning:"), w)
-			}
-			switch {
-			case len(v.Problems) > 0:
-			case v.Compared:
-				fmt.Fprintf(s.out, "%s: %s for database %s, version %s\n", v.Policy, s.paint("32", "ok"), v.Database, short(v.Version))
-			default:
-				fmt.Fprintf(s.out, "%s: %s, not compared with a database\n", v.Policy, s.paint("32", "ok"))
-			}
+			v.write(s)
 		}
 	}
 	if bad {
 		return errSilent
 	}
 	return nil
+}
+
+func (v verdictOn) write(s *session) {
+	databases := "database " + strings.Join(v.Databases, ", ")
+	if len(v.Databases) > 1 {
+		databases = "databases " + strings.Join(v.Databases, ", ")
+	}
+	for _, problem := range v.Problems {
+		fmt.Fprintln(s.out, s.paint("31", problem.Error()))
+	}
+	for _, w := range v.Warnings {
+		fmt.Fprintf(s.out, "%s %s\n", s.paint("33", "warning:"), w)
+	}
+	switch {
+	case len(v.Problems) > 0 && v.Compared:
+		fmt.Fprintf(s.out, "%s: %s, compared with %s\n", v.Policy, counted(len(v.Problems), "problem"), databases)
+	case len(v.Problems) > 0:
+		fmt.Fprintf(s.out, "%s: %s\n", v.Policy, counted(len(v.Problems), "problem"))
+	case v.Compared:
+		warned := ""
+		if len(v.Warnings) > 0 {
+			warned = ", " + counted(len(v.Warnings), "warning")
+		}
+		fmt.Fprintf(s.out, "%s: %s for %s, version %s%s\n", v.Policy, s.paint("32", "ok"), databases, short(v.Version), warned)
+	default:
+		fmt.Fprintf(s.out, "%s: %s, not compared with a database\n", v.Policy, s.paint("32", "ok"))
+	}
+}
+
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }

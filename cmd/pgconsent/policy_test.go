@@ -1,0 +1,80 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/pgconsent/pgconsent/pgtest"
+)
+
+// policyFolder writes a configuration with two databases on the server that share a policy.
+func policyFolder(t *testing.T, policy string) (config string) {
+	t.Helper()
+	dir := t.TempDir()
+	db := pgtest.Database(t)
+	conn := db.Connect(t, "postgres")
+	if _, err := conn.PgConn().Exec(t.Context(), guardedSchema+"; GRANT SELECT ON public.attic TO PUBLIC").ReadAll(); err != nil {
+		t.Fatal(err)
+	}
+	one := fmt.Sprintf("{ name: %s, policy: policy.yaml, owners: [postgres] }", db.Name)
+	for name, text := range map[string]string{
+		"policy.yaml": policy,
+		"pgconsent.yaml": fmt.Sprintf("version: 1\nupstream: { host: %s, port: %d }\ndatabases:\n  one: %s\n  two: %s\nagents:\n  chat: { database: one, attributes: { user: 6f1e0000-0000-4000-8000-000000000001 } }\n  talk: { database: two, attributes: { user: 6f1e0000-0000-4000-8000-000000000001 } }\n",
+			pgtest.SocketDir(), pgtest.Port(), one, one),
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return filepath.Join(dir, "pgconsent.yaml")
+}
+
+// What is the same for several databases is said once, as text and as JSON.
+func TestPolicyCheckSaysThingsOnce(t *testing.T) {
+	for _, c := range []struct {
+		name, policy string
+		code         int
+		problems     int
+		out          []string // each of them once
+	}{
+		{"does not load", "version: 1\ntables: { notes: { row: open } }\n", wrong, 2, []string{`policy.yaml:2:20: unknown key "row"`, "2 problems"}},
+		{"does not fit", strings.Replace(guardedPolicy, "notes:", "note:", 1), wrong, 1, []string{`has no table "note"`, "1 problem, compared with databases one, two"}},
+		{"warnings", guardedPolicy, done, 0, []string{"ok for databases one, two, version ", "warning: ", "REVOKE ALL ON public.attic FROM PUBLIC;", `CREATE INDEX CONCURRENTLY ON public.notes (user_id);`}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			config := policyFolder(t, c.policy)
+			out, errs, code := call(t, "", "policy", "check", "-c", config)
+			if code != c.code || errs != "" {
+				t.Fatalf("exit code %d: %s%s", code, out, errs)
+			}
+			for _, want := range c.out {
+				if n := strings.Count(out, want); n != 1 && want != "warning: " || n == 0 {
+					t.Errorf("%q stands there %d times:\n%s", want, n, out)
+				}
+			}
+			out, _, code = call(t, "", "policy", "check", "--json", "-c", config)
+			var found []verdictOn
+			if err := json.Unmarshal([]byte(out), &found); err != nil || code != c.code {
+				t.Fatalf("exit code %d, %v: %s", code, err, out)
+			}
+			if len(found) != 1 || strings.Join(found[0].Databases, " ") != "one two" || len(found[0].Problems) != c.problems {
+				t.Errorf("%+v", found)
+			}
+			for _, p := range append(found[0].Problems, found[0].Warnings...) {
+				if p.File == "" || p.Line == 0 || p.Column == 0 || p.Message == "" {
+					t.Errorf("%+v", p)
+				}
+			}
+			if _, _, code := call(t, "", "policy", "check", "--strict", "-c", config); code != wrong {
+				t.Errorf("--strict exits with %d", code)
+			}
+		})
+	}
+	if _, _, code := call(t, "", "policy", "check", "p.yaml", "--database", "one"); code != usage {
+		t.Errorf("a file and a database: exit code %d", code)
+	}
+}

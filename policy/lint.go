@@ -1,0 +1,115 @@
+package policy
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/predicate"
+)
+
+// Surroundings are what a policy meets besides the catalog. The zero value knows nothing of them.
+type Surroundings struct {
+	Agents  map[string]map[string]string // the attributes of the database's agents, by name; nil: not known
+	Granted []catalog.Grant              // what agents may do in the database past a policy
+}
+
+// Lint returns what is allowed and unwise in a policy that compiles, in the order of the files: rules that never hold,
+// that say more than they need to or less than they seem to, indexes that are missing, relations that were forgotten.
+// None of it opens anything: where a policy contradicts itself, the rows stay hidden. An error is that of [Compile].
+func Lint(doc *Document, snap *catalog.Snapshot, around Surroundings, options ...Option) ([]*Error, error) {
+	c, p, err := compile(doc, snap, options)
+	if err != nil {
+		return nil, err
+	}
+	l := &linter{compiler: c, policy: p, around: around, never: map[catalog.Name]*why{}, indexed: map[string]bool{}, said: map[Error]bool{}}
+	l.found = append(l.found, p.warnings...)
+	for _, name := range c.order {
+		t := c.tables[name]
+		if w := l.table(name); w != nil {
+			l.warn(w.place, "", "agents see no row of %s: %s", name, w.text)
+		}
+		l.rule(t.decl.rows, t.relation)
+		l.indexes(t)
+	}
+	l.unlisted()
+	l.agents()
+	slices.SortStableFunc(l.found, func(a, b *Error) int {
+		return cmp.Or(strings.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+	})
+	return l.found, nil
+}
+
+type linter struct {
+	*compiler
+	policy  *Policy
+	around  Surroundings
+	never   map[catalog.Name]*why // of the tables that were asked about
+	indexed map[string]bool       // statements that were proposed
+	found   []*Error
+	said    map[Error]bool
+}
+
+// why is the reason that a rule never holds.
+type why struct {
+	place
+	text string
+}
+
+// warn says a thing once.
+func (l *linter) warn(at place, suggestion, format string, args ...any) {
+	w := at.errorf(suggestion, fmt.Sprintf(format, args...))
+	if !l.said[*w] {
+		l.said[*w] = true
+		l.found = append(l.found, w)
+	}
+}
+
+// node is what a block means. The policy compiles, so that nothing new can go wrong.
+func (l *linter) node(b block, row *catalog.Relation) predicate.Node {
+	errs, warnings := l.errs, l.warnings
+	defer func() { l.errs, l.warnings = errs, warnings }()
+	return l.block(b, row)
+}
+
+// meaning is equal for blocks that mean the same.
+func (l *linter) meaning(b block, row *catalog.Relation) string {
+	return predicate.Check(l.node(b, row), row)
+}
+
+// flat are the parts of nested lists of all, or of any.
+func flat(b block, any bool) []block {
+	var parts []block
+	switch b := b.(type) {
+	case allBlock:
+		if any {
+			return []block{b}
+		}
+		parts = b.parts
+	case anyBlock:
+		if !any {
+			return []block{b}
+		}
+		parts = b.parts
+	default:
+		return []block{b}
+	}
+	var out []block
+	for _, part := range parts {
+		out = append(out, flat(part, any)...)
+	}
+	return out
+}
+
+// table returns why no row of a table can ever show; nil if some may.
+func (l *linter) table(name catalog.Name) *why {
+	if w, ok := l.never[name]; ok {
+		return w
+	}
+	l.never[name] = nil // circles are refused before
+	t := l.tables[name]
+	l.never[name] = l.impossible(t.decl.rows, t.relation)
+	return l.never[name]
+}

@@ -1,0 +1,148 @@
+package policy
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/predicate"
+)
+
+// agents warns of agents whose attributes are not those of the policy, and of values that none of them has.
+func (l *linter) agents() {
+	if l.around.Agents == nil {
+		return
+	}
+	declared := map[string]attributeDecl{}
+	for _, a := range l.doc.attributes {
+		declared[a.Name] = a
+	}
+	for _, agent := range slices.Sorted(maps.Keys(l.around.Agents)) {
+		has := l.around.Agents[agent]
+		for _, a := range l.doc.attributes {
+			value, ok := has[a.Name]
+			switch {
+			case a.Source != "credential":
+			case !ok:
+				l.warn(a.place, "agents."+agent+".attributes of the configuration", "agent %s has no attribute %s, and is not served", agent, a.Name)
+			default:
+				if err := a.Check(value); err != nil {
+					l.warn(a.place, "agents."+agent+".attributes of the configuration", "agent %s is not served: %s", agent, err)
+				}
+			}
+		}
+		for _, name := range slices.Sorted(maps.Keys(has)) {
+			if _, ok := declared[name]; !ok {
+				at := l.file()
+				if len(l.doc.attributes) > 0 {
+					at = l.doc.attributes[0].place
+				}
+				l.warn(at, closest(name, slices.Sorted(maps.Keys(declared))), "agent %s has an attribute %s that the policy does not declare, and is not served", agent, name)
+			}
+		}
+	}
+	if len(l.around.Agents) == 0 {
+		return
+	}
+	for _, name := range l.order {
+		l.values(l.tables[name].decl.rows, l.tables[name].relation)
+	}
+}
+
+// values warns of comparisons of an attribute with a constant that no agent has.
+func (l *linter) values(b block, row *catalog.Relation) {
+	switch b := b.(type) {
+	case allBlock:
+		for _, part := range b.parts {
+			l.values(part, row)
+		}
+	case anyBlock:
+		for _, part := range b.parts {
+			l.values(part, row)
+		}
+	case notBlock:
+		l.values(b.part, row)
+	case sqlBlock:
+		if n, ok := l.node(b, row).(predicate.SQL); ok {
+			for _, c := range comparedAttributes(n.Expr) {
+				l.value(b.place, c[0], c[1])
+			}
+		}
+	case ownBlock:
+		l.labels(b, row)
+	case tenantBlock:
+		l.labels(b.ownBlock, row)
+	}
+}
+
+func (l *linter) value(at place, attribute, value string) {
+	a, ok := l.policy.Attribute(attribute)
+	if !ok || a.Source != "credential" {
+		return
+	}
+	for _, has := range l.around.Agents {
+		if a.List() {
+			if elements, ok := predicate.ParseArray(has[attribute]); !ok || slices.ContainsFunc(elements, func(e *string) bool { return e != nil && *e == value }) {
+				return
+			}
+		} else if has[attribute] == value {
+			return
+		}
+	}
+	l.warn(at, "", "no agent of the configuration has %s = %q", attribute, value)
+}
+
+// labels warns of an attribute that is compared with a column which cannot hold any agent's value.
+func (l *linter) labels(b ownBlock, row *catalog.Relation) {
+	column, a := row.Column(b.column), l.attribute(b.attributeAt, b.attribute)
+	if column == nil || a == nil || a.List() || a.Source != "credential" {
+		return
+	}
+	values := column.Values
+	if t := l.snap.TypeByOID(column.TypeOID); t != nil && t.Kind == 'e' {
+		values = t.Labels
+	}
+	if len(values) == 0 {
+		return
+	}
+	for _, has := range l.around.Agents {
+		if value, ok := has[b.attribute]; ok && slices.Contains(values, value) {
+			return
+		}
+	}
+	l.warn(b.at(), "", "%s.%s holds %s only, and no agent of the configuration has one of these as %s", row.Name, b.column, quoted(values), b.attribute)
+}
+
+// comparedAttributes are the attributes of an expression with the constants that they are asked to be.
+func comparedAttributes(e predicate.Expr) [][2]string {
+	switch e := e.(type) {
+	case predicate.And:
+		return comparedIn(e)
+	case predicate.Or:
+		return comparedIn(e)
+	case predicate.Compare:
+		for _, pair := range [][2]predicate.Expr{{e.A, e.B}, {e.B, e.A}} {
+			a, ok := pair[0].(predicate.Attr)
+			value, constant := pair[1].(predicate.Const)
+			if ok && constant && e.Op == "=" {
+				return [][2]string{{a.Name, value.Value}}
+			}
+		}
+	case predicate.AnyOf:
+		a, ok := e.List.(predicate.Attr)
+		value, constant := e.A.(predicate.Const)
+		if ok && constant {
+			return [][2]string{{a.Name, strings.TrimSpace(value.Value)}}
+		}
+	}
+	return nil
+}
+
+func comparedIn(parts []predicate.Expr) [][2]string {
+	var out [][2]string
+	for _, part := range parts {
+		out = append(out, comparedAttributes(part)...)
+	}
+	return out
+}

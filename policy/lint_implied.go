@@ -1,0 +1,127 @@
+package policy
+
+import (
+	"slices"
+
+	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/predicate"
+)
+
+// rule looks at every list of a rule for parts that the others make moot.
+func (l *linter) rule(b block, row *catalog.Relation) {
+	switch b := b.(type) {
+	case allBlock:
+		l.all(flat(b, false), row)
+	case anyBlock:
+		l.any(flat(b, true), row)
+	case notBlock:
+		l.not(b, row)
+	case consentBlock:
+		l.subjects(b, row)
+	}
+}
+
+func (l *linter) all(parts []block, row *catalog.Relation) {
+	meanings := l.meanings(parts, row)
+	for i, part := range parts {
+		l.rule(part, row)
+		if _, open := part.(openBlock); open && len(parts) > 1 {
+			l.warn(part.at(), "leave it out", "open adds nothing here: the other blocks still have to hold")
+			continue
+		}
+		if j := slices.Index(meanings, meanings[i]); j < i {
+			l.warn(part.at(), "leave one out", "this block says what the one at %d:%d says", parts[j].at().line, parts[j].at().column)
+			continue
+		}
+		if alternatives, ok := part.(anyBlock); ok {
+			for _, alternative := range flat(alternatives, true) {
+				if j := slices.Index(meanings, l.meaning(alternative, row)); j >= 0 {
+					l.warn(part.at(), "leave it out", "any adds nothing here: one of its blocks is asked for anyway, at %d:%d", parts[j].at().line, parts[j].at().column)
+					break
+				}
+			}
+		}
+		l.covered(part, parts, row)
+	}
+}
+
+// covered warns of `not: { status: … }` beside a status that is another word.
+func (l *linter) covered(part block, parts []block, row *catalog.Relation) {
+	n, ok := part.(notBlock)
+	if !ok {
+		return
+	}
+	excluded, ok := n.part.(statusBlock)
+	if !ok {
+		return
+	}
+	for _, other := range parts {
+		if s, ok := other.(statusBlock); ok && s.column == excluded.column && s.is != excluded.is {
+			l.warn(part.at(), "leave it out", "%s.%s is %q anyway, by the block at %d:%d", row.Name, s.column, s.is, other.at().line, other.at().column)
+		}
+	}
+}
+
+func (l *linter) any(parts []block, row *catalog.Relation) {
+	meanings := l.meanings(parts, row)
+	possible := slices.ContainsFunc(parts, func(part block) bool { return l.impossible(part, row) == nil })
+	for i, part := range parts {
+		l.rule(part, row)
+		if _, open := part.(openBlock); open && len(parts) > 1 {
+			l.warn(part.at(), `write "rows: open" if that is meant, else take open out of any`, "open within any shows every row, whatever its other blocks say")
+			continue
+		}
+		if w := l.impossible(part, row); w != nil && possible {
+			l.warn(part.at(), "", "this part of any shows nothing: %s", w.text)
+			continue
+		}
+		if j := slices.Index(meanings, meanings[i]); j < i {
+			l.warn(part.at(), "leave one out", "this block says what the one at %d:%d says", parts[j].at().line, parts[j].at().column)
+			continue
+		}
+		if narrower, ok := part.(allBlock); ok {
+			for _, condition := range flat(narrower, false) {
+				if j := slices.Index(meanings, l.meaning(condition, row)); j >= 0 && j != i {
+					l.warn(part.at(), "leave it out, or take the other out if this one is meant", "all adds nothing here: every row of it shows by the block at %d:%d", parts[j].at().line, parts[j].at().column)
+					break
+				}
+			}
+		}
+	}
+}
+
+// not warns of a negation that holds for every row: a word that was misspelt there shows rows.
+func (l *linter) not(b notBlock, row *catalog.Relation) {
+	if b.part == nil {
+		return
+	}
+	if w := l.impossible(b.part, row); w != nil {
+		l.warn(b.at(), "", "this not excludes no row: %s", w.text)
+	}
+	if parts := flat(b.part, true); len(parts) > 1 {
+		for _, part := range parts {
+			if w := l.impossible(part, row); w != nil {
+				l.warn(part.at(), "", "this part excludes no row: %s", w.text)
+			}
+		}
+	}
+}
+
+// subjects warns of a consent that nobody can give.
+func (l *linter) subjects(b consentBlock, row *catalog.Relation) {
+	n, ok := l.node(b, row).(predicate.Consent)
+	if !ok || n.Required || len(n.Steps) == 0 {
+		return
+	}
+	if w := l.word(b.isAt, n.Steps[len(n.Steps)-1].Relation, n.Status, n.Is); w != nil {
+		l.warn(w.place, "", "only rows without anybody to ask show: %s", w.text)
+	}
+}
+
+func (l *linter) meanings(parts []block, row *catalog.Relation) []string {
+	out := make([]string, 0, len(parts))
+	for _, part := range parts {
+		out = append(out, l.meaning(part, row))
+	}
+	return out
+}

@@ -1,0 +1,206 @@
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/predicate"
+)
+
+// impossible returns why a block holds for no row, nil if it may hold for some.
+func (l *linter) impossible(b block, row *catalog.Relation) *why {
+	switch b := b.(type) {
+	case allBlock:
+		parts := flat(b, false)
+		for _, part := range parts {
+			if w := l.impossible(part, row); w != nil {
+				return w
+			}
+		}
+		return l.contradiction(parts, row)
+	case anyBlock:
+		var first *why
+		for _, part := range b.parts {
+			w := l.impossible(part, row)
+			if w == nil {
+				return nil
+			}
+			if first == nil {
+				first = w
+			}
+		}
+		return first
+	case notBlock:
+		if l.certain(b.part, row) {
+			return &why{b.at(), "what stands under not holds for every row"}
+		}
+	case visibleBlock:
+		if target, ok := l.node(b, row).(predicate.Visible); ok {
+			if w := l.table(target.Relation.Name); w != nil {
+				return &why{b.at(), fmt.Sprintf("no row of %s shows", target.Relation.Name)}
+			}
+		}
+	case consentBlock:
+		if n, ok := l.node(b, row).(predicate.Consent); ok && n.Required {
+			if w := l.word(b.isAt, n.Steps[len(n.Steps)-1].Relation, n.Status, n.Is); w != nil {
+				return w
+			}
+		}
+	}
+	return l.factual(b, row)
+}
+
+// certain tells that a block holds for every row, but for NULL.
+func (l *linter) certain(b block, row *catalog.Relation) bool {
+	holds := func(part block) bool { return l.certain(part, row) }
+	switch b := b.(type) {
+	case openBlock:
+		return true
+	case allBlock:
+		return !slices.ContainsFunc(b.parts, func(part block) bool { return !holds(part) })
+	case anyBlock:
+		return slices.ContainsFunc(b.parts, holds)
+	case notBlock:
+		return l.impossible(b.part, row) != nil
+	}
+	return false
+}
+
+// fact is what a block says of one column: that it is a word, is not one, or is NULL.
+type fact struct {
+	place
+	column, word string
+	not, null    bool
+}
+
+// facts reads a block whose meaning is a conjunction; what it does not understand it leaves out.
+func (l *linter) facts(b block, row *catalog.Relation) []fact {
+	switch b := b.(type) {
+	case statusBlock:
+		return []fact{{place: b.isAt, column: b.column, word: b.is}}
+	case notBlock:
+		if s, ok := b.part.(statusBlock); ok {
+			return []fact{{place: b.place, column: s.column, word: s.is, not: true}}
+		}
+	case sqlBlock:
+		if n, ok := l.node(b, row).(predicate.SQL); ok {
+			return expressionFacts(b.place, n.Expr)
+		}
+	}
+	return nil
+}
+
+func expressionFacts(at place, e predicate.Expr) []fact {
+	switch e := e.(type) {
+	case predicate.And:
+		var out []fact
+		for _, part := range e {
+			out = append(out, expressionFacts(at, part)...)
+		}
+		return out
+	case predicate.Compare:
+		column, ok := e.A.(predicate.Column)
+		value, constant := e.B.(predicate.Const)
+		if !ok || !constant {
+			column, ok = e.B.(predicate.Column)
+			value, constant = e.A.(predicate.Const)
+		}
+		if ok && constant && column.Kind == predicate.Text && (e.Op == "=" || e.Op == "<>") {
+			return []fact{{place: at, column: column.Name, word: value.Value, not: e.Op == "<>"}}
+		}
+	case predicate.Test:
+		if column, ok := e.A.(predicate.Column); ok && e.Is == "NULL" {
+			return []fact{{place: at, column: column.Name, null: true}}
+		}
+	}
+	return nil
+}
+
+// factual returns why the facts of one block are impossible.
+func (l *linter) factual(b block, row *catalog.Relation) *why {
+	facts := l.facts(b, row)
+	for _, f := range facts {
+		column := row.Column(f.column)
+		switch {
+		case column == nil || f.not:
+		case f.null && column.NotNull:
+			return &why{f.place, fmt.Sprintf("%s.%s is NOT NULL", row.Name, f.column)}
+		case !f.null:
+			if w := l.word(f.place, row, f.column, f.word); w != nil {
+				return w
+			}
+		}
+	}
+	return opposed(facts, row)
+}
+
+// word returns why a column is never that word.
+func (l *linter) word(at place, r *catalog.Relation, name, word string) *why {
+	column := r.Column(name)
+	if column == nil {
+		return nil
+	}
+	values := column.Values
+	if t := l.snap.TypeByOID(column.TypeOID); t != nil && t.Kind == 'e' {
+		values = t.Labels
+	}
+	if len(values) == 0 || slices.Contains(values, word) {
+		return nil
+	}
+	hint := ""
+	if near := closest(word, values); near != "" {
+		hint = " (" + near + ")"
+	}
+	return &why{at, fmt.Sprintf("%s.%s is never %q: it holds %s only%s", r.Name, name, word, quoted(values), hint)}
+}
+
+func quoted(words []string) string {
+	out := make([]string, 0, len(words))
+	for _, w := range words {
+		out = append(out, quote(w))
+	}
+	return strings.Join(out, ", ")
+}
+
+// contradiction looks for two parts that exclude one another.
+func (l *linter) contradiction(parts []block, row *catalog.Relation) *why {
+	var facts []fact
+	for i, part := range parts {
+		facts = append(facts, l.facts(part, row)...)
+		for _, other := range parts[:i] {
+			if l.negates(part, other, row) || l.negates(other, part, row) {
+				return &why{part.at(), fmt.Sprintf("it is asked for and excluded, at %d:%d and here", other.at().line, other.at().column)}
+			}
+		}
+	}
+	return opposed(facts, row)
+}
+
+// negates tells whether a is the negation of b.
+func (l *linter) negates(a, b block, row *catalog.Relation) bool {
+	n, ok := a.(notBlock)
+	return ok && n.part != nil && l.meaning(n.part, row) == l.meaning(b, row)
+}
+
+func opposed(facts []fact, row *catalog.Relation) *why {
+	for i, f := range facts {
+		for _, g := range facts[:i] {
+			if f.column != g.column {
+				continue
+			}
+			name := row.Name.String() + "." + f.column
+			switch {
+			case f.null && g.null:
+			case f.null || g.null:
+				return &why{f.place, fmt.Sprintf("%s cannot be NULL and be compared with a word as well", name)}
+			case f.not != g.not && f.word == g.word:
+				return &why{f.place, fmt.Sprintf("%s is asked to be %q and not to be", name, f.word)}
+			case !f.not && !g.not && f.word != g.word:
+				return &why{f.place, fmt.Sprintf("%s cannot be %q and %q at once", name, g.word, f.word)}
+			}
+		}
+	}
+	return nil
+}
