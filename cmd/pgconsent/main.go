@@ -49,7 +49,7 @@ type commands struct {
 	Migrate migrateCmd `cmd:"" help:"Install, update or remove the database side: roles, row security, keys."`
 	Doctor  doctorCmd  `cmd:"" help:"Check whether the databases could hold the wall; say what to fix."`
 	Rewrite rewriteCmd `cmd:"" help:"Print what an agent's statement becomes, or why it is refused."`
-	Policy  policyCmd  `cmd:"" help:"Check the policy."`
+	Policy  policyCmd  `cmd:"" help:"Check and test the policy."`
 	Agent   agentCmd   `cmd:"" help:"Logins of agents."`
 	Version versionCmd `cmd:"" help:"Print the version."`
 }

@@ -13,6 +13,7 @@ import (
 
 type policyCmd struct {
 	Check policyCheckCmd `cmd:"" help:"Lint the policy, and compare it with the database."`
+	Test  policyTestCmd  `cmd:"" help:"Run policy_test.yaml on a throw-away database."`
 }
 
 type policyCheckCmd struct {

@@ -1,0 +1,177 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+
+	"github.com/pgconsent/pgconsent/config"
+	"github.com/pgconsent/pgconsent/policytest"
+)
+
+type policyTestCmd struct {
+	Paths    []string `arg:"" optional:"" name:"path" help:"Files of tests, or folders with a policy_test.yaml in or beneath them. Default: beside the policies of the configuration if there is one, else this folder."`
+	Match    string   `name:"run" placeholder:"REGEXP" help:"Only tests whose name matches."`
+	Postgres string   `placeholder:"DSN" help:"Make the throw-away databases on this server. Default: a private PostgreSQL."`
+	JUnit    string   `name:"junit" placeholder:"FILE" help:"Write a JUnit report besides."`
+	Watch    bool     `help:"Run again whenever the tests, the policy or the schema change."`
+}
+
+func (policyTestCmd) Help() string {
+	return `A test says which rows a caller sees and which statements are refused, before and after the owner changes something. It
+runs on a database that exists for it alone, through the proxy: on a private PostgreSQL from the binaries of this machine,
+or on that of --postgres, whose role needs CREATEDB and CREATEROLE; what is made there begins with pgconsent_test_ and is
+removed. docs/policy-test.md explains the file. Blocks of the policy that no test depends on are listed. Exit code 1 if a
+test fails.
+
+  pgconsent policy test worlds/arcive
+  pgconsent policy test --watch --run withdraw policy_test.yaml
+  pgconsent policy test --junit report.xml --json > report.json`
+}
+
+func (p policyTestCmd) Run(s *session) error {
+	var match *regexp.Regexp
+	if p.Match != "" {
+		var err error
+		if match, err = regexp.Compile(p.Match); err != nil {
+			return usageError{fmt.Errorf("--run: %w", err)}
+		}
+	}
+	files, err := p.files(s)
+	if err != nil {
+		return err
+	}
+	say := func(what string) {
+		if !s.json {
+			fmt.Fprintln(s.err, s.paint("2", what))
+		}
+	}
+	var server *policytest.Server
+	if p.Postgres != "" {
+		server, err = policytest.On(s.ctx, p.Postgres)
+	} else {
+		say("starting a private PostgreSQL")
+		server, err = policytest.Private(s.ctx)
+	}
+	if err != nil {
+		return err
+	}
+	ended := false
+	end := func() error {
+		if ended {
+			return nil
+		}
+		ended = true
+		return server.Close(context.WithoutCancel(s.ctx))
+	}
+	defer func() { _ = end() }() // after an error that is told already
+	passed, err := p.once(s, server, files, match)
+	if p.Watch && (err == nil || s.ctx.Err() == nil) {
+		err = p.watch(s, server, files, match, err)
+	}
+	if err := errors.Join(err, end()); err != nil {
+		return err
+	}
+	if !passed && !p.Watch {
+		return errSilent
+	}
+	return nil
+}
+
+// files are those that the arguments name.
+func (p policyTestCmd) files(s *session) ([]string, error) {
+	paths := p.Paths
+	if len(paths) == 0 {
+		paths = []string{"."}
+		file := config.FindFile(s.cli.Config)
+		if _, err := os.Stat(file); err == nil || s.cli.Config != "" {
+			c, err := s.load()
+			if err != nil {
+				return nil, err
+			}
+			paths = nil
+			for _, db := range c.Databases {
+				dir := db.Policy
+				if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+					dir = filepath.Dir(dir)
+				}
+				if !slices.Contains(paths, dir) {
+					paths = append(paths, dir)
+				}
+			}
+		}
+	}
+	files, err := policytest.Find(paths)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, usageError{err}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if len(files) == 0 {
+		return nil, usageError{fmt.Errorf("there is no %s in %v or beneath: docs/policy-test.md shows one", policytest.FileName, paths)}
+	}
+	return files, nil
+}
+
+// once runs every file.
+func (p policyTestCmd) once(s *session, server *policytest.Server, files []string, match *regexp.Regexp) (passed bool, err error) {
+	passed = true
+	printer := policytest.Printer{Out: s.out, Colours: s.terminal}
+	o := policytest.Options{Match: match}
+	if !s.json {
+		o.Started, o.Finished = printer.Started, printer.Finished
+	}
+	reports := []policytest.Report{}
+	for _, file := range files {
+		r, err := policytest.Run(s.ctx, server, file, o)
+		if err != nil {
+			return false, fmt.Errorf("%s: %w", file, err)
+		}
+		if !s.json {
+			printer.Ended(r)
+		}
+		passed = passed && r.Passed()
+		reports = append(reports, r)
+	}
+	if p.JUnit != "" {
+		out, err := os.Create(p.JUnit)
+		if err != nil {
+			return false, err
+		}
+		if err := errors.Join(policytest.JUnit(out, reports), out.Close()); err != nil {
+			return false, err
+		}
+	}
+	if s.json {
+		return passed, s.print(reports)
+	}
+	return passed, nil
+}
+
+// watch runs again after changes, until it is interrupted.
+func (p policyTestCmd) watch(s *session, server *policytest.Server, files []string, match *regexp.Regexp, failed error) error {
+	for s.ctx.Err() == nil {
+		if failed != nil {
+			fmt.Fprintln(s.err, s.paint("31", message(failed)))
+		}
+		var depends []string
+		for _, file := range files {
+			depends = append(depends, file)
+			if f, err := policytest.Load(file); err == nil {
+				depends = append(depends, f.Files()...)
+			}
+		}
+		fmt.Fprintln(s.err, s.paint("2", "watching; Ctrl-C ends"))
+		if err := policytest.Watch(s.ctx, depends); err != nil || s.ctx.Err() != nil {
+			return err
+		}
+		_, failed = p.once(s, server, files, match)
+	}
+	return nil
+}

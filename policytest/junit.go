@@ -1,0 +1,85 @@
+package policytest
+
+import (
+	"encoding/xml"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+)
+
+type suites struct {
+	XMLName xml.Name `xml:"testsuites"`
+	Suites  []suite  `xml:"testsuite"`
+}
+
+type suite struct {
+	Name     string     `xml:"name,attr"`
+	Tests    int        `xml:"tests,attr"`
+	Failures int        `xml:"failures,attr"`
+	Errors   int        `xml:"errors,attr"`
+	Time     string     `xml:"time,attr"`
+	Cases    []testCase `xml:"testcase"`
+}
+
+type testCase struct {
+	Name    string   `xml:"name,attr"`
+	Class   string   `xml:"classname,attr"`
+	File    string   `xml:"file,attr"`
+	Line    int      `xml:"line,attr"`
+	Time    string   `xml:"time,attr"`
+	Failure *outcome `xml:"failure"`
+	Error   *outcome `xml:"error"`
+}
+
+type outcome struct {
+	Message string `xml:"message,attr"`
+	Text    string `xml:",chardata"`
+}
+
+// JUnit writes reports in the form that CI systems read: a suite for each file.
+func JUnit(w io.Writer, reports []Report) error {
+	var all suites
+	for _, r := range reports {
+		s := suite{Name: r.File, Time: seconds(r.Duration)}
+		if len(r.Problems) > 0 {
+			s.Cases = append(s.Cases, testCase{Name: "file", Class: r.File, File: r.File, Line: r.Problems[0].Line, Time: "0", Error: &outcome{r.Problems[0].Message, r.Problems.Error()}})
+		}
+		for _, t := range r.Results {
+			c := testCase{Name: t.Name, Class: r.File, File: t.File, Line: t.Line, Time: seconds(t.Duration)}
+			switch {
+			case len(t.Problems) > 0:
+				c.Error = &outcome{t.Problems[0].Message, t.Problems.Error()}
+			case !t.Passed:
+				var b strings.Builder
+				for _, f := range t.Failures {
+					fmt.Fprintf(&b, "%s: as %s, %s: %s\nexpected: %s\ngot: %s\n", f.Place, f.As, f.What, f.Says, strings.Join(f.Want, ", "), strings.Join(f.Got, ", "))
+				}
+				c.Failure = &outcome{t.Failures[0].Says, b.String()}
+			}
+			s.Cases = append(s.Cases, c)
+		}
+		for _, c := range s.Cases {
+			s.Tests++
+			if c.Failure != nil {
+				s.Failures++
+			}
+			if c.Error != nil {
+				s.Errors++
+			}
+		}
+		all.Suites = append(all.Suites, s)
+	}
+	if _, err := io.WriteString(w, xml.Header); err != nil {
+		return err
+	}
+	e := xml.NewEncoder(w)
+	e.Indent("", "  ")
+	if err := e.Encode(all); err != nil {
+		return err
+	}
+	_, err := io.WriteString(w, "\n")
+	return err
+}
+
+func seconds(d time.Duration) string { return fmt.Sprintf("%.3f", d.Seconds()) }

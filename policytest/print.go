@@ -1,0 +1,125 @@
+package policytest
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+)
+
+// Printer writes for people, as tests end.
+type Printer struct {
+	Out     io.Writer
+	Colours bool
+}
+
+func (p Printer) paint(colour, text string) string {
+	if !p.Colours {
+		return text
+	}
+	return "\x1b[" + colour + "m" + text + "\x1b[0m"
+}
+
+// Started says which file begins.
+func (p Printer) Started(f *File, tests int) {
+	fmt.Fprintf(p.Out, "%s  %s\n", p.paint("1", short(f.Path)), p.paint("2", fmt.Sprintf("%d tests of %s", tests, short(f.Policy))))
+}
+
+// Finished tells of one test.
+func (p Printer) Finished(r Result) {
+	mark, colour := "ok  ", "32"
+	if !r.Passed {
+		mark, colour = "FAIL", "31;1"
+	}
+	fmt.Fprintf(p.Out, "  %s  %s %s\n", p.paint(colour, mark), r.Name, p.paint("2", fmt.Sprintf("(%s)", round(r.Duration))))
+	for _, problem := range r.Problems {
+		fmt.Fprintf(p.Out, "        %s\n", problem.Error())
+	}
+	for _, f := range r.Failures {
+		at := f.Place
+		at.File = short(at.File)
+		fmt.Fprintf(p.Out, "        %s: as %s, %s: %s\n", at, f.As, p.paint("1", f.What), f.Says)
+		p.list("expected", "32", f.Want)
+		p.list("got", "31", f.Got)
+	}
+}
+
+// maxListed is how many rows of a failure are printed; --json has them all.
+const maxListed = 12
+
+func (p Printer) list(what, colour string, rows []string) {
+	if rows == nil {
+		return
+	}
+	if len(rows) == 0 {
+		rows = []string{"nothing"}
+	}
+	for i, row := range rows {
+		label := ""
+		if i == 0 {
+			label = what
+		}
+		if i == maxListed {
+			fmt.Fprintf(p.Out, "          %-9s %s\n", "", p.paint("2", fmt.Sprintf("… and %d more", len(rows)-i)))
+			break
+		}
+		fmt.Fprintf(p.Out, "          %-9s %s\n", label, p.paint(colour, row))
+	}
+}
+
+// Ended tells of a whole file: its problems, and which blocks no test depends on.
+func (p Printer) Ended(r Report) {
+	for _, problem := range r.Problems {
+		fmt.Fprintf(p.Out, "  %s  %s\n", p.paint("31;1", "FAIL"), problem.Error())
+	}
+	if len(r.Problems) > 0 {
+		return
+	}
+	passed := 0
+	for _, t := range r.Results {
+		if t.Passed {
+			passed++
+		}
+	}
+	whole, tables := 0, map[string]bool{}
+	width := 0
+	for _, c := range r.Coverage {
+		tables[c.Table] = true
+		if c.Whole() {
+			whole++
+		} else {
+			width = max(width, len(c.Table)+len(c.Block)+2)
+		}
+	}
+	colour := "32"
+	if passed < len(r.Results) {
+		colour = "31;1"
+	}
+	line := p.paint(colour, fmt.Sprintf("%d of %d tests passed", passed, len(r.Results)))
+	if r.Coverage != nil {
+		line += fmt.Sprintf(", %d of %d blocks of %d tables covered", whole, len(r.Coverage), len(tables))
+	}
+	fmt.Fprintf(p.Out, "  %s %s\n", line, p.paint("2", fmt.Sprintf("(%s)", round(r.Duration))))
+	for _, c := range r.Coverage {
+		if c.Whole() {
+			continue
+		}
+		missing := []string{}
+		if !c.Shown {
+			missing = append(missing, "a row that shows because of it")
+		}
+		if !c.Hidden && c.Block != "open" {
+			missing = append(missing, "a row that it alone hides")
+		}
+		at := c.Place
+		at.File = short(at.File)
+		fmt.Fprintf(p.Out, "  %s %-*s  %s: no test has %s\n", p.paint("33", "not covered"), width, c.Table+": "+c.Block, at, strings.Join(missing, ", nor "))
+	}
+}
+
+func round(d time.Duration) time.Duration {
+	if d > time.Second {
+		return d.Round(100 * time.Millisecond)
+	}
+	return d.Round(time.Millisecond)
+}

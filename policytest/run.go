@@ -1,0 +1,201 @@
+package policytest
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"log/slog"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"time"
+
+	"github.com/pgconsent/pgconsent/policy"
+)
+
+// Options say how to run. The zero value is right.
+type Options struct {
+	Match    *regexp.Regexp // of the names of tests; nil: all
+	Log      *slog.Logger   // nil: none
+	Started  func(f *File, tests int)
+	Finished func(Result)
+}
+
+// Result is one test's.
+type Result struct {
+	Place
+	Name     string        `json:"name"`
+	Passed   bool          `json:"passed"`
+	Failures []Failure     `json:"failures"`
+	Problems policy.Errors `json:"problems"` // the test itself is wrong
+	Duration time.Duration `json:"-"`
+}
+
+// Report is what running a file gave.
+type Report struct {
+	File     string        `json:"file"`
+	Policy   string        `json:"policy,omitempty"`
+	Problems policy.Errors `json:"problems"` // nothing ran: the file, the policy or the schema is wrong
+	Results  []Result      `json:"tests"`
+	Coverage []Covered     `json:"coverage"` // nil where only some tests ran
+	Duration time.Duration `json:"-"`
+}
+
+// Passed tells whether all is well.
+func (r Report) Passed() bool {
+	return len(r.Problems) == 0 && !slices.ContainsFunc(r.Results, func(t Result) bool { return !t.Passed })
+}
+
+// Files are what a run depends on: a change of one is a reason to run again.
+func (f *File) Files() []string {
+	return slices.Concat([]string{f.Path, f.Policy, filepath.Join(filepath.Dir(f.Path), "world.yaml")}, f.Extensions, f.Schema, f.Data)
+}
+
+// Run runs the tests of a file. What is wrong with the file, the policy or the schema is in the report; an error is the
+// server's.
+func Run(ctx context.Context, s *Server, path string, o Options) (report Report, err error) {
+	started := time.Now()
+	report = Report{File: path, Problems: policy.Errors{}, Results: []Result{}}
+	defer func() {
+		report.Duration = time.Since(started)
+		var one *policy.Error
+		switch {
+		case errors.As(err, &report.Problems):
+			err = nil
+		case errors.As(err, &one):
+			report.Problems, err = policy.Errors{one}, nil
+		}
+	}()
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	f, err := Load(path)
+	if err != nil {
+		return report, err
+	}
+	report.Policy = f.Policy
+	var tests []*Test
+	for _, t := range f.Tests {
+		if o.Match == nil || o.Match.MatchString(t.Name) {
+			tests = append(tests, t)
+		}
+	}
+	if o.Started != nil {
+		o.Started(f, len(tests))
+	}
+	b, err := s.build(ctx, f)
+	if b != nil && b.name != "" {
+		defer func() { err = errors.Join(err, s.drop(context.WithoutCancel(ctx), b.name)) }()
+	}
+	if err != nil {
+		return report, err
+	}
+	login, err := newCredential(rand.Text())
+	if err != nil {
+		return report, err
+	}
+	covered := newCoverage(b.policy)
+	var shared *database // of the tests that change nothing
+	defer func() {
+		if shared != nil {
+			err = errors.Join(err, shared.close(context.WithoutCancel(ctx)))
+		}
+	}()
+	for _, t := range tests {
+		if err := ctx.Err(); err != nil {
+			return report, err
+		}
+		began := time.Now()
+		d := shared
+		if d == nil || t.changes() {
+			if d, err = b.open(ctx, login, o.Log); err != nil {
+				return report, err
+			}
+			if !t.changes() {
+				shared = d
+			}
+		}
+		result, err := d.run(ctx, t, login, covered)
+		if d != shared {
+			err = errors.Join(err, d.close(context.WithoutCancel(ctx)))
+		} else {
+			d.endSessions(ctx)
+		}
+		if err != nil {
+			return report, err
+		}
+		result.Duration = time.Since(began)
+		report.Results = append(report.Results, result)
+		if o.Finished != nil {
+			o.Finished(result)
+		}
+	}
+	if len(tests) == len(f.Tests) {
+		report.Coverage = covered.all()
+	}
+	return report, nil
+}
+
+// reading is how a statement begins that changes nothing.
+var reading = regexp.MustCompile(`(?i)^\s*(SELECT|TABLE|VALUES)\s`)
+
+// changes tells whether a test may change the database, and so needs one of its own.
+func (t *Test) changes() bool {
+	for _, s := range t.Steps {
+		if len(s.Given)+len(s.When) > 0 {
+			return true
+		}
+		for _, e := range s.Then {
+			if e.Query != "" && e.Error == "" && !reading.MatchString(e.Query) {
+				return true
+			}
+			if e.Error != "" && !reading.MatchString(e.Query) {
+				return true // it might be answered after all
+			}
+		}
+	}
+	return false
+}
+
+func (d *database) run(ctx context.Context, t *Test, login credential, c *coverage) (Result, error) {
+	r := Result{Place: t.Place, Name: t.Name, Failures: []Failure{}, Problems: policy.Errors{}}
+	fault := func(err error) (Result, error) {
+		if errors.As(err, &r.Problems) {
+			return r, nil
+		}
+		return r, err
+	}
+	settings := map[string][]Setting{}
+	for _, s := range t.Steps {
+		for _, changes := range [][]Change{s.Given, s.When} {
+			if err := d.change(ctx, d.owners, changes); err != nil {
+				return fault(err)
+			}
+			d.state += len(changes)
+		}
+		for _, e := range s.Then {
+			settings[e.As] = append(settings[e.As], e.Set...)
+			failures, err := d.expect(ctx, e, login)
+			if err != nil {
+				return fault(err)
+			}
+			r.Failures = append(r.Failures, failures...)
+			if e.Query != "" && !reading.MatchString(e.Query) {
+				d.state++
+			}
+			if err := d.looked(ctx, c, e, settings[e.As]); err != nil {
+				return fault(err)
+			}
+		}
+	}
+	r.Passed = len(r.Failures) == 0
+	return r, nil
+}
+
+// endSessions ends those of a test, whose settings and prepared statements are nobody else's.
+func (d *database) endSessions(ctx context.Context) {
+	for name, c := range d.sessions {
+		_ = c.Close(ctx)
+		delete(d.sessions, name)
+	}
+}

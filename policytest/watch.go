@@ -1,0 +1,53 @@
+package policytest
+
+import (
+	"context"
+	"path/filepath"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+)
+
+// settle is how long no file must have changed before tests run again: editors write in several steps.
+const settle = 200 * time.Millisecond
+
+// Watch returns when one of the files, or a file of one of the folders, has changed, or when ctx ends. Files that are
+// replaced, as editors do, and files that do not exist yet are seen as well.
+func Watch(ctx context.Context, files []string) error {
+	w, err := fsnotify.NewWatcher()
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	wanted := map[string]bool{}
+	for _, file := range files {
+		abs, err := filepath.Abs(file)
+		if err != nil {
+			return err
+		}
+		wanted[abs] = true
+		for _, dir := range []string{filepath.Dir(abs), abs} {
+			if err := w.Add(dir); err != nil && dir != abs {
+				return err
+			}
+		}
+	}
+	timer := time.NewTimer(time.Hour)
+	timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case event := <-w.Events:
+			if wanted[event.Name] || wanted[filepath.Dir(event.Name)] {
+				timer.Reset(settle)
+			}
+		case err := <-w.Errors:
+			if err != nil {
+				return err
+			}
+		case <-timer.C:
+			return nil
+		}
+	}
+}
