@@ -26,6 +26,9 @@ type Policy struct {
 	tableIndex    map[catalog.Name]*Table
 	functionIndex map[catalog.Name]*Function
 	warnings      []*Error
+
+	objects   map[catalog.Name]*Object
+	contracts []*Contract
 }
 
 // Table is a table that agents may read.
@@ -76,6 +79,7 @@ type Function struct {
 	Name      catalog.Name
 	Overloads []*catalog.Function
 	Pins      []Pin
+	Reads     []FunctionReads // what it reads, as the policy says it; nil: not said
 }
 
 // Pin fixes an argument whatever the caller passes, by name or by position.
@@ -89,15 +93,6 @@ type Attribute struct {
 	Name   string
 	Type   string // as the policy writes it: uuid, text, bigint …
 	Source string // credential
-}
-
-// Access is one relation that a statement reads.
-type Access struct {
-	Relation catalog.Name `json:"relation"`
-	Columns  []string     `json:"columns"` // nil: all
-	Source   string       `json:"source"`  // structured, metadata or function
-	ByKey    bool         `json:"by_key"`
-	Written  bool         `json:"written,omitempty"`
 }
 
 // Version is a hash of the whole policy.

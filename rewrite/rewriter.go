@@ -39,13 +39,15 @@ type Result struct {
 	bare    bool              // a table stands without the predicate that the mode asks for
 	Renamed []verdict.Renamed // relations that have another name in Text, longest first
 
-	Accesses    []policy.Access // relations read, those of the catalog under their own names; sorted, each once
-	Functions   []string        // functions called, qualified; sorted, each once
+	Accesses    []policy.Access    // what the text reads and writes, catalogs under their own names; sorted, one for a relation and a source
+	Statements  []policy.Statement // of each statement of the text, what contracts judge
+	Functions   []string           // functions called, qualified; sorted, each once
 	Effects     []verdict.Effect
 	Fingerprint string // of the shape of the text, literals left out
 	Tag         string // "SELECT", "COPY", "BEGIN", "SET" …; "multi" for several statements, "" for none
 
-	params map[int32]kind // what the gate door takes parameters for
+	params   map[int32]kind // what the gate door takes parameters for
+	mentions []*read
 }
 
 // Rewriter rewrites statements under one policy and one catalog. It is safe for concurrent use.
@@ -122,6 +124,8 @@ func (r *Rewriter) Rewrite(text string, extended bool) (*Result, *sqlstate.Error
 	if w.refused != nil {
 		return result, w.refused
 	}
+	result.Statements, result.Accesses = w.typed(tree) // before anything is put into the tree
+	result.mentions = w.mentions
 	nearest := w.searchesNearest(tree)
 	gate := w.door(tree, result)
 	maySign := len(tree.Stmts) == 1 && !w.unsigned && signable(source)
@@ -171,7 +175,6 @@ func (r *Rewriter) Rewrite(text string, extended bool) (*Result, *sqlstate.Error
 	result.NeedsSignature = w.signed || w.executes && maySign && r.mode != RLS
 	result.bare = w.bare
 	result.Renamed = w.renames()
-	result.Accesses = w.accesses()
 	for name := range w.functions {
 		result.Functions = append(result.Functions, name)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/policy"
 )
 
 // touched is what PostgreSQL says a statement reaches, after analysis and view expansion and without running it.
@@ -111,12 +112,12 @@ func TestTouchedObjectsAreThoseOfPostgreSQL(t *testing.T) {
 			for _, column := range columnNumbers(t, admin, relation) {
 				if server.columns[relation.OID][column.number] {
 					columns++
-					if !slices.Contains(access.Columns, column.name) {
+					if !slices.Contains(access.Columns, column.name) && !elsewhere(result, access, column.name) {
 						t.Errorf("%s: PostgreSQL reads %v.%s", q.name, access.Relation, column.name)
 					}
 				}
 			}
-			if server.columns[relation.OID][0] {
+			if server.columns[relation.OID][0] && !elsewhere(result, access, "") {
 				t.Errorf("%s: PostgreSQL reads whole rows of %v", q.name, access.Relation)
 			}
 		}
@@ -140,6 +141,21 @@ func TestTouchedObjectsAreThoseOfPostgreSQL(t *testing.T) {
 	if relations < 150 || columns < 150 || functions < 100 {
 		t.Error("the second opinion saw too little to be worth much")
 	}
+}
+
+// elsewhere tells whether another access of the relation has the column, or a sub-select names it and nothing uses it.
+func elsewhere(result *Result, access policy.Access, column string) bool {
+	for _, a := range result.Accesses {
+		if a.Relation == access.Relation && (a.Columns == nil || slices.Contains(a.Columns, column)) {
+			return true
+		}
+	}
+	for _, r := range result.mentions {
+		if r.name == access.Relation && (r.idleAll || r.idle[column]) {
+			return true
+		}
+	}
+	return false
 }
 
 type numbered struct {

@@ -1,11 +1,7 @@
 package rewrite
 
 import (
-	"slices"
-	"strings"
-
 	"github.com/pgconsent/pgconsent/catalog"
-	"github.com/pgconsent/pgconsent/policy"
 	"github.com/pgconsent/pgconsent/sqlstate"
 	"github.com/pgconsent/pgconsent/sqltext"
 	"github.com/pgconsent/pgconsent/verdict"
@@ -37,6 +33,8 @@ type walker struct {
 	currentOf    int                 // the token behind the last CURRENT OF
 	insertSource *sqltext.SelectStmt // the VALUES of an INSERT, which may hold DEFAULT
 	copied       bool                // what is visited stands in the text once and was visited before
+
+	mentions []*read // of the whole text
 
 	// of the statement at hand
 	first        int    // its first reference
@@ -184,51 +182,4 @@ func (w *walker) settle(signable bool) {
 	for _, ref := range w.references {
 		w.settleReference(ref, signable)
 	}
-}
-
-// accesses lists what the statement reads. Where it cannot be told which columns, all are listed: nil.
-func (w *walker) accesses() []policy.Access {
-	whole, written := map[catalog.Name]bool{}, map[catalog.Name]bool{}
-	for _, ref := range w.references {
-		whole[ref.name] = whole[ref.name] || ref.whole
-		written[ref.name] = written[ref.name] || ref.written
-	}
-	out := make([]policy.Access, 0, len(whole))
-	done := map[catalog.Name]bool{}
-	for _, ref := range w.references {
-		if done[ref.name] {
-			continue
-		}
-		done[ref.name] = true
-		access := policy.Access{Relation: ref.name, Source: "structured", Written: written[ref.name]}
-		if !whole[ref.name] && ref.relation != nil {
-			access.Columns = []string{}
-			for _, c := range ref.relation.Columns {
-				if w.names[c.Name] {
-					access.Columns = append(access.Columns, c.Name)
-				}
-			}
-		}
-		out = append(out, access)
-	}
-	for _, ref := range w.references {
-		if ref.fragment == nil {
-			continue
-		}
-		for _, table := range ref.fragment.tables { // what a view reads of them is its own to know
-			out = addWhole(out, table)
-		}
-	}
-	slices.SortFunc(out, func(a, b policy.Access) int { return strings.Compare(a.Relation.String(), b.Relation.String()) })
-	return out
-}
-
-func addWhole(list []policy.Access, table catalog.Name) []policy.Access {
-	for i := range list {
-		if list[i].Relation == table {
-			list[i].Columns = nil
-			return list
-		}
-	}
-	return append(list, policy.Access{Relation: table, Source: "structured"})
 }

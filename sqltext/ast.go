@@ -139,6 +139,7 @@ type (
 	Node_JsonValueExpr             = pg_query.Node_JsonValueExpr
 	Node_List                      = pg_query.Node_List
 	Node_MinMaxExpr                = pg_query.Node_MinMaxExpr
+	Node_MultiAssignRef            = pg_query.Node_MultiAssignRef
 	Node_NamedArgExpr              = pg_query.Node_NamedArgExpr
 	Node_NullTest                  = pg_query.Node_NullTest
 	Node_ParamRef                  = pg_query.Node_ParamRef
@@ -191,6 +192,9 @@ type (
 // The enumerations that decide something.
 const (
 	SETOP_NONE                   = pg_query.SetOperation_SETOP_NONE
+	JOIN_INNER                   = pg_query.JoinType_JOIN_INNER
+	JOIN_LEFT                    = pg_query.JoinType_JOIN_LEFT
+	JOIN_RIGHT                   = pg_query.JoinType_JOIN_RIGHT
 	COERCE_EXPLICIT_CALL         = pg_query.CoercionForm_COERCE_EXPLICIT_CALL
 	COERCE_SQL_SYNTAX            = pg_query.CoercionForm_COERCE_SQL_SYNTAX
 	TRANS_STMT_BEGIN             = pg_query.TransactionStmtKind_TRANS_STMT_BEGIN

@@ -1,0 +1,4 @@
+package policy
+
+// Contract says what a session may retrieve.
+type Contract struct{ Name string }

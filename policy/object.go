@@ -1,0 +1,19 @@
+package policy
+
+import "github.com/pgconsent/pgconsent/catalog"
+
+// Object is a table as contracts speak of it.
+type Object struct {
+	Name       string
+	Relation   catalog.Name
+	Vessel     string   // "" is in none
+	Metadata   []string // columns
+	Embeddings []string // columns
+	JoinOnly   bool
+}
+
+// Object returns the object that a table is, or nil.
+func (p *Policy) Object(n catalog.Name) *Object { return p.objects[n] }
+
+// Contracted tells whether the policy has contracts.
+func (p *Policy) Contracted() bool { return len(p.contracts) > 0 }

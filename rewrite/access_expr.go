@@ -1,0 +1,454 @@
+package rewrite
+
+import (
+	"github.com/pgconsent/pgconsent/sqltext"
+)
+
+// called returns the items of that name of the innermost level that has any.
+func (s *names) called(name string) []*item {
+	for ; s != nil; s = s.parent {
+		var out []*item
+		for _, it := range s.items {
+			if it.name == name {
+				out = append(out, it)
+			}
+		}
+		if len(out) > 0 {
+			return out
+		}
+	}
+	return nil
+}
+
+// qualifiedItems are the items that schema.table means.
+func (r *reader) qualifiedItems(c *sqltext.ColumnRef, own *names) []*item {
+	name, _ := r.snap.ResolveRelation(c.Fields[0].GetString_().GetSval(), c.Fields[1].GetString_().GetSval())
+	for s := own; s != nil && name.Name != ""; s = s.parent {
+		var out []*item
+		for _, it := range s.items {
+			if it.relation == name {
+				out = append(out, it)
+			}
+		}
+		if len(out) > 0 {
+			return out
+		}
+	}
+	return nil
+}
+
+// column returns all that a reference can mean: one output where it is plain.
+func (r *reader) column(c *sqltext.ColumnRef, own *names) []*output {
+	var items []*item
+	name := c.Fields[len(c.Fields)-1].GetString_().GetSval()
+	switch len(c.Fields) {
+	case 1:
+		return r.unqualified(name, own)
+	case 2:
+		items = own.called(c.Fields[0].GetString_().GetSval())
+	case 3:
+		items = r.qualifiedItems(c, own)
+	}
+	var out []*output
+	for _, it := range items {
+		found := find([]*item{it}, name)
+		if len(found) == 0 && it.rest != nil {
+			found = []*output{it.rest}
+		}
+		if len(found) == 0 { // a function of the row, in attribute notation; or a system column
+			if name == "tableoid" {
+				continue
+			}
+			r.use(it.row, shows|compared)
+			found = []*output{it.row}
+		}
+		out = append(out, found...)
+	}
+	if len(items) == 0 {
+		r.everything(own, shows|compared)
+	}
+	return out
+}
+
+// unqualified returns what a bare name can mean: a column of the innermost level that has it, or a whole row.
+func (r *reader) unqualified(name string, own *names) []*output {
+	var out []*output
+	for s := own; s != nil; s = s.parent {
+		found := find(s.items, name)
+		for _, it := range s.items {
+			if it.rest != nil && len(find([]*item{it}, name)) == 0 {
+				out = append(out, it.rest)
+			}
+		}
+		if len(found) > 0 {
+			return append(found, out...)
+		}
+	}
+	if name == "tableoid" {
+		return out
+	}
+	rows := own.called(name)
+	for _, it := range rows {
+		out = append(out, it.row)
+	}
+	if len(out) == 0 {
+		r.everything(own, shows|compared)
+	}
+	return out
+}
+
+// everything is what counts where a name means nothing that is known.
+func (r *reader) everything(own *names, f flow) {
+	for s := own; s != nil; s = s.parent {
+		for _, it := range s.items {
+			r.use(it.row, f)
+			r.useRows(&it.rows, f)
+		}
+	}
+}
+
+func (r *reader) exprs(list []*sqltext.Node, own *names, f flow) {
+	for _, n := range list {
+		r.expr(n, own, f)
+	}
+}
+
+// expr marks the columns of an expression.
+func (r *reader) expr(n *sqltext.Node, own *names, f flow) {
+	if n == nil || n.Node == nil {
+		return
+	}
+	switch kind := n.Node.(type) {
+	case *sqltext.Node_ColumnRef:
+		if isStar(n) {
+			for _, it := range r.starred(kind.ColumnRef, own) {
+				r.use(it.row, f)
+				r.useRows(&it.rows, f)
+			}
+			return
+		}
+		for _, o := range r.column(kind.ColumnRef, own) {
+			if f == tested && o.isRow() { // whether a row is NULL depends on its columns
+				r.use(o, shows)
+			}
+			r.use(o, f)
+		}
+	case *sqltext.Node_ParamRef, *sqltext.Node_A_Const, *sqltext.Node_SQLValueFunction, *sqltext.Node_SetToDefault,
+		*sqltext.Node_String, *sqltext.Node_Integer, *sqltext.Node_Float, *sqltext.Node_Boolean, *sqltext.Node_BitString:
+	case *sqltext.Node_A_Expr:
+		r.operation(kind.AExpr, own, f)
+	case *sqltext.Node_BoolExpr:
+		r.exprs(kind.BoolExpr.Args, own, f)
+	case *sqltext.Node_NullTest:
+		if kind.NullTest.Arg.GetColumnRef() != nil && f&compared == 0 {
+			r.expr(kind.NullTest.Arg, own, tested)
+			return
+		}
+		r.expr(kind.NullTest.Arg, own, f)
+	case *sqltext.Node_BooleanTest:
+		r.expr(kind.BooleanTest.Arg, own, f)
+	case *sqltext.Node_TypeCast:
+		if r.measures(kind.TypeCast.GetTypeName()) {
+			f |= compared
+		}
+		r.expr(kind.TypeCast.Arg, own, f)
+	case *sqltext.Node_CollateClause:
+		r.expr(kind.CollateClause.Arg, own, f)
+	case *sqltext.Node_FuncCall:
+		r.call(kind.FuncCall, own, f)
+	case *sqltext.Node_NamedArgExpr:
+		r.expr(kind.NamedArgExpr.Arg, own, f)
+	case *sqltext.Node_CaseExpr:
+		r.expr(kind.CaseExpr.Arg, own, f)
+		r.exprs(kind.CaseExpr.Args, own, f)
+		r.expr(kind.CaseExpr.Defresult, own, f)
+	case *sqltext.Node_CaseWhen:
+		r.expr(kind.CaseWhen.Expr, own, f)
+		r.expr(kind.CaseWhen.Result, own, f)
+	case *sqltext.Node_CoalesceExpr:
+		r.exprs(kind.CoalesceExpr.Args, own, f)
+	case *sqltext.Node_MinMaxExpr:
+		r.exprs(kind.MinMaxExpr.Args, own, f)
+	case *sqltext.Node_GroupingFunc:
+		r.exprs(kind.GroupingFunc.Args, own, f)
+	case *sqltext.Node_SubLink:
+		r.subLink(kind.SubLink, own, f)
+	case *sqltext.Node_RowExpr:
+		r.exprs(kind.RowExpr.Args, own, f)
+	case *sqltext.Node_A_ArrayExpr:
+		r.exprs(kind.AArrayExpr.Elements, own, f)
+	case *sqltext.Node_A_Indirection:
+		r.indirection(kind.AIndirection, own, f)
+	case *sqltext.Node_SortBy:
+		if _, name, ok := qualifiedName(kind.SortBy.UseOp); ok && len(kind.SortBy.UseOp) > 0 && likeness[name] {
+			f |= compared
+		}
+		r.expr(kind.SortBy.Node, own, f)
+	case *sqltext.Node_WindowDef:
+		r.window(kind.WindowDef, own, f)
+	case *sqltext.Node_GroupingSet:
+		r.exprs(kind.GroupingSet.Content, own, f)
+	case *sqltext.Node_List:
+		r.exprs(kind.List.Items, own, f)
+	case *sqltext.Node_MultiAssignRef:
+		r.expr(kind.MultiAssignRef.Source, own, f)
+	case *sqltext.Node_XmlExpr:
+		for _, n := range kind.XmlExpr.NamedArgs {
+			r.expr(n.GetResTarget().GetVal(), own, f)
+		}
+		r.exprs(kind.XmlExpr.Args, own, f)
+	case *sqltext.Node_XmlSerialize:
+		r.expr(kind.XmlSerialize.Expr, own, f)
+	case *sqltext.Node_JsonValueExpr:
+		r.jsonValue(kind.JsonValueExpr, own, f)
+	case *sqltext.Node_JsonKeyValue:
+		r.jsonKeyValue(kind.JsonKeyValue, own, f)
+	case *sqltext.Node_JsonObjectConstructor:
+		r.exprs(kind.JsonObjectConstructor.Exprs, own, f)
+	case *sqltext.Node_JsonArrayConstructor:
+		r.exprs(kind.JsonArrayConstructor.Exprs, own, f)
+	case *sqltext.Node_JsonArrayQueryConstructor:
+		r.subQuery(kind.JsonArrayQueryConstructor.GetQuery().GetSelectStmt(), own, f, true)
+	case *sqltext.Node_JsonObjectAgg:
+		r.jsonAggregate(kind.JsonObjectAgg.Constructor, own, f)
+		r.jsonKeyValue(kind.JsonObjectAgg.Arg, own, f)
+	case *sqltext.Node_JsonArrayAgg:
+		r.jsonAggregate(kind.JsonArrayAgg.Constructor, own, f)
+		r.jsonValue(kind.JsonArrayAgg.Arg, own, f)
+	case *sqltext.Node_JsonIsPredicate:
+		r.expr(kind.JsonIsPredicate.Expr, own, f)
+	default:
+		r.lost = true
+	}
+}
+
+// isRow tells whether an output is, or may be, a whole row.
+func (o *output) isRow() bool {
+	for o != nil && o.read == nil {
+		if len(o.from) != 1 || o.expr != nil {
+			return o.name == ""
+		}
+		o = o.from[0]
+	}
+	return o == nil || o.column == ""
+}
+
+func (r *reader) jsonValue(v *sqltext.JsonValueExpr, own *names, f flow) {
+	if v != nil {
+		r.expr(v.RawExpr, own, f)
+		r.expr(v.FormattedExpr, own, f)
+	}
+}
+
+func (r *reader) jsonKeyValue(kv *sqltext.JsonKeyValue, own *names, f flow) {
+	if kv != nil {
+		r.expr(kv.Key, own, f)
+		r.jsonValue(kv.Value, own, f)
+	}
+}
+
+func (r *reader) jsonAggregate(c *sqltext.JsonAggConstructor, own *names, f flow) {
+	if c != nil {
+		r.expr(c.AggFilter, own, f)
+		r.exprs(c.AggOrder, own, f)
+		r.window(c.Over, own, f)
+	}
+}
+
+func (r *reader) window(d *sqltext.WindowDef, own *names, f flow) {
+	if d != nil {
+		r.exprs(d.PartitionClause, own, f)
+		r.exprs(d.OrderClause, own, f)
+		r.expr(d.StartOffset, own, f)
+		r.expr(d.EndOffset, own, f)
+	}
+}
+
+func (r *reader) indirection(x *sqltext.A_Indirection, own *names, f flow) {
+	for _, n := range x.Indirection {
+		if i := n.GetAIndices(); i != nil {
+			r.expr(i.Lidx, own, f)
+			r.expr(i.Uidx, own, f)
+		}
+		if s := n.GetString_(); s != nil && (r.isMeasure("", s.GetSval())) { // a function in attribute notation
+			f |= compared
+		}
+	}
+	r.expr(x.Arg, own, f)
+}
+
+func (r *reader) subLink(s *sqltext.SubLink, own *names, f flow) {
+	if _, name, ok := qualifiedName(s.OperName); ok && likeness[name] {
+		f |= compared
+	}
+	r.expr(s.Testexpr, own, f)
+	outs := r.subQuery(s.GetSubselect().GetSelectStmt(), own, f, s.SubLinkType != sqltext.EXISTS_SUBLINK)
+	// x IN (SELECT key FROM t) joins as x = key does.
+	if s.SubLinkType == sqltext.ANY_SUBLINK && len(s.OperName) == 0 && outs != nil && len(outs.outputs) == 1 && outs.rest == nil {
+		if a := r.only(s.Testexpr, own); a != nil {
+			r.meet(a, outs.outputs[0])
+		}
+	}
+}
+
+// subQuery visits a query in an expression, once, and marks what it returns.
+func (r *reader) subQuery(s *sqltext.SelectStmt, own *names, f flow, returned bool) *rows {
+	q := r.queries[s]
+	if q == nil {
+		outer := r.asked
+		if f&shows != 0 {
+			r.asked = shows // what its conditions let through is shown
+		}
+		q = r.selectStmt(s, own, r.with_)
+		r.asked = outer
+		r.queries[s] = q
+	}
+	if returned {
+		r.useRows(q, f)
+	}
+	return q
+}
+
+// call visits a call.
+func (r *reader) call(c *sqltext.FuncCall, own *names, f flow) {
+	schema, name, _ := qualifiedName(c.Funcname)
+	inside := f
+	switch {
+	case r.isMeasure(schema, name):
+		inside |= compared
+	case name == "count" && (schema == "" || schema == "pg_catalog") && !c.AggDistinct && len(c.Args) == 1 && c.Args[0].GetColumnRef() != nil && f&compared == 0:
+		inside = tested // how many there are
+	}
+	r.exprs(c.Args, own, inside)
+	r.exprs(c.AggOrder, own, f)
+	r.expr(c.AggFilter, own, f)
+	r.window(c.Over, own, f)
+	r.functionReads(schema, name)
+}
+
+// functionReads adds what the policy says that a function of it reads.
+func (r *reader) functionReads(schema, name string) {
+	if !r.pol.Contracted() {
+		return
+	}
+	for _, f := range r.snap.FunctionsNamed(schema, name) {
+		listed, ok := r.pol.Function(f.Name)
+		if !ok {
+			continue
+		}
+		if listed.Reads == nil {
+			one := r.mention(f.Name, "", nil)
+			one.source, one.through = "function", ""
+			one.reads = true
+			return
+		}
+		for _, reads := range listed.Reads {
+			relation, _ := r.snap.Relation(reads.Relation)
+			for _, source := range reads.Sources {
+				one := r.mention(reads.Relation, "", relation)
+				one.source, one.through = source, f.Name.String()
+				one.mark("", shows)
+			}
+		}
+		return
+	}
+}
+
+// operation visits an operator.
+func (r *reader) operation(x *sqltext.A_Expr, own *names, f flow) {
+	switch x.Kind {
+	case sqltext.AEXPR_BETWEEN, sqltext.AEXPR_NOT_BETWEEN, sqltext.AEXPR_BETWEEN_SYM, sqltext.AEXPR_NOT_BETWEEN_SYM:
+	default:
+		if _, name, ok := qualifiedName(x.Name); ok && likeness[name] && !r.isModulo(name, x, own) {
+			f |= compared
+		}
+	}
+	r.expr(x.Lexpr, own, f)
+	r.expr(x.Rexpr, own, f)
+}
+
+// likeness are the operators that measure how like two values are, by pgvector, cube, pg_trgm and btree_gist, and those
+// of PostgreSQL that have their names.
+var likeness = map[string]bool{
+	"<->": true, "<#>": true, "<=>": true, "<+>": true, "<~>": true, "<%>": true, "~>": true,
+	"%": true, "<%": true, "%>": true, "<<%": true, "%>>": true, "<<->": true, "<->>": true, "<<<->": true, "<->>>": true,
+}
+
+// measuring are the extensions whose functions and types measure likeness. All of theirs count.
+var measuring = map[string]bool{"vector": true, "cube": true, "pg_trgm": true, "fuzzystrmatch": true, "earthdistance": true}
+
+// isModulo tells whether % divides: one side is a number for certain, which no text or vector is cast to by itself.
+func (r *reader) isModulo(operator string, x *sqltext.A_Expr, own *names) bool {
+	if operator != "%" || x.Kind != sqltext.AEXPR_OP {
+		return false
+	}
+	for _, n := range []*sqltext.Node{x.Lexpr, x.Rexpr} {
+		if c := n.GetAConst(); c.GetIval() != nil || c.GetFval() != nil {
+			return true
+		}
+		if o := r.only(n, own); o != nil {
+			if b, _ := o.base(); b != nil && b.read.relation != nil && b.column != "" {
+				switch b.read.relation.Column(b.column).Type {
+				case "smallint", "integer", "bigint", "numeric", "real", "double precision":
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// isMeasure tells whether a function that a name can mean, or a type in its place, measures likeness.
+func (r *reader) isMeasure(schema, name string) bool {
+	for _, f := range r.snap.FunctionsNamed(schema, name) {
+		if measuring[f.Extension] {
+			return true
+		}
+	}
+	for _, t := range r.snap.TypesNamed(schema, name) {
+		if r.isEmbedding(t.OID) {
+			return true
+		}
+	}
+	return false
+}
+
+// measures tells whether a type that a cast names is one of embeddings.
+func (r *reader) measures(t *sqltext.TypeName) bool {
+	schema, name, ok := qualifiedName(t.GetNames())
+	if !ok {
+		return true
+	}
+	for _, found := range r.snap.TypesNamed(schema, name) {
+		if r.isEmbedding(found.OID) {
+			return true
+		}
+	}
+	return false
+}
+
+// isEmbedding tells whether a type is, or holds, a vector: of pgvector or of cube.
+func (w *walker) isEmbedding(oid uint32) bool { return w.holdsEmbedding(oid, maxTypeDepth) }
+
+func (w *walker) holdsEmbedding(oid uint32, depth int) bool {
+	t := w.snap.TypeByOID(oid)
+	if t == nil || depth == 0 {
+		return false
+	}
+	if t.Extension == "vector" || t.Extension == "cube" {
+		return true
+	}
+	if t.Element != 0 && w.holdsEmbedding(t.Element, depth-1) || t.Base != 0 && w.holdsEmbedding(t.Base, depth-1) {
+		return true
+	}
+	if t.Kind == 'c' {
+		if relation, found := w.snap.Relation(t.Name); found {
+			for _, c := range relation.Columns {
+				if w.holdsEmbedding(c.TypeOID, depth-1) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,33 @@
+package rewrite
+
+import "github.com/pgconsent/pgconsent/sqltext"
+
+// plainRead tells whether a statement returns rows of one table as they are: columns of it, of the rows that a condition
+// without sub-selects chooses. limit is the number after LIMIT, or -1.
+func plainRead(n *sqltext.Node) (limit int64, plain bool) {
+	switch {
+	case n.GetPrepareStmt() != nil:
+		return plainRead(n.GetPrepareStmt().Query)
+	case n.GetDeclareCursorStmt() != nil:
+		return plainRead(n.GetDeclareCursorStmt().Query)
+	}
+	s := n.GetSelectStmt()
+	if s == nil || s.Op != sqltext.SETOP_NONE || s.WithClause != nil || len(s.FromClause) != 1 || s.FromClause[0].GetRangeVar() == nil ||
+		len(s.GroupClause) > 0 || s.HavingClause != nil || len(s.DistinctClause) > 0 || len(s.WindowClause) > 0 || len(s.ValuesLists) > 0 {
+		return -1, false
+	}
+	for _, t := range s.TargetList {
+		if t.GetResTarget().GetVal().GetColumnRef() == nil {
+			return -1, false
+		}
+	}
+	counts, known := sqltext.Count(&sqltext.ParseResult{Stmts: []*sqltext.RawStmt{{Stmt: n}}})
+	if !known || counts["SubLink"] > 0 || counts["SelectStmt"] != 1 {
+		return -1, false
+	}
+	limit = -1
+	if c := s.LimitCount.GetAConst(); c.GetIval() != nil && s.LimitOption == sqltext.LIMIT_OPTION_COUNT {
+		limit = int64(c.GetIval().GetIval())
+	}
+	return limit, true
+}
