@@ -37,10 +37,12 @@ type (
 		every          []linkDecl
 		status, is     string
 		statusAt, isAt place
+		recorded       *recordedDecl // instead of a status
 	}
 	visibleBlock struct {
 		place
-		link linkDecl
+		link  linkDecl
+		where []block // of the row that it points to, besides its own rule
 	}
 )
 
@@ -141,7 +143,7 @@ func (d *decoder) blocksOf(at place, value *node, out *block) map[string]func(*n
 		"own":     func(*node) { *out = d.own(at, value) },
 		"status":  func(*node) { *out = d.status(at, value) },
 		"consent": func(*node) { *out = d.consent(at, value) },
-		"visible": func(*node) { *out = visibleBlock{at, d.link(value, "visible")} },
+		"visible": func(*node) { *out = d.visible(at, value) },
 		"tenant":  func(*node) { *out = d.tenant(at, value) },
 		"grant":   func(*node) { *out = d.grant(at, value) },
 		"sql":     func(*node) { *out = d.sql(at, value) },
@@ -173,10 +175,36 @@ func (d *decoder) consent(at place, n *node) block {
 				d.fail(v.place, "name the table of the subjects, and the link table before it if there is one", "every is empty")
 			}
 		},
-		"status": d.wordAt(&b.status, &b.statusAt, "status"),
-		"is":     d.wordAt(&b.is, &b.isAt, "is"),
-	}, "registry", "purpose", "purposes", "category", "categories", "grantee", "scope", "expires")
-	d.need(n, "consent", "every", "status", "is")
+		"status":   d.wordAt(&b.status, &b.statusAt, "status"),
+		"is":       d.wordAt(&b.is, &b.isAt, "is"),
+		"subject":  d.recordedKey(&b, func(r *recordedDecl, v *node) { d.word(&r.subject, "subject")(v); r.subjectAt = v.place }),
+		"subjects": d.recordedKey(&b, func(r *recordedDecl, v *node) { d.word(&r.subjects, "subjects")(v); r.subjectAt = v.place }),
+		"but":      d.recordedKey(&b, func(r *recordedDecl, v *node) { r.but = d.grantees(v, "but") }),
+		"record":   d.recordedKey(&b, func(r *recordedDecl, v *node) { r.record = d.record(v) }),
+	}, "registry", "purpose", "purposes", "category", "categories")
+	if b.recorded == nil {
+		d.need(n, "consent", "every", "status", "is")
+		return b
+	}
+	d.need(n, "consent", "record")
+	switch {
+	case b.status != "" || b.is != "":
+		d.fail(n.place, "leave status and is out, or record", "consent is a status or a record, not both")
+	case (b.recorded.subject == "") == (b.recorded.subjects == ""):
+		d.fail(n.place, "write subject: the column of one, or subjects: the column of a list", "consent needs to know the column of its subjects")
+	}
+	return b
+}
+
+// visible reads a link, and what the row that it leads to must be besides visible.
+func (d *decoder) visible(at place, n *node) block {
+	b := visibleBlock{place: at}
+	link := *n
+	if i := slices.Index(n.keys, "where"); n.kind == mapNode && len(n.keys) == 2 && i >= 0 {
+		b.where = d.blocks(n.values[i], "where")
+		link.keys, link.keyAt, link.values = n.keys[1-i:2-i], n.keyAt[1-i:2-i], n.values[1-i:2-i]
+	}
+	b.link = d.link(&link, "visible")
 	return b
 }
 

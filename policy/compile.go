@@ -89,6 +89,7 @@ type compiler struct {
 	errs       Errors
 	warnings   []*Error
 	define     Definer
+	elements   bool // what is compiled judges the elements of a list
 }
 
 // compiling is a table on its way.
@@ -249,6 +250,9 @@ func (c *compiler) block(b block, row *catalog.Relation) (node predicate.Node) {
 		c.status(b.columnAt.or(b.place), b.isAt.or(b.place), row, b.column, b.is)
 		return predicate.Status{Column: b.column, Is: b.is}
 	case consentBlock:
+		if b.recorded != nil {
+			return c.recorded(b, row)
+		}
 		return c.consent(b, row)
 	case visibleBlock:
 		return c.visible(b, row)
@@ -312,10 +316,14 @@ func (c *compiler) visible(b visibleBlock, row *catalog.Relation) predicate.Node
 		return predicate.Any{}
 	}
 	first := b.link.pairs[0]
-	if !b.link.isKey(target.PrimaryKey) {
+	if !b.link.isKey(target.PrimaryKey) && len(b.where) == 0 {
 		c.warnings = append(c.warnings, b.link.warningf("%s.%s is not its primary key: one visible row of several is enough", target.Name, first.Column))
 	}
-	return predicate.Visible{Relation: target, Column: first.Column, From: first.From, And: b.link.more(), Rows: c.rows(target.Name)}
+	rows := c.rows(target.Name)
+	if where := c.conditions(b.where, target); where != nil {
+		rows = predicate.All{where, rows}
+	}
+	return predicate.Visible{Relation: target, Column: first.Column, From: first.From, And: b.link.more(), Rows: rows}
 }
 
 // isKey tells whether the link names every column of a primary key and no other.

@@ -40,6 +40,16 @@ func (l *linter) lookups(b block, row *catalog.Relation) {
 				l.btree(b.every[i].place, step.Relation, columnsOf(step)...)
 			}
 		}
+		if n, ok := l.node(b, row).(predicate.Recorded); ok {
+			for i, step := range n.Steps {
+				l.btree(b.every[i].place, step.Relation, columnsOf(step)...)
+			}
+			record := b.recorded.record
+			l.id(record.place, n.Record.Relation, n.Record.Grantor, n.Record.Match)
+			if g := n.Record.Guardians; g != nil {
+				l.id(record.guardians.place, g.Relation, g.Subject, g.Match)
+			}
+		}
 	case visibleBlock:
 		if n, ok := l.node(b, row).(predicate.Visible); ok {
 			l.btree(b.link.place, n.Relation, columnsOf(predicate.Step{Column: n.Column, And: n.And})...)
@@ -65,6 +75,29 @@ func (l *linter) btree(at place, r *catalog.Relation, columns ...string) {
 		quoted = append(quoted, catalog.QuoteIdent(name))
 	}
 	l.propose(at, r, strings.Join(columns, ", "), "("+strings.Join(quoted, ", ")+")")
+}
+
+// id asks for an index that finds an id among the rows that a link leads to.
+func (l *linter) id(at place, r *catalog.Relation, id string, match []predicate.Pair) {
+	var equal, quoted []string
+	for _, p := range match {
+		equal = append(equal, p.Column)
+	}
+	equal = append(equal, id)
+	for _, index := range r.Indexes {
+		for _, column := range index.Columns {
+			if column == id {
+				return
+			}
+			if !slices.Contains(equal, column) {
+				break
+			}
+		}
+	}
+	for _, name := range equal {
+		quoted = append(quoted, catalog.QuoteIdent(name))
+	}
+	l.propose(at, r, strings.Join(equal, ", "), "("+strings.Join(quoted, ", ")+")")
 }
 
 // inverted asks for an index of the column's elements. JSON in a text has none that could serve.

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -515,7 +516,7 @@ func (c *compiler) allVisible(from *catalog.Relation, key catalog.ForeignKey) bo
 	case predicate.Open:
 		return true
 	case predicate.Visible:
-		return rows.Relation.Name == key.Target && len(rows.And) == 0 && slices.Equal(key.Columns, []string{rows.From}) && slices.Equal(key.TargetCols, []string{rows.Column})
+		return rows.Relation.Name == key.Target && reflect.DeepEqual(rows.Rows, c.tables[key.Target].rows) && len(rows.And) == 0 && slices.Equal(key.Columns, []string{rows.From}) && slices.Equal(key.TargetCols, []string{rows.Column})
 	}
 	return false
 }

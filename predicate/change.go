@@ -11,11 +11,14 @@ import (
 func Grows(n Node) []*catalog.Relation {
 	found := map[catalog.Name]*catalog.Relation{}
 	walk(n, nil, func(n Node, _ *catalog.Relation) {
-		c, ok := n.(Consent)
-		if !ok {
-			return
+		var steps []Step
+		switch n := n.(type) {
+		case Consent:
+			steps = n.Steps
+		case Recorded:
+			steps = n.Steps
 		}
-		for _, step := range c.Steps {
+		for _, step := range steps {
 			if !oneRow(step) {
 				found[step.Relation.Name] = step.Relation
 			}
@@ -39,7 +42,7 @@ func Timed(n Node) bool {
 	timed := false
 	walk(n, nil, func(n Node, _ *catalog.Relation) {
 		switch n := n.(type) {
-		case Open, All, Any, Not, Own, Status, Tenant, Grant, Consent, Visible, Reference:
+		case Open, All, Any, Not, Own, Status, Tenant, Grant, Consent, Visible, Reference, Recorded:
 		case SQL:
 			walkExpr(n.Expr, func(e Expr) {
 				if _, ok := e.(Clock); ok {

@@ -94,6 +94,8 @@ func judge(n Node, row Row, w World) truth {
 		}))
 	case Reference:
 		return shown(refers(n, row, w))
+	case Recorded:
+		return shown(agreed(n, row, w))
 	default:
 		return unknown
 	}

@@ -60,6 +60,20 @@ func Helpers(n Node) []Helper {
 				add(row, n.From...)
 			}
 			add(n.Relation, n.Columns...)
+		case Recorded:
+			if row != nil {
+				add(row, n.froms()...)
+			}
+			for i, step := range n.Steps {
+				add(step.Relation, step.columns()...)
+				add(step.Relation, n.reads(i)...)
+			}
+			if n.Record.Relation != nil {
+				add(n.Record.Relation, n.Record.columns()...)
+			}
+			if g := n.Record.Guardians; g != nil {
+				add(g.Relation, g.columns()...)
+			}
 		}
 	})
 	var out []Helper
@@ -75,6 +89,9 @@ func Links(n Node) []*catalog.Relation {
 	found := map[catalog.Name]*catalog.Relation{}
 	walk(n, nil, func(n Node, _ *catalog.Relation) {
 		if c, ok := n.(Consent); ok && !c.Required && len(c.Steps) > 0 {
+			found[c.Steps[0].Relation.Name] = c.Steps[0].Relation
+		}
+		if c, ok := n.(Recorded); ok && !c.Required && len(c.Steps) > 0 {
 			found[c.Steps[0].Relation.Name] = c.Steps[0].Relation
 		}
 	})
@@ -103,6 +120,13 @@ func walk(n Node, row *catalog.Relation, visit func(Node, *catalog.Relation)) {
 		walk(n.Rows, n.Relation, visit)
 	case Reference:
 		walk(n.Rows, n.Relation, visit)
+	case Recorded:
+		if n.Record.Rows != nil {
+			walk(n.Record.Rows, n.Record.Relation, visit)
+		}
+		if g := n.Record.Guardians; g != nil && g.Rows != nil {
+			walk(g.Rows, g.Relation, visit)
+		}
 	}
 }
 
@@ -135,6 +159,10 @@ func attributes(n Node) map[string]bool {
 			out[n.Attribute] = true
 		case Grant:
 			for _, to := range n.To {
+				out[to.Attribute] = true
+			}
+		case Recorded:
+			for _, to := range append(slices.Clone(n.But), n.Record.Grantee.To...) {
 				out[to.Attribute] = true
 			}
 		case SQL:

@@ -31,7 +31,7 @@ func (s *schema) written(t *table) string { return s.name + "." + t.name }
 
 // block draws a block for rows of the i-th table; visible leads to tables before it.
 func (s *schema) block(t *table, i, depth int) any {
-	kinds := []string{"own", "tenant", "grant", "grant", "status", "sql", "sql", "consent", "consent", "consent", "not"}
+	kinds := []string{"own", "tenant", "grant", "grant", "status", "sql", "sql", "consent", "consent", "consent", "not", "recorded", "recorded"}
 	if i > 0 {
 		kinds = append(kinds, "visible", "visible", "visible")
 	}
@@ -54,10 +54,18 @@ func (s *schema) block(t *table, i, depth int) any {
 		if b := s.consent(t); b != nil {
 			return object{"consent": b}
 		}
+	case "recorded":
+		if b := s.recorded(t); b != nil {
+			return object{"consent": b}
+		}
 	case "visible":
 		target := s.tables[s.IntN(i)]
 		if from, to := s.link(t, target); from != nil {
-			return object{"visible": object{s.written(target): s.pairs(t, target, from, to)}}
+			visible := object{s.written(target): s.pairs(t, target, from, to)}
+			if s.chance(25) {
+				visible["where"] = []any{s.ownBlock(target, 0)}
+			}
+			return object{"visible": visible}
 		}
 	}
 	return s.ownBlock(t, depth)
@@ -192,6 +200,110 @@ func (s *schema) consent(t *table) object {
 		is = "true"
 	}
 	return object{"every": every, "status": column.name, "is": is}
+}
+
+// recorded draws consent by records. Everything is a record to it: what matters is that ids meet.
+func (s *schema) recorded(t *table) object {
+	b := object{}
+	at := t
+	if s.chance(30) {
+		target := s.tables[s.IntN(len(s.tables))]
+		if from, to := s.link(t, target); from != nil {
+			b["every"] = []any{object{s.written(target): s.pairs(t, target, from, to)}}
+			at = target
+		}
+	}
+	lists := at.where(func(c *tableColumn) bool { return c.use == list || c.use == document || c.use == jsonText })
+	var subject *tableColumn
+	if len(lists) > 0 && s.chance(75) {
+		subject = lists[s.IntN(len(lists))]
+		b["subjects"] = subject.name
+	} else {
+		keyed := at.where((*tableColumn).keyed)
+		subject = keyed[s.IntN(len(keyed))]
+		b["subject"] = subject.name
+	}
+	ids := func(r *table, of *tableColumn) *tableColumn {
+		columns := r.where(func(c *tableColumn) bool {
+			return c.keyed() && c.family == of.family && (collation(c) == collation(of))
+		})
+		if len(columns) == 0 {
+			return nil
+		}
+		return columns[s.IntN(len(columns))]
+	}
+	record := s.tables[s.IntN(len(s.tables))]
+	grantor := ids(record, subject)
+	if grantor == nil {
+		return nil
+	}
+	if s.chance(70) {
+		b["but"] = []string{s.pick("one_", "many_") + subject.family}
+	}
+	grantees := record.where(func(c *tableColumn) bool { return c.keyed() })
+	grantee := grantees[s.IntN(len(grantees))]
+	to := object{"column": grantee.name, "to": []string{s.pick("one_", "many_") + grantee.family, "many_" + grantee.family}}
+	if grantee.family == "text" && s.chance(50) {
+		to["all"] = "*"
+	}
+	r := object{"table": s.written(record), "grantor": grantor.name, "grantee": to}
+	match := func(target *table) object {
+		from, to := s.link(t, target)
+		if from == nil {
+			return nil
+		}
+		return s.pairs(t, target, from, to)
+	}
+	if s.chance(30) {
+		if pairs := match(record); pairs != nil {
+			r["match"] = pairs
+		}
+	}
+	if s.chance(50) {
+		table := s.tables[s.IntN(len(s.tables))]
+		ward, guardian := ids(table, subject), ids(table, grantor)
+		if ward != nil && guardian != nil {
+			g := object{"table": s.written(table), "subject": ward.name, "guardian": guardian.name}
+			if s.chance(20) {
+				if pairs := match(table); pairs != nil {
+					g["match"] = pairs
+				}
+			}
+			if s.chance(20) {
+				g["where"] = []any{s.ownBlock(table, 0)}
+			}
+			r["guardians"] = g
+		}
+	}
+	if s.chance(40) {
+		scopes := record.where(func(c *tableColumn) bool { return c.keyed() })
+		scope := scopes[s.IntN(len(scopes))]
+		is := object{"column": scope.name}
+		if c := ids(t, scope); c != nil && s.chance(70) {
+			is["is"] = []string{c.name}
+		}
+		if in := t.where(func(c *tableColumn) bool {
+			return (c.use == list || c.use == document || c.use == jsonText) && c.family == scope.family && collation(scope) == collation(c)
+		}); len(in) > 0 && s.chance(70) {
+			is["in"] = []string{in[s.IntN(len(in))].name}
+		}
+		if scope.family == "text" && s.chance(50) {
+			is["all"] = "*"
+		}
+		if len(is) > 1 {
+			r["scope"] = is
+		}
+	}
+	for _, key := range []string{"revoked", "expires"} {
+		if instants := record.where(func(c *tableColumn) bool { return c.use == instant }); len(instants) > 0 && s.chance(20) {
+			r[key] = instants[0].name
+		}
+	}
+	if s.chance(20) {
+		r["where"] = []any{s.ownBlock(record, 0)}
+	}
+	b["record"] = r
+	return b
 }
 
 // expression draws an expression over the table's columns.

@@ -87,7 +87,8 @@ type writer struct {
 	prefix  string
 	aliases int
 	gated   bool
-	negated bool // inside a Not: what is written is true unless it is certainly false
+	negated bool   // inside a Not: what is written is true unless it is certainly false
+	element string // where elements of a list are judged: the one
 }
 
 func (w *writer) alias() string {
@@ -155,6 +156,11 @@ func (w *writer) write(n Node, row string) string {
 			" AND " + w.write(n.Rows, target) + fence
 	case Reference:
 		return w.reference(n, row)
+	case Recorded:
+		if w.negated {
+			return w.nothing()
+		}
+		return w.recorded(n, row)
 	default:
 		return w.nothing()
 	}

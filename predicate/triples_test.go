@@ -147,10 +147,7 @@ type form struct {
 }
 
 func (r *triples) caller(s *schema, pol *policy.Policy, attributes map[string]string) {
-	w := predicate.World{Tables: map[catalog.Name][]predicate.Row{}, Attributes: attributes, Sealed: true}
-	for _, t := range s.tables {
-		w.Tables[s.relation(t)] = t.rows
-	}
+	w := r.world(s, attributes)
 	for _, conn := range []*pgx.Conn{r.super, r.agent} {
 		value := r.key.Seal(seal.Claims{PID: conn.PgConn().PID(), Expires: time.Now().Add(seal.TTL), Profile: "p", Attributes: attributes})
 		if _, err := conn.Exec(context.Background(), "SELECT set_config('pgconsent.seal', $1, false)", value); err != nil {
@@ -189,6 +186,14 @@ func (r *triples) caller(s *schema, pol *policy.Policy, attributes map[string]st
 			r.empty(s, t, compiled, selects, w)
 		}
 	}
+}
+
+func (r *triples) world(s *schema, attributes map[string]string) predicate.World {
+	w := predicate.World{Tables: map[catalog.Name][]predicate.Row{}, Attributes: attributes, Sealed: true}
+	for _, t := range s.tables {
+		w.Tables[s.relation(t)] = t.rows
+	}
+	return w
 }
 
 // empty runs a rule with each of its helper views emptied: rows may only vanish.

@@ -1,0 +1,70 @@
+package predicate
+
+import "encoding/json"
+
+// List is a column that holds a list of ids. What is no list, NULL or malformed, is a list of one unknown id, and so is an
+// element that is NULL or no string: nobody can speak for it.
+type List struct {
+	Column string
+	Form   GrantForm
+	Cast   bool // the column is of a kindred type, varchar[] or integer[], and is cast
+}
+
+// The functions that read a list of ids from JSON: NULL for what is no array, or in a text no array of scalars.
+const (
+	JSONIDs  = GateSchema + ".json_ids"
+	JSONBIDs = GateSchema + ".jsonb_ids"
+)
+
+// array is the list as an array of the form's elements; NULL for what is no list.
+func (l List) array(row string) string {
+	c := column(row, l.Column)
+	switch l.Form {
+	case GrantJSONB:
+		return JSONBIDs + "(" + c + ")"
+	case GrantJSON:
+		return JSONIDs + "(" + c + "::pg_catalog.text)"
+	}
+	if l.Cast {
+		return c + "::" + l.Form.element() + "[]"
+	}
+	return c
+}
+
+// elements is a FROM item of one column, with a NULL for what is no list.
+func (l List) elements(row, alias string) string {
+	return "pg_catalog.unnest(COALESCE(" + l.array(row) + ", ARRAY[NULL]::" + l.Form.element() + "[])) AS " + alias + " (id)"
+}
+
+// ids are the elements; nil is an id that is not known. false: no list.
+func (l List) ids(row Row) ([]*string, bool) {
+	value, ok := row[l.Column]
+	if !ok {
+		return nil, false
+	}
+	if l.Form != GrantJSONB && l.Form != GrantJSON {
+		return ParseArray(value)
+	}
+	if _, ok := jsonStrings(value, l.Form == GrantJSON); !ok {
+		return nil, false
+	}
+	var raw []json.RawMessage
+	if json.Unmarshal([]byte(value), &raw) != nil {
+		return nil, false
+	}
+	out := []*string{}
+	for _, r := range raw {
+		var s string
+		if r[0] == '"' && json.Unmarshal(r, &s) == nil {
+			out = append(out, &s)
+		} else {
+			out = append(out, nil)
+		}
+	}
+	return out, true
+}
+
+// oneOf tells whether a value is an element of the list.
+func (l List) oneOf(value, row string) string {
+	return value + " OPERATOR(pg_catalog.=) ANY (" + l.array(row) + ")"
+}
