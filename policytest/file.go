@@ -14,6 +14,7 @@ import (
 
 	"github.com/pgconsent/pgconsent/policy"
 	"github.com/pgconsent/pgconsent/predicate"
+	"github.com/pgconsent/pgconsent/world"
 )
 
 // FileName is what a file of tests is called, in a folder.
@@ -170,11 +171,8 @@ func (f *File) world() error {
 		return err
 	}
 	var head struct {
-		Owner  string `yaml:"owner"`
-		Agents []struct {
-			Name       string            `yaml:"name"`
-			Attributes map[string]string `yaml:"attributes"`
-		} `yaml:"agents"`
+		Owner  string        `yaml:"owner"`
+		Agents []world.Agent `yaml:"agents"`
 	}
 	if err := yaml.Unmarshal(text, &head); err != nil {
 		return policy.Errors{{File: filepath.Join(dir, "world.yaml"), Message: yaml.FormatError(err, false, false)}}

@@ -148,6 +148,9 @@ func columnsOf(n Node) []string {
 	}
 }
 
+// Attributes returns the attributes that n uses at any depth, sorted.
+func Attributes(n Node) []string { return sortedKeys(attributes(n)) }
+
 // attributes returns the attributes that n uses at any depth.
 func attributes(n Node) map[string]bool {
 	out := map[string]bool{}

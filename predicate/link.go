@@ -8,6 +8,9 @@ func (n Visible) step() Step { return Step{n.Relation, n.Column, n.From, n.And} 
 // pairs are all pairs of columns of a link.
 func (s Step) pairs() []Pair { return append([]Pair{{s.Column, s.From}}, s.And...) }
 
+// Pairs are all pairs of columns of the link.
+func (s Step) Pairs() []Pair { return s.pairs() }
+
 // columns are those of the table that a link leads to, froms those of the row it begins at.
 func (s Step) columns() []string {
 	var out []string

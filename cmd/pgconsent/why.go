@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pgconsent/pgconsent/config"
+	"github.com/pgconsent/pgconsent/why"
+)
+
+type whyCmd struct {
+	As  string   `required:"" placeholder:"AGENT" help:"The agent."`
+	Set []string `placeholder:"NAME=VALUE" sep:"none" help:"A setting that the agent has made. May be given several times."`
+
+	Table string   `arg:"" help:"The table, as name or schema.name."`
+	Key   []string `arg:"" help:"The primary key, a value for each of its columns, or COLUMN=VALUE."`
+}
+
+func (whyCmd) Help() string {
+	return `Goes through the rule of the table block by block, with the record that decides, and asks row security as the agent's role
+whether it agrees. It shows rows that the agent does not see: it logs in as roles.migrate, and is for the owner alone. What
+it reads is one snapshot; it changes nothing. Exit code 1 if there is no such row, or if row security disagrees.
+
+  pgconsent why --as chat memories 7d0e0000-0000-4000-8000-000000000003
+  pgconsent why --as chat memory_participants memory_id=7d0e… person_id=be00…
+  pgconsent why --as mentor --set app.stage=2 --json facts 42`
+}
+
+func (w whyCmd) Run(s *session) error {
+	c, err := s.load()
+	if err != nil {
+		return err
+	}
+	agent, err := agentOf(c, w.As)
+	if err != nil {
+		return err
+	}
+	set, err := settings(w.Set)
+	if err != nil {
+		return err
+	}
+	return s.each(c, agent.Database, asMigrate, func(t target) error {
+		built, err := s.compile(t)
+		if err != nil {
+			return err
+		}
+		answer, err := why.Explain(s.ctx, t.conn, why.Question{
+			Policy: built.policy, Snapshot: built.snapshot, Agent: w.As, Attributes: agent.Attributes, Set: set, Table: w.Table, Key: w.Key,
+			AgentRole: t.config.Roles.Agent,
+			AsAgent: func(ctx context.Context) (*pgx.Conn, error) {
+				dsn, err := c.ConnString(t.config, t.config.Roles.Agent, t.config.Secrets.Agent)
+				if err != nil {
+					return nil, err
+				}
+				return pgx.Connect(ctx, dsn)
+			},
+		})
+		if err != nil {
+			return err
+		}
+		if s.json {
+			if err := s.print(answer); err != nil {
+				return err
+			}
+		} else {
+			why.Printer{Out: s.out, Colours: s.terminal}.Print(answer)
+		}
+		if len(answer.Rows) == 0 || !answer.Agrees() {
+			return errSilent
+		}
+		return nil
+	})
+}
+
+// agentOf finds an agent of the configuration.
+func agentOf(c *config.Config, name string) (*config.Agent, error) {
+	agent, ok := c.Agents[name]
+	if !ok {
+		return nil, usageError{fmt.Errorf("there is no agent %q in the configuration: it has %s", name, strings.Join(slices.Sorted(maps.Keys(c.Agents)), ", "))}
+	}
+	return agent, nil
+}
+
+// settings reads NAME=VALUE.
+func settings(given []string) ([]why.Setting, error) {
+	var out []why.Setting
+	for _, s := range given {
+		name, value, ok := strings.Cut(s, "=")
+		if !ok || name == "" {
+			return nil, usageError{errors.New("--set takes NAME=VALUE")}
+		}
+		out = append(out, why.Setting{Name: name, Value: value})
+	}
+	return out, nil
+}

@@ -1,0 +1,79 @@
+package why
+
+// Answer is why an agent sees a row or does not.
+type Answer struct {
+	Agent      string            `json:"agent"`
+	Table      string            `json:"table"`
+	Asked      string            `json:"asked"` // the key, as a condition
+	Attributes map[string]string `json:"attributes"`
+	Missing    []string          `json:"missing"` // attributes that the session does not have
+	Listed     bool              `json:"listed"`  // the policy lists the table
+	Rows       []Row             `json:"rows"`    // that have the key; none: the row is not there
+	More       bool              `json:"more"`    // and there are more
+	Columns    []Column          `json:"columns"` // that are hidden or masked
+	Foreign    []string          `json:"foreign"` // restrictive policies of others that bind the agent's role as well
+
+	// RowSecurity is how many rows of the key the agent's role sees under row security; nil: it was not asked, and Unasked
+	// says why.
+	RowSecurity *int   `json:"row_security"`
+	Unasked     string `json:"unasked,omitempty"`
+}
+
+// Shown is how many of the rows show by the rule.
+func (a *Answer) Shown() int {
+	n := 0
+	for _, r := range a.Rows {
+		if r.Visible {
+			n++
+		}
+	}
+	return n
+}
+
+// Agrees tells whether row security, where it was asked, shows as many rows as the rule does.
+func (a *Answer) Agrees() bool { return a.RowSecurity == nil || a.More || *a.RowSecurity == a.Shown() }
+
+// Row is a row with the verdict on it.
+type Row struct {
+	Table   string  `json:"table"`
+	Key     []Value `json:"key"`
+	Visible bool    `json:"visible"`
+	Rule    *Block  `json:"rule"`
+}
+
+// Block is a block of the rule and whether it holds for the row.
+type Block struct {
+	File    string   `json:"file"`
+	Line    int      `json:"line"`
+	Column  int      `json:"column"`
+	Block   string   `json:"block"`
+	Holds   bool     `json:"holds"`
+	Unknown bool     `json:"unknown,omitempty"` // neither it nor its contrary holds: something is NULL
+	Says    string   `json:"says,omitempty"`
+	Parts   []*Block `json:"parts,omitempty"`
+	Records []Record `json:"records,omitempty"` // that it read
+	Targets []Row    `json:"targets,omitempty"` // rows that must be visible
+	More    bool     `json:"more,omitempty"`    // records or targets are left out
+}
+
+// Record is a row of another table that a block looked at.
+type Record struct {
+	Table string  `json:"table"`
+	Key   []Value `json:"key"`
+	Via   []Value `json:"via,omitempty"` // the key of the link that leads to it
+	Link  string  `json:"link,omitempty"`
+	Holds bool    `json:"holds"`
+	Says  string  `json:"says"`
+}
+
+// Value is a column's value; nil is NULL.
+type Value struct {
+	Column string  `json:"column"`
+	Value  *string `json:"value"`
+}
+
+// Column is a column that does not come out as it is.
+type Column struct {
+	Name string `json:"name"`
+	How  string `json:"how"` // hidden, or the mask
+}

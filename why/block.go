@@ -1,0 +1,277 @@
+package why
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/policy"
+	"github.com/pgconsent/pgconsent/predicate"
+)
+
+// block explains a block for a row whose verdicts are known.
+func (e *explainer) block(ctx context.Context, on *catalog.Relation, r *policy.Rule, row map[string]*string, holds map[*policy.Rule][2]bool) (*Block, error) {
+	b := &Block{File: r.File, Line: r.Line, Column: r.Column, Block: r.Block, Holds: holds[r][0]}
+	for _, part := range r.Parts {
+		explained, err := e.block(ctx, on, part, row, holds)
+		if err != nil {
+			return nil, err
+		}
+		b.Parts = append(b.Parts, explained)
+	}
+	var err error
+	switch n := r.Node.(type) {
+	case predicate.All, predicate.Any:
+		return b, nil
+	case predicate.Open:
+		b.Says = "all rows show"
+		return b, nil
+	case predicate.Consent:
+		err = e.consent(ctx, b, n, row)
+	case predicate.Visible:
+		err = e.visible(ctx, b, n, row)
+	case predicate.Own:
+		b.Says = says(row, n.Column) + ", the agent's " + e.attribute(n.Attribute)
+	case predicate.Tenant:
+		b.Says = says(row, n.Column) + ", the agent's " + e.attribute(n.Attribute)
+		if n.Shared != "" {
+			b.Says += ", shared is '" + n.Shared + "'"
+		}
+		if n.SharedNull {
+			b.Says += ", NULL is shared"
+		}
+	case predicate.Status:
+		b.Says = says(row, n.Column) + must(b.Holds, n.Is)
+	case predicate.Grant:
+		var ids []string
+		for _, to := range n.To {
+			ids = append(ids, "the agent's "+e.attribute(to.Attribute))
+		}
+		if n.All != "" {
+			ids = append(ids, "'"+n.All+"' is everybody")
+		}
+		b.Says = says(row, n.Column) + ", " + strings.Join(ids, ", ")
+	case predicate.Not:
+		if len(b.Parts) == 1 && b.Parts[0].Holds {
+			b.Says = "the part below holds"
+		}
+	default:
+		b.Says, err = e.other(n, row)
+	}
+	if len(r.Parts) == 0 || r.Block == "not" {
+		_, own := r.Node.(predicate.Consent)
+		_, seen := r.Node.(predicate.Visible)
+		b.Unknown = !own && !seen && !b.Holds && !holds[r][1]
+	}
+	return b, err
+}
+
+// other speaks of a node by the columns and tables that it reads.
+func (e *explainer) other(n predicate.Node, row map[string]*string) (string, error) {
+	var parts []string
+	if columns, known := predicate.RowColumns(n); known {
+		for _, c := range columns {
+			parts = append(parts, says(row, c))
+		}
+	}
+	for _, h := range predicate.Helpers(n) {
+		parts = append(parts, "it reads "+h.Relation.Name.String())
+	}
+	for _, name := range predicate.Attributes(n) {
+		parts = append(parts, "the agent's "+e.attribute(name))
+	}
+	return strings.Join(parts, ", "), nil
+}
+
+func says(row map[string]*string, column string) string {
+	return column + " is " + quoted(row[column])
+}
+
+func quoted(v *string) string {
+	if v == nil {
+		return "NULL"
+	}
+	text := strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return ' '
+		}
+		return r
+	}, *v)
+	if len(text) > 80 {
+		text = strings.ToValidUTF8(text[:77], "") + "…"
+	}
+	return "'" + text + "'"
+}
+
+func must(holds bool, is string) string {
+	if holds {
+		return ""
+	}
+	return ", must be '" + is + "'"
+}
+
+func (e *explainer) attribute(name string) string {
+	value, ok := e.values[name]
+	if !ok {
+		return name + " is missing"
+	}
+	return name + " is " + quoted(&value)
+}
+
+// leads is the condition under which a row is one that a link leads to; false if it leads nowhere.
+func leads(pairs []predicate.Pair, alias string, row map[string]*string) (string, bool) {
+	var parts []string
+	for _, p := range pairs {
+		if row[p.From] == nil {
+			return "", false
+		}
+		parts = append(parts, alias+"."+catalog.QuoteIdent(p.Column)+" = "+catalog.QuoteLiteral(*row[p.From]))
+	}
+	return strings.Join(parts, " AND "), true
+}
+
+// begins are the values by which a link begins.
+func begins(pairs []predicate.Pair, row map[string]*string) string {
+	var parts []string
+	for _, p := range pairs {
+		parts = append(parts, p.Column+"="+strings.Trim(quoted(row[p.From]), "'"))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func (e *explainer) visible(ctx context.Context, b *Block, n predicate.Visible, row map[string]*string) error {
+	pairs := append([]predicate.Pair{{Column: n.Column, From: n.From}}, n.And...)
+	where, ok := leads(pairs, "r", row)
+	if !ok {
+		b.Says = fmt.Sprintf("it points to no row of %s: NULL", n.Relation.Name)
+		return nil
+	}
+	t, listed := e.policy.Table(n.Relation.Name)
+	if !listed {
+		return fmt.Errorf("%s is not in the policy", n.Relation.Name)
+	}
+	var err error
+	if b.Targets, b.More, err = e.rows(ctx, t, where, maxRecords); err != nil {
+		return err
+	}
+	shown := slices.ContainsFunc(b.Targets, func(r Row) bool { return r.Visible })
+	switch {
+	case len(b.Targets) == 0:
+		b.Says = fmt.Sprintf("%s has no row with %s", n.Relation.Name, begins(pairs, row))
+	case shown:
+		b.Says = fmt.Sprintf("it points to a row of %s that shows", n.Relation.Name)
+	default:
+		b.Says = fmt.Sprintf("it points to a row of %s that does not show", n.Relation.Name)
+	}
+	return nil
+}
+
+// consent finds the subjects that the links lead to, those who refuse first.
+func (e *explainer) consent(ctx context.Context, b *Block, n predicate.Consent, row map[string]*string) error {
+	first := n.Steps[0]
+	pairs := first.Pairs()
+	where, ok := leads(pairs, "s0", row)
+	if !ok {
+		b.Says = "it has no key to find subjects by: NULL"
+		return nil
+	}
+	last := n.Steps[len(n.Steps)-1].Relation
+	from := first.Relation.Name.SQL() + " AS s0"
+	for i, step := range n.Steps[1:] {
+		var on []string
+		for _, p := range step.Pairs() {
+			on = append(on, fmt.Sprintf("s%d.%s = s%d.%s", i+1, catalog.QuoteIdent(p.Column), i, catalog.QuoteIdent(p.From)))
+		}
+		from += fmt.Sprintf(" LEFT JOIN %s AS s%d ON %s", step.Relation.Name.SQL(), i+1, strings.Join(on, " AND "))
+	}
+	end := fmt.Sprintf("s%d", len(n.Steps)-1)
+	subject, link := keyOf(last), []string{}
+	if len(n.Steps) > 1 {
+		link = keyOf(first.Relation)
+	}
+	var selected []string
+	for _, name := range subject {
+		selected = append(selected, end+"."+catalog.QuoteIdent(name)+"::pg_catalog.text")
+	}
+	for _, name := range link {
+		selected = append(selected, "s0."+catalog.QuoteIdent(name)+"::pg_catalog.text")
+	}
+	status := end + "." + catalog.QuoteIdent(n.Status) + "::pg_catalog.text"
+	there := "true"
+	if len(n.Steps) > 1 {
+		steps := n.Steps[len(n.Steps)-1].Pairs()
+		there = end + "." + catalog.QuoteIdent(steps[0].Column) + " IS NOT NULL"
+	}
+	selected = append(selected, status, there)
+	agrees := "(" + status + " = " + catalog.QuoteLiteral(n.Is) + ")"
+	rows, err := e.tx.Query(ctx, fmt.Sprintf("SELECT %s FROM %s WHERE %s ORDER BY %s IS TRUE, %s LIMIT %d",
+		strings.Join(selected, ", "), from, where, agrees, strings.Join(selected[:len(selected)-2], ", "), maxRecords+1))
+	if err != nil {
+		return err
+	}
+	found, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) ([]any, error) { return row.Values() })
+	if err != nil {
+		return err
+	}
+	text := func(v any) *string {
+		if s, ok := v.(string); ok {
+			return &s
+		}
+		return nil
+	}
+	refusing := 0
+	for i, values := range found {
+		if i == maxRecords {
+			b.More = true
+			break
+		}
+		record := Record{Table: last.Name.String()}
+		for j, name := range subject {
+			record.Key = append(record.Key, Value{name, text(values[j])})
+		}
+		if len(link) > 0 {
+			record.Link = first.Relation.Name.String()
+		}
+		for j, name := range link {
+			record.Via = append(record.Via, Value{name, text(values[len(subject)+j])})
+		}
+		value := text(values[len(values)-2])
+		present, _ := values[len(values)-1].(bool)
+		record.Holds = value != nil && *value == n.Is
+		record.Says = n.Status + " is " + quoted(value) + must(record.Holds, n.Is)
+		if !present {
+			record.Key, record.Says = nil, "there is no such row: the link leads nowhere"
+		}
+		if !record.Holds {
+			refusing++
+		}
+		b.Records = append(b.Records, record)
+	}
+	switch {
+	case len(found) == 0 && n.Required:
+		b.Says = fmt.Sprintf("%s has no row with %s", first.Relation.Name, begins(pairs, row))
+	case len(found) == 0:
+		b.Says = "nobody is linked to it"
+	case refusing > 0:
+		b.Says = "somebody has not agreed"
+	default:
+		b.Says = "everybody has agreed"
+	}
+	return nil
+}
+
+// keyOf is the primary key, or every column where there is none.
+func keyOf(r *catalog.Relation) []string {
+	if len(r.PrimaryKey) > 0 {
+		return r.PrimaryKey
+	}
+	var out []string
+	for _, c := range r.Columns {
+		out = append(out, c.Name)
+	}
+	return out
+}

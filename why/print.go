@@ -1,0 +1,161 @@
+package why
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Printer writes answers for people.
+type Printer struct {
+	Out     io.Writer
+	Colours bool
+}
+
+func (p Printer) paint(colour, text string) string {
+	if !p.Colours {
+		return text
+	}
+	return "\x1b[" + colour + "m" + text + "\x1b[0m"
+}
+
+// Print writes an answer as a tree.
+func (p Printer) Print(a *Answer) {
+	say := func(format string, args ...any) { fmt.Fprintf(p.Out, format+"\n", args...) }
+	for _, name := range slices.Sorted(maps.Keys(a.Attributes)) {
+		value := a.Attributes[name]
+		say("%s %s is %s", p.paint("2", "attribute"), name, quoted(&value))
+	}
+	for _, name := range a.Missing {
+		say("%s %s is missing: a block that needs it shows nothing", p.paint("33", "attribute"), name)
+	}
+	if len(a.Rows) == 0 {
+		say("%s has no row with %s: %s", a.Table, a.Asked, p.paint("33", "there is nothing to see for anybody"))
+		return
+	}
+	if !a.Listed {
+		say("%s (%s): %s sees %s of it", a.Table, a.Asked, a.Agent, p.paint("31;1", "nothing"))
+		say("  the policy does not list the table: agents have no right to it, and naming it is refused with 42501")
+		return
+	}
+	for _, r := range a.Rows {
+		say("")
+		if r.Visible {
+			say("%s %s: %s %s it", r.Table, keys(r.Key), a.Agent, p.paint("32;1", "sees"))
+		} else {
+			say("%s %s: %s %s it", r.Table, keys(r.Key), a.Agent, p.paint("31;1", "does not see"))
+		}
+		p.block(r.Rule, "", "")
+	}
+	if a.More {
+		say("\n… and more rows: give more of the key")
+	}
+	say("")
+	switch {
+	case a.RowSecurity == nil:
+		say("row security was not asked: %s", a.Unasked)
+	case !a.Agrees():
+		say("%s: asked as the agent's role it shows %d of these rows, and the rule %d. Run pgconsent doctor.", p.paint("31;1", "row security disagrees"), *a.RowSecurity, a.Shown())
+	case a.More:
+		say("row security shows %d rows of this key", *a.RowSecurity)
+	default:
+		say("row security, asked as the agent's role, agrees; the predicate in the text is made of the same rule")
+	}
+	if len(a.Foreign) > 0 {
+		say("%s the table has restrictive policies of others, which hide rows besides: %s", p.paint("33", "note:"), strings.Join(a.Foreign, ", "))
+	}
+	if len(a.Columns) > 0 && a.Shown() > 0 {
+		var parts []string
+		for _, c := range a.Columns {
+			parts = append(parts, c.Name+" "+c.How)
+		}
+		say("not all of it is seen: %s", strings.Join(parts, ", "))
+	}
+}
+
+// keys writes a key: the value alone for a key of one column.
+func keys(values []Value) string {
+	var parts []string
+	for _, v := range values {
+		text := strings.Trim(quoted(v.Value), "'")
+		if len(values) == 1 {
+			return text
+		}
+		parts = append(parts, v.Column+"="+text)
+	}
+	return "(" + strings.Join(parts, ", ") + ")"
+}
+
+// block writes a block at the end of a branch, and what is beneath it.
+func (p Printer) block(b *Block, branch, below string) {
+	mark := p.paint("31", "✗")
+	switch {
+	case b.Holds:
+		mark = p.paint("32", "✓")
+	case b.Unknown:
+		mark = p.paint("33", "?")
+	}
+	line := fmt.Sprintf("%s%s %s", p.paint("2", branch), mark, p.paint("1", b.Block))
+	if b.Says != "" {
+		line += ": " + b.Says
+	}
+	if b.Unknown {
+		line += " (unknown, which hides)"
+	}
+	fmt.Fprintf(p.Out, "  %s  %s\n", line, p.paint("2", fmt.Sprintf("%s:%d", short(b.File), b.Line)))
+	type leaf func(branch, below string)
+	var leaves []leaf
+	for _, part := range b.Parts {
+		leaves = append(leaves, func(branch, below string) { p.block(part, branch, below) })
+	}
+	for _, r := range b.Records {
+		leaves = append(leaves, func(branch, _ string) {
+			mark := p.paint("31", "✗")
+			if r.Holds {
+				mark = p.paint("32", "✓")
+			}
+			what := strings.TrimSpace(r.Table + " " + keys(r.Key))
+			if r.Key == nil {
+				what = r.Table
+			}
+			via := ""
+			if r.Link != "" {
+				via = p.paint("2", fmt.Sprintf("  by %s %s", r.Link, keys(r.Via)))
+			}
+			fmt.Fprintf(p.Out, "  %s%s %s: %s%s\n", p.paint("2", branch), mark, what, r.Says, via)
+		})
+	}
+	for _, t := range b.Targets {
+		leaves = append(leaves, func(branch, below string) {
+			verdict := p.paint("31", "does not show")
+			if t.Visible {
+				verdict = p.paint("32", "shows")
+			}
+			fmt.Fprintf(p.Out, "  %s%s %s %s\n", p.paint("2", branch), t.Table, keys(t.Key), verdict)
+			p.block(t.Rule, below+"└─ ", below+"   ")
+		})
+	}
+	if b.More {
+		leaves = append(leaves, func(branch, _ string) { fmt.Fprintf(p.Out, "  %s… and more\n", p.paint("2", branch)) })
+	}
+	for i, f := range leaves {
+		if i == len(leaves)-1 {
+			f(below+"└─ ", below+"   ")
+		} else {
+			f(below+"├─ ", below+"│  ")
+		}
+	}
+}
+
+func short(path string) string {
+	if wd, err := os.Getwd(); err == nil {
+		if rel, err := filepath.Rel(wd, path); err == nil && len(rel) < len(path) {
+			return rel
+		}
+	}
+	return path
+}
