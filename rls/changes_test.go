@@ -150,3 +150,15 @@ func TestTriggersThatDoNotFireAreNoticed(t *testing.T) {
 		}
 	}
 }
+
+// Its rows would be counted as often.
+func TestATableThatSeveralRulesReadIsThereOnce(t *testing.T) {
+	w := newWorld(t)
+	seen := map[uint32]bool{}
+	for _, r := range rls.Tables(w.pol) {
+		if seen[r.OID] {
+			t.Errorf("%s is there twice", r.Name)
+		}
+		seen[r.OID] = true
+	}
+}

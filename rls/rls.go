@@ -14,6 +14,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
 
 	"github.com/pgconsent/pgconsent/catalog"
 	"github.com/pgconsent/pgconsent/migrations"
@@ -126,13 +127,18 @@ func (p *Plan) DownTo(f migrations.Found) []Statement {
 	return out
 }
 
-// Tables are those that a policy's predicates concern: the listed ones and those read besides.
+// Tables are those that a policy's predicates concern, each once: the listed ones and those read besides.
 func Tables(p *policy.Policy) []*catalog.Relation {
 	var out []*catalog.Relation
+	add := func(r *catalog.Relation) {
+		if !slices.ContainsFunc(out, func(o *catalog.Relation) bool { return o.OID == r.OID }) {
+			out = append(out, r)
+		}
+	}
 	for _, t := range p.Tables() {
-		out = append(out, t.Relation)
+		add(t.Relation)
 		for _, h := range predicate.Helpers(t.Rows) {
-			out = append(out, h.Relation)
+			add(h.Relation)
 		}
 	}
 	return out
