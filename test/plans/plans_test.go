@@ -93,7 +93,7 @@ func TestPlans(t *testing.T) {
 		return res.Text, res
 	}
 	var table strings.Builder
-	table.WriteString("| query | by hand, ms | row security | with its hint | doors | door taken | both |\n|---|---:|---:|---:|---:|---|---:|\n")
+	table.WriteString("| query | by hand, ms | row security | with its hint | doors | door taken | both | prepared: by hand, ms | doors | both |\n|---|---:|---:|---:|---:|---|---:|---:|---:|---:|\n")
 	for _, c := range classes {
 		began := time.Now()
 		plain, _ := text(rewrite.RLS, false, c.sql)
@@ -118,7 +118,12 @@ func TestPlans(t *testing.T) {
 		if !hintedRes.Scan {
 			hint = "none given"
 		}
-		fmt.Fprintf(&table, "| %s | %.3g | %s | %s | %s | %s | %s |\n", c.name, base, cell(plain), hint, cell(doors), door, cell(both))
+		handPrepared := prepared(t, hand, c.hand, nil)
+		cellPrepared := func(sql string) string {
+			return fmt.Sprintf("%.2f×", prepared(t, agent, sql, func() { w.reseal(t, agent) })/handPrepared)
+		}
+		fmt.Fprintf(&table, "| %s | %.3g | %s | %s | %s | %s | %s | %.3g | %s | %s |\n",
+			c.name, base, cell(plain), hint, cell(doors), door, cell(both), handPrepared, cellPrepared(doors), cellPrepared(both))
 		fmt.Printf("plans: %-16s %s\n", c.name, time.Since(began).Round(time.Second))
 	}
 	fmt.Print(table.String())
@@ -201,6 +206,33 @@ func (w *world) reseal(t *testing.T, conn *pgx.Conn) {
 // figure: the process may answer before its time is booked.
 func cpu(t *testing.T, conn *pgx.Conn, sql string, between func()) float64 {
 	t.Helper()
+	return least(t, conn, func() { exec(t, conn, sql) }, between)
+}
+
+// prepared is the same of a statement that was prepared and has run often enough for the server to have settled on a plan.
+func prepared(t *testing.T, conn *pgx.Conn, sql string, between func()) float64 {
+	t.Helper()
+	ctx := context.Background()
+	if between != nil {
+		between()
+	}
+	if _, err := conn.PgConn().Prepare(ctx, "measured", sql, nil); err != nil {
+		t.Fatalf("%.300s: %v", sql, err)
+	}
+	defer exec(t, conn, "DEALLOCATE measured")
+	run := func() {
+		if res := conn.PgConn().ExecPrepared(ctx, "measured", nil, nil, nil).Read(); res.Err != nil {
+			t.Fatalf("%.300s: %v", sql, res.Err)
+		}
+	}
+	for range 3 {
+		run()
+	}
+	return least(t, conn, run, between)
+}
+
+func least(t *testing.T, conn *pgx.Conn, run func(), between func()) float64 {
+	t.Helper()
 	const shortest = 20 // of a figure, in milliseconds
 	var times []float64
 	runs := 1
@@ -210,7 +242,7 @@ func cpu(t *testing.T, conn *pgx.Conn, sql string, between func()) float64 {
 		}
 		before := spent(t, conn)
 		for range runs {
-			exec(t, conn, sql)
+			run()
 		}
 		took := spent(t, conn) - before
 		if took < shortest && runs < 1<<12 {
