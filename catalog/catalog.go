@@ -45,14 +45,28 @@ type Relation struct {
 	RowSecurity bool     // relrowsecurity
 	ForceRLS    bool     // relforcerowsecurity
 	IsPartition bool
-	HasChildren bool   // inheritance children or partitions
-	Parents     []Name // of a partition or an inheritance child, directly
-	Governed    bool   // it has the row policy of ours that says which rows agents see
-	Definition  string // of a view outside the system's schemas and ours: its query, with names qualified
-	Reads       []Read // of such a view, directly
+	HasChildren bool      // inheritance children or partitions
+	Parents     []Name    // of a partition or an inheritance child, directly
+	Governed    bool      // it has the row policy of ours that says which rows agents see
+	Definition  string    // of a view outside the system's schemas and ours: its query, with names qualified
+	Reads       []Read    // of such a view, directly
+	Updatable   Updatable // of such a view without triggers and rules of its own: what PostgreSQL lets be done to it
+	CheckOption string    // of such a view: "", local or cascaded
 	Extension   string
 	Approximate bool // an index of it searches approximately: pgvector's hnsw and ivfflat
 }
+
+// Updatable is what pg_relation_is_updatable says: a bit for each command.
+type Updatable int
+
+// Inserts tells whether rows can be inserted.
+func (u Updatable) Inserts() bool { return u&(1<<3) != 0 }
+
+// Updates tells whether rows can be updated.
+func (u Updatable) Updates() bool { return u&(1<<2) != 0 }
+
+// Deletes tells whether rows can be deleted.
+func (u Updatable) Deletes() bool { return u&(1<<4) != 0 }
 
 // Column returns the column of that name, or nil.
 func (r *Relation) Column(name string) *Column {

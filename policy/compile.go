@@ -447,6 +447,9 @@ func (p *Policy) hash() string {
 	}
 	for _, v := range p.views {
 		fmt.Fprintf(h, "view %q %q %t %q %q\n", v.Relation.Name.Schema, v.Relation.Name.Name, v.Listed, v.Query, v.Walled)
+		if v.Write != nil {
+			fmt.Fprintf(h, " write %t %t %t %q %q %q\n", v.Write.Insert, v.Write.Update, v.Write.Delete, v.Write.Insertable, v.Write.Updatable, v.Relation.CheckOption)
+		}
 	}
 	for _, f := range p.functions {
 		fmt.Fprintf(h, "function %q %q\n", f.Name.Schema, f.Name.Name)

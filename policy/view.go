@@ -97,6 +97,7 @@ func (c *compiler) copied(p *Policy, decl viewDecl, r *catalog.Relation, depth i
 		c.fail(decl.place, "", "view %s%s cannot be read by agents: %s", decl.name, within, err)
 		return nil
 	}
+	v.writable(p)
 	p.views = append(p.views, v)
 	return v
 }

@@ -20,6 +20,10 @@ func (w *walker) copyFrom(c *sqltext.CopyStmt) {
 	if t == nil {
 		return
 	}
+	if t.ref.relation.Kind == catalog.View {
+		w.refuseAt(refusal("CopyStmt.is_from(view)"), t.ref.start)
+		return
+	}
 	t.ref.copyStmt, t.ref.copyFrom = c, true
 	columns := make([]string, 0, len(c.Attlist))
 	for _, n := range c.Attlist {

@@ -3,6 +3,7 @@ package rewrite
 import (
 	"slices"
 
+	"github.com/pgconsent/pgconsent/catalog"
 	"github.com/pgconsent/pgconsent/sqlstate"
 	"github.com/pgconsent/pgconsent/sqltext"
 )
@@ -40,6 +41,10 @@ func (w *walker) mergeStmt(s *sqltext.MergeStmt) {
 		}
 		t := w.target(s.Relation, commands...)
 		if t == nil {
+			return nil
+		}
+		if t.ref.relation.Kind == catalog.View {
+			w.refuseAt(refusal("MergeStmt(view)"), t.ref.start)
 			return nil
 		}
 		own.add(t.item)

@@ -187,6 +187,15 @@ func (w *walker) settleReference(ref *reference, signable bool) {
 			w.injectCopy(ref)
 			return
 		}
+		if ref.written { // one with predicates in it is not updatable
+			if w.mode == Injected {
+				w.refuseAt(bare(ref, ref.kept), ref.start)
+				return
+			}
+			w.bare = true
+			w.substitute(ref, predicate.RowView(ref.name))
+			return
+		}
 		w.substitute(ref, ref.fragment.standIn)
 		return
 	}

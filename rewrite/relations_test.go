@@ -15,9 +15,18 @@ import (
 // policy or the view that stands for it, a shadow, or a gate view inside a predicate; a name without one is a WITH query of the same text.
 func checkRelations(t *testing.T, r *Rewriter, tree *sqltext.ParseResult, result *Result) {
 	t.Helper()
+	targets := map[*sqltext.RangeVar]bool{}                         // of INSERT, UPDATE, DELETE
 	copied := map[*sqltext.RangeVar]bool{}                          // the views of COPY FROM, which stand nowhere else
 	ctes, locked := map[string]bool{}, map[*sqltext.RangeVar]bool{} // FOR UPDATE OF names items of FROM, not relations
 	each(tree.ProtoReflect(), func(m proto.Message) {
+		switch s := m.(type) {
+		case *sqltext.InsertStmt:
+			targets[s.Relation] = true
+		case *sqltext.UpdateStmt:
+			targets[s.Relation] = true
+		case *sqltext.DeleteStmt:
+			targets[s.Relation] = true
+		}
 		if c, ok := m.(*sqltext.LockingClause); ok {
 			for _, n := range c.LockedRels {
 				locked[n.GetRangeVar()] = true
@@ -55,6 +64,9 @@ func checkRelations(t *testing.T, r *Rewriter, tree *sqltext.ParseResult, result
 		default:
 			for _, view := range r.pol.Views() {
 				if f := r.protected[view.Relation.Name]; f != nil && name == f.standIn {
+					return
+				}
+				if view.Write != nil && targets[rv] && name == predicate.RowView(view.Relation.Name) {
 					return
 				}
 			}

@@ -27,8 +27,11 @@ func (w *walker) target(rv *sqltext.RangeVar, commands ...string) *written {
 		return nil
 	}
 	table, ok := w.pol.Table(ref.name)
+	view, isView := w.pol.View(ref.name)
 	switch {
 	case ok && ref.fragment != nil && ref.relation != nil:
+	case isView && view.Write != nil && ref.fragment != nil && ref.relation != nil:
+		table = &policy.Table{Relation: view.Relation, Write: view.Write} // its rules are those of the table beneath
 	case ref.fragment != nil: // a view that agents read
 		w.refuseAt(refusal(commands[0]+"(policy)"), ref.start)
 		return nil

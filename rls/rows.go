@@ -111,15 +111,41 @@ func (p *Plan) views() []Statement {
 		for i, c := range v.Relation.Columns {
 			columns[i] = catalog.QuoteIdent(c.Name)
 		}
+		plain := ""
+		if v.Relation.CheckOption != "" && v.Write != nil {
+			plain = ", check_option = " + v.Relation.CheckOption
+		}
 		for _, c := range []struct {
-			name  catalog.Name
-			query string
-		}{{predicate.RowView(v.Relation.Name), v.Query}, {predicate.WalledView(v.Relation.Name), v.Walled}} {
+			name           catalog.Name
+			options, query string
+		}{{predicate.RowView(v.Relation.Name), plain, v.Query}, {predicate.WalledView(v.Relation.Name), "", v.Walled}} {
 			out = append(out,
-				Statement{SQL: fmt.Sprintf("CREATE VIEW %s (%s) WITH (security_invoker = true) AS\n%s", c.name.SQL(), strings.Join(columns, ", "), c.query), Why: why},
+				Statement{SQL: fmt.Sprintf("CREATE VIEW %s (%s) WITH (security_invoker = true%s) AS\n%s", c.name.SQL(), strings.Join(columns, ", "), c.options, c.query), Why: why},
 				Statement{SQL: fmt.Sprintf("GRANT SELECT ON %s TO %s", c.name.SQL(), p.agent), Why: why},
 			)
 		}
+		if v.Write != nil && v.Listed && p.mode == Enforce {
+			out = append(out, p.writtenThrough(v)...)
+		}
+	}
+	return out
+}
+
+// writtenThrough lets agents write through a copy what they may write to its table.
+func (p *Plan) writtenThrough(v *policy.View) []Statement {
+	const why = "PostgreSQL writes through the view with the agent's rights, under the row policies of its table."
+	var out []Statement
+	grant := func(what string) {
+		out = append(out, Statement{SQL: fmt.Sprintf("GRANT %s ON %s TO %s", what, predicate.RowView(v.Relation.Name).SQL(), p.agent), Why: why})
+	}
+	if v.Write.Insert {
+		grant("INSERT (" + strings.Join(quoteAll(v.Write.Insertable), ", ") + ")")
+	}
+	if v.Write.Update {
+		grant("UPDATE (" + strings.Join(quoteAll(v.Write.Updatable), ", ") + ")")
+	}
+	if v.Write.Delete {
+		grant("DELETE")
 	}
 	return out
 }

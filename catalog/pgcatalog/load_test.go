@@ -109,7 +109,7 @@ func TestLoad(t *testing.T) {
 		},
 		"parts_1": {Name: public("parts_1"), Kind: catalog.Table, Owner: "postgres", IsPartition: true, Parents: []catalog.Name{public("parts")}, Columns: []catalog.Column{{Name: "id", Type: "integer"}}},
 		"v": {Name: public("v"), Kind: catalog.View, Owner: "postgres", Columns: []catalog.Column{{Name: "id", Type: "integer"}},
-			Definition: " SELECT p.id\n   FROM public.p;", Reads: []catalog.Read{{Relation: public("p"), Columns: []string{"id"}}}},
+			Definition: " SELECT p.id\n   FROM public.p;", Reads: []catalog.Read{{Relation: public("p"), Columns: []string{"id"}}}, Updatable: 28},
 	} {
 		got, ok := s.Relation(public(name))
 		if !ok {

@@ -48,3 +48,4 @@ CREATE TABLE lists (word text, uses integer DEFAULT 0, shout text GENERATED ALWA
 CREATE VIEW titles AS SELECT m.id, m.title, count(p.person_id) AS people FROM memories m LEFT JOIN memory_participants p ON p.memory_id = m.id GROUP BY m.id, m.title;
 CREATE VIEW short_titles AS SELECT t.id, left(t.title, 10) AS title, t.people FROM titles t WHERE t.people < 5;
 CREATE VIEW patient_list AS SELECT id, name, born, (SELECT count(*) FROM notes) AS notes FROM patients;
+CREATE VIEW open_drafts AS SELECT d.title, d.user_id FROM drafts d WHERE d.title <> '' WITH CASCADED CHECK OPTION;

@@ -91,3 +91,21 @@ SELECT * FROM item_log FOR UPDATE
 SELECT title FROM items WHERE title LIKE 'HIDDENMARK%' FOR UPDATE
 SELECT count(*) FROM items FOR UPDATE
 UPDATE items SET qty = 1 WHERE CURRENT OF c
+UPDATE full_items SET state = 'secret'
+UPDATE full_items SET big = 'x'
+INSERT INTO full_items (name, qty, state) VALUES ('egg', 3, 'shown')
+INSERT INTO full_items VALUES ('egg', 3)
+INSERT INTO full_items VALUES ('egg', 3, 'forbidden')
+UPDATE full_items SET qty = 9 WHERE name LIKE 'HIDDENMARK%' OR qty > 9000 RETURNING *
+UPDATE full_items SET text = 'forbidden'
+UPDATE full_items SET name = 'hide'
+DELETE FROM full_items WHERE name::int > 0
+INSERT INTO all_slots VALUES ('22222222-2222-4222-8222-222222222222', 'evening', 1)
+INSERT INTO all_slots (user_id, name) VALUES ('22222222-2222-4222-8222-222222222222', 'evening')
+UPDATE all_slots SET user_id = '22222222-2222-4222-8222-222222222222'
+UPDATE ruled_slots SET uses = 1
+DELETE FROM ruled_slots
+DELETE FROM summed_slots
+INSERT INTO summed_slots VALUES (1)
+UPDATE pgconsent_rows.public_all_slots SET uses = 1
+MERGE INTO all_slots a USING slots s ON a.name = s.name WHEN MATCHED THEN DELETE

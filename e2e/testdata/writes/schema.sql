@@ -48,3 +48,8 @@ INSERT INTO counted (user_id, what) VALUES ('11111111-1111-4111-8111-11111111111
 ALTER TABLE shelves OWNER TO arcive_owner; ALTER TABLE items OWNER TO arcive_owner; ALTER TABLE labels OWNER TO arcive_owner; ALTER TABLE slots OWNER TO arcive_owner;
 ALTER TABLE words OWNER TO arcive_owner; ALTER TABLE ideas OWNER TO arcive_owner; ALTER TABLE counted OWNER TO arcive_owner; ALTER TABLE item_log OWNER TO arcive_owner;
 ALTER FUNCTION items_log() OWNER TO arcive_owner; ALTER TYPE size OWNER TO arcive_owner;
+CREATE VIEW full_items AS SELECT title AS name, i.qty, i.body AS text, note, upper(title) AS big, state, made FROM items AS i WHERE qty > 2 WITH LOCAL CHECK OPTION;
+CREATE VIEW all_slots WITH (security_barrier) AS SELECT * FROM slots;
+CREATE VIEW summed_slots AS SELECT sum(uses) AS uses FROM slots;
+CREATE VIEW ruled_slots AS SELECT * FROM slots;
+CREATE RULE ruled AS ON DELETE TO ruled_slots DO INSTEAD DELETE FROM slots;

@@ -89,3 +89,20 @@ SELECT * FROM (SELECT title FROM items WHERE qty > 2) x, shelves ORDER BY 1, 2 F
 WITH d AS (SELECT id FROM items ORDER BY qty DESC LIMIT 1 FOR UPDATE SKIP LOCKED) UPDATE items SET note = 'taken' FROM d WHERE items.id = d.id RETURNING title
 PREPARE w1 AS INSERT INTO slots (name, uses) VALUES ($1, $2) RETURNING name, uses; EXECUTE w1 ('evening', 4); EXECUTE w1 ('night', 5); DEALLOCATE w1
 PREPARE w2 (text) AS UPDATE items SET note = $1 WHERE qty > 2 RETURNING title, note; EXECUTE w2 ('seen'); DEALLOCATE w2
+INSERT INTO full_items (name, qty) VALUES ('egg', 4) RETURNING name, qty, text, big, state
+INSERT INTO full_items (name, qty) VALUES ('egg', 1)
+INSERT INTO full_items AS f (name, qty, text) VALUES (' egg ', 3, DEFAULT), ('fig', 9, 'x') RETURNING f.name, f.text
+INSERT INTO full_items (name, qty) SELECT name || '!', qty + 1 FROM full_items RETURNING name, qty
+UPDATE full_items SET qty = qty + 1 RETURNING name, qty
+UPDATE full_items SET qty = 0
+UPDATE public.full_items SET (name, note) = ('x', 'y') WHERE name = 'apple' RETURNING full_items.*
+UPDATE full_items f SET text = s.name FROM shelves s WHERE s.id = f.qty - 2 RETURNING f.name, f.text
+UPDATE full_items SET name = 'n' || (SELECT count(*) FROM full_items) || (SELECT count(*) FROM items)
+DELETE FROM full_items WHERE qty > 4 RETURNING name, big
+DELETE FROM full_items f USING items i WHERE i.title = f.name AND i.shelf = 1 RETURNING f.name, i.title
+WITH w AS (UPDATE full_items SET note = 'w' RETURNING name) SELECT count(*), (SELECT count(*) FROM full_items WHERE note = 'w') FROM w
+INSERT INTO all_slots (name) VALUES ('evening') RETURNING name, uses
+INSERT INTO all_slots (name) VALUES ('noon') ON CONFLICT DO NOTHING
+INSERT INTO all_slots (name, uses) VALUES ('noon', 5), ('night', 1) ON CONFLICT (user_id, name) DO UPDATE SET uses = all_slots.uses + excluded.uses RETURNING name, uses
+UPDATE all_slots SET uses = uses * 10 RETURNING *
+DELETE FROM all_slots
