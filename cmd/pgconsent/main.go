@@ -45,6 +45,7 @@ type commands struct {
 	LogLevel  string `enum:"debug,info,warn,error,default" default:"default" help:"debug, info, warn or error. Default: info, for the demo warn."`
 
 	Demo    demoCmd    `cmd:"" help:"Start a real PostgreSQL with an example and the proxy before it."`
+	Init    initCmd    `cmd:"" help:"Look at a database and write a starter configuration and policy."`
 	Serve   serveCmd   `cmd:"" help:"Run the sidecar."`
 	Migrate migrateCmd `cmd:"" help:"Install, update or remove the database side: roles, row security, keys."`
 	Doctor  doctorCmd  `cmd:"" help:"Check whether the databases could hold the wall; say what to fix."`
@@ -125,6 +126,7 @@ Start with:
 
 Beside your own database:
 
+  pgconsent init --dsn DSN      a configuration and a policy to begin with
   pgconsent policy check        is the policy right?
   pgconsent migrate --dry-run   the SQL that a DBA would review
   pgconsent migrate             install it

@@ -1,0 +1,214 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/catalog/pgcatalog"
+	"github.com/pgconsent/pgconsent/config"
+	"github.com/pgconsent/pgconsent/policy"
+	"github.com/pgconsent/pgconsent/rewrite"
+	"github.com/pgconsent/pgconsent/sqlstate"
+	"github.com/pgconsent/pgconsent/starter"
+)
+
+type initCmd struct {
+	DSN string `name:"dsn" required:"" placeholder:"DSN" help:"How to log in to the database, as the owner of its tables or a superuser."`
+	Dir string `default:"." placeholder:"DIR" help:"Where the files go. Default: here."`
+}
+
+func (initCmd) Help() string {
+	return `Reads the catalogs, never a row, and writes pgconsent.yaml, policy.yaml and files of secrets into the folder. Every
+proposal stands beside its evidence; what is not understood is denied and listed with a reason. Nothing is changed in the
+database, and no file is overwritten.
+
+  pgconsent init --dsn postgres://app_owner@localhost/app
+  pgconsent init --dsn "$DATABASE_URL" --dir /etc/pgconsent --json`
+}
+
+// begun is what init did, for programs.
+type begun struct {
+	Files []string `json:"files"`
+	*starter.Proposal
+	Next []string `json:"next"`
+}
+
+func (c initCmd) Run(s *session) error {
+	parsed, err := pgx.ParseConfig(c.DSN)
+	if err != nil {
+		return usageError{errors.New("the DSN is not understood: write postgres://user@host:5432/database, or host=… user=… dbname=…")}
+	}
+	conn, err := pgx.ConnectConfig(s.ctx, parsed)
+	if err != nil {
+		return sqlstate.New(sqlstate.ConnectionFailure, sqlstate.ReasonUpstream, "cannot log in to the server as %s", parsed.User).
+			WithHint("Is the server running, and is the password in the DSN, in PGPASSWORD or in ~/.pgpass?").WithCause(err)
+	}
+	defer conn.Close(context.WithoutCancel(s.ctx))
+	server, err := reached(s.ctx, conn, parsed)
+	if err != nil {
+		return err
+	}
+	snap, err := pgcatalog.Load(s.ctx, conn, server.Path)
+	if err != nil {
+		return err
+	}
+	proposal, text, err := propose(snap, server.Database)
+	if err != nil {
+		return err
+	}
+	server.Owners = owners(snap, proposal, server.Role)
+	files := map[string]string{"policy.yaml": text, "pgconsent.yaml": proposal.Configuration(server)}
+	for _, name := range []string{"agent.pw", "control.pw"} {
+		files[name] = password()
+	}
+	if server.Password {
+		files["migrate.pw"] = parsed.Password + "\n"
+	}
+	written, err := lay(c.Dir, files)
+	if err != nil {
+		return err
+	}
+	flag := ""
+	if path := filepath.Join(c.Dir, config.DefaultFile); path != config.DefaultFile {
+		flag = " -c " + path
+	}
+	next := []string{
+		"read " + filepath.Join(c.Dir, "policy.yaml") + ": every rule is a guess until you have",
+		"give agents their attributes in " + filepath.Join(c.Dir, config.DefaultFile),
+		"pgconsent policy check" + flag,
+		"pgconsent migrate --dry-run" + flag,
+		"pgconsent migrate" + flag,
+		"pgconsent agent add assistant" + flag,
+		"pgconsent doctor" + flag,
+		"pgconsent serve" + flag,
+	}
+	if s.json {
+		return s.print(begun{written, proposal, next})
+	}
+	for _, name := range written {
+		fmt.Fprintf(s.out, "wrote %s\n", name)
+	}
+	fmt.Fprintf(s.out, "%s proposed, %s denied: policy.yaml says why\n\nnext:\n", counted(len(proposal.Tables), "table"), counted(len(proposal.Denied), "object"))
+	for _, step := range next {
+		fmt.Fprintf(s.out, "  %s\n", step)
+	}
+	return nil
+}
+
+// reached tells how the database was reached, for the configuration.
+func reached(ctx context.Context, conn *pgx.Conn, parsed *pgx.ConnConfig) (starter.Server, error) {
+	server := starter.Server{Database: parsed.Database, Host: parsed.Host, Port: int(parsed.Port), TLS: "disable", Role: parsed.User, Password: parsed.Password != ""}
+	if tls := parsed.TLSConfig; tls != nil && !strings.HasPrefix(parsed.Host, "/") {
+		server.TLS = "verify-full"
+		if tls.InsecureSkipVerify {
+			server.TLS = "require"
+		}
+	}
+	var secure bool
+	if err := conn.QueryRow(ctx, `SELECT pg_catalog.current_database(), pg_catalog.current_schemas(false)::text[],
+		COALESCE((SELECT s.ssl FROM pg_catalog.pg_stat_ssl AS s WHERE s.pid = pg_catalog.pg_backend_pid()), false)`).Scan(&server.Database, &server.Path, &secure); err != nil {
+		return server, fmt.Errorf("ask the server who it is: %w", err)
+	}
+	if !secure { // sslmode=prefer falls back to no TLS
+		server.TLS = "disable"
+	}
+	server.Path = slices.DeleteFunc(server.Path, func(schema string) bool {
+		return strings.HasPrefix(schema, "pg_") || strings.HasPrefix(schema, "pgconsent")
+	})
+	if len(server.Path) == 0 {
+		server.Path = []string{"public"}
+	}
+	return server, nil
+}
+
+// propose proposes until the policy compiles: a table whose rule does not is denied, and says why.
+func propose(snap *catalog.Snapshot, database string) (*starter.Proposal, string, error) {
+	rejected := map[string]string{}
+	for range 1 + len(snap.Relations()) {
+		proposal := starter.Propose(snap, rejected)
+		text := proposal.Policy(database)
+		doc, err := policy.Parse("policy.yaml", []byte(text))
+		if err == nil {
+			_, err = policy.Compile(doc, snap, policy.WithViews(rewrite.Definition))
+		}
+		var problems policy.Errors
+		switch {
+		case err == nil:
+			return proposal, text, nil
+		case !errors.As(err, &problems):
+			return nil, "", err
+		}
+		name, ok := proposal.At(text, problems[0].Line)
+		if !ok || rejected[name] != "" {
+			return nil, "", fmt.Errorf("the proposal does not compile: %w", err)
+		}
+		rejected[name] = "its rule would not compile: " + problems[0].Message
+	}
+	return nil, "", errors.New("no proposal compiles")
+}
+
+// owners are the roles that own the tables, that of the DSN first.
+func owners(snap *catalog.Snapshot, p *starter.Proposal, role string) []string {
+	found := map[string]bool{}
+	for _, t := range p.Tables {
+		found[t.Relation.Owner] = true
+	}
+	delete(found, role)
+	return append([]string{role}, slices.Sorted(maps.Keys(found))...)
+}
+
+func password() string {
+	b := make([]byte, 24)
+	_, _ = rand.Read(b) // never fails
+	return base64.RawURLEncoding.EncodeToString(b) + "\n"
+}
+
+// lay writes the files, all of them or none, over nothing that is there.
+func lay(dir string, files map[string]string) (written []string, err error) {
+	names := slices.Sorted(maps.Keys(files))
+	for _, name := range names {
+		path := filepath.Join(dir, name)
+		if _, err := os.Lstat(path); err == nil {
+			return nil, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal, "%s is there already, and nothing is overwritten", path).
+				WithHint("Name another folder with --dir, or move the file away.")
+		}
+	}
+	if err := os.MkdirAll(dir, 0o750); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			for _, path := range written {
+				_ = os.Remove(path)
+			}
+		}
+	}()
+	for _, name := range names {
+		path := filepath.Join(dir, name)
+		mode := os.FileMode(0o644)
+		if strings.HasSuffix(name, ".pw") {
+			mode = 0o600
+		}
+		f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode)
+		if err != nil {
+			return nil, err
+		}
+		written = append(written, path)
+		_, err = f.WriteString(files[name])
+		if err := errors.Join(err, f.Close()); err != nil {
+			return nil, err
+		}
+	}
+	return written, nil
+}

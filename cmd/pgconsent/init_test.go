@@ -1,0 +1,136 @@
+package main
+
+import (
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/pgconsent/pgconsent/pgtest"
+	"github.com/pgconsent/pgconsent/worlds"
+)
+
+var update = flag.Bool("update", false, "write testdata/init/*.yaml as they come out")
+
+// What init proposes passes policy check and migrate on the database that it looked at. The policies stand beside their
+// schemas, to be read.
+func TestInit(t *testing.T) {
+	schemas, err := filepath.Glob("testdata/init/*.sql")
+	if err != nil || len(schemas) < 5 {
+		t.Fatalf("%v %v", schemas, err)
+	}
+	sources := map[string]string{}
+	for _, path := range schemas {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sources[strings.TrimSuffix(filepath.Base(path), ".sql")] = string(text)
+	}
+	for _, world := range []string{"arcive"} {
+		var text strings.Builder
+		for _, file := range []string{"extensions.sql", "schema.sql"} {
+			part, err := worlds.Files.ReadFile(world + "/" + file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text.Write(part)
+		}
+		sources["world-"+world] = text.String()
+	}
+	for name, schema := range sources {
+		t.Run(name, func(t *testing.T) {
+			db := pgtest.Database(t)
+			conn := db.Connect(t, "postgres")
+			if _, err := conn.PgConn().Exec(t.Context(), schema).ReadAll(); err != nil {
+				t.Fatal(err)
+			}
+			dir := filepath.Join(t.TempDir(), "new")
+			args := []string{"init", "--dsn", db.DSN("postgres", ""), "--dir", dir}
+			out, errs, code := call(t, "", args...)
+			if code != done || !strings.Contains(out, "next:") {
+				t.Fatalf("init: %s%s", out, errs)
+			}
+			policy, err := os.ReadFile(filepath.Join(dir, "policy.yaml"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := strings.ReplaceAll(string(policy), db.Name, "app")
+			golden := "testdata/init/" + name + ".yaml"
+			if *update {
+				if err := os.WriteFile(golden, []byte(got), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if want, err := os.ReadFile(golden); err != nil || string(want) != got {
+				t.Errorf("%s: %v; the proposal is\n%s", golden, err, got)
+			}
+			config := filepath.Join(dir, "pgconsent.yaml")
+			if out, errs, code := call(t, "", "policy", "check", "-c", config); code != done {
+				t.Fatalf("policy check: %s%s", out, errs)
+			}
+			defer func() {
+				if _, errs, code := call(t, "", "migrate", "--down", "-c", config); code != done {
+					t.Errorf("migrate --down: %s", errs)
+				}
+			}()
+			for range 2 {
+				if out, errs, code := call(t, "", "migrate", "-c", config); code != done {
+					t.Fatalf("migrate: %s%s", out, errs)
+				}
+			}
+			for _, file := range []string{"agent.pw", "control.pw"} {
+				if info, err := os.Stat(filepath.Join(dir, file)); err != nil || info.Mode().Perm() != 0o600 || info.Size() < 32 {
+					t.Errorf("%s: %v %v", file, info, err)
+				}
+			}
+			if _, errs, code := call(t, "", args...); code != wrong || !strings.Contains(errs, "nothing is overwritten") {
+				t.Errorf("a second run: %d %s", code, errs)
+			}
+			if after, _ := os.ReadFile(filepath.Join(dir, "policy.yaml")); string(after) != string(policy) {
+				t.Error("a second run changed the policy")
+			}
+			out, errs, code = call(t, "", "init", "--json", "--dsn", db.DSN("postgres", ""), "--dir", filepath.Join(dir, "again"))
+			var b begun
+			if err := json.Unmarshal([]byte(out), &b); err != nil || code != done || len(b.Files) != 4 || b.Proposal == nil || len(b.Next) == 0 {
+				t.Errorf("as JSON: %v %s%s", err, out, errs)
+			}
+		})
+	}
+}
+
+// Init reads catalogs only: it works for a role that may not read a single row.
+func TestInitReadsNoRow(t *testing.T) {
+	db := pgtest.Database(t)
+	conn := db.Connect(t, "postgres")
+	if _, err := conn.PgConn().Exec(t.Context(), guardedSchema+"; CREATE ROLE init_nobody LOGIN").ReadAll(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_, _ = db.Connect(t, "postgres").Exec(t.Context(), "DROP ROLE init_nobody")
+	})
+	out, errs, code := call(t, "", "init", "--dsn", db.DSN("init_nobody", ""), "--dir", t.TempDir())
+	if code != done {
+		t.Errorf("%s%s", out, errs)
+	}
+}
+
+func TestInitUsage(t *testing.T) {
+	for dsn, want := range map[string]struct {
+		code int
+		err  string
+	}{
+		"port=x": {usage, "the DSN is not understood"},
+		"host=127.0.0.1 port=1 user=u password=hidden": {wrong, "Is the server running"},
+	} {
+		_, errs, code := call(t, "", "init", "--dsn", dsn, "--dir", t.TempDir())
+		if code != want.code || !strings.Contains(errs, want.err) || strings.Contains(errs, "hidden") {
+			t.Errorf("%s: %d %s", dsn, code, errs)
+		}
+	}
+	if _, _, code := call(t, "", "init"); code != usage {
+		t.Errorf("without a DSN: %d", code)
+	}
+}

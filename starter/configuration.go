@@ -1,0 +1,72 @@
+package starter
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Server is how the database was reached.
+type Server struct {
+	Database string   // its name
+	Host     string   // a name, an address, or the folder of a socket
+	Port     int      //
+	TLS      string   // disable, require, verify-full
+	CA       string   // a file; "": the system's
+	Role     string   // that looked at it, and that migrate works as
+	Owners   []string // roles that own the tables
+	Path     []string // the search path
+
+	Password bool // the role has one, which stands in migrate.pw
+}
+
+// Configuration writes a configuration for the proposal. Secrets are in files beside it.
+func (p *Proposal) Configuration(s Server) string {
+	var b strings.Builder
+	w := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	w("# A starter configuration, written by pgconsent init. docs/configuration.md lists every key.")
+	w("version: 1")
+	w("listen: 127.0.0.1:7432   # where agents and owners connect instead of to the server")
+	upstream := fmt.Sprintf("host: %s, port: %d, tls: %s", flow(s.Host), s.Port, s.TLS)
+	if s.CA != "" {
+		upstream += ", ca: " + flow(s.CA)
+	}
+	w("upstream: { %s }", upstream)
+	w("databases:")
+	w("  %s:", flow(s.Database))
+	w("    policy: policy.yaml")
+	w("    # Their connections pass unparsed. These roles own tables; add those that your application logs in as.")
+	var owners []string
+	for _, o := range s.Owners {
+		owners = append(owners, flow(o))
+	}
+	w("    owners: [%s]", strings.Join(owners, ", "))
+	var path []string
+	for _, schema := range s.Path {
+		path = append(path, flow(schema))
+	}
+	w("    search_path: [%s]", strings.Join(path, ", "))
+	w("    # migrate makes the roles pgconsent_agent, pgconsent_control, pgconsent_reader and pgconsent_rows. It works as the")
+	w("    # owner of the tables, or as a superuser.")
+	w("    roles: { migrate: %s }", flow(s.Role))
+	w("    # Files that only you can read; serve needs no migrate.pw.")
+	secrets := "agent: agent.pw, control: control.pw"
+	if s.Password {
+		secrets += ", migrate: migrate.pw"
+	}
+	w("    secrets: { %s }", secrets)
+	w("")
+	w("# Who logs in, and what it is worth. Put in real values, take out the #, and run: pgconsent agent add assistant")
+	w("agents: {}")
+	w("# agents:")
+	var values []string
+	for _, a := range p.Attributes {
+		values = append(values, a.Name+": "+map[string]string{"uuid": "00000000-0000-4000-8000-000000000000", "bigint": "0", "integer": "0", "text": "…"}[a.Type])
+	}
+	attributes := ""
+	if len(values) > 0 {
+		attributes = ", attributes: { " + strings.Join(values, ", ") + " }"
+	}
+	w("#   assistant: { database: %s%s }", flow(s.Database), attributes)
+	w("audit: { mode: strict, file: audit/ }")
+	return b.String()
+}
