@@ -16,7 +16,7 @@ func (x *exam) protected(helpers bool) []uint32 {
 			oids = append(oids, t.Relation.OID)
 		}
 		if helpers {
-			for _, h := range predicate.Helpers(t.Rows) {
+			for _, h := range predicate.Helpers(t.Decides()) {
 				oids = append(oids, h.Relation.OID)
 			}
 		}

@@ -46,6 +46,7 @@ func compile(doc *Document, snap *catalog.Snapshot, options []Option) (*compiler
 	}
 	for _, t := range p.tables { // when every table's rule is known
 		t.Write = c.write(c.tables[t.Relation.Name])
+		t.Aggregate = c.aggregate(c.tables[t.Relation.Name].decl.aggregate, t)
 	}
 	for _, decl := range doc.functions {
 		if f := c.function(decl); f != nil {
@@ -435,6 +436,9 @@ func (p *Policy) hash() string {
 		fmt.Fprintf(h, "table %q %q %q\n", t.Relation.Name.Schema, t.Relation.Name.Name, predicate.Policy(t.Rows, t.Relation))
 		if t.Write != nil {
 			fmt.Fprintf(h, " write %s\n", t.Write.describe(t.Relation))
+		}
+		if t.Aggregate != nil {
+			fmt.Fprintf(h, " aggregate %s\n", t.Aggregate.describe(t.Relation))
 		}
 		if t.Columns != nil {
 			for _, column := range t.Columns.Columns {

@@ -28,6 +28,8 @@ type tableDecl struct {
 	rows    block
 	columns []columnDecl // nil: all
 	write   *writeDecl
+
+	aggregate *aggregateDecl
 }
 
 type viewDecl struct {
@@ -278,7 +280,9 @@ func (d *decoder) table(at place, name string, n *node) {
 		"rows":    func(v *node) { decl.rows = d.rows(v) },
 		"columns": func(v *node) { decl.columns = d.columns(v) },
 		"write":   func(v *node) { decl.write = d.write(v) },
-	}, "by_key", "source", "aggregate", "limit", "derived")
+
+		"aggregate": func(v *node) { decl.aggregate = d.aggregate(v.place, v) },
+	}, "by_key", "source", "limit", "derived")
 	d.need(n, what, "rows")
 	d.doc.tables = append(d.doc.tables, decl)
 }

@@ -38,6 +38,8 @@ type Table struct {
 	Rule     *Rule      // Rows as the policy writes it, with places
 	Write    *Write     // nil: agents write nothing
 	Columns  *Narrowing // nil: every column, as it is
+
+	Aggregate *Aggregate // nil: aggregates see what shows one by one
 }
 
 // Stored tells whether the relation is a materialised view or a foreign table, which cannot have row security: agents read

@@ -238,10 +238,19 @@ func CopyFunction(table catalog.Name) catalog.Name {
 	return catalog.Name{Schema: Schema, Name: derived("copy_", table)}
 }
 
+// GroupView is the view that signed aggregates read in place of a table: its visible rows, and those that count in groups
+// only. It raises unless the statement is signed.
+func GroupView(table catalog.Name) catalog.Name {
+	return catalog.Name{Schema: GateSchema, Name: derived("group_", table)}
+}
+
+// prefixes are those of names that stand beside names without any: a schema of that name would get the same.
+var prefixes = map[string]bool{"door": true, "group": true, "w": true, "in": true}
+
 // derived makes a name of a table's name that no other table has, within the 63 bytes of an identifier.
 func derived(prefix string, table catalog.Name) string {
 	name := prefix + table.Schema + "_" + table.Name
-	if len(name) <= 50 && !strings.Contains(table.Schema, "_") && table.Schema+"_" != doorPrefix {
+	if len(name) <= 50 && !strings.Contains(table.Schema, "_") && !prefixes[table.Schema] {
 		return name
 	}
 	sum := sha256.Sum256([]byte(table.Schema + "\x00" + table.Name))

@@ -312,7 +312,7 @@ func (w *walker) replace(start, end int32, text string, apply func()) {
 
 // newFragment writes and parses what stands for a table.
 func newFragment(t *policy.Table, mode Mode) *fragment {
-	f := &fragment{visible: t.Visible(), sets: predicate.Sets(t.Rows, t.Relation), owned: owned(t)}
+	f := &fragment{visible: t.Visible(), sets: predicate.Sets(t.Rows, t.Relation), owned: owned(t), aggregate: t.Aggregate}
 	if t.Columns != nil {
 		f.standIn = standIn(t.Relation.Name, mode)
 		f.sql = f.standIn.SQL()

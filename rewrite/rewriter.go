@@ -126,17 +126,21 @@ func (r *Rewriter) Rewrite(text string, extended bool) (*Result, *sqlstate.Error
 	}
 	result.Statements, result.Accesses = w.typed(tree) // before anything is put into the tree
 	result.mentions = w.mentions
-	nearest := w.searchesNearest(tree)
-	gate := w.door(tree, result)
 	maySign := len(tree.Stmts) == 1 && !w.unsigned && signable(source)
-	if !gate {
+	grouped := w.aggregateStatement(tree, maySign)
+	if w.refused != nil {
+		return result, w.refused
+	}
+	nearest := !grouped && w.searchesNearest(tree)
+	gate := !grouped && w.door(tree, result)
+	if !gate && !grouped {
 		w.settle(maySign)
 	}
 	if w.refused != nil {
 		return result, w.refused
 	}
 	result.Text = text
-	if result.Scan = !gate && w.scans(tree); result.Scan {
+	if result.Scan = grouped || !gate && w.scans(tree); result.Scan {
 		w.replace(0, 0, predicate.ScanHint, func() {})
 	}
 	if len(w.edits) > 0 {
@@ -229,9 +233,10 @@ type fragment struct {
 	tables   []catalog.Name // of a view: the tables it reads
 	bare     bool           // of a view: one of them is without its predicate
 
-	sets  []predicate.Set // of the hashed form of the row policy
-	door  bool            // there is a door view
-	owned []string        // columns that equal an attribute in every visible row
+	sets      []predicate.Set   // of the hashed form of the row policy
+	door      bool              // there is a door view
+	aggregate *policy.Aggregate // some rows count in groups only
+	owned     []string          // columns that equal an attribute in every visible row
 }
 
 // stands tells whether a view's name stands for the table's: then no construct can reach past it.

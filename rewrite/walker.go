@@ -17,18 +17,19 @@ type walker struct {
 	scope *scope    // names of the FROM items in sight
 	ctes  *cteFrame // names of the WITH queries in sight
 
-	seen       map[string]int // kinds of nodes visited, for reconcile
-	references []*reference
-	edits      []edit
-	functions  map[string]bool
-	names      map[string]bool // last parts of all column references: what columns may have been read
-	collations map[string]bool // other than the database's own: see checkCollations
-	prefixes   bool            // ^@ is there
-	signed     bool
-	bare       bool // a table stands without the predicate that the mode asks for
-	starred    int  // columns copied by starColumns
-	unsigned   bool // a part of the text runs later, when another text is the one that is running
-	executes   bool // it names a prepared statement, which may be a signed one
+	seen         map[string]int // kinds of nodes visited, for reconcile
+	references   []*reference
+	edits        []edit
+	functions    map[string]bool
+	names        map[string]bool // last parts of all column references: what columns may have been read
+	collations   map[string]bool // other than the database's own: see checkCollations
+	prefixes     bool            // ^@ is there
+	signed       bool
+	bare         bool // a table stands without the predicate that the mode asks for
+	starred      int  // columns copied by starColumns
+	unsigned     bool // a part of the text runs later, when another text is the one that is running
+	aggregations []aggregation
+	executes     bool // it names a prepared statement, which may be a signed one
 
 	currentOf    int                 // the token behind the last CURRENT OF
 	insertSource *sqltext.SelectStmt // the VALUES of an INSERT, which may hold DEFAULT

@@ -30,9 +30,12 @@ func (p *Plan) watched() []*watched {
 	}
 	var all predicate.All
 	for _, t := range p.policy.Tables() {
-		all = append(all, t.Rows)
+		all = append(all, t.Decides())
 		w := at(t.Relation)
-		columns, known := predicate.RowColumns(t.Rows)
+		columns, known := predicate.RowColumns(t.Decides())
+		if t.Aggregate != nil {
+			columns = append(columns, t.Aggregate.Subject)
+		}
 		w.any = w.any || !known
 		for _, c := range columns {
 			w.columns[c] = true
@@ -66,7 +69,7 @@ func (p *Plan) Watchable() string {
 // Timed tells whether time alone can hide a row.
 func (p *Plan) Timed() bool {
 	for _, t := range p.policy.Tables() {
-		if predicate.Timed(t.Rows) {
+		if predicate.Timed(t.Decides()) {
 			return true
 		}
 	}

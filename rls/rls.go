@@ -76,6 +76,9 @@ func Generate(p *policy.Policy, snap *catalog.Snapshot, o Options) *Plan {
 	var all predicate.All
 	for _, t := range p.Tables() {
 		all = append(all, t.Rows)
+		if t.Aggregate != nil {
+			all = append(all, t.Aggregate.Rows)
+		}
 		if t.Write != nil {
 			all = append(all, t.Write.InsertCheck, t.Write.UpdateCheck)
 		}
@@ -111,7 +114,7 @@ func (p *Plan) Down() []Statement { return p.DownTo(migrations.Found{}) }
 func (p *Plan) UpFrom(f migrations.Found) []Statement {
 	var out []Statement
 	for _, part := range [][]Statement{
-		p.revocations(f), p.schemas(f), p.readers(f), p.doorViews(), p.canaries(), p.policies(f), p.parts(f), p.rowViews(), p.changes(), p.functions(), p.shown(), p.shadows(), p.views(), p.controls(),
+		p.revocations(f), p.schemas(f), p.readers(f), p.doorViews(), p.groupViews(), p.canaries(), p.policies(f), p.parts(f), p.rowViews(), p.changes(), p.functions(), p.shown(), p.shadows(), p.views(), p.controls(),
 	} {
 		out = append(out, part...)
 	}
@@ -121,7 +124,7 @@ func (p *Plan) UpFrom(f migrations.Found) []Statement {
 // DownTo returns the statements that restore the state found, privileges excepted.
 func (p *Plan) DownTo(f migrations.Found) []Statement {
 	var out []Statement
-	for _, part := range [][]Statement{p.dropViews(), p.dropShadows(), p.dropShown(), p.dropChanges(), p.dropRowViews(), p.dropParts(f), p.dropPolicies(f), p.dropCanaries(), p.dropDoors(), p.dropReaders()} {
+	for _, part := range [][]Statement{p.dropViews(), p.dropShadows(), p.dropShown(), p.dropChanges(), p.dropRowViews(), p.dropParts(f), p.dropPolicies(f), p.dropCanaries(), p.dropGroups(), p.dropDoors(), p.dropReaders()} {
 		out = append(out, part...)
 	}
 	return out
@@ -137,7 +140,7 @@ func Tables(p *policy.Policy) []*catalog.Relation {
 	}
 	for _, t := range p.Tables() {
 		add(t.Relation)
-		for _, h := range predicate.Helpers(t.Rows) {
+		for _, h := range predicate.Helpers(t.Decides()) {
 			add(h.Relation)
 		}
 	}

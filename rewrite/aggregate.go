@@ -1,0 +1,537 @@
+package rewrite
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/policy"
+	"github.com/pgconsent/pgconsent/predicate"
+	"github.com/pgconsent/pgconsent/sqlstate"
+	"github.com/pgconsent/pgconsent/sqltext"
+)
+
+// aggregation is a SELECT that aggregates directly over a table of which some rows count in groups only.
+type aggregation struct {
+	query *sqltext.SelectStmt
+	item  *fromItem // the table
+	items int       // of the query's FROM
+}
+
+// aggregation notes a SELECT that aggregates over such a table. A SELECT that does not, or that reads it through a
+// sub-select, reads the rows that show one by one.
+func (w *walker) aggregation(s *sqltext.SelectStmt, own *scope) {
+	for _, item := range own.items {
+		if item.ref != nil && item.ref.fragment != nil && item.ref.fragment.aggregate != nil && w.aggregates(s) {
+			w.aggregations = append(w.aggregations, aggregation{s, item, len(own.items)})
+			return
+		}
+	}
+}
+
+// aggregates tells whether a SELECT has groups. What it does not recognise is answered from the visible rows.
+func (w *walker) aggregates(s *sqltext.SelectStmt) bool {
+	if len(s.GroupClause) > 0 || s.HavingClause != nil {
+		return true
+	}
+	for _, list := range [][]*sqltext.Node{s.TargetList, s.SortClause, s.DistinctClause} {
+		for _, n := range list {
+			if w.callsAggregate(n.ProtoReflect()) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// callsAggregate looks for the call of an aggregate, but not inside sub-selects.
+func (w *walker) callsAggregate(m protoreflect.Message) bool {
+	switch n := m.Interface().(type) {
+	case *sqltext.SelectStmt:
+		return false
+	case *sqltext.JsonObjectAgg, *sqltext.JsonArrayAgg:
+		return true
+	case *sqltext.FuncCall:
+		if n.Over == nil && w.isAggregate(n) {
+			return true
+		}
+	}
+	found := false
+	m.Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		switch {
+		case f.Message() == nil:
+		case f.IsList():
+			for i := range v.List().Len() {
+				found = found || w.callsAggregate(v.List().Get(i).Message())
+			}
+		default:
+			found = w.callsAggregate(v.Message())
+		}
+		return !found
+	})
+	return found
+}
+
+func (w *walker) isAggregate(f *sqltext.FuncCall) bool {
+	schema, name, ok := qualifiedName(f.Funcname)
+	if !ok {
+		return false
+	}
+	if schema != "pg_catalog" && slices.ContainsFunc(w.snap.FunctionsNamed(schema, name), func(f *catalog.Function) bool { return f.Kind == 'a' }) {
+		return true
+	}
+	return f.AggStar || f.AggDistinct || f.AggFilter != nil || f.AggWithinGroup || len(f.AggOrder) > 0 || catalogAggregates[name]
+}
+
+// catalogAggregates are the aggregates of pg_catalog.
+var catalogAggregates = setOf(`any_value array_agg avg bit_and bit_or bit_xor bool_and bool_or corr count covar_pop covar_samp
+	cume_dist dense_rank every json_agg json_agg_strict json_object_agg json_object_agg_strict json_object_agg_unique
+	json_object_agg_unique_strict jsonb_agg jsonb_agg_strict jsonb_object_agg jsonb_object_agg_strict jsonb_object_agg_unique
+	jsonb_object_agg_unique_strict max min mode percent_rank percentile_cont percentile_disc range_agg range_intersect_agg rank
+	regr_avgx regr_avgy regr_count regr_intercept regr_r2 regr_slope regr_sxx regr_sxy regr_syy stddev stddev_pop stddev_samp
+	string_agg sum var_pop var_samp variance xmlagg`)
+
+// reckoning are the functions that an aggregate may use on dimensions and on what it returns. None is volatile: one that is
+// could choose single rows.
+var reckoning = setOf(`abs btrim ceil ceiling concat concat_ws date_part date_trunc div extract floor format initcap left length lower lpad
+	ltrim mod now power replace right round rpad rtrim sign split_part sqrt statement_timestamp strpos substr substring to_char timezone
+	transaction_timestamp trunc upper`)
+
+func setOf(words string) map[string]bool {
+	out := map[string]bool{}
+	for _, word := range strings.Fields(words) {
+		out[word] = true
+	}
+	return out
+}
+
+// aggregateStatement sends the text to the group view if it is an aggregate that may be answered from there, and refuses
+// any other aggregate over the table. It returns false if there is none.
+func (w *walker) aggregateStatement(tree *sqltext.ParseResult, signable bool) bool {
+	if len(w.aggregations) == 0 || w.refused != nil {
+		return false
+	}
+	first := w.aggregations[0]
+	j := &grouping{walker: w, ref: first.item.ref, name: first.item.name, policy: first.item.ref.fragment.aggregate, at: -1, keys: map[string]bool{}}
+	switch s := tree.Stmts[0].GetStmt().GetSelectStmt(); {
+	case len(tree.Stmts) != 1:
+		j.no(-1, "it is one of several statements of a message")
+	case s != first.query || len(w.aggregations) != 1:
+		j.no(-1, "it is a part of another statement")
+	case first.items != 1 || len(w.references) != 1 || first.item.ref.node == nil:
+		j.no(-1, "it reads something besides")
+	case !strings.EqualFold(w.source.String(w.source.Tokens[0]), "select"):
+		j.no(-1, "it does not begin with SELECT")
+	case j.ref.kept != "":
+		j.no(j.ref.start, "the table stands with %s", j.ref.kept)
+	case w.mode == RLS:
+		w.refuse(sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonConstruct, "aggregates over %q cannot be answered at this moment", j.ref.name.String()).
+			WithHint("Their texts must be signed, and this session cannot have signatures now. Try again. If it stays so, pgconsent doctor says why; a view cannot hold such an aggregate."))
+		return false
+	case !signable:
+		j.no(-1, `it has a backslash outside E'' strings`)
+	default:
+		j.query(s)
+	}
+	if j.why != "" {
+		w.refuseAt(j.refusal(), j.at)
+		return false
+	}
+	j.rewrite(first.query)
+	return w.refused == nil
+}
+
+// grouping judges an aggregate. Its answer must be made of cells: of how many rows each has, and of the sums of its
+// measures. So dimensions may stand anywhere, and the rest inside certain aggregates only.
+type grouping struct {
+	*walker
+	ref    *reference
+	name   string // by which columns are qualified
+	policy *policy.Aggregate
+
+	why      string // the first thing against it
+	at       int32
+	keys     map[string]bool // dimensions that it groups by, or that it fixes
+	sets     bool            // it has grouping sets
+	subjects int32           // where it counts subjects, if counted
+	counted  bool
+	utc      []*sqltext.FuncCall // calls of date_trunc that must say so
+}
+
+func (j *grouping) no(at int32, format string, args ...any) {
+	if j.why == "" {
+		j.why, j.at = fmt.Sprintf(format, args...), at
+	}
+}
+
+func (j *grouping) refusal() *sqlstate.Error {
+	table := catalog.QuoteIdent(j.ref.name.Name)
+	var dimensions, measures []string
+	for _, d := range j.policy.Dimensions {
+		name := catalog.QuoteIdent(d.Column)
+		if d.By != "" {
+			name = "date_trunc('" + d.By + "', " + name + ")"
+		}
+		dimensions = append(dimensions, name)
+	}
+	for _, m := range j.policy.Measures {
+		measures = append(measures, catalog.QuoteIdent(m.Column))
+	}
+	hint := "Some rows of this table count in groups only, of at least " + fmt.Sprint(j.policy.Minimum) + " subjects. An aggregate over it is a statement of its own: count(*)"
+	if len(measures) > 0 {
+		hint += ", and count, sum and avg of " + strings.Join(measures, ", ")
+	}
+	if len(dimensions) > 0 {
+		hint += "; grouped by, and under conditions on, " + strings.Join(dimensions, ", ")
+	}
+	hint += ". To aggregate the rows that you see one by one, read them in a sub-select: FROM (SELECT * FROM " + table + ") AS " + table + "."
+	return sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonConstruct, "this aggregate over %q is not available to agents: %s", j.ref.name.String(), j.why).WithHint("%s", hint)
+}
+
+func (j *grouping) query(s *sqltext.SelectStmt) {
+	switch {
+	case s.WithClause != nil, s.Op != sqltext.SETOP_NONE, len(s.ValuesLists) > 0, s.IntoClause != nil:
+		j.no(-1, "it has a WITH query, or is a set operation")
+	case len(s.LockingClause) > 0:
+		j.no(-1, "it locks rows")
+	case len(s.WindowClause) > 0:
+		j.no(-1, "it has windows")
+	}
+	outputs := map[string]bool{}
+	for _, n := range s.TargetList {
+		t := n.GetResTarget()
+		if isStar(t.GetVal()) {
+			j.no(t.GetVal().GetColumnRef().GetLocation(), "* asks for single rows")
+			return
+		}
+		j.expr(t.GetVal())
+		outputs[outputName(t)] = true
+	}
+	j.expr(s.WhereClause)
+	j.fixed(s.WhereClause)
+	for _, n := range s.GroupClause {
+		j.key(n, s.TargetList, outputs)
+	}
+	j.expr(s.HavingClause)
+	for _, n := range s.SortClause {
+		if len(n.GetSortBy().GetUseOp()) > 0 {
+			j.no(n.GetSortBy().GetLocation(), "ORDER BY ... USING")
+		}
+		j.output(n.GetSortBy().GetNode(), outputs)
+	}
+	for i, n := range s.DistinctClause {
+		if i > 0 || n != nil && n.Node != nil { // else a plain DISTINCT
+			j.output(n, outputs)
+		}
+	}
+	if s.LimitCount != nil && s.LimitCount.Node != nil {
+		j.expr(s.LimitCount)
+	}
+	if s.LimitOffset != nil && s.LimitOffset.Node != nil {
+		j.expr(s.LimitOffset)
+	}
+	if j.counted {
+		for _, d := range j.policy.Dimensions {
+			if j.sets || !j.keys[d.Column] {
+				j.no(j.subjects, "subjects can be counted where each group is one value of every dimension, and %s is none of the keys", catalog.QuoteIdent(d.Column))
+			}
+		}
+	}
+}
+
+// output judges what is sorted by: the name of an output column, or an expression.
+func (j *grouping) output(n *sqltext.Node, outputs map[string]bool) {
+	if fields := n.GetColumnRef().GetFields(); len(fields) == 1 && outputs[fields[0].GetString_().GetSval()] {
+		return
+	}
+	j.expr(n)
+}
+
+// key judges what is grouped by.
+func (j *grouping) key(n *sqltext.Node, targets []*sqltext.Node, outputs map[string]bool) {
+	if set := n.GetGroupingSet(); set != nil {
+		j.sets = true
+		for _, part := range set.Content {
+			j.key(part, targets, outputs)
+		}
+		return
+	}
+	if row := n.GetRowExpr(); row != nil {
+		for _, part := range row.Args {
+			j.key(part, targets, outputs)
+		}
+		return
+	}
+	if i := int(n.GetAConst().GetIval().GetIval()); i >= 1 && i <= len(targets) {
+		j.fixes(targets[i-1].GetResTarget().GetVal())
+		return
+	}
+	if fields := n.GetColumnRef().GetFields(); len(fields) == 1 {
+		name := fields[0].GetString_().GetSval()
+		if j.policy.Dimension(name) == nil && j.policy.Measure(name) == nil && name != j.policy.Subject && outputs[name] {
+			for _, t := range targets {
+				if outputName(t.GetResTarget()) == name {
+					j.fixes(t.GetResTarget().GetVal())
+				}
+			}
+			return
+		}
+	}
+	j.expr(n)
+	j.fixes(n)
+}
+
+// fixes notes that an expression has one value only where a dimension has.
+func (j *grouping) fixes(n *sqltext.Node) {
+	if d := j.dimension(n); d != nil {
+		j.keys[d.Column] = true
+	}
+}
+
+// dimension returns the dimension that an expression is, at its finest; nil if it is none.
+func (j *grouping) dimension(n *sqltext.Node) *policy.Dimension {
+	if f := n.GetFuncCall(); f != nil && len(f.Args) == 2 {
+		if _, name, _ := qualifiedName(f.Funcname); name != "date_trunc" {
+			return nil
+		}
+		name, ok := j.column(f.Args[1].GetColumnRef())
+		d := j.policy.Dimension(name)
+		if unit, constant := constantString(f.Args[0]); ok && constant && d != nil && d.By == unit {
+			return d
+		}
+		return nil
+	}
+	if name, ok := j.column(n.GetColumnRef()); ok {
+		if d := j.policy.Dimension(name); d != nil && d.By == "" {
+			return d
+		}
+	}
+	return nil
+}
+
+// fixed notes the dimensions that a condition holds to one constant.
+func (j *grouping) fixed(n *sqltext.Node) {
+	if b := n.GetBoolExpr(); b != nil && b.Boolop == sqltext.AND_EXPR {
+		for _, part := range b.Args {
+			j.fixed(part)
+		}
+		return
+	}
+	x := n.GetAExpr()
+	if x == nil || x.Kind != sqltext.AEXPR_OP {
+		return
+	}
+	if _, name, _ := qualifiedName(x.Name); name == "=" && x.Rexpr.GetAConst() != nil {
+		j.fixes(x.Lexpr)
+	}
+}
+
+// column returns the name of the table's column that a reference means.
+func (j *grouping) column(c *sqltext.ColumnRef) (string, bool) {
+	switch fields := c.GetFields(); len(fields) {
+	case 1:
+		return fields[0].GetString_().GetSval(), fields[0].GetString_() != nil
+	case 2:
+		if fields[0].GetString_().GetSval() == j.name && fields[1].GetString_() != nil {
+			return fields[1].GetString_().GetSval(), true
+		}
+	}
+	return "", false
+}
+
+func (j *grouping) exprs(nodes []*sqltext.Node) {
+	for _, n := range nodes {
+		j.expr(n)
+	}
+}
+
+// expr judges an expression. Its default arm refuses.
+func (j *grouping) expr(n *sqltext.Node) {
+	if n == nil || j.why != "" {
+		return
+	}
+	switch n := n.Node.(type) {
+	case *sqltext.Node_ColumnRef:
+		j.reference(n.ColumnRef)
+	case *sqltext.Node_ParamRef, *sqltext.Node_A_Const:
+	case *sqltext.Node_SQLValueFunction:
+		switch n.SqlvalueFunction.Op {
+		case sqltext.SVFOP_CURRENT_DATE, sqltext.SVFOP_CURRENT_TIMESTAMP, sqltext.SVFOP_LOCALTIMESTAMP:
+		default:
+			j.no(-1, "CURRENT_USER and its like")
+		}
+	case *sqltext.Node_TypeCast:
+		j.expr(n.TypeCast.Arg)
+	case *sqltext.Node_A_Expr:
+		j.expr(n.AExpr.Lexpr)
+		j.expr(n.AExpr.Rexpr)
+	case *sqltext.Node_List:
+		j.exprs(n.List.Items)
+	case *sqltext.Node_A_ArrayExpr:
+		j.exprs(n.AArrayExpr.Elements)
+	case *sqltext.Node_BoolExpr:
+		j.exprs(n.BoolExpr.Args)
+	case *sqltext.Node_NullTest:
+		j.expr(n.NullTest.Arg)
+	case *sqltext.Node_BooleanTest:
+		j.expr(n.BooleanTest.Arg)
+	case *sqltext.Node_CaseExpr:
+		j.expr(n.CaseExpr.Arg)
+		j.exprs(n.CaseExpr.Args)
+		j.expr(n.CaseExpr.Defresult)
+	case *sqltext.Node_CaseWhen:
+		j.expr(n.CaseWhen.Expr)
+		j.expr(n.CaseWhen.Result)
+	case *sqltext.Node_CoalesceExpr:
+		j.exprs(n.CoalesceExpr.Args)
+	case *sqltext.Node_MinMaxExpr:
+		j.exprs(n.MinMaxExpr.Args)
+	case *sqltext.Node_GroupingFunc:
+		j.exprs(n.GroupingFunc.Args)
+	case *sqltext.Node_FuncCall:
+		j.call(n.FuncCall)
+	case *sqltext.Node_SubLink:
+		j.no(n.SubLink.Location, "it has a sub-select")
+	default:
+		j.no(-1, "%s is not for aggregates", sqltext.Kind(&sqltext.Node{Node: n}))
+	}
+}
+
+// reference judges a column outside the aggregates that it may stand in.
+func (j *grouping) reference(c *sqltext.ColumnRef) {
+	name, ok := j.column(c)
+	quoted := catalog.QuoteIdent(name)
+	d := j.policy.Dimension(name)
+	switch {
+	case !ok:
+		j.no(c.Location, "it names something other than a column of the table")
+	case d != nil && d.By == "":
+	case d != nil:
+		j.no(c.Location, "%s stands as date_trunc('%s', %s) only", quoted, d.By, quoted)
+	case j.policy.Measure(name) != nil:
+		j.no(c.Location, "%s stands inside count, sum and avg only", quoted)
+	case name == j.policy.Subject:
+		j.no(c.Location, "%s stands inside count only", quoted)
+	default:
+		j.no(c.Location, "%s is neither a dimension nor a measure", quoted)
+	}
+}
+
+func (j *grouping) call(f *sqltext.FuncCall) {
+	schema, name, ok := qualifiedName(f.Funcname)
+	switch {
+	case !ok || schema != "" && schema != "pg_catalog" || schema == "" && len(j.snap.FunctionsNamed("", name)) > 0:
+		j.no(f.Location, "function %s is not for aggregates", name)
+	case f.Over != nil:
+		j.no(f.Location, "it has windows")
+	case f.AggWithinGroup, f.FuncVariadic, len(f.AggOrder) > 0:
+		j.no(f.Location, "WITHIN GROUP, VARIADIC, or an order inside %s", name)
+	case name == "count" || name == "sum" || name == "avg":
+		j.aggregate(name, f)
+	case j.isAggregate(f):
+		j.no(f.Location, "%s is not available, only count, sum and avg are", name)
+	case !reckoning[name]:
+		j.no(f.Location, "function %s is not for aggregates", name)
+	case name == "date_trunc" && j.truncates(f):
+	default:
+		j.exprs(f.Args)
+	}
+}
+
+// truncates judges date_trunc('month', dimension). What is truncated to is of UTC, so the call has to be.
+func (j *grouping) truncates(f *sqltext.FuncCall) bool {
+	if len(f.Args) != 2 {
+		return false
+	}
+	name, ok := j.column(f.Args[1].GetColumnRef())
+	d := j.policy.Dimension(name)
+	if !ok || d == nil || d.By == "" {
+		return false
+	}
+	unit, constant := constantString(f.Args[0])
+	if !constant || !slices.Contains(d.Units(), unit) {
+		j.no(f.Location, "%s can be truncated to %s", catalog.QuoteIdent(name), strings.Join(d.Units(), ", "))
+	}
+	if strings.HasSuffix(d.Type, "with time zone") {
+		j.utc = append(j.utc, f)
+	}
+	return true
+}
+
+func (j *grouping) aggregate(name string, f *sqltext.FuncCall) {
+	j.expr(f.AggFilter)
+	switch {
+	case f.AggStar:
+		if name != "count" || len(f.Args) > 0 {
+			j.no(f.Location, "%s(*)", name)
+		}
+		return
+	case len(f.Args) != 1:
+		j.no(f.Location, "%s takes one argument", name)
+		return
+	}
+	column, isColumn := j.column(f.Args[0].GetColumnRef())
+	switch {
+	case isColumn && column == j.policy.Subject && name == "count":
+		if f.AggDistinct && !j.counted {
+			j.counted, j.subjects = true, f.Location
+		}
+	case f.AggDistinct && name != "count":
+		j.no(f.Location, "DISTINCT inside %s", name)
+	case isColumn && j.policy.Measure(column) != nil:
+		if f.AggDistinct {
+			j.no(f.Location, "how many values %s has is not available", catalog.QuoteIdent(column))
+		}
+	case name == "count":
+		j.expr(f.Args[0])
+	default:
+		j.no(f.Location, "%s is of a measure, as it is", name)
+	}
+}
+
+// rewrite makes the edits: the view for the table, the condition that a group is large enough, and UTC.
+func (j *grouping) rewrite(s *sqltext.SelectStmt) {
+	source := j.source
+	i := source.At(j.ref.start)
+	j.substitute(j.ref, predicate.GroupView(j.ref.name))
+	condition := fmt.Sprintf("pg_catalog.count(DISTINCT %s.%s) OPERATOR(pg_catalog.>=) %d", catalog.QuoteIdent(j.name), catalog.QuoteIdent(j.policy.Subject), j.policy.Minimum)
+	tree := parseExpression(condition)
+	if tree == nil {
+		j.refuse(sqlstate.From(errFragment))
+		return
+	}
+	switch keyword, end := source.Having(i); {
+	case keyword < 0:
+		j.replace(end, end, " HAVING "+condition, func() { s.HavingClause = tree })
+	default:
+		start := source.Tokens[keyword].End
+		j.replace(start, start, " "+condition+" AND (", func() {
+			theirs := s.HavingClause
+			s.HavingClause = &sqltext.Node{Node: &sqltext.Node_BoolExpr{BoolExpr: &sqltext.BoolExpr{
+				Boolop: sqltext.AND_EXPR, Args: []*sqltext.Node{tree, theirs},
+			}}}
+		})
+		j.replace(end, end, ")", func() {})
+	}
+	for _, f := range j.utc {
+		open := source.At(f.Location)
+		for open >= 0 && open < len(source.Tokens) && source.Kind(open) != sqltext.OpenParen {
+			open++
+		}
+		last := source.Closing(open)
+		if last < 0 {
+			j.refuse(refusal("FuncCall.location"))
+			return
+		}
+		at := source.Tokens[last].Start
+		j.replace(at, at, ", 'UTC'", func() {
+			f.Args = append(f.Args, &sqltext.Node{Node: &sqltext.Node_A_Const{AConst: &sqltext.A_Const{
+				Val: &sqltext.A_Const_Sval{Sval: &sqltext.String{Sval: "UTC"}},
+			}}})
+		})
+	}
+	j.signed = true
+}

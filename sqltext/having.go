@@ -1,0 +1,42 @@
+package sqltext
+
+// Having finds where a SELECT that is the whole text keeps its HAVING. from is a token behind the FROM that is not within
+// parentheses. keyword is the token HAVING, or -1; end is where its condition ends, or where HAVING could be put.
+func (s *Source) Having(from int) (keyword int, end int32) {
+	keyword = -1
+	depth := 0
+	for i := from; i >= 0 && i < len(s.Tokens); i++ {
+		switch s.Tokens[i].Kind {
+		case OpenParen, OpenBracket:
+			depth++
+		case CloseParen, CloseBracket:
+			depth--
+		}
+		if depth == 0 && s.Kind(i-1) != Dot {
+			switch s.Tokens[i].Kind {
+			case kwHaving:
+				keyword = i
+			case kwWindow, kwOrder, kwLimit, kwOffset, kwFetch, kwFor, Semicolon:
+				return keyword, end
+			}
+		}
+		end = s.Tokens[i].End
+	}
+	return keyword, end
+}
+
+// Closing returns the token of the parenthesis that closes the one at i, or -1.
+func (s *Source) Closing(i int) int {
+	depth := 0
+	for ; i >= 0 && i < len(s.Tokens); i++ {
+		switch s.Tokens[i].Kind {
+		case OpenParen:
+			depth++
+		case CloseParen:
+			if depth--; depth == 0 {
+				return i
+			}
+		}
+	}
+	return -1
+}
