@@ -36,7 +36,7 @@ func startCiris(t *testing.T, mode harness.Mode, change string) *ciris {
 		harness.Exec(t, db, change)
 	}
 	d := harness.Database{Name: "ciris", DB: db, Policy: string(policy), SearchPath: []string{"public"}}
-	return &ciris{db: db, proxy: harness.Start(t, mode, d, nil)}
+	return &ciris{db: db, proxy: harness.Start(t, mode, d, map[string]string{"categories": "{ESSENTIAL,STATISTICAL}"})}
 }
 
 func (c *ciris) agent(t *testing.T) *pgconn.PgConn { return c.proxy.Agent(t, "agent", "ciris") }
