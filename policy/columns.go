@@ -4,7 +4,10 @@ import "strconv"
 
 // Narrowing says which columns of a table exist for agents, in the table's order, and how their values come out. A column
 // that is not in it does not exist, one that the table gets later included.
-type Narrowing struct{ Columns []Shown }
+type Narrowing struct {
+	Columns []Shown
+	ByKey   *ByKey // nil: no column besides these
+}
 
 // Shown is a column that exists for agents.
 type Shown struct {
@@ -51,7 +54,8 @@ func (n *Narrowing) Plain(column string) bool {
 type columnDecl struct {
 	place
 	Shown
-	general bool // generalise: Unit or Amount is given, and the column's type decides what it means
+	general bool       // generalise: Unit or Amount is given, and the column's type decides what it means
+	byKey   *byKeyDecl // nil: it is there for every statement
 }
 
 func (d *decoder) columns(n *node) []columnDecl {
@@ -72,18 +76,23 @@ func (d *decoder) shownColumn(at place, name string, n *node) columnDecl {
 	decl := columnDecl{place: at, Shown: Shown{Name: name}}
 	what := "column " + name
 	if n.kind == scalarNode {
-		if n.value != "allow" {
-			d.fail(n.place, closest(n.value, []string{"allow"}), "unknown rule %q of %s: write allow, { mask: ... } or { keys: ... }", n.value, what)
+		switch n.value {
+		case "allow":
+		case "by_key":
+			decl.byKey = &byKeyDecl{place: n.place}
+		default:
+			d.fail(n.place, closest(n.value, []string{"allow", "by_key"}), "unknown rule %q of %s: write allow, by_key, { mask: ... } or { keys: ... }", n.value, what)
 		}
 		return decl
 	}
 	if n.kind == mapNode && len(n.keys) != 1 {
-		d.fail(n.place, "", "%s needs one of mask and keys", what)
+		d.fail(n.place, "", "%s needs one of mask, keys and by_key", what)
 		return decl
 	}
 	d.fields(n, what, map[string]func(*node){
-		"mask": func(v *node) { d.mask(&decl, v) },
-		"keys": func(v *node) { d.jsonKeys(&decl, v) },
+		"mask":   func(v *node) { d.mask(&decl, v) },
+		"keys":   func(v *node) { d.jsonKeys(&decl, v) },
+		"by_key": func(v *node) { decl.byKey = d.byKey(n.keyAt[0], what, v) },
 	}, "age", "decay")
 	return decl
 }

@@ -444,6 +444,13 @@ func (p *Policy) hash() string {
 			for _, column := range t.Columns.Columns {
 				fmt.Fprintf(h, " column %q %d %q %d %q\n", column.Name, column.Mask, column.Unit, column.Amount, column.Keys)
 			}
+			if k := t.Columns.ByKey; k != nil {
+				fmt.Fprintf(h, " by key %q %d", k.Key, k.AtMost)
+				for _, column := range k.Columns {
+					fmt.Fprintf(h, " %q", column.Name)
+				}
+				fmt.Fprintln(h)
+			}
 		}
 	}
 	for _, child := range p.children {

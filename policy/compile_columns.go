@@ -20,18 +20,27 @@ func (c *compiler) narrowing(decl tableDecl, r *catalog.Relation) *Narrowing {
 	if decl.columns == nil {
 		return nil
 	}
-	shown := map[string]Shown{}
+	shown, byKey := map[string]Shown{}, map[string]bool{}
 	for _, d := range decl.columns {
 		if s, ok := c.shown(d, r); ok {
-			shown[s.Name] = s
+			shown[s.Name], byKey[s.Name] = s, d.byKey != nil
 		}
 	}
 	out := &Narrowing{}
+	var all, more []Shown
 	for _, column := range r.Columns {
-		if s, ok := shown[column.Name]; ok {
+		s, ok := shown[column.Name]
+		switch {
+		case !ok:
+			continue
+		case byKey[column.Name]:
+			more = append(more, s)
+		default:
 			out.Columns = append(out.Columns, s)
 		}
+		all = append(all, s)
 	}
+	out.ByKey = c.byKey(decl, r, out, all, more)
 	return out
 }
 

@@ -282,7 +282,7 @@ func (d *decoder) table(at place, name string, n *node) {
 		"write":   func(v *node) { decl.write = d.write(v) },
 
 		"aggregate": func(v *node) { decl.aggregate = d.aggregate(v.place, v) },
-	}, "by_key", "source", "limit", "derived")
+	}, "source", "limit", "derived")
 	d.need(n, what, "rows")
 	d.doc.tables = append(d.doc.tables, decl)
 }

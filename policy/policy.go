@@ -65,6 +65,18 @@ func (t *Table) Visible() *catalog.Relation {
 	return &visible
 }
 
+// Keyed is the table as a statement knows it that fetches it by key.
+func (t *Table) Keyed() *catalog.Relation {
+	keyed := *t.Visible()
+	keyed.Columns = nil
+	for _, c := range t.Columns.ByKey.All {
+		column := *t.Relation.Column(c.Name)
+		column.NotNull = column.NotNull && c.Mask == Plain
+		keyed.Columns = append(keyed.Columns, column)
+	}
+	return &keyed
+}
+
 // View is a view that agents may read, or that such a view reads: through a copy that runs with the agent's rights.
 type View struct {
 	Relation *catalog.Relation

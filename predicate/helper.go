@@ -218,6 +218,15 @@ func WalledView(table catalog.Name) catalog.Name {
 	return catalog.Name{Schema: RowsSchema, Name: derived("w_", table)}
 }
 
+// KeyedView has the columns, too, that exist by key only. Agents hold no right on it: they call the function of its name,
+// which returns the rows of the keys that it is given. walled says that the predicate is in it, as in a [WalledView].
+func KeyedView(table catalog.Name, walled bool) catalog.Name {
+	if walled {
+		return catalog.Name{Schema: RowsSchema, Name: derived("wkey_", table)}
+	}
+	return catalog.Name{Schema: RowsSchema, Name: derived("key_", table)}
+}
+
 // EmptyFunction says that a link table has no rows at all.
 func EmptyFunction(table catalog.Name) catalog.Name {
 	return catalog.Name{Schema: Schema, Name: derived("empty_", table)}
@@ -245,7 +254,7 @@ func GroupView(table catalog.Name) catalog.Name {
 }
 
 // prefixes are those of names that stand beside names without any: a schema of that name would get the same.
-var prefixes = map[string]bool{"door": true, "group": true, "w": true, "in": true}
+var prefixes = map[string]bool{"door": true, "group": true, "w": true, "in": true, "key": true, "wkey": true}
 
 // derived makes a name of a table's name that no other table has, within the 63 bytes of an identifier.
 func derived(prefix string, table catalog.Name) string {

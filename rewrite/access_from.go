@@ -111,6 +111,9 @@ func (r *reader) table(rv *sqltext.RangeVar, with *queriesInSight) *item {
 	if f := r.protected[name]; f != nil {
 		relation = f.visible
 	}
+	if fetched := r.keyedBy[rv]; fetched != nil {
+		relation = fetched.keyed.visible
+	}
 	one := r.mention(name, alias, relation)
 	it := &item{name: alias, read: one, row: &output{read: one}}
 	if rv.GetAlias() == nil {

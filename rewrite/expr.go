@@ -233,7 +233,10 @@ func (w *walker) columnRef(c *sqltext.ColumnRef, expanded bool) {
 	last := fields[len(fields)-1]
 	w.column(last, c.Location)
 	switch len(fields) {
+	case 1:
+		w.missing("", last, c.Location)
 	case 2:
+		w.missing(fields[0], last, c.Location)
 		if !w.scope.hasColumn(fields[0], last) {
 			w.attribute(last, c.Location)
 		}

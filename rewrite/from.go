@@ -78,6 +78,9 @@ func (w *walker) rangeVar(n *sqltext.Node, rv *sqltext.RangeVar, own *scope, kep
 		return
 	}
 	ref.node = n
+	if ref.fetch = w.keyedBy[rv]; ref.fetch != nil {
+		ref.relation = ref.fetch.keyed.visible
+	}
 	name, renamed := w.alias(rv.Alias)
 	item := &fromItem{name: name, ref: ref, bare: rv.Alias == nil}
 	if item.bare {

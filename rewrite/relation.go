@@ -34,6 +34,7 @@ type reference struct {
 	whole    bool   // all columns are read
 	copyFrom bool   // it is the target of COPY FROM
 	written  bool   // it is the target of a statement that writes
+	fetch    *fetch // its key is fixed: it has columns that the list has not
 	copied   bool   // the tree holds this mention more often than the text
 }
 
@@ -196,6 +197,10 @@ func (w *walker) settleReference(ref *reference, signable bool) {
 			w.substitute(ref, predicate.RowView(ref.name))
 			return
 		}
+		if w.wanted(ref) {
+			w.fetchByKey(ref)
+			return
+		}
 		w.substitute(ref, ref.fragment.standIn)
 		return
 	}
@@ -314,7 +319,7 @@ func (w *walker) replace(start, end int32, text string, apply func()) {
 func newFragment(t *policy.Table, mode Mode) *fragment {
 	f := &fragment{visible: t.Visible(), sets: predicate.Sets(t.Rows, t.Relation), owned: owned(t), aggregate: t.Aggregate}
 	if t.Columns != nil {
-		f.standIn = standIn(t.Relation.Name, mode)
+		f.standIn, f.keyed = standIn(t.Relation.Name, mode), newKeyed(t, mode)
 		f.sql = f.standIn.SQL()
 		return f
 	}

@@ -58,13 +58,16 @@ type Rewriter struct {
 	sizes     catalog.Sizes
 	protected map[catalog.Name]*fragment
 	pins      map[string]*sqltext.Node // by the SQL of the value
+	fetches   bool                     // some table has columns that exist by key only
 }
 
 // New returns a rewriter.
 func New(snap *catalog.Snapshot, pol *policy.Policy, mode Mode) *Rewriter {
 	r := &Rewriter{snap: snap, pol: pol, mode: mode, protected: map[catalog.Name]*fragment{}, pins: map[string]*sqltext.Node{}}
 	for _, t := range pol.Tables() {
-		r.protected[t.Relation.Name] = newFragment(t, mode)
+		f := newFragment(t, mode)
+		r.protected[t.Relation.Name] = f
+		r.fetches = r.fetches || f.keyed != nil
 	}
 	for _, c := range pol.Children() {
 		if c.Direct && c.Relation.Governed {
@@ -230,6 +233,7 @@ type fragment struct {
 	open     bool          // the predicate is true
 	standIn  catalog.Name  // the view whose name stands for the table's, which agents cannot read; else zero
 	visible  *catalog.Relation
+	keyed    *keyed         // nil: it has no columns that exist by key only
 	tables   []catalog.Name // of a view: the tables it reads
 	bare     bool           // of a view: one of them is without its predicate
 

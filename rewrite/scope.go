@@ -1,6 +1,9 @@
 package rewrite
 
-import "github.com/pgconsent/pgconsent/catalog"
+import (
+	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/sqltext"
+)
 
 // scope holds the FROM items of one SELECT; parent is what its expressions see besides, from the inside out.
 type scope struct {
@@ -8,8 +11,9 @@ type scope struct {
 	items  []*fromItem
 	byName map[string][]*fromItem
 
-	nameless bool // it has an item whose name is not plain to see
-	inSight  int  // items of the scopes around it
+	query    *sqltext.SelectStmt // nil where it is that of another statement
+	nameless bool                // it has an item whose name is not plain to see
+	inSight  int                 // items of the scopes around it
 }
 
 // maxItems bounds the FROM items in sight of one expression: each column looks through them.
@@ -30,6 +34,16 @@ type fromItem struct {
 	bare    bool            // it has no alias, so that schema.table.column reaches it
 	columns map[string]bool // those it is certain to have; nil: not known
 	inside  []*reference    // of a subquery: what it reads
+}
+
+// names tells whether the SELECT gives a result column this name.
+func (s *scope) names(column string) bool {
+	for _, n := range s.query.GetTargetList() {
+		if n.GetResTarget().GetName() == column {
+			return true
+		}
+	}
+	return false
 }
 
 func (s *scope) add(item *fromItem) {

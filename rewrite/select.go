@@ -14,6 +14,7 @@ func (w *walker) selectStmt(s *sqltext.SelectStmt, parent *scope) map[string]boo
 	outerScope, outerCTEs := w.scope, w.ctes
 	defer func() { w.scope, w.ctes = outerScope, outerCTEs }()
 	own := newScope(parent)
+	own.query = s
 	w.scope = own
 
 	if s.IntoClause != nil {
@@ -31,6 +32,7 @@ func (w *walker) selectStmt(s *sqltext.SelectStmt, parent *scope) map[string]boo
 	}
 	w.valuesLists(s)
 	first := len(w.references)
+	w.findKeys(s)
 	for _, item := range s.FromClause {
 		w.fromItem(item, own, parent, "")
 	}

@@ -19,6 +19,7 @@ type walker struct {
 
 	seen         map[string]int // kinds of nodes visited, for reconcile
 	references   []*reference
+	keyedBy      map[*sqltext.RangeVar]*fetch // the mentions of tables whose key is fixed
 	edits        []edit
 	functions    map[string]bool
 	names        map[string]bool // last parts of all column references: what columns may have been read

@@ -81,7 +81,7 @@ func (p *Plan) enable(r *catalog.Relation, roles string, written bool, f migrati
 }
 
 // isFresh is true, or raises while a statement is planned that was decided before the catalogs changed.
-const isFresh = "pgconsent_gate.current_catalog()"
+const isFresh = predicate.CurrentCatalog
 
 // fresh refuses statements that were decided under other catalogs, whatever they do with the table.
 func fresh(r *catalog.Relation, roles string) Statement {

@@ -86,7 +86,7 @@ END $pgconsent$`, name, catalog.QuoteLiteral(r.Name.SQL()), r.Name.SQL())
 	return []Statement{
 		{SQL: create, Why: why},
 		{SQL: fmt.Sprintf("REVOKE ALL ON FUNCTION %s() FROM PUBLIC", name), Why: why},
-		{SQL: fmt.Sprintf("GRANT EXECUTE ON FUNCTION %s() TO %s", name, p.agent), Why: why},
+		{SQL: fmt.Sprintf("GRANT EXECUTE ON FUNCTION %s() TO %s", name, p.callers()), Why: why},
 	}
 }
 

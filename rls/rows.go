@@ -54,21 +54,21 @@ func (p *Plan) rowViews() []Statement {
 			Why: "Rewritten statements name these views.",
 		})
 	}
+	if slices.ContainsFunc(p.policy.Tables(), byKey) {
+		out = append(out, Statement{
+			SQL: fmt.Sprintf("GRANT USAGE ON SCHEMA %s TO %s", predicate.RowsSchema, p.rowsRole),
+			Why: "Functions that fetch rows by key run as this role, and name a view.",
+		})
+	}
 	if len(p.narrowed()) > 0 {
 		out = append(out, Statement{
-			SQL: "GRANT EXECUTE ON FUNCTION pgconsent.mask(pg_catalog.text) TO " + p.agent,
+			SQL: "GRANT EXECUTE ON FUNCTION pgconsent.mask(pg_catalog.text) TO " + p.callers(),
 			Why: "Views call functions with the rights of who reads them. Agents cannot name it: they have no USAGE of its schema.",
 		})
 	}
 	for _, t := range p.narrowed() {
-		row := catalog.QuoteIdent(t.Relation.Name.Name)
-		values := make([]string, len(t.Columns.Columns))
-		for i, c := range t.Columns.Columns {
-			name := catalog.QuoteIdent(c.Name)
-			values[i] = shown(c, row+"."+name) + " AS " + name
-		}
-		query := "SELECT " + strings.Join(values, ",\n  ") + "\nFROM " + t.Relation.Name.SQL() + " AS " + row
-		wall := "\nWHERE (CASE WHEN " + predicate.Policy(t.Rows, t.Relation) + " THEN true END) IS NOT NULL"
+		query := p.rowQuery(t, t.Columns.Columns)
+		wall := p.wall(t)
 		owner, options, reason := p.rowsRole, "", "The row view reads the table as its owner, under row security."
 		plain := query
 		if t.Stored() {
@@ -88,14 +88,32 @@ func (p *Plan) rowViews() []Statement {
 				Statement{SQL: fmt.Sprintf("ALTER VIEW %s OWNER TO %s", v.name.SQL(), owner), Why: why},
 			)
 		}
+		out = append(out, p.keyed(t)...)
 	}
 	return out
+}
+
+// rowQuery selects these columns of a table, as they come out.
+func (p *Plan) rowQuery(t *policy.Table, columns []policy.Shown) string {
+	row := catalog.QuoteIdent(t.Relation.Name.Name)
+	values := make([]string, len(columns))
+	for i, c := range columns {
+		name := catalog.QuoteIdent(c.Name)
+		values[i] = shown(c, row+"."+name) + " AS " + name
+	}
+	return "SELECT " + strings.Join(values, ",\n  ") + "\nFROM " + t.Relation.Name.SQL() + " AS " + row
+}
+
+// wall is the predicate as a view has it besides row security.
+func (p *Plan) wall(t *policy.Table) string {
+	return "\nWHERE (CASE WHEN " + predicate.Policy(t.Rows, t.Relation) + " THEN true END) IS NOT NULL"
 }
 
 func (p *Plan) dropRowViews() []Statement {
 	const why = "Take the row views away."
 	var out []Statement
 	for _, t := range p.narrowed() {
+		out = append(out, p.dropKeyed(t)...)
 		out = append(out, Statement{SQL: fmt.Sprintf("DROP VIEW IF EXISTS %s, %s", predicate.WalledView(t.Relation.Name).SQL(), predicate.RowView(t.Relation.Name).SQL()), Why: why})
 	}
 	return out

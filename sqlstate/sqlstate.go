@@ -28,6 +28,7 @@ const (
 	SyntaxError              Code = "42601"
 	InsufficientPrivilege    Code = "42501"
 	UndefinedTable           Code = "42P01"
+	UndefinedColumn          Code = "42703"
 	UndefinedFunction        Code = "42883"
 	UndefinedObject          Code = "42704"
 	InvalidParameterValue    Code = "22023"

@@ -49,3 +49,8 @@ CREATE VIEW titles AS SELECT m.id, m.title, count(p.person_id) AS people FROM me
 CREATE VIEW short_titles AS SELECT t.id, left(t.title, 10) AS title, t.people FROM titles t WHERE t.people < 5;
 CREATE VIEW patient_list AS SELECT id, name, born, (SELECT count(*) FROM notes) AS notes FROM patients;
 CREATE VIEW open_drafts AS SELECT d.title, d.user_id FROM drafts d WHERE d.title <> '' WITH CASCADED CHECK OPTION;
+-- Tables with columns that exist by key only.
+CREATE TABLE pages (site text, slug varchar(40), n bigint UNIQUE, title text, body text, PRIMARY KEY (site, slug));
+CREATE TABLE letters (id integer PRIMARY KEY, code text UNIQUE, body text, topic text);
+INSERT INTO letters SELECT i, 'c' || i, 'body ' || i, 'topic' FROM generate_series(1, 9) i;
+INSERT INTO pages SELECT 's' || i % 2, 'p' || i, i, 'title', 'body ' || i FROM generate_series(1, 9) i;

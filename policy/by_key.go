@@ -1,0 +1,137 @@
+package policy
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/catalog"
+)
+
+// ByKey says which columns of a table exist only where a statement fixes a key of it, and which key that is.
+type ByKey struct {
+	Columns []Shown  // in the table's order
+	All     []Shown  // those, and the ones that are always there, in the table's order
+	Key     []string // each of these columns equals a constant
+	AtMost  int      // how many keys one mention of the table may name
+}
+
+// Has tells whether a column exists by key only.
+func (k *ByKey) Has(column string) bool {
+	return k != nil && slices.ContainsFunc(k.Columns, func(c Shown) bool { return c.Name == column })
+}
+
+// maxKeys bounds at_most: what fetches more keys than this at once is no look-up.
+const maxKeys = 100
+
+// byKeyDecl is what by_key says of a column.
+type byKeyDecl struct {
+	place
+	key    []string // nil: the primary key
+	atMost int      // 0: one
+}
+
+func (d *decoder) byKey(at place, what string, n *node) *byKeyDecl {
+	decl := &byKeyDecl{place: at}
+	if n.kind == nullNode {
+		return decl
+	}
+	d.fields(n, "by_key of "+what, map[string]func(*node){
+		"key": func(v *node) {
+			if v.kind == scalarNode {
+				decl.key = []string{v.value}
+				return
+			}
+			if !d.want(v, listNode, "key") {
+				return
+			}
+			for _, item := range v.items {
+				if d.want(item, scalarNode, "a column of key") {
+					decl.key = append(decl.key, item.value)
+				}
+			}
+			if len(v.items) == 0 {
+				d.fail(v.place, "leave key out to mean the primary key", "key is empty")
+			}
+		},
+		"at_most": func(v *node) {
+			if !d.want(v, scalarNode, "at_most") {
+				return
+			}
+			n, err := strconv.Atoi(v.value)
+			if err != nil || v.literal != "int" || n < 1 || n > maxKeys {
+				d.fail(v.place, "", "at_most is a number of keys from 1 to %d", maxKeys)
+				return
+			}
+			decl.atMost = n
+		},
+	})
+	return decl
+}
+
+// byKey checks the columns that exist by key only; nil where there are none.
+func (c *compiler) byKey(decl tableDecl, r *catalog.Relation, list *Narrowing, all, columns []Shown) *ByKey {
+	out := &ByKey{Columns: columns, All: all}
+	var first *byKeyDecl
+	for _, d := range decl.columns {
+		if d.byKey == nil {
+			continue
+		}
+		key, atMost := d.byKey.key, max(d.byKey.atMost, 1)
+		if key == nil {
+			key = r.PrimaryKey
+		}
+		switch {
+		case first == nil:
+			first, out.Key, out.AtMost = d.byKey, key, atMost
+		case !slices.Equal(key, out.Key) || atMost != out.AtMost:
+			c.fail(d.byKey.place, "", "the columns of %s that exist by key must have one key and one at_most", r.Name)
+			return nil
+		}
+	}
+	switch {
+	case first == nil:
+		return nil
+	case len(columns) == 0: // each has its error
+		return nil
+	case stored(r):
+		c.fail(first.place, "", "%s is a %s: by_key needs a table, whose rows row security holds", r.Name, kindName(r.Kind))
+		return nil
+	case len(out.Key) == 0:
+		c.fail(first.place, "say which unique key is meant: { by_key: { key: [ ... ] } }", "%s has no primary key", r.Name)
+		return nil
+	case !c.unique(first.place, r, out.Key):
+		return nil
+	case out.AtMost > 1 && len(out.Key) > 1:
+		c.fail(first.place, "leave at_most out", "the key of %s has %d columns: several keys at a time are for keys of one column", r.Name, len(out.Key))
+		return nil
+	}
+	for _, name := range out.Key {
+		if !list.Plain(name) {
+			c.fail(first.place, "add it under columns: "+name+": allow", "%s.%s is part of the key by which columns are fetched, and must show as it is", r.Name, name)
+			return nil
+		}
+		if column := r.Column(name); family(column.Type) == "" {
+			c.fail(first.place, "keys are of uuid, integer, text and date columns", "%s.%s is a %s, which cannot be a key to fetch by", r.Name, name, column.Type)
+			return nil
+		}
+	}
+	return out
+}
+
+// unique tells whether no two rows can share a key.
+func (c *compiler) unique(at place, r *catalog.Relation, key []string) bool {
+	for _, name := range key {
+		if c.column(at, r, name) == nil {
+			return false
+		}
+	}
+	same := func(columns []string) bool {
+		return len(columns) == len(key) && !slices.ContainsFunc(key, func(name string) bool { return !slices.Contains(columns, name) })
+	}
+	if same(r.PrimaryKey) || slices.ContainsFunc(r.Indexes, func(i catalog.BTree) bool { return i.Unique && same(i.Columns) }) {
+		return true
+	}
+	c.fail(at, "name the columns of the primary key or of a unique index", "(%s) is no unique key of %s", strings.Join(key, ", "), r.Name)
+	return false
+}

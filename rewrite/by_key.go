@@ -1,0 +1,381 @@
+package rewrite
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/policy"
+	"github.com/pgconsent/pgconsent/predicate"
+	"github.com/pgconsent/pgconsent/sqlstate"
+	"github.com/pgconsent/pgconsent/sqltext"
+)
+
+// keyed is what stands for a table where a statement fixes its key: a function of ours, called with the key. The condition
+// of the statement stays where it is. So a mistake here could take rows away and never add one: the columns come from a
+// call that names constants, and nothing else.
+type keyed struct {
+	table    *policy.Table
+	function catalog.Name
+	visible  *catalog.Relation
+}
+
+func newKeyed(t *policy.Table, mode Mode) *keyed {
+	if t.Columns == nil || t.Columns.ByKey == nil {
+		return nil
+	}
+	return &keyed{table: t, function: predicate.KeyedView(t.Relation.Name, mode == Both || mode == Injected), visible: t.Keyed()}
+}
+
+// call is the text that fetches the rows with these values of the key.
+func (k *keyed) call(values map[string][]string) string {
+	by := k.table.Columns.ByKey
+	args := []string{predicate.CurrentCatalog}
+	for _, name := range by.Key {
+		if by.AtMost > 1 {
+			args = append(args, "ARRAY["+strings.Join(values[name], ", ")+"]")
+		} else {
+			args = append(args, values[name][0])
+		}
+	}
+	return k.function.SQL() + "(" + strings.Join(args, ", ") + ")"
+}
+
+// fetch is a mention of a table whose key the statement fixes.
+type fetch struct {
+	keyed *keyed
+	call  string
+	keys  int // how many, at most
+}
+
+// candidate is an item of FROM that a condition on a key may be about.
+type candidate struct {
+	name   string
+	bare   bool // it has no alias
+	rv     *sqltext.RangeVar
+	keyed  *keyed
+	known  *catalog.Relation // nil: what columns it has is not known here
+	values map[string][]string
+}
+
+// findKeys notes which tables of a SELECT are restricted to their key by its WHERE, or by the ON of a join that drops what
+// does not meet it. It is asked before the tables are visited, since they have more columns then.
+func (w *walker) findKeys(s *sqltext.SelectStmt) {
+	if !w.fetches || len(s.FromClause) == 0 || len(s.LockingClause) > 0 {
+		return
+	}
+	f := &keyFinder{walker: w}
+	var items []*candidate
+	for _, n := range s.FromClause {
+		items = append(items, f.from(n)...)
+	}
+	f.restrict(s.WhereClause, items, items)
+	for _, c := range f.found {
+		if call, n := c.fixed(); n > 0 {
+			if w.keyedBy == nil {
+				w.keyedBy = map[*sqltext.RangeVar]*fetch{}
+			}
+			w.keyedBy[c.rv] = &fetch{keyed: c.keyed, call: call, keys: n}
+		}
+	}
+}
+
+// fixed returns the call that fetches a candidate's rows and how many keys it names; 0 where its key is not fixed.
+func (c *candidate) fixed() (string, int) {
+	n := 1
+	for _, name := range c.keyed.table.Columns.ByKey.Key {
+		if len(c.values[name]) == 0 {
+			return "", 0
+		}
+		n = max(n, len(c.values[name]))
+	}
+	return c.keyed.call(c.values), n
+}
+
+type keyFinder struct {
+	*walker
+	found []*candidate
+}
+
+// from returns the items of FROM that conditions around n can name, and applies the conditions of joins.
+func (f *keyFinder) from(n *sqltext.Node) []*candidate {
+	switch kind := n.GetNode().(type) {
+	case *sqltext.Node_RangeVar:
+		return []*candidate{f.table(kind.RangeVar)}
+	case *sqltext.Node_JoinExpr:
+		j := kind.JoinExpr
+		left, right := f.from(j.Larg), f.from(j.Rarg)
+		all := slices.Concat(left, right)
+		switch j.Jointype {
+		case sqltext.JOIN_INNER:
+			f.restrict(j.Quals, all, all)
+		case sqltext.JOIN_LEFT: // rows of the right side that do not meet it are never joined; those of the left side stay
+			f.restrict(j.Quals, all, right)
+		case sqltext.JOIN_RIGHT:
+			f.restrict(j.Quals, all, left)
+		}
+		if j.Alias != nil { // which hides what is inside
+			return []*candidate{{name: j.Alias.Aliasname}}
+		}
+		if len(j.UsingClause) > 0 || j.IsNatural { // a column without qualification may be the join's
+			for _, c := range all {
+				c.known = nil
+			}
+		}
+		return all
+	case *sqltext.Node_RangeSubselect:
+		return []*candidate{{name: kind.RangeSubselect.GetAlias().GetAliasname()}}
+	case *sqltext.Node_RangeFunction:
+		return []*candidate{{name: kind.RangeFunction.GetAlias().GetAliasname()}}
+	default:
+		return []*candidate{{}}
+	}
+}
+
+func (f *keyFinder) table(rv *sqltext.RangeVar) *candidate {
+	c := &candidate{name: rv.GetRelname(), bare: rv.Alias == nil}
+	if !c.bare {
+		c.name = rv.Alias.Aliasname
+	}
+	if len(rv.GetAlias().GetColnames()) > 0 || !rv.GetInh() || rv.GetCatalogname() != "" {
+		return c
+	}
+	if _, cte := f.ctes.lookup(rv.GetRelname()); cte && rv.GetSchemaname() == "" {
+		return c
+	}
+	name, ok := f.snap.ResolveRelation(rv.GetSchemaname(), rv.GetRelname())
+	if !ok {
+		return c
+	}
+	if c.known, _ = f.snap.Relation(name); f.protected[name] == nil || f.protected[name].keyed == nil {
+		return c
+	}
+	c.rv, c.keyed, c.values = rv, f.protected[name].keyed, map[string][]string{}
+	c.known = c.keyed.visible
+	f.found = append(f.found, c)
+	return c
+}
+
+// restrict applies the conjuncts of a condition that sees these items to those that it drops rows of.
+func (f *keyFinder) restrict(condition *sqltext.Node, seen, dropped []*candidate) {
+	if len(f.found) == 0 {
+		return
+	}
+	for _, n := range conjuncts(condition) {
+		x := n.GetAExpr()
+		if x == nil || len(x.Name) != 1 || x.Name[0].GetString_().GetSval() != "=" {
+			continue
+		}
+		column, value := x.Lexpr, x.Rexpr
+		if x.Kind == sqltext.AEXPR_OP && column.GetColumnRef() == nil {
+			column, value = value, column
+		}
+		c, name := f.column(column.GetColumnRef(), seen)
+		if c == nil || c.keyed == nil || c.values[name] != nil || !slices.Contains(dropped, c) {
+			continue
+		}
+		by := c.keyed.table.Columns.ByKey
+		if !slices.Contains(by.Key, name) {
+			continue
+		}
+		to := predicate.KeyType(c.keyed.table.Relation.Column(name))
+		var values []string
+		switch x.Kind {
+		case sqltext.AEXPR_OP:
+			values = f.values([]*sqltext.Node{value}, to)
+		case sqltext.AEXPR_IN:
+			values = f.values(value.GetList().GetItems(), to)
+		case sqltext.AEXPR_OP_ANY:
+			values = f.list(value, to)
+		}
+		if len(values) <= by.AtMost {
+			c.values[name] = values
+		}
+	}
+}
+
+// column finds the item that a column is plainly of, among those in sight of a condition.
+func (f *keyFinder) column(ref *sqltext.ColumnRef, seen []*candidate) (*candidate, string) {
+	fields := make([]string, len(ref.GetFields()))
+	for i, n := range ref.GetFields() {
+		if fields[i] = n.GetString_().GetSval(); fields[i] == "" {
+			return nil, ""
+		}
+	}
+	var found []*candidate
+	switch len(fields) {
+	case 1:
+		for _, c := range seen {
+			if c.known == nil || c.known.Column(fields[0]) != nil {
+				found = append(found, c)
+			}
+		}
+	case 2:
+		for _, c := range seen {
+			if c.name == fields[0] || c.name == "" {
+				found = append(found, c)
+			}
+		}
+	case 3:
+		name, ok := f.snap.ResolveRelation(fields[0], fields[1])
+		for _, c := range seen {
+			if ok && c.bare && c.keyed != nil && c.keyed.table.Relation.Name == name {
+				found = append(found, c)
+			}
+		}
+	}
+	if len(found) != 1 {
+		return nil, ""
+	}
+	return found[0], fields[len(fields)-1]
+}
+
+// list returns the values of = ANY (list): of ARRAY[...], or of a literal that is written plainly.
+func (f *keyFinder) list(n *sqltext.Node, to string) []string {
+	if c := n.GetTypeCast(); c != nil {
+		if t := c.TypeName; len(t.GetArrayBounds()) != 1 || !f.castsTo(t, to) {
+			return nil
+		}
+		n = c.Arg
+	}
+	if a := n.GetAArrayExpr(); a != nil {
+		return f.values(a.Elements, to)
+	}
+	text := n.GetAConst().GetSval()
+	if text == nil {
+		return nil
+	}
+	inner, ok := strings.CutPrefix(text.GetSval(), "{")
+	if inner, ok = strings.CutSuffix(inner, "}"); !ok || inner == "" {
+		return nil
+	}
+	var out []string
+	for item := range strings.SplitSeq(inner, ",") {
+		plain := item != "" && !strings.EqualFold(item, "null") && !strings.ContainsFunc(item, func(r rune) bool {
+			return !(r == '-' || r == '_' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z')
+		})
+		if !plain {
+			return nil
+		}
+		out = append(out, catalog.QuoteLiteral(item)+"::"+to)
+	}
+	return out
+}
+
+// values writes constants and parameters as the key's type; nil if one is anything else.
+func (f *keyFinder) values(nodes []*sqltext.Node, to string) []string {
+	var out []string
+	for _, n := range nodes {
+		if c := n.GetTypeCast(); c != nil {
+			if len(c.TypeName.GetArrayBounds()) > 0 || !f.castsTo(c.TypeName, to) {
+				return nil
+			}
+			n = c.Arg
+		}
+		var text string
+		switch c := n.GetAConst(); {
+		case n.GetParamRef() != nil && n.GetParamRef().Number > 0:
+			text = "$" + strconv.Itoa(int(n.GetParamRef().Number))
+		case c == nil || c.Isnull:
+			return nil
+		case c.GetSval() != nil:
+			text = catalog.QuoteLiteral(c.GetSval().GetSval())
+		case c.GetIval() != nil && strings.HasPrefix(to, "pg_catalog.int"):
+			text = catalog.QuoteLiteral(strconv.Itoa(int(c.GetIval().GetIval())))
+		case c.GetFval() != nil && strings.HasPrefix(to, "pg_catalog.int") && digits(c.GetFval().GetFval()):
+			text = catalog.QuoteLiteral(c.GetFval().GetFval())
+		default:
+			return nil
+		}
+		out = append(out, text+"::"+to)
+	}
+	return out
+}
+
+func digits(s string) bool {
+	return s != "" && strings.Trim(strings.TrimPrefix(s, "-"), "0123456789") == ""
+}
+
+// castsTo tells whether a cast names the type itself: another one could make a different value of the constant.
+func (f *keyFinder) castsTo(t *sqltext.TypeName, to string) bool {
+	schema, name, ok := qualifiedName(t.GetNames())
+	if !ok || schema != "" && schema != "pg_catalog" || len(t.Typmods) > 0 || t.Setof || t.PctType {
+		return false
+	}
+	found := f.snap.TypesNamed("", name)
+	if schema != "" {
+		found = f.snap.TypesNamed(schema, name)
+	}
+	return len(found) == 1 && (found[0].Name.SQL() == to || to == "pg_catalog.text" && found[0].Name.SQL() == "pg_catalog.varchar")
+}
+
+// wanted tells whether a statement may read what a mention has by its key only. Else its list is read, which costs no key.
+func (w *walker) wanted(ref *reference) bool {
+	return ref.fetch != nil && (ref.whole || slices.ContainsFunc(ref.fetch.keyed.table.Columns.ByKey.Columns, func(c policy.Shown) bool { return w.names[c.Name] }))
+}
+
+// fetchByKey puts the call in the place of a table's name.
+func (w *walker) fetchByKey(ref *reference) {
+	rv := ref.rangeVar
+	tree, refused := sqltext.Parse("SELECT FROM " + ref.fetch.call + " AS x")
+	if refused != nil || len(tree.Stmts) != 1 || ref.table >= 0 {
+		w.refuse(sqlstate.From(errFragment))
+		return
+	}
+	from := tree.Stmts[0].GetStmt().GetSelectStmt().GetFromClause()
+	if len(from) != 1 || from[0].GetRangeFunction() == nil {
+		w.refuse(sqlstate.From(errFragment))
+		return
+	}
+	w.renamed[ref.fetch.keyed.function] = ref.name
+	text, alias := ref.fetch.call, rv.GetAlias()
+	if alias == nil {
+		alias = &sqltext.Alias{Aliasname: rv.GetRelname()}
+		text += " AS " + catalog.QuoteIdent(alias.Aliasname)
+	}
+	w.replace(ref.start, ref.starEnd, text, func() {
+		function := from[0].GetRangeFunction()
+		function.Alias = alias
+		ref.node.Node = &sqltext.Node_RangeFunction{RangeFunction: function}
+	})
+}
+
+// keyOnly is the refusal of a column that exists by key only.
+func keyOnly(item string, ref *reference, column string) *sqlstate.Error {
+	by := ref.fragment.keyed.table.Columns.ByKey
+	name := `"` + column + `"`
+	if item != "" {
+		name = item + "." + column
+	}
+	conditions := make([]string, len(by.Key))
+	for i, key := range by.Key {
+		conditions[i] = catalog.QuoteIdent(key) + " = ..."
+	}
+	return sqlstate.New(sqlstate.UndefinedColumn, sqlstate.ReasonColumn, "column %s does not exist", name).
+		WithHint("It exists where the statement names the row by its key: WHERE %s, with a constant or a parameter, for %s itself.", strings.Join(conditions, " AND "), catalog.QuoteIdent(ref.name.Name))
+}
+
+// missing notes a column that exists by key only, of a mention whose key is not fixed. What it could mean besides is left
+// to the server.
+func (w *walker) missing(item, column string, location int32) {
+	var found *reference
+	for s := w.scope; s != nil; s = s.parent {
+		if s.nameless {
+			return
+		}
+		for _, i := range s.items {
+			switch {
+			case item != "" && i.name != item:
+			case i.columns == nil || i.columns[column] || i.name == column:
+				return
+			case i.ref != nil && i.ref.fragment != nil && i.ref.fragment.keyed != nil && i.ref.fetch == nil && i.ref.fragment.keyed.table.Columns.ByKey.Has(column):
+				found = i.ref
+			}
+		}
+	}
+	function := w.snap.HasCatalogFunction(column) || len(w.snap.FunctionsNamed("", column)) > 0 // in attribute notation
+	if found != nil && (item != "" && !function || item == "" && !w.scope.names(column)) {
+		w.refuseAt(keyOnly(item, found, column), location)
+	}
+}
