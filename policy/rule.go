@@ -9,7 +9,7 @@ type Rule struct {
 	Line, Column int
 	Block        string // as the policy names it; "all" for a list of blocks
 	Node         predicate.Node
-	Parts        []*Rule // of a block that is made of others, in their order
+	Parts        []*Rule // of all, any and not, in their order; conditions on rows of other tables are none
 }
 
 // Leaves are the rules that decide by themselves, in the order of the file. A negation is one: its parts decide within it.
@@ -58,10 +58,11 @@ func (c *compiler) enter(b block) (leave func(*predicate.Node)) {
 	return func(node *predicate.Node) {
 		r.Node = *node
 		c.rule = outer
-		if outer != nil {
-			outer.Parts = append(outer.Parts, r)
-		} else {
+		switch {
+		case outer == nil:
 			c.ruled = r
+		case outer.Block == "all" || outer.Block == "any" || outer.Block == "not":
+			outer.Parts = append(outer.Parts, r)
 		}
 	}
 }

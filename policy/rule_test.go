@@ -20,7 +20,7 @@ tables:
       - any:
           - status: { column: consent_status, is: granted }
           - not: { status: { column: consent_status, is: revoked } }
-  memory_participants: { rows: [ visible: { people: { id: person_id } } ] }
+  memory_participants: { rows: [ visible: { people: { id: person_id }, where: [ status: { column: consent_status, is: x } ] } ] }
   memories: { rows: open }
 `)
 	if err != nil {

@@ -15,6 +15,38 @@ func Direct(n Node, alias string, attributes map[string]string) string {
 	return "(" + Constants(strings.Join(parts, " AND "), attributes) + ") IS TRUE"
 }
 
+// Subject is the query of who is asked about the row called alias, for [Direct]'s callers: an id as text, whether the
+// subject is the caller, who is not asked, whether the subject has agreed by a record, and whether a guardian has.
+func Subject(n Recorded, alias string, attributes map[string]string) string {
+	if n.subject() == "" || n.Record.Relation == nil || n.Record.Element != "" {
+		return ""
+	}
+	w := writer{direct: true, prefix: prefixFor(alias)}
+	row, subject := catalog.QuoteIdent(alias), w.alias()
+	from, where := n.subjects(row, subject), ""
+	if len(n.Steps) > 0 {
+		first := w.alias()
+		last := first
+		from = w.helper(n.Steps[0].Relation) + " AS " + first
+		for i, step := range n.Steps[1:] {
+			next := w.alias()
+			from += w.link(step, last, next, n.reads(i+1))
+			last = next
+		}
+		from += " CROSS JOIN LATERAL " + n.subjects(last, subject)
+		where = " WHERE " + n.Steps[0].on(first, row)
+	}
+	id := subject + ".id"
+	self, guarded := "false", "false"
+	if len(n.But) > 0 {
+		self = "(" + oneOf(id, Grant{Form: n.form(), To: n.But}.who()+"::"+n.form().element()+"[]") + ") IS TRUE"
+	}
+	if n.Record.Guardians != nil {
+		guarded = "NOT (" + w.refusing(n, row, id) + ")"
+	}
+	return Constants("SELECT "+id+"::pg_catalog.text AS id, "+self+" AS self, EXISTS ("+w.record(n.Record, row, id)+fence+" AS agreed, "+guarded+" AS guarded FROM "+from+where, attributes)
+}
+
 // Constants replaces each attribute that an expression of this package asks the session for by a constant. What is inside
 // quotes is left alone.
 func Constants(sql string, attributes map[string]string) string {

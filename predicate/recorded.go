@@ -165,22 +165,28 @@ func (w *writer) recorded(n Recorded, row string) string {
 		where = append(where, "("+oneOf(id, Grant{Form: n.form(), To: n.But}.who()+"::"+n.form().element()+"[]")+") IS NOT TRUE")
 	}
 	where = append(where, "NOT EXISTS ("+w.record(n.Record, row, id)+fence)
-	if g := n.Record.Guardians; g != nil {
-		guardian, record := w.alias(), w.alias()
-		by := []string{equal(column(guardian, g.Subject), id)}
-		by = append(by, matches(g.Match, guardian, row)...)
-		if g.Rows != nil {
-			by = append(by, w.write(g.Rows, guardian))
-		}
-		where = append(where, "NOT EXISTS (SELECT 1 FROM "+w.helper(g.Relation)+" AS "+guardian+
-			" CROSS JOIN LATERAL ("+w.record(n.Record, row, column(guardian, g.Guardian))+" OFFSET 0) AS "+record+
-			" WHERE "+strings.Join(by, " AND ")+fence)
+	if n.Record.Guardians != nil {
+		where = append(where, w.refusing(n, row, id))
 	}
 	parts = append(parts, "NOT EXISTS (SELECT 1 FROM "+from+" WHERE "+strings.Join(where, " AND ")+fence)
 	if len(parts) == 1 {
 		return parts[0]
 	}
 	return "(" + strings.Join(parts, " AND ") + ")"
+}
+
+// refusing says that no guardian of a subject has agreed.
+func (w *writer) refusing(n Recorded, row, id string) string {
+	g := n.Record.Guardians
+	guardian, record := w.alias(), w.alias()
+	by := []string{equal(column(guardian, g.Subject), id)}
+	by = append(by, matches(g.Match, guardian, row)...)
+	if g.Rows != nil {
+		by = append(by, w.write(g.Rows, guardian))
+	}
+	return "NOT EXISTS (SELECT 1 FROM " + w.helper(g.Relation) + " AS " + guardian +
+		" CROSS JOIN LATERAL (" + w.record(n.Record, row, column(guardian, g.Guardian)) + " OFFSET 0) AS " + record +
+		" WHERE " + strings.Join(by, " AND ") + fence
 }
 
 // subjects is a FROM item of the ids in a row.

@@ -38,6 +38,7 @@ type Row struct {
 	Table   string  `json:"table"`
 	Key     []Value `json:"key"`
 	Visible bool    `json:"visible"`
+	Besides bool    `json:"besides,omitempty"` // of a target: what the block asks of it besides does not hold
 	Rule    *Block  `json:"rule"`
 }
 

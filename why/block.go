@@ -14,10 +14,11 @@ import (
 )
 
 // block explains a block for a row whose verdicts are known.
-func (e *explainer) block(ctx context.Context, on *catalog.Relation, r *policy.Rule, row map[string]*string, holds map[*policy.Rule][2]bool) (*Block, error) {
+func (e *explainer) block(ctx context.Context, at place, r *policy.Rule, holds map[*policy.Rule][2]bool) (*Block, error) {
+	row := at.row
 	b := &Block{File: r.File, Line: r.Line, Column: r.Column, Block: r.Block, Holds: holds[r][0]}
 	for _, part := range r.Parts {
-		explained, err := e.block(ctx, on, part, row, holds)
+		explained, err := e.block(ctx, at, part, holds)
 		if err != nil {
 			return nil, err
 		}
@@ -32,6 +33,8 @@ func (e *explainer) block(ctx context.Context, on *catalog.Relation, r *policy.R
 		return b, nil
 	case predicate.Consent:
 		err = e.consent(ctx, b, n, row)
+	case predicate.Recorded:
+		err = e.recorded(ctx, b, n, at)
 	case predicate.Visible:
 		err = e.visible(ctx, b, n, row)
 	case predicate.Own:
@@ -63,9 +66,7 @@ func (e *explainer) block(ctx context.Context, on *catalog.Relation, r *policy.R
 		b.Says, err = e.other(n, row)
 	}
 	if len(r.Parts) == 0 || r.Block == "not" {
-		_, own := r.Node.(predicate.Consent)
-		_, seen := r.Node.(predicate.Visible)
-		b.Unknown = !own && !seen && !b.Holds && !holds[r][1]
+		b.Unknown = len(predicate.Helpers(r.Node)) == 0 && !b.Holds && !holds[r][1]
 	}
 	return b, err
 }
@@ -155,17 +156,20 @@ func (e *explainer) visible(ctx context.Context, b *Block, n predicate.Visible, 
 		return fmt.Errorf("%s is not in the policy", n.Relation.Name)
 	}
 	var err error
-	if b.Targets, b.More, err = e.rows(ctx, t, where, maxRecords); err != nil {
+	if b.Targets, b.More, err = e.rows(ctx, t, where, n.Rows, maxRecords); err != nil {
 		return err
 	}
-	shown := slices.ContainsFunc(b.Targets, func(r Row) bool { return r.Visible })
+	for i := range b.Targets { // n.Rows has the target's own rule in it
+		b.Targets[i].Besides = b.Targets[i].Besides && b.Targets[i].Visible
+	}
+	shown := slices.ContainsFunc(b.Targets, func(r Row) bool { return r.Visible && !r.Besides })
 	switch {
 	case len(b.Targets) == 0:
 		b.Says = fmt.Sprintf("%s has no row with %s", n.Relation.Name, begins(pairs, row))
 	case shown:
 		b.Says = fmt.Sprintf("it points to a row of %s that shows", n.Relation.Name)
 	default:
-		b.Says = fmt.Sprintf("it points to a row of %s that does not show", n.Relation.Name)
+		b.Says = fmt.Sprintf("it points to no row of %s that shows", n.Relation.Name)
 	}
 	return nil
 }
@@ -259,6 +263,62 @@ func (e *explainer) consent(ctx context.Context, b *Block, n predicate.Consent, 
 	case refusing > 0:
 		b.Says = "somebody has not agreed"
 	default:
+		b.Says = "everybody has agreed"
+	}
+	return nil
+}
+
+// recorded finds the subjects of the row, and whether each has agreed by a record.
+func (e *explainer) recorded(ctx context.Context, b *Block, n predicate.Recorded, at place) error {
+	query := predicate.Subject(n, "r", e.values)
+	if query == "" {
+		return nil
+	}
+	rows, err := e.tx.Query(ctx, fmt.Sprintf("SELECT q.id, q.self, q.agreed, q.guarded FROM %s AS r CROSS JOIN LATERAL (%s) AS q WHERE %s ORDER BY q.self OR q.agreed OR q.guarded, q.id LIMIT %d",
+		at.relation.Name.SQL(), query, at.is("r"), maxRecords+1))
+	if err != nil {
+		return err
+	}
+	type subject struct {
+		ID                    *string
+		Self, Agreed, Guarded bool
+	}
+	found, err := pgx.CollectRows(rows, pgx.RowToStructByPos[subject])
+	if err != nil {
+		return err
+	}
+	refusing := 0
+	for i, s := range found {
+		if i == maxRecords {
+			b.More = true
+			break
+		}
+		record := Record{Table: "subject", Key: []Value{{"id", s.ID}}, Holds: s.Self || s.Agreed || s.Guarded}
+		switch {
+		case s.Self:
+			record.Says = "it is the caller, who is not asked"
+		case s.Agreed:
+			record.Says = "a record of " + n.Record.Relation.Name.String() + " says that they agree"
+		case s.Guarded:
+			record.Says = "a guardian has agreed, by a record of " + n.Record.Relation.Name.String()
+		case s.ID == nil:
+			record.Says = "nobody can agree for NULL"
+		default:
+			record.Says = "no record of " + n.Record.Relation.Name.String() + " that counts"
+		}
+		if !record.Holds {
+			refusing++
+		}
+		b.Records = append(b.Records, record)
+	}
+	switch {
+	case refusing > 0:
+		b.Says = "somebody has not agreed"
+	case len(found) == 0 && b.Holds:
+		b.Says = "nobody is to be asked"
+	case len(found) == 0:
+		b.Says = "the row that names the subjects is not there"
+	case b.Holds:
 		b.Says = "everybody has agreed"
 	}
 	return nil

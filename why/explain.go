@@ -72,7 +72,7 @@ func Explain(ctx context.Context, conn *pgx.Conn, q Question) (*Answer, error) {
 	if !listed {
 		table = &policy.Table{Relation: relation}
 	}
-	if a.Rows, a.More, err = e.rows(ctx, table, where, maxRows); err != nil {
+	if a.Rows, a.More, err = e.rows(ctx, table, where, nil, maxRows); err != nil {
 		return nil, err
 	}
 	if !listed {
@@ -262,8 +262,9 @@ type explainer struct {
 	values map[string]string
 }
 
-// rows explains the rows of a table that meet a condition, at most so many.
-func (e *explainer) rows(ctx context.Context, t *policy.Table, where string, most int) (out []Row, more bool, err error) {
+// rows explains the rows of a table that meet a condition, at most so many. Also, if not nil, is what must hold for them
+// besides.
+func (e *explainer) rows(ctx context.Context, t *policy.Table, where string, also predicate.Node, most int) (out []Row, more bool, err error) {
 	r := t.Relation
 	var names []string
 	add := func(columns []string) {
@@ -298,6 +299,10 @@ func (e *explainer) rows(ctx context.Context, t *policy.Table, where string, mos
 	for _, b := range blocks {
 		selected = append(selected, predicate.Direct(b.Node, "r", e.values), predicate.Direct(predicate.Not{Node: b.Node}, "r", e.values))
 	}
+	if also == nil {
+		also = predicate.Open{}
+	}
+	selected = append(selected, predicate.Direct(also, "r", e.values))
 	rows, err := e.tx.Query(ctx, fmt.Sprintf("SELECT %s FROM %s AS r WHERE %s LIMIT %d", strings.Join(selected, ", "), r.Name.SQL(), where, most+1))
 	var found [][]any
 	if err == nil {
@@ -324,6 +329,8 @@ func (e *explainer) rows(ctx context.Context, t *policy.Table, where string, mos
 			}
 		}
 		explained := Row{Table: r.Name.String(), Key: pick(row, key)}
+		meets, _ := values[len(values)-1].(bool)
+		explained.Besides = !meets
 		if t.Rule != nil {
 			holds := map[*policy.Rule][2]bool{}
 			for j, b := range blocks {
@@ -331,7 +338,7 @@ func (e *explainer) rows(ctx context.Context, t *policy.Table, where string, mos
 				no, _ := values[len(names)+2*j+1].(bool)
 				holds[b] = [2]bool{yes, no}
 			}
-			if explained.Rule, err = e.block(ctx, t.Relation, t.Rule, row, holds); err != nil {
+			if explained.Rule, err = e.block(ctx, place{r, key, row}, t.Rule, holds); err != nil {
 				return nil, false, err
 			}
 			explained.Visible = explained.Rule.Holds
@@ -347,6 +354,27 @@ func flatten(r *policy.Rule) []*policy.Rule {
 		out = append(out, flatten(part)...)
 	}
 	return out
+}
+
+// place is the row that is explained.
+type place struct {
+	relation *catalog.Relation
+	key      []string
+	row      map[string]*string
+}
+
+// is the condition that finds the row.
+func (p place) is(alias string) string {
+	var parts []string
+	for _, name := range p.key {
+		column := alias + "." + catalog.QuoteIdent(name)
+		if v := p.row[name]; v != nil {
+			parts = append(parts, column+"::pg_catalog.text = "+catalog.QuoteLiteral(*v))
+		} else {
+			parts = append(parts, column+" IS NULL")
+		}
+	}
+	return strings.Join(parts, " AND ")
 }
 
 func pick(row map[string]*string, names []string) []Value {

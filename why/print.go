@@ -132,7 +132,9 @@ func (p Printer) block(b *Block, branch, below string) {
 	for _, t := range b.Targets {
 		leaves = append(leaves, func(branch, below string) {
 			verdict := p.paint("31", "does not show")
-			if t.Visible {
+			if t.Besides {
+				verdict = p.paint("31", "shows, but what the block asks of it besides does not hold")
+			} else if t.Visible {
 				verdict = p.paint("32", "shows")
 			}
 			fmt.Fprintf(p.Out, "  %s%s %s %s\n", p.paint("2", branch), t.Table, keys(t.Key), verdict)

@@ -97,7 +97,7 @@ func TestVerdictsAreThoseOfRowSecurity(t *testing.T) {
 				t.Fatal(err)
 			}
 			// Part of the rows is explained; the rest would take minutes.
-			explained, _, err := e.rows(ctx, table, "hashtext(r."+table.Relation.PrimaryKey[0]+"::text) % 6 = 0", 1<<20)
+			explained, _, err := e.rows(ctx, table, "hashtext(r."+table.Relation.PrimaryKey[0]+"::text) % 6 = 0", nil, 1<<20)
 			if err != nil {
 				t.Fatal(err)
 			}

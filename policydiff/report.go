@@ -1,0 +1,67 @@
+package policydiff
+
+// Report is what would change.
+type Report struct {
+	Database   string   `json:"database"`
+	Old        string   `json:"old"`
+	New        string   `json:"new"`
+	OldVersion string   `json:"old_version"`
+	NewVersion string   `json:"new_version"`
+	Tables     []Table  `json:"tables"` // that differ
+	Functions  Change   `json:"functions"`
+	Views      Change   `json:"views"`
+	Notes      []string `json:"notes"`
+}
+
+// Table is a table that differs.
+type Table struct {
+	Name     string `json:"table"`
+	Was      bool   `json:"was_listed"`
+	Is       bool   `json:"is_listed"`
+	Columns  Change `json:"columns"`
+	Write    Change `json:"write"`
+	Rows     []Rows `json:"rows"`
+	SameRule bool   `json:"same_rule"` // for every agent: no row was looked at
+}
+
+// Change is what is gained, lost, and otherwise than before.
+type Change struct {
+	Gained  []string `json:"gained"`
+	Lost    []string `json:"lost"`
+	Altered []string `json:"altered"` // name: before → after
+}
+
+func (c Change) empty() bool { return len(c.Gained)+len(c.Lost)+len(c.Altered) == 0 }
+
+// Rows are how many rows agents of equal attributes see.
+type Rows struct {
+	Agents    []string   `json:"agents"`
+	Old       int64      `json:"old"`
+	New       int64      `json:"new"`
+	Appear    int64      `json:"appear"`
+	Disappear int64      `json:"disappear"`
+	Key       []string   `json:"key,omitempty"` // the columns of the samples
+	Appearing [][]string `json:"appearing,omitempty"`
+	Vanishing [][]string `json:"vanishing,omitempty"`
+}
+
+// Same tells whether nothing differs.
+func (r *Report) Same() bool {
+	return len(r.Tables) == 0 && r.Functions.empty() && r.Views.empty()
+}
+
+// Reveals tells whether an agent gains anything: a row, a column, a right. What is altered counts, since it may.
+func (r *Report) Reveals() bool {
+	more := func(c Change) bool { return len(c.Gained)+len(c.Altered) > 0 }
+	for _, t := range r.Tables {
+		if more(t.Columns) || more(t.Write) || t.Is && !t.Was {
+			return true
+		}
+		for _, rows := range t.Rows {
+			if rows.Appear > 0 {
+				return true
+			}
+		}
+	}
+	return more(r.Functions) || more(r.Views)
+}
