@@ -2,16 +2,19 @@ package policydiff
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/pgconsent/pgconsent/catalog"
 	"github.com/pgconsent/pgconsent/policy"
 	"github.com/pgconsent/pgconsent/predicate"
+	"github.com/pgconsent/pgconsent/sqlstate"
 )
 
 // Side is one of the two policies.
@@ -50,15 +53,25 @@ func Compare(ctx context.Context, conn *pgx.Conn, o Options) (*Report, error) {
 		before, was := o.Old.Policy.Table(relation.Name)
 		after, is := o.New.Policy.Table(relation.Name)
 		t := Table{Name: relation.Name.String(), Was: was, Is: is, Columns: columns(before, after), Write: writes(before, after), Rows: []Rows{}, SameRule: true}
+		type pair struct{ old, now string }
+		var pairs []pair
+		agents := map[pair][]string{}
 		for _, g := range groups {
-			old, now := rule(before, g.old), rule(after, g.new)
-			if old == now {
+			p := pair{rule(before, g.old), rule(after, g.new)}
+			if p.old == p.now {
 				continue
 			}
+			if agents[p] == nil {
+				pairs = append(pairs, p)
+			}
+			agents[p] = append(agents[p], g.agents...)
+		}
+		for _, p := range pairs {
 			t.SameRule = false
-			rows, err := count(ctx, tx, relation, old, now, o, g.agents)
+			slices.Sort(agents[p])
+			rows, err := count(ctx, tx, relation, p.old, p.now, o, agents[p])
 			if err != nil {
-				return nil, fmt.Errorf("%s: %w", relation.Name, err)
+				return nil, failed(relation, err)
 			}
 			t.Rows = append(t.Rows, rows)
 		}
@@ -67,6 +80,20 @@ func Compare(ctx context.Context, conn *pgx.Conn, o Options) (*Report, error) {
 		}
 	}
 	return r, nil
+}
+
+// failed explains the two errors that are not the server's.
+func failed(r *catalog.Relation, err error) error {
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) && (pg.Code == "3F000" || pg.Code == "42883") && strings.Contains(pg.Message, predicate.GateSchema) {
+		return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal, "the rule of %s looks into lists by a function that is not in the database", r.Name).
+			WithHint("Run pgconsent migrate first, with either policy.")
+	}
+	if errors.As(err, &pg) && pg.Code == "42501" {
+		return sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonUpstream, "not all rows of %s can be read: %s", r.Name, pg.Message).
+			WithHint("roles.migrate must own the table, or be a superuser; a table that FORCEs row security shows its owner a part only.")
+	}
+	return fmt.Errorf("%s: %w", r.Name, err)
 }
 
 // group are agents with equal attributes.
@@ -136,7 +163,7 @@ func rule(t *policy.Table, attributes map[string]string) string {
 }
 
 // chunk is how many pages are looked at before the progress is told.
-const chunk = 4096
+var chunk int64 = 4096
 
 // count evaluates both rules on every row of a table.
 func count(ctx context.Context, tx pgx.Tx, r *catalog.Relation, old, now string, o Options, agents []string) (Rows, error) {

@@ -8,7 +8,8 @@ import (
 
 // Direct writes n for somebody whom row security does not concern, the owner: as a condition on the row called alias,
 // over the tables themselves, with the attributes of a caller as constants; one that is absent is missing. It shows the
-// rows that [Policy] shows this caller, is never NULL, and needs nothing installed. It is for tools, and no wall.
+// rows that [Policy] shows this caller, is never NULL, and needs nothing installed but, for lists in JSON, the functions of
+// schema pgconsent_gate. It is for tools, and no wall.
 func Direct(n Node, alias string, attributes map[string]string) string {
 	w := writer{direct: true, prefix: prefixFor(alias)}
 	parts := append(guards(optional(n)), w.write(n, catalog.QuoteIdent(alias)))

@@ -156,7 +156,7 @@ func narrowed(t *policy.Table) []Column {
 		how := "hidden"
 		for _, s := range t.Columns.Columns {
 			if s.Name == c.Name {
-				how = mask(s)
+				how = s.Describe()
 			}
 		}
 		if how != "" {
@@ -164,32 +164,6 @@ func narrowed(t *policy.Table) []Column {
 		}
 	}
 	return out
-}
-
-// mask is what becomes of a column's values; "" for those that come out as they are.
-func mask(c policy.Shown) string {
-	switch c.Mask {
-	case policy.Plain:
-		return ""
-	case policy.Null:
-		return "null"
-	case policy.Hash:
-		return "a keyed hash"
-	case policy.Truncate:
-		return "down to the " + c.Unit
-	case policy.Prefix:
-		return fmt.Sprintf("its first %d characters", c.Amount)
-	case policy.Step:
-		return fmt.Sprintf("down to a multiple of %d", c.Amount)
-	case policy.Keys:
-		var names []string
-		for _, k := range c.Keys {
-			names = append(names, k.Name)
-		}
-		return "its keys " + strings.Join(names, ", ")
-	default:
-		return "masked"
-	}
 }
 
 // foreign are policies that are not ours and narrow what the agent's role sees.

@@ -13,6 +13,7 @@ import (
 
 type policyCmd struct {
 	Check policyCheckCmd `cmd:"" help:"Lint the policy, and compare it with the database."`
+	Diff  policyDiffCmd  `cmd:"" help:"Say which rows, columns and rights agents gain and lose by another policy."`
 	Test  policyTestCmd  `cmd:"" help:"Run policy_test.yaml on a throw-away database."`
 }
 

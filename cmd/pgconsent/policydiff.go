@@ -1,0 +1,133 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pgconsent/pgconsent/migrations"
+	"github.com/pgconsent/pgconsent/policy"
+	"github.com/pgconsent/pgconsent/policydiff"
+)
+
+type policyDiffCmd struct {
+	Policies []string `arg:"" name:"policy" help:"OLD and NEW, each a file or folder; or NEW alone, and OLD is that of the configuration."`
+	Database string   `placeholder:"NAME" help:"On the data of this database. Default: the only one."`
+	As       []string `placeholder:"AGENT" help:"Only these agents. Default: all of the database."`
+	Value    []string `placeholder:"NAME=VALUE" sep:"none" help:"An attribute that is not of the credential. May be given several times."`
+	Samples  int      `default:"3" placeholder:"N" help:"How many keys to show of the rows that appear and disappear. Default: ${default}."`
+	Reveals  bool     `help:"Exit with 1 if agents gain anything."`
+}
+
+func (policyDiffCmd) Help() string {
+	return `Evaluates both policies on every row, for every agent, as roles.migrate, in one snapshot, and installs nothing. Tables whose
+rule is the same are not read. The samples are keys of rows that agents do not see: this is for the owner alone.
+
+  pgconsent policy diff next.yaml
+  pgconsent policy diff policy.yaml next.yaml --samples 10 --as chat
+  pgconsent policy diff next.yaml --reveals --json`
+}
+
+func (p policyDiffCmd) Run(s *session) error {
+	if len(p.Policies) > 2 {
+		return usageError{errors.New("policy diff takes NEW, or OLD and NEW")}
+	}
+	if p.Samples < 0 {
+		return usageError{errors.New("--samples is a number of keys")}
+	}
+	values := map[string]string{}
+	given, err := settings(p.Value)
+	if err != nil {
+		return usageError{errors.New("--value takes NAME=VALUE")}
+	}
+	for _, v := range given {
+		values[v.Name] = v.Value
+	}
+	c, err := s.load()
+	if err != nil {
+		return err
+	}
+	name := p.Database
+	if name == "" {
+		all := slices.Sorted(maps.Keys(c.Databases))
+		if len(all) != 1 {
+			return usageError{fmt.Errorf("the configuration has several databases: choose with --database: %s", strings.Join(all, ", "))}
+		}
+		name = all[0]
+	}
+	agents := map[string]map[string]string{}
+	for agent, a := range c.Agents {
+		if a.Database == name && (len(p.As) == 0 || slices.Contains(p.As, agent)) {
+			agents[agent] = a.Attributes
+		}
+	}
+	for _, agent := range p.As {
+		if agents[agent] == nil {
+			return usageError{fmt.Errorf("database %s has no agent %q: it has %s", name, agent, strings.Join(slices.Sorted(maps.Keys(c.Agents)), ", "))}
+		}
+	}
+	revealed := false
+	err = s.each(c, name, asMigrate, func(t target) error {
+		paths := p.Policies
+		if len(paths) == 1 {
+			paths = []string{t.config.Policy, paths[0]}
+		}
+		var sides [2]policydiff.Side
+		for i, path := range paths {
+			side, config := t, *t.config
+			config.Policy = path
+			side.config = &config
+			built, err := s.compile(side)
+			if err != nil {
+				return err
+			}
+			sides[i] = policydiff.Side{Path: path, Policy: built.policy}
+		}
+		report, err := policydiff.Compare(s.ctx, t.conn, policydiff.Options{Old: sides[0], New: sides[1], Agents: agents, Values: values, Samples: p.Samples, Progress: s.progress()})
+		if err != nil {
+			return err
+		}
+		report.Database = t.name
+		if installed, err := migrations.ReadInstalled(s.ctx, t.conn); err == nil && installed.PolicyVersion != report.OldVersion {
+			report.Notes = append(report.Notes, fmt.Sprintf("%s is not the policy that is installed", paths[0]))
+		}
+		revealed = report.Reveals()
+		if s.json {
+			return s.print(report)
+		}
+		policydiff.Printer{Out: s.out, Colours: s.terminal}.Print(report)
+		return nil
+	})
+	var problems policy.Errors
+	if errors.As(err, &problems) && !s.json {
+		for _, problem := range problems {
+			fmt.Fprintln(s.out, s.paint("31", problem.Error()))
+		}
+		return errSilent
+	}
+	if err != nil {
+		return err
+	}
+	if p.Reveals && revealed {
+		return errSilent
+	}
+	return nil
+}
+
+// progress tells on stderr what takes longer than a second.
+func (s *session) progress() func(what string, part, of int64) {
+	began, told, last := time.Now(), time.Time{}, ""
+	return func(what string, part, of int64) {
+		if what != last {
+			began, last = time.Now(), what
+		}
+		if s.json || time.Since(began) < time.Second || time.Since(told) < time.Second || of == 0 {
+			return
+		}
+		told = time.Now()
+		fmt.Fprintf(s.err, "%s: %d %%\n", what, 100*part/of)
+	}
+}

@@ -1,0 +1,113 @@
+package policydiff
+
+import (
+	"fmt"
+	"io"
+	"strings"
+)
+
+// Printer writes reports for people.
+type Printer struct {
+	Out     io.Writer
+	Colours bool
+}
+
+func (p Printer) paint(colour, text string) string {
+	if !p.Colours {
+		return text
+	}
+	return "\x1b[" + colour + "m" + text + "\x1b[0m"
+}
+
+// Print writes a report: what agents gain is +, what they lose -, what is otherwise ~.
+func (p Printer) Print(r *Report) {
+	fmt.Fprintf(p.Out, "database %s: %s → %s\n", r.Database, r.Old, r.New)
+	for _, note := range r.Notes {
+		fmt.Fprintf(p.Out, "  %s %s\n", p.paint("33", "note:"), note)
+	}
+	if r.Same() {
+		fmt.Fprintln(p.Out, "  agents see and may do what they did")
+		return
+	}
+	for _, t := range r.Tables {
+		fmt.Fprintf(p.Out, "\n%s\n", p.paint("1", t.Name))
+		switch {
+		case t.Is && !t.Was:
+			p.line("32", "+", "table", "agents may name it")
+		case t.Was && !t.Is:
+			p.line("31", "-", "table", "agents may not name it any more")
+		}
+		p.change("column", t.Columns)
+		p.change("write", t.Write)
+		p.rows(t.Rows)
+	}
+	if !r.Functions.empty() {
+		fmt.Fprintf(p.Out, "\n%s\n", p.paint("1", "functions"))
+		p.change("function", r.Functions)
+	}
+	if !r.Views.empty() {
+		fmt.Fprintf(p.Out, "\n%s\n", p.paint("1", "views"))
+		p.change("view", r.Views)
+	}
+	fmt.Fprintln(p.Out)
+	if r.Reveals() {
+		fmt.Fprintln(p.Out, p.paint("33", "agents gain something"))
+	} else {
+		fmt.Fprintln(p.Out, "agents gain nothing")
+	}
+}
+
+func (p Printer) line(colour, sign, what, text string) {
+	fmt.Fprintf(p.Out, "  %s %-8s %s\n", p.paint(colour, sign), what, text)
+}
+
+func (p Printer) change(what string, c Change) {
+	for _, text := range c.Gained {
+		p.line("32", "+", what, text)
+	}
+	for _, text := range c.Lost {
+		p.line("31", "-", what, text)
+	}
+	for _, text := range c.Altered {
+		p.line("33", "~", what, text)
+	}
+}
+
+func (p Printer) rows(rows []Rows) {
+	width := 0
+	for _, r := range rows {
+		width = max(width, len(strings.Join(r.Agents, ", ")))
+	}
+	for _, r := range rows {
+		fmt.Fprintf(p.Out, "    rows     %-*s  %d → %d", width, strings.Join(r.Agents, ", "), r.Old, r.New)
+		if r.Appear > 0 {
+			fmt.Fprintf(p.Out, "  %s", p.paint("32", fmt.Sprintf("+%d", r.Appear)))
+		}
+		if r.Disappear > 0 {
+			fmt.Fprintf(p.Out, "  %s", p.paint("31", fmt.Sprintf("-%d", r.Disappear)))
+		}
+		if r.Appear+r.Disappear == 0 {
+			fmt.Fprint(p.Out, "  the same rows")
+		}
+		fmt.Fprintln(p.Out)
+		p.keys("32", "+", r, r.Appearing, r.Appear)
+		p.keys("31", "-", r, r.Vanishing, r.Disappear)
+	}
+}
+
+func (p Printer) keys(colour, sign string, r Rows, keys [][]string, of int64) {
+	for i, key := range keys {
+		text := key[0]
+		if len(key) > 1 {
+			var parts []string
+			for j, v := range key {
+				parts = append(parts, r.Key[j]+"="+v)
+			}
+			text = "(" + strings.Join(parts, ", ") + ")"
+		}
+		fmt.Fprintf(p.Out, "             %s %s\n", p.paint(colour, sign), text)
+		if i == len(keys)-1 && of > int64(len(keys)) {
+			fmt.Fprintf(p.Out, "             %s … and %d more\n", p.paint(colour, sign), of-int64(len(keys)))
+		}
+	}
+}
