@@ -29,7 +29,7 @@ type Access struct {
 type Statement struct {
 	Tag      string // SELECT, INSERT …
 	Accesses []Access
-	Named    []string // the statements of the policy that it is
+	Named    []string // the statements of the policy that it is, by their text
 	Plain    bool     // it is SELECT columns FROM one table, with conditions and an order at most
 	Limit    int64    // of a plain one: the number after LIMIT, -1 if there is none
 }

@@ -56,7 +56,7 @@ type linkDecl struct {
 
 // laterBlocks are blocks of the design that this version does not have: said so, instead of "unknown".
 var laterBlocks = []string{
-	"shared", "columns", "source", "contract", "function", "write", "limit",
+	"shared", "columns", "function", "write", "limit",
 	"derived",
 }
 

@@ -53,6 +53,7 @@ func compile(doc *Document, snap *catalog.Snapshot, options []Option) (*compiler
 			if p.functionIndex[f.Name] != nil {
 				c.fail(decl.place, "", "function %s is there twice", f.Name)
 			}
+			c.functionReads(decl, f)
 			p.functions = append(p.functions, f)
 			p.functionIndex[f.Name] = f
 		}
@@ -64,6 +65,10 @@ func compile(doc *Document, snap *catalog.Snapshot, options []Option) (*compiler
 	slices.SortFunc(p.functions, func(a, b *Function) int { return compareNames(a.Name, b.Name) })
 	for _, t := range p.tables {
 		p.tableIndex[t.Relation.Name] = t
+	}
+	c.contracts(p)
+	if len(c.errs) > 0 {
+		return nil, nil, c.sorted()
 	}
 	p.children = c.children(p)
 	for _, decl := range doc.views {
@@ -471,5 +476,6 @@ func (p *Policy) hash() string {
 			fmt.Fprintf(h, " pin %q %q\n", pin.Arg, pin.Value)
 		}
 	}
+	p.describeContracts(h)
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }

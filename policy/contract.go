@@ -1,4 +1,105 @@
 package policy
 
-// Contract says what a session may retrieve.
-type Contract struct{ Name string }
+import (
+	"slices"
+
+	"github.com/pgconsent/pgconsent/predicate"
+)
+
+// Contract says what may be retrieved, by a fact about the session. A statement must be allowed by every contract that
+// governs an object that it reads or writes.
+type Contract struct {
+	Name    string
+	By      string            // the attribute that decides; "": Always holds for every session
+	Values  map[string]*Terms // by the value of By
+	Always  *Terms
+	Governs []string   // objects; nil: all
+	Apart   [][]string // vessels of which a statement may read one at most
+
+	place place
+	order []string // of Values, as the policy lists them
+}
+
+// Terms are what a contract allows.
+type Terms struct {
+	Nothing  bool
+	Allow    map[string]*Allowance // by object; nil: everything
+	Except   []string              // objects, where everything is allowed
+	Requires []Condition
+	Plan     string // an attribute: a list of object:source
+	Rows     int64  // a statement returns so many at most, as they are; 0: any number
+	Named    map[string]string
+	any      *Allowance // of every object
+}
+
+// Allowance is what may be done with an object.
+type Allowance struct {
+	Sources []string
+	Columns []string // nil: all
+}
+
+// Condition is an expression over attributes that must be true.
+type Condition struct {
+	Text       string
+	Rule       predicate.Node
+	Attributes []string
+}
+
+// of returns what is allowed of an object, or nil.
+func (t *Terms) of(object string) *Allowance {
+	switch {
+	case t.Nothing:
+		return nil
+	case t.Allow == nil && t.any == nil:
+		if slices.Contains(t.Except, object) {
+			return nil
+		}
+		return &Allowance{Sources: []string{Metadata, Structured, Vector, Writes}}
+	}
+	if a := t.Allow[object]; a != nil {
+		return a
+	}
+	return t.any
+}
+
+// allows tells whether an access from a source is allowed. Who may read columns may read those that are metadata, and
+// count.
+func (a *Allowance) allows(source string) bool {
+	return slices.Contains(a.Sources, source) || source == Metadata && slices.Contains(a.Sources, Structured)
+}
+
+func (c *Contract) governs(object string) bool {
+	return c.Governs == nil || slices.Contains(c.Governs, object)
+}
+
+// terms are all that the contract has, as the policy lists them.
+func (c *Contract) terms() []*Terms {
+	if c.By == "" {
+		return []*Terms{c.Always}
+	}
+	out := make([]*Terms, 0, len(c.order))
+	for _, value := range c.order {
+		out = append(out, c.Values[value])
+	}
+	return out
+}
+
+// Contracts returns every contract, as the policy lists them.
+func (p *Policy) Contracts() []*Contract { return p.contracts }
+
+// Objects returns every object, sorted by name.
+func (p *Policy) Objects() []*Object { return p.objectList }
+
+// Templates are the texts of all statements that contracts name, sorted, each once.
+func (p *Policy) Templates() []string {
+	var out []string
+	for _, c := range p.contracts {
+		for _, t := range c.terms() {
+			for _, text := range t.Named {
+				out = append(out, text)
+			}
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}

@@ -14,6 +14,8 @@ type Document struct {
 	tables     []tableDecl
 	functions  []functionDecl
 	views      []viewDecl
+	objects    []objectDecl
+	contracts  []contractDecl
 	blocks     map[place]string // what stands where: the name of a block
 }
 
@@ -41,6 +43,9 @@ type functionDecl struct {
 	place
 	name string
 	pins []pinDecl
+
+	reads     []allowDecl
+	readsSaid bool
 }
 
 type pinDecl struct {
@@ -221,7 +226,9 @@ func (d *decoder) root(n *node) {
 		"tables":     func(v *node) { d.each(v, "tables", d.table) },
 		"functions":  func(v *node) { d.each(v, "functions", d.function) },
 		"views":      func(v *node) { d.each(v, "views", d.view) },
-	}, "contracts", "contract", "limits", "limit", "registry", "tools")
+		"objects":    func(v *node) { d.each(v, "objects", d.object) },
+		"contracts":  func(v *node) { d.each(v, "contracts", d.contract) },
+	}, "limits", "limit", "registry", "tools")
 	d.need(n, "the policy", "version")
 }
 
@@ -305,6 +312,7 @@ func (d *decoder) function(at place, name string, n *node) {
 				}
 			}
 		},
+		"reads": func(v *node) { d.reads(&decl, v) },
 	}, "tool", "limit")
 	d.doc.functions = append(d.doc.functions, decl)
 }

@@ -9,10 +9,10 @@ type Object struct {
 	Vessel     string   // "" is in none
 	Metadata   []string // columns
 	Embeddings []string // columns
-	JoinOnly   bool
+	JoinOnly   bool     // it may be joined on a key; its columns may stand in conditions, and are not returned
 }
 
-// Object returns the object that a table is, or nil.
+// Object returns the object that a table is, or the part of one, or nil.
 func (p *Policy) Object(n catalog.Name) *Object { return p.objects[n] }
 
 // Contracted tells whether the policy has contracts.

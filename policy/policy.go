@@ -27,8 +27,9 @@ type Policy struct {
 	functionIndex map[catalog.Name]*Function
 	warnings      []*Error
 
-	objects   map[catalog.Name]*Object
-	contracts []*Contract
+	objects    map[catalog.Name]*Object // and their partitions and children
+	objectList []*Object
+	contracts  []*Contract
 }
 
 // Table is a table that agents may read.

@@ -206,6 +206,9 @@ func (w *walker) typed(tree *sqltext.ParseResult) (statements []policy.Statement
 		s := policy.Statement{Tag: tagOfStatement(stmt), Accesses: w.accesses(r.reads)}
 		if w.pol.Contracted() {
 			s.Limit, s.Plain = plainRead(stmt)
+			if len(tree.Stmts) == 1 {
+				s.Named = w.templatesOf(stmt)
+			}
 		}
 		statements, every = append(statements, s), append(every, r.reads...)
 	}

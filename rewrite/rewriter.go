@@ -59,11 +59,12 @@ type Rewriter struct {
 	protected map[catalog.Name]*fragment
 	pins      map[string]*sqltext.Node // by the SQL of the value
 	fetches   bool                     // some table has columns that exist by key only
+	templates []template
 }
 
 // New returns a rewriter.
 func New(snap *catalog.Snapshot, pol *policy.Policy, mode Mode) *Rewriter {
-	r := &Rewriter{snap: snap, pol: pol, mode: mode, protected: map[catalog.Name]*fragment{}, pins: map[string]*sqltext.Node{}}
+	r := &Rewriter{snap: snap, pol: pol, mode: mode, protected: map[catalog.Name]*fragment{}, pins: map[string]*sqltext.Node{}, templates: readTemplates(pol.Templates())}
 	for _, t := range pol.Tables() {
 		f := newFragment(t, mode)
 		r.protected[t.Relation.Name] = f

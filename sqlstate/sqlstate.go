@@ -60,6 +60,7 @@ const (
 	ReasonSetting     Reason = "setting"     // a setting off the allowlist, or a pinned one
 	ReasonTransaction Reason = "transaction" // an isolation level or transaction option
 	ReasonProof       Reason = "proof"       // the spliced text did not parse to the intended tree
+	ReasonContract    Reason = "contract"    // a contract of the policy does not allow the statement in this session
 	ReasonStale       Reason = "stale"       // policy or catalog changed under a prepared statement
 	ReasonAudit       Reason = "audit"       // the record could not be written
 	ReasonProtocol    Reason = "protocol"    // a message agents may not send

@@ -1,0 +1,112 @@
+package rewrite
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/sqltext"
+)
+
+// A contract may allow named statements only. A statement is one of them if it has its tokens: the same words, names and
+// constants in the same order, and a parameter or a constant where the template has a parameter.
+
+// template is a named statement of the policy.
+type template struct {
+	text  string
+	shape []string // token by token; a parameter is "$"
+}
+
+const anyValue = "$"
+
+func readTemplates(texts []string) []template {
+	var out []template
+	for _, text := range texts {
+		if source, refused := sqltext.Scan(text); refused == nil {
+			out = append(out, template{text, shapeOf(source, withoutEnd(source))})
+		}
+	}
+	return out
+}
+
+// withoutEnd is the number of tokens before semicolons at the end.
+func withoutEnd(source *sqltext.Source) int {
+	n := len(source.Tokens)
+	for n > 0 && source.Tokens[n-1].Kind == sqltext.Semicolon {
+		n--
+	}
+	return n
+}
+
+func shapeOf(source *sqltext.Source, n int) []string {
+	out := make([]string, 0, n)
+	for _, t := range source.Tokens[:n] {
+		s := source.String(t)
+		switch {
+		case t.IsConstant() && strings.HasPrefix(s, "$") && !strings.HasSuffix(s, "$"):
+			out = append(out, anyValue)
+		case t.IsConstant(), s[0] == '"':
+			out = append(out, s)
+		default:
+			out = append(out, strings.ToLower(s))
+		}
+	}
+	return out
+}
+
+// templatesOf returns the templates that the one statement of the text is, or that it prepares or opens a cursor for.
+func (w *walker) templatesOf(stmt *sqltext.Node) []string {
+	if len(w.templates) == 0 {
+		return nil
+	}
+	n := withoutEnd(w.source)
+	first := w.bodyOf(stmt, n)
+	if first < 0 {
+		return nil
+	}
+	shape := shapeOf(w.source, n)[first:]
+	var out []string
+	for _, t := range w.templates {
+		if len(shape) != len(t.shape) {
+			continue
+		}
+		same := true
+		for i, want := range t.shape {
+			if want == anyValue && w.source.Tokens[first+i].IsConstant() {
+				continue
+			}
+			if same = shape[i] == want; !same {
+				break
+			}
+		}
+		if same && !slices.Contains(out, t.text) {
+			out = append(out, t.text)
+		}
+	}
+	return out
+}
+
+// bodyOf is the token at which the query begins: behind PREPARE name (types) AS, and DECLARE name … CURSOR … FOR.
+func (w *walker) bodyOf(stmt *sqltext.Node, n int) int {
+	word := ""
+	switch {
+	case stmt.GetPrepareStmt() != nil:
+		word = "as"
+	case stmt.GetDeclareCursorStmt() != nil:
+		word = "for"
+	default:
+		return 0
+	}
+	depth := 0
+	for i := 2; i < n; i++ {
+		switch w.source.Kind(i) {
+		case sqltext.OpenParen:
+			depth++
+		case sqltext.CloseParen:
+			depth--
+		}
+		if depth == 0 && strings.EqualFold(w.source.String(w.source.Tokens[i]), word) {
+			return i + 1
+		}
+	}
+	return -1
+}
