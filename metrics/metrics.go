@@ -33,7 +33,7 @@ const (
 // Reasons are the values of the label reason: sqlstate's, "none" for a statement that was allowed, and "other".
 var Reasons = []string{
 	"none", "syntax", "bounds", "statement", "construct", "relation", "column", "function", "setting", "transaction",
-	"proof", "stale", "audit", "protocol", "identity", "upstream", "internal", "other",
+	"proof", "stale", "contract", "audit", "protocol", "identity", "upstream", "internal", "other",
 }
 
 // family is a metric before it is registered: what docs/metrics.md says of it.

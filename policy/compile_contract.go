@@ -194,7 +194,7 @@ func (c *compiler) terms(decl termsDecl, contract *Contract, objects map[string]
 		t.Allow[o.Name] = allowance
 	}
 	for _, b := range decl.requires {
-		t.Requires = append(t.Requires, c.condition(b))
+		t.Requires = append(t.Requires, c.requirement(b))
 	}
 	if decl.plan.text != "" {
 		if a := c.attribute(decl.plan.place, decl.plan.text); a != nil {
@@ -232,8 +232,8 @@ func (c *compiler) searchable(o *Object, r *catalog.Relation) bool {
 	})
 }
 
-// condition compiles an expression over attributes.
-func (c *compiler) condition(b sqlBlock) Condition {
+// requirement compiles an expression over attributes.
+func (c *compiler) requirement(b sqlBlock) Condition {
 	out := Condition{Text: b.text, Rule: c.sql(b, session)}
 	for _, m := range named.FindAllStringSubmatch(b.text, -1) {
 		if name := strings.ToLower(m[1]); !slices.Contains(out.Attributes, name) {

@@ -28,13 +28,8 @@ func (r *reader) copyStmt(c *sqltext.CopyStmt) {
 		r.statement(c.Query)
 		return
 	}
-	t := r.table(c.Relation, nil)
-	if t.read == nil {
-		r.lost = true
-		return
-	}
 	if c.IsFrom {
-		t.read.written = true
+		t := r.writeTarget(c.Relation)
 		for _, n := range c.Attlist {
 			t.read.set[n.GetString_().GetSval()] = true
 		}
@@ -46,11 +41,20 @@ func (r *reader) copyStmt(c *sqltext.CopyStmt) {
 		r.where(c.WhereClause, &names{items: []*item{t}}, nil)
 		return
 	}
+	t := r.table(c.Relation, nil)
+	if t.read == nil {
+		r.lost = true
+		return
+	}
 	if len(c.Attlist) == 0 {
 		r.use(t.row, shows)
 	}
 	for _, n := range c.Attlist {
-		t.read.mark(n.GetString_().GetSval(), shows)
+		name := n.GetString_().GetSval()
+		t.read.mark(name, shows)
+		for _, o := range find([]*item{t}, name) {
+			r.use(o, shows)
+		}
 	}
 }
 
@@ -440,19 +444,22 @@ func (r *reader) sorted(n *sqltext.Node, q *rows, targets []*sqltext.Node, own *
 	}
 }
 
-func (r *reader) writeTarget(rv *sqltext.RangeVar, with *queriesInSight) *item {
+func (r *reader) writeTarget(rv *sqltext.RangeVar) *item {
+	before := len(r.reads)
 	t := r.table(rv, nil)
 	if t.read == nil {
 		r.lost = true
 		t.read = r.mention(catalog.Name{}, "", nil)
 	}
-	t.read.written = true
+	for _, one := range r.reads[before:] { // of a view, what is written through it as well
+		one.written = true
+	}
 	return t
 }
 
 func (r *reader) insertStmt(s *sqltext.InsertStmt, with *queriesInSight) *rows {
 	with = r.with(s.WithClause, nil, with)
-	t := r.writeTarget(s.Relation, with)
+	t := r.writeTarget(s.Relation)
 	for _, n := range s.Cols {
 		t.read.set[n.GetResTarget().GetName()] = true
 	}
@@ -503,7 +510,7 @@ func (r *reader) setList(t *item, list []*sqltext.Node, own *names) {
 
 func (r *reader) updateStmt(s *sqltext.UpdateStmt, with *queriesInSight) *rows {
 	with = r.with(s.WithClause, nil, with)
-	t := r.writeTarget(s.Relation, with)
+	t := r.writeTarget(s.Relation)
 	own := &names{items: []*item{t}}
 	r.from(s.FromClause, own, with)
 	r.in(own, with, func() {
@@ -515,7 +522,7 @@ func (r *reader) updateStmt(s *sqltext.UpdateStmt, with *queriesInSight) *rows {
 
 func (r *reader) deleteStmt(s *sqltext.DeleteStmt, with *queriesInSight) *rows {
 	with = r.with(s.WithClause, nil, with)
-	t := r.writeTarget(s.Relation, with)
+	t := r.writeTarget(s.Relation)
 	own := &names{items: []*item{t}}
 	r.from(s.UsingClause, own, with)
 	r.in(own, with, func() { r.where(s.WhereClause, own, everyRead) })
@@ -524,7 +531,7 @@ func (r *reader) deleteStmt(s *sqltext.DeleteStmt, with *queriesInSight) *rows {
 
 func (r *reader) mergeStmt(s *sqltext.MergeStmt, with *queriesInSight) *rows {
 	with = r.with(s.WithClause, nil, with)
-	t := r.writeTarget(s.Relation, with)
+	t := r.writeTarget(s.Relation)
 	own := &names{items: []*item{t}}
 	r.from([]*sqltext.Node{s.SourceRelation}, own, with)
 	r.in(own, with, func() {

@@ -189,6 +189,7 @@ func TestTypedAccesses(t *testing.T) {
 		{"UPDATE event SET title = body RETURNING id", "event structured(id, body) out; event write(title)"},
 		{"DELETE FROM event", "event write()"},
 		{"INSERT INTO event (title) SELECT label FROM need", "event write(title); need structured(label) out"},
+		{"INSERT INTO event_titles (title) VALUES ('x')", "event write() through public.event_titles; event_titles write(title)"},
 		{"INSERT INTO event (embedding) VALUES ('(1,1)')", "event write(embedding)"},
 		{"WITH d AS (DELETE FROM event RETURNING title) SELECT count(*) FROM d", "event write()"},
 		{"WITH d AS (DELETE FROM event RETURNING title, embedding) SELECT title FROM d", "event structured(title) out; event write()"},

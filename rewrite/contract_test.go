@@ -80,6 +80,7 @@ func TestContracts(t *testing.T) {
 		// Writing is allowed in so many words.
 		{"1", "any", "INSERT INTO event (title) VALUES ('x')", "contract retrieval, stage 1: event is not allowed; this statement would write it", ""},
 		{"6", "any", "INSERT INTO event (title) VALUES ('x')", "", ""},
+		{"1", "any", "INSERT INTO event_titles (title) VALUES ('x')", "contract retrieval, stage 1: event (through public.event_titles) is not allowed; this statement would write it", ""},
 		{"6", "any", "UPDATE event SET title = 'x' WHERE id = 1", "", ""},
 		// Joins alone.
 		{"1", "any", "SELECT e.title FROM event e JOIN vessel v ON e.vessel_id = v.id WHERE v.user_id = 1", "", ""},
