@@ -117,7 +117,7 @@ func groups(t *policy.Table) string {
 				fmt.Sprintf("pg_catalog.max(%sone%d) OVER (%s) AS %[1]sone%[2]d", inner, n, whole),
 				fmt.Sprintf("%sall%d", inner, n))
 			enough = append(enough, fmt.Sprintf(
-				"COALESCE(%[1]sone%[2]d::pg_catalog.numeric, 0::pg_catalog.numeric) OPERATOR(pg_catalog.*) 100::pg_catalog.numeric OPERATOR(pg_catalog.<=) COALESCE(%[1]sall%[2]d::pg_catalog.numeric, 0::pg_catalog.numeric) OPERATOR(pg_catalog.*) %[3]d::pg_catalog.numeric",
+				"(COALESCE(%[1]sone%[2]d::pg_catalog.numeric, 0::pg_catalog.numeric) OPERATOR(pg_catalog.*) 100::pg_catalog.numeric) OPERATOR(pg_catalog.<=) (COALESCE(%[1]sall%[2]d::pg_catalog.numeric, 0::pg_catalog.numeric) OPERATOR(pg_catalog.*) %[3]d::pg_catalog.numeric)",
 				inner, n, a.Share))
 		}
 		share(0, "pg_catalog.count(*)")
