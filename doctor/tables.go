@@ -21,6 +21,13 @@ func (x *exam) protected(helpers bool) []uint32 {
 			}
 		}
 	}
+	if helpers {
+		for _, l := range x.Policy.Live() {
+			for _, h := range predicate.Helpers(l.Node()) {
+				oids = append(oids, h.Relation.OID)
+			}
+		}
+	}
 	for _, c := range x.Policy.Children() {
 		if c.Relation.Governed {
 			oids = append(oids, c.Relation.OID)

@@ -35,6 +35,9 @@ type SessionInfo struct {
 	RemoteAddr string
 	BackendPID uint32
 
+	Settings map[string]string     // of the startup message, by their names in lower case
+	Claims   func() verdict.Claims // how those stand that the policy maps to attributes
+
 	// OnRevoke ends the session with this error; it returns at once and may be called from any goroutine.
 	OnRevoke func(*sqlstate.Error)
 }
@@ -64,7 +67,11 @@ func (e *Enforcer) Agent(user, database string) (AgentAccess, bool) {
 		Credential: a.Credential,
 		Params:     d.params(),
 		CheckSetting: func(name, value, where string) (string, bool, *sqlstate.Error) {
-			return rewrite.CheckSetting(name, value, where, d.cfg.SearchPath)
+			var claims map[string]string
+			if v, refused := d.current(); refused == nil {
+				claims = v.state.policy.Settings()
+			}
+			return rewrite.CheckSetting(name, value, where, d.cfg.SearchPath, claims)
 		},
 		Open: func(ctx context.Context, info SessionInfo) (verdict.Decider, error) { return e.open(ctx, d, info) },
 	}, true
@@ -146,8 +153,9 @@ func identify(p *policy.Policy, a Agent) (map[string]string, error) {
 	for _, declared := range p.Attributes() {
 		value, ok := a.Attributes[declared.Name]
 		switch {
-		case declared.Source != "credential":
-			wrong = append(wrong, fmt.Errorf("attribute %s has the source %q, which this version does not know", declared.Name, declared.Source))
+		case declared.Live() && ok:
+			wrong = append(wrong, fmt.Errorf("attribute %s has the source %s in the policy, and is no agent's to be given", declared.Name, declared.Source))
+		case declared.Live(), declared.Optional && !ok:
 		case !ok:
 			wrong = append(wrong, fmt.Errorf("attribute %s is missing", declared.Name))
 		default:
@@ -199,6 +207,9 @@ func (e *Enforcer) open(ctx context.Context, d *database, info SessionInfo) (ver
 		return nil, err
 	}
 	s := &session{e: e, db: d, info: info, agent: agent, attributes: attributes}
+	if err := s.begins(ctx, v.state); err != nil {
+		return refuse(err)
+	}
 	e.mu.Lock()
 	// What changed since the look-ups above finds the session in the register, or is found here.
 	still := entitled(e.agents, agent)

@@ -287,6 +287,7 @@ func (d *database) newState(c compiled, snap *catalog.Snapshot, keys *seal.Keyri
 	if d.e.cfg.Mode == rewrite.Both || d.e.cfg.Mode.Doors() {
 		s.plain = rewrite.New(snap, c.policy, rewrite.RLS)
 	}
+	s.asked = asked(c.policy)
 	s.unwatched, s.timed = c.plan.Watchable(), c.plan.Timed()
 	s.versions.Policy, s.versions.Catalog = c.policy.Version(), snap.Version()
 	return s

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"runtime/debug"
 	"slices"
 	"strconv"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/pgconsent/pgconsent/audit"
 	"github.com/pgconsent/pgconsent/metrics"
+	"github.com/pgconsent/pgconsent/policy"
 	"github.com/pgconsent/pgconsent/rewrite"
 	"github.com/pgconsent/pgconsent/seal"
 	"github.com/pgconsent/pgconsent/sqlstate"
@@ -42,6 +44,9 @@ type judgement struct {
 	plain  bool   // it was judged without signing
 
 	mayDeclare func(types []uint32) bool // of a text of the gate door
+
+	statements []policy.Statement // what the policy judges with the session's attributes
+	live       map[string]string  // those that the record has
 
 	record audit.Decision // of the statement; the session's members are filled in for each execution
 }
@@ -86,7 +91,11 @@ func (s *session) Decide(ctx context.Context, text string, p verdict.Protocol) *
 	if refused != nil {
 		return refusal(text, p, verdict.Versions{}, refused)
 	}
-	st := v.state
+	return s.admit(ctx, v.state, s.shared(v.state, text, p), p)
+}
+
+// shared is the verdict that sessions of equal rights share.
+func (s *session) shared(st *state, text string, p verdict.Protocol) *verdict.Verdict {
 	// A seal of another profile or key than the state's (both changed a moment ago) does not vouch for a signature made
 	// now: until it is renewed the row policies hold alone.
 	return s.decide(st, text, p, s.profile == st.profile && sameKey(s.sealedBy, st.key))
@@ -109,7 +118,7 @@ func (s *session) decide(st *state, text string, p verdict.Protocol, signing boo
 
 // Declare holds the types that a Parse declares for its parameters to what their names in a text are held to. A text of
 // the gate door takes the other one where it was vetted for other types.
-func (s *session) Declare(_ context.Context, v *verdict.Verdict, types []uint32) *verdict.Verdict {
+func (s *session) Declare(ctx context.Context, v *verdict.Verdict, types []uint32) *verdict.Verdict {
 	now, refused := s.standing()
 	if refused != nil {
 		return refusal(v.Original, verdict.Extended, v.Versions, refused)
@@ -123,7 +132,7 @@ func (s *session) Declare(_ context.Context, v *verdict.Verdict, types []uint32)
 		}
 	}
 	if j, ok := v.Detail.(*judgement); ok && v.Door == verdict.DoorGate && !j.mayDeclare(types) {
-		return s.decide(now.state, v.Original, verdict.Extended, false)
+		return s.admit(ctx, now.state, s.decide(now.state, v.Original, verdict.Extended, false), verdict.Extended)
 	}
 	return v
 }
@@ -152,7 +161,7 @@ func (s *session) judge(st *state, text string, p verdict.Protocol, signing bool
 		j := judged.Detail.(*judgement)
 		j.rights = st.rights
 		if res != nil {
-			describe(&j.record, res)
+			describe(j, res)
 		}
 		return judged
 	}
@@ -160,7 +169,7 @@ func (s *session) judge(st *state, text string, p verdict.Protocol, signing bool
 		Protocol: protocolName(p), Verdict: metrics.Allow, Door: string(res.Door),
 		Policy: st.versions.Policy, Catalog: st.versions.Catalog, Signed: res.NeedsSignature,
 	}}
-	describe(&j.record, res)
+	describe(j, res)
 	judged = &verdict.Verdict{
 		Original: text, Text: res.Text, Door: res.Door, Versions: st.versions, Rights: st.rights,
 		Effects: res.Effects, Position: res.Position, Renamed: res.Renamed, Detail: j,
@@ -206,7 +215,9 @@ func refusal(text string, p verdict.Protocol, versions verdict.Versions, err *sq
 }
 
 // describe takes over what the rewriter found in a statement.
-func describe(r *audit.Decision, res *rewrite.Result) {
+func describe(j *judgement, res *rewrite.Result) {
+	j.statements = res.Statements
+	r := &j.record
 	r.Tag, r.Fingerprint, r.Functions = res.Tag, res.Fingerprint, res.Functions
 	for _, a := range res.Accesses {
 		r.Tables = append(r.Tables, audit.Table{Name: a.Relation.String(), Columns: a.Columns, Source: a.Source, ByKey: a.ByKey, Written: a.Written})
@@ -232,10 +243,12 @@ func (s *session) Recheck(ctx context.Context, v *verdict.Verdict) *verdict.Verd
 	switch {
 	case refused != nil:
 		return refusal(v.Original, p, v.Versions, refused)
+	case ok && j.rights == now.state.rights && v.Allowed():
+		return s.admit(ctx, now.state, v, p)
 	case ok && j.rights == now.state.rights:
 		return v
 	}
-	again := s.Decide(ctx, v.Original, p)
+	again := s.shared(now.state, v.Original, p)
 	if ok && j.plain {
 		again = s.decide(now.state, v.Original, p, false)
 	}
@@ -247,7 +260,7 @@ func (s *session) Recheck(ctx context.Context, v *verdict.Verdict) *verdict.Verd
 		}
 	}
 	if again.Allowed() && v.Allowed() && again.Text == v.Text {
-		return again
+		return s.admit(ctx, now.state, again, p)
 	}
 	stale := refusal(v.Original, p, again.Versions, sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonStale, "cached plan must not change result type").
 		WithHint("The policy or the schema changed since the statement was prepared: prepare it again."))
@@ -266,6 +279,11 @@ func (s *session) Record(v *verdict.Verdict, runs ...*verdict.Verdict) verdict.T
 	} else {
 		r = audit.Decision{Tag: "unknown", Verdict: metrics.Deny}
 	}
+	attributes := s.attributes
+	if j, ok := v.Detail.(*judgement); ok && len(j.live) > 0 {
+		attributes = maps.Clone(attributes)
+		maps.Copy(attributes, j.live)
+	}
 	known := v.Detail != nil || !v.Allowed()
 	for _, run := range runs {
 		j, ok := run.Detail.(*judgement)
@@ -277,7 +295,7 @@ func (s *session) Record(v *verdict.Verdict, runs ...*verdict.Verdict) verdict.T
 		r.Tables = append(slices.Clone(r.Tables), j.record.Tables...)
 		r.Functions = append(slices.Clone(r.Functions), j.record.Functions...)
 	}
-	r.Session, r.Agent, r.Database, r.Attributes = s.info.ID, s.agent.Name, s.db.cfg.Name, s.attributes
+	r.Session, r.Agent, r.Database, r.Attributes = s.info.ID, s.agent.Name, s.db.cfg.Name, attributes
 	s.e.cfg.Metrics.Statement(r.Verdict, r.Reason, r.Tag)
 	return &ticket{s: s, record: s.e.cfg.Audit.Decision(r), known: known}
 }

@@ -31,6 +31,7 @@ type state struct {
 	profile  string
 	versions verdict.Versions
 
+	asked     []string      // the live attributes that each statement is judged or recorded with
 	unwatched string        // a table whose changes are not noticed; "": none
 	timed     bool          // time alone can hide a row
 	sizes     catalog.Sizes // of the tables that predicates concern; nil: not known yet

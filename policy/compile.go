@@ -71,6 +71,7 @@ func compile(doc *Document, snap *catalog.Snapshot, options []Option) (*compiler
 		return nil, nil, c.sorted()
 	}
 	p.children = c.children(p)
+	p.live = c.live()
 	for _, decl := range doc.views {
 		c.view(p, decl)
 	}
@@ -435,8 +436,9 @@ func family(sqlType string) string {
 func (p *Policy) hash() string {
 	h := sha256.New()
 	for _, a := range p.attributes {
-		fmt.Fprintf(h, "attribute %q %q %q\n", a.Name, a.Type, a.Source)
+		fmt.Fprintf(h, "attribute %q %q %q %t %q %t\n", a.Name, a.Type, a.Source, a.Optional, a.Setting, a.Audit)
 	}
+	fmt.Fprintf(h, "live %q\n", predicate.LiveBody(p.live))
 	for _, t := range p.tables {
 		fmt.Fprintf(h, "table %q %q %q\n", t.Relation.Name.Schema, t.Relation.Name.Name, predicate.Policy(t.Rows, t.Relation))
 		if t.Write != nil {

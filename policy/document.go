@@ -22,6 +22,10 @@ type Document struct {
 type attributeDecl struct {
 	place
 	Attribute
+	setting *place // where it is said
+	within  *withinDecl
+	query   *queryDecl
+	sql     *sqlBlock
 }
 
 type tableDecl struct {
@@ -267,16 +271,22 @@ func (d *decoder) attribute(at place, name string, n *node) {
 		},
 		"source": func(v *node) {
 			d.word(&decl.Source, "source")(v)
-			switch decl.Source {
-			case "credential", "":
-			case "claim", "database", "query", "session", "agent":
-				d.fail(v.place, `"credential" is`, "the source %q is not in this version", decl.Source)
-			default:
-				d.fail(v.place, closest(decl.Source, []string{"credential"}), "unknown source %q", decl.Source)
+			if !slices.Contains(attributeSources, decl.Source) && decl.Source != "" {
+				d.fail(v.place, closest(decl.Source, attributeSources), "unknown source %q", decl.Source)
 			}
+		},
+		"optional": d.flag(&decl.Optional, "optional"),
+		"audit":    d.flag(&decl.Audit, "audit"),
+		"setting":  func(v *node) { decl.setting = &v.place; d.setting(v, &decl) },
+		"within":   func(v *node) { decl.within = d.claimed(v) },
+		"query":    func(v *node) { decl.query = d.query(v) },
+		"sql": func(v *node) {
+			b := d.sql(v.place, v).(sqlBlock)
+			decl.sql = &b
 		},
 	})
 	d.need(n, what, "type", "source")
+	d.sourced(n, &decl)
 	d.doc.attributes = append(d.doc.attributes, decl)
 }
 

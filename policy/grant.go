@@ -80,7 +80,7 @@ func (c *compiler) grant(b grantBlock, row *catalog.Relation) predicate.Node {
 			c.fail(to.place, "declare the attribute with the type of the column's elements", "%s.%s is a %s and the attribute %s a %s",
 				row.Name, column.Name, column.Type, attribute.Name, attribute.Type)
 		}
-		out.To = append(out.To, predicate.Grantee{Attribute: attribute.Name, List: attribute.List()})
+		out.To = append(out.To, predicate.Grantee{Attribute: attribute.Name, List: attribute.List(), Optional: attribute.Optional})
 	}
 	return out
 }

@@ -90,7 +90,7 @@ func (c *compiler) compared(b ownBlock, row *catalog.Relation) *predicate.Own {
 	if attribute == nil || column == nil {
 		return nil
 	}
-	out := &predicate.Own{Column: b.column, Attribute: b.attribute, Type: attribute.SQLType(), AsText: c.enum(column) && attribute.element() == "text"}
+	out := &predicate.Own{Column: b.column, Attribute: b.attribute, Type: attribute.SQLType(), AsText: c.enum(column) && attribute.element() == "text", Optional: attribute.Optional}
 	if f := family(column.Type); !out.AsText && (f == "" || f != family(attribute.element())) {
 		suggestion := "declare the attribute with the column's type"
 		if f == "" {

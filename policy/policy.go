@@ -22,6 +22,7 @@ type Policy struct {
 	views      []*View
 	children   []*Child
 	attributes []Attribute
+	live       []predicate.Live
 
 	tableIndex    map[catalog.Name]*Table
 	functionIndex map[catalog.Name]*Function
@@ -109,8 +110,15 @@ type Pin struct {
 type Attribute struct {
 	Name   string
 	Type   string // as the policy writes it: uuid, text, bigint …
-	Source string // credential
+	Source string // credential, set, query or expression
+
+	Optional bool   // it may be missing: predicates do not demand it
+	Setting  string // of source set, in lower case: the setting in which the session claims it
+	Audit    bool   // of a live one: its value is recorded with each decision
 }
+
+// Live tells whether the database works the attribute out at each statement.
+func (a Attribute) Live() bool { return a.Source != credential }
 
 // Version is a hash of the whole policy.
 func (p *Policy) Version() string { return p.version }
@@ -161,6 +169,20 @@ func (p *Policy) Attribute(name string) (Attribute, bool) {
 
 // Attributes returns every attribute, sorted by name.
 func (p *Policy) Attributes() []Attribute { return p.attributes }
+
+// Live returns the attributes that the database works out at each statement, those that others need before these.
+func (p *Policy) Live() []predicate.Live { return p.live }
+
+// Settings are the settings in which sessions claim attributes, each with the name of its attribute.
+func (p *Policy) Settings() map[string]string {
+	out := map[string]string{}
+	for _, a := range p.attributes {
+		if a.Setting != "" {
+			out[a.Setting] = a.Name
+		}
+	}
+	return out
+}
 
 // Warnings tell what compiling found allowed and unwise; [Lint] tells more.
 func (p *Policy) Warnings() []*Error { return p.warnings }

@@ -34,21 +34,10 @@ const selecting = "SELECT "
 
 // sql compiles an expression. What it gives is made from the tree alone: nothing of the text reaches the database.
 func (c *compiler) sql(b sqlBlock, row *catalog.Relation) predicate.Node {
-	tree, err := sqltext.Parse(selecting + b.text)
-	if err != nil {
-		at := b.where(0)
-		if err.Position > len(selecting) {
-			at = b.where(len(string([]rune(selecting + b.text)[:err.Position-1])) - len(selecting))
-		}
-		c.fail(at, "write the condition alone, as it would stand after WHERE", "%s", err.Message)
-		return predicate.Any{}
-	}
-	n := single(tree)
+	x, n := c.parsed(b, row, "write the condition alone, as it would stand after WHERE")
 	if n == nil {
-		c.fail(b.where(0), "write the condition alone, as it would stand after WHERE", "sql is one expression, not a statement")
 		return predicate.Any{}
 	}
-	x := &expression{c: c, row: row, where: func(location int32) place { return b.where(max(0, int(location)-len(selecting))) }}
 	condition, ok := x.condition(n)
 	if !ok {
 		return predicate.Any{}
@@ -57,6 +46,26 @@ func (c *compiler) sql(b sqlBlock, row *catalog.Relation) predicate.Node {
 		c.fail(b.where(0), `say "open" if every row may show`, "the expression speaks of no column and no attribute")
 	}
 	return predicate.SQL{Expr: condition}
+}
+
+// parsed reads the text of an expression; nil after an error.
+func (c *compiler) parsed(b sqlBlock, row *catalog.Relation, otherwise string) (*expression, *sqltext.Node) {
+	tree, err := sqltext.Parse(selecting + b.text)
+	if err != nil {
+		at := b.where(0)
+		if err.Position > len(selecting) {
+			at = b.where(len(string([]rune(selecting + b.text)[:err.Position-1])) - len(selecting))
+		}
+		c.fail(at, otherwise, "%s", err.Message)
+		return nil, nil
+	}
+	n := single(tree)
+	if n == nil {
+		c.fail(b.where(0), otherwise, "sql is one expression, not a statement")
+		return nil, nil
+	}
+	x := &expression{c: c, row: row, where: func(location int32) place { return b.where(max(0, int(location)-len(selecting))) }}
+	return x, n
 }
 
 // single returns the expression of SELECT expression; nil where there is anything else.

@@ -102,6 +102,9 @@ func spelled(n any) string {
 
 func (x *expression) columnRef(n *sqltext.ColumnRef) (operand, bool) {
 	names := stringsOf(n.Fields)
+	if x.row == nil {
+		return x.fail(n.Location, "write attribute('"+strings.Join(names, ".")+"') for an attribute, '…' for a text", "this expression speaks of attributes only, not of columns")
+	}
 	if len(names) != len(n.Fields) || len(names) > 2 || len(names) == 2 && names[0] != x.row.Name.Name {
 		return x.fail(n.Location, "columns of this table are named alone", "an expression speaks of columns of %s only", x.row.Name)
 	}

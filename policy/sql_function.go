@@ -44,7 +44,7 @@ func (x *expression) attributeCall(n *sqltext.FuncCall) (operand, bool) {
 		return operand{}, false
 	}
 	kind := map[string]predicate.Kind{"text": predicate.Text, "uuid": predicate.UUID, "integer": predicate.Number}[family(attribute.element())]
-	out := predicate.Attr{Name: attribute.Name, Type: attribute.SQLType()}
+	out := predicate.Attr{Name: attribute.Name, Type: attribute.SQLType(), Optional: attribute.Optional}
 	if attribute.List() {
 		kind = kind.List()
 		if attribute.element() == "integer" {

@@ -48,9 +48,20 @@ func Subject(n Recorded, alias string, attributes map[string]string) string {
 	return Constants("SELECT "+id+"::pg_catalog.text AS id, "+self+" AS self, EXISTS ("+w.record(n.Record, row, id)+fence+" AS agreed, "+guarded+" AS guarded FROM "+from+where, attributes)
 }
 
-// Constants replaces each attribute that an expression of this package asks the session for by a constant. What is inside
-// quotes is left alone.
+// Constants replaces each attribute that an expression of this package asks the session for by a constant.
 func Constants(sql string, attributes map[string]string) string {
+	return replaceAttributes(sql, func(name string) string {
+		literal := "NULL"
+		if value, there := attributes[name]; there {
+			literal = catalog.QuoteLiteral(value)
+		}
+		return literal + "::pg_catalog.text"
+	})
+}
+
+// replaceAttributes puts something else in the place of each attribute that an expression of this package asks the
+// session for. What is inside quotes is left alone.
+func replaceAttributes(sql string, by func(name string) string) string {
 	const ask = "pgconsent_gate.attr('"
 	var b strings.Builder
 	var quote byte
@@ -68,12 +79,7 @@ func Constants(sql string, attributes map[string]string) string {
 			if !found {
 				break
 			}
-			value, there := attributes[name]
-			literal := "NULL"
-			if there {
-				literal = catalog.QuoteLiteral(value)
-			}
-			b.WriteString(literal + "::pg_catalog.text")
+			b.WriteString(by(name))
 			i += len(ask) + len(name) + len("')") - 1
 			continue
 		}

@@ -24,7 +24,7 @@ func Eval(n Node, row Row, w World) bool {
 	if !w.Sealed {
 		return false
 	}
-	for a := range attributes(n) {
+	for a := range demanded(n) {
 		if _, ok := w.Attributes[a]; !ok {
 			return false
 		}

@@ -47,9 +47,10 @@ type (
 
 	// Attr is an attribute of the session.
 	Attr struct {
-		Name string
-		Kind Kind
-		Type string // qualified
+		Name     string
+		Kind     Kind
+		Type     string // qualified
+		Optional bool   // it may be missing
 	}
 
 	// Const is a constant; Value is what the type's input function takes.
@@ -318,11 +319,11 @@ func ColumnsOf(e Expr) []string {
 	return sortedKeys(found)
 }
 
-func (n SQL) attributes() []string {
-	var out []string
+func (n SQL) attributes() []Attr {
+	var out []Attr
 	walkExpr(n.Expr, func(e Expr) {
 		if a, ok := e.(Attr); ok {
-			out = append(out, a.Name)
+			out = append(out, a)
 		}
 	})
 	return out

@@ -36,6 +36,7 @@ type Grant struct {
 type Grantee struct {
 	Attribute string
 	List      bool
+	Optional  bool // it may be missing, and is passed over
 }
 
 func (Grant) node() {}
@@ -109,12 +110,15 @@ func (n Grant) judge(row Row, w World) truth {
 		return unknown
 	}
 	var who []string
+	missing := false
 	if n.All != "" {
 		who = append(who, n.All)
 	}
 	for _, to := range n.To {
 		id, ok := w.Attributes[to.Attribute]
 		switch {
+		case !ok && to.Optional:
+			missing = true
 		case !ok:
 			return unknown
 		case to.List:
@@ -133,7 +137,11 @@ func (n Grant) judge(row Row, w World) truth {
 	default:
 		granted = elements(value)
 	}
-	return truthOf(slices.ContainsFunc(granted, func(id string) bool { return slices.Contains(who, id) }))
+	granted = slices.DeleteFunc(granted, func(id string) bool { return !slices.Contains(who, id) })
+	if missing && len(granted) == 0 {
+		return unknown
+	}
+	return truthOf(len(granted) > 0)
 }
 
 // jsonStrings are the strings of a JSON array; false if the text is none, or if its elements must be scalars and are not.

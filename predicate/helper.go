@@ -148,34 +148,8 @@ func columnsOf(n Node) []string {
 	}
 }
 
-// Attributes returns the attributes that n uses at any depth, sorted.
-func Attributes(n Node) []string { return sortedKeys(attributes(n)) }
-
-// attributes returns the attributes that n uses at any depth.
-func attributes(n Node) map[string]bool {
-	out := map[string]bool{}
-	walk(n, nil, func(n Node, _ *catalog.Relation) {
-		switch n := n.(type) {
-		case Own:
-			out[n.Attribute] = true
-		case Tenant:
-			out[n.Attribute] = true
-		case Grant:
-			for _, to := range n.To {
-				out[to.Attribute] = true
-			}
-		case Recorded:
-			for _, to := range append(slices.Clone(n.But), n.Record.Grantee.To...) {
-				out[to.Attribute] = true
-			}
-		case SQL:
-			for _, a := range n.attributes() {
-				out[a] = true
-			}
-		}
-	})
-	return out
-}
+// Attributes returns the attributes that n uses at any depth, sorted, optional ones too.
+func Attributes(n Node) []string { return sortedKeys(uses(n)) }
 
 // conjunctive returns the attributes without which n is certain to show nothing.
 func conjunctive(n Node) []string {

@@ -13,6 +13,7 @@ type Own struct {
 	Attribute string
 	Type      string // of the attribute, qualified: pg_catalog.uuid, pg_catalog.text[]
 	AsText    bool   // the column is an enum: its text is compared
+	Optional  bool   // the attribute may be missing
 }
 
 // Tenant shows a row that Own shows, or whose column holds the value that everybody shares.

@@ -16,6 +16,11 @@ func (s *schema) policy() string {
 	for name, t := range attributeTypes {
 		attributes[name] = object{"type": t, "source": "credential"}
 	}
+	for _, family := range families {
+		attributes["live_"+family] = s.live(family, false)
+		attributes["opt_"+family] = s.live(family, true)
+		attributes["calc_"+family] = s.calculated(family)
+	}
 	tables := object{}
 	for i, t := range s.tables {
 		var rows []any
@@ -109,10 +114,18 @@ func (s *schema) ownBlock(t *table, depth int) any {
 	return object{"status": object{"column": column.name, "is": is}}
 }
 
+// attribute draws the beginning of an attribute's name: first come those of the credential.
+func (s *schema) attribute(prefixes ...string) string {
+	if s.plain {
+		prefixes = prefixes[:2]
+	}
+	return s.pick(prefixes...)
+}
+
 func (s *schema) compared(t *table) object {
 	columns := t.where(func(c *tableColumn) bool { return c.keyed() || c.sqlType == "public.mood" })
 	c := columns[s.IntN(len(columns))]
-	return object{"column": c.name, "is": s.pick("one_", "one_", "many_") + c.family}
+	return object{"column": c.name, "is": s.attribute("one_", "one_", "many_", "live_", "opt_", "calc_") + c.family}
 }
 
 func (s *schema) grant(c *tableColumn) object {
@@ -122,7 +135,7 @@ func (s *schema) grant(c *tableColumn) object {
 	}
 	var to []string
 	for range 1 + s.IntN(3) {
-		to = append(to, s.pick("one_", "many_")+s.pick(families...))
+		to = append(to, s.attribute("one_", "many_", "live_", "opt_", "opt_", "calc_")+s.pick(families...))
 	}
 	b := object{"column": c.name, "to": to}
 	if len(families) > 1 && s.chance(50) {
@@ -312,7 +325,9 @@ func (s *schema) expression(t *table, depth int) string {
 		a, b := s.expression(t, depth-1), s.expression(t, depth-1)
 		return s.pick("("+a+" AND "+b+")", "("+a+" OR "+b+")", "NOT ("+a+")", "("+a+") IS NOT TRUE", "("+a+") IS UNKNOWN", "CASE WHEN "+a+" THEN "+b+" END", "coalesce("+a+", "+b+")")
 	}
-	usable := t.where(func(c *tableColumn) bool { return c.use != jsonText || c.sqlType != "json" })
+	usable := t.where(func(c *tableColumn) bool {
+		return (c.use != jsonText || c.sqlType != "json") && !(s.plain && (c.use == instant || c.use == naive || c.use == day)) // attributes are compared without a clock
+	})
 	c := usable[s.IntN(len(usable))]
 	other := c
 	if alike := t.where(func(o *tableColumn) bool { return o.keyed() && o.family == c.family }); len(alike) > 0 {
@@ -345,7 +360,7 @@ func (s *schema) expression(t *table, depth int) string {
 	case day:
 		templates = []string{"{} <= current_date", "{} > '2026-01-01'", "{} = current_date"}
 	}
-	return strings.NewReplacer("{}", catalog.QuoteIdent(c.name), "~", catalog.QuoteIdent(other.name)).Replace(s.pick(templates...))
+	return strings.NewReplacer("{}", catalog.QuoteIdent(c.name), "~", catalog.QuoteIdent(other.name), "'one_", "'"+s.attribute("one_", "one_", "live_", "calc_")).Replace(s.pick(templates...))
 }
 
 // describe is what a failure prints.

@@ -19,6 +19,7 @@ type schema struct {
 	*rand.Rand
 	name   string
 	tables []*table
+	plain  bool // rules speak of what the credential says
 }
 
 type table struct {
@@ -325,6 +326,22 @@ func (s *schema) caller() map[string]string {
 		}
 		if !s.chance(2) {
 			out["many_"+family] = s.list(family, false)
+		}
+	}
+	return out
+}
+
+// claims draws what the caller's session says in its settings, by the names of attributes.
+func (s *schema) claims() map[string]string {
+	out := map[string]string{}
+	for _, family := range families {
+		for _, prefix := range []string{"live_", "opt_"} {
+			switch {
+			case s.chance(8):
+				out[prefix+family] = s.pick("", "x", "1.5", "0x1", " 1", "99999999999999999999", "9223372036854775807", "-0", strings.ToUpper(id(10)), "{a}", "'", strings.Repeat("é", 600))
+			case !s.chance(8):
+				out[prefix+family] = s.value(family)
+			}
 		}
 	}
 	return out

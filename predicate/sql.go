@@ -21,9 +21,8 @@ func Check(n Node, rel *catalog.Relation) string { return policyOn(n, rel, probe
 
 func policyOn(n Node, rel *catalog.Relation, sublinks form) string {
 	w := writer{policy: true, form: sublinks, prefix: prefixFor(rel.Name.Name), row: rel}
-	all := attributes(n)
 	parts := guards(optional(n))
-	if len(all) == 0 {
+	if len(demanded(n)) == 0 {
 		parts = []string{"(SELECT pgconsent_gate.sealed())"}
 	}
 	if _, open := n.(Open); !open {
@@ -50,7 +49,7 @@ func Inject(n Node, alias string) (sql string, needsSignature bool) {
 // optional returns the attributes without which n might show a row, so that it must be asked whether they are there. In a
 // conjunction Own hides by itself without its attribute.
 func optional(n Node) map[string]bool {
-	all := attributes(n)
+	all := demanded(n)
 	for _, a := range conjunctive(n) {
 		delete(all, a)
 	}
@@ -121,11 +120,11 @@ func (w *writer) write(n Node, row string) string {
 	case Any:
 		return w.join(n, row, " OR ")
 	case Own:
-		return w.leaf(n.sql(row, w.negated))
+		return w.attributed(n, n.sql(row, w.negated))
 	case Tenant:
-		return w.leaf(n.sql(row, w.negated))
+		return w.attributed(n, n.sql(row, w.negated))
 	case Grant:
-		return w.leaf(n.sql(row, w.negated))
+		return w.attributed(n, n.sql(row, w.negated))
 	case SQL:
 		return w.leaf(expressionSQL(n.Expr, row))
 	case Status:
@@ -170,6 +169,14 @@ func (w *writer) write(n Node, row string) string {
 func (w *writer) leaf(condition string) string {
 	if w.negated {
 		return "(" + condition + ") IS NOT FALSE"
+	}
+	return condition
+}
+
+// attributed writes a condition on attributes that may be missing.
+func (w *writer) attributed(n Node, condition string) string {
+	if w.negated {
+		return despite(n, w.leaf(condition))
 	}
 	return condition
 }

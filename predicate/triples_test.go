@@ -57,6 +57,10 @@ func TestTriples(t *testing.T) {
 		}
 	}
 	t.Logf("%d triples, %d of them shown, %d compared with an emptied helper, in %s", r.count, r.shown, r.emptied, time.Since(started).Round(time.Second))
+	t.Logf("%d live attributes, %d of them known", r.worked, r.known)
+	if r.known < r.worked/10 || r.known > r.worked*9/10 {
+		t.Errorf("%d of %d live attributes are known: the sample says little", r.known, r.worked)
+	}
 	if r.shown < r.count/50 || r.shown > r.count*9/10 || r.emptied == 0 || r.flat == 0 {
 		t.Errorf("%d of %d triples show, %d were compared with an emptied helper: the sample says little", r.shown, r.count, r.emptied)
 	}
@@ -71,6 +75,7 @@ type triples struct {
 	key                   seal.Key
 	count, shown, emptied int
 	flat                  int // statements
+	worked, known         int // live attributes
 }
 
 func newTriples(t *testing.T) *triples {
@@ -148,12 +153,22 @@ type form struct {
 
 func (r *triples) caller(s *schema, pol *policy.Policy, attributes map[string]string) {
 	w := r.world(s, attributes)
+	claims := s.claims()
 	for _, conn := range []*pgx.Conn{r.super, r.agent} {
 		value := r.key.Seal(seal.Claims{PID: conn.PgConn().PID(), Expires: time.Now().Add(seal.TTL), Profile: "p", Attributes: attributes})
 		if _, err := conn.Exec(context.Background(), "SELECT set_config('pgconsent.seal', $1, false)", value); err != nil {
 			r.Fatal(err)
 		}
+		for _, l := range pol.Live() {
+			if l.Setting != "" {
+				if _, err := conn.Exec(context.Background(), "SELECT set_config($1, $2, false)", l.Setting, claims[l.Name]); err != nil {
+					r.Fatal(err)
+				}
+			}
+		}
 	}
+	w = w.Resolve(pol.Live(), claims)
+	r.attributes(pol, w, claims)
 	for _, t := range s.tables {
 		compiled, _ := pol.Table(s.relation(t))
 		selects := "SELECT " + catalog.QuoteIdent(t.columns[0].name) + " FROM " + s.relation(t).SQL()
@@ -162,7 +177,7 @@ func (r *triples) caller(s *schema, pol *policy.Policy, attributes map[string]st
 			{"row security, probes", selects, r.agent, "", false},
 			{"row security, sets", selects, r.agent, predicate.ScanHint, false},
 			{"injected", selects + " AS pgconsent_row WHERE " + injected, r.super, "", signed},
-			{"direct", selects + " AS pgconsent_row WHERE " + predicate.Direct(compiled.Rows, "pgconsent_row", attributes), r.super, "", false},
+			{"direct", selects + " AS pgconsent_row WHERE " + predicate.Direct(compiled.Rows, "pgconsent_row", w.Attributes), r.super, "", false},
 		}
 		if flat, ok := predicate.Flat(compiled.Rows, "pgconsent_row"); ok {
 			r.flat++
@@ -173,7 +188,7 @@ func (r *triples) caller(s *schema, pol *policy.Policy, attributes map[string]st
 			w.Now = now
 			want := r.model(compiled.Rows, t, w)
 			if !slices.Equal(got, want) {
-				r.Errorf("%s of %s:\n got %v\nwant %v\ncaller %v at %s\nrule %s\n%s\nrows:\n%s", form.name, s.relation(t), got, want, attributes, now,
+				r.Errorf("%s of %s:\n got %v\nwant %v\ncaller %v claims %v at %s\nrule %s\n%s\nrows:\n%s", form.name, s.relation(t), got, want, w.Attributes, claims, now,
 					predicate.Policy(compiled.Rows, compiled.Relation), form.sql, s.describe(t, difference(got, want)))
 				return
 			}
@@ -196,11 +211,41 @@ func (r *triples) world(s *schema, attributes map[string]string) predicate.World
 	return w
 }
 
+// attributes compares every live attribute with the model, asked for by the session and by the proxy.
+func (r *triples) attributes(pol *policy.Policy, w predicate.World, claims map[string]string) {
+	r.Helper()
+	given := []string{}
+	for name, value := range claims {
+		given = append(given, seal.Field(name, value))
+	}
+	sealed := seal.Fields(w.Attributes) // more than the credential says, and no claim among it counts
+	for _, l := range pol.Live() {
+		want, there := w.Attributes[l.Name]
+		var own, asked *string
+		err := r.agent.QueryRow(context.Background(), "SELECT pgconsent_gate.attr($1)", l.Name).Scan(&own)
+		if err == nil {
+			err = r.super.QueryRow(context.Background(), "SELECT pgconsent.live($1, $2, $3)", l.Name, sealed, given).Scan(&asked)
+		}
+		if err != nil {
+			r.Fatalf("%s: %v\n%s", l.Name, err, predicate.LiveBody(pol.Live()))
+		}
+		for _, got := range []*string{own, asked} {
+			if (got != nil) != there || got != nil && *got != want {
+				r.Fatalf("attribute %s is %v, the model says %q, %v\nclaims %v\n%s", l.Name, got, want, there, claims, predicate.LiveBody(pol.Live()))
+			}
+		}
+		r.worked++
+		if there {
+			r.known++
+		}
+	}
+}
+
 // empty runs a rule with each of its helper views emptied: rows may only vanish.
 func (r *triples) empty(s *schema, t *table, compiled *policy.Table, selects string, w predicate.World) {
 	for _, h := range predicate.Helpers(compiled.Rows) {
 		view := predicate.HelperView(h.Relation.Name).SQL()
-		r.run(r.super, "ALTER VIEW "+view+" RENAME TO hidden_view; CREATE VIEW "+view+" AS SELECT * FROM pgconsent.hidden_view WHERE false; GRANT SELECT ON "+view+" TO pgconsent_agent")
+		r.run(r.super, "ALTER VIEW "+view+" RENAME TO hidden_view; CREATE VIEW "+view+" AS SELECT * FROM pgconsent.hidden_view WHERE false; GRANT SELECT ON "+view+" TO pgconsent_agent, pgconsent_reader")
 		// Policies go by OID: the rule is made anew over the emptied view.
 		using := predicate.Policy(compiled.Rows, compiled.Relation)
 		r.run(r.super, "ALTER POLICY pgconsent_select ON "+s.relation(t).SQL()+" USING ("+using+")")

@@ -88,6 +88,7 @@ type ledger struct {
 	draining bool
 
 	names
+	claims claims
 }
 
 func newLedger() *ledger {
@@ -187,6 +188,7 @@ func (l *ledger) fail(code sqlstate.Code) []*entry {
 	e := l.queue[l.first]
 	e.code, e.copying = code, false
 	l.resets = nil // and so is what it reset
+	l.claims.failed = true
 	l.change.Broadcast()
 	if e.kind == query || e.kind == syncs {
 		if e.kind == query {
@@ -227,6 +229,7 @@ func (l *ledger) completed(e *entry, i int) (late bool) {
 	effects := e.verdict.Effects
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.claims.apply(effects[i])
 	switch effects[i].Kind {
 	case verdict.EndsTx:
 		l.portalsGone(false)
@@ -297,6 +300,7 @@ func (l *ledger) ready(status byte) (drained, late bool) {
 	}
 	if status == 'I' {
 		l.portalsGone(false)
+		l.claims.ends(false)
 	}
 	return l.draining && l.isIdle(), status == 'I' && l.late(l.first)
 }

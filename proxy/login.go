@@ -11,6 +11,7 @@ import (
 
 	"github.com/pgconsent/pgconsent/metrics"
 	"github.com/pgconsent/pgconsent/sqlstate"
+	"github.com/pgconsent/pgconsent/verdict"
 )
 
 // refuse serves who is neither owner nor agent: the same exchange and the same error as for an agent's wrong password.
@@ -67,18 +68,22 @@ func (c *conn) serveAgent(st *startup, route Route) error {
 	if route.Open == nil {
 		return sqlstate.From(errors.New("the route opens no session"))
 	}
+	var s *session
 	decider, err := route.Open(c.ctx, SessionInfo{
 		ID:         c.id,
 		Agent:      st.user,
 		Database:   st.database,
 		RemoteAddr: c.client.RemoteAddr().String(),
 		BackendPID: server.PID,
+		Settings:   settings,
+		Claims:     func() verdict.Claims { return s.claims() },
 		OnRevoke:   c.revoke,
 	})
 	if err != nil {
 		return sqlstate.From(err)
 	}
-	s := newSession(c, decider, server, route.Upstream)
+	s = newSession(c, decider, server, route.Upstream)
+	s.ledger.claims.begin(settings)
 	defer s.finish()
 	defer s.recovered()
 	c.conclude(s.converse(server)) // before finish, so that the reason is known

@@ -62,6 +62,11 @@ type SessionInfo struct {
 	RemoteAddr string
 	BackendPID uint32
 
+	// Settings are those of the startup message, by their names in lower case; Claims tells how those stand that the policy
+	// maps to attributes. It is called by the goroutine that calls the Decider.
+	Settings map[string]string
+	Claims   func() verdict.Claims
+
 	// OnRevoke ends the session with this error; it returns at once, may be called from any goroutine, and does
 	// nothing when the session is over.
 	OnRevoke func(*sqlstate.Error)

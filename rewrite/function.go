@@ -270,7 +270,7 @@ func (w *walker) arguments(schema, name string, f *sqltext.FuncCall) (standIn ca
 	}
 	if len(f.Args) > 0 {
 		if setting, constant := constantString(f.Args[0]); constant {
-			if refused := checkShow(setting); refused != nil {
+			if refused := checkShow(setting, w.claims); refused != nil {
 				w.refuseAt(refused, f.Location)
 			}
 			return catalog.Name{}, false

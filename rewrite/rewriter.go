@@ -60,11 +60,12 @@ type Rewriter struct {
 	pins      map[string]*sqltext.Node // by the SQL of the value
 	fetches   bool                     // some table has columns that exist by key only
 	templates []template
+	claims    map[string]string // settings that the policy maps to attributes
 }
 
 // New returns a rewriter.
 func New(snap *catalog.Snapshot, pol *policy.Policy, mode Mode) *Rewriter {
-	r := &Rewriter{snap: snap, pol: pol, mode: mode, protected: map[catalog.Name]*fragment{}, pins: map[string]*sqltext.Node{}, templates: readTemplates(pol.Templates())}
+	r := &Rewriter{snap: snap, pol: pol, mode: mode, protected: map[catalog.Name]*fragment{}, pins: map[string]*sqltext.Node{}, templates: readTemplates(pol.Templates()), claims: pol.Settings()}
 	for _, t := range pol.Tables() {
 		f := newFragment(t, mode)
 		r.protected[t.Relation.Name] = f

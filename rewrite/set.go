@@ -20,15 +20,17 @@ func (w *walker) variableSetStmt(v *sqltext.VariableSetStmt) verdict.Effect {
 			w.refuse(badValue(v.Name))
 			break
 		}
-		if _, _, refused := CheckSetting(v.Name, value, "set", w.snap.SearchPath()); refused != nil {
+		if _, _, refused := CheckSetting(v.Name, value, "set", w.snap.SearchPath(), w.claims); refused != nil {
 			w.refuse(refused)
 		}
 		effect.Keeps = keepsAfter(effect.Name, value)
+		effect.Claim = w.claim(effect.Name, &verdict.Claim{Value: value, Local: v.IsLocal})
 	case sqltext.VAR_SET_DEFAULT, sqltext.VAR_RESET:
 		// Back to what the connection began with, which pgconsent has set.
-		if refused := checkReset(v.Name); refused != nil {
+		if refused := checkReset(v.Name, w.claims); refused != nil {
 			w.refuse(refused)
 		}
+		effect.Claim = w.claim(effect.Name, &verdict.Claim{Reset: true, Local: v.IsLocal})
 	case sqltext.VAR_SET_MULTI:
 		switch v.Name {
 		case "TRANSACTION", "SESSION CHARACTERISTICS":
@@ -46,6 +48,14 @@ func (w *walker) variableSetStmt(v *sqltext.VariableSetStmt) verdict.Effect {
 		w.refuse(refusal("VariableSetStmt"))
 	}
 	return effect
+}
+
+// claim is what a setting claims, nil if it is not one that the policy maps to an attribute.
+func (w *walker) claim(name string, c *verdict.Claim) *verdict.Claim {
+	if _, mapped := w.claims[name]; mapped {
+		return c
+	}
+	return nil
 }
 
 // keepsAfter tells what keeps one snapshot after a SET.
@@ -110,7 +120,7 @@ func (w *walker) variableShowStmt(v *sqltext.VariableShowStmt) {
 		w.refuse(refusal("VariableShowStmt(all)"))
 		return
 	}
-	if refused := checkShow(v.Name); refused != nil {
+	if refused := checkShow(v.Name, w.claims); refused != nil {
 		w.refuse(refused)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pgconsent/pgconsent/predicate"
 	"github.com/pgconsent/pgconsent/sqlstate"
 )
 
@@ -101,8 +102,17 @@ var shown = map[string]bool{
 // CheckSetting is the one judge of settings, wherever a value comes from: where is "startup", "options" or "set".
 // It returns the value to forward. keep is false for a pinned setting that is set to what it is pinned to: accepted, and
 // left out of what goes upstream at startup; a SET of it is harmless. A refusal is 42501, or 22023 for the value.
-func CheckSetting(name, value string, where string, searchPath []string) (normalised string, keep bool, err *sqlstate.Error) {
+//
+// claims are the settings that the policy maps to attributes. They may hold any value of a moderate size: whether it counts is
+// for the database to say.
+func CheckSetting(name, value string, where string, searchPath []string, claims map[string]string) (normalised string, keep bool, err *sqlstate.Error) {
 	name = strings.ToLower(name)
+	if _, mapped := claims[name]; mapped {
+		if len(value) > predicate.MaxClaim || !claimable.MatchString(value) {
+			return "", false, badValue(name)
+		}
+		return value, true, nil
+	}
 	s, known := settings[name]
 	switch {
 	case !known || s.value == nil && s.pinned == nil:
@@ -125,14 +135,20 @@ func CheckSetting(name, value string, where string, searchPath []string) (normal
 	return value, true, nil
 }
 
+// claimable is a value without control characters.
+var claimable = regexp.MustCompile(`^[^\x00-\x1f\x7f]*$`)
+
 func notSettable(name string) *sqlstate.Error {
 	return sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonSetting, "parameter %q cannot be changed by agents", name).
 		WithHint("Agents may set how values are shown (DateStyle, TimeZone, extra_float_digits …), timeouts, application_name and client_min_messages (notice, warning, error).")
 }
 
 // checkReset judges RESET name and SET name TO DEFAULT.
-func checkReset(name string) *sqlstate.Error {
+func checkReset(name string, claims map[string]string) *sqlstate.Error {
 	name = strings.ToLower(name)
+	if _, mapped := claims[name]; mapped {
+		return nil
+	}
 	if s := settings[name]; s.value == nil && s.pinned == nil && name != "session_authorization" {
 		return notSettable(name)
 	}
@@ -140,8 +156,11 @@ func checkReset(name string) *sqlstate.Error {
 }
 
 // checkShow judges SHOW name and current_setting('name').
-func checkShow(name string) *sqlstate.Error {
+func checkShow(name string, claims map[string]string) *sqlstate.Error {
 	name = strings.ToLower(name)
+	if _, mapped := claims[name]; mapped {
+		return nil
+	}
 	if s := settings[name]; s.value == nil && s.pinned == nil && !shown[name] {
 		return sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonSetting, "parameter %q is not available to agents", name).
 			WithHint("Agents may see the settings they can set, and what drivers ask for: server_version, server_encoding, max_identifier_length …")

@@ -76,7 +76,7 @@ func TestCheckSetting(t *testing.T) {
 		{"gin_fuzzy_search_limit", "1", "set", "42501"},
 		{"", "x", "set", "42501"},
 	} {
-		value, keep, refused := CheckSetting(c.name, c.value, c.where, path)
+		value, keep, refused := CheckSetting(c.name, c.value, c.where, path, nil)
 		switch {
 		case refused != nil:
 			if string(refused.Code) != c.code || refused.Hint == "" {

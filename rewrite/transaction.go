@@ -20,10 +20,16 @@ func (w *walker) transactionStmt(t *sqltext.TransactionStmt) verdict.Effect {
 	switch t.Kind {
 	case sqltext.TRANS_STMT_BEGIN, sqltext.TRANS_STMT_START:
 		return verdict.Effect{Kind: verdict.BeginsTx, Keeps: keeps}
-	case sqltext.TRANS_STMT_COMMIT, sqltext.TRANS_STMT_ROLLBACK:
+	case sqltext.TRANS_STMT_COMMIT:
 		return verdict.Effect{Kind: verdict.EndsTx}
-	case sqltext.TRANS_STMT_SAVEPOINT, sqltext.TRANS_STMT_RELEASE, sqltext.TRANS_STMT_ROLLBACK_TO:
-		return verdict.Effect{}
+	case sqltext.TRANS_STMT_ROLLBACK:
+		return verdict.Effect{Kind: verdict.EndsTx, Undoes: true}
+	case sqltext.TRANS_STMT_SAVEPOINT:
+		return verdict.Effect{Kind: verdict.Saves, Name: t.SavepointName}
+	case sqltext.TRANS_STMT_RELEASE:
+		return verdict.Effect{Kind: verdict.Releases, Name: t.SavepointName}
+	case sqltext.TRANS_STMT_ROLLBACK_TO:
+		return verdict.Effect{Kind: verdict.Rewinds, Name: t.SavepointName}
 	case sqltext.TRANS_STMT_PREPARE, sqltext.TRANS_STMT_COMMIT_PREPARED, sqltext.TRANS_STMT_ROLLBACK_PREPARED:
 		w.refuse(refusal("TransactionStmt.gid"))
 	default:

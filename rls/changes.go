@@ -41,6 +41,7 @@ func (p *Plan) watched() []*watched {
 			w.columns[c] = true
 		}
 	}
+	all = append(all, p.liveNodes()...)
 	for _, h := range predicate.Helpers(all) {
 		w := at(h.Relation)
 		for _, c := range h.Columns {
@@ -49,6 +50,11 @@ func (p *Plan) watched() []*watched {
 	}
 	for _, r := range predicate.Grows(all) {
 		at(r).grows = true
+	}
+	for _, l := range p.policy.Live() {
+		if !l.One() { // a second row makes the value ambiguous
+			at(l.Table).grows = true
+		}
 	}
 	out := slices.Collect(maps.Values(found))
 	slices.SortFunc(out, func(a, b *watched) int { return strings.Compare(a.relation.Name.String(), b.relation.Name.String()) })
@@ -73,7 +79,7 @@ func (p *Plan) Timed() bool {
 			return true
 		}
 	}
-	return false
+	return predicate.Timed(p.liveNodes())
 }
 
 // Triggers of ours sort last, and see what others have made of a row.

@@ -32,6 +32,10 @@ func (p *Plan) readers(migrations.Found) []Statement {
 		if len(p.narrowed()) > 0 {
 			policies += ", " + p.rowsRole
 		}
+		if !p.gated[h.Relation.Name] { // live attributes alone, as the reader
+			out = append(out, p.view(helper, h, p.reader, "", "Live attributes are worked out from this view. Its schema cannot be named by agents.")...)
+			continue
+		}
 		out = append(out, p.view(helper, h, policies, "", "Policies read this view. Its schema cannot be named by agents.")...)
 		out = append(out, p.view(gate, h, p.agent, "\nWHERE (SELECT pgconsent_gate.vetted())",
 			"Signed statements read this view; for any other it raises.")...)

@@ -48,9 +48,10 @@ type Plan struct {
 	mode   Mode
 	hash   string
 
-	agentName                        string
+	agentName, controlName           string
 	agent, control, reader, rowsRole string // quoted
 	helpers                          []predicate.Helper
+	gated                            map[catalog.Name]bool // helpers that policies read, not live attributes alone
 	links                            []*catalog.Relation
 	doors                            []door
 	children                         []*policy.Child
@@ -65,8 +66,9 @@ func Generate(p *policy.Policy, snap *catalog.Snapshot, o Options) *Plan {
 		return catalog.QuoteIdent(given)
 	}
 	plan := &Plan{
-		agentName: cmp.Or(o.AgentRole, migrations.DefaultAgentRole),
-		policy:    p, snap: snap, mode: o.Mode,
+		agentName:   cmp.Or(o.AgentRole, migrations.DefaultAgentRole),
+		controlName: cmp.Or(o.ControlRole, migrations.DefaultControlRole),
+		policy:      p, snap: snap, mode: o.Mode,
 		agent:   name(o.AgentRole, migrations.DefaultAgentRole),
 		control: name(o.ControlRole, migrations.DefaultControlRole),
 		reader:  name(o.ReaderRole, migrations.DefaultReaderRole),
@@ -83,6 +85,11 @@ func Generate(p *policy.Policy, snap *catalog.Snapshot, o Options) *Plan {
 			all = append(all, t.Write.InsertCheck, t.Write.UpdateCheck)
 		}
 	}
+	plan.gated = map[catalog.Name]bool{}
+	for _, h := range predicate.Helpers(all) {
+		plan.gated[h.Relation.Name] = true
+	}
+	all = append(all, plan.liveNodes()...)
 	plan.helpers = predicate.Helpers(all)
 	plan.links = predicate.Links(all)
 	if o.Doors {
@@ -114,7 +121,7 @@ func (p *Plan) Down() []Statement { return p.DownTo(migrations.Found{}) }
 func (p *Plan) UpFrom(f migrations.Found) []Statement {
 	var out []Statement
 	for _, part := range [][]Statement{
-		p.revocations(f), p.schemas(f), p.readers(f), p.doorViews(), p.groupViews(), p.canaries(), p.policies(f), p.parts(f), p.rowViews(), p.changes(), p.functions(), p.shown(), p.shadows(), p.views(), p.controls(),
+		p.revocations(f), p.schemas(f), p.readers(f), p.live(), p.doorViews(), p.groupViews(), p.canaries(), p.policies(f), p.parts(f), p.rowViews(), p.changes(), p.functions(), p.shown(), p.shadows(), p.views(), p.controls(),
 	} {
 		out = append(out, part...)
 	}
@@ -124,7 +131,7 @@ func (p *Plan) UpFrom(f migrations.Found) []Statement {
 // DownTo returns the statements that restore the state found, privileges excepted.
 func (p *Plan) DownTo(f migrations.Found) []Statement {
 	var out []Statement
-	for _, part := range [][]Statement{p.dropViews(), p.dropShadows(), p.dropShown(), p.dropChanges(), p.dropRowViews(), p.dropParts(f), p.dropPolicies(f), p.dropCanaries(), p.dropGroups(), p.dropDoors(), p.dropReaders()} {
+	for _, part := range [][]Statement{p.dropViews(), p.dropShadows(), p.dropShown(), p.dropChanges(), p.dropRowViews(), p.dropParts(f), p.dropPolicies(f), p.dropCanaries(), p.dropGroups(), p.dropDoors(), p.dropLive(), p.dropReaders()} {
 		out = append(out, part...)
 	}
 	return out
@@ -142,6 +149,11 @@ func Tables(p *policy.Policy) []*catalog.Relation {
 		add(t.Relation)
 		for _, h := range predicate.Helpers(t.Decides()) {
 			add(h.Relation)
+		}
+	}
+	for _, l := range p.Live() {
+		for _, h := range predicate.Helpers(l.Node()) {
+			out = append(out, h.Relation)
 		}
 	}
 	return out

@@ -71,11 +71,9 @@ func (k Key) Seal(c Claims) string {
 		b.WriteByte('|')
 		b.WriteString(field)
 	}
-	for _, name := range slices.Sorted(maps.Keys(c.Attributes)) {
+	for _, field := range Fields(c.Attributes) {
 		b.WriteByte('|')
-		b.WriteString(escape(name))
-		b.WriteByte('=')
-		b.WriteString(escape(c.Attributes[name]))
+		b.WriteString(field)
 	}
 	if c.Catalog != "" {
 		b.WriteString("|" + catalogField + "=" + escape(c.Catalog))
@@ -83,6 +81,19 @@ func (k Key) Seal(c Claims) string {
 	payload := b.String()
 	return payload + "#" + k.mac("seal|"+payload)
 }
+
+// Fields are the attributes as a seal has them, in order. Functions of the database take them in place of a seal from those
+// who may call them.
+func Fields(attributes map[string]string) []string {
+	out := []string{}
+	for _, name := range slices.Sorted(maps.Keys(attributes)) {
+		out = append(out, Field(name, attributes[name]))
+	}
+	return out
+}
+
+// Field is one of them.
+func Field(name, value string) string { return escape(name) + "=" + escape(value) }
 
 // Sign returns the text with its signature in front. The profile must be the one of the seal it runs under.
 func (k Key) Sign(profile, text string) string {

@@ -144,6 +144,23 @@ type Effect struct {
 	Hold bool   // of DECLARE: the cursor outlives its transaction
 
 	Keeps Keeping // what sees one snapshot from now on
+
+	Claim  *Claim // of ChangesGUC: the policy maps the setting to an attribute
+	Undoes bool   // of EndsTx: it is a ROLLBACK
+}
+
+// Claim is what becomes of a setting that the policy maps to an attribute.
+type Claim struct {
+	Value string // not logged
+	Reset bool   // to what the connection began with
+	Local bool   // until the transaction ends
+}
+
+// Claims are the values of such settings, by their names in lower case. What is not among them is as the connection began, and
+// so are all where nothing was set. Where they cannot be told they are not Known, and the attributes count as missing.
+type Claims struct {
+	Known  bool
+	Values map[string]string
 }
 
 // EffectKind is the kind of an Effect.
@@ -154,6 +171,9 @@ const (
 	NoEffect    EffectKind = iota
 	BeginsTx               // BEGIN, START TRANSACTION
 	EndsTx                 // COMMIT, ROLLBACK
+	Saves                  // SAVEPOINT
+	Releases               // RELEASE
+	Rewinds                // ROLLBACK TO
 	ChangesGUC             // SET, RESET
 	Deallocates            // DEALLOCATE
 	Prepares               // PREPARE

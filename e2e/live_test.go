@@ -1,0 +1,320 @@
+package e2e
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pgconsent/pgconsent/rewrite"
+)
+
+const liveSetup = `
+CREATE SCHEMA talk AUTHORIZATION arcive_owner;
+SET ROLE arcive_owner;
+CREATE TABLE talk."Session" (id uuid PRIMARY KEY, a uuid, b uuid, stage int, status text);
+CREATE TABLE talk."Turn" (id int PRIMARY KEY, "sessionId" uuid, intensity int, message text, "sealedAt" timestamptz);
+CREATE TABLE talk.item (id int PRIMARY KEY, session uuid, stage int, body text);
+INSERT INTO talk."Session" VALUES
+  ('00000000-0000-4000-8000-00000000000a', '11111111-1111-4111-8111-111111111111', '22222222-2222-4222-8222-222222222222', 1, 'ACTIVE'),
+  ('00000000-0000-4000-8000-00000000000b', '22222222-2222-4222-8222-222222222222', '11111111-1111-4111-8111-111111111111', 2, 'ACTIVE'),
+  ('00000000-0000-4000-8000-00000000000c', '33333333-3333-4333-8333-333333333333', '22222222-2222-4222-8222-222222222222', 4, 'ACTIVE'),
+  ('00000000-0000-4000-8000-00000000000d', '11111111-1111-4111-8111-111111111111', '22222222-2222-4222-8222-222222222222', 4, 'OVER'),
+  ('00000000-0000-4000-8000-00000000000e', '11111111-1111-4111-8111-111111111111', NULL, NULL, 'ACTIVE');
+INSERT INTO talk."Turn" VALUES (1, '00000000-0000-4000-8000-00000000000a', 3, 'hello', now()), (2, '00000000-0000-4000-8000-00000000000a', 4, 'as we agreed', NULL),
+  (3, '00000000-0000-4000-8000-00000000000b', 3, 'hello', NULL), (4, '00000000-0000-4000-8000-00000000000b', 3, 'hello', NULL);
+INSERT INTO talk.item SELECT i, ('00000000-0000-4000-8000-00000000000' || s)::uuid, i % 5,
+    CASE WHEN s IN ('a', 'b') THEN '' ELSE 'HIDDENMARK ' END || 'item'
+  FROM generate_series(0, 24) AS i CROSS JOIN LATERAL (SELECT substr('abcde', i / 5 + 1, 1) AS s) AS k;
+RESET ROLE;`
+
+const livePolicy = `version: 1
+attributes:
+  user:    { type: uuid, source: credential }
+  team:    { type: text, source: credential, optional: true }
+  session: { type: uuid, source: set, setting: app.current_session_id, audit: true, within: { table: talk.Session, column: id, rows: [
+      any: [ own: { column: a, is: user }, own: { column: b, is: user } ],
+      status: { column: status, is: ACTIVE } ] } }
+  actor:   { type: uuid, source: set, setting: app.actor_id, within: { attribute: user }, optional: true }
+  mode:    { type: text, source: set, within: { values: [brief, "it's"] }, optional: true, audit: true }
+  stage:   { type: integer, source: query, audit: true, query: { table: talk.Session, column: stage, match: { id: session } } }
+  turn:    { type: integer, source: query, optional: true, audit: true, query: { table: talk.Turn, column: id, match: { sessionId: session }, rows: [ sql: "\"sealedAt\" IS NULL" ] } }
+  message: { type: text, source: query, optional: true, query: { table: talk.Turn, column: message, match: { id: turn } } }
+  intent:  { type: text, source: expression, audit: true, sql: "CASE WHEN attribute('message') LIKE '%we agreed%' THEN 'recall' WHEN attribute('stage') = 1 THEN 'listen' ELSE 'talk' END" }
+tables:
+  talk.item:
+    rows:
+      - own: { column: session, is: session }
+      - sql: "stage <= attribute('stage')"
+`
+
+const sessionA, sessionB, sessionC = "00000000-0000-4000-8000-00000000000a", "00000000-0000-4000-8000-00000000000b", "00000000-0000-4000-8000-00000000000c"
+
+// Attributes that no credential gives, in each mode: what an agent claims counts as far as the policy lets it through, and
+// what the database looks up counts from the next statement on.
+func TestLiveAttributes(t *testing.T) {
+	for name, o := range map[string]options{
+		"both": {}, "doors": {mode: rewrite.Doors}, "row security alone": {mode: modeRLS}, "text alone": {mode: modeInjected, walls: wallsSealOnly},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o.setup, o.policy = liveSetup, livePolicy
+			in := start(t, o)
+			agent := in.agent(t)
+			want := func(sql, want string) {
+				t.Helper()
+				if got := firstColumn(t, agent, sql); got != want {
+					t.Errorf("%s: got %s, want %s", sql, got, want)
+				}
+			}
+			denied := func(sql string) {
+				t.Helper()
+				if got := firstColumn(t, agent, sql); !strings.Contains(got, `cannot be set to this value by this agent (SQLSTATE 42501)`) {
+					t.Errorf("%s: got %s, want 42501", sql, got)
+				}
+			}
+			const items = "SELECT id FROM talk.item ORDER BY id"
+			want(items, "")
+			want("SET app.current_session_id = '"+sessionA+"'", "")
+			want(items, "0 1")
+			want("SHOW app.current_session_id", sessionA)
+			want("SELECT count(*) FROM talk.item AS i WHERE i.session = current_setting('app.current_session_id', true)::uuid", "2")
+			for _, other := range []string{sessionC, "00000000-0000-4000-8000-00000000000d", "00000000-0000-4000-8000-0000000000ff", "x", "' OR true --"} {
+				denied("SET app.current_session_id = '" + strings.ReplaceAll(other, "'", "''") + "'")
+			}
+			want(items, "0 1")
+			denied("SET app.actor_id = '" + user2 + "'")
+			want("SET app.actor_id = '"+user1+"'", "")
+			want("SET app.actor_id = '"+strings.ToUpper(user1)+"'", "")
+			denied("SET pgconsent.mode = 'long'")
+			want("SET pgconsent.mode = 'it''s'", "")
+
+			super(t, in.db, `UPDATE talk."Session" SET stage = 3 WHERE id = '`+sessionA+`'`)
+			want(items, "0 1 2 3")
+			super(t, in.db, `UPDATE talk."Session" SET stage = NULL WHERE id = '`+sessionA+`'`)
+			want(items, "")
+			super(t, in.db, `UPDATE talk."Session" SET stage = 1 WHERE id = '`+sessionA+`'`)
+
+			want("BEGIN", "")
+			want("SET LOCAL app.current_session_id = '"+sessionB+"'", "")
+			want(items, "5 6 7")
+			want("ROLLBACK", "")
+			want(items, "0 1")
+			want("SET app.current_session_id TO DEFAULT", "")
+			want(items, "")
+			// A session with one member and no stage shows nothing of its own; and what ends counts at once.
+			want("SET app.current_session_id = '00000000-0000-4000-8000-00000000000e'", "")
+			want(items, "")
+			want("SET app.current_session_id = '"+strings.ToUpper(sessionB)+"'", "")
+			want(items, "5 6 7")
+			super(t, in.db, `UPDATE talk."Session" SET status = 'OVER' WHERE id = '`+sessionB+`'`)
+			want(items, "")
+			super(t, in.db, `UPDATE talk."Session" SET status = 'ACTIVE' WHERE id = '`+sessionB+`'`)
+			want(items, "5 6 7")
+			want("RESET ALL", "")
+			want(items, "")
+			if got := firstColumn(t, agent, "SET pgconsent.seal = 'x'"); !strings.Contains(got, "42501") {
+				t.Errorf("the seal can be set: %s", got)
+			}
+			in.noMarker(t)
+		})
+	}
+}
+
+// A connection string may claim as SET does, and RESET goes back to that.
+func TestLiveStartup(t *testing.T) {
+	in := start(t, options{setup: liveSetup, policy: livePolicy})
+	agent := connect(t, in.dsn("caregiver", agentPassword)+"&options=-c%20app.current_session_id%3D"+sessionA)
+	const items = "SELECT id FROM talk.item ORDER BY id"
+	for _, q := range []struct{ sql, want string }{
+		{items, "0 1"}, {"SET app.current_session_id = '" + sessionB + "'", ""}, {items, "5 6 7"},
+		{"RESET app.current_session_id", ""}, {items, "0 1"}, {"SET app.current_session_id = ''", ""}, {items, ""}, {"DISCARD ALL", ""}, {items, "0 1"},
+	} {
+		if got := firstColumn(t, agent, q.sql); got != q.want {
+			t.Errorf("%s: got %s, want %s", q.sql, got, q.want)
+		}
+	}
+	for _, value := range []string{sessionC, "00000000-0000-4000-8000-0000000000ff", "x"} {
+		_, err := pgconn.Connect(t.Context(), in.dsn("caregiver", agentPassword)+"&options=-c%20app.current_session_id%3D"+value)
+		if err == nil || !strings.Contains(err.Error(), "cannot be set to this value by this agent (SQLSTATE 42501)") {
+			t.Errorf("%s: %v", value, err)
+		}
+	}
+	in.noMarker(t)
+}
+
+// A change of what an attribute is looked up in counts for prepared statements at once, and ends what sees an older snapshot.
+func TestLiveFreshness(t *testing.T) {
+	in := start(t, options{setup: liveSetup, policy: livePolicy})
+	ctx := t.Context()
+	agent := in.pgx(t, "caregiver")
+	exec := func(sql string) error { _, err := agent.Exec(ctx, sql); return err }
+	if err := exec("SET app.current_session_id = '" + sessionA + "'"); err != nil {
+		t.Fatal(err)
+	}
+	stage := func(n string) {
+		super(t, in.db, `UPDATE talk."Session" SET stage = `+n+` WHERE id = '`+sessionA+`'`)
+	}
+	count := func(args ...any) (n int) {
+		t.Helper()
+		if err := agent.QueryRow(ctx, "SELECT count(*) FROM talk.item WHERE id >= $1", args...).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	for round := range 8 { // past the fifth the server plans once for all
+		stage(fmt.Sprint(round % 4))
+		if n := count(0); n != round%4+1 {
+			t.Errorf("round %d: %d rows", round, n)
+		}
+	}
+	for _, begin := range []string{"BEGIN; DECLARE c CURSOR FOR SELECT id FROM talk.item ORDER BY id", "BEGIN ISOLATION LEVEL REPEATABLE READ"} {
+		stage("3")
+		for _, sql := range strings.Split(begin, "; ") {
+			if err := exec(sql); err != nil {
+				t.Fatal(err)
+			}
+		}
+		next := "FETCH 1 FROM c"
+		if !strings.Contains(begin, "DECLARE") {
+			next = "SELECT id FROM talk.item"
+		}
+		if err := exec(next); err != nil {
+			t.Fatal(err)
+		}
+		stage("0")
+		if err := exec(next); err == nil || !strings.Contains(err.Error(), "40001") {
+			t.Errorf("%s after a change of stage: %v", next, err)
+		}
+		_ = exec("ROLLBACK")
+	}
+	in.noMarker(t)
+}
+
+// The proxy knows what a session claims, whatever the session does with its transactions: what it records is what the
+// server has.
+func TestLiveClaims(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	rnd := rand.New(rand.NewPCG(seed, 1))
+	in := start(t, options{setup: liveSetup, policy: livePolicy})
+	conn, err := pgx.Connect(t.Context(), in.dsn("caregiver", agentPassword)+"&options=-c%20app.current_session_id%3D"+sessionA+"&default_query_exec_mode=simple_protocol")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	pick := func(from ...string) string { return from[rnd.IntN(len(from))] }
+	var servers []string
+	ask := func(mode pgx.QueryExecMode) {
+		var session, mine *string
+		if err := conn.QueryRow(t.Context(), "SELECT current_setting('app.current_session_id', true), current_setting('pgconsent.mode', true)", mode).Scan(&session, &mine); err != nil {
+			return // the transaction has failed
+		}
+		value := func(s *string) string {
+			if s == nil {
+				return ""
+			}
+			return *s
+		}
+		servers = append(servers, value(session)+" "+value(mine))
+	}
+	for range 400 {
+		setting, values := "app.current_session_id", []string{sessionA, sessionB}
+		if rnd.IntN(3) == 0 {
+			setting, values = "pgconsent.mode", []string{"brief", "it''s"}
+		}
+		sql := pick(
+			"SET "+setting+" = '"+pick(values...)+"'", "SET LOCAL "+setting+" = '"+pick(values...)+"'", "SET "+setting+" = '"+pick(values...)+"'",
+			"RESET "+setting, "SET LOCAL "+setting+" TO DEFAULT", "SET "+setting+" = 'nonsense'", "SET "+setting+" = ''",
+			"BEGIN", "BEGIN", "COMMIT", "ROLLBACK", "SAVEPOINT a", "SAVEPOINT b", "ROLLBACK TO a", "ROLLBACK TO b", "RELEASE a", "RELEASE b", "SELECT 1/0", "SELECT nothing",
+			"RESET ALL", "DISCARD ALL",
+			"BEGIN; SET "+setting+" = '"+pick(values...)+"'; COMMIT", "SET "+setting+" = '"+pick(values...)+"'; SELECT 1/0", "SET LOCAL "+setting+" = '"+pick(values...)+"'; SELECT 1",
+			"SET "+setting+" = '"+pick(values...)+"'; COMMIT; SELECT 1/0", "SET "+setting+" = '"+pick(values...)+"'; ROLLBACK",
+		)
+		if rnd.IntN(6) == 0 { // a group of messages, without waiting
+			b := &pgx.Batch{}
+			for _, one := range strings.Split(sql, "; ") {
+				b.Queue(one)
+			}
+			results := conn.SendBatch(t.Context(), b)
+			_ = results.Close()
+		} else {
+			_, _ = conn.Exec(t.Context(), sql)
+		}
+		if rnd.IntN(2) == 0 {
+			ask(pgx.QueryExecModeSimpleProtocol)
+		} else {
+			ask(pgx.QueryExecModeExec)
+		}
+	}
+	conn.Close(t.Context())
+	recorded := in.recorded(t, "pg_catalog.current_setting")
+	if len(servers) < 100 || len(recorded) < len(servers) {
+		t.Fatalf("%d answers and %d records", len(servers), len(recorded))
+	}
+	for i, want := range servers {
+		if got := recorded[i]; got != want {
+			t.Fatalf("answer %d of %d: the server has %q, the record says %q", i, len(servers), want, got)
+		}
+	}
+	sorted := slices.Sorted(slices.Values(servers))
+	if len(slices.Compact(sorted)) < 5 {
+		t.Errorf("only %d different answers: the sample says little", len(slices.Compact(sorted)))
+	}
+}
+
+// recorded are the attributes session and mode of the records whose statements ran and called that function.
+func (in *instance) recorded(t testing.TB, function string) []string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(in.audit, "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := []string{}
+	attributes := map[float64]string{}
+	asked := map[float64]bool{}
+	var order []float64
+	slices.Sort(files)
+	for _, file := range files {
+		f, err := os.Open(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := bufio.NewScanner(f)
+		lines.Buffer(nil, 1<<20)
+		for lines.Scan() {
+			var r struct {
+				Seq        float64           `json:"seq"`
+				Kind       string            `json:"kind"`
+				Decision   float64           `json:"decision"`
+				SQLState   string            `json:"sqlstate"`
+				Verdict    string            `json:"verdict"`
+				Functions  []string          `json:"functions"`
+				Attributes map[string]string `json:"attributes"`
+			}
+			if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
+				t.Fatal(err)
+			}
+			switch {
+			case r.Kind == "decision" && r.Verdict == "allow" && slices.Contains(r.Functions, function):
+				asked[r.Seq], attributes[r.Seq] = true, r.Attributes["session"]+" "+r.Attributes["mode"]
+			case r.Kind == "outcome" && r.SQLState == "00000" && asked[r.Decision]:
+				order = append(order, r.Decision)
+			}
+		}
+		_ = f.Close()
+	}
+	for _, seq := range order {
+		out = append(out, attributes[seq])
+	}
+	return out
+}

@@ -1,0 +1,214 @@
+package enforce
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pgconsent/pgconsent/policy"
+	"github.com/pgconsent/pgconsent/seal"
+	"github.com/pgconsent/pgconsent/sqlstate"
+	"github.com/pgconsent/pgconsent/verdict"
+)
+
+// Row rules ask the database for live attributes, as part of the statement. What decides about a statement's shape is asked
+// for here, on a connection of the proxy's own, before the statement goes upstream: for every message that is judged, since the
+// answer is another one as soon as somebody has changed it.
+
+// liveTimeout bounds that question.
+const liveTimeout = 2 * time.Second
+
+// asked are the live attributes that the state needs for each statement: those that decide about its shape, and those that
+// its record has.
+func asked(p *policy.Policy) []string {
+	shape := p.ShapeAttributes()
+	var out []string
+	for _, a := range p.Attributes() {
+		if a.Live() && (a.Audit || slices.Contains(shape, a.Name)) {
+			out = append(out, a.Name)
+		}
+	}
+	return out
+}
+
+// claims are what the session's settings claim, by the names of attributes, as fields; none where they cannot be told.
+func (s *session) claims(p *policy.Policy) map[string]string {
+	c := verdict.Claims{Known: true, Values: s.info.Settings}
+	if s.info.Claims != nil {
+		c = s.info.Claims()
+	}
+	out := map[string]string{}
+	if c.Known {
+		for setting, name := range p.Settings() {
+			if value, ok := c.Values[setting]; ok {
+				out[name] = value
+			}
+		}
+	}
+	return out
+}
+
+// work asks the database for live attributes. What is missing is absent.
+func (s *session) work(ctx context.Context, names []string, claims map[string]string) (map[string]string, error) {
+	values := map[string]string{}
+	if len(names) == 0 {
+		return values, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, liveTimeout)
+	defer cancel()
+	err := s.db.askers.ask(ctx, s.db.control, func(ctx context.Context, conn *pgx.Conn) error {
+		clear(values)
+		rows, err := conn.Query(ctx, "SELECT a.name, pgconsent.live(a.name, $2, $3) FROM pg_catalog.unnest($1::pg_catalog.text[]) AS a (name)",
+			names, seal.Fields(s.attributes), seal.Fields(claims))
+		if err != nil {
+			return err
+		}
+		var name string
+		var value *string
+		_, err = pgx.ForEachRow(rows, []any{&name, &value}, func() error {
+			if value != nil {
+				values[name] = *value
+			}
+			return nil
+		})
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("live attributes: %w", err)
+	}
+	return values, nil
+}
+
+// admit holds an allowed verdict to what the session's attributes are now: what it claims must be let through, and its
+// statements must be ones that the policy allows with these attributes. It returns a verdict of its own for the session, with
+// the attributes that the record has. Where nothing of the kind is to be asked, it is v itself.
+func (s *session) admit(ctx context.Context, st *state, v *verdict.Verdict, p verdict.Protocol) *verdict.Verdict {
+	j, ok := v.Detail.(*judgement)
+	claiming := v.Allowed() && claims(v.Effects)
+	if !ok || len(st.asked) == 0 && !claiming {
+		return v
+	}
+	now := s.claims(st.policy)
+	known := now
+	if claiming && len(v.Effects) > 1 {
+		known = map[string]string{} // they change on the way
+	}
+	values, err := s.work(ctx, st.asked, known)
+	if err != nil {
+		return refused(v, p, lost(err))
+	}
+	judged := s.own(v, st, values)
+	if !v.Allowed() {
+		return judged
+	}
+	if err := s.mayClaim(ctx, st, v.Effects, now); err != nil {
+		return refused(judged, p, err)
+	}
+	for name, value := range s.attributes {
+		values[name] = value
+	}
+	for _, statement := range j.statements {
+		if err := st.policy.Judge(statement, values); err != nil {
+			return refused(judged, p, err)
+		}
+	}
+	return judged
+}
+
+// own is v with what its record has of the session's live attributes.
+func (s *session) own(v *verdict.Verdict, st *state, values map[string]string) *verdict.Verdict {
+	recorded := map[string]string{}
+	for name, value := range values {
+		if a, _ := st.policy.Attribute(name); a.Audit {
+			recorded[name] = value
+		}
+	}
+	if len(recorded) == 0 {
+		return v
+	}
+	with := func(v *verdict.Verdict) *verdict.Verdict {
+		own, j := *v, *v.Detail.(*judgement)
+		j.live = recorded
+		own.Detail = &j
+		return &own
+	}
+	v = with(v)
+	v.Effects = slices.Clone(v.Effects)
+	for i, e := range v.Effects {
+		if e.Body != nil {
+			v.Effects[i].Body = with(e.Body)
+		}
+	}
+	return v
+}
+
+// refused is a refusal of what the rewriter allowed: its record says as much of the statement.
+func refused(v *verdict.Verdict, p verdict.Protocol, err *sqlstate.Error) *verdict.Verdict {
+	out := refusal(v.Original, p, v.Versions, err)
+	j, was := out.Detail.(*judgement), v.Detail.(*judgement)
+	j.live, j.rights = was.live, was.rights
+	j.record.Tag, j.record.Fingerprint, j.record.Tables, j.record.Functions = was.record.Tag, was.record.Fingerprint, was.record.Tables, was.record.Functions
+	return out
+}
+
+func claims(effects []verdict.Effect) bool {
+	return slices.ContainsFunc(effects, func(e verdict.Effect) bool { return e.Claim != nil })
+}
+
+// mayClaim refuses a SET to what the policy does not let through. The rows would be hidden in any case; an agent is told at
+// once, and in the same words whether or not there is such a thing.
+func (s *session) mayClaim(ctx context.Context, st *state, effects []verdict.Effect, now map[string]string) *sqlstate.Error {
+	settings := st.policy.Settings()
+	now = maps.Clone(now)
+	for _, e := range effects {
+		if e.Claim == nil || e.Claim.Reset {
+			continue
+		}
+		if err := s.lets(ctx, e.Name, settings[e.Name], e.Claim.Value, now); err != nil {
+			return err
+		}
+		now[settings[e.Name]] = e.Claim.Value
+	}
+	return nil
+}
+
+// lets tells whether a claim is let through. An empty one claims nothing.
+func (s *session) lets(ctx context.Context, setting, attribute, value string, others map[string]string) *sqlstate.Error {
+	if value == "" {
+		return nil
+	}
+	others = maps.Clone(others)
+	others[attribute] = value
+	values, err := s.work(ctx, []string{attribute}, others)
+	if err != nil {
+		return lost(err)
+	}
+	if _, counts := values[attribute]; !counts {
+		return sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonSetting, "parameter %q cannot be set to this value by this agent", setting).
+			WithHint("The policy lets each agent claim certain values only (attribute %s, within); whether others exist is not told.", attribute)
+	}
+	return nil
+}
+
+// begins refuses what the startup message claims and the policy does not let through.
+func (s *session) begins(ctx context.Context, st *state) *sqlstate.Error {
+	settings := st.policy.Settings()
+	claimed := map[string]string{}
+	for setting, attribute := range settings {
+		if value, ok := s.info.Settings[setting]; ok {
+			claimed[attribute] = value
+		}
+	}
+	for _, setting := range slices.Sorted(maps.Keys(settings)) {
+		if value, ok := claimed[settings[setting]]; ok {
+			if err := s.lets(ctx, setting, settings[setting], value, claimed); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,64 @@
+package predicate_test
+
+// live draws an attribute that the session claims, or that is looked up.
+func (s *schema) live(family string, optional bool) object {
+	out := object{"type": attributeTypes["one_"+family], "optional": optional}
+	t := s.tables[s.IntN(len(s.tables))]
+	columns := t.where(func(c *tableColumn) bool { return c.keyed() && c.family == family })
+	switch kind := s.pick("equals", "values", "table", "table", "query", "query"); {
+	case kind == "values" || len(columns) == 0 && kind == "table":
+		values := []string{"1", "2"}
+		if family != "integer" {
+			values = []string{id(1), id(2)}
+		}
+		if family == "text" {
+			values = []string{"a", "it's"}
+		}
+		out["source"], out["within"] = "set", object{"values": values}
+	case kind == "equals" || len(columns) == 0:
+		out["source"], out["within"] = "set", object{"attribute": s.pick("one_", "many_") + family}
+		if s.chance(50) {
+			out["within"] = object{"attribute": []string{"one_" + family, "many_" + family}}
+		}
+	case kind == "table":
+		within := object{"table": s.written(t), "column": columns[s.IntN(len(columns))].name}
+		if s.chance(40) {
+			m := columns[s.IntN(len(columns))]
+			within["match"] = object{m.name: "many_" + family}
+		}
+		within["rows"] = s.lookedUp(t)
+		out["source"], out["within"] = "set", within
+	default:
+		query := object{"table": s.written(t), "column": columns[s.IntN(len(columns))].name, "match": object{t.key.name: "one_" + t.key.family}}
+		if s.chance(30) {
+			query["rows"] = s.lookedUp(t)
+		}
+		out["source"], out["query"] = "query", query
+	}
+	return out
+}
+
+// lookedUp draws the rows that count, by rules that speak of the credential alone: others could go round in a circle.
+func (s *schema) lookedUp(t *table) any {
+	s.plain = true
+	defer func() { s.plain = false }()
+	if s.chance(30) {
+		return "open"
+	}
+	if s.chance(40) {
+		if b := s.consent(t); b != nil {
+			return []any{object{"consent": b}}
+		}
+	}
+	return []any{s.ownBlock(t, 1)}
+}
+
+// calculated draws an expression over other attributes.
+func (s *schema) calculated(family string) object {
+	sql := map[string][]string{
+		"text":    {"CASE WHEN attribute('live_integer') > 1 THEN 'a' ELSE attribute('one_text') END", "lower(attribute('live_text'))", "CASE attribute('one_text') WHEN 'a' THEN 'b' WHEN 'b' THEN '*' END"},
+		"integer": {"CASE WHEN attribute('live_text') = 'a' THEN 1 ELSE attribute('one_integer') END", "length(attribute('one_text'))", "nullif(attribute('live_integer'), 1)", "CASE WHEN attribute('one_integer') > 1 THEN 1.5 ELSE 2 END"},
+		"uuid":    {"CASE WHEN attribute('live_uuid') = attribute('one_uuid') THEN attribute('live_uuid') END", "coalesce(nullif(attribute('one_uuid'), '" + id(1) + "'), attribute('live_uuid'))"},
+	}[family]
+	return object{"type": attributeTypes["one_"+family], "source": "expression", "sql": s.pick(sql...)}
+}
