@@ -12,6 +12,7 @@ require (
 	github.com/maypok86/otter/v2 v2.4.0
 	github.com/pganalyze/pg_query_go/v5 v5.1.0
 	github.com/prometheus/client_golang v1.25.0
+	github.com/santhosh-tekuri/jsonschema/v6 v6.0.3
 	github.com/xdg-go/scram v1.3.0
 	github.com/xdg-go/stringprep v1.0.4
 	go.uber.org/goleak v1.3.0

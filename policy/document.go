@@ -2,10 +2,7 @@ package policy
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 )
 
 // Document is a policy as it is written, read and checked for itself.
@@ -57,84 +54,11 @@ type pinDecl struct {
 	arg, value, literal string
 }
 
-// maxFile bounds a policy file.
-const maxFile = 1 << 20
-
-// Load reads a policy from a file, or from every .yaml and .yml file of a folder but those named *_test. An error is of
-// type [Errors] where the policy is at fault.
-func Load(path string) (*Document, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, fmt.Errorf("read the policy: %w", err)
-	}
-	files := []string{path}
-	if info.IsDir() {
-		if files, err = policyFiles(path); err != nil {
-			return nil, err
-		}
-	}
-	sources := make([]source, 0, len(files))
-	for _, file := range files {
-		data, err := os.ReadFile(file)
-		if err != nil {
-			return nil, fmt.Errorf("read the policy: %w", err)
-		}
-		sources = append(sources, source{file, data})
-	}
-	return parse(sources)
-}
-
 // Parse reads a policy from memory; file is the name that errors carry.
 func Parse(file string, data []byte) (*Document, error) {
-	return parse([]source{{file, data}})
-}
-
-type source struct {
-	file string
-	data []byte
-}
-
-func policyFiles(dir string) ([]string, error) {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return nil, fmt.Errorf("read the policy: %w", err)
-	}
-	var files []string
-	for _, e := range entries {
-		ext := filepath.Ext(e.Name())
-		if e.IsDir() || (ext != ".yaml" && ext != ".yml") || strings.HasSuffix(strings.TrimSuffix(e.Name(), ext), "_test") {
-			continue
-		}
-		files = append(files, filepath.Join(dir, e.Name()))
-	}
-	if len(files) == 0 {
-		return nil, Errors{{File: dir, Message: "the folder has no .yaml file"}}
-	}
-	slices.Sort(files)
-	return files, nil
-}
-
-func parse(sources []source) (*Document, error) {
-	d := &decoder{doc: &Document{blocks: map[place]string{}}, seen: map[string]place{}}
-	for _, s := range sources {
-		if len(s.data) > maxFile {
-			d.fail(place{s.file, 0, 0}, "", "the file is larger than %d bytes", maxFile)
-			continue
-		}
-		root, err := parseYAML(s.file, s.data)
-		switch {
-		case err != nil:
-			d.errs = append(d.errs, err)
-		case root == nil || root.kind == nullNode:
-			d.fail(place{s.file, 1, 1}, `begin with "version: 1"`, "the file is empty")
-		default:
-			d.root(root)
-		}
-	}
-	if len(d.errs) > 0 {
-		return nil, d.errs
-	}
-	return d.doc, nil
+	l := newLoader()
+	l.read(file, data, nil)
+	return l.document()
 }
 
 // decoder turns nodes into declarations and collects every error on the way.
@@ -142,6 +66,10 @@ type decoder struct {
 	doc  *Document
 	errs Errors
 	seen map[string]place // "table public.t" → where
+
+	included []wordDecl // of the file that is being read
+
+	known func(at place, keys []string) // told which keys a mapping may have; nil but in a test
 }
 
 func (d *decoder) fail(at place, suggestion, format string, args ...any) {
@@ -170,6 +98,9 @@ func (d *decoder) want(n *node, kind nodeKind, what string) bool {
 func (d *decoder) fields(n *node, what string, known map[string]func(*node), later ...string) bool {
 	if !d.want(n, mapNode, what) {
 		return false
+	}
+	if d.known != nil {
+		d.known(n.place, keys(known))
 	}
 	for i, key := range n.keys {
 		if f, ok := known[key]; ok {
@@ -226,6 +157,7 @@ func (d *decoder) root(n *node) {
 				d.fail(v.place, "this pgconsent reads version 1", "unknown version of the policy")
 			}
 		},
+		"include":    d.include,
 		"attributes": func(v *node) { d.each(v, "attributes", d.attribute) },
 		"tables":     func(v *node) { d.each(v, "tables", d.table) },
 		"functions":  func(v *node) { d.each(v, "functions", d.function) },

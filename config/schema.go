@@ -1,0 +1,112 @@
+package config
+
+import (
+	"bytes"
+	"encoding/json"
+	"reflect"
+)
+
+// described says of a key, by its path with NAME for a name of one's own, what a schema cannot see in a struct.
+type described struct {
+	doc  string
+	must []string // keys of it that must be there
+	one  []string // of these words
+}
+
+var description = map[string]described{
+	"":                               {"A configuration of pgconsent.", []string{"version", "databases"}, nil},
+	"version":                        {doc: "1"},
+	"listen":                         {doc: "Where clients connect: host:port, or the path of a unix socket. Default: 127.0.0.1:7432."},
+	"tls":                            {"The listener's certificate; without it loopback and unix sockets only.", []string{"cert", "key"}, nil},
+	"tls.cert":                       {doc: "Certificate chain, PEM."},
+	"tls.key":                        {doc: "Its key, PEM."},
+	"http":                           {doc: "The listener of /metrics, /healthz and /readyz."},
+	"http.listen":                    {doc: "host:port on loopback, or off. Default: 127.0.0.1:7433."},
+	"http.tokens":                    {doc: "Not in this version."},
+	"upstream":                       {doc: "The PostgreSQL server."},
+	"upstream.host":                  {doc: "A name, an address, or the folder of its unix socket."},
+	"upstream.port":                  {doc: "Its port. Default: 5432."},
+	"upstream.tls":                   {"How it is reached.", nil, []string{"disable", "require", "verify-full"}},
+	"upstream.ca":                    {doc: "Certificates that verify-full trusts, PEM."},
+	"databases":                      {doc: "The protected databases, as clients ask for them."},
+	"databases.NAME":                 {"A protected database.", []string{"policy", "owners"}, nil},
+	"databases.NAME.name":            {doc: "Its name on the server, if clients ask for it by another."},
+	"databases.NAME.policy":          {doc: "The policy: a file or a folder."},
+	"databases.NAME.owners":          {doc: "Database roles whose connections pass unparsed."},
+	"databases.NAME.search_path":     {doc: "Pinned for agents, after pg_catalog. Default: [public]."},
+	"databases.NAME.roles":           {doc: "The database roles that pgconsent uses."},
+	"databases.NAME.roles.agent":     {doc: "Agents' statements run as it. Default: pgconsent_agent."},
+	"databases.NAME.roles.control":   {doc: "Reads the catalog and the keys. Default: pgconsent_control."},
+	"databases.NAME.roles.reader":    {doc: "Owns the helper views. Default: pgconsent_reader."},
+	"databases.NAME.roles.rows":      {doc: "Owns the views of tables with hidden columns. Default: pgconsent_rows."},
+	"databases.NAME.roles.migrate":   {doc: "migrate and doctor log in as it. Default: the first owner."},
+	"databases.NAME.secrets":         {doc: "Where passwords are: files that only their owner can read, or the names of variables PGCONSENT_… of the environment."},
+	"databases.NAME.secrets.agent":   {doc: "Of the agent role."},
+	"databases.NAME.secrets.control": {doc: "Of the control role."},
+	"databases.NAME.secrets.migrate": {doc: "For migrate and doctor; serve does not need it."},
+	"agents":                         {doc: "The logins of agents."},
+	"agents.NAME":                    {"A login.", []string{"database"}, nil},
+	"agents.NAME.database":           {doc: "One of databases."},
+	"agents.NAME.auth":               {"How it logs in.", nil, []string{"scram"}},
+	"agents.NAME.attributes":         {doc: "What the credential is worth: a value for each attribute of the policy with source: credential."},
+	"credentials":                    {doc: "The file that pgconsent agent add writes. Default: agents.scram."},
+	"enforcement":                    {"How the two walls are used. Default: both.", nil, []string{string(Both), string(Doors)}},
+	"audit":                          {doc: "Where decisions are recorded."},
+	"audit.mode":                     {"Whether the record is on disk before the answer leaves. Default: strict.", nil, []string{"strict", "buffered", "off"}},
+	"audit.file":                     {doc: "The folder of the records. Default: audit."},
+}
+
+// Schema is the JSON Schema of a configuration, draft 2020-12, for editors, made from the structs that it is read into.
+func Schema() []byte {
+	root := schema("", reflect.TypeFor[Config]())
+	root["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+	root["title"] = "pgconsent configuration"
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	if err := e.Encode(root); err != nil {
+		panic("config: a schema is plain data: " + err.Error())
+	}
+	return b.Bytes()
+}
+
+func schema(path string, t reflect.Type) map[string]any {
+	d := description[path]
+	out := map[string]any{}
+	if d.doc != "" && path != "version" {
+		out["description"] = d.doc
+	}
+	value := []string{"string", "number", "boolean"}
+	switch {
+	case path == "version":
+		out["const"] = 1
+	case t.Kind() == reflect.Pointer:
+		return schema(path, t.Elem())
+	case t == attributesType:
+		one := map[string]any{"type": value}
+		out["type"], out["additionalProperties"] = "object", map[string]any{"anyOf": []any{one, map[string]any{"type": "array", "items": one}}}
+	case t.Kind() == reflect.Struct:
+		properties := map[string]any{}
+		for i := range t.NumField() {
+			if key := t.Field(i).Tag.Get("yaml"); key != "-" {
+				properties[key] = schema(join(path, key), t.Field(i).Type)
+			}
+		}
+		out["type"], out["properties"], out["additionalProperties"] = "object", properties, false
+		if d.must != nil {
+			out["required"] = d.must
+		}
+	case t.Kind() == reflect.Map:
+		out["type"], out["additionalProperties"] = "object", schema(join(path, "NAME"), t.Elem())
+	case t.Kind() == reflect.Slice:
+		out["type"], out["items"] = "array", map[string]any{"type": value}
+	case t.Kind() == reflect.Int:
+		out["type"] = "integer"
+	case d.one != nil:
+		out["enum"] = d.one
+	default:
+		out["type"] = value
+	}
+	return out
+}

@@ -1,0 +1,231 @@
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Bounds of a policy of several files.
+const (
+	maxFile  = 1 << 20
+	maxFiles = 500
+)
+
+// Load reads a policy from a file, or from every .yaml and .yml file of a folder but those named *_test, and from the
+// files that these include. An error is of type [Errors] where the policy is at fault.
+func Load(path string) (*Document, error) {
+	doc, _, err := LoadWatched(path)
+	return doc, err
+}
+
+// LoadWatched is Load, and returns what it looked at, also where there is an error.
+func LoadWatched(path string) (*Document, *Watch, error) {
+	l := newLoader()
+	l.watch.see(path)
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, l.watch, fmt.Errorf("read the policy: %w", err)
+	}
+	l.root = filepath.Dir(path)
+	files := []string{path}
+	if info.IsDir() {
+		l.root = path
+		if files, err = l.folder(path); err != nil {
+			return nil, l.watch, err
+		}
+		if len(files) == 0 {
+			return nil, l.watch, Errors{{File: path, Message: "the folder has no .yaml file"}}
+		}
+	}
+	for _, file := range files {
+		if err := l.file(file, nil); err != nil {
+			return nil, l.watch, err
+		}
+	}
+	doc, err := l.document()
+	return doc, l.watch, err
+}
+
+// loader reads the files of a policy, each once.
+type loader struct {
+	*decoder
+	root  string // where included files must be
+	files int
+	done  map[string]bool // by path, symbolic links resolved
+	watch *Watch
+}
+
+func newLoader() *loader {
+	return &loader{
+		decoder: &decoder{doc: &Document{blocks: map[place]string{}}, seen: map[string]place{}},
+		done:    map[string]bool{}, watch: &Watch{seen: map[string]string{}},
+	}
+}
+
+func (l *loader) document() (*Document, error) {
+	if len(l.errs) > 0 {
+		return nil, l.errs
+	}
+	return l.doc, nil
+}
+
+// folder lists the policy files of a folder.
+func (l *loader) folder(dir string) ([]string, error) {
+	l.watch.see(dir)
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, fmt.Errorf("read the policy: %w", err)
+	}
+	var files []string
+	for _, e := range entries {
+		if !e.IsDir() && isPolicy(e.Name()) {
+			files = append(files, filepath.Join(dir, e.Name()))
+		}
+	}
+	slices.Sort(files)
+	return files, nil
+}
+
+// isPolicy tells whether a file of a folder belongs to the policy, by its name.
+func isPolicy(name string) bool {
+	ext := filepath.Ext(name)
+	return (ext == ".yaml" || ext == ".yml") && !strings.HasSuffix(strings.TrimSuffix(name, ext), "_test") && !strings.HasPrefix(name, ".")
+}
+
+// file reads a file and what it includes; chain are the files that led to it.
+func (l *loader) file(path string, chain []string) error {
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return fmt.Errorf("read the policy: %w", err)
+	}
+	if l.done[real] {
+		return nil
+	}
+	l.done[real] = true
+	if l.files++; l.files > maxFiles {
+		return Errors{{File: path, Message: fmt.Sprintf("the policy has more than %d files", maxFiles)}}
+	}
+	l.watch.see(path)
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("read the policy: %w", err)
+	}
+	l.read(path, data, append(slices.Clone(chain), real))
+	return nil
+}
+
+// read decodes a file, then the files that it includes. Without a chain it has no place of its own, and includes none.
+func (l *loader) read(file string, data []byte, chain []string) {
+	if len(data) > maxFile {
+		l.fail(place{file, 0, 0}, "divide it and include the parts", "the file is larger than %d bytes", maxFile)
+		return
+	}
+	root, wrong := parseYAML(file, data)
+	switch {
+	case wrong != nil:
+		l.errs = append(l.errs, wrong)
+		return
+	case root == nil || root.kind == nullNode:
+		l.fail(place{file, 1, 1}, `begin with "version: 1"`, "the file is empty")
+		return
+	}
+	l.included = nil
+	l.decoder.root(root)
+	for _, w := range l.included {
+		if chain == nil {
+			l.fail(w.place, "", "only a file can include others")
+			continue
+		}
+		l.follow(w, filepath.Dir(file), chain)
+	}
+}
+
+// include keeps the paths and patterns of a file.
+func (d *decoder) include(n *node) { d.included = d.words(n, "include") }
+
+// follow reads the files that an entry of include names.
+func (l *loader) follow(w wordDecl, dir string, chain []string) {
+	if filepath.IsAbs(w.word) || !filepath.IsLocal(filepath.Clean(w.word)) && !l.within(filepath.Join(dir, w.word)) {
+		l.fail(w.place, "name it relative to this file, beneath "+l.root, "%q leads out of the policy's folder", w.word)
+		return
+	}
+	pattern := filepath.Join(dir, filepath.FromSlash(w.word))
+	found, err := filepath.Glob(pattern)
+	if err != nil {
+		l.fail(w.place, "", "%q is not a pattern: %s", w.word, err)
+		return
+	}
+	for below := filepath.Dir(pattern); ; below = filepath.Dir(below) {
+		if !strings.ContainsAny(below, "*?[") {
+			l.watch.see(below)
+			break
+		}
+	}
+	var files []string
+	for _, path := range found {
+		info, err := os.Stat(path)
+		switch {
+		case err != nil:
+			l.fail(w.place, "", "%s cannot be read: %s", w.word, cause(err))
+		case info.IsDir():
+			inside, err := l.folder(path)
+			if err != nil {
+				l.fail(w.place, "", "%s cannot be read: %s", w.word, cause(err))
+			}
+			files = append(files, inside...)
+		case isPolicy(filepath.Base(path)) || path == pattern:
+			files = append(files, path)
+		}
+	}
+	if len(files) == 0 {
+		l.fail(w.place, "", "%q names no file of a policy", w.word)
+	}
+	for _, path := range files {
+		real, err := filepath.EvalSymlinks(path)
+		switch i := slices.Index(chain, real); {
+		case err != nil:
+			l.fail(w.place, "", "%s cannot be read: %s", w.word, cause(err))
+		case !l.within(path):
+			l.fail(w.place, "copy it there", "%q leads out of the policy's folder by a symbolic link", w.word)
+		case i >= 0:
+			var circle []string
+			for _, file := range append(slices.Clone(chain[i:]), real) {
+				circle = append(circle, filepath.Base(file))
+			}
+			l.fail(w.place, "let one of them include the others", "include goes round in a circle: %s", strings.Join(circle, " → "))
+		default:
+			if err := l.file(path, chain); err != nil {
+				l.fail(w.place, "", "%s cannot be read: %s", w.word, cause(err))
+			}
+		}
+	}
+}
+
+// within tells whether a path is beneath the policy's folder, symbolic links resolved as far as it exists.
+func (l *loader) within(path string) bool {
+	root, err := filepath.EvalSymlinks(l.root)
+	if err != nil {
+		return false
+	}
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
+	} else if dir, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
+		path = filepath.Join(dir, filepath.Base(path))
+	}
+	relative, err := filepath.Rel(root, path)
+	return err == nil && filepath.IsLocal(relative)
+}
+
+// cause is an error without the path, which the message has already.
+func cause(err error) string {
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		return path.Err.Error()
+	}
+	return err.Error()
+}

@@ -1,0 +1,144 @@
+package policy_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/goccy/go-yaml"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/pgconsent/pgconsent/policy"
+)
+
+func TestSchemaIsCommitted(t *testing.T) {
+	committed, err := os.ReadFile("../docs/schema/policy.json")
+	if *update {
+		if err := os.WriteFile("../docs/schema/policy.json", policy.Schema(), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if err != nil || !bytes.Equal(committed, policy.Schema()) {
+		t.Errorf("docs/schema/policy.json is not what pgconsent policy schema prints: go test ./policy -run TestSchemaIsCommitted -update (%v)", err)
+	}
+}
+
+// validator checks a policy by its schema. Text that is not YAML is an error of another kind.
+func validator(t *testing.T) func(text string) (notYAML, invalid error) {
+	t.Helper()
+	parsed, err := jsonschema.UnmarshalJSON(bytes.NewReader(policy.Schema()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := jsonschema.NewCompiler()
+	if err := c.AddResource("schema.json", parsed); err != nil {
+		t.Fatal(err)
+	}
+	schema, err := c.Compile("schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(text string) (notYAML, invalid error) {
+		var v any
+		if err := yaml.Unmarshal([]byte(text), &v); err != nil {
+			return err, nil
+		}
+		plain, err := json.Marshal(v)
+		if err != nil {
+			return err, nil
+		}
+		instance, err := jsonschema.UnmarshalJSON(bytes.NewReader(plain))
+		if err != nil {
+			return err, nil
+		}
+		return nil, schema.Validate(instance)
+	}
+}
+
+// Every policy of the worlds and of the docs validates.
+func TestSchemaTakesWhatIsRight(t *testing.T) {
+	valid := validator(t)
+	found := map[string]int{}
+	check := func(kind, from, text string) {
+		found[kind]++
+		if notYAML, invalid := valid(text); notYAML != nil || invalid != nil {
+			t.Errorf("%s: %v%v\n%s", from, notYAML, invalid, text)
+		}
+	}
+	for _, root := range []string{"../worlds", "../docs", "../cmd/pgconsent/testdata/init", "../test"} {
+		err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			switch {
+			case err != nil:
+				return err
+			case d.Name() == "policy.yaml", root == "../cmd/pgconsent/testdata/init" && strings.HasSuffix(path, ".yaml"):
+				check(root, path, string(text))
+			case strings.HasSuffix(path, ".md"):
+				for _, block := range regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(string(text), -1) {
+					switch one := block[1]; {
+					case strings.HasPrefix(one, "rows:"):
+						check("rules", path, "version: 1\ntables:\n  t:\n    "+strings.ReplaceAll(one, "\n", "\n    "))
+					case strings.HasPrefix(one, "version:") && strings.Contains(one, "tables:"), strings.HasPrefix(one, "tables:"):
+						check("policies", path, "version: 1\n"+strings.TrimPrefix(one, "version: 1\n"))
+					}
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, kind := range []string{"../worlds", "../cmd/pgconsent/testdata/init", "policies"} {
+		if found[kind] == 0 {
+			t.Errorf("no examples of %s were found: %v", kind, found)
+		}
+	}
+}
+
+// A wrong policy that the decoder refuses without looking at a database does not validate, and one that it takes does.
+func TestSchemaRefusesWhatIsWrong(t *testing.T) {
+	valid := validator(t)
+	paths, err := filepath.Glob("testdata/wrong/*.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// What a schema cannot see.
+	beyond := []string{"file-environment", "file-environment-key", "file-entry-far-out", "file-utf8", "file-utf16", "file-nul", "file-anchor", "file-merge", "file-tag", "file-bom-crlf", "file-two-documents"}
+	refused := 0
+	for _, path := range paths {
+		c := readCase(t, path)
+		name := strings.TrimSuffix(filepath.Base(path), ".txt")
+		if len(c.files) != 1 || slices.Contains(beyond, name) {
+			continue
+		}
+		written, err := os.ReadFile(c.write(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, wrong := policy.Parse("policy.yaml", written)
+		notYAML, invalid := valid(string(written))
+		switch {
+		case notYAML != nil:
+		case wrong != nil && invalid == nil:
+			t.Errorf("%s: the schema takes what the decoder refuses: %v", name, wrong)
+		case wrong == nil && invalid != nil:
+			t.Errorf("%s: the schema refuses what the decoder takes: %v", name, invalid)
+		case invalid != nil:
+			refused++
+		}
+	}
+	if refused < 20 {
+		t.Errorf("the schema refuses %d wrong policies", refused)
+	}
+}

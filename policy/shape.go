@@ -1,0 +1,305 @@
+package policy
+
+// shape describes what may stand at a place of a policy: the one description of its keys, from which the JSON Schema for
+// editors is made. The decoder reads what it describes; a test sends an example of every shape through it and compares the
+// keys that it knows there.
+type shape struct {
+	doc  string
+	def  string // a name, where a shape is used in more than one place or within itself
+	of   func() *shape
+	kind shapeKind
+
+	keys    []key      // of a mapping with keys of ours
+	must    []string   // those that must be there
+	either  [][]string // instead: all of one of these lists
+	one     bool       // exactly one of them
+	names   string     // of a mapping whose keys are names of the application: what they must match, "" for any
+	values  *shape     // of such a mapping, and of a list
+	some    bool       // a list or mapping that has at least one entry
+	single  bool       // such a mapping has exactly one entry
+	words   []string   // a word must be one of these
+	any     []*shape   // one of several shapes
+	example string     // of a word
+	least   int        // of a number; 0: 1
+}
+
+type key struct {
+	name string
+	is   *shape
+}
+
+type shapeKind int
+
+const (
+	aWord    shapeKind = iota // a single value: text, number or boolean
+	aText                     // a text
+	aNumber                   // a whole number
+	aDecimal                  // a number
+	aBool
+	aTrue    // true
+	aNull    // nothing
+	aMapping // with keys of ours
+	aTable   // a mapping with names of the application
+	aList
+	anyOf
+	aName // another shape by its def
+)
+
+func wordShape(doc string) *shape { return &shape{kind: aWord, doc: doc, example: "name"} }
+func wordsShape(doc string, known ...string) *shape {
+	return &shape{kind: aWord, doc: doc, words: known}
+}
+func textShape(doc, example string) *shape   { return &shape{kind: aText, doc: doc, example: example} }
+func numberShape(doc string) *shape          { return &shape{kind: aNumber, doc: doc} }
+func listShape(doc string, of *shape) *shape { return &shape{kind: aList, doc: doc, values: of} }
+func someShape(doc string, of *shape) *shape {
+	return &shape{kind: aList, doc: doc, values: of, some: true}
+}
+func namesShape(doc, names string, of *shape) *shape {
+	return &shape{kind: aTable, doc: doc, names: names, values: of}
+}
+func eitherShape(doc string, of ...*shape) *shape { return &shape{kind: anyOf, doc: doc, any: of} }
+func keysShape(doc string, keys ...key) *shape    { return &shape{kind: aMapping, doc: doc, keys: keys} }
+func sharedShape(def string, of func() *shape) *shape {
+	return &shape{kind: aName, def: def, of: of}
+}
+
+// needs names the keys that must be there.
+func (s *shape) needs(keys ...string) *shape {
+	s.must = keys
+	return s
+}
+
+// needsEither names lists of keys, of which all of one must be there.
+func (s *shape) needsEither(lists ...[]string) *shape {
+	s.either = lists
+	return s
+}
+
+// exactlyOne makes each key exclude the others.
+func (s *shape) exactlyOne() *shape {
+	s.one = true
+	return s
+}
+
+// filled asks for an entry.
+func (s *shape) filled() *shape {
+	s.some = true
+	return s
+}
+
+// resolved is the shape that a name stands for.
+func (s *shape) resolved() *shape {
+	for s.kind == aName {
+		s = s.of()
+	}
+	return s
+}
+
+// policyShape is a whole policy.
+func policyShape() *shape {
+	return keysShape("What agents may read and write. What is not listed does not exist for them.",
+		key{"version", &shape{kind: aNumber, doc: "The version of this language.", words: []string{"1"}}},
+		key{"include", listShape("Other files of this policy, beneath this file's folder: paths and patterns.", textShape("", "more/*.yaml"))},
+		key{"attributes", namesShape("Facts about the session.", attributeName.String(), attributeShape())},
+		key{"tables", namesShape("The tables that agents may read, as name or schema.name.", "", tableShape())},
+		key{"functions", namesShape("The functions that agents may call; SECURITY INVOKER only.", "", eitherShape("", &shape{kind: aNull}, functionShape()))},
+		key{"objects", namesShape("Names for tables, by which contracts speak of them.", attributeName.String(), objectShape())},
+		key{"contracts", namesShape("What the value of an attribute allows.", attributeName.String(), contractShape())},
+		key{"views", namesShape("The views that agents may read.", "", eitherShape("", &shape{kind: aNull}, keysShape("")))},
+	).needs("version")
+}
+
+func attributeShape() *shape {
+	return keysShape("A fact about the session.",
+		key{"type", wordsShape("Its type.", keys(attributeTypes)...)},
+		key{"source", wordsShape("Where its value comes from. credential: the configuration gives each agent one.", "credential")},
+	).needs("type", "source")
+}
+
+func tableShape() *shape {
+	return keysShape("A table: which rows show, which columns, what agents may change.",
+		key{"rows", rowsShape()},
+		key{"columns", namesShape("The columns that exist for agents; without it all do.", "", columnShape()).filled()},
+		key{"write", writeShape()},
+		key{"aggregate", aggregateShape()},
+	).needs("rows")
+}
+
+func functionShape() *shape {
+	return keysShape("",
+		key{"pin", namesShape("Arguments that are fixed, whatever agents pass.", "", wordShape("The value, as a boolean, a number or a text."))},
+		key{"reads", eitherShape("What it reads, for contracts.", wordsShape("", "nothing"), namesShape("Objects with their sources.", "", oneOrMore("A source.", sources[:3]...)))},
+	)
+}
+
+func columnShape() *shape {
+	return eitherShape("What comes out.",
+		wordsShape("As it is, or only to who names the row's key.", "allow", "by_key"),
+		keysShape("Changed.",
+			key{"mask", eitherShape("What stands in its place.",
+				&shape{kind: aNull, doc: "NULL"},
+				wordsShape("NULL, or a keyed hash: equal values have equal ones.", "null", "hash"),
+				keysShape("",
+					key{"generalise", eitherShape("A unit for dates, leading characters for text, a step for numbers.", wordsShape("", "year", "month", "day"), numberShape(""))},
+				).needs("generalise"))},
+			key{"by_key", eitherShape("Only to who names the row's key.", &shape{kind: aNull}, keysShape("",
+				key{"key", oneOrMore("Columns of the key, if it is not the primary key.")},
+				key{"at_most", numberShape("How many keys a statement may name.")}))},
+			key{"keys", namesShape("Of a JSON object: its keys that exist for agents, with their types.", "", wordsShape("", "string", "number", "boolean")).filled()},
+		).exactlyOne())
+}
+
+func writeShape() *shape {
+	return keysShape("What agents may change, of rows that they see.",
+		key{"commands", listShape("", wordsShape("", "insert", "update", "delete"))},
+		key{"columns", listShape("The columns that they may set.", wordShape("A column."))},
+		key{"immutable", listShape("Columns that they may set in a new row and not change.", wordShape("A column."))},
+		key{"accept", listShape("What agents may learn of hidden rows.", wordsShape("", acceptConflicts, acceptReferences, acceptSequences))},
+		key{"check", rowsShape()},
+		key{"stamp", namesShape("Columns that an INSERT sets whatever agents send.", "", keysShape("",
+			key{"attribute", wordShape("The attribute whose value it gets.")},
+			key{"value", wordShape("A fixed value.")},
+		).exactlyOne())},
+	).needs("commands")
+}
+
+// rowsShape is a rule: a list of blocks that must all hold, or one.
+func rowsShape() *shape {
+	return sharedShape("rows", func() *shape {
+		return eitherShape("Which rows: blocks that must all hold.", someShape("", blockShape()), blockShape())
+	})
+}
+
+func blockShape() *shape {
+	return sharedShape("block", func() *shape {
+		return eitherShape("", wordsShape("All rows.", "open"), keysShape("A building block.", blockShapes()...).exactlyOne())
+	})
+}
+
+// blockShapes has a shape for each block.
+func blockShapes() []key {
+	column := wordShape("A column of this table.")
+	return []key{
+		{"open", &shape{kind: aTrue, doc: "All rows."}},
+		{"all", someShape("Every one of these must hold.", blockShape())},
+		{"any", someShape("One of these must hold.", blockShape())},
+		{"not", blockShape()},
+		{"own", keysShape("The column equals the attribute, or one of its elements.",
+			key{"column", column}, key{"is", wordShape("An attribute.")}).needs("column", "is")},
+		{"tenant", keysShape("The column equals the attribute, or the value that everybody shares.",
+			key{"column", column}, key{"is", wordShape("An attribute.")},
+			key{"shared", eitherShape("The value of rows that are everybody's; null for those without one.", &shape{kind: aNull}, wordShape(""))}).needs("column", "is")},
+		{"status", keysShape("The column, as text, is the word.",
+			key{"column", column}, key{"is", wordShape("The word.")}).needs("column", "is")},
+		{"grant", keysShape("The column is a list of ids and holds one of the session's.",
+			key{"column", column}, key{"to", granteesShape()}, key{"all", wordShape("The word that stands for everybody.")}).needs("column", "to")},
+		{"sql", textShape("A boolean expression over the row's own columns and attribute('name').", "deleted_at IS NULL")},
+		{"consent", consentShape()},
+		{"visible", visibleShape()},
+	}
+}
+
+func granteesShape() *shape {
+	return eitherShape("Attributes whose values are ids.", wordShape("An attribute."), someShape("", wordShape("An attribute.")))
+}
+
+func linkShape(doc string) *shape {
+	return &shape{kind: aTable, doc: doc + " { table: { its column: the column that it equals } }", single: true, values: pairsShape()}
+}
+
+func pairsShape() *shape {
+	return namesShape("Pairs of columns: its own, and the one that it equals.", "", wordShape("The column that it equals.")).filled()
+}
+
+func visibleShape() *shape {
+	// A table's name beside where: the decoder tells them apart, and a schema cannot say which key is the name.
+	return &shape{kind: aTable, doc: "The row that it points to shows by that table's own rule. { table: { its column: the column that it equals } }, and where: what that row must be besides.",
+		some: true, values: eitherShape("", pairsShape(), someShape("where", blockShape()))}
+}
+
+func consentShape() *shape {
+	return keysShape("Every subject of the row has consented, by a status or by a record.",
+		key{"every", someShape("The links from the row to its subjects.", linkShape(""))},
+		key{"status", wordShape("The column of the last table that says what a subject consented to.")},
+		key{"is", wordShape("The word that means consent.")},
+		key{"subject", wordShape("The column with the row's one subject.")},
+		key{"subjects", wordShape("The column with the list of the row's subjects.")},
+		key{"but", granteesShape()},
+		key{"record", recordShape()},
+	).needsEither([]string{"every", "status", "is"}, []string{"record"})
+}
+
+func recordShape() *shape {
+	return keysShape("The table of records of consent.",
+		key{"table", wordShape("The table.")},
+		key{"match", pairsShape()},
+		key{"grantor", wordShape("Its column that says who consents.")},
+		key{"grantee", keysShape("To whom.",
+			key{"column", wordShape("Its column.")}, key{"to", granteesShape()}, key{"all", wordShape("The word that stands for everybody.")}, key{"is", wordsShape("", "element")}).needs("column")},
+		key{"guardians", keysShape("Who may consent for a subject.",
+			key{"table", wordShape("")}, key{"match", pairsShape()}, key{"subject", wordShape("")}, key{"guardian", wordShape("")}, key{"where", someShape("", blockShape())}).needs("table", "subject", "guardian")},
+		key{"scope", keysShape("What of the row a record is about.",
+			key{"column", wordShape("")}, key{"is", listShape("", wordShape(""))}, key{"in", listShape("", wordShape(""))}, key{"all", wordShape("")}).needs("column")},
+		key{"revoked", wordShape("Its column with the time of withdrawal.")},
+		key{"expires", wordShape("Its column with the time at which it ends.")},
+		key{"where", someShape("What a record must be besides.", blockShape())},
+	).needs("table", "grantor", "grantee")
+}
+
+// oneOrMore is a word, or a list of them.
+func oneOrMore(doc string, known ...string) *shape {
+	one := wordShape("")
+	if known != nil {
+		one = wordsShape("", known...)
+	}
+	return eitherShape(doc, one, someShape("", one))
+}
+
+func aggregateShape() *shape {
+	return keysShape("Rows that agents see in groups of at least so many subjects.",
+		key{"subject", wordShape("The column that says whom a row is about.")},
+		key{"rows", rowsShape()},
+		key{"minimum", &shape{kind: aNumber, doc: "How many subjects a group has at least.", least: 2}},
+		key{"share", numberShape("How much of a sum one subject may be, in percent.")},
+		key{"dimensions", namesShape("Columns that groups are made by.", "", eitherShape("", wordsShape("", "allow"), keysShape("",
+			key{"by", wordsShape("A time is cut down to it.", keys(coarser)...)},
+			key{"closed", &shape{kind: aBool, doc: "Only periods that are over."}},
+		).needs("by")))},
+		key{"measures", namesShape("Columns that are summed, with their bounds.", "", keysShape("",
+			key{"between", someShape("The lowest and the highest value; what lies outside counts as the bound.", &shape{kind: aDecimal})},
+		).needs("between"))},
+	).needs("subject", "rows")
+}
+
+func objectShape() *shape {
+	return keysShape("A table as contracts speak of it.",
+		key{"table", wordShape("The table.")},
+		key{"vessel", wordShape("What it is kept in; none: nothing.")},
+		key{"metadata", oneOrMore("Columns that are metadata.")},
+		key{"embedding", oneOrMore("Columns that are vectors.")},
+		key{"join_only", &shape{kind: aBool, doc: "It may be joined on a key, and none of its columns is returned."}},
+	).needs("table")
+}
+
+func contractShape() *shape {
+	return keysShape("Which objects may be read, from which sources, under which conditions.", append(termShapes(),
+		key{"by", wordShape("The attribute that decides.")},
+		key{"values", namesShape("What each of its values allows.", "", eitherShape("", wordsShape("", "everything", "nothing"), keysShape("", termShapes()...).needs("allow"))).filled()},
+		key{"governs", oneOrMore("The objects that it is about.")},
+		key{"apart", eitherShape("Vessels that no statement reads together.", someShape("", wordShape("A vessel.")), someShape("", someShape("", wordShape("A vessel."))))},
+	)...).needsEither([]string{"by", "values"}, []string{"allow"})
+}
+
+func termShapes() []key {
+	condition := textShape("A condition on attributes.", "attribute('stage') > 3")
+	return []key{
+		{"allow", eitherShape("Objects with their sources.", wordsShape("", "everything", "nothing"), namesShape("", "", eitherShape("", oneOrMore("A source.", sources...), keysShape("",
+			key{"sources", oneOrMore("", sources...)}, key{"columns", oneOrMore("The columns that may be read.")}).needs("sources"))).filled())},
+		{"except", oneOrMore("Objects that are left out.")},
+		{"requires", eitherShape("", condition, someShape("", condition))},
+		{"plan", wordShape("The attribute with the plan.")},
+		{"rows", numberShape("How many rows a statement returns at most.")},
+		{"statements", namesShape("The only statements that may be sent, by name.", "", wordShape("SQL.")).filled()},
+	}
+}

@@ -1,0 +1,167 @@
+package policy
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// examples makes nodes of a shape that have, between them, every key and every alternative.
+type examples struct {
+	line int
+	want map[place]*shape // of the mappings that were made
+	open map[string]int   // how often a named shape is being made
+}
+
+func (x *examples) at() place {
+	x.line++
+	return place{"example.yaml", x.line, 1}
+}
+
+func (x *examples) scalar(value, literal string) []*node {
+	return []*node{{place: x.at(), kind: scalarNode, value: value, literal: literal}}
+}
+
+func (x *examples) of(s *shape) []*node {
+	switch s.kind {
+	case aName:
+		if x.open[s.def] > 2 {
+			return nil
+		}
+		x.open[s.def]++
+		defer func() { x.open[s.def]-- }()
+		return x.of(s.of())
+	case aWord:
+		if s.words == nil {
+			return x.scalar(s.example, "string")
+		}
+		var out []*node
+		for _, w := range s.words {
+			out = append(out, x.scalar(w, "string")...)
+		}
+		return out
+	case aText:
+		return x.scalar(s.example, "string")
+	case aNumber:
+		return x.scalar(strconv.Itoa(max(1, s.least)), "int")
+	case aDecimal:
+		return x.scalar("1.5", "float")
+	case aBool, aTrue:
+		return x.scalar("true", "bool")
+	case aNull:
+		return []*node{{place: x.at(), kind: nullNode}}
+	case aList:
+		return []*node{{place: x.at(), kind: listNode, items: x.of(s.values)}}
+	case aTable:
+		var out []*node
+		for _, v := range x.of(s.values) {
+			out = append(out, &node{place: x.at(), kind: mapNode, keys: []string{"name"}, keyAt: []place{x.at()}, values: []*node{v}})
+		}
+		return out
+	case anyOf:
+		var out []*node
+		for _, one := range s.any {
+			out = append(out, x.of(one)...)
+		}
+		return out
+	case aMapping:
+		return x.mapping(s)
+	}
+	panic("a shape without examples")
+}
+
+// mapping makes one node with every key, and more where a key has more examples; or one for each key that excludes others.
+func (x *examples) mapping(s *shape) []*node {
+	var out []*node
+	values := make([][]*node, len(s.keys))
+	most := 1
+	for i, k := range s.keys {
+		values[i] = x.of(k.is)
+		most = max(most, len(values[i]))
+	}
+	make := func(pick func(i, turn int) *node, turn int) {
+		n := &node{place: x.at(), kind: mapNode}
+		for i, k := range s.keys {
+			if v := pick(i, turn); v != nil {
+				n.keys, n.keyAt, n.values = append(n.keys, k.name), append(n.keyAt, x.at()), append(n.values, v)
+			}
+		}
+		x.want[n.place] = s
+		out = append(out, n)
+	}
+	if s.one {
+		for i := range s.keys {
+			for _, v := range values[i] {
+				make(func(j, _ int) *node {
+					if i == j {
+						return v
+					}
+					return nil
+				}, 0)
+			}
+		}
+		return out
+	}
+	for turn := range most {
+		make(func(i, turn int) *node {
+			if len(values[i]) == 0 {
+				return nil
+			}
+			return values[i][min(turn, len(values[i])-1)]
+		}, turn)
+	}
+	return out
+}
+
+// The decoder and the description know the same keys, everywhere.
+func TestShapes(t *testing.T) {
+	x := &examples{want: map[place]*shape{}, open: map[string]int{}}
+	seen := map[*shape]bool{}
+	said := map[string]bool{}
+	for _, root := range x.of(policyShape()) {
+		d := &decoder{doc: &Document{blocks: map[place]string{}}, seen: map[string]place{}}
+		d.known = func(at place, known []string) {
+			s := x.want[at]
+			if s == nil {
+				return // told below, by the mapping around it
+			}
+			seen[s] = true
+			var described []string
+			for _, k := range s.keys {
+				described = append(described, k.name)
+			}
+			slices.Sort(described)
+			if !slices.Equal(described, known) && !said[s.doc] {
+				said[s.doc] = true
+				t.Errorf("%q: the decoder knows the keys %v, policy/shape.go describes %v", s.doc, known, described)
+			}
+		}
+		d.root(root)
+		for _, err := range d.errs {
+			if strings.Contains(err.Message, "unknown key") || strings.Contains(err.Message, "not in this version") || strings.Contains(err.Message, "must be a") {
+				if !said[err.Message] {
+					t.Errorf("the decoder refuses what policy/shape.go describes: %s", err)
+				}
+				said[err.Message] = true
+			}
+		}
+	}
+	reached := map[string]bool{}
+	for s := range seen {
+		reached[signatureOf(s)] = true
+	}
+	for at, s := range x.want {
+		if len(s.keys) > 0 && !reached[signatureOf(s)] {
+			t.Errorf("%v %q: the decoder did not look at the keys %s", at, s.doc, signatureOf(s))
+		}
+	}
+}
+
+func signatureOf(s *shape) string {
+	var names []string
+	for _, k := range s.keys {
+		names = append(names, k.name)
+	}
+	return strings.Join(names, " ")
+}
