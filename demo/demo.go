@@ -38,9 +38,10 @@ import (
 	"github.com/pgconsent/pgconsent/world"
 )
 
-// Config says what to run. All but Log and Progress are required.
+// Config says what to run. All but Postgres, Log and Progress are required.
 type Config struct {
 	World    *world.World
+	Postgres string // a server that runs; "": a private one
 	Dir      string
 	Listen   string
 	HTTP     string
@@ -89,7 +90,7 @@ type Running struct {
 	Dir    string
 
 	world   *world.World
-	cluster *pgcluster.Cluster
+	cluster *pgcluster.Cluster // nil: somebody else's
 	cancel  context.CancelFunc
 	served  chan error // the end of serving
 	ended   error
@@ -124,7 +125,17 @@ func Start(ctx context.Context, c Config) (_ *Running, err error) {
 	if err := os.MkdirAll(dir, 0o711); err != nil {
 		return nil, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal, "the folder %s cannot be made", dir).WithHint("Name one with --dir.").WithCause(err)
 	}
-	f := folder{dir: dir, world: c.World}
+	text, err := c.World.File("policy.yaml")
+	if err != nil {
+		return nil, err
+	}
+	if _, err := policy.Parse(filepath.Join(c.World.Dir, "policy.yaml"), text); err != nil {
+		return nil, err
+	}
+	f := folder{dir: dir, world: c.World, names: privateNames(c.World)}
+	if c.Postgres != "" {
+		f.names = guestNames(c.World)
+	}
 	if err := f.claim(); err != nil {
 		return nil, err
 	}
@@ -132,27 +143,42 @@ func Start(ctx context.Context, c Config) (_ *Running, err error) {
 	if err != nil {
 		return nil, err
 	}
-
-	super, err := config.Secret(f.secret("postgres"))
-	if err != nil {
-		return nil, err
-	}
-	c.Progress("starting PostgreSQL in " + dir)
-	cluster, err := pgcluster.Start(ctx, pgcluster.Config{Dir: dir, Password: super, Fresh: fresh})
-	if err != nil {
-		return nil, err
-	}
-	defer func() {
+	var cluster *pgcluster.Cluster
+	var upstream yaml.MapSlice
+	if c.Postgres != "" {
+		g, err := visit(ctx, c.Postgres, c.World, func(text string) { c.Progress(text) })
 		if err != nil {
-			err = errors.Join(err, cluster.Stop())
+			return nil, err
 		}
-	}()
-	c.Progress(fmt.Sprintf("PostgreSQL %s runs (pid %d, data in %s)", cluster.Binaries.Version, cluster.PID(), cluster.DataDir))
-	up := server{cluster: cluster, password: super, notice: func(text string) { c.Progress(text) }}
-	if err := up.load(ctx, f, c.Progress); err != nil {
-		return nil, err
+		c.Progress("on the server of --postgres: database " + f.names.database + ", roles " + strings.Join(f.names.roles(), ", ") + "; --down takes them away")
+		if err := g.load(ctx, f, c.Progress); err != nil {
+			return nil, err
+		}
+		if upstream, err = g.upstream(); err != nil {
+			return nil, err
+		}
+	} else {
+		super, err := config.Secret(f.secret("postgres"))
+		if err != nil {
+			return nil, err
+		}
+		c.Progress("starting PostgreSQL in " + dir)
+		if cluster, err = pgcluster.Start(ctx, pgcluster.Config{Dir: dir, Password: super, Fresh: fresh}); err != nil {
+			return nil, err
+		}
+		defer func() {
+			if err != nil {
+				err = errors.Join(err, cluster.Stop())
+			}
+		}()
+		c.Progress(fmt.Sprintf("PostgreSQL %s runs (pid %d, data in %s)", cluster.Binaries.Version, cluster.PID(), cluster.DataDir))
+		up := server{cluster: cluster, password: super, notice: func(text string) { c.Progress(text) }}
+		if err := up.load(ctx, f, c.Progress); err != nil {
+			return nil, err
+		}
+		upstream = yaml.MapSlice{{Key: "host", Value: cluster.SocketDir}, {Key: "port", Value: cluster.Port}}
 	}
-	cfg, err := f.configure(c, cluster)
+	cfg, err := f.configure(c, upstream)
 	if err != nil {
 		return nil, err
 	}
@@ -175,18 +201,40 @@ func Start(ctx context.Context, c Config) (_ *Running, err error) {
 		cancel()
 		return nil, errors.Join(fmt.Errorf("the demo does not serve: %w", err), <-r.served)
 	}
+	if err := r.greet(ctx); err != nil {
+		cancel()
+		return nil, errors.Join(err, <-r.served)
+	}
 	return r, nil
+}
+
+// greet logs in as each agent: that their attributes fit the policy is found out now, not by whoever comes first.
+func (r *Running) greet(ctx context.Context) error {
+	for _, agent := range r.Access.Agents {
+		conn, err := pgx.Connect(ctx, agent.DSN)
+		if err != nil {
+			return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonIdentity, "agent %s of world %s cannot log in: do its attributes in world.yaml fit the policy?", agent.Name, r.world.Name).WithCause(err)
+		}
+		if err := conn.Close(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Wait returns when ctx ends, or with an error when serving or the server ended by itself.
 func (r *Running) Wait(ctx context.Context) error {
+	var exited <-chan struct{} // never, of a server that is not ours
+	if r.cluster != nil {
+		exited = r.cluster.Exited()
+	}
 	select {
 	case <-ctx.Done():
 		return nil
 	case r.ended = <-r.served:
 		r.over = true
 		return errors.Join(errors.New("serving has ended"), r.ended)
-	case <-r.cluster.Exited():
+	case <-exited:
 		return sqlstate.New(sqlstate.ConnectionFailure, sqlstate.ReasonUpstream, "the demo's PostgreSQL has ended").
 			WithHint("Its log is %s.", r.cluster.LogFile)
 	}
@@ -198,6 +246,9 @@ func (r *Running) Stop() error {
 	if !r.over {
 		r.over, r.ended = true, <-r.served
 	}
+	if r.cluster == nil {
+		return r.ended
+	}
 	return errors.Join(r.ended, r.cluster.Stop())
 }
 
@@ -205,6 +256,7 @@ func (r *Running) Stop() error {
 type folder struct {
 	dir   string
 	world *world.World
+	names names
 }
 
 func (f folder) path(name string) string   { return filepath.Join(f.dir, name) }
@@ -318,18 +370,26 @@ func (s server) load(ctx context.Context, f folder, progress func(string)) error
 	if loaded {
 		return nil
 	}
-	text, err := f.world.File("policy.yaml")
-	if err != nil {
-		return err
-	}
-	if err := os.WriteFile(f.path("policy.yaml"), text, 0o644); err != nil {
+	if err := f.policy(true); err != nil {
 		return err
 	}
 	return os.WriteFile(f.marker(), []byte(time.Now().UTC().Format(time.RFC3339)+"\n"), 0o644)
 }
 
+// policy copies the world's policy to the folder, where it may be changed: over that one only where it is new.
+func (f folder) policy(over bool) error {
+	if _, err := os.Stat(f.path("policy.yaml")); err == nil && !over {
+		return nil
+	}
+	text, err := f.world.File("policy.yaml")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(f.path("policy.yaml"), text, 0o644)
+}
+
 // configure writes pgconsent.yaml for this start and reads it back as serve would.
-func (f folder) configure(c Config, cluster *pgcluster.Cluster) (*config.Config, error) {
+func (f folder) configure(c Config, upstream yaml.MapSlice) (*config.Config, error) {
 	agents := yaml.MapSlice{}
 	for _, a := range f.world.Agents {
 		attributes := yaml.MapSlice{}
@@ -346,12 +406,13 @@ func (f folder) configure(c Config, cluster *pgcluster.Cluster) (*config.Config,
 		{Key: "version", Value: 1},
 		{Key: "listen", Value: c.Listen},
 		{Key: "http", Value: yaml.MapSlice{{Key: "listen", Value: c.HTTP}}},
-		{Key: "upstream", Value: yaml.MapSlice{{Key: "host", Value: cluster.SocketDir}, {Key: "port", Value: cluster.Port}}},
+		{Key: "upstream", Value: upstream},
 		{Key: "databases", Value: yaml.MapSlice{{Key: f.world.Name, Value: yaml.MapSlice{
 			{Key: "policy", Value: "policy.yaml"},
-			{Key: "owners", Value: []string{f.world.Owner}},
+			{Key: "name", Value: f.names.database},
+			{Key: "owners", Value: []string{f.names.owner}},
 			{Key: "search_path", Value: []string{"public"}},
-			{Key: "roles", Value: yaml.MapSlice{{Key: "agent", Value: "pgconsent_agent"}, {Key: "control", Value: "pgconsent_control"}}},
+			{Key: "roles", Value: yaml.MapSlice{{Key: "agent", Value: f.names.agent}, {Key: "control", Value: f.names.control}, {Key: "reader", Value: f.names.reader}, {Key: "rows", Value: f.names.rows}}},
 			{Key: "secrets", Value: yaml.MapSlice{{Key: "agent", Value: secret("agent")}, {Key: "control", Value: secret("control")}, {Key: "migrate", Value: secret("owner")}}},
 		}}}},
 		{Key: "agents", Value: agents},
@@ -418,7 +479,7 @@ func (f folder) admit(c *config.Config) (Access, error) {
 		u := url.URL{Scheme: "postgres", User: url.UserPassword(user, password), Host: c.Listen, Path: "/" + f.world.Name}
 		return u.String()
 	}
-	a.OwnerDSN = dsn(f.world.Owner, owner)
+	a.OwnerDSN = dsn(f.names.owner, owner)
 	for _, agent := range f.world.Agents {
 		password, err := config.Secret(f.secret("agent-" + agent.Name))
 		if err != nil {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/pgconsent/pgconsent/sqlstate"
 	"github.com/pgconsent/pgconsent/worlds"
@@ -30,6 +31,7 @@ type World struct {
 	Owner  string  // the role that owns the database
 	Agents []Agent // at least one; the first is the default one
 	Tour   *Tour   // nil: it has none
+	Dir    string  // of its files; "": it came with pgconsent
 
 	files fs.FS
 }
@@ -57,6 +59,23 @@ type Step struct {
 	Expect  string `yaml:"expect"` // "3 rows", "error 42501", "error", or the one value of the answer; "": anything
 }
 
+// databaseName makes a name for the database of a folder's.
+func databaseName(folder string) string {
+	name := strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '_' {
+			return r
+		}
+		return '_'
+	}, strings.ToLower(folder))
+	if name[0] < 'a' || name[0] > 'z' {
+		name = "world_" + name
+	}
+	return name[:min(len(name), 31)]
+}
+
+// agentName is what the configuration takes for one.
+var agentName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}$`)
+
 var validName = regexp.MustCompile(`^[a-z][a-z0-9_]{0,30}$`)
 
 // List names the embedded worlds.
@@ -75,14 +94,23 @@ func List() []string {
 	return names
 }
 
-// Get returns an embedded world by name, or the one in a folder if name has a path separator.
+// Get returns an embedded world by name, or the one in a folder if name has a path separator, or is . or ..
 func Get(name string) (*World, error) {
-	if strings.ContainsRune(name, filepath.Separator) {
+	if strings.ContainsRune(name, filepath.Separator) || name == "." || name == ".." {
 		abs, err := filepath.Abs(name)
 		if err != nil {
 			return nil, err
 		}
-		return read(filepath.Base(abs), os.DirFS(abs))
+		if info, err := os.Stat(abs); err != nil || !info.IsDir() {
+			return nil, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal, "there is no folder %s", abs).
+				WithHint("Worlds that come with pgconsent are named without a slash: %s.", strings.Join(List(), ", "))
+		}
+		w, err := read(databaseName(filepath.Base(abs)), os.DirFS(abs))
+		if err != nil {
+			return nil, err
+		}
+		w.Dir = abs
+		return w, nil
 	}
 	if !slices.Contains(List(), name) {
 		return nil, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal, "there is no world %q", name).
@@ -96,20 +124,26 @@ func Get(name string) (*World, error) {
 }
 
 func read(name string, files fs.FS) (*World, error) {
-	if !validName.MatchString(name) {
-		return nil, broken(name, "its folder's name must be of the form %s, since the database is called so", validName)
-	}
 	var head struct {
 		Version int     `yaml:"version"`
+		Name    string  `yaml:"name"`
 		Title   string  `yaml:"title"`
 		Owner   string  `yaml:"owner"`
 		Agents  []Agent `yaml:"agents"`
 	}
-	if err := decode(files, "world.yaml", &head); err != nil {
+	switch err := decode(files, "world.yaml", &head); {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, broken(name, "its folder has no world.yaml, which says: version: 1, title: …, owner: app_owner, agents: [ { name: chat, attributes: { … } } ]")
+	case err != nil:
 		return nil, broken(name, "%v", err)
+	}
+	if head.Name != "" {
+		name = head.Name
 	}
 	w := &World{Name: name, Title: head.Title, Owner: head.Owner, Agents: head.Agents, files: files}
 	switch {
+	case !validName.MatchString(name):
+		return nil, broken(name, "its name must be of the form %s, since the database is called so: give it one with name: in world.yaml", validName)
 	case head.Version != 1:
 		return nil, broken(name, "world.yaml: version must be 1")
 	case !validName.MatchString(w.Owner):
@@ -117,10 +151,25 @@ func read(name string, files fs.FS) (*World, error) {
 	case len(w.Agents) == 0:
 		return nil, broken(name, "world.yaml: it names no agents")
 	}
+	for i, a := range w.Agents {
+		if !agentName.MatchString(a.Name) || a.Name == w.Owner {
+			return nil, broken(name, "world.yaml: %q cannot be an agent's name: letters, digits and _ . -, and not the owner's", a.Name)
+		}
+		if slices.ContainsFunc(w.Agents[:i], func(b Agent) bool { return b.Name == a.Name }) {
+			return nil, broken(name, "world.yaml: agent %s is there twice", a.Name)
+		}
+	}
+	var missing []string
 	for _, file := range []string{"schema.sql", "data.sql", "policy.yaml"} {
-		if _, err := w.File(file); err != nil {
+		_, err := w.File(file)
+		if errors.Is(err, fs.ErrNotExist) {
+			missing = append(missing, file)
+		} else if err != nil {
 			return nil, broken(name, "%v", err)
 		}
+	}
+	if len(missing) > 0 {
+		return nil, broken(name, "its folder has no %s", strings.Join(missing, ", no "))
 	}
 	var tour Tour
 	switch err := decode(files, "tour.yaml", &tour); {
@@ -156,25 +205,54 @@ func (w *World) File(name string) ([]byte, error) { return fs.ReadFile(w.files, 
 // (without a password), gives it the database, and loads as that role in one transaction. Progress, which may be nil,
 // hears what is being done.
 func (w *World) Load(ctx context.Context, conn *pgx.Conn, progress func(string)) error {
-	if progress == nil {
-		progress = func(string) {}
-	}
 	owner := pgx.Identifier{w.Owner}.Sanitize()
-	prelude := []string{
+	for _, sql := range []string{
 		`DO $$ BEGIN IF NOT EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = '` + w.Owner + `') THEN CREATE ROLE ` + owner + ` LOGIN; END IF; END $$`,
 		`DO $$ BEGIN EXECUTE pg_catalog.format('ALTER DATABASE %I OWNER TO ` + owner + `', pg_catalog.current_database()); END $$`,
-	}
-	if text, err := w.File("extensions.sql"); err == nil {
-		prelude = append(prelude, string(text))
-	} else if !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	for _, sql := range prelude {
+	} {
 		if err := run(ctx, conn, sql); err != nil {
 			return fmt.Errorf("world %s: prepare the database: %w", w.Name, err)
 		}
 	}
-	if err := run(ctx, conn, "BEGIN; SET LOCAL SESSION AUTHORIZATION "+owner); err != nil {
+	if err := w.Extend(ctx, conn); err != nil {
+		return err
+	}
+	if err := w.fill(ctx, conn, "BEGIN; SET LOCAL SESSION AUTHORIZATION "+owner, progress); err != nil {
+		return err
+	}
+	return w.analyze(ctx, conn)
+}
+
+// LoadAsOwner fills the database that conn, the connection of its owner, is on, as Load does; what [World.Extend] does has
+// been done.
+func (w *World) LoadAsOwner(ctx context.Context, conn *pgx.Conn, progress func(string)) error {
+	if err := w.fill(ctx, conn, "BEGIN", progress); err != nil {
+		return err
+	}
+	return w.analyze(ctx, conn)
+}
+
+// Extend runs extensions.sql, if the world has one, as a role that may.
+func (w *World) Extend(ctx context.Context, conn *pgx.Conn) error {
+	text, err := w.File("extensions.sql")
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		err = run(ctx, conn, string(text))
+	}
+	if err != nil {
+		return fmt.Errorf("world %s: extensions.sql: %w", w.Name, err)
+	}
+	return nil
+}
+
+// fill runs schema and data in one transaction.
+func (w *World) fill(ctx context.Context, conn *pgx.Conn, begin string, progress func(string)) error {
+	if progress == nil {
+		progress = func(string) {}
+	}
+	if err := run(ctx, conn, begin); err != nil {
 		return err
 	}
 	for _, step := range []struct{ file, say string }{{"schema.sql", "schema"}, {"data.sql", "data"}} {
@@ -185,13 +263,35 @@ func (w *World) Load(ctx context.Context, conn *pgx.Conn, progress func(string))
 		}
 		if err != nil {
 			_ = run(context.WithoutCancel(ctx), conn, "ROLLBACK")
-			return fmt.Errorf("world %s: %s: %w", w.Name, step.file, err)
+			return fmt.Errorf("world %s: %s%s: %w", w.Name, step.file, place(string(text), err), err)
 		}
 	}
-	for _, sql := range []string{"COMMIT", "ANALYZE"} {
-		if err := run(ctx, conn, sql); err != nil {
-			return fmt.Errorf("world %s: %w", w.Name, err)
+	if err := run(ctx, conn, "COMMIT"); err != nil {
+		return fmt.Errorf("world %s: %w", w.Name, err)
+	}
+	return nil
+}
+
+// place is the line and column of an error in reading SQL; of one in running it the server does not say where it is.
+func place(text string, err error) string {
+	var pg *pgconn.PgError
+	if !errors.As(err, &pg) || pg.Position <= 0 {
+		return ""
+	}
+	before := []rune(text)
+	before = before[:min(len(before), int(pg.Position)-1)]
+	line, column := 1, 1
+	for _, r := range before {
+		if column++; r == '\n' {
+			line, column = line+1, 1
 		}
+	}
+	return fmt.Sprintf(":%d:%d", line, column)
+}
+
+func (w *World) analyze(ctx context.Context, conn *pgx.Conn) error {
+	if err := run(ctx, conn, "SET client_min_messages = error; ANALYZE; RESET client_min_messages"); err != nil {
+		return fmt.Errorf("world %s: %w", w.Name, err)
 	}
 	return nil
 }

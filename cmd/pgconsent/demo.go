@@ -18,7 +18,8 @@ type demoCmd struct {
 	Listen   string   `default:"127.0.0.1:7432" placeholder:"HOST:PORT" help:"Where clients connect. Default: ${default}."`
 	HTTP     string   `name:"http" default:"127.0.0.1:7433" placeholder:"HOST:PORT" help:"/metrics, /healthz, /readyz. Default: ${default}."`
 	Dir      string   `placeholder:"DIR" help:"Where everything is kept. Default: ./pgconsent-demo/WORLD."`
-	Postgres string   `placeholder:"DSN" help:"Use this server instead of a private one: comes in a later version."`
+	Postgres string   `placeholder:"DSN" help:"Use this server instead of a private one. The role needs CREATEDB and CREATEROLE."`
+	Down     bool     `help:"With --postgres: take away what the demo has made there, and end."`
 	Tour     tourMode `help:"Play a guided session, then go on serving; --tour=only: end then."`
 }
 
@@ -52,14 +53,20 @@ security, serves, and prints how to connect. Another start on the same DIR resum
 nothing else. Passwords are in DIR/secrets, with mode 0600. As root the server runs as user postgres or nobody; where DIR is
 closed to that user its data are in a short path under /var/tmp.
 
+--world takes a folder of your own as well, with world.yaml, schema.sql, data.sql and policy.yaml; docs/worlds.md explains
+them. --postgres uses a server that runs: the demo makes the database pgconsent_demo_WORLD and roles whose names begin so,
+and touches nothing else; --down takes them away.
+
   pgconsent demo
   pgconsent demo --tour
+  pgconsent demo --world ./my-app
+  pgconsent demo --postgres postgres://me:secret@localhost/postgres
   pgconsent demo --json | head -n 1 | jq -r .agents.chat`
 }
 
 func (d demoCmd) Run(s *session) error {
-	if d.Postgres != "" {
-		return usageError{errors.New("--postgres comes in a later version: leave it out, and the demo starts a PostgreSQL of its own")}
+	if d.Down && d.Postgres == "" {
+		return usageError{errors.New("--down goes with --postgres: a private demo is all in its folder, which can be deleted")}
 	}
 	if s.json && d.Tour == "yes" {
 		return usageError{errors.New("--json and --tour do not go together: --tour=only plays it without JSON")}
@@ -68,16 +75,22 @@ func (d demoCmd) Run(s *session) error {
 	if err != nil {
 		return err
 	}
+	if d.Down {
+		return demo.Remove(s.ctx, d.Postgres, w, func(what string) { fmt.Fprintf(s.err, "demo: %s\n", what) })
+	}
 	dir := d.Dir
 	if dir == "" {
 		dir = filepath.Join("pgconsent-demo", w.Name)
+		if d.Postgres != "" {
+			dir += "-postgres"
+		}
 	}
 	log := s.log
 	if s.cli.LogLevel == "default" {
 		log = slog.New(quiet{s.log.Handler()})
 	}
 	run, err := demo.Start(s.ctx, demo.Config{
-		World: w, Dir: dir, Listen: d.Listen, HTTP: d.HTTP, Log: log,
+		World: w, Postgres: d.Postgres, Dir: dir, Listen: d.Listen, HTTP: d.HTTP, Log: log,
 		Progress: func(what string) { fmt.Fprintf(s.err, "demo: %s\n", what) },
 	})
 	if err != nil {

@@ -1,0 +1,1 @@
+CREATE TABLE notes (id integer PRIMARY KEY, team text, body text);
