@@ -204,7 +204,11 @@ func (d *decoder) attribute(at place, name string, n *node) {
 		"source": func(v *node) {
 			d.word(&decl.Source, "source")(v)
 			if !slices.Contains(attributeSources, decl.Source) && decl.Source != "" {
-				d.fail(v.place, closest(decl.Source, attributeSources), "unknown source %q", decl.Source)
+				suggestion := closest(decl.Source, attributeSources)
+				if suggestion == "" {
+					suggestion = "credential, set, query and expression are"
+				}
+				d.fail(v.place, suggestion, "unknown source %q", decl.Source)
 			}
 		},
 		"optional": d.flag(&decl.Optional, "optional"),

@@ -23,7 +23,9 @@ func (l *linter) agents() {
 		for _, a := range l.doc.attributes {
 			value, ok := has[a.Name]
 			switch {
-			case a.Source != "credential":
+			case a.Source != credential && ok:
+				l.warn(a.place, "leave it out of the configuration", "agent %s has an attribute %s whose source is %s, and is not served", agent, a.Name, a.Source)
+			case a.Source != credential, a.Optional && !ok:
 			case !ok:
 				l.warn(a.place, "agents."+agent+".attributes of the configuration", "agent %s has no attribute %s, and is not served", agent, a.Name)
 			default:

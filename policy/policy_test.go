@@ -180,7 +180,7 @@ func TestErrors(t *testing.T) {
 		{"two blocks in one", rows("{ open: true, own: { column: user_id, is: user } }"), "a block has one name"},
 		{"open false", rows("open: false"), "open takes nothing but true"},
 		{"attribute type", "version: 1\nattributes: { user: { type: uid, source: credential } }", `p.yaml:2:29: attribute user has the unknown type "uid" (did you mean "uuid"?)`},
-		{"attribute source", "version: 1\nattributes: { user: { type: uuid, source: session } }", `p.yaml:2:43: the source "session" is not in this version ("credential" is)`},
+		{"attribute source", "version: 1\nattributes: { user: { type: uuid, source: session } }", `p.yaml:2:43: unknown source "session" (credential, set, query and expression are)`},
 		{"attribute name", "version: 1\nattributes: { User: { type: uuid, source: credential } }", "p.yaml:2:15: the name of an attribute"},
 		{"missing table", head + "tables: { memoirs: { rows: open } }", `p.yaml:3:11: the database has no table "memoirs" on the search path public, app (did you mean "memories"?)`},
 		{"missing schema", head + "tables: { ap.people: { rows: open } }", `p.yaml:3:11: the database has no table "ap.people" (did you mean "app.people"?)`},
