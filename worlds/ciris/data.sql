@@ -1,4 +1,4 @@
--- The service's content: 400 users and some 6,400 interactions, the same on every machine. Nothing here is random: what
+-- The service's content: 400 users and 6,504 interactions, the same on every machine. Nothing here is random: what
 -- looks so comes from md5 over a fixed seed and the row's number. Run as ciris_owner after schema.sql.
 --
 -- Every row that agents may not see one by one carries a marker: the word HIDDENMARK and eight hex digits in its texts. A

@@ -1,0 +1,45 @@
+package rewrite
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// An aggregate that is not known as one would be answered from the visible rows, and a volatile function could choose
+// single rows of a cell.
+func TestAggregatesAndFunctionsOfAggregates(t *testing.T) {
+	ctx := context.Background()
+	conn := database(t).Connect(t, "postgres")
+	names := func(sql string, args ...any) []string {
+		t.Helper()
+		rows, err := conn.Query(ctx, sql, args...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	for _, name := range names(`SELECT DISTINCT proname::text FROM pg_proc WHERE prokind = 'a' AND pronamespace = 'pg_catalog'::regnamespace`) {
+		if !catalogAggregates[name] {
+			t.Errorf("%s is an aggregate", name)
+		}
+	}
+	used := slices.Collect(maps.Keys(reckoning))
+	for _, name := range names(`SELECT DISTINCT proname::text FROM pg_proc WHERE proname = ANY ($1) AND pronamespace = 'pg_catalog'::regnamespace
+		AND (provolatile = 'v' OR proretset OR prokind <> 'f')`, used) {
+		t.Errorf("%s is volatile, an aggregate, or returns a set", name)
+	}
+	known := names(`SELECT DISTINCT proname::text FROM pg_proc WHERE proname = ANY ($1) AND pronamespace = 'pg_catalog'::regnamespace`, used)
+	for _, name := range used {
+		if !slices.Contains(known, name) {
+			t.Errorf("there is no function %s", name)
+		}
+	}
+}
