@@ -37,6 +37,7 @@ type database struct {
 	control *pgx.ConnConfig
 	conn    *pgx.Conn
 	doc     *policy.Document // in force
+	files   *policy.Watch    // of the policy, as they were when it was read last
 	next    *policy.Document // waits for pgconsent migrate; nil: none does
 	seen    observation      // what the state was made of
 	shut    bool             // Check wants the gate door shut
@@ -62,7 +63,7 @@ func newDatabase(e *Enforcer, c Database) (*database, error) {
 			*role = name
 		}
 	}
-	doc, err := policy.Load(c.Policy)
+	doc, files, err := policy.LoadWatched(c.Policy)
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +75,7 @@ func newDatabase(e *Enforcer, c Database) (*database, error) {
 	control.RuntimeParams["search_path"] = "pg_catalog"
 	control.RuntimeParams["statement_timeout"] = "5s"
 	control.ConnectTimeout = lookTimeout
-	return &database{e: e, cfg: c, control: control, askers: newAskers(), wake: make(chan struct{}, 1), doc: doc}, nil
+	return &database{e: e, cfg: c, control: control, askers: newAskers(), wake: make(chan struct{}, 1), doc: doc, files: files}, nil
 }
 
 // watch looks at the database until ctx ends.
@@ -89,6 +90,7 @@ func (d *database) watch(ctx context.Context) {
 		case <-d.wake:
 		}
 		_ = d.refresh(ctx) // logged, and seen in the view
+		d.follow()
 	}
 }
 

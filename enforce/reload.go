@@ -16,7 +16,8 @@ func (d *database) reload() error {
 		log.Error("the policy was not reloaded; the old one stays in force", "error", err)
 		return err
 	}
-	doc, err := policy.Load(d.cfg.Policy)
+	doc, watch, err := policy.LoadWatched(d.cfg.Policy)
+	d.files = watch
 	if err != nil {
 		return kept(err)
 	}
@@ -51,6 +52,17 @@ func (d *database) reload() error {
 	m.PolicyInForce(d.cfg.Name, s.versions.Policy, s.versions.Catalog)
 	log.Info("policy reloaded", "policy", s.versions.Policy)
 	return nil
+}
+
+// follow reloads the policy when its files have changed and have been left alone since the last look.
+func (d *database) follow() {
+	d.mu.Lock()
+	changed := d.files != nil && d.files.Changed()
+	d.mu.Unlock()
+	if changed {
+		d.e.cfg.Log.Info("the files of the policy have changed", "database", d.cfg.Name)
+		_ = d.reload() // logged; the old policy stays where the new one is wrong
+	}
 }
 
 // vouch looks at the database and asks Check whether it holds the wall of a state that is not in force yet. The caller

@@ -113,8 +113,26 @@ func policyShape() *shape {
 func attributeShape() *shape {
 	return keysShape("A fact about the session.",
 		key{"type", wordsShape("Its type.", keys(attributeTypes)...)},
-		key{"source", wordsShape("Where its value comes from. credential: the configuration gives each agent one.", "credential")},
+		key{"source", wordsShape("Where its value comes from. credential: the configuration gives each agent one; set: the agent's own setting, within what is permitted; query: a table; expression: other attributes.", attributeSources...)},
+		key{"optional", &shape{kind: aBool, doc: "A session may be without it: what compares with it hides the row."}},
+		key{"audit", &shape{kind: aBool, doc: "It is written into the records of decisions."}},
+		key{"setting", textShape("Of source: set, the setting that the agent's session has.", "app.name")},
+		key{"within", eitherShape("Of source: set, the values that count.",
+			keysShape("", key{"attribute", oneOrMore("An attribute whose value, or one of whose elements, it is.")}, key{"values", listShape("These values.", wordShape("A value."))}),
+			lookedShape().needs("table", "column"))},
+		key{"query", lookedShape().needs("table", "column")},
+		key{"sql", textShape("Of source: expression.", "upper(attribute('name'))")},
 	).needs("type", "source")
+}
+
+// lookedShape is where a value is looked up.
+func lookedShape() *shape {
+	return keysShape("Where it is looked up.",
+		key{"table", wordShape("The table.")},
+		key{"column", wordShape("Its column with the value.")},
+		key{"rows", rowsShape()},
+		key{"match", namesShape("Its columns, and the attributes that they equal.", "", wordShape("An attribute."))},
+	)
 }
 
 func tableShape() *shape {
