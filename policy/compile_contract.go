@@ -46,7 +46,12 @@ func (c *compiler) contracts(p *Policy) {
 		if o := p.objects[t.Relation.Name]; o != nil && !o.JoinOnly {
 			for _, contract := range p.contracts {
 				if contract.governs(o.Name) {
-					t.Rows = predicate.All{c.sessions(contract, o), t.Rows}
+					at := contract.place
+					rule := &Rule{File: at.file, Line: at.line, Column: at.column, Block: "contract " + contract.Name, Node: c.sessions(contract, o)}
+					t.Rows = predicate.All{rule.Node, t.Rows}
+					if t.Rule != nil {
+						t.Rule = &Rule{File: t.Rule.File, Line: t.Rule.Line, Column: t.Rule.Column, Block: "all", Node: t.Rows, Parts: []*Rule{rule, t.Rule}}
+					}
 				}
 			}
 		}

@@ -358,6 +358,11 @@ func commandsOn(t *testing.T, config string) {
 		"rewrite JSON":      {"", []string{"rewrite", "--as", "chat", "--json", "SELECT 1 FROM people WHERE id <> id"}, done, `<>`, ""},
 		"rewrite refuses":   {"", []string{"rewrite", "--as", "chat", "SELECT 1 FROM memory_edges"}, wrong, "", "HINT:"},
 		"rewrite pins":      {"", []string{"rewrite", "--as", "chat", "SELECT * FROM search_memories_semantic('x', 3, false)"}, done, "true", ""},
+		"explain":           {"", []string{"explain", "--as", "chat", "SELECT m.title FROM memories m WHERE m.id = $1"}, done, "public.memories AS m  -       -       structured  key  id, title", ""},
+		"explain rules":     {"", []string{"explain", "--as", "chat", "SELECT count(*) FROM memories"}, done, "rows of public.memories: own (policy.yaml:", ""},
+		"explain JSON":      {"", []string{"explain", "--as", "chat", "--json", "SELECT * FROM memories"}, done, `"source":"vector"`, ""},
+		"explain refuses":   {"", []string{"explain", "--as", "chat", "SELECT 1 FROM memory_edges"}, wrong, "REFUSED:  relation", ""},
+		"explain no value":  {"", []string{"explain", "--as", "chat", "--set", "nothing=1", "SELECT 1"}, usage, "", `declares no attribute "nothing"`},
 		"refusal JSON":      {"", []string{"rewrite", "--as", "chat", "--json", "DELETE FROM people"}, wrong, `"sqlstate":"42501"`, ""},
 		"rewrite no syntax": {"", []string{"rewrite", "--as", "chat", "SELEC 1"}, wrong, "", "42601"},
 	} {

@@ -50,6 +50,7 @@ type commands struct {
 	Migrate migrateCmd `cmd:"" help:"Install, update or remove the database side: roles, row security, keys."`
 	Doctor  doctorCmd  `cmd:"" help:"Check whether the databases could hold the wall; say what to fix."`
 	Rewrite rewriteCmd `cmd:"" help:"Print what an agent's statement becomes, or why it is refused."`
+	Explain explainCmd `cmd:"" help:"Say what a statement reads, and what contracts and rules say of it."`
 	Why     whyCmd     `cmd:"" help:"Say why an agent sees a row or does not, block by block."`
 	Policy  policyCmd  `cmd:"" help:"Check and test the policy."`
 	Agent   agentCmd   `cmd:"" help:"Logins of agents."`

@@ -1,0 +1,270 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/catalog/pgcatalog"
+	"github.com/pgconsent/pgconsent/policy"
+	"github.com/pgconsent/pgconsent/rewrite"
+	"github.com/pgconsent/pgconsent/rls"
+	"github.com/pgconsent/pgconsent/verdict"
+)
+
+type explainCmd struct {
+	As  string   `required:"" placeholder:"AGENT" help:"The agent who sends it."`
+	Set []string `placeholder:"NAME=VALUE" sep:"none" help:"An attribute's value, in place of the agent's own; an empty one is missing. May be given several times."`
+
+	SQL string `arg:"" optional:"" name:"sql" help:"The statement. Default: read from stdin."`
+}
+
+func (explainCmd) Help() string {
+	return `Says what a statement reads, in which way, what each contract says of it, which wall holds it and by which rules. The
+statement itself is not sent. It logs in as roles.control and is for the DBA: it prints rules. Exit code 1 if the statement
+is refused.
+
+  pgconsent explain --as chat 'SELECT title FROM memories ORDER BY embedding <-> $1 LIMIT 5'
+  pgconsent explain --as mentor --set stage=2 --json < report.sql`
+}
+
+// explained is the answer as JSON.
+type explained struct {
+	Agent      string               `json:"agent"`
+	Database   string               `json:"database"`
+	Attributes map[string]string    `json:"attributes,omitempty"`
+	Statements []explainedStatement `json:"statements,omitempty"`
+	Tables     []explainedTable     `json:"tables,omitempty"`
+	Functions  []string             `json:"functions,omitempty"`
+	Door       verdict.Door         `json:"door,omitempty"`
+	DoorReason string               `json:"door_reason,omitempty"`
+	Signed     bool                 `json:"signed,omitempty"`
+	Refusal    *refusal             `json:"refusal,omitempty"`
+}
+
+type explainedStatement struct {
+	Tag       string                    `json:"tag"`
+	Accesses  []explainedAccess         `json:"accesses"`
+	Contracts []policy.ContractDecision `json:"contracts,omitempty"`
+	Refusal   *refusal                  `json:"refusal,omitempty"`
+}
+
+type explainedAccess struct {
+	Object string `json:"object,omitempty"`
+	Vessel string `json:"vessel,omitempty"`
+	policy.Access
+}
+
+type explainedTable struct {
+	Table string   `json:"table"`
+	Rules []string `json:"rules"`
+}
+
+func (e explainCmd) Run(s *session) error {
+	c, err := s.load()
+	if err != nil {
+		return err
+	}
+	agent, err := agentOf(c, e.As)
+	if err != nil {
+		return err
+	}
+	text := e.SQL
+	if text == "" {
+		read, err := io.ReadAll(s.in)
+		if err != nil {
+			return err
+		}
+		text = string(read)
+	}
+	return s.each(c, agent.Database, asControl, func(t target) error {
+		built, err := s.compile(t)
+		if err != nil {
+			return err
+		}
+		values, err := e.values(built.policy, agent.Attributes)
+		if err != nil {
+			return err
+		}
+		mode := rewrite.Both
+		if t.doors {
+			mode = rewrite.Doors
+		}
+		sizes, err := pgcatalog.Sizes(s.ctx, t.conn, rls.Tables(built.policy))
+		if err != nil {
+			return fmt.Errorf("%w; has pgconsent migrate been run?", err)
+		}
+		answer := explain(rewrite.New(built.snapshot, built.policy, mode).WithSizes(sizes), built.policy, text, values)
+		answer.Agent, answer.Database = e.As, t.name
+		if s.json {
+			err = s.print(answer)
+		} else {
+			s.explanation(answer)
+		}
+		if err == nil && answer.Refusal != nil {
+			return errSilent
+		}
+		return err
+	})
+}
+
+// values are the attributes that the contracts are asked with.
+func (e explainCmd) values(p *policy.Policy, attributes map[string]string) (map[string]string, error) {
+	values := map[string]string{}
+	maps.Copy(values, attributes)
+	for _, given := range e.Set {
+		name, value, ok := strings.Cut(given, "=")
+		if !ok || name == "" {
+			return nil, usageError{errors.New("--set takes NAME=VALUE")}
+		}
+		a, declared := p.Attribute(name)
+		if !declared {
+			return nil, usageError{fmt.Errorf("the policy declares no attribute %q", name)}
+		}
+		if value == "" {
+			delete(values, name)
+			continue
+		}
+		if err := a.Check(value); err != nil {
+			return nil, usageError{err}
+		}
+		values[name] = value
+	}
+	return values, nil
+}
+
+// explain judges a text as enforcement does, and keeps what was found.
+func explain(r *rewrite.Rewriter, p *policy.Policy, text string, values map[string]string) explained {
+	answer := explained{Attributes: values}
+	result, refused := r.Rewrite(text, false)
+	if refused != nil {
+		answer.Refusal = &refusal{string(refused.Code), refused.Message, refused.Hint, refused.Position}
+		return answer
+	}
+	answer.Functions, answer.Door, answer.DoorReason, answer.Signed = result.Functions, result.Door, result.DoorReason, result.NeedsSignature
+	for _, statement := range result.Statements {
+		out := explainedStatement{Tag: statement.Tag, Accesses: []explainedAccess{}}
+		for _, a := range statement.Accesses {
+			access := explainedAccess{Access: a}
+			if o := p.Object(a.Relation); o != nil {
+				access.Object, access.Vessel = o.Name, o.Vessel
+			}
+			out.Accesses = append(out.Accesses, access)
+		}
+		decisions, refused := p.Explain(statement, values)
+		out.Contracts = decisions
+		if refused != nil {
+			out.Refusal = &refusal{string(refused.Code), refused.Message, refused.Hint, 0}
+			if answer.Refusal == nil {
+				answer.Refusal = out.Refusal
+			}
+		}
+		answer.Statements = append(answer.Statements, out)
+	}
+	seen := map[catalog.Name]bool{}
+	for _, a := range result.Accesses {
+		if t, ok := p.Table(a.Relation); ok && !seen[a.Relation] {
+			seen[a.Relation] = true
+			answer.Tables = append(answer.Tables, explainedTable{Table: a.Relation.String(), Rules: rulesOf(t)})
+		}
+	}
+	return answer
+}
+
+// rulesOf lists the blocks of a table's rule, contracts among them, with their places in the policy.
+func rulesOf(t *policy.Table) []string {
+	var out []string
+	if t.Rule != nil {
+		for _, rule := range t.Rule.Leaves() {
+			out = append(out, fmt.Sprintf("%s (%s:%d)", rule.Block, filepath.Base(rule.File), rule.Line))
+		}
+	}
+	if t.Columns != nil {
+		out = append(out, "columns are narrowed")
+	}
+	return out
+}
+
+// explanation prints for people.
+func (s *session) explanation(a explained) {
+	for i, statement := range a.Statements {
+		if len(a.Statements) > 1 {
+			fmt.Fprintf(s.out, "%s\n", s.paint("1", fmt.Sprintf("statement %d, %s", i+1, statement.Tag)))
+		}
+		w := tabwriter.NewWriter(s.out, 0, 8, 2, ' ', 0)
+		fmt.Fprintln(w, "TABLE\tOBJECT\tVESSEL\tSOURCE\tKEY\tCOLUMNS\t")
+		for _, access := range statement.Accesses {
+			name := access.Relation.String()
+			if len(access.As) > 0 {
+				name += " AS " + strings.Join(access.As, ", ")
+			}
+			if len(access.Through) > 0 {
+				name += " through " + strings.Join(access.Through, ", ")
+			}
+			key := "scan"
+			if access.ByKey {
+				key = "key"
+			}
+			columns := strings.Join(access.Columns, ", ")
+			switch {
+			case access.Columns == nil:
+				columns = "all"
+			case columns == "":
+				columns = "none"
+			}
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t\n", name, dash(access.Object), dash(access.Vessel), access.Source, key, columns)
+		}
+		_ = w.Flush()
+		for _, d := range statement.Contracts {
+			value := "for every session"
+			switch {
+			case d.Missing:
+				value = "the session has no " + d.By
+			case d.By != "":
+				value = d.By + " " + d.Value
+			}
+			verdict := map[string]string{"allow": s.paint("32", "allows"), "deny": s.paint("31", "refuses"), "none": "governs nothing here"}[d.Verdict]
+			fmt.Fprintf(s.out, "contract %s (%s): %s\n", d.Contract, value, verdict)
+		}
+	}
+	for _, t := range a.Tables {
+		fmt.Fprintf(s.out, "rows of %s: %s\n", t.Table, orNone(strings.Join(t.Rules, "; ")))
+	}
+	switch {
+	case a.Refusal != nil:
+		fmt.Fprintf(s.out, "%s  %s (SQLSTATE %s)\n", s.paint("31", "REFUSED:"), a.Refusal.Message, a.Refusal.SQLState)
+		if a.Refusal.Hint != "" {
+			fmt.Fprintf(s.out, "HINT:  %s\n", a.Refusal.Hint)
+		}
+		if a.Refusal.Position > 0 {
+			fmt.Fprintf(s.out, "at character %d\n", a.Refusal.Position)
+		}
+	case a.Door == verdict.DoorGate:
+		fmt.Fprintln(s.out, "door: the signed gate; every expression is vetted")
+	case a.Signed:
+		fmt.Fprintln(s.out, "walls: row security, and signed predicates in the text")
+	case a.DoorReason != "":
+		fmt.Fprintf(s.out, "door: row security: %s\n", a.DoorReason)
+	default:
+		fmt.Fprintln(s.out, "walls: row security")
+	}
+}
+
+func dash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+func orNone(s string) string {
+	if s == "" {
+		return "no rule"
+	}
+	return s
+}

@@ -1,0 +1,70 @@
+package rewrite
+
+import (
+	"context"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/pgconsent/pgconsent/catalog/pgcatalog"
+	"github.com/pgconsent/pgconsent/pgtest"
+	"github.com/pgconsent/pgconsent/policy"
+)
+
+// docs/policy-contracts.md says what is built: its policy compiles, and its statements are judged as it says.
+func TestContractsDocument(t *testing.T) {
+	ctx := context.Background()
+	text, err := os.ReadFile("../docs/policy-contracts.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := regexp.MustCompile("(?s)```(yaml|sql|text)\n(.*?)```").FindAllStringSubmatch(string(text), -1)
+	if len(blocks) != 3 {
+		t.Fatalf("%d blocks", len(blocks))
+	}
+	conn := pgtest.Database(t).Connect(t, "postgres")
+	if _, err := conn.PgConn().Exec(ctx, blocks[0][2]).ReadAll(); err != nil {
+		t.Fatal(err)
+	}
+	snap, err := pgcatalog.Load(ctx, conn, []string{"public"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc, err := policy.Parse("policy-contracts.md", []byte(blocks[1][2]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pol, err := policy.Compile(doc, snap, policy.WithViews(Definition))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range pol.Warnings() {
+		t.Log(w)
+	}
+	r := New(snap, pol, Both)
+	lines := strings.Split(strings.TrimSpace(blocks[2][2]), "\n")
+	for i := 0; i+1 < len(lines); i += 2 {
+		head, sql, _ := strings.Cut(lines[i], ": ")
+		values := map[string]string{"user": "1", "members": "2", "intent": "stay"}
+		for _, one := range strings.Split(head, ", ") {
+			name, value, _ := strings.Cut(one, " ")
+			values[name] = value
+		}
+		result, refused := r.Rewrite(sql, false)
+		if refused != nil {
+			t.Errorf("%s: %v", sql, refused)
+			continue
+		}
+		got := "allowed"
+		if err := pol.Judge(result.Statements[0], values); err != nil {
+			got = err.Message
+		}
+		if want := strings.TrimSpace(lines[i+1]); got != want {
+			t.Errorf("%s\n got %s\nwant %s", lines[i], got, want)
+		}
+	}
+	if len(lines) < 30 {
+		t.Errorf("only %d lines", len(lines))
+	}
+}
