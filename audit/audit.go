@@ -67,13 +67,23 @@ type Decision struct {
 	Fingerprint string            `json:"fingerprint,omitempty"`
 	Tables      []Table           `json:"tables,omitempty"`
 	Functions   []string          `json:"functions,omitempty"`
-	Verdict     string            `json:"verdict"` // allow | deny
+	Contracts   []Contract        `json:"contracts,omitempty"` // those that govern what the statement touches
+	Verdict     string            `json:"verdict"`             // allow | deny
 	SQLState    string            `json:"sqlstate,omitempty"`
 	Reason      string            `json:"reason,omitempty"`
 	Door        string            `json:"door,omitempty"`
 	Policy      string            `json:"policy"`
 	Catalog     string            `json:"catalog"`
 	Signed      bool              `json:"signed"`
+}
+
+// Contract is what a contract of the policy says of a statement, by the value of the attribute that decides; none if that is
+// missing.
+type Contract struct {
+	Name    string `json:"name"`
+	By      string `json:"by,omitempty"`
+	Value   string `json:"value,omitempty"`
+	Verdict string `json:"verdict"` // allow | deny
 }
 
 // Outcome is the record of what became of an execution.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/pgconsent/pgconsent/audit"
 	"github.com/pgconsent/pgconsent/policy"
 	"github.com/pgconsent/pgconsent/seal"
 	"github.com/pgconsent/pgconsent/sqlstate"
@@ -89,7 +90,7 @@ func (s *session) work(ctx context.Context, names []string, claims map[string]st
 func (s *session) admit(ctx context.Context, st *state, v *verdict.Verdict, p verdict.Protocol) *verdict.Verdict {
 	j, ok := v.Detail.(*judgement)
 	claiming := v.Allowed() && claims(v.Effects)
-	if !ok || len(st.asked) == 0 && !claiming {
+	if !ok || len(st.asked) == 0 && !claiming && !st.policy.Contracted() {
 		return v
 	}
 	now := s.claims(st.policy)
@@ -101,38 +102,56 @@ func (s *session) admit(ctx context.Context, st *state, v *verdict.Verdict, p ve
 	if err != nil {
 		return refused(v, p, lost(err))
 	}
-	judged := s.own(v, st, values)
 	if !v.Allowed() {
-		return judged
+		return s.own(v, st, values, nil)
 	}
+	whole := maps.Clone(values)
+	maps.Copy(whole, s.attributes)
+	var denied *sqlstate.Error
+	var contracts []audit.Contract
+	for _, statement := range j.statements {
+		decisions, err := st.policy.Explain(statement, whole)
+		contracts = recorded(contracts, decisions)
+		if denied == nil {
+			denied = err
+		}
+	}
+	judged := s.own(v, st, values, contracts)
 	if err := s.mayClaim(ctx, st, v.Effects, now); err != nil {
 		return refused(judged, p, err)
 	}
-	for name, value := range s.attributes {
-		values[name] = value
-	}
-	for _, statement := range j.statements {
-		if err := st.policy.Judge(statement, values); err != nil {
-			return refused(judged, p, err)
-		}
+	if denied != nil {
+		return refused(judged, p, denied)
 	}
 	return judged
 }
 
-// own is v with what its record has of the session's live attributes.
-func (s *session) own(v *verdict.Verdict, st *state, values map[string]string) *verdict.Verdict {
+// recorded adds what the record has of the contracts' decisions, each once. Those that govern nothing of the statement are
+// left out.
+func recorded(list []audit.Contract, decisions []policy.ContractDecision) []audit.Contract {
+	for _, d := range decisions {
+		c := audit.Contract{Name: d.Contract, By: d.By, Value: d.Value, Verdict: d.Verdict}
+		if d.Verdict != "none" && !slices.Contains(list, c) {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+// own is v with what its record has of the session's live attributes, and of what contracts say.
+func (s *session) own(v *verdict.Verdict, st *state, values map[string]string, contracts []audit.Contract) *verdict.Verdict {
 	recorded := map[string]string{}
 	for name, value := range values {
 		if a, _ := st.policy.Attribute(name); a.Audit {
 			recorded[name] = value
 		}
 	}
-	if len(recorded) == 0 {
+	if len(recorded) == 0 && len(contracts) == 0 {
 		return v
 	}
 	with := func(v *verdict.Verdict) *verdict.Verdict {
 		own, j := *v, *v.Detail.(*judgement)
-		j.live = recorded
+		j.live, j.record.Contracts = recorded, contracts
 		own.Detail = &j
 		return &own
 	}
@@ -150,7 +169,7 @@ func (s *session) own(v *verdict.Verdict, st *state, values map[string]string) *
 func refused(v *verdict.Verdict, p verdict.Protocol, err *sqlstate.Error) *verdict.Verdict {
 	out := refusal(v.Original, p, v.Versions, err)
 	j, was := out.Detail.(*judgement), v.Detail.(*judgement)
-	j.live, j.rights = was.live, was.rights
+	j.live, j.rights, j.record.Contracts = was.live, was.rights, was.record.Contracts
 	j.record.Tag, j.record.Fingerprint, j.record.Tables, j.record.Functions = was.record.Tag, was.record.Fingerprint, was.record.Tables, was.record.Functions
 	return out
 }

@@ -294,6 +294,11 @@ func (s *session) Record(v *verdict.Verdict, runs ...*verdict.Verdict) verdict.T
 		// Copied, since verdicts are shared.
 		r.Tables = append(slices.Clone(r.Tables), j.record.Tables...)
 		r.Functions = append(slices.Clone(r.Functions), j.record.Functions...)
+		for _, c := range j.record.Contracts {
+			if !slices.Contains(r.Contracts, c) {
+				r.Contracts = append(slices.Clip(r.Contracts), c)
+			}
+		}
 	}
 	r.Session, r.Agent, r.Database, r.Attributes = s.info.ID, s.agent.Name, s.db.cfg.Name, attributes
 	s.e.cfg.Metrics.Statement(r.Verdict, r.Reason, r.Tag)

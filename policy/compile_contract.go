@@ -203,8 +203,8 @@ func (c *compiler) terms(decl termsDecl, contract *Contract, objects map[string]
 	}
 	if decl.plan.text != "" {
 		if a := c.attribute(decl.plan.place, decl.plan.text); a != nil {
-			if a.Type != "text[]" {
-				c.fail(decl.plan.place, `declare it as "text[]"`, "plan names %s, which is a %s", a.Name, a.Type)
+			if a.Type != "text[]" && a.Type != "text" {
+				c.fail(decl.plan.place, "declare it as text, a list with commas", "plan names %s, which is a %s", a.Name, a.Type)
 			}
 			t.Plan = a.Name
 		}
@@ -264,9 +264,10 @@ func (c *compiler) sessions(contract *Contract, o *Object) predicate.Node {
 			more = append(more, r.Rule)
 		}
 		if t.Plan != "" {
+			list := c.attribute(contract.place, t.Plan).List()
 			var entries []string
 			for _, s := range append(slices.Clone(allowed.Sources), Metadata) {
-				entries = append(entries, fmt.Sprintf("%s = ANY (attribute('%s'))", catalog.QuoteLiteral(o.Name+":"+s), t.Plan))
+				entries = append(entries, lists(t.Plan, list, o.Name+":"+s))
 			}
 			more = append(more, expression("%s", strings.Join(slices.Compact(slices.Sorted(slices.Values(entries))), " OR ")))
 		}
@@ -298,6 +299,19 @@ func (c *compiler) sessions(contract *Contract, o *Object) predicate.Node {
 		out = append(out, expression("attribute('%s') IN (%s)", contract.By, strings.Join(plain, ", ")))
 	}
 	return out
+}
+
+// lists is the expression that a plan has an entry: as an element of a list, or between the commas of a text.
+func lists(attribute string, list bool, entry string) string {
+	if list {
+		return fmt.Sprintf("%s = ANY (attribute('%s'))", catalog.QuoteLiteral(entry), attribute)
+	}
+	pattern := strings.ReplaceAll(entry, "_", `\_`)
+	var parts []string
+	for _, form := range []string{pattern, pattern + ",%", "%," + pattern, "%," + pattern + ",%"} {
+		parts = append(parts, fmt.Sprintf("attribute('%s') LIKE '%s'", attribute, form))
+	}
+	return "(" + strings.Join(parts, " OR ") + ")"
 }
 
 func (c *compiler) literal(attribute, value string) string {

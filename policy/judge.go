@@ -270,15 +270,17 @@ func (c *Contract) separate(d ContractDecision, objects []touched) *sqlstate.Err
 // planned holds accesses to a list that somebody else has written.
 func (c *Contract) planned(d ContractDecision, attribute string, objects []touched, values map[string]string) *sqlstate.Error {
 	value, ok := values[attribute]
-	elements, list := predicate.ParseArray(value)
-	if !ok || !list {
+	if !ok {
 		return denied("%s: there is no plan", c.at(d)).
 			WithHint("What may be retrieved is planned first (attribute %s), and this session has no plan now.", attribute)
 	}
-	var plan []string
-	for _, e := range elements {
-		if e != nil {
-			plan = append(plan, *e)
+	plan := strings.Split(value, ",")
+	if elements, list := predicate.ParseArray(value); list { // no text attribute reads as a list
+		plan = nil
+		for _, e := range elements {
+			if e != nil {
+				plan = append(plan, *e)
+			}
 		}
 	}
 	for _, t := range objects {
