@@ -40,13 +40,16 @@ func checkAccess(ctx context.Context, x *exam) ([]Finding, error) {
 		return missing, nil
 	}
 	var listed, narrowed []uint32
-	var writes []writeRights
+	writes, through := []writeRights{}, []writeRights{} // of agents; of the role that owns row views
 	for _, t := range x.Policy.Tables() {
 		listed = append(listed, t.Relation.OID)
-		writes = append(writes, rightsOf(t))
-		if t.Columns != nil {
-			narrowed = append(narrowed, t.Relation.OID)
+		if t.Columns == nil {
+			writes = append(writes, rightsOf(t))
+			continue
 		}
+		narrowed = append(narrowed, t.Relation.OID)
+		through = append(through, rightsOf(t))
+		writes = append(writes, rightsOf(&policy.Table{Relation: t.Relation}))
 	}
 	var fresh []string
 	for _, c := range x.Policy.Children() {
@@ -72,15 +75,7 @@ func checkAccess(ctx context.Context, x *exam) ([]Finding, error) {
 		func() ([]Finding, error) {
 			return x.each(ctx, Finding{"agent_write", Unsafe, "the role " + agent + " may change more of %s than the policy says, by itself or through PUBLIC",
 				"REVOKE INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER ON %s FROM PUBLIC, " + quote(agent) + ", and run pgconsent migrate"},
-				`SELECT pg_catalog.format('%I.%I', n.nspname, c.relname)
-				 FROM pg_catalog.jsonb_to_recordset($2::pg_catalog.jsonb) AS w (oid oid, insert text[], update text[], delete bool)
-				 JOIN pg_catalog.pg_class c ON c.oid = w.oid JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-				 WHERE pg_catalog.has_table_privilege($1, c.oid, 'TRUNCATE, TRIGGER') OR pg_catalog.has_any_column_privilege($1, c.oid, 'REFERENCES')
-				    OR NOT w.delete AND pg_catalog.has_table_privilege($1, c.oid, 'DELETE')
-				    OR EXISTS (SELECT FROM pg_catalog.pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
-				       AND (a.attname <> ALL (w.insert) AND pg_catalog.has_column_privilege($1, c.oid, a.attnum, 'INSERT')
-				         OR a.attname <> ALL (w.update) AND pg_catalog.has_column_privilege($1, c.oid, a.attnum, 'UPDATE')))
-				 ORDER BY 1`, agent, writes)
+				beyond, agent, writes)
 		},
 		func() ([]Finding, error) {
 			return x.each(ctx, Finding{"agent_narrowed", Unsafe, "the role " + agent + " may read %s, of which the policy hides columns, by itself or through PUBLIC",
@@ -89,11 +84,9 @@ func checkAccess(ctx context.Context, x *exam) ([]Finding, error) {
 				 WHERE c.oid = ANY ($2::pg_catalog.oid[]) AND pg_catalog.has_any_column_privilege($1, c.oid, 'SELECT') ORDER BY 1`, agent, narrowed)
 		},
 		func() ([]Finding, error) {
-			return x.each(ctx, Finding{"rows_write", Unsafe, "the role " + x.RowsRole + " may change %s, by itself or through PUBLIC",
-				"REVOKE INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER ON %s FROM PUBLIC, " + quote(x.RowsRole)},
-				`SELECT pg_catalog.format('%I.%I', n.nspname, c.relname) FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-				 WHERE c.oid = ANY ($2::pg_catalog.oid[]) AND (pg_catalog.has_table_privilege($1, c.oid, 'INSERT, UPDATE, DELETE, TRUNCATE, TRIGGER')
-				    OR pg_catalog.has_any_column_privilege($1, c.oid, 'INSERT, UPDATE, REFERENCES')) ORDER BY 1`, x.RowsRole, narrowed)
+			return x.each(ctx, Finding{"rows_write", Unsafe, "the role " + x.RowsRole + " may change more of %s than the policy says, by itself or through PUBLIC",
+				"REVOKE INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER ON %s FROM PUBLIC, " + quote(x.RowsRole) + ", and run pgconsent migrate"},
+				beyond, x.RowsRole, through)
 		},
 		func() ([]Finding, error) {
 			return x.each(ctx, Finding{"agent_unlisted", Warning, "the role " + agent + " may read or change %s, which the policy does not list: only the rewriter refuses it",
@@ -112,6 +105,17 @@ func checkAccess(ctx context.Context, x *exam) ([]Finding, error) {
 func (x *exam) exists() bool { return len(x.roles) == len(x.names()) }
 
 var missing = []Finding{{"role_missing", Unsafe, "this could not be checked without the roles", "Run pgconsent migrate."}}
+
+// beyond are the tables of which a role may change more than it is said to.
+const beyond = `SELECT pg_catalog.format('%I.%I', n.nspname, c.relname)
+				 FROM pg_catalog.jsonb_to_recordset($2::pg_catalog.jsonb) AS w (oid oid, insert text[], update text[], delete bool)
+				 JOIN pg_catalog.pg_class c ON c.oid = w.oid JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+				 WHERE pg_catalog.has_table_privilege($1, c.oid, 'TRUNCATE, TRIGGER') OR pg_catalog.has_any_column_privilege($1, c.oid, 'REFERENCES')
+				    OR NOT w.delete AND pg_catalog.has_table_privilege($1, c.oid, 'DELETE')
+				    OR EXISTS (SELECT FROM pg_catalog.pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+				       AND (a.attname <> ALL (w.insert) AND pg_catalog.has_column_privilege($1, c.oid, a.attnum, 'INSERT')
+				         OR a.attname <> ALL (w.update) AND pg_catalog.has_column_privilege($1, c.oid, a.attnum, 'UPDATE')))
+				 ORDER BY 1`
 
 // writeRights is what the policy lets the agent role change of a table.
 type writeRights struct {

@@ -38,7 +38,7 @@ func startWrites(t testing.TB, o options, more ...string) *instance {
 
 // writtenState is what there is to see of the tables afterwards, whatever keys the database drew.
 const writtenState = `SELECT title, body, qty, shelf, tags, dim, note, made, loud, code, state, user_id FROM items ORDER BY title, qty, body;
-SELECT * FROM slots ORDER BY name; SELECT * FROM words ORDER BY word; SELECT idea FROM ideas ORDER BY idea; SELECT what FROM counted ORDER BY what; SELECT * FROM shelves ORDER BY id`
+SELECT * FROM slots ORDER BY name; SELECT * FROM words ORDER BY word; SELECT idea FROM ideas ORDER BY idea; SELECT what FROM counted ORDER BY what; SELECT name, born, level, note FROM cards ORDER BY name, level, note; SELECT * FROM shelves ORDER BY id`
 
 // tried runs a statement in a transaction that is rolled back, and returns what it answered and left behind.
 func tried(t testing.TB, c *pgconn.PgConn, sql string) (answer, string) {

@@ -153,7 +153,7 @@ func TestErrors(t *testing.T) {
 		{"negated consent", rows("not: { consent: { every: [ people: { id: id } ], status: consent_status, is: granted } }"), "p.yaml:6:16: not speaks of the row's own columns only: a table that another block reads could look empty, and not would then show every row"},
 		{"negated visible, within", rows("not: { any: [ { visible: { people: { id: id } } } ] }"), "p.yaml:6:25: not speaks of the row's own columns only"},
 		{"later table key", head + "tables: { memories: { rows: open, derived: {} } }", `p.yaml:3:35: "derived" in table memories is not in this version`},
-		{"columns and write", head + "tables: { memories: { rows: open, columns: { id: allow }, write: { commands: [delete] } } }", "public.memories hides columns: that agents write it is not in this version (let agents see all columns of a table that they write)"},
+		{"writing a masked column", head + "tables: { memories: { rows: open, columns: { id: allow, user_id: { mask: null } }, write: { commands: [update], columns: [user_id] } } }", "agents cannot write public.memories.user_id: it is hidden or masked (say allow under columns of the table, or stamp it)"},
 		{"no columns", head + "tables: { memories: { rows: open, columns: {} } }", "p.yaml:3:44: columns is empty (leave columns out if every column may show)"},
 		{"unknown column", columns("bdy: allow"), `p.yaml:3:46: public.memories has no column "bdy" (did you mean "body"?)`},
 		{"unknown rule", columns("body: alow"), `p.yaml:3:52: unknown rule "alow" of column body: write allow, by_key, { mask: ... } or { keys: ... } (did you mean "allow"?)`},

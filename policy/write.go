@@ -148,8 +148,8 @@ func (c *compiler) write(t *compiling) *Write {
 	case stored(r):
 		c.fail(decl.place, "leave write out", "%s is a %s, which agents can only read", r.Name, kindName(r.Kind))
 		return nil
-	case t.decl.columns != nil:
-		c.fail(decl.place, "let agents see all columns of a table that they write", "%s hides columns: that agents write it is not in this version", r.Name)
+	case slices.ContainsFunc(t.decl.columns, func(d columnDecl) bool { return d.byKey != nil }):
+		c.fail(decl.place, "leave one of them out", "%s has columns that exist by key only: that agents write it is not in this version", r.Name)
 		return nil
 	case r.IsPartition:
 		c.fail(decl.place, "write through the partitioned table", "%s is a partition", r.Name)
@@ -213,7 +213,7 @@ func (c *compiler) changes(out *Write, decl *writeDecl, t *compiling, sendable [
 	for _, column := range t.relation.Columns {
 		name := column.Name
 		isStamped, isSendable := slices.Contains(stamped, name), slices.Contains(sendable, name)
-		if out.Insert && (isStamped || isSendable) {
+		if out.Insert && (isStamped && t.decl.plain(name) || isSendable) {
 			out.Insertable = append(out.Insertable, name)
 			if column.Identity == "" {
 				out.Copied = append(out.Copied, name)
@@ -354,6 +354,9 @@ func (c *compiler) sendable(decl *writeDecl, t *compiling) []string {
 			continue
 		}
 		why, what := c.unwritable(decl, t, column)
+		if !t.decl.plain(column.Name) {
+			why, what = "it is hidden or masked", "say allow under columns of the table, or stamp it"
+		}
 		switch {
 		case why == "":
 			out = append(out, column.Name)
@@ -362,6 +365,12 @@ func (c *compiler) sendable(decl *writeDecl, t *compiling) []string {
 		}
 	}
 	return out
+}
+
+// plain tells whether agents see the values of a column as they are. They write no other: what a mask shows could not be
+// told from what they sent.
+func (d *tableDecl) plain(name string) bool {
+	return d.columns == nil || slices.ContainsFunc(d.columns, func(c columnDecl) bool { return c.Name == name && c.Mask == Plain && !c.general })
 }
 
 // decides tells whether a column says who may see the row, other than by naming its owner: a status, a list of grants, a

@@ -136,7 +136,7 @@ func TestWriteErrors(t *testing.T) {
 		{"hidden referrers of a key", write("topics", own, "commands: [update], columns: [id], accept: [conflicts]"), "would tell that hidden rows of public.notes refer to it"},
 		{"a partition key of a stamped table", write("spread", own, "commands: [update], columns: [region], stamp: { owner: { attribute: user } }"), "be stamped anew"},
 		{"a sequence", write("numbered", own, "commands: [insert]"), "numbered by a sequence"},
-		{"hidden columns", "  notes: { rows: [ " + own + " ], columns: { title: allow }, write: { commands: [insert] } }", "public.notes hides columns"},
+		{"hidden columns", "  notes: { rows: [ " + own + " ], columns: { title: { mask: null } }, write: { commands: [insert], columns: [title] } }", "it is hidden or masked"},
 		{"rules", write("ruled", own, "commands: [insert]"), "has rewrite rules"},
 		{"a partition", write("part", own, "commands: [insert]"), "is a partition"},
 		{"unknown key", write("notes", own, "commands: [insert], keys: accept"), `unknown key "keys" in write`},

@@ -39,7 +39,7 @@ func (w *walker) lockingClauses(s *sqltext.SelectStmt, own *scope, first int) {
 func (w *walker) lockable(refs []*reference) {
 	for _, ref := range refs {
 		table, ok := w.pol.Table(ref.name)
-		if ref.fragment == nil || !ok || !table.Write.Allows("UPDATE") {
+		if ref.fragment == nil || !ok || ref.fragment.stands() || !table.Write.Allows("UPDATE") {
 			w.refuseAt(refusal("LockingClause(policy)"), ref.start)
 			return
 		}

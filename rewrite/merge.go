@@ -3,7 +3,6 @@ package rewrite
 import (
 	"slices"
 
-	"github.com/pgconsent/pgconsent/catalog"
 	"github.com/pgconsent/pgconsent/sqlstate"
 	"github.com/pgconsent/pgconsent/sqltext"
 )
@@ -43,7 +42,7 @@ func (w *walker) mergeStmt(s *sqltext.MergeStmt) {
 		if t == nil {
 			return nil
 		}
-		if t.ref.relation.Kind == catalog.View {
+		if t.ref.fragment.stands() {
 			w.refuseAt(refusal("MergeStmt(view)"), t.ref.start)
 			return nil
 		}

@@ -74,7 +74,8 @@ func checkRelations(t *testing.T, r *Rewriter, tree *sqltext.ParseResult, result
 				if table.Write != nil && name == predicate.CopyView(table.Relation.Name) {
 					return
 				}
-				if table.Columns == nil && name == table.Relation.Name || table.Columns != nil && name == r.protected[table.Relation.Name].standIn {
+				if table.Columns == nil && name == table.Relation.Name || table.Columns != nil && name == r.protected[table.Relation.Name].standIn ||
+					table.Columns != nil && table.Write != nil && targets[rv] && name == predicate.RowView(table.Relation.Name) {
 					return
 				}
 			}

@@ -89,6 +89,10 @@ func (p *Plan) rowViews() []Statement {
 			)
 		}
 		out = append(out, p.keyed(t)...)
+		if t.Write != nil && p.mode == Enforce {
+			out = append(out, p.writtenThrough(predicate.RowView(t.Relation.Name), t.Write,
+				"PostgreSQL writes through the view, with its owner's rights and under its owner's row policies, which are the agents'.")...)
+		}
 	}
 	return out
 }
@@ -143,26 +147,26 @@ func (p *Plan) views() []Statement {
 			)
 		}
 		if v.Write != nil && v.Listed && p.mode == Enforce {
-			out = append(out, p.writtenThrough(v)...)
+			out = append(out, p.writtenThrough(predicate.RowView(v.Relation.Name), v.Write,
+				"PostgreSQL writes through the view with the agent's rights, under the row policies of its table.")...)
 		}
 	}
 	return out
 }
 
-// writtenThrough lets agents write through a copy what they may write to its table.
-func (p *Plan) writtenThrough(v *policy.View) []Statement {
-	const why = "PostgreSQL writes through the view with the agent's rights, under the row policies of its table."
+// writtenThrough lets agents write through a view of ours.
+func (p *Plan) writtenThrough(view catalog.Name, w *policy.Write, why string) []Statement {
 	var out []Statement
 	grant := func(what string) {
-		out = append(out, Statement{SQL: fmt.Sprintf("GRANT %s ON %s TO %s", what, predicate.RowView(v.Relation.Name).SQL(), p.agent), Why: why})
+		out = append(out, Statement{SQL: fmt.Sprintf("GRANT %s ON %s TO %s", what, view.SQL(), p.agent), Why: why})
 	}
-	if v.Write.Insert {
-		grant("INSERT (" + strings.Join(quoteAll(v.Write.Insertable), ", ") + ")")
+	if w.Insert && len(w.Insertable) > 0 {
+		grant("INSERT (" + strings.Join(quoteAll(w.Insertable), ", ") + ")")
 	}
-	if v.Write.Update {
-		grant("UPDATE (" + strings.Join(quoteAll(v.Write.Updatable), ", ") + ")")
+	if w.Update {
+		grant("UPDATE (" + strings.Join(quoteAll(w.Updatable), ", ") + ")")
 	}
-	if v.Write.Delete {
+	if w.Delete {
 		grant("DELETE")
 	}
 	return out

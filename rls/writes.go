@@ -42,8 +42,12 @@ func (p *Plan) writes(t *policy.Table) []Statement {
 	}
 	out = append(out, p.stamp(t)...)
 	out = append(out, p.copyIn(t)...)
+	writer := p.agent
+	if t.Columns != nil {
+		writer = p.rowsRole // PostgreSQL writes through the row view with its owner's rights
+	}
 	grant := func(what, on, why string) {
-		out = append(out, Statement{SQL: fmt.Sprintf("GRANT %s ON %s TO %s", what, on, p.agent), Why: why})
+		out = append(out, Statement{SQL: fmt.Sprintf("GRANT %s ON %s TO %s", what, on, writer), Why: why})
 	}
 	if w.Insert && len(w.Insertable) > 0 {
 		grant("INSERT ("+strings.Join(quoteAll(w.Insertable), ", ")+")", "TABLE "+table, "The columns that an agent's INSERT may name.")
@@ -56,7 +60,7 @@ func (p *Plan) writes(t *policy.Table) []Statement {
 	}
 	if w.Insert {
 		for _, sequence := range defaults(t.Relation) {
-			grant("USAGE", "SEQUENCE "+sequence.SQL(), "A default of "+t.Relation.Name.String()+" draws from it.")
+			out = append(out, Statement{SQL: fmt.Sprintf("GRANT USAGE ON SEQUENCE %s TO %s", sequence.SQL(), p.agent), Why: "A default of " + t.Relation.Name.String() + " draws from it."})
 		}
 	}
 	return out
@@ -109,6 +113,10 @@ func (p *Plan) copyIn(t *policy.Table) []Statement {
 	}
 	view, function := predicate.CopyView(t.Relation.Name).SQL(), predicate.CopyFunction(t.Relation.Name).SQL()
 	const why = "PostgreSQL refuses COPY FROM to a table under row security. Agents copy to this view, which inserts with their rights."
+	target := t.Relation.Name
+	if t.Columns != nil {
+		target = predicate.RowView(target)
+	}
 	var columns, values []string
 	var defaults []Statement
 	for _, name := range t.Write.Copied {
@@ -128,7 +136,7 @@ BEGIN
   INSERT INTO %s (%s) VALUES (%s);
   IF FOUND THEN RETURN NEW; END IF;
   RETURN NULL;
-END $pgconsent$`, function, t.Relation.Name.SQL(), strings.Join(quoteAll(t.Write.Copied), ", "), strings.Join(values, ", ")), Why: why},
+END $pgconsent$`, function, target.SQL(), strings.Join(quoteAll(t.Write.Copied), ", "), strings.Join(values, ", ")), Why: why},
 		{SQL: fmt.Sprintf("REVOKE ALL ON FUNCTION %s() FROM PUBLIC", function), Why: why},
 		{SQL: fmt.Sprintf("CREATE TRIGGER pgconsent_copy INSTEAD OF INSERT ON %s FOR EACH ROW EXECUTE FUNCTION %s()", view, function), Why: why},
 		{SQL: fmt.Sprintf("GRANT INSERT, SELECT ON %s TO %s", view, p.agent), Why: why + " SELECT is for the WHERE of COPY: the view has no rows."},

@@ -14,3 +14,7 @@ END $$;
 CREATE TRIGGER "!stamp" BEFORE INSERT ON items FOR EACH ROW EXECUTE FUNCTION stamp('shown');
 CREATE TRIGGER "!stamp" BEFORE INSERT ON slots FOR EACH ROW EXECUTE FUNCTION stamp('');
 CREATE TRIGGER "!stamp" BEFORE INSERT ON counted FOR EACH ROW EXECUTE FUNCTION stamp('');
+DELETE FROM cards WHERE user_id <> '11111111-1111-4111-8111-111111111111' OR NOT open;
+CREATE TRIGGER "!stamp" BEFORE INSERT ON cards FOR EACH ROW EXECUTE FUNCTION stamp('');
+ALTER TABLE cards RENAME TO all_cards;
+CREATE VIEW cards AS SELECT id, name, date_trunc('year', born::timestamp)::date AS born, level, note FROM all_cards;

@@ -109,3 +109,24 @@ DELETE FROM summed_slots
 INSERT INTO summed_slots VALUES (1)
 UPDATE pgconsent_rows.public_all_slots SET uses = 1
 MERGE INTO all_slots a USING slots s ON a.name = s.name WHEN MATCHED THEN DELETE
+UPDATE cards SET secret = 'mine'
+UPDATE cards SET note = secret
+UPDATE cards SET born = '2001-01-01'
+UPDATE cards SET name = 'x' WHERE secret = 'HIDDENMARK'
+UPDATE cards SET name = 'x' WHERE level > 9000 RETURNING *
+UPDATE cards SET id = 1000
+UPDATE cards SET open = true
+INSERT INTO cards (name, secret) VALUES ('x', 'y')
+INSERT INTO cards (name, user_id) VALUES ('x', '22222222-2222-4222-8222-222222222222')
+INSERT INTO cards VALUES (1, 'x')
+INSERT INTO cards (name, born) VALUES ('x', '2001-01-01')
+INSERT INTO cards (name, level) VALUES ('x', 1) RETURNING secret
+INSERT INTO cards (name) VALUES ('x') RETURNING ctid
+DELETE FROM cards WHERE name::int = 1
+DELETE FROM cards WHERE level > 9000
+SELECT * FROM cards FOR UPDATE
+MERGE INTO cards c USING items i ON i.title = c.name WHEN MATCHED THEN DELETE
+UPDATE pgconsent_rows.public_cards SET level = 1
+UPDATE pgconsent_rows.w_public_cards SET level = 1
+COPY cards (name, secret) FROM STDIN
+SELECT secret FROM cards

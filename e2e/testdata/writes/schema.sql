@@ -53,3 +53,9 @@ CREATE VIEW all_slots WITH (security_barrier) AS SELECT * FROM slots;
 CREATE VIEW summed_slots AS SELECT sum(uses) AS uses FROM slots;
 CREATE VIEW ruled_slots AS SELECT * FROM slots;
 CREATE RULE ruled AS ON DELETE TO ruled_slots DO INSTEAD DELETE FROM slots;
+CREATE TABLE cards (id serial PRIMARY KEY, user_id uuid NOT NULL, name text NOT NULL, secret text NOT NULL DEFAULT 'HIDDENMARK', born date, level int DEFAULT 1, note text, open bool NOT NULL DEFAULT true);
+INSERT INTO cards (user_id, name, secret, born, level, note, open) VALUES
+  ('11111111-1111-4111-8111-111111111111', 'anna', 'HIDDENMARK', '2001-05-05', 1, 'x', true), ('11111111-1111-4111-8111-111111111111', 'bert', 'HIDDENMARK', '1999-09-09', 2, NULL, true),
+  ('11111111-1111-4111-8111-111111111111', 'carl', 'HIDDENMARK', NULL, 3, 'x', true), ('11111111-1111-4111-8111-111111111111', 'HIDDENMARK', 'HIDDENMARK', '1980-01-01', 9001, 'HIDDENMARK', false),
+  ('22222222-2222-4222-8222-222222222222', 'HIDDENMARK', 'HIDDENMARK', '1981-01-01', 9002, 'HIDDENMARK', true);
+ALTER TABLE cards OWNER TO arcive_owner;

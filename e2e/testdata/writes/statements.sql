@@ -106,3 +106,16 @@ INSERT INTO all_slots (name) VALUES ('noon') ON CONFLICT DO NOTHING
 INSERT INTO all_slots (name, uses) VALUES ('noon', 5), ('night', 1) ON CONFLICT (user_id, name) DO UPDATE SET uses = all_slots.uses + excluded.uses RETURNING name, uses
 UPDATE all_slots SET uses = uses * 10 RETURNING *
 DELETE FROM all_slots
+INSERT INTO cards (name) VALUES ('dora') RETURNING name, born, level, note
+INSERT INTO cards (name, level) VALUES ('dora', DEFAULT), ('emil', 7) RETURNING name, level, born, cards IS NOT NULL
+INSERT INTO cards (name, note) SELECT name || '!', born::text FROM cards WHERE born < '2000-01-01' RETURNING name, note
+INSERT INTO cards (name) VALUES (NULL)
+INSERT INTO cards (name) VALUES ('dora') ON CONFLICT DO NOTHING RETURNING name
+UPDATE cards SET level = level + 1 RETURNING *
+UPDATE cards SET note = born::text WHERE born = '2001-01-01' RETURNING name, note
+UPDATE cards c SET note = i.title FROM items i WHERE i.qty = c.level RETURNING c.name, c.note
+UPDATE cards SET (name, note) = (SELECT max(name), count(*)::text FROM cards) WHERE level = 3 RETURNING name, note
+WITH w AS (UPDATE cards SET note = 'w' WHERE level > 1 RETURNING name) SELECT count(*), (SELECT count(*) FROM cards WHERE note = 'x') FROM w
+DELETE FROM cards WHERE born IS NULL RETURNING name
+DELETE FROM cards USING slots s WHERE s.uses = cards.level RETURNING cards.name, s.name
+UPDATE items SET note = c.name FROM cards c WHERE c.level = items.qty - 2 RETURNING title, items.note
