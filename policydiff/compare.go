@@ -27,7 +27,8 @@ type Side struct {
 type Options struct {
 	Old, New Side
 	Agents   map[string]map[string]string // name → attributes of the credential
-	Values   map[string]string            // of attributes that are not of the credential
+	Values   map[string]string            // of attributes that are not of the credential, for every agent
+	Live     map[string]map[string]string // name → the same, as the database works them out for the agent
 	Samples  int                          // keys of each kind
 	Progress func(what string, part, of int64)
 }
@@ -43,7 +44,7 @@ func Compare(ctx context.Context, conn *pgx.Conn, o Options) (*Report, error) {
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
 	// Where row security would hide rows from the owner as well, it is an error and not a wrong answer.
-	if _, err := tx.Exec(ctx, "SET LOCAL row_security = off"); err != nil {
+	if _, err := tx.Exec(ctx, "SET LOCAL row_security = off; SET LOCAL jit = off"); err != nil { // compiling takes longer than what is asked
 		return nil, err
 	}
 	r := &Report{Old: o.Old.Path, New: o.New.Path, OldVersion: o.Old.Policy.Version(), NewVersion: o.New.Policy.Version(), Tables: []Table{},
@@ -116,7 +117,9 @@ func (o Options) groups(r *Report) []group {
 		for _, a := range side.Policy.Attributes() {
 			value, ok := o.Agents[agent][a.Name]
 			if a.Source != "credential" {
-				value, ok = o.Values[a.Name]
+				if value, ok = o.Values[a.Name]; !ok {
+					value, ok = o.Live[agent][a.Name]
+				}
 			}
 			switch {
 			case ok:
@@ -124,7 +127,7 @@ func (o Options) groups(r *Report) []group {
 			case a.Source == "credential":
 				note("%s: agent %s has no attribute %s: what needs it shows nothing", side.Path, agent, a.Name)
 			default:
-				note("%s: attribute %s is not of the credential: what needs it counts as hidden, unless --value %s=… says what it is", side.Path, a.Name, a.Name)
+				note("%s: agent %s has no %s, which is not of the credential: what needs it counts as hidden; --set says what the agent has SET, --value %s=… what it is", side.Path, agent, a.Name, a.Name)
 			}
 		}
 		return out

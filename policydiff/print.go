@@ -50,9 +50,12 @@ func (p Printer) Print(r *Report) {
 		p.change("view", r.Views)
 	}
 	fmt.Fprintln(p.Out)
-	if r.Reveals() {
+	switch certain, possible := r.Gains(); {
+	case certain:
 		fmt.Fprintln(p.Out, p.paint("33", "agents gain something"))
-	} else {
+	case possible:
+		fmt.Fprintln(p.Out, p.paint("33", "agents may gain something by what is otherwise (~)"))
+	default:
 		fmt.Fprintln(p.Out, "agents gain nothing")
 	}
 }

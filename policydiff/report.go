@@ -50,18 +50,28 @@ func (r *Report) Same() bool {
 	return len(r.Tables) == 0 && r.Functions.empty() && r.Views.empty()
 }
 
-// Reveals tells whether an agent gains anything: a row, a column, a right. What is altered counts, since it may.
-func (r *Report) Reveals() bool {
-	more := func(c Change) bool { return len(c.Gained)+len(c.Altered) > 0 }
+// Gains tells whether an agent gains something for certain: a row, a column, a right; and whether it may, by what is
+// otherwise than before.
+func (r *Report) Gains() (certain, possible bool) {
+	take := func(c Change) {
+		certain = certain || len(c.Gained) > 0
+		possible = possible || len(c.Altered) > 0
+	}
 	for _, t := range r.Tables {
-		if more(t.Columns) || more(t.Write) || t.Is && !t.Was {
-			return true
-		}
+		take(t.Columns)
+		take(t.Write)
+		certain = certain || t.Is && !t.Was
 		for _, rows := range t.Rows {
-			if rows.Appear > 0 {
-				return true
-			}
+			certain = certain || rows.Appear > 0
 		}
 	}
-	return more(r.Functions) || more(r.Views)
+	take(r.Functions)
+	take(r.Views)
+	return certain, possible || certain
+}
+
+// Reveals tells whether an agent may gain something.
+func (r *Report) Reveals() bool {
+	_, possible := r.Gains()
+	return possible
 }

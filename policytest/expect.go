@@ -129,7 +129,7 @@ func (d *database) expect(ctx context.Context, e Expectation, login credential) 
 func quoteSetting(name string) string {
 	var parts []string
 	for _, part := range strings.Split(name, ".") {
-		parts = append(parts, `"`+strings.ReplaceAll(part, `"`, `""`)+`"`)
+		parts = append(parts, catalog.QuoteIdent(part))
 	}
 	return strings.Join(parts, ".")
 }

@@ -120,6 +120,7 @@ func (s *Server) config(database, role string) *pgx.ConnConfig {
 		c.User, c.Password = role, s.password
 	}
 	c.OnNotice = func(*pgconn.PgConn, *pgconn.Notice) {}
+	c.RuntimeParams["jit"] = "off" // compiling takes longer than what is asked
 	return c
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -8,15 +9,19 @@ import (
 	"strings"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/pgconsent/pgconsent/migrations"
 	"github.com/pgconsent/pgconsent/policy"
 	"github.com/pgconsent/pgconsent/policydiff"
+	"github.com/pgconsent/pgconsent/why"
 )
 
 type policyDiffCmd struct {
 	Policies []string `arg:"" name:"policy" help:"OLD and NEW, each a file or folder; or NEW alone, and OLD is that of the configuration."`
 	Database string   `placeholder:"NAME" help:"On the data of this database. Default: the only one."`
 	As       []string `placeholder:"AGENT" help:"Only these agents. Default: all of the database."`
+	Set      []string `placeholder:"NAME=VALUE" sep:"none" help:"A setting that the agents have made. May be given several times."`
 	Value    []string `placeholder:"NAME=VALUE" sep:"none" help:"An attribute that is not of the credential. May be given several times."`
 	Samples  int      `default:"3" placeholder:"N" help:"How many keys to show of the rows that appear and disappear. Default: ${default}."`
 	Reveals  bool     `help:"Exit with 1 if agents gain anything."`
@@ -45,6 +50,10 @@ func (p policyDiffCmd) Run(s *session) error {
 	}
 	for _, v := range given {
 		values[v.Name] = v.Value
+	}
+	set, err := settings(p.Set)
+	if err != nil {
+		return err
 	}
 	c, err := s.load()
 	if err != nil {
@@ -86,12 +95,28 @@ func (p policyDiffCmd) Run(s *session) error {
 			}
 			sides[i] = policydiff.Side{Path: path, Policy: built.policy}
 		}
-		report, err := policydiff.Compare(s.ctx, t.conn, policydiff.Options{Old: sides[0], New: sides[1], Agents: agents, Values: values, Samples: p.Samples, Progress: s.progress()})
+		installed, err := migrations.ReadInstalled(s.ctx, t.conn)
+		if err != nil && !errors.Is(err, migrations.ErrNotInstalled) {
+			return err
+		}
+		live := map[string]map[string]string{}
+		for _, side := range sides {
+			if side.Policy.Version() != installed.PolicyVersion {
+				continue
+			}
+			// What the database works out under the policy that is installed holds for attributes of this name in the other.
+			for agent, attributes := range agents {
+				if live[agent], err = attributesOf(s.ctx, t.conn, side.Policy, attributes, set); err != nil {
+					return err
+				}
+			}
+		}
+		report, err := policydiff.Compare(s.ctx, t.conn, policydiff.Options{Old: sides[0], New: sides[1], Agents: agents, Values: values, Live: live, Samples: p.Samples, Progress: s.progress()})
 		if err != nil {
 			return err
 		}
 		report.Database = t.name
-		if installed, err := migrations.ReadInstalled(s.ctx, t.conn); err == nil && installed.PolicyVersion != report.OldVersion {
+		if installed.PolicyVersion != report.OldVersion {
 			report.Notes = append(report.Notes, fmt.Sprintf("%s is not the policy that is installed", paths[0]))
 		}
 		revealed = report.Reveals()
@@ -115,6 +140,16 @@ func (p policyDiffCmd) Run(s *session) error {
 		return errSilent
 	}
 	return nil
+}
+
+// attributesOf are those of an agent's session under the policy that is installed.
+func attributesOf(ctx context.Context, conn *pgx.Conn, p *policy.Policy, credential map[string]string, set []why.Setting) (map[string]string, error) {
+	tx, err := conn.BeginTx(ctx, pgx.TxOptions{AccessMode: pgx.ReadOnly})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
+	return why.Values(ctx, tx, p, credential, set)
 }
 
 // progress tells on stderr what takes longer than a second.
