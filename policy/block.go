@@ -56,7 +56,7 @@ type linkDecl struct {
 
 // laterBlocks are blocks of the design that this version does not have: said so, instead of "unknown".
 var laterBlocks = []string{
-	"shared", "columns", "function", "write", "limit",
+	"columns", "function", "write", "limit",
 	"derived",
 }
 
@@ -144,6 +144,7 @@ func (d *decoder) blocksOf(at place, value *node, out *block) map[string]func(*n
 		"status":  func(*node) { *out = d.status(at, value) },
 		"consent": func(*node) { *out = d.consent(at, value) },
 		"visible": func(*node) { *out = d.visible(at, value) },
+		"shared":  func(*node) { *out = d.shared(at, value) },
 		"tenant":  func(*node) { *out = d.tenant(at, value) },
 		"grant":   func(*node) { *out = d.grant(at, value) },
 		"sql":     func(*node) { *out = d.sql(at, value) },

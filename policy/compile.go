@@ -263,6 +263,8 @@ func (c *compiler) block(b block, row *catalog.Relation) (node predicate.Node) {
 		return c.consent(b, row)
 	case visibleBlock:
 		return c.visible(b, row)
+	case sharedBlock:
+		return c.shared(b, row)
 	case tenantBlock:
 		return c.tenant(b, row)
 	case grantBlock:

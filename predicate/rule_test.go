@@ -36,7 +36,7 @@ func (s *schema) written(t *table) string { return s.name + "." + t.name }
 
 // block draws a block for rows of the i-th table; visible leads to tables before it.
 func (s *schema) block(t *table, i, depth int) any {
-	kinds := []string{"own", "tenant", "grant", "grant", "status", "sql", "sql", "consent", "consent", "consent", "not", "recorded", "recorded"}
+	kinds := []string{"shared", "own", "tenant", "grant", "grant", "status", "sql", "sql", "consent", "consent", "consent", "not", "recorded", "recorded"}
 	if i > 0 {
 		kinds = append(kinds, "visible", "visible", "visible")
 	}
@@ -62,6 +62,10 @@ func (s *schema) block(t *table, i, depth int) any {
 	case "recorded":
 		if b := s.recorded(t); b != nil {
 			return object{"consent": b}
+		}
+	case "shared":
+		if b := s.shared(t); b != nil {
+			return object{"shared": b}
 		}
 	case "visible":
 		target := s.tables[s.IntN(i)]

@@ -27,7 +27,10 @@ func (e *explainer) block(ctx context.Context, at place, r *policy.Rule, holds m
 	var err error
 	switch n := r.Node.(type) {
 	case predicate.All, predicate.Any:
-		return b, nil
+		if len(r.Parts) > 0 {
+			return b, nil
+		}
+		b.Says, err = e.other(n, row)
 	case predicate.Open:
 		b.Says = "all rows show"
 		return b, nil

@@ -1,0 +1,85 @@
+package policy
+
+import (
+	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/predicate"
+)
+
+// sharedBlock is `shared: { record: { table: { its key: column } }, granted: { column: …, is: … }, revoked: …, active: … }`.
+type sharedBlock struct {
+	place
+	records   []linkDecl
+	granted   statusBlock
+	revoked   string
+	revokedAt place
+	active    string
+	activeAt  place
+}
+
+func (d *decoder) shared(at place, n *node) block {
+	b := sharedBlock{place: at}
+	d.fields(n, "shared", map[string]func(*node){
+		"record": func(v *node) {
+			if v.kind != listNode {
+				b.records = append(b.records, d.link(v, "record"))
+				return
+			}
+			for _, item := range v.items {
+				b.records = append(b.records, d.link(item, "record"))
+			}
+			if len(v.items) == 0 {
+				d.fail(v.place, "name the table of the consent records", "record is empty")
+			}
+		},
+		"granted": func(v *node) { b.granted = d.status(v.place, v).(statusBlock) },
+		"revoked": func(v *node) { b.revokedAt = v.place; d.word(&b.revoked, "revoked")(v) },
+		"active":  func(v *node) { b.activeAt = v.place; d.word(&b.active, "active")(v) },
+	})
+	d.need(n, "shared", "record", "granted")
+	return b
+}
+
+// shared is made of what there is: each record is there, granted and not revoked, and the row's own flag is set.
+func (c *compiler) shared(b sharedBlock, row *catalog.Relation) predicate.Node {
+	var out predicate.All
+	for _, link := range b.records {
+		record := c.link(link, row)
+		if record == nil {
+			return predicate.Any{}
+		}
+		if !link.isKey(record.PrimaryKey) {
+			c.fail(link.place, "link to the primary key of the record", "several rows of %s may be meant, of which one could be granted and another revoked", record.Name)
+			return predicate.Any{}
+		}
+		c.status(b.granted.columnAt.or(b.granted.place), b.granted.isAt.or(b.granted.place), record, b.granted.column, b.granted.is)
+		rows := predicate.All{predicate.Status{Column: b.granted.column, Is: b.granted.is}}
+		if b.revoked != "" {
+			rows = append(rows, c.unrevoked(b, record))
+		}
+		out = append(out, predicate.Visible{Relation: record, Column: link.pairs[0].Column, From: link.pairs[0].From, And: link.more(), Rows: rows})
+	}
+	if b.active != "" {
+		if column := c.column(b.activeAt, row, b.active); column != nil && column.Type != "boolean" {
+			c.fail(b.activeAt, "name a boolean column of "+row.Name.String(), "%s.%s is a %s", row.Name, b.active, column.Type)
+		}
+		out = append(out, predicate.Status{Column: b.active, Is: "true"})
+	}
+	return out
+}
+
+// unrevoked is a time that was never set, or a flag that is false.
+func (c *compiler) unrevoked(b sharedBlock, record *catalog.Relation) predicate.Node {
+	column := c.column(b.revokedAt, record, b.revoked)
+	if column == nil {
+		return predicate.Any{}
+	}
+	if column.Type == "boolean" {
+		return predicate.Status{Column: b.revoked, Is: "false"}
+	}
+	e, ok := c.expressionColumn(column)
+	if !ok {
+		c.fail(b.revokedAt, "name the time of the withdrawal, or a boolean column", "%s.%s is a %s", record.Name, b.revoked, column.Type)
+		return predicate.Any{}
+	}
+	return predicate.SQL{Expr: isNull(e)}
+}
