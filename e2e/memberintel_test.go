@@ -40,6 +40,17 @@ func brainPolicy(t testing.TB) string {
 	return string(b)
 }
 
+// unlimited is the world's policy without its limits, for tests that send more than a user would.
+func unlimited(t testing.TB) string {
+	t.Helper()
+	before, rest, ok := strings.Cut(brainPolicy(t), "limits:")
+	_, after, _ := strings.Cut(rest, "tables:")
+	if !ok || after == "" {
+		t.Fatal("the world has no limits")
+	}
+	return before + "tables:" + after
+}
+
 // brain is a database with the world.
 func brain(t testing.TB) *pgtest.DB {
 	t.Helper()
@@ -70,7 +81,7 @@ func brainCopy(t testing.TB, withContent bool) *pgconn.PgConn {
 // brainProxy serves the world's agents.
 func brainProxy(t testing.TB, mode harness.Mode) (*pgtest.DB, *harness.Proxy) {
 	t.Helper()
-	d := harness.Database{Name: "brain", DB: brain(t), Policy: brainPolicy(t), SearchPath: []string{"public"}}
+	d := harness.Database{Name: "brain", DB: brain(t), Policy: unlimited(t), SearchPath: []string{"public"}}
 	harness.Migrate(t, d, mode)
 	return d.DB, harness.Serve(t, mode, []harness.Database{d}, []harness.Agent{
 		{Name: "advisor", Database: "brain", Attributes: map[string]string{"user": user1}},
@@ -304,6 +315,40 @@ func TestMemberintelC_DenialsTeach(t *testing.T) {
 		if got := ask(t, agent, sql); got.code != "" || got.results[0].rows[0] != want {
 			t.Errorf("%s: %s", sql, got.Multiset())
 		}
+	}
+}
+
+// Point c, and the seed's open question in lines 127-128: a limit per user stops scraping, with a clear error. Ids that have
+// no row count as well.
+func TestMemberintelC_ScrapingStops(t *testing.T) {
+	d := harness.Database{Name: "brain", DB: brain(t), Policy: brainPolicy(t), SearchPath: []string{"public"}}
+	harness.Migrate(t, d, harness.Both)
+	proxy := harness.Serve(t, harness.Both, []harness.Database{d}, []harness.Agent{
+		{Name: "advisor", Database: "brain", Attributes: map[string]string{"user": user1}},
+		{Name: "member_ui", Database: "brain", Attributes: map[string]string{"user": user1}},
+		{Name: "coach", Database: "brain", Attributes: map[string]string{"user": user2}},
+	})
+	ids := values(t, d.DB, `SELECT id::text FROM brain_entries ORDER BY id`)
+	sessions := []*pgconn.PgConn{proxy.Agent(t, "advisor", "brain"), proxy.Agent(t, "member_ui", "brain"), proxy.Agent(t, "advisor", "brain")}
+	fetched := 0
+	for i, id := range ids {
+		got := ask(t, sessions[i%len(sessions)], `SELECT content FROM brain_entries WHERE id = '`+id+`'`)
+		if got.code != "" {
+			if got.code != exhausted || !strings.Contains(got.err, "60 per minute and user") || !strings.Contains(got.err, "Try again in") {
+				t.Errorf("the error is %s", got.err)
+			}
+			break
+		}
+		fetched++
+	}
+	if fetched < 60 || fetched > 90 { // one a second comes back
+		t.Errorf("%d fetches of %d before the limit", fetched, len(ids))
+	}
+	if got := ask(t, sessions[0], `SELECT count(*) FROM brain_entries`); got.code != "" {
+		t.Errorf("lists are refused, too: %s", got.err)
+	}
+	if got := ask(t, proxy.Agent(t, "coach", "brain"), `SELECT content FROM brain_entries WHERE id = '`+brainForeign+`'`); got.code != "" {
+		t.Errorf("another user is refused: %s", got.err)
 	}
 }
 

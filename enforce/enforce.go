@@ -97,6 +97,7 @@ type Enforcer struct {
 	cfg       Config
 	databases map[string]*database
 	cache     *cache
+	limiters  *limiters
 	epochs    atomic.Uint64 // numbers the states of all databases
 
 	mu       sync.Mutex
@@ -131,6 +132,7 @@ func New(ctx context.Context, cfg Config) (*Enforcer, error) {
 	}
 	e := &Enforcer{
 		cfg: cfg, databases: map[string]*database{}, sessions: map[*session]struct{}{}, agents: map[string]Agent{},
+		limiters: newLimiters(),
 	}
 	var err error
 	if e.cache, err = newCache(cfg.CacheBytes); err != nil {

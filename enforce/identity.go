@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/xdg-go/scram"
 
@@ -63,18 +64,45 @@ func (e *Enforcer) Agent(user, database string) (AgentAccess, bool) {
 	if !ok || d == nil || a.Database != database || a.Credential == nil {
 		return AgentAccess{}, false
 	}
+	params, timeout := d.params(), d.timeout()
+	if timeout > 0 {
+		params[statementTimeout] = strconv.FormatInt(timeout.Milliseconds(), 10)
+	}
 	return AgentAccess{
 		Credential: a.Credential,
-		Params:     d.params(),
+		Params:     params,
 		CheckSetting: func(name, value, where string) (string, bool, *sqlstate.Error) {
 			var claims map[string]string
 			if v, refused := d.current(); refused == nil {
 				claims = v.state.policy.Settings()
 			}
-			return rewrite.CheckSetting(name, value, where, d.cfg.SearchPath, claims)
+			normalised, keep, err := rewrite.CheckSetting(name, value, where, d.cfg.SearchPath, claims)
+			if err == nil {
+				err = rewrite.CheckTimeout(name, value, timeout)
+			}
+			if err == nil && timeout > 0 && strings.EqualFold(name, statementTimeout) {
+				params[statementTimeout] = value // lower: the session's own
+			}
+			return normalised, keep, err
 		},
-		Open: func(ctx context.Context, info SessionInfo) (verdict.Decider, error) { return e.open(ctx, d, info) },
+		Open: func(ctx context.Context, info SessionInfo) (verdict.Decider, error) {
+			if d.timeout() != timeout {
+				return nil, sqlstate.New(sqlstate.CannotConnectNow, sqlstate.ReasonStale, "the policy has changed while this session began").
+					WithHint("Connect again.")
+			}
+			return e.open(ctx, d, info)
+		},
 	}, true
+}
+
+const statementTimeout = "statement_timeout"
+
+// timeout is how long a statement may take by the policy in force; 0: as long as it likes, or there is none.
+func (d *database) timeout() time.Duration {
+	if v := d.view.Load(); v != nil && v.state != nil {
+		return v.state.policy.Timeout()
+	}
+	return 0
 }
 
 // params are the settings that change how a text is read, how names resolve or how a wall is built.

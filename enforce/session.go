@@ -29,6 +29,7 @@ type session struct {
 	agent      Agent // as it was when the session began
 	attributes map[string]string
 	revoked    atomic.Pointer[sqlstate.Error]
+	limited    atomic.Pointer[sessionLimits]
 
 	// What the last seal was made with: the database verifies a signature with the seal's key and profile.
 	sealedBy seal.Key
@@ -45,6 +46,7 @@ type judgement struct {
 
 	mayDeclare func(types []uint32) bool // of a text of the gate door
 
+	keys       []int              // of each statement of the text, how many keys it fetches by
 	statements []policy.Statement // what the policy judges with the session's attributes
 	live       map[string]string  // those that the record has
 
@@ -170,6 +172,7 @@ func (s *session) judge(st *state, text string, p verdict.Protocol, signing bool
 		Policy: st.versions.Policy, Catalog: st.versions.Catalog, Signed: res.NeedsSignature,
 	}}
 	describe(j, res)
+	j.keys = res.Keys
 	judged = &verdict.Verdict{
 		Original: text, Text: res.Text, Door: res.Door, Versions: st.versions, Rights: st.rights,
 		Effects: res.Effects, Position: res.Position, Renamed: res.Renamed, Detail: j,
@@ -301,8 +304,18 @@ func (s *session) Record(v *verdict.Verdict, runs ...*verdict.Verdict) verdict.T
 		}
 	}
 	r.Session, r.Agent, r.Database, r.Attributes = s.info.ID, s.agent.Name, s.db.cfg.Name, attributes
+	t := &ticket{s: s, known: known}
+	if now, refused := s.standing(); refused == nil {
+		t.limits = s.limits(now.state.policy)
+		if r.Verdict != metrics.Allow {
+			s.attempted(t.limits)
+		} else if t.refused = s.charge(t.limits, demanded(v, runs)); t.refused != nil {
+			r.Verdict, r.SQLState, r.Reason = metrics.Deny, string(t.refused.Code), string(t.refused.Reason)
+		}
+	}
 	s.e.cfg.Metrics.Statement(r.Verdict, r.Reason, r.Tag)
-	return &ticket{s: s, record: s.e.cfg.Audit.Decision(r), known: known}
+	t.record = s.e.cfg.Audit.Decision(r)
+	return t
 }
 
 // ticket is the receipt of one execution's record.
@@ -310,6 +323,9 @@ type ticket struct {
 	s      *session
 	record *audit.Ticket
 	known  bool // the verdict is one of ours
+
+	limits  []applied
+	refused *sqlstate.Error // by a limit
 }
 
 func (t *ticket) Release() *sqlstate.Error {
@@ -322,10 +338,19 @@ func (t *ticket) Release() *sqlstate.Error {
 	if !t.known {
 		return sqlstate.From(fmt.Errorf("a verdict that enforcement did not make"))
 	}
-	return nil
+	return t.refused
+}
+
+// Bound is how much of the result may be relayed.
+func (t *ticket) Bound() verdict.Bound {
+	if len(t.limits) == 0 {
+		return verdict.Bound{}
+	}
+	return t.s.bound(t.limits)
 }
 
 func (t *ticket) Done(o verdict.Outcome) {
+	spent(t.limits, o.Rows, t.s.e.limiters.now())
 	t.record.Done(audit.Outcome{Rows: o.Rows, Bytes: o.Bytes, SQLState: string(o.Code)})
 }
 

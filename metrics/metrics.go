@@ -33,8 +33,11 @@ const (
 // Reasons are the values of the label reason: sqlstate's, "none" for a statement that was allowed, and "other".
 var Reasons = []string{
 	"none", "syntax", "bounds", "statement", "construct", "relation", "column", "function", "setting", "transaction",
-	"proof", "stale", "contract", "audit", "protocol", "identity", "upstream", "internal", "other",
+	"proof", "stale", "contract", "limit", "audit", "protocol", "identity", "upstream", "internal", "other",
 }
+
+// Limits are the values of the label limit.
+var Limits = []string{"statements", "rows", "by_key", "result_rows", "result_bytes"}
 
 // family is a metric before it is registered: what docs/metrics.md says of it.
 type family struct {
@@ -65,23 +68,24 @@ var (
 	policyInfo       = family{"pgconsent_policy_info", "gauge", []string{"database", "policy", "catalog"}, "1 for the versions (hashes) of policy and catalog in force."}
 	policyPending    = family{"pgconsent_policy_pending", "gauge", []string{"database"}, "1 when a changed policy waits for pgconsent migrate."}
 	refreshTotal     = family{"pgconsent_refresh_total", "counter", []string{"database", "result"}, "Checks of catalog, installed policy, keys and clock, by result."}
+	limitedTotal     = family{"pgconsent_limited_total", "counter", []string{"limit"}, "Executions that a limit of the policy refused or ended: a rate per minute, or the size of one result."}
 	revocationsTotal = family{"pgconsent_revocations_total", "counter", nil, "Sessions ended by pgconsent because an agent was disabled or changed, or a database became unsafe."}
 )
 
 var families = []family{
 	sessionsOpen, sessionsTotal, statementsTotal, cacheHits, cacheMisses, cacheBytes, cacheEntries, decideSeconds,
 	addedSeconds, rowsTotal, bytesTotal, upstreamUp, serving, sealRenewals, auditQueue, auditLag, auditFailures,
-	policyInfo, policyPending, refreshTotal, revocationsTotal,
+	policyInfo, policyPending, refreshTotal, revocationsTotal, limitedTotal,
 }
 
 // Metrics counts. Make one with [New]; a nil one counts nothing.
 type Metrics struct {
-	sessionsOpen, upstreamUp, serving, policyInfo, policyPending *prometheus.GaugeVec
-	sessionsTotal, statementsTotal, sealRenewals, refreshTotal   *prometheus.CounterVec
-	cacheHits, cacheMisses, rowsTotal, bytesTotal                prometheus.Counter
-	auditFailures, revocations                                   prometheus.Counter
-	cacheBytes, cacheEntries, auditQueue, auditLag               prometheus.Gauge
-	decideSeconds, addedSeconds                                  prometheus.Histogram
+	sessionsOpen, upstreamUp, serving, policyInfo, policyPending        *prometheus.GaugeVec
+	sessionsTotal, statementsTotal, sealRenewals, refreshTotal, limited *prometheus.CounterVec
+	cacheHits, cacheMisses, rowsTotal, bytesTotal                       prometheus.Counter
+	auditFailures, revocations                                          prometheus.Counter
+	cacheBytes, cacheEntries, auditQueue, auditLag                      prometheus.Gauge
+	decideSeconds, addedSeconds                                         prometheus.Histogram
 
 	mu       sync.Mutex
 	versions map[string][2]string // database → policy, catalog of its pgconsent_policy_info
@@ -104,6 +108,7 @@ func New(reg prometheus.Registerer) *Metrics {
 		upstreamUp:      gauges(upstreamUp),
 		serving:         gauges(serving),
 		sealRenewals:    counters(sealRenewals),
+		limited:         counters(limitedTotal),
 		auditQueue:      gauge(auditQueue),
 		auditLag:        gauge(auditLag),
 		auditFailures:   counter(auditFailures),
@@ -116,7 +121,7 @@ func New(reg prometheus.Registerer) *Metrics {
 	reg.MustRegister(m.sessionsOpen, m.sessionsTotal, m.statementsTotal, m.cacheHits, m.cacheMisses, m.cacheBytes,
 		m.cacheEntries, m.decideSeconds, m.addedSeconds, m.rowsTotal, m.bytesTotal, m.upstreamUp, m.serving,
 		m.sealRenewals, m.auditQueue, m.auditLag, m.auditFailures, m.policyInfo, m.policyPending, m.refreshTotal,
-		m.revocations)
+		m.revocations, m.limited)
 	// A series that exists from the start reads as 0, not as absent.
 	for _, k := range []SessionKind{Agent, Owner, Refused} {
 		m.sessionsOpen.WithLabelValues(string(k))
@@ -124,6 +129,9 @@ func New(reg prometheus.Registerer) *Metrics {
 	}
 	for _, r := range []string{"ok", "failed"} {
 		m.sealRenewals.WithLabelValues(r)
+	}
+	for _, l := range Limits {
+		m.limited.WithLabelValues(l)
 	}
 	return m
 }
@@ -284,6 +292,16 @@ func (m *Metrics) PolicyPending(database string, yes bool) {
 func (m *Metrics) Refreshed(database string, ok bool) {
 	if m != nil {
 		m.refreshTotal.WithLabelValues(database, result(ok)).Inc()
+	}
+}
+
+// Limited counts an execution that a limit refused or ended.
+func (m *Metrics) Limited(limit string) {
+	if m != nil {
+		if !slices.Contains(Limits, limit) {
+			limit = "other"
+		}
+		m.limited.WithLabelValues(limit).Inc()
 	}
 }
 

@@ -9,20 +9,25 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// Each example of docs/policy-columns.md compiles.
-func TestColumnsDocument(t *testing.T) {
+// Each example of docs/policy-columns.md and docs/policy-limits.md compiles.
+func TestColumnsAndLimitsDocuments(t *testing.T) {
 	text, err := os.ReadFile("../docs/policy-columns.md")
 	if err != nil {
 		t.Fatal(err)
 	}
+	limits, err := os.ReadFile("../docs/policy-limits.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text = append(text, limits...)
 	column := func(name, sqlType string) catalog.Column { return catalog.Column{Name: name, Type: sqlType} }
 	snap := catalog.NewSnapshot(catalog.Spec{Database: "d", ServerVersion: 150000, SearchPath: []string{"public"}, Relations: []*catalog.Relation{{
 		Name: catalog.Name{Schema: "public", Name: "people"}, Kind: catalog.Table, PrimaryKey: []string{"id"},
 		Columns: []catalog.Column{column("id", "uuid"), column("user_id", "uuid"), column("name", "text"), column("email", "text"), column("born", "date"), column("metadata", "jsonb")},
 	}}})
 	examples := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(string(text), -1)
-	if len(examples) < 2 {
-		t.Fatalf("the page has %d examples", len(examples))
+	if len(examples) < 4 {
+		t.Fatalf("the pages have %d examples", len(examples))
 	}
 	for _, e := range examples {
 		doc, err := policy.Parse("policy-columns.md", []byte(head+e[1]))

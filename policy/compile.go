@@ -38,6 +38,7 @@ func compile(doc *Document, snap *catalog.Snapshot, options []Option) (*compiler
 	slices.SortFunc(p.attributes, func(a, b Attribute) int { return strings.Compare(a.Name, b.Name) })
 	c.attributes = p.attributes
 
+	p.limits = c.limits()
 	c.declare()
 	for _, name := range c.order {
 		rows := c.rows(name)
@@ -441,6 +442,9 @@ func (p *Policy) hash() string {
 		fmt.Fprintf(h, "attribute %q %q %q %t %q %t\n", a.Name, a.Type, a.Source, a.Optional, a.Setting, a.Audit)
 	}
 	fmt.Fprintf(h, "live %q\n", predicate.LiveBody(p.live))
+	for _, l := range p.limits {
+		fmt.Fprintf(h, "limit %s\n", l.describe())
+	}
 	for _, t := range p.tables {
 		fmt.Fprintf(h, "table %q %q %q\n", t.Relation.Name.Schema, t.Relation.Name.Name, predicate.Policy(t.Rows, t.Relation))
 		if t.Write != nil {

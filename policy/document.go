@@ -8,6 +8,7 @@ import (
 // Document is a policy as it is written, read and checked for itself.
 type Document struct {
 	attributes []attributeDecl
+	limits     []limitDecl
 	tables     []tableDecl
 	functions  []functionDecl
 	views      []viewDecl
@@ -164,7 +165,8 @@ func (d *decoder) root(n *node) {
 		"views":      func(v *node) { d.each(v, "views", d.view) },
 		"objects":    func(v *node) { d.each(v, "objects", d.object) },
 		"contracts":  func(v *node) { d.each(v, "contracts", d.contract) },
-	}, "limits", "limit", "registry", "tools")
+		"limits":     d.limits,
+	}, "registry", "tools")
 	d.need(n, "the policy", "version")
 }
 

@@ -23,6 +23,7 @@ type Policy struct {
 	children   []*Child
 	attributes []Attribute
 	live       []predicate.Live
+	limits     []Limit
 
 	tableIndex    map[catalog.Name]*Table
 	functionIndex map[catalog.Name]*Function

@@ -55,7 +55,9 @@ func (b *batch) hold() {
 		if err := e.ticket.Release(); err != nil {
 			e.refusal, e.replaced = newRefusal(err), true
 			refused = true
+			continue
 		}
+		e.bound = e.ticket.Bound()
 	}
 	if refused {
 		b.replace()

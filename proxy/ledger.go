@@ -53,6 +53,8 @@ type entry struct {
 	rows      int64
 	bytes     int64
 	code      sqlstate.Code // of the error the client got
+	bound     verdict.Bound
+	limited   sqlstate.Code // of the error by which a limit ended the result
 	done      chan struct{} // own sync: closed with its ReadyForQuery
 
 	// Of a COPY FROM STDIN, under the ledger's lock; rows and bytes are the client's while it copies.

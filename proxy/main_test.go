@@ -41,6 +41,7 @@ type judge struct {
 	outcomes []string
 	closed   bool
 
+	bound                     verdict.Bound
 	prefix                    string // put in front of every text
 	ttl                       time.Duration
 	seals                     atomic.Int32
@@ -192,6 +193,8 @@ func (r *receipt) Release() *sqlstate.Error {
 	}
 	return nil
 }
+
+func (r *receipt) Bound() verdict.Bound { return r.j.bound }
 
 func (r *receipt) Done(o verdict.Outcome) {
 	r.j.mu.Lock()

@@ -62,6 +62,10 @@ type answers struct {
 	late     bool          // what the server does next begins after the seal has expired
 	sealCode sqlstate.Code // of the server's error to a seal
 
+	muted     bool          // a limit has ended the result: the client gets nothing more before ReadyForQuery
+	end       []byte        // of the result in progress: the error, not sent yet
+	cancelled chan struct{} // closed when the server has taken the cancel request
+
 	from     int    // bytes of buf from here to r are to be passed on as they are
 	out      []byte // what goes before them
 	partial  bool   // the client has a message in part
@@ -208,6 +212,7 @@ func (o *answers) scan() *sqlstate.Error {
 			o.rest = whole - n
 			if o.swallow {
 				o.cut(n)
+				o.out, o.end = append(o.out, o.end...), nil
 			} else {
 				o.r += n
 			}
@@ -237,18 +242,24 @@ func (o *answers) result(typ byte, length int) *sqlstate.Error {
 	if e == nil || e.refusal != nil {
 		return desync(errOutOfTurn)
 	}
-	o.swallow = e.own
+	o.swallow = e.own || o.muted
 	running := e.kind == query || e.kind == execute
 	ok := true
 	switch typ {
 	case 'D', 'd': // DataRow, CopyData
 		ok = running
-		e.rows++
-		e.bytes += int64(length)
+		if ok && !o.muted && e.exceeds(length) {
+			o.mute(e)
+		}
+		if !o.muted {
+			e.rows++
+			e.bytes += int64(length)
+		}
 	case 'H', 'c': // CopyOutResponse, CopyDone
 		ok = running
 	case 'G': // CopyInResponse
-		ok = running && o.ledger.startCopy(e)
+		// The client of a result that was ended does not wait for it, and the server waits for rows.
+		ok = running && !o.muted && o.ledger.startCopy(e)
 	case 'C': // CommandComplete
 		ok = running
 		if ok {
@@ -362,6 +373,7 @@ func (o *answers) ready(status byte) (pass bool, err *sqlstate.Error) {
 		close(e.done)
 		return false, nil
 	}
+	o.unmute()
 	o.finished = append(o.finished, e)
 	o.added = append(o.added, e.requested)
 	return true, nil
@@ -398,6 +410,9 @@ func (o *answers) failed(body []byte) ([]byte, *sqlstate.Error) {
 	} else {
 		put, code = f.sanitised(e)
 	}
+	if o.muted && !f.fatal() { // the client has had its error
+		put = nil
+	}
 	o.head = nil
 	o.finished = append(o.finished, o.ledger.fail(code)...)
 	return put, nil
@@ -406,7 +421,7 @@ func (o *answers) failed(body []byte) ([]byte, *sqlstate.Error) {
 // notice takes a NoticeResponse and returns what the client gets.
 func (o *answers) notice(body []byte) []byte {
 	e := o.current()
-	if e != nil && e.own {
+	if e != nil && e.own || o.muted {
 		return nil
 	}
 	f := parseFields(body)

@@ -111,7 +111,10 @@ func (e *entry) record() {
 		return
 	}
 	o := verdict.Outcome{Rows: e.rows, Bytes: e.bytes, Code: e.code}
-	if o.Code == "" {
+	switch {
+	case e.limited != "":
+		o.Code = e.limited
+	case o.Code == "":
 		o.Code = sqlstate.SuccessfulCompletion
 	}
 	if !e.sent.IsZero() {

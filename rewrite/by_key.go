@@ -315,6 +315,26 @@ func (w *walker) wanted(ref *reference) bool {
 	return ref.fetch != nil && (ref.whole || slices.ContainsFunc(ref.fetch.keyed.table.Columns.ByKey.Columns, func(c policy.Shown) bool { return w.names[c.Name] }))
 }
 
+// keys counts the keys that each statement fetches by.
+func (w *walker) keys() []int {
+	if len(w.keyedBy) == 0 {
+		return nil
+	}
+	out := make([]int, len(w.begins))
+	for i, first := range w.begins {
+		end := len(w.references)
+		if i+1 < len(w.begins) {
+			end = w.begins[i+1]
+		}
+		for _, ref := range w.references[first:end] {
+			if w.wanted(ref) {
+				out[i] += ref.fetch.keys
+			}
+		}
+	}
+	return out
+}
+
 // fetchByKey puts the call in the place of a table's name.
 func (w *walker) fetchByKey(ref *reference) {
 	rv := ref.rangeVar

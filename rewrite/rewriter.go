@@ -43,6 +43,7 @@ type Result struct {
 	Statements  []policy.Statement // of each statement of the text, what contracts judge
 	Functions   []string           // functions called, qualified; sorted, each once
 	Effects     []verdict.Effect
+	Keys        []int  // of each statement, how many keys it fetches columns by that exist by key only
 	Fingerprint string // of the shape of the text, literals left out
 	Tag         string // "SELECT", "COPY", "BEGIN", "SET" …; "multi" for several statements, "" for none
 
@@ -184,6 +185,7 @@ func (r *Rewriter) Rewrite(text string, extended bool) (*Result, *sqlstate.Error
 	result.NeedsSignature = w.signed || w.executes && maySign && r.mode != RLS
 	result.bare = w.bare
 	result.Renamed = w.renames()
+	result.Keys = w.keys()
 	for name := range w.functions {
 		result.Functions = append(result.Functions, name)
 	}

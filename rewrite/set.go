@@ -20,7 +20,11 @@ func (w *walker) variableSetStmt(v *sqltext.VariableSetStmt) verdict.Effect {
 			w.refuse(badValue(v.Name))
 			break
 		}
-		if _, _, refused := CheckSetting(v.Name, value, "set", w.snap.SearchPath(), w.claims); refused != nil {
+		_, _, refused := CheckSetting(v.Name, value, "set", w.snap.SearchPath(), w.claims)
+		if refused == nil {
+			refused = CheckTimeout(v.Name, value, w.pol.Timeout())
+		}
+		if refused != nil {
 			w.refuse(refused)
 		}
 		effect.Keeps = keepsAfter(effect.Name, value)

@@ -19,6 +19,7 @@ type walker struct {
 
 	seen         map[string]int // kinds of nodes visited, for reconcile
 	references   []*reference
+	begins       []int                        // the first reference of each statement
 	keyedBy      map[*sqltext.RangeVar]*fetch // the mentions of tables whose key is fixed
 	edits        []edit
 	functions    map[string]bool
@@ -71,6 +72,7 @@ func (w *walker) saw(kind string) { w.seen[kind]++ }
 // statement visits one statement and returns what it does to the session.
 func (w *walker) statement(raw *sqltext.RawStmt) verdict.Effect {
 	w.saw("RawStmt")
+	w.begins = append(w.begins, len(w.references))
 	w.first, w.systemColumn, w.tableOID, w.writes, w.locks, w.cursor = len(w.references), false, false, false, false, ""
 	w.scope, w.ctes = nil, nil
 	effect := verdict.Effect{}

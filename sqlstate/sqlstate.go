@@ -34,6 +34,7 @@ const (
 	InvalidParameterValue    Code = "22023"
 	StatementTooComplex      Code = "54001"
 	ProgramLimitExceeded     Code = "54000"
+	LimitExceeded            Code = "53400"
 	TooManyConnections       Code = "53300"
 	AdminShutdown            Code = "57P01"
 	CannotConnectNow         Code = "57P03"
@@ -62,6 +63,7 @@ const (
 	ReasonProof       Reason = "proof"       // the spliced text did not parse to the intended tree
 	ReasonContract    Reason = "contract"    // a contract of the policy does not allow the statement in this session
 	ReasonStale       Reason = "stale"       // policy or catalog changed under a prepared statement
+	ReasonLimit       Reason = "limit"       // a rate or a size of the policy is used up
 	ReasonAudit       Reason = "audit"       // the record could not be written
 	ReasonProtocol    Reason = "protocol"    // a message agents may not send
 	ReasonIdentity    Reason = "identity"    // no or wrong credential, no seal

@@ -56,8 +56,18 @@ type Ticket interface {
 	// place of the answer. It does not block longer than the audit's own deadline.
 	Release() *sqlstate.Error
 
+	// Bound is how much of the result may be relayed. It is asked once Release has returned nil.
+	Bound() Bound
+
 	// Done writes the outcome record. It is called once, after the last message of the answer has been relayed.
 	Done(Outcome)
+}
+
+// Bound is how large a result may be. Nothing of a row beyond it is relayed: the client gets the error in its place, and the
+// statement is cancelled.
+type Bound struct {
+	Rows, Bytes int64 // as an [Outcome] counts them; 0: without bound
+	Exceeded    func(rows bool) *sqlstate.Error
 }
 
 // Outcome is what became of an execution.

@@ -1,0 +1,253 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	harness "github.com/pgconsent/pgconsent/test/instance"
+)
+
+// limited serves the memberintel world under limits.
+func limited(t *testing.T, limits string) *harness.Proxy {
+	t.Helper()
+	d := harness.Database{Name: "brain", DB: brain(t), Policy: unlimited(t), SearchPath: []string{"public"}}
+	d.Policy = strings.Replace(d.Policy, "\ntables:", "\nlimits: "+limits+"\ntables:", 1)
+	harness.Migrate(t, d, harness.Both)
+	return harness.Serve(t, harness.Both, []harness.Database{d}, []harness.Agent{
+		{Name: "advisor", Database: "brain", Attributes: map[string]string{"user": user1}},
+		{Name: "member_ui", Database: "brain", Attributes: map[string]string{"user": user1}},
+		{Name: "coach", Database: "brain", Attributes: map[string]string{"user": user2}},
+	})
+}
+
+func wantCode(t *testing.T, c *pgconn.PgConn, sql, code string) answer {
+	t.Helper()
+	got := ask(t, c, sql)
+	if got.code != code {
+		t.Errorf("%s: %q, want %q\n%s", sql, got.code, code, shorten(got.Multiset()))
+	}
+	return got
+}
+
+const exhausted = "53400"
+
+func TestLimitStatementsPerMinute(t *testing.T) {
+	proxy := limited(t, "{ statements: 5 }")
+	advisor := proxy.Agent(t, "advisor", "brain")
+	wantCode(t, advisor, "BEGIN", "")
+	for range 3 {
+		wantCode(t, advisor, "SELECT 1", "")
+	}
+	wantCode(t, advisor, "SELECT 1; SELECT 2", "")
+	got := wantCode(t, advisor, "SELECT 1", exhausted)
+	if !strings.Contains(got.err, "the policy allows 5 per minute and agent") || !strings.Contains(got.err, "Try again in ") {
+		t.Errorf("the error does not say what to do: %s", got.err)
+	}
+	// The transaction has failed as after any error, and can be ended; another session of the agent is at the limit, too.
+	wantCode(t, advisor, "ROLLBACK", "")
+	wantCode(t, proxy.Agent(t, "advisor", "brain"), "SELECT 1", exhausted)
+	// Another agent is not. Statements that are refused count.
+	ui := proxy.Agent(t, "member_ui", "brain")
+	for range 5 {
+		wantCode(t, ui, "SELECT * FROM nothing", "42501")
+	}
+	wantCode(t, ui, "SELECT 1", exhausted)
+	wantCode(t, ui, "SELECT * FROM nothing", "42501")
+}
+
+// A pipeline goes on after the refused execution as after an error.
+func TestLimitInAPipeline(t *testing.T) {
+	proxy := limited(t, "{ statements: 2 }")
+	conn, err := pgx.Connect(context.Background(), proxy.DSN("advisor", "brain"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	var b pgx.Batch
+	for range 4 {
+		b.Queue("SELECT 1")
+	}
+	results := conn.SendBatch(context.Background(), &b)
+	var codes []string
+	for range 4 {
+		_, err := results.Exec()
+		codes = append(codes, codeOf(err))
+	}
+	if err := results.Close(); codeOf(err) != exhausted || codes[0] != "" || codes[1] != "" || codes[2] != exhausted {
+		t.Errorf("%v, then %v", codes, err)
+	}
+	if _, err := conn.Exec(context.Background(), "ROLLBACK"); err != nil {
+		t.Error(err)
+	}
+}
+
+// Fetches by key are counted per user, by the keys that are named: whether there is a row makes no difference.
+func TestLimitByKeyCountsMisses(t *testing.T) {
+	fetch := func(id string) string { return "SELECT content FROM brain_entries WHERE id = '" + id + "'" }
+	var transcripts []string
+	for _, id := range []string{brainOwn, brainForeign, brainAbsent} {
+		proxy := limited(t, "{ per: user, by_key: 3 }")
+		advisor, ui := proxy.Agent(t, "advisor", "brain"), proxy.Agent(t, "member_ui", "brain")
+		wantCode(t, advisor, fetch(id), "")
+		wantCode(t, ui, "PREPARE p (uuid) AS SELECT content FROM brain_entries WHERE id = $1", "")
+		wantCode(t, ui, "EXECUTE p ('"+id+"')", "")
+		wantCode(t, advisor, "SELECT title FROM brain_entries WHERE id = '"+id+"'", "") // asks for nothing that exists by key only
+		wantCode(t, advisor, strings.Replace(fetch(id), "content", "count(content)", 1)+" UNION ALL "+strings.Replace(fetch(id), "content", "count(content)", 1), exhausted)
+		wantCode(t, advisor, fetch(id), "")
+		got := wantCode(t, advisor, fetch(id), exhausted)
+		wantCode(t, ui, "EXECUTE p ('"+id+"')", exhausted)
+		wantCode(t, advisor, "SELECT count(*) FROM brain_entries", "")
+		transcripts = append(transcripts, got.Multiset())
+		wantCode(t, proxy.Agent(t, "coach", "brain"), fetch(id), "") // another user
+	}
+	if transcripts[0] != transcripts[1] || transcripts[1] != transcripts[2] {
+		t.Errorf("the refusal tells whether there is a row: %q", transcripts)
+	}
+}
+
+// A cursor's rows are counted where they are fetched.
+func TestLimitByKeyOfCursors(t *testing.T) {
+	proxy := limited(t, "{ by_key: 1 }")
+	advisor := proxy.Agent(t, "advisor", "brain")
+	wantCode(t, advisor, "BEGIN", "")
+	for i := range 3 {
+		wantCode(t, advisor, fmt.Sprintf("DECLARE c%d CURSOR FOR SELECT content FROM brain_entries WHERE id = '%s'", i, brainOwn), "")
+	}
+	wantCode(t, advisor, "FETCH c0", "")
+	wantCode(t, advisor, "FETCH c1", exhausted)
+}
+
+// A result that is too large ends with an error, and the session goes on.
+func TestLimitOfResults(t *testing.T) {
+	proxy := limited(t, "{ result_rows: 100, result_bytes: 20KiB }")
+	advisor := proxy.Agent(t, "advisor", "brain")
+	for range 3 {
+		if got := wantCode(t, advisor, "SELECT id FROM brain_entries", exhausted); !strings.Contains(got.err, "100 rows") || len(got.results[0].rows) != 100 {
+			t.Errorf("%d rows: %s", len(got.results[0].rows), got.err)
+		}
+		wantCode(t, advisor, "SELECT id FROM brain_entries LIMIT 100", "")
+		if got := wantCode(t, advisor, "SELECT id, repeat('x', 1000) FROM brain_entries", exhausted); !strings.Contains(got.err, "20480 bytes") || len(got.results[0].rows) >= 20 {
+			t.Errorf("%d rows: %s", len(got.results[0].rows), got.err)
+		}
+		// The rest of the message is not answered.
+		if got := wantCode(t, advisor, "SELECT id FROM brain_entries; SELECT 1", exhausted); len(got.results) != 1 {
+			t.Errorf("%d results", len(got.results))
+		}
+		// One row too many may be the last one: the server has ended the statement by itself.
+		wantCode(t, advisor, "SELECT id FROM brain_entries LIMIT 101", exhausted)
+		wantCode(t, advisor, "SELECT 1", "")
+		wantCode(t, advisor, "BEGIN", "")
+		wantCode(t, advisor, "SELECT b.id FROM brain_entries b, generate_series(1, 100000)", exhausted)
+		if advisor.TxStatus() != 'E' {
+			t.Errorf("the transaction's status is %c", advisor.TxStatus())
+		}
+		wantCode(t, advisor, "SELECT 1", "25P02")
+		wantCode(t, advisor, "ROLLBACK", "")
+	}
+	var data strings.Builder
+	_, err := advisor.CopyTo(context.Background(), &data, "COPY (SELECT id FROM brain_entries) TO STDOUT")
+	if codeOf(err) != exhausted || strings.Count(data.String(), "\n") != 100 {
+		t.Errorf("COPY gives %d rows and %v", strings.Count(data.String(), "\n"), err)
+	}
+	wantCode(t, advisor, "SELECT 1", "")
+	// The extended protocol, with something behind it before the Sync.
+	conn, err := pgx.Connect(context.Background(), proxy.DSN("advisor", "brain"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	for _, sql := range []string{"SELECT b.id FROM brain_entries b, generate_series(1, 100000)", "SELECT id FROM brain_entries LIMIT 101"} {
+		for range 3 {
+			var b pgx.Batch
+			b.Queue("SELECT 1")
+			b.Queue(sql)
+			b.Queue("SELECT 2")
+			results := conn.SendBatch(context.Background(), &b)
+			if _, err := results.Exec(); err != nil {
+				t.Error(err)
+			}
+			if tag, err := results.Exec(); codeOf(err) != exhausted {
+				t.Errorf("%s: %v %v", sql, tag, err)
+			}
+			if _, err := results.Exec(); err == nil {
+				t.Error("what stands behind the error is answered")
+			}
+			if err := results.Close(); err == nil {
+				t.Error("the batch has no error")
+			}
+			var one int
+			if err := conn.QueryRow(context.Background(), "SELECT 1").Scan(&one); err != nil || one != 1 {
+				t.Fatalf("the session does not go on: %v", err)
+			}
+		}
+	}
+}
+
+// Rows per minute: what is left of them bounds a result, and then statements are refused before they are sent. Rows that a
+// statement passes over do not count.
+func TestLimitRowsPerMinute(t *testing.T) {
+	proxy := limited(t, "{ rows: 50 }")
+	advisor := proxy.Agent(t, "advisor", "brain")
+	wantCode(t, advisor, "SELECT count(*), max(title) FROM brain_entries", "")
+	wantCode(t, advisor, "SELECT id FROM brain_entries LIMIT 30", "")
+	if got := wantCode(t, advisor, "SELECT id FROM brain_entries LIMIT 30", exhausted); len(got.results) != 1 || len(got.results[0].rows) < 19 || len(got.results[0].rows) > 24 {
+		t.Errorf("%s", got.Multiset())
+	}
+	got := wantCode(t, proxy.Agent(t, "advisor", "brain"), "SELECT id FROM brain_entries LIMIT 30", exhausted)
+	if len(got.results) > 0 && len(got.results[0].rows) > 5 {
+		t.Errorf("%s", got.Multiset())
+	}
+}
+
+func TestLimitOfTime(t *testing.T) {
+	proxy := limited(t, "{ statement_timeout: 2s }")
+	advisor := proxy.Agent(t, "advisor", "brain")
+	shows := func(want string) {
+		t.Helper()
+		if got := wantCode(t, advisor, "SHOW statement_timeout", ""); got.results[0].rows[0] != want {
+			t.Errorf("statement_timeout is %s, want %s", got.results[0].rows[0], want)
+		}
+	}
+	shows("2s")
+	for _, value := range []string{"0", "'0'", "3s", "'3s'", "2001", "-1", "'1h'", "'0.4ms'", "'100us'", "'1min'"} {
+		if got := ask(t, advisor, "SET statement_timeout = "+value); got.code == "" {
+			t.Errorf("SET statement_timeout = %s is allowed", value)
+		}
+	}
+	wantCode(t, advisor, "SET statement_timeout = 500", "")
+	shows("500ms")
+	wantCode(t, advisor, "RESET statement_timeout", "")
+	shows("2s")
+	wantCode(t, advisor, "SET statement_timeout = '1.5s'; SET statement_timeout TO DEFAULT", "")
+	shows("2s")
+	wantCode(t, advisor, "DISCARD ALL", "")
+	shows("2s")
+	wantCode(t, advisor, "SET LOCAL statement_timeout = 0", "22023")
+	wantCode(t, advisor, "SELECT set_config('statement_timeout', '0', false)", "42501")
+	wantCode(t, advisor, "SET statement_timeout = 100; SELECT count(*) FROM generate_series(1, 100000000)", "57014")
+	for options, code := range map[string]string{"statement_timeout=1s": "", "statement_timeout=0": "22023", "statement_timeout=3000": "22023", "options=-c%20statement_timeout%3D0": "22023"} {
+		cfg, err := pgconn.ParseConfig(proxy.DSN("advisor", "brain") + "&" + options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := pgconn.ConnectConfig(context.Background(), cfg)
+		var pg *pgconn.PgError
+		switch errors.As(err, &pg); {
+		case code != "" && (pg == nil || pg.Code != code):
+			t.Errorf("%s: %v, want %s", options, err, code)
+		case code == "" && err != nil:
+			t.Errorf("%s: %v", options, err)
+		case code == "":
+			if got := wantCode(t, c, "SHOW statement_timeout", ""); got.results[0].rows[0] != "1s" {
+				t.Errorf("%s: %s", options, got.Multiset())
+			}
+			c.Close(context.Background())
+		}
+	}
+}

@@ -1,0 +1,168 @@
+package policy
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// Limit bounds what agents may do. Zero is without bound.
+type Limit struct {
+	Per string // the attribute whose value the rates are counted by; "": the agent
+
+	// In a minute, of all sessions of one agent, or one value of the attribute.
+	Statements int // executions
+	Rows       int // rows that were sent to them
+	ByKey      int // keys named for columns that exist by key only, whether or not there is a row
+
+	// Of one statement.
+	ResultRows  int64
+	ResultBytes int64
+	Timeout     time.Duration
+}
+
+// Limits returns the limits, in the order of the policy.
+func (p *Policy) Limits() []Limit { return p.limits }
+
+// Timeout is how long a statement may take; 0: as long as it likes.
+func (p *Policy) Timeout() time.Duration {
+	least := time.Duration(0)
+	for _, l := range p.limits {
+		if l.Timeout > 0 && (least == 0 || l.Timeout < least) {
+			least = l.Timeout
+		}
+	}
+	return least
+}
+
+type limitDecl struct {
+	place
+	perAt place
+	Limit
+}
+
+// limits reads one mapping of limits, or a list of them.
+func (d *decoder) limits(n *node) {
+	if n.kind == listNode {
+		for _, item := range n.items {
+			d.limit(item)
+		}
+		if len(n.items) == 0 {
+			d.fail(n.place, "leave limits out for none", "limits is empty")
+		}
+		return
+	}
+	d.limit(n)
+}
+
+func (d *decoder) limit(n *node) {
+	decl := limitDecl{place: n.place}
+	number := func(into *int, what string) func(*node) {
+		return func(v *node) { *into = int(d.number(v, what, 1, 1_000_000_000)) }
+	}
+	if !d.fields(n, "limits", map[string]func(*node){
+		"per": func(v *node) {
+			decl.perAt = v.place
+			d.word(&decl.Per, "per")(v)
+			if decl.Per == "agent" {
+				decl.Per = ""
+			}
+		},
+		"statements":        number(&decl.Statements, "statements"),
+		"rows":              number(&decl.Rows, "rows"),
+		"by_key":            number(&decl.ByKey, "by_key"),
+		"result_rows":       func(v *node) { decl.ResultRows = d.number(v, "result_rows", 1, 1_000_000_000_000) },
+		"result_bytes":      func(v *node) { decl.ResultBytes = d.size(v, "result_bytes") },
+		"statement_timeout": func(v *node) { decl.Timeout = d.duration(v, "statement_timeout") },
+	}) {
+		return
+	}
+	if decl.Limit == (Limit{Per: decl.Per}) {
+		d.fail(n.place, "", "limits names no limit: statements, rows, by_key, result_rows, result_bytes and statement_timeout are known")
+	}
+	d.doc.limits = append(d.doc.limits, decl)
+}
+
+func (d *decoder) number(n *node, what string, low, high int64) int64 {
+	if !d.want(n, scalarNode, what) {
+		return 0
+	}
+	v, err := strconv.ParseInt(n.value, 10, 64)
+	if err != nil || n.literal != "int" || v < low || v > high {
+		d.fail(n.place, "leave it out for no limit", "%s is a whole number from %d to %d", what, low, high)
+		return 0
+	}
+	return v
+}
+
+var sizeOf = regexp.MustCompile(`^([0-9]{1,12}) ?(KiB|MiB|GiB|)$`)
+
+func (d *decoder) size(n *node, what string) int64 {
+	if !d.want(n, scalarNode, what) {
+		return 0
+	}
+	m := sizeOf.FindStringSubmatch(n.value)
+	if m == nil {
+		d.fail(n.place, "", "%s is a number of bytes, or one with KiB, MiB or GiB: 10MiB", what)
+		return 0
+	}
+	v, _ := strconv.ParseInt(m[1], 10, 64)
+	v <<= map[string]int{"": 0, "KiB": 10, "MiB": 20, "GiB": 30}[m[2]]
+	if v < 1 || v > 1<<50 {
+		d.fail(n.place, "leave it out for no limit", "%s is from 1 byte to 1048576GiB", what)
+		return 0
+	}
+	return v
+}
+
+// maxTimeout is what fits into PostgreSQL's setting.
+const maxTimeout = 24 * 24 * time.Hour
+
+func (d *decoder) duration(n *node, what string) time.Duration {
+	if !d.want(n, scalarNode, what) {
+		return 0
+	}
+	v, err := time.ParseDuration(n.value)
+	if err != nil || v < time.Millisecond || v > maxTimeout || v%time.Millisecond != 0 {
+		d.fail(n.place, "", "%s is a time like 500ms, 30s or 5m, of a millisecond at least", what)
+		return 0
+	}
+	return v
+}
+
+// limits checks what the limits are counted by.
+func (c *compiler) limits() []Limit {
+	var out []Limit
+	seen := map[string]bool{}
+	for _, decl := range c.doc.limits {
+		if seen[decl.Per] {
+			per := decl.Per
+			if per == "" {
+				per = "agent"
+			}
+			c.fail(decl.place, "write them together", "there are limits per %s already", per)
+		}
+		seen[decl.Per] = true
+		if decl.Per != "" {
+			i := slices.IndexFunc(c.attributes, func(a Attribute) bool { return a.Name == decl.Per })
+			var names []string
+			for _, a := range c.attributes {
+				names = append(names, a.Name)
+			}
+			switch {
+			case i < 0:
+				c.fail(decl.perAt, closest(decl.Per, append(names, "agent")), "limits are counted per agent or per attribute, and there is no attribute %q", decl.Per)
+			case c.attributes[i].Source != "credential":
+				c.fail(decl.perAt, "name an attribute whose source is the credential", "limits cannot be counted per %s, which may change while a session lasts", decl.Per)
+			}
+		}
+		out = append(out, decl.Limit)
+	}
+	return out
+}
+
+func (l Limit) describe() string {
+	return fmt.Sprintf("%q %d %d %d %d %d %d", l.Per, l.Statements, l.Rows, l.ByKey, l.ResultRows, l.ResultBytes, l.Timeout)
+}
