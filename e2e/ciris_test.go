@@ -282,7 +282,9 @@ func TestCirisC_AggregatesThatAreRefused(t *testing.T) {
 
 // A group of fewer than five is not returned, and what it holds is in no total (differencing, trackers, complements).
 func TestCirisC_SmallGroupsAreInNoAnswer(t *testing.T) {
-	inModes(t, "", func(t *testing.T, c *ciris) {
+	const secret = `INSERT INTO interactions (id, user_id, channel_id, channel_type, trend_analysis, occurred_at, usage_statistics)
+		SELECT 100000 + row_number() OVER (), user_id, 'HIDDENMARK', 'secret', 'steady', '2026-02-02', 7 FROM (SELECT * FROM users WHERE stream = 'ANONYMOUS' ORDER BY user_id LIMIT 4) u`
+	inModes(t, secret, func(t *testing.T, c *ciris) {
 		agent := c.agent(t)
 		const visible = ` FROM (SELECT * FROM interactions) AS interactions`
 		// Four anonymous users are on cli: whoever is counted there shows.
@@ -321,9 +323,26 @@ func TestCirisC_SmallGroupsAreInNoAnswer(t *testing.T) {
 		if got := told(agent, `SELECT count(*) FROM interactions WHERE channel_type = 'nowhere'`); got != "" {
 			t.Errorf("an empty group is returned: %s", got)
 		}
-		// Errors are those of groups that are returned.
-		if got := told(agent, `SELECT count(*) FROM interactions WHERE 1 / CASE channel_type WHEN 'nowhere' THEN 0 ELSE 1 END = 1`); got != fmt.Sprint(all) {
-			t.Errorf("a division that never fails: %s", got)
+		// Errors are those of cells that count: no expression runs on a row of another.
+		for _, condition := range []string{
+			`1 / CASE channel_type WHEN 'secret' THEN 0 ELSE 1 END = 1`,
+			`CASE WHEN channel_type LIKE 'sec%' THEN channel_type ELSE '1' END::int = 1`,
+			`CASE WHEN upper(channel_type) = 'SECRET' THEN sqrt(-1 * length(channel_type)) ELSE 1 END = 1`,
+		} {
+			if got := told(agent, `SELECT count(*) FROM interactions WHERE `+condition); got != fmt.Sprint(all) {
+				t.Errorf("%s: %s, not %d", condition, got, all)
+			}
+			if got := told(agent, `SELECT count(*) FILTER (WHERE `+condition+`) FROM interactions GROUP BY `+condition); got != fmt.Sprint(all) {
+				t.Errorf("grouped by %s: %s, not %d", condition, got, all)
+			}
+		}
+		if got := told(agent, `SELECT count(*) FROM interactions WHERE 1 / CASE channel_type WHEN 'api' THEN 0 ELSE 1 END = 1`); got != "22012" {
+			t.Errorf("a division that fails where rows count: %s", got)
+		}
+		for _, sql := range []string{`SELECT channel_type FROM interactions GROUP BY 1`, `SELECT lower(channel_type), count(*) FROM interactions GROUP BY CUBE (1)`} {
+			if got := told(agent, sql); strings.Contains(got, "secret") {
+				t.Errorf("%s names a group of four: %s", sql, got)
+			}
 		}
 		c.proxy.Tap().NoMarker(t)
 	})

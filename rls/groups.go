@@ -26,7 +26,8 @@ func (p *Plan) grouped() []*policy.Table {
 // about fewer subjects than a cell has.
 //
 // The view has the columns that aggregates may use, and no other. It is a security barrier: what a statement asks runs on
-// no row that the view leaves out, so that it may ask anything.
+// no row that the view leaves out, so that it may ask anything. The barrier of a plain UNION ALL holds nothing: PostgreSQL
+// flattens that, and pushes conditions into its parts, and through windows. Hence the SELECT around it, and the OFFSET.
 func (p *Plan) groupViews() []Statement {
 	const why = "Signed aggregates read this view, which has rows that agents do not see one by one, in groups large enough; for anything else it raises."
 	var out []Statement
@@ -125,13 +126,13 @@ func groups(t *policy.Table) string {
 			share(i+1, "pg_catalog.sum(pg_catalog.abs("+catalog.QuoteIdent(m.Column)+"::pg_catalog.numeric))")
 		}
 	}
-	return "SELECT " + strings.Join(values, ",\n  ") + "\n" + from +
+	return "SELECT " + list + " FROM (SELECT " + strings.Join(values, ",\n  ") + "\n" + from +
 		"\nWHERE (SELECT pgconsent_gate.vetted()) AND (" + visible + ")\nUNION ALL\nSELECT " + list +
 		" FROM (SELECT " + strings.Join(all, ",\n    ") +
 		"\n  FROM (SELECT " + strings.Join(each, ",\n      ") +
 		"\n    FROM (SELECT " + strings.Join(values, ",\n        ") + "\n     " + from +
 		"\n      WHERE " + strings.Join(counts, "\n        AND ") + ") AS " + inner + "1) AS " + inner + "2) AS " + inner + "3" +
-		"\nWHERE " + strings.Join(enough, "\n  AND ")
+		"\nWHERE " + strings.Join(enough, "\n  AND ") + ") AS " + inner + "4 OFFSET 0"
 }
 
 // bounded is a measure's value: within its bounds, finite, and of one scale, since the scale of a sum would tell the
