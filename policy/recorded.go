@@ -190,7 +190,7 @@ func (c *compiler) ids(to []grantee, r *catalog.Relation, column *catalog.Column
 				r.Name, column.Name, column.Type, attribute.Name, attribute.Type)
 			continue
 		}
-		out = append(out, predicate.Grantee{Attribute: attribute.Name, List: attribute.List()})
+		out = append(out, predicate.Grantee{Attribute: attribute.Name, List: attribute.List(), Optional: attribute.Optional})
 	}
 	return out
 }

@@ -178,8 +178,20 @@ func writeShape() *shape {
 		key{"stamp", namesShape("Columns that an INSERT sets whatever agents send.", "", keysShape("",
 			key{"attribute", wordShape("The attribute whose value it gets.")},
 			key{"value", wordShape("A fixed value.")},
-		).exactlyOne())},
+			key{"unless", rowsShape()},
+		).needsEither([]string{"attribute"}, []string{"value"}))},
+		key{"lists", namesShape("Columns that hold lists of ids.", "", listsShape())},
 	).needs("commands")
+}
+
+func listsShape() *shape {
+	return keysShape("How far a list of ids may reach.",
+		key{"from", listShape("Where the list of a new row comes from: the first of these that is not empty.", keysShape("Columns of the new row, or of the one row of a table that matches it.",
+			key{"table", wordShape("The table.")}, key{"match", pairsShape()}, key{"where", someShape("", blockShape())},
+			key{"lists", listShape("Columns of several ids.", wordShape(""))}, key{"ids", listShape("Columns of one.", wordShape(""))}, key{"when", rowsShape()}))},
+		key{"narrow", &shape{kind: aTrue, doc: "An UPDATE adds no element."}},
+		key{"wider", rowsShape()},
+	)
 }
 
 // rowsShape is a rule: a list of blocks that must all hold, or one.

@@ -18,6 +18,7 @@ type Write struct {
 	Copied     []string // of these, those that COPY FROM may name: an identity column has no default of its own
 	Updatable  []string // the columns that an UPDATE may set
 	Stamps     []Stamp
+	Lists      []predicate.Bound
 
 	InsertCheck predicate.Node // what a new row must be
 	UpdateCheck predicate.Node // what a changed row must be
@@ -32,6 +33,8 @@ type Stamp struct {
 	Attribute string // of the session, or "" for a fixed value
 	Type      string // of the attribute, qualified
 	Value     string // the fixed value
+
+	Unless predicate.Node // what the new row may be instead, with what the agent sent; nil: nothing
 }
 
 // Allows tells whether a command may be sent.
@@ -62,6 +65,7 @@ type writeDecl struct {
 	commands, columns, immutable, accept []wordDecl
 	allColumns                           bool // no list of columns
 	stamps                               []stampDecl
+	lists                                []listDecl
 	check                                block
 }
 
@@ -74,6 +78,7 @@ type stampDecl struct {
 	place
 	column, attribute, value string
 	valueAt                  place
+	unless                   block
 }
 
 func (d *writeDecl) accepts(what string) bool {
@@ -91,6 +96,7 @@ func (d *decoder) write(n *node) *writeDecl {
 		"immutable": func(v *node) { decl.immutable = d.words(v, "immutable") },
 		"accept":    func(v *node) { decl.accept = d.words(v, "accept", acceptConflicts, acceptReferences, acceptSequences) },
 		"check":     func(v *node) { decl.check = d.rows(v) },
+		"lists":     func(v *node) { decl.lists = d.lists(v) },
 		"stamp": func(v *node) {
 			if !d.want(v, mapNode, "stamp") {
 				return
@@ -109,8 +115,9 @@ func (d *decoder) stamp(at place, column string, n *node) stampDecl {
 	d.fields(n, "stamp", map[string]func(*node){
 		"attribute": d.word(&s.attribute, "attribute"),
 		"value":     d.word(&s.value, "value"),
+		"unless":    func(v *node) { s.unless = d.rows(v) },
 	})
-	if n.kind == mapNode && len(n.keys) != 1 {
+	if n.kind == mapNode && (s.attribute == "") == (s.value == "") {
 		d.fail(n.place, "write { attribute: name } or { value: word }", "a stamp is an attribute or a value")
 	}
 	return s
@@ -169,6 +176,7 @@ func (c *compiler) write(t *compiling) *Write {
 	}
 	failed := len(c.errs)
 	out.Stamps = c.stamps(decl, r)
+	out.Lists = c.bounds(decl, r)
 	for _, key := range r.Unique {
 		stamped := !slices.ContainsFunc(key.Columns, func(name string) bool {
 			return !slices.ContainsFunc(decl.stamps, func(s stampDecl) bool { return s.column == name })
@@ -197,13 +205,19 @@ func (c *compiler) write(t *compiling) *Write {
 func (c *compiler) changes(out *Write, decl *writeDecl, t *compiling, sendable []string) {
 	var stamped []string
 	var stamps predicate.All
+	var overruled []string // columns of which the stamp decides, whatever rows say
 	for _, s := range out.Stamps {
 		stamped = append(stamped, s.Column)
+		var is predicate.Node = predicate.Status{Column: s.Column, Is: s.Value}
 		if s.Attribute != "" {
-			stamps = append(stamps, predicate.Own{Column: s.Column, Attribute: s.Attribute, Type: s.Type})
-		} else {
-			stamps = append(stamps, predicate.Status{Column: s.Column, Is: s.Value})
+			is = predicate.Own{Column: s.Column, Attribute: s.Attribute, Type: s.Type}
 		}
+		if s.Unless != nil {
+			is = predicate.Any{is, s.Unless}
+		} else {
+			overruled = append(overruled, s.Column)
+		}
+		stamps = append(stamps, is)
 	}
 	judged, known := predicate.RowColumns(t.rows)
 	if decl.check != nil {
@@ -238,7 +252,7 @@ func (c *compiler) changes(out *Write, decl *writeDecl, t *compiling, sendable [
 	// visible.
 	var insert predicate.All
 	for _, part := range predicate.Conjuncts(t.rows) {
-		if columns, all := predicate.RowColumns(part); all && len(columns) == 1 && slices.Contains(stamped, columns[0]) && isColumnTest(part) {
+		if columns, all := predicate.RowColumns(part); all && len(columns) == 1 && slices.Contains(overruled, columns[0]) && isColumnTest(part) {
 			out.Unseen = out.Unseen || contradicts(part, stamps)
 			continue
 		}
@@ -266,7 +280,7 @@ func isColumnTest(n predicate.Node) bool {
 func contradicts(n predicate.Node, stamps predicate.All) bool {
 	status, ok := n.(predicate.Status)
 	return ok && slices.ContainsFunc(stamps, func(s predicate.Node) bool {
-		stamp, fixed := s.(predicate.Status)
+		stamp, fixed := s.(predicate.Status) // one that holds unless something else does is an Any
 		return fixed && stamp.Column == status.Column && stamp.Is != status.Is
 	})
 }
@@ -289,7 +303,7 @@ func (c *compiler) stamps(decl *writeDecl, r *catalog.Relation) []Stamp {
 					c.fail(s.valueAt, "stamp an attribute of one value", "%s is a list", s.attribute)
 					continue
 				}
-				out = append(out, Stamp{Column: s.column, Attribute: own.Attribute, Type: own.Type})
+				out = append(out, Stamp{Column: s.column, Attribute: own.Attribute, Type: own.Type, Unless: c.unless(s, r)})
 			}
 			continue
 		}
@@ -297,9 +311,16 @@ func (c *compiler) stamps(decl *writeDecl, r *catalog.Relation) []Stamp {
 			c.fail(s.valueAt, why, "%q cannot be stamped on %s.%s, which is a %s", s.value, r.Name, s.column, column.Type)
 			continue
 		}
-		out = append(out, Stamp{Column: s.column, Value: s.value})
+		out = append(out, Stamp{Column: s.column, Value: s.value, Unless: c.unless(s, r)})
 	}
 	return out
+}
+
+func (c *compiler) unless(s stampDecl, r *catalog.Relation) predicate.Node {
+	if s.unless == nil {
+		return nil
+	}
+	return c.unruled(s.unless, r)
 }
 
 // unfit tells why a fixed value is not one of the column's type as PostgreSQL writes it.
@@ -427,7 +448,9 @@ func (d *writeDecl) withinSight(key catalog.Key, rows predicate.Node) bool {
 		default:
 			return false
 		}
-		disowned := slices.ContainsFunc(d.stamps, func(s stampDecl) bool { return s.column == own.Column && s.attribute != own.Attribute })
+		disowned := slices.ContainsFunc(d.stamps, func(s stampDecl) bool {
+			return s.column == own.Column && (s.attribute != own.Attribute || s.unless != nil)
+		})
 		if disowned || !slices.Contains(key.Equal, own.Column) {
 			return false
 		}
@@ -560,6 +583,10 @@ func (w *Write) describe(r *catalog.Relation) string {
 	}
 	for _, s := range w.Stamps {
 		parts = append(parts, strconv.Quote(s.Column), strconv.Quote(s.Attribute), strconv.Quote(s.Value))
+		if s.Unless != nil {
+			parts = append(parts, predicate.Check(s.Unless, r))
+		}
 	}
+	parts = append(parts, describeBounds(w.Lists))
 	return strings.Join(parts, " ")
 }

@@ -60,6 +60,8 @@ func Helpers(n Node) []Helper {
 				add(row, n.From...)
 			}
 			add(n.Relation, n.Columns...)
+		case sourced:
+			add(n.Relation, n.columns()...)
 		case Recorded:
 			if row != nil {
 				add(row, n.froms()...)
@@ -120,6 +122,10 @@ func walk(n Node, row *catalog.Relation, visit func(Node, *catalog.Relation)) {
 		walk(n.Rows, n.Relation, visit)
 	case Reference:
 		walk(n.Rows, n.Relation, visit)
+	case sourced:
+		if n.Where != nil {
+			walk(n.Where, n.Relation, visit)
+		}
 	case Recorded:
 		if n.Record.Rows != nil {
 			walk(n.Record.Rows, n.Record.Relation, visit)

@@ -44,6 +44,8 @@ var passages = []passage{
 	{codes: "22000", text: "the server cannot handle a value", hint: withheldHint, why: "used for many things, some of which name files and relations"},
 	{codes: "2200H", text: "a sequence has reached its limit", hint: "Only the owner can change it.", why: "tells a sequence's value, which counts hidden rows"},
 	{codes: "22P04", pass: "M", why: "the form of the client's own COPY data"},
+	{codes: "22023", only: []string{"not a list of ids"}, text: "a list of ids is not one", hint: "Write a JSON array of strings, or an array of the column's type; [] where there is nobody.",
+		why: "the trigger of ours that holds lists to the policy"},
 	{codes: "22", pass: "MDHP", why: "a value of the client's own, or of a row that it can see, which does not fit: literals, parameters, casts, arithmetic, patterns, JSON"},
 
 	{codes: "23502", text: "a column that must have a value would have none", hint: "information_schema.columns tells which columns need a value (is_nullable).",
@@ -72,6 +74,8 @@ var passages = []passage{
 
 	{codes: "42501", only: []string{"new row violates row-level security policy*", "target row violates row-level security policy*"}, text: rowText,
 		hint: "The policy allows only rows that you could read afterwards, with the values it prescribes.", why: "names a policy"},
+	{codes: "42501", only: []string{"a list that is wider than it may be"}, text: "a list of ids is wider than it may be",
+		hint: "Leave the column out of an INSERT to get the list that the policy gives; in an UPDATE take ids out. More needs the consent of those whom the row is about.", why: "the trigger of ours that holds lists to the policy"},
 	{codes: "42501", text: "permission denied", hint: "The database does not give agents the right to it. If the policy allows it, the operator finds the cause with `pgconsent doctor`.",
 		why: "names what the statement did not, such as tables that a function reads"},
 	{codes: "42601 42602 42622 42939", pass: "MDHP", why: "the client's own text: syntax and names"},

@@ -2,7 +2,10 @@ package rewrite
 
 import (
 	"slices"
+	"strings"
 
+	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/predicate"
 	"github.com/pgconsent/pgconsent/sqlstate"
 	"github.com/pgconsent/pgconsent/sqltext"
 )
@@ -80,6 +83,7 @@ func sourceWidth(s *sqltext.SelectStmt) (width int, known bool) {
 // insertColumns judges the columns that an INSERT names, or means without naming them.
 func (w *walker) insertColumns(t *written, s *sqltext.InsertStmt, source *sqltext.SelectStmt, width int, known bool) {
 	allowed := t.table.Write.Insertable
+	w.leaves(t, s.Cols, source, width, known)
 	if len(s.Cols) == 0 {
 		w.impliedColumns(t, width, known)
 		return
@@ -102,6 +106,37 @@ func (w *walker) insertColumns(t *written, s *sqltext.InsertStmt, source *sqltex
 	if w.refused == nil && len(drop) > 0 {
 		w.dropDefaults(t, s, source, drop)
 	}
+}
+
+// leaves notes whether an INSERT leaves out columns that the policy then fills in.
+func (w *walker) leaves(t *written, cols []*sqltext.Node, source *sqltext.SelectStmt, width int, known bool) {
+	for _, b := range t.table.Write.Lists {
+		if b.From == nil {
+			continue
+		}
+		i := slices.IndexFunc(cols, func(n *sqltext.Node) bool { return n.GetResTarget().GetName() == b.Column })
+		given := i >= 0 && !alwaysDefault(source, i, len(cols))
+		if len(cols) == 0 {
+			i = slices.IndexFunc(t.ref.relation.Columns, func(c catalog.Column) bool { return c.Name == b.Column })
+			given = !known || i < width
+		}
+		mark := predicate.LeftOut(t.ref.name, b.Column)
+		if left, seen := w.leftOut[mark]; !seen || left {
+			w.leftOut[mark] = !given
+		}
+	}
+}
+
+// leftMarks are the marks for columns that every INSERT of the text leaves out.
+func (w *walker) leftMarks() string {
+	var out []string
+	for mark, left := range w.leftOut {
+		if left {
+			out = append(out, mark)
+		}
+	}
+	slices.Sort(out)
+	return strings.Join(out, "")
 }
 
 // impliedColumns judges an INSERT without a list of columns, which means the table's first.

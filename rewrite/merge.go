@@ -63,6 +63,7 @@ func (w *walker) mergeWhen(t *written, c *sqltext.MergeWhenClause) {
 	case sqltext.CMD_UPDATE:
 		w.setList(t, c.TargetList)
 	case sqltext.CMD_INSERT:
+		w.leaves(t, c.TargetList, nil, len(c.Values), !slices.ContainsFunc(c.Values, isStar))
 		if len(c.TargetList) == 0 {
 			known := !slices.ContainsFunc(c.Values, isStar)
 			w.impliedColumns(t, len(c.Values), known)

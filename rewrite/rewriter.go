@@ -146,8 +146,12 @@ func (r *Rewriter) Rewrite(text string, extended bool) (*Result, *sqlstate.Error
 		return result, w.refused
 	}
 	result.Text = text
+	before := ""
 	if result.Scan = grouped || !gate && w.scans(tree); result.Scan {
-		w.replace(0, 0, predicate.ScanHint, func() {})
+		before = predicate.ScanHint
+	}
+	if before += w.leftMarks(); before != "" {
+		w.replace(0, 0, before, func() {})
 	}
 	if len(w.edits) > 0 {
 		if refused := w.length(); refused != nil {
@@ -178,8 +182,8 @@ func (r *Rewriter) Rewrite(text string, extended bool) (*Result, *sqlstate.Error
 			return result, refused
 		}
 		w.functions["pg_catalog.count"] = true
-		before := result.Position
-		result.Text, result.Position = text, func(p int) int { return before(position(p)) }
+		inner := result.Position
+		result.Text, result.Position = text, func(p int) int { return inner(position(p)) }
 	}
 	// A statement that was prepared signed reads gate views, which look at the text that is running: the EXECUTE's.
 	result.NeedsSignature = w.signed || w.executes && maySign && r.mode != RLS

@@ -83,6 +83,7 @@ func Generate(p *policy.Policy, snap *catalog.Snapshot, o Options) *Plan {
 		}
 		if t.Write != nil {
 			all = append(all, t.Write.InsertCheck, t.Write.UpdateCheck)
+			all = append(all, written(t.Write)...)
 		}
 	}
 	plan.gated = map[catalog.Name]bool{}

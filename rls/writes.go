@@ -41,6 +41,7 @@ func (p *Plan) writes(t *policy.Table) []Statement {
 		return out
 	}
 	out = append(out, p.stamp(t)...)
+	out = append(out, p.lists(t)...)
 	out = append(out, p.copyIn(t)...)
 	writer := p.agent
 	if t.Columns != nil {
@@ -79,18 +80,20 @@ func defaults(r *catalog.Relation) []catalog.Name {
 
 // stamp makes the trigger that sets columns whatever an agent sends. It runs for the agent's role alone.
 func (p *Plan) stamp(t *policy.Table) []Statement {
-	if !t.Write.Insert || len(t.Write.Stamps) == 0 {
+	var stamps []policy.Stamp
+	for _, s := range t.Write.Stamps {
+		if s.Unless == nil { // else see lists
+			stamps = append(stamps, s)
+		}
+	}
+	if !t.Write.Insert || len(stamps) == 0 {
 		return nil
 	}
 	name := predicate.StampFunction(t.Relation.Name).SQL()
 	const why = "Columns that agents do not choose. Rows of other roles are left alone."
 	var body strings.Builder
-	for _, s := range t.Write.Stamps {
-		value := catalog.QuoteLiteral(s.Value)
-		if s.Attribute != "" {
-			value = "pgconsent_gate.attr(" + catalog.QuoteLiteral(s.Attribute) + ")::" + s.Type
-		}
-		fmt.Fprintf(&body, "  NEW.%s := %s;\n", catalog.QuoteIdent(s.Column), value)
+	for _, s := range stamps {
+		fmt.Fprintf(&body, "  NEW.%s := %s;\n", catalog.QuoteIdent(s.Column), stampedValue(s))
 	}
 	return []Statement{
 		{SQL: fmt.Sprintf(`CREATE FUNCTION %s() RETURNS trigger
@@ -152,6 +155,8 @@ func (p *Plan) dropWrites(t *policy.Table) []Statement {
 	return []Statement{
 		{SQL: fmt.Sprintf("DROP TRIGGER IF EXISTS %s ON %s", stampTrigger, t.Relation.Name.SQL()), Why: why},
 		{SQL: fmt.Sprintf("DROP FUNCTION IF EXISTS %s()", predicate.StampFunction(t.Relation.Name).SQL()), Why: why},
+		{SQL: fmt.Sprintf("DROP TRIGGER IF EXISTS %s ON %s", listTrigger, t.Relation.Name.SQL()), Why: why},
+		{SQL: fmt.Sprintf("DROP FUNCTION IF EXISTS %s()", predicate.ListFunction(t.Relation.Name).SQL()), Why: why},
 		{SQL: fmt.Sprintf("DROP VIEW IF EXISTS %s", predicate.CopyView(t.Relation.Name).SQL()), Why: why},
 		{SQL: fmt.Sprintf("DROP FUNCTION IF EXISTS %s()", predicate.CopyFunction(t.Relation.Name).SQL()), Why: why},
 	}

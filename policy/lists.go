@@ -1,0 +1,163 @@
+package policy
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/predicate"
+)
+
+// listDecl is what `lists` says of a column: `{ from: [sources], narrow: true, wider: blocks }`.
+type listDecl struct {
+	place
+	column  string
+	from    []sourceDecl
+	bounded bool // from is there
+	narrow  bool
+	wider   block
+}
+
+// sourceDecl is one of `from`: `{ table: …, match: …, where: …, columns: …, when: … }`.
+type sourceDecl struct {
+	place
+	table   string
+	match   []predicate.Pair
+	where   []block
+	columns []wordDecl // lists
+	ids     []wordDecl // single ids
+	when    block
+}
+
+func (d *decoder) lists(n *node) []listDecl {
+	if !d.want(n, mapNode, "lists") {
+		return nil
+	}
+	var out []listDecl
+	for i, column := range n.keys {
+		decl := listDecl{place: n.keyAt[i], column: column}
+		d.fields(n.values[i], "list "+column, map[string]func(*node){
+			"from": func(v *node) {
+				decl.bounded = true
+				if !d.want(v, listNode, "from") {
+					return
+				}
+				for _, item := range v.items {
+					decl.from = append(decl.from, d.source(item))
+				}
+			},
+			"narrow": func(v *node) {
+				if v.kind != scalarNode || v.value != "true" {
+					d.fail(v.place, "leave it out if the list may grow", "narrow takes nothing but true")
+				}
+				decl.narrow = true
+			},
+			"wider": func(v *node) { decl.wider = d.rows(v) },
+		})
+		if decl.wider != nil && !decl.narrow && !decl.bounded {
+			d.fail(decl.place, "say narrow: true, or from", "wider is what permits more than a bound, and there is none")
+		}
+		out = append(out, decl)
+	}
+	return out
+}
+
+func (d *decoder) source(n *node) sourceDecl {
+	s := sourceDecl{place: n.place}
+	d.fields(n, "from", map[string]func(*node){
+		"table": d.word(&s.table, "table"),
+		"match": func(v *node) { s.match = d.pairs(v, "match") },
+		"where": func(v *node) { s.where = d.blocks(v, "where") },
+		"lists": func(v *node) { s.columns = d.words(v, "lists") },
+		"ids":   func(v *node) { s.ids = d.words(v, "ids") },
+		"when":  func(v *node) { s.when = d.rows(v) },
+	})
+	switch {
+	case len(s.columns)+len(s.ids) == 0:
+		d.fail(n.place, "name columns under lists (several ids) or ids (one)", "a source needs columns")
+	case s.table == "" && len(s.match)+len(s.where) > 0:
+		d.fail(n.place, "name the table, or say when", "match and where speak of a table")
+	case s.table != "" && len(s.match) == 0:
+		d.fail(n.place, "write match: { its column: the column of the new row that it equals }", "a source in another table needs to be found")
+	}
+	return s
+}
+
+// bounds compiles the lists of a table.
+func (c *compiler) bounds(decl *writeDecl, r *catalog.Relation) []predicate.Bound {
+	var out []predicate.Bound
+	for _, l := range decl.lists {
+		list, elements, ok := c.list(l.place, r, l.column)
+		if !ok {
+			continue
+		}
+		b := predicate.Bound{List: list, Type: r.Column(l.column).Type, Narrow: l.narrow}
+		if l.bounded {
+			b.From = []predicate.Source{}
+		}
+		for _, s := range l.from {
+			if source, ok := c.boundSource(s, r, r.Column(l.column), elements); ok {
+				b.From = append(b.From, source)
+			}
+		}
+		if l.wider != nil {
+			c.elements = true
+			b.Wider = c.unruled(l.wider, r)
+			c.elements = false
+		}
+		out = append(out, b)
+	}
+	return out
+}
+
+// unruled compiles a block that is no rule of the row.
+func (c *compiler) unruled(b block, r *catalog.Relation) predicate.Node {
+	defer func(r *Rule) { c.rule = r }(c.rule)
+	c.rule = &Rule{}
+	return c.block(b, r)
+}
+
+func (c *compiler) boundSource(s sourceDecl, row *catalog.Relation, target *catalog.Column, elements string) (predicate.Source, bool) {
+	failed := len(c.errs)
+	out := predicate.Source{Match: s.match}
+	from := row
+	if s.table != "" {
+		if from = c.relation(s.place, s.table); from == nil {
+			return out, false
+		}
+		out.Relation = from
+		for _, p := range s.match {
+			c.pair(s.place, from, row, p)
+		}
+		out.Where = c.conditions(s.where, from)
+	}
+	for _, w := range s.columns {
+		if list, found, ok := c.list(w.place, from, w.word); ok {
+			if found != elements {
+				c.fail(w.place, "lists of one kind go together", "%s.%s is of ids that are %s, and %s.%s of ids that are %s", from.Name, w.word, found, row.Name, target.Name, elements)
+			}
+			out.Columns, out.One = append(out.Columns, list), append(out.One, false)
+		}
+	}
+	for _, w := range s.ids {
+		if column := c.column(w.place, from, w.word); column != nil {
+			if family(column.Type) != elements {
+				c.fail(w.place, "an id is of the kind of the list's elements", "%s.%s is a %s, and %s.%s of ids that are %s", from.Name, w.word, column.Type, row.Name, target.Name, elements)
+			}
+			out.Columns, out.One = append(out.Columns, predicate.List{Column: w.word, Form: formOf(elements)}), append(out.One, true)
+		}
+	}
+	if s.when != nil {
+		out.When = c.unruled(s.when, row)
+	}
+	return out, len(c.errs) == failed
+}
+
+// describeBounds is the meaning of what the database holds of lists, for the hash of the policy.
+func describeBounds(bounds []predicate.Bound) string {
+	var parts []string
+	for _, b := range bounds {
+		parts = append(parts, strconv.Quote(b.Column), strconv.FormatBool(b.From != nil), strconv.FormatBool(b.Narrow), b.Given(), b.Exceeds("NULL"))
+	}
+	return strings.Join(parts, " ")
+}

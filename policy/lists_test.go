@@ -1,0 +1,57 @@
+package policy_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/pgconsent/pgconsent/policy"
+)
+
+// Wrong lists name what is wrong and what to write; what a list may hold is part of the policy's version.
+func TestListsOfATable(t *testing.T) {
+	const head = "version: 1\nattributes: { user: { type: text, source: credential } }\ntables:\n  notes:\n    rows: open\n    write: { commands: [insert, update], columns: [stack, who, about], lists: "
+	compile := func(lists string) (*policy.Policy, error) {
+		doc, err := policy.Parse("p.yaml", []byte(head+lists+" }"))
+		if err != nil {
+			return nil, err
+		}
+		return policy.Compile(doc, recordsSnapshot())
+	}
+	for _, c := range []struct{ lists, want string }{
+		{"[ who ]", "lists must be a mapping, not a list"},
+		{"{ whom: {} }", `public.notes has no column "whom" (did you mean "who"?)`},
+		{"{ day: {} }", "public.notes.day is a date (a list is a text[], uuid[] or bigint[], or a JSON array"},
+		{"{ who: { narrow: false } }", "narrow takes nothing but true (leave it out if the list may grow)"},
+		{"{ who: { wider: [ own: { column: about, is: user } ] } }", "wider is what permits more than a bound, and there is none (say narrow: true, or from)"},
+		{"{ who: { from: [ {} ] } }", "a source needs columns (name columns under lists (several ids) or ids (one))"},
+		{"{ who: { from: [ { ids: [about], where: [ open ] } ] } }", "match and where speak of a table (name the table, or say when)"},
+		{"{ who: { from: [ { table: wards, ids: [guardian] } ] } }", "a source in another table needs to be found"},
+		{"{ who: { from: [ { ids: [day] } ] } }", "public.notes.day is a date, and public.notes.who of ids that are text"},
+		{"{ who: { from: [ { lists: [numbers] } ] } }", "public.notes.numbers is of ids that are integer, and public.notes.who of ids that are text"},
+		{"{ who: { from: [ { table: records, match: { number: stack }, ids: [grantee] } ] } }", "they do not link"},
+		{"{ who: { from: [ { table: records, match: { stack: stack }, ids: [grantee], where: [ visible: { notes: { id: stack } } ] } ] } }", "where speaks of the table's own columns only"},
+	} {
+		_, err := compile(c.lists)
+		var errs policy.Errors
+		if !errors.As(err, &errs) || !strings.Contains(errs.Error(), c.want) {
+			t.Errorf("%s: got %v, want %s", c.lists, err, c.want)
+		}
+	}
+	versions := map[string]string{}
+	for _, lists := range []string{
+		"{}", "{ who: {} }", "{ who: { narrow: true } }", "{ who: { from: [] } }", "{ who: { from: [ { ids: [about] } ] } }", "{ who: { from: [ { ids: [about], when: [ sql: \"stack = 'a'\" ] } ] } }",
+		"{ who: { from: [ { table: records, match: { stack: stack }, ids: [grantee] } ] } }", "{ who: { from: [ { table: records, match: { stack: stack }, ids: [grantee], where: [ own: { column: grantor, is: user } ] } ] } }",
+		"{ who: { narrow: true, wider: [ own: { column: about, is: user } ] } }",
+	} {
+		p, err := compile(lists)
+		if err != nil {
+			t.Errorf("%s: %v", lists, err)
+			continue
+		}
+		if other, ok := versions[p.Version()]; ok {
+			t.Errorf("%s and %s have one version", lists, other)
+		}
+		versions[p.Version()] = lists
+	}
+}
