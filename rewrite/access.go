@@ -55,8 +55,9 @@ func (r *read) mark(column string, f flow) {
 
 // output is a column as an item of FROM or a query offers it.
 type output struct {
-	name string
-	used flow
+	name  string
+	named bool // the name is the statement's own: AS name, or that of a column
+	used  flow
 
 	read   *read // the column of a table; name "" for the whole row
 	column string

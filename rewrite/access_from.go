@@ -393,14 +393,14 @@ func (r *reader) equalities(n *sqltext.Node, own *names, allowed func(*read) boo
 		if o == nil || !isConstant(value) {
 			continue
 		}
-		if base, direct := o.base(); base != nil && direct && own.has(base.read) && allowed(base.read) {
+		if base, direct := o.base(); base != nil && direct && own.holds(base.read) && allowed(base.read) {
 			base.read.keyed[base.column] = true
 		}
 	}
 }
 
-// has tells whether a table is an item of this level.
-func (s *names) has(one *read) bool {
+// holds tells whether a table is an item of this level.
+func (s *names) holds(one *read) bool {
 	found := false
 	for _, it := range s.items {
 		it.each(func(r *read) { found = found || r == one })

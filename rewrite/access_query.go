@@ -338,10 +338,10 @@ func (r *reader) targets(list []*sqltext.Node, own *names, with *queriesInSight)
 				for _, o := range found {
 					o.idle()
 				}
-				q.outputs = append(q.outputs, &output{name: outputName(t), from: found})
+				q.outputs = append(q.outputs, &output{name: outputName(t), named: true, from: found})
 			default:
 				r.expr(val, own, shows)
-				o := &output{name: outputName(t), expr: val, scope: own}
+				o := &output{name: outputName(t), named: t.Name != "", expr: val, scope: own}
 				if parts := val.GetAIndirection().GetIndirection(); len(parts) > 0 && parts[len(parts)-1].GetAStar() != nil {
 					if q.rest == nil {
 						q.rest = &output{}
@@ -410,38 +410,32 @@ func (r *reader) sorted(n *sqltext.Node, q *rows, targets []*sqltext.Node, own *
 	}
 	name := c.Fields[0].GetString_().GetSval()
 	matched := false
-	if targets == nil { // of VALUES or a set operation: its columns alone
-		for _, o := range q.outputs {
-			if o.name == name {
-				matched = true
-				r.use(o, shows)
-			}
+	for _, o := range q.outputs {
+		if o.name == name && (o.named || targets == nil) {
+			matched = true
+			r.use(o, shows)
 		}
-		if !matched {
-			r.useRows(q, shows)
-		}
-		return
 	}
-	if q.rest == nil {
-		stars := false
-		for _, t := range targets {
-			stars = stars || isStar(t.GetResTarget().GetVal())
-		}
-		for i, t := range targets {
-			if !stars && i < len(q.outputs) && (t.GetResTarget().GetName() == name || t.GetResTarget().GetName() == "" && t.GetResTarget().GetVal().GetColumnRef() != nil && q.outputs[i].name == name) {
-				matched = true
-				r.use(q.outputs[i], shows)
-			}
-			if stars && t.GetResTarget().GetName() == name {
-				r.useRows(q, shows)
-			}
-		}
-	} else {
+	switch {
+	case matched && (!group || !own.has(name)): // GROUP BY looks for a column of FROM first
+	case own.knows(name):
+		r.expr(n, own, shows)
+	default: // a name that PostgreSQL gives a result column, or none
 		r.useRows(q, shows)
 	}
-	if !matched || group { // GROUP BY looks for a column of FROM first
-		r.expr(n, own, shows)
+}
+
+// has tells whether an item of this level has, or may have, a column of that name.
+func (s *names) has(name string) bool { return len(find(s.items, name)) > 0 || open(s.items) }
+
+// knows tells whether a name may be a column, or a row, of this level or one around it.
+func (s *names) knows(name string) bool {
+	for ; s != nil; s = s.parent {
+		if s.has(name) || len(s.called(name)) > 0 {
+			return true
+		}
 	}
+	return false
 }
 
 func (r *reader) writeTarget(rv *sqltext.RangeVar) *item {

@@ -362,7 +362,7 @@ func commandsOn(t *testing.T, config string) {
 		"explain rules":     {"", []string{"explain", "--as", "chat", "SELECT count(*) FROM memories"}, done, "rows of public.memories: own (policy.yaml:", ""},
 		"explain JSON":      {"", []string{"explain", "--as", "chat", "--json", "SELECT * FROM memories"}, done, `"source":"vector"`, ""},
 		"explain refuses":   {"", []string{"explain", "--as", "chat", "SELECT 1 FROM memory_edges"}, wrong, "REFUSED:  relation", ""},
-		"explain no value":  {"", []string{"explain", "--as", "chat", "--set", "nothing=1", "SELECT 1"}, usage, "", `declares no attribute "nothing"`},
+		"explain no value":  {"", []string{"explain", "--as", "chat", "--set", "nothing=1", "SELECT 1"}, usage, "", `the policy has no attribute "nothing"`},
 		"refusal JSON":      {"", []string{"rewrite", "--as", "chat", "--json", "DELETE FROM people"}, wrong, `"sqlstate":"42501"`, ""},
 		"rewrite no syntax": {"", []string{"rewrite", "--as", "chat", "SELEC 1"}, wrong, "", "42601"},
 	} {

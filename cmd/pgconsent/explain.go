@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -9,24 +10,27 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/pgconsent/pgconsent/catalog"
 	"github.com/pgconsent/pgconsent/catalog/pgcatalog"
 	"github.com/pgconsent/pgconsent/policy"
 	"github.com/pgconsent/pgconsent/rewrite"
 	"github.com/pgconsent/pgconsent/rls"
+	"github.com/pgconsent/pgconsent/seal"
 	"github.com/pgconsent/pgconsent/verdict"
 )
 
 type explainCmd struct {
 	As  string   `required:"" placeholder:"AGENT" help:"The agent who sends it."`
-	Set []string `placeholder:"NAME=VALUE" sep:"none" help:"An attribute's value, in place of the agent's own; an empty one is missing. May be given several times."`
+	Set []string `placeholder:"NAME=VALUE" sep:"none" help:"A setting that the agent has made, or an attribute's value in place of what it is; an empty one is missing. May be given several times."`
 
 	SQL string `arg:"" optional:"" name:"sql" help:"The statement. Default: read from stdin."`
 }
 
 func (explainCmd) Help() string {
 	return `Says what a statement reads, in which way, what each contract says of it, which wall holds it and by which rules. The
-statement itself is not sent. It logs in as roles.control and is for the DBA: it prints rules. Exit code 1 if the statement
+statement itself is not sent; attributes that the database works out are asked for. It logs in as roles.control and is for the DBA: it prints rules. Exit code 1 if the statement
 is refused.
 
   pgconsent explain --as chat 'SELECT title FROM memories ORDER BY embedding <-> $1 LIMIT 5'
@@ -87,7 +91,7 @@ func (e explainCmd) Run(s *session) error {
 		if err != nil {
 			return err
 		}
-		values, err := e.values(built.policy, agent.Attributes)
+		values, err := e.values(s.ctx, t.conn, built.policy, agent.Attributes)
 		if err != nil {
 			return err
 		}
@@ -113,27 +117,59 @@ func (e explainCmd) Run(s *session) error {
 	})
 }
 
-// values are the attributes that the contracts are asked with.
-func (e explainCmd) values(p *policy.Policy, attributes map[string]string) (map[string]string, error) {
-	values := map[string]string{}
-	maps.Copy(values, attributes)
-	for _, given := range e.Set {
-		name, value, ok := strings.Cut(given, "=")
+// values are the attributes that the contracts are asked with: the agent's own, what the database works out of them and of
+// the settings, and on top what is given.
+func (e explainCmd) values(ctx context.Context, conn *pgx.Conn, p *policy.Policy, attributes map[string]string) (map[string]string, error) {
+	given, claims := map[string]string{}, map[string]string{}
+	for _, set := range e.Set {
+		name, value, ok := strings.Cut(set, "=")
 		if !ok || name == "" {
 			return nil, usageError{errors.New("--set takes NAME=VALUE")}
 		}
-		a, declared := p.Attribute(name)
-		if !declared {
-			return nil, usageError{fmt.Errorf("the policy declares no attribute %q", name)}
-		}
-		if value == "" {
-			delete(values, name)
+		if claimed, ok := p.Settings()[strings.ToLower(name)]; ok {
+			claims[claimed] = value
 			continue
 		}
-		if err := a.Check(value); err != nil {
-			return nil, usageError{err}
+		a, declared := p.Attribute(name)
+		if !declared {
+			return nil, usageError{fmt.Errorf("the policy has no attribute %q, and no attribute that this setting claims", name)}
 		}
-		values[name] = value
+		if value != "" {
+			if err := a.Check(value); err != nil {
+				return nil, usageError{err}
+			}
+		}
+		given[name] = value
+	}
+	values := map[string]string{}
+	maps.Copy(values, attributes)
+	var live []string
+	for _, a := range p.Attributes() {
+		if _, ok := given[a.Name]; a.Live() && !ok {
+			live = append(live, a.Name)
+		}
+	}
+	if len(live) > 0 {
+		rows, err := conn.Query(ctx, "SELECT a.name, pgconsent.live(a.name, $2, $3) FROM pg_catalog.unnest($1::pg_catalog.text[]) AS a (name)",
+			live, seal.Fields(attributes), seal.Fields(claims))
+		if err != nil {
+			return nil, err
+		}
+		var name string
+		var value *string
+		if _, err := pgx.ForEachRow(rows, []any{&name, &value}, func() error {
+			if value != nil {
+				values[name] = *value
+			}
+			return nil
+		}); err != nil {
+			return nil, fmt.Errorf("%w; has pgconsent migrate been run?", err)
+		}
+	}
+	for name, value := range given {
+		if delete(values, name); value != "" {
+			values[name] = value
+		}
 	}
 	return values, nil
 }
