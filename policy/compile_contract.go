@@ -204,7 +204,7 @@ func (c *compiler) terms(decl termsDecl, contract *Contract, objects map[string]
 	if decl.plan.text != "" {
 		if a := c.attribute(decl.plan.place, decl.plan.text); a != nil {
 			if a.Type != "text[]" && a.Type != "text" {
-				c.fail(decl.plan.place, "declare it as text, a list with commas", "plan names %s, which is a %s", a.Name, a.Type)
+				c.fail(decl.plan.place, "declare it as text, a list with commas", "plan names %s, which is of type %s", a.Name, a.Type)
 			}
 			t.Plan = a.Name
 		}
