@@ -107,7 +107,20 @@ func policyShape() *shape {
 		key{"objects", namesShape("Names for tables, by which contracts speak of them.", attributeName.String(), objectShape())},
 		key{"contracts", namesShape("What the value of an attribute allows.", attributeName.String(), contractShape())},
 		key{"views", namesShape("The views that agents may read.", "", eitherShape("", &shape{kind: aNull}, keysShape("")))},
+		key{"limits", eitherShape("How much agents may ask for.", limitShape(), someShape("", limitShape()))},
 	).needs("version")
+}
+
+func limitShape() *shape {
+	return keysShape("Bounds: rates per minute, and sizes of one result.",
+		key{"per", wordShape("What the rates are counted by: agent, or an attribute.")},
+		key{"statements", numberShape("Executions in a minute.")},
+		key{"rows", numberShape("Rows in a minute that are sent to agents.")},
+		key{"by_key", numberShape("Keys in a minute by which columns are fetched that exist by key only.")},
+		key{"result_rows", numberShape("Rows of one result.")},
+		key{"result_bytes", eitherShape("Bytes of one result.", numberShape(""), textShape("", "16MiB"))},
+		key{"statement_timeout", textShape("How long a statement may take.", "30s")},
+	)
 }
 
 func attributeShape() *shape {
