@@ -8,6 +8,8 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -38,7 +40,7 @@ type built struct {
 }
 
 // build makes the database that tests copy. An error is of type policy.Errors where a file is at fault.
-func (s *Server) build(ctx context.Context, f *File) (*built, error) {
+func (s *Server) build(ctx context.Context, f *File, dump func(context.Context, string) (Schema, error)) (*built, error) {
 	b := &built{server: s, file: f, owner: s.owner}
 	if b.owner == "" {
 		if b.owner = f.Owner; b.owner == "" {
@@ -52,8 +54,16 @@ func (s *Server) build(ctx context.Context, f *File) (*built, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(f.Schema) == 0 {
-		return nil, policy.Errors{problem(f.PolicyAt, "schema: schema.sql, relative to this file", "the file names no schema, and there is no schema.sql beside it")}
+	var live Schema
+	switch {
+	case f.Database != "" && dump == nil:
+		return nil, policy.Errors{problem(f.DatabaseAt, "run it with --config", "there is no configuration that says where database %s is", f.Database)}
+	case f.Database != "":
+		if live, err = dump(ctx, f.Database); err != nil {
+			return nil, err
+		}
+	case len(f.Schema) == 0:
+		return nil, policy.Errors{problem(f.PolicyAt, "schema: schema.sql, relative to this file, or database: one of the configuration", "the file names no schema, and there is no schema.sql beside it")}
 	}
 	if b.name, err = s.create(ctx, "", b.owner); err != nil {
 		return nil, err
@@ -63,13 +73,23 @@ func (s *Server) build(ctx context.Context, f *File) (*built, error) {
 		return nil, err
 	}
 	defer conn.Close(context.WithoutCancel(ctx)) // a database that is copied has no sessions
+	schema := slices.Clone(f.Schema)
+	if f.Database != "" {
+		schema = nil
+		if err := runText(ctx, conn, "the extensions of database "+f.Database, live.Extensions); err != nil {
+			return nil, err
+		}
+	}
 	if err := runFiles(ctx, conn, f.Extensions); err != nil {
 		return nil, err
 	}
 	if err := b.asOwner(ctx, conn); err != nil {
 		return nil, err
 	}
-	if err := runFiles(ctx, conn, append(append([]string{}, f.Schema...), f.Data...)); err != nil {
+	if err := runText(ctx, conn, "the schema of database "+f.Database, live.SQL); err != nil {
+		return nil, err
+	}
+	if err := runFiles(ctx, conn, append(schema, f.Data...)); err != nil {
 		return nil, err
 	}
 	if b.snapshot, err = pgcatalog.Load(ctx, conn, f.SearchPath); err != nil {
@@ -135,11 +155,24 @@ func runFiles(ctx context.Context, conn *pgx.Conn, files []string) error {
 		if err != nil {
 			return err
 		}
-		if _, err := conn.PgConn().Exec(ctx, string(text)).ReadAll(); err != nil {
-			return policy.Errors{sqlProblem(file, string(text), err)}
+		if err := runText(ctx, conn, file, string(text)); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// forPsql are the lines that pg_dump writes for psql alone.
+var forPsql = regexp.MustCompile(`(?m)^\\(un)?restrict \w+$`)
+
+// runText runs SQL and undoes its settings: what pg_dump writes empties the search path.
+func runText(ctx context.Context, conn *pgx.Conn, name, text string) error {
+	text = forPsql.ReplaceAllString(text, "")
+	if _, err := conn.PgConn().Exec(ctx, text).ReadAll(); err != nil {
+		return policy.Errors{sqlProblem(name, text, err)}
+	}
+	_, err := conn.Exec(ctx, "RESET ALL")
+	return err
 }
 
 // sqlProblem places what the server says of a file of SQL. Of several statements in one message it does not say which one

@@ -28,6 +28,8 @@ type File struct {
 	Extensions  []string // SQL files that the server's administrator runs
 	Schema      []string // SQL files that the owner runs
 	Data        []string // likewise, afterwards
+	Database    string   // of the configuration, whose schema is taken; "": Schema is
+	DatabaseAt  Place
 	Owner       string
 	SearchPath  []string
 	Enforcement string // both or doors
@@ -215,9 +217,13 @@ func (r *reader) root(f *File, n *node) {
 			r.word(&f.Policy, "policy")(v)
 			f.Policy, f.PolicyAt = f.beside(f.Policy), v.Place
 		},
-		"extensions":  files(&f.Extensions, "extensions"),
-		"schema":      files(&f.Schema, "schema"),
-		"data":        files(&f.Data, "data"),
+		"extensions": files(&f.Extensions, "extensions"),
+		"schema":     files(&f.Schema, "schema"),
+		"data":       files(&f.Data, "data"),
+		"database": func(v *node) {
+			r.word(&f.Database, "database")(v)
+			f.DatabaseAt = v.Place
+		},
 		"owner":       r.word(&f.Owner, "owner"),
 		"search_path": r.words(&f.SearchPath, "search_path"),
 		"enforcement": func(v *node) {

@@ -15,8 +15,9 @@ import (
 
 // Options say how to run. The zero value is right.
 type Options struct {
-	Match    *regexp.Regexp // of the names of tests; nil: all
-	Log      *slog.Logger   // nil: none
+	Match    *regexp.Regexp                                             // of the names of tests; nil: all
+	Dump     func(ctx context.Context, database string) (Schema, error) // reads the schema of a database of the configuration; nil: there is none
+	Log      *slog.Logger                                               // nil: none
 	Started  func(f *File, tests int)
 	Finished func(Result)
 }
@@ -83,7 +84,7 @@ func Run(ctx context.Context, s *Server, path string, o Options) (report Report,
 	if o.Started != nil {
 		o.Started(f, len(tests))
 	}
-	b, err := s.build(ctx, f)
+	b, err := s.build(ctx, f, o.Dump)
 	if b != nil && b.name != "" {
 		defer func() { err = errors.Join(err, s.drop(context.WithoutCancel(ctx), b.name)) }()
 	}

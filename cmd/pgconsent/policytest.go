@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 
 	"github.com/pgconsent/pgconsent/config"
 	"github.com/pgconsent/pgconsent/policytest"
@@ -119,11 +120,33 @@ func (p policyTestCmd) files(s *session) ([]string, error) {
 	return files, nil
 }
 
+// dump reads the schema of a database of the configuration, as the role that migrates.
+func (policyTestCmd) dump(s *session) func(context.Context, string) (policytest.Schema, error) {
+	return func(ctx context.Context, name string) (policytest.Schema, error) {
+		c, err := s.load()
+		if err != nil {
+			return policytest.Schema{}, err
+		}
+		if _, err := chosen(c, name); err != nil {
+			return policytest.Schema{}, err
+		}
+		db := c.Databases[name]
+		password, err := config.Secret(db.Secrets.Migrate)
+		if err != nil {
+			return policytest.Schema{}, err
+		}
+		return policytest.Dump(ctx, []string{
+			"PGHOST=" + c.Upstream.Host, "PGPORT=" + strconv.Itoa(c.Upstream.Port), "PGSSLMODE=" + c.Upstream.TLS, "PGSSLROOTCERT=" + c.Upstream.CA,
+			"PGDATABASE=" + db.Name, "PGUSER=" + db.Roles.Migrate, "PGPASSWORD=" + password,
+		})
+	}
+}
+
 // once runs every file.
 func (p policyTestCmd) once(s *session, server *policytest.Server, files []string, match *regexp.Regexp) (passed bool, err error) {
 	passed = true
 	printer := policytest.Printer{Out: s.out, Colours: s.terminal}
-	o := policytest.Options{Match: match}
+	o := policytest.Options{Match: match, Dump: p.dump(s)}
 	if !s.json {
 		o.Started, o.Finished = printer.Started, printer.Finished
 	}
