@@ -1,0 +1,278 @@
+package e2e
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pgconsent/pgconsent/pgtest"
+	harness "github.com/pgconsent/pgconsent/test/instance"
+	"github.com/pgconsent/pgconsent/world"
+)
+
+// beheard is the world of that name behind a proxy, with the agent ana in her active session with ben.
+type beheard struct {
+	db    *pgtest.DB
+	proxy *harness.Proxy
+	agent *pgconn.PgConn
+}
+
+func startBeheard(t *testing.T) *beheard {
+	t.Helper()
+	w, err := world.Get("beheard")
+	if err != nil {
+		t.Fatal(err)
+	}
+	policy, err := w.File("policy.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := pgtest.Template(t, "beheard", func(ctx context.Context, conn *pgx.Conn) error { return w.Load(ctx, conn, nil) })
+	d := harness.Database{Name: "beheard", DB: db, Policy: string(policy), SearchPath: []string{"public"}}
+	harness.Migrate(t, d, harness.Both)
+	var agents []harness.Agent
+	for _, a := range w.Agents {
+		agents = append(agents, harness.Agent{Name: a.Name, Database: "beheard", Attributes: a.Attributes})
+	}
+	b := &beheard{db: db, proxy: harness.Serve(t, harness.Both, []harness.Database{d}, agents)}
+	b.agent = b.as(t, "ana", "ses-1-4")
+	return b
+}
+
+// as is a connection of an agent in a session.
+func (b *beheard) as(t *testing.T, agent, session string) *pgconn.PgConn {
+	t.Helper()
+	c := b.proxy.Agent(t, agent, "beheard")
+	if got := told(c, "SET app.current_session_id = '"+session+"'"); got != "" {
+		t.Fatalf("%s in %s: %s", agent, session, got)
+	}
+	return c
+}
+
+// now runs SQL as the owner of the data.
+func (b *beheard) now(t *testing.T, sql string) { t.Helper(); harness.Exec(t, b.db, sql) }
+
+func (b *beheard) stage(t *testing.T, stage string) {
+	t.Helper()
+	b.now(t, `UPDATE "Session" SET stage = `+stage+` WHERE id = 'ses-1-4'`)
+}
+
+func (b *beheard) want(t *testing.T, sql, want string) {
+	t.Helper()
+	if got := told(b.agent, sql); got != want {
+		t.Errorf("%s: got %q, want %q", sql, got, want)
+	}
+}
+
+// seen compares what the agent counts with what the owner counts by the rule in other words. It must be some rows, and not all.
+func (b *beheard) seen(t *testing.T, table, rule string) {
+	t.Helper()
+	want := told(harness.Super(t, b.db), `SELECT count(*) FROM "`+table+`" AS x WHERE `+rule)
+	if all := told(harness.Super(t, b.db), `SELECT count(*) FROM "`+table+`"`); want == "0" || want == all {
+		t.Errorf("%s: the owner finds %s of %s rows by %s: the test says little", table, want, all, rule)
+	}
+	b.want(t, `SELECT count(*) FROM "`+table+`"`, want)
+}
+
+const ownVessels = `"vesselId" IN (SELECT v.id FROM "UserVessel" v JOIN "Session" s ON s.id = v."sessionId" WHERE v."userId" = 'user-ana' AND s."relationshipId" = 'rel-1')`
+
+// SYSTEMS.md 3 b: the stage is the database's, and so are user, phase, turn and intent; 002_307cf7d37c623816.txt:76, :429.
+func TestBeheardB_StageFromTheDatabase(t *testing.T) {
+	b := startBeheard(t)
+	const content = `SELECT id FROM "ConsentedContent" WHERE kind = 'need' ORDER BY id`
+	b.stage(t, "1")
+	b.want(t, content, "42501")
+	for _, sql := range []string{"SET pgconsent.stage = 4", "SET app.stage = 4", "SET app.user_id = 'user-ben'", `UPDATE "Session" SET stage = 4`, "SELECT set_config('app.current_session_id', 'ses-3-4', false)"} {
+		b.want(t, sql, "42501")
+	}
+	b.stage(t, "2")
+	b.want(t, content, "content-1-1")
+	b.now(t, `UPDATE "Turn" SET "sealedAt" = now() WHERE "sessionId" = 'ses-1-4' AND "userId" = 'user-ana'`)
+	b.want(t, content, "42501") // no turn is open: nothing is known
+	other := b.proxy.Agent(t, "ana", "beheard")
+	if got := told(other, content); got != "42501" {
+		t.Errorf("without a session: %s", got)
+	}
+	b.proxy.Tap().NoMarker(t)
+}
+
+// SYSTEMS.md 3 c: own rows only, of this relationship, at every stage; 002_307cf7d37c623816.txt:136-140, :149-152, :196.
+func TestBeheardC_OwnVessel(t *testing.T) {
+	b := startBeheard(t)
+	for _, value := range []string{"ses-3-4", "ses-1-3", "nothing", ""} { // of others, completed, not there
+		if want := map[bool]string{true: "", false: "42501"}[value == ""]; told(b.proxy.Agent(t, "ana", "beheard"), "SET app.current_session_id = '"+value+"'") != want {
+			t.Errorf("session %q: want %q", value, want)
+		}
+	}
+	b.want(t, "SET app.actor_id = 'user-ben'", "42501")
+	b.want(t, "SET app.actor_id = 'user-ana'", "")
+	b.stage(t, "2")
+	for _, table := range []string{"UserEvent", "EmotionalReading", "Need", "Boundary"} {
+		b.seen(t, table, ownVessels)
+	}
+	b.want(t, `SELECT count(*) FROM "UserEvent" AS e JOIN "UserVessel" AS v ON v.id = e."vesselId" WHERE v."userId" <> 'user-ana'`, "0")
+	for _, stage := range []string{"1", "2", "3"} {
+		b.stage(t, stage)
+		for _, sql := range []string{`SELECT name FROM "Need" LIMIT 5`, `SELECT content FROM "UserEvent" ORDER BY "createdAt" DESC LIMIT 5`, `SELECT content::int FROM "UserEvent" LIMIT 5`} {
+			told(b.agent, sql)
+		}
+	}
+	b.proxy.Tap().NoMarker(t)
+	elsewhere := b.as(t, "ana", "ses-2-4") // the same person with somebody else
+	b.now(t, `UPDATE "Session" SET stage = 2 WHERE id = 'ses-2-4'`)
+	if got := told(elsewhere, `SELECT count(*) FROM "UserEvent"`); got != "20" {
+		t.Errorf("in the other relationship: %s events", got)
+	}
+}
+
+// SYSTEMS.md 3 e: shared content while its record is granted, unrevoked and active, at every query; 002_307cf7d37c623816.txt:249-260.
+func TestBeheardE_ActiveConsent(t *testing.T) {
+	b := startBeheard(t)
+	b.stage(t, "2")
+	const contents = `SELECT id FROM "ConsentedContent" ORDER BY id`
+	b.want(t, contents, "content-1-1\ncontent-1-3")
+	for _, change := range [][2]string{
+		{`UPDATE "ConsentRecord" SET "revokedAt" = now() WHERE id = 'rec-content-1-1'`, `UPDATE "ConsentRecord" SET "revokedAt" = NULL WHERE id = 'rec-content-1-1'`},
+		{`UPDATE "ConsentRecord" SET decision = 'DENIED' WHERE id = 'rec-content-1-1'`, `UPDATE "ConsentRecord" SET decision = 'GRANTED' WHERE id = 'rec-content-1-1'`},
+		{`UPDATE "ConsentedContent" SET "consentActive" = NULL WHERE id = 'content-1-1'`, `UPDATE "ConsentedContent" SET "consentActive" = true WHERE id = 'content-1-1'`},
+		{`UPDATE "ConsentedContent" SET "consentRecordId" = 'nowhere' WHERE id = 'content-1-1'`, `UPDATE "ConsentedContent" SET "consentRecordId" = 'rec-content-1-1' WHERE id = 'content-1-1'`},
+	} {
+		b.now(t, change[0])
+		b.want(t, contents, "content-1-3")
+		b.now(t, change[1])
+		b.want(t, contents, "content-1-1\ncontent-1-3")
+	}
+	// What is derived needs no consent of its own.
+	b.now(t, `UPDATE "ConsentRecord" SET "revokedAt" = now()`)
+	b.seen(t, "Agreement", `"sharedVesselId" = 'sv-1' AND "agreedByA" AND "agreedByB"`)
+	b.seen(t, "CommonGround", `"sharedVesselId" = 'sv-1'`)
+	b.want(t, contents, "")
+	b.proxy.Tap().NoMarker(t)
+}
+
+// SYSTEMS.md 3 f: the synthesis is the planner's, while it plans; 002_307cf7d37c623816.txt:16, :218, :421.
+func TestBeheardF_Synthesis(t *testing.T) {
+	b := startBeheard(t)
+	const synthesis = `SELECT id FROM "AISynthesis"`
+	planner := b.as(t, "planner", "ses-1-4")
+	for _, c := range []struct{ stage, phase, want string }{{"1", "planning", "42501"}, {"2", "planning", "syn-ses-1-4"}, {"4", "planning", "syn-ses-1-4"}, {"2", "generation", "42501"}} {
+		b.stage(t, c.stage)
+		b.now(t, `UPDATE "Turn" SET phase = '`+c.phase+`' WHERE "sessionId" = 'ses-1-4' AND "sealedAt" IS NULL`)
+		if got := told(planner, synthesis); got != c.want {
+			t.Errorf("planner, stage %s, %s: %s", c.stage, c.phase, got)
+		}
+		b.want(t, synthesis, "42501")
+	}
+	b.want(t, `SELECT * FROM "Turn"`, "42501")
+	b.want(t, `UPDATE "Turn" SET "sealedAt" = NULL`, "42501")
+	b.proxy.Tap().NoMarker(t)
+}
+
+// SYSTEMS.md 3 i: stage 0 wants both users, stage 3 shows confirmed needs, and contents that are needs; 002_307cf7d37c623816.txt:103, :283-286.
+func TestBeheardI_Conditions(t *testing.T) {
+	b := startBeheard(t)
+	b.stage(t, "0")
+	b.want(t, `SELECT count(*) FROM "Session"`, "5")
+	b.seen(t, "SessionOutcome", `"sessionId" LIKE 'ses-1-%'`)
+	solo := b.as(t, "ana", "ses-1-solo")
+	if got := told(solo, `SELECT count(*) FROM "Session"`); got != "42501" {
+		t.Errorf("alone in a session: %s", got)
+	}
+	b.stage(t, "3")
+	b.seen(t, "Need", ownVessels+" AND confirmed")
+	b.want(t, `SELECT kind, id FROM "ConsentedContent"`, "need\tcontent-1-1")
+	b.stage(t, "4")
+	b.want(t, `SELECT id FROM "CommonGround" ORDER BY id`, "ground-1-1\nground-1-2") // confirmed by both; :321
+	b.proxy.Tap().NoMarker(t)
+}
+
+// SYSTEMS.md 3 j: this relationship's only, for the addressee, agreed by both; 002_307cf7d37c623816.txt:216, :388-396.
+func TestBeheardJ_SharedRows(t *testing.T) {
+	b := startBeheard(t)
+	b.stage(t, "2")
+	for _, table := range []string{"CommonGround", "MicroExperiment"} {
+		b.seen(t, table, `"sharedVesselId" = 'sv-1'`)
+	}
+	b.seen(t, "Agreement", `"sharedVesselId" = 'sv-1' AND "agreedByA" AND "agreedByB"`)
+	b.seen(t, "ConsentedContent", `"sharedVesselId" = 'sv-1' AND "addresseeId" = 'user-ana' AND "consentActive"
+		AND EXISTS (SELECT FROM "ConsentRecord" r WHERE r.id = x."consentRecordId" AND r.decision = 'GRANTED' AND r."revokedAt" IS NULL)`)
+	b.proxy.Tap().NoMarker(t)
+	ben := b.as(t, "ben", "ses-1-4")
+	if got := told(ben, `SELECT id FROM "ConsentedContent" ORDER BY id`); got != "content-1-2\ncontent-1-4" {
+		t.Errorf("ben: %s", got)
+	}
+}
+
+// SYSTEMS.md 3 k: curated rows, and contributed ones while their opt-in is active, anonymised; 002_307cf7d37c623816.txt:343-346.
+func TestBeheardK_Library(t *testing.T) {
+	b := startBeheard(t)
+	b.stage(t, "4")
+	b.want(t, `SELECT count(*) FROM "GlobalExperiment" WHERE embedding IS NOT NULL`, "42501") // vector only
+	const nearest = `SELECT id FROM "GlobalExperiment" ORDER BY embedding <-> (SELECT embedding FROM "GlobalExperiment" WHERE id = 'lib-41') LIMIT 60`
+	if got := len(lines(told(b.agent, nearest))); got != 50 {
+		t.Errorf("%d rows of the library, want 50: %s", got, told(b.agent, nearest))
+	}
+	b.now(t, `UPDATE "GlobalExperiment" SET "optInActive" = false WHERE id = 'lib-42'`)
+	if got := len(lines(told(b.agent, nearest))); got != 49 {
+		t.Errorf("%d rows after one withdrew, want 49", got)
+	}
+	for _, sql := range []string{`INSERT INTO "GlobalExperiment" (id, title, suggestion, origin) VALUES ('x', 'x', 'x', 'curated')`, `UPDATE "GlobalExperiment" SET origin = 'curated'`, `DELETE FROM "GlobalExperiment"`} {
+		b.want(t, sql, "42501")
+	}
+	b.proxy.Tap().NoMarker(t)
+}
+
+// SYSTEMS.md 3 m: the seed's SQL as it is written; 002_307cf7d37c623816.txt:186-192, :249-260, :388-396.
+func TestBeheardM_TheSeedsSQL(t *testing.T) {
+	b := startBeheard(t)
+	b.want(t, "SET app.actor_id = 'user-ana'", "")
+	// The rows of the session at hand, and the few of a turn in which the intent is to stay present.
+	embedding, far := "(0,0,0,0,0,0,0,0)", "1.3" // of cube; the distance is another one there
+	if told(harness.Super(t, b.db), "SELECT count(*) FROM pg_extension WHERE extname = 'vector'") == "1" {
+		embedding, far = "[1,0,0,0,0,0,0,0]", "2.1"
+	}
+	similar := `SELECT ue.* FROM "UserEvent" ue
+JOIN "UserVessel" uv ON ue."vesselId" = uv.id
+WHERE uv."userId" = current_setting('app.actor_id', true)
+  AND uv."sessionId" = current_setting('app.current_session_id', true)
+  AND ue.embedding <=> '` + embedding + `' < ` + far
+	b.stage(t, "2")
+	if got := len(lines(told(b.agent, similar))); got != 5 {
+		t.Errorf("similar moments: %d, want 5: %s", got, told(b.agent, similar))
+	}
+	a := harness.AskExtended(b.agent, `SELECT cc.id, cc."transformedContent"
+FROM "ConsentedContent" cc
+JOIN "ConsentRecord" cr ON cc."consentRecordId" = cr.id
+WHERE cc."sharedVesselId" = $1
+  AND cc."sourceUserId" = $2
+  AND cr.decision = 'GRANTED'
+  AND cr."revokedAt" IS NULL
+  AND cc."consentActive" = true`, []byte("sv-1"), []byte("user-ben"))
+	if a.Code != "" || len(a.Results) != 1 || len(a.Results[0].Rows) != 2 {
+		t.Errorf("consented content: %s", a)
+	}
+	b.stage(t, "4")
+	a = harness.AskExtended(b.agent, `SELECT a.id, a.description, a.status, a."agreedAt"
+FROM "Agreement" a
+WHERE a."sharedVesselId" = $1
+  AND a."agreedByA" = true
+  AND a."agreedByB" = true
+ORDER BY a."agreedAt" DESC`, []byte("sv-1"))
+	if a.Code != "" || len(a.Results) != 1 || len(a.Results[0].Rows) != 3 {
+		t.Errorf("agreements: %s", a)
+	}
+	for _, sql := range []string{`SELECT "userId" FROM "UserVessel"`, `SELECT id, decision FROM "ConsentRecord"`} {
+		b.want(t, sql, "42501")
+	}
+	b.proxy.Tap().NoMarker(t)
+}
+
+func lines(s string) []string {
+	if s == "" {
+		return nil
+	}
+	return strings.Split(s, "\n")
+}
