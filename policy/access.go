@@ -30,7 +30,7 @@ type Statement struct {
 	Tag      string // SELECT, INSERT …
 	Accesses []Access
 	Named    []string // the statements of the policy that it is, by their text
-	Plain    bool     // it is SELECT columns FROM one table, with conditions and an order at most
+	Plain    bool     // it is SELECT columns FROM tables, joined if there are several, with conditions and an order at most
 	Limit    int64    // of a plain one: the number after LIMIT, -1 if there is none
 }
 

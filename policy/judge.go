@@ -303,7 +303,7 @@ func (c *Contract) few(d ContractDecision, rows int64, s Statement, objects []to
 		return nil
 	}
 	return denied("%s: at most %d rows, as they are", c.at(d), rows).
-		WithHint("Write SELECT columns FROM one table, with conditions and an order if need be, and LIMIT %d or less.", rows)
+		WithHint("Write SELECT columns FROM a table, with joins, conditions and an order if need be, and LIMIT %d or less.", rows)
 }
 
 // allows lists what terms allow, for people.

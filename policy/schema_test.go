@@ -114,7 +114,7 @@ func TestSchemaRefusesWhatIsWrong(t *testing.T) {
 		t.Fatal(err)
 	}
 	// What a schema cannot see.
-	beyond := []string{"file-environment", "file-environment-key", "file-entry-far-out", "file-utf8", "file-utf16", "file-nul", "file-anchor", "file-merge", "file-tag", "file-bom-crlf", "file-two-documents", "object-any"}
+	beyond := []string{"file-environment", "file-environment-key", "file-entry-far-out", "file-utf8", "file-utf16", "file-nul", "file-anchor", "file-merge", "file-tag", "file-bom-crlf", "file-two-documents", "object-any", "contract-terms-twice"}
 	refused := 0
 	for _, path := range paths {
 		c := readCase(t, path)

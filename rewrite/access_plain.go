@@ -1,9 +1,14 @@
 package rewrite
 
-import "github.com/pgconsent/pgconsent/sqltext"
+import (
+	"slices"
 
-// plainRead tells whether a statement returns rows of one table as they are: columns of it, of the rows that a condition
-// without sub-selects chooses. limit is the number after LIMIT, or -1.
+	"github.com/pgconsent/pgconsent/sqltext"
+)
+
+// plainRead tells whether a statement returns rows of tables as they are: columns of them, of the rows that conditions
+// without sub-selects choose and join, so that each row of the result holds one row of each table. limit is the number after
+// LIMIT, or -1.
 func plainRead(n *sqltext.Node) (limit int64, plain bool) {
 	switch {
 	case n.GetPrepareStmt() != nil:
@@ -12,7 +17,7 @@ func plainRead(n *sqltext.Node) (limit int64, plain bool) {
 		return plainRead(n.GetDeclareCursorStmt().Query)
 	}
 	s := n.GetSelectStmt()
-	if s == nil || s.Op != sqltext.SETOP_NONE || s.WithClause != nil || len(s.FromClause) != 1 || s.FromClause[0].GetRangeVar() == nil ||
+	if s == nil || s.Op != sqltext.SETOP_NONE || s.WithClause != nil || len(s.FromClause) == 0 || slices.ContainsFunc(s.FromClause, notTables) ||
 		len(s.GroupClause) > 0 || s.HavingClause != nil || len(s.DistinctClause) > 0 || len(s.WindowClause) > 0 || len(s.ValuesLists) > 0 {
 		return -1, false
 	}
@@ -30,4 +35,12 @@ func plainRead(n *sqltext.Node) (limit int64, plain bool) {
 		limit = int64(c.GetIval().GetIval())
 	}
 	return limit, true
+}
+
+// notTables tells whether an item of FROM is anything but a table, or tables that are joined.
+func notTables(n *sqltext.Node) bool {
+	if j := n.GetJoinExpr(); j != nil {
+		return notTables(j.Larg) || notTables(j.Rarg)
+	}
+	return n.GetRangeVar() == nil
 }

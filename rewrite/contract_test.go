@@ -110,6 +110,8 @@ func TestContracts(t *testing.T) {
 		{"1", "none", "SELECT title FROM event", "contract intent, intent none: nothing may be retrieved", "At intent none the contract allows nothing at all."},
 		{"1", "minimal", "SELECT title FROM event LIMIT 5", "", ""},
 		{"1", "minimal", "SELECT title FROM event WHERE n > 3 ORDER BY embedding <-> '(1,1)'::cube LIMIT 2", "", ""},
+		{"1", "minimal", "SELECT e.* FROM event e JOIN vessel v ON e.vessel_id = v.id WHERE v.user_id = 1 LIMIT 5", "", ""},
+		{"1", "minimal", "SELECT e.title FROM event e JOIN (SELECT string_agg(label, ',') AS l FROM need) n ON true LIMIT 5", "contract intent, intent minimal: at most 5 rows", ""},
 		{"1", "minimal", "SELECT title FROM event LIMIT 6", "contract intent, intent minimal: at most 5 rows, as they are", "LIMIT 5 or less."},
 		{"1", "minimal", "SELECT title FROM event", "contract intent, intent minimal: at most 5 rows", ""},
 		{"1", "minimal", "SELECT title FROM event LIMIT $1", "contract intent, intent minimal: at most 5 rows", ""},

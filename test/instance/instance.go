@@ -56,6 +56,7 @@ type Database struct {
 	DB         *pgtest.DB
 	Policy     string // the text
 	SearchPath []string
+	Audit      string // a folder for the audit of the proxy that serves it first; "": none is kept
 }
 
 // Agent is a login of the proxy.
@@ -117,7 +118,11 @@ func Serve(t testing.TB, mode Mode, databases []Database, agents []Agent) *Proxy
 	t.Helper()
 	ctx := context.Background()
 	logger := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
-	log, err := audit.Open(audit.Config{Mode: audit.Off})
+	kept := audit.Config{Mode: audit.Off}
+	if len(databases) > 0 && databases[0].Audit != "" {
+		kept = audit.Config{Mode: audit.Strict, Dir: databases[0].Audit}
+	}
+	log, err := audit.Open(kept)
 	if err != nil {
 		t.Fatal(err)
 	}
