@@ -240,7 +240,7 @@ func parse(line []byte) (Record, string) {
 		return rec, "not a record: two hashes"
 	}
 	switch rec.Kind {
-	case kindDecision, kindOutcome, kindSession, kindRecovery:
+	case kindDecision, kindOutcome, kindSession, kindRecovery, KindObservation:
 		return rec, ""
 	default:
 		return rec, "unknown kind of record"

@@ -159,7 +159,7 @@ func serveOn(t testing.TB, db *pgtest.DB, o options) *instance {
 	enforcer, err := enforce.New(context.Background(), enforce.Config{
 		Databases: []enforce.Database{{
 			Name: "arcive", Policy: file, SearchPath: []string{"public"},
-			Control: db.DSN("pgconsent_control", rolePassword),
+			Control: db.DSN("pgconsent_control", rolePassword), Agent: db.DSN("pgconsent_agent", rolePassword),
 		}},
 		Agents: []enforce.Agent{
 			agentOf(t, "caregiver", user1, o.attributes), agentOf(t, "chat", user1, o.attributes), agentOf(t, "second", user2, o.attributes),

@@ -74,6 +74,8 @@ type Database struct {
 	Control    string   // connection string of the control role
 	SearchPath []string // pinned, without pg_catalog
 
+	Agent string // connection string of the agent role, on which what is observed is compared; "": nothing is
+
 	AgentRole, ControlRole, ReaderRole, RowsRole string // "": pgconsent_agent, pgconsent_control, pgconsent_reader, pgconsent_rows
 }
 
@@ -163,6 +165,9 @@ func New(ctx context.Context, cfg Config) (*Enforcer, error) {
 	for _, d := range e.databases {
 		e.wait.Go(func() { d.watch(watch) })
 		e.wait.Go(func() { d.listen(watch) })
+		if d.compares.queue != nil {
+			e.wait.Go(func() { d.compareAll(watch) })
+		}
 	}
 	return e, nil
 }

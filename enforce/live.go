@@ -116,7 +116,7 @@ func (s *session) admit(ctx context.Context, st *state, v *verdict.Verdict, p ve
 			denied = err
 		}
 	}
-	judged := s.own(v, st, values, contracts)
+	judged := st.observedContracts(s.own(v, st, values, contracts), whole)
 	if err := s.mayClaim(ctx, st, v.Effects, now); err != nil {
 		return refused(judged, p, err)
 	}

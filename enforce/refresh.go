@@ -28,7 +28,8 @@ type database struct {
 	cfg  Database
 	view atomic.Pointer[view] // read by every session
 
-	askers *askers
+	askers   *askers
+	compares compares
 
 	wake    chan struct{}                 // asks for a look
 	noticed atomic.Pointer[chan struct{}] // closed by the look that DDL has asked for; nil: none is due
@@ -75,7 +76,12 @@ func newDatabase(e *Enforcer, c Database) (*database, error) {
 	control.RuntimeParams["search_path"] = "pg_catalog"
 	control.RuntimeParams["statement_timeout"] = "5s"
 	control.ConnectTimeout = lookTimeout
-	return &database{e: e, cfg: c, control: control, askers: newAskers(), wake: make(chan struct{}, 1), doc: doc, files: files}, nil
+	d := &database{e: e, cfg: c, control: control, askers: newAskers(), wake: make(chan struct{}, 1), doc: doc, files: files}
+	d.compares.last = map[string]time.Time{}
+	if c.Agent != "" {
+		d.compares.queue = make(chan comparing, maxCompares)
+	}
+	return d, nil
 }
 
 // watch looks at the database until ctx ends.
@@ -290,6 +296,7 @@ func (d *database) newState(c compiled, snap *catalog.Snapshot, keys *seal.Keyri
 		s.plain = rewrite.New(snap, c.policy, rewrite.RLS)
 	}
 	s.asked = asked(c.policy)
+	s.shadow = s.newShadow()
 	s.unwatched, s.timed = c.plan.Watchable(), c.plan.Timed()
 	s.versions.Policy, s.versions.Catalog = c.policy.Version(), snap.Version()
 	return s
@@ -317,6 +324,7 @@ func (d *database) install(s *state, doc *policy.Document, o observation) {
 		d.e.cfg.Metrics.PolicyPending(d.cfg.Name, false)
 	}
 	d.state, d.seen = s, o
+	d.unprotected(s)
 	d.e.reidentify(d, s)
 }
 

@@ -49,6 +49,7 @@ type judgement struct {
 	keys       []int              // of each statement of the text, how many keys it fetches by
 	statements []policy.Statement // what the policy judges with the session's attributes
 	live       map[string]string  // those that the record has
+	observed   *wouldBe           // what the policy would have done, where tables are observed only
 
 	record audit.Decision // of the statement; the session's members are filled in for each execution
 }
@@ -173,6 +174,7 @@ func (s *session) judge(st *state, text string, p verdict.Protocol, signing bool
 	}}
 	describe(j, res)
 	j.keys = res.Keys
+	j.observed = st.observe(text, p, res)
 	judged = &verdict.Verdict{
 		Original: text, Text: res.Text, Door: res.Door, Versions: st.versions, Rights: st.rights,
 		Effects: res.Effects, Position: res.Position, Renamed: res.Renamed, Detail: j,
@@ -315,6 +317,11 @@ func (s *session) Record(v *verdict.Verdict, runs ...*verdict.Verdict) verdict.T
 	}
 	s.e.cfg.Metrics.Statement(r.Verdict, r.Reason, r.Tag)
 	t.record = s.e.cfg.Audit.Decision(r)
+	for _, each := range append([]*verdict.Verdict{v}, runs...) {
+		if j, ok := each.Detail.(*judgement); ok && j.observed != nil {
+			t.observed = j.observed
+		}
+	}
 	return t
 }
 
@@ -324,8 +331,9 @@ type ticket struct {
 	record *audit.Ticket
 	known  bool // the verdict is one of ours
 
-	limits  []applied
-	refused *sqlstate.Error // by a limit
+	limits   []applied
+	refused  *sqlstate.Error // by a limit
+	observed *wouldBe
 }
 
 func (t *ticket) Release() *sqlstate.Error {
@@ -351,6 +359,7 @@ func (t *ticket) Bound() verdict.Bound {
 
 func (t *ticket) Done(o verdict.Outcome) {
 	spent(t.limits, o.Rows, t.s.e.limiters.now())
+	t.s.observed(t.observed, o)
 	t.record.Done(audit.Outcome{Rows: o.Rows, Bytes: o.Bytes, SQLState: string(o.Code)})
 }
 

@@ -27,6 +27,7 @@ type state struct {
 	signing  *rewrite.Rewriter // may name signed gate views; plain where the gate door is shut
 	door     *rewrite.Rewriter // signing where it is not
 	plain    *rewrite.Rewriter // never does: for sessions whose seal is of another profile or key
+	shadow   *shadow           // what the policy would do to tables that it observes only; nil: there are none
 	key      seal.Key
 	profile  string
 	versions verdict.Versions

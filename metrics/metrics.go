@@ -66,6 +66,7 @@ var (
 	auditLag         = family{"pgconsent_audit_lag_seconds", "gauge", nil, "Age of the oldest record when the last group was made durable."}
 	auditFailures    = family{"pgconsent_audit_failures_total", "counter", nil, "Audit records that could not be written; each refused a statement, unless its answer had already gone out."}
 	policyInfo       = family{"pgconsent_policy_info", "gauge", []string{"database", "policy", "catalog"}, "1 for the versions (hashes) of policy and catalog in force."}
+	observed         = family{"pgconsent_observed_tables", "gauge", []string{"database"}, "Tables that the policy observes only: they are not protected."}
 	policyPending    = family{"pgconsent_policy_pending", "gauge", []string{"database"}, "1 when a changed policy waits for pgconsent migrate."}
 	refreshTotal     = family{"pgconsent_refresh_total", "counter", []string{"database", "result"}, "Checks of catalog, installed policy, keys and clock, by result."}
 	limitedTotal     = family{"pgconsent_limited_total", "counter", []string{"limit"}, "Executions that a limit of the policy refused or ended: a rate per minute, or the size of one result."}
@@ -75,17 +76,17 @@ var (
 var families = []family{
 	sessionsOpen, sessionsTotal, statementsTotal, cacheHits, cacheMisses, cacheBytes, cacheEntries, decideSeconds,
 	addedSeconds, rowsTotal, bytesTotal, upstreamUp, serving, sealRenewals, auditQueue, auditLag, auditFailures,
-	policyInfo, policyPending, refreshTotal, revocationsTotal, limitedTotal,
+	policyInfo, observed, policyPending, refreshTotal, revocationsTotal, limitedTotal,
 }
 
 // Metrics counts. Make one with [New]; a nil one counts nothing.
 type Metrics struct {
-	sessionsOpen, upstreamUp, serving, policyInfo, policyPending        *prometheus.GaugeVec
-	sessionsTotal, statementsTotal, sealRenewals, refreshTotal, limited *prometheus.CounterVec
-	cacheHits, cacheMisses, rowsTotal, bytesTotal                       prometheus.Counter
-	auditFailures, revocations                                          prometheus.Counter
-	cacheBytes, cacheEntries, auditQueue, auditLag                      prometheus.Gauge
-	decideSeconds, addedSeconds                                         prometheus.Histogram
+	sessionsOpen, upstreamUp, serving, policyInfo, observedTables, policyPending *prometheus.GaugeVec
+	sessionsTotal, statementsTotal, sealRenewals, refreshTotal, limited          *prometheus.CounterVec
+	cacheHits, cacheMisses, rowsTotal, bytesTotal                                prometheus.Counter
+	auditFailures, revocations                                                   prometheus.Counter
+	cacheBytes, cacheEntries, auditQueue, auditLag                               prometheus.Gauge
+	decideSeconds, addedSeconds                                                  prometheus.Histogram
 
 	mu       sync.Mutex
 	versions map[string][2]string // database → policy, catalog of its pgconsent_policy_info
@@ -113,6 +114,7 @@ func New(reg prometheus.Registerer) *Metrics {
 		auditLag:        gauge(auditLag),
 		auditFailures:   counter(auditFailures),
 		policyInfo:      gauges(policyInfo),
+		observedTables:  gauges(observed),
 		policyPending:   gauges(policyPending),
 		refreshTotal:    counters(refreshTotal),
 		revocations:     counter(revocationsTotal),
@@ -120,7 +122,7 @@ func New(reg prometheus.Registerer) *Metrics {
 	}
 	reg.MustRegister(m.sessionsOpen, m.sessionsTotal, m.statementsTotal, m.cacheHits, m.cacheMisses, m.cacheBytes,
 		m.cacheEntries, m.decideSeconds, m.addedSeconds, m.rowsTotal, m.bytesTotal, m.upstreamUp, m.serving,
-		m.sealRenewals, m.auditQueue, m.auditLag, m.auditFailures, m.policyInfo, m.policyPending, m.refreshTotal,
+		m.sealRenewals, m.auditQueue, m.auditLag, m.auditFailures, m.policyInfo, m.observedTables, m.policyPending, m.refreshTotal,
 		m.revocations, m.limited)
 	// A series that exists from the start reads as 0, not as absent.
 	for _, k := range []SessionKind{Agent, Owner, Refused} {
@@ -285,6 +287,13 @@ func (m *Metrics) PolicyInForce(database, policy, catalog string) {
 func (m *Metrics) PolicyPending(database string, yes bool) {
 	if m != nil {
 		m.policyPending.WithLabelValues(database).Set(boolean(yes))
+	}
+}
+
+// Observed tells how many tables of a database the policy only observes.
+func (m *Metrics) Observed(database string, tables int) {
+	if m != nil {
+		m.observedTables.WithLabelValues(database).Set(float64(tables))
 	}
 }
 

@@ -115,6 +115,7 @@ func use(m *Metrics) {
 	m.AuditFailed(1)
 	m.PolicyInForce("d", "p", "c")
 	m.PolicyPending("d", false)
+	m.Observed("d", 2)
 	m.Refreshed("d", true)
 	m.Revoked()
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -68,6 +69,10 @@ func compile(doc *Document, snap *catalog.Snapshot, options []Option) (*compiler
 		p.tableIndex[t.Relation.Name] = t
 	}
 	c.contracts(p)
+	c.observing(p)
+	for _, t := range p.tables {
+		p.tableIndex[t.Relation.Name] = t
+	}
 	if len(c.errs) > 0 {
 		return nil, nil, c.sorted()
 	}
@@ -446,24 +451,10 @@ func (p *Policy) hash() string {
 		fmt.Fprintf(h, "limit %s\n", l.describe())
 	}
 	for _, t := range p.tables {
-		fmt.Fprintf(h, "table %q %q %q\n", t.Relation.Name.Schema, t.Relation.Name.Name, predicate.Policy(t.Rows, t.Relation))
-		if t.Write != nil {
-			fmt.Fprintf(h, " write %s\n", t.Write.describe(t.Relation))
-		}
-		if t.Aggregate != nil {
-			fmt.Fprintf(h, " aggregate %s\n", t.Aggregate.describe(t.Relation))
-		}
-		if t.Columns != nil {
-			for _, column := range t.Columns.Columns {
-				fmt.Fprintf(h, " column %q %d %q %d %q\n", column.Name, column.Mask, column.Unit, column.Amount, column.Keys)
-			}
-			if k := t.Columns.ByKey; k != nil {
-				fmt.Fprintf(h, " by key %q %d", k.Key, k.AtMost)
-				for _, column := range k.Columns {
-					fmt.Fprintf(h, " %q", column.Name)
-				}
-				fmt.Fprintln(h)
-			}
+		t.describe(h)
+		if t.Observed != nil {
+			fmt.Fprintln(h, "observed")
+			t.Observed.describe(h)
 		}
 	}
 	for _, child := range p.children {
@@ -486,4 +477,26 @@ func (p *Policy) hash() string {
 	}
 	p.describeContracts(h)
 	return hex.EncodeToString(h.Sum(nil)[:16])
+}
+
+func (t *Table) describe(h io.Writer) {
+	fmt.Fprintf(h, "table %q %q %q\n", t.Relation.Name.Schema, t.Relation.Name.Name, predicate.Policy(t.Rows, t.Relation))
+	if t.Write != nil {
+		fmt.Fprintf(h, " write %s\n", t.Write.describe(t.Relation))
+	}
+	if t.Aggregate != nil {
+		fmt.Fprintf(h, " aggregate %s\n", t.Aggregate.describe(t.Relation))
+	}
+	if t.Columns != nil {
+		for _, column := range t.Columns.Columns {
+			fmt.Fprintf(h, " column %q %d %q %d %q\n", column.Name, column.Mask, column.Unit, column.Amount, column.Keys)
+		}
+		if k := t.Columns.ByKey; k != nil {
+			fmt.Fprintf(h, " by key %q %d", k.Key, k.AtMost)
+			for _, column := range k.Columns {
+				fmt.Fprintf(h, " %q", column.Name)
+			}
+			fmt.Fprintln(h)
+		}
+	}
 }

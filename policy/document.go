@@ -14,6 +14,7 @@ type Document struct {
 	views      []viewDecl
 	objects    []objectDecl
 	contracts  []contractDecl
+	observe    bool             // every table, but for those that say observe: false
 	blocks     map[place]string // what stands where: the name of a block
 }
 
@@ -32,6 +33,8 @@ type tableDecl struct {
 	rows    block
 	columns []columnDecl // nil: all
 	write   *writeDecl
+	observe *place // it says observe: true
+	enforce bool   // it says observe: false
 
 	aggregate *aggregateDecl
 }
@@ -161,6 +164,7 @@ func (d *decoder) root(n *node) {
 		"include":    d.include,
 		"attributes": func(v *node) { d.each(v, "attributes", d.attribute) },
 		"tables":     func(v *node) { d.each(v, "tables", d.table) },
+		"mode":       d.mode,
 		"functions":  func(v *node) { d.each(v, "functions", d.function) },
 		"views":      func(v *node) { d.each(v, "views", d.view) },
 		"objects":    func(v *node) { d.each(v, "objects", d.object) },
@@ -235,6 +239,7 @@ func (d *decoder) table(at place, name string, n *node) {
 		"rows":    func(v *node) { decl.rows = d.rows(v) },
 		"columns": func(v *node) { decl.columns = d.columns(v) },
 		"write":   func(v *node) { decl.write = d.write(v) },
+		"observe": func(v *node) { d.observe(&decl, v) },
 
 		"aggregate": func(v *node) { decl.aggregate = d.aggregate(v.place, v) },
 	}, "source", "limit", "derived")

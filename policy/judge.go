@@ -76,6 +76,9 @@ func (p *Policy) decide(s Statement, values map[string]string) (decisions []Cont
 				WithHint("The DBA says it under functions: reads, with the tables and their sources, or nothing."))
 			continue
 		}
+		if t, ok := p.tableIndex[a.Relation]; ok && t.Observed != nil {
+			continue
+		}
 		if o := p.Object(a.Relation); o != nil {
 			objects = append(objects, touched{a, o})
 		}

@@ -43,6 +43,8 @@ type Table struct {
 	Columns  *Narrowing // nil: every column, as it is
 
 	Aggregate *Aggregate // nil: aggregates see what shows one by one
+
+	Observed *Table // the table as it would be: it is observed only, and this one is open; nil: the policy is enforced
 }
 
 // Stored tells whether the relation is a materialised view or a foreign table, which cannot have row security: agents read

@@ -100,6 +100,7 @@ func (s *shape) resolved() *shape {
 func policyShape() *shape {
 	return keysShape("What agents may read and write. What is not listed does not exist for them.",
 		key{"version", &shape{kind: aNumber, doc: "The version of this language.", words: []string{"1"}}},
+		key{"mode", wordsShape("observe: no table is protected but those that say observe: false, and what the policy would do is counted.", "enforce", "observe")},
 		key{"include", listShape("Other files of this policy, beneath this file's folder: paths and patterns.", textShape("", "more/*.yaml"))},
 		key{"attributes", namesShape("Facts about the session.", attributeName.String(), attributeShape())},
 		key{"tables", namesShape("The tables that agents may read, as name or schema.name.", "", tableShape())},
@@ -153,6 +154,7 @@ func tableShape() *shape {
 		key{"rows", rowsShape()},
 		key{"columns", namesShape("The columns that exist for agents; without it all do.", "", columnShape()).filled()},
 		key{"write", writeShape()},
+		key{"observe", &shape{kind: aBool, doc: "true: the table is not protected, and what the policy would do is counted. false: it is enforced although the policy observes."}},
 		key{"aggregate", aggregateShape()},
 	).needs("rows")
 }

@@ -18,17 +18,21 @@ func (p *Plan) writes(t *policy.Table) []Statement {
 	table, w := t.Relation.Name.SQL(), t.Write
 	insert, update, remove := "WITH CHECK (false)", "USING (false)", "USING (false)"
 	whyInsert, whyUpdate, whyDelete := "Agents insert nothing.", "Agents update nothing.", "Agents delete nothing."
+	held := t
+	if t.Observed != nil {
+		held = t.Observed // what agents change is never merely observed
+	}
 	if p.mode == Enforce {
 		if w.Allows("INSERT") {
 			insert = fmt.Sprintf("WITH CHECK (%s)", predicate.Check(w.InsertCheck, t.Relation))
 			whyInsert = "What a new row of an agent's must be, after all triggers have had it."
 		}
 		if w.Allows("UPDATE") {
-			update = fmt.Sprintf("USING (%s) WITH CHECK (%s)", p.rows(t), predicate.Check(w.UpdateCheck, t.Relation))
+			update = fmt.Sprintf("USING (%s) WITH CHECK (%s)", p.rows(held), predicate.Check(w.UpdateCheck, t.Relation))
 			whyUpdate = "Agents change rows that they see, into rows that they see."
 		}
 		if w.Allows("DELETE") {
-			remove = fmt.Sprintf("USING (%s)", p.rows(t))
+			remove = fmt.Sprintf("USING (%s)", p.rows(held))
 			whyDelete = "Agents delete rows that they see."
 		}
 	}

@@ -280,8 +280,12 @@ func targets(c *config.Config) ([]enforce.Database, error) {
 		if err != nil {
 			return nil, err
 		}
+		agent, err := c.ConnString(db, db.Roles.Agent, db.Secrets.Agent)
+		if err != nil {
+			return nil, err
+		}
 		out = append(out, enforce.Database{
-			Name: name, Policy: db.Policy, Control: control, SearchPath: db.SearchPath,
+			Name: name, Policy: db.Policy, Control: control, Agent: agent, SearchPath: db.SearchPath,
 			AgentRole: db.Roles.Agent, ControlRole: db.Roles.Control, ReaderRole: db.Roles.Reader, RowsRole: db.Roles.Rows,
 		})
 	}

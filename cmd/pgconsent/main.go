@@ -53,6 +53,7 @@ type commands struct {
 	Explain explainCmd `cmd:"" help:"Say what a statement reads, and what contracts and rules say of it."`
 	Why     whyCmd     `cmd:"" help:"Say why an agent sees a row or does not, block by block."`
 	Policy  policyCmd  `cmd:"" help:"Check and test the policy."`
+	Observe observeCmd `cmd:"" help:"What the policy would do: what was observed, and statements of a log."`
 	Agent   agentCmd   `cmd:"" help:"Logins of agents."`
 	Version versionCmd `cmd:"" help:"Print the version."`
 }

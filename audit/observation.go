@@ -1,0 +1,39 @@
+package audit
+
+// Observation is the record of what the policy would have done to a statement over tables that it observes only. It names
+// columns and counts rows; it holds none.
+type Observation struct {
+	Session     string   `json:"session,omitempty"`
+	Agent       string   `json:"agent"`
+	Database    string   `json:"database"`
+	Policy      string   `json:"policy"`
+	Fingerprint string   `json:"fingerprint"`
+	Tag         string   `json:"tag"`
+	Tables      []string `json:"tables"`             // observed ones that it reads or writes
+	Hidden      []string `json:"hidden,omitempty"`   // columns that would not exist, as table.column
+	Masked      []string `json:"masked,omitempty"`   // columns whose values would be masked
+	SQLState    string   `json:"sqlstate,omitempty"` // of the refusal that it would have met
+	Reason      string   `json:"reason,omitempty"`
+	Rows        int64    `json:"rows"` // that it returned, or changed
+
+	Compared *Comparison `json:"compared,omitempty"`
+	Skipped  string      `json:"skipped,omitempty"` // why this execution was not compared
+}
+
+// Comparison is a statement run twice over one moment: as it was, and as the policy would have it.
+type Comparison struct {
+	Rows    int64 `json:"rows"`    // without the policy
+	Visible int64 `json:"visible"` // with it
+	Differs bool  `json:"differs"` // the answers are not the same rows
+}
+
+// Observation queues the record and returns at once. Nobody waits for it.
+func (l *Log) Observation(o Observation) {
+	l.add(&Ticket{kind: KindObservation, body: o, session: o.Session})
+}
+
+// ComparisonFailed is why, where a comparison was tried and came to nothing.
+const ComparisonFailed = "the comparison failed"
+
+// KindObservation is the member "kind" of these records.
+const KindObservation = "observation"

@@ -1,0 +1,126 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/pgconsent/pgconsent/audit"
+	"github.com/pgconsent/pgconsent/observe"
+)
+
+type observeCmd struct {
+	Report observeReportCmd `cmd:"" help:"Say what enforcing the tables that are observed would change."`
+	Replay observeReplayCmd `cmd:"" help:"Judge the statements of a PostgreSQL log by a policy, running none."`
+}
+
+type observeReportCmd struct {
+	Since time.Duration `placeholder:"DURATION" help:"Only what was seen since then, as 24h. Default: everything in the audit log."`
+}
+
+func (observeReportCmd) Help() string {
+	return `Reads the audit log, which holds what was observed: counts and fingerprints, no texts and no rows. Exit code 1 if enforcing would
+change something that was seen.
+
+  pgconsent observe report
+  pgconsent observe report --since 24h --json`
+}
+
+func (r observeReportCmd) Run(s *session) error {
+	c, err := s.load()
+	if err != nil {
+		return err
+	}
+	if c.Audit.Mode == string(audit.Off) {
+		return errors.New("the audit log is off: what is observed is recorded there")
+	}
+	var since time.Time
+	if r.Since > 0 {
+		since = time.Now().Add(-r.Since)
+	}
+	report, err := observe.Read(c.Audit.File, since)
+	if err != nil {
+		return err
+	}
+	if s.json {
+		if err := s.print(report); err != nil {
+			return err
+		}
+	} else {
+		report.Print(s.out)
+	}
+	for _, t := range report.Tables {
+		if t.Refused+t.Columns+t.Differs > 0 {
+			return errSilent
+		}
+	}
+	return nil
+}
+
+type observeReplayCmd struct {
+	Policy   string `placeholder:"FILE" help:"The candidate: a file or folder. Default: that of the configuration."`
+	Database string `placeholder:"NAME" help:"The database whose catalog counts. Default: the only one."`
+	ShowSQL  bool   `name:"show-sql" help:"Print one statement of each shape, as the log has it, with its literals."`
+
+	Log string `arg:"" help:"A log of the server: stderr, csvlog or jsonlog, with log_statement or log_min_duration_statement. - is stdin."`
+}
+
+func (observeReplayCmd) Help() string {
+	return `Every statement is judged as if an agent sent it, against the catalog as it is now. Nothing is sent to the database but questions
+about its catalog. What is printed has no literals, unless --show-sql asks for them. Exit code 1 if one is refused.
+
+  pgconsent observe replay --policy candidate.yaml /var/log/postgresql/postgresql.log
+  zcat old.csv.gz | pgconsent observe replay --json -`
+}
+
+func (r observeReplayCmd) Run(s *session) error {
+	c, err := s.load()
+	if err != nil {
+		return err
+	}
+	names, err := chosen(c, r.Database)
+	if err != nil {
+		return err
+	}
+	if len(names) != 1 {
+		return usageError{errors.New("the configuration has several databases: say which with --database")}
+	}
+	in := s.in
+	if r.Log != "-" {
+		file, err := os.Open(r.Log)
+		if err != nil {
+			return fmt.Errorf("read the log: %w", err)
+		}
+		defer func() { _ = file.Close() }()
+		in = io.Reader(file)
+	}
+	return s.each(c, names[0], asControl, func(t target) error {
+		if r.Policy != "" {
+			candidate := *t.config
+			candidate.Policy = r.Policy
+			t.config = &candidate
+		}
+		built, err := s.compile(t)
+		if err != nil {
+			return err
+		}
+		replay := observe.NewReplay(built.policy, built.snapshot, r.ShowSQL)
+		if err := observe.Statements(in, replay.Add); err != nil {
+			return err
+		}
+		replay.Done()
+		if s.json {
+			if err := s.print(replay); err != nil {
+				return err
+			}
+		} else {
+			replay.Print(s.out)
+		}
+		if replay.Refused > 0 {
+			return errSilent
+		}
+		return nil
+	})
+}

@@ -1,0 +1,16 @@
+package doctor
+
+import "context"
+
+// checkObserved tells which tables the policy does not protect.
+func checkObserved(_ context.Context, x *exam) ([]Finding, error) {
+	var names []string
+	for _, t := range x.Policy.Observed() {
+		names = append(names, t.Relation.Name.String())
+	}
+	if len(names) == 0 {
+		return nil, nil
+	}
+	return []Finding{{"observed", Warning, "NOT PROTECTED, since the policy only observes them: " + list(names) + "; agents read every row of them",
+		"pgconsent observe report tells what enforcing them would change; then take observe out of the policy and run pgconsent migrate."}}, nil
+}

@@ -1,0 +1,136 @@
+package observe
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+)
+
+// maxStatement bounds a statement of a log; what is longer no agent may send.
+const maxStatement = 4 << 20
+
+// Statements hands each statement of a PostgreSQL log to f: one written by log_statement or log_min_duration_statement, as
+// stderr, csvlog or jsonlog. The format is told from the first line.
+func Statements(in io.Reader, f func(sql string) error) error {
+	r := bufio.NewReaderSize(in, 64<<10)
+	head, err := r.Peek(4 << 10)
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, bufio.ErrBufferFull) {
+		return err
+	}
+	line, _, _ := bytes.Cut(head, []byte("\n"))
+	switch {
+	case bytes.HasPrefix(bytes.TrimSpace(line), []byte("{")):
+		return fromJSON(r, f)
+	case csvLine.Match(line):
+		return fromCSV(r, f)
+	default:
+		return fromStderr(r, f)
+	}
+}
+
+// csvLine is how a line of csvlog begins: the time, then the user in quotes or nothing.
+var csvLine = regexp.MustCompile(`^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+ [^,]*,("[^"]*")?,("[^"]*")?,\d*,`)
+
+// logged is a message that holds a statement.
+var logged = regexp.MustCompile(`(?s)^(?:duration: [0-9.]+ ms  )?(?:statement|execute [^:]*|execute fetch from [^:]*): (.*)$`)
+
+func statement(message string) (string, bool) {
+	m := logged.FindStringSubmatch(message)
+	if m == nil {
+		return "", false
+	}
+	return m[1], true
+}
+
+func fromJSON(r io.Reader, f func(string) error) error {
+	d := json.NewDecoder(r)
+	for {
+		var line struct {
+			Message string `json:"message"`
+		}
+		if err := d.Decode(&line); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return fmt.Errorf("read the log: %w", err)
+		}
+		if sql, ok := statement(line.Message); ok {
+			if err := f(sql); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// messageField is the field of csvlog that holds the message.
+const messageField = 13
+
+func fromCSV(r io.Reader, f func(string) error) error {
+	c := csv.NewReader(r)
+	c.FieldsPerRecord, c.ReuseRecord = -1, true
+	for {
+		record, err := c.Read()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("read the log: %w", err)
+		}
+		if len(record) <= messageField {
+			continue
+		}
+		if sql, ok := statement(record[messageField]); ok {
+			if err := f(sql); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// logLine is where the message of a line of stderr begins, whatever log_line_prefix is.
+var logLine = regexp.MustCompile(`(?:^|[\s\]>:])(?:LOG|DETAIL|HINT|ERROR|STATEMENT|CONTEXT|WARNING|NOTICE|FATAL|PANIC|INFO|DEBUG\d?):  `)
+
+// fromStderr reads lines; PostgreSQL begins the further ones of a message with a tab.
+func fromStderr(r io.Reader, f func(string) error) error {
+	in := bufio.NewScanner(r)
+	in.Buffer(make([]byte, 0, 64<<10), maxStatement)
+	var message strings.Builder
+	open := false
+	end := func() error {
+		if !open {
+			return nil
+		}
+		open = false
+		sql, ok := statement(message.String())
+		message.Reset()
+		if !ok {
+			return nil
+		}
+		return f(sql)
+	}
+	for in.Scan() {
+		line := in.Text()
+		if rest, more := strings.CutPrefix(line, "\t"); more {
+			if open && message.Len() < maxStatement {
+				message.WriteString("\n" + rest)
+			}
+			continue
+		}
+		if err := end(); err != nil {
+			return err
+		}
+		if at := logLine.FindStringIndex(line); at != nil && strings.HasSuffix(strings.TrimRight(line[:at[1]], " "), "LOG:") {
+			open = true
+			message.WriteString(line[at[1]:])
+		}
+	}
+	if err := in.Err(); err != nil {
+		return fmt.Errorf("read the log: %w", err)
+	}
+	return end()
+}

@@ -1,0 +1,107 @@
+package policy
+
+import (
+	"slices"
+
+	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/predicate"
+)
+
+// mode reads "mode: observe" of a policy, or enforce, which it is without.
+func (d *decoder) mode(n *node) {
+	var word string
+	d.word(&word, "mode")(n)
+	switch word {
+	case "observe":
+		d.doc.observe = true
+	case "enforce", "":
+	default:
+		d.fail(n.place, closest(word, []string{"observe", "enforce"}), "unknown mode %q", word)
+	}
+}
+
+// observe reads "observe: true" of a table.
+func (d *decoder) observe(decl *tableDecl, n *node) {
+	if !d.want(n, scalarNode, "observe") {
+		return
+	}
+	switch n.value {
+	case "true":
+		decl.observe = &n.place
+	case "false":
+		decl.enforce = true
+	default:
+		d.fail(n.place, "", "observe is true or false")
+	}
+}
+
+// observing opens the tables that are observed only. Rules of other tables that lead to them go on as they are written.
+func (c *compiler) observing(p *Policy) {
+	for i, t := range p.tables {
+		decl := c.tables[t.Relation.Name].decl
+		switch {
+		case decl.observe == nil && (!c.doc.observe || decl.enforce):
+			continue
+		case t.Stored() && decl.observe != nil:
+			c.fail(*decl.observe, "enforce it, or leave it out of the policy for now", "%s is a %s, which cannot be observed", t.Relation.Name, kindName(t.Relation.Kind))
+			continue
+		case t.Stored(): // which is read through a view that has the rule in it
+			c.warnings = append(c.warnings, decl.place.warningf("%s is a %s, which cannot be observed: it is enforced", t.Relation.Name, kindName(t.Relation.Kind)))
+			continue
+		}
+		at := decl.place
+		if decl.observe != nil {
+			at = *decl.observe
+		}
+		c.warnings = append(c.warnings, at.warningf("%s is observed only: agents read every row and column of it", t.Relation.Name))
+		p.tables[i] = &Table{Relation: t.Relation, Rows: predicate.Open{}, Rule: t.Rule, Write: t.Write, Observed: t}
+	}
+}
+
+// Observed returns the tables that the policy does not protect yet, as it would.
+func (p *Policy) Observed() []*Table {
+	var out []*Table
+	for _, t := range p.tables {
+		if t.Observed != nil {
+			out = append(out, t.Observed)
+		}
+	}
+	return out
+}
+
+// Enforced returns the policy as it is when nothing is observed only: to tell what it would refuse and hide. The queries of
+// views, and the rules of partitions, stay those of the policy in force.
+func (p *Policy) Enforced() *Policy {
+	enforced := *p
+	enforced.tables = slices.Clone(p.tables)
+	enforced.tableIndex = make(map[catalog.Name]*Table, len(p.tables))
+	for i, t := range enforced.tables {
+		if t.Observed != nil {
+			enforced.tables[i] = t.Observed
+		}
+		enforced.tableIndex[t.Relation.Name] = enforced.tables[i]
+	}
+	return &enforced
+}
+
+// Lost are the columns of an access that would not be there, and those that would be masked; nil columns are all of them.
+func (t *Table) Lost(columns []string) (hidden, masked []string) {
+	if t.Columns == nil {
+		return nil, nil
+	}
+	if columns == nil {
+		for _, c := range t.Relation.Columns {
+			columns = append(columns, c.Name)
+		}
+	}
+	for _, name := range columns {
+		i := slices.IndexFunc(t.Columns.Columns, func(c Shown) bool { return c.Name == name })
+		switch {
+		case i < 0:
+			hidden = append(hidden, name)
+		case t.Columns.Columns[i].Mask != Plain:
+			masked = append(masked, name)
+		}
+	}
+	return hidden, masked
+}
