@@ -45,6 +45,9 @@ func (s *shape) schema(defs map[string]any) map[string]any {
 		}
 	case aText:
 		out["type"], out["minLength"] = "string", 1
+		if s.pattern != "" {
+			out["pattern"] = s.pattern
+		}
 	case aNumber:
 		out["type"] = "integer"
 		if len(s.words) == 1 {
@@ -52,6 +55,9 @@ func (s *shape) schema(defs map[string]any) map[string]any {
 			out["const"] = n
 		} else {
 			out["minimum"] = max(1, s.least)
+			if s.most > 0 {
+				out["maximum"] = s.most
+			}
 		}
 	case aDecimal:
 		out["type"] = "number"

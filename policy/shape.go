@@ -21,6 +21,8 @@ type shape struct {
 	any     []*shape   // one of several shapes
 	example string     // of a word
 	least   int        // of a number; 0: 1
+	most    int        // of a number; 0: any
+	pattern string     // of a text
 }
 
 type key struct {
@@ -130,11 +132,11 @@ func attributeShape() *shape {
 		key{"source", wordsShape("Where its value comes from. credential: the configuration gives each agent one; set: the agent's own setting, within what is permitted; query: a table; expression: other attributes.", attributeSources...)},
 		key{"optional", &shape{kind: aBool, doc: "A session may be without it: what compares with it hides the row."}},
 		key{"audit", &shape{kind: aBool, doc: "It is written into the records of decisions."}},
-		key{"setting", textShape("Of source: set, the setting that the agent's session has.", "app.name")},
+		key{"setting", &shape{kind: aText, doc: "Of source: set, the setting that the agent's session has.", example: "app.name", pattern: `^[^.]+\.[^.]+$`}},
 		key{"within", eitherShape("Of source: set, the values that count.",
-			keysShape("", key{"attribute", oneOrMore("An attribute whose value, or one of whose elements, it is.")}, key{"values", listShape("These values.", wordShape("A value."))}),
-			lookedShape().needs("table", "column"))},
-		key{"query", lookedShape().needs("table", "column")},
+			keysShape("", key{"attribute", oneOrMore("An attribute whose value, or one of whose elements, it is.")}, key{"values", someShape("These values.", wordShape("A value."))}).exactlyOne(),
+			lookedShape())},
+		key{"query", lookedShape()},
 		key{"sql", textShape("Of source: expression.", "upper(attribute('name'))")},
 	).needs("type", "source")
 }
@@ -145,8 +147,8 @@ func lookedShape() *shape {
 		key{"table", wordShape("The table.")},
 		key{"column", wordShape("Its column with the value.")},
 		key{"rows", rowsShape()},
-		key{"match", namesShape("Its columns, and the attributes that they equal.", "", wordShape("An attribute."))},
-	)
+		key{"match", namesShape("Its columns, and the attributes that they equal.", "", wordShape("An attribute.")).filled()},
+	).needsEither([]string{"table", "column", "rows"}, []string{"table", "column", "match"})
 }
 
 func tableShape() *shape {
@@ -242,6 +244,12 @@ func blockShapes() []key {
 		{"sql", textShape("A boolean expression over the row's own columns and attribute('name').", "deleted_at IS NULL")},
 		{"consent", consentShape()},
 		{"visible", visibleShape()},
+		{"shared", keysShape("A record of consent, or each of several, is granted and not revoked.",
+			key{"record", eitherShape("The link to the record.", linkShape(""), someShape("", linkShape("")))},
+			key{"granted", keysShape("Its column that says so, and the word.", key{"column", wordShape("")}, key{"is", wordShape("")}).needs("column", "is")},
+			key{"revoked", wordShape("Its column with the time of withdrawal, or a boolean.")},
+			key{"active", wordShape("A boolean column of the row itself.")},
+		).needs("record", "granted")},
 	}
 }
 
@@ -306,7 +314,7 @@ func aggregateShape() *shape {
 		key{"subject", wordShape("The column that says whom a row is about.")},
 		key{"rows", rowsShape()},
 		key{"minimum", &shape{kind: aNumber, doc: "How many subjects a group has at least.", least: 2}},
-		key{"share", numberShape("How much of a sum one subject may be, in percent.")},
+		key{"share", &shape{kind: aNumber, doc: "How much of a sum one subject may be, in percent.", most: 99}},
 		key{"dimensions", namesShape("Columns that groups are made by.", "", eitherShape("", wordsShape("", "allow"), keysShape("",
 			key{"by", wordsShape("A time is cut down to it.", keys(coarser)...)},
 			key{"closed", &shape{kind: aBool, doc: "Only periods that are over."}},

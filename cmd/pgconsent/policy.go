@@ -15,6 +15,7 @@ type policyCmd struct {
 	Check  policyCheckCmd  `cmd:"" help:"Lint the policy, and compare it with the database."`
 	Diff   policyDiffCmd   `cmd:"" help:"Say which rows, columns and rights agents gain and lose by another policy."`
 	Test   policyTestCmd   `cmd:"" help:"Run policy_test.yaml on a throw-away database."`
+	Show   policyShowCmd   `cmd:"" help:"Print the policy as it is understood: rules in words and in SQL, columns, writes, attributes."`
 	Schema policySchemaCmd `cmd:"" help:"Print the JSON Schema of a policy, or of a configuration, for editors."`
 }
 

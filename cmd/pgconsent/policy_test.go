@@ -78,3 +78,35 @@ func TestPolicyCheckSaysThingsOnce(t *testing.T) {
 		t.Errorf("a file and a database: exit code %d", code)
 	}
 }
+
+// policy show prints every table with its rule in words and in SQL, and what is not listed.
+func TestPolicyShow(t *testing.T) {
+	config := policyFolder(t, strings.Replace(guardedPolicy, "  notes: { rows: [ { own: { column: user_id, is: user } } ] }",
+		"  notes:\n    rows: [ any: [ own: { column: user_id, is: user }, not: { sql: 'id > 5' } ] ]\n    columns: { id: allow }", 1))
+	out, errs, code := call(t, "", "policy", "show", "--database", "one", "-c", config)
+	if code != done {
+		t.Fatalf("%s%s", out, errs)
+	}
+	for _, want := range []string{
+		"user  uuid: the configuration gives each agent one",
+		"table public.memories", "user_id is the agent's user   policy.yaml:6:9",
+		`everybody reached by public.memory_participants (memory_id = id) → public.people (id = person_id) has consent_status = "granted"; a row without anybody to ask shows`,
+		"memories.user_id = (SELECT attr('user'))::uuid",
+		"one of these holds", "it does certainly not hold that", "the condition (notes.id > '5'::int8)   policy.yaml:",
+		"columns: id, and no other", "agents write nothing",
+		"public.count_memories(boolean), always with respect_consent = 'true'::bool",
+		"public.attic",
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+	out, _, code = call(t, "", "policy", "show", "--json", "people", "-c", config)
+	var all []shownPolicy
+	if err := json.Unmarshal([]byte(out), &all); err != nil || code != done || len(all) != 2 || len(all[0].Tables) != 1 || all[0].Tables[0].SQL == "" || len(all[0].Tables[0].Words) != 3 {
+		t.Errorf("%d %v %s", code, err, out)
+	}
+	if _, errs, code := call(t, "", "policy", "show", "nothing", "-c", config); code != wrong || !strings.Contains(errs, `lists no table "nothing"`) {
+		t.Errorf("%d %s", code, errs)
+	}
+}

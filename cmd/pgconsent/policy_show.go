@@ -1,0 +1,326 @@
+package main
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/policy"
+	"github.com/pgconsent/pgconsent/predicate"
+)
+
+type policyShowCmd struct {
+	Database string `placeholder:"NAME" help:"Only this database. Default: all."`
+	Table    string `arg:"" optional:"" help:"Only this table, as name or schema.name. Default: everything."`
+}
+
+func (policyShowCmd) Help() string {
+	return `The policy as it is understood for the database, files and includes put together: for each table its rule in words and in the
+SQL that both walls are made from, its columns, what agents may write; functions, views, attributes and where they come
+from, and what is not listed. In the SQL, attr('name') is the value of an attribute; the schema of built-in names is left out.
+
+  pgconsent policy show
+  pgconsent policy show notes
+  pgconsent policy show --json | jq '.[].tables[] | {table, sql}'`
+}
+
+// shown is a policy for programs.
+type shownPolicy struct {
+	Database   string           `json:"database"`
+	Version    string           `json:"version"`
+	Attributes []shownAttribute `json:"attributes"`
+	Tables     []shownTable     `json:"tables"`
+	Views      []string         `json:"views"`
+	Functions  []shownFunction  `json:"functions"`
+	Contracts  []string         `json:"contracts"`
+	Unlisted   []string         `json:"unlisted"` // tables that agents cannot read
+}
+
+type shownAttribute struct {
+	Name     string `json:"name"`
+	Type     string `json:"type"`
+	Source   string `json:"source"`
+	Setting  string `json:"setting,omitempty"`
+	Optional bool   `json:"optional,omitempty"`
+}
+
+type shownTable struct {
+	Table     string        `json:"table"`
+	Kind      string        `json:"kind"`
+	Words     []policy.Line `json:"words"`
+	SQL       string        `json:"sql"`
+	Columns   []shownColumn `json:"columns"` // null: all of them
+	ByKey     []string      `json:"by_key,omitempty"`
+	Write     *shownWrite   `json:"write"` // null: agents write nothing
+	Aggregate string        `json:"aggregate,omitempty"`
+	Object    string        `json:"object,omitempty"`
+	Children  []string      `json:"children,omitempty"` // partitions that can be read by their own names
+}
+
+type shownColumn struct {
+	Name string `json:"name"`
+	As   string `json:"as,omitempty"`
+}
+
+type shownWrite struct {
+	Commands  []string          `json:"commands"`
+	Insert    []string          `json:"insert,omitempty"`
+	Update    []string          `json:"update,omitempty"`
+	Stamps    map[string]string `json:"stamps,omitempty"`
+	NewRows   string            `json:"new_rows,omitempty"`
+	Changed   string            `json:"changed_rows,omitempty"`
+	LostSight bool              `json:"new_rows_are_hidden,omitempty"`
+}
+
+type shownFunction struct {
+	Function string            `json:"function"`
+	Pins     map[string]string `json:"pins"`
+}
+
+func (c policyShowCmd) Run(s *session) error {
+	config, err := s.load()
+	if err != nil {
+		return err
+	}
+	all := []shownPolicy{}
+	err = s.each(config, c.Database, asMigrate, func(t target) error {
+		built, err := s.compile(t)
+		if err != nil {
+			return err
+		}
+		all = append(all, resolve(t.name, built))
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if c.Table != "" {
+		found := false
+		for i := range all {
+			all[i].Tables = slices.DeleteFunc(all[i].Tables, func(t shownTable) bool {
+				_, name, _ := strings.Cut(t.Table, ".")
+				return t.Table != c.Table && name != c.Table
+			})
+			found = found || len(all[i].Tables) > 0
+		}
+		if !found {
+			return fmt.Errorf("the policy lists no table %q", c.Table)
+		}
+	}
+	if s.json {
+		return s.print(all)
+	}
+	for i, p := range all {
+		if i > 0 {
+			fmt.Fprintln(s.out)
+		}
+		p.write(s, c.Table != "")
+	}
+	return nil
+}
+
+func resolve(database string, built compiled) shownPolicy {
+	p := built.policy
+	out := shownPolicy{Database: database, Version: p.Version(), Attributes: []shownAttribute{}, Tables: []shownTable{}, Views: []string{}, Functions: []shownFunction{}, Contracts: []string{}, Unlisted: []string{}}
+	for _, a := range p.Attributes() {
+		out.Attributes = append(out.Attributes, shownAttribute{a.Name, a.Type, a.Source, a.Setting, a.Optional})
+	}
+	for _, t := range p.Tables() {
+		out.Tables = append(out.Tables, resolveTable(p, t))
+	}
+	for _, v := range p.Views() {
+		if v.Listed {
+			out.Views = append(out.Views, v.Relation.Name.String())
+		}
+	}
+	for _, f := range p.Functions() {
+		for _, o := range f.Overloads {
+			shown := shownFunction{o.Name.String() + "(" + strings.Join(o.ArgTypes, ", ") + ")", map[string]string{}}
+			for _, pin := range f.Pins {
+				shown.Pins[pin.Arg] = policy.Readable(pin.Value)
+			}
+			out.Functions = append(out.Functions, shown)
+		}
+	}
+	for _, c := range p.Contracts() {
+		out.Contracts = append(out.Contracts, c.Name)
+	}
+	for _, r := range built.snapshot.Relations() {
+		table := r.Kind == catalog.Table || r.Kind == catalog.PartitionedTable || r.Kind == catalog.MatView || r.Kind == catalog.ForeignTable
+		if _, listed := p.Table(r.Name); listed || !table || r.IsPartition || r.Extension != "" ||
+			strings.HasPrefix(r.Name.Schema, "pg_") || r.Name.Schema == "information_schema" || strings.HasPrefix(r.Name.Schema, "pgconsent") {
+			continue
+		}
+		out.Unlisted = append(out.Unlisted, r.Name.String())
+	}
+	return out
+}
+
+func resolveTable(p *policy.Policy, t *policy.Table) shownTable {
+	out := shownTable{Table: t.Relation.Name.String(), Kind: "table", Words: p.Words(t), SQL: policy.Readable(predicate.Check(t.Rows, t.Relation))}
+	if t.Stored() {
+		out.Kind = "stored rows, read through a view"
+	}
+	if t.Columns != nil {
+		out.Columns = []shownColumn{}
+		for _, c := range t.Columns.Columns {
+			out.Columns = append(out.Columns, shownColumn{c.Name, c.Describe()})
+		}
+		if k := t.Columns.ByKey; k != nil {
+			for _, c := range k.Columns {
+				out.ByKey = append(out.ByKey, c.Name)
+			}
+		}
+	}
+	if w := t.Write; w != nil {
+		shown := &shownWrite{Commands: []string{}, Stamps: map[string]string{}, LostSight: w.Unseen}
+		for _, command := range []string{"INSERT", "UPDATE", "DELETE"} {
+			if w.Allows(command) {
+				shown.Commands = append(shown.Commands, command)
+			}
+		}
+		for _, s := range w.Stamps {
+			if shown.Stamps[s.Column] = s.Value; s.Attribute != "" {
+				shown.Stamps[s.Column] = "the agent's " + s.Attribute
+			}
+		}
+		if w.Insert {
+			shown.Insert, shown.NewRows = w.Insertable, policy.Readable(predicate.Check(w.InsertCheck, t.Relation))
+		}
+		if w.Update {
+			shown.Update, shown.Changed = w.Updatable, policy.Readable(predicate.Check(w.UpdateCheck, t.Relation))
+		}
+		out.Write = shown
+	}
+	if a := t.Aggregate; a != nil {
+		out.Aggregate = fmt.Sprintf("in groups of at least %d different %s", a.Minimum, a.Subject)
+	}
+	if o := p.Object(t.Relation.Name); o != nil {
+		out.Object = o.Name
+	}
+	for _, child := range p.Children() {
+		if child.Direct && slices.Contains(child.Relation.Parents, t.Relation.Name) {
+			out.Children = append(out.Children, child.Relation.Name.String())
+		}
+	}
+	return out
+}
+
+func (p shownPolicy) write(s *session, tableOnly bool) {
+	w := func(format string, args ...any) { fmt.Fprintf(s.out, format+"\n", args...) }
+	w("database %s, policy %s", p.Database, short(p.Version))
+	if !tableOnly {
+		w("\nattributes")
+		for _, a := range p.Attributes {
+			from := map[string]string{"credential": "the configuration gives each agent one", "set": "the agent's own setting " + a.Setting + ", within what is permitted",
+				"query": "looked up in the database", "expression": "follows from others"}[a.Source]
+			if a.Optional {
+				from += "; may be missing"
+			}
+			w("  %s  %s: %s", a.Name, a.Type, from)
+		}
+		none(w, len(p.Attributes))
+	}
+	for _, t := range p.Tables {
+		t.write(s, w)
+	}
+	if tableOnly {
+		return
+	}
+	for _, part := range []struct {
+		name  string
+		lines []string
+	}{{"views", p.Views}, {"contracts", p.Contracts}, {"not listed, and so not there for agents", p.Unlisted}} {
+		w("\n%s", part.name)
+		for _, line := range part.lines {
+			w("  %s", line)
+		}
+		none(w, len(part.lines))
+	}
+	w("\nfunctions")
+	for _, f := range p.Functions {
+		w("  %s%s", f.Function, pinned(f.Pins))
+	}
+	none(w, len(p.Functions))
+}
+
+func none(w func(string, ...any), n int) {
+	if n == 0 {
+		w("  none")
+	}
+}
+
+func pinned(pins map[string]string) string {
+	var out []string
+	for _, name := range sortedNames(pins) {
+		out = append(out, name+" = "+pins[name])
+	}
+	if len(out) == 0 {
+		return ""
+	}
+	return ", always with " + strings.Join(out, ", ")
+}
+
+func sortedNames(m map[string]string) []string {
+	var out []string
+	for name := range m {
+		out = append(out, name)
+	}
+	slices.Sort(out)
+	return out
+}
+
+func (t shownTable) write(s *session, w func(string, ...any)) {
+	w("\n%s", s.paint("1", t.Kind+" "+t.Table))
+	w("  shows a row where")
+	for _, line := range t.Words {
+		w("    %s%s%s", strings.Repeat("  ", line.Depth), line.Text, s.paint("2", "   "+filepath.Base(line.Place)))
+	}
+	w("  as SQL")
+	w("    %s", t.SQL)
+	switch {
+	case t.Columns == nil:
+		w("  columns: all, as they are")
+	default:
+		var columns []string
+		for _, c := range t.Columns {
+			if c.As != "" {
+				c.Name += " (" + c.As + ")"
+			}
+			columns = append(columns, c.Name)
+		}
+		w("  columns: %s, and no other", strings.Join(columns, ", "))
+	}
+	if len(t.ByKey) > 0 {
+		w("  by key only: %s", strings.Join(t.ByKey, ", "))
+	}
+	if t.Aggregate != "" {
+		w("  counts %s", t.Aggregate)
+	}
+	if t.Object != "" {
+		w("  contracts speak of it as %s", t.Object)
+	}
+	if len(t.Children) > 0 {
+		w("  under the same rule: %s", strings.Join(t.Children, ", "))
+	}
+	switch wr := t.Write; {
+	case wr == nil:
+		w("  agents write nothing")
+	default:
+		w("  agents may %s", strings.Join(wr.Commands, ", "))
+		if wr.Insert != nil {
+			w("    INSERT names %s", strings.Join(wr.Insert, ", "))
+		}
+		if wr.Update != nil {
+			w("    UPDATE sets %s", strings.Join(wr.Update, ", "))
+		}
+		for _, column := range sortedNames(wr.Stamps) {
+			w("    a new row's %s is %s, whatever they send", column, wr.Stamps[column])
+		}
+		if wr.LostSight {
+			w("    new rows are hidden from them")
+		}
+	}
+}
