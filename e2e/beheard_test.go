@@ -20,7 +20,7 @@ type beheard struct {
 	agent *pgconn.PgConn
 }
 
-func startBeheard(t *testing.T) *beheard {
+func startBeheard(t *testing.T, more ...func(*harness.Database)) *beheard {
 	t.Helper()
 	w, err := world.Get("beheard")
 	if err != nil {
@@ -32,6 +32,9 @@ func startBeheard(t *testing.T) *beheard {
 	}
 	db := pgtest.Template(t, "beheard", func(ctx context.Context, conn *pgx.Conn) error { return w.Load(ctx, conn, nil) })
 	d := harness.Database{Name: "beheard", DB: db, Policy: string(policy), SearchPath: []string{"public"}}
+	for _, f := range more {
+		f(&d)
+	}
 	harness.Migrate(t, d, harness.Both)
 	var agents []harness.Agent
 	for _, a := range w.Agents {

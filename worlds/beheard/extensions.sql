@@ -11,4 +11,7 @@ BEGIN
   ELSE
     RAISE NOTICE 'neither pgvector nor cube is installed: embeddings are arrays, and there is no operator <->';
   END IF;
+  IF EXISTS (SELECT FROM pg_available_extensions WHERE name = 'pg_trgm') THEN -- likeness of texts, which contracts know, too
+    CREATE EXTENSION IF NOT EXISTS pg_trgm WITH SCHEMA public;
+  END IF;
 END $$;
