@@ -2,8 +2,12 @@ package e2e
 
 import (
 	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -174,6 +178,76 @@ func TestBeheardF_Synthesis(t *testing.T) {
 	b.proxy.Tap().NoMarker(t)
 }
 
+// SYSTEMS.md 3 h: every attempt, allowed or not, is in the audit with session, stage, intent, phase and turn, and the rows that
+// came; 002_307cf7d37c623816.txt:460. What somebody has written is not.
+func TestBeheardH_LiveAttributes(t *testing.T) {
+	dir := t.TempDir()
+	b := startBeheard(t, func(d *harness.Database) { d.Audit = filepath.Join(dir, "audit") })
+	b.want(t, `SELECT id FROM "Boundary" ORDER BY id LIMIT 3`, "bound-uv-ses-1-1-user-ana\nbound-uv-ses-1-2-user-ana\nbound-uv-ses-1-3-user-ana")
+	b.want(t, `SELECT id FROM "Agreement" LIMIT 3`, "42501")
+	b.stage(t, "2")
+	b.now(t, `UPDATE "Turn" SET message = 'HIDDENMARK as we agreed' WHERE "sealedAt" IS NULL`)
+	b.want(t, `SELECT count(*) FROM "Agreement"`, "3")
+	harness.Close(b.agent)
+	read := func() (text string) {
+		files, err := filepath.Glob(filepath.Join(dir, "audit", "*.jsonl"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			data, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text += string(data)
+		}
+		return text
+	}
+	text := read()
+	for i := 0; i < 50 && !strings.Contains(text, `"event":"close"`); i++ {
+		time.Sleep(20 * time.Millisecond)
+		text = read()
+	}
+	type record struct {
+		Seq, Decision, Rows float64
+		Kind, Verdict, Tag  string
+		Attributes          map[string]string
+		Tables              []struct{ Name, Source string }
+	}
+	rows := map[float64]float64{}
+	var decisions []record
+	for _, line := range lines(strings.TrimSpace(text)) {
+		var r record
+		if err := json.Unmarshal([]byte(line), &r); err != nil {
+			t.Fatal(err)
+		}
+		switch {
+		case r.Kind == "outcome":
+			rows[r.Decision] = r.Rows
+		case r.Kind == "decision" && r.Tag == "SELECT":
+			decisions = append(decisions, r)
+		}
+	}
+	want := []struct {
+		verdict, table, stage, intent string
+		rows                          float64
+	}{{"allow", "public.Boundary", "1", "emotional_validation", 3}, {"deny", "public.Agreement", "1", "emotional_validation", 0}, {"allow", "public.Agreement", "2", "recall_commitment", 1}}
+	if len(decisions) != len(want) {
+		t.Fatalf("%d decisions: %s", len(decisions), text)
+	}
+	for i, w := range want {
+		d := decisions[i]
+		a := d.Attributes
+		if d.Verdict != w.verdict || len(d.Tables) != 1 || d.Tables[0].Name != w.table || a["stage"] != w.stage || a["intent"] != w.intent || rows[d.Seq] != w.rows ||
+			a["session"] != "ses-1-4" || a["phase"] != "planning" || a["turn"] != "turn-ses-1-4-user-ana-3" || a["user"] != "user-ana" {
+			t.Errorf("record %d: %+v with %g rows, want %+v", i, d, rows[d.Seq], w)
+		}
+	}
+	if strings.Contains(text, "HIDDENMARK") || strings.Contains(text, "we agreed") {
+		t.Error("what was said in a turn is in the audit")
+	}
+}
+
 // SYSTEMS.md 3 i: stage 0 wants both users, stage 3 shows confirmed needs, and contents that are needs; 002_307cf7d37c623816.txt:103, :283-286.
 func TestBeheardI_Conditions(t *testing.T) {
 	b := startBeheard(t)
@@ -278,4 +352,21 @@ func lines(s string) []string {
 		return nil
 	}
 	return strings.Split(s, "\n")
+}
+
+// The contract is that of the session that counts when the statement runs, whatever a transaction says and takes back.
+func TestBeheardB_ClaimsInTransactions(t *testing.T) {
+	b := startBeheard(t)
+	b.now(t, `UPDATE "Session" SET stage = 2 WHERE id = 'ses-2-4'`) // ses-1-4 is in stage 1
+	const agreements = `SELECT id FROM "Agreement" LIMIT 1`
+	for _, step := range [][2]string{
+		{agreements, "42501"},
+		{"BEGIN", ""}, {"SET LOCAL app.current_session_id = 'ses-2-4'", ""}, {agreements, "agree-2-1"}, {"COMMIT; " + agreements, "42501"}, {"ROLLBACK", ""}, {agreements, "42501"},
+		{"BEGIN", ""}, {"SAVEPOINT a", ""}, {"SET app.current_session_id = 'ses-2-4'", ""}, {agreements, "agree-2-1"}, {"ROLLBACK TO a", ""}, {agreements, "42501"}, {"ROLLBACK", ""},
+		{"SET app.current_session_id = 'ses-2-4'; " + agreements, "42501"}, {agreements, "42501"},
+		{"SET app.current_session_id = 'ses-2-4'", ""}, {agreements, "agree-2-1"}, {"RESET ALL", ""}, {agreements, "42501"},
+	} {
+		b.want(t, step[0], step[1])
+	}
+	b.as(t, "ana", "ses-1-4")
 }
