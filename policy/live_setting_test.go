@@ -1,0 +1,37 @@
+package policy
+
+import (
+	"io/fs"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Every setting by which pgconsent speaks with itself in the database is kept from agents.
+func TestOwnSettings(t *testing.T) {
+	asked := regexp.MustCompile(`(?:current_setting|set_config)\('(pgconsent\.[a-z_]+)'`)
+	found := 0
+	for _, dir := range []string{"../migrations/sql", "../rls", "../predicate", "../seal"} {
+		err := fs.WalkDir(os.DirFS(dir), ".", func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() || strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			text, err := fs.ReadFile(os.DirFS(dir), path)
+			for _, m := range asked.FindAllSubmatch(text, -1) {
+				found++
+				if !slices.Contains(ownSettings, string(m[1])) {
+					t.Errorf("%s/%s uses the setting %s, which an attribute could be mapped to", dir, path, m[1])
+				}
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if found == 0 {
+		t.Error("no setting found: the test says little")
+	}
+}

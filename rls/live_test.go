@@ -1,0 +1,90 @@
+package rls_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pgconsent/pgconsent/catalog/pgcatalog"
+	"github.com/pgconsent/pgconsent/migrations"
+	"github.com/pgconsent/pgconsent/pgtest"
+	"github.com/pgconsent/pgconsent/policy"
+	"github.com/pgconsent/pgconsent/rls"
+)
+
+// The function that works live attributes out is the reader's, noticed when it drifts, out of an agent's reach, and gone with the
+// policy that has it.
+func TestLiveFunction(t *testing.T) {
+	ctx := context.Background()
+	db := pgtest.Database(t)
+	conn := db.Connect(t, "postgres")
+	exec := func(sql string) {
+		t.Helper()
+		if _, err := conn.PgConn().Exec(ctx, sql).ReadAll(); err != nil {
+			t.Fatalf("%s: %v", sql, err)
+		}
+	}
+	one := func(conn *pgx.Conn, sql string) (out string) {
+		if err := conn.QueryRow(ctx, sql).Scan(&out); err != nil {
+			return err.Error()
+		}
+		return out
+	}
+	exec("CREATE TABLE sessions (id int PRIMARY KEY, stage int); CREATE TABLE notes (id int PRIMARY KEY, session int); INSERT INTO sessions VALUES (1, 3)")
+	snap, err := pgcatalog.Load(ctx, conn, []string{"public"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	up := func(attributes, rows string) {
+		t.Helper()
+		doc, err := policy.Parse("policy.yaml", []byte("version: 1\nattributes: { user: { type: integer, source: credential }"+attributes+" }\ntables: { notes: { rows: [ "+rows+" ] } }"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		pol, err := policy.Compile(doc, snap)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := migrations.Up(ctx, conn, migrations.Options{}, rls.Generate(pol, snap, rls.Options{})); err != nil {
+			t.Fatal(err)
+		}
+		if drift, err := migrations.Drift(ctx, conn); err != nil || len(drift) > 0 {
+			t.Fatalf("drift after migrate: %v, %v", drift, err)
+		}
+	}
+	const asks = "SELECT COALESCE(pgconsent.live('stage', '{user=1}', NULL), 'missing')"
+	up(", stage: { type: integer, source: query, query: { table: sessions, column: stage, match: { id: user } } }", "own: { column: session, is: stage }")
+	if got := one(conn, asks); got != "3" {
+		t.Errorf("stage is %s", got)
+	}
+	if got := one(conn, "SELECT pg_get_userbyid(proowner)::text FROM pg_proc WHERE proname = 'live' AND pronamespace = 'pgconsent'::regnamespace"); got != "pgconsent_reader" {
+		t.Errorf("the function is %s's", got)
+	}
+	agent := db.Connect(t, migrations.DefaultAgentRole)
+	for _, sql := range []string{asks, "SELECT pgconsent.claim('a', '{a=b}')", "SELECT stage::text FROM pgconsent.h_public_sessions", "SELECT stage::text FROM public.sessions"} {
+		if got := one(agent, sql); got == "3" || got == "b" || got == "missing" {
+			t.Errorf("the agent's role gets %s by %s", got, sql)
+		}
+	}
+	for _, user := range []string{"'{user=2}'", "'{}'", "NULL"} {
+		if got := one(conn, "SELECT COALESCE(pgconsent.live('stage', "+user+", NULL), 'missing')"); got != "missing" {
+			t.Errorf("stage of %s is %s", user, got)
+		}
+	}
+	exec("ALTER FUNCTION pgconsent.live(text, text[], text[]) VOLATILE")
+	if drift, err := migrations.Drift(ctx, conn); err != nil || len(drift) != 1 {
+		t.Errorf("drift: %v, %v", drift, err)
+	}
+	up("", "own: { column: session, is: user }")
+	if got := one(conn, asks); got != "missing" {
+		t.Errorf("without the attribute it is %s", got)
+	}
+	up(", stage: { type: integer, source: query, query: { table: sessions, column: stage, match: { id: user } } }", "own: { column: session, is: stage }")
+	if err := migrations.Down(ctx, conn, migrations.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if got := one(conn, "SELECT count(*)::text FROM pg_namespace WHERE nspname LIKE 'pgconsent%'"); got != "0" {
+		t.Errorf("%s schemas are left", got)
+	}
+}
