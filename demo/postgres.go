@@ -213,8 +213,8 @@ func (g *guest) load(ctx context.Context, f folder, progress func(string)) (err 
 		return f.policy(false)
 	}
 	if there.there {
-		if err := exec(admin, "start over", "DROP DATABASE "+quote(g.names.database)+" WITH (FORCE)"); err != nil {
-			return err
+		if err := pgcluster.DropDatabase(ctx, admin, g.names.database); err != nil {
+			return g.explain("start over", err)
 		}
 	}
 	progress("making the database " + g.names.database)
@@ -277,7 +277,7 @@ func Remove(ctx context.Context, dsn string, w *world.World, tell func(string)) 
 		return nil
 	}
 	if there.there {
-		if _, err := conn.Exec(ctx, "DROP DATABASE "+pgx.Identifier{g.names.database}.Sanitize()+" WITH (FORCE)"); err != nil {
+		if err := pgcluster.DropDatabase(ctx, conn, g.names.database); err != nil {
 			return g.explain("drop the database", err)
 		}
 		tell("database " + g.names.database + " is gone")

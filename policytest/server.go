@@ -195,8 +195,7 @@ func (s *Server) drop(ctx context.Context, name string) error {
 		return err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	_, err = conn.Exec(ctx, "DROP DATABASE IF EXISTS "+pgx.Identifier{name}.Sanitize()+" WITH (FORCE)")
-	return err
+	return pgcluster.DropDatabase(ctx, conn, name)
 }
 
 // Close removes all that was made.
