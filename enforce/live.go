@@ -95,7 +95,7 @@ func (s *session) admit(ctx context.Context, st *state, v *verdict.Verdict, p ve
 	}
 	now := s.claims(st.policy)
 	known := now
-	if changesOnTheWay(v.Effects) {
+	if verdict.ChangesOnTheWay(v.Effects) {
 		known = map[string]string{}
 	}
 	values, err := s.work(ctx, st.asked, known)
@@ -172,24 +172,6 @@ func refused(v *verdict.Verdict, p verdict.Protocol, err *sqlstate.Error) *verdi
 	j.live, j.rights, j.record.Contracts = was.live, was.rights, was.record.Contracts
 	j.record.Tag, j.record.Fingerprint, j.record.Tables, j.record.Functions = was.record.Tag, was.record.Fingerprint, was.record.Tables, was.record.Functions
 	return out
-}
-
-// changesOnTheWay tells whether a statement of a text may run with other claims than those before it.
-func changesOnTheWay(effects []verdict.Effect) bool {
-	for i, e := range effects {
-		if i+1 == len(effects) {
-			break
-		}
-		switch e.Kind {
-		case verdict.EndsTx, verdict.Rewinds, verdict.Unseals, verdict.Discards:
-			return true
-		case verdict.ChangesGUC:
-			if e.Claim != nil {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 func claims(effects []verdict.Effect) bool {

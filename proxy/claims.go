@@ -161,8 +161,12 @@ func (l *ledger) claimed(staged []item) (verdict.Claims, bool) {
 }
 
 // claims tells enforcement what the session claims. Where an answer decides it, it waits; in the middle of a group of
-// messages, which the server may answer as late as it likes, nothing is known.
+// messages, which the server may answer as late as it likes, nothing is known; nor of what a text runs by name that changes
+// claims on its way.
 func (s *session) claims() verdict.Claims {
+	if s.astray {
+		return verdict.Claims{}
+	}
 	c, ok := s.ledger.claimed(s.batch.items[s.batch.sent:])
 	if ok {
 		return c

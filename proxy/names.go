@@ -29,6 +29,7 @@ type portal struct {
 	verdict *verdict.Verdict
 	group   uint64 // of its Bind, or of the Execute of its DECLARE
 	hold    bool   // it outlives its transaction
+	over    bool   // its transaction has ended
 
 	// Of the inbound goroutine alone.
 	fill  uint64 // of the client's input that opened it
@@ -264,8 +265,23 @@ func (n *names) deallocated(name string) {
 // rolled back do not, which the server says when they are used.
 func (n *names) portalsGone(all bool) {
 	for name, p := range n.portals {
+		p.over = true
 		if all || !p.hold {
 			delete(n.portals, name)
 		}
 	}
+}
+
+// heldOpen tells whether a cursor WITH HOLD is there whose transaction has not ended.
+func (l *ledger) heldOpen() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, portals := range []map[string]*portal{l.portals, l.binding} {
+		for _, p := range portals {
+			if p.hold && !p.over {
+				return true
+			}
+		}
+	}
+	return false
 }

@@ -26,6 +26,7 @@ type session struct {
 	// Of the inbound goroutine.
 	seal      verdict.Seal
 	group     uint64 // counts Syncs
+	astray    bool   // what is judged runs with claims that are not known
 	executes  int    // of the group
 	ended     bool   // the last message of the group ends the transaction
 	unsealing bool   // or takes the seal away

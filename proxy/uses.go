@@ -21,6 +21,9 @@ func (s *session) prepareUses(v *verdict.Verdict, group uint64) (u uses, refused
 	var made map[string]*statement // by the same text; nil where it is gone
 	gone := false                  // all others are
 	var opened map[string]*portal  // by the same text
+	// What it runs by name may run with other claims than those of now.
+	s.astray = verdict.ChangesOnTheWay(v.Effects)
+	defer func() { s.astray = false }()
 	for i, e := range v.Effects {
 		switch e.Kind {
 		case verdict.Prepares:
@@ -70,6 +73,20 @@ func (s *session) prepareUses(v *verdict.Verdict, group uint64) (u uses, refused
 			}
 			if refused := s.fetches(&u, p, e.Name); refused != nil {
 				return u, refused, nil
+			}
+		case verdict.ChangesGUC:
+			if e.Claim == nil {
+				continue
+			}
+			for _, p := range opened {
+				if p.hold {
+					return u, heldOpen(e.Name), nil
+				}
+			}
+			if held, err := s.heldOpen(); err != nil {
+				return u, nil, err
+			} else if held {
+				return u, heldOpen(e.Name), nil
 			}
 		case verdict.Unseals, verdict.Discards:
 			if err := s.flush(); err != nil {
@@ -142,6 +159,24 @@ func (s *session) runs(u *uses, st *statement, name string) *sqlstate.Error {
 	}
 	u.runs = append(u.runs, v)
 	return nil
+}
+
+// heldOpen tells whether a cursor WITH HOLD is open whose rows are not read yet: the server reads them as its transaction
+// ends, with what is claimed then.
+func (s *session) heldOpen() (bool, error) {
+	if !s.ledger.heldOpen() {
+		return false, nil
+	}
+	if err := s.flush(); err != nil {
+		return false, err
+	}
+	s.ledger.quiet()
+	return s.ledger.heldOpen(), nil
+}
+
+func heldOpen(setting string) *sqlstate.Error {
+	return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonSetting, "parameter %q cannot be changed while a cursor WITH HOLD of this transaction is open", setting).
+		WithHint("Its rows are read when the transaction commits: commit first, or close the cursor.")
 }
 
 func tooManyPortals() *sqlstate.Error {

@@ -70,6 +70,7 @@ type output struct {
 type reader struct {
 	*walker
 	reads   []*read
+	visited map[*sqltext.RangeVar]bool
 	queries map[*sqltext.SelectStmt]*rows // of expressions, which may be visited twice
 	with_   *queriesInSight               // those that the expression at hand sees
 	asked   flow                          // what a condition's columns count as: of a sub-select that is shown, as shown
@@ -173,9 +174,10 @@ func (o *output) idle() {
 // must be among them.
 func (w *walker) typed(tree *sqltext.ParseResult) (statements []policy.Statement, all []policy.Access) {
 	readers := make([]*reader, 0, len(tree.Stmts))
+	visited := map[*sqltext.RangeVar]bool{}
 	known := map[catalog.Name]bool{}
 	for _, raw := range tree.Stmts {
-		r := &reader{walker: w, queries: map[*sqltext.SelectStmt]*rows{}, asked: filters}
+		r := &reader{walker: w, visited: visited, queries: map[*sqltext.SelectStmt]*rows{}, asked: filters}
 		r.statement(raw.GetStmt())
 		for _, one := range r.reads {
 			known[one.name] = true
@@ -192,7 +194,7 @@ func (w *walker) typed(tree *sqltext.ParseResult) (statements []policy.Statement
 			names = append(names, ref.fragment.tables...)
 		}
 		for _, name := range names {
-			if known[name] {
+			if known[name] && (ref.rangeVar == nil || visited[ref.rangeVar]) {
 				continue
 			}
 			known[name] = true

@@ -97,10 +97,14 @@ func (r *reader) unqualified(name string, own *names) []*output {
 	return out
 }
 
-// everything is what counts where a name means nothing that is known.
+// everything is what counts where a name means nothing that is known. Where nothing is in sight, the name is of something
+// that was lost on the way.
 func (r *reader) everything(own *names, f flow) {
+	none := true
+	defer func() { r.lost = r.lost || none }()
 	for s := own; s != nil; s = s.parent {
 		for _, it := range s.items {
+			none = false
 			r.use(it.row, f)
 			r.useRows(&it.rows, f)
 		}

@@ -1,6 +1,7 @@
 package rewrite
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/pgconsent/pgconsent/catalog"
@@ -24,8 +25,8 @@ func (r *reader) item(n *sqltext.Node, own *names, with *queriesInSight) []*item
 	case *sqltext.Node_RangeSubselect:
 		s := kind.RangeSubselect
 		parent := own.parent
-		if s.Lateral {
-			parent = own
+		if s.Lateral { // what it sees now: own has other items by the time that its columns are followed
+			parent = &names{items: slices.Clone(own.items), parent: own.parent}
 		}
 		q := r.renamed(r.query(s.GetSubquery(), parent, with), s.GetAlias().GetColnames())
 		return []*item{queryItem(s.GetAlias().GetAliasname(), q)}
@@ -33,6 +34,7 @@ func (r *reader) item(n *sqltext.Node, own *names, with *queriesInSight) []*item
 		return []*item{r.functionItem(kind.RangeFunction, own, with)}
 	case *sqltext.Node_RangeTableFunc:
 		f := kind.RangeTableFunc
+		own := &names{items: slices.Clone(own.items), parent: own.parent}
 		r.in(own, with, func() {
 			r.expr(f.Docexpr, own, shows)
 			r.expr(f.Rowexpr, own, shows)
@@ -64,7 +66,7 @@ func queryItem(name string, q *rows) *item {
 func (r *reader) functionItem(f *sqltext.RangeFunction, own *names, with *queriesInSight) *item {
 	q := &rows{rest: &output{}}
 	name := f.GetAlias().GetAliasname()
-	scope := &names{items: append([]*item{}, own.items...), parent: own.parent}
+	scope := &names{items: slices.Clone(own.items), parent: own.parent}
 	r.in(scope, with, func() {
 		for i, n := range f.Functions {
 			parts := n.GetList().GetItems()
@@ -91,6 +93,7 @@ func (r *reader) functionItem(f *sqltext.RangeFunction, own *names, with *querie
 
 // table is a relation, or a WITH query, in FROM.
 func (r *reader) table(rv *sqltext.RangeVar, with *queriesInSight) *item {
+	r.visited[rv] = true
 	alias := rv.GetAlias().GetAliasname()
 	if alias == "" {
 		alias = rv.GetRelname()

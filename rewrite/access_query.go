@@ -172,8 +172,8 @@ func (r *reader) union(s *sqltext.SelectStmt, parent *names, with *queriesInSigh
 			r.pass(into, left.rest)
 		}
 	}
-	if !s.All {
-		r.useRows(out, shows) // equal rows become one
+	if !s.All || s.Op != sqltext.SETOP_UNION {
+		r.useRows(out, shows) // rows are compared: equal ones become one, or meet
 	}
 	return out
 }
@@ -454,9 +454,8 @@ func (r *reader) writeTarget(rv *sqltext.RangeVar) *item {
 func (r *reader) insertStmt(s *sqltext.InsertStmt, with *queriesInSight) *rows {
 	with = r.with(s.WithClause, nil, with)
 	t := r.writeTarget(s.Relation)
-	for _, n := range s.Cols {
-		t.read.set[n.GetResTarget().GetName()] = true
-	}
+	own := &names{items: []*item{t}}
+	r.in(own, with, func() { r.places(t, s.Cols) })
 	if source := s.GetSelectStmt().GetSelectStmt(); source != nil {
 		if len(s.Cols) == 0 {
 			width, known := sourceWidth(source)
@@ -468,7 +467,6 @@ func (r *reader) insertStmt(s *sqltext.InsertStmt, with *queriesInSight) *rows {
 		}
 		r.useRows(r.selectStmt(source, nil, with), shows)
 	}
-	own := &names{items: []*item{t}}
 	if c := s.OnConflictClause; c != nil {
 		r.in(own, with, func() {
 			for _, n := range c.GetInfer().GetIndexElems() {
@@ -485,6 +483,16 @@ func (r *reader) insertStmt(s *sqltext.InsertStmt, with *queriesInSight) *rows {
 		})
 	}
 	return r.targets(s.ReturningList, own, with)
+}
+
+// places visits the columns that an INSERT names, of which one may have a subscript that is an expression.
+func (r *reader) places(t *item, list []*sqltext.Node) {
+	for _, n := range list {
+		t.read.set[n.GetResTarget().GetName()] = true
+		for _, part := range n.GetResTarget().GetIndirection() {
+			r.exprs([]*sqltext.Node{part.GetAIndices().GetLidx(), part.GetAIndices().GetUidx()}, &names{}, shows)
+		}
+	}
 }
 
 func (r *reader) setList(t *item, list []*sqltext.Node, own *names) {
@@ -537,9 +545,7 @@ func (r *reader) mergeStmt(s *sqltext.MergeStmt, with *queriesInSight) *rows {
 			case sqltext.CMD_UPDATE:
 				r.setList(t, c.TargetList, own)
 			case sqltext.CMD_INSERT:
-				for _, n := range c.GetTargetList() {
-					t.read.set[n.GetResTarget().GetName()] = true
-				}
+				r.places(t, c.GetTargetList())
 				r.exprs(c.GetValues(), own, shows)
 			}
 		}

@@ -192,6 +192,7 @@ type (
 // The enumerations that decide something.
 const (
 	SETOP_NONE                   = pg_query.SetOperation_SETOP_NONE
+	SETOP_UNION                  = pg_query.SetOperation_SETOP_UNION
 	JOIN_INNER                   = pg_query.JoinType_JOIN_INNER
 	JOIN_LEFT                    = pg_query.JoinType_JOIN_LEFT
 	JOIN_RIGHT                   = pg_query.JoinType_JOIN_RIGHT

@@ -173,6 +173,24 @@ type Claims struct {
 	Values map[string]string
 }
 
+// ChangesOnTheWay tells whether a statement of a text may run with other claims than those before it.
+func ChangesOnTheWay(effects []Effect) bool {
+	for i, e := range effects {
+		if i+1 == len(effects) {
+			break
+		}
+		switch e.Kind {
+		case EndsTx, Rewinds, Unseals, Discards:
+			return true
+		case ChangesGUC:
+			if e.Claim != nil {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // EffectKind is the kind of an Effect.
 type EffectKind int
 
