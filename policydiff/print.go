@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"unicode"
 )
 
 // Printer writes reports for people.
@@ -100,11 +101,11 @@ func (p Printer) rows(rows []Rows) {
 
 func (p Printer) keys(colour, sign string, r Rows, keys [][]string, of int64) {
 	for i, key := range keys {
-		text := key[0]
+		text := plain(key[0])
 		if len(key) > 1 {
 			var parts []string
 			for j, v := range key {
-				parts = append(parts, r.Key[j]+"="+v)
+				parts = append(parts, r.Key[j]+"="+plain(v))
 			}
 			text = "(" + strings.Join(parts, ", ") + ")"
 		}
@@ -113,4 +114,14 @@ func (p Printer) keys(colour, sign string, r Rows, keys [][]string, of int64) {
 			fmt.Fprintf(p.Out, "             %s … and %d more\n", p.paint(colour, sign), of-int64(len(keys)))
 		}
 	}
+}
+
+// plain is a value of a row without what would end the line or act on a terminal: an agent may have written it.
+func plain(value string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) {
+			return ' '
+		}
+		return r
+	}, value)
 }

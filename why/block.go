@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/jackc/pgx/v5"
 
@@ -100,7 +101,7 @@ func quoted(v *string) string {
 		return "NULL"
 	}
 	text := strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
+		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) { // an agent may have written it
 			return ' '
 		}
 		return r

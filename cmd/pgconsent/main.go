@@ -76,6 +76,7 @@ var errSilent = errors.New("")
 
 func run(args []string, s streams) (code int) {
 	var cli commands
+	s.out, s.err = onTerminal(s.out), onTerminal(s.err)
 	exited := -1
 	parser, err := kong.New(&cli,
 		kong.Name("pgconsent"),
@@ -218,10 +219,8 @@ func (s *session) logger() *slog.Logger {
 func (s *session) load() (*config.Config, error) { return config.Load(config.FindFile(s.cli.Config)) }
 
 func isTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	if !ok || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" {
-		return false
+	if p, ok := w.(*plainWriter); ok {
+		w = p.to
 	}
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
+	return isDevice(w) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 }
