@@ -47,7 +47,7 @@ func (c *compiler) contracts(p *Policy) {
 			for _, contract := range p.contracts {
 				if contract.governs(o.Name) {
 					at := contract.place
-					rule := &Rule{File: at.file, Line: at.line, Column: at.column, Block: "contract " + contract.Name, Node: c.sessions(contract, o)}
+					rule := &Rule{File: at.file, Line: at.line, Column: at.column, Block: "contract " + contract.Name, Node: c.sessions(contract, o), contract: true}
 					t.Rows = predicate.All{rule.Node, t.Rows}
 					if t.Rule != nil {
 						t.Rule = &Rule{File: t.Rule.File, Line: t.Rule.Line, Column: t.Rule.Column, Block: "all", Node: t.Rows, Parts: []*Rule{rule, t.Rule}}

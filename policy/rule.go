@@ -10,6 +10,15 @@ type Rule struct {
 	Block        string // as the policy names it; "all" for a list of blocks
 	Node         predicate.Node
 	Parts        []*Rule // of all, any and not, in their order; conditions on rows of other tables are none
+	contract     bool    // it is what a contract adds to the rule
+}
+
+// Blocks is the rule without what contracts add to it.
+func (r *Rule) Blocks() *Rule {
+	for len(r.Parts) == 2 && r.Parts[0].contract {
+		r = r.Parts[1]
+	}
+	return r
 }
 
 // Leaves are the rules that decide by themselves, in the order of the file. A negation is one: its parts decide within it.
@@ -28,6 +37,9 @@ func (r *Rule) Leaves() []*Rule {
 func (r *Rule) Replace(part *Rule, with predicate.Node) predicate.Node {
 	if r == part {
 		return with
+	}
+	if len(r.Parts) == 0 { // one that decides by itself may be an All or an Any of its own
+		return r.Node
 	}
 	var parts []predicate.Node
 	for _, p := range r.Parts {

@@ -66,3 +66,26 @@ all 6:7
 		}
 	}
 }
+
+// What contracts add stands around the blocks: it stays where one of these is replaced, and is left out of Blocks.
+func TestRulesBehindContracts(t *testing.T) {
+	p, err := compile(`version: 1
+attributes: { user: { type: uuid, source: credential }, stage: { type: text, source: credential } }
+tables: { people: { rows: [ own: { column: user_id, is: user }, status: { column: consent_status, is: granted } ] } }
+objects: { person: { table: people } }
+contracts: { retrieval: { by: stage, values: { listen: { allow: { person: structured } }, plan: nothing } } }
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := p.Tables()[0]
+	rows := predicate.Direct(table.Rows, "r", nil)
+	for _, leaf := range table.Rule.Leaves() {
+		if got := predicate.Direct(table.Rule.Replace(leaf, leaf.Node), "r", nil); got != rows {
+			t.Errorf("%s replaced by itself: %s, not %s", leaf.Block, got, rows)
+		}
+	}
+	if all, own := len(table.Rule.Leaves()), len(table.Rule.Blocks().Leaves()); all != 3 || own != 2 {
+		t.Errorf("%d rules, %d of them blocks", all, own)
+	}
+}

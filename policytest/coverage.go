@@ -36,7 +36,7 @@ type coverage struct {
 func newCoverage(p *policy.Policy) *coverage {
 	c := &coverage{rules: map[catalog.Name][]*Covered{}, seen: map[string]bool{}}
 	for _, t := range p.Tables() {
-		for _, r := range t.Rule.Leaves() {
+		for _, r := range t.Rule.Blocks().Leaves() {
 			c.rules[t.Relation.Name] = append(c.rules[t.Relation.Name], &Covered{Place: Place{r.File, r.Line, r.Column}, Table: t.Relation.Name.String(), Block: r.Block, rule: r})
 		}
 	}
@@ -64,7 +64,7 @@ func (c *coverage) all() []Covered {
 }
 
 // looked counts what an expectation has looked at: the rows that it names, or all of a table; a query counts for all rows
-// of the tables that it reads.
+// of the tables that it reads. A query that a contract refuses counts for the hidden ones: the blocks stand behind it.
 func (d *database) looked(ctx context.Context, c *coverage, e Expectation, settings []Setting) error {
 	if e.As == "owner" {
 		return nil
@@ -74,7 +74,7 @@ func (d *database) looked(ctx context.Context, c *coverage, e Expectation, setti
 		if err != nil {
 			return err
 		}
-		if err := d.cover(ctx, c, e.As, settings, id.relation.Name, "true"); err != nil {
+		if err := d.cover(ctx, c, e.As, settings, id.relation.Name, "true", nil); err != nil {
 			return err
 		}
 	}
@@ -92,28 +92,36 @@ func (d *database) looked(ctx context.Context, c *coverage, e Expectation, setti
 			columns = append(columns, "coalesce(r."+catalog.QuoteIdent(name)+"::text, 'NULL')")
 		}
 		condition := strings.Join(columns, " || ' | ' || ") + " = ANY (" + catalog.QuoteLiteral(predicate.WriteArray(named)) + "::text[])"
-		if err := d.cover(ctx, c, e.As, settings, id.relation.Name, condition); err != nil {
+		if err := d.cover(ctx, c, e.As, settings, id.relation.Name, condition, nil); err != nil {
 			return err
 		}
 	}
-	if e.Query == "" || e.Error != "" {
+	if e.Query == "" {
 		return nil
 	}
 	result, refused := rewrite.New(d.snapshot, d.policy, rewrite.Both).Rewrite(e.Query, false)
 	if refused != nil {
 		return nil
 	}
+	var failing []policy.Statement
+	if e.Error != "" {
+		failing = result.Statements
+		if len(failing) == 0 {
+			return nil
+		}
+	}
 	for _, a := range result.Accesses {
-		if err := d.cover(ctx, c, e.As, settings, a.Relation, "true"); err != nil {
+		if err := d.cover(ctx, c, e.As, settings, a.Relation, "true", failing); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (d *database) cover(ctx context.Context, c *coverage, as string, settings []Setting, table catalog.Name, condition string) error {
+// cover looks at the rows of a table under a condition. Statements that failed must be a contract's to refuse; they show none.
+func (d *database) cover(ctx context.Context, c *coverage, as string, settings []Setting, table catalog.Name, condition string, failed []policy.Statement) error {
 	t, ok := d.policy.Table(table)
-	id := fmt.Sprint(d.name, d.state, as, settings, table, condition)
+	id := fmt.Sprint(d.name, d.state, as, settings, table, condition, failed)
 	if !ok || c.seen[id] {
 		return nil
 	}
@@ -140,10 +148,15 @@ func (d *database) cover(ctx context.Context, c *coverage, as string, settings [
 	if err != nil {
 		return err
 	}
-	columns := []string{predicate.Direct(t.Rows, "r", values) + " AS v"}
+	refused := func(s policy.Statement) bool { return d.policy.Judge(s, values) != nil }
+	if failed != nil && !slices.ContainsFunc(failed, refused) {
+		return nil
+	}
+	rule := t.Rule.Blocks()
+	columns := []string{predicate.Direct(rule.Node, "r", values) + " AS v"}
 	var counts []string
 	for i, r := range open {
-		without, with := t.Rule.Replace(r.rule, predicate.Any{}), t.Rule.Replace(r.rule, predicate.Open{})
+		without, with := rule.Replace(r.rule, predicate.Any{}), rule.Replace(r.rule, predicate.Open{})
 		columns = append(columns, fmt.Sprintf("%s AS n%d, %s AS y%d", predicate.Direct(without, "r", values), i, predicate.Direct(with, "r", values), i))
 		counts = append(counts, fmt.Sprintf("count(*) FILTER (WHERE v AND NOT n%d), count(*) FILTER (WHERE NOT v AND y%d)", i, i))
 	}
@@ -157,7 +170,7 @@ func (d *database) cover(ctx context.Context, c *coverage, as string, settings [
 		return fmt.Errorf("coverage of %s: %w", table, err)
 	}
 	for i, r := range open {
-		r.Shown, r.Hidden = r.Shown || found[2*i] > 0, r.Hidden || found[2*i+1] > 0
+		r.Shown, r.Hidden = r.Shown || failed == nil && found[2*i] > 0, r.Hidden || found[2*i+1] > 0
 	}
 	return nil
 }
