@@ -26,6 +26,11 @@ type beheard struct {
 
 func startBeheard(t *testing.T, more ...func(*harness.Database)) *beheard {
 	t.Helper()
+	return startBeheardIn(t, harness.Both, more...)
+}
+
+func startBeheardIn(t *testing.T, mode harness.Mode, more ...func(*harness.Database)) *beheard {
+	t.Helper()
 	w, err := world.Get("beheard")
 	if err != nil {
 		t.Fatal(err)
@@ -39,12 +44,12 @@ func startBeheard(t *testing.T, more ...func(*harness.Database)) *beheard {
 	for _, f := range more {
 		f(&d)
 	}
-	harness.Migrate(t, d, harness.Both)
+	harness.Migrate(t, d, mode)
 	var agents []harness.Agent
 	for _, a := range w.Agents {
 		agents = append(agents, harness.Agent{Name: a.Name, Database: "beheard", Attributes: a.Attributes})
 	}
-	b := &beheard{db: db, proxy: harness.Serve(t, harness.Both, []harness.Database{d}, agents)}
+	b := &beheard{db: db, proxy: harness.Serve(t, mode, []harness.Database{d}, agents)}
 	b.agent = b.as(t, "ana", "ses-1-4")
 	return b
 }

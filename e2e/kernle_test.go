@@ -44,9 +44,15 @@ type kernle struct {
 	testing.TB
 	db    *pgtest.DB
 	proxy *harness.Proxy
+	bella *pgconn.PgConn // of asked
 }
 
 func startKernle(t testing.TB, setup ...string) *kernle {
+	t.Helper()
+	return startKernleIn(t, harness.Both, setup...)
+}
+
+func startKernleIn(t testing.TB, mode harness.Mode, setup ...string) *kernle {
 	t.Helper()
 	k := &kernle{TB: t, db: pgtest.Template(t, "kernle", loadWorld("kernle", "kernle_owner"))}
 	for _, sql := range setup {
@@ -61,12 +67,12 @@ func startKernle(t testing.TB, setup ...string) *kernle {
 		t.Fatal(err)
 	}
 	d := harness.Database{Name: "kernle", DB: k.db, Policy: string(text), SearchPath: []string{"public"}}
-	harness.Migrate(t, d, harness.Both)
+	harness.Migrate(t, d, mode)
 	var agents []harness.Agent
 	for _, a := range w.Agents {
 		agents = append(agents, harness.Agent{Name: a.Name, Database: "kernle", Attributes: a.Attributes})
 	}
-	k.proxy = harness.Serve(t, harness.Both, []harness.Database{d}, agents)
+	k.proxy = harness.Serve(t, mode, []harness.Database{d}, agents)
 	return k
 }
 
