@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 )
 
@@ -115,7 +116,7 @@ func (d *decoder) fields(n *node, what string, known map[string]func(*node), lat
 			d.fail(n.keyAt[i], "", "%q in %s is not in this version", key, what)
 			continue
 		}
-		d.fail(n.keyAt[i], closest(key, keys(known)), "unknown key %q in %s", key, what)
+		d.fail(n.keyAt[i], oneOf(key, slices.Sorted(maps.Keys(known))), "unknown key %q in %s", key, what)
 	}
 	return true
 }

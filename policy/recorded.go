@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -329,7 +330,11 @@ func (c *compiler) names(at place, r *catalog.Relation, name string, other *cata
 	}
 	switch {
 	case family(column.Type) != elements:
-		c.fail(at, "ids are uuid, integer or text on both sides", "%s.%s is a %s, and %s is of ids that are %s", r.Name, column.Name, column.Type, other.Name, elements)
+		hint := "ids are uuid, integer or text on both sides"
+		if elements == "text" {
+			hint = fmt.Sprintf("compare it as text, by a column of its own such as ADD COLUMN %s text GENERATED ALWAYS AS (%s::text) STORED", catalog.QuoteIdent(column.Name+"_text"), catalog.QuoteIdent(column.Name))
+		}
+		c.fail(at, hint, "%s.%s is of type %s, and %s is of ids that are %s", r.Name, column.Name, column.Type, other.Name, elements)
 	case column.Nondeterministic || other.Nondeterministic:
 		c.fail(at, "give it a deterministic collation", "%s.%s and %s compare by a collation that takes different ids for the same", r.Name, column.Name, other.Name)
 	case other.Type != "jsonb" && other.Type != "json" && column.Collation != other.Collation:

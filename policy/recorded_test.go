@@ -42,6 +42,7 @@ func TestWrongConsentByRecords(t *testing.T) {
 		{"{ subjects: about, record: { table: records, grantor: grantor, grantee: { column: grantee } } }", "a grantee needs to know who it is (write to: [attributes that are ids of the caller])"},
 		{"{ subjects: about, record: { table: records, grantor: grantor, grantee: { column: grantee, is: everyone } } }", "is of a grantee is the element that a list is about to have, and nothing else"},
 		{"{ subjects: about, record: { table: records, grantor: grantor, grantee: { column: grantee, is: element } } }", "there is no element here: only wider, under write, judges the elements of a list"},
+		{"{ subjects: about, record: { table: records, grantor: number, grantee: { column: grantee, to: user } } }", `(compare it as text, by a column of its own such as ADD COLUMN number_text text GENERATED ALWAYS AS (number::text) STORED)`},
 		{"{ subjects: about, record: { table: recods, grantor: grantor, grantee: { column: grantee, to: user } } }", `the database has no table "recods" on the search path public (did you mean "records"?)`},
 		{"{ subjects: about, record: { table: records, grantor: grantr, grantee: { column: grantee, to: user } } }", `public.records has no column "grantr" (did you mean "grantor"?)`},
 		{"{ subjects: day, record: { table: records, grantor: grantor, grantee: { column: grantee, to: user } } }", "public.notes.day is a date (a list is a text[], uuid[] or bigint[], or a JSON array in a jsonb, json or text column)"},

@@ -139,7 +139,7 @@ func TestWriteErrors(t *testing.T) {
 		{"hidden columns", "  notes: { rows: [ " + own + " ], columns: { title: { mask: null } }, write: { commands: [insert], columns: [title] } }", "it is hidden or masked"},
 		{"rules", write("ruled", own, "commands: [insert]"), "has rewrite rules"},
 		{"a partition", write("part", own, "commands: [insert]"), "is a partition"},
-		{"unknown key", write("notes", own, "commands: [insert], keys: accept"), `unknown key "keys" in write`},
+		{"unknown key", write("notes", own, "commands: [insert], keys: accept"), `unknown key "keys" in write (it has "accept", "check", "columns", "commands", "immutable", "lists", "stamp")`},
 		{"a check of nothing", write("notes", own, "commands: [insert], check: []"), "rows is empty"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -42,6 +42,7 @@ func (s *survey) attributes() {
 	if len(owners) > 0 {
 		s.user = &Attribute{Name: "user", Type: commonType(owners), Evidence: evidence(names, refer, s.users, s)}
 	}
+	s.sameTenants()
 	byStem := map[string][]*catalog.Column{}
 	byName := map[string]map[string]int{}
 	for _, r := range s.tables {
@@ -93,9 +94,62 @@ func (s *survey) granted() *Attribute {
 // tenantKey is the attribute that a tenant's column is compared with.
 func (s *survey) tenantKey(r *catalog.Relation, c *catalog.Column) string {
 	if to := s.target(r, c.Name); to != nil {
-		return lastWord(singular(to.Name.Name))
+		return s.tenantName(lastWord(singular(to.Name.Name)))
 	}
-	return stem(c.Name)
+	return s.tenantName(stem(c.Name))
+}
+
+// tenantName is one name for tenants that go by several.
+func (s *survey) tenantName(name string) string {
+	if same := s.sameTenant[name]; same != "" {
+		return same
+	}
+	return name
+}
+
+// sameTenants finds the names of one tenant: org_id is the organization where some org_id refers to that table, and where
+// a column or table is spelt so as well. Of different types they stay apart.
+func (s *survey) sameTenants() {
+	types, same := map[string]string{}, map[string]string{}
+	for _, r := range s.tenants {
+		types[lastWord(singular(r.Name.Name))] = family(r.Column(r.PrimaryKey[0]).Type)
+	}
+	merge := func(name, into string) {
+		if name != into && types[name] == types[into] && same[into] == "" {
+			same[name] = into
+		}
+	}
+	for _, r := range s.tables {
+		for _, c := range s.columns[r].tenants {
+			if s.target(r, c.Name) != nil {
+				continue
+			}
+			name := stem(c.Name)
+			if of, ok := types[name]; ok && of != family(c.Type) {
+				types[name] = "several"
+			} else if !ok {
+				types[name] = family(c.Type)
+			}
+		}
+	}
+	for _, r := range s.tables {
+		for _, c := range s.columns[r].tenants {
+			if to := s.target(r, c.Name); to != nil && types[stem(c.Name)] != "" {
+				merge(stem(c.Name), lastWord(singular(to.Name.Name)))
+			}
+		}
+	}
+	into := ""
+	for _, name := range []string{"organization", "organisation", "org"} {
+		switch {
+		case types[name] == "" || same[name] != "":
+		case into == "":
+			into = name
+		default:
+			merge(name, into)
+		}
+	}
+	s.sameTenant = same
 }
 
 func commonType(columns []*catalog.Column) string {

@@ -108,11 +108,17 @@ func (s *survey) reaches(from, to *catalog.Relation, seen map[*catalog.Relation]
 	return slices.ContainsFunc(s.parents[from], func(p parent) bool { return p.to == to || s.reaches(p.to, to, seen) })
 }
 
+// register tells whether a table looks like a register of consents.
+func register(r *catalog.Relation) bool {
+	name := singular(r.Name.Name)
+	return oneOf(name, consentTables) || oneOf(lastWord(name), "consent")
+}
+
 // refused notes why a table cannot be listed whatever its columns are.
 func (s *survey) refused(r *catalog.Relation) bool {
 	name := singular(r.Name.Name)
 	switch {
-	case oneOf(name, consentTables) || oneOf(lastWord(name), "consent"):
+	case register(r):
 		s.denied[r] = "it looks like a register of consents; agents need not read it, and which of its records counts is for a person to say"
 	case oneOf(lastWord(name), "session token migration secret credential") && len(s.columns[r].secrets) > 0 || oneOf(name, "schema_migration flyway_schema_history alembic_version ar_internal_metadata databasechangelog knex_migration django_migration"):
 		s.denied[r] = "it looks like the application's own bookkeeping or secrets"
@@ -154,7 +160,7 @@ func (s *survey) tenantOf(r *catalog.Relation) *Attribute {
 	if !slices.Contains(s.tenants, r) {
 		return nil
 	}
-	return s.tenantAttrs[lastWord(singular(r.Name.Name))]
+	return s.tenantAttrs[s.tenantName(lastWord(singular(r.Name.Name)))]
 }
 
 // grants is the column that lists whom a row is shown to.

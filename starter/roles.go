@@ -18,6 +18,7 @@ type roles struct {
 	expiry        *catalog.Column
 	vectors       []string
 	secrets       []string
+	contacts      []string
 }
 
 // link is a foreign key, or a column that is named like one.
@@ -80,7 +81,7 @@ func (s *survey) look(r *catalog.Relation) *roles {
 		case ofUsers && (oneOf(word, authorStems) || oneOf(name, authorStems)) && out.author == nil:
 			out.author = c
 		}
-		if consent, _ := consentish(c.Name); consent && s.says(c) {
+		if s.agreed(c) {
 			out.consent = append(out.consent, c)
 		}
 		if oneOf(name, grantColumns) && grantable(c.Type) {
@@ -95,11 +96,42 @@ func (s *survey) look(r *catalog.Relation) *roles {
 		if s.vector(c) {
 			out.vectors = append(out.vectors, c.Name)
 		}
+		if contactish(c.Name) && contactType(c) && !bound(r, c.Name) {
+			out.contacts = append(out.contacts, c.Name)
+		}
 		if secretish(c.Name) {
 			out.secrets = append(out.secrets, c.Name)
 		}
 	}
 	return out
+}
+
+// agreed tells whether a column says what somebody agreed to: by its name, that of its enum, or by the words that it may hold.
+func (s *survey) agreed(c *catalog.Column) bool {
+	consent, _ := consentish(c.Name)
+	if !consent {
+		if t := s.snap.TypeByOID(c.TypeOID); t != nil && t.Kind == 'e' {
+			consent, _ = consentish(t.Name.Name)
+		}
+	}
+	if consent {
+		return s.says(c)
+	}
+	values, _ := s.values(c)
+	return anyOf(values, grantWords) && anyOf(values, refuseWords)
+}
+
+func anyOf(values []string, words string) bool {
+	return slices.ContainsFunc(values, func(v string) bool { return oneOf(snake(v), words) })
+}
+
+// bound tells whether rows are known, or refer to others, by a column.
+func bound(r *catalog.Relation, column string) bool {
+	return slices.Contains(r.PrimaryKey, column) || slices.ContainsFunc(r.ForeignKeys, func(k catalog.ForeignKey) bool { return slices.Contains(k.Columns, column) })
+}
+
+func contactType(c *catalog.Column) bool {
+	return family(c.Type) == "text" || strings.HasSuffix(c.Type, "citext")
 }
 
 // says tells whether a column that is about consent can say whether there is one, and is not its text, version or number.

@@ -33,7 +33,8 @@ type Table struct {
 	Relation *catalog.Relation `json:"-"`
 	Name     string            `json:"table"`    // as the policy writes it
 	Blocks   []Block           `json:"rows"`     // all must hold
-	Hidden   []string          `json:"hidden"`   // columns that look like secrets
+	Hidden   []string          `json:"hidden"`   // columns that agents do not see
+	Contacts []string          `json:"contacts"` // of these: ways to reach somebody; the others look like secrets
 	Notes    []string          `json:"notes"`    // what a person should look at
 	Open     bool              `json:"open"`     // reference data
 	Evidence string            `json:"evidence"` // of Open
@@ -73,6 +74,7 @@ type survey struct {
 	columns        map[*catalog.Relation]*roles
 	user           *Attribute
 	tenantAttrs    map[string]*Attribute // by the stem of the column's name
+	sameTenant     map[string]string     // of tenants with several names: the one that is used
 
 	rank    map[*catalog.Relation]int // of the tables that are listed: when they were; 1 for those that stand on their own columns
 	parents map[*catalog.Relation][]parent

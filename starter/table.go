@@ -10,7 +10,7 @@ import (
 
 // table makes the proposal for a table that is listed, and notes which attributes it uses.
 func (s *survey) table(r *catalog.Relation, used map[string]bool) *Table {
-	t := &Table{Relation: r, Name: s.written(r.Name), Blocks: []Block{}, Hidden: []string{}, Notes: []string{}}
+	t := &Table{Relation: r, Name: s.written(r.Name), Blocks: []Block{}, Hidden: []string{}, Contacts: []string{}, Notes: []string{}}
 	roles := s.columns[r]
 	if s.rank[r] < 0 {
 		t.Open, t.Evidence = true, s.reference(r)
@@ -79,12 +79,20 @@ func (s *survey) table(r *catalog.Relation, used map[string]bool) *Table {
 		name := catalog.QuoteIdent(c.Name)
 		add(c.Name+" looks like the end of a row's life", "sql: %s", quoted(name+" IS NULL OR "+name+" > now()"))
 	}
+	for _, by := range s.tables {
+		if register(by) && s.denied[by] != "" && slices.ContainsFunc(s.links(by), func(l link) bool { return l.to == r }) {
+			note("%s looks like a register of consents about it, and is not asked: add consent by records (docs/policy.md)", s.written(by.Name))
+		}
+	}
 	if len(roles.vectors) > 0 {
 		note("vectors: %s (docs/vector-search.md)", strings.Join(roles.vectors, ", "))
 	}
 	for _, c := range r.Columns {
-		if slices.Contains(roles.secrets, c.Name) {
+		switch {
+		case slices.Contains(roles.secrets, c.Name):
 			t.Hidden = append(t.Hidden, c.Name)
+		case slices.Contains(roles.contacts, c.Name):
+			t.Hidden, t.Contacts = append(t.Hidden, c.Name), append(t.Contacts, c.Name)
 		}
 	}
 	for _, c := range r.Columns {

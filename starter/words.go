@@ -85,6 +85,10 @@ const (
 
 	// words that mean yes, best first
 	agreed = "granted given consented yes accepted agreed opted_in opt_in approved confirmed allowed true y active"
+
+	// a column that may hold one of each is about consent, whatever it is called
+	grantWords  = "granted consented opted_in opt_in"
+	refuseWords = "refused withdrawn revoked denied declined rejected opted_out opt_out not_granted"
 )
 
 // secretish tells whether a column looks like something that nobody but the application should read.
@@ -98,13 +102,24 @@ func secretish(column string) bool {
 	return false
 }
 
+// contactish tells whether a column looks like a way to reach somebody.
+func contactish(column string) bool {
+	name := snake(column)
+	for _, part := range []string{"email", "e_mail", "email_address", "phone", "phone_number", "telephone", "mobile", "mobile_number", "fax", "street_address", "postal_address", "home_address"} {
+		if name == part || strings.HasSuffix(name, "_"+part) {
+			return true
+		}
+	}
+	return false
+}
+
 // consentish tells whether a column says what somebody agreed to, and whether its truth means no.
 func consentish(column string) (consent, negative bool) {
 	name := snake(column)
 	switch {
 	case oneOf(name, "opt_out opted_out do_not_contact do_not_share do_not_process no_consent consent_withdrawn consent_revoked unsubscribed"), strings.HasSuffix(name, "_opt_out"), strings.HasPrefix(name, "no_consent"):
 		return true, true
-	case strings.Contains(name, "consent"), name == "opt_in", name == "opted_in", strings.HasSuffix(name, "_opt_in"):
+	case strings.Contains(name, "consent"), oneOf(name, "opt_in opted_in opt_status"), strings.HasSuffix(name, "_opt_in"), strings.HasPrefix(name, "opt_in_"), strings.HasSuffix(name, "_opt_status"):
 		return true, false
 	}
 	return false, false

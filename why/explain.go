@@ -107,9 +107,14 @@ func (q Question) relation() (*catalog.Relation, error) {
 	}
 	var names []string
 	for _, t := range q.Policy.Tables() {
-		names = append(names, t.Relation.Name.Name, t.Relation.Name.String())
+		names = append(names, t.Relation.Name.String())
 	}
 	hint := "The policy lists " + strings.Join(names, ", ")
+	for _, name := range names { // a schema that the search path lacks
+		if schema == "" && strings.HasSuffix(name, "."+q.Table) {
+			return nil, sqlstate.New(sqlstate.UndefinedTable, sqlstate.ReasonInternal, "the database has no table %q on the search path", q.Table).WithHint("Did you mean %q?", name)
+		}
+	}
 	if s := policy.Suggest(q.Table, names); s != "" {
 		hint = strings.ToUpper(s[:1]) + s[1:]
 	}

@@ -155,6 +155,8 @@ CREATE TABLE people (id integer PRIMARY KEY, team text, consent_status text);
 CREATE TABLE "Visits" (team text, "No" integer, person integer, state text, grants text[], secret text, PRIMARY KEY (team, "No"));
 CREATE TABLE visit_people ("visit team" text, visit integer, person integer);
 CREATE TABLE unlisted (id integer PRIMARY KEY);
+CREATE SCHEMA records;
+CREATE TABLE records.apart (id integer PRIMARY KEY);
 CREATE TABLE loose (a integer, b text);
 INSERT INTO people VALUES (41, 'n', 'granted'), (42, 'n', 'pending'), (43, 's', NULL);
 INSERT INTO "Visits" VALUES ('n', 1, 41, 'open', '{ann}', 'x'), ('n', 2, 41, 'open', '{ann}', 'x'), ('n', 3, NULL, NULL, NULL, 'x'), ('s', 1, 43, 'closed', '{bob}', 'x');
@@ -168,6 +170,7 @@ attributes:
   team: { type: text, source: credential }
   groups: { type: "text[]", source: credential }
 tables:
+  records.apart: { rows: open }
   people:
     rows: [ own: { column: team, is: team }, status: { column: consent_status, is: granted } ]
   Visits:
@@ -315,6 +318,7 @@ func TestWrongQuestions(t *testing.T) {
 	i := install(t, db, smallPolicy)
 	for _, c := range []struct{ table, key, want string }{
 		{"peple", "1", `the database has no table "peple"`},
+		{"apart", "1", `Did you mean "records.apart"?`},
 		{"Visits", "n", `this is no key of public.Visits`},
 		{"people", "x", `this is no key of public.people`},
 		{"loose", "1", `this is no key of public.loose`},
