@@ -38,6 +38,7 @@ type Relation struct {
 	PrimaryKey  []string
 	ForeignKeys []ForeignKey
 	Indexes     []BTree
+	Partial     []Partial
 	Inverted    []string // columns that a valid GIN index over the whole table has, sorted
 	Unique      []Key    // what no two rows may share: unique indexes, exclusion constraints, the primary key
 	PartitionBy []string // of a partitioned table: the columns that say where a row goes
@@ -108,6 +109,12 @@ type BTree struct {
 	Columns []string // its leading keys as far as they are plain columns
 	Unique  bool     // on exactly Columns
 	Bytes   bool     // text columns are in the order of their bytes (text_pattern_ops)
+}
+
+// Partial is a valid btree index over some rows of the table.
+type Partial struct {
+	Columns []string // its leading keys as far as they are plain columns
+	Where   string   // which rows, as pg_get_expr writes it
 }
 
 // Size is an estimate of what a table holds, hidden rows included: never shown to agents. It is no part of a snapshot,

@@ -492,11 +492,15 @@ func (t *Table) describe(h io.Writer) {
 			fmt.Fprintf(h, " column %q %d %q %d %q\n", column.Name, column.Mask, column.Unit, column.Amount, column.Keys)
 		}
 		if k := t.Columns.ByKey; k != nil {
-			fmt.Fprintf(h, " by key %q %d", k.Key, k.AtMost)
-			for _, column := range k.Columns {
-				fmt.Fprintf(h, " %q", column.Name)
-			}
-			fmt.Fprintln(h)
+			k.describe(h)
 		}
 	}
+}
+
+func (k *ByKey) describe(h io.Writer) {
+	fmt.Fprintf(h, " by key %q %d", k.Key, k.AtMost)
+	for _, column := range k.Columns {
+		fmt.Fprintf(h, " %q", column.Name)
+	}
+	fmt.Fprintln(h)
 }

@@ -417,31 +417,39 @@ func (c *compiler) functionReads(decl functionDecl, f *Function) {
 // describeContracts writes down all that contracts say, for the hash of the policy.
 func (p *Policy) describeContracts(w io.Writer) {
 	for _, o := range p.objectList {
-		fmt.Fprintf(w, "object %q %q %q %q %q %q %t\n", o.Name, o.Relation.Schema, o.Relation.Name, o.Vessel, o.Metadata, o.Embeddings, o.JoinOnly)
+		o.describe(w)
 	}
 	for _, c := range p.contracts {
-		fmt.Fprintf(w, "contract %q %q %q %t %q\n", c.Name, c.By, c.Governs, c.Governs == nil, c.Apart)
-		for i, t := range c.terms() {
-			value := ""
-			if c.By != "" {
-				value = c.order[i]
-			}
-			fmt.Fprintf(w, " value %q %t %t %q %q %d\n", value, t.Nothing, t.Allow == nil, t.Except, t.Plan, t.Rows)
-			for _, name := range keys(t.Allow) {
-				fmt.Fprintf(w, "  allow %q %q %q\n", name, t.Allow[name].Sources, t.Allow[name].Columns)
-			}
-			if t.any != nil {
-				fmt.Fprintf(w, "  any %q\n", t.any.Sources)
-			}
-			for _, r := range t.Requires {
-				fmt.Fprintf(w, "  requires %q\n", r.Text)
-			}
-			for _, name := range keys(t.Named) {
-				fmt.Fprintf(w, "  statement %q %q\n", name, t.Named[name])
-			}
-		}
+		c.describe(w)
 	}
 	for _, f := range p.functions {
 		fmt.Fprintf(w, "reads %q %t %v\n", f.Name, f.Reads == nil, f.Reads)
+	}
+}
+
+func (o *Object) describe(w io.Writer) {
+	fmt.Fprintf(w, "object %q %q %q %q %q %q %t\n", o.Name, o.Relation.Schema, o.Relation.Name, o.Vessel, o.Metadata, o.Embeddings, o.JoinOnly)
+}
+
+func (c *Contract) describe(w io.Writer) {
+	fmt.Fprintf(w, "contract %q %q %q %t %q\n", c.Name, c.By, c.Governs, c.Governs == nil, c.Apart)
+	for i, t := range c.terms() {
+		value := ""
+		if c.By != "" {
+			value = c.order[i]
+		}
+		fmt.Fprintf(w, " value %q %t %t %q %q %d\n", value, t.Nothing, t.Allow == nil, t.Except, t.Plan, t.Rows)
+		for _, name := range keys(t.Allow) {
+			fmt.Fprintf(w, "  allow %q %q %q\n", name, t.Allow[name].Sources, t.Allow[name].Columns)
+		}
+		if t.any != nil {
+			fmt.Fprintf(w, "  any %q\n", t.any.Sources)
+		}
+		for _, r := range t.Requires {
+			fmt.Fprintf(w, "  requires %q\n", r.Text)
+		}
+		for _, name := range keys(t.Named) {
+			fmt.Fprintf(w, "  statement %q %q\n", name, t.Named[name])
+		}
 	}
 }

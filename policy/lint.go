@@ -24,7 +24,7 @@ func Lint(doc *Document, snap *catalog.Snapshot, around Surroundings, options ..
 	if err != nil {
 		return nil, err
 	}
-	l := &linter{compiler: c, policy: p, around: around, never: map[catalog.Name]*why{}, indexed: map[string]bool{}, said: map[Error]bool{}}
+	l := newLinter(c, p, around)
 	l.found = append(l.found, p.warnings...)
 	for _, name := range c.order {
 		t := c.tables[name]
@@ -32,14 +32,22 @@ func Lint(doc *Document, snap *catalog.Snapshot, around Surroundings, options ..
 			l.warn(w.place, "", "agents see no row of %s: %s", name, w.text)
 		}
 		l.rule(t.decl.rows, t.relation)
-		l.indexes(t)
 	}
+	l.allIndexes()
 	l.unlisted()
 	l.agents()
+	return l.sorted(), nil
+}
+
+func newLinter(c *compiler, p *Policy, around Surroundings) *linter {
+	return &linter{compiler: c, policy: p, around: around, never: map[catalog.Name]*why{}, indexed: map[string]bool{}, said: map[Error]bool{}}
+}
+
+func (l *linter) sorted() []*Error {
 	slices.SortStableFunc(l.found, func(a, b *Error) int {
 		return cmp.Or(strings.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 	})
-	return l.found, nil
+	return l.found
 }
 
 type linter struct {

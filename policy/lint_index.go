@@ -8,19 +8,94 @@ import (
 	"github.com/pgconsent/pgconsent/predicate"
 )
 
-// indexes warns of columns by which a rule looks rows up and that no index has, with the statement that makes one.
-func (l *linter) indexes(t *compiling) {
-	for _, part := range flat(t.decl.rows, false) {
-		switch n := l.node(part, t.relation).(type) {
-		case predicate.Own:
-			l.btree(part.at(), t.relation, n.Column)
-		case predicate.Tenant:
-			l.btree(part.at(), t.relation, n.Own.Column)
-		case predicate.Grant:
-			l.inverted(part.at(), t.relation, n)
+// MissingIndexes returns those warnings of [Lint] that are about indexes. A rule means the same without them.
+func MissingIndexes(doc *Document, snap *catalog.Snapshot, options ...Option) ([]*Error, error) {
+	c, p, err := compile(doc, snap, options)
+	if err != nil {
+		return nil, err
+	}
+	l := newLinter(c, p, Surroundings{})
+	l.allIndexes()
+	return l.sorted(), nil
+}
+
+func (l *linter) allIndexes() {
+	for _, name := range l.order {
+		t := l.tables[name]
+		l.indexes(t.decl.rows, t.relation)
+		if a := t.decl.aggregate; a != nil {
+			l.indexes(a.rows, t.relation)
 		}
 	}
-	l.lookups(t.decl.rows, t.relation)
+	for _, a := range l.doc.attributes {
+		q := a.query
+		if a.within != nil && a.within.source != nil {
+			q = a.within.source
+		}
+		if q != nil {
+			l.looks(a, q)
+		}
+	}
+}
+
+// looks asks for an index by which an attribute's value is looked up.
+func (l *linter) looks(a attributeDecl, q *queryDecl) {
+	table := l.relation(q.tableAt, q.table)
+	if table == nil {
+		return
+	}
+	var columns []string
+	for _, m := range q.match {
+		columns = append(columns, m.column)
+	}
+	if a.Source == set {
+		columns = append(columns, q.column)
+	}
+	var holds predicate.Node
+	if q.rows != nil {
+		holds = l.node(q.rows, table)
+		l.lookups(q.rows, table)
+	}
+	if len(columns) > 0 {
+		l.btree(q.tableAt, table, holds, columns...)
+	}
+}
+
+// indexes warns of columns by which a rule looks rows up and that no index has, with the statement that makes one.
+func (l *linter) indexes(rows block, r *catalog.Relation) {
+	whole := l.node(rows, r)
+	var links []predicate.Visible
+	var linksAt []place
+	found := false // there is another way to the rows
+	for _, part := range flat(rows, false) {
+		switch n := l.node(part, r).(type) {
+		case predicate.Own:
+			found = true
+			l.btree(part.at(), r, whole, n.Column)
+		case predicate.Tenant:
+			found = true
+			l.btree(part.at(), r, whole, n.Own.Column)
+		case predicate.Grant:
+			found = true
+			l.inverted(part.at(), r, n)
+		case predicate.Visible:
+			links, linksAt = append(links, n), append(linksAt, part.at())
+		}
+	}
+	served := func(n predicate.Visible) bool { return indexed(r, whole, fromsOf(n)) }
+	if !found && len(links) > 0 && !slices.ContainsFunc(links, served) {
+		l.btree(linksAt[0], r, whole, fromsOf(links[0])...)
+	}
+	l.lookups(rows, r)
+}
+
+// fromsOf are the columns of the row itself from which a link leads.
+func fromsOf(n predicate.Visible) []string {
+	out := []string{n.From}
+	for _, pair := range n.And {
+		out = append(out, pair.From)
+	}
+	return out
 }
 
 // lookups goes through all parts, since a link is followed wherever it stands.
@@ -37,23 +112,63 @@ func (l *linter) lookups(b block, row *catalog.Relation) {
 	case consentBlock:
 		if n, ok := l.node(b, row).(predicate.Consent); ok {
 			for i, step := range n.Steps {
-				l.btree(b.every[i].place, step.Relation, columnsOf(step)...)
+				l.btree(b.every[i].place, step.Relation, nil, columnsOf(step)...)
 			}
 		}
 		if n, ok := l.node(b, row).(predicate.Recorded); ok {
 			for i, step := range n.Steps {
-				l.btree(b.every[i].place, step.Relation, columnsOf(step)...)
+				l.btree(b.every[i].place, step.Relation, nil, columnsOf(step)...)
 			}
 			record := b.recorded.record
-			l.id(record.place, n.Record.Relation, n.Record.Grantor, n.Record.Match)
+			l.id(record.place, n.Record.Relation, n.Record.Rows, n.Record.Grantor, n.Record.Match)
 			if g := n.Record.Guardians; g != nil {
-				l.id(record.guardians.place, g.Relation, g.Subject, g.Match)
+				l.id(record.guardians.place, g.Relation, g.Rows, g.Subject, g.Match)
 			}
 		}
 	case visibleBlock:
 		if n, ok := l.node(b, row).(predicate.Visible); ok {
-			l.btree(b.link.place, n.Relation, columnsOf(predicate.Step{Column: n.Column, And: n.And})...)
+			l.btree(b.link.place, n.Relation, n.Rows, columnsOf(predicate.Step{Column: n.Column, And: n.And})...)
 		}
+	case notBlock:
+		if b.part != nil {
+			l.lookups(b.part, row)
+		}
+	case sharedBlock:
+		l.records(b, row)
+	}
+}
+
+// records asks for indexes of the records that were not revoked, and of the flag that says so in the row: without them
+// what was taken back is read before it is left out.
+func (l *linter) records(b sharedBlock, row *catalog.Relation) {
+	n, ok := l.node(b, row).(predicate.All)
+	if !ok {
+		return
+	}
+	for _, part := range n {
+		link, ok := part.(predicate.Visible)
+		if !ok || b.revoked == "" {
+			continue
+		}
+		r := link.Relation
+		named := func(columns []string) bool { return slices.Contains(columns, b.revoked) }
+		fits := slices.ContainsFunc(r.Indexes, func(i catalog.BTree) bool { return named(i.Columns) }) ||
+			slices.ContainsFunc(r.Partial, func(i catalog.Partial) bool { return implied(r, link.Rows, i.Where) })
+		if fits {
+			continue
+		}
+		where := catalog.QuoteIdent(b.revoked) + " IS NULL"
+		if c := r.Column(b.revoked); c != nil && c.Type == "boolean" {
+			where = "NOT " + catalog.QuoteIdent(b.revoked)
+		}
+		var key []string
+		for _, name := range columnsOf(predicate.Step{Column: link.Column, And: link.And}) {
+			key = append(key, catalog.QuoteIdent(name))
+		}
+		l.propose(b.revokedAt, r, "its records that are not revoked ("+b.revoked+")", "("+strings.Join(key, ", ")+") WHERE "+where)
+	}
+	if b.active != "" && !slices.ContainsFunc(row.Partial, func(i catalog.Partial) bool { return implied(row, n, i.Where) }) {
+		l.btree(b.activeAt, row, n, b.active)
 	}
 }
 
@@ -66,8 +181,8 @@ func columnsOf(s predicate.Step) []string {
 }
 
 // btree asks for an index that begins with one of the columns.
-func (l *linter) btree(at place, r *catalog.Relation, columns ...string) {
-	if slices.ContainsFunc(r.Indexes, func(i catalog.BTree) bool { return len(i.Columns) > 0 && slices.Contains(columns, i.Columns[0]) }) {
+func (l *linter) btree(at place, r *catalog.Relation, holds predicate.Node, columns ...string) {
+	if indexed(r, holds, columns) {
 		return
 	}
 	quoted := make([]string, 0, len(columns))
@@ -77,15 +192,70 @@ func (l *linter) btree(at place, r *catalog.Relation, columns ...string) {
 	l.propose(at, r, strings.Join(columns, ", "), "("+strings.Join(quoted, ", ")+")")
 }
 
+// indexed tells whether an index begins with one of the columns. One over some rows counts if holds, which is a condition of
+// all rows that are looked up, implies that they are among them.
+func indexed(r *catalog.Relation, holds predicate.Node, columns []string) bool {
+	return slices.ContainsFunc(r.Indexes, func(i catalog.BTree) bool { return len(i.Columns) > 0 && slices.Contains(columns, i.Columns[0]) }) ||
+		slices.ContainsFunc(r.Partial, func(i catalog.Partial) bool {
+			return slices.Contains(columns, i.Columns[0]) && implied(r, holds, i.Where)
+		})
+}
+
+// implied tells whether a condition says what the predicate of a partial index says, where that is of one column: that it is
+// NULL, a flag, or one word. Others are not understood, and not counted.
+func implied(r *catalog.Relation, holds predicate.Node, where string) bool {
+	switch n := holds.(type) {
+	case predicate.All:
+		return slices.ContainsFunc(n, func(part predicate.Node) bool { return implied(r, part, where) })
+	case predicate.Status:
+		name := catalog.QuoteIdent(n.Column)
+		if c := r.Column(n.Column); c != nil && c.Type == "boolean" {
+			if n.Is == "true" {
+				return where == name || where == "("+name+" = true)" || where == "("+name+" IS TRUE)"
+			}
+			return where == "(NOT "+name+")" || where == "("+name+" = false)" || where == "("+name+" IS FALSE)"
+		}
+		for _, column := range []string{name, "(" + name + ")::text"} {
+			rest, ok := strings.CutPrefix(where, "("+column+" = "+catalog.QuoteLiteral(n.Is)+"::")
+			if kind, closed := strings.CutSuffix(rest, ")"); ok && closed && !strings.ContainsAny(kind, "()'=") {
+				return true
+			}
+		}
+	case predicate.SQL:
+		return impliedBy(n.Expr, where)
+	}
+	return false
+}
+
+func impliedBy(e predicate.Expr, where string) bool {
+	switch e := e.(type) {
+	case predicate.And:
+		return slices.ContainsFunc(e, func(part predicate.Expr) bool { return impliedBy(part, where) })
+	case predicate.Test:
+		column, ok := e.A.(predicate.Column)
+		return ok && e.Is == "NULL" && where == "("+catalog.QuoteIdent(column.Name)+" IS NULL)"
+	}
+	return false
+}
+
 // id asks for an index that finds an id among the rows that a link leads to.
-func (l *linter) id(at place, r *catalog.Relation, id string, match []predicate.Pair) {
+func (l *linter) id(at place, r *catalog.Relation, holds predicate.Node, id string, match []predicate.Pair) {
 	var equal, quoted []string
 	for _, p := range match {
 		equal = append(equal, p.Column)
 	}
 	equal = append(equal, id)
+	var serve [][]string
 	for _, index := range r.Indexes {
-		for _, column := range index.Columns {
+		serve = append(serve, index.Columns)
+	}
+	for _, index := range r.Partial {
+		if implied(r, holds, index.Where) {
+			serve = append(serve, index.Columns)
+		}
+	}
+	for _, columns := range serve {
+		for _, column := range columns {
 			if column == id {
 				return
 			}

@@ -50,6 +50,12 @@ func (p Printer) Print(r *Report) {
 		fmt.Fprintf(p.Out, "\n%s\n", p.paint("1", "views"))
 		p.change("view", r.Views)
 	}
+	if len(r.Shape) > 0 {
+		fmt.Fprintf(p.Out, "\n%s\n", p.paint("1", "what bounds statements"))
+		for _, what := range r.Shape {
+			fmt.Fprintf(p.Out, "  %s %s\n", p.paint("33", "~"), what)
+		}
+	}
 	fmt.Fprintln(p.Out)
 	switch certain, possible := r.Gains(); {
 	case certain:

@@ -10,6 +10,7 @@ type Report struct {
 	Tables     []Table  `json:"tables"` // that differ
 	Functions  Change   `json:"functions"`
 	Views      Change   `json:"views"`
+	Shape      []string `json:"shape"` // what bounds statements and is otherwise than before: contracts, limits, aggregates …, by name
 	Notes      []string `json:"notes"`
 }
 
@@ -47,7 +48,7 @@ type Rows struct {
 
 // Same tells whether nothing differs.
 func (r *Report) Same() bool {
-	return len(r.Tables) == 0 && r.Functions.empty() && r.Views.empty()
+	return len(r.Tables) == 0 && r.Functions.empty() && r.Views.empty() && len(r.Shape) == 0
 }
 
 // Gains tells whether an agent gains something for certain: a row, a column, a right; and whether it may, by what is
@@ -67,7 +68,7 @@ func (r *Report) Gains() (certain, possible bool) {
 	}
 	take(r.Functions)
 	take(r.Views)
-	return certain, possible || certain
+	return certain, possible || certain || len(r.Shape) > 0
 }
 
 // Reveals tells whether an agent may gain something.

@@ -153,3 +153,24 @@ func views(before, after *policy.Policy) Change {
 	}
 	return changes(describe(before), describe(after))
 }
+
+// shape names what bounds statements and is not in both policies alike. Whether it is narrower or wider is not told.
+func shape(before, after *policy.Policy) []string {
+	was, is := before.Bounds(), after.Bounds()
+	out := []string{}
+	for name, now := range is {
+		switch then, there := was[name]; {
+		case !there:
+			out = append(out, name+" (new)")
+		case then != now:
+			out = append(out, name)
+		}
+	}
+	for name := range was {
+		if _, there := is[name]; !there {
+			out = append(out, name+" (gone)")
+		}
+	}
+	slices.Sort(out)
+	return out
+}

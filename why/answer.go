@@ -6,12 +6,13 @@ type Answer struct {
 	Table      string            `json:"table"`
 	Asked      string            `json:"asked"` // the key, as a condition
 	Attributes map[string]string `json:"attributes"`
-	Missing    []string          `json:"missing"` // attributes that the session does not have
-	Listed     bool              `json:"listed"`  // the policy lists the table
-	Rows       []Row             `json:"rows"`    // that have the key; none: the row is not there
-	More       bool              `json:"more"`    // and there are more
-	Columns    []Column          `json:"columns"` // that are hidden or masked
-	Foreign    []string          `json:"foreign"` // restrictive policies of others that bind the agent's role as well
+	Missing    []string          `json:"missing"`            // attributes that the session does not have
+	Listed     bool              `json:"listed"`             // the policy lists the table
+	Observed   bool              `json:"observed,omitempty"` // and does not enforce it yet: agents read every row, whatever the rule says
+	Rows       []Row             `json:"rows"`               // that have the key; none: the row is not there
+	More       bool              `json:"more"`               // and there are more
+	Columns    []Column          `json:"columns"`            // that are hidden or masked
+	Foreign    []string          `json:"foreign"`            // restrictive policies of others that bind the agent's role as well
 
 	// RowSecurity is how many rows of the key the agent's role sees under row security; nil: it was not asked, and Unasked
 	// says why.

@@ -69,6 +69,7 @@ func Explain(ctx context.Context, conn *pgx.Conn, q Question) (*Answer, error) {
 	e := explainer{tx: tx, policy: q.Policy, values: values}
 	table, listed := q.Policy.Table(relation.Name)
 	a.Listed = listed
+	a.Observed = listed && table.Observed != nil
 	if !listed {
 		table = &policy.Table{Relation: relation}
 	}

@@ -44,7 +44,9 @@ func (p Printer) Print(a *Answer) {
 	}
 	for _, r := range a.Rows {
 		say("")
-		if r.Visible {
+		if a.Observed && !r.Visible {
+			say("%s %s: %s %s it %s", r.Table, keys(r.Key), a.Agent, p.paint("33;1", "sees"), "while the table is only observed; enforced, the rule hides it")
+		} else if r.Visible {
 			say("%s %s: %s %s it", r.Table, keys(r.Key), a.Agent, p.paint("32;1", "sees"))
 		} else {
 			say("%s %s: %s %s it", r.Table, keys(r.Key), a.Agent, p.paint("31;1", "does not see"))
@@ -58,6 +60,8 @@ func (p Printer) Print(a *Answer) {
 	switch {
 	case a.RowSecurity == nil:
 		say("row security was not asked: %s", a.Unasked)
+	case a.Observed:
+		say("%s the policy only observes %s: agents read every row of it, and the rule is what enforcing it would change", p.paint("33", "note:"), a.Table)
 	case !a.Agrees():
 		say("%s: asked as the agent's role it shows %d of these rows, and the rule %d. Run pgconsent doctor.", p.paint("31;1", "row security disagrees"), *a.RowSecurity, a.Shown())
 	case a.More:

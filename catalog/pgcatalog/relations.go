@@ -183,21 +183,23 @@ func (l *loader) readUnique(ctx context.Context) error {
 		})
 }
 
-// readIndexes reads the valid btree indexes over whole tables.
+// readIndexes reads the valid btree indexes, those over whole tables and those over some rows.
 func (l *loader) readIndexes(ctx context.Context) error {
 	var (
 		oid   uint32
 		index catalog.BTree
 		names []string
 		keys  int
+		where *string
 	)
 	return l.each(ctx, `SELECT i.indrelid, i.indnkeyatts::int4, i.indisunique,
 		  EXISTS (SELECT 1 FROM pg_opclass AS o WHERE o.oid = ANY (i.indclass::oid[]) AND o.opcname IN ('text_pattern_ops', 'varchar_pattern_ops')),
 		  ARRAY(SELECT COALESCE(a.attname::text, '') FROM generate_series(0, i.indnkeyatts - 1) AS k (n)
-		    LEFT JOIN pg_attribute AS a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[k.n] AND a.attnum > 0 ORDER BY k.n)
+		    LEFT JOIN pg_attribute AS a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[k.n] AND a.attnum > 0 ORDER BY k.n),
+		  pg_get_expr(i.indpred, i.indrelid)
 		FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid JOIN pg_am AS m ON m.oid = c.relam
-		WHERE m.amname = 'btree' AND i.indisvalid AND i.indpred IS NULL ORDER BY i.indrelid, c.relname`,
-		[]any{&oid, &keys, &index.Unique, &index.Bytes, &names},
+		WHERE m.amname = 'btree' AND i.indisvalid ORDER BY i.indrelid, c.relname`,
+		[]any{&oid, &keys, &index.Unique, &index.Bytes, &names, &where},
 		func() error {
 			found := index
 			for _, name := range names {
@@ -208,9 +210,14 @@ func (l *loader) readIndexes(ctx context.Context) error {
 			}
 			found.Unique = found.Unique && len(found.Columns) == keys
 			names = nil
-			if r := l.relations[oid]; r != nil && len(found.Columns) > 0 {
+			switch r := l.relations[oid]; {
+			case r == nil || len(found.Columns) == 0:
+			case where != nil:
+				r.Partial = append(r.Partial, catalog.Partial{Columns: found.Columns, Where: *where})
+			default:
 				r.Indexes = append(r.Indexes, found)
 			}
+			where = nil
 			return nil
 		})
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/pgconsent/pgconsent/config"
 	"github.com/pgconsent/pgconsent/doctor"
 	"github.com/pgconsent/pgconsent/policy"
+	"github.com/pgconsent/pgconsent/rewrite"
 )
 
 type doctorCmd struct {
@@ -53,6 +54,11 @@ func (d doctorCmd) Run(s *session) error {
 		if err != nil {
 			return err
 		}
+		missing, err := missingIndexes(t, built)
+		if err != nil {
+			return err
+		}
+		found = append(found, missing...)
 		tried, err := d.try(s, c, t, subject)
 		if s.ctx.Err() != nil {
 			return s.ctx.Err()
@@ -90,6 +96,26 @@ func (d doctorCmd) Run(s *session) error {
 		return errSilent
 	}
 	return nil
+}
+
+// missingIndexes are those that policy check names. The walls hold without them.
+func missingIndexes(t target, built compiled) ([]doctor.Finding, error) {
+	doc, err := policy.Load(t.config.Policy)
+	if err != nil {
+		return nil, err
+	}
+	warnings, err := policy.MissingIndexes(doc, built.snapshot, policy.WithViews(rewrite.Definition))
+	if err != nil {
+		return nil, err
+	}
+	var found []doctor.Finding
+	for _, w := range warnings {
+		found = append(found, doctor.Finding{ID: "indexes", Severity: doctor.Warning, What: w.Message, Fix: w.Suggestion})
+	}
+	if len(found) == 0 {
+		found = []doctor.Finding{{ID: "indexes", Severity: doctor.OK, What: "every lookup of a rule has an index"}}
+	}
+	return found, nil
 }
 
 // try logs in as the clients would, and as the agent role.

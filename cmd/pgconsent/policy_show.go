@@ -49,6 +49,7 @@ type shownAttribute struct {
 type shownTable struct {
 	Table     string        `json:"table"`
 	Kind      string        `json:"kind"`
+	Observed  bool          `json:"observed,omitempty"` // and not enforced: the rest is as it would be
 	Words     []policy.Line `json:"words"`
 	SQL       string        `json:"sql"`
 	Columns   []shownColumn `json:"columns"` // null: all of them
@@ -163,6 +164,11 @@ func resolveTable(p *policy.Policy, t *policy.Table) shownTable {
 	if t.Stored() {
 		out.Kind = "stored rows, read through a view"
 	}
+	if t.Observed != nil {
+		out.Observed = true
+		t = t.Observed // as it would be enforced
+		out.SQL = policy.Readable(predicate.Check(t.Rows, t.Relation))
+	}
 	if t.Columns != nil {
 		out.Columns = []shownColumn{}
 		for _, c := range t.Columns.Columns {
@@ -274,6 +280,9 @@ func sortedNames(m map[string]string) []string {
 
 func (t shownTable) write(s *session, w func(string, ...any)) {
 	w("\n%s", s.paint("1", t.Kind+" "+t.Table))
+	if t.Observed {
+		w("  %s", s.paint("33", "OBSERVED ONLY: agents read every row and column of it; enforced, it would be so:"))
+	}
 	w("  shows a row where")
 	for _, line := range t.Words {
 		w("    %s%s%s", strings.Repeat("  ", line.Depth), line.Text, s.paint("2", "   "+filepath.Base(line.Place)))
