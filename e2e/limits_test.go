@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/pgconsent/pgconsent/pgtest"
 	harness "github.com/pgconsent/pgconsent/test/instance"
 )
 
@@ -249,5 +250,31 @@ func TestLimitOfTime(t *testing.T) {
 			}
 			c.Close(context.Background())
 		}
+	}
+}
+
+// An error in the place of rows that a write returns would leave what it wrote.
+func TestLimitOfResultsLeavesWritesAlone(t *testing.T) {
+	db := pgtest.Database(t)
+	harness.Exec(t, db, "CREATE TABLE marks (id integer PRIMARY KEY, owner text, n integer DEFAULT 0); INSERT INTO marks SELECT i, 'me' FROM generate_series(1, 50) AS i")
+	policy := `version: 1
+attributes: { me: { type: text, source: credential } }
+limits: { result_rows: 5, rows: 100 }
+tables:
+  marks: { rows: [ own: { column: owner, is: me } ], write: { commands: [update], columns: [n] } }
+`
+	proxy := harness.Start(t, harness.Both, harness.Database{Name: "d", DB: db, Policy: policy, SearchPath: []string{"public"}}, map[string]string{"me": "me"})
+	agent := proxy.Agent(t, "agent", "d")
+	wantCode(t, agent, "SELECT id FROM marks", exhausted)
+	if got := wantCode(t, agent, "UPDATE marks SET n = n + 1 RETURNING id", ""); len(got.results[0].rows) != 50 {
+		t.Errorf("%d rows", len(got.results[0].rows))
+	}
+	if got := wantCode(t, agent, "WITH w AS (UPDATE marks SET n = n + 1 RETURNING id) SELECT id FROM w", ""); len(got.results[0].rows) != 50 {
+		t.Errorf("%d rows", len(got.results[0].rows))
+	}
+	// They were counted.
+	wantCode(t, agent, "UPDATE marks SET n = n + 1 RETURNING id", exhausted)
+	if n := values(t, db, "SELECT max(n)::text FROM marks")[0]; n != "2" {
+		t.Errorf("it was written %s times", n)
 	}
 }

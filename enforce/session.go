@@ -306,7 +306,7 @@ func (s *session) Record(v *verdict.Verdict, runs ...*verdict.Verdict) verdict.T
 		}
 	}
 	r.Session, r.Agent, r.Database, r.Attributes = s.info.ID, s.agent.Name, s.db.cfg.Name, attributes
-	t := &ticket{s: s, known: known}
+	t := &ticket{s: s, known: known, writes: writes(v, runs)}
 	if now, refused := s.standing(); refused == nil {
 		t.limits = s.limits(now.state.policy)
 		if r.Verdict != metrics.Allow {
@@ -330,6 +330,7 @@ type ticket struct {
 	s      *session
 	record *audit.Ticket
 	known  bool // the verdict is one of ours
+	writes bool
 
 	limits   []applied
 	refused  *sqlstate.Error // by a limit
@@ -349,9 +350,20 @@ func (t *ticket) Release() *sqlstate.Error {
 	return t.refused
 }
 
-// Bound is how much of the result may be relayed.
+// writes tells whether an execution may change rows.
+func writes(v *verdict.Verdict, runs []*verdict.Verdict) bool {
+	for _, each := range append([]*verdict.Verdict{v}, runs...) {
+		if slices.ContainsFunc(each.Effects, func(e verdict.Effect) bool { return e.Writes }) {
+			return true
+		}
+	}
+	return false
+}
+
+// Bound is how much of the result may be relayed. What writes has no bound: an error in place of the rows that it returns would
+// not take back what it wrote.
 func (t *ticket) Bound() verdict.Bound {
-	if len(t.limits) == 0 {
+	if len(t.limits) == 0 || t.writes {
 		return verdict.Bound{}
 	}
 	return t.s.bound(t.limits)

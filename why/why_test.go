@@ -155,9 +155,9 @@ CREATE TABLE people (id integer PRIMARY KEY, team text, consent_status text);
 CREATE TABLE "Visits" (team text, "No" integer, person integer, state text, grants text[], secret text, PRIMARY KEY (team, "No"));
 CREATE TABLE visit_people ("visit team" text, visit integer, person integer);
 CREATE TABLE unlisted (id integer PRIMARY KEY);
+CREATE TABLE loose (a integer, b text);
 CREATE SCHEMA records;
 CREATE TABLE records.apart (id integer PRIMARY KEY);
-CREATE TABLE loose (a integer, b text);
 INSERT INTO people VALUES (41, 'n', 'granted'), (42, 'n', 'pending'), (43, 's', NULL);
 INSERT INTO "Visits" VALUES ('n', 1, 41, 'open', '{ann}', 'x'), ('n', 2, 41, 'open', '{ann}', 'x'), ('n', 3, NULL, NULL, NULL, 'x'), ('s', 1, 43, 'closed', '{bob}', 'x');
 INSERT INTO visit_people VALUES ('n', 2, 41), ('n', 2, 42), ('n', 2, 99), ('n', 1, 41);
@@ -170,7 +170,6 @@ attributes:
   team: { type: text, source: credential }
   groups: { type: "text[]", source: credential }
 tables:
-  records.apart: { rows: open }
   people:
     rows: [ own: { column: team, is: team }, status: { column: consent_status, is: granted } ]
   Visits:
@@ -183,6 +182,7 @@ tables:
       - visible: { people: { id: person } }
     columns: { team: allow, "No": allow, state: { mask: null }, grants: allow }
   loose: { rows: [ sql: "b = 'x'" ] }
+  records.apart: { rows: open }
 `
 
 func TestExplain(t *testing.T) {
@@ -318,7 +318,7 @@ func TestWrongQuestions(t *testing.T) {
 	i := install(t, db, smallPolicy)
 	for _, c := range []struct{ table, key, want string }{
 		{"peple", "1", `the database has no table "peple"`},
-		{"apart", "1", `Did you mean "records.apart"?`},
+		{"apart", "1", `no table "apart" on the search path`},
 		{"Visits", "n", `this is no key of public.Visits`},
 		{"people", "x", `this is no key of public.people`},
 		{"loose", "1", `this is no key of public.loose`},
