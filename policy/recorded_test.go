@@ -47,7 +47,7 @@ func TestWrongConsentByRecords(t *testing.T) {
 		{"{ subjects: about, record: { table: records, grantor: grantr, grantee: { column: grantee, to: user } } }", `public.records has no column "grantr" (did you mean "grantor"?)`},
 		{"{ subjects: day, record: { table: records, grantor: grantor, grantee: { column: grantee, to: user } } }", "public.notes.day is a date (a list is a text[], uuid[] or bigint[], or a JSON array in a jsonb, json or text column)"},
 		{"{ subject: who, record: { table: records, grantor: grantor, grantee: { column: grantee, to: user } } }", "public.notes.who is a text[], which is no id (write subjects: for a column of several)"},
-		{"{ subjects: numbers, record: { table: records, grantor: grantor, grantee: { column: grantee, to: user } } }", "public.records.grantor is a text, and numbers is of ids that are integer"},
+		{"{ subjects: numbers, record: { table: records, grantor: grantor, grantee: { column: grantee, to: user } } }", "public.records.grantor is of type text, and numbers is of ids that are integer"},
 		{"{ subjects: about, record: { table: records, grantor: loose, grantee: { column: grantee, to: user } } }", "compare by a collation that takes different ids for the same"},
 		{"{ subjects: odd, record: { table: records, grantor: grantor, grantee: { column: grantee, to: user } } }", "have different collations: PostgreSQL would not know by which to compare"},
 		{"{ subjects: numbers, but: id, record: { table: records, grantor: number, grantee: { column: grantee, to: user } } }", "public.notes.numbers is a integer[] and the attribute id a uuid (declare the attribute with the type of the column's ids)"},
