@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"fmt"
 	"os"
 	"regexp"
 	"strings"
@@ -37,7 +36,7 @@ func TestAggregatePage(t *testing.T) {
 				}
 			}
 		}
-		if got, want := told(agent, "SELECT count(*), sum(minutes) FROM visits"), fmt.Sprint("100\t1000"); got != want {
+		if got, want := told(agent, "SELECT count(*), sum(minutes) FROM visits"), "100\t1000"; got != want {
 			t.Errorf("all visits are %s, not %s", got, want)
 		}
 	}

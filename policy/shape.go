@@ -90,14 +90,6 @@ func (s *shape) filled() *shape {
 	return s
 }
 
-// resolved is the shape that a name stands for.
-func (s *shape) resolved() *shape {
-	for s.kind == aName {
-		s = s.of()
-	}
-	return s
-}
-
 // policyShape is a whole policy.
 func policyShape() *shape {
 	return keysShape("What agents may read and write. What is not listed does not exist for them.",

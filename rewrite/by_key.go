@@ -246,8 +246,9 @@ func (f *keyFinder) list(n *sqltext.Node, to string) []string {
 	if text == nil {
 		return nil
 	}
-	inner, ok := strings.CutPrefix(text.GetSval(), "{")
-	if inner, ok = strings.CutSuffix(inner, "}"); !ok || inner == "" {
+	inner, opened := strings.CutPrefix(text.GetSval(), "{")
+	inner, closed := strings.CutSuffix(inner, "}")
+	if !opened || !closed || inner == "" {
 		return nil
 	}
 	var out []string
