@@ -26,7 +26,7 @@ func (x *examples) scalar(value, literal string) []*node {
 func (x *examples) of(s *shape) []*node {
 	switch s.kind {
 	case aName:
-		if x.open[s.def] > 2 {
+		if x.open[s.def] > 1 { // within itself once: deeper, the examples are millions
 			return nil
 		}
 		x.open[s.def]++
