@@ -350,10 +350,11 @@ func (t *ticket) Release() *sqlstate.Error {
 	return t.refused
 }
 
-// writes tells whether an execution may change rows.
+// writes tells whether an execution is one write, which returns what it wrote. A SELECT or a message of several statements that
+// writes besides could return any rows, and is bounded.
 func writes(v *verdict.Verdict, runs []*verdict.Verdict) bool {
 	for _, each := range append([]*verdict.Verdict{v}, runs...) {
-		if slices.ContainsFunc(each.Effects, func(e verdict.Effect) bool { return e.Writes }) {
+		if j, ok := each.Detail.(*judgement); ok && slices.Contains([]string{"INSERT", "UPDATE", "DELETE", "MERGE"}, j.record.Tag) {
 			return true
 		}
 	}
