@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -297,10 +298,14 @@ func TestRecordsSayWhatIsWritten(t *testing.T) {
 		}
 	}
 	for table, want := range map[string]bool{"public.slots": true, "public.words": true, "public.shelves": false} {
-		_, behind, found := strings.Cut(decision, `"name":"`+table+`"`)
-		part, _, _ := strings.Cut(behind, "}")
-		if !found || strings.Contains(part, `"written":true`) != want {
-			t.Errorf("%s: found %v, want written %v: %s", table, found, want, decision)
+		// A table that is read and written is listed once for each.
+		var written []bool
+		for _, part := range strings.Split(decision, `"name":"`+table+`"`)[1:] {
+			part, _, _ = strings.Cut(part, "}")
+			written = append(written, strings.Contains(part, `"written":true`))
+		}
+		if len(written) == 0 || slices.Contains(written, true) != want {
+			t.Errorf("%s: listed as written %v, want one of them to be %v: %s", table, written, want, decision)
 		}
 	}
 }

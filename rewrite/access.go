@@ -84,6 +84,47 @@ type reader struct {
 type rows struct {
 	outputs []*output
 	rest    *output // further columns whose names are not known
+	named   map[string]*sameName
+}
+
+// sameName are the outputs of one name. A list of thousands of names is looked up in a list of thousands of columns, so each
+// name is used once.
+type sameName struct {
+	given []*output // by AS, or as the name of a column
+	all   []*output
+	used  [2]bool // given, all
+}
+
+// useNamed uses the outputs of a name, and tells whether there are any.
+func (r *reader) useNamed(q *rows, name string, givenOnly bool) bool {
+	if q.named == nil {
+		q.named = make(map[string]*sameName, len(q.outputs))
+		for _, o := range q.outputs {
+			same := q.named[o.name]
+			if same == nil {
+				same = &sameName{}
+				q.named[o.name] = same
+			}
+			if same.all = append(same.all, o); o.named {
+				same.given = append(same.given, o)
+			}
+		}
+	}
+	same := q.named[name]
+	if same == nil {
+		return false
+	}
+	which, outputs := 1, same.all
+	if givenOnly {
+		which, outputs = 0, same.given
+	}
+	if !same.used[which] {
+		same.used[which] = true
+		for _, o := range outputs {
+			r.use(o, shows)
+		}
+	}
+	return len(outputs) > 0
 }
 
 // item is something that FROM names.

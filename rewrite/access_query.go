@@ -409,13 +409,7 @@ func (r *reader) sorted(n *sqltext.Node, q *rows, targets []*sqltext.Node, own *
 		return
 	}
 	name := c.Fields[0].GetString_().GetSval()
-	matched := false
-	for _, o := range q.outputs {
-		if o.name == name && (o.named || targets == nil) {
-			matched = true
-			r.use(o, shows)
-		}
-	}
+	matched := r.useNamed(q, name, targets != nil)
 	switch {
 	case matched && (!group || !own.has(name)): // GROUP BY looks for a column of FROM first
 	case own.knows(name):

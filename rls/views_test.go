@@ -101,8 +101,8 @@ func TestViewsThatAgentsMayNotRead(t *testing.T) {
 		CREATE VIEW statistics AS SELECT rolname FROM pg_authid; CREATE VIEW places AS SELECT ctid AS c FROM memories;
 		CREATE MATERIALIZED VIEW stored AS SELECT 1 AS a`)
 	for view, want := range map[string]string{
-		"edges":      `p.yaml:13:10: view edges cannot be read by agents: relation "public.memory_edges" is not available to agents (`,
-		"over_edges": `p.yaml:13:10: view over_edges, of which public.edges is part, cannot be read by agents: relation "public.memory_edges" is not available to agents (`,
+		"edges":      `p.yaml:13:10: view public.edges reads public.memory_edges, which the policy does not list (`,
+		"over_edges": `p.yaml:13:10: view public.edges reads public.memory_edges, which the policy does not list (`,
 		"calls":      `p.yaml:13:10: view calls cannot be read by agents: function `,
 		"sleeps":     `p.yaml:13:10: view sleeps cannot be read by agents: function `,
 		"statistics": `p.yaml:13:10: view statistics cannot be read by agents: relation `,
