@@ -1,6 +1,7 @@
 package migrations
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 
@@ -35,6 +36,9 @@ func TestVerifiersAreAlike(t *testing.T) {
 	}
 }
 
+// assignment is what has = and is no operator.
+var assignment = regexp.MustCompile(`SET search_path = |(ERRCODE|HINT) = |DO UPDATE SET n = |\w+ = excluded\.\w+|SET \([a-z, _]+\) = \(`)
+
 // F1 of the findings: inside a definer function every name and every type is qualified, and the path is set.
 func TestDefinerFunctionsAreClosed(t *testing.T) {
 	var all strings.Builder
@@ -55,7 +59,7 @@ func TestDefinerFunctionsAreClosed(t *testing.T) {
 		for _, operator := range []string{" = ", " || ", " + ", " > ", " < "} {
 			for _, line := range strings.Split(function, "\n") {
 				code, _, _ := strings.Cut(line, "--")
-				if strings.Contains(strings.NewReplacer("SET search_path = ", "", "USING ERRCODE = ", "", "DO UPDATE SET n = ", "").Replace(code), operator) {
+				if strings.Contains(assignment.ReplaceAllString(code, ""), operator) {
 					t.Errorf("an unqualified operator: %s", line)
 				}
 			}
