@@ -109,6 +109,9 @@ func TestBeheardA_StageContracts(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("stage %s, %s (line %d)", c.stage, c.name, c.line), func(t *testing.T) {
 			b.stage(t, c.stage)
+			if c.stage == "1" && c.want == "" {
+				b.nextTurn(t) // five rows each
+			}
 			if strings.Contains(c.sql, "similarity(") || strings.Contains(c.sql, " % ") || strings.Contains(c.sql, "<-> 'phones'") {
 				b.needsTrigrams(t)
 			}
@@ -197,6 +200,7 @@ func TestBeheardG_Intents(t *testing.T) {
 	if got := b.answer(t, events+" LIMIT 5"); got != "" {
 		t.Error(got)
 	}
+	b.denied(t, events+" LIMIT 1", "at most 5 rows per turn, and they have been taken")
 	b.denied(t, outcomes, "contract intent, intent emotional_validation: outcome is not allowed") // own content
 	b.turn(t, `message = 'hello', "defaultIntent" = 'stage_enforcement'`)
 	b.stage(t, "2")

@@ -100,6 +100,7 @@ type Enforcer struct {
 	databases map[string]*database
 	cache     *cache
 	limiters  *limiters
+	quotas    *quotas
 	epochs    atomic.Uint64 // numbers the states of all databases
 
 	mu       sync.Mutex
@@ -135,6 +136,7 @@ func New(ctx context.Context, cfg Config) (*Enforcer, error) {
 	e := &Enforcer{
 		cfg: cfg, databases: map[string]*database{}, sessions: map[*session]struct{}{}, agents: map[string]Agent{},
 		limiters: newLimiters(),
+		quotas:   newQuotas(),
 	}
 	var err error
 	if e.cache, err = newCache(cfg.CacheBytes); err != nil {

@@ -103,20 +103,26 @@ func (s *session) admit(ctx context.Context, st *state, v *verdict.Verdict, p ve
 		return refused(v, p, lost(err))
 	}
 	if !v.Allowed() {
-		return s.own(v, st, values, nil)
+		return s.own(v, st, values, nil, nil)
 	}
 	whole := maps.Clone(values)
 	maps.Copy(whole, s.attributes)
 	var denied *sqlstate.Error
 	var contracts []audit.Contract
-	for _, statement := range j.statements {
+	quotas := make([][]*policy.Quota, len(j.statements))
+	for i, statement := range j.statements {
 		decisions, err := st.policy.Explain(statement, whole)
 		contracts = recorded(contracts, decisions)
+		for _, d := range decisions {
+			if d.Quota != nil {
+				quotas[i] = append(quotas[i], d.Quota)
+			}
+		}
 		if denied == nil {
 			denied = err
 		}
 	}
-	judged := st.observedContracts(s.own(v, st, values, contracts), whole)
+	judged := st.observedContracts(s.own(v, st, values, contracts, quotas), whole)
 	if err := s.mayClaim(ctx, st, v.Effects, now); err != nil {
 		return refused(judged, p, err)
 	}
@@ -138,8 +144,8 @@ func recorded(list []audit.Contract, decisions []policy.ContractDecision) []audi
 	return list
 }
 
-// own is v with what its record has of the session's live attributes, and of what contracts say.
-func (s *session) own(v *verdict.Verdict, st *state, values map[string]string, contracts []audit.Contract) *verdict.Verdict {
+// own is v with what its record has of the session's live attributes and of what contracts say, and what these hold it to.
+func (s *session) own(v *verdict.Verdict, st *state, values map[string]string, contracts []audit.Contract, quotas [][]*policy.Quota) *verdict.Verdict {
 	recorded := map[string]string{}
 	for name, value := range values {
 		if a, _ := st.policy.Attribute(name); a.Audit {
@@ -151,7 +157,7 @@ func (s *session) own(v *verdict.Verdict, st *state, values map[string]string, c
 	}
 	with := func(v *verdict.Verdict) *verdict.Verdict {
 		own, j := *v, *v.Detail.(*judgement)
-		j.live, j.record.Contracts = recorded, contracts
+		j.live, j.record.Contracts, j.quotas = recorded, contracts, quotas
 		own.Detail = &j
 		return &own
 	}

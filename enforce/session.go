@@ -9,6 +9,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -47,6 +48,7 @@ type judgement struct {
 	mayDeclare func(types []uint32) bool // of a text of the gate door
 
 	keys       []int              // of each statement of the text, how many keys it fetches by
+	quotas     [][]*policy.Quota  // of each, the contracts' for rows, with the session's attributes
 	statements []policy.Statement // what the policy judges with the session's attributes
 	live       map[string]string  // those that the record has
 	observed   *wouldBe           // what the policy would have done, where tables are observed only
@@ -315,6 +317,13 @@ func (s *session) Record(v *verdict.Verdict, runs ...*verdict.Verdict) verdict.T
 			r.Verdict, r.SQLState, r.Reason = metrics.Deny, string(t.refused.Code), string(t.refused.Reason)
 		}
 	}
+	if asked := quotasOf(v, runs); len(asked) > 0 && r.Verdict == metrics.Allow {
+		var over *policy.Quota
+		if t.reserved, over, t.refused = s.reserve(v, asked); t.refused != nil {
+			r.Verdict, r.SQLState, r.Reason = metrics.Deny, string(t.refused.Code), string(t.refused.Reason)
+			r.Contracts = denies(r.Contracts, over)
+		}
+	}
 	s.e.cfg.Metrics.Statement(r.Verdict, r.Reason, r.Tag)
 	t.record = s.e.cfg.Audit.Decision(r)
 	for _, each := range append([]*verdict.Verdict{v}, runs...) {
@@ -333,7 +342,9 @@ type ticket struct {
 	writes bool
 
 	limits   []applied
-	refused  *sqlstate.Error // by a limit
+	refused  *sqlstate.Error // by a limit, or a quota
+	reserved []*reservation
+	settled  sync.Once
 	observed *wouldBe
 }
 
@@ -364,13 +375,20 @@ func writes(v *verdict.Verdict, runs []*verdict.Verdict) bool {
 // Bound is how much of the result may be relayed. What writes has no bound: an error in place of the rows that it returns would
 // not take back what it wrote.
 func (t *ticket) Bound() verdict.Bound {
-	if len(t.limits) == 0 || t.writes {
-		return verdict.Bound{}
+	var b verdict.Bound
+	if len(t.limits) > 0 && !t.writes {
+		b = t.s.bound(t.limits)
 	}
-	return t.s.bound(t.limits)
+	return bounded(b, t.reserved)
+}
+
+// Returned gives back what was reserved and not returned.
+func (t *ticket) Returned(rows int64) {
+	t.settled.Do(func() { settle(t.reserved, rows) })
 }
 
 func (t *ticket) Done(o verdict.Outcome) {
+	t.Returned(o.Rows)
 	spent(t.limits, o.Rows, t.s.e.limiters.now())
 	t.s.observed(t.observed, o)
 	t.record.Done(audit.Outcome{Rows: o.Rows, Bytes: o.Bytes, SQLState: string(o.Code)})

@@ -209,6 +209,17 @@ func (c *compiler) terms(decl termsDecl, contract *Contract, objects map[string]
 			t.Plan = a.Name
 		}
 	}
+	if decl.per.text != "" {
+		if a := c.attribute(decl.per.place, decl.per.text); a != nil {
+			switch {
+			case a.List():
+				c.fail(decl.per.place, "name an attribute of one value", "rows are counted per %s, which is a list", a.Name)
+			case a.Source == "set":
+				c.warnings = append(c.warnings, decl.per.place.warningf("rows are counted per %s, which agents set: they have so many rows for each value that they may claim", a.Name))
+			}
+			t.Per = a.Name
+		}
+	}
 	for i, w := range decl.named {
 		text := decl.templates[i]
 		tree, err := sqltext.Parse(text)
@@ -438,7 +449,7 @@ func (c *Contract) describe(w io.Writer) {
 		if c.By != "" {
 			value = c.order[i]
 		}
-		fmt.Fprintf(w, " value %q %t %t %q %q %d\n", value, t.Nothing, t.Allow == nil, t.Except, t.Plan, t.Rows)
+		fmt.Fprintf(w, " value %q %t %t %q %q %d %q\n", value, t.Nothing, t.Allow == nil, t.Except, t.Plan, t.Rows, t.Per)
 		for _, name := range keys(t.Allow) {
 			fmt.Fprintf(w, "  allow %q %q %q\n", name, t.Allow[name].Sources, t.Allow[name].Columns)
 		}

@@ -28,6 +28,7 @@ type Terms struct {
 	Requires []Condition
 	Plan     string // an attribute: a list of object:source
 	Rows     int64  // a statement returns so many at most, as they are; 0: any number
+	Per      string // an attribute: so do all statements of an agent together, for each of its values; "": each by itself
 	Named    map[string]string
 	any      *Allowance // of every object
 }

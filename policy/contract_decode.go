@@ -39,6 +39,7 @@ type termsDecl struct {
 	requires  []sqlBlock
 	plan      word
 	rows      int64
+	per       word
 	named     []word // name, with its place
 	templates []string
 }
@@ -202,11 +203,26 @@ func (d *decoder) termFields(t *termsDecl, what string) map[string]func(*node) {
 			d.word(&t.plan.text, "plan")(v)
 		},
 		"rows": func(v *node) {
-			n, err := strconv.ParseInt(v.value, 10, 32)
-			if v.kind != scalarNode || err != nil || n < 1 {
-				d.fail(v.place, "", "rows is a number from 1 on")
+			number := func(v *node) {
+				n, err := strconv.ParseInt(v.value, 10, 32)
+				if v.kind != scalarNode || err != nil || n < 1 {
+					d.fail(v.place, "", "rows is a number from 1 on")
+				}
+				t.rows = n
 			}
-			t.rows = n
+			if v.kind != mapNode {
+				number(v)
+				return
+			}
+			d.fields(v, "rows", map[string]func(*node){
+				"at_most": number,
+				"per": func(v *node) {
+					t.per.place = v.place
+					d.word(&t.per.text, "per")(v)
+				},
+			})
+			d.need(v, "rows", "at_most")
+			d.need(v, "rows", "per")
 		},
 		"statements": func(v *node) {
 			if !d.want(v, mapNode, "statements") {

@@ -22,6 +22,9 @@ func (p *Policy) ShapeAttributes() []string {
 			if t.Plan != "" {
 				asked[t.Plan] = true
 			}
+			if t.Per != "" {
+				asked[t.Per] = true
+			}
 			for _, r := range t.Requires {
 				for _, name := range r.Attributes {
 					asked[name] = true
@@ -47,6 +50,25 @@ type ContractDecision struct {
 	Missing  bool   `json:"missing,omitempty"` // the attribute has no value
 	Verdict  string `json:"verdict"`           // allow, deny, or none where it governs nothing that the statement touches
 	Allows   string `json:"allows,omitempty"`
+	Quota    *Quota `json:"-"` // of rows, of an allowed statement; nil: none
+}
+
+// Quota is how many rows of its own a statement may return, and all of an agent together for one value of an attribute.
+type Quota struct {
+	Contract, Per, Value string // what is counted together
+	AtMost               int64
+	Limit                int64 // of the statement: it returns no more
+
+	at string // how a refusal speaks of the contract
+}
+
+// Exceeded is the refusal of a statement that may return more rows than are left.
+func (q *Quota) Exceeded(left int64) *sqlstate.Error {
+	if left <= 0 {
+		return denied("%s: at most %d rows per %s, and they have been taken", q.at, q.AtMost, q.Per).
+			WithHint("Rows count when they are sent, and as long as a statement runs that may return them. There are new ones with the next %s.", q.Per)
+	}
+	return denied("%s: at most %d rows per %s, and fewer are left", q.at, q.AtMost, q.Per).WithHint("Write LIMIT %d or less.", left)
 }
 
 // Explain is Judge, with what each contract says.
@@ -175,6 +197,8 @@ func (c *Contract) judge(s Statement, all []touched, values map[string]string) (
 	d.Verdict = "allow"
 	if err != nil {
 		d.Verdict = "deny"
+	} else if terms.Per != "" && !only {
+		d.Quota = &Quota{Contract: c.Name, Per: terms.Per, Value: values[terms.Per], AtMost: terms.Rows, Limit: s.Limit, at: c.at(d)}
 	}
 	return d, err
 }
@@ -237,6 +261,10 @@ func (c *Contract) holds(terms *Terms, d ContractDecision, s Statement, objects 
 	if len(terms.Named) > 0 && !slices.ContainsFunc(keys(terms.Named), func(name string) bool { return slices.Contains(s.Named, terms.Named[name]) }) {
 		return denied("%s: the statement is none of those that the contract allows", c.at(d)).
 			WithHint("It allows the statements %s, as they are written in the policy, with other values for their parameters.", strings.Join(keys(terms.Named), ", "))
+	}
+	if _, known := values[terms.Per]; terms.Per != "" && !known && !only {
+		return denied("%s: rows are counted per %s, and the session has none", c.at(d), terms.Per).
+			WithHint("The attribute %s has no value in this session now. The DBA finds under attributes in the policy where it comes from.", terms.Per)
 	}
 	if terms.Rows > 0 && !only {
 		return c.few(d, terms.Rows, s, objects)
@@ -311,6 +339,13 @@ func (c *Contract) few(d ContractDecision, rows int64, s Statement, objects []to
 
 // allows lists what terms allow, for people.
 func (t *Terms) allows(c *Contract) string {
+	if t.Per != "" {
+		return fmt.Sprintf("%s, at most %d rows per %s", t.objects(), t.Rows, t.Per)
+	}
+	return t.objects()
+}
+
+func (t *Terms) objects() string {
 	switch {
 	case t.Nothing:
 		return "nothing"

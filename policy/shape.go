@@ -344,7 +344,8 @@ func termShapes() []key {
 		{"except", oneOrMore("Objects that are left out.")},
 		{"requires", eitherShape("", condition, someShape("", condition))},
 		{"plan", wordShape("The attribute with the plan.")},
-		{"rows", numberShape("How many rows a statement returns at most.")},
+		{"rows", eitherShape("How many rows a statement returns at most.", numberShape(""), keysShape("How many rows all statements of an agent return together.",
+			key{"at_most", numberShape("So many.")}, key{"per", wordShape("An attribute: for each of its values.")}).needs("at_most", "per"))},
 		{"statements", namesShape("The only statements that may be sent, by name.", "", wordShape("SQL.")).filled()},
 	}
 }

@@ -341,6 +341,10 @@ func (s *session) execute(body []byte) error {
 		s.refuseMessage(execute, refused, v, t)
 		return nil
 	}
+	if p.parts = p.parts || rows != 0; p.parts {
+		part := *v
+		part.Partly, v = true, &part
+	}
 	s.keeper(v)
 	u, refused, err := s.prepareUses(v, s.group)
 	if err != nil {

@@ -196,6 +196,8 @@ func (r *receipt) Release() *sqlstate.Error {
 
 func (r *receipt) Bound() verdict.Bound { return r.j.bound }
 
+func (r *receipt) Returned(int64) {}
+
 func (r *receipt) Done(o verdict.Outcome) {
 	r.j.mu.Lock()
 	defer r.j.mu.Unlock()

@@ -35,6 +35,7 @@ type portal struct {
 	fill  uint64 // of the client's input that opened it
 	run   *entry // runs it to its end in the same input
 	since *since // from when it sees; nil where it needs not be known
+	parts bool   // its result is asked for in parts
 }
 
 // names are what the names of a session stand for, guarded by the ledger's lock.

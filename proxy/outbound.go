@@ -30,10 +30,16 @@ func (s *session) outbound() *sqlstate.Error {
 			return lost(err)
 		}
 		err := o.scan()
-		if writeErr := o.flush(); writeErr != nil {
+		for _, e := range o.finished {
+			if e.ticket != nil {
+				e.ticket.Returned(e.rows)
+			}
+		}
+		writeErr := o.flush()
+		o.settle()
+		if writeErr != nil {
 			return nil // the client is gone
 		}
-		o.settle()
 		if err != nil {
 			return err
 		}
@@ -139,7 +145,7 @@ func (o *answers) flush() error {
 	return err
 }
 
-// settle reports what is finished, now that the client has it.
+// settle reports what is finished, now that the client has it, or is gone.
 func (o *answers) settle() {
 	if len(o.added) > 0 {
 		here := time.Since(o.read)

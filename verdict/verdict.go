@@ -59,6 +59,10 @@ type Ticket interface {
 	// Bound is how much of the result may be relayed. It is asked once Release has returned nil.
 	Bound() Bound
 
+	// Returned tells how many rows were relayed, once no more will be and before the client has the end of the answer: what it
+	// sends next counts on it. Done follows; for an execution without an answer it comes alone.
+	Returned(rows int64)
+
 	// Done writes the outcome record. It is called once, after the last message of the answer has been relayed.
 	Done(Outcome)
 }
@@ -129,6 +133,9 @@ type Verdict struct {
 	Renamed []Renamed
 
 	Rights uint64 // numbers the rights that it was decided under; later ones have more
+
+	// Partly tells that an execution may take a part of the result: of a portal, whose other parts come with later ones.
+	Partly bool
 
 	// Detail belongs to enforcement: what it records of the statement.
 	Detail any
