@@ -163,7 +163,7 @@ func (c *Config) defaults() {
 	}
 	set(&c.Credentials, "agents.scram")
 	if c.Enforcement == "" {
-		c.Enforcement = Both
+		c.Enforcement = Doors
 	}
 	set(&c.Audit.Mode, "strict")
 	set(&c.Audit.File, "audit")

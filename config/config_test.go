@@ -55,7 +55,7 @@ func TestWhole(t *testing.T) {
 		}},
 		Agents: map[string]*Agent{"caregiver": {Database: "memories", Auth: "scram",
 			Attributes: Attributes{"user": "6f1e0000-0000-4000-8000-000000000000", "level": "1e5"}}},
-		Credentials: "/etc/pgconsent/agents.scram", Enforcement: Both,
+		Credentials: "/etc/pgconsent/agents.scram", Enforcement: Doors,
 		Audit: Audit{Mode: "buffered", File: "/etc/pgconsent/audit"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -50,7 +50,7 @@ var description = map[string]described{
 	"agents.NAME.auth":               {"How it logs in.", nil, []string{"scram"}},
 	"agents.NAME.attributes":         {doc: "What the credential is worth: a value for each attribute of the policy with source: credential."},
 	"credentials":                    {doc: "The file that pgconsent agent add writes. Default: agents.scram."},
-	"enforcement":                    {"How the two walls are used. Default: both.", nil, []string{string(Both), string(Doors)}},
+	"enforcement":                    {"How the two walls are used. Default: doors.", nil, []string{string(Both), string(Doors)}},
 	"audit":                          {doc: "Where decisions are recorded."},
 	"audit.mode":                     {"Whether the record is on disk before the answer leaves. Default: strict.", nil, []string{"strict", "buffered", "off"}},
 	"audit.file":                     {doc: "The folder of the records. Default: audit."},

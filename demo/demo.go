@@ -417,7 +417,7 @@ func (f folder) configure(c Config, upstream yaml.MapSlice) (*config.Config, err
 		}}}},
 		{Key: "agents", Value: agents},
 		{Key: "credentials", Value: "agents.scram"},
-		{Key: "enforcement", Value: "both"},
+		{Key: "enforcement", Value: "doors"},
 		{Key: "audit", Value: yaml.MapSlice{{Key: "mode", Value: "strict"}, {Key: "file", Value: "audit/"}}},
 	}
 	text, err := yaml.Marshal(tree)

@@ -19,7 +19,6 @@ import (
 
 	"github.com/pgconsent/pgconsent/audit"
 	"github.com/pgconsent/pgconsent/catalog/pgcatalog"
-	"github.com/pgconsent/pgconsent/config"
 	"github.com/pgconsent/pgconsent/enforce"
 	"github.com/pgconsent/pgconsent/migrations"
 	"github.com/pgconsent/pgconsent/pgtest"
@@ -198,17 +197,9 @@ func serveOn(t testing.TB, db *pgtest.DB, o options) *instance {
 
 func agentOf(t testing.TB, name, user string, more map[string]string) enforce.Agent {
 	t.Helper()
-	line, err := config.NewVerifier(agentPassword)
-	if err != nil {
-		t.Fatal(err)
-	}
-	credential, err := config.ParseVerifier(line)
-	if err != nil {
-		t.Fatal(err)
-	}
 	attributes := map[string]string{"user": user}
 	maps.Copy(attributes, more)
-	return enforce.Agent{Name: name, Database: "arcive", Credential: &credential, Attributes: attributes}
+	return enforce.Agent{Name: name, Database: "arcive", Credential: harness.Credential(t, agentPassword), Attributes: attributes}
 }
 
 // testRouter joins enforcement and the wire as package serve does.

@@ -138,7 +138,7 @@ func Load(path string) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &File{Path: path, SearchPath: []string{"public"}, Enforcement: "both"}
+	f := &File{Path: path, SearchPath: []string{"public"}, Enforcement: "doors"}
 	r := &reader{file: path}
 	if err := f.world(); err != nil {
 		return nil, err

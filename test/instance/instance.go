@@ -18,7 +18,6 @@ import (
 	"github.com/pgconsent/pgconsent/audit"
 	"github.com/pgconsent/pgconsent/catalog"
 	"github.com/pgconsent/pgconsent/catalog/pgcatalog"
-	"github.com/pgconsent/pgconsent/config"
 	"github.com/pgconsent/pgconsent/enforce"
 	"github.com/pgconsent/pgconsent/migrations"
 	"github.com/pgconsent/pgconsent/pgtest"
@@ -139,7 +138,7 @@ func Serve(t testing.TB, mode Mode, databases []Database, agents []Agent) *Proxy
 		})
 	}
 	for _, a := range agents {
-		cfg.Agents = append(cfg.Agents, enforce.Agent{Name: a.Name, Database: a.Database, Credential: credential(t), Attributes: a.Attributes})
+		cfg.Agents = append(cfg.Agents, enforce.Agent{Name: a.Name, Database: a.Database, Credential: Credential(t, agentPassword), Attributes: a.Attributes})
 	}
 	if router.enforcer, err = enforce.New(ctx, cfg); err != nil {
 		t.Fatal(err)
@@ -178,25 +177,18 @@ func Start(t testing.TB, mode Mode, d Database, attributes map[string]string) *P
 	return Serve(t, mode, []Database{d}, []Agent{{Name: "agent", Database: d.Name, Attributes: attributes}})
 }
 
-var (
-	credentialOnce sync.Once
-	credentialOf   scram.StoredCredentials
-	credentialErr  error
-)
-
-// credential is that of every agent: deriving one takes time.
-func credential(t testing.TB) *scram.StoredCredentials {
+// Credential is that of an agent with a password. It has far fewer rounds than those of config.NewVerifier: suites that log
+// in for each statement would spend more time on passwords than on statements.
+func Credential(t testing.TB, password string) *scram.StoredCredentials {
 	t.Helper()
-	credentialOnce.Do(func() {
-		var line string
-		if line, credentialErr = config.NewVerifier(agentPassword); credentialErr == nil {
-			credentialOf, credentialErr = config.ParseVerifier(line)
-		}
-	})
-	if credentialErr != nil {
-		t.Fatal(credentialErr)
+	client, err := scram.SHA256.NewClient("", password, "")
+	if err != nil {
+		t.Fatal(err)
 	}
-	c := credentialOf
+	c, err := client.GetStoredCredentialsWithError(scram.KeyFactors{Salt: "0123456789abcdef", Iters: 16})
+	if err != nil {
+		t.Fatal(err)
+	}
 	return &c
 }
 
