@@ -116,7 +116,7 @@ func (p *Plan) functions() []Statement {
 
 // controls lets the control role read keys and what is installed.
 func (p *Plan) controls() []Statement {
-	return []Statement{
+	return append([]Statement{
 		{
 			SQL: fmt.Sprintf("GRANT USAGE ON SCHEMA %s TO %s", predicate.Schema, p.control),
 			Why: "The proxy reads keys and versions.",
@@ -138,19 +138,10 @@ func (p *Plan) controls() []Statement {
 			Why: "The proxy seals sessions with the version of the catalogs that it has looked at.",
 		},
 		{
-			SQL: fmt.Sprintf("GRANT EXECUTE ON FUNCTION pgconsent.consent_now(), pgconsent.consent_epoch(), pgconsent.consent_open(), "+
-				"pgconsent.consent_name(pg_catalog.uuid, pg_catalog.text, pg_catalog.bytea), pgconsent.consent_append(pgconsent.consent_record, pg_catalog.text) TO %s", p.control),
-			Why: "Changes of consent are recorded as this role, and in no other way.",
-		},
-		{
-			SQL: fmt.Sprintf("GRANT SELECT ON pgconsent.consent_registry, pgconsent.subject, pgconsent.consent_record, pgconsent.consent_current, pgconsent.consent_guardian TO %s", p.control),
-			Why: "Who has consented to what is told, and verified, by this role.",
-		},
-		{
 			SQL: fmt.Sprintf("GRANT SELECT ON pgconsent.migration, pgconsent.installed, pgconsent.installed_object TO %s", p.control),
 			Why: "The proxy refuses a database with another policy, and doctor looks for drift.",
 		},
-	}
+	}, migrations.ConsentGrants(p.controlName)...)
 }
 
 func quoteAll(names []string) []string {

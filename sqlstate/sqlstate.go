@@ -43,6 +43,14 @@ const (
 	ActiveTransaction        Code = "25001"
 	InFailedSQLTransaction   Code = "25P02"
 	ConfigFileError          Code = "F0000"
+
+	// Consent: class PC, where the number is the status that HTTP gives.
+	ConsentNotFound   Code = "PC404"
+	ConsentConflict   Code = "PC409"
+	ConsentExpired    Code = "PC410"
+	ConsentValidation Code = "PC422"
+	ConsentTampered   Code = "PC500"
+	ConsentClock      Code = "PC503"
 )
 
 // Reason is the bounded class of a refusal: the label of metrics and the word in the audit.
@@ -68,6 +76,7 @@ const (
 	ReasonProtocol    Reason = "protocol"    // a message agents may not send
 	ReasonIdentity    Reason = "identity"    // no or wrong credential, no seal
 	ReasonUpstream    Reason = "upstream"    // the server failed
+	ReasonConsent     Reason = "consent"     // a change of consent that cannot be made
 	ReasonInternal    Reason = "internal"    // anything else
 )
 

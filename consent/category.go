@@ -1,0 +1,63 @@
+package consent
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Categories and purposes are trees: research/medical is below research. Who consents to a node consents to all below it;
+// no node implies one beside or above it.
+
+var path = regexp.MustCompile(`^[A-Za-z0-9_.:-]+(/[A-Za-z0-9_.:-]+)*$`)
+
+const longestPath = 200
+
+// Covers tells whether a list of granted paths covers the wanted one: it, or one above it, is in the list.
+func Covers(granted []string, wanted string) bool {
+	for _, p := range Above(wanted) {
+		if slices.Contains(granted, p) {
+			return true
+		}
+	}
+	return false
+}
+
+// Above returns the path and those above it, nearest first: what a grant must list one of.
+func Above(p string) []string {
+	out := []string{p}
+	for {
+		i := strings.LastIndexByte(p, '/')
+		if i < 0 {
+			return out
+		}
+		p = p[:i]
+		out = append(out, p)
+	}
+}
+
+// coversAll tells whether everything in wanted is covered.
+func coversAll(granted, wanted []string) bool {
+	return !slices.ContainsFunc(wanted, func(w string) bool { return !Covers(granted, w) })
+}
+
+func checkPaths(what string, paths []string) error {
+	for _, p := range paths {
+		if len(p) > longestPath || !path.MatchString(p) {
+			return invalid("a %s is not a name", what).hint("Names of letters, digits and _ . : -, with / between a node and what is below it; at most %d bytes.", longestPath)
+		}
+	}
+	if len(paths) > 100 {
+		return invalid("more than 100 names of a %s", what)
+	}
+	return nil
+}
+
+// set sorts and drops doubles; an empty list is not nil.
+func set(paths []string) []string {
+	out := append([]string{}, paths...)
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+func sameSet(a, b []string) bool { return slices.Equal(set(a), set(b)) }

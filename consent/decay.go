@@ -1,0 +1,75 @@
+package consent
+
+import "time"
+
+// Decay is how far the data of somebody who left a relationship have gone on their way to anonymity.
+type Decay string
+
+// The steps, by full days since DecayFrom.
+const (
+	DecayNone         Decay = ""             // no countdown
+	DecayKept         Decay = "kept"         // 0–30: relationship context is kept
+	DecayAggregated   Decay = "aggregated"   // 31–60: behavioural data in aggregates only
+	DecayUnidentified Decay = "unidentified" // 61–89: identity markers are gone
+	DecayAnonymous    Decay = "anonymous"    // from 90
+)
+
+// The first full day of each step.
+const (
+	AggregatedFrom   = 31
+	UnidentifiedFrom = 61
+	AnonymousFrom    = 90
+)
+
+// DecayAfter is the step after so many full days.
+func DecayAfter(days int) Decay {
+	switch {
+	case days < AggregatedFrom:
+		return DecayKept
+	case days < UnidentifiedFrom:
+		return DecayAggregated
+	case days < AnonymousFrom:
+		return DecayUnidentified
+	default:
+		return DecayAnonymous
+	}
+}
+
+// DecayDays are the full days elapsed since DecayFrom; 0 without a countdown.
+func (c Consent) DecayDays(at time.Time) int {
+	if c.DecayFrom.IsZero() || at.Before(c.DecayFrom) {
+		return 0
+	}
+	return int(at.Sub(c.DecayFrom) / day)
+}
+
+// Decay is the step of older data at that time.
+func (c Consent) Decay(at time.Time) Decay {
+	switch {
+	case !c.DecayFrom.IsZero():
+		return DecayAfter(c.DecayDays(at))
+	case c.State == Given && c.Stream == Anonymous:
+		return DecayAnonymous
+	default:
+		return DecayNone
+	}
+}
+
+// stopDecay remembers how far the data have gone: what was removed stays removed.
+func (c *Consent) stopDecay(now time.Time) {
+	switch {
+	case !c.DecayFrom.IsZero():
+		c.decayed(c.DecayFrom, c.DecayDays(now))
+	case c.State == Given && c.Stream == Anonymous:
+		c.decayed(now, AnonymousFrom)
+	}
+	c.DecayFrom = time.Time{}
+}
+
+// decayed joins two countdowns into one that has gone as far as either: rather too much is hidden than too little.
+func (c *Consent) decayed(before time.Time, days int) {
+	if before.After(c.DecayedBefore) {
+		c.DecayedBefore = before
+	}
+	c.DecayedDays = max(c.DecayedDays, days)
+}

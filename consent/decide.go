@@ -1,0 +1,178 @@
+package consent
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// Situation is what was recorded before a command.
+type Situation struct {
+	Consent  *Consent // nil: nothing was recorded for the command's key
+	Guardian bool     // the command's party is a guardian of the subject; for Appoint and Dismiss, whom it names is
+	Asker    Party    // who asked for the partnership that is pending
+}
+
+// Step is a record to be made.
+type Step struct {
+	Event   Event
+	Consent Consent
+	By      Party // the system's, where the clock did it
+}
+
+// Decide returns the records that a command makes, in order; none if what it wants is so already. Erase is about all of a
+// subject's consents: the store calls Decide for each with Revoke and then records the erasure.
+func Decide(s Settings, now time.Time, before Situation, c Command) ([]Step, error) {
+	if err := c.Check(); err != nil {
+		return nil, err
+	}
+	d := &decision{Settings: s.withDefaults(), now: now, command: c, asker: before.Asker, guardian: before.Guardian}
+	d.at = Consent{Key: c.Key(), Categories: []string{}, Purposes: []string{}}
+	if before.Consent != nil {
+		d.known, d.at = true, clone(*before.Consent)
+	}
+	if err := d.run(); err != nil {
+		return nil, err
+	}
+	return d.steps, nil
+}
+
+// decision is a command on its way to steps.
+type decision struct {
+	Settings
+	now      time.Time
+	command  Command
+	asker    Party
+	guardian bool
+
+	known bool    // there is a record
+	at    Consent // what holds by now
+	steps []Step
+}
+
+func (d *decision) run() error {
+	c := d.command
+	if err := d.allowed(); err != nil {
+		return err
+	}
+	switch c.Do {
+	case Appoint, Dismiss:
+		return d.guardians()
+	case DecidePartnership, Lapse:
+		d.expire()
+	case Expire:
+		d.lapse()
+	default:
+		d.expire()
+		d.lapse()
+	}
+	switch c.Do {
+	case Grant:
+		return d.grant()
+	case Revoke, Erase:
+		return d.revoke()
+	case Refuse:
+		return d.refuse()
+	case Upgrade:
+		return d.ask()
+	case Degrade:
+		return d.degrade()
+	case DecidePartnership:
+		return d.decide()
+	case Interact:
+		d.interact()
+		return nil
+	case Expire:
+		return d.expired()
+	case Lapse:
+		return d.lapsed()
+	case Warn:
+		return d.warn()
+	case Deleted, Anonymised:
+		return d.note()
+	default:
+		return invalid("there is no change of consent called %q", c.Do)
+	}
+}
+
+// may lists the roles for each action. Agents decide, and nothing else.
+var may = map[Action][]Role{
+	Grant:             {RoleSubject, RoleGuardian},
+	Revoke:            {RoleSubject, RoleGuardian, RoleController, RoleSystem},
+	Refuse:            {RoleSubject, RoleGuardian},
+	Upgrade:           {RoleSubject, RoleGuardian},
+	Degrade:           {RoleSubject, RoleGuardian},
+	DecidePartnership: {RoleAgent},
+	Interact:          {RoleSubject, RoleApplication},
+	Expire:            {RoleSystem},
+	Lapse:             {RoleSystem},
+	Warn:              {RoleSystem},
+	Deleted:           {RoleSystem},
+	Anonymised:        {RoleSystem},
+	Appoint:           {RoleController},
+	Dismiss:           {RoleController},
+	Erase:             {RoleSubject, RoleGuardian, RoleController, RoleSystem},
+}
+
+// allowed refuses parties that may not make the change.
+func (d *decision) allowed() error {
+	c := d.command
+	roles, ok := may[c.Do]
+	switch {
+	case !ok:
+		return invalid("there is no change of consent called %q", c.Do)
+	case !slices.Contains(roles, c.By.Role):
+		words := make([]string, len(roles))
+		for i, r := range roles {
+			words[i] = string(r)
+		}
+		return forbidden(c.By.Role, "%s is for: %s", c.Do, strings.Join(words, ", "))
+	case c.By.Role == RoleSubject && c.By.ID != c.Subject:
+		return forbidden(c.By.Role, "a subject changes its own consent, and no other")
+	case c.By.Role == RoleGuardian && !d.guardian:
+		return forbidden(c.By.Role, "this is not a guardian of the subject")
+	}
+	return nil
+}
+
+// step records what d.at is now.
+func (d *decision) step(e Event) {
+	by := d.command.By
+	switch e {
+	case EventExpired, EventLapsed:
+		by = Party{Role: RoleSystem}
+	}
+	if d.Controller != "" {
+		d.at.Controller = d.Controller
+	}
+	d.known = true
+	d.steps = append(d.steps, Step{e, clone(d.at), by})
+}
+
+// relationship tells whether the key is one of streams.
+func (d *decision) relationship() bool { return d.at.Grantee == Everybody && d.at.Scope == Everything }
+
+// give starts or restarts a consent.
+func (d *decision) give(s Stream, categories, purposes []string) {
+	d.at.State, d.at.Stream, d.at.Categories, d.at.Purposes = Given, s, categories, purposes
+	d.at.GivenAt, d.at.ExpiresAt, d.at.WarnedAt = d.now, time.Time{}, time.Time{}
+	if s == Temporary {
+		d.at.ExpiresAt = d.now.Add(d.Duration)
+	}
+}
+
+// end leaves nothing in force.
+func (d *decision) end(s State, at time.Time) {
+	if d.at.Stream != "" && (d.at.State == Given || !d.at.VoidBefore.IsZero()) && at.After(d.at.VoidBefore) {
+		d.at.VoidBefore = at
+	}
+	d.at.State, d.at.Categories, d.at.Purposes = s, []string{}, []string{}
+	d.at.DecayFrom, d.at.WarnedAt = time.Time{}, time.Time{}
+}
+
+func (d *decision) forget() { d.at.Asked, d.at.DueAt = nil, time.Time{} }
+
+func clone(c Consent) Consent {
+	c.Categories, c.Purposes, c.Asked = slices.Clone(c.Categories), slices.Clone(c.Purposes), slices.Clone(c.Asked)
+	return c
+}

@@ -1,0 +1,41 @@
+package consent
+
+import "time"
+
+// degrade goes to a stream that shows less, at once and without the other side. What was a partnership's and is not of
+// TEMPORARY goes; what turns ANONYMOUS begins to decay.
+func (d *decision) degrade() error {
+	c := d.command
+	switch {
+	case !d.known:
+		return notFound()
+	case d.at.State == Expired:
+		return expired("the consent has expired")
+	case d.at.State != Given:
+		return invalid("there is no consent in force: it is %s", d.at.State)
+	case d.at.Stream == "":
+		return mixed()
+	case c.Stream != Temporary && c.Stream != Anonymous:
+		return invalid("a relationship is degraded to %s or %s, not to %q", Temporary, Anonymous, c.Stream)
+	case d.at.Stream == c.Stream, d.at.Stream == Anonymous:
+		return invalid("%s cannot become %s", d.at.Stream, c.Stream).
+			hint("%s becomes %s or %s, %s becomes %s; %s is asked for. A consent that was revoked can be given anew.", Partnered, Temporary, Anonymous, Temporary, Anonymous, Partnered)
+	}
+	categories, err := c.Stream.checkCategories(c.Categories)
+	if err != nil {
+		return err
+	}
+	d.at.Purposes, d.at.Categories = d.purposes(), categories
+	d.at.ExpiresAt, d.at.WarnedAt = time.Time{}, time.Time{}
+	switch {
+	case c.Stream == Temporary:
+		d.at.decayed(d.now, AggregatedFrom)
+		d.at.ExpiresAt = d.now.Add(d.Duration)
+	case !d.NoDecay:
+		d.at.DecayFrom = d.now
+	}
+	d.at.Stream = c.Stream
+	d.forget()
+	d.step(EventDegraded)
+	return nil
+}

@@ -1,0 +1,77 @@
+package consent
+
+// expire records what the clock has done already.
+func (d *decision) expire() {
+	if d.at.State != Given || d.at.InForce(d.now) {
+		return
+	}
+	d.end(Expired, d.at.ExpiresAt)
+	d.step(EventExpired)
+}
+
+// expired is the command for it.
+func (d *decision) expired() error {
+	switch {
+	case !d.known:
+		return notFound()
+	case d.at.State == Given:
+		d.expire()
+		if d.at.State == Given {
+			return invalid("the consent has not expired")
+		}
+	case d.at.State != Expired:
+		return invalid("there is no consent that could expire: it is %s", d.at.State)
+	}
+	return nil
+}
+
+// warn records that the subject was told of the expiry ahead, once for each.
+func (d *decision) warn() error {
+	switch {
+	case !d.known:
+		return notFound()
+	case d.at.State != Given || d.at.ExpiresAt.IsZero():
+		return invalid("no expiry is ahead")
+	case d.now.Before(d.at.ExpiresAt.Add(-d.Warning)):
+		return invalid("it is too early for a warning")
+	case !d.at.WarnedAt.IsZero():
+		return nil
+	}
+	d.at.WarnedAt = d.now
+	d.step(EventWarned)
+	return nil
+}
+
+// note records what was done with the data, without any change of the consent.
+func (d *decision) note() error {
+	if !d.known {
+		return notFound()
+	}
+	event := EventDeleted
+	if d.command.Do == Anonymised {
+		event = EventAnonymised
+	}
+	d.step(event)
+	return nil
+}
+
+// guardians are recorded beside consents: whoever is one speaks for the subject until dismissed.
+func (d *decision) guardians() error {
+	c := d.command
+	if c.Guardian == "" {
+		return invalid("the guardian is missing")
+	}
+	if c.Guardian == c.Subject || c.Guardian == Everybody {
+		return invalid("a guardian is somebody else than the subject")
+	}
+	event, state := EventAppointed, Given
+	switch {
+	case c.Do == Appoint && d.guardian, c.Do == Dismiss && !d.guardian:
+		return nil
+	case c.Do == Dismiss:
+		event, state = EventDismissed, Revoked
+	}
+	d.at = Consent{Key: Key{c.Subject, c.Guardian, Everything}, State: state, Categories: []string{}, Purposes: []string{}}
+	d.step(event)
+	return nil
+}

@@ -1,0 +1,107 @@
+package consent
+
+import (
+	"strings"
+	"time"
+)
+
+// grant gives, modifies or renews. Of the streams it gives TEMPORARY and ANONYMOUS; PARTNERED is asked for.
+func (d *decision) grant() error {
+	c := d.command
+	switch {
+	case c.Stream == "":
+		return d.grantTo()
+	case !c.Stream.known():
+		return invalid("there is no stream %q", c.Stream).hint("Streams: %s.", streams())
+	case !d.relationship():
+		return invalid("a consent with a stream is to everybody and about everything").hint("Leave the stream out to consent to one grantee or scope.")
+	case c.For != 0:
+		return invalid("how long %s lasts is a setting", c.Stream).hint("default_duration_days of the configuration.")
+	case c.Stream == Partnered:
+		return d.ask()
+	case d.known && d.at.Stream == "":
+		return mixed()
+	}
+	categories, err := c.Stream.checkCategories(c.Categories)
+	if err != nil {
+		return err
+	}
+	purposes := d.purposes()
+	switch {
+	case d.at.State != Given:
+		d.give(c.Stream, categories, purposes)
+		d.step(EventGiven)
+	case d.at.Stream != c.Stream:
+		return d.degrade()
+	case sameSet(d.at.Categories, categories) && sameSet(d.at.Purposes, purposes):
+		if c.Stream == Temporary {
+			d.renew(d.Duration)
+		}
+	default:
+		d.at.Categories, d.at.Purposes = categories, purposes
+		if c.Stream == Temporary {
+			d.at.ExpiresAt, d.at.WarnedAt = d.now.Add(d.Duration), time.Time{}
+		}
+		d.step(EventModified)
+	}
+	return nil
+}
+
+// grantTo is a consent without stream: to a grantee, about a scope, for purposes and categories of the application's own.
+func (d *decision) grantTo() error {
+	c := d.command
+	if d.known && d.at.Stream != "" {
+		return mixed()
+	}
+	categories, purposes := set(c.Categories), d.purposes()
+	switch {
+	case d.at.State != Given:
+		d.give("", categories, purposes)
+		d.last(c.For)
+		d.step(EventGiven)
+	case !sameSet(d.at.Categories, categories) || !sameSet(d.at.Purposes, purposes) || c.For == 0 && !d.at.ExpiresAt.IsZero():
+		d.at.Categories, d.at.Purposes = categories, purposes
+		d.last(c.For)
+		d.step(EventModified)
+	case c.For != 0:
+		d.renew(c.For)
+	}
+	return nil
+}
+
+// purposes of a grant that names none stay as they were.
+func (d *decision) purposes() []string {
+	if len(d.command.Purposes) == 0 && d.at.State == Given {
+		return d.at.Purposes
+	}
+	return set(d.command.Purposes)
+}
+
+func (d *decision) last(duration time.Duration) {
+	d.at.ExpiresAt, d.at.WarnedAt = time.Time{}, time.Time{}
+	if duration != 0 {
+		d.at.ExpiresAt = d.now.Add(duration)
+	}
+}
+
+// renew moves the expiry on, and leaves it where it is already there: a call made twice at one time is one.
+func (d *decision) renew(duration time.Duration) {
+	to := d.now.Add(duration)
+	if d.at.ExpiresAt.Equal(to) {
+		return
+	}
+	d.at.ExpiresAt, d.at.WarnedAt = to, time.Time{}
+	d.step(EventRenewed)
+}
+
+func mixed() error {
+	return invalid("a subject's consent to everybody and about everything has a stream or it has none, and keeps to it")
+}
+
+func streams() string {
+	words := make([]string, len(Streams))
+	for i, s := range Streams {
+		words[i] = string(s)
+	}
+	return strings.Join(words, ", ")
+}

@@ -1,0 +1,197 @@
+package registry
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pgconsent/pgconsent/consent"
+)
+
+// querier is a connection or a transaction.
+type querier interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}
+
+// find looks somebody up by name.
+func (w *writer) find(ctx context.Context, tx pgx.Tx, name string) (party, bool, error) {
+	if p, ok := w.names[name]; ok {
+		return p, true, nil
+	}
+	p, ok, err := findParty(ctx, tx, w.registry.Keys, w.id, name)
+	if ok && err == nil {
+		w.names[name] = p
+	}
+	return p, ok, err
+}
+
+func findParty(ctx context.Context, q querier, k Keys, registry uuid, name string) (party, bool, error) {
+	p := party{name: name}
+	var wrapped []byte
+	err := q.QueryRow(ctx, "SELECT ref, key FROM pgconsent.subject WHERE subject = $1", name).Scan(&p.ref, &wrapped)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return party{}, false, nil
+	}
+	if err != nil {
+		return party{}, false, failed("look a subject up", err)
+	}
+	if p.key, err = k.unwrap(registry, p.ref, wrapped); err != nil {
+		return party{}, false, tampered(err.Error())
+	}
+	return p, true, nil
+}
+
+// named looks somebody up, and gives them a reference if they have none.
+func (w *writer) named(ctx context.Context, tx pgx.Tx, name string, subject party) (party, error) {
+	if name == subject.name {
+		w.names[name] = subject
+		return subject, nil
+	}
+	p, ok, err := w.find(ctx, tx, name)
+	if err != nil || ok {
+		return p, err
+	}
+	p = newParty(name)
+	return p, w.add(ctx, tx, p)
+}
+
+func (w *writer) add(ctx context.Context, tx pgx.Tx, p party) error {
+	if _, err := tx.Exec(ctx, "SELECT pgconsent.consent_name($1, $2, $3)", p.ref, p.name, w.registry.Keys.wrap(w.id, p)); err != nil {
+		return failed("record a subject", err)
+	}
+	w.names[p.name] = p
+	return nil
+}
+
+// situation is what the records say before a command. They are asked, not their fold: policies read that, and who changes it
+// changes no record.
+func (w *writer) situation(ctx context.Context, tx pgx.Tx, key consent.Key, subject party, known bool) (consent.Situation, error) {
+	var s consent.Situation
+	if !known {
+		return s, nil
+	}
+	c := w.command
+	if c.Do != consent.Appoint && c.Do != consent.Dismiss {
+		e, ok, err := w.lastOf(ctx, tx, key, subject)
+		if err != nil {
+			return s, err
+		}
+		if ok {
+			before := e.consent(key)
+			s.Consent = &before
+		}
+	}
+	guardian := c.Guardian
+	if c.By.Role == consent.RoleGuardian {
+		guardian = c.By.ID
+	}
+	if guardian != "" {
+		p, ok, err := w.find(ctx, tx, guardian)
+		if err != nil {
+			return s, err
+		}
+		if ok {
+			var event string
+			err := tx.QueryRow(ctx, `SELECT event FROM pgconsent.consent_record WHERE subject = $1 AND grantee = $2 AND event IN ('appointed', 'dismissed')
+				ORDER BY number DESC LIMIT 1`, subject.ref, p.ref).Scan(&event)
+			if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+				return s, failed("look a guardian up", err)
+			}
+			s.Guardian = event == string(consent.EventAppointed)
+		}
+	}
+	if c.Do == consent.DecidePartnership {
+		var err error
+		if s.Asker, err = w.asker(ctx, tx, subject); err != nil {
+			return s, err
+		}
+	}
+	return s, nil
+}
+
+// lastOf is the last record of a key.
+func (w *writer) lastOf(ctx context.Context, tx pgx.Tx, key consent.Key, subject party) (entry, bool, error) {
+	var grantee *uuid
+	if key.Grantee != consent.Everybody {
+		p, ok, err := w.know(ctx, tx, key.Grantee, subject)
+		if err != nil || !ok {
+			return entry{}, false, err
+		}
+		grantee = &p.ref
+	}
+	e, ok, err := lastRecord(ctx, tx, subject, grantee, key.Scope)
+	if err == nil && ok {
+		if why := e.wrong(w.registry.Keys, w.id); why != "" {
+			return e, false, tampered(why)
+		}
+	}
+	return e, ok, err
+}
+
+// know is find that knows the subject.
+func (w *writer) know(ctx context.Context, tx pgx.Tx, name string, subject party) (party, bool, error) {
+	if name == subject.name {
+		return subject, true, nil
+	}
+	return w.find(ctx, tx, name)
+}
+
+func lastRecord(ctx context.Context, q querier, subject party, grantee *uuid, scope string) (entry, bool, error) {
+	var e entry
+	err := q.QueryRow(ctx, "SELECT "+columns+` FROM pgconsent.consent_record WHERE subject = $1 AND grantee IS NOT DISTINCT FROM $2 AND scope IS NOT DISTINCT FROM $3
+		AND event NOT IN ('appointed', 'dismissed', 'erased') ORDER BY number DESC LIMIT 1`, subject.ref, grantee, subject.scope(scope)).Scan(e.fields()...)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return e, false, nil
+	}
+	if err != nil {
+		return e, false, failed("read the last consent record of a subject", err)
+	}
+	return e, true, nil
+}
+
+// asker is who asked for the partnership last.
+func (w *writer) asker(ctx context.Context, tx pgx.Tx, subject party) (consent.Party, error) {
+	var number int64
+	var sealed []byte
+	err := tx.QueryRow(ctx, "SELECT number, sealed FROM pgconsent.consent_record WHERE subject = $1 AND event = 'requested' ORDER BY number DESC LIMIT 1", subject.ref).Scan(&number, &sealed)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return consent.Party{}, nil
+	}
+	if err != nil {
+		return consent.Party{}, failed("look up who asked", err)
+	}
+	d, err := subject.open(w.id, number, sealed)
+	if err != nil {
+		return consent.Party{}, tampered(err.Error())
+	}
+	names, err := namesOf(ctx, tx, []string{d.ByRef})
+	return consent.Party{Role: d.By, ID: names[d.ByRef]}, err
+}
+
+// namesOf are the names that references in hex stand for; those of people who were erased are "".
+func namesOf(ctx context.Context, q querier, refs []string) (map[string]string, error) {
+	var ids []uuid
+	for _, r := range refs {
+		if b, err := hex.DecodeString(r); err == nil && len(b) == 16 {
+			ids = append(ids, uuid(b))
+		}
+	}
+	out := map[string]string{}
+	rows, err := q.Query(ctx, "SELECT ref, subject FROM pgconsent.subject WHERE ref = ANY ($1) AND subject IS NOT NULL", ids)
+	if err != nil {
+		return nil, failed("look names up", err)
+	}
+	var ref uuid
+	var name string
+	_, err = pgx.ForEachRow(rows, []any{&ref, &name}, func() error {
+		out[hex.EncodeToString(ref[:])] = name
+		return nil
+	})
+	if err != nil {
+		return nil, failed("look names up", err)
+	}
+	return out, nil
+}
