@@ -14,7 +14,8 @@ type Observation struct {
 	Masked      []string `json:"masked,omitempty"`   // columns whose values would be masked
 	SQLState    string   `json:"sqlstate,omitempty"` // of the refusal that it would have met
 	Reason      string   `json:"reason,omitempty"`
-	Rows        int64    `json:"rows"` // that it returned, or changed
+	Contract    string   `json:"contract,omitempty"` // the first that would have refused it
+	Rows        int64    `json:"rows"`               // that it returned, or changed
 
 	Compared *Comparison `json:"compared,omitempty"`
 	Skipped  string      `json:"skipped,omitempty"` // why this execution was not compared
@@ -34,6 +35,9 @@ func (l *Log) Observation(o Observation) {
 
 // ComparisonFailed is why, where a comparison was tried and came to nothing.
 const ComparisonFailed = "the comparison failed"
+
+// ComparedApart is why, where the comparison is a record of its own.
+const ComparedApart = "it is recorded by itself"
 
 // KindObservation is the member "kind" of these records.
 const KindObservation = "observation"

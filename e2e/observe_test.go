@@ -14,6 +14,7 @@ import (
 	"github.com/pgconsent/pgconsent/observe"
 	"github.com/pgconsent/pgconsent/policy"
 	"github.com/pgconsent/pgconsent/rewrite"
+	harness "github.com/pgconsent/pgconsent/test/instance"
 )
 
 // people are observed only, with a column hidden and one masked; participants are, too. Memories stay enforced.
@@ -222,5 +223,45 @@ func TestReplay(t *testing.T) {
 				t.Errorf("%+v", j)
 			}
 		}
+	}
+}
+
+// What is compared claims what the session claims: rules over attributes that the database works out are compared as well.
+func TestObservedClaims(t *testing.T) {
+	kept := t.TempDir() + "/audit"
+	b := startBeheard(t, func(d *harness.Database) {
+		d.Policy, d.Audit = strings.Replace(d.Policy, "version: 1", "version: 1\nmode: observe", 1), kept
+	})
+	b.stage(t, "2")
+	told(b.agent, `SELECT status FROM "Relationship" WHERE id = 'rel-1'`)
+	told(b.agent, `SELECT content FROM "UserEvent"`)
+	told(b.agent, `SELECT description FROM "Agreement" ORDER BY description <-> 'phones' LIMIT 1`)
+	var report *observe.Report
+	find := func(table string) *observe.Statement {
+		for _, s := range report.Statements {
+			if strings.Join(s.Tables, " ") == "public."+table {
+				return s
+			}
+		}
+		return &observe.Statement{}
+	}
+	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
+		var err error
+		if report, err = observe.Read(kept, time.Time{}); err != nil {
+			t.Fatal(err)
+		}
+		if find("Relationship").Compared > 0 && find("UserEvent").Compared > 0 {
+			break
+		}
+	}
+	if s := find("Relationship"); s.Compared != 1 || s.Differs != 0 {
+		t.Errorf("a row that shows in this session: %+v", s)
+	}
+	own := told(harness.Super(t, b.db), `SELECT count(*) FROM "UserEvent" WHERE `+ownVessels)
+	if s := find("UserEvent"); s.Compared != 1 || s.Differs != 1 || strconv.FormatInt(s.Rows-s.Gone, 10) != own {
+		t.Errorf("%s events are ana's: %+v", own, s)
+	}
+	if s := find("Agreement"); s.Refusals["42501 contract retrieval"] != 1 {
+		t.Errorf("what a contract would refuse: %+v", s)
 	}
 }

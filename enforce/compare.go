@@ -28,6 +28,7 @@ type comparing struct {
 	*pair
 	record     audit.Observation
 	attributes map[string]string
+	claims     map[string]string // by settings
 }
 
 // compares is the sample of the statements that are compared.
@@ -133,6 +134,12 @@ func (d *database) compare(ctx context.Context, conn *pgx.Conn, job comparing) (
 		return nil, err
 	}
 	defer func() { _, _ = conn.PgConn().Exec(context.WithoutCancel(ctx), "ROLLBACK").ReadAll() }()
+	for setting, value := range job.claims {
+		set := conn.PgConn().ExecParams(ctx, "SELECT pg_catalog.set_config($1, $2, true)", [][]byte{[]byte(setting), []byte(value)}, nil, nil, nil).Read()
+		if set.Err != nil {
+			return nil, set.Err
+		}
+	}
 	var counts, sums [2]string
 	for i, text := range []string{job.plain, job.filtered} {
 		results, err := conn.PgConn().Exec(ctx, text).ReadAll()

@@ -91,8 +91,6 @@ func (st *state) pair(text string, res *rewrite.Result) (*pair, string) {
 	switch {
 	case len(res.Effects) != 1 || !res.Effects[0].Reads || res.Effects[0].Kind != verdict.NoEffect || res.Effects[0].Writes || res.Tag != "SELECT":
 		return nil, "only a single SELECT is compared"
-	case slices.ContainsFunc(st.policy.Attributes(), policy.Attribute.Live):
-		return nil, "rules depend on what the session claims" // which the comparison does not
 	case strings.Contains(text, "$"): // parameters; a dollar in a literal costs a comparison
 		return nil, "it has parameters"
 	}
@@ -124,18 +122,39 @@ func (st *state) wrap(res *rewrite.Result) string {
 	return text
 }
 
-// observed records what the policy would have done to an execution that has ended, and has a sample of them compared.
-func (s *session) observed(o *wouldBe, outcome verdict.Outcome) {
+// claimed are the session's settings that the policy maps to attributes, for a comparison to claim the same. An empty one claims
+// nothing. It is nil where they cannot be told.
+func (s *session) claimed(p *policy.Policy) map[string]string {
+	c := verdict.Claims{Known: true, Values: s.info.Settings}
+	if s.info.Claims != nil {
+		c = s.info.Claims()
+	}
+	if !c.Known {
+		return nil
+	}
+	out := map[string]string{}
+	for setting := range p.Settings() {
+		out[setting] = c.Values[setting]
+	}
+	return out
+}
+
+// observed records what the policy would have done to an execution that has ended, and has a sample of them compared. claims
+// are those that it ran with.
+func (s *session) observed(o *wouldBe, claims map[string]string, outcome verdict.Outcome) {
 	if o == nil || outcome.Code != sqlstate.SuccessfulCompletion {
 		return
 	}
 	r := o.record
 	r.Session, r.Agent, r.Database, r.Rows = s.info.ID, s.agent.Name, s.db.cfg.Name, outcome.Rows
-	if o.pair != nil {
+	switch {
+	case o.pair == nil:
+	case claims == nil:
+		r.Skipped = "what the session claims cannot be told"
+	case s.db.compares.take(s.agent.Name+"\x00"+r.Fingerprint, comparing{o.pair, r, s.attributes, claims}):
+		r.Skipped = audit.ComparedApart
+	default:
 		r.Skipped = "not in the sample"
-		if s.db.compares.take(s.agent.Name+"\x00"+r.Fingerprint, comparing{o.pair, r, s.attributes}) {
-			r.Skipped = "it is recorded by itself"
-		}
 	}
 	s.e.cfg.Audit.Observation(r)
 }
@@ -159,8 +178,11 @@ func (st *state) observedContracts(v *verdict.Verdict, values map[string]string)
 		return v
 	}
 	for _, statement := range j.statements {
-		if err := st.shadow.policy.Judge(statement, values); err != nil {
+		if decisions, err := st.shadow.policy.Explain(statement, values); err != nil {
 			judged, own, would := *v, *j, *j.observed // verdicts are shared
+			if i := slices.IndexFunc(decisions, func(d policy.ContractDecision) bool { return d.Verdict == "deny" }); i >= 0 {
+				would.record.Contract = decisions[i].Contract
+			}
 			would.record.SQLState, would.record.Reason, would.record.Skipped, would.pair = string(err.Code), string(err.Reason), "it would be refused", nil
 			own.observed, judged.Detail = &would, &own
 			return &judged

@@ -329,6 +329,9 @@ func (s *session) Record(v *verdict.Verdict, runs ...*verdict.Verdict) verdict.T
 	for _, each := range append([]*verdict.Verdict{v}, runs...) {
 		if j, ok := each.Detail.(*judgement); ok && j.observed != nil {
 			t.observed = j.observed
+			if now, refused := s.standing(); refused == nil && j.observed.pair != nil {
+				t.claims = s.claimed(now.state.policy)
+			}
 		}
 	}
 	return t
@@ -346,6 +349,7 @@ type ticket struct {
 	reserved []*reservation
 	settled  sync.Once
 	observed *wouldBe
+	claims   map[string]string // that it runs with, by settings, where it may be compared
 }
 
 func (t *ticket) Release() *sqlstate.Error {
@@ -390,7 +394,7 @@ func (t *ticket) Returned(rows int64) {
 func (t *ticket) Done(o verdict.Outcome) {
 	t.Returned(o.Rows)
 	spent(t.limits, o.Rows, t.s.e.limiters.now())
-	t.s.observed(t.observed, o)
+	t.s.observed(t.observed, t.claims, o)
 	t.record.Done(audit.Outcome{Rows: o.Rows, Bytes: o.Bytes, SQLState: string(o.Code)})
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/pgconsent/pgconsent/catalog"
 	"github.com/pgconsent/pgconsent/policy"
 	"github.com/pgconsent/pgconsent/rewrite"
+	"github.com/pgconsent/pgconsent/sqlstate"
 )
 
 // Judged is what a policy says of the statements of one shape.
@@ -38,18 +39,40 @@ type Replay struct {
 	Refused    int64     `json:"refused"`
 	Shapes     []*Judged `json:"shapes"`
 
+	// Contracts tells whether they were asked: with the attributes of an agent, since their answer depends on the session.
+	Contracts bool `json:"contracts"`
+
 	rewriter *rewrite.Rewriter
 	policy   *policy.Policy
+	values   map[string]string
 	texts    bool
 	found    map[[2]string]*Judged
 }
 
 // NewReplay judges statements by a policy over a catalog, tables that it would only observe included. What it keeps of them
 // has no literal, unless texts are wanted. A statement is judged by itself: it is nobody's, so contracts, whose answer depends
-// on the session, are not asked.
+// on the session, are asked only [Replay.As] somebody.
 func NewReplay(p *policy.Policy, snap *catalog.Snapshot, texts bool) *Replay {
 	enforced := p.Enforced()
 	return &Replay{rewriter: rewrite.New(snap, enforced, rewrite.RLS), policy: enforced, texts: texts, found: map[[2]string]*Judged{}}
+}
+
+// As has contracts asked with these attributes, for every statement the same.
+func (r *Replay) As(values map[string]string) {
+	r.values, r.Contracts = values, r.policy.Contracted()
+}
+
+// contracts asks them, of each statement of a text.
+func (r *Replay) contracts(result *rewrite.Result) *sqlstate.Error {
+	if !r.Contracts {
+		return nil
+	}
+	for _, s := range result.Statements {
+		if refused := r.policy.Judge(s, r.values); refused != nil {
+			return refused
+		}
+	}
+	return nil
 }
 
 // quoted are the parts of a message that repeat the statement's own words.
@@ -59,10 +82,14 @@ var quoted = regexp.MustCompile(`"[^"]*"|'[^']*'`)
 func (r *Replay) Add(sql string) error {
 	r.Statements++
 	result, refused := r.rewriter.Rewrite(sql, false)
-	j := &Judged{Allowed: refused == nil}
+	j := &Judged{}
 	if result != nil {
 		j.Fingerprint, j.Tag = result.Fingerprint, result.Tag
 	}
+	if refused == nil {
+		refused = r.contracts(result)
+	}
+	j.Allowed = refused == nil
 	if refused != nil {
 		r.Refused++
 		j.SQLState, j.Reason, j.Message, j.Hint = string(refused.Code), string(refused.Reason), refused.Message, refused.Hint
@@ -120,7 +147,11 @@ func (r *Replay) Done() {
 
 // Print writes it for people.
 func (r *Replay) Print(out io.Writer) {
-	fmt.Fprintf(out, "%d statements of %d shapes: %d allowed, %d refused. None was run.\n\n", r.Statements, len(r.Shapes), r.Allowed, r.Refused)
+	fmt.Fprintf(out, "%d statements of %d shapes: %d allowed, %d refused. None was run.\n", r.Statements, len(r.Shapes), r.Allowed, r.Refused)
+	if r.policy.Contracted() && !r.Contracts {
+		fmt.Fprintln(out, "Contracts were not asked: their answer depends on the session. Say whose with --as AGENT.")
+	}
+	fmt.Fprintln(out)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "COUNT\tSTATEMENT\t\tVERDICT\tTABLES\tWHY")
 	for _, j := range r.Shapes {

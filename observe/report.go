@@ -125,8 +125,12 @@ func (s *Statement) add(o audit.Observation, at time.Time) {
 	s.Executions++
 	s.Rows += o.Rows
 	if o.SQLState != "" {
-		s.Refusals[o.SQLState+" "+o.Reason]++
-	} else if o.Skipped != "" {
+		reason := o.SQLState + " " + o.Reason
+		if o.Contract != "" {
+			reason += " " + o.Contract
+		}
+		s.Refusals[reason]++
+	} else if o.Skipped != "" && o.Skipped != audit.ComparedApart {
 		s.Skipped[o.Skipped]++
 	}
 }
@@ -187,7 +191,26 @@ func (r *Report) Print(out io.Writer) {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\t%s\n", s.Agent, s.Tag, short(s.Fingerprint), strings.Join(s.Tables, " "), s.Executions, s.Compared, s.Differs, s.Gone, s.changes())
 	}
 	_ = w.Flush()
+	if skipped := r.skipped(); len(skipped) > 0 {
+		fmt.Fprintln(out)
+		fmt.Fprintln(w, "NOT COMPARED\tEXECUTIONS")
+		for _, why := range slices.Sorted(maps.Keys(skipped)) {
+			fmt.Fprintf(w, "%s\t%d\n", why, skipped[why])
+		}
+		_ = w.Flush()
+	}
 	fmt.Fprintln(out, "\nA sample is compared: each shape of an agent's statements once a minute at most, SELECTs without parameters only. Rows gone are those of the sample.")
+}
+
+// skipped are all executions that were not compared and would not have been refused, by why.
+func (r *Report) skipped() map[string]int64 {
+	out := map[string]int64{}
+	for _, s := range r.Statements {
+		for why, n := range s.Skipped {
+			out[why] += n
+		}
+	}
+	return out
 }
 
 func (s *Statement) changes() string {
@@ -204,13 +227,15 @@ func (s *Statement) changes() string {
 	if s.Differs > 0 {
 		parts = append(parts, "other rows")
 	}
-	if len(parts) == 0 && s.Compared == 0 {
-		for _, why := range slices.Sorted(maps.Keys(s.Skipped)) {
-			parts = append(parts, "not compared: "+why)
-		}
+	switch {
+	case len(parts) > 0:
+	case s.Compared == 0:
+		parts = append(parts, "not known")
+	default:
+		parts = append(parts, "nothing")
 	}
-	if len(parts) == 0 {
-		return "nothing"
+	for _, why := range slices.Sorted(maps.Keys(s.Skipped)) {
+		parts = append(parts, fmt.Sprintf("%d not compared: %s", s.Skipped[why], why))
 	}
 	return strings.Join(parts, "; ")
 }

@@ -91,7 +91,7 @@ func (e explainCmd) Run(s *session) error {
 		if err != nil {
 			return err
 		}
-		values, err := e.values(s.ctx, t.conn, built.policy, agent.Attributes)
+		values, err := valuesOf(s.ctx, t.conn, built.policy, agent.Attributes, e.Set)
 		if err != nil {
 			return err
 		}
@@ -117,11 +117,11 @@ func (e explainCmd) Run(s *session) error {
 	})
 }
 
-// values are the attributes that the contracts are asked with: the agent's own, what the database works out of them and of
+// valuesOf are the attributes that the contracts are asked with: the agent's own, what the database works out of them and of
 // the settings, and on top what is given.
-func (e explainCmd) values(ctx context.Context, conn *pgx.Conn, p *policy.Policy, attributes map[string]string) (map[string]string, error) {
+func valuesOf(ctx context.Context, conn *pgx.Conn, p *policy.Policy, attributes map[string]string, sets []string) (map[string]string, error) {
 	given, claims := map[string]string{}, map[string]string{}
-	for _, set := range e.Set {
+	for _, set := range sets {
 		name, value, ok := strings.Cut(set, "=")
 		if !ok || name == "" {
 			return nil, usageError{errors.New("--set takes NAME=VALUE")}

@@ -60,9 +60,11 @@ func (r observeReportCmd) Run(s *session) error {
 }
 
 type observeReplayCmd struct {
-	Policy   string `placeholder:"FILE" help:"The candidate: a file or folder. Default: that of the configuration."`
-	Database string `placeholder:"NAME" help:"The database whose catalog counts. Default: the only one."`
-	ShowSQL  bool   `name:"show-sql" help:"Print one statement of each shape, as the log has it, with its literals."`
+	Policy   string   `placeholder:"FILE" help:"The candidate: a file or folder. Default: that of the configuration."`
+	Database string   `placeholder:"NAME" help:"The database whose catalog counts. Default: the only one."`
+	As       string   `placeholder:"AGENT" help:"Ask contracts too, as this agent."`
+	Set      []string `placeholder:"NAME=VALUE" sep:"none" help:"With --as: a setting that the agent has made, or an attribute's value in place of what it is; an empty one is missing. May be given several times."`
+	ShowSQL  bool     `name:"show-sql" help:"Print one statement of each shape, as the log has it, with its literals."`
 
 	Log string `arg:"" help:"A log of the server: stderr, csvlog or jsonlog, with log_statement or log_min_duration_statement. - is stdin."`
 }
@@ -71,7 +73,10 @@ func (observeReplayCmd) Help() string {
 	return `Every statement is judged as if an agent sent it, against the catalog as it is now. Nothing is sent to the database but questions
 about its catalog. What is printed has no literals, unless --show-sql asks for them. Exit code 1 if one is refused.
 
+Contracts are asked with --as: their answer depends on the session. Attributes that the database works out have the values of now.
+
   pgconsent observe replay --policy candidate.yaml /var/log/postgresql/postgresql.log
+  pgconsent observe replay --as mentor --set app.current_session=42 server.log
   zcat old.csv.gz | pgconsent observe replay --json -`
 }
 
@@ -79,6 +84,19 @@ func (r observeReplayCmd) Run(s *session) error {
 	c, err := s.load()
 	if err != nil {
 		return err
+	}
+	var attributes map[string]string
+	if r.As != "" {
+		agent, err := agentOf(c, r.As)
+		if err != nil {
+			return err
+		}
+		if r.Database != "" && r.Database != agent.Database {
+			return usageError{fmt.Errorf("agent %s is of database %s", r.As, agent.Database)}
+		}
+		attributes, r.Database = agent.Attributes, agent.Database
+	} else if len(r.Set) > 0 {
+		return usageError{errors.New("--set goes with --as")}
 	}
 	names, err := chosen(c, r.Database)
 	if err != nil {
@@ -107,6 +125,13 @@ func (r observeReplayCmd) Run(s *session) error {
 			return err
 		}
 		replay := observe.NewReplay(built.policy, built.snapshot, r.ShowSQL)
+		if r.As != "" {
+			values, err := valuesOf(s.ctx, t.conn, built.policy, attributes, r.Set)
+			if err != nil {
+				return err
+			}
+			replay.As(values)
+		}
 		if err := observe.Statements(in, replay.Add); err != nil {
 			return err
 		}

@@ -135,6 +135,7 @@ func Serve(t testing.TB, mode Mode, databases []Database, agents []Agent) *Proxy
 		router.databases[d.Name] = d.DB
 		cfg.Databases = append(cfg.Databases, enforce.Database{
 			Name: d.Name, Policy: file, SearchPath: d.SearchPath, Control: d.DB.DSN("pgconsent_control", rolePassword),
+			Agent: d.DB.DSN("pgconsent_agent", rolePassword),
 		})
 	}
 	for _, a := range agents {
