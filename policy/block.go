@@ -57,7 +57,6 @@ type linkDecl struct {
 // laterBlocks are blocks of the design that this version does not have: said so, instead of "unknown".
 var laterBlocks = []string{
 	"columns", "function", "write", "limit",
-	"derived",
 }
 
 // rows reads a table's rule: a list, of which every block must hold, or a single block.
@@ -144,6 +143,7 @@ func (d *decoder) blocksOf(at place, value *node, out *block) map[string]func(*n
 		"status":  func(*node) { *out = d.status(at, value) },
 		"consent": func(*node) { *out = d.consent(at, value) },
 		"visible": func(*node) { *out = d.visible(at, value) },
+		"derived": func(*node) { *out = d.derived(at, value) },
 		"shared":  func(*node) { *out = d.shared(at, value) },
 		"tenant":  func(*node) { *out = d.tenant(at, value) },
 		"grant":   func(*node) { *out = d.grant(at, value) },

@@ -50,6 +50,7 @@ func compile(doc *Document, snap *catalog.Snapshot, options []Option) (*compiler
 		t.Write = c.write(c.tables[t.Relation.Name])
 		t.Aggregate = c.aggregate(c.tables[t.Relation.Name].decl.aggregate, t)
 	}
+	c.origins(p.tables)
 	for _, decl := range doc.functions {
 		if f := c.function(decl); f != nil {
 			if p.functionIndex[f.Name] != nil {
@@ -77,6 +78,7 @@ func compile(doc *Document, snap *catalog.Snapshot, options []Option) (*compiler
 		return nil, nil, c.sorted()
 	}
 	p.children = c.children(p)
+	p.derivations = c.derivations()
 	p.live = c.live()
 	for _, decl := range doc.views {
 		c.view(p, decl)
@@ -269,6 +271,8 @@ func (c *compiler) block(b block, row *catalog.Relation) (node predicate.Node) {
 		return c.consent(b, row)
 	case visibleBlock:
 		return c.visible(b, row)
+	case derivedBlock:
+		return c.derived(b, row)
 	case sharedBlock:
 		return c.shared(b, row)
 	case tenantBlock:
@@ -474,6 +478,9 @@ func (p *Policy) hash() string {
 		for _, pin := range f.Pins {
 			fmt.Fprintf(h, " pin %q %q\n", pin.Arg, pin.Value)
 		}
+	}
+	for _, d := range p.derivations {
+		fmt.Fprintf(h, "derived %q %q %q %t\n", d.Table.Name.String(), d.Origin.Of().Name.String(), d.Origin.Made("made", "source"), d.Erase)
 	}
 	p.describeContracts(h)
 	return hex.EncodeToString(h.Sum(nil)[:16])

@@ -243,7 +243,7 @@ func (d *decoder) table(at place, name string, n *node) {
 		"observe": func(v *node) { d.observe(&decl, v) },
 
 		"aggregate": func(v *node) { decl.aggregate = d.aggregate(v.place, v) },
-	}, "source", "limit", "derived")
+	}, "source", "limit")
 	d.need(n, what, "rows")
 	d.doc.tables = append(d.doc.tables, decl)
 }

@@ -125,6 +125,15 @@ func (l *linter) lookups(b block, row *catalog.Relation) {
 				l.id(record.guardians.place, g.Relation, g.Rows, g.Subject, g.Match)
 			}
 		}
+	case derivedBlock:
+		if n, ok := l.node(b, row).(predicate.Derived); ok {
+			for i, step := range n.Steps {
+				l.btree(b.from[i].place, step.Relation, nil, columnsOf(step)...)
+			}
+			for _, part := range b.where {
+				l.lookups(part, n.Of())
+			}
+		}
 	case visibleBlock:
 		if n, ok := l.node(b, row).(predicate.Visible); ok {
 			l.btree(b.link.place, n.Relation, n.Rows, columnsOf(predicate.Step{Column: n.Column, And: n.And})...)

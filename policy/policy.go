@@ -25,6 +25,8 @@ type Policy struct {
 	live       []predicate.Live
 	limits     []Limit
 
+	derivations []Derivation
+
 	tableIndex    map[catalog.Name]*Table
 	functionIndex map[catalog.Name]*Function
 	warnings      []*Error

@@ -236,6 +236,7 @@ func blockShapes() []key {
 		{"sql", textShape("A boolean expression over the row's own columns and attribute('name').", "deleted_at IS NULL")},
 		{"consent", consentShape()},
 		{"visible", visibleShape()},
+		{"derived", derivedShape()},
 		{"shared", keysShape("A record of consent, or each of several, is granted and not revoked.",
 			key{"record", eitherShape("The link to the record.", linkShape(""), someShape("", linkShape("")))},
 			key{"granted", keysShape("Its column that says so, and the word.", key{"column", wordShape("")}, key{"is", wordShape("")}).needs("column", "is")},
@@ -261,6 +262,18 @@ func visibleShape() *shape {
 	// A table's name beside where: the decoder tells them apart, and a schema cannot say which key is the name.
 	return &shape{kind: aTable, doc: "The row that it points to shows by that table's own rule. { table: { its column: the column that it equals } }, and where: what that row must be besides.",
 		some: true, values: eitherShape("", pairsShape(), someShape("where", blockShape()))}
+}
+
+func derivedShape() *shape {
+	return keysShape("The row was made from other rows, each of which is there and is what its own rule asks, but for whose it is.",
+		key{"from", eitherShape("The link to the row's source, or the links through tables of links to its sources.", linkShape(""), someShape("", linkShape("")))},
+		key{"sources", wordShape("Instead: the column with the list of the sources' keys.")},
+		key{"of", wordShape("The table that the keys in sources are of.")},
+		key{"unless", someShape("Rows that were made from no other.", blockShape())},
+		key{"where", someShape("What a source must be besides.", blockShape())},
+		key{"inherit", wordsShape("What of the sources' rules is asked: consents leaves out whose they are.", inheritConsents, inheritEverything)},
+		key{"on_erase", wordsShape("What becomes of the row when a source is erased.", "erase", "keep")},
+	).needsEither([]string{"from"}, []string{"sources", "of"})
 }
 
 func consentShape() *shape {

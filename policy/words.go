@@ -83,12 +83,33 @@ func (p *Policy) inWords(n predicate.Node, row *catalog.Relation) string {
 			text += ", but the agent's own " + strings.Join(ids, ", ") + " need not be asked"
 		}
 		return text
+	case predicate.Derived:
+		text := "every row that it was made from, reached by " + path(n.Steps)
+		if len(n.Steps) == 0 {
+			text = fmt.Sprintf("every row of %s that %s lists", n.Source.Name, n.List.Column)
+		}
+		text += ", is there, and for it " + p.inWords(n.Rows, n.Of())
+		if len(n.Again) > 0 {
+			text += ", and so on for what that was made from"
+		}
+		if n.Unless != nil {
+			text += ", unless " + p.inWords(n.Unless, row)
+		}
+		return text
 	case predicate.Visible:
 		steps := []predicate.Step{{Relation: n.Relation, Column: n.Column, From: n.From, And: n.And}}
 		if t, ok := p.Table(n.Relation.Name); ok && predicate.Check(t.Rows, t.Relation) == predicate.Check(n.Rows, n.Relation) {
 			return "a row shows of " + path(steps)
 		}
 		return "there is a row of " + path(steps) + " for which " + p.inWords(n.Rows, n.Relation)
+	case predicate.Any:
+		var parts []string
+		for _, part := range n {
+			parts = append(parts, p.inWords(part, row))
+		}
+		if len(parts) > 0 {
+			return "one of these: " + strings.Join(parts, "; or ")
+		}
 	case predicate.All:
 		var parts []string
 		for _, part := range n {

@@ -258,6 +258,9 @@ func (c *compiler) changes(out *Write, decl *writeDecl, t *compiling, sendable [
 		}
 		insert = append(insert, part)
 	}
+	for i, part := range insert {
+		insert[i] = c.sight(part)
+	}
 	update := predicate.All{t.rows}
 	insert = append(insert, stamps...)
 	if decl.check != nil {

@@ -6,7 +6,7 @@ import (
 	"github.com/pgconsent/pgconsent/catalog"
 )
 
-// Grows returns the tables of n in which a new row can hide rows that showed before: those that steps of a consent lead
+// Grows returns the tables of n in which a new row can hide rows that showed before: those that steps of a consent or of a derivation lead
 // to, but for a step that leads to one row at most. Sorted by name.
 func Grows(n Node) []*catalog.Relation {
 	found := map[catalog.Name]*catalog.Relation{}
@@ -17,6 +17,10 @@ func Grows(n Node) []*catalog.Relation {
 			steps = n.Steps
 		case Recorded:
 			steps = n.Steps
+		case Derived:
+			for _, o := range append([]Origin{n.Origin}, n.Again...) {
+				steps = append(steps, o.Steps...)
+			}
 		}
 		for _, step := range steps {
 			if !oneRow(step) {
@@ -42,7 +46,7 @@ func Timed(n Node) bool {
 	timed := false
 	walk(n, nil, func(n Node, _ *catalog.Relation) {
 		switch n := n.(type) {
-		case Open, All, Any, Not, Own, Status, Tenant, Grant, Consent, Visible, Reference, Recorded:
+		case Open, All, Any, Not, Own, Status, Tenant, Grant, Consent, Visible, Reference, Recorded, Derived:
 		case SQL:
 			walkExpr(n.Expr, func(e Expr) {
 				if _, ok := e.(Clock); ok {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -18,8 +19,23 @@ import (
 
 // docs/policy.md says what is built: each policy in it compiles and installs, and each rule becomes the SQL below it.
 func TestPolicyDocument(t *testing.T) {
+	if rules, compared := documented(t, "policy.md", "notes"); rules < 10 || compared < 10 {
+		t.Errorf("%d rules, %d of them compared: the blocks of the page were not found", rules, compared)
+	}
+}
+
+// So does docs/policy-derived.md.
+func TestDerivedDocument(t *testing.T) {
+	if rules, compared := documented(t, "policy-derived.md", "summaries"); rules < 4 || compared < 4 {
+		t.Errorf("%d rules, %d of them compared: the blocks of the page were not found", rules, compared)
+	}
+}
+
+// documented goes through a page whose rules are those of one table.
+func documented(t *testing.T, page, table string) (rules, compared int) {
+	t.Helper()
 	ctx := context.Background()
-	text, err := os.ReadFile("../docs/policy.md")
+	text, err := os.ReadFile("../docs/" + page)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,19 +52,18 @@ func TestPolicyDocument(t *testing.T) {
 			}
 		}
 	}
-	whole := blocks[0][2]
-	head, _, _ := strings.Cut(whole, "  notes:")
-	rules, compared := 0, 0
+	whole := blocks[slices.IndexFunc(blocks, func(b []string) bool { return b[1] == "yaml" })][2]
+	head, _, _ := strings.Cut(whole, "  "+table+":")
 	for i, b := range blocks {
 		if b[1] != "yaml" {
 			continue
 		}
 		source := b[2]
 		if strings.HasPrefix(source, "rows:") {
-			source = head + "  notes:\n    " + strings.ReplaceAll(source, "\n", "\n    ")
+			source = head + "  " + table + ":\n    " + strings.ReplaceAll(source, "\n", "\n    ")
 			rules++
 		}
-		doc, err := policy.Parse("policy.md", []byte(source))
+		doc, err := policy.Parse(page, []byte(source))
 		if err != nil {
 			t.Errorf("%v\n%s", err, source)
 			continue
@@ -65,14 +80,12 @@ func TestPolicyDocument(t *testing.T) {
 			continue
 		}
 		compared++
-		notes, _ := pol.Table(catalog.Name{Schema: "public", Name: "notes"})
+		notes, _ := pol.Table(catalog.Name{Schema: "public", Name: table})
 		if got, want := readable(predicate.Check(notes.Rows, notes.Relation)), spaces(blocks[i+1][2]); got != want {
-			t.Errorf("%s becomes\n%s\ndocs/policy.md says\n%s", b[2], got, want)
+			t.Errorf("%s becomes\n%s\ndocs/%s says\n%s", b[2], got, page, want)
 		}
 	}
-	if rules < 10 || compared < 10 {
-		t.Errorf("%d rules, %d of them compared: the blocks of the page were not found", rules, compared)
-	}
+	return rules, compared
 }
 
 // readable leaves out what docs/policy.md leaves out, and the questions whether the session has a seal and attributes.

@@ -96,6 +96,8 @@ func judge(n Node, row Row, w World) truth {
 		return shown(refers(n, row, w))
 	case Recorded:
 		return shown(agreed(n, row, w))
+	case Derived:
+		return shown(made(n, row, w))
 	default:
 		return unknown
 	}

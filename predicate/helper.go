@@ -62,6 +62,23 @@ func Helpers(n Node) []Helper {
 			add(n.Relation, n.Columns...)
 		case sourced:
 			add(n.Relation, n.columns()...)
+		case Derived:
+			if row != nil {
+				add(row, n.froms()...)
+			}
+			for _, o := range append([]Origin{n.Origin}, n.Again...) {
+				for i, step := range o.Steps {
+					add(step.Relation, step.columns()...)
+					add(step.Relation, o.reads(i)...)
+				}
+				if o.Source != nil {
+					add(o.Source, o.Key)
+				}
+			}
+			for _, o := range n.Again {
+				add(n.Of(), o.froms()...)
+				add(n.Of(), n.Of().PrimaryKey...)
+			}
 		case Recorded:
 			if row != nil {
 				add(row, n.froms()...)
@@ -122,6 +139,16 @@ func walk(n Node, row *catalog.Relation, visit func(Node, *catalog.Relation)) {
 		walk(n.Rows, n.Relation, visit)
 	case Reference:
 		walk(n.Rows, n.Relation, visit)
+	case Derived:
+		if n.Unless != nil {
+			walk(n.Unless, row, visit)
+		}
+		walk(n.Rows, n.Of(), visit)
+		for _, o := range n.Again {
+			if o.Unless != nil {
+				walk(o.Unless, n.Of(), visit)
+			}
+		}
 	case sourced:
 		if n.Where != nil {
 			walk(n.Where, n.Relation, visit)

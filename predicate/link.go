@@ -65,3 +65,9 @@ func leads(step Step, row, to Row) bool {
 	}
 	return true
 }
+
+// Columns are those of the table that the link leads to.
+func (s Step) Columns() []string { return s.columns() }
+
+// Froms are the columns that the link begins at.
+func (s Step) Froms() []string { return s.froms() }

@@ -83,6 +83,10 @@ func RowColumns(n Node) (columns []string, known bool) {
 			for _, from := range n.From {
 				found[from] = true
 			}
+		case Derived:
+			for _, from := range n.froms() {
+				found[from] = true
+			}
 		case Recorded:
 			for _, from := range n.froms() {
 				found[from] = true

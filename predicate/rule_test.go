@@ -38,7 +38,7 @@ func (s *schema) written(t *table) string { return s.name + "." + t.name }
 func (s *schema) block(t *table, i, depth int) any {
 	kinds := []string{"shared", "own", "tenant", "grant", "grant", "status", "sql", "sql", "consent", "consent", "consent", "not", "recorded", "recorded"}
 	if i > 0 {
-		kinds = append(kinds, "visible", "visible", "visible")
+		kinds = append(kinds, "visible", "visible", "visible", "derived", "derived")
 	}
 	if depth > 0 {
 		kinds = append(kinds, "all", "any", "any", "any", "any")
@@ -66,6 +66,10 @@ func (s *schema) block(t *table, i, depth int) any {
 	case "shared":
 		if b := s.shared(t); b != nil {
 			return object{"shared": b}
+		}
+	case "derived":
+		if b := s.derived(t, i); b != nil {
+			return object{"derived": b}
 		}
 	case "visible":
 		target := s.tables[s.IntN(i)]

@@ -160,6 +160,8 @@ func (w *writer) write(n Node, row string) string {
 			return w.nothing()
 		}
 		return w.recorded(n, row)
+	case Derived:
+		return w.derived(n, row)
 	default:
 		return w.nothing()
 	}

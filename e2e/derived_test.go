@@ -1,0 +1,196 @@
+package e2e
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/pgconsent/pgconsent/rewrite"
+)
+
+const (
+	derivedN = "aaaaaaaa-0000-4000-8000-00000000000" // notes
+	derivedS = "bbbbbbbb-0000-4000-8000-00000000000" // summaries
+	derivedP = "cccccccc-0000-4000-8000-00000000000" // persons
+)
+
+// Two users' notes about three persons: 1 granted, 2 refused, 3 granted. Summaries of them by a link table, digests of
+// summaries by a list, and reflections on one another.
+const derivedSetup = `
+SET ROLE arcive_owner;
+CREATE TABLE persons (id uuid PRIMARY KEY, consent text);
+CREATE TABLE notes (id uuid PRIMARY KEY DEFAULT gen_random_uuid(), user_id uuid, person uuid REFERENCES persons, body text);
+CREATE TABLE summaries (id uuid PRIMARY KEY, body text, emb cube);
+CREATE TABLE summary_notes (summary uuid REFERENCES summaries ON DELETE CASCADE, note uuid, PRIMARY KEY (summary, note));
+CREATE TABLE digests (id int PRIMARY KEY, body text, sources uuid[]);
+CREATE TABLE drafts (id uuid PRIMARY KEY DEFAULT gen_random_uuid(), user_id uuid, body text, sources uuid[]);
+CREATE TABLE reflections (id int PRIMARY KEY, kind text, person uuid, body text);
+CREATE TABLE reflected (reflection int, source int);
+INSERT INTO persons VALUES ('cccccccc-0000-4000-8000-000000000001', 'granted'), ('cccccccc-0000-4000-8000-000000000002', 'refused'), ('cccccccc-0000-4000-8000-000000000003', 'granted');
+INSERT INTO notes VALUES
+  ('aaaaaaaa-0000-4000-8000-000000000001', '11111111-1111-4111-8111-111111111111', 'cccccccc-0000-4000-8000-000000000001', 'mine, granted'),
+  ('aaaaaaaa-0000-4000-8000-000000000002', '11111111-1111-4111-8111-111111111111', 'cccccccc-0000-4000-8000-000000000002', 'HIDDENMARK refused'),
+  ('aaaaaaaa-0000-4000-8000-000000000003', '22222222-2222-4222-8222-222222222222', 'cccccccc-0000-4000-8000-000000000003', 'HIDDENMARK of another, granted');
+INSERT INTO summaries VALUES
+  ('bbbbbbbb-0000-4000-8000-000000000001', 'of my own note',              '(1,1)'),
+  ('bbbbbbbb-0000-4000-8000-000000000002', 'HIDDENMARK of the refused',   '(0,0)'),
+  ('bbbbbbbb-0000-4000-8000-000000000003', 'of both users, all granted',  '(3,3)'),
+  ('bbbbbbbb-0000-4000-8000-000000000004', 'HIDDENMARK of one and one',   '(0,0.1)'),
+  ('bbbbbbbb-0000-4000-8000-000000000005', 'HIDDENMARK of nothing',       '(0,0.2)'),
+  ('bbbbbbbb-0000-4000-8000-000000000006', 'HIDDENMARK of one that is gone', '(0,0.3)');
+INSERT INTO summary_notes SELECT ('bbbbbbbb-0000-4000-8000-00000000000' || s)::uuid, ('aaaaaaaa-0000-4000-8000-00000000000' || n)::uuid
+  FROM (VALUES (1, 1), (2, 2), (3, 1), (3, 3), (4, 1), (4, 2), (6, 1), (6, 9)) AS l (s, n);
+INSERT INTO digests SELECT i, CASE WHEN i IN (1, 3) THEN 'digest ' ELSE 'HIDDENMARK ' END || i, sources FROM (VALUES
+  (1, ARRAY['bbbbbbbb-0000-4000-8000-000000000001', 'bbbbbbbb-0000-4000-8000-000000000003']::uuid[]), (2, ARRAY['bbbbbbbb-0000-4000-8000-000000000002']::uuid[]),
+  (3, ARRAY['bbbbbbbb-0000-4000-8000-000000000001']::uuid[]), (4, ARRAY['bbbbbbbb-0000-4000-8000-000000000001', NULL]::uuid[]), (5, '{}'), (6, NULL)) AS d (i, sources);
+INSERT INTO reflections VALUES (1, 'seed', NULL, 'the first'), (2, 'made', 'cccccccc-0000-4000-8000-000000000001', 'of the first'), (3, 'made', NULL, 'of the second'),
+  (4, 'seed', 'cccccccc-0000-4000-8000-000000000002', 'HIDDENMARK refused'), (5, 'made', NULL, 'HIDDENMARK of the refused'), (6, 'made', NULL, 'HIDDENMARK of that, and of the third'),
+  (7, 'made', NULL, 'HIDDENMARK circle'), (8, 'made', NULL, 'HIDDENMARK circle'), (9, 'made', NULL, 'HIDDENMARK of the circle'), (10, 'made', NULL, 'HIDDENMARK of nothing');
+INSERT INTO reflected VALUES (2, 1), (3, 2), (5, 4), (6, 5), (6, 3), (7, 8), (8, 7), (9, 7), (9, 1);
+RESET ROLE;`
+
+const derivedPolicy = `version: 1
+attributes: { user: { type: uuid, source: credential } }
+tables:
+  persons: { rows: [ status: { column: consent, is: granted } ] }
+  notes:
+    rows:
+      - own: { column: user_id, is: user }
+      - consent: { every: [ persons: { id: person } ], status: consent, is: granted }
+  summaries: { rows: [ derived: { from: [ summary_notes: { summary: id }, notes: { id: note } ] } ] }
+  summary_notes: { rows: [ visible: { summaries: { id: summary } }, visible: { notes: { id: note } } ] }
+  digests: { rows: [ derived: { sources: sources, of: summaries, on_erase: keep } ] }
+  drafts:
+    rows: [ own: { column: user_id, is: user }, derived: { sources: sources, of: notes } ]
+    write: { commands: [insert, update], columns: [body, sources], immutable: [sources], stamp: { user_id: { attribute: user } } }
+  reflections:
+    rows:
+      - any: [ sql: "person IS NULL", consent: { every: [ persons: { id: person } ], status: consent, is: granted } ]
+      - derived: { from: [ reflected: { reflection: id }, reflections: { id: source } ], unless: [ status: { column: kind, is: seed } ] }
+`
+
+// Rows that were made from others show where these people agree, through the proxy and in each mode; nothing of a hidden one
+// comes through, whatever is asked.
+func TestDerived(t *testing.T) {
+	for name, o := range map[string]options{
+		"both": {}, "doors": {mode: rewrite.Doors}, "gate": {mode: rewrite.Gate}, "row security alone": {mode: modeRLS}, "text alone": {mode: modeInjected, walls: wallsSealOnly},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o.setup, o.policy = derivedSetup, derivedPolicy
+			in := start(t, o)
+			agent := in.agent(t)
+			for _, q := range []struct{ sql, want string }{
+				{`SELECT right(id::text, 1) FROM summaries ORDER BY id`, "1 3"},
+				{`SELECT id FROM digests ORDER BY id`, "1 3"},
+				{`SELECT id FROM reflections ORDER BY id`, "1 2 3"},
+				{`SELECT count(*) FROM summary_notes`, "2"},
+				{`SELECT right(id::text, 1) FROM summaries WHERE id NOT IN (SELECT summary FROM summary_notes)`, ""},
+				{`SELECT right(id::text, 1) FROM summaries ORDER BY emb <-> '(0,0)'::cube LIMIT 2`, "1 3"},
+				{`SELECT right(id::text, 1) FROM summaries ORDER BY emb <-> '(3,3)'::cube LIMIT 1`, "3"},
+				{`SELECT count(*) FROM summaries AS s LEFT JOIN digests AS d ON s.id = ANY (d.sources)`, "3"},
+				{`WITH RECURSIVE up AS (SELECT id FROM reflections WHERE id = 3 UNION SELECT f.id FROM up, reflections AS f WHERE f.id < up.id) SELECT id FROM up ORDER BY id`, "1 2 3"},
+				{`SELECT count(*) FROM digests WHERE sources && (SELECT array_agg(id) FROM summaries)`, "2"},
+				{`SELECT max(id) FROM reflections`, "3"},
+			} {
+				if got := firstColumn(t, agent, q.sql); got != q.want {
+					t.Errorf("%s: got %s, want %s", q.sql, got, q.want)
+				}
+			}
+			for _, sql := range []string{
+				`SELECT body::int FROM summaries`, `SELECT 1 / (id - 2) FROM digests`, `SELECT 1 / (id - 9) FROM reflections`, `SELECT body::date FROM reflections WHERE id > 3`,
+				`SELECT * FROM reflected`, `SELECT * FROM pgconsent.h_public_reflected`, `SELECT * FROM pgconsent_gate.public_summary_notes`,
+				`SELECT pg_input_is_valid(body, 'int') FROM summaries`, `COPY (SELECT body FROM digests) TO STDOUT`, `SELECT summaries FROM summaries`, `SELECT id FROM digests FOR UPDATE`,
+			} {
+				if a := ask(t, agent, sql); o.mode != modeInjected && strings.Contains(a.String(), "HIDDENMARK") {
+					t.Errorf("%s: %s", sql, a)
+				}
+			}
+			if o.mode != modeInjected {
+				in.noMarker(t)
+			}
+		})
+	}
+}
+
+// A withdrawal by a person of a source hides what was made from it from the next statement on, through every link; older
+// snapshots end. So do a source that goes, and one that is added.
+func TestDerivedFreshness(t *testing.T) {
+	in := start(t, options{setup: derivedSetup, policy: derivedPolicy})
+	agent, other := in.agent(t), in.agent(t)
+	all := `SELECT (SELECT string_agg(right(id::text, 1), '' ORDER BY id) FROM summaries) || '|' || (SELECT string_agg(id::text, '' ORDER BY id) FROM digests) || '|' || (SELECT string_agg(id::text, '' ORDER BY id) FROM reflections)`
+	if got := firstColumn(t, agent, all); got != "13|13|123" {
+		t.Fatalf("before: %s", got)
+	}
+	for _, step := range []struct{ does, undoes, want string }{
+		{"UPDATE persons SET consent = 'refused' WHERE id = '" + derivedP + "3'", "UPDATE persons SET consent = 'granted' WHERE id = '" + derivedP + "3'", "1|3|123"},
+		{"UPDATE persons SET consent = NULL WHERE id = '" + derivedP + "1'", "UPDATE persons SET consent = 'granted' WHERE id = '" + derivedP + "1'", ""},
+		{"INSERT INTO summary_notes VALUES ('" + derivedS + "3', '" + derivedN + "2')", "DELETE FROM summary_notes WHERE summary = '" + derivedS + "3' AND note = '" + derivedN + "2'", "1|3|123"},
+		{"UPDATE summary_notes SET note = '" + derivedN + "8' WHERE summary = '" + derivedS + "3' AND note = '" + derivedN + "1'", "UPDATE summary_notes SET note = '" + derivedN + "1' WHERE note = '" + derivedN + "8'", "1|3|123"},
+		{"UPDATE digests SET sources = sources || ARRAY['" + derivedS + "2']::uuid[] WHERE id = 1", "UPDATE digests SET sources = sources[1:2] WHERE id = 1", "13|3|123"},
+		{"INSERT INTO reflected VALUES (2, 4)", "DELETE FROM reflected WHERE reflection = 2 AND source = 4", "13|13|1"},
+		{"DELETE FROM reflected WHERE reflection = 2", "INSERT INTO reflected VALUES (2, 1)", "13|13|1"},
+		{"UPDATE reflections SET kind = 'made' WHERE id = 1", "UPDATE reflections SET kind = 'seed' WHERE id = 1", ""},
+		{"UPDATE reflected SET source = 3 WHERE reflection = 2", "UPDATE reflected SET source = 1 WHERE reflection = 2", "13|13|1"},
+	} {
+		ask(t, other, "BEGIN ISOLATION LEVEL REPEATABLE READ")
+		if got := firstColumn(t, other, all); got != "13|13|123" {
+			t.Fatalf("%s: before: %s", step.does, got)
+		}
+		super(t, in.db, step.does)
+		if got := firstColumn(t, agent, all); got != step.want {
+			t.Errorf("%s: got %s, want %s", step.does, got, step.want)
+		}
+		if a := ask(t, other, all); !strings.Contains(a.err, "40001") {
+			t.Errorf("%s: an older snapshot goes on: %s", step.does, a)
+		}
+		ask(t, other, "ROLLBACK")
+		super(t, in.db, step.undoes)
+		if got := firstColumn(t, agent, all); got != "13|13|123" {
+			t.Errorf("%s: got %s", step.undoes, got)
+		}
+	}
+	super(t, in.db, "DELETE FROM notes WHERE id = '"+derivedN+"3'")
+	if got := firstColumn(t, agent, all); got != "1|3|123" {
+		t.Errorf("a source is gone: %s", got)
+	}
+	in.noMarker(t)
+}
+
+// What agents make, they make from rows that they see, and they cannot say otherwise afterwards.
+func TestDerivedWrites(t *testing.T) {
+	in := start(t, options{setup: derivedSetup, policy: derivedPolicy})
+	agent := in.agent(t)
+	if a := ask(t, agent, "INSERT INTO drafts (body, sources) VALUES ('from mine', ARRAY['"+derivedN+"1']::uuid[]) RETURNING body"); a.err != "" {
+		t.Fatal(a)
+	}
+	refused := map[string]bool{}
+	for what, sources := range map[string]string{
+		"a hidden one": "ARRAY['" + derivedN + "2']::uuid[]", "one of another user, who has agreed": "ARRAY['" + derivedN + "3']::uuid[]", "one that is not there": "ARRAY['" + derivedN + "7']::uuid[]",
+		"one of each": "ARRAY['" + derivedN + "1', '" + derivedN + "3']::uuid[]", "nobody": "ARRAY[NULL]::uuid[]",
+	} {
+		a := ask(t, agent, "INSERT INTO drafts (body, sources) VALUES ('x', "+sources+")")
+		if !strings.Contains(a.err, "42501") {
+			t.Errorf("%s: %s", what, a)
+		}
+		refused[a.err] = true
+	}
+	if len(refused) != 1 {
+		t.Errorf("the errors tell sources apart: %v", refused)
+	}
+	for _, sql := range []string{
+		"INSERT INTO drafts (body) VALUES ('of nothing')", "INSERT INTO drafts (body, sources) VALUES ('of nothing', '{}')",
+		"UPDATE drafts SET sources = '{}'", "UPDATE drafts SET sources = array_remove(sources, '" + derivedN + "1')", "UPDATE drafts SET id = gen_random_uuid()",
+		"DELETE FROM summary_notes", "INSERT INTO summary_notes VALUES ('" + derivedS + "5', '" + derivedN + "1')", "UPDATE summary_notes SET note = '" + derivedN + "1'", "DELETE FROM reflected",
+	} {
+		if a := ask(t, agent, sql); a.err == "" {
+			t.Errorf("%s: %s", sql, a)
+		}
+	}
+	if a := ask(t, agent, "UPDATE drafts SET body = 'better'"); a.err != "" {
+		t.Error(a)
+	}
+	super(t, in.db, "UPDATE persons SET consent = 'refused' WHERE id = '"+derivedP+"1'")
+	if got := firstColumn(t, agent, "UPDATE drafts SET body = 'late' RETURNING body"); got != "" {
+		t.Errorf("a draft whose source is hidden was updated: %s", got)
+	}
+	in.noMarker(t)
+}

@@ -1,0 +1,219 @@
+package policy
+
+import (
+	"slices"
+
+	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/predicate"
+)
+
+// sight replaces what is asked of the sources of a new row by the whole rule of their table: an agent makes rows from rows
+// that it sees, and a source that is hidden fails as one does that is not there.
+func (c *compiler) sight(n predicate.Node) predicate.Node {
+	switch n := n.(type) {
+	case predicate.All:
+		out := make(predicate.All, len(n))
+		for i, part := range n {
+			out[i] = c.sight(part)
+		}
+		return out
+	case predicate.Any:
+		out := make(predicate.Any, len(n))
+		for i, part := range n {
+			out[i] = c.sight(part)
+		}
+		return out
+	case predicate.Derived:
+		rows := predicate.Node(predicate.Any{})
+		if source := c.tables[n.Of().Name]; source != nil {
+			rows = predicate.All{source.rows, n.Rows}
+		}
+		return predicate.Derived{Origin: n.Origin, Rows: rows}
+	}
+	return n
+}
+
+// derivations are those of a rule, at any depth, of the row itself.
+func derivationsOf(n predicate.Node) []predicate.Derived {
+	var parts []predicate.Node
+	switch n := n.(type) {
+	case predicate.All:
+		parts = n
+	case predicate.Any:
+		parts = n
+	case predicate.Derived:
+		return []predicate.Derived{n}
+	}
+	var out []predicate.Derived
+	for _, part := range parts {
+		out = append(out, derivationsOf(part)...)
+	}
+	return out
+}
+
+// origins refuses what would let agents take a source from a row that was made from it, and with the source the consent that
+// the row needs: when all that agents may write is known.
+func (c *compiler) origins(tables []*Table) {
+	writes := map[catalog.Name]*Write{}
+	for _, t := range tables {
+		writes[t.Relation.Name] = t.Write
+	}
+	for _, t := range tables {
+		for _, part := range predicate.Conjuncts(t.Rows) {
+			found := derivationsOf(part)
+			if len(found) == 0 {
+				continue
+			}
+			if t.Write != nil {
+				c.unchanged(t, part)
+			}
+			for _, n := range found {
+				c.kept(t, n.Origin, writes)
+			}
+		}
+	}
+}
+
+// unchanged refuses updates of what says from what a row was made.
+func (c *compiler) unchanged(t *Table, part predicate.Node) {
+	columns, _ := predicate.RowColumns(part)
+	for _, name := range columns {
+		if slices.Contains(t.Write.Updatable, name) {
+			c.fail(c.tables[t.Relation.Name].decl.write.place, "list it under immutable", "agents could update %s.%s, which says from what a row was made", t.Relation.Name, name)
+		}
+	}
+}
+
+// kept refuses that links go, and that another row takes the key of a source.
+func (c *compiler) kept(t *Table, o predicate.Origin, writes map[catalog.Name]*Write) {
+	at := c.tables[t.Relation.Name].decl.place
+	from := t.Relation
+	for i, step := range o.Steps {
+		r, columns := step.Relation, step.Columns()
+		last := i == len(o.Steps)-1
+		key := len(columns) == len(r.PrimaryKey) && !overlaps(columns, r.PrimaryKey)
+		if i > 0 || key {
+			c.replaced(at, t, from, r, step, writes[r.Name])
+		}
+		if last && key {
+			break
+		}
+		reads := columns
+		if !last {
+			reads = append(reads, o.Steps[i+1].Froms()...)
+		}
+		if i == 0 {
+			c.adopted(t, r, step, writes[r.Name])
+		}
+		if w := writes[r.Name]; w != nil && overlap(w.Updatable, reads) {
+			c.fail(c.tables[r.Name].decl.write.place, "list the columns that link under immutable", "agents could update rows of %s, which say from what rows of %s were made", r.Name, t.Relation.Name)
+		}
+		if what := c.losable(r, columns, t.Relation, writes, map[catalog.Name]bool{}); what != nil {
+			c.fail(c.tables[what.Name].decl.write.place, "leave delete out, or let the foreign key of "+r.Name.String()+" restrict",
+				"agents could delete rows of %s, and with them what says from what rows of %s were made", what.Name, t.Relation.Name)
+		} else {
+			c.cascades(at, t, r)
+		}
+		from = r
+	}
+	if len(o.Steps) == 0 {
+		c.replaced(at, t, nil, o.Source, predicate.Step{Relation: o.Source, Column: o.Key}, writes[o.Source.Name])
+	}
+	if o.Unless != nil && len(o.Steps) > 0 {
+		c.forgets(at, t, o, writes)
+	}
+}
+
+// overlaps tells whether some of the columns is not in the key.
+func overlaps(columns, key []string) bool {
+	return slices.ContainsFunc(columns, func(name string) bool { return !slices.Contains(key, name) })
+}
+
+// replaced refuses that an agent gives another row the key of a source that is gone. A foreign key rules that out.
+func (c *compiler) replaced(at place, t *Table, from, r *catalog.Relation, step predicate.Step, w *Write) {
+	if w == nil || !overlap(w.Insertable, step.Columns()) && !overlap(w.Updatable, step.Columns()) {
+		return
+	}
+	if from != nil && slices.ContainsFunc(from.ForeignKeys, func(k catalog.ForeignKey) bool {
+		return k.Target == r.Name && slices.Equal(k.Columns, step.Froms()) && slices.Equal(k.TargetCols, step.Columns())
+	}) {
+		return
+	}
+	stamped := func(name string) bool {
+		return slices.ContainsFunc(w.Stamps, func(s Stamp) bool { return s.Column == name && s.Unless == nil })
+	}
+	for _, name := range step.Columns() {
+		if stamped(name) { // an agent does not choose it
+			return
+		}
+	}
+	c.fail(c.tables[r.Name].decl.write.place, "leave the key out of columns, or let a foreign key say that sources are there",
+		"agents could give a new row of %s the key of one that is gone, and what rows of %s were made from would be another", r.Name, t.Relation.Name)
+}
+
+// adopted refuses that an agent gives a source of its choice to a row that it does not see: one that lost its own would show.
+func (c *compiler) adopted(t *Table, r *catalog.Relation, step predicate.Step, w *Write) {
+	if w == nil || !overlap(w.Insertable, step.Columns()) {
+		return
+	}
+	link := c.tables[r.Name]
+	for _, key := range r.ForeignKeys {
+		if key.Target == t.Relation.Name && slices.Equal(key.Columns, step.Columns()) && slices.Equal(key.TargetCols, step.Froms()) && !link.decl.write.accepts(acceptReferences) {
+			return
+		}
+	}
+	for _, part := range predicate.Conjuncts(link.rows) {
+		if n, ok := part.(predicate.Visible); ok && n.Relation.Name == t.Relation.Name && len(n.And) == 0 && slices.Equal(step.Columns(), []string{n.From}) && slices.Equal(step.Froms(), []string{n.Column}) {
+			return
+		}
+	}
+	c.fail(link.decl.write.place, "ask for visible: "+t.Relation.Name.String()+" in the rule of "+r.Name.String()+", or let a foreign key lead there",
+		"agents could say of rows of %s that they do not see that they were made from others", t.Relation.Name)
+}
+
+// losable returns the table whose rows agents may delete so that a row of r goes, or points nowhere by these columns; nil:
+// there is none. That links go with the row that was made is meant.
+func (c *compiler) losable(r *catalog.Relation, columns []string, made *catalog.Relation, writes map[catalog.Name]*Write, seen map[catalog.Name]bool) *catalog.Relation {
+	if r == nil || seen[r.Name] {
+		return nil
+	}
+	seen[r.Name] = true
+	if w := writes[r.Name]; w.Allows("DELETE") {
+		return r
+	}
+	for _, key := range r.ForeignKeys {
+		goes := key.OnDelete == catalog.Cascade || (key.OnDelete == catalog.SetNull || key.OnDelete == catalog.SetDefault) && overlap(key.Columns, columns)
+		if target, ok := c.snap.Relation(key.Target); ok && goes && (made == nil || target.Name != made.Name) {
+			if what := c.losable(target, nil, made, writes, seen); what != nil {
+				return what
+			}
+		}
+	}
+	return nil
+}
+
+// cascades warns of links that go with a source when the owner deletes it.
+func (c *compiler) cascades(at place, t *Table, r *catalog.Relation) {
+	for _, key := range r.ForeignKeys {
+		if key.OnDelete == catalog.Cascade && key.Target != t.Relation.Name {
+			c.warnings = append(c.warnings, at.warningf("whoever deletes a row of %s takes its row of %s along, and what was made from it shows without its consent: let that foreign key SET NULL, which hides, or let it restrict",
+				key.Target, r.Name))
+		}
+	}
+}
+
+// forgets warns of a source's key that becomes NULL with the source, where unless may hold for NULL.
+func (c *compiler) forgets(at place, t *Table, o predicate.Origin, writes map[catalog.Name]*Write) {
+	columns, _ := predicate.RowColumns(o.Unless)
+	for _, key := range t.Relation.ForeignKeys {
+		if (key.OnDelete == catalog.SetNull || key.OnDelete == catalog.SetDefault) && overlap(key.Columns, columns) && overlap(key.Columns, o.Steps[0].Froms()) {
+			target, _ := c.snap.Relation(key.Target)
+			if what := c.losable(target, nil, nil, writes, map[catalog.Name]bool{}); what != nil {
+				c.fail(c.tables[what.Name].decl.write.place, "leave delete out, or let the foreign key of "+t.Relation.Name.String()+" cascade or restrict",
+					"agents could delete rows of %s, and rows of %s would forget that they were made from them", what.Name, t.Relation.Name)
+				continue
+			}
+			c.warnings = append(c.warnings, at.warningf("whoever deletes a row of %s makes rows of %s forget that they were made from it, and unless may hold: let that foreign key cascade or restrict", key.Target, t.Relation.Name))
+		}
+	}
+}
