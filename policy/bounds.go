@@ -3,22 +3,32 @@ package policy
 import (
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
+	"time"
+
+	"github.com/pgconsent/pgconsent/predicate"
 )
 
-// Bounds are descriptions of what bounds statements besides the rows and columns that exist: objects, contracts, what
-// functions read, limits, aggregates, and columns by key. Two that are equal mean the same.
-func (p *Policy) Bounds() map[string]string {
-	out := map[string]string{}
+// Bounds are what bounds statements besides the rows and columns that exist: objects, contracts, what functions read, limits,
+// aggregates, and columns by key. By name, each has its parts in words for people; the part without a name is an exact
+// description of the whole, so that two whose parts are equal mean the same.
+func (p *Policy) Bounds() map[string]map[string]string {
+	out := map[string]map[string]string{}
 	for _, o := range p.objectList {
-		out["object "+o.Name] = written(o.describe)
+		out["object "+o.Name] = map[string]string{"": written(o.describe), "table": o.Relation.String(), "vessel": o.Vessel, "metadata": strings.Join(o.Metadata, ", "),
+			"embedding": strings.Join(o.Embeddings, ", "), "join_only": said(o.JoinOnly)}
 	}
 	for _, c := range p.contracts {
-		out["contract "+c.Name] = written(c.describe)
+		out["contract "+c.Name] = c.parts()
 	}
 	for _, f := range p.functions {
 		if f.Reads != nil {
-			out["reads of "+f.Name.String()] = fmt.Sprint(f.Reads)
+			var reads []string
+			for _, r := range f.Reads {
+				reads = append(reads, r.Relation.String()+" ("+strings.Join(r.Sources, ", ")+")")
+			}
+			out["reads of "+f.Name.String()] = map[string]string{"": fmt.Sprint(f.Reads), "reads": orElse(strings.Join(reads, ", "), "nothing")}
 		}
 	}
 	for _, l := range p.limits {
@@ -26,18 +36,95 @@ func (p *Policy) Bounds() map[string]string {
 		if l.Per != "" {
 			per = "limits per " + l.Per
 		}
-		out[per] += l.describe() + "\n"
+		out[per] = l.parts()
 	}
 	for _, t := range p.tables {
 		if t.Aggregate != nil {
-			out["aggregate of "+t.Relation.Name.String()] = t.Aggregate.describe(t.Relation)
+			parts := t.Aggregate.parts()
+			parts[""] = t.Aggregate.describe(t.Relation)
+			parts["which rows count"] = predicate.Policy(t.Aggregate.Rows, t.Relation)
+			out["aggregate of "+t.Relation.Name.String()] = parts
 		}
 		if t.Columns != nil && t.Columns.ByKey != nil {
-			out["by_key of "+t.Relation.Name.String()] = written(t.Columns.ByKey.describe)
+			k := t.Columns.ByKey
+			var columns []string
+			for _, c := range k.Columns {
+				columns = append(columns, c.Name)
+			}
+			out["by_key of "+t.Relation.Name.String()] = map[string]string{"": written(k.describe), "columns": strings.Join(columns, ", "), "key": strings.Join(k.Key, ", "), "at_most": strconv.Itoa(k.AtMost)}
 		}
 		if t.Observed != nil {
-			out["observe of "+t.Relation.Name.String()] = ""
+			out["observe of "+t.Relation.Name.String()] = map[string]string{"": ""}
 		}
+	}
+	return out
+}
+
+func said(is bool) string {
+	if is {
+		return "true"
+	}
+	return ""
+}
+
+// parts are the contract by the values that it lists.
+func (c *Contract) parts() map[string]string {
+	out := map[string]string{"": written(c.describe), "by": c.By, "governs": strings.Join(c.Governs, ", ")}
+	var apart []string
+	for _, group := range c.Apart {
+		apart = append(apart, strings.Join(group, " and "))
+	}
+	out["apart"] = strings.Join(apart, ", ")
+	for i, t := range c.terms() {
+		name := "every session"
+		if c.By != "" {
+			name = c.By + " " + c.order[i]
+		}
+		what := t.allows(c)
+		if t.Rows > 0 && t.Per == "" {
+			what += fmt.Sprintf(", at most %d rows of a statement", t.Rows)
+		}
+		for _, r := range t.Requires {
+			what += ", if " + r.Text
+		}
+		if t.Plan != "" {
+			what += ", as planned in " + t.Plan
+		}
+		if len(t.Named) > 0 {
+			what += ", by the statements " + strings.Join(keys(t.Named), ", ")
+		}
+		out[name] = what
+	}
+	return out
+}
+
+func (l Limit) parts() map[string]string {
+	out := map[string]string{"": l.describe()}
+	for name, n := range map[string]int64{"statements": int64(l.Statements), "rows": int64(l.Rows), "by_key": int64(l.ByKey), "result_rows": l.ResultRows, "result_bytes": l.ResultBytes} {
+		if out[name] = "no bound"; n > 0 {
+			out[name] = strconv.FormatInt(n, 10)
+		}
+	}
+	if out["statement_timeout"] = "no bound"; l.Timeout > 0 {
+		out["statement_timeout"] = l.Timeout.Round(time.Millisecond).String()
+	}
+	return out
+}
+
+func (a *Aggregate) parts() map[string]string {
+	out := map[string]string{"subject": a.Subject, "minimum": strconv.Itoa(a.Minimum), "share": "no bound"}
+	if a.Share > 0 {
+		out["share"] = strconv.Itoa(a.Share)
+	}
+	for _, d := range a.Dimensions {
+		what := orElse(d.By, "each value")
+		if d.Closed {
+			what += ", closed"
+		}
+		out["dimension "+d.Column] = what
+	}
+	for _, m := range a.Measures {
+		out["measure "+m.Column] = m.Low + " to " + m.High
 	}
 	return out
 }

@@ -55,33 +55,46 @@ func Compare(ctx context.Context, conn *pgx.Conn, o Options) (*Report, error) {
 		before, was := o.Old.Policy.Table(relation.Name)
 		after, is := o.New.Policy.Table(relation.Name)
 		t := Table{Name: relation.Name.String(), Was: was, Is: is, Columns: columns(before, after), Write: writes(before, after), Rows: []Rows{}, SameRule: true}
-		type pair struct{ old, now string }
-		var pairs []pair
-		agents := map[pair][]string{}
-		for _, g := range groups {
-			p := pair{rule(before, g.old), rule(after, g.new)}
-			if p.old == p.now {
-				continue
-			}
-			if agents[p] == nil {
-				pairs = append(pairs, p)
-			}
-			agents[p] = append(agents[p], g.agents...)
+		if t.Rows, err = o.rows(ctx, tx, relation, groups, func(g group) (string, string) { return rule(before, g.old), rule(after, g.new) }); err != nil {
+			return nil, err
 		}
-		for _, p := range pairs {
-			t.SameRule = false
-			slices.Sort(agents[p])
-			rows, err := count(ctx, tx, relation, p.old, p.now, o, agents[p])
-			if err != nil {
-				return nil, failed(relation, err)
-			}
-			t.Rows = append(t.Rows, rows)
+		t.SameRule = len(t.Rows) == 0
+		if t.Groups, err = o.rows(ctx, tx, relation, groups, func(g group) (string, string) { return counts(before, g.old), counts(after, g.new) }); err != nil {
+			return nil, err
 		}
-		if was != is || !t.Columns.empty() || !t.Write.empty() || slices.ContainsFunc(t.Rows, func(r Rows) bool { return r.Appear+r.Disappear > 0 }) {
+		differ := func(r Rows) bool { return r.Appear+r.Disappear > 0 }
+		if was != is || !t.Columns.empty() || !t.Write.empty() || slices.ContainsFunc(t.Rows, differ) || slices.ContainsFunc(t.Groups, differ) {
 			r.Tables = append(r.Tables, t)
 		}
 	}
 	return r, nil
+}
+
+// rows are counted by two rules, for the agents for whom they differ.
+func (o Options) rows(ctx context.Context, tx pgx.Tx, relation *catalog.Relation, groups []group, rules func(group) (old, now string)) ([]Rows, error) {
+	type pair struct{ old, now string }
+	var pairs []pair
+	agents := map[pair][]string{}
+	for _, g := range groups {
+		var p pair
+		if p.old, p.now = rules(g); p.old == p.now {
+			continue
+		}
+		if agents[p] == nil {
+			pairs = append(pairs, p)
+		}
+		agents[p] = append(agents[p], g.agents...)
+	}
+	out := []Rows{}
+	for _, p := range pairs {
+		slices.Sort(agents[p])
+		rows, err := count(ctx, tx, relation, p.old, p.now, o, agents[p])
+		if err != nil {
+			return nil, failed(relation, err)
+		}
+		out = append(out, rows)
+	}
+	return out, nil
 }
 
 // failed explains the two errors that are not the server's.
@@ -164,6 +177,14 @@ func rule(t *policy.Table, attributes map[string]string) string {
 		return "false"
 	}
 	return predicate.Direct(t.Rows, "r", attributes)
+}
+
+// counts is which rows count in groups, whether or not their group is large enough.
+func counts(t *policy.Table, attributes map[string]string) string {
+	if t == nil || t.Aggregate == nil {
+		return "false"
+	}
+	return predicate.Direct(t.Aggregate.Rows, "r", attributes)
 }
 
 // chunk is how many pages are looked at before the progress is told.

@@ -40,7 +40,8 @@ func (p Printer) Print(r *Report) {
 		}
 		p.change("column", t.Columns)
 		p.change("write", t.Write)
-		p.rows(t.Rows)
+		p.rows("rows", t.Rows)
+		p.rows("grouped", t.Groups)
 	}
 	if !r.Functions.empty() {
 		fmt.Fprintf(p.Out, "\n%s\n", p.paint("1", "functions"))
@@ -83,13 +84,13 @@ func (p Printer) change(what string, c Change) {
 	}
 }
 
-func (p Printer) rows(rows []Rows) {
+func (p Printer) rows(what string, rows []Rows) {
 	width := 0
 	for _, r := range rows {
 		width = max(width, len(strings.Join(r.Agents, ", ")))
 	}
 	for _, r := range rows {
-		fmt.Fprintf(p.Out, "    rows     %-*s  %d → %d", width, strings.Join(r.Agents, ", "), r.Old, r.New)
+		fmt.Fprintf(p.Out, "    %-8s %-*s  %d → %d", what, width, strings.Join(r.Agents, ", "), r.Old, r.New)
 		if r.Appear > 0 {
 			fmt.Fprintf(p.Out, "  %s", p.paint("32", fmt.Sprintf("+%d", r.Appear)))
 		}

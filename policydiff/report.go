@@ -1,5 +1,7 @@
 package policydiff
 
+import "slices"
+
 // Report is what would change.
 type Report struct {
 	Database   string   `json:"database"`
@@ -22,6 +24,7 @@ type Table struct {
 	Columns  Change `json:"columns"`
 	Write    Change `json:"write"`
 	Rows     []Rows `json:"rows"`
+	Groups   []Rows `json:"groups"`    // rows that count in aggregates, if their groups are large enough
 	SameRule bool   `json:"same_rule"` // for every agent: no row was looked at
 }
 
@@ -62,7 +65,7 @@ func (r *Report) Gains() (certain, possible bool) {
 		take(t.Columns)
 		take(t.Write)
 		certain = certain || t.Is && !t.Was
-		for _, rows := range t.Rows {
+		for _, rows := range append(slices.Clone(t.Rows), t.Groups...) {
 			certain = certain || rows.Appear > 0
 		}
 	}

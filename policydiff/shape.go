@@ -2,6 +2,7 @@ package policydiff
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -154,15 +155,37 @@ func views(before, after *policy.Policy) Change {
 	return changes(describe(before), describe(after))
 }
 
-// shape names what bounds statements and is not in both policies alike. Whether it is narrower or wider is not told.
+// shape says what bounds statements and is not in both policies alike, part by part. Whether that is narrower or wider is not told, nor
+// how many statements it concerns.
 func shape(before, after *policy.Policy) []string {
 	was, is := before.Bounds(), after.Bounds()
 	out := []string{}
 	for name, now := range is {
-		switch then, there := was[name]; {
-		case !there:
+		then, there := was[name]
+		if !there {
 			out = append(out, name+" (new)")
-		case then != now:
+			continue
+		}
+		if maps.Equal(then, now) {
+			continue
+		}
+		told := len(out)
+		for part := range merged(then, now) {
+			then, there := then[part]
+			now, is := now[part]
+			switch {
+			case part == "" || there == is && then == now:
+			case part == "which rows count": // its SQL is long, and the rows are counted
+				out = append(out, name+", "+part)
+			case !there:
+				out = append(out, fmt.Sprintf("%s, %s: %s (new)", name, part, now))
+			case !is:
+				out = append(out, fmt.Sprintf("%s, %s (gone)", name, part))
+			default:
+				out = append(out, fmt.Sprintf("%s, %s: %s → %s", name, part, orNothing(then), orNothing(now)))
+			}
+		}
+		if len(out) == told {
 			out = append(out, name)
 		}
 	}
@@ -173,4 +196,17 @@ func shape(before, after *policy.Policy) []string {
 	}
 	slices.Sort(out)
 	return out
+}
+
+func merged(a, b map[string]string) map[string]string {
+	out := maps.Clone(a)
+	maps.Copy(out, b)
+	return out
+}
+
+func orNothing(what string) string {
+	if what == "" {
+		return "nothing"
+	}
+	return what
 }
