@@ -20,6 +20,9 @@ func (c *Config) check(d *decoder) {
 	c.checkUpstream(d)
 	oneOf(d, "audit.mode", c.Audit.Mode, "strict", "buffered", "off")
 	oneOf(d, "enforcement", string(c.Enforcement), string(Both), string(Doors))
+	if c.Consent != nil {
+		c.Consent.check(d)
+	}
 	if len(c.Databases) == 0 {
 		d.problem("databases", "databases: { app: { policy: policy.yaml, owners: [app_owner] } }", "no databases are configured")
 	}

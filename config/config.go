@@ -23,6 +23,7 @@ type Config struct {
 	Credentials string               `yaml:"credentials"`
 	Enforcement Enforcement          `yaml:"enforcement"`
 	Audit       Audit                `yaml:"audit"`
+	Consent     *Consent             `yaml:"consent"`
 
 	Path string `yaml:"-"` // of the file it was read from
 }
@@ -167,6 +168,9 @@ func (c *Config) defaults() {
 	}
 	set(&c.Audit.Mode, "strict")
 	set(&c.Audit.File, "audit")
+	if c.Consent != nil {
+		c.Consent.defaults()
+	}
 	for name, db := range c.Databases {
 		set(&db.Name, name)
 		if db.SearchPath == nil {
@@ -197,6 +201,12 @@ func (c *Config) absolute(dir string) {
 	fix(&c.Credentials, &c.Audit.File, &c.Upstream.CA)
 	if c.TLS != nil {
 		fix(&c.TLS.Cert, &c.TLS.Key)
+	}
+	if c.Consent != nil {
+		fix(&c.Consent.Key, &c.Consent.Anchor)
+		if w := c.Consent.Webhook; w != nil && !fromEnvironment(w.Secret) {
+			fix(&w.Secret)
+		}
 	}
 	for _, db := range c.Databases {
 		fix(&db.Policy)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -30,6 +31,7 @@ agents:
 credentials: agents.scram
 enforcement: both
 audit: { mode: buffered, file: audit/ }
+consent: { key: k, controller: Example GmbH, warning_days: 2, decay: false, webhook: { url: "https://a.example/c", secret: PGCONSENT_HOOK } }
 `
 
 const least = "version: 1\ndatabases: { app: { policy: p.yaml, owners: [o] } }\n"
@@ -55,11 +57,30 @@ func TestWhole(t *testing.T) {
 		}},
 		Agents: map[string]*Agent{"caregiver": {Database: "memories", Auth: "scram",
 			Attributes: Attributes{"user": "6f1e0000-0000-4000-8000-000000000000", "level": "1e5"}}},
-		Credentials: "/etc/pgconsent/agents.scram", Enforcement: Doors,
+		Credentials: "/etc/pgconsent/agents.scram", Enforcement: Both,
 		Audit: Audit{Mode: "buffered", File: "/etc/pgconsent/audit"},
+		Consent: &Consent{Key: "/etc/pgconsent/k", Anchor: "/etc/pgconsent/consent.anchor", Controller: "Example GmbH", DurationDays: 14, WarningDays: 2,
+			ReviewTimeout: "48h", AutoRenewal: new(true), RequireExplicit: new(false), Decay: new(false), SweepEvery: "6h",
+			Webhook: &Webhook{URL: "https://a.example/c", Secret: "PGCONSENT_HOOK"}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestConsentIsChecked(t *testing.T) {
+	for _, wrong := range []string{
+		"{ default_duration_days: 0.5 }", "{ default_duration_days: -1 }", "{ warning_days: 15 }", "{ review_timeout: soon }", "{ review_timeout: -1h }", "{ decay: maybe }",
+		"{ sweep_every: 0s }", "{ key: a, anchor: a }", "{ webhook: { url: ftp://a, secret: b } }", "{ webhook: { url: \"http://a.example\", secret: b } }",
+		"{ webhook: { url: \"https://a.example\" } }", "{ retention: 3 }",
+	} {
+		if _, err := load(least+"consent: "+wrong+"\n", nil); err == nil {
+			t.Errorf("%s is taken", wrong)
+		}
+	}
+	c, err := load(least, map[string]string{"REQUIRE_EXPLICIT_CONSENT": "true"})
+	if err != nil || c.Consent != nil {
+		t.Errorf("without the section there is no registry: %+v %v", c.Consent, err)
 	}
 }
 
@@ -94,7 +115,7 @@ func TestDefaults(t *testing.T) {
 		Upstream: Upstream{Host: "/var/run/postgresql", Port: 5432, TLS: "disable"},
 		Databases: map[string]*Database{"app": {Name: "app", Policy: "/etc/pgconsent/p.yaml", Owners: []string{"o"}, SearchPath: []string{"public"},
 			Roles: Roles{Agent: "pgconsent_agent", Control: "pgconsent_control", Reader: "pgconsent_reader", Rows: "pgconsent_rows", Migrate: "o"}}},
-		Credentials: "/etc/pgconsent/agents.scram", Enforcement: Both, Audit: Audit{Mode: "strict", File: "/etc/pgconsent/audit"},
+		Credentials: "/etc/pgconsent/agents.scram", Enforcement: Doors, Audit: Audit{Mode: "strict", File: "/etc/pgconsent/audit"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -105,6 +126,8 @@ func TestEnvironmentIsAboveTheFile(t *testing.T) {
 	env := map[string]string{
 		"PGCONSENT_LISTEN": "localhost:1", "PGCONSENT_HTTP_LISTEN": "off", "PGCONSENT_UPSTREAM_HOST": "/run/pg", "PGCONSENT_UPSTREAM_PORT": "7",
 		"PGCONSENT_UPSTREAM_TLS": "disable", "PGCONSENT_CREDENTIALS": "/c", "PGCONSENT_ENFORCEMENT": "both", "PGCONSENT_AUDIT_MODE": "off", "PGCONSENT_AUDIT_FILE": "/a",
+		"DEFAULT_CONSENT_DURATION_DAYS": "7", "CONSENT_WARNING_DAYS": "1", "PARTNERSHIP_REVIEW_TIMEOUT": "24h", "ENABLE_AUTO_RENEWAL": "false",
+		"REQUIRE_EXPLICIT_CONSENT": "1", "ENABLE_DECAY_PROTOCOL": "true",
 	}
 	if len(env) != len(Variables) {
 		t.Errorf("the test knows %d variables, the code %d", len(env), len(Variables))
@@ -113,8 +136,9 @@ func TestEnvironmentIsAboveTheFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := []any{c.Listen, c.HTTP.Listen, c.Upstream, c.Credentials, c.Enforcement, c.Audit}
-	want := []any{"localhost:1", "off", Upstream{Host: "/run/pg", Port: 7, TLS: "disable"}, "/c", Both, Audit{Mode: "off", File: "/a"}}
+	n := c.Consent
+	got := []any{c.Listen, c.HTTP.Listen, c.Upstream, c.Credentials, c.Enforcement, c.Audit, n.DurationDays, n.WarningDays, n.Review(), *n.AutoRenewal, *n.RequireExplicit, *n.Decay}
+	want := []any{"localhost:1", "off", Upstream{Host: "/run/pg", Port: 7, TLS: "disable"}, "/c", Both, Audit{Mode: "off", File: "/a"}, 7, 1, 24 * time.Hour, false, true, true}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

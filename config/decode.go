@@ -161,6 +161,13 @@ func (d *decoder) value(path string, n ast.Node, v reflect.Value) {
 			return
 		}
 		v.SetInt(int64(i))
+	case reflect.Bool:
+		s, _ := scalar(n)
+		if s != "true" && s != "false" {
+			d.node(n, "", "%s must be true or false", name(path))
+			return
+		}
+		v.SetBool(s == "true")
 	default:
 		d.node(n, "", "%s cannot be read", name(path))
 	}

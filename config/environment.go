@@ -13,6 +13,12 @@ var Variables = []struct{ Name, Key string }{
 	{"PGCONSENT_ENFORCEMENT", "enforcement"},
 	{"PGCONSENT_AUDIT_MODE", "audit.mode"},
 	{"PGCONSENT_AUDIT_FILE", "audit.file"},
+	{"DEFAULT_CONSENT_DURATION_DAYS", "consent.default_duration_days"},
+	{"CONSENT_WARNING_DAYS", "consent.warning_days"},
+	{"PARTNERSHIP_REVIEW_TIMEOUT", "consent.review_timeout"},
+	{"ENABLE_AUTO_RENEWAL", "consent.auto_renewal"},
+	{"REQUIRE_EXPLICIT_CONSENT", "consent.require_explicit"},
+	{"ENABLE_DECAY_PROTOCOL", "consent.decay"},
 }
 
 // environment puts variables over what the file says.
@@ -46,7 +52,10 @@ func (c *Config) environment(d *decoder, getenv func(string) string) {
 		case "audit.file":
 			c.Audit.File = value
 		default:
-			d.problem("", "", "%s is not understood", v.Name)
+			// Without the section there is nothing that they could change.
+			if c.Consent != nil {
+				c.Consent.override(d, v.Name, v.Key, value)
+			}
 		}
 	}
 }

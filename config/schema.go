@@ -54,6 +54,20 @@ var description = map[string]described{
 	"audit":                          {doc: "Where decisions are recorded."},
 	"audit.mode":                     {"Whether the record is on disk before the answer leaves. Default: strict.", nil, []string{"strict", "buffered", "off"}},
 	"audit.file":                     {doc: "The folder of the records. Default: audit."},
+	"consent":                        {doc: "The consent registry. Without it no consents are recorded."},
+	"consent.key":                    {doc: "The file with the key that signs consent records; migrate makes it. Default: consent.key."},
+	"consent.anchor":                 {doc: "The file that remembers the last consent record. Default: consent.anchor."},
+	"consent.controller":             {doc: "Who answers for the data, as records name them."},
+	"consent.default_duration_days":  {doc: "How long TEMPORARY lasts. Default: 14."},
+	"consent.warning_days":           {doc: "How long before expiry the subject is warned. Default: 3."},
+	"consent.review_timeout":         {doc: "How long the agent's side may take to decide about a partnership. Default: 48h."},
+	"consent.auto_renewal":           {doc: "Whether an interaction renews TEMPORARY. Default: true."},
+	"consent.require_explicit":       {doc: "Whether a first interaction gives nothing. Default: false."},
+	"consent.decay":                  {doc: "Whether what turns ANONYMOUS decays over 90 days, instead of at once. Default: true."},
+	"consent.sweep_every":            {doc: "The time between two sweeps. Default: 6h."},
+	"consent.webhook":                {"Who is told of warnings and decisions.", []string{"url", "secret"}, nil},
+	"consent.webhook.url":            {doc: "Where they are posted."},
+	"consent.webhook.secret":         {doc: "Signs what is posted: a file, or the name of a variable PGCONSENT_…"},
 }
 
 // Schema is the JSON Schema of a configuration, draft 2020-12, for editors, made from the structs that it is read into.
@@ -103,6 +117,8 @@ func schema(path string, t reflect.Type) map[string]any {
 		out["type"], out["items"] = "array", map[string]any{"type": value}
 	case t.Kind() == reflect.Int:
 		out["type"] = "integer"
+	case t.Kind() == reflect.Bool:
+		out["type"] = "boolean"
 	case d.one != nil:
 		out["enum"] = d.one
 	default:

@@ -1,0 +1,134 @@
+package config
+
+import (
+	"net/url"
+	"strconv"
+	"time"
+)
+
+// Consent is the consent registry; none: no consents are recorded.
+type Consent struct {
+	Key        string `yaml:"key"`    // a file that migrate makes
+	Anchor     string `yaml:"anchor"` // a file that remembers the last record
+	Controller string `yaml:"controller"`
+
+	DurationDays    int    `yaml:"default_duration_days"`
+	WarningDays     int    `yaml:"warning_days"`
+	ReviewTimeout   string `yaml:"review_timeout"`
+	AutoRenewal     *bool  `yaml:"auto_renewal"`
+	RequireExplicit *bool  `yaml:"require_explicit"`
+	Decay           *bool  `yaml:"decay"`
+
+	SweepEvery string   `yaml:"sweep_every"`
+	Webhook    *Webhook `yaml:"webhook"`
+}
+
+// Webhook is told of warnings and decisions.
+type Webhook struct {
+	URL    string `yaml:"url"`
+	Secret string `yaml:"secret"` // signs what is sent: a file, or the name of a variable PGCONSENT_…
+}
+
+// Review is how long the agent's side may take to decide about a partnership.
+func (c *Consent) Review() time.Duration { return duration(c.ReviewTimeout) }
+
+// Sweep is the time between two sweeps.
+func (c *Consent) Sweep() time.Duration { return duration(c.SweepEvery) }
+
+// duration of a text that was checked.
+func duration(text string) time.Duration {
+	d, _ := time.ParseDuration(text)
+	return d
+}
+
+func (c *Consent) defaults() {
+	set := func(field *string, value string) {
+		if *field == "" {
+			*field = value
+		}
+	}
+	number := func(field *int, value int) {
+		if *field == 0 {
+			*field = value
+		}
+	}
+	flag := func(field **bool, value bool) {
+		if *field == nil {
+			*field = &value
+		}
+	}
+	set(&c.Key, "consent.key")
+	set(&c.Anchor, "consent.anchor")
+	number(&c.DurationDays, 14)
+	number(&c.WarningDays, 3)
+	set(&c.ReviewTimeout, "48h")
+	flag(&c.AutoRenewal, true)
+	flag(&c.RequireExplicit, false)
+	flag(&c.Decay, true)
+	set(&c.SweepEvery, "6h")
+}
+
+func (c *Consent) check(d *decoder) {
+	if c.DurationDays < 1 || c.DurationDays > 36500 {
+		d.problem("consent.default_duration_days", "consent: { default_duration_days: 14 }", "consent.default_duration_days must be between 1 and 36500")
+	}
+	if c.WarningDays < 1 || c.WarningDays > c.DurationDays {
+		d.problem("consent.warning_days", "consent: { warning_days: 3 }", "consent.warning_days must be between 1 and default_duration_days")
+	}
+	for _, t := range []struct {
+		key, value  string
+		least, most time.Duration
+	}{{"consent.review_timeout", c.ReviewTimeout, time.Second, 8760 * time.Hour}, {"consent.sweep_every", c.SweepEvery, time.Second, 168 * time.Hour}} {
+		if v, err := time.ParseDuration(t.value); err != nil || v < t.least || v > t.most {
+			d.problem(t.key, "48h, 90m and 30s are times.", "%s must be a time between %v and %v", t.key, t.least, t.most)
+		}
+	}
+	if c.Key == c.Anchor {
+		d.problem("consent.anchor", "", "consent.key and consent.anchor are the same file")
+	}
+	if c.Webhook != nil {
+		u, err := url.Parse(c.Webhook.URL)
+		switch {
+		case err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http":
+			d.problem("consent.webhook.url", "webhook: { url: https://app.example/consent, secret: webhook.pw }", "consent.webhook.url must be a URL with https")
+		case u.Scheme == "http" && !loopbackHost(u.Hostname()):
+			d.problem("consent.webhook.url", "Off this machine it has to be https.", "consent.webhook.url must be a URL with https")
+		case c.Webhook.Secret == "":
+			d.problem("consent.webhook", "webhook: { url: …, secret: webhook.pw }", "consent.webhook needs a secret, which signs what is sent")
+		}
+	}
+}
+
+// override takes a variable's value for one of the keys.
+func (c *Consent) override(d *decoder, name, key, value string) {
+	number := func(field *int) {
+		n, err := strconv.Atoi(value)
+		if err != nil {
+			d.problem("", "", "%s must be a whole number", name)
+		}
+		*field = n
+	}
+	flag := func(field **bool) {
+		b, err := strconv.ParseBool(value)
+		if err != nil {
+			d.problem("", "", "%s must be true or false", name)
+		}
+		*field = &b
+	}
+	switch key {
+	case "consent.default_duration_days":
+		number(&c.DurationDays)
+	case "consent.warning_days":
+		number(&c.WarningDays)
+	case "consent.review_timeout":
+		c.ReviewTimeout = value
+	case "consent.auto_renewal":
+		flag(&c.AutoRenewal)
+	case "consent.require_explicit":
+		flag(&c.RequireExplicit)
+	case "consent.decay":
+		flag(&c.Decay)
+	default:
+		d.problem("", "", "%s is not understood", name)
+	}
+}
