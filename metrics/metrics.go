@@ -33,7 +33,7 @@ const (
 // Reasons are the values of the label reason: sqlstate's, "none" for a statement that was allowed, and "other".
 var Reasons = []string{
 	"none", "syntax", "bounds", "statement", "construct", "relation", "column", "function", "setting", "transaction",
-	"proof", "stale", "contract", "limit", "audit", "protocol", "identity", "upstream", "internal", "other",
+	"proof", "stale", "contract", "limit", "audit", "protocol", "identity", "upstream", "consent", "internal", "other",
 }
 
 // Limits are the values of the label limit.

@@ -14,10 +14,12 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"unicode/utf8"
 
 	"github.com/alecthomas/kong"
 
 	"github.com/pgconsent/pgconsent/config"
+	"github.com/pgconsent/pgconsent/consent"
 	"github.com/pgconsent/pgconsent/sqlstate"
 )
 
@@ -55,6 +57,7 @@ type commands struct {
 	Policy  policyCmd  `cmd:"" help:"Check and test the policy."`
 	Observe observeCmd `cmd:"" help:"What the policy would do: what was observed, and statements of a log."`
 	Agent   agentCmd   `cmd:"" help:"Logins of agents."`
+	Consent consentCmd `cmd:"" help:"The consent registry: who has consented to what."`
 	Version versionCmd `cmd:"" help:"Print the version."`
 }
 
@@ -100,6 +103,12 @@ func run(args []string, s streams) (code int) {
 	}()
 	if len(args) == 0 {
 		args = []string{"--help"}
+	}
+	for i, a := range args {
+		if !utf8.ValidString(a) { // the parser would make something else of it
+			fmt.Fprintf(s.err, "pgconsent: argument %d is not UTF-8 text\n", i+1)
+			return usage
+		}
 	}
 	parsed, err := parser.Parse(args)
 	if err != nil {
@@ -161,10 +170,14 @@ func (s *session) fail(err error) int {
 		return wrong
 	}
 	var e *sqlstate.Error
+	var named consent.Named
 	if s.json {
 		out := map[string]string{"error": message(err)}
 		if errors.As(err, &e) && e.Hint != "" {
 			out["hint"] = e.Hint
+		}
+		if errors.As(err, &named) {
+			out["name"], out["sqlstate"] = named.Name(), string(sqlstate.From(err).Code)
 		}
 		_ = json.NewEncoder(s.err).Encode(out)
 		return code
@@ -173,7 +186,11 @@ func (s *session) fail(err error) int {
 	if isTerminal(s.err) {
 		red, reset = "\x1b[31m", "\x1b[0m"
 	}
-	fmt.Fprintf(s.err, "%spgconsent: %s%s\n", red, message(err), reset)
+	name := ""
+	if errors.As(err, &named) {
+		name = named.Name() + ": "
+	}
+	fmt.Fprintf(s.err, "%spgconsent: %s%s%s\n", red, name, message(err), reset)
 	if errors.As(err, &e) && e.Hint != "" {
 		fmt.Fprintf(s.err, "hint: %s\n", e.Hint)
 	}

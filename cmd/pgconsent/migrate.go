@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/pgconsent/pgconsent/config"
@@ -12,6 +13,8 @@ type migrateCmd struct {
 	DryRun    bool   `xor:"mode" help:"Print the SQL, with reasons, and change nothing."`
 	RotateKey bool   `xor:"mode" help:"Make a new key for the seals of sessions, and nothing else. The old one goes after two minutes."`
 	Down      bool   `xor:"mode" help:"Remove everything that migrate installed, and restore what it found."`
+
+	DiscardConsent bool `help:"With --down: remove the consent records as well, which prove who has consented to what."`
 }
 
 func (migrateCmd) Help() string {
@@ -21,10 +24,15 @@ second run changes nothing.
   pgconsent migrate --dry-run > review.sql
   pgconsent migrate
   pgconsent migrate --rotate-key
-  pgconsent migrate --down`
+  pgconsent migrate --down
+
+Where the configuration has a section consent, migrate makes the key file that it names, once: keep a copy of it.`
 }
 
 func (m migrateCmd) Run(s *session) error {
+	if m.DiscardConsent && !m.Down {
+		return usageError{errors.New("--discard-consent goes with --down")}
+	}
 	c, err := s.load()
 	if err != nil {
 		return err
@@ -35,7 +43,15 @@ func (m migrateCmd) Run(s *session) error {
 			return err
 		}
 		if m.Down {
+			if m.DiscardConsent {
+				if _, err := t.conn.Exec(s.ctx, "SET pgconsent.discard_consent = 'yes'"); err != nil {
+					return err
+				}
+			}
 			if err := migrations.Down(s.ctx, t.conn, options); err != nil {
+				return withHint(err)
+			}
+			if err := endConsent(s.ctx, c, t); err != nil {
 				return err
 			}
 			return s.migrated(t.name, "removed", "")
@@ -63,6 +79,9 @@ func (m migrateCmd) Run(s *session) error {
 			return err
 		}
 		if err := migrations.Up(s.ctx, t.conn, options, built.plan); err != nil {
+			return err
+		}
+		if err := s.beginConsent(c, t); err != nil {
 			return err
 		}
 		return s.migrated(t.name, "installed", built.policy.Version())

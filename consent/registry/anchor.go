@@ -148,6 +148,11 @@ func (a *anchor) head() (head, bool, error) { return a.content.head(a.database, 
 func (a *anchor) prepare(h head, now time.Time) error {
 	mac := a.keys.anchorCode(a.keys.newest, h)
 	a.content.Anchors[a.database] = anchored{hex.EncodeToString(h.Registry[:]), h.Number, hex.EncodeToString(h.Hash), now.UTC(), a.keys.newest, hex.EncodeToString(mac)}
+	return a.write()
+}
+
+// write makes the temporary file of the content.
+func (a *anchor) write() error {
 	text, err := json.MarshalIndent(a.content, "", "  ")
 	if err != nil {
 		return err

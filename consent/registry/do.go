@@ -338,6 +338,8 @@ func (w *writer) entries(ctx context.Context, tx pgx.Tx, subject party, steps []
 			d.Reason, d.Evidence = w.command.Reason, w.command.Evidence
 			if s.By.Role == consent.RoleSubject || s.By.Role == consent.RoleGuardian {
 				d.Grantor = d.ByRef
+			} else if w.command.Do == consent.Interact {
+				d.Grantor = hex.EncodeToString(subject.ref[:])
 			}
 		}
 		if d.Guardian, err = ref(w.command.Guardian); err != nil {

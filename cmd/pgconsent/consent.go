@@ -1,0 +1,230 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pgconsent/pgconsent/consent"
+	"github.com/pgconsent/pgconsent/consent/registry"
+	"github.com/pgconsent/pgconsent/serve"
+)
+
+type consentCmd struct {
+	Status      consentStatusCmd      `cmd:"" help:"What a subject's consents are now."`
+	Grant       consentGrantCmd       `cmd:"" help:"Record that a subject consents."`
+	Revoke      consentRevokeCmd      `cmd:"" help:"Withdraw a consent; in force when it returns."`
+	Refuse      consentRefuseCmd      `cmd:"" help:"Record that a subject was asked and said no."`
+	Upgrade     consentUpgradeCmd     `cmd:"" help:"Ask for a partnership, which the agent's side decides about."`
+	Pending     consentPendingCmd     `cmd:"" help:"Partnerships that are asked for and not decided."`
+	Decide      consentDecideCmd      `cmd:"" help:"Decide about a partnership, for the agent's side."`
+	Degrade     consentDegradeCmd     `cmd:"" help:"Go to TEMPORARY or ANONYMOUS, at once."`
+	Interaction consentInteractionCmd `cmd:"" help:"Tell of an interaction of the subject's own: it gives or renews TEMPORARY."`
+	Guardian    consentGuardianCmd    `cmd:"" help:"Who speaks for a subject."`
+	History     consentHistoryCmd     `cmd:"" help:"Every record of a subject."`
+	Erase       consentEraseCmd       `cmd:"" help:"End every consent of a subject and forget who it was."`
+}
+
+func (consentCmd) Help() string {
+	return `Consents are records in the database, appended and never changed. What a command says is done is in force: agents' next
+statements see it.
+
+Streams: TEMPORARY expires and is renewed by the subject's interactions; PARTNERED lasts, and needs both sides; ANONYMOUS
+counts in statistics only. Without a stream a consent is to one grantee, or about one scope.
+
+  pgconsent consent grant ada --stream TEMPORARY
+  pgconsent consent upgrade ada --reason "we work together"
+  pgconsent consent decide ada TASK_COMPLETE --agent chat
+  pgconsent consent degrade ada --to ANONYMOUS
+  pgconsent consent revoke ada
+  pgconsent consent grant dog:bella --grantee si:vet --scope ctx:bella_health --guardian human:sean
+  pgconsent consent history ada --json
+
+The command line speaks for whom it names: who can run it could write the database as well. Each record says that it came
+this way.`
+}
+
+// whose are the flags that every change has.
+type whose struct {
+	ID       string `arg:"" optional:"" name:"subject" help:"The subject, as the application knows them. Ids match whole."`
+	Subject  string `name:"subject" placeholder:"ID" help:"The same, as a flag: for ids that begin with a dash."`
+	Database string `placeholder:"NAME" help:"The database. Default: the only one."`
+}
+
+func (w whose) subject() (string, error) {
+	switch {
+	case w.ID != "" && w.Subject != "" && w.ID != w.Subject:
+		return "", usageError{errors.New("the subject is named twice")}
+	case w.ID+w.Subject == "":
+		return "", usageError{errors.New("which subject? pgconsent consent … ID")}
+	case w.ID != "":
+		return w.ID, nil
+	default:
+		return w.Subject, nil
+	}
+}
+
+// about are the flags of a consent without stream.
+type about struct {
+	Grantee string `placeholder:"ID" help:"To whom. Default: everybody."`
+	Scope   string `placeholder:"SCOPE" help:"About what: table:NAME, row:TABLE:KEY or ctx:NAME. Default: everything."`
+}
+
+// words are the flags that explain a change.
+type words struct {
+	Guardian string `placeholder:"ID" help:"A guardian of the subject, who speaks."`
+	Reason   string `placeholder:"TEXT" help:"Why. Sealed in the record."`
+	Evidence string `placeholder:"TEXT" help:"What proves it: a form, a recording, a message. Sealed in the record."`
+	Request  string `placeholder:"KEY" help:"A key of your choice: the same change with the same key is done once."`
+}
+
+func (w words) fill(c *consent.Command) {
+	c.Reason, c.Evidence, c.Request, c.Via = w.Reason, w.Evidence, w.Request, "cli"
+	c.By = consent.Party{Role: consent.RoleSubject, ID: c.Subject}
+	if w.Guardian != "" {
+		c.By = consent.Party{Role: consent.RoleGuardian, ID: w.Guardian}
+	}
+}
+
+// registry opens the consent registry of one database.
+func (s *session) registry(database string) (*registry.Registry, error) {
+	c, err := s.load()
+	if err != nil {
+		return nil, err
+	}
+	if database == "" {
+		all := slices.Sorted(maps.Keys(c.Databases))
+		if len(all) != 1 {
+			return nil, usageError{fmt.Errorf("the configuration has several databases: choose with --database: %s", strings.Join(all, ", "))}
+		}
+		database = all[0]
+	}
+	if _, err := chosen(c, database); err != nil {
+		return nil, err
+	}
+	return serve.Registry(c, database)
+}
+
+// change does one command and tells what came of it.
+func (s *session) change(database string, c consent.Command) error {
+	r, err := s.registry(database)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	out, err := r.Do(s.ctx, c)
+	if err != nil {
+		return err
+	}
+	if out.Tampered != nil {
+		fmt.Fprintf(s.err, "pgconsent: it is done, but %v\n", out.Tampered)
+	}
+	if s.json {
+		return s.print(changed(out))
+	}
+	line := "nothing is recorded"
+	if out.Consent.State != "" {
+		line = sentence(out.Consent, out.At)
+	}
+	switch {
+	case out.Number == 0:
+		line += "; it was so before"
+	case out.Repeated:
+		line += fmt.Sprintf("; record %d, made before", out.Number)
+	default:
+		line += fmt.Sprintf("; record %d", out.Number)
+	}
+	_, err = fmt.Fprintf(s.out, "%s: %s\n", c.Subject, line)
+	return err
+}
+
+// sentence says where a consent stands.
+func sentence(c consent.Consent, at time.Time) string {
+	line := string(c.StateAt(at))
+	if c.Stream != "" && c.State != consent.Requested {
+		line += " " + string(c.Stream)
+	}
+	if len(c.Categories) > 0 {
+		line += " (" + strings.Join(c.Categories, ", ") + ")"
+	}
+	if c.Grantee != consent.Everybody && c.Grantee != "" {
+		line += " to " + c.Grantee
+	}
+	if c.Scope != consent.Everything && c.Scope != "" {
+		line += " about " + c.Scope
+	}
+	if c.State == consent.Given && !c.ExpiresAt.IsZero() {
+		line += " until " + instant(c.ExpiresAt)
+	}
+	if c.Pending(at) {
+		line += "; partnership asked for, to be decided until " + instant(c.DueAt)
+	}
+	return line
+}
+
+func instant(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
+
+// shown is a consent as JSON shows it: times that are not set are null.
+type shown struct {
+	Subject    string     `json:"subject"`
+	Grantee    string     `json:"grantee"`
+	Scope      string     `json:"scope"`
+	State      string     `json:"state"`
+	DPV        string     `json:"dpv"`
+	Active     bool       `json:"active"`
+	Stream     *string    `json:"stream"`
+	Categories []string   `json:"categories"`
+	Purposes   []string   `json:"purposes"`
+	GrantedAt  *time.Time `json:"granted_at"`
+	ExpiresAt  *time.Time `json:"expires_at"`
+	Asked      []string   `json:"asked,omitempty"`
+	DueAt      *time.Time `json:"due_at,omitempty"`
+	DecayFrom  *time.Time `json:"decay_from,omitempty"`
+	Decay      string     `json:"decay,omitempty"`
+	Controller string     `json:"controller,omitempty"`
+}
+
+func show(c consent.Consent, at time.Time) shown {
+	when := func(t time.Time) *time.Time {
+		if t.IsZero() {
+			return nil
+		}
+		t = t.UTC()
+		return &t
+	}
+	out := shown{
+		Subject: c.Subject, Grantee: c.Grantee, Scope: c.Scope, State: string(c.StateAt(at)), DPV: c.StateAt(at).DPV(), Active: c.InForce(at),
+		Categories: c.Categories, Purposes: c.Purposes, GrantedAt: when(c.GivenAt), ExpiresAt: when(c.ExpiresAt), Asked: c.Asked, DueAt: when(c.DueAt),
+		DecayFrom: when(c.DecayFrom), Decay: string(c.Decay(at)), Controller: c.Controller,
+	}
+	if c.Stream != "" {
+		out.Stream = (*string)(&c.Stream)
+	}
+	if out.Categories == nil {
+		out.Categories = []string{}
+	}
+	if out.Purposes == nil {
+		out.Purposes = []string{}
+	}
+	return out
+}
+
+// change as JSON shows it.
+type changeShown struct {
+	*shown
+	Record   int64     `json:"record"` // 0: nothing was changed
+	At       time.Time `json:"at"`
+	Repeated bool      `json:"repeated"`
+}
+
+func changed(r registry.Result) changeShown {
+	out := changeShown{Record: r.Number, At: r.At.UTC(), Repeated: r.Repeated}
+	if r.Consent.State != "" {
+		c := show(r.Consent, r.At)
+		out.shown = &c
+	}
+	return out
+}

@@ -1,0 +1,288 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/pgconsent/pgconsent/consent"
+)
+
+type consentGrantCmd struct {
+	whose
+	Stream   string        `placeholder:"STREAM" help:"TEMPORARY or ANONYMOUS; PARTNERED asks for a partnership."`
+	Category []string      `placeholder:"NAME" sep:"none" help:"A category, and what is below it (a covers a/b). May be given several times. Default: all of the stream's."`
+	Purpose  []string      `placeholder:"NAME" sep:"none" help:"A purpose, likewise."`
+	For      time.Duration `placeholder:"TIME" help:"How long a consent without stream lasts: 720h. Default: until it is withdrawn."`
+	about
+	words
+}
+
+func (consentGrantCmd) Help() string {
+	return `A grant may list fewer categories than its stream allows, never more: TEMPORARY ESSENTIAL; PARTNERED ESSENTIAL, BEHAVIORAL,
+IMPROVEMENT; ANONYMOUS STATISTICAL. Granting again renews; granting other categories changes them.
+
+  pgconsent consent grant ada --stream TEMPORARY
+  pgconsent consent grant ada --stream PARTNERED --category ESSENTIAL --category BEHAVIORAL
+  pgconsent consent grant ada --grantee si:vet --scope ctx:bella_health --purpose care --for 720h --evidence "form 12, signed"`
+}
+
+func (g consentGrantCmd) Run(s *session) error {
+	id, err := g.subject()
+	if err != nil {
+		return err
+	}
+	if g.Stream == "" && g.Grantee == "" && g.Scope == "" && len(g.Category) == 0 && len(g.Purpose) == 0 {
+		return usageError{errors.New("to what does the subject consent? --stream TEMPORARY, or --grantee, --scope, --category or --purpose")}
+	}
+	c := consent.Command{
+		Do: consent.Grant, Subject: id, Stream: consent.Stream(strings.ToUpper(g.Stream)), Categories: g.Category, Purposes: g.Purpose, For: g.For,
+		Grantee: g.Grantee, Scope: g.Scope,
+	}
+	g.fill(&c)
+	return s.change(g.Database, c)
+}
+
+type consentRevokeCmd struct {
+	whose
+	Controller string `placeholder:"ID" help:"Revoked by the controller, by this person or office, instead of withdrawn by the subject."`
+	Erase      bool   `help:"Forget the subject as well, as consent erase does."`
+	about
+	words
+}
+
+func (consentRevokeCmd) Help() string {
+	return `When it returns, no statement that starts shows what the consent has shown, and what is older than it ends. Withdrawn is by the
+subject or a guardian, revoked by the controller: records tell them apart. Doing it twice does it once.
+
+  pgconsent consent revoke ada
+  pgconsent consent revoke ada --grantee si:vet --scope ctx:bella_health
+  pgconsent consent revoke ada --controller legal --reason "court order 7/26"`
+}
+
+func (r consentRevokeCmd) Run(s *session) error {
+	id, err := r.subject()
+	if err != nil {
+		return err
+	}
+	c := consent.Command{Do: consent.Revoke, Subject: id, Grantee: r.Grantee, Scope: r.Scope}
+	if r.Erase {
+		if r.Grantee+r.Scope != "" {
+			return usageError{errors.New("--erase is about the whole subject")}
+		}
+		c.Do = consent.Erase
+	}
+	r.fill(&c)
+	if r.Controller != "" {
+		if r.Guardian != "" {
+			return usageError{errors.New("it is revoked by the controller or withdrawn by a guardian")}
+		}
+		c.By = consent.Party{Role: consent.RoleController, ID: r.Controller}
+	}
+	if r.Erase {
+		return s.erase(r.Database, c)
+	}
+	return s.change(r.Database, c)
+}
+
+type consentRefuseCmd struct {
+	whose
+	about
+	words
+}
+
+func (r consentRefuseCmd) Run(s *session) error {
+	id, err := r.subject()
+	if err != nil {
+		return err
+	}
+	c := consent.Command{Do: consent.Refuse, Subject: id, Grantee: r.Grantee, Scope: r.Scope}
+	r.fill(&c)
+	return s.change(r.Database, c)
+}
+
+type consentUpgradeCmd struct {
+	whose
+	Category []string `placeholder:"NAME" sep:"none" help:"A category. May be given several times. Default: ESSENTIAL, BEHAVIORAL, IMPROVEMENT."`
+	words
+}
+
+func (consentUpgradeCmd) Help() string {
+	return `The consent stays as it is until the agent's side has decided. After review_timeout of the configuration (48 hours) the
+question lapses.
+
+  pgconsent consent upgrade ada --reason "we work together"
+  pgconsent consent pending
+  pgconsent consent decide ada TASK_COMPLETE --agent chat`
+}
+
+func (u consentUpgradeCmd) Run(s *session) error {
+	id, err := u.subject()
+	if err != nil {
+		return err
+	}
+	c := consent.Command{Do: consent.Upgrade, Subject: id, Categories: u.Category}
+	u.fill(&c)
+	return s.change(u.Database, c)
+}
+
+type consentDecideCmd struct {
+	ID       string `arg:"" name:"subject" help:"Who asks."`
+	Decision string `arg:"" help:"TASK_COMPLETE, REJECT or DEFER."`
+	Agent    string `required:"" placeholder:"ID" help:"Who decides. Not who asks."`
+	Database string `placeholder:"NAME" help:"The database. Default: the only one."`
+	Reason   string `placeholder:"TEXT" help:"Why. Sealed in the record."`
+	Request  string `placeholder:"KEY" help:"A key of your choice: the same change with the same key is done once."`
+}
+
+func (consentDecideCmd) Help() string {
+	return `TASK_COMPLETE makes the partnership, REJECT declines it, DEFER leaves it open until the same deadline.
+
+  pgconsent consent decide ada TASK_COMPLETE --agent chat
+  pgconsent consent decide ada REJECT --agent chat --reason "too early"`
+}
+
+func (d consentDecideCmd) Run(s *session) error {
+	return s.change(d.Database, consent.Command{
+		Do: consent.DecidePartnership, Subject: d.ID, Decision: consent.Decision(strings.ToUpper(d.Decision)),
+		By: consent.Party{Role: consent.RoleAgent, ID: d.Agent}, Via: "cli", Reason: d.Reason, Request: d.Request,
+	})
+}
+
+type consentDegradeCmd struct {
+	whose
+	To string `required:"" placeholder:"STREAM" help:"TEMPORARY or ANONYMOUS."`
+	words
+}
+
+func (consentDegradeCmd) Help() string {
+	return `PARTNERED becomes TEMPORARY or ANONYMOUS, TEMPORARY becomes ANONYMOUS; nobody is asked. To TEMPORARY, the other categories go
+at once. To ANONYMOUS, what is older decays over 90 days, unless the configuration says decay: false.
+
+  pgconsent consent degrade ada --to ANONYMOUS`
+}
+
+func (d consentDegradeCmd) Run(s *session) error {
+	id, err := d.subject()
+	if err != nil {
+		return err
+	}
+	c := consent.Command{Do: consent.Degrade, Subject: id, Stream: consent.Stream(strings.ToUpper(d.To))}
+	d.fill(&c)
+	return s.change(d.Database, c)
+}
+
+type consentInteractionCmd struct{ whose }
+
+func (consentInteractionCmd) Help() string {
+	return `For the application: the subject has done something. The first time this gives TEMPORARY, unless the configuration says
+require_explicit; later it renews it. It never overrides a withdrawal. Nothing that an agent sends does this.
+
+  pgconsent consent interaction ada`
+}
+
+func (i consentInteractionCmd) Run(s *session) error {
+	id, err := i.subject()
+	if err != nil {
+		return err
+	}
+	return s.change(i.Database, consent.Command{Do: consent.Interact, Subject: id, By: consent.Party{Role: consent.RoleApplication}, Via: "cli"})
+}
+
+type consentGuardianCmd struct {
+	Add    consentGuardianAddCmd    `cmd:"" help:"Record that somebody speaks for a subject."`
+	Remove consentGuardianRemoveCmd `cmd:"" help:"Record that they do not any more."`
+}
+
+type consentGuardianAddCmd struct {
+	whose
+	Guardian   string `required:"" placeholder:"ID" help:"Who speaks for the subject."`
+	Controller string `default:"owner" placeholder:"ID" help:"Who says so. Default: ${default}."`
+	Reason     string `placeholder:"TEXT" help:"Why. Sealed in the record."`
+	Evidence   string `placeholder:"TEXT" help:"What proves it. Sealed in the record."`
+}
+
+func (g consentGuardianAddCmd) Run(s *session) error { return g.run(s, consent.Appoint) }
+
+type consentGuardianRemoveCmd struct{ consentGuardianAddCmd }
+
+func (g consentGuardianRemoveCmd) Run(s *session) error { return g.run(s, consent.Dismiss) }
+
+func (g consentGuardianAddCmd) run(s *session, do consent.Action) error {
+	id, err := g.subject()
+	if err != nil {
+		return err
+	}
+	r, err := s.registry(g.Database)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	out, err := r.Do(s.ctx, consent.Command{Do: do, Subject: id, Guardian: g.Guardian, By: consent.Party{Role: consent.RoleController, ID: g.Controller}, Via: "cli",
+		Reason: g.Reason, Evidence: g.Evidence})
+	if err != nil {
+		return err
+	}
+	if s.json {
+		return s.print(map[string]any{"subject": id, "guardian": g.Guardian, "speaks": do == consent.Appoint, "record": out.Number})
+	}
+	line := fmt.Sprintf("%s speaks for %s", g.Guardian, id)
+	if do == consent.Dismiss {
+		line = fmt.Sprintf("%s does not speak for %s", g.Guardian, id)
+	}
+	if out.Number == 0 {
+		line += "; it was so before"
+	} else {
+		line += fmt.Sprintf("; record %d", out.Number)
+	}
+	_, err = fmt.Fprintln(s.out, line)
+	return err
+}
+
+type consentEraseCmd struct {
+	whose
+	Yes        bool   `help:"Do it: nobody can take it back."`
+	Controller string `placeholder:"ID" help:"Erased by the controller, by this person or office, instead of by the subject's wish."`
+	words
+}
+
+func (consentEraseCmd) Help() string {
+	return `Ends every consent of the subject and destroys the key that opens their records: who it was, and what was said, can be read by
+nobody any more. The chain of records goes on holding. The data themselves are deleted by pgconsent sweep.
+
+  pgconsent consent erase ada --yes`
+}
+
+func (e consentEraseCmd) Run(s *session) error {
+	id, err := e.subject()
+	if err != nil {
+		return err
+	}
+	if !e.Yes {
+		return usageError{errors.New("this cannot be taken back: add --yes")}
+	}
+	c := consent.Command{Do: consent.Erase, Subject: id}
+	e.fill(&c)
+	if e.Controller != "" {
+		c.By = consent.Party{Role: consent.RoleController, ID: e.Controller}
+	}
+	return s.erase(e.Database, c)
+}
+
+func (s *session) erase(database string, c consent.Command) error {
+	r, err := s.registry(database)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	out, err := r.Do(s.ctx, c)
+	if err != nil {
+		return err
+	}
+	if s.json {
+		return s.print(map[string]any{"erased": true, "record": out.Number, "at": out.At.UTC()})
+	}
+	_, err = fmt.Fprintf(s.out, "erased; record %d\n", out.Number)
+	return err
+}

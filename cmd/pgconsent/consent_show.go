@@ -1,0 +1,195 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/pgconsent/pgconsent/consent"
+)
+
+type consentStatusCmd struct{ whose }
+
+func (consentStatusCmd) Help() string {
+	return `Shows each consent of the subject: that of a stream, and those to grantees and about scopes. A consent that the clock has ended
+is shown as expired, whether that is recorded or not. Exit code 1 if there is none.
+
+  pgconsent consent status ada
+  pgconsent consent status ada --json`
+}
+
+// status is a consent with its last record.
+type status struct {
+	shown
+	Record       int64     `json:"record"`
+	Event        string    `json:"event"`
+	LastModified time.Time `json:"last_modified"`
+}
+
+func (c consentStatusCmd) Run(s *session) error {
+	id, err := c.subject()
+	if err != nil {
+		return err
+	}
+	r, err := s.registry(c.Database)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	records, now, err := r.Of(s.ctx, id)
+	if err != nil {
+		return err
+	}
+	out := make([]status, len(records))
+	for i, rec := range records {
+		out[i] = status{show(rec.Consent, now), rec.Number, string(rec.Event), rec.At}
+	}
+	if s.json {
+		return s.print(out)
+	}
+	w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
+	for i, rec := range records {
+		if i > 0 {
+			fmt.Fprintln(w)
+		}
+		line := func(name, value string) {
+			if value != "" {
+				fmt.Fprintf(w, "%s\t%s\n", name, value)
+			}
+		}
+		line("subject", rec.Subject)
+		line("state", string(rec.StateAt(now)))
+		line("stream", string(rec.Stream))
+		line("categories", strings.Join(rec.Categories, ", "))
+		line("purposes", strings.Join(rec.Purposes, ", "))
+		if rec.Stream == "" {
+			line("grantee", rec.Grantee)
+			line("scope", rec.Scope)
+		}
+		line("given", optional(rec.GivenAt))
+		if rec.State == consent.Given {
+			line("expires", or(optional(rec.ExpiresAt), "never"))
+		}
+		if rec.Pending(now) {
+			line("asked for", fmt.Sprintf("%s (%s), to be decided until %s", consent.Partnered, strings.Join(rec.Asked, ", "), instant(rec.DueAt)))
+		}
+		if !rec.DecayFrom.IsZero() {
+			line("decay", fmt.Sprintf("%s, day %d since %s", rec.Decay(now), rec.DecayDays(now), instant(rec.DecayFrom)))
+		}
+		line("controller", rec.Controller)
+		line("last change", fmt.Sprintf("%s, record %d, %s", rec.Event, rec.Number, instant(rec.At)))
+	}
+	return w.Flush()
+}
+
+func optional(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return instant(t)
+}
+
+func or(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}
+
+type consentHistoryCmd struct{ whose }
+
+func (consentHistoryCmd) Help() string {
+	return `Every record of the subject, the oldest first: what happened, what held after it, whose will it was, who had it recorded, and why.
+
+  pgconsent consent history ada
+  pgconsent consent history ada --json`
+}
+
+// told is a record as JSON shows it.
+type told struct {
+	Record int64     `json:"record"`
+	At     time.Time `json:"at"`
+	Event  string    `json:"event"`
+	shown
+	Grantor  string        `json:"grantor,omitempty"`
+	By       consent.Party `json:"by"`
+	Via      string        `json:"via,omitempty"`
+	Guardian string        `json:"guardian,omitempty"`
+	Reason   string        `json:"reason,omitempty"`
+	Evidence string        `json:"evidence,omitempty"`
+}
+
+func (h consentHistoryCmd) Run(s *session) error {
+	id, err := h.subject()
+	if err != nil {
+		return err
+	}
+	r, err := s.registry(h.Database)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	records, err := r.History(s.ctx, id)
+	if err != nil {
+		return err
+	}
+	if s.json {
+		out := make([]told, len(records))
+		for i, rec := range records {
+			out[i] = told{rec.Number, rec.At, string(rec.Event), show(rec.Consent, rec.At), rec.Grantor, rec.By, rec.Via, rec.Guardian, rec.Reason, rec.Evidence}
+		}
+		return s.print(out)
+	}
+	w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "record\tat\tevent\tconsent after it\tby\treason")
+	for _, rec := range records {
+		by := string(rec.By.Role)
+		if rec.By.ID != "" && rec.By.ID != rec.Subject {
+			by += " " + rec.By.ID
+		}
+		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\n", rec.Number, instant(rec.At), rec.Event, sentence(rec.Consent, rec.At), by, oneLine(rec.Reason))
+	}
+	return w.Flush()
+}
+
+// oneLine keeps a text of somebody's on its line of a table.
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+type consentPendingCmd struct {
+	Database string `placeholder:"NAME" help:"The database. Default: the only one."`
+}
+
+func (p consentPendingCmd) Run(s *session) error {
+	r, err := s.registry(p.Database)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	questions, err := r.Pending(s.ctx)
+	if err != nil {
+		return err
+	}
+	if s.json {
+		type question struct {
+			Subject    string    `json:"subject"`
+			Categories []string  `json:"categories"`
+			DueAt      time.Time `json:"due_at"`
+		}
+		out := []question{}
+		for _, q := range questions {
+			out = append(out, question{q.Subject, q.Asked, q.DueAt.UTC()})
+		}
+		return s.print(out)
+	}
+	if len(questions) == 0 {
+		_, err := fmt.Fprintln(s.out, "nothing is asked for")
+		return err
+	}
+	w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "subject\tcategories\tto be decided until")
+	for _, q := range questions {
+		fmt.Fprintf(w, "%s\t%s\t%s\n", q.Subject, strings.Join(q.Asked, ", "), instant(q.DueAt))
+	}
+	return w.Flush()
+}

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/pgconsent/pgconsent/pgtest"
+)
+
+// consenting is a database with a registry, and its configuration.
+func consenting(t *testing.T) (config string, db *pgtest.DB) {
+	t.Helper()
+	db = pgtest.Database(t)
+	conn := db.Connect(t, "postgres")
+	if _, err := conn.Exec(t.Context(), "CREATE TABLE notes (id int PRIMARY KEY, person text)"); err != nil {
+		t.Fatal(err)
+	}
+	_ = conn.Close(t.Context())
+	dir := t.TempDir()
+	config = filepath.Join(dir, "pgconsent.yaml")
+	for name, text := range map[string]string{
+		"policy.yaml":    "version: 1\ntables: { notes: { rows: [ { open: true } ] } }\n",
+		"pgconsent.yaml": fmt.Sprintf("version: 1\nupstream: { host: %s, port: %d }\ndatabases:\n  app: { name: %s, policy: policy.yaml, owners: [postgres] }\nconsent: { controller: Example GmbH }\n", pgtest.SocketDir(), pgtest.Port(), db.Name),
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, errs, code := call(t, "", "migrate", "-c", config); code != done || !strings.Contains(errs, "keep a copy") {
+		t.Fatal(errs)
+	}
+	t.Cleanup(func() {
+		if _, errs, code := call(t, "", "migrate", "--down", "--discard-consent", "-c", config); code != done {
+			t.Error(errs)
+		}
+	})
+	return config, db
+}
+
+// played is a command and what it answers.
+type played struct {
+	args string
+	code int
+	out  string // in stdout, or in stderr where it fails
+}
+
+func play(t *testing.T, config string, script []played) {
+	t.Helper()
+	for _, p := range script {
+		args := append(fields(p.args), "-c", config)
+		out, errs, code := call(t, "", args...)
+		text := out
+		if p.code != done {
+			text = errs
+		}
+		if code != p.code || !strings.Contains(text, p.out) {
+			t.Errorf("%s\ncode %d, want %d\n%s%s\nwant: %s", p.args, code, p.code, out, errs, p.out)
+		}
+	}
+}
+
+// fields splits a command line; '…' holds a word together.
+func fields(line string) []string {
+	var out []string
+	for i, part := range strings.Split(line, "'") {
+		if i%2 == 1 {
+			out = append(out, part)
+		} else {
+			out = append(out, strings.Fields(part)...)
+		}
+	}
+	return out
+}
+
+func TestConsentCommands(t *testing.T) {
+	config, db := consenting(t)
+	const odd = `'x"; DROP TABLE notes; {"$ne": 1}'`
+	play(t, config, []played{
+		{"consent status ada", wrong, "ConsentNotFoundError: there is no consent of this subject"},
+		{"consent revoke ada", wrong, "ConsentNotFoundError"},
+		{"consent grant ada", usage, "to what does the subject consent?"},
+		{"consent grant ada --stream PARTNER", wrong, "ConsentValidationError: there is no stream"},
+		{"consent grant ada --stream TEMPORARY --category BEHAVIORAL", wrong, "ConsentValidationError: category BEHAVIORAL is not one of the stream TEMPORARY"},
+		{"consent interaction ada", done, "ada: given TEMPORARY (ESSENTIAL) until 20"},
+		{"consent upgrade ada --reason 'we work together'", done, "partnership asked for"},
+		{"consent upgrade ada", done, "it was so before"},
+		{"consent pending", done, "ESSENTIAL, BEHAVIORAL, IMPROVEMENT"},
+		{"consent decide ada MAYBE --agent chat", wrong, "ConsentValidationError: there is no decision"},
+		{"consent decide ada TASK_COMPLETE --agent ada", wrong, "ConsentForbiddenError: who asks for a partnership does not decide about it"},
+		{"consent decide ada DEFER --agent chat", done, "partnership asked for"},
+		{"consent decide ada TASK_COMPLETE --agent chat", done, "ada: given PARTNERED (ESSENTIAL, BEHAVIORAL, IMPROVEMENT); record 4"},
+		{"consent decide ada TASK_COMPLETE --agent chat", wrong, "ConsentValidationError: no partnership is asked for"},
+		{"consent degrade ada --to PARTNERED", wrong, "ConsentValidationError: a relationship is degraded to"},
+		{"consent degrade ada --to ANONYMOUS", done, "given ANONYMOUS (STATISTICAL)"},
+		{"consent degrade ada --to TEMPORARY", wrong, "ConsentValidationError: ANONYMOUS cannot become TEMPORARY"},
+		{"consent status ada", done, "decay        kept, day 0 since"},
+		{"consent revoke ada --request once", done, "ada: withdrawn ANONYMOUS; record 6"},
+		{"consent revoke ada --request once", done, "record 6, made before"},
+		{"consent grant ada --stream TEMPORARY --request once", wrong, "ConsentConflictError"},
+		{"consent revoke ada", done, "it was so before"},
+		{"consent history ada", done, "5       20"},
+		{"consent grant " + odd + " --stream ANONYMOUS", done, "given ANONYMOUS"},
+		{"consent revoke " + odd + " --controller legal --reason 'court order'", done, "revoked ANONYMOUS"},
+		{"consent refuse eve", done, "eve: refused"},
+		{"consent interaction eve", done, "eve: refused; it was so before"},
+		{"consent grant dog:bella --grantee si:vet --scope ctx:bella_health --guardian human:sean", wrong, "ConsentForbiddenError: this is not a guardian"},
+		{"consent guardian add dog:bella --guardian human:sean", done, "human:sean speaks for dog:bella"},
+		{"consent grant dog:bella --grantee si:vet --scope ctx:bella_health --guardian human:sean --for 720h", done, "dog:bella: given to si:vet about ctx:bella_health until"},
+		{"consent guardian remove dog:bella --guardian human:sean", done, "does not speak"},
+		{"consent revoke dog:bella --grantee si:vet --scope ctx:bella_health --guardian human:sean", wrong, "ConsentForbiddenError"},
+		{"consent revoke dog:bella --grantee si:vet --scope ctx:bella_health", done, "withdrawn"},
+		{"consent erase ada", usage, "cannot be taken back"},
+		{"consent erase ada --yes", done, "erased; record"},
+		{"consent status ada", wrong, "ConsentNotFoundError"},
+		{"consent erase ada --yes", wrong, "ConsentNotFoundError"},
+		{"consent grant 'a\x01b' --stream TEMPORARY", wrong, "control character"},
+		{"consent grant '\xff' --stream TEMPORARY", usage, "not UTF-8"},
+		{"migrate --down", wrong, "the database holds consent records"},
+	})
+	out, errs, code := call(t, "", "consent", "history", "dog:bella", "--json", "-c", config)
+	var history []struct {
+		Event, Grantee, Scope, Grantor, Via string
+		By                                  struct{ Role, ID string }
+	}
+	if err := json.Unmarshal([]byte(out), &history); err != nil || code != done || len(history) != 4 {
+		t.Fatalf("%v %s %s", err, out, errs)
+	}
+	if h := history[1]; h.Event != "given" || h.Grantee != "si:vet" || h.Scope != "ctx:bella_health" || h.Grantor != "human:sean" || h.By.Role != "guardian" || h.Via != "cli" {
+		t.Errorf("%+v", h)
+	}
+	_, errs, code = call(t, "", "consent", "status", "nobody", "--json", "-c", config)
+	var told struct{ Name, SQLState string }
+	if err := json.Unmarshal([]byte(errs), &told); err != nil || code != wrong || told.Name != "ConsentNotFoundError" || told.SQLState != "PC404" {
+		t.Errorf("%d %s", code, errs)
+	}
+	var n int
+	if err := db.Connect(t, "postgres").QueryRow(context.Background(), "SELECT count(*) FROM notes").Scan(&n); err != nil {
+		t.Errorf("a subject's id was run: %v", err)
+	}
+}

@@ -1,0 +1,44 @@
+package serve
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pgconsent/pgconsent/config"
+	"github.com/pgconsent/pgconsent/consent"
+	"github.com/pgconsent/pgconsent/consent/registry"
+	"github.com/pgconsent/pgconsent/sqlstate"
+)
+
+// Registry makes the consent registry of a configured database. It connects, as the control role, when it is first used.
+func Registry(c *config.Config, database string) (*registry.Registry, error) {
+	if c.Consent == nil {
+		return nil, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal, "no consent registry is configured in %s", c.Path).
+			WithHint("Add \"consent: {}\" to the configuration and run pgconsent migrate.")
+	}
+	keys, err := registry.LoadKeys(c.Consent.Key)
+	if err != nil {
+		return nil, err
+	}
+	db := c.Databases[database]
+	dsn, err := c.ConnString(db, db.Roles.Control, db.Secrets.Control)
+	if err != nil {
+		return nil, err
+	}
+	connect, err := pgx.ParseConfig(dsn)
+	if err != nil {
+		return nil, fmt.Errorf("database %s: control connection: %w", database, err)
+	}
+	return registry.Open(registry.Config{Connect: connect, Database: database, Keys: keys, Anchor: c.Consent.Anchor, Settings: ConsentSettings(c.Consent)})
+}
+
+// ConsentSettings are the durations and switches of a configuration.
+func ConsentSettings(c *config.Consent) consent.Settings {
+	const day = 24 * time.Hour
+	return consent.Settings{
+		Duration: time.Duration(c.DurationDays) * day, Warning: time.Duration(c.WarningDays) * day, Review: c.Review(),
+		NoRenewal: !*c.AutoRenewal, RequireExplicit: *c.RequireExplicit, NoDecay: !*c.Decay, Controller: c.Controller,
+	}
+}
