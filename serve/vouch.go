@@ -19,12 +19,13 @@ import (
 // that takes longer than ten seconds. So the probes, which read tables of any size, have little time; what they do not
 // finish in it counts for nothing, neither as a pass nor as a failure. Agents are served nevertheless: row security that
 // is on, and policies, views and functions that are as migrate made them, are what holds the wall, and the examination has
-// just found them so. The gate door alone stays shut until its probe passed. The probes are there for what nobody thought of. They are tried again later, and "pgconsent doctor"
-// gives them more time.
+// just found them so. The gate door alone stays shut until its probe passed. The probes are there for what nobody thought of.
+// They are tried again later, and "pgconsent doctor" gives them more time.
 const (
-	probeTime      = 3 * time.Second // for all probes of a database
-	probeStatement = time.Second     // for one table
-	probeAgain     = 10 * time.Minute
+	probeTime      = 3 * time.Second  // for all probes of a database
+	probeStatement = time.Second      // for one table
+	probeSoon      = 15 * time.Second // until they are tried again, twice as long each time
+	probeAgain     = 10 * time.Minute // and at most
 )
 
 // voucher checks one database before its agents are served: the doctor's examination each time; logins without a password
@@ -36,8 +37,9 @@ type voucher struct {
 	asks   string      // the server's configuration under which it asked owners for a password
 	asked  atomic.Bool // it did when it was last tried; until then nobody is taken for an owner
 
-	passed string    // versions under which the probes found nothing
-	late   string    // versions under which they were not finished
+	passed string // versions under which the probes found nothing
+	late   string // versions under which they were not finished
+	wait   time.Duration
 	again  time.Time // when to try those again
 	shut   string    // why the gate door is shut, as those probes found
 }
@@ -93,7 +95,11 @@ func (v *voucher) check(ctx context.Context, conn *pgx.Conn, t enforce.Target) e
 	case err != nil:
 		return err
 	case doctor.Unfinished(found):
-		v.late, v.again = versions, time.Now().Add(probeAgain)
+		// Soon, since full text, LIKE and JSON are slow while the gate is shut.
+		if v.wait = min(2*v.wait, probeAgain); v.wait == 0 || v.late != versions {
+			v.wait = probeSoon
+		}
+		v.late, v.again = versions, time.Now().Add(v.wait)
 	default:
 		v.passed = versions
 	}
