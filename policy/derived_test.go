@@ -17,6 +17,7 @@ CREATE INDEX ON memories (user_id); CREATE INDEX ON memories (person_id);
 CREATE TABLE summaries (id uuid PRIMARY KEY DEFAULT gen_random_uuid(), user_id uuid, body text, sources uuid[], memory_id uuid);
 CREATE TABLE summary_sources (summary_id uuid REFERENCES summaries ON DELETE CASCADE, memory_id uuid, note text, PRIMARY KEY (summary_id, memory_id));
 CREATE TABLE digests (id uuid PRIMARY KEY, summary_id uuid REFERENCES summaries ON DELETE CASCADE, sources jsonb);
+CREATE TABLE parts (whole uuid REFERENCES summaries ON DELETE CASCADE, part uuid REFERENCES summaries ON DELETE CASCADE, PRIMARY KEY (whole, part));
 CREATE TABLE pairs (a int, b int, PRIMARY KEY (a, b));
 CREATE TABLE loose (id uuid, from_id uuid);
 `
@@ -100,6 +101,8 @@ func TestDerivedIsRefused(t *testing.T) {
 		"a note of links":        {plain + "  summaries: { rows: [ " + linked + " ] }\n" + links("{ commands: [update], columns: [note] }"), ""},
 		"links to hidden rows":   {plain + "  summaries: { rows: [ " + linked + " ] }\n" + links("{ commands: [insert], columns: [summary_id, memory_id], accept: [conflicts, references] }"), "agents could say of rows of public.summaries that they do not see that they were made from others"},
 		"links to rows they see": {plain + "  summaries: { rows: [ " + linked + " ] }\n" + links("{ commands: [insert], columns: [summary_id, memory_id], accept: [conflicts] }"), ""},
+		"links that go along":    {"  summaries: { rows: [ own: { column: user_id, is: user }, derived: { from: [ parts: { whole: id }, summaries: { id: part } ], unless: [ status: { column: body, is: x } ] } ], write: { commands: [delete] } }", "agents could delete rows of public.summaries, and with them what says from what rows of public.summaries were made"},
+		"links the owner drops":  {"  summaries: { rows: [ own: { column: user_id, is: user }, status: { column: body, is: x }, derived: { from: [ parts: { whole: id }, summaries: { id: part } ] } ] }", "whoever deletes a row of public.summaries takes its row of public.parts along"},
 		"a key once more":        {written("{ commands: [insert], columns: [id, user_id, body], accept: [conflicts] }") + "  summaries: { rows: [ " + linked + " ] }", "agents could give a new row of public.memories the key of one that is gone"},
 		"a key by default":       {written("{ commands: [insert], columns: [user_id, body] }") + "  summaries: { rows: [ " + linked + " ] }", ""},
 	} {

@@ -108,11 +108,15 @@ func (c *compiler) kept(t *Table, o predicate.Origin, writes map[catalog.Name]*W
 		if w := writes[r.Name]; w != nil && overlap(w.Updatable, reads) {
 			c.fail(c.tables[r.Name].decl.write.place, "list the columns that link under immutable", "agents could update rows of %s, which say from what rows of %s were made", r.Name, t.Relation.Name)
 		}
-		if what := c.losable(r, columns, t.Relation, writes, map[catalog.Name]bool{}); what != nil {
+		var its []string // columns by which a row of r is the made row's own, and goes with it
+		if i == 0 {
+			its = columns
+		}
+		if what := c.losable(r, columns, its, writes, map[catalog.Name]bool{}); what != nil {
 			c.fail(c.tables[what.Name].decl.write.place, "leave delete out, or let the foreign key of "+r.Name.String()+" restrict",
 				"agents could delete rows of %s, and with them what says from what rows of %s were made", what.Name, t.Relation.Name)
 		} else {
-			c.cascades(at, t, r)
+			c.cascades(at, r, its)
 		}
 		from = r
 	}
@@ -172,8 +176,8 @@ func (c *compiler) adopted(t *Table, r *catalog.Relation, step predicate.Step, w
 }
 
 // losable returns the table whose rows agents may delete so that a row of r goes, or points nowhere by these columns; nil:
-// there is none. That links go with the row that was made is meant.
-func (c *compiler) losable(r *catalog.Relation, columns []string, made *catalog.Relation, writes map[catalog.Name]*Write, seen map[catalog.Name]bool) *catalog.Relation {
+// there is none. That rows of r go with the row that these columns, its, point to is meant.
+func (c *compiler) losable(r *catalog.Relation, columns, its []string, writes map[catalog.Name]*Write, seen map[catalog.Name]bool) *catalog.Relation {
 	if r == nil || seen[r.Name] {
 		return nil
 	}
@@ -183,8 +187,8 @@ func (c *compiler) losable(r *catalog.Relation, columns []string, made *catalog.
 	}
 	for _, key := range r.ForeignKeys {
 		goes := key.OnDelete == catalog.Cascade || (key.OnDelete == catalog.SetNull || key.OnDelete == catalog.SetDefault) && overlap(key.Columns, columns)
-		if target, ok := c.snap.Relation(key.Target); ok && goes && (made == nil || target.Name != made.Name) {
-			if what := c.losable(target, nil, made, writes, seen); what != nil {
+		if target, ok := c.snap.Relation(key.Target); ok && goes && !(len(its) > 0 && slices.Equal(key.Columns, its)) {
+			if what := c.losable(target, nil, nil, writes, seen); what != nil {
 				return what
 			}
 		}
@@ -193,9 +197,9 @@ func (c *compiler) losable(r *catalog.Relation, columns []string, made *catalog.
 }
 
 // cascades warns of links that go with a source when the owner deletes it.
-func (c *compiler) cascades(at place, t *Table, r *catalog.Relation) {
+func (c *compiler) cascades(at place, r *catalog.Relation, its []string) {
 	for _, key := range r.ForeignKeys {
-		if key.OnDelete == catalog.Cascade && key.Target != t.Relation.Name {
+		if key.OnDelete == catalog.Cascade && !slices.Equal(key.Columns, its) {
 			c.warnings = append(c.warnings, at.warningf("whoever deletes a row of %s takes its row of %s along, and what was made from it shows without its consent: let that foreign key SET NULL, which hides, or let it restrict",
 				key.Target, r.Name))
 		}
