@@ -67,6 +67,8 @@ func openWithKeys(t testing.TB, db *pgtest.DB, s consent.Settings, keys Keys, an
 	return r
 }
 
+var defaults = consent.Settings{}
+
 func subject(id string) consent.Party { return consent.Party{Role: consent.RoleSubject, ID: id} }
 
 func grant(id string, s consent.Stream) consent.Command {

@@ -49,7 +49,11 @@ func (r *Registry) Verify(ctx context.Context) (Report, error) {
 			last := x.entries[out.Records-1]
 			out.Last, out.Hash = last.Number, hex.EncodeToString(last.Hash)
 		}
-		out.Findings = append(out.Findings, Check(x, r.Keys, anchored)...)
+		now, err := readStructure(ctx, tx, r.Connect.User)
+		if err != nil {
+			return err
+		}
+		out.Findings = append(append(out.Findings, compareStructure(now)...), Check(x, r.Keys, anchored)...)
 		return nil
 	})
 	return out, err

@@ -132,18 +132,20 @@ CREATE TRIGGER zz_pgconsent_guardian AFTER DELETE OR UPDATE ON pgconsent.consent
 CREATE TRIGGER zz_pgconsent_guardian_truncate AFTER TRUNCATE ON pgconsent.consent_guardian FOR EACH STATEMENT EXECUTE FUNCTION pgconsent.changed();
 ALTER TABLE pgconsent.consent_guardian ENABLE ALWAYS TRIGGER zz_pgconsent_guardian, ENABLE ALWAYS TRIGGER zz_pgconsent_guardian_truncate;
 
+-- The bodies from here on are texts, not BEGIN ATOMIC, so that "audit verify" can compare them letter by letter.
+
 -- The clock of the registry: a function of its own, so that a test can move it.
 CREATE FUNCTION pgconsent.consent_now() RETURNS pg_catalog.timestamptz
-LANGUAGE sql VOLATILE PARALLEL SAFE
-RETURN pg_catalog.clock_timestamp();
+LANGUAGE sql VOLATILE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+  SELECT pg_catalog.clock_timestamp();
+$$;
 REVOKE ALL ON FUNCTION pgconsent.consent_now() FROM PUBLIC;
 
 -- consent_epoch is the number of the last record that the statement's snapshot shows; 0 without any.
 CREATE FUNCTION pgconsent.consent_epoch() RETURNS pg_catalog.int8
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-BEGIN ATOMIC
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
   SELECT COALESCE((SELECT r.number FROM pgconsent.consent_record AS r ORDER BY r.number DESC LIMIT 1), 0);
-END;
+$$;
 REVOKE ALL ON FUNCTION pgconsent.consent_epoch() FROM PUBLIC;
 
 -- consent_open makes the transaction the one writer and says on what the next record builds.
@@ -160,10 +162,9 @@ REVOKE ALL ON FUNCTION pgconsent.consent_open() FROM PUBLIC;
 
 -- consent_name gives somebody a ref.
 CREATE FUNCTION pgconsent.consent_name(ref pg_catalog.uuid, name pg_catalog.text, key pg_catalog.bytea) RETURNS pg_catalog.void
-LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-BEGIN ATOMIC
+LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
   INSERT INTO pgconsent.subject (ref, subject, key) VALUES (consent_name.ref, consent_name.name, consent_name.key);
-END;
+$$;
 REVOKE ALL ON FUNCTION pgconsent.consent_name(pg_catalog.uuid, pg_catalog.text, pg_catalog.bytea) FROM PUBLIC;
 
 -- consent_append adds a record and what holds after it, in the words of scope.

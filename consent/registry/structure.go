@@ -1,0 +1,132 @@
+package registry
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// structureFile is what migrate installs, as the query below describes it.
+//
+//go:embed structure.json
+var structureFile []byte
+
+// structure describes everything in the database that keeps records as they are: tables with their columns, constraints and
+// indexes, triggers and whether they fire, functions with their bodies, and who may do more than read. $1 is the control
+// role; who owns the schema is called owner, and so are those who own what is in it, if it is the same.
+const structure = `
+WITH schema AS (
+  SELECT n.oid, n.nspowner FROM pg_namespace AS n WHERE n.nspname = 'pgconsent'
+), tables AS (
+  SELECT c.* FROM pg_class AS c JOIN schema AS s ON s.oid = c.relnamespace
+  WHERE c.relname IN ('consent_registry', 'subject', 'consent_record', 'consent_current', 'consent_guardian')
+), functions AS (
+  SELECT p.* FROM pg_proc AS p JOIN schema AS s ON s.oid = p.pronamespace
+  WHERE p.proname LIKE 'consent\_%' OR p.proname IN ('changed', 'deleted')
+), names AS (
+  SELECT r.oid, CASE WHEN r.oid = (SELECT s.nspowner FROM schema AS s) THEN 'owner' WHEN r.rolname = $1 THEN 'control' ELSE 'role ' || r.rolname END AS name
+  FROM pg_roles AS r UNION ALL SELECT 0, 'PUBLIC'
+), parts (identity, content) AS (
+  SELECT 'table ' || c.relname, jsonb_build_array(c.relkind, c.relpersistence, c.relrowsecurity, c.relforcerowsecurity, c.relispartition, c.reloptions,
+    (SELECT n.name FROM names AS n WHERE n.oid = c.relowner),
+    EXISTS (SELECT FROM pg_inherits AS i WHERE i.inhparent = c.oid OR i.inhrelid = c.oid),
+    ARRAY(SELECT a.attname || ' ' || format_type(a.atttypid, a.atttypmod) || CASE WHEN a.attnotnull THEN ' not null' ELSE '' END || a.attgenerated::text || a.attidentity::text
+        || COALESCE(' default ' || pg_get_expr(d.adbin, d.adrelid), '')
+      FROM pg_attribute AS a LEFT JOIN pg_attrdef AS d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+      WHERE a.attrelid = c.oid AND a.attnum > 0 ORDER BY a.attnum))
+  FROM tables AS c
+  UNION ALL
+  SELECT 'right on ' || c.relname || ': ' || n.name || ' ' || x.privilege_type, '[]'
+  FROM tables AS c CROSS JOIN LATERAL aclexplode(c.relacl) AS x JOIN names AS n ON n.oid = x.grantee
+  WHERE n.name <> 'owner' AND x.privilege_type <> 'SELECT'
+  UNION ALL
+  SELECT 'right on ' || c.relname || '.' || a.attname || ': ' || n.name || ' ' || x.privilege_type, '[]'
+  FROM tables AS c JOIN pg_attribute AS a ON a.attrelid = c.oid CROSS JOIN LATERAL aclexplode(a.attacl) AS x JOIN names AS n ON n.oid = x.grantee
+  WHERE n.name <> 'owner' AND x.privilege_type <> 'SELECT'
+  UNION ALL
+  SELECT 'constraint ' || k.conname || ' on ' || c.relname, jsonb_build_array(pg_get_constraintdef(k.oid), k.convalidated)
+  FROM pg_constraint AS k JOIN tables AS c ON c.oid = k.conrelid WHERE k.contype <> 'n'
+  UNION ALL
+  SELECT 'index ' || i.relname || ' on ' || c.relname, jsonb_build_array(pg_get_indexdef(x.indexrelid), x.indisvalid, x.indisready, x.indislive)
+  FROM pg_index AS x JOIN tables AS c ON c.oid = x.indrelid JOIN pg_class AS i ON i.oid = x.indexrelid
+  WHERE x.indisunique OR NOT x.indisvalid OR x.indexprs IS NOT NULL
+  UNION ALL
+  SELECT 'trigger ' || t.tgname || ' on ' || c.relname, jsonb_build_array(pg_get_triggerdef(t.oid), t.tgenabled)
+  FROM pg_trigger AS t JOIN tables AS c ON c.oid = t.tgrelid
+  WHERE NOT t.tgisinternal
+    -- A policy may have triggers of its own after a change of the fold, which is compared with the records.
+    AND NOT (t.tgname LIKE 'zz\_pgconsent\_%' AND t.tgname NOT LIKE 'zz\_pgconsent\_current\_%' AND t.tgname NOT LIKE 'zz\_pgconsent\_guardian%'
+      AND t.tgenabled = 'A' AND (t.tgtype & 66) = 0 AND c.relname IN ('consent_current', 'consent_guardian'))
+  UNION ALL
+  SELECT 'foreign keys of ' || c.relname, jsonb_build_array(count(*), bool_and(t.tgenabled = 'O'))
+  FROM pg_trigger AS t JOIN tables AS c ON c.oid = t.tgrelid WHERE t.tgisinternal GROUP BY c.relname
+  UNION ALL
+  SELECT 'rule ' || w.rulename || ' on ' || c.relname, '[]' FROM pg_rewrite AS w JOIN tables AS c ON c.oid = w.ev_class
+  UNION ALL
+  SELECT 'policy ' || p.polname || ' on ' || c.relname, '[]' FROM pg_policy AS p JOIN tables AS c ON c.oid = p.polrelid
+  UNION ALL
+  SELECT 'function ' || p.proname || '(' || pg_get_function_identity_arguments(p.oid) || ')', jsonb_build_array(l.lanname, p.prosecdef, p.provolatile, p.proconfig,
+    pg_get_function_result(p.oid), p.prosrc, p.prosqlbody IS NULL, (SELECT n.name FROM names AS n WHERE n.oid = p.proowner))
+  FROM functions AS p JOIN pg_language AS l ON l.oid = p.prolang
+  UNION ALL
+  SELECT 'right on function ' || p.proname || ': ' || n.name, '[]'
+  FROM functions AS p CROSS JOIN LATERAL aclexplode(COALESCE(p.proacl, acldefault('f', p.proowner))) AS x JOIN names AS n ON n.oid = x.grantee WHERE n.name <> 'owner'
+)
+SELECT p.identity, p.content::text FROM parts AS p ORDER BY p.identity`
+
+// readStructure describes the database's.
+func readStructure(ctx context.Context, q querier, controlRole string) (map[string]string, error) {
+	rows, err := q.Query(ctx, structure, controlRole)
+	if err != nil {
+		return nil, failed("verify the structure of the consent registry", err)
+	}
+	out := map[string]string{}
+	var identity, content string
+	if _, err := pgx.ForEachRow(rows, []any{&identity, &content}, func() error {
+		out[identity] = content
+		return nil
+	}); err != nil {
+		return nil, failed("verify the structure of the consent registry", err)
+	}
+	return out, nil
+}
+
+// compareStructure tells what is not as migrate installs it.
+func compareStructure(now map[string]string) []Finding {
+	var want map[string]string
+	if err := json.Unmarshal(structureFile, &want); err != nil {
+		panic("registry: structure.json: " + err.Error())
+	}
+	var out []Finding
+	for _, id := range slices.Sorted(maps.Keys(want)) {
+		switch content, ok := now[id]; {
+		case !ok:
+			out = append(out, Finding{0, fmt.Sprintf("%s is gone from schema pgconsent", id)})
+		case content != want[id] && (strings.HasPrefix(id, "function ") || plain(content) != plain(want[id])):
+			out = append(out, Finding{0, fmt.Sprintf("%s is not as migrate installs it", id)})
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(now)) {
+		if _, ok := want[id]; !ok {
+			out = append(out, Finding{0, fmt.Sprintf("%s is not of migrate's making", id)})
+		}
+	}
+	return out
+}
+
+// plain leaves out what versions of PostgreSQL print differently in what they have parsed: spaces and parentheses. Functions
+// are kept, and compared, as they were written.
+func plain(content string) string {
+	return strings.Map(func(r rune) rune {
+		if strings.ContainsRune(" ()\n\t", r) {
+			return -1
+		}
+		return r
+	}, content)
+}
