@@ -2,11 +2,12 @@
 //
 // Guarantee: in [Strict] mode [Ticket.Release] returns nil only after the decision's record has been written and synced,
 // so no answer leaves without one (DESIGN invariant I8). Records form a hash chain: [Verify] finds any record changed,
-// dropped, added or moved. It cannot find that the newest records were cut off, nor that somebody with write access
-// wrote the whole chain anew: for that, the last hash has to be kept elsewhere (docs/audit.md).
+// dropped, added or moved. With the [Key] it finds a chain that somebody else wrote anew, and with an anchor ([Head]), kept in
+// another place, that the newest records were cut off. It cannot find what somebody did who may write all three (docs/audit.md).
 //
 // Records hold who asked, which relations and columns a statement reads, the verdict and the versions it was made under.
-// They hold no SQL text, no literal, no parameter and no row.
+// They hold no SQL text, no literal, no parameter and no row. What identifies a person is replaced by a reference before it
+// gets here, which [Subjects] keeps and can forget.
 package audit
 
 import (
@@ -14,8 +15,9 @@ import (
 	"time"
 )
 
-// FormatVersion is the member "v" of every record. A newer pgconsent reads older formats.
-const FormatVersion = 1
+// FormatVersion is the member "v" of every record. A newer pgconsent reads older formats: 1 had no codes, no checkpoints, and
+// none of the members that say so.
+const FormatVersion = 2
 
 // Mode says what Release waits for.
 type Mode string
@@ -32,13 +34,18 @@ type Observer interface {
 	AuditQueue(length int)
 	AuditSynced(lag time.Duration)
 	AuditFailed(records int)
+	AuditAnchorFailed()
 }
 
 // Config of a log.
 type Config struct {
 	Mode       Mode             // "": Strict
 	Dir        string           // of the segments; made if it is missing. Required unless Mode is Off
+	Key        Key              // authenticates records; the zero Key does not
+	Anchor     string           // file of the newest head, outside Dir; "": none
 	MaxSegment int64            // bytes after which the next segment begins; 0: 64 MiB
+	MaxAge     time.Duration    // of a segment's first record, after which the next begins; 0: any
+	Retention  time.Duration    // how long records are kept at least; older segments are removed; 0: forever
 	Deadline   time.Duration    // the longest a Release waits; 0: 1.5 s
 	Observer   Observer         // nil: none
 	Log        *slog.Logger     // nil: slog.Default()
@@ -60,8 +67,11 @@ type Table struct {
 type Decision struct {
 	Session     string            `json:"session"`
 	Agent       string            `json:"agent"`
+	AccessedBy  string            `json:"accessed_by,omitempty"`  // the agent, since version 2
+	OnBehalfOf  string            `json:"on_behalf_of,omitempty"` // the person: a reference
 	Database    string            `json:"database"`
 	Attributes  map[string]string `json:"attributes,omitempty"`
+	Purpose     string            `json:"purpose,omitempty"`
 	Protocol    string            `json:"protocol"` // simple | extended
 	Tag         string            `json:"tag"`
 	Fingerprint string            `json:"fingerprint,omitempty"`
@@ -74,6 +84,7 @@ type Decision struct {
 	Door        string            `json:"door,omitempty"`
 	Policy      string            `json:"policy"`
 	Catalog     string            `json:"catalog"`
+	Epoch       int64             `json:"epoch"` // of consent: every change up to it was visible to the statement
 	Signed      bool              `json:"signed"`
 }
 
@@ -93,6 +104,14 @@ type Outcome struct {
 	Rows     int64  `json:"rows"`
 	Bytes    int64  `json:"bytes"`
 	SQLState string `json:"sqlstate"`
+	Keys     []Keys `json:"keys,omitempty"` // of the tables whose keys the policy has recorded
+}
+
+// Keys are the rows of a table that an answer may hold.
+type Keys struct {
+	Table string   `json:"table"`
+	Exact bool     `json:"exact"`          // these and no others; false: any row that the session may see
+	Rows  []string `json:"rows,omitempty"` // of each its commitment: [Key.Commit]
 }
 
 // Session is the record of a session's beginning or end.
@@ -109,17 +128,31 @@ type Session struct {
 
 // Recovery is the record of a log that went on after a crash or a broken disk.
 type Recovery struct {
-	Cause  string `json:"cause"`            // torn (a crash cut the last record) | disk (writing had failed)
+	Cause  string `json:"cause"`            // torn (a crash cut the last record) | disk (writing had failed) | anchor (it was missing)
 	Bytes  int64  `json:"bytes,omitempty"`  // torn: of the cut record
 	SHA256 string `json:"sha256,omitempty"` // torn: of those bytes
 	Kept   string `json:"kept,omitempty"`   // torn: the file they were moved to
 	Lost   uint64 `json:"lost,omitempty"`   // disk: records that could not be written; each refused its statement
 }
 
+// Checkpoint is the record that stands for segments whose time was over. It is durable before they are removed.
+type Checkpoint struct {
+	Retention string    `json:"retention"`
+	Removed   []Removed `json:"removed"`
+}
+
+// Removed is a segment and the last record in it.
+type Removed struct {
+	Segment int    `json:"segment"`
+	Seq     uint64 `json:"seq"`
+	Hash    string `json:"hash"`
+}
+
 // The values of a record's member "kind".
 const (
-	kindDecision = "decision"
-	kindOutcome  = "outcome"
-	kindSession  = "session"
-	kindRecovery = "recovery"
+	KindDecision   = "decision"
+	KindOutcome    = "outcome"
+	KindSession    = "session"
+	KindRecovery   = "recovery"
+	KindCheckpoint = "checkpoint"
 )

@@ -69,7 +69,7 @@ func sessions(t *testing.T, dir string) (map[string]int, Report) {
 	t.Helper()
 	found := map[string]int{}
 	report, err := Walk(dir, func(r Record) error {
-		if r.Kind != kindDecision {
+		if r.Kind != KindDecision {
 			return nil
 		}
 		var d Decision
@@ -103,12 +103,12 @@ func TestRecords(t *testing.T) {
 			var kinds []string
 			report, err := Walk(dir, func(r Record) error {
 				kinds = append(kinds, r.Kind)
-				if r.Kind == kindOutcome {
+				if r.Kind == KindOutcome {
 					var o Outcome
 					if err := json.Unmarshal(r.Line, &o); err != nil {
 						return err
 					}
-					if want := (Outcome{Decision: 2, Session: "s1", Rows: 3, Bytes: 99, SQLState: "00000"}); o != want {
+					if want := (Outcome{Decision: 2, Session: "s1", Rows: 3, Bytes: 99, SQLState: "00000"}); fmt.Sprint(o) != fmt.Sprint(want) {
 						t.Errorf("outcome %+v, want %+v", o, want)
 					}
 				}
@@ -562,7 +562,7 @@ func TestBrokenDisk(t *testing.T) {
 				}
 				outcomes := 0
 				if _, err := Walk(dir, func(r Record) error {
-					if r.Kind == kindOutcome {
+					if r.Kind == KindOutcome {
 						outcomes++
 					}
 					return nil

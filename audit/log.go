@@ -112,9 +112,19 @@ func Open(cfg Config) (*Log, error) {
 		lock.Close()
 		return nil, err
 	}
+	adrift, err := l.w.moor()
+	if err != nil {
+		l.w.close()
+		lock.Close()
+		return nil, err
+	}
 	if torn != nil {
 		cfg.Log.Warn("audit: a crash had cut the last record; it was set aside", "bytes", torn.Bytes, "kept", torn.Kept)
-		l.add(&Ticket{kind: kindRecovery, body: torn})
+		l.add(&Ticket{kind: KindRecovery, body: torn})
+	}
+	if adrift != nil {
+		cfg.Log.Warn("audit: there was no anchor; a new one begins here. If it was not you who removed it, records may have been cut off", "anchor", cfg.Anchor)
+		l.add(&Ticket{kind: KindRecovery, body: adrift})
 	}
 	go l.run()
 	return l, nil
@@ -139,12 +149,12 @@ func lockDir(dir string) (*os.File, error) {
 // Decision queues the record of a decision and returns at once. Nothing of the statement may go upstream before
 // [Ticket.Release] has returned nil.
 func (l *Log) Decision(d Decision) *Ticket {
-	return l.add(&Ticket{kind: kindDecision, body: d, session: d.Session, waits: l.cfg.Mode == Strict})
+	return l.add(&Ticket{kind: KindDecision, body: d, session: d.Session, waits: l.cfg.Mode == Strict})
 }
 
 // Session queues the record of a session's beginning or end.
 func (l *Log) Session(s Session) *Ticket {
-	return l.add(&Ticket{kind: kindSession, body: s, session: s.Session, waits: l.cfg.Mode == Strict && s.Event == "open"})
+	return l.add(&Ticket{kind: KindSession, body: s, session: s.Session, waits: l.cfg.Mode == Strict && s.Event == "open"})
 }
 
 // Broken returns why records cannot be written now, or nil.
@@ -182,7 +192,7 @@ func (l *Log) add(t *Ticket) *Ticket {
 	defer l.mu.Unlock()
 	err := l.failing(t.at)
 	// An outcome tells of what has happened: it waits for the disk to come back, as long as there is room.
-	if err != nil && t.kind != kindDecision && !t.waits && !l.closed && len(l.queue) < maxQueue {
+	if err != nil && t.kind != KindDecision && !t.waits && !l.closed && len(l.queue) < maxQueue {
 		err = nil
 	}
 	if err != nil {
@@ -190,6 +200,9 @@ func (l *Log) add(t *Ticket) *Ticket {
 		t.dropped = true
 		t.resolve(refusal(err))
 		l.failed(1)
+		if l.cfg.Observer != nil && !l.oldest.IsZero() {
+			l.cfg.Observer.AuditSynced(t.at.Sub(l.oldest))
+		}
 		return t
 	}
 	l.queue = append(l.queue, t)
@@ -277,10 +290,10 @@ func (l *Log) behind(t *Ticket) *sqlstate.Error {
 
 // Done queues the record of what became of the execution. It is called once; nobody waits for the record.
 func (t *Ticket) Done(o Outcome) {
-	if t.log.cfg.Mode == Off || t.kind != kindDecision {
+	if t.log.cfg.Mode == Off || t.kind != KindDecision {
 		return
 	}
-	t.log.add(&Ticket{kind: kindOutcome, body: o, session: t.session, decision: t})
+	t.log.add(&Ticket{kind: KindOutcome, body: o, session: t.session, decision: t})
 }
 
 // Close writes what is queued, syncs and gives the directory back. A disk that does not answer is waited for as long as
@@ -373,7 +386,7 @@ func (l *Log) write(batch []*Ticket, broken bool, lost uint64, last bool) error 
 	}
 	group := make([]*Ticket, 0, len(batch)+1)
 	if lost > 0 || broken {
-		group = append(group, &Ticket{kind: kindRecovery, at: l.cfg.Now(), body: Recovery{Cause: "disk", Lost: lost}, resolved: make(chan struct{})})
+		group = append(group, &Ticket{kind: KindRecovery, at: l.cfg.Now(), body: Recovery{Cause: "disk", Lost: lost}, resolved: make(chan struct{})})
 	}
 	for _, t := range batch {
 		switch {
@@ -383,9 +396,16 @@ func (l *Log) write(batch []*Ticket, broken bool, lost uint64, last bool) error 
 			group = append(group, t)
 		}
 	}
-	oldest, err := l.w.append(group, l.cfg.Mode == Strict || last)
+	gone := l.w.expired()
+	if gone != nil {
+		group = append(group, &Ticket{kind: KindCheckpoint, at: l.cfg.Now(), body: *gone, resolved: make(chan struct{})})
+	}
+	oldest, err := l.w.append(group, l.cfg.Mode == Strict || last || gone != nil)
 	if err != nil {
 		return err
+	}
+	if gone != nil {
+		l.w.remove(*gone)
 	}
 	for _, t := range group {
 		// A waiter that gave up a moment ago has refused the statement; the record stays, its outcome will say 58030.

@@ -3,6 +3,7 @@ package audit
 import (
 	"bufio"
 	"bytes"
+	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -12,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"sort"
 	"strconv"
 	"time"
@@ -22,12 +24,17 @@ const maxLine = 8 << 20
 
 // Report is what [Verify] found.
 type Report struct {
-	Segments   int
-	Records    uint64
-	LastSeq    uint64
-	LastHash   string // keep it elsewhere: with it, a later Verify tells that nothing was cut off
-	Recoveries int    // records that say the log went on after a crash or a broken disk
-	Torn       int64  // bytes after the last whole record of the last segment: a write in progress or a crash
+	Segments      int
+	Records       uint64
+	FirstSeq      uint64 // 1, unless segments were removed when their time was over
+	LastSeq       uint64
+	LastHash      string // keep it elsewhere: with it, a later Verify tells that nothing was cut off
+	Authenticated bool   // the newest record has a code, and every code was checked with the key
+	Coded         bool   // the newest record has a code
+	Anchored      uint64 // the newest record that an anchor names, and the log has; 0: none
+	Recoveries    int    // records that say the log went on after a crash or a broken disk
+	Checkpoints   int    // records that stand for segments that were removed
+	Torn          int64  // bytes after the last whole record of the last segment: a write in progress or a crash
 }
 
 // Record is one line of the log.
@@ -38,6 +45,8 @@ type Record struct {
 	Prev    string    `json:"prev"`
 	Kind    string    `json:"kind"`
 	Hash    string    `json:"hash"`
+	KeyID   string    `json:"kid"`
+	MAC     string    `json:"mac"`
 	Line    []byte    `json:"-"` // the whole line; valid during the call only
 }
 
@@ -55,34 +64,48 @@ func (b *Broken) Error() string {
 	return fmt.Sprintf("the audit chain is broken at %s line %d: %s", b.Segment, b.Line, b.Why)
 }
 
+// Against says what a chain is held to besides itself.
+type Against struct {
+	Key      Key                     // codes are checked, and the newest record must have one
+	Heads    []Head                  // records that had been written
+	Progress func(done, total int64) // told now and then how many bytes have been read; nil: nobody is
+}
+
 // Verify walks the whole chain of a directory. It returns a *Broken for a record that was changed, dropped, added or
-// moved. Cutting off the newest records leaves a chain that holds: compare LastSeq and LastHash with ones kept elsewhere.
+// moved. Cutting off the newest records leaves a chain that holds, and so does writing all of it anew: see [Against].
 func Verify(dir string) (Report, error) { return Walk(dir, nil) }
 
 // Walk verifies and hands each record to fn, in order, as it goes.
-func Walk(dir string, fn func(Record) error) (Report, error) {
+func Walk(dir string, fn func(Record) error) (Report, error) { return Against{}.Walk(dir, fn) }
+
+// Walk is [Walk], held to more than the chain itself. A record may be handed to fn before it is known that later ones are
+// missing.
+func (a Against) Walk(dir string, fn func(Record) error) (Report, error) {
 	var r Report
 	segments, err := listSegments(dir)
 	if err != nil {
 		return r, err
 	}
-	at := place{hash: genesis}
-	for i, n := range segments {
-		if n != i+1 {
-			return r, &Broken{Segment: segmentName(i + 1), Why: "the segment is missing"}
+	c := chain{against: a, fn: fn, report: &r, at: place{hash: genesis}, dir: dir}
+	if a.Progress != nil {
+		for _, n := range segments {
+			if info, err := os.Stat(filepath.Join(dir, segmentName(n))); err == nil {
+				c.total += info.Size()
+			}
 		}
-		at.segment, at.size = n, 0
-		tail, err := walkSegment(dir, &at, func(rec Record) error {
-			if rec.Kind == kindRecovery {
-				r.Recoveries++
+	}
+	for i, n := range segments {
+		if i > 0 && n != segments[i-1]+1 {
+			return r, &Broken{Segment: segmentName(segments[i-1] + 1), Why: "the segment is missing"}
+		}
+		if i == 0 && n > 1 {
+			if err := c.beginAt(n); err != nil {
+				return r, err
 			}
-			r.Records++
-			if fn != nil {
-				return fn(rec)
-			}
-			return nil
-		})
-		r.Segments, r.LastSeq, r.LastHash = n, at.seq, at.hash
+		}
+		c.at.segment, c.at.size = n, 0
+		tail, err := walkSegment(dir, &c.at, c.next)
+		r.Segments, r.LastSeq, r.LastHash = len(segments), c.at.seq, c.at.hash
 		if err != nil {
 			return r, err
 		}
@@ -91,7 +114,100 @@ func Walk(dir string, fn func(Record) error) (Report, error) {
 		}
 		r.Torn = int64(len(tail))
 	}
-	return r, nil
+	return r, c.end()
+}
+
+// chain is what a walk knows.
+type chain struct {
+	dir         string
+	against     Against
+	fn          func(Record) error
+	report      *Report
+	at          place
+	begin       Removed // before the first segment that is there
+	vouched     bool    // a checkpoint stands for it
+	done, total int64
+}
+
+// beginAt goes to a segment that is not the first one. A checkpoint further on must vouch for those before.
+func (c *chain) beginAt(segment int) error {
+	first, err := firstRecord(c.dir, segment)
+	if err != nil {
+		return err
+	}
+	if first == nil || first.Seq == 0 {
+		return &Broken{Segment: segmentName(1), Why: "the segment is missing"}
+	}
+	c.at.seq, c.at.hash = first.Seq-1, first.Prev
+	c.begin = Removed{segment - 1, c.at.seq, c.at.hash}
+	return nil
+}
+
+// next takes a record that fits the one before it.
+func (c *chain) next(rec Record) error {
+	r := c.report
+	if r.Records == 0 {
+		r.FirstSeq = rec.Seq
+	}
+	r.Records++
+	why := ""
+	switch {
+	case rec.MAC == "" && r.Coded:
+		why = "the record has no code, and those before it have"
+	case rec.MAC == "" || c.against.Key.secret == nil:
+	case rec.KeyID != c.against.Key.ID():
+		why = fmt.Sprintf("the record was authenticated with key %s, which is not the one given", rec.KeyID)
+	case !hmac.Equal([]byte(rec.MAC), []byte(c.against.Key.record(rec.Hash))):
+		why = "the record was not written with the key: its code does not fit"
+	}
+	r.Coded = rec.MAC != ""
+	for _, h := range c.against.Heads {
+		if h.Seq == rec.Seq && h.Hash != rec.Hash {
+			why = fmt.Sprintf("record %d is not the one that the anchor names", rec.Seq)
+		}
+		if h.Seq == rec.Seq {
+			r.Anchored = max(r.Anchored, h.Seq)
+		}
+	}
+	if why != "" {
+		return &Broken{Segment: segmentName(c.at.segment), Why: fmt.Sprintf("record %d: %s", rec.Seq, why)}
+	}
+	switch rec.Kind {
+	case KindRecovery:
+		r.Recoveries++
+	case KindCheckpoint:
+		r.Checkpoints++
+		var cp Checkpoint
+		if err := json.Unmarshal(rec.Line, &cp); err != nil {
+			return &Broken{Segment: segmentName(c.at.segment), Why: fmt.Sprintf("record %d is not a checkpoint", rec.Seq)}
+		}
+		c.vouched = c.vouched || slices.Contains(cp.Removed, c.begin)
+	}
+	if c.done += int64(len(rec.Line)); c.against.Progress != nil && r.Records%8192 == 0 {
+		c.against.Progress(c.done, c.total)
+	}
+	if c.fn != nil {
+		return c.fn(rec)
+	}
+	return nil
+}
+
+// end tells what is missing after the last record.
+func (c *chain) end() error {
+	r := c.report
+	r.Authenticated = r.Coded && c.against.Key.secret != nil
+	switch {
+	case c.begin.Segment > 0 && !c.vouched:
+		return &Broken{Segment: segmentName(c.begin.Segment), Why: "the segment is missing, and no checkpoint stands for it"}
+	case c.against.Key.secret != nil && r.Records > 0 && !r.Coded:
+		return &Broken{Segment: segmentName(c.at.segment), Why: fmt.Sprintf("record %d has no code: it was written without the key", r.LastSeq)}
+	}
+	for _, h := range c.against.Heads {
+		if h.Seq > r.LastSeq {
+			return &Broken{Segment: segmentName(max(c.at.segment, 1)), Why: fmt.Sprintf("the log ends at record %d, and record %d had been written: the newest records were cut off", r.LastSeq, h.Seq)}
+		}
+	}
+	return nil
 }
 
 var segmentPattern = regexp.MustCompile(`^audit-([0-9]{6,})\.jsonl$`)
@@ -139,6 +255,14 @@ func readTail(dir string, segments []int) (place, []byte, error) {
 	}
 	tail, err := walkSegment(dir, &at, nil)
 	return at, tail, err
+}
+
+// firstRecordOf returns the first record of the last segment.
+func firstRecordOf(dir string, segments []int) (*Record, error) {
+	if len(segments) == 0 {
+		return nil, nil
+	}
+	return firstRecord(dir, segments[len(segments)-1])
 }
 
 // firstRecord returns the first record of a segment, or nil if it has no whole one.
@@ -192,6 +316,10 @@ func walkSegment(dir string, at *place, fn func(Record) error) ([]byte, error) {
 		}
 		if fn != nil {
 			if err := fn(rec); err != nil {
+				var broken *Broken
+				if errors.As(err, &broken) && broken.Line == 0 {
+					broken.Line = n
+				}
 				return nil, err
 			}
 		}
@@ -214,15 +342,26 @@ func readLine(in *bufio.Reader) ([]byte, error) {
 	}
 }
 
-const hashMember = `,"hash":"`
+const (
+	hashMember = `,"hash":"`
+	kidMember  = `","kid":"`
+	macMember  = `","mac":"`
+	kidLen     = 8
+)
 
-// parse checks a line by itself and says what is wrong with it.
+// parse checks a line by itself and says what is wrong with it. The code of its hash is for who has the key.
 func parse(line []byte) (Record, string) {
 	var rec Record
 	end := len(line) - len("\"}\n")
+	if coded := end - 2*sha256.Size - len(macMember); coded > 0 && string(line[coded:coded+len(macMember)]) == macMember {
+		end = coded - kidLen - len(kidMember)
+		if end < 0 || string(line[end:end+len(kidMember)]) != kidMember {
+			return rec, "not a record"
+		}
+	}
 	start := end - 2*sha256.Size
 	cut := start - len(hashMember)
-	if cut < 0 || !bytes.Equal(line[end:], []byte("\"}\n")) || string(line[cut:start]) != hashMember {
+	if cut < 0 || !bytes.HasSuffix(line, []byte("\"}\n")) || string(line[cut:start]) != hashMember {
 		return rec, "not a record"
 	}
 	sum := sha256.Sum256(line[:cut])
@@ -234,13 +373,15 @@ func parse(line []byte) (Record, string) {
 	}
 	rec.Line = line
 	switch {
-	case rec.Version != FormatVersion:
+	case rec.Version < 1 || rec.Version > FormatVersion:
 		return rec, fmt.Sprintf("format version %d is not one this pgconsent reads", rec.Version)
 	case rec.Hash != string(line[start:end]):
 		return rec, "not a record: two hashes"
+	case (rec.MAC != "") != (len(line)-len("\"}\n") != end) || rec.Version == 1 && rec.MAC != "":
+		return rec, "not a record: a code in the wrong place"
 	}
 	switch rec.Kind {
-	case kindDecision, kindOutcome, kindSession, kindRecovery, KindObservation:
+	case KindDecision, KindOutcome, KindSession, KindRecovery, KindCheckpoint, KindObservation:
 		return rec, ""
 	default:
 		return rec, "unknown kind of record"

@@ -69,7 +69,13 @@ type writer struct {
 	at      place
 	pending []byte
 	oldest  time.Time // of the oldest record in pending; zero: none
+	began   time.Time // of the first record of the segment; zero: it has none
+	looked  time.Time // when segments were last looked at for their age
+	anchor  *anchor   // nil: none
+	adrift  bool      // the anchor could not be written, and that was logged
 }
+
+func tornPrefix(n int) string { return fmt.Sprintf("torn-%06d-", n) }
 
 func segmentName(n int) string { return fmt.Sprintf("audit-%06d.jsonl", n) }
 
@@ -95,6 +101,11 @@ func (w *writer) open(cfg Config) (*Recovery, error) {
 		}
 	}
 	w.durable = w.at
+	if first, err := firstRecordOf(cfg.Dir, segments); err != nil {
+		return nil, err
+	} else if first != nil {
+		w.began = first.Time
+	}
 	if err := w.openSegment(); err != nil {
 		return nil, fmt.Errorf("audit: %w", err)
 	}
@@ -112,7 +123,7 @@ func (w *writer) open(cfg Config) (*Recovery, error) {
 // setAside copies what a crash left of the last record before it is cut off.
 func (w *writer) setAside(tail []byte) (*Recovery, error) {
 	sum := sha256.Sum256(tail)
-	kept := fmt.Sprintf("torn-%06d-%d", w.at.segment, w.at.size)
+	kept := fmt.Sprintf("%s%d", tornPrefix(w.at.segment), w.at.size)
 	f, err := os.OpenFile(filepath.Join(w.cfg.Dir, kept), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, err
@@ -149,12 +160,62 @@ func (w *writer) close() {
 	if w.f != nil {
 		w.f.Close()
 	}
+	if w.anchor != nil {
+		w.anchor.close()
+	}
+}
+
+// moor opens the anchor and holds the log to it. It returns the record that says that there was none.
+func (w *writer) moor() (*Recovery, error) {
+	if w.cfg.Anchor == "" {
+		return nil, nil
+	}
+	a, missing, err := openAnchor(w.cfg.Anchor, w.cfg.Key)
+	if err != nil {
+		return nil, err
+	}
+	w.anchor = a
+	if err := w.reaches(a.last); err != nil {
+		return nil, fmt.Errorf("%w; keep the directory as evidence and start with a new one", err)
+	}
+	if missing && w.at.seq > 0 {
+		return &Recovery{Cause: "anchor"}, nil
+	}
+	return nil, nil
+}
+
+// reaches tells whether the log has this record. One in an older segment than the last is left to Verify.
+func (w *writer) reaches(h Head) error {
+	switch {
+	case h.Seq > w.at.seq:
+		return &Broken{Segment: segmentName(w.at.segment), Why: fmt.Sprintf("the log ends at record %d, and record %d had been written", w.at.seq, h.Seq)}
+	case h.Seq == w.at.seq && h.Seq > 0 && h.Hash != w.at.hash:
+		return &Broken{Segment: segmentName(w.at.segment), Why: fmt.Sprintf("record %d is not the one that the anchor names", h.Seq)}
+	default:
+		return nil
+	}
+}
+
+// drop lowers the anchor to what is durable. The records are: what fails is said, and refuses nobody.
+func (w *writer) drop() {
+	if w.anchor == nil {
+		return
+	}
+	err := w.anchor.set(Head{w.durable.seq, w.durable.hash}, w.cfg.Now())
+	if err != nil && !w.adrift {
+		w.cfg.Log.Error("audit: the anchor cannot be written; until it can, nobody will find that newer records were cut off", "anchor", w.cfg.Anchor, "error", err)
+	}
+	if err != nil && w.cfg.Observer != nil {
+		w.cfg.Observer.AuditAnchorFailed()
+	}
+	w.adrift = err != nil
 }
 
 // append writes a group; with sync, or when the last one is long ago, it makes everything durable and returns when the
 // oldest record of that was made. After an error nothing has changed but the file, which reopen puts right.
 func (w *writer) append(group []*Ticket, sync bool) (time.Time, error) {
-	if len(group) > 0 && w.at.size > w.cfg.MaxSegment {
+	old := w.cfg.MaxAge > 0 && !w.began.IsZero() && w.cfg.Now().Sub(w.began) > w.cfg.MaxAge
+	if len(group) > 0 && (w.at.size > w.cfg.MaxSegment || old && w.at.size > 0) {
 		if err := w.rotate(); err != nil {
 			return time.Time{}, err
 		}
@@ -165,7 +226,7 @@ func (w *writer) append(group []*Ticket, sync bool) (time.Time, error) {
 		next.seq++
 		t.seq = next.seq
 		var err error
-		if buf, next.hash, err = appendRecord(buf, next.seq, next.hash, t); err != nil {
+		if buf, next.hash, err = appendRecord(buf, next.seq, next.hash, t, w.cfg.Key); err != nil {
 			return time.Time{}, err
 		}
 	}
@@ -186,6 +247,9 @@ func (w *writer) append(group []*Ticket, sync bool) (time.Time, error) {
 	if oldest.IsZero() && len(group) > 0 {
 		oldest = group[0].at
 	}
+	if w.at.size == 0 && len(group) > 0 {
+		w.began = group[0].at
+	}
 	if !sync && w.cfg.Now().Sub(oldest) < syncEvery {
 		w.at, w.oldest = next, oldest
 		w.pending = append(w.pending, buf...)
@@ -197,6 +261,7 @@ func (w *writer) append(group []*Ticket, sync bool) (time.Time, error) {
 		}
 	}
 	w.at, w.durable, w.oldest, w.pending = next, next, time.Time{}, nil
+	w.drop()
 	return oldest, nil
 }
 
@@ -254,8 +319,8 @@ func (w *writer) reopen() error {
 // genesis is what the first record names as the one before it.
 const genesis = "0000000000000000000000000000000000000000000000000000000000000000"
 
-// appendRecord appends a line. The hash is SHA-256 over the line up to the member "hash", which comes last.
-func appendRecord(dst []byte, seq uint64, prev string, t *Ticket) ([]byte, string, error) {
+// appendRecord appends a line. The hash is SHA-256 over the line up to the member "hash"; only the code of the hash comes after.
+func appendRecord(dst []byte, seq uint64, prev string, t *Ticket, key Key) ([]byte, string, error) {
 	if o, ok := t.body.(Outcome); ok {
 		o.Decision, o.Session = t.decision.seq, t.session
 		t.body = o
@@ -281,6 +346,12 @@ func appendRecord(dst []byte, seq uint64, prev string, t *Ticket) ([]byte, strin
 	hash := hex.EncodeToString(sum[:])
 	dst = append(dst, `,"hash":"`...)
 	dst = append(dst, hash...)
+	if key.secret != nil {
+		dst = append(dst, kidMember...)
+		dst = append(dst, key.ID()...)
+		dst = append(dst, macMember...)
+		dst = append(dst, key.record(hash)...)
+	}
 	dst = append(dst, '"', '}', '\n')
 	return dst, hash, nil
 }

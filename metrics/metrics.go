@@ -63,8 +63,9 @@ var (
 	serving          = family{"pgconsent_serving", "gauge", []string{"database"}, "1 when agents of the database are served; 0 when the state of the database could not be verified."}
 	sealRenewals     = family{"pgconsent_seal_renewals_total", "counter", []string{"result"}, "Seals made for sessions: first ones and renewals."}
 	auditQueue       = family{"pgconsent_audit_queue_length", "gauge", nil, "Audit records waiting to be written."}
-	auditLag         = family{"pgconsent_audit_lag_seconds", "gauge", nil, "Age of the oldest record when the last group was made durable."}
+	auditLag         = family{"pgconsent_audit_lag_seconds", "gauge", nil, "Age of the oldest record when the last group was made durable, or when a record was refused because the disk does not answer."}
 	auditFailures    = family{"pgconsent_audit_failures_total", "counter", nil, "Audit records that could not be written; each refused a statement, unless its answer had already gone out."}
+	auditAnchor      = family{"pgconsent_audit_anchor_failures_total", "counter", nil, "Times the head of the audit could not be written to its anchor file."}
 	policyInfo       = family{"pgconsent_policy_info", "gauge", []string{"database", "policy", "catalog"}, "1 for the versions (hashes) of policy and catalog in force."}
 	observed         = family{"pgconsent_observed_tables", "gauge", []string{"database"}, "Tables that the policy observes only: they are not protected."}
 	policyPending    = family{"pgconsent_policy_pending", "gauge", []string{"database"}, "1 when a changed policy waits for pgconsent migrate."}
@@ -75,7 +76,7 @@ var (
 
 var families = []family{
 	sessionsOpen, sessionsTotal, statementsTotal, cacheHits, cacheMisses, cacheBytes, cacheEntries, decideSeconds,
-	addedSeconds, rowsTotal, bytesTotal, upstreamUp, serving, sealRenewals, auditQueue, auditLag, auditFailures,
+	addedSeconds, rowsTotal, bytesTotal, upstreamUp, serving, sealRenewals, auditQueue, auditLag, auditFailures, auditAnchor,
 	policyInfo, observed, policyPending, refreshTotal, revocationsTotal, limitedTotal,
 }
 
@@ -84,7 +85,7 @@ type Metrics struct {
 	sessionsOpen, upstreamUp, serving, policyInfo, observedTables, policyPending *prometheus.GaugeVec
 	sessionsTotal, statementsTotal, sealRenewals, refreshTotal, limited          *prometheus.CounterVec
 	cacheHits, cacheMisses, rowsTotal, bytesTotal                                prometheus.Counter
-	auditFailures, revocations                                                   prometheus.Counter
+	auditFailures, auditAnchor, revocations                                      prometheus.Counter
 	cacheBytes, cacheEntries, auditQueue, auditLag                               prometheus.Gauge
 	decideSeconds, addedSeconds                                                  prometheus.Histogram
 
@@ -113,6 +114,7 @@ func New(reg prometheus.Registerer) *Metrics {
 		auditQueue:      gauge(auditQueue),
 		auditLag:        gauge(auditLag),
 		auditFailures:   counter(auditFailures),
+		auditAnchor:     counter(auditAnchor),
 		policyInfo:      gauges(policyInfo),
 		observedTables:  gauges(observed),
 		policyPending:   gauges(policyPending),
@@ -122,7 +124,7 @@ func New(reg prometheus.Registerer) *Metrics {
 	}
 	reg.MustRegister(m.sessionsOpen, m.sessionsTotal, m.statementsTotal, m.cacheHits, m.cacheMisses, m.cacheBytes,
 		m.cacheEntries, m.decideSeconds, m.addedSeconds, m.rowsTotal, m.bytesTotal, m.upstreamUp, m.serving,
-		m.sealRenewals, m.auditQueue, m.auditLag, m.auditFailures, m.policyInfo, m.observedTables, m.policyPending, m.refreshTotal,
+		m.sealRenewals, m.auditQueue, m.auditLag, m.auditFailures, m.auditAnchor, m.policyInfo, m.observedTables, m.policyPending, m.refreshTotal,
 		m.revocations, m.limited)
 	// A series that exists from the start reads as 0, not as absent.
 	for _, k := range []SessionKind{Agent, Owner, Refused} {
@@ -266,6 +268,13 @@ func (m *Metrics) AuditSynced(lag time.Duration) {
 func (m *Metrics) AuditFailed(n int) {
 	if m != nil && n > 0 {
 		m.auditFailures.Add(float64(n))
+	}
+}
+
+// AuditAnchorFailed counts heads that could not be written to the anchor.
+func (m *Metrics) AuditAnchorFailed() {
+	if m != nil {
+		m.auditAnchor.Inc()
 	}
 }
 

@@ -1,0 +1,161 @@
+package audit
+
+import (
+	"bytes"
+	"crypto/hmac"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Head is a record that is known to have been written.
+type Head struct {
+	Seq  uint64
+	Hash string
+}
+
+// An anchor is a file, in another place than the records, with the newest head that is durable. Two slots are written in turn,
+// so that one of them is whole whatever happens.
+type anchor struct {
+	f    *os.File
+	key  Key
+	next int
+	last Head
+	sync time.Time // when it was made durable
+}
+
+const (
+	slotSize = 512
+	// anchorEvery is how old the durable head may get: what a crash of the machine may roll the anchor back by.
+	anchorEvery = time.Second
+)
+
+// slot is the form of a head in the file.
+type slot struct {
+	Version int       `json:"v"`
+	Seq     uint64    `json:"seq"`
+	Hash    string    `json:"hash"`
+	Time    time.Time `json:"time"`
+	KeyID   string    `json:"kid,omitempty"`
+	MAC     string    `json:"mac,omitempty"`
+}
+
+// ReadAnchor returns the newest head of an anchor file: one that pgconsent keeps, or a text with a line "SEQ HASH" that
+// somebody wrote down. With a key, a head that it did not make is none. Where there is no file the error is fs.ErrNotExist.
+func ReadAnchor(path string, key Key) (Head, error) {
+	best, _, err := readAnchor(path, key)
+	return best, err
+}
+
+// readAnchor tells besides which slot the head is in.
+func readAnchor(path string, key Key) (best Head, where int, err error) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return best, 0, fmt.Errorf("audit anchor: %w", err)
+	}
+	seen, found := false, false
+	for at, line := range bytes.Split(b, []byte("\n")) {
+		line = bytes.Trim(line, "\x00 \t\r") // zeros: a slot that was never written
+		if len(line) == 0 || line[0] == '#' {
+			continue
+		}
+		seen = true
+		h, err := readHead(line, key)
+		switch {
+		case err != nil && line[0] == '{': // the other slot may be whole
+			continue
+		case err != nil:
+			return best, 0, fmt.Errorf("audit anchor: %s line %d: %w", path, at+1, err)
+		case h.Seq >= best.Seq:
+			best, where, found = h, bytes.Index(b, line)/slotSize, true
+		}
+	}
+	if seen && !found {
+		return best, 0, fmt.Errorf("audit anchor: %s holds no head that can be trusted: it was changed, or made with another key", path)
+	}
+	return best, where, nil
+}
+
+func readHead(line []byte, key Key) (Head, error) {
+	if line[0] != '{' {
+		seq, hash, _ := strings.Cut(string(line), " ")
+		n, err := strconv.ParseUint(seq, 10, 64)
+		hash = strings.TrimSpace(hash)
+		if err != nil || len(hash) != len(genesis) {
+			return Head{}, errors.New("not a head: a line has the number of a record and its hash")
+		}
+		return Head{n, hash}, nil
+	}
+	var s slot
+	if err := json.Unmarshal(line, &s); err != nil {
+		return Head{}, errors.New("not a head")
+	}
+	switch {
+	case s.Version != 1 || len(s.Hash) != len(genesis):
+		return Head{}, errors.New("not a head that this pgconsent reads")
+	case key.secret != nil && !hmac.Equal([]byte(s.MAC), []byte(key.head(strconv.FormatUint(s.Seq, 10), s.Hash))):
+		return Head{}, errors.New("the head was changed, or made with another key")
+	}
+	return Head{s.Seq, s.Hash}, nil
+}
+
+// openAnchor goes on with an anchor, or begins one.
+func openAnchor(path string, key Key) (*anchor, bool, error) {
+	last, where, err := readAnchor(path, key)
+	missing := errors.Is(err, fs.ErrNotExist)
+	if err != nil && !missing {
+		return nil, false, err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, false, fmt.Errorf("audit anchor: %w", err)
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, false, fmt.Errorf("audit anchor: %w", err)
+	}
+	a := &anchor{f: f, key: key, last: last, next: 1 - min(where, 1)}
+	if err := errors.Join(f.Truncate(2*slotSize), syncDir(filepath.Dir(path))); err != nil {
+		f.Close()
+		return nil, false, fmt.Errorf("audit anchor: %w", err)
+	}
+	return a, missing, nil
+}
+
+// set writes a head down. It is called after its record is durable, so that the anchor never names one that is not.
+func (a *anchor) set(h Head, now time.Time) error {
+	if h == a.last || h.Seq == 0 {
+		return nil
+	}
+	s := slot{Version: 1, Seq: h.Seq, Hash: h.Hash, Time: now.UTC(), KeyID: a.key.ID()}
+	if a.key.secret != nil {
+		s.MAC = a.key.head(strconv.FormatUint(h.Seq, 10), h.Hash)
+	}
+	line, err := json.Marshal(s)
+	if err != nil {
+		return err
+	}
+	line = append(line, bytes.Repeat([]byte{' '}, slotSize-1-len(line))...)
+	line = append(line, '\n')
+	if _, err := a.f.WriteAt(line, int64(a.next)*slotSize); err != nil {
+		return err
+	}
+	if now.Sub(a.sync) >= anchorEvery {
+		if err := (segmentFile{a.f}).Sync(); err != nil {
+			return err
+		}
+		a.sync = now
+	}
+	a.next, a.last = 1-a.next, h
+	return nil
+}
+
+func (a *anchor) close() {
+	_ = a.f.Sync()
+	a.f.Close()
+}

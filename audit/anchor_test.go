@@ -1,0 +1,175 @@
+package audit
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+func testKey(t testing.TB, fill byte) Key {
+	t.Helper()
+	key, err := NewKey([]byte(strings.Repeat(string(fill), 32)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
+}
+
+// filled writes n decisions and closes the log.
+func filled(t testing.TB, cfg Config, n int) {
+	t.Helper()
+	cfg.Log = quiet()
+	l, err := Open(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range n {
+		if err := l.Decision(decision(fmt.Sprint(i))).Release(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := l.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func heads(t testing.TB, path string, key Key) []Head {
+	t.Helper()
+	h, err := ReadAnchor(path, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []Head{h}
+}
+
+// The anchor names the newest record after each start, and a log that lost it is not gone on with.
+func TestAnchor(t *testing.T) {
+	dir, key := t.TempDir(), testKey(t, 'k')
+	cfg := Config{Dir: filepath.Join(dir, "audit"), Key: key, Anchor: filepath.Join(dir, "anchor")}
+	total := uint64(0)
+	for _, n := range []int{1, 2, 1, 5} {
+		filled(t, cfg, n)
+		total += uint64(n)
+		h := heads(t, cfg.Anchor, key)
+		report, err := Against{Key: key, Heads: h}.Walk(cfg.Dir, nil)
+		if err != nil || report.LastSeq != total || h[0].Seq != total || report.Anchored != total || !report.Authenticated {
+			t.Fatalf("after %d records: %+v, head %v, %v", total, report, h, err)
+		}
+	}
+	path := filepath.Join(cfg.Dir, segmentName(1))
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.SplitAfter(string(whole), "\n")
+	if err := os.WriteFile(path, []byte(strings.Join(lines[:len(lines)-2], "")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var broken *Broken
+	if _, err := Open(Config{Dir: cfg.Dir, Key: key, Anchor: cfg.Anchor, Log: quiet()}); !errors.As(err, &broken) || !strings.Contains(err.Error(), "ends at record 8, and record 9 had been written") {
+		t.Errorf("Open of a log that was cut: %v", err)
+	}
+	if _, err := (Against{Key: key, Heads: heads(t, cfg.Anchor, key)}).Walk(cfg.Dir, nil); !errors.As(err, &broken) {
+		t.Errorf("Walk of a log that was cut: %v", err)
+	}
+	if err := os.WriteFile(path, whole, 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	// A head that somebody wrote down, and one that somebody made up.
+	written := filepath.Join(dir, "written-down")
+	note := fmt.Sprintf("# kept elsewhere\n%d %s\n", 9, heads(t, cfg.Anchor, key)[0].Hash)
+	if err := os.WriteFile(written, []byte(note), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if report, err := (Against{Heads: heads(t, written, Key{})}).Walk(cfg.Dir, nil); err != nil || report.Anchored != 9 {
+		t.Errorf("a head that was written down: %+v, %v", report, err)
+	}
+	if _, err := ReadAnchor(cfg.Anchor, testKey(t, 'x')); err == nil {
+		t.Error("an anchor is taken that was made with another key")
+	}
+	if err := os.WriteFile(written, []byte("not a head\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ReadAnchor(written, key); err == nil {
+		t.Error("a file that is no anchor is taken for one")
+	}
+
+	// Without the file the log goes on, and its chain says so.
+	if err := os.Remove(cfg.Anchor); err != nil {
+		t.Fatal(err)
+	}
+	filled(t, cfg, 1)
+	if report, err := Verify(cfg.Dir); err != nil || report.Recoveries != 1 {
+		t.Errorf("after the anchor was removed: %+v, %v", report, err)
+	}
+}
+
+// One slot may be torn by a crash of the machine; the other one is whole.
+func TestTornAnchor(t *testing.T) {
+	dir, key := t.TempDir(), testKey(t, 'k')
+	path := filepath.Join(dir, "anchor")
+	a, _, err := openAnchor(path, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 5 {
+		if err := a.set(Head{uint64(i + 1), strings.Repeat(fmt.Sprint(i), 64)}, time.Now()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a.close()
+	whole, err := os.ReadFile(path)
+	if err != nil || len(whole) != 2*slotSize {
+		t.Fatalf("%d bytes, %v", len(whole), err)
+	}
+	for i := range 2 {
+		torn := []byte(string(whole))
+		copy(torn[i*slotSize+20:], "\x00\x00\x00\x00")
+		if err := os.WriteFile(path, torn, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if h := heads(t, path, key)[0]; h.Seq < 4 {
+			t.Errorf("with slot %d torn the head is %d", i, h.Seq)
+		}
+	}
+	copy(whole[20:], "\x00")
+	copy(whole[slotSize+20:], "\x00")
+	if err := os.WriteFile(path, whole, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if h, err := ReadAnchor(path, key); err == nil {
+		t.Errorf("with both slots torn the head is %v", h)
+	}
+}
+
+// The key is made once, is not made anew where records need it, and is refused where others may read it.
+func TestEnsureKey(t *testing.T) {
+	dir := t.TempDir()
+	path, records := filepath.Join(dir, "audit.key"), filepath.Join(dir, "audit")
+	key, err := EnsureKey(path, records)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := EnsureKey(path, records)
+	if err != nil || again.ID() != key.ID() || len(key.ID()) != 8 {
+		t.Fatalf("%s, then %s, %v", key.ID(), again.ID(), err)
+	}
+	if err := os.Chmod(path, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := EnsureKey(path, records); err == nil {
+		t.Error("a key is taken that others may read")
+	}
+	filled(t, Config{Dir: records, Key: key}, 1)
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := EnsureKey(path, records); err == nil {
+		t.Error("a new key is made although records need the old one")
+	}
+}

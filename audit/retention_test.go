@@ -1,0 +1,81 @@
+package audit
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Segments go when their time is over, and what is left is still proved: by the checkpoint, which needs the key.
+func TestRetention(t *testing.T) {
+	dir, key := t.TempDir(), testKey(t, 'k')
+	day := 24 * time.Hour
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	cfg := Config{
+		Dir: filepath.Join(dir, "audit"), Key: key, Anchor: filepath.Join(dir, "anchor"), MaxAge: day, Retention: 10 * day,
+		Now: func() time.Time { return now }, Log: quiet(), Deadline: time.Hour,
+	}
+	for range 30 {
+		filled(t, cfg, 1)
+		now = now.Add(day + time.Minute)
+	}
+	segments, err := listSegments(cfg.Dir)
+	if err != nil || len(segments) < 10 || len(segments) > 12 || segments[len(segments)-1] != 30 {
+		t.Fatalf("segments %v, %v", segments, err)
+	}
+	against := Against{Key: key, Heads: heads(t, cfg.Anchor, key)}
+	report, err := against.Walk(cfg.Dir, nil)
+	if err != nil || report.Checkpoints < 5 || report.FirstSeq < 20 {
+		t.Fatalf("%+v, %v", report, err)
+	}
+	now = now.Add(20 * day)
+	filled(t, cfg, 1)
+	if _, err := against.Walk(cfg.Dir, nil); err != nil {
+		t.Fatal(err)
+	}
+	// Somebody removes a segment more than was said.
+	segments, err = listSegments(cfg.Dir)
+	if err != nil || len(segments) == 0 {
+		t.Fatal(segments, err)
+	}
+	filled(t, Config{Dir: cfg.Dir, Key: key, Anchor: cfg.Anchor, MaxSegment: 1, Now: cfg.Now, Deadline: time.Hour}, 4)
+	if err := os.Remove(filepath.Join(cfg.Dir, segmentName(segments[0]))); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := against.Walk(cfg.Dir, nil); err == nil || !strings.Contains(err.Error(), "no checkpoint stands for it") {
+		t.Errorf("a segment more is gone: %v", err)
+	}
+}
+
+// A removal that was interrupted at any point leaves a chain that holds.
+func TestRetentionInterrupted(t *testing.T) {
+	dir, key := t.TempDir(), testKey(t, 'k')
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	cfg := Config{Dir: filepath.Join(dir, "audit"), Key: key, MaxSegment: 1, Now: func() time.Time { return now }, Deadline: time.Hour}
+	filled(t, cfg, 5)
+	whole := filepath.Join(dir, "whole")
+	if err := os.CopyFS(whole, os.DirFS(cfg.Dir)); err != nil {
+		t.Fatal(err)
+	}
+	now = now.Add(time.Hour * 24)
+	cfg.Retention = time.Hour
+	filled(t, cfg, 1)
+	segments, err := listSegments(cfg.Dir)
+	if err != nil || len(segments) != 2 {
+		t.Fatalf("segments %v, %v", segments, err)
+	}
+	for i := segments[0] - 1; i > 0; i-- {
+		b, err := os.ReadFile(filepath.Join(whole, segmentName(i)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(cfg.Dir, segmentName(i)), b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := (Against{Key: key}).Walk(cfg.Dir, nil); err != nil {
+			t.Errorf("with the segments from %d on: %v", i, err)
+		}
+	}
+}

@@ -1,0 +1,198 @@
+package audit
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// tampering changes the lines of a log as somebody would who may write its directory and does not have the key. It returns
+// nil where nothing was changed.
+type tampering func(r *rand.Rand, lines []string) []string
+
+// tamperings are the classes.
+var tamperings = map[string]tampering{
+	"change": func(r *rand.Rand, lines []string) []string {
+		i := r.IntN(len(lines))
+		b := []byte(lines[i])
+		at := r.IntN(len(b) - 1)
+		c := byte(' ' + r.IntN(95))
+		if b[at] == c {
+			return nil
+		}
+		b[at] = c
+		lines[i] = string(b)
+		return lines
+	},
+	"drop": func(r *rand.Rand, lines []string) []string {
+		from := r.IntN(len(lines))
+		return slices.Delete(lines, from, min(from+1+r.IntN(3), len(lines)))
+	},
+	"swap": func(r *rand.Rand, lines []string) []string {
+		i, j := r.IntN(len(lines)), r.IntN(len(lines))
+		if i == j {
+			return nil
+		}
+		lines[i], lines[j] = lines[j], lines[i]
+		return lines
+	},
+	"insert": func(r *rand.Rand, lines []string) []string {
+		line := lines[r.IntN(len(lines))]
+		if r.IntN(2) == 0 {
+			line = recoded(strings.Replace(line, `"allow"`, `"deny"`, 1), "", r)
+		}
+		return slices.Insert(lines, r.IntN(len(lines)+1), line)
+	},
+	"truncate": func(r *rand.Rand, lines []string) []string { return lines[:r.IntN(len(lines))] },
+	// From some record on the whole chain is written anew, so that every hash fits.
+	"recompute": func(r *rand.Rand, lines []string) []string {
+		from, how := r.IntN(len(lines)), r.IntN(4)
+		lines[from] = strings.Replace(lines[from], `"allow"`, `"deny"`, 1)
+		if r.IntN(3) == 0 && from+1 < len(lines) {
+			lines = slices.Delete(lines, from, from+1)
+		}
+		if how == 3 { // as the format before, which had no codes
+			for i := from; i < len(lines); i++ {
+				lines[i] = strings.Replace(lines[i], `{"v":2,`, `{"v":1,`, 1)
+			}
+		}
+		return anew(lines, from, map[int]string{0: "keep", 1: "make up"}[how], r)
+	},
+}
+
+// anew writes the chain from a line on, so that numbers and hashes fit.
+func anew(lines []string, from int, code string, r *rand.Rand) []string {
+	prev := genesis
+	if from > 0 {
+		prev = hashOf(lines[from-1])
+	}
+	for i := from; i < len(lines); i++ {
+		line := replaceMember(replaceMember(lines[i], `"seq":`, `,`, fmt.Sprint(i+1)), `"prev":"`, `"`, prev)
+		lines[i] = recoded(line, code, r)
+		prev = hashOf(lines[i])
+	}
+	return lines
+}
+
+func replaceMember(line, begin, end, value string) string {
+	head, rest, _ := strings.Cut(line, begin)
+	_, tail, _ := strings.Cut(rest, end)
+	return head + begin + value + end + tail
+}
+
+func hashOf(line string) string {
+	_, rest, _ := strings.Cut(line, hashMember)
+	return rest[:64]
+}
+
+// recoded makes the hash of a line fit; its code is kept, made up, or left out.
+func recoded(line, code string, r *rand.Rand) string {
+	body, rest, _ := strings.Cut(line, hashMember)
+	out := fmt.Sprintf("%s%s%x", body, hashMember, sha256.Sum256([]byte(body)))
+	switch code {
+	case "keep":
+		out += rest[64 : len(rest)-3]
+	case "make up":
+		key, _ := NewKey([]byte(fmt.Sprintf("%032d", r.Int())))
+		out += kidMember + rest[64+len(kidMember):][:kidLen] + macMember + key.record(hashOf(out))
+	}
+	return out + "\"}\n"
+}
+
+// Ten thousand random tamperings, each of which is found. The anchor is what pgconsent keeps beside the directory.
+func TestTamperings(t *testing.T) {
+	dir, key := t.TempDir(), testKey(t, 'k')
+	cfg := Config{Dir: filepath.Join(dir, "audit"), Key: key, Anchor: filepath.Join(dir, "anchor"), MaxSegment: 3000}
+	filled(t, cfg, 12)
+	against := Against{Key: key, Heads: heads(t, cfg.Anchor, key)}
+	if _, err := against.Walk(cfg.Dir, nil); err != nil {
+		t.Fatal(err)
+	}
+	segments, err := listSegments(cfg.Dir)
+	if err != nil || len(segments) < 3 {
+		t.Fatalf("segments %v, %v", segments, err)
+	}
+	var whole []string
+	var sizes []int // lines of each segment
+	for _, n := range segments {
+		b, err := os.ReadFile(filepath.Join(cfg.Dir, segmentName(n)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := strings.SplitAfter(string(b), "\n")
+		whole, sizes = append(whole, lines[:len(lines)-1]...), append(sizes, len(lines)-1)
+	}
+	rounds := 1700
+	if testing.Short() {
+		rounds = 100
+	}
+	r := rand.New(rand.NewPCG(5, 4))
+	for class, tamper := range tamperings {
+		work, written := t.TempDir(), map[int]string{}
+		for round := 0; round < rounds; {
+			lines := tamper(r, slices.Clone(whole))
+			if lines == nil || slices.Equal(lines, whole) {
+				continue
+			}
+			round++
+			rest := lines
+			for i, n := range segments {
+				take := min(sizes[i], len(rest))
+				if i == len(segments)-1 {
+					take = len(rest)
+				}
+				text := strings.Join(rest[:take], "")
+				rest = rest[take:]
+				if was, ok := written[n]; ok && was == text {
+					continue
+				}
+				if err := os.WriteFile(filepath.Join(work, segmentName(n)), []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				written[n] = text
+			}
+			var broken *Broken
+			if _, err := against.Walk(work, nil); !errors.As(err, &broken) {
+				t.Fatalf("%s, round %d: not found (%v)", class, round, err)
+			}
+		}
+	}
+}
+
+// What each means is for: without the key a chain that was written anew holds, and without the anchor one that was cut.
+func TestWhatTheKeyAndTheAnchorAreFor(t *testing.T) {
+	dir, key := t.TempDir(), testKey(t, 'k')
+	cfg := Config{Dir: filepath.Join(dir, "audit"), Key: key, Anchor: filepath.Join(dir, "anchor")}
+	filled(t, cfg, 6)
+	path := filepath.Join(cfg.Dir, segmentName(1))
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.SplitAfter(string(b), "\n")
+	lines = lines[:len(lines)-1]
+	for name, tc := range map[string]struct {
+		lines []string
+		plain bool // found without key and anchor
+	}{
+		"cut":         {lines[:4], false},
+		"written new": {anew(append([]string{strings.Replace(lines[0], "allow", "deny", 1)}, lines[1:]...), 0, "keep", nil), false},
+		"changed":     {append([]string{strings.Replace(lines[0], "allow", "deny", 1)}, lines[1:]...), true},
+	} {
+		if err := os.WriteFile(path, []byte(strings.Join(tc.lines, "")), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Verify(cfg.Dir); (err != nil) != tc.plain {
+			t.Errorf("%s, without key and anchor: %v", name, err)
+		}
+		if _, err := (Against{Key: key, Heads: heads(t, cfg.Anchor, key)}).Walk(cfg.Dir, nil); err == nil {
+			t.Errorf("%s, with key and anchor: not found", name)
+		}
+	}
+}
