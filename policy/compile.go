@@ -28,7 +28,7 @@ func Compile(doc *Document, snap *catalog.Snapshot, options ...Option) (*Policy,
 
 // compile returns the compiler besides, which knows what each part of the document means.
 func compile(doc *Document, snap *catalog.Snapshot, options []Option) (*compiler, *Policy, error) {
-	c := &compiler{doc: doc, snap: snap, tables: map[catalog.Name]*compiling{}}
+	c := &compiler{doc: doc, snap: snap, tables: map[catalog.Name]*compiling{}, owners: map[string]bool{}}
 	for _, option := range options {
 		option(c)
 	}
@@ -44,7 +44,7 @@ func compile(doc *Document, snap *catalog.Snapshot, options []Option) (*compiler
 	for _, name := range c.order {
 		rows := c.rows(name)
 		t := c.tables[name]
-		p.tables = append(p.tables, &Table{Relation: t.relation, Rows: rows, Rule: t.rule, Columns: c.narrowing(t.decl, t.relation)})
+		p.tables = append(p.tables, &Table{Relation: t.relation, Rows: rows, Rule: t.rule, Columns: c.narrowing(t.decl, t.relation), AuditKeys: c.recordsKeys(t.decl, t.relation)})
 	}
 	for _, t := range p.tables { // when every table's rule is known
 		t.Write = c.write(c.tables[t.Relation.Name])
@@ -69,6 +69,7 @@ func compile(doc *Document, snap *catalog.Snapshot, options []Option) (*compiler
 	for _, t := range p.tables {
 		p.tableIndex[t.Relation.Name] = t
 	}
+	c.recordings(p)
 	c.contracts(p)
 	c.observing(p)
 	for _, t := range p.tables {
@@ -98,9 +99,10 @@ type compiler struct {
 	attributes []Attribute
 	tables     map[catalog.Name]*compiling
 	order      []catalog.Name
-	path       []catalog.Name // the tables whose predicates are being compiled, outermost first
-	rule       *Rule          // the block that is being compiled
-	ruled      *Rule          // the outermost one, when it is
+	owners     map[string]bool // the attributes that own compares with
+	path       []catalog.Name  // the tables whose predicates are being compiled, outermost first
+	rule       *Rule           // the block that is being compiled
+	ruled      *Rule           // the outermost one, when it is
 	errs       Errors
 	warnings   []*Error
 	define     Definer
@@ -448,7 +450,10 @@ func family(sqlType string) string {
 func (p *Policy) hash() string {
 	h := sha256.New()
 	for _, a := range p.attributes {
-		fmt.Fprintf(h, "attribute %q %q %q %t %q %t\n", a.Name, a.Type, a.Source, a.Optional, a.Setting, a.Audit)
+		fmt.Fprintf(h, "attribute %q %q %q %t %q %t\n", a.Name, a.Type, a.Source, a.Optional, a.Setting, a.Audit == AsIs)
+		if a.Audit == Subject || a.Audit == Purpose {
+			fmt.Fprintf(h, " recorded %q\n", a.Audit)
+		}
 	}
 	fmt.Fprintf(h, "live %q\n", predicate.LiveBody(p.live))
 	for _, l := range p.limits {
@@ -490,6 +495,9 @@ func (t *Table) describe(h io.Writer) {
 	fmt.Fprintf(h, "table %q %q %q\n", t.Relation.Name.Schema, t.Relation.Name.Name, predicate.Policy(t.Rows, t.Relation))
 	if t.Write != nil {
 		fmt.Fprintf(h, " write %s\n", t.Write.describe(t.Relation))
+	}
+	if t.AuditKeys {
+		fmt.Fprintln(h, " audit keys")
 	}
 	if t.Aggregate != nil {
 		fmt.Fprintf(h, " aggregate %s\n", t.Aggregate.describe(t.Relation))

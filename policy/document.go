@@ -23,6 +23,7 @@ type attributeDecl struct {
 	place
 	Attribute
 	setting *place // where it is said
+	audit   *place // where it is said; nil: it is not
 	within  *withinDecl
 	query   *queryDecl
 	sql     *sqlBlock
@@ -36,6 +37,9 @@ type tableDecl struct {
 	write   *writeDecl
 	observe *place // it says observe: true
 	enforce bool   // it says observe: false
+
+	auditKeys bool   // it says audit: { keys: true }
+	keysAt    *place // where
 
 	aggregate *aggregateDecl
 }
@@ -219,7 +223,7 @@ func (d *decoder) attribute(at place, name string, n *node) {
 			}
 		},
 		"optional": d.flag(&decl.Optional, "optional"),
-		"audit":    d.flag(&decl.Audit, "audit"),
+		"audit":    d.recording(&decl),
 		"setting":  func(v *node) { decl.setting = &v.place; d.setting(v, &decl) },
 		"within":   func(v *node) { decl.within = d.claimed(v) },
 		"query":    func(v *node) { decl.query = d.query(v) },
@@ -243,6 +247,7 @@ func (d *decoder) table(at place, name string, n *node) {
 		"observe": func(v *node) { d.observe(&decl, v) },
 
 		"aggregate": func(v *node) { decl.aggregate = d.aggregate(v.place, v) },
+		"audit":     func(v *node) { d.audited(&decl, v) },
 	}, "source", "limit")
 	d.need(n, what, "rows")
 	d.doc.tables = append(d.doc.tables, decl)

@@ -173,9 +173,6 @@ func (d *decoder) sourced(n *node, decl *attributeDecl) {
 	if decl.Source != credential && strings.HasSuffix(decl.Type, "[]") {
 		d.fail(decl.place, "declare "+strings.TrimSuffix(decl.Type, "[]"), "%s is a list, which only a credential gives", what)
 	}
-	if decl.Source == credential && decl.Audit {
-		d.fail(decl.place, "leave audit out", "%s comes from the credential, which is in every record", what)
-	}
 }
 
 // live compiles the attributes that the database works out, and puts them into an order in which none needs a later one.

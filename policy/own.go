@@ -64,6 +64,7 @@ func (c *compiler) attribute(at place, name string) *Attribute {
 
 func (c *compiler) own(b ownBlock, row *catalog.Relation) predicate.Node {
 	if own := c.compared(b, row); own != nil {
+		c.owners[b.attribute] = true
 		return *own
 	}
 	return predicate.Any{}

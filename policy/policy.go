@@ -24,6 +24,8 @@ type Policy struct {
 	attributes []Attribute
 	live       []predicate.Live
 	limits     []Limit
+	subject    string
+	purpose    string
 
 	derivations []Derivation
 
@@ -45,6 +47,8 @@ type Table struct {
 	Columns  *Narrowing // nil: every column, as it is
 
 	Aggregate *Aggregate // nil: aggregates see what shows one by one
+
+	AuditKeys bool // the outcome of what reads it has commitments to the keys of the rows
 
 	Observed *Table // the table as it would be: it is observed only, and this one is open; nil: the policy is enforced
 }
@@ -119,7 +123,7 @@ type Attribute struct {
 
 	Optional bool   // it may be missing: predicates do not demand it
 	Setting  string // of source set, in lower case: the setting in which the session claims it
-	Audit    bool   // of a live one: its value is recorded with each decision
+	Audit    Recording
 }
 
 // Live tells whether the database works the attribute out at each statement.

@@ -123,7 +123,8 @@ func attributeShape() *shape {
 		key{"type", wordsShape("Its type.", keys(attributeTypes)...)},
 		key{"source", wordsShape("Where its value comes from. credential: the configuration gives each agent one; set: the agent's own setting, within what is permitted; query: a table; expression: other attributes.", attributeSources...)},
 		key{"optional", &shape{kind: aBool, doc: "A session may be without it: what compares with it hides the row."}},
-		key{"audit", &shape{kind: aBool, doc: "It is written into the records of decisions."}},
+		key{"audit", eitherShape("How the records of the audit have it. true: as it is; subject: as a reference to the person on whose behalf the session reads; purpose: as it is, what the session reads for.",
+			&shape{kind: aBool}, wordsShape("", string(Subject), string(Purpose)))},
 		key{"setting", &shape{kind: aText, doc: "Of source: set, the setting that the agent's session has.", example: "app.name", pattern: `^[^.]+\.[^.]+$`}},
 		key{"within", eitherShape("Of source: set, the values that count.",
 			keysShape("", key{"attribute", oneOrMore("An attribute whose value, or one of whose elements, it is.")}, key{"values", someShape("These values.", wordShape("A value."))}).exactlyOne(),
@@ -150,6 +151,7 @@ func tableShape() *shape {
 		key{"write", writeShape()},
 		key{"observe", &shape{kind: aBool, doc: "true: the table is not protected, and what the policy would do is counted. false: it is enforced although the policy observes."}},
 		key{"aggregate", aggregateShape()},
+		key{"audit", keysShape("What records say of its rows.", key{"keys", &shape{kind: aBool, doc: "true: of what is read of it, which rows: commitments to their keys."}})},
 	).needs("rows")
 }
 

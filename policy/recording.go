@@ -1,0 +1,76 @@
+package policy
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/pgconsent/pgconsent/catalog"
+)
+
+// Recording says how the records of the audit have an attribute's value.
+type Recording string
+
+// The ways. Without one of them the value of a credential's attribute is recorded as a reference, which erasure forgets, and
+// that of a live one is not recorded.
+const (
+	AsIs    Recording = "as it is" // audit: true
+	Subject Recording = "subject"  // a reference, and the person on whose behalf the session reads
+	Purpose Recording = "purpose"  // as it is, and what the session reads for
+)
+
+// recording decodes `audit: true`, `subject` or `purpose` of an attribute.
+func (d *decoder) recording(decl *attributeDecl) func(*node) {
+	return func(n *node) {
+		decl.audit = &n.place
+		switch {
+		case n.kind == scalarNode && n.literal == "bool" && n.value == "true":
+			decl.Audit = AsIs
+		case n.kind == scalarNode && n.literal == "bool":
+			decl.audit = nil
+		case n.kind == scalarNode && n.literal == "" && slices.Contains([]Recording{Subject, Purpose}, Recording(n.value)):
+			decl.Audit = Recording(n.value)
+		default:
+			d.fail(n.place, "write true, subject or purpose", "audit of an attribute says how records have its value")
+		}
+	}
+}
+
+// recordings holds attributes to one subject and one purpose.
+func (c *compiler) recordings(p *Policy) {
+	first := map[Recording]string{}
+	for _, decl := range c.doc.attributes {
+		if decl.Audit != Subject && decl.Audit != Purpose {
+			continue
+		}
+		if other, taken := first[decl.Audit]; taken {
+			c.fail(*decl.audit, "say audit: true, or leave it out", "attribute %s cannot be the %s of records: %s is", decl.Name, decl.Audit, other)
+		}
+		first[decl.Audit] = decl.Name
+	}
+	p.subject, p.purpose = first[Subject], first[Purpose]
+	if p.subject == "" && len(c.owners) == 1 {
+		p.subject = slices.Collect(maps.Keys(c.owners))[0]
+	}
+}
+
+// Subject is the attribute that names the person on whose behalf a session reads: the one that says so, else the one that own
+// compares with, if it is always the same; "": there is none.
+func (p *Policy) Subject() string { return p.subject }
+
+// Purpose is the attribute that says what a session reads for; "": there is none.
+func (p *Policy) Purpose() string { return p.purpose }
+
+// audited decodes `audit: { keys: true }` of a table.
+func (d *decoder) audited(decl *tableDecl, n *node) {
+	d.fields(n, "audit", map[string]func(*node){
+		"keys": func(v *node) { decl.keysAt = &v.place; d.flag(&decl.auditKeys, "keys")(v) },
+	})
+}
+
+// recordsKeys tells whether the keys of a table's rows are recorded.
+func (c *compiler) recordsKeys(decl tableDecl, relation *catalog.Relation) bool {
+	if decl.auditKeys && len(relation.PrimaryKey) == 0 {
+		c.fail(*decl.keysAt, "leave audit out, or give it a primary key", "table %s has no primary key whose values could be recorded", relation.Name)
+	}
+	return decl.auditKeys
+}
