@@ -157,6 +157,12 @@ func (l *Log) Session(s Session) *Ticket {
 	return l.add(&Ticket{kind: KindSession, body: s, session: s.Session, waits: l.cfg.Mode == Strict && s.Event == "open"})
 }
 
+// Mode is what Release waits for.
+func (l *Log) Mode() Mode { return l.cfg.Mode }
+
+// Key authenticates the records; commitments are made with it.
+func (l *Log) Key() Key { return l.cfg.Key }
+
 // Broken returns why records cannot be written now, or nil.
 func (l *Log) Broken() error {
 	l.mu.Lock()

@@ -18,7 +18,7 @@ func (c *Config) check(d *decoder) {
 	}
 	c.checkListeners(d)
 	c.checkUpstream(d)
-	oneOf(d, "audit.mode", c.Audit.Mode, "strict", "buffered", "off")
+	c.checkAudit(d)
 	oneOf(d, "enforcement", string(c.Enforcement), string(Both), string(Doors))
 	if c.Consent != nil {
 		c.Consent.check(d)

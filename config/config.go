@@ -90,12 +90,6 @@ const (
 	Doors Enforcement = "doors" // each statement pays one predicate
 )
 
-// Audit says where decisions are recorded.
-type Audit struct {
-	Mode string `yaml:"mode"` // strict, buffered, off
-	File string `yaml:"file"` // a folder
-}
-
 // FindFile returns the configuration's path: the flag, else $PGCONSENT_CONFIG, else ./pgconsent.yaml.
 func FindFile(flag string) string {
 	if flag != "" {
@@ -166,8 +160,7 @@ func (c *Config) defaults() {
 	if c.Enforcement == "" {
 		c.Enforcement = Doors
 	}
-	set(&c.Audit.Mode, "strict")
-	set(&c.Audit.File, "audit")
+	c.Audit.defaults()
 	if c.Consent != nil {
 		c.Consent.defaults()
 	}
@@ -198,7 +191,7 @@ func (c *Config) absolute(dir string) {
 			}
 		}
 	}
-	fix(&c.Credentials, &c.Audit.File, &c.Upstream.CA)
+	fix(&c.Credentials, &c.Audit.File, &c.Audit.Key, &c.Audit.Anchor, &c.Upstream.CA)
 	if c.TLS != nil {
 		fix(&c.TLS.Cert, &c.TLS.Key)
 	}

@@ -58,7 +58,7 @@ func TestWhole(t *testing.T) {
 		Agents: map[string]*Agent{"caregiver": {Database: "memories", Auth: "scram",
 			Attributes: Attributes{"user": "6f1e0000-0000-4000-8000-000000000000", "level": "1e5"}}},
 		Credentials: "/etc/pgconsent/agents.scram", Enforcement: Both,
-		Audit: Audit{Mode: "buffered", File: "/etc/pgconsent/audit"},
+		Audit: recorded("buffered", "/etc/pgconsent/audit"),
 		Consent: &Consent{Key: "/etc/pgconsent/k", Anchor: "/etc/pgconsent/consent.anchor", Controller: "Example GmbH", DurationDays: 14, WarningDays: 2,
 			ReviewTimeout: "48h", AutoRenewal: new(true), RequireExplicit: new(false), Decay: new(false), SweepEvery: "6h",
 			Webhook: &Webhook{URL: "https://a.example/c", Secret: "PGCONSENT_HOOK"}},
@@ -115,7 +115,7 @@ func TestDefaults(t *testing.T) {
 		Upstream: Upstream{Host: "/var/run/postgresql", Port: 5432, TLS: "disable"},
 		Databases: map[string]*Database{"app": {Name: "app", Policy: "/etc/pgconsent/p.yaml", Owners: []string{"o"}, SearchPath: []string{"public"},
 			Roles: Roles{Agent: "pgconsent_agent", Control: "pgconsent_control", Reader: "pgconsent_reader", Rows: "pgconsent_rows", Migrate: "o"}}},
-		Credentials: "/etc/pgconsent/agents.scram", Enforcement: Doors, Audit: Audit{Mode: "strict", File: "/etc/pgconsent/audit"},
+		Credentials: "/etc/pgconsent/agents.scram", Enforcement: Doors, Audit: recorded("strict", "/etc/pgconsent/audit"),
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -138,7 +138,7 @@ func TestEnvironmentIsAboveTheFile(t *testing.T) {
 	}
 	n := c.Consent
 	got := []any{c.Listen, c.HTTP.Listen, c.Upstream, c.Credentials, c.Enforcement, c.Audit, n.DurationDays, n.WarningDays, n.Review(), *n.AutoRenewal, *n.RequireExplicit, *n.Decay}
-	want := []any{"localhost:1", "off", Upstream{Host: "/run/pg", Port: 7, TLS: "disable"}, "/c", Both, Audit{Mode: "off", File: "/a"}, 7, 1, 24 * time.Hour, false, true, true}
+	want := []any{"localhost:1", "off", Upstream{Host: "/run/pg", Port: 7, TLS: "disable"}, "/c", Both, recorded("off", "/a"), 7, 1, 24 * time.Hour, false, true, true}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

@@ -403,7 +403,7 @@ func TestRecords(t *testing.T) {
 			t.Errorf("%s is %v, want %v", k, first[k], want)
 		}
 	}
-	if fmt.Sprint(first["attributes"]) != "map[user:"+ann+"]" || !strings.Contains(fmt.Sprint(first["tables"]), "public.memories") || first["policy"] == "" || first["catalog"] == "" {
+	if behalf := fmt.Sprint(first["on_behalf_of"]); !strings.HasPrefix(behalf, "ref:") || fmt.Sprint(first["attributes"]) != "map[user:"+behalf+"]" || first["accessed_by"] != "caregiver" || !strings.Contains(fmt.Sprint(first["tables"]), "public.memories") || first["policy"] == "" || first["catalog"] == "" {
 		t.Errorf("decision %v", first)
 	}
 	if second["verdict"] != "deny" || second["sqlstate"] != "42501" || second["reason"] != "relation" {
@@ -413,7 +413,7 @@ func TestRecords(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, forbidden := range []string{secret, "lake", "SELECT title"} {
+	for _, forbidden := range []string{secret, "lake", "SELECT title", ann} {
 		if bytes.Contains(raw, []byte(forbidden)) || strings.Contains(w.log.String(), forbidden) {
 			t.Errorf("%q is in the audit or the log", forbidden)
 		}

@@ -230,11 +230,14 @@ func (e *Enforcer) open(ctx context.Context, d *database, info SessionInfo) (ver
 		e.cfg.Log.Error("agent refused: put its attributes right in the configuration", "agent", agent.Name, "database", d.cfg.Name, "error", err)
 		return refuse(noIdentity(err))
 	}
-	record.Attributes = attributes
+	s := &session{e: e, db: d, info: info, agent: agent, attributes: attributes, references: map[string]string{}}
+	if err := s.refer(ctx, identifying(v.state.policy, attributes)); err != nil {
+		return refuse(err)
+	}
+	record.Attributes = s.says(nil).attributes
 	if err := e.cfg.Audit.Session(record).Release(); err != nil {
 		return nil, err
 	}
-	s := &session{e: e, db: d, info: info, agent: agent, attributes: attributes}
 	if err := s.begins(ctx, v.state); err != nil {
 		return refuse(err)
 	}

@@ -29,8 +29,19 @@ func asked(p *policy.Policy) []string {
 	shape := p.ShapeAttributes()
 	var out []string
 	for _, a := range p.Attributes() {
-		if a.Live() && (a.Audit || slices.Contains(shape, a.Name)) {
+		if a.Live() && (a.Audit != "" || slices.Contains(shape, a.Name)) {
 			out = append(out, a.Name)
+		}
+	}
+	return out
+}
+
+// identifying are the values that records have a reference of.
+func identifying(p *policy.Policy, values map[string]string) map[string]string {
+	out := map[string]string{}
+	for name, value := range values {
+		if a, _ := p.Attribute(name); a.Audit == policy.Referred || a.Audit == policy.Subject || a.Audit == "" && !a.Live() {
+			out[name] = value
 		}
 	}
 	return out
@@ -102,6 +113,9 @@ func (s *session) admit(ctx context.Context, st *state, v *verdict.Verdict, p ve
 	if err != nil {
 		return refused(v, p, lost(err))
 	}
+	if err := s.refer(ctx, identifying(st.policy, values)); err != nil {
+		return refused(v, p, err)
+	}
 	if !v.Allowed() {
 		return s.own(v, st, values, nil, nil)
 	}
@@ -112,7 +126,7 @@ func (s *session) admit(ctx context.Context, st *state, v *verdict.Verdict, p ve
 	quotas := make([][]*policy.Quota, len(j.statements))
 	for i, statement := range j.statements {
 		decisions, err := st.policy.Explain(statement, whole)
-		contracts = recorded(contracts, decisions)
+		contracts = s.recorded(st.policy, contracts, decisions)
 		for _, d := range decisions {
 			if d.Quota != nil {
 				quotas[i] = append(quotas[i], d.Quota)
@@ -134,9 +148,12 @@ func (s *session) admit(ctx context.Context, st *state, v *verdict.Verdict, p ve
 
 // recorded adds what the record has of the contracts' decisions, each once. Those that govern nothing of the statement are
 // left out.
-func recorded(list []audit.Contract, decisions []policy.ContractDecision) []audit.Contract {
+func (s *session) recorded(p *policy.Policy, list []audit.Contract, decisions []policy.ContractDecision) []audit.Contract {
 	for _, d := range decisions {
 		c := audit.Contract{Name: d.Contract, By: d.By, Value: d.Value, Verdict: d.Verdict}
+		if a, ok := p.Attribute(d.By); ok && d.Value != "" && (!a.Live() || a.Audit == policy.Referred || a.Audit == policy.Subject) {
+			c.Value = s.recordedAs(a, d.Value)
+		}
 		if d.Verdict != "none" && !slices.Contains(list, c) {
 			list = append(list, c)
 		}
@@ -148,7 +165,7 @@ func recorded(list []audit.Contract, decisions []policy.ContractDecision) []audi
 func (s *session) own(v *verdict.Verdict, st *state, values map[string]string, contracts []audit.Contract, quotas [][]*policy.Quota) *verdict.Verdict {
 	recorded := map[string]string{}
 	for name, value := range values {
-		if a, _ := st.policy.Attribute(name); a.Audit {
+		if a, _ := st.policy.Attribute(name); a.Audit != "" {
 			recorded[name] = value
 		}
 	}

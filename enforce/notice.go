@@ -3,6 +3,7 @@ package enforce
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -14,6 +15,8 @@ import (
 const (
 	// catalogChannel is what the event triggers of the database notify.
 	catalogChannel = "pgconsent_catalog"
+	// consentChannel is what the registry's trigger notifies.
+	consentChannel = "pgconsent_consent"
 	// noticeWait bounds how long a statement waits for a look that DDL has asked for. What is decided before that look is
 	// refused by the database: waiting saves the client from having to try again.
 	noticeWait = time.Second
@@ -47,16 +50,36 @@ func (d *database) listenOnce(ctx context.Context) error {
 		defer cancel()
 		_ = conn.Close(closing)
 	}()
-	if _, err := conn.Exec(opening, "LISTEN "+catalogChannel); err != nil {
+	if _, err := conn.Exec(opening, "LISTEN "+catalogChannel+"; LISTEN "+consentChannel); err != nil {
 		return err
 	}
 	d.notice() // what came before that was not heard
 	for {
-		if _, err := conn.WaitForNotification(ctx); err != nil {
+		heard, err := conn.WaitForNotification(ctx)
+		switch {
+		case err != nil:
+			return err
+		case heard.Channel != consentChannel:
+			d.notice()
+			continue
+		}
+		asking, cancel := context.WithTimeout(ctx, askTimeout)
+		err = d.readEpoch(asking, conn)
+		cancel()
+		if err != nil {
 			return err
 		}
-		d.notice()
 	}
+}
+
+// readEpoch takes over the number of the last record of consent, for the records of what is sent after it.
+func (d *database) readEpoch(ctx context.Context, conn *pgx.Conn) error {
+	var epoch int64
+	if err := conn.QueryRow(ctx, "SELECT pgconsent.consent_epoch()").Scan(&epoch); err != nil {
+		return fmt.Errorf("consent epoch: %w", err)
+	}
+	d.epoch.Store(epoch) // of two that are read at once either is right: what is sent later sees at least as much
+	return nil
 }
 
 // notice asks for a look, which statements wait for from now on.

@@ -28,6 +28,8 @@ type database struct {
 	cfg  Database
 	view atomic.Pointer[view] // read by every session
 
+	epoch atomic.Int64 // of consent: what is sent from now on sees at least the changes up to it
+
 	askers   *askers
 	compares compares
 
@@ -190,7 +192,7 @@ func (d *database) look(ctx context.Context) (observation, error) {
 	if o.keys, err = seal.Load(ctx, d.conn); err != nil {
 		return o, err
 	}
-	return o, nil
+	return o, d.readEpoch(ctx, d.conn)
 }
 
 // clockOffset is the database's clock minus ours. Seals expire by the database's clock.

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"fmt"
-	"maps"
 	"runtime/debug"
 	"slices"
 	"strconv"
@@ -31,6 +30,12 @@ type session struct {
 	attributes map[string]string
 	revoked    atomic.Pointer[sqlstate.Error]
 	limited    atomic.Pointer[sessionLimits]
+
+	// What records say of the session: references by the values that they stand for, and of the credential's attributes what
+	// this policy has records say.
+	references map[string]string
+	says0      spoken
+	saidBy     *policy.Policy
 
 	// What the last seal was made with: the database verifies a signature with the seal's key and profile.
 	sealedBy seal.Key
@@ -286,11 +291,11 @@ func (s *session) Record(v *verdict.Verdict, runs ...*verdict.Verdict) verdict.T
 	} else {
 		r = audit.Decision{Tag: "unknown", Verdict: metrics.Deny}
 	}
-	attributes := s.attributes
-	if j, ok := v.Detail.(*judgement); ok && len(j.live) > 0 {
-		attributes = maps.Clone(attributes)
-		maps.Copy(attributes, j.live)
+	var live map[string]string
+	if j, ok := v.Detail.(*judgement); ok {
+		live = j.live
 	}
+	says := s.says(live)
 	known := v.Detail != nil || !v.Allowed()
 	for _, run := range runs {
 		j, ok := run.Detail.(*judgement)
@@ -307,7 +312,8 @@ func (s *session) Record(v *verdict.Verdict, runs ...*verdict.Verdict) verdict.T
 			}
 		}
 	}
-	r.Session, r.Agent, r.Database, r.Attributes = s.info.ID, s.agent.Name, s.db.cfg.Name, attributes
+	r.Session, r.Agent, r.AccessedBy, r.Database, r.Epoch = s.info.ID, s.agent.Name, s.agent.Name, s.db.cfg.Name, s.db.epoch.Load()
+	r.Attributes, r.OnBehalfOf, r.Purpose = says.attributes, says.onBehalfOf, says.purpose
 	t := &ticket{s: s, known: known, writes: writes(v, runs)}
 	if now, refused := s.standing(); refused == nil {
 		t.limits = s.limits(now.state.policy)

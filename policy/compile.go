@@ -451,7 +451,7 @@ func (p *Policy) hash() string {
 	h := sha256.New()
 	for _, a := range p.attributes {
 		fmt.Fprintf(h, "attribute %q %q %q %t %q %t\n", a.Name, a.Type, a.Source, a.Optional, a.Setting, a.Audit == AsIs)
-		if a.Audit == Subject || a.Audit == Purpose {
+		if a.Audit != "" && a.Audit != AsIs {
 			fmt.Fprintf(h, " recorded %q\n", a.Audit)
 		}
 	}

@@ -13,12 +13,13 @@ type Recording string
 // The ways. Without one of them the value of a credential's attribute is recorded as a reference, which erasure forgets, and
 // that of a live one is not recorded.
 const (
-	AsIs    Recording = "as it is" // audit: true
-	Subject Recording = "subject"  // a reference, and the person on whose behalf the session reads
-	Purpose Recording = "purpose"  // as it is, and what the session reads for
+	AsIs     Recording = "as it is"  // audit: true
+	Referred Recording = "reference" // a reference, of a live one too
+	Subject  Recording = "subject"   // a reference, and the person on whose behalf the session reads
+	Purpose  Recording = "purpose"   // as it is, and what the session reads for
 )
 
-// recording decodes `audit: true`, `subject` or `purpose` of an attribute.
+// recording decodes `audit: true`, `reference`, `subject` or `purpose` of an attribute.
 func (d *decoder) recording(decl *attributeDecl) func(*node) {
 	return func(n *node) {
 		decl.audit = &n.place
@@ -27,10 +28,10 @@ func (d *decoder) recording(decl *attributeDecl) func(*node) {
 			decl.Audit = AsIs
 		case n.kind == scalarNode && n.literal == "bool":
 			decl.audit = nil
-		case n.kind == scalarNode && n.literal == "" && slices.Contains([]Recording{Subject, Purpose}, Recording(n.value)):
+		case n.kind == scalarNode && n.literal == "string" && slices.Contains([]Recording{Referred, Subject, Purpose}, Recording(n.value)):
 			decl.Audit = Recording(n.value)
 		default:
-			d.fail(n.place, "write true, subject or purpose", "audit of an attribute says how records have its value")
+			d.fail(n.place, "write true, reference, subject or purpose", "audit of an attribute says how records have its value")
 		}
 	}
 }
@@ -49,12 +50,15 @@ func (c *compiler) recordings(p *Policy) {
 	}
 	p.subject, p.purpose = first[Subject], first[Purpose]
 	if p.subject == "" && len(c.owners) == 1 {
-		p.subject = slices.Collect(maps.Keys(c.owners))[0]
+		name := slices.Collect(maps.Keys(c.owners))[0]
+		if a, ok := p.Attribute(name); ok && !a.Live() {
+			p.subject = name
+		}
 	}
 }
 
-// Subject is the attribute that names the person on whose behalf a session reads: the one that says so, else the one that own
-// compares with, if it is always the same; "": there is none.
+// Subject is the attribute that names the person on whose behalf a session reads: the one that says so, else the one of the
+// credential that own compares with, if it is always the same; "": there is none.
 func (p *Policy) Subject() string { return p.subject }
 
 // Purpose is the attribute that says what a session reads for; "": there is none.

@@ -99,8 +99,7 @@ func New(ctx context.Context, o Options) (_ *Service, err error) {
 	}
 	s.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	counts := metrics.New(s.registry)
-	s.audit, err = audit.Open(audit.Config{Mode: audit.Mode(c.Audit.Mode), Dir: c.Audit.File, Observer: counts, Log: s.log})
-	if err != nil {
+	if s.audit, err = openAudit(c.Audit, counts, s.log); err != nil {
 		return nil, err
 	}
 	databases, err := targets(c)

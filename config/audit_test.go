@@ -1,0 +1,48 @@
+package config
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// recorded is an audit with its defaults.
+func recorded(mode, file string) Audit {
+	return Audit{Mode: mode, File: file, Key: file + ".key", Anchor: file + ".anchor", Rotate: Rotate{Size: "64MiB"}}
+}
+
+func TestAudit(t *testing.T) {
+	base := "version: 1\ndatabases: { app: { policy: p.yaml, owners: [o] } }\naudit: "
+	for _, tc := range []struct{ audit, want string }{
+		{"{ rotate: { size: 1GiB, age: 24h }, retention: 400d }", ""},
+		{"{ file: /var/log/audit/, key: /etc/k, anchor: /mnt/a }", ""},
+		{"{ key: audit/key }", "audit.key is inside the folder"},
+		{"{ file: a/b, anchor: a/b/c/d }", "audit.anchor is inside the folder"},
+		{"{ key: x, anchor: x }", "the same file"},
+		{"{ rotate: { size: 64 megs } }", "is not a size"},
+		{"{ rotate: { size: 1KiB } }", "is not a size that a segment can have"},
+		{"{ rotate: { size: 99999999999GiB } }", "is not a size"},
+		{"{ rotate: { age: soon } }", "is not a time"},
+		{"{ retention: 1h }", "audit.retention"},
+		{"{ retention: forever }", "audit.retention"},
+		{"{ retain: 1d }", `unknown key "retain"`},
+	} {
+		c, err := parse("/etc/p.yaml", "p.yaml", []byte(base+tc.audit+"\n"), func(string) string { return "" })
+		if tc.want == "" {
+			if err != nil {
+				t.Errorf("%s: %v", tc.audit, err)
+			}
+			continue
+		}
+		if err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: %v, %v; want %q", tc.audit, c, err, tc.want)
+		}
+	}
+	c, err := parse("/etc/p.yaml", "p.yaml", []byte(base+"{ rotate: { size: 1MiB, age: 90m }, retention: 2d }\n"), func(string) string { return "" })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if size, age, keep := c.Audit.Sizes(); size != 1<<20 || age != 90*time.Minute || keep != 48*time.Hour {
+		t.Errorf("%d, %s, %s", size, age, keep)
+	}
+}

@@ -1,0 +1,46 @@
+package policy_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/pgconsent/pgconsent/policy"
+)
+
+// How records have attributes, and whose keys they have, as a policy says it.
+func TestRecordings(t *testing.T) {
+	own := "tables: { memories: { rows: [ own: { column: user_id, is: user } ] } }"
+	for _, c := range []struct{ text, subject, purpose, wrong string }{
+		{"attributes: { user: { type: uuid, source: credential } }\n" + own, "user", "", ""},
+		{"attributes: { user: { type: uuid, source: credential, audit: true } }\n" + own, "user", "", ""},
+		{"attributes: { user: { type: uuid, source: credential, audit: false } }\n" + own, "user", "", ""},
+		{"attributes: { user: { type: uuid, source: credential }, who: { type: text, source: credential, audit: subject }, why: { type: text, source: credential, audit: purpose } }\n" + own, "who", "why", ""},
+		{"attributes: { user: { type: uuid, source: set, audit: reference, within: { values: [6f1e0000-0000-4000-8000-000000000001] } } }\n" + own, "", "", ""}, // what a session claims is nobody's name
+		{"attributes: { user: { type: uuid, source: credential }, other: { type: uuid, source: credential } }\n" +
+			"tables: { memories: { rows: [ any: [ own: { column: user_id, is: user }, own: { column: user_id, is: other } ] ] } }", "", "", ""},
+		{"attributes: { user: { type: uuid, source: credential, audit: subject }, who: { type: text, source: credential, audit: subject } }\n" + own, "", "", "attribute who cannot be the subject of records: user is"},
+		{"attributes: { user: { type: uuid, source: credential, audit: whom } }\n" + own, "", "", "write true, reference, subject or purpose"},
+		{"attributes: { user: { type: uuid, source: credential, audit: 1 } }\n" + own, "", "", "write true, reference, subject or purpose"},
+		{"attributes: { user: { type: uuid, source: credential } }\ntables: { memories: { rows: [ own: { column: user_id, is: user } ], audit: { keys: yes } } }", "", "", "keys is true or false"},
+		{"attributes: { user: { type: uuid, source: credential } }\ntables: { memories: { rows: [ own: { column: user_id, is: user } ], audit: { rows: true } } }", "", "", `unknown key "rows" in audit`},
+	} {
+		doc, err := policy.Parse("p.yaml", []byte("version: 1\n"+c.text))
+		var p *policy.Policy
+		if err == nil {
+			p, err = policy.Compile(doc, snapshot())
+		}
+		if c.wrong != "" {
+			if err == nil || !strings.Contains(err.Error(), c.wrong) {
+				t.Errorf("%s: %v, want %q", c.text, err, c.wrong)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s: %v", c.text, err)
+			continue
+		}
+		if p.Subject() != c.subject || p.Purpose() != c.purpose {
+			t.Errorf("%s: subject %q, purpose %q; want %q, %q", c.text, p.Subject(), p.Purpose(), c.subject, c.purpose)
+		}
+	}
+}
