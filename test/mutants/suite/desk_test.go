@@ -20,6 +20,11 @@ CREATE TABLE pact (id integer PRIMARY KEY, body text);
 CREATE TABLE person (id integer PRIMARY KEY, user_id integer, name text, record text);
 CREATE TABLE visit (id integer PRIMARY KEY, user_id integer, clinic text, agreed boolean);
 CREATE TABLE note (id integer PRIMARY KEY, user_id integer, body text, grants text[] NOT NULL DEFAULT '{}');
+CREATE TABLE digest (user_id integer, sources integer[], body text);
+CREATE TABLE shelf (id integer PRIMARY KEY);
+CREATE TABLE held (shelf integer, person integer);
+CREATE TABLE piece (id integer PRIMARY KEY, kind text);
+CREATE TABLE part (whole integer, part integer);
 CREATE FUNCTION pacts() RETURNS SETOF text LANGUAGE sql STABLE AS $$ SELECT body FROM public.pact ORDER BY id $$;
 CREATE FUNCTION records() RETURNS SETOF text LANGUAGE plpgsql STABLE AS $$ BEGIN RETURN QUERY EXECUTE 'SELECT record FROM FETCH(true, 1) ORDER BY 1'; END $$;
 INSERT INTO session VALUES (1, 1, 1), (2, 2, 1), (3, 1, 2), (4, 1, 3);
@@ -28,6 +33,11 @@ INSERT INTO pact VALUES (1, 'we agreed');
 INSERT INTO person VALUES (1, 1, 'one', 'record 1'), (2, 1, 'two', 'record 2'), (3, 2, 'three', 'record 3');
 INSERT INTO visit SELECT i, 10 + i, CASE WHEN i > 5 THEN 'small' ELSE 'large' END, true FROM generate_series(1, 7) i;
 INSERT INTO note VALUES (1, 1, 'first', '{ann,ben}');
+INSERT INTO digest VALUES (1, '{1,3}', 'of two'), (1, '{1,9}', 'of nobody'), (1, '{}', 'of nothing'), (1, NULL, 'of nothing');
+INSERT INTO shelf VALUES (1), (2), (3);
+INSERT INTO held VALUES (1, 1), (1, 3), (3, 1), (3, 9);
+INSERT INTO piece VALUES (1, 'first'), (2, 'made'), (3, 'made'), (4, 'made'), (5, 'made'), (6, 'made'), (7, 'made');
+INSERT INTO part VALUES (2, 1), (3, 2), (4, 9), (4, 1), (5, 6), (6, 5);
 `
 
 const deskPolicy = `version: 1
@@ -47,6 +57,11 @@ tables:
   note:
     rows: [ own: { column: user_id, is: user } ]
     write: { commands: [update], columns: [body, grants], lists: { grants: { narrow: true } } }
+  digest:
+    rows: [ own: { column: user_id, is: user }, derived: { sources: sources, of: person } ]
+    write: { commands: [insert], columns: [sources, body], stamp: { user_id: { attribute: user } } }
+  shelf: { rows: [ derived: { from: [ held: { shelf: id }, person: { id: person } ] } ] }
+  piece: { rows: [ derived: { from: [ part: { whole: id }, piece: { id: part } ], unless: [ status: { column: kind, is: first } ] } ] }
 functions: { pacts: { reads: nothing }, records: { reads: nothing } }
 objects:
   turn: { table: turn, metadata: [id, session] }
@@ -86,6 +101,11 @@ func TestDesk(t *testing.T) {
 		{"1", "UPDATE note SET grants = '{ben}' RETURNING grants", "{ben}"},
 		{"1", "UPDATE note SET grants = '{ben,eve}' RETURNING grants", "42501"},
 		{"1", "UPDATE note SET grants = '{{ben}}' RETURNING grants", "22023"},
+		{"1", "SELECT body FROM digest ORDER BY body", "of two"},
+		{"1", "INSERT INTO digest (sources, body) VALUES ('{2}', 'new') RETURNING body", "new"},
+		{"1", "INSERT INTO digest (sources, body) VALUES ('{3}', 'new') RETURNING body", "42501"}, // somebody else's person
+		{"1", "SELECT id FROM shelf ORDER BY id", "1"},
+		{"1", "SELECT id FROM piece ORDER BY id", "1 2 3"},
 	} {
 		conn := p.Agent(t, "agent", "desk")
 		said := instance.Ask(conn, "SET app.session = '"+c.session+"'")
