@@ -77,6 +77,54 @@ func fields(line string) []string {
 	return out
 }
 
+// What a superuser does to the registry is found by the command, and nothing is granted meanwhile; a withdrawal is recorded.
+func TestAuditVerifyOfTheRegistry(t *testing.T) {
+	config, db := consenting(t)
+	play(t, config, []played{
+		{"audit verify", done, "consent registry of app: 0 records hold; anchored up to 0"},
+		{"consent grant ada --stream TEMPORARY", done, "record 1"},
+		{"consent grant bob --stream TEMPORARY", done, "record 2"},
+		{"consent revoke bob", done, "record 3"},
+		{"audit verify", done, "3 records hold; anchored up to 3"},
+	})
+	conn := db.Connect(t, "postgres")
+	for _, sql := range []string{
+		"UPDATE pgconsent.consent_record SET state = 'given'", "DELETE FROM pgconsent.consent_record", "TRUNCATE pgconsent.consent_record",
+		"UPDATE pgconsent.subject SET subject = 'eve' WHERE subject = 'bob'", "DELETE FROM pgconsent.subject", "TRUNCATE pgconsent.consent_registry",
+	} {
+		if _, err := conn.Exec(t.Context(), sql); err == nil || (!strings.Contains(err.Error(), "42501") && !strings.Contains(err.Error(), "0A000")) {
+			t.Errorf("%s: %v", sql, err)
+		}
+	}
+	for _, sql := range []string{
+		"ALTER TABLE pgconsent.consent_record DISABLE TRIGGER USER", "DELETE FROM pgconsent.consent_record WHERE number = 3",
+		"UPDATE pgconsent.consent_current SET state = 'given', categories = '{ESSENTIAL}', number = 2 WHERE subject = 'bob'",
+	} {
+		if _, err := conn.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out, _, code := call(t, "", "audit", "verify", "-c", config)
+	for _, want := range []string{"TAMPERED WITH", "trigger pgconsent_refuse on consent_record is not as migrate installs it", "the records after 2, up to 3, which was acknowledged, are gone"} {
+		if code != wrong || !strings.Contains(out, want) {
+			t.Errorf("code %d, no %q in\n%s", code, want, out)
+		}
+	}
+	play(t, config, []played{
+		{"consent grant eve --stream TEMPORARY", wrong, "ConsentTamperedError"},
+		{"consent revoke ada", done, "ada: withdrawn"},
+		{"audit verify --json", wrong, ""},
+	})
+	out, _, _ = call(t, "", "audit", "verify", "--json", "-c", config)
+	var found struct {
+		Sound      bool
+		Registries []struct{ Findings []string }
+	}
+	if err := json.Unmarshal([]byte(out), &found); err != nil || found.Sound || len(found.Registries) != 1 || len(found.Registries[0].Findings) < 2 {
+		t.Errorf("%v %s", err, out)
+	}
+}
+
 func TestConsentCommands(t *testing.T) {
 	config, db := consenting(t)
 	const odd = `'x"; DROP TABLE notes; {"$ne": 1}'`

@@ -57,6 +57,7 @@ type commands struct {
 	Policy  policyCmd  `cmd:"" help:"Check and test the policy."`
 	Observe observeCmd `cmd:"" help:"What the policy would do: what was observed, and statements of a log."`
 	Agent   agentCmd   `cmd:"" help:"Logins of agents."`
+	Audit   auditCmd   `cmd:"" help:"Records of what agents asked, and of consents: are they as they were written?"`
 	Consent consentCmd `cmd:"" help:"The consent registry: who has consented to what."`
 	Version versionCmd `cmd:"" help:"Print the version."`
 }
