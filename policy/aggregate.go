@@ -58,12 +58,16 @@ func (a *Aggregate) Measure(column string) *Measure {
 	return nil
 }
 
-// Decides is everything that decides whether agents see a row of the table or count it.
+// Decides is everything that decides whether agents see a row of the table, what of it they see, and whether they count it.
 func (t *Table) Decides() predicate.Node {
-	if t.Aggregate == nil {
+	out := predicate.All{t.Rows}
+	if t.Aggregate != nil {
+		out = append(out, t.Aggregate.Rows)
+	}
+	if out = append(out, t.Conditions()...); len(out) == 1 {
 		return t.Rows
 	}
-	return predicate.All{t.Rows, t.Aggregate.Rows}
+	return out
 }
 
 // Units are the units that a dimension's values can be truncated to: its own, and those that are made of whole ones.
@@ -227,7 +231,9 @@ func (c *compiler) aggregate(decl *aggregateDecl, t *Table) *Aggregate {
 	out := &Aggregate{Subject: decl.subject, Minimum: decl.minimum, Share: decl.share}
 	failed := len(c.errs)
 	c.path = append(c.path, r.Name)
+	c.grouped = true
 	out.Rows = c.block(decl.rows, r)
+	c.grouped = false
 	c.path = c.path[:len(c.path)-1]
 	if _, open := out.Rows.(predicate.Open); open {
 		c.warnings = append(c.warnings, decl.warningf("every row of %s counts in aggregates, whoever it is about", r.Name))

@@ -182,13 +182,18 @@ func (d *decoder) consent(at place, n *node) block {
 		"subjects": d.recordedKey(&b, func(r *recordedDecl, v *node) { d.word(&r.subjects, "subjects")(v); r.subjectAt = v.place }),
 		"but":      d.recordedKey(&b, func(r *recordedDecl, v *node) { r.but = d.grantees(v, "but") }),
 		"record":   d.recordedKey(&b, func(r *recordedDecl, v *node) { r.record = d.record(v) }),
-	}, "registry", "purpose", "purposes", "category", "categories")
+		"registry": d.recordedKey(&b, func(r *recordedDecl, v *node) { r.registry = d.registry(v) }),
+	})
 	if b.recorded == nil {
 		d.need(n, "consent", "every", "status", "is")
 		return b
 	}
-	d.need(n, "consent", "record")
+	if b.recorded.registry == nil {
+		d.need(n, "consent", "record")
+	}
 	switch {
+	case b.recorded.record != nil && b.recorded.registry != nil:
+		d.fail(n.place, "leave record out, or registry", "consent is by records of your own or by the registry, not both")
 	case b.status != "" || b.is != "":
 		d.fail(n.place, "leave status and is out, or record", "consent is a status or a record, not both")
 	case (b.recorded.subject == "") == (b.recorded.subjects == ""):

@@ -51,7 +51,7 @@ func (p *Policy) Bounds() map[string]map[string]string {
 			for _, c := range k.Columns {
 				columns = append(columns, c.Name)
 			}
-			out["by_key of "+t.Relation.Name.String()] = map[string]string{"": written(k.describe), "columns": strings.Join(columns, ", "), "key": strings.Join(k.Key, ", "), "at_most": strconv.Itoa(k.AtMost)}
+			out["by_key of "+t.Relation.Name.String()] = map[string]string{"": written(func(w io.Writer) { k.describe(w, t.Relation) }), "columns": strings.Join(columns, ", "), "key": strings.Join(k.Key, ", "), "at_most": strconv.Itoa(k.AtMost)}
 		}
 		if t.Observed != nil {
 			out["observe of "+t.Relation.Name.String()] = map[string]string{"": ""}

@@ -1,6 +1,13 @@
 package policy
 
-import "strconv"
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/predicate"
+)
 
 // Narrowing says which columns of a table exist for agents, in the table's order, and how their values come out. A column
 // that is not in it does not exist, one that the table gets later included.
@@ -18,6 +25,54 @@ type Shown struct {
 	Unit   string // of Truncate: year, month or day
 	Amount int    // of Prefix, how many characters; of Step, the step
 	Keys   []Key  // of Keys, sorted by name
+
+	When   predicate.Node // of the row: else the value is NULL; nil: always
+	Counts predicate.Node // beside When: else it is NULL in rows that count in groups only
+}
+
+// Plain tells whether values come out as they are, in every row.
+func (s Shown) Plain() bool { return s.Mask == Plain && s.When == nil }
+
+// needs describes the conditions on a column's values.
+func (s Shown) needs(r *catalog.Relation) string {
+	if s.When == nil {
+		return ""
+	}
+	return fmt.Sprintf(" %q %q", predicate.Check(s.When, r), predicate.Check(s.Counts, r))
+}
+
+// Needs returns the column if its values have a condition.
+func (t *Table) Needs(column string) (Shown, bool) {
+	if t.Columns != nil {
+		columns := t.Columns.Columns
+		if t.Columns.ByKey != nil {
+			columns = t.Columns.ByKey.All
+		}
+		for _, s := range columns {
+			if s.Name == column && s.When != nil {
+				return s, true
+			}
+		}
+	}
+	return Shown{}, false
+}
+
+// Conditions are those on the values of columns.
+func (t *Table) Conditions() []predicate.Node {
+	if t.Columns == nil {
+		return nil
+	}
+	columns := t.Columns.Columns
+	if t.Columns.ByKey != nil {
+		columns = t.Columns.ByKey.All
+	}
+	var out []predicate.Node
+	for _, s := range columns {
+		if s.When != nil {
+			out = append(out, s.When, s.Counts)
+		}
+	}
+	return out
 }
 
 // Key is a key of a JSON object that comes out where its value is of the type.
@@ -44,7 +99,7 @@ const (
 func (n *Narrowing) Plain(column string) bool {
 	for _, c := range n.Columns {
 		if c.Name == column {
-			return c.Mask == Plain
+			return c.Plain()
 		}
 	}
 	return false
@@ -56,6 +111,8 @@ type columnDecl struct {
 	Shown
 	general bool       // generalise: Unit or Amount is given, and the column's type decides what it means
 	byKey   *byKeyDecl // nil: it is there for every statement
+
+	category *categoryDecl // nil: it needs no consent of its own
 }
 
 func (d *decoder) columns(n *node) []columnDecl {
@@ -85,15 +142,29 @@ func (d *decoder) shownColumn(at place, name string, n *node) columnDecl {
 		}
 		return decl
 	}
-	if n.kind == mapNode && len(n.keys) != 1 {
-		d.fail(n.place, "", "%s needs one of mask, keys and by_key", what)
-		return decl
+	rules := 0
+	for _, key := range n.keys {
+		if key != "category" && key != "until" {
+			rules++
+		}
 	}
+	category := &categoryDecl{place: n.place}
 	d.fields(n, what, map[string]func(*node){
 		"mask":   func(v *node) { d.mask(&decl, v) },
 		"keys":   func(v *node) { d.jsonKeys(&decl, v) },
-		"by_key": func(v *node) { decl.byKey = d.byKey(n.keyAt[0], what, v) },
+		"by_key": func(v *node) { decl.byKey = d.byKey(n.keyAt[slices.Index(n.keys, "by_key")], what, v) },
+		"category": func(v *node) {
+			category.place, decl.category = v.place, category
+			category.words = d.registryWords(v, "category")
+		},
+		"until": func(v *node) { d.until(category, v) },
 	}, "age", "decay")
+	if n.kind == mapNode && (rules > 1 || len(n.keys) == 0) {
+		d.fail(n.place, "", "%s needs one of mask, keys and by_key", what)
+	}
+	if n.kind == mapNode && slices.Contains(n.keys, "until") && decl.category == nil {
+		d.fail(category.untilAt, "write category: … beside it", "until is for columns with a category")
+	}
 	return decl
 }
 

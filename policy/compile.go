@@ -107,6 +107,7 @@ type compiler struct {
 	warnings   []*Error
 	define     Definer
 	elements   bool // what is compiled judges the elements of a list
+	grouped    bool // what is compiled counts in groups, and does not show
 }
 
 // compiling is a table on its way.
@@ -267,6 +268,9 @@ func (c *compiler) block(b block, row *catalog.Relation) (node predicate.Node) {
 		c.status(b.columnAt.or(b.place), b.isAt.or(b.place), row, b.column, b.is)
 		return predicate.Status{Column: b.column, Is: b.is}
 	case consentBlock:
+		if b.recorded != nil && b.recorded.registry != nil {
+			return c.registered(b, row)
+		}
 		if b.recorded != nil {
 			return c.recorded(b, row)
 		}
@@ -504,18 +508,18 @@ func (t *Table) describe(h io.Writer) {
 	}
 	if t.Columns != nil {
 		for _, column := range t.Columns.Columns {
-			fmt.Fprintf(h, " column %q %d %q %d %q\n", column.Name, column.Mask, column.Unit, column.Amount, column.Keys)
+			fmt.Fprintf(h, " column %q %d %q %d %q%s\n", column.Name, column.Mask, column.Unit, column.Amount, column.Keys, column.needs(t.Relation))
 		}
 		if k := t.Columns.ByKey; k != nil {
-			k.describe(h)
+			k.describe(h, t.Relation)
 		}
 	}
 }
 
-func (k *ByKey) describe(h io.Writer) {
+func (k *ByKey) describe(h io.Writer, r *catalog.Relation) {
 	fmt.Fprintf(h, " by key %q %d", k.Key, k.AtMost)
 	for _, column := range k.Columns {
-		fmt.Fprintf(h, " %q", column.Name)
+		fmt.Fprintf(h, " %q%s", column.Name, column.needs(r))
 	}
 	fmt.Fprintln(h)
 }

@@ -18,11 +18,18 @@ func (c *compiler) narrowing(decl tableDecl, r *catalog.Relation) *Narrowing {
 		return all
 	}
 	if decl.columns == nil {
+		if decl.consent != nil {
+			c.fail(decl.consent.at(), "write it under rows, or give columns a category", "consent of a table is for its columns, and the policy names none of %s", r.Name)
+		}
 		return nil
 	}
 	shown, byKey := map[string]Shown{}, map[string]bool{}
+	consent := c.consentOf(decl, r)
 	for _, d := range decl.columns {
 		if s, ok := c.shown(d, r); ok {
+			if d.category != nil {
+				s.When, s.Counts = c.needs(d, consent, decl.consent != nil, r)
+			}
 			shown[s.Name], byKey[s.Name] = s, d.byKey != nil
 		}
 	}
@@ -51,7 +58,7 @@ func (c *compiler) shown(d columnDecl, r *catalog.Relation) (Shown, bool) {
 	}
 	s := d.Shown
 	s.Type = column.Type
-	if t := c.snap.TypeByOID(column.TypeOID); t != nil && t.Kind == 'd' && s.Mask != Plain || t != nil && t.Kind == 'd' && d.general {
+	if t := c.snap.TypeByOID(column.TypeOID); t != nil && t.Kind == 'd' && (s.Mask != Plain || d.category != nil) || t != nil && t.Kind == 'd' && d.general {
 		s.Type = t.Under // a domain may refuse what a mask makes of a value
 	}
 	if d.general {

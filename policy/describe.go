@@ -3,10 +3,26 @@ package policy
 import (
 	"fmt"
 	"strings"
+
+	"github.com/pgconsent/pgconsent/predicate"
 )
 
 // Describe says in a few words how the values of a column come out; "": as they are.
 func (c Shown) Describe() string {
+	out := c.masked()
+	if n, ok := c.When.(predicate.Registered); ok {
+		if out != "" {
+			out += ", "
+		}
+		out += "where the subject consents to " + strings.Join(n.Categories, " and ") + ", else null"
+		if n.Days < predicate.Forever {
+			out += fmt.Sprintf("; to day %d of a countdown", n.Days-1)
+		}
+	}
+	return out
+}
+
+func (c Shown) masked() string {
 	switch c.Mask {
 	case Plain:
 		return ""

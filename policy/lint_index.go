@@ -115,6 +115,11 @@ func (l *linter) lookups(b block, row *catalog.Relation) {
 				l.btree(b.every[i].place, step.Relation, nil, columnsOf(step)...)
 			}
 		}
+		if n, ok := l.node(b, row).(predicate.Registered); ok {
+			for i, step := range n.Of.Steps {
+				l.btree(b.every[i].place, step.Relation, nil, columnsOf(step)...)
+			}
+		}
 		if n, ok := l.node(b, row).(predicate.Recorded); ok {
 			for i, step := range n.Steps {
 				l.btree(b.every[i].place, step.Relation, nil, columnsOf(step)...)

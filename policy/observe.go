@@ -99,7 +99,7 @@ func (t *Table) Lost(columns []string) (hidden, masked []string) {
 		switch {
 		case i < 0:
 			hidden = append(hidden, name)
-		case t.Columns.Columns[i].Mask != Plain:
+		case !t.Columns.Columns[i].Plain():
 			masked = append(masked, name)
 		}
 	}

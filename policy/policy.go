@@ -70,7 +70,7 @@ func (t *Table) Visible() *catalog.Relation {
 	visible.Columns = nil
 	for _, c := range t.Columns.Columns {
 		column := *t.Relation.Column(c.Name)
-		column.NotNull = column.NotNull && c.Mask == Plain
+		column.NotNull = column.NotNull && c.Plain()
 		visible.Columns = append(visible.Columns, column)
 	}
 	return &visible
@@ -82,7 +82,7 @@ func (t *Table) Keyed() *catalog.Relation {
 	keyed.Columns = nil
 	for _, c := range t.Columns.ByKey.All {
 		column := *t.Relation.Column(c.Name)
-		column.NotNull = column.NotNull && c.Mask == Plain
+		column.NotNull = column.NotNull && c.Plain()
 		keyed.Columns = append(keyed.Columns, column)
 	}
 	return &keyed

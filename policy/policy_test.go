@@ -220,7 +220,7 @@ func TestErrors(t *testing.T) {
 		{"aggregate", head + "functions: { aggregate: {} }", "public.aggregate() is not an ordinary function"},
 		{"in two schemas", head + "functions: { twice: {} }", `"twice" is in more than one schema of the search path: public.twice and app.twice (name it with its schema)`},
 		{"of pg_catalog", head + "functions: { upper: {} }", `"upper" is a function of pg_catalog (name it with its schema)`},
-		{"later source block", rows("consent: { every: [ people: { id: id } ], status: consent_status, is: granted, purpose: x }"), `"purpose" in consent is not in this version`},
+		{"a key of the registry outside it", rows("consent: { subject: id, purpose: x, registry: {} }"), `unknown key "purpose" in consent`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := compile(c.text)

@@ -15,6 +15,7 @@ type recordedDecl struct {
 	subjectAt         place
 	but               []grantee
 	record            *recordDecl
+	registry          *registryDecl // instead of a record
 }
 
 // recordDecl is `record: { table: …, match: …, grantor: …, grantee: …, … }`.
@@ -149,12 +150,26 @@ func (d *decoder) pairs(n *node, what string) []predicate.Pair {
 // recorded compiles consent by records.
 func (c *compiler) recorded(b consentBlock, row *catalog.Relation) predicate.Node {
 	failed := len(c.errs)
+	out, subjects, elements, ok := c.asked(b, row)
+	if !ok {
+		return predicate.Any{}
+	}
+	out.But = c.ids(b.recorded.but, subjects.relation, subjects.column, elements)
+	out.Record = c.record(b.recorded.record, row, subjects.column, elements)
+	if len(c.errs) > failed {
+		return predicate.Any{}
+	}
+	return out
+}
+
+// asked compiles who is asked: the links to the subjects, and the column of their ids.
+func (c *compiler) asked(b consentBlock, row *catalog.Relation) (predicate.Recorded, *subjectColumn, string, bool) {
 	decl, out := b.recorded, predicate.Recorded{}
 	from := row
 	for i, link := range b.every {
 		target := c.link(link, from)
 		if target == nil {
-			return predicate.Any{}
+			return out, nil, "", false
 		}
 		if i == 0 && link.isKey(target.PrimaryKey) {
 			out.Required = true
@@ -164,18 +179,13 @@ func (c *compiler) recorded(b consentBlock, row *catalog.Relation) predicate.Nod
 	}
 	subjects, elements := c.subjects(decl, from)
 	if subjects == nil {
-		return predicate.Any{}
+		return out, nil, "", false
 	}
 	out.Subjects = subjects.list
 	if decl.subject != "" {
 		out.Subject, out.Subjects.Column = decl.subject, ""
 	}
-	out.But = c.ids(decl.but, from, subjects.column, elements)
-	out.Record = c.record(decl.record, row, subjects.column, elements)
-	if len(c.errs) > failed {
-		return predicate.Any{}
-	}
-	return out
+	return out, subjects, elements, true
 }
 
 // ids are the attributes whose values are compared with a column's.
@@ -203,8 +213,9 @@ func formOf(family string) predicate.GrantForm {
 
 // subjectColumn is where the ids of subjects stand.
 type subjectColumn struct {
-	column *catalog.Column
-	list   predicate.List
+	relation *catalog.Relation
+	column   *catalog.Column
+	list     predicate.List
 }
 
 // subjects finds the column of the subjects and the family of their ids; nil after an error.
@@ -218,13 +229,13 @@ func (c *compiler) subjects(decl *recordedDecl, r *catalog.Relation) (*subjectCo
 			c.fail(decl.subjectAt, "write subjects: for a column of several", "%s.%s is a %s, which is no id", r.Name, column.Name, column.Type)
 			return nil, ""
 		}
-		return &subjectColumn{column, predicate.List{Column: column.Name, Form: formOf(family(column.Type))}}, family(column.Type)
+		return &subjectColumn{r, column, predicate.List{Column: column.Name, Form: formOf(family(column.Type))}}, family(column.Type)
 	}
 	list, elements, ok := c.list(decl.subjectAt, r, decl.subjects)
 	if !ok {
 		return nil, ""
 	}
-	return &subjectColumn{r.Column(decl.subjects), list}, elements
+	return &subjectColumn{r, r.Column(decl.subjects), list}, elements
 }
 
 // list finds a column of several ids.

@@ -152,6 +152,7 @@ func tableShape() *shape {
 		key{"observe", &shape{kind: aBool, doc: "true: the table is not protected, and what the policy would do is counted. false: it is enforced although the policy observes."}},
 		key{"aggregate", aggregateShape()},
 		key{"audit", keysShape("What records say of its rows.", key{"keys", &shape{kind: aBool, doc: "true: of what is read of it, which rows: commitments to their keys."}})},
+		key{"consent", consentShape()},
 	).needs("rows")
 }
 
@@ -176,7 +177,10 @@ func columnShape() *shape {
 				key{"key", oneOrMore("Columns of the key, if it is not the primary key.")},
 				key{"at_most", numberShape("How many keys a statement may name.")}))},
 			key{"keys", namesShape("Of a JSON object: its keys that exist for agents, with their types.", "", wordsShape("", "string", "number", "boolean")).filled()},
-		).exactlyOne())
+			key{"category", oneOrMore("It is NULL unless the subject of the row consents to these categories.")},
+			key{"until", keysShape("The last day of a countdown to anonymity on which it shows, and counts in groups.",
+				key{"decay", textShape("", "30 days")}, key{"groups", textShape("", "60 days")}).needs("decay")},
+		))
 }
 
 func writeShape() *shape {
@@ -279,6 +283,10 @@ func derivedShape() *shape {
 }
 
 func consentShape() *shape {
+	return sharedShape("consent", consentKeys)
+}
+
+func consentKeys() *shape {
 	return keysShape("Every subject of the row has consented, by a status or by a record.",
 		key{"every", someShape("The links from the row to its subjects.", linkShape(""))},
 		key{"status", wordShape("The column of the last table that says what a subject consented to.")},
@@ -287,7 +295,24 @@ func consentShape() *shape {
 		key{"subjects", wordShape("The column with the list of the row's subjects.")},
 		key{"but", granteesShape()},
 		key{"record", recordShape()},
-	).needsEither([]string{"every", "status", "is"}, []string{"record"})
+		key{"registry", registryShape()},
+	).needsEither([]string{"every", "status", "is"}, []string{"record"}, []string{"registry"})
+}
+
+func registryShape() *shape {
+	days := func(doc string) *shape { return textShape(doc, "30 days") }
+	return keysShape("A record of the registry of pgconsent: given, not expired, and this.",
+		key{"category", oneOrMore("It lists these categories.")},
+		key{"categories", granteesShape()},
+		key{"purpose", oneOrMore("It lists these purposes.")},
+		key{"purposes", granteesShape()},
+		key{"stream", oneOrMore("Its stream is one of these.", streams...)},
+		key{"grantee", granteesShape()},
+		key{"scope", keysShape("What it may be about besides everything and the table.",
+			key{"row", wordShape("The column with the key of a row: row:<key>.")}, key{"context", granteesShape()})},
+		key{"since", wordShape("The column that says how old a row is.")},
+		key{"decay", keysShape("How long rows show that are older than a countdown to anonymity.", key{"less_than", days("")}).needs("less_than")},
+	)
 }
 
 func recordShape() *shape {

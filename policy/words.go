@@ -67,22 +67,7 @@ func (p *Policy) inWords(n predicate.Node, row *catalog.Relation) string {
 	case predicate.Consent:
 		return fmt.Sprintf("everybody reached by %s has %s = %q", path(n.Steps), n.Status, n.Is) + without(n.Required)
 	case predicate.Recorded:
-		subjects := n.Subject
-		if subjects == "" {
-			subjects = "everybody in " + n.Subjects.Column
-		}
-		text := fmt.Sprintf("%s has agreed by a record of %s that is given to %s", subjects, n.Record.Relation.Name, grantedTo(n.Record.Grantee))
-		if len(n.Steps) > 0 {
-			text = "of the rows reached by " + path(n.Steps) + ": " + text
-		}
-		if len(n.But) > 0 {
-			var ids []string
-			for _, g := range n.But {
-				ids = append(ids, g.Attribute)
-			}
-			text += ", but the agent's own " + strings.Join(ids, ", ") + " need not be asked"
-		}
-		return text
+		return asked(n, fmt.Sprintf("has agreed by a record of %s that is given to %s", n.Record.Relation.Name, grantedTo(n.Record.Grantee)))
 	case predicate.Derived:
 		text := "every row that it was made from, reached by " + path(n.Steps)
 		if len(n.Steps) == 0 {
@@ -96,6 +81,8 @@ func (p *Policy) inWords(n predicate.Node, row *catalog.Relation) string {
 			text += ", unless " + p.inWords(n.Unless, row)
 		}
 		return text
+	case predicate.Registered:
+		return asked(n.Of, "consents by the registry"+registered(n))
 	case predicate.Visible:
 		steps := []predicate.Step{{Relation: n.Relation, Column: n.Column, From: n.From, And: n.And}}
 		if t, ok := p.Table(n.Relation.Name); ok && predicate.Check(t.Rows, t.Relation) == predicate.Check(n.Rows, n.Relation) {
@@ -118,6 +105,73 @@ func (p *Policy) inWords(n predicate.Node, row *catalog.Relation) string {
 		return strings.Join(parts, ", and ")
 	}
 	return "the condition " + condition(n, row)
+}
+
+// asked says who has to agree, and how.
+func asked(n predicate.Recorded, how string) string {
+	subjects := n.Subject
+	if subjects == "" {
+		subjects = "everybody in " + n.Subjects.Column
+	}
+	text := subjects + " " + how
+	if len(n.Steps) > 0 {
+		text = "of the rows reached by " + path(n.Steps) + ": " + text
+	}
+	if len(n.But) > 0 {
+		text += ", but the agent's own " + names(n.But) + " need not be asked"
+	}
+	return text
+}
+
+// registered says what a record of the registry must be.
+func registered(n predicate.Registered) string {
+	var out []string
+	listed := func(what string, words []string, session []predicate.Grantee) {
+		switch {
+		case len(words) > 0 && len(session) > 0:
+			out = append(out, fmt.Sprintf("to the %s %s, which the agent's %s has", what, strings.Join(words, " and "), names(session)))
+		case len(words) > 0:
+			out = append(out, fmt.Sprintf("to the %s %s", what, strings.Join(words, " and ")))
+		case len(session) > 0:
+			out = append(out, fmt.Sprintf("to each %s in the agent's %s", what, names(session)))
+		}
+	}
+	listed("category", n.Categories, n.SessionCategories)
+	listed("purpose", n.Purposes, n.SessionPurposes)
+	if n.Streams != nil {
+		out = append(out, "in the stream "+strings.Join(n.Streams, " or "))
+	}
+	if len(n.Grantees) > 0 {
+		out = append(out, "given to everybody or the agent's "+names(n.Grantees))
+	}
+	scopes := []string{"everything", "table:" + n.Tables[0]}
+	if n.Key != "" {
+		scopes = append(scopes, "row:"+n.Tables[0]+":<"+n.Key+">")
+	}
+	if len(n.Contexts) > 0 {
+		scopes = append(scopes, "ctx:<"+names(n.Contexts)+">")
+	}
+	if len(scopes) > 2 {
+		out = append(out, "about "+strings.Join(scopes, " or "))
+	}
+	if n.Since != "" {
+		out = append(out, "for rows of the time "+n.Since)
+	}
+	if n.Since != "" && n.Days > 0 && n.Days < predicate.Forever {
+		out = append(out, fmt.Sprintf("or had consented until a countdown began, fewer than %d full days ago", n.Days))
+	}
+	if len(out) == 0 {
+		return ""
+	}
+	return ", " + strings.Join(out, ", ")
+}
+
+func names(to []predicate.Grantee) string {
+	var out []string
+	for _, g := range to {
+		out = append(out, g.Attribute)
+	}
+	return strings.Join(out, ", ")
 }
 
 // condition is the SQL of a node, without the question whether the session has a seal.

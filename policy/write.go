@@ -394,7 +394,7 @@ func (c *compiler) sendable(decl *writeDecl, t *compiling) []string {
 // plain tells whether agents see the values of a column as they are. They write no other: what a mask shows could not be
 // told from what they sent.
 func (d *tableDecl) plain(name string) bool {
-	return d.columns == nil || slices.ContainsFunc(d.columns, func(c columnDecl) bool { return c.Name == name && c.Mask == Plain && !c.general })
+	return d.columns == nil || slices.ContainsFunc(d.columns, func(c columnDecl) bool { return c.Name == name && c.Mask == Plain && !c.general && c.category == nil })
 }
 
 // decides tells whether a column says who may see the row, other than by naming its owner: a status, a list of grants, a

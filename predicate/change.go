@@ -21,6 +21,9 @@ func Grows(n Node) []*catalog.Relation {
 			for _, o := range append([]Origin{n.Origin}, n.Again...) {
 				steps = append(steps, o.Steps...)
 			}
+		case Registered:
+			steps = n.Of.Steps
+			found[RegistryTable] = registry // a first record may say no
 		}
 		for _, step := range steps {
 			if !oneRow(step) {

@@ -48,6 +48,38 @@ func Subject(n Recorded, alias string, attributes map[string]string) string {
 	return Constants("SELECT "+id+"::pg_catalog.text AS id, "+self+" AS self, EXISTS ("+w.record(n.Record, row, id)+fence+" AS agreed, "+guarded+" AS guarded FROM "+from+where, attributes)
 }
 
+// Registry is the query of who is asked about the row called alias, and of the record that decides for each: an id as
+// text, whether the subject is the caller, whether the subject consents, and of the last record about the row and the caller
+// its number, state, stream, categories and expiry; NULL where there is none. A record that counts comes before others.
+func Registry(n Registered, alias string, attributes map[string]string) string {
+	if n.Of.subject() == "" {
+		return ""
+	}
+	w := writer{direct: true, prefix: prefixFor(alias)}
+	row, subject := catalog.QuoteIdent(alias), w.alias()
+	from, where := n.Of.subjects(row, subject), ""
+	if len(n.Of.Steps) > 0 {
+		first := w.alias()
+		last := first
+		from = w.helper(n.Of.Steps[0].Relation) + " AS " + first
+		for i, step := range n.Of.Steps[1:] {
+			next := w.alias()
+			from += w.link(step, last, next, n.Of.reads(i+1))
+			last = next
+		}
+		from += " CROSS JOIN LATERAL " + n.Of.subjects(last, subject)
+		where = " WHERE " + n.Of.Steps[0].on(first, row)
+	}
+	id, self, r := subject+".id", "false", w.alias()
+	if len(n.Of.But) > 0 {
+		self = "(" + oneOf(id, Grant{Form: n.Of.form(), To: n.Of.But}.who()+"::"+n.Of.form().element()+"[]") + ") IS TRUE"
+	}
+	about := append([]string{equal(column(r, "subject"), subjectText(id))}, n.about(r, row)...)
+	return Constants("SELECT "+id+"::pg_catalog.text AS id, "+self+" AS self, EXISTS ("+w.consents(n, row, id)+fence+" AS agreed, d.number, d.state, d.stream, d.categories, d.expires_at, d.decay_from FROM "+from+
+		" LEFT JOIN LATERAL (SELECT "+columns(r, "number", "state", "stream", "categories", "expires_at", "decay_from")+" FROM "+RegistryTable.SQL()+" AS "+r+" WHERE "+strings.Join(about, " AND ")+
+		" ORDER BY "+oneOf(column(r, "state"), textArray(refusals))+" DESC, ("+strings.Join(w.counts(n, r, row), " AND ")+") IS TRUE DESC, "+column(r, "number")+" DESC LIMIT 1) AS d ON true"+where, attributes)
+}
+
 // Constants replaces each attribute that an expression of this package asks the session for by a constant.
 func Constants(sql string, attributes map[string]string) string {
 	return replaceAttributes(sql, func(name string) string {

@@ -75,6 +75,8 @@ func (w *writer) hash(n Node, row string) string {
 	case Visible:
 		target := w.alias()
 		return within(column(row, n.From), w.set(n.step(), target)+" AND "+w.write(n.Rows, target)) + " IS TRUE"
+	case Registered:
+		return within(subjectText(column(row, n.Of.Subject)), w.registeredSet(n)) + " IS TRUE"
 	default:
 		return "false"
 	}
@@ -116,6 +118,8 @@ func hashable(n Node, row *catalog.Relation) bool {
 		return len(n.Steps) > 0 && sameHash(row, n.Steps[0].From, n.Steps[0]) && !slices.ContainsFunc(n.Steps, func(s Step) bool { return len(s.And) > 0 })
 	case Visible:
 		return sameHash(row, n.From, n.step()) && len(n.And) == 0 && hashable(n.Rows, n.Relation)
+	case Registered:
+		return n.alone() && row != nil
 	default:
 		return false
 	}
@@ -177,6 +181,11 @@ func Sets(n Node, rel *catalog.Relation) []Set {
 			return nil
 		}
 		return append([]Set{{n.Relation, n.Column, []*catalog.Relation{n.Relation}}}, Sets(n.Rows, n.Relation)...)
+	case Registered:
+		if !hashable(n, rel) {
+			return nil
+		}
+		return []Set{{registry, "subject", []*catalog.Relation{registry}}}
 	default:
 		return nil
 	}

@@ -98,6 +98,8 @@ func judge(n Node, row Row, w World) truth {
 		return shown(agreed(n, row, w))
 	case Derived:
 		return shown(made(n, row, w))
+	case Registered:
+		return shown(registeredBy(n, row, w))
 	default:
 		return unknown
 	}

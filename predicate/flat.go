@@ -33,6 +33,8 @@ func flattens(n Node) bool {
 		return len(n.Steps) > 0
 	case Visible:
 		return flattens(n.Rows)
+	case Registered:
+		return n.single()
 	default:
 		return false
 	}
@@ -70,6 +72,8 @@ func (w *writer) flat(n Node, row string) string {
 		target := w.alias()
 		return "EXISTS (SELECT 1 FROM " + w.helper(n.Relation) + " AS " + target +
 			" WHERE " + n.step().on(target, row) + " AND " + w.write(n.Rows, target) + ")"
+	case Registered:
+		return "EXISTS (" + w.consents(n, row, column(row, n.Of.Subject)) + ")"
 	default:
 		return "false"
 	}

@@ -93,6 +93,15 @@ func Helpers(n Node) []Helper {
 			if g := n.Record.Guardians; g != nil {
 				add(g.Relation, g.columns()...)
 			}
+		case Registered:
+			if row != nil {
+				add(row, n.froms()...)
+			}
+			for i, step := range n.Of.Steps {
+				add(step.Relation, step.columns()...)
+				add(step.Relation, n.Of.reads(i)...)
+			}
+			add(registry, registryColumns()...)
 		}
 	})
 	var out []Helper
@@ -112,6 +121,9 @@ func Links(n Node) []*catalog.Relation {
 		}
 		if c, ok := n.(Recorded); ok && !c.Required && len(c.Steps) > 0 {
 			found[c.Steps[0].Relation.Name] = c.Steps[0].Relation
+		}
+		if c, ok := n.(Registered); ok && !c.Of.Required && len(c.Of.Steps) > 0 {
+			found[c.Of.Steps[0].Relation.Name] = c.Of.Steps[0].Relation
 		}
 	})
 	var out []*catalog.Relation

@@ -44,6 +44,12 @@ func attributesOf(n Node) []Attr {
 		return out
 	case Recorded:
 		return append(attributesOf(Grant{To: n.But}), attributesOf(n.Record.Grantee)...)
+	case Registered:
+		var out []Attr
+		for _, to := range [][]Grantee{n.Of.But, n.SessionCategories, n.SessionPurposes, n.Grantees, n.Contexts} {
+			out = append(out, attributesOf(Grant{To: to})...)
+		}
+		return out
 	case SQL:
 		return n.attributes()
 	default:

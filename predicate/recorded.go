@@ -128,6 +128,17 @@ func (w *writer) recorded(n Recorded, row string) string {
 	if n.subject() == "" || n.Record.Relation == nil {
 		return w.nothing()
 	}
+	return w.subjects(n, row, func(id string) []string {
+		out := []string{"NOT EXISTS (" + w.record(n.Record, row, id) + fence}
+		if n.Record.Guardians != nil {
+			out = append(out, w.refusing(n, row, id))
+		}
+		return out
+	})
+}
+
+// subjects says that no subject of a row refuses, by conditions on the subject's id.
+func (w *writer) subjects(n Recorded, row string, refuses func(id string) []string) string {
 	outer := w.form
 	w.form = probe
 	defer func() { w.form = outer }()
@@ -164,10 +175,7 @@ func (w *writer) recorded(n Recorded, row string) string {
 	if len(n.But) > 0 {
 		where = append(where, "("+oneOf(id, Grant{Form: n.form(), To: n.But}.who()+"::"+n.form().element()+"[]")+") IS NOT TRUE")
 	}
-	where = append(where, "NOT EXISTS ("+w.record(n.Record, row, id)+fence)
-	if n.Record.Guardians != nil {
-		where = append(where, w.refusing(n, row, id))
-	}
+	where = append(where, refuses(id)...)
 	parts = append(parts, "NOT EXISTS (SELECT 1 FROM "+from+" WHERE "+strings.Join(where, " AND ")+fence)
 	if len(parts) == 1 {
 		return parts[0]
@@ -249,6 +257,11 @@ func agreed(n Recorded, row Row, w World) bool {
 	if n.subject() == "" || n.Record.Relation == nil {
 		return false
 	}
+	return everySubject(n, row, w, func(id string) bool { return n.Record.given(id, row, w) })
+}
+
+// everySubject tells whether each subject of a row agrees; the caller is not asked.
+func everySubject(n Recorded, row Row, w World, agrees func(id string) bool) bool {
 	reached := []Row{row}
 	for i, step := range n.Steps {
 		var next []Row
@@ -279,7 +292,7 @@ func agreed(n Recorded, row Row, w World) bool {
 			ids = []*string{&id}
 		}
 		for _, id := range ids {
-			if id == nil || !slices.Contains(own, *id) && !n.Record.given(*id, row, w) {
+			if id == nil || !slices.Contains(own, *id) && !agrees(*id) {
 				return false
 			}
 		}

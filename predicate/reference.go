@@ -91,6 +91,10 @@ func RowColumns(n Node) (columns []string, known bool) {
 			for _, from := range n.froms() {
 				found[from] = true
 			}
+		case Registered:
+			for _, from := range n.froms() {
+				found[from] = true
+			}
 		default:
 			known = false
 		}

@@ -36,7 +36,7 @@ func (s *schema) written(t *table) string { return s.name + "." + t.name }
 
 // block draws a block for rows of the i-th table; visible leads to tables before it.
 func (s *schema) block(t *table, i, depth int) any {
-	kinds := []string{"shared", "own", "tenant", "grant", "grant", "status", "sql", "sql", "consent", "consent", "consent", "not", "recorded", "recorded"}
+	kinds := []string{"shared", "own", "tenant", "grant", "grant", "status", "sql", "sql", "consent", "consent", "consent", "not", "recorded", "recorded", "registered", "registered"}
 	if i > 0 {
 		kinds = append(kinds, "visible", "visible", "visible", "derived", "derived")
 	}
@@ -61,6 +61,10 @@ func (s *schema) block(t *table, i, depth int) any {
 		}
 	case "recorded":
 		if b := s.recorded(t); b != nil {
+			return object{"consent": b}
+		}
+	case "registered":
+		if b := s.registered(t); b != nil {
 			return object{"consent": b}
 		}
 	case "shared":

@@ -20,6 +20,8 @@ type schema struct {
 	name   string
 	tables []*table
 	plain  bool // rules speak of what the credential says
+
+	registry []predicate.Row // of the consent registry
 }
 
 type table struct {
@@ -127,6 +129,7 @@ func newSchema(seed uint64, number, rows int) *schema {
 	for _, t := range s.tables {
 		s.addRows(t, rows)
 	}
+	s.addRegistry(rows)
 	return s
 }
 

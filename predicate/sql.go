@@ -162,6 +162,14 @@ func (w *writer) write(n Node, row string) string {
 		return w.recorded(n, row)
 	case Derived:
 		return w.derived(n, row)
+	case Registered:
+		if w.negated {
+			return w.nothing()
+		}
+		if w.form != probe {
+			return w.either(n, row)
+		}
+		return w.registered(n, row)
 	default:
 		return w.nothing()
 	}

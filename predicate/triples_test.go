@@ -134,6 +134,7 @@ func (r *triples) migrate(s *schema, text string) *policy.Policy {
 			r.run(conn, "SET statement_timeout = '20s'; SET jit = off; SET work_mem = '32MB'")
 		}
 	}
+	r.run(r.super, s.registrySQL())
 	if r.last != s.name {
 		if r.last != "" {
 			r.run(r.super, "DROP SCHEMA "+catalog.QuoteIdent(r.last)+" CASCADE")
@@ -208,6 +209,7 @@ func (r *triples) world(s *schema, attributes map[string]string) predicate.World
 	for _, t := range s.tables {
 		w.Tables[s.relation(t)] = t.rows
 	}
+	w.Tables[predicate.RegistryTable] = s.registry
 	return w
 }
 

@@ -110,6 +110,13 @@ func (w *watched) triggers() []Statement {
 	default:
 		return nil
 	}
+	if w.relation.Name == predicate.RegistryTable {
+		// The registry notes its changes itself, and leaves renewals out. A first record shows nothing less, unless it says no.
+		if w.grows {
+			add("INSERT", "FOR EACH ROW WHEN (NEW.state OPERATOR(pg_catalog.<>) 'given'::pg_catalog.text)", "changed")
+		}
+		return out
+	}
 	// For rows: triggers for statements do not act on what a subscription applies, nor on what is written to a partition by its
 	// own name.
 	const each = "FOR EACH ROW"

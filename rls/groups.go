@@ -70,24 +70,50 @@ const inner = "pgconsent_"
 func groups(t *policy.Table) string {
 	a, row := t.Aggregate, catalog.QuoteIdent(t.Relation.Name.Name)
 	subject := catalog.QuoteIdent(a.Subject)
-	values := []string{row + "." + subject + " AS " + subject}
+	values := []string{row + "." + subject + " AS " + subject} // of rows that show
+	hidden := slices.Clone(values)                             // of rows that count in groups only
 	names, cell := []string{subject}, []string(nil)
+	var partly, conditions []string
+	add := func(column, name, value string) {
+		s, needs := t.Needs(column)
+		if !needs {
+			values, hidden = append(values, value+" AS "+name), append(hidden, value+" AS "+name)
+			return
+		}
+		when := predicate.Check(s.When, t.Relation)
+		values = append(values, "CASE WHEN "+when+" THEN "+value+" END AS "+name)
+		partly = append(partly, "("+when+") IS NOT TRUE")
+		hidden = append(hidden, "CASE WHEN "+predicate.Check(s.Counts, t.Relation)+" THEN "+value+" END AS "+name)
+	}
 	for _, d := range a.Dimensions {
 		name := catalog.QuoteIdent(d.Column)
 		value := row + "." + name
 		if d.By != "" {
 			value = truncated(policy.Shown{Type: d.Type, Unit: d.By}, value)
 		}
-		values = append(values, value+" AS "+name)
+		add(d.Column, name, value)
 		names, cell = append(names, name), append(cell, name)
 	}
-	for _, m := range a.Measures {
+	for i, m := range a.Measures {
 		name := catalog.QuoteIdent(m.Column)
-		values = append(values, bounded(m, row+"."+name)+" AS "+name)
+		add(m.Column, name, bounded(m, row+"."+name))
 		names = append(names, name)
+		// Who consents to a measure and who does not are in different cells: a sum over five people is not of one of them.
+		if s, needs := t.Needs(m.Column); needs {
+			condition := fmt.Sprintf("%sneeds%d", inner, i)
+			hidden = append(hidden, "("+predicate.Check(s.Counts, t.Relation)+") IS TRUE AS "+condition)
+			cell, conditions = append(cell, condition), append(conditions, condition)
+		}
 	}
 	visible := predicate.Policy(t.Rows, t.Relation)
-	counts := []string{"(SELECT pgconsent_gate.vetted())", "(" + predicate.Policy(a.Rows, t.Relation) + ")", "(" + visible + ") IS NOT TRUE", row + "." + subject + " IS NOT NULL"}
+	grouped := "(" + predicate.Policy(a.Rows, t.Relation) + ")"
+	shows, shown := "("+visible+") IS NOT TRUE", "("+visible+")"
+	if len(partly) > 0 {
+		// A row of which some value does not show counts in groups, if it may, with that value; else without it.
+		shows = "(" + shows + " OR " + strings.Join(partly, " OR ") + ")"
+		shown += " AND (" + grouped + " AND (" + strings.Join(partly, " OR ") + ")) IS NOT TRUE"
+	}
+	counts := []string{"(SELECT pgconsent_gate.vetted())", grouped, shows, row + "." + subject + " IS NOT NULL"}
 	for _, d := range a.Dimensions {
 		if d.Closed {
 			counts = append(counts, closed(d, row+"."+catalog.QuoteIdent(d.Column)))
@@ -103,10 +129,10 @@ func groups(t *policy.Table) string {
 		return by
 	}
 	each := []string{
-		list,
+		strings.Join(append(slices.Clone(names), conditions...), ", "),
 		fmt.Sprintf("pg_catalog.dense_rank() OVER (%s ORDER BY %s) AS %ssubject", partition(), subject, inner),
 	}
-	all := []string{list, fmt.Sprintf("pg_catalog.max(%ssubject) OVER (%s) AS %[1]ssubjects", inner, partition())}
+	all := []string{strings.Join(append(slices.Clone(names), conditions...), ", "), fmt.Sprintf("pg_catalog.max(%ssubject) OVER (%s) AS %[1]ssubjects", inner, partition())}
 	enough := []string{fmt.Sprintf("%ssubjects OPERATOR(pg_catalog.>=) %d", inner, a.Minimum)}
 	if a.Share > 0 {
 		one, whole := partition(subject), partition()
@@ -127,10 +153,10 @@ func groups(t *policy.Table) string {
 		}
 	}
 	return "SELECT " + list + " FROM (SELECT " + strings.Join(values, ",\n  ") + "\n" + from +
-		"\nWHERE (SELECT pgconsent_gate.vetted()) AND (" + visible + ")\nUNION ALL\nSELECT " + list +
+		"\nWHERE (SELECT pgconsent_gate.vetted()) AND " + shown + "\nUNION ALL\nSELECT " + list +
 		" FROM (SELECT " + strings.Join(all, ",\n    ") +
 		"\n  FROM (SELECT " + strings.Join(each, ",\n      ") +
-		"\n    FROM (SELECT " + strings.Join(values, ",\n        ") + "\n     " + from +
+		"\n    FROM (SELECT " + strings.Join(hidden, ",\n        ") + "\n     " + from +
 		"\n      WHERE " + strings.Join(counts, "\n        AND ") + ") AS " + inner + "1) AS " + inner + "2) AS " + inner + "3" +
 		"\nWHERE " + strings.Join(enough, "\n  AND ") + ") AS " + inner + "4 OFFSET 0"
 }

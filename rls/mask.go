@@ -6,6 +6,7 @@ import (
 
 	"github.com/pgconsent/pgconsent/catalog"
 	"github.com/pgconsent/pgconsent/policy"
+	"github.com/pgconsent/pgconsent/predicate"
 )
 
 // shown is the expression by which a column comes out. It never raises: it may run on any row that agents see, and an
@@ -28,6 +29,18 @@ func shown(c policy.Shown, column string) string {
 	default: // Null, and what is not known
 		return "NULL::" + c.Type
 	}
+}
+
+// needed is a column's value where the row meets its condition, else NULL.
+func needed(when predicate.Node, r *catalog.Relation, c policy.Shown, value string) string {
+	if when == nil {
+		return value
+	}
+	cast := ""
+	if strings.Contains(c.Type, "(") { // CASE loses the length
+		cast = "::" + c.Type
+	}
+	return "(CASE WHEN " + predicate.Check(when, r) + " THEN " + value + " END)" + cast
 }
 
 // truncated leaves out what is before the year 1 or after 9999, where date_trunc and casts may raise.

@@ -78,6 +78,7 @@ func Generate(p *policy.Policy, snap *catalog.Snapshot, o Options) *Plan {
 	var all predicate.All
 	for _, t := range p.Tables() {
 		all = append(all, t.Rows)
+		all = append(all, t.Conditions()...)
 		if t.Observed != nil { // what it would be is tried
 			all = append(all, t.Observed.Rows)
 		}

@@ -103,7 +103,7 @@ func (p *Plan) rowQuery(t *policy.Table, columns []policy.Shown) string {
 	values := make([]string, len(columns))
 	for i, c := range columns {
 		name := catalog.QuoteIdent(c.Name)
-		values[i] = shown(c, row+"."+name) + " AS " + name
+		values[i] = needed(c.When, t.Relation, c, shown(c, row+"."+name)) + " AS " + name
 	}
 	return "SELECT " + strings.Join(values, ",\n  ") + "\nFROM " + t.Relation.Name.SQL() + " AS " + row
 }

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/pgconsent/pgconsent/catalog"
-	"github.com/pgconsent/pgconsent/policy"
 	"github.com/pgconsent/pgconsent/predicate"
 )
 
@@ -87,7 +86,7 @@ func (p *Plan) narrowedColumns() string {
 		tables = append(tables, pair(t.Relation.Name))
 		for _, c := range t.Columns.Columns {
 			shown = append(shown, triple(t.Relation.Name, c.Name))
-			if c.Mask == policy.Plain {
+			if c.Plain() {
 				plain = append(plain, triple(t.Relation.Name, c.Name))
 			}
 		}

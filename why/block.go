@@ -41,6 +41,8 @@ func (e *explainer) block(ctx context.Context, at place, r *policy.Rule, holds m
 		err = e.recorded(ctx, b, n, at)
 	case predicate.Derived:
 		err = e.derived(ctx, b, n, at)
+	case predicate.Registered:
+		err = e.registered(ctx, b, n, at)
 	case predicate.Visible:
 		err = e.visible(ctx, b, n, row)
 	case predicate.Own:
