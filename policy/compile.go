@@ -80,7 +80,12 @@ func compile(doc *Document, snap *catalog.Snapshot, options []Option) (*compiler
 	}
 	p.children = c.children(p)
 	p.derivations = c.derivations()
-	p.live = c.live()
+	p.live, p.expressions = c.live(), map[string]string{}
+	for _, a := range doc.attributes {
+		if a.sql != nil {
+			p.expressions[a.Name] = a.sql.text
+		}
+	}
 	for _, decl := range doc.views {
 		c.view(p, decl)
 	}

@@ -23,9 +23,12 @@ type Policy struct {
 	children   []*Child
 	attributes []Attribute
 	live       []predicate.Live
-	limits     []Limit
-	subject    string
-	purpose    string
+
+	expressions map[string]string // of attributes that follow from others, as they are written
+
+	limits  []Limit
+	subject string
+	purpose string
 
 	derivations []Derivation
 

@@ -161,6 +161,31 @@ func groups(t *policy.Table) string {
 		"\nWHERE " + strings.Join(enough, "\n  AND ") + ") AS " + inner + "4 OFFSET 0"
 }
 
+// Cell is what makes rows one group, as expressions over a row of the table: the values of the dimensions, cut to their units; and
+// what must hold besides the rules for a row to count. It is not known for a table whose values show by conditions of their own.
+func Cell(t *policy.Table, row string) (dimensions, counts []string, known bool) {
+	counts = []string{row + "." + catalog.QuoteIdent(t.Aggregate.Subject) + " IS NOT NULL"}
+	for _, d := range t.Aggregate.Dimensions {
+		if _, needs := t.Needs(d.Column); needs {
+			return nil, nil, false
+		}
+		value := row + "." + catalog.QuoteIdent(d.Column)
+		if d.Closed {
+			counts = append(counts, closed(d, value))
+		}
+		if d.By != "" {
+			value = truncated(policy.Shown{Type: d.Type, Unit: d.By}, value)
+		}
+		dimensions = append(dimensions, value)
+	}
+	for _, m := range t.Aggregate.Measures {
+		if _, needs := t.Needs(m.Column); needs {
+			return nil, nil, false
+		}
+	}
+	return dimensions, counts, true
+}
+
 // bounded is a measure's value: within its bounds, finite, and of one scale, since the scale of a sum would tell the
 // longest. Integers keep their type, in which their sums are exact.
 func bounded(m policy.Measure, column string) string {

@@ -41,7 +41,21 @@ type Row struct {
 	Visible bool    `json:"visible"`
 	Besides bool    `json:"besides,omitempty"` // of a target: what the block asks of it besides does not hold
 	Rule    *Block  `json:"rule"`
+	Group   *Group  `json:"group,omitempty"` // of a row that does not show, of a table with rows that count in groups
 }
+
+// Group is the group in which a row counts in aggregates.
+type Group struct {
+	Takes    bool    `json:"takes"` // the aggregate's rule takes the row, and its group is closed if it must be
+	Cell     []Value `json:"cell"`  // the dimensions, as groups have them
+	Subject  string  `json:"subject"`
+	Subjects int64   `json:"subjects"` // different ones in the group
+	Minimum  int     `json:"minimum"`
+	Share    int     `json:"share,omitempty"` // in percent; a group of which one subject is more does not count, which is not looked at
+}
+
+// Counts tells whether aggregates count the row, but for the share of one subject.
+func (g *Group) Counts() bool { return g.Takes && g.Subjects >= int64(g.Minimum) }
 
 // Block is a block of the rule and whether it holds for the row.
 type Block struct {

@@ -16,10 +16,15 @@ import (
 
 // block explains a block for a row whose verdicts are known.
 func (e *explainer) block(ctx context.Context, at place, r *policy.Rule, holds map[*policy.Rule][2]bool) (*Block, error) {
+	return e.within(ctx, at, r, holds, false)
+}
+
+// within is a block under so many negations, an odd number or not: there it is what must not hold.
+func (e *explainer) within(ctx context.Context, at place, r *policy.Rule, holds map[*policy.Rule][2]bool, negated bool) (*Block, error) {
 	row := at.row
 	b := &Block{File: r.File, Line: r.Line, Column: r.Column, Block: r.Block, Holds: holds[r][0]}
 	for _, part := range r.Parts {
-		explained, err := e.block(ctx, at, part, holds)
+		explained, err := e.within(ctx, at, part, holds, negated != (r.Block == "not"))
 		if err != nil {
 			return nil, err
 		}
@@ -56,7 +61,12 @@ func (e *explainer) block(ctx context.Context, at place, r *policy.Rule, holds m
 			b.Says += ", NULL is shared"
 		}
 	case predicate.Status:
-		b.Says = says(row, n.Column) + must(b.Holds, n.Is)
+		b.Says = says(row, n.Column)
+		if !negated {
+			b.Says += must(b.Holds, n.Is)
+		} else if b.Holds {
+			b.Says += ", must not be"
+		}
 	case predicate.Grant:
 		var ids []string
 		for _, to := range n.To {
@@ -67,8 +77,12 @@ func (e *explainer) block(ctx context.Context, at place, r *policy.Rule, holds m
 		}
 		b.Says = says(row, n.Column) + ", " + strings.Join(ids, ", ")
 	case predicate.Not:
-		if len(b.Parts) == 1 && b.Parts[0].Holds {
-			b.Says = "the part below holds"
+		switch {
+		case len(b.Parts) != 1:
+		case b.Parts[0].Holds:
+			b.Says = "what is below holds, and must not"
+		case !b.Holds:
+			b.Says = "it is not certain that what is below does not hold"
 		}
 	default:
 		b.Says, err = e.other(n, row)

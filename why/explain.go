@@ -160,6 +160,9 @@ func narrowed(t *policy.Table) []Column {
 	}
 	for _, c := range t.Relation.Columns {
 		how := "hidden"
+		if t.Columns.ByKey.Has(c.Name) {
+			how = "by key only, as columns of " + strings.Join(t.Columns.ByKey.Key, ", ") + " name it"
+		}
 		for _, s := range t.Columns.Columns {
 			if s.Name == c.Name {
 				how = s.Describe()
@@ -279,7 +282,8 @@ func (e *explainer) rows(ctx context.Context, t *policy.Table, where string, als
 	for _, b := range blocks {
 		selected = append(selected, predicate.Direct(b.Node, "r", e.values), predicate.Direct(predicate.Not{Node: b.Node}, "r", e.values))
 	}
-	if also == nil {
+	asked := also == nil
+	if asked {
 		also = predicate.Open{}
 	}
 	selected = append(selected, predicate.Direct(also, "r", e.values))
@@ -322,6 +326,11 @@ func (e *explainer) rows(ctx context.Context, t *policy.Table, where string, als
 				return nil, false, err
 			}
 			explained.Visible = explained.Rule.Holds
+		}
+		if asked && t.Aggregate != nil && !explained.Visible {
+			if explained.Group, err = e.group(ctx, t, place{r, key, row}); err != nil {
+				return nil, false, err
+			}
 		}
 		out = append(out, explained)
 	}

@@ -52,6 +52,9 @@ func (p Printer) Print(a *Answer) {
 			say("%s %s: %s %s it", r.Table, keys(r.Key), a.Agent, p.paint("31;1", "does not see"))
 		}
 		p.block(r.Rule, "", "")
+		if r.Group != nil {
+			say("  %s", r.Group.says())
+		}
 	}
 	if a.More {
 		say("\n… and more rows: give more of the key")
@@ -79,6 +82,29 @@ func (p Printer) Print(a *Answer) {
 		}
 		say("not all of it is seen: %s", strings.Join(parts, ", "))
 	}
+}
+
+// says tells whether the row counts in aggregates.
+func (g *Group) says() string {
+	if !g.Takes {
+		return "aggregates do not count it either: the aggregate's rows do not take it, it names no subject, or its period is not over"
+	}
+	group := "all rows that count"
+	if len(g.Cell) > 0 {
+		var parts []string
+		for _, v := range g.Cell {
+			parts = append(parts, v.Column+" "+quoted(v.Value))
+		}
+		group = strings.Join(parts, ", ")
+	}
+	what := fmt.Sprintf("its group (%s) has %d different %s, and at least %d are needed", group, g.Subjects, g.Subject, g.Minimum)
+	if !g.Counts() {
+		return "aggregates do not count it either: " + what
+	}
+	if g.Share > 0 {
+		what += fmt.Sprintf("; unless one of them is more than %d percent of it, which was not looked at", g.Share)
+	}
+	return "aggregates count it: " + what
 }
 
 // keys writes a key: the value alone for a key of one column.

@@ -216,8 +216,8 @@ public.Visits (team=n, No=2): chat does not see it
   │  └─ ✓ public.people 41: consent_status is 'granted'  by public.visit_people (visit team=n, visit=2, person=41)
   ├─ ✓ any  policy.yaml:12
   │  ├─ ✓ grant: grants is '{ann}', the agent's groups is '{ann,"x y"}'  policy.yaml:13
-  │  └─ ✗ not: the part below holds  policy.yaml:14
-  │     └─ ✓ status: state is 'open'  policy.yaml:14
+  │  └─ ✗ not: what is below holds, and must not  policy.yaml:14
+  │     └─ ✓ status: state is 'open', must not be  policy.yaml:14
   └─ ✓ visible: it points to a row of public.people that shows  policy.yaml:15
      └─ public.people 41 shows
         └─ ✓ all  policy.yaml:7
@@ -236,8 +236,8 @@ public.Visits (team=n, No=3): chat does not see it
   ├─ ✓ consent: nobody is linked to it  policy.yaml:11
   ├─ ✗ any  policy.yaml:12
   │  ├─ ? grant: grants is NULL, the agent's groups is '{ann,"x y"}' (unknown, which hides)  policy.yaml:13
-  │  └─ ? not (unknown, which hides)  policy.yaml:14
-  │     └─ ? status: state is NULL, must be 'open' (unknown, which hides)  policy.yaml:14
+  │  └─ ? not: it is not certain that what is below does not hold (unknown, which hides)  policy.yaml:14
+  │     └─ ? status: state is NULL (unknown, which hides)  policy.yaml:14
   └─ ✗ visible: it points to no row of public.people: NULL  policy.yaml:15
 
 row security, asked as the agent's role, agrees; the predicate in the text is made of the same rule
@@ -253,8 +253,8 @@ public.Visits (team=n, No=1): chat sees it
   │  └─ ✓ public.people 41: consent_status is 'granted'  by public.visit_people (visit team=n, visit=1, person=41)
   ├─ ✓ any  policy.yaml:12
   │  ├─ ✓ grant: grants is '{ann}', the agent's groups is '{ann,"x y"}'  policy.yaml:13
-  │  └─ ✗ not: the part below holds  policy.yaml:14
-  │     └─ ✓ status: state is 'open'  policy.yaml:14
+  │  └─ ✗ not: what is below holds, and must not  policy.yaml:14
+  │     └─ ✓ status: state is 'open', must not be  policy.yaml:14
   └─ ✓ visible: it points to a row of public.people that shows  policy.yaml:15
      └─ public.people 41 shows
         └─ ✓ all  policy.yaml:7

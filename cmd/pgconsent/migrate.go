@@ -6,6 +6,7 @@ import (
 
 	"github.com/pgconsent/pgconsent/config"
 	"github.com/pgconsent/pgconsent/migrations"
+	"github.com/pgconsent/pgconsent/policy"
 )
 
 type migrateCmd struct {
@@ -19,7 +20,7 @@ type migrateCmd struct {
 
 func (migrateCmd) Help() string {
 	return `Logs in as roles.migrate of the configuration (the first owner, if it says nothing), and works in one transaction. A
-second run changes nothing.
+second run changes nothing. What of the policy is allowed and unwise is told on stderr, as by policy check.
 
   pgconsent migrate --dry-run > review.sql
   pgconsent migrate
@@ -67,6 +68,9 @@ func (m migrateCmd) Run(s *session) error {
 		if err != nil {
 			return err
 		}
+		if err := s.warn(t, built); err != nil {
+			return err
+		}
 		if m.DryRun {
 			sql, err := migrations.Render(s.ctx, t.conn, options, built.plan)
 			if err != nil {
@@ -86,6 +90,19 @@ func (m migrateCmd) Run(s *session) error {
 		}
 		return s.migrated(t.name, "installed", built.policy.Version())
 	})
+}
+
+// warn prints what of a policy is allowed and unwise, where it does not end up in what was asked for.
+func (s *session) warn(t target, built compiled) error {
+	doc, err := policy.Load(t.config.Policy)
+	if err != nil {
+		return err
+	}
+	warnings, err := s.warnings(t, doc, built)
+	for _, w := range warnings {
+		fmt.Fprintf(s.err, "%s %s\n", s.paint("33", "warning:"), w)
+	}
+	return err
 }
 
 func (s *session) migrated(database, what, policy string) error {

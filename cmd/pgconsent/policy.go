@@ -105,18 +105,24 @@ func (policyCheckCmd) compare(s *session, t target, v *verdictOn) error {
 		return v.take(err)
 	}
 	v.Version = built.policy.Version()
+	warnings, err := s.warnings(t, doc, built)
+	v.Warnings = append(v.Warnings, warnings...)
+	return v.take(err)
+}
+
+// warnings tell what of a policy is allowed and unwise.
+func (s *session) warnings(t target, doc *policy.Document, built compiled) ([]*policy.Error, error) {
 	around := policy.Surroundings{Agents: map[string]map[string]string{}}
 	for name, a := range t.agents {
 		if a.Database == t.name {
 			around.Agents[name] = a.Attributes
 		}
 	}
+	var err error
 	if around.Granted, err = pgcatalog.Granted(s.ctx, t.conn, t.config.Roles.Agent); err != nil {
-		return err
+		return nil, err
 	}
-	warnings, err := policy.Lint(doc, built.snapshot, around, policy.WithViews(rewrite.Definition))
-	v.Warnings = append(v.Warnings, warnings...)
-	return v.take(err)
+	return policy.Lint(doc, built.snapshot, around, policy.WithViews(rewrite.Definition))
 }
 
 // same tells whether two verdicts would read alike.

@@ -44,6 +44,7 @@ type shownAttribute struct {
 	Source   string `json:"source"`
 	Setting  string `json:"setting,omitempty"`
 	Optional bool   `json:"optional,omitempty"`
+	Origin   string `json:"origin,omitempty"` // what confirms a claim, the query, the expression
 }
 
 type shownTable struct {
@@ -126,7 +127,7 @@ func resolve(database string, built compiled) shownPolicy {
 	p := built.policy
 	out := shownPolicy{Database: database, Version: p.Version(), Attributes: []shownAttribute{}, Tables: []shownTable{}, Views: []string{}, Functions: []shownFunction{}, Contracts: []string{}, Unlisted: []string{}}
 	for _, a := range p.Attributes() {
-		out.Attributes = append(out.Attributes, shownAttribute{a.Name, a.Type, a.Source, a.Setting, a.Optional})
+		out.Attributes = append(out.Attributes, shownAttribute{a.Name, a.Type, a.Source, a.Setting, a.Optional, p.Origin(a.Name)})
 	}
 	for _, t := range p.Tables() {
 		out.Tables = append(out.Tables, resolveTable(p, t))
@@ -220,12 +221,15 @@ func (p shownPolicy) write(s *session, tableOnly bool) {
 	if !tableOnly {
 		w("\nattributes")
 		for _, a := range p.Attributes {
-			from := map[string]string{"credential": "the configuration gives each agent one", "set": "the agent's own setting " + a.Setting + ", within what is permitted",
-				"query": "looked up in the database", "expression": "follows from others"}[a.Source]
+			from := map[string]string{"credential": "the configuration gives each agent one", "set": "the agent's own setting " + a.Setting + ", the claim, if it is among",
+				"query": "looked up in the database, if it is one value", "expression": "follows from others"}[a.Source]
 			if a.Optional {
 				from += "; may be missing"
 			}
 			w("  %s  %s: %s", a.Name, a.Type, from)
+			if a.Origin != "" {
+				w("    %s", a.Origin)
+			}
 		}
 		none(w, len(p.Attributes))
 	}

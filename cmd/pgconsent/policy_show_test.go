@@ -1,0 +1,34 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+// What an attribute is worked out from is printed as text; migrate tells what is allowed and unwise.
+func TestOriginsAndWarnings(t *testing.T) {
+	config, _ := observedWorld(t)
+	out, errs, code := call(t, "", "policy", "show", "-c", config)
+	if code != done {
+		t.Fatal(errs)
+	}
+	for _, want := range []string{
+		"session  text: the agent's own setting app.current_session_id, the claim, if it is among\n    SELECT id FROM public.\"Session\" WHERE ",
+		"\"Session\".id = claim::text",
+		"stage  integer: looked up in the database, if it is one value\n    SELECT stage FROM public.\"Session\" WHERE ",
+		"members  integer: follows from others; may be missing\n    CASE WHEN attribute('session') IS NOT NULL",
+		"actor  text: the agent's own setting app.actor_id, the claim, if it is among; may be missing\n    attribute('user')\n",
+	} {
+		if !strings.Contains(strings.ReplaceAll(out, "(SELECT attr('session'))", "session"), want) {
+			t.Errorf("policy show lacks %q:\n%s", want, out[:min(len(out), 4000)])
+		}
+	}
+	_, errs, code = call(t, "", "migrate", "-c", config)
+	if code != done || !strings.Contains(errs, "warning: ") || !strings.Contains(errs, "policy.yaml:") {
+		t.Errorf("migrate: exit %d, %q", code, errs)
+	}
+	dry, errs, code := call(t, "", "migrate", "--dry-run", "-c", config)
+	if code != done || strings.Contains(dry, "warning: ") || !strings.Contains(errs, "warning: ") {
+		t.Errorf("migrate --dry-run: exit %d, %q", code, errs)
+	}
+}
