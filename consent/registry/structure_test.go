@@ -29,7 +29,7 @@ func TestStructureIsThatOfMigrate(t *testing.T) {
 		return
 	}
 	for _, f := range compareStructure(now) {
-		t.Errorf("%s (go test ./consent/registry -run Structure -update)", f)
+		t.Errorf("%s (go test ./consent/registry -run StructureIsThat -update)", f)
 	}
 	if len(now) < 40 {
 		t.Errorf("only %d things are described", len(now))
