@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/pgconsent/pgconsent/consent"
 )
@@ -45,6 +47,7 @@ type fold struct {
 	GivenAt, ExpiresAt, DueAt, DecayFrom, DecayedBefore *time.Time
 	DecayedDays                                         *int32
 	VoidBefore, WarnedAt                                *time.Time
+	Kept                                                []string // what was listed when the countdown began
 }
 
 // guardian is a row of pgconsent.consent_guardian.
@@ -67,7 +70,7 @@ func read(ctx context.Context, q querier) (*Export, error) {
 		return nil, err
 	}
 	if x.folds, err = all(ctx, q, `SELECT subject, grantee, scope, number, state, stream, categories, purposes, asked, given_at, expires_at, due_at, decay_from,
-		decayed_before, decayed_days, void_before, warned_at FROM pgconsent.consent_current`, pgx.RowToStructByPos[fold]); err != nil {
+		decayed_before, decayed_days, void_before, warned_at, kept FROM pgconsent.consent_current`, pgx.RowToStructByPos[fold]); err != nil {
 		return nil, err
 	}
 	x.guardians, err = all(ctx, q, "SELECT subject, guardian, number FROM pgconsent.consent_guardian", pgx.RowToStructByPos[guardian])
@@ -80,10 +83,22 @@ func all[T any](ctx context.Context, q querier, sql string, f pgx.RowToFunc[T]) 
 		return nil, failed("verify the consent registry", err)
 	}
 	out, err := pgx.CollectRows(rows, f)
-	if err != nil {
+	var pgErr *pgconn.PgError
+	switch {
+	case err == nil:
+		return out, nil
+	case errors.As(err, &pgErr), passing(err), ctx.Err() != nil:
 		return nil, failed("verify the consent registry", err)
+	default:
+		return nil, &unreadable{err} // a value that pgconsent never writes, such as infinity
 	}
-	return out, nil
+}
+
+// unreadable is a row that cannot be one of ours.
+type unreadable struct{ cause error }
+
+func (u *unreadable) Error() string {
+	return "the registry has a row that pgconsent did not write: " + u.cause.Error()
 }
 
 // Finding is one thing that is wrong.
@@ -245,10 +260,20 @@ func (c *checker) apply(e *entry) {
 	case consent.EventDismissed:
 		delete(c.guardians, [2]string{p.name, grantee})
 	default:
-		c.folds[consent.Key{Subject: p.name, Grantee: grantee, Scope: d.Scope}] = fold{
+		key := consent.Key{Subject: p.name, Grantee: grantee, Scope: d.Scope}
+		f := fold{
 			p.name, grantee, d.Scope, e.Number, e.State, e.Stream, e.Categories, e.Purposes, e.Asked, e.GivenAt, e.ExpiresAt, e.DueAt, e.DecayFrom,
-			e.DecayedBefore, e.DecayedDays, e.VoidBefore, e.WarnedAt,
+			e.DecayedBefore, e.DecayedDays, e.VoidBefore, e.WarnedAt, nil,
 		}
+		if before, ok := c.folds[key]; ok && f.DecayFrom != nil {
+			switch {
+			case before.DecayFrom != nil:
+				f.Kept = before.Kept
+			case before.State == string(consent.Given):
+				f.Kept = before.Categories
+			}
+		}
+		c.folds[key] = f
 	}
 }
 

@@ -219,6 +219,10 @@ func (w *writer) suspect(ctx context.Context, tx pgx.Tx, a *anchor, last entry) 
 	case !ok:
 		// This proxy has not met the registry yet. It must not begin with what somebody has cut off or made up.
 		export, err := read(ctx, tx)
+		var bad *unreadable
+		if errors.As(err, &bad) {
+			return tampered(bad.Error())
+		}
 		if err != nil {
 			return err
 		}

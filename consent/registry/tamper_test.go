@@ -24,6 +24,9 @@ func lived(t testing.TB, r *Registry) {
 		must(t, r, consent.Command{Do: consent.DecidePartnership, Subject: id, By: agent, Decision: []consent.Decision{consent.TaskComplete, consent.Reject, consent.Defer}[i%3]})
 		must(t, r, consent.Command{Do: consent.Grant, Subject: id, Grantee: "si:vet", Scope: "ctx:health", Purposes: []string{"care"}, By: subject(id)})
 		must(t, r, consent.Command{Do: consent.Appoint, Subject: id, Guardian: "human:sean", By: consent.Party{Role: consent.RoleController, ID: "owner"}})
+		if i%3 == 0 {
+			must(t, r, consent.Command{Do: consent.Degrade, Subject: id, Stream: consent.Anonymous, By: subject(id)})
+		}
 		if i%2 == 0 {
 			must(t, r, consent.Command{Do: consent.Revoke, Subject: id, By: subject(id)})
 		}
@@ -315,7 +318,7 @@ func TestTamperingIsFound(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const each = 1200
+	const each = 1120
 	total := 0
 	for class, tamper := range tamperings {
 		random := rand.New(rand.NewPCG(5, uint64(len(class))))
