@@ -9,7 +9,7 @@ SEED    ?= 0
 DEMO    ?= --tour
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 
-.PHONY: help demo test matrix bench-plans build setup check fuzz noninterference triples history mutants clean
+.PHONY: help demo test matrix bench-plans build setup check fuzz noninterference triples history mutants kills clean
 
 help: ## what there is to make
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile
@@ -54,6 +54,9 @@ fuzz: setup ## each fuzz target for FUZZ (60s)
 
 noninterference: setup ## N made cases (10000) from SEED on databases that differ in hidden rows only
 	@$(GO) test ./test/noninterference -run 'TestNoninterference$$' -timeout 0 -v -args -cases $(or $(N),10000) -seed $(SEED)
+
+kills: setup ## kill the server N (1000) times at random while agents read: no answer without its record
+	@PGCONSENT_KILLS=$(or $(N),1000) $(GO) test -count=1 -timeout 4h -v -run '^TestKills$$' ./cmd/pgconsent
 
 triples: setup ## hold both walls against the model on N (1000000) random rows, callers and clocks
 	@PGCONSENT_TRIPLES=$(or $(N),1000000) $(GO) test -count=1 -timeout 2h -v -run '^TestTriples$$' ./predicate

@@ -1,5 +1,228 @@
 package main
 
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pgconsent/pgconsent/audit"
+	"github.com/pgconsent/pgconsent/config"
+)
+
 type auditCmd struct {
+	Tail   auditTailCmd   `cmd:"" help:"The newest records."`
 	Verify auditVerifyCmd `cmd:"" help:"Is every record there, unchanged? Of agents' statements, and of consents."`
+	Export auditExportCmd `cmd:"" help:"Records as JSON lines or OCSF events, to go on from later."`
+	Forget auditForgetCmd `cmd:"" help:"Forget whom the references of a person are of."`
+}
+
+func (auditCmd) Help() string {
+	return `Every execution of an agent's statement has a record of the decision and one of the outcome, in a chain of hashes (docs/audit.md).
+
+  pgconsent audit tail --follow
+  pgconsent audit tail --agent chat --verdict deny --since 24h
+  pgconsent audit verify
+  pgconsent audit export --format ocsf --resume shipped.seq >> events.jsonl`
+}
+
+// entry is what the commands read of a record.
+type entry struct {
+	Seq         uint64         `json:"seq"`
+	Time        time.Time      `json:"time"`
+	Kind        string         `json:"kind"`
+	Session     string         `json:"session"`
+	Agent       string         `json:"agent"`
+	OnBehalfOf  string         `json:"on_behalf_of"`
+	Database    string         `json:"database"`
+	Purpose     string         `json:"purpose"`
+	Tag         string         `json:"tag"`
+	Fingerprint string         `json:"fingerprint"`
+	Verdict     string         `json:"verdict"`
+	SQLState    string         `json:"sqlstate"`
+	Reason      string         `json:"reason"`
+	Decision    uint64         `json:"decision"`
+	Rows        int64          `json:"rows"`
+	Bytes       int64          `json:"bytes"`
+	Remote      string         `json:"remote"`
+	Event       string         `json:"event"`
+	Cause       string         `json:"cause"`
+	Attributes  map[string]any `json:"attributes"`
+	Tables      []auditTable   `json:"-"`
+
+	RawTables json.RawMessage `json:"tables"` // objects in a decision, names in an observation
+}
+
+type auditTable struct {
+	Name string `json:"name"`
+}
+
+func readEntry(r audit.Record) (entry, error) {
+	var e entry
+	if err := json.Unmarshal(r.Line, &e); err != nil {
+		return e, fmt.Errorf("record %d: %w", r.Seq, err)
+	}
+	if e.Kind == audit.KindDecision && len(e.RawTables) > 0 {
+		if err := json.Unmarshal(e.RawTables, &e.Tables); err != nil {
+			return e, fmt.Errorf("record %d: %w", r.Seq, err)
+		}
+	}
+	return e, nil
+}
+
+// auditFilter is what tail and export leave out.
+type auditFilter struct {
+	Agent   string `placeholder:"NAME" help:"Only what this agent did."`
+	Table   string `placeholder:"NAME" help:"Only what reads or writes this table, as name or schema.name."`
+	Verdict string `enum:"allow,deny,any" default:"any" help:"allow or deny. Default: any."`
+	Since   string `placeholder:"TIME" help:"Only what was recorded since then: 24h, 2026-01-31, or 2026-01-31T12:00:00Z."`
+	Subject string `placeholder:"ID" help:"Only what was done on behalf of this person."`
+
+	since time.Time
+	refs  []string // of the subject
+}
+
+// prepare reads what the flags say.
+func (f *auditFilter) prepare(s *session, c *config.Config) error {
+	if f.Since != "" {
+		var err error
+		if f.since, err = moment(f.Since, time.Now()); err != nil {
+			return err
+		}
+	}
+	if f.Subject == "" {
+		return nil
+	}
+	err := s.each(c, "", asControl, func(t target) error {
+		var ref string
+		err := t.conn.QueryRow(s.ctx, "SELECT 'ref:' || s.ref FROM pgconsent.audit_subject AS s WHERE s.subject = $1", f.Subject).Scan(&ref)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return nil
+		}
+		f.refs = append(f.refs, ref)
+		return err
+	})
+	if err == nil && len(f.refs) == 0 {
+		err = errors.New("the audit knows no such person: no session has read on behalf of them, or they were forgotten")
+	}
+	return err
+}
+
+// moment reads a time, or how long ago it was.
+func moment(text string, now time.Time) (time.Time, error) {
+	if days, ok := strings.CutSuffix(text, "d"); ok {
+		if n, err := strconv.Atoi(days); err == nil && n >= 0 {
+			return now.AddDate(0, 0, -n), nil
+		}
+	}
+	if ago, err := time.ParseDuration(text); err == nil && ago >= 0 {
+		return now.Add(-ago), nil
+	}
+	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04:05", time.DateTime, time.DateOnly} {
+		if t, err := time.Parse(layout, text); err == nil {
+			return t, nil
+		}
+	}
+	return time.Time{}, usageError{fmt.Errorf("--since: %q is not a time: write 24h, 7d, 2026-01-31 or 2026-01-31T12:00:00Z", text)}
+}
+
+// filtering takes records one after the other. An outcome goes with its decision.
+type filtering struct {
+	auditFilter
+	taken map[uint64]bool // decisions whose outcome is to come
+}
+
+func (f *filtering) wants(e entry) bool {
+	if e.Time.Before(f.since) {
+		return false
+	}
+	if e.Kind == audit.KindOutcome {
+		// The decision of one whose record was not seen may be any: without filters it is taken.
+		ok := f.taken[e.Decision]
+		delete(f.taken, e.Decision)
+		return ok || f.none()
+	}
+	ok := f.matches(e)
+	if ok && e.Kind == audit.KindDecision {
+		f.taken[e.Seq] = true
+	}
+	return ok
+}
+
+func (f *filtering) none() bool {
+	return f.Agent == "" && f.Table == "" && f.Verdict == "any" && len(f.refs) == 0
+}
+
+func (f *filtering) matches(e entry) bool {
+	switch {
+	case f.Agent != "" && e.Agent != f.Agent:
+		return false
+	case f.Verdict != "any" && e.Verdict != f.Verdict:
+		return false
+	case f.Table != "" && !touches(e, f.Table):
+		return false
+	}
+	for _, ref := range f.refs {
+		if e.OnBehalfOf == ref {
+			return true
+		}
+	}
+	return len(f.refs) == 0
+}
+
+func touches(e entry, table string) bool {
+	for _, t := range e.Tables {
+		_, bare, _ := strings.Cut(t.Name, ".")
+		if t.Name == table || bare == table {
+			return true
+		}
+	}
+	return false
+}
+
+// against is what the records of a configuration are held to: its key and its anchor. What is not there is said.
+func (s *session) against(c *config.Config, extra string) (audit.Against, []string, error) {
+	var a audit.Against
+	var missing []string
+	key, err := audit.LoadKey(c.Audit.Key)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		missing = append(missing, fmt.Sprintf("the key %s is not there: a chain that was written anew is not found", c.Audit.Key))
+	case err != nil:
+		return a, nil, err
+	default:
+		a.Key = key
+	}
+	for i, path := range []string{c.Audit.Anchor, extra} {
+		if path == "" {
+			continue
+		}
+		head, err := audit.ReadAnchor(path, a.Key)
+		switch {
+		case errors.Is(err, fs.ErrNotExist) && i == 0:
+			missing = append(missing, fmt.Sprintf("the anchor %s is not there: that the newest records were cut off is not found", path))
+		case err != nil:
+			return a, nil, err
+		case head.Seq > 0:
+			a.Heads = append(a.Heads, head)
+		}
+	}
+	return a, missing, nil
+}
+
+// audited is the configuration of a command that reads records.
+func (s *session) audited() (*config.Config, error) {
+	c, err := s.load()
+	if err != nil {
+		return nil, err
+	}
+	if c.Audit.Mode == string(audit.Off) {
+		return nil, errors.New("audit.mode is off: there are no records")
+	}
+	return c, nil
 }

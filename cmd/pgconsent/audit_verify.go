@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,26 +15,35 @@ import (
 
 type auditVerifyCmd struct {
 	Database string `placeholder:"NAME" help:"The consent registry of this database. Default: of all."`
+	Anchor   string `type:"existingfile" placeholder:"FILE" help:"A head of the audit's files that was kept elsewhere: a copy of the anchor, or a line \"SEQ HASH\"."`
 }
 
 func (auditVerifyCmd) Help() string {
-	return `Walks the chain of the audit's files, and the consent registry of each database: its hashes, the codes under the key outside the
+	return `Walks the chain of the audit's files: its hashes, the codes under the key beside them, the anchored last record, and the one that was
+kept elsewhere. Then the consent registry of each database: its hashes, the codes under the key outside the
 database, the anchored last record, what policies read, and the triggers, functions and rights that keep records as they are.
-Exit code 1 if anything is wrong.
+It may run beside serve. Exit code 1 if anything is wrong, or cannot be proved.
 
   pgconsent audit verify
+  pgconsent audit verify --anchor /mnt/elsewhere/head
   pgconsent audit verify --json
 
-To tell later that no newest record of the audit's files was cut off, keep the hash that is printed.`
+To tell later that no newest record of the audit's files was cut off, even by somebody who has the anchor, keep the number and hash
+that are printed.`
 }
 
 // auditFound is what was found of the audit's files.
 type auditFound struct {
-	Folder   string `json:"folder"`
-	Records  uint64 `json:"records"`
-	Segments int    `json:"segments"`
-	LastHash string `json:"last_hash,omitempty"`
-	Broken   string `json:"broken,omitempty"`
+	Folder   string   `json:"folder"`
+	Records  uint64   `json:"records"`
+	Segments int      `json:"segments"`
+	First    uint64   `json:"first,omitempty"`
+	Last     uint64   `json:"last,omitempty"`
+	LastHash string   `json:"last_hash,omitempty"`
+	Anchored uint64   `json:"anchored,omitempty"`
+	Broken   string   `json:"broken,omitempty"`
+	Unproved []string `json:"unproved,omitempty"` // what the chain could not be held to
+	Notes    []string `json:"notes,omitempty"`
 }
 
 // registryFound is what was found of one registry.
@@ -56,11 +66,11 @@ func (v auditVerifyCmd) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	files, err := verifyFiles(c)
+	files, err := s.verifyFiles(c, v.Anchor)
 	if err != nil {
 		return err
 	}
-	sound := files == nil || files.Broken == ""
+	sound := files == nil || files.Broken == "" && len(files.Unproved) == 0
 	registries := []registryFound{}
 	if c.Consent != nil {
 		for _, name := range databases {
@@ -84,17 +94,41 @@ func (v auditVerifyCmd) Run(s *session) error {
 }
 
 // verifyFiles walks the audit's chain; nil without one.
-func verifyFiles(c *config.Config) (*auditFound, error) {
-	if _, err := os.Stat(c.Audit.File); c.Audit.Mode == "off" || errors.Is(err, os.ErrNotExist) {
+func (s *session) verifyFiles(c *config.Config, elsewhere string) (*auditFound, error) {
+	if c.Audit.Mode == string(audit.Off) {
 		return nil, nil
 	}
-	report, err := audit.Verify(c.Audit.File)
-	out := &auditFound{Folder: c.Audit.File, Records: report.Records, Segments: report.Segments, LastHash: report.LastHash}
-	var broken *audit.Broken
-	if errors.As(err, &broken) {
-		out.Broken, err = broken.Error(), nil
+	against, unproved, err := s.against(c, elsewhere)
+	if err != nil {
+		return nil, err
 	}
-	return out, err
+	if _, err := os.Stat(c.Audit.File); errors.Is(err, fs.ErrNotExist) && len(against.Heads) == 0 {
+		return nil, nil
+	}
+	against.Progress = s.hourglass("verified").report
+	report, err := against.Walk(c.Audit.File, nil)
+	out := &auditFound{
+		Folder: c.Audit.File, Records: report.Records, Segments: report.Segments, First: report.FirstSeq, Last: report.LastSeq, LastHash: report.LastHash,
+		Anchored: report.Anchored, Unproved: unproved,
+	}
+	var broken *audit.Broken
+	switch {
+	case errors.As(err, &broken):
+		out.Broken = broken.Error()
+	case errors.Is(err, fs.ErrNotExist) && len(against.Heads) > 0:
+		out.Broken = fmt.Sprintf("the folder is gone, and record %d had been written", against.Heads[0].Seq)
+	case err != nil:
+		return nil, err
+	}
+	note := func(n int64, format string) {
+		if n > 0 {
+			out.Notes = append(out.Notes, fmt.Sprintf(format, n))
+		}
+	}
+	note(int64(report.Checkpoints), "%d checkpoints stand for segments whose time was over")
+	note(int64(report.Recoveries), "%d times the log went on after a crash, a broken disk, or without its anchor")
+	note(report.Torn, "%d bytes after the newest record: one that is being written, or a crash")
+	return out, nil
 }
 
 func (s *session) verifyRegistry(c *config.Config, database string) (registryFound, error) {
@@ -117,9 +151,19 @@ func (s *session) tellVerified(files *auditFound, registries []registryFound) er
 	case files == nil:
 		b.WriteString("audit: no records\n")
 	case files.Broken != "":
-		fmt.Fprintf(&b, "audit %s: %s\n", filepath.Base(files.Folder), files.Broken)
+		fmt.Fprintf(&b, "audit %s: BROKEN: %s\n  keep it as evidence, and compare it with copies and with the database's own log\n", filepath.Base(files.Folder), files.Broken)
+	case files.Records == 0:
+		fmt.Fprintf(&b, "audit %s: no records\n", filepath.Base(files.Folder))
 	default:
-		fmt.Fprintf(&b, "audit %s: %d records hold; last hash %s\n", filepath.Base(files.Folder), files.Records, files.LastHash)
+		fmt.Fprintf(&b, "audit %s: %d records hold, %d to %d; last hash %s\n", filepath.Base(files.Folder), files.Records, files.First, files.Last, files.LastHash)
+	}
+	if files != nil {
+		for _, u := range files.Unproved {
+			fmt.Fprintf(&b, "  NOT PROVED: %s\n", u)
+		}
+		for _, n := range files.Notes {
+			fmt.Fprintf(&b, "  %s\n", n)
+		}
 	}
 	for _, r := range registries {
 		fmt.Fprintf(&b, "consent registry of %s: ", r.Database)

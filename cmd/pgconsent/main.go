@@ -56,8 +56,8 @@ type commands struct {
 	Why     whyCmd     `cmd:"" help:"Say why an agent sees a row or does not, block by block."`
 	Policy  policyCmd  `cmd:"" help:"Check and test the policy."`
 	Observe observeCmd `cmd:"" help:"What the policy would do: what was observed, and statements of a log."`
+	Audit   auditCmd   `cmd:"" help:"Records of what agents asked and what became of it, and of consents: told, proved, exported."`
 	Agent   agentCmd   `cmd:"" help:"Logins of agents."`
-	Audit   auditCmd   `cmd:"" help:"Records of what agents asked, and of consents: are they as they were written?"`
 	Consent consentCmd `cmd:"" help:"The consent registry: who has consented to what."`
 	Version versionCmd `cmd:"" help:"Print the version."`
 }

@@ -1,0 +1,115 @@
+package audit
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+)
+
+// followEvery is how often Follow looks for new records.
+const followEvery = 200 * time.Millisecond
+
+// Cursor is a place in a log that is read without being verified.
+type Cursor struct {
+	dir     string
+	segment int
+	offset  int64
+}
+
+// Newest hands the newest records to fn, oldest first, at least n of those that want accepts if there are as many. It reads whole segments, from the
+// last one back. What it returns goes on from there. Nothing is verified but each line's own hash.
+func Newest(dir string, n int, want func(Record) bool, fn func(Record) error) (*Cursor, error) {
+	segments, err := listSegments(dir)
+	if err != nil {
+		return nil, err
+	}
+	begin, found := len(segments), 0
+	for begin > 0 && found < n {
+		begin--
+		c := Cursor{dir: dir, segment: segments[begin]}
+		if err := c.read(func(r Record) error {
+			if want(r) {
+				found++
+			}
+			return nil
+		}); err != nil {
+			return nil, err
+		}
+	}
+	c := &Cursor{dir: dir, segment: 1}
+	for _, segment := range segments[begin:] {
+		c.segment, c.offset = segment, 0
+		if err := c.read(fn); err != nil {
+			return nil, err
+		}
+	}
+	if begin == len(segments) && len(segments) > 0 { // nothing was asked for
+		c.segment = segments[len(segments)-1]
+		if err := c.read(func(Record) error { return nil }); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+// read hands on every whole record from the cursor to the end of its segment, and moves it there.
+func (c *Cursor) read(fn func(Record) error) error {
+	f, err := os.Open(filepath.Join(c.dir, segmentName(c.segment)))
+	if err != nil {
+		return fmt.Errorf("audit: %w", err)
+	}
+	defer f.Close()
+	if _, err := f.Seek(c.offset, io.SeekStart); err != nil {
+		return fmt.Errorf("audit: %w", err)
+	}
+	in := bufio.NewReaderSize(f, 1<<16)
+	for {
+		line, err := readLine(in)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return &Broken{Segment: segmentName(c.segment), Why: err.Error()}
+		}
+		rec, why := parse(line)
+		if why != "" {
+			return &Broken{Segment: segmentName(c.segment), Why: why}
+		}
+		c.offset += int64(len(line))
+		if err := fn(rec); err != nil {
+			return err
+		}
+	}
+}
+
+// Follow hands on each record that is written from now on, until ctx ends.
+func (c *Cursor) Follow(ctx context.Context, fn func(Record) error) error {
+	tick := time.NewTicker(followEvery)
+	defer tick.Stop()
+	for {
+		segments, err := listSegments(c.dir)
+		if err != nil {
+			return err
+		}
+		if err := c.read(fn); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		// The segments were listed before: what was in this one when there was a next one has been read.
+		if i := slices.IndexFunc(segments, func(n int) bool { return n > c.segment }); i >= 0 {
+			c.segment, c.offset = segments[i], 0
+			continue
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}

@@ -1,0 +1,52 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+)
+
+type auditForgetCmd struct {
+	Subject  string `required:"" placeholder:"ID" help:"The person, as attributes of agents name them."`
+	Database string `placeholder:"NAME" help:"Only in this database. Default: in all."`
+}
+
+func (auditForgetCmd) Help() string {
+	return `The records stay and the chain holds; nothing tells any more whose the references of this person were. Who is erased with
+pgconsent consent erase is forgotten by that. Exit code 1 if the audit knows no such person.
+
+  pgconsent audit forget --subject 6f1e0000-0000-4000-8000-000000000001`
+}
+
+func (f auditForgetCmd) Run(s *session) error {
+	c, err := s.load()
+	if err != nil {
+		return err
+	}
+	forgotten := []string{}
+	if err := s.each(c, f.Database, asControl, func(t target) error {
+		var known bool
+		if err := t.conn.QueryRow(s.ctx, "SELECT pgconsent.audit_forget($1)", f.Subject).Scan(&known); err != nil {
+			return err
+		}
+		if known {
+			forgotten = append(forgotten, t.name)
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	if s.json {
+		if err := s.print(map[string]any{"forgotten": forgotten}); err != nil {
+			return err
+		}
+	}
+	switch {
+	case len(forgotten) == 0 && s.json:
+		return errSilent
+	case len(forgotten) == 0:
+		return errors.New("the audit knows no such person: no session has read on behalf of them, or they were forgotten")
+	case !s.json:
+		fmt.Fprintf(s.out, "Forgotten in %d of the databases. The configuration and backups of the database may still name them.\n", len(forgotten))
+	}
+	return nil
+}
