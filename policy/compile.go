@@ -49,6 +49,7 @@ func compile(doc *Document, snap *catalog.Snapshot, options []Option) (*compiler
 	for _, t := range p.tables { // when every table's rule is known
 		t.Write = c.write(c.tables[t.Relation.Name])
 		t.Aggregate = c.aggregate(c.tables[t.Relation.Name].decl.aggregate, t)
+		t.Lifecycle = c.lifecycle(c.tables[t.Relation.Name].decl.lifecycle, t)
 	}
 	c.origins(p.tables)
 	for _, decl := range doc.functions {
@@ -510,6 +511,9 @@ func (t *Table) describe(h io.Writer) {
 	}
 	if t.Aggregate != nil {
 		fmt.Fprintf(h, " aggregate %s\n", t.Aggregate.describe(t.Relation))
+	}
+	if t.Lifecycle != nil {
+		t.Lifecycle.describe(h)
 	}
 	if t.Columns != nil {
 		for _, column := range t.Columns.Columns {

@@ -43,6 +43,7 @@ type tableDecl struct {
 
 	aggregate *aggregateDecl
 	consent   block // that columns with a category need; nil: none has one
+	lifecycle *lifecycleDecl
 }
 
 type viewDecl struct {
@@ -250,6 +251,7 @@ func (d *decoder) table(at place, name string, n *node) {
 		"aggregate": func(v *node) { decl.aggregate = d.aggregate(v.place, v) },
 		"audit":     func(v *node) { d.audited(&decl, v) },
 		"consent":   func(v *node) { decl.consent = d.consent(v.place, v) },
+		"lifecycle": func(v *node) { decl.lifecycle = d.lifecycle(v.place, v) },
 	}, "source", "limit")
 	d.need(n, what, "rows")
 	d.doc.tables = append(d.doc.tables, decl)

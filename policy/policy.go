@@ -50,6 +50,7 @@ type Table struct {
 	Columns  *Narrowing // nil: every column, as it is
 
 	Aggregate *Aggregate // nil: aggregates see what shows one by one
+	Lifecycle *Lifecycle // nil: rows stay until the application deletes them
 
 	AuditKeys bool // the outcome of what reads it has commitments to the keys of the rows
 

@@ -153,7 +153,24 @@ func tableShape() *shape {
 		key{"aggregate", aggregateShape()},
 		key{"audit", keysShape("What records say of its rows.", key{"keys", &shape{kind: aBool, doc: "true: of what is read of it, which rows: commitments to their keys."}})},
 		key{"consent", consentShape()},
+		key{"lifecycle", lifecycleShape()},
 	).needs("rows")
+}
+
+func lifecycleShape() *shape {
+	return keysShape("What becomes of rows when the consent of their subject has ended, and of columns when they have decayed.",
+		key{"subject", wordShape("The column that says, in the registry's words, whom a row is about.")},
+		key{"at", wordShape("The column that says how old a row is.")},
+		key{"ended", wordsShape("What becomes of rows whose subject's consent has ended. Default: delete.", "delete", "anonymise")},
+		key{"columns", namesShape("What columns become when a row is anonymous, or before.", "", keysShape("",
+			key{"becomes", eitherShape("What stands in its place.",
+				&shape{kind: aNull, doc: "NULL"},
+				wordsShape("NULL, or what stands for the value: equal values of one subject have equal ones.", "null", "hash"),
+				keysShape("", key{"generalise", eitherShape("A unit for dates, leading characters for text, a step for numbers.", wordsShape("", "year", "month", "day"), numberShape(""))}).needs("generalise"),
+				keysShape("", key{"value", wordShape("A fixed value.")}).needs("value"))},
+			key{"after", textShape("The last full day of a countdown on which the column is as it was. Default: 89 days.", "60 days")},
+		).needs("becomes"))},
+	).needs("subject")
 }
 
 func functionShape() *shape {

@@ -1,0 +1,300 @@
+package policy
+
+import (
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/predicate"
+)
+
+// Lifecycle says what becomes of the rows of a table: they go when the consent of their subject has ended, and their
+// columns when they have decayed. The rule of the table hides what goes, so that nothing goes that agents see.
+type Lifecycle struct {
+	Subject   string     // the column that says, in the registry's words, whom a row is about
+	At        string     // the column that says how old it is; "": rows have no age
+	Anonymise bool       // where a consent has ended, every column of Columns becomes what it says, and the row stays
+	Columns   []Becoming // in the order of the table
+}
+
+// Becoming is what a column becomes.
+type Becoming struct {
+	Shown            // Null, Hash, Truncate, Prefix or Step; Plain: Value
+	Value   string   // a fixed value, as text
+	After   int      // the last full day of a countdown on which the column is as it was
+	Beyond  []string // its categories: where a subject who is TEMPORARY now does not list them, it goes at once
+	Subject bool     // it is the column that says whom the row is about
+}
+
+// anonymousAfter is the last full day before a row is anonymous.
+const anonymousAfter = 89
+
+type lifecycleDecl struct {
+	place
+	subject, at     string
+	subjectAt, atAt place
+	anonymise       bool
+	endedAt         place
+	columns         []becomingDecl
+}
+
+type becomingDecl struct {
+	columnDecl
+	value *wordDecl
+	after int
+}
+
+func (d *decoder) lifecycle(at place, n *node) *lifecycleDecl {
+	decl := &lifecycleDecl{place: at}
+	d.fields(n, "lifecycle", map[string]func(*node){
+		"subject": d.wordAt(&decl.subject, &decl.subjectAt, "subject"),
+		"at":      d.wordAt(&decl.at, &decl.atAt, "at"),
+		"ended": func(v *node) {
+			decl.endedAt = v.place
+			word := ""
+			d.word(&word, "ended")(v)
+			decl.anonymise = word == "anonymise"
+			if word != "" && word != "delete" && word != "anonymise" {
+				d.fail(v.place, among(word, []string{"anonymise", "delete"}), "unknown word %q for ended", word)
+			}
+		},
+		"columns": func(v *node) {
+			if !d.want(v, mapNode, "columns") {
+				return
+			}
+			for i, name := range v.keys {
+				decl.columns = append(decl.columns, d.becoming(v.keyAt[i], name, v.values[i]))
+			}
+		},
+	})
+	d.need(n, "lifecycle", "subject")
+	return decl
+}
+
+func (d *decoder) becoming(at place, name string, n *node) becomingDecl {
+	decl := becomingDecl{columnDecl: columnDecl{place: at, Shown: Shown{Name: name}}, after: anonymousAfter}
+	what := "column " + name
+	d.fields(n, what, map[string]func(*node){
+		"becomes": func(v *node) {
+			if v.kind == mapNode && slices.Contains(v.keys, "value") {
+				d.fields(v, "becomes", map[string]func(*node){"value": func(v *node) {
+					if d.want(v, scalarNode, "value") {
+						decl.value = &wordDecl{v.place, v.value}
+					}
+				}})
+				return
+			}
+			d.mask(&decl.columnDecl, v)
+		},
+		"after": func(v *node) { decl.after = d.days(v, "after") },
+	})
+	d.need(n, what, "becomes")
+	return decl
+}
+
+// lifecycle checks what a table says of its rows' end, when its rule and its columns are known.
+func (c *compiler) lifecycle(decl *lifecycleDecl, t *Table) *Lifecycle {
+	if decl == nil {
+		return nil
+	}
+	r := t.Relation
+	if stored(r) {
+		c.fail(decl.place, "leave it out", "rows of %s are not deleted one by one: it is a %s", r.Name, kindName(r.Kind))
+		return nil
+	}
+	subject := c.column(decl.subjectAt.or(decl.place), r, decl.subject)
+	if subject == nil {
+		return nil
+	}
+	if family(subject.Type) == "" {
+		c.fail(decl.subjectAt, "a subject is in a uuid, integer, text or date column", "%s.%s is a %s", r.Name, subject.Name, subject.Type)
+		return nil
+	}
+	out := &Lifecycle{Subject: decl.subject, At: decl.at, Anonymise: decl.anonymise}
+	if decl.at != "" {
+		at := c.column(decl.atAt, r, decl.at)
+		if at == nil {
+			return nil
+		}
+		if at.TypeOID != 1184 {
+			c.fail(decl.atAt, "name a column of type timestamp with time zone", "%s.%s is a %s: it does not say when", r.Name, at.Name, at.Type)
+			return nil
+		}
+	}
+	switch {
+	case decl.anonymise && len(decl.columns) == 0:
+		c.fail(decl.endedAt, "name columns and what they become, or write ended: delete", "nothing says what an anonymous row of %s is", r.Name)
+		return nil
+	case len(decl.columns) > 0 && decl.at == "":
+		c.fail(decl.columns[0].place, "write at: the column with the row's time", "columns go by the age of their row")
+		return nil
+	}
+	if !out.hidden(t.Rows) {
+		said := "consent: { subject: " + decl.subject + ", registry: {} }"
+		if decl.at != "" {
+			said = "consent: { subject: " + decl.subject + ", registry: { since: " + decl.at + " } }"
+		}
+		c.fail(decl.place, "write "+said+" under rows, without but, and not as one way beside another", "agents may see rows of %s after the consent of their subject has ended: what goes is hidden first", r.Name)
+		return nil
+	}
+	last := 0
+	for _, d := range decl.columns {
+		if b, ok := c.becomes(d, out, t); ok {
+			out.Columns = append(out.Columns, b)
+			last = max(last, b.After)
+		}
+	}
+	for _, b := range out.Columns {
+		if b.Subject && b.After < last {
+			c.fail(decl.subjectAt, fmt.Sprintf("write after: %d days", last), "%s.%s says whom a row is about, and goes before other columns: they would not be found any more", r.Name, b.Name)
+		}
+	}
+	slices.SortStableFunc(out.Columns, func(a, b Becoming) int { return columnIndex(r, a.Name) - columnIndex(r, b.Name) })
+	return out
+}
+
+func columnIndex(r *catalog.Relation, name string) int {
+	return slices.IndexFunc(r.Columns, func(c catalog.Column) bool { return c.Name == name })
+}
+
+// hidden tells whether a rule shows no row of a subject whose consent has ended.
+func (l *Lifecycle) hidden(n predicate.Node) bool { _, ok := l.days(n); return ok }
+
+// days is the first full day of a countdown on which the rule shows no row any more; false: it shows rows whose consent has
+// ended. Of several conditions one is enough, of several ways each counts.
+func (l *Lifecycle) days(n predicate.Node) (days int, ok bool) {
+	switch n := n.(type) {
+	case predicate.Registered:
+		days = n.Days
+		if n.Since == "" {
+			days = predicate.Forever
+			if !n.Grouped {
+				days = 0 // TEMPORARY and PARTNERED alone show
+			}
+		}
+		return days, n.Of.Subject == l.Subject && len(n.Of.Steps) == 0 && len(n.Of.But) == 0 && (l.At == "" || n.Since == l.At)
+	case predicate.All:
+		days = predicate.Forever
+		for _, part := range n {
+			if d, hides := l.days(part); hides {
+				days, ok = min(days, d), true
+			}
+		}
+		return days, ok
+	case predicate.Any:
+		for _, part := range n {
+			d, hides := l.days(part)
+			if !hides {
+				return predicate.Forever, false
+			}
+			days = max(days, d)
+		}
+		return days, true
+	default:
+		return predicate.Forever, false
+	}
+}
+
+// becomes checks one column: what it becomes is of its type, and agents do not see it any more when it goes.
+func (c *compiler) becomes(d becomingDecl, l *Lifecycle, t *Table) (Becoming, bool) {
+	r, failed := t.Relation, len(c.errs)
+	column := c.column(d.place, r, d.Name)
+	if column == nil {
+		return Becoming{}, false
+	}
+	out := Becoming{Shown: d.Shown, After: d.after, Subject: d.Name == l.Subject}
+	out.Type = column.Type
+	if d.value != nil {
+		out.Value = d.value.word
+	} else if s, ok := c.shown(d.columnDecl, r); ok {
+		out.Shown = s
+		out.Type = column.Type // what is stored, not what is shown
+	} else {
+		return Becoming{}, false
+	}
+	switch {
+	case out.Mask == Null && column.NotNull:
+		c.fail(d.place, "write hash, { value: … }, or let the column be NULL", "%s.%s is NOT NULL", r.Name, d.Name)
+	case out.Mask == Hash && !out.Subject && family(column.Type) != "text", out.Mask == Hash && out.Subject && family(column.Type) != "text" && column.Type != "uuid":
+		c.fail(d.place, "write null or { value: … }", "%s.%s is a %s: what stands for it is a text", r.Name, d.Name, column.Type)
+	case out.Mask == Hash && family(column.Type) == "text" && tooShort(column.Type, hashLength):
+		c.fail(d.place, "write null or { value: … }", "%s.%s is a %s: what stands for it has %d characters", r.Name, d.Name, column.Type, hashLength)
+	case slices.Contains(r.PrimaryKey, d.Name) && !out.Subject:
+		c.fail(d.place, "let it be, or let the row go", "%s.%s is of the primary key", r.Name, d.Name)
+	case d.Name == l.At && !(out.Mask == Truncate):
+		c.fail(d.place, "write { generalise: month }", "%s.%s says how old a row is, and has to go on saying it", r.Name, d.Name)
+	}
+	if t.Columns != nil {
+		if s, ok := t.Needs(d.Name); ok {
+			if n, ok := s.When.(predicate.Registered); ok {
+				out.Beyond = n.Categories
+			}
+		}
+	}
+	if day, where := l.until(t, d.Name); day > d.after+1 {
+		suggestion := fmt.Sprintf("write until: { decay: %d days } at the column, or decay: { less_than: %d days } in the rule", d.after, d.after+1)
+		if day < predicate.Forever {
+			suggestion = fmt.Sprintf("write after: %d days", day-1)
+		}
+		c.fail(d.place, suggestion, "%s.%s %s after the day on which it goes: what goes is hidden first", r.Name, d.Name, where)
+	}
+	return out, len(c.errs) == failed
+}
+
+// hashLength is how long what stands for a text is.
+const hashLength = len("anonymous-") + 32
+
+func tooShort(sqlType string, length int) bool {
+	var limit int
+	if _, err := fmt.Sscanf(sqlType, "character varying(%d)", &limit); err != nil {
+		return false
+	}
+	return limit < length
+}
+
+// until is the first full day on which no agent has the column any more, and how it is had until then.
+func (l *Lifecycle) until(t *Table, column string) (day int, where string) {
+	rows, _ := l.days(t.Rows)
+	grouped := false
+	if a := t.Aggregate; a != nil && column != l.Subject {
+		grouped = a.Dimension(column) != nil || a.Measure(column) != nil
+	}
+	if t.Columns == nil {
+		if grouped {
+			return predicate.Forever, "counts in groups"
+		}
+		return rows, "shows"
+	}
+	shown, conditional := t.Needs(column)
+	listed := slices.ContainsFunc(t.Columns.Columns, func(s Shown) bool { return s.Name == column })
+	if t.Columns.ByKey != nil {
+		listed = listed || slices.ContainsFunc(t.Columns.ByKey.All, func(s Shown) bool { return s.Name == column })
+	}
+	day, where = rows, "shows"
+	if !listed {
+		day = 0
+	}
+	if conditional {
+		if n, ok := shown.When.(predicate.Registered); ok && n.Of.Subject == l.Subject && n.Since == l.At {
+			day = min(day, n.Days)
+		}
+	}
+	if grouped {
+		counts := predicate.Forever
+		if n, ok := shown.Counts.(predicate.Registered); ok && conditional && n.Of.Subject == l.Subject && n.Since == l.At {
+			counts = n.Days
+		}
+		if counts > day {
+			day, where = counts, "counts in groups"
+		}
+	}
+	return day, where
+}
+
+func (l *Lifecycle) describe(h io.Writer) {
+	fmt.Fprintf(h, " lifecycle %q %q %t\n", l.Subject, l.At, l.Anonymise)
+	for _, b := range l.Columns {
+		fmt.Fprintf(h, "  %q %d %q %d %q %d %q\n", b.Name, b.Mask, b.Unit, b.Amount, b.Value, b.After, b.Beyond)
+	}
+}
