@@ -1,0 +1,274 @@
+package rls
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/policy"
+)
+
+// The functions of the sweeper.
+const (
+	sweepDue  = "pgconsent.sweep_due()"
+	sweepRows = "pgconsent.sweep_rows(pg_catalog.text, pg_catalog.text, pg_catalog.int4)"
+)
+
+// sweeps makes two functions of the lifecycles of the policy. sweep_due says whose rows are due; sweep_rows deletes and
+// changes those of one subject in one table. They run as the role that migrates, which owns the tables, and can do nothing
+// else than what the registry says at that moment: sweep_rows stops its writers first. So the control role, which may call
+// them, needs no right on any table, and a renewal comes either before, and saves the rows, or after.
+func (p *Plan) sweeps() []Statement {
+	out := p.dropSweeps()
+	var due, rows []string
+	for _, t := range p.policy.Tables() {
+		if t.Lifecycle == nil {
+			continue
+		}
+		s := sweeping{t.Lifecycle, t.Relation}
+		due = append(due, s.due()...)
+		rows = append(rows, s.rows())
+	}
+	if len(due) == 0 {
+		return out
+	}
+	const why = "The sweeper deletes what has ended and makes anonymous what has decayed, by the registry and in no other way."
+	// Triggers of the application run as in a session of its own.
+	path := []string{"pg_catalog"}
+	for _, s := range p.snap.SearchPath() {
+		path = append(path, catalog.QuoteIdent(s))
+	}
+	search := strings.Join(append(path, "pg_temp"), ", ")
+	return append(out,
+		Statement{SQL: fmt.Sprintf(`CREATE FUNCTION pgconsent.sweep_due() RETURNS TABLE (relation pg_catalog.text, subject pg_catalog.text, what pg_catalog.text, number pg_catalog.int8)
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $pgconsent_sweep$
+#variable_conflict use_column
+BEGIN
+  RETURN QUERY %s;
+END $pgconsent_sweep$`, strings.Join(due, "\n  UNION ALL ")), Why: why},
+		Statement{SQL: fmt.Sprintf(`CREATE FUNCTION pgconsent.sweep_rows(relation pg_catalog.text, who pg_catalog.text, most pg_catalog.int4) RETURNS TABLE (what pg_catalog.text, number pg_catalog.int8)
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = %s AS $pgconsent_sweep$
+#variable_conflict use_column
+BEGIN
+  -- Nobody writes the registry until this transaction has ended.
+  PERFORM FROM pgconsent.consent_registry AS g FOR SHARE;
+  CASE sweep_rows.relation
+%s  END CASE;
+END $pgconsent_sweep$`, search, strings.Join(rows, "")), Why: why},
+		Statement{SQL: fmt.Sprintf("REVOKE ALL ON FUNCTION %s, %s FROM PUBLIC", sweepDue, sweepRows), Why: why},
+		Statement{SQL: fmt.Sprintf("GRANT EXECUTE ON FUNCTION %s, %s TO %s", sweepDue, sweepRows, p.control), Why: why},
+	)
+}
+
+func (p *Plan) dropSweeps() []Statement {
+	const why = "Take the functions of the sweeper away."
+	return []Statement{{SQL: "DROP FUNCTION IF EXISTS " + sweepDue, Why: why}, {SQL: "DROP FUNCTION IF EXISTS " + sweepRows, Why: why}}
+}
+
+// sweeping writes the conditions of one table: t is a row, c what the registry says of its subject's stream.
+type sweeping struct {
+	*policy.Lifecycle
+	relation *catalog.Relation
+}
+
+func (s sweeping) name() string {
+	return catalog.QuoteLiteral(s.relation.Name.String()) + "::pg_catalog.text"
+}
+
+func (s sweeping) column(name string) string { return "t." + catalog.QuoteIdent(name) }
+
+// subject is the row's subject as the registry has it.
+func (s sweeping) subject() string {
+	return "(" + s.column(s.Subject) + `::pg_catalog.text COLLATE pg_catalog."default")`
+}
+
+// stream says that c is the record of the row's subject that is about everything.
+const stream = "c.grantee OPERATOR(pg_catalog.=) '*'::pg_catalog.text AND c.scope OPERATOR(pg_catalog.=) '*'::pg_catalog.text"
+
+// older says that the row is older than a time; one that does not say is.
+func (s sweeping) older(than string) string {
+	at := s.column(s.At)
+	return "(" + at + " IS NULL OR " + at + " OPERATOR(pg_catalog.<) " + than + ")"
+}
+
+// covered says that another consent of the subject's, to somebody or about something, may show the row.
+const covered = `EXISTS (SELECT FROM pgconsent.consent_current AS o WHERE o.subject OPERATOR(pg_catalog.=) c.subject
+      AND (o.grantee OPERATOR(pg_catalog.<>) '*'::pg_catalog.text OR o.scope OPERATOR(pg_catalog.<>) '*'::pg_catalog.text) AND o.state OPERATOR(pg_catalog.=) 'given'::pg_catalog.text
+      AND (o.expires_at IS NULL OR o.expires_at OPERATOR(pg_catalog.>) pg_catalog.statement_timestamp())
+      AND (c.state OPERATOR(pg_catalog.<>) ALL ('{withdrawn,revoked}'::pg_catalog.text[]) OR o.number OPERATOR(pg_catalog.>) c.number))`
+
+// ended says that the consent on which the row stood has ended. A consent that is given anew does not bring it back.
+func (s sweeping) ended() string {
+	const over = "c.state OPERATOR(pg_catalog.=) ANY ('{withdrawn,revoked}'::pg_catalog.text[])"
+	const expired = "c.stream IS NOT NULL AND c.state OPERATOR(pg_catalog.=) 'given'::pg_catalog.text AND c.expires_at OPERATOR(pg_catalog.<=) pg_catalog.statement_timestamp()"
+	if s.At == "" {
+		return "(" + over + " OR c.stream IS NOT NULL AND c.state OPERATOR(pg_catalog.=) 'expired'::pg_catalog.text OR " + expired + ")"
+	}
+	return "(" + over + " OR c.void_before IS NOT NULL AND " + s.older("c.void_before") + " OR " + expired + " AND " + s.older("c.expires_at") + ")"
+}
+
+// erased says that e is the erasure that takes the row.
+func (s sweeping) erased() string {
+	if s.At != "" {
+		return s.older("e.erased_at")
+	}
+	return `NOT EXISTS (SELECT FROM pgconsent.consent_current AS o WHERE o.subject OPERATOR(pg_catalog.=) e.subject AND o.state OPERATOR(pg_catalog.=) 'given'::pg_catalog.text
+      AND (o.expires_at IS NULL OR o.expires_at OPERATOR(pg_catalog.>) pg_catalog.statement_timestamp()))`
+}
+
+// goes says that a column is to become what it becomes, and is not yet.
+func (s sweeping) goes(b policy.Becoming) string {
+	given := func(stream string) string {
+		return "c.state OPERATOR(pg_catalog.=) 'given'::pg_catalog.text AND c.stream OPERATOR(pg_catalog.=) '" + stream + "'::pg_catalog.text"
+	}
+	ways := []string{
+		// A countdown that goes on, and one that was stopped: the same days as of the rule that hides.
+		fmt.Sprintf("%s AND pg_catalog.statement_timestamp() OPERATOR(pg_catalog.-) '%d:00:00'::pg_catalog.interval OPERATOR(pg_catalog.>=) c.decay_from", s.older("c.decay_from"), 24*(b.After+1)),
+		fmt.Sprintf("%s AND c.decayed_days OPERATOR(pg_catalog.>) %d", s.older("c.decayed_before"), b.After),
+		// Without a countdown, and rows that are newer than its begin: at once.
+		given("ANONYMOUS") + " AND (c.decay_from IS NULL OR NOT " + s.older("c.decay_from") + ")",
+	}
+	// NULL < NULL is no age: a row without one is older than a time that there is.
+	ways[0], ways[1] = "c.decay_from IS NOT NULL AND "+ways[0], "c.decayed_before IS NOT NULL AND "+ways[1]
+	if len(b.Beyond) > 0 {
+		ways = append(ways, given("TEMPORARY")+" AND c.decayed_before IS NOT NULL AND "+s.older("c.decayed_before")+" AND NOT c.categories OPERATOR(pg_catalog.@>) "+array(b.Beyond))
+	}
+	if s.Anonymise {
+		ways = append(ways, s.ended())
+	}
+	return "(" + strings.Join(ways, " OR ") + ")" + s.still(b)
+}
+
+func array(words []string) string {
+	quoted := make([]string, len(words))
+	for i, w := range words {
+		quoted[i] = catalog.QuoteLiteral(w) + "::pg_catalog.text"
+	}
+	return "ARRAY[" + strings.Join(quoted, ", ") + "]"
+}
+
+// still says that the column is not what it becomes.
+func (s sweeping) still(b policy.Becoming) string {
+	column := s.column(b.Name)
+	switch b.Mask {
+	case policy.Null:
+		return " AND " + column + " IS NOT NULL"
+	case policy.Hash:
+		if b.Subject { // afterwards no subject is found
+			return ""
+		}
+		return " AND NOT pg_catalog.starts_with(" + column + "::pg_catalog.text, 'anonymous-')"
+	default:
+		return " AND " + column + "::pg_catalog.text IS DISTINCT FROM (" + s.becomes(b) + ")::pg_catalog.text"
+	}
+}
+
+// becomes is the expression. What stands for a text is made of it and of the subject's key: equal values of one subject have
+// equal ones, so that groups are counted right, and nobody can find out whose they were when the key has gone.
+func (s sweeping) becomes(b policy.Becoming) string {
+	column := s.column(b.Name)
+	switch b.Mask {
+	case policy.Plain:
+		return catalog.QuoteLiteral(b.Value) + "::" + b.Type
+	case policy.Hash:
+		hash := `pgconsent.mask('sweep|' OPERATOR(pg_catalog.||) COALESCE((SELECT pg_catalog.encode(pg_catalog.sha256(k.key), 'hex') FROM pgconsent.subject AS k WHERE k.subject OPERATOR(pg_catalog.=) c.subject), '')
+        OPERATOR(pg_catalog.||) '|' OPERATOR(pg_catalog.||) ` + column + "::pg_catalog.text)"
+		if b.Type == "uuid" {
+			return hash + "::pg_catalog.uuid"
+		}
+		return "('anonymous-' OPERATOR(pg_catalog.||) " + hash + ")::" + b.Type
+	default:
+		return shown(b.Shown, column)
+	}
+}
+
+// anonymous says that some column of the row is due.
+func (s sweeping) anonymous() string {
+	ways := make([]string, len(s.Columns))
+	for i, b := range s.Columns {
+		ways[i] = "(" + s.goes(b) + ")"
+	}
+	return "(" + strings.Join(ways, "\n      OR ") + ")"
+}
+
+// current are the row and its subject's record.
+func (s sweeping) current() string {
+	return s.relation.Name.SQL() + " AS t JOIN pgconsent.consent_current AS c ON c.subject OPERATOR(pg_catalog.=) " + s.subject() + " AND " + stream
+}
+
+// due lists whose rows are due, and how many of each.
+func (s sweeping) due() []string {
+	query := func(what, from, subject, where string) string {
+		return fmt.Sprintf("SELECT %s, %s, '%s'::pg_catalog.text, pg_catalog.count(*) FROM %s\n    WHERE %s GROUP BY 2", s.name(), subject, what, from, where)
+	}
+	out := []string{query("deleted", s.relation.Name.SQL()+" AS t JOIN pgconsent.sweep_erased AS e ON e.subject OPERATOR(pg_catalog.=) "+s.subject(), "e.subject", s.erased())}
+	if !s.Anonymise {
+		out = append(out, query("deleted", s.current(), "c.subject", s.ended()+" AND NOT "+covered))
+	}
+	if len(s.Columns) > 0 {
+		where := s.anonymous() + " AND NOT " + covered
+		if !s.Anonymise { // what is deleted is not made anonymous
+			where += " AND " + s.ended() + " IS NOT TRUE"
+		}
+		out = append(out, query("anonymised", s.current(), "c.subject", where))
+	}
+	return out
+}
+
+// keyed finds the rows of one subject, by an index if there is one.
+func (s sweeping) keyed() string {
+	column, who := s.column(s.Subject), "sweep_rows.who"
+	typed := ""
+	switch c := s.relation.Column(s.Subject); c.Type {
+	case "uuid":
+		typed = "CASE WHEN " + who + " OPERATOR(pg_catalog.~) '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' THEN " + who + "::pg_catalog.uuid END"
+	case "smallint", "integer", "bigint":
+		typed = "CASE WHEN " + who + " OPERATOR(pg_catalog.~) '^-?[0-9]{1,18}$' THEN " + who + "::pg_catalog.int8 END"
+	case "date":
+	default:
+		return column + "::pg_catalog.text OPERATOR(pg_catalog.=) " + who + " AND " + s.subject() + " OPERATOR(pg_catalog.=) " + who
+	}
+	exact := s.subject() + " OPERATOR(pg_catalog.=) " + who
+	if typed == "" {
+		return exact
+	}
+	return column + " OPERATOR(pg_catalog.=) " + typed + " AND " + exact
+}
+
+// rows is the table's arm of sweep_rows: what is due of one subject, at most so many rows of each kind.
+func (s sweeping) rows() string {
+	table := s.relation.Name.SQL()
+	locked := func(from, where string) string {
+		return fmt.Sprintf("WITH due AS MATERIALIZED (SELECT t.tableoid AS o, t.ctid AS i FROM %s\n      WHERE %s AND %s LIMIT sweep_rows.most FOR UPDATE OF t)", from, s.keyed(), where)
+	}
+	const picked = "t.tableoid OPERATOR(pg_catalog.=) due.o AND t.ctid OPERATOR(pg_catalog.=) due.i"
+	const one = "c.subject OPERATOR(pg_catalog.=) sweep_rows.who AND " + stream
+	current := table + " AS t JOIN pgconsent.consent_current AS c ON " + one
+	told := func(what string) string {
+		return fmt.Sprintf(`;
+    GET DIAGNOSTICS number = ROW_COUNT;
+    IF number OPERATOR(pg_catalog.>) 0 THEN
+      what := '%s';
+      RETURN NEXT;
+      INSERT INTO pgconsent.sweep_note (subject, what) VALUES (sweep_rows.who, '%[1]s') ON CONFLICT ON CONSTRAINT sweep_note_subject_what_key DO NOTHING;
+    END IF;
+`, what)
+	}
+	remove := "\n    DELETE FROM " + table + " AS t USING due WHERE " + picked
+	var b strings.Builder
+	fmt.Fprintf(&b, "  WHEN %s THEN\n", s.name())
+	b.WriteString("    " + locked(table+" AS t JOIN pgconsent.sweep_erased AS e ON e.subject OPERATOR(pg_catalog.=) sweep_rows.who", s.erased()) + remove + told("deleted"))
+	if !s.Anonymise {
+		b.WriteString("    " + locked(current, s.ended()+" AND NOT "+covered) + remove + told("deleted"))
+	}
+	if len(s.Columns) > 0 {
+		set := make([]string, len(s.Columns))
+		for i, column := range s.Columns {
+			set[i] = fmt.Sprintf("%s = CASE WHEN %s THEN %s ELSE %s END", catalog.QuoteIdent(column.Name), s.goes(column), s.becomes(column), s.column(column.Name))
+		}
+		b.WriteString("    " + locked(current, s.anonymous()+" AND NOT "+covered) +
+			"\n    UPDATE " + table + " AS t SET " + strings.Join(set, ",\n      ") +
+			"\n    FROM due, pgconsent.consent_current AS c WHERE " + picked + " AND " + one + told("anonymised"))
+	}
+	return b.String()
+}
