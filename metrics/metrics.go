@@ -78,6 +78,8 @@ var families = []family{
 	sessionsOpen, sessionsTotal, statementsTotal, cacheHits, cacheMisses, cacheBytes, cacheEntries, decideSeconds,
 	addedSeconds, rowsTotal, bytesTotal, upstreamUp, serving, sealRenewals, auditQueue, auditLag, auditFailures, auditAnchor,
 	policyInfo, observed, policyPending, refreshTotal, revocationsTotal, limitedTotal,
+	consentActive, consentStreams, consentSuccess, consentAge, consentExpiry,
+	sweepsTotal, sweptRows, sweptAt, sweepLag, outboxQueue, outboxAge, outboxTotal,
 }
 
 // Metrics counts. Make one with [New]; a nil one counts nothing.
@@ -88,6 +90,8 @@ type Metrics struct {
 	auditFailures, auditAnchor, revocations                                      prometheus.Counter
 	cacheBytes, cacheEntries, auditQueue, auditLag                               prometheus.Gauge
 	decideSeconds, addedSeconds                                                  prometheus.Histogram
+
+	consent consentMetrics
 
 	mu       sync.Mutex
 	versions map[string][2]string // database → policy, catalog of its pgconsent_policy_info
@@ -126,6 +130,7 @@ func New(reg prometheus.Registerer) *Metrics {
 		m.cacheEntries, m.decideSeconds, m.addedSeconds, m.rowsTotal, m.bytesTotal, m.upstreamUp, m.serving,
 		m.sealRenewals, m.auditQueue, m.auditLag, m.auditFailures, m.auditAnchor, m.policyInfo, m.observedTables, m.policyPending, m.refreshTotal,
 		m.revocations, m.limited)
+	m.consent.register(reg)
 	// A series that exists from the start reads as 0, not as absent.
 	for _, k := range []SessionKind{Agent, Owner, Refused} {
 		m.sessionsOpen.WithLabelValues(string(k))

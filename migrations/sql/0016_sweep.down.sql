@@ -1,3 +1,5 @@
+DROP INDEX pgconsent.consent_record_decided;
+DROP INDEX pgconsent.consent_record_expired;
 DROP TRIGGER pgconsent_sweep ON pgconsent.subject;
 DROP TRIGGER pgconsent_outbox ON pgconsent.consent_record;
 DROP FUNCTION pgconsent.sweep_erase();

@@ -73,3 +73,7 @@ REVOKE ALL ON FUNCTION pgconsent.sweep_erase() FROM PUBLIC;
 CREATE TRIGGER pgconsent_sweep AFTER UPDATE ON pgconsent.subject FOR EACH ROW
   WHEN (OLD.subject IS NOT NULL AND NEW.subject IS NULL) EXECUTE FUNCTION pgconsent.sweep_erase();
 ALTER TABLE pgconsent.subject ENABLE ALWAYS TRIGGER pgconsent_sweep;
+
+-- What is counted.
+CREATE INDEX consent_record_decided ON pgconsent.consent_record (event) WHERE event IN ('approved', 'rejected');
+CREATE INDEX consent_record_expired ON pgconsent.consent_record (expires_at) WHERE event = 'expired';

@@ -1,0 +1,121 @@
+package metrics
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// The five of the consent service have its names.
+var (
+	consentActive  = family{"consent_active_users", "gauge", nil, "Users whose consent to a stream is given and has not expired."}
+	consentStreams = family{"consent_stream_distribution", "gauge", []string{"stream"}, "Percent of the active users in each stream."}
+	consentSuccess = family{"consent_partnership_success_rate", "gauge", nil, "Partnerships approved, divided by those decided (approved or rejected); 0 before the first."}
+	consentAge     = family{"consent_average_age_days", "gauge", nil, "Days since the active consents were given, on average."}
+	consentExpiry  = family{"consent_expiry_rate", "gauge", nil, "Consents that expired in the last 24 hours."}
+
+	sweepsTotal = family{"pgconsent_sweeps_total", "counter", []string{"result"}, "Sweeps of a database by this process."}
+	sweptRows   = family{"pgconsent_swept_rows_total", "counter", []string{"action"}, "Rows that this process deleted or made anonymous."}
+	sweptAt     = family{"pgconsent_sweep_finished_seconds", "gauge", nil, "When the last sweep was finished, in seconds since 1970; of several databases the oldest, 0 if one was never swept."}
+	sweepLag    = family{"pgconsent_sweep_lag_seconds", "gauge", nil, "How long the oldest withdrawal, expiry or erasure has waited to be made physical; it was in force from its instant on."}
+	outboxQueue = family{"pgconsent_outbox_queue_length", "gauge", nil, "Messages to users that were not delivered yet."}
+	outboxAge   = family{"pgconsent_outbox_oldest_seconds", "gauge", nil, "Age of the oldest of them."}
+	outboxTotal = family{"pgconsent_outbox_deliveries_total", "counter", []string{"result"}, "Attempts to deliver a message to the webhook."}
+)
+
+// Consent is what is counted of one registry.
+type Consent struct {
+	Streams            map[string]int // active users by stream
+	AgeDays            float64        // of all active consents together
+	Approved, Rejected int            // partnerships
+	Expired            int            // in the last 24 hours
+	SweptAt            float64        // seconds since 1970; 0: never
+	LagSeconds         float64
+	Waiting            int // messages
+	WaitingSeconds     float64
+}
+
+// streams are the values of the label stream.
+var streams = []string{"TEMPORARY", "PARTNERED", "ANONYMOUS"}
+
+type consentMetrics struct {
+	active, success, age, expiry, sweptAt, lag, queue, oldest prometheus.Gauge
+	streams                                                   *prometheus.GaugeVec
+	sweeps, rows, deliveries                                  *prometheus.CounterVec
+}
+
+func (m *consentMetrics) register(reg prometheus.Registerer) {
+	*m = consentMetrics{
+		active: gauge(consentActive), success: gauge(consentSuccess), age: gauge(consentAge), expiry: gauge(consentExpiry),
+		sweptAt: gauge(sweptAt), lag: gauge(sweepLag), queue: gauge(outboxQueue), oldest: gauge(outboxAge),
+		streams: gauges(consentStreams), sweeps: counters(sweepsTotal), rows: counters(sweptRows), deliveries: counters(outboxTotal),
+	}
+	reg.MustRegister(m.active, m.success, m.age, m.expiry, m.sweptAt, m.lag, m.queue, m.oldest, m.streams, m.sweeps, m.rows, m.deliveries)
+	for _, s := range streams {
+		m.streams.WithLabelValues(s)
+	}
+	for _, r := range []string{"ok", "failed"} {
+		m.sweeps.WithLabelValues(r)
+		m.deliveries.WithLabelValues(r)
+	}
+	for _, a := range []string{"deleted", "anonymised"} {
+		m.rows.WithLabelValues(a)
+	}
+}
+
+// Consents publishes the numbers of all registries together.
+func (m *Metrics) Consents(all []Consent) {
+	if m == nil || len(all) == 0 {
+		return
+	}
+	var sum Consent
+	active, byStream := 0, map[string]int{}
+	sum.SweptAt = all[0].SweptAt
+	for _, c := range all {
+		for s, n := range c.Streams {
+			byStream[s] += n
+			active += n
+		}
+		sum.AgeDays += c.AgeDays
+		sum.Approved += c.Approved
+		sum.Rejected += c.Rejected
+		sum.Expired += c.Expired
+		sum.Waiting += c.Waiting
+		sum.SweptAt = min(sum.SweptAt, c.SweptAt)
+		sum.LagSeconds = max(sum.LagSeconds, c.LagSeconds)
+		sum.WaitingSeconds = max(sum.WaitingSeconds, c.WaitingSeconds)
+	}
+	m.consent.active.Set(float64(active))
+	for _, s := range streams {
+		m.consent.streams.WithLabelValues(s).Set(100 * ratio(float64(byStream[s]), active))
+	}
+	m.consent.success.Set(ratio(float64(sum.Approved), sum.Approved+sum.Rejected))
+	m.consent.age.Set(ratio(sum.AgeDays, active))
+	m.consent.expiry.Set(float64(sum.Expired))
+	m.consent.sweptAt.Set(sum.SweptAt)
+	m.consent.lag.Set(sum.LagSeconds)
+	m.consent.queue.Set(float64(sum.Waiting))
+	m.consent.oldest.Set(sum.WaitingSeconds)
+}
+
+func ratio(part float64, of int) float64 {
+	if of == 0 {
+		return 0
+	}
+	return part / float64(of)
+}
+
+// Swept counts a sweep.
+func (m *Metrics) Swept(ok bool, deleted, anonymised int64) {
+	if m != nil {
+		m.consent.sweeps.WithLabelValues(result(ok)).Inc()
+		m.consent.rows.WithLabelValues("deleted").Add(float64(deleted))
+		m.consent.rows.WithLabelValues("anonymised").Add(float64(anonymised))
+	}
+}
+
+// Delivered counts attempts to deliver messages.
+func (m *Metrics) Delivered(sent, failed int) {
+	if m != nil {
+		m.consent.deliveries.WithLabelValues("ok").Add(float64(sent))
+		m.consent.deliveries.WithLabelValues("failed").Add(float64(failed))
+	}
+}

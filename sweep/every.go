@@ -1,0 +1,60 @@
+package sweep
+
+import (
+	"context"
+	"time"
+)
+
+// Every sweeps, and delivers messages, until ctx ends: after each period, and soon after something was withdrawn. Several
+// proxies may do so on one database; one of them is at work at a time. told is told of each sweep and delivery.
+func (s *Sweeper) Every(ctx context.Context, period time.Duration, o *Outbox, told func(Report, Delivered, error)) {
+	const look, patience = 10 * time.Second, 5 * time.Minute
+	var held time.Time // after a failure
+	for {
+		var report Report
+		var delivered Delivered
+		due, err := s.due(ctx, period)
+		if err == nil && due && time.Now().After(held) {
+			report, err = s.Run(ctx, false)
+			if err != nil || len(report.Failures) > 0 {
+				held = time.Now().Add(patience)
+			}
+		}
+		if o != nil && ctx.Err() == nil {
+			d, e := o.Deliver(ctx)
+			if delivered = d; err == nil {
+				err = e
+			}
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		if told != nil {
+			told(report, delivered, err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(min(look, max(period/4, time.Second))):
+		}
+	}
+}
+
+// due tells whether the period is over, or something waits.
+func (s *Sweeper) due(ctx context.Context, period time.Duration) (bool, error) {
+	conn, err := s.connect(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	var now time.Time
+	var over bool
+	if err := conn.QueryRow(ctx, "SELECT pgconsent.consent_now(), COALESCE(finished_at + $1::interval <= pgconsent.consent_now(), true) FROM pgconsent.sweep_state", seconds(period)).Scan(&now, &over); err != nil {
+		return false, failed("look at the last sweep", err)
+	}
+	if over {
+		return true, nil
+	}
+	waiting, err := lag(ctx, conn, now)
+	return waiting > 0, err
+}
