@@ -58,6 +58,7 @@ type Service struct {
 	router      *router
 	clients     net.Listener
 	http        net.Listener // nil: off
+	sweepers    *sweepers    // nil: no consent registry is configured
 	draining    atomic.Bool
 	reloading   sync.Mutex
 }
@@ -100,6 +101,9 @@ func New(ctx context.Context, o Options) (_ *Service, err error) {
 	s.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	counts := metrics.New(s.registry)
 	if s.audit, err = openAudit(c.Audit, counts, s.log); err != nil {
+		return nil, err
+	}
+	if s.sweepers, err = s.newSweepers(c, counts); err != nil {
 		return nil, err
 	}
 	databases, err := targets(c)
@@ -179,6 +183,11 @@ func (s *Service) Run(ctx context.Context) error {
 	}
 	watching, stopWatching := context.WithCancel(ctx)
 	defer stopWatching()
+	wait.Go(func() {
+		if s.sweepers != nil {
+			s.sweepers.run(watching)
+		}
+	})
 	wait.Go(func() {
 		s.credentials.Watch(watching, s.log, func() { s.enforcer.SetAgents(s.agents(s.config.Load())) })
 	})

@@ -61,7 +61,9 @@ func (s *site) deliver(o *Outbox) Delivered {
 }
 
 // due makes every message due again.
-func (s *site) due() { s.exec("UPDATE pgconsent.outbox SET next_at = now() - interval '1 second' WHERE sent_at IS NULL") }
+func (s *site) due() {
+	s.exec("UPDATE pgconsent.outbox SET next_at = now() - interval '1 second' WHERE sent_at IS NULL")
+}
 
 // Warnings are given once per expiry (seeds/001, line 132: "User notified before expiry"), decisions reach the user (line 79).
 func TestWarningsAndDecisions(t *testing.T) {
@@ -143,7 +145,9 @@ func TestAWebhookThatFails(t *testing.T) {
 			case <-q.Context().Done():
 			}
 		}},
-		{"status 307", func(w http.ResponseWriter, q *http.Request) { http.Redirect(w, q, elsewhere.URL, http.StatusTemporaryRedirect) }},
+		{"status 307", func(w http.ResponseWriter, q *http.Request) {
+			http.Redirect(w, q, elsewhere.URL, http.StatusTemporaryRedirect)
+		}},
 		{"no connection", func(w http.ResponseWriter, _ *http.Request) {
 			c, _, err := w.(http.Hijacker).Hijack()
 			if err == nil {

@@ -59,6 +59,7 @@ type commands struct {
 	Audit   auditCmd   `cmd:"" help:"Records of what agents asked and what became of it, and of consents: told, proved, exported."`
 	Agent   agentCmd   `cmd:"" help:"Logins of agents."`
 	Consent consentCmd `cmd:"" help:"The consent registry: who has consented to what."`
+	Sweep   sweepCmd   `cmd:"" help:"Delete what has ended, make anonymous what has decayed, once."`
 	Version versionCmd `cmd:"" help:"Print the version."`
 }
 

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/pgconsent/pgconsent/serve"
+	"github.com/pgconsent/pgconsent/sweep"
+)
+
+type sweepCmd struct {
+	DryRun   bool   `help:"Change nothing, and say what would go."`
+	Database string `placeholder:"NAME" help:"The database. Default: all."`
+}
+
+func (sweepCmd) Help() string {
+	return `Does at once what serve does every consent.sweep_every: records what has expired or lapsed, warns of expiries ahead, deletes
+rows whose subject's consent has ended, makes anonymous what has decayed (lifecycle in the policy), and delivers messages to
+the webhook. What goes was hidden from agents before. One sweep runs at a time; one that was stopped is finished by the next.
+
+  pgconsent sweep --dry-run
+  pgconsent sweep --json`
+}
+
+func (c sweepCmd) Run(s *session) error {
+	cfg, err := s.load()
+	if err != nil {
+		return err
+	}
+	names := slices.Sorted(maps.Keys(cfg.Databases))
+	if c.Database != "" {
+		if _, err := chosen(cfg, c.Database); err != nil {
+			return err
+		}
+		names = []string{c.Database}
+	}
+	type one struct {
+		Database string `json:"database"`
+		sweep.Report
+		Sent   int `json:"messages_sent"`
+		Unsent int `json:"messages_failed"`
+	}
+	out, failed := []one{}, false
+	for _, name := range names {
+		r, err := serve.Registry(cfg, name)
+		if err != nil {
+			return err
+		}
+		sweeper := &sweep.Sweeper{Registry: r}
+		if s.terminal && !s.json {
+			sweeper.Progress = func(stage string, done, of int) {
+				if done%100 == 0 || done == of {
+					fmt.Fprintf(s.err, "\r%s: %s %s ", name, stage, portion(done, of))
+				}
+			}
+		}
+		report, err := sweeper.Run(s.ctx, c.DryRun)
+		if sweeper.Progress != nil {
+			fmt.Fprint(s.err, "\r\x1b[K")
+		}
+		done := one{Database: name, Report: report}
+		if err == nil && !c.DryRun {
+			var box *sweep.Outbox
+			if box, err = serve.Outbox(cfg, r); err == nil && box != nil {
+				var d sweep.Delivered
+				d, err = box.Deliver(s.ctx)
+				done.Sent, done.Unsent = d.Sent, d.Failed
+			}
+		}
+		r.Close()
+		if err != nil {
+			return err
+		}
+		failed = failed || len(report.Failures) > 0
+		out = append(out, done)
+	}
+	if s.json {
+		if err := s.print(out); err != nil {
+			return err
+		}
+	} else {
+		for _, one := range out {
+			s.swept(one.Database, one.Report)
+			if one.Sent+one.Unsent > 0 {
+				fmt.Fprintf(s.out, "  messages: %d delivered, %d to be tried again\n", one.Sent, one.Unsent)
+			}
+		}
+	}
+	if failed {
+		return errSilent
+	}
+	return nil
+}
+
+func portion(done, of int) string {
+	if of == 0 {
+		return fmt.Sprint(done)
+	}
+	return fmt.Sprintf("%d of %d", done, of)
+}
+
+// swept prints a report for people.
+func (s *session) swept(name string, r sweep.Report) {
+	if r.Busy {
+		fmt.Fprintf(s.out, "%s: another sweep is at work\n", name)
+		return
+	}
+	deletes, changes, would := "deleted", "made anonymous", ""
+	if r.DryRun {
+		would = ", if it were done"
+	}
+	var recorded []string
+	for _, event := range slices.Sorted(maps.Keys(r.Recorded)) {
+		recorded = append(recorded, fmt.Sprintf("%d %s", r.Recorded[event], event))
+	}
+	if len(recorded) == 0 {
+		recorded = []string{"nothing to record"}
+	}
+	fmt.Fprintf(s.out, "%s: %s%s\n", name, strings.Join(recorded, ", "), would)
+	if len(r.Tables) > 0 {
+		w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
+		fmt.Fprintf(w, "  table\tsubjects\t%s\t%s\n", deletes, changes)
+		for _, t := range r.Tables {
+			fmt.Fprintf(w, "  %s\t%d\t%d\t%d\n", t.Table, t.Subjects, t.Deleted, t.Anonymised)
+		}
+		_ = w.Flush()
+	}
+	for _, f := range r.Failures {
+		fmt.Fprintf(s.out, "  FAILED  %s\n", f)
+	}
+}
