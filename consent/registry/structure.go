@@ -28,7 +28,7 @@ WITH schema AS (
   WHERE c.relname IN ('consent_registry', 'subject', 'consent_record', 'consent_current', 'consent_guardian')
 ), functions AS (
   SELECT p.* FROM pg_proc AS p JOIN schema AS s ON s.oid = p.pronamespace
-  WHERE p.proname LIKE 'consent\_%' OR p.proname IN ('changed', 'deleted', 'audit_forgets', 'audit_epoch')
+  WHERE p.proname LIKE 'consent\_%' OR p.proname IN ('changed', 'deleted', 'audit_forgets', 'audit_epoch', 'outbox_fill', 'sweep_erase')
 ), names AS (
   SELECT r.oid, CASE WHEN r.oid = (SELECT s.nspowner FROM schema AS s) THEN 'owner' WHEN r.rolname = $1 THEN 'control' ELSE 'role ' || r.rolname END AS name
   FROM pg_roles AS r UNION ALL SELECT 0, 'PUBLIC'
