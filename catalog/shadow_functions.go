@@ -41,6 +41,10 @@ var shadowFunctions = []ShadowFunctionSpec{
 	{Name: "pg_get_indexdef", Args: []string{oid}, Returns: text, Query: "SELECT pg_catalog.pg_get_indexdef($1)" + indexFrom},
 	{Name: "pg_get_indexdef", Args: []string{oid, integer, boolean}, Returns: text, Query: "SELECT pg_catalog.pg_get_indexdef($1, $2, $3)" + indexFrom},
 
+	// A relation that is not shown is not there by its name either.
+	{Name: "to_regclass", Args: []string{text}, Returns: regclass, Query: `SELECT c.oid::pg_catalog.regclass FROM pgconsent_catalog.pg_class AS c
+WHERE c.oid OPERATOR(pg_catalog.=) pg_catalog.to_regclass($1)`},
+
 	// Sources, expressions and comments are free text that may quote rows.
 	{Name: "pg_get_viewdef", Args: []string{oid}, Returns: text},
 	{Name: "pg_get_viewdef", Args: []string{oid, boolean}, Returns: text},
