@@ -4,8 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os/exec"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -253,26 +257,178 @@ func TestLimitOfTime(t *testing.T) {
 	}
 }
 
-// An error in the place of rows that a write returns would leave what it wrote.
-func TestLimitOfResultsLeavesWritesAlone(t *testing.T) {
+// marks serves a table that agents write, with the limits.
+func marks(t *testing.T, limits string) (*pgtest.DB, *harness.Proxy) {
+	t.Helper()
 	db := pgtest.Database(t)
-	harness.Exec(t, db, "CREATE TABLE marks (id integer PRIMARY KEY, owner text, n integer DEFAULT 0); INSERT INTO marks SELECT i, 'me' FROM generate_series(1, 50) AS i")
+	harness.Exec(t, db, "CREATE TABLE marks (id integer NOT NULL, owner text, n integer DEFAULT 0); INSERT INTO marks SELECT i, 'me' FROM generate_series(1, 50) AS i")
 	policy := `version: 1
 attributes: { me: { type: text, source: credential } }
-limits: { result_rows: 5, rows: 100 }
+limits: ` + limits + `
 tables:
-  marks: { rows: [ own: { column: owner, is: me } ], write: { commands: [update], columns: [n] } }
+  marks: { rows: [ own: { column: owner, is: me } ], write: { commands: [insert, update, delete], columns: [id, n], stamp: { owner: { attribute: me } } } }
 `
-	proxy := harness.Start(t, harness.Both, harness.Database{Name: "d", DB: db, Policy: policy, SearchPath: []string{"public"}}, map[string]string{"me": "me"})
+	return db, harness.Start(t, harness.Both, harness.Database{Name: "d", DB: db, Policy: policy, SearchPath: []string{"public"}}, map[string]string{"me": "me"})
+}
+
+// A write that returns more than it may is taken back, in whatever it stands, and what stands with it.
+func TestLimitOfResultsTakesWritesBack(t *testing.T) {
+	db, proxy := marks(t, "{ result_rows: 5 }")
 	agent := proxy.Agent(t, "agent", "d")
+	sum := func() string { return values(t, db, "SELECT count(*)::text || ' ' || sum(n) FROM marks")[0] }
+	for _, sql := range []string{
+		"UPDATE marks SET n = n + 1 RETURNING id",
+		"DELETE FROM marks RETURNING id",
+		"INSERT INTO marks (id) SELECT i FROM generate_series(100, 110) AS i RETURNING id",
+		"WITH w AS (UPDATE marks SET n = n + 1 RETURNING id) SELECT id FROM w",
+		"WITH w AS (UPDATE marks SET n = n + 1 WHERE id = 1 RETURNING id) SELECT id FROM marks",
+		"UPDATE marks SET n = n + 1; SELECT id FROM marks",
+		"UPDATE marks SET n = n + 1 WHERE id < 4 RETURNING id; UPDATE marks SET n = n + 1 WHERE id < 4 RETURNING id",
+		"SELECT id FROM marks; UPDATE marks SET n = n + 1",
+		"SELECT id FROM marks; UPDATE marks SET n = n + 1; COMMIT",
+		"BEGIN; UPDATE marks SET n = n + 1; SELECT id FROM marks; COMMIT",
+		"PREPARE p AS UPDATE marks SET n = n + 1 RETURNING id; EXECUTE p",
+	} {
+		wantCode(t, agent, sql, exhausted)
+		if status := agent.TxStatus(); status == 'E' {
+			wantCode(t, agent, "ROLLBACK", "")
+		} else if status != 'I' {
+			t.Errorf("%s: the status is %c", sql, status)
+		}
+		if got := sum(); got != "50 0" {
+			t.Fatalf("%s: it is written: %s", sql, got)
+		}
+		result := agent.ExecParams(context.Background(), sql, nil, nil, nil, nil).Read()
+		if want := exhausted; !strings.Contains(sql, ";") && codeOf(result.Err) != want {
+			t.Errorf("%s, extended: %v", sql, result.Err)
+		}
+		if got := sum(); got != "50 0" {
+			t.Fatalf("%s, extended: it is written: %s", sql, got)
+		}
+	}
+	// What had been committed before stays.
+	wantCode(t, agent, "UPDATE marks SET n = n + 1 WHERE id = 1; COMMIT; SELECT id FROM marks", exhausted)
+	wantCode(t, agent, "UPDATE marks SET n = n + 1 WHERE id = 1 RETURNING id; SELECT n FROM marks WHERE id = 1", "")
+	if got := sum(); got != "50 2" {
+		t.Errorf("%s", got)
+	}
+}
+
+// What was sent behind an execution whose result is ended does not run: no COMMIT, no write.
+func TestLimitHoldsBackWhatIsBehind(t *testing.T) {
+	db, proxy := marks(t, "{ result_rows: 5 }")
+	ctx := context.Background()
+	written := func() string {
+		return values(t, db, "SELECT coalesce(string_agg(id::text, ' '), '') FROM marks WHERE id > 50")[0]
+	}
+	conn, err := pgx.Connect(ctx, proxy.DSN("agent", "d"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(ctx)
+	for _, long := range []string{"SELECT id FROM marks", "SELECT id FROM marks LIMIT 6", "SELECT a.id FROM marks a, marks b, marks c"} {
+		p := conn.PgConn().StartPipeline(ctx)
+		p.SendQueryParams("BEGIN", nil, nil, nil, nil)
+		p.SendQueryParams("INSERT INTO marks (id) VALUES (51)", nil, nil, nil, nil)
+		p.SendQueryParams(long, nil, nil, nil, nil)
+		p.SendQueryParams("COMMIT", nil, nil, nil, nil)
+		p.SendPipelineSync()
+		p.SendQueryParams("INSERT INTO marks (id) VALUES (52)", nil, nil, nil, nil)
+		p.SendQueryParams("COMMIT", nil, nil, nil, nil)
+		p.SendPipelineSync()
+		if err := p.Flush(); err != nil {
+			t.Fatal(err)
+		}
+		var codes []string
+		for syncs, turns := 0, 0; syncs < 2 && turns < 20; turns++ {
+			r, err := p.GetResults()
+			if _, ok := r.(*pgconn.PipelineSync); ok {
+				syncs++
+				codes = append(codes, string(conn.PgConn().TxStatus()))
+			}
+			if reader, ok := r.(*pgconn.ResultReader); ok {
+				_, err = reader.Close()
+			}
+			if err != nil {
+				codes = append(codes, codeOf(err))
+			}
+		}
+		p.Close()
+		if got := strings.Join(codes, " "); !strings.HasPrefix(got, exhausted+" E 25P02 E") {
+			t.Errorf("%s: %s", long, got)
+		}
+		if _, err := conn.Exec(ctx, "ROLLBACK"); err != nil {
+			t.Fatal(err)
+		}
+		if got := written(); got != "" {
+			t.Fatalf("%s: %s is written", long, got)
+		}
+		// One group is one transaction.
+		var b pgx.Batch
+		b.Queue("INSERT INTO marks (id) VALUES (53)")
+		b.Queue(long)
+		b.Queue("INSERT INTO marks (id) VALUES (54)")
+		if err := conn.SendBatch(ctx, &b).Close(); codeOf(err) != exhausted {
+			t.Errorf("%s: %v", long, err)
+		}
+		if got := written(); got != "" {
+			t.Fatalf("%s: %s is written", long, got)
+		}
+	}
+	// psql, which sends each -c as one Query.
+	cmd := exec.Command("psql", "-X", "-q", proxy.DSN("agent", "d"), "-c", "BEGIN; INSERT INTO marks (id) VALUES (55); SELECT id FROM marks; COMMIT", "-c", "SELECT 'alive'")
+	out, _ := cmd.CombinedOutput()
+	if got := string(out); !strings.Contains(got, "larger than the policy allows") || written() != "" {
+		t.Errorf("psql: %s, written %q", got, written())
+	}
+}
+
+// A cursor that a limit met while it was read cannot be read on, as after any error in it.
+func TestLimitInACursor(t *testing.T) {
+	_, proxy := marks(t, "{ result_rows: 5 }")
+	agent := proxy.Agent(t, "agent", "d")
+	wantCode(t, agent, "DECLARE h CURSOR WITH HOLD FOR SELECT id FROM marks ORDER BY id", "")
+	wantCode(t, agent, "FETCH 5 FROM h", "")
+	wantCode(t, agent, "FETCH ALL FROM h", exhausted)
+	wantCode(t, agent, "FETCH 1 FROM h", "55000")
+	wantCode(t, agent, "CLOSE h", "")
+	wantCode(t, agent, "BEGIN", "")
+	wantCode(t, agent, "DECLARE c CURSOR FOR SELECT id FROM marks ORDER BY id", "")
+	wantCode(t, agent, "SAVEPOINT s", "")
+	wantCode(t, agent, "FETCH ALL FROM c", exhausted)
+	wantCode(t, agent, "FETCH 1 FROM c", "25P02")
+	wantCode(t, agent, "ROLLBACK TO s", "")
+	wantCode(t, agent, "FETCH 1 FROM c", "55000")
+	wantCode(t, agent, "ROLLBACK", "")
+}
+
+// Sessions that run at once share what is left of a minute: together they are shown no more than it has.
+func TestLimitRowsOfParallelSessions(t *testing.T) {
+	_, proxy := marks(t, "{ rows: 600 }")
+	began := time.Now()
+	var shown atomic.Int64
+	var sessions sync.WaitGroup
+	for range 8 {
+		agent := proxy.Agent(t, "agent", "d")
+		sessions.Go(func() {
+			for range 4 {
+				for _, r := range ask(t, agent, "SELECT a.id FROM marks a, generate_series(1, 2) AS b").results {
+					shown.Add(int64(len(r.rows)))
+				}
+			}
+		})
+	}
+	sessions.Wait()
+	if most := 600 + 10*int64(time.Since(began)/time.Second+1); shown.Load() < 600 || shown.Load() > most {
+		t.Errorf("%d rows were shown, where there were %d at most", shown.Load(), most)
+	}
+	// What a statement does not show is given back, and one that shows none needs none.
+	_, proxy = marks(t, "{ rows: 60 }")
+	agent := proxy.Agent(t, "agent", "d")
+	for range 100 {
+		wantCode(t, agent, "SELECT id FROM marks WHERE false", "")
+	}
+	wantCode(t, agent, "SELECT id FROM marks", "")
 	wantCode(t, agent, "SELECT id FROM marks", exhausted)
-	if got := wantCode(t, agent, "UPDATE marks SET n = n + 1 RETURNING id", ""); len(got.results[0].rows) != 50 {
-		t.Errorf("%d rows", len(got.results[0].rows))
-	}
-	// A write beside a list does not lift the list's bound.
-	wantCode(t, agent, "WITH w AS (UPDATE marks SET n = n WHERE false RETURNING id) SELECT id FROM marks", exhausted)
-	wantCode(t, agent, "UPDATE marks SET n = n WHERE false; SELECT id FROM marks", exhausted)
-	if n := values(t, db, "SELECT max(n)::text FROM marks")[0]; n != "1" {
-		t.Errorf("it was written %s times", n)
-	}
+	wantCode(t, agent, "UPDATE marks SET n = 0 WHERE id = 1", "")
 }

@@ -2,126 +2,12 @@ package enforce
 
 import (
 	"fmt"
-	"math"
-	"sync"
 	"time"
-
-	"golang.org/x/time/rate"
 
 	"github.com/pgconsent/pgconsent/policy"
 	"github.com/pgconsent/pgconsent/sqlstate"
 	"github.com/pgconsent/pgconsent/verdict"
 )
-
-// limiters count what agents do, for all sessions of this process.
-type limiters struct {
-	mu     sync.Mutex
-	counts map[countKey]*count
-	now    func() time.Time // tests set it
-}
-
-// countKey is what is counted together.
-type countKey struct{ database, per, value string }
-
-// count is what one agent, or one value of an attribute, has left of its rates.
-type count struct {
-	statements, rows, byKey bucket
-}
-
-// bucket holds what is left of a minute's worth. It fills up evenly.
-type bucket struct {
-	mu      sync.Mutex
-	limiter *rate.Limiter
-	perMin  int
-}
-
-// maxCounts bounds how many are kept; full ones are dropped first.
-const maxCounts = 100_000
-
-func newLimiters() *limiters {
-	return &limiters{counts: map[countKey]*count{}, now: time.Now}
-}
-
-func (l *limiters) count(k countKey) *count {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	c := l.counts[k]
-	if c == nil {
-		if len(l.counts) >= maxCounts {
-			l.drop()
-		}
-		c = &count{}
-		l.counts[k] = c
-	}
-	return c
-}
-
-// drop forgets those that have used nothing for a minute: a new one would be the same.
-func (l *limiters) drop() {
-	now := l.now()
-	for k, c := range l.counts {
-		if c.statements.full(now) && c.rows.full(now) && c.byKey.full(now) {
-			delete(l.counts, k)
-		}
-	}
-}
-
-// at returns the limiter for so many a minute; a reload may have changed that. The caller holds the lock.
-func (b *bucket) at(perMin int, now time.Time) *rate.Limiter {
-	if b.limiter == nil {
-		b.limiter = rate.NewLimiter(rate.Limit(float64(perMin)/60), perMin)
-	} else if b.perMin != perMin {
-		b.limiter.SetLimitAt(now, rate.Limit(float64(perMin)/60))
-		b.limiter.SetBurstAt(now, perMin)
-	}
-	b.perMin = perMin
-	return b.limiter
-}
-
-func (b *bucket) full(now time.Time) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.limiter == nil || b.limiter.TokensAt(now) >= float64(b.perMin)
-}
-
-// take takes n, or says after how long it could.
-func (b *bucket) take(n, perMin int, now time.Time) (ok bool, wait time.Duration) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	limiter := b.at(perMin, now)
-	if limiter.AllowN(now, n) {
-		return true, 0
-	}
-	return false, waits(float64(min(n, perMin))-limiter.TokensAt(now), perMin)
-}
-
-// left is what may be used now, or after how long something may.
-func (b *bucket) left(perMin int, now time.Time) (n int64, wait time.Duration) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	tokens := b.at(perMin, now).TokensAt(now)
-	if tokens >= 1 {
-		return int64(tokens), 0
-	}
-	return 0, waits(1-tokens, perMin)
-}
-
-// spend takes n although there may be less: what is owed is waited for.
-func (b *bucket) spend(n int64, perMin int, now time.Time) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	limiter := b.at(perMin, now)
-	n = min(n, 60*int64(perMin)) // an hour is enough
-	for n > 0 {
-		part := min(n, int64(perMin))
-		limiter.ReserveN(now, int(part))
-		n -= part
-	}
-}
-
-func waits(missing float64, perMin int) time.Duration {
-	return time.Duration(math.Ceil(missing*60/float64(perMin))) * time.Second
-}
 
 // applied is a limit of the policy and what this session shares of its counts.
 type applied struct {
@@ -155,7 +41,10 @@ type sessionLimits struct {
 }
 
 // demand is what an execution asks for.
-type demand struct{ statements, keys int }
+type demand struct {
+	statements, keys int
+	returns          bool // it may send rows
+}
 
 // demanded adds up the statements of a text, and the keys of those that run now: what PREPARE and DECLARE name runs later.
 // What ends a transaction or gives something back is not counted, so that an agent at its limit can do it.
@@ -165,6 +54,7 @@ func demanded(v *verdict.Verdict, runs []*verdict.Verdict) demand {
 	if !ok || !v.Allowed() {
 		return demand{statements: 1}
 	}
+	out.returns = returns(v, runs)
 	for i, e := range v.Effects {
 		switch e.Kind {
 		case verdict.BeginsTx, verdict.EndsTx, verdict.Deallocates, verdict.Closes, verdict.Unseals, verdict.Discards:
@@ -192,27 +82,91 @@ func demanded(v *verdict.Verdict, runs []*verdict.Verdict) demand {
 	return out
 }
 
-// charge takes what an execution asks for of the rates, or refuses it.
-func (s *session) charge(limits []applied, d demand) *sqlstate.Error {
+// returns tells whether an execution may send rows.
+func returns(v *verdict.Verdict, runs []*verdict.Verdict) bool {
+	named := false // something that it runs by name may
+	for _, run := range runs {
+		for _, e := range run.Effects {
+			named = named || e.Returns
+		}
+	}
+	for _, e := range v.Effects {
+		switch e.Kind {
+		case verdict.Executes, verdict.Fetches:
+			if e.Returns && named {
+				return true
+			}
+		default:
+			if e.Returns {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// charge takes what an execution asks for of the rates, or refuses it. Rows are reserved: what is not used is given back when
+// the execution is over.
+func (s *session) charge(limits []applied, d demand) (reserved int64, refused *sqlstate.Error) {
 	now := s.e.limiters.now()
+	if d.returns && haveRows(limits) {
+		var short *applied
+		var wait time.Duration
+		if reserved, short, wait = takeRows(limits, now); short != nil {
+			return 0, s.exhausted(*short, "rows", "rows", 1, short.Rows, wait)
+		}
+	}
 	for _, l := range limits {
 		if l.Statements > 0 && d.statements > 0 {
 			if ok, wait := l.count.statements.take(d.statements, l.Statements, now); !ok {
-				return s.exhausted(l, "statements", "statements", d.statements, l.Statements, wait)
-			}
-		}
-		if l.Rows > 0 && d.statements > 0 {
-			if _, wait := l.count.rows.left(l.Rows, now); wait > 0 {
-				return s.exhausted(l, "rows", "rows", 1, l.Rows, wait)
+				return reserved, s.exhausted(l, "statements", "statements", d.statements, l.Statements, wait)
 			}
 		}
 		if l.ByKey > 0 && d.keys > 0 {
 			if ok, wait := l.count.byKey.take(d.keys, l.ByKey, now); !ok {
-				return s.exhausted(l, "by_key", "rows fetched by key", d.keys, l.ByKey, wait)
+				return reserved, s.exhausted(l, "by_key", "rows fetched by key", d.keys, l.ByKey, wait)
 			}
 		}
 	}
-	return nil
+	return reserved, nil
+}
+
+// haveRows tells whether rows have a rate.
+func haveRows(limits []applied) bool {
+	for _, l := range limits {
+		if l.Rows > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// maxChunk bounds how many rows are reserved at a time. Less is taken of small rates, so that sessions do not keep each other
+// from rows that none of them uses.
+const maxChunk = 256
+
+// takeRows takes some rows of every rate, or says which has none and when it may have some.
+func takeRows(limits []applied, now time.Time) (n int64, short *applied, wait time.Duration) {
+	n = maxChunk
+	for _, l := range limits {
+		if l.Rows > 0 {
+			n = min(n, int64(max(1, l.Rows/100)))
+		}
+	}
+	for i, l := range limits {
+		if l.Rows == 0 {
+			continue
+		}
+		got, wait := l.count.rows.reserve(n, l.Rows, now)
+		if got < n {
+			giveRows(limits[:i], n-got, n-got, now)
+			n = got
+		}
+		if n == 0 {
+			return 0, &limits[i], wait
+		}
+	}
+	return n, nil, 0
 }
 
 // attempted counts a statement that is refused for another reason.
@@ -241,10 +195,11 @@ func (l applied) per() string {
 	return l.Per
 }
 
-// bound is how much of a result may be relayed: what the policy allows for one, and what is left of the minute's rows.
-func (s *session) bound(limits []applied) verdict.Bound {
-	var b verdict.Bound
-	var rowsErr, bytesErr func() *sqlstate.Error
+// bound is how much of the execution's result may be relayed: what the policy allows for one, and what there is of the minute's
+// rows.
+func (t *ticket) bound() verdict.Bound {
+	b := verdict.Bound{}
+	var ofRows, ofBytes *applied
 	lower := func(into *int64, n int64) bool {
 		if n > 0 && (*into == 0 || n < *into) {
 			*into = n
@@ -252,30 +207,43 @@ func (s *session) bound(limits []applied) verdict.Bound {
 		}
 		return false
 	}
-	now := s.e.limiters.now()
-	for _, l := range limits {
-		if lower(&b.Rows, l.ResultRows) {
-			rowsErr = func() *sqlstate.Error { return s.tooLarge("result_rows", fmt.Sprintf("%d rows", l.ResultRows)) }
+	for i := range t.limits {
+		if l := &t.limits[i]; lower(&b.Rows, l.ResultRows) {
+			ofRows = l
 		}
-		if l.Rows > 0 {
-			if left, _ := l.count.rows.left(l.Rows, now); lower(&b.Rows, max(left, 1)) {
-				rowsErr = func() *sqlstate.Error {
-					_, wait := l.count.rows.left(l.Rows, s.e.limiters.now())
-					return s.exhausted(l, "rows", "rows", 1, l.Rows, max(wait, waits(1, l.Rows)))
-				}
-			}
-		}
-		if lower(&b.Bytes, l.ResultBytes) {
-			bytesErr = func() *sqlstate.Error { return s.tooLarge("result_bytes", fmt.Sprintf("%d bytes", l.ResultBytes)) }
+		if l := &t.limits[i]; lower(&b.Bytes, l.ResultBytes) {
+			ofBytes = l
 		}
 	}
-	b.Exceeded = func(rows bool) *sqlstate.Error {
-		if rows {
-			return rowsErr()
+	if haveRows(t.limits) {
+		b.More = t.more
+	}
+	if ofRows == nil && ofBytes == nil && b.More == nil {
+		return verdict.Bound{}
+	}
+	b.Exceeded = func(by verdict.Excess) *sqlstate.Error {
+		switch {
+		case by == verdict.RateSpent && t.short != nil:
+			return t.s.exhausted(*t.short, "rows", "rows", 1, t.short.Rows, t.wait)
+		case by == verdict.TooManyRows && ofRows != nil:
+			return t.s.tooLarge("result_rows", fmt.Sprintf("%d rows", ofRows.ResultRows))
+		default:
+			return t.s.tooLarge("result_bytes", fmt.Sprintf("%d bytes", b.Bytes))
 		}
-		return bytesErr()
 	}
 	return b
+}
+
+// more gives the rows that were reserved for the execution, and then takes others from the rates.
+func (t *ticket) more() int64 {
+	if n := t.offered; n > 0 {
+		t.offered = 0
+		return n
+	}
+	n, short, wait := takeRows(t.limits, t.s.e.limiters.now())
+	t.rows += n
+	t.short, t.wait = short, wait
+	return n
 }
 
 // tooLarge is the end of a result that is larger than the policy allows.
@@ -285,11 +253,11 @@ func (s *session) tooLarge(limit, most string) *sqlstate.Error {
 		WithHint("Ask for less: fewer columns, a narrower WHERE, or LIMIT and one page after the other.")
 }
 
-// spent counts the rows that were relayed.
-func spent(limits []applied, rows int64, now time.Time) {
+// giveRows ends a reservation of so many rows of every rate, of which this much was not used.
+func giveRows(limits []applied, reserved, unused int64, now time.Time) {
 	for _, l := range limits {
-		if l.Rows > 0 && rows > 0 {
-			l.count.rows.spend(rows, l.Rows, now)
+		if l.Rows > 0 && reserved > 0 {
+			l.count.rows.settle(reserved, unused, now)
 		}
 	}
 }

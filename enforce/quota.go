@@ -167,9 +167,9 @@ func bounded(b verdict.Bound, all []*reservation) verdict.Bound {
 		}
 		others, asked := b.Exceeded, r.asked
 		b.Rows = r.rows
-		b.Exceeded = func(rows bool) *sqlstate.Error {
-			if !rows {
-				return others(rows)
+		b.Exceeded = func(by verdict.Excess) *sqlstate.Error {
+			if by != verdict.TooManyRows {
+				return others(by)
 			}
 			return asked.Exceeded(0)
 		}

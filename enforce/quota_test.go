@@ -25,7 +25,7 @@ func TestQuotas(t *testing.T) {
 	if err != nil || part.rows != 2 {
 		t.Fatalf("a part: %v", err)
 	}
-	if b := bounded(verdict.Bound{Rows: 10}, []*reservation{part}); b.Rows != 2 || b.Exceeded(true) == nil {
+	if b := bounded(verdict.Bound{Rows: 10}, []*reservation{part}); b.Rows != 2 || b.Exceeded(verdict.TooManyRows) == nil {
 		t.Errorf("a part is bounded by %d", b.Rows)
 	}
 	if b := bounded(verdict.Bound{}, []*reservation{first}); b.Rows != 0 {

@@ -52,6 +52,7 @@ type judgement struct {
 
 	mayDeclare func(types []uint32) bool // of a text of the gate door
 
+	acts       bool               // it may do more than show rows
 	keys       []int              // of each statement of the text, how many keys it fetches by
 	quotas     [][]*policy.Quota  // of each, the contracts' for rows, with the session's attributes
 	statements []policy.Statement // what the policy judges with the session's attributes
@@ -181,10 +182,14 @@ func (s *session) judge(st *state, text string, p verdict.Protocol, signing bool
 	}}
 	describe(j, res)
 	j.keys = res.Keys
+	j.acts = acts(st.snapshot, res)
 	j.observed = st.observe(text, p, res)
 	judged = &verdict.Verdict{
 		Original: text, Text: res.Text, Door: res.Door, Versions: st.versions, Rights: st.rights,
 		Effects: res.Effects, Position: res.Position, Renamed: res.Renamed, Detail: j,
+	}
+	if len(res.Effects) > 1 {
+		judged.Parts = sync.OnceValue(func() []verdict.Part { return parts(res.Text) })
 	}
 	if res.NeedsSignature {
 		judged.Text = st.key.Sign(st.profile, res.Text)
@@ -207,7 +212,7 @@ func bodies(v *verdict.Verdict) {
 			continue
 		}
 		body, j := *v, *whole
-		body.Effects = e.Body.Effects
+		body.Effects, body.Parts = e.Body.Effects, nil
 		j.part, j.record.Tag, j.record.Signed = i+1, e.Tag, false
 		body.Detail = &j
 		v.Effects[i].Body = &body
@@ -314,15 +319,16 @@ func (s *session) Record(v *verdict.Verdict, runs ...*verdict.Verdict) verdict.T
 	}
 	r.Session, r.Agent, r.AccessedBy, r.Database, r.Epoch = s.info.ID, s.agent.Name, s.agent.Name, s.db.cfg.Name, s.db.epoch.Load()
 	r.Attributes, r.OnBehalfOf, r.Purpose = says.attributes, says.onBehalfOf, says.purpose
-	t := &ticket{s: s, known: known, writes: writes(v, runs)}
+	t := &ticket{s: s, known: known, returns: returns(v, runs), acts: actsAny(v, runs)}
 	if now, refused := s.standing(); refused == nil {
 		t.limits = s.limits(now.state.policy)
 		if r.Verdict != metrics.Allow {
 			s.attempted(t.limits)
-		} else if t.refused = s.charge(t.limits, demanded(v, runs)); t.refused != nil {
+		} else if t.rows, t.refused = s.charge(t.limits, demanded(v, runs)); t.refused != nil {
 			r.Verdict, r.SQLState, r.Reason = metrics.Deny, string(t.refused.Code), string(t.refused.Reason)
 		}
 	}
+	t.offered = t.rows
 	if asked := quotasOf(v, runs); len(asked) > 0 && r.Verdict == metrics.Allow {
 		var over *policy.Quota
 		if t.reserved, over, t.refused = s.reserve(v, asked); t.refused != nil {
@@ -348,12 +354,18 @@ type ticket struct {
 	s      *session
 	record *audit.Ticket
 	known  bool // the verdict is one of ours
-	writes bool
 
-	limits   []applied
-	refused  *sqlstate.Error // by a limit, or a quota
-	reserved []*reservation
-	settled  sync.Once
+	returns bool // it may send rows
+	acts    bool // it may do more
+
+	limits        []applied
+	refused       *sqlstate.Error // by a limit, or a quota
+	rows, offered int64           // taken of the rates; of these, not asked for yet
+	short         *applied        // the rate that had no more
+	wait          time.Duration   // until it may
+	reserved      []*reservation
+	settled       sync.Once
+
 	observed *wouldBe
 	claims   map[string]string // that it runs with, by settings, where it may be compared
 }
@@ -371,35 +383,27 @@ func (t *ticket) Release() *sqlstate.Error {
 	return t.refused
 }
 
-// writes tells whether an execution is one write, which returns what it wrote. A SELECT or a message of several statements that
-// writes besides could return any rows, and is bounded.
-func writes(v *verdict.Verdict, runs []*verdict.Verdict) bool {
-	for _, each := range append([]*verdict.Verdict{v}, runs...) {
-		if j, ok := each.Detail.(*judgement); ok && slices.Contains([]string{"INSERT", "UPDATE", "DELETE", "MERGE"}, j.record.Tag) {
-			return true
-		}
-	}
-	return false
-}
-
-// Bound is how much of the result may be relayed. What writes has no bound: an error in place of the rows that it returns would
-// not take back what it wrote.
+// Bound is how much of the result may be relayed.
 func (t *ticket) Bound() verdict.Bound {
-	var b verdict.Bound
-	if len(t.limits) > 0 && !t.writes {
-		b = t.s.bound(t.limits)
+	b := verdict.Bound{}
+	if len(t.limits) > 0 && t.returns {
+		b = t.bound()
 	}
-	return bounded(b, t.reserved)
+	b = bounded(b, t.reserved)
+	b.Undoes = t.acts
+	return b
 }
 
 // Returned gives back what was reserved and not returned.
 func (t *ticket) Returned(rows int64) {
-	t.settled.Do(func() { settle(t.reserved, rows) })
+	t.settled.Do(func() {
+		settle(t.reserved, rows)
+		giveRows(t.limits, t.rows, max(0, t.rows-rows), t.s.e.limiters.now())
+	})
 }
 
 func (t *ticket) Done(o verdict.Outcome) {
 	t.Returned(o.Rows)
-	spent(t.limits, o.Rows, t.s.e.limiters.now())
 	t.s.observed(t.observed, t.claims, o)
 	t.record.Done(audit.Outcome{Rows: o.Rows, Bytes: o.Bytes, SQLState: string(o.Code)})
 }

@@ -58,6 +58,11 @@ func (b *batch) hold() {
 			continue
 		}
 		e.bound = e.ticket.Bound()
+		if e.kind == query && e.limitable() {
+			if err := e.inSteps(); err != nil {
+				e.refusal, e.replaced, refused = newRefusal(err), true, true
+			}
+		}
 	}
 	if refused {
 		b.replace()
@@ -89,6 +94,14 @@ func (s *session) flush() error {
 	}
 	b.hold()
 	for b.sent < len(b.items) {
+		if s.awaited != nil {
+			began := time.Now()
+			if !s.ledger.answered(s.awaited) {
+				return errGone
+			}
+			s.awaited = nil
+			b.read = b.read.Add(time.Since(began)) // not the proxy's time
+		}
 		end := len(b.items)
 		if s.sealDue() {
 			began := time.Now()
@@ -102,7 +115,7 @@ func (s *session) flush() error {
 			}
 			b.read = b.read.Add(time.Since(began)) // not the proxy's time
 		}
-		end = b.aged(b.unsealed(end))
+		end = s.limited(b.aged(b.unsealed(end)))
 		s.outdated(end)
 		s.freshen(end)
 		if err := s.forward(end); err != nil {
@@ -162,6 +175,16 @@ func (s *session) forward(end int) error {
 		e.record()
 	}
 	out := b.out[items[0].start:items[len(items)-1].end]
+	if e := items[len(items)-1].entry; e != nil && e.refusal == nil {
+		switch {
+		case e.steps != nil:
+			out = out[:items[len(items)-1].start-items[0].start]
+			out = append(out[:len(out):len(out)], e.steps.step(0)...)
+		case e.kind == execute && e.limitable():
+			// The answer must come before what is behind it goes.
+			out = appendMessage(out[:len(out):len(out)], 'H')
+		}
+	}
 	clear(items)
 	b.sent = end
 	if b.sent == len(b.items) {

@@ -185,7 +185,7 @@ func (s *session) query(body []byte) error {
 		s.refuseMessage(query, refused, v, u.ticket)
 		return nil
 	}
-	e := &entry{kind: query, verdict: v, ticket: s.decider.Record(v, u.runs...), prepared: u.prepared, declared: u.declared, unseals: u.unseals, keepers: s.ledger.keepersNow()}
+	e := &entry{kind: query, verdict: v, ticket: s.decider.Record(v, u.runs...), prepared: u.prepared, declared: u.declared, unseals: u.unseals, keepers: s.ledger.keepersNow(), running: u.fetched, alone: s.executes == 0}
 	s.sees(e, true)
 	s.cursors(e, u)
 	start := len(s.batch.out)
@@ -332,8 +332,12 @@ func (s *session) execute(body []byte) error {
 	if err != nil {
 		return err
 	}
-	if p == nil {
-		s.refuseMessage(execute, noPortal(name), nil, nil)
+	if p == nil || !s.ledger.usable(p) {
+		refused := noPortal(name)
+		if p != nil {
+			refused = notRunnable(name)
+		}
+		s.refuseMessage(execute, refused, nil, nil)
 		return nil
 	}
 	v, refused, t := s.recheck(p.verdict)
@@ -358,7 +362,10 @@ func (s *session) execute(body []byte) error {
 	s.batch.out = appendExecute(s.batch.out, verdict.UpstreamName(name), rows)
 	e := &entry{
 		kind: execute, verdict: v, ticket: s.decider.Record(v, u.runs...), name: name, upstream: verdict.UpstreamName(name),
-		prepared: u.prepared, declared: u.declared, unseals: u.unseals, keepers: s.ledger.keepersNow(),
+		prepared: u.prepared, declared: u.declared, unseals: u.unseals, keepers: s.ledger.keepersNow(), running: u.fetched, alone: s.executes == 0,
+	}
+	if len(v.Effects) == 0 || v.Effects[0].Kind != verdict.Fetches {
+		e.running = []*portal{p}
 	}
 	s.sees(e, true)
 	s.cursors(e, u)

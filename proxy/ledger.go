@@ -39,6 +39,10 @@ type entry struct {
 	replaced  bool         // it was refused after its bytes were written
 	unseals   bool         // query, execute: it takes the seal away
 	keepers   uint64       // of the ledger, as it was staged
+	running   []*portal    // query, execute: what it runs, as Execute or by FETCH
+	alone     bool         // query, execute: nothing was executed before it since the last Sync or Query
+	synced    bool         // execute: the Sync behind it was sent with it
+	steps     *divided     // query: it goes in steps
 	portal    *portal      // bind: what it makes
 	name      string       // of the statement or portal, as the client calls it
 	upstream  string       // and as the server does
@@ -55,7 +59,11 @@ type entry struct {
 	code      sqlstate.Code // of the error the client got
 	bound     verdict.Bound
 	limited   sqlstate.Code // of the error by which a limit ended the result
-	done      chan struct{} // own sync: closed with its ReadyForQuery
+	shown     int64         // of rows, where they are bounded, those relayed to the client
+	granted   int64         // rows that may be relayed before more are asked for
+
+	shownBytes int64
+	done       chan struct{} // own sync: closed with its ReadyForQuery
 
 	// Of a COPY FROM STDIN, under the ledger's lock; rows and bytes are the client's while it copies.
 	copying bool // the server takes rows

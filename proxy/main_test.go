@@ -75,11 +75,17 @@ func (j *judge) Decide(_ context.Context, text string, _ verdict.Protocol) *verd
 		var texts []string
 		grown := 0 // by names, which stand in front of what errors speak of
 		v.Position = func(p int) int { return max(0, p-len(j.prefix)-grown) }
+		at := len(j.prefix)
+		var parts []verdict.Part
 		for _, t := range strings.Split(text, ";") {
 			var e verdict.Effect
 			switch upper := strings.ToUpper(strings.TrimSpace(t)); {
 			case upper == "COMMIT", upper == "ROLLBACK":
 				e.Kind = verdict.EndsTx
+			case strings.HasPrefix(upper, "SAVEPOINT "):
+				e.Kind = verdict.Saves
+			case strings.HasPrefix(upper, "ROLLBACK TO "):
+				e.Kind = verdict.Rewinds
 			case upper == "BEGIN":
 				e.Kind = verdict.BeginsTx
 			case upper == "DEALLOCATE ALL":
@@ -131,9 +137,18 @@ func (j *judge) Decide(_ context.Context, text string, _ verdict.Protocol) *verd
 			case strings.HasPrefix(upper, "SELECT"), strings.HasPrefix(upper, "COPY"):
 				e.Reads = true
 			}
-			texts, v.Effects = append(texts, t), append(v.Effects, e)
+			texts = append(texts, t)
+			if strings.TrimSpace(t) != "" {
+				e.Returns = true
+				v.Effects = append(v.Effects, e)
+				parts = append(parts, verdict.Part{Text: t, At: at})
+			}
+			at += len(t) + 1
 		}
 		v.Text = j.prefix + strings.Join(texts, ";")
+		if len(parts) > 1 {
+			v.Parts = func() []verdict.Part { return parts }
+		}
 	}
 	return v
 }
@@ -194,7 +209,11 @@ func (r *receipt) Release() *sqlstate.Error {
 	return nil
 }
 
-func (r *receipt) Bound() verdict.Bound { return r.j.bound }
+func (r *receipt) Bound() verdict.Bound {
+	b := r.j.bound
+	b.Undoes = b.Undoes || strings.Contains(r.text, "INSERT")
+	return b
+}
 
 func (r *receipt) Returned(int64) {}
 

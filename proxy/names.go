@@ -30,6 +30,7 @@ type portal struct {
 	group   uint64 // of its Bind, or of the Execute of its DECLARE
 	hold    bool   // it outlives its transaction
 	over    bool   // its transaction has ended
+	broken  bool   // an error met it while it ran
 
 	// Of the inbound goroutine alone.
 	fill  uint64 // of the client's input that opened it

@@ -68,9 +68,10 @@ type answers struct {
 	late     bool          // what the server does next begins after the seal has expired
 	sealCode sqlstate.Code // of the server's error to a seal
 
-	muted     bool          // a limit has ended the result: the client gets nothing more before ReadyForQuery
-	end       []byte        // of the result in progress: the error, not sent yet
-	cancelled chan struct{} // closed when the server has taken the cancel request
+	muted     *entry     // a limit has ended its result: the client gets nothing more before ReadyForQuery
+	undone    bool       // the server was given what fails in its place
+	end       []byte     // of the result in progress: the error, not sent yet
+	cancelled chan error // of the cancel request; nil: none is on its way
 
 	from     int    // bytes of buf from here to r are to be passed on as they are
 	out      []byte // what goes before them
@@ -201,8 +202,16 @@ func (o *answers) scan() *sqlstate.Error {
 			return desync(errors.New("invalid length of a server's message"))
 		}
 		whole := int(size) + 1
+		special := false
 		switch typ {
 		case 'E', 'N', 'S', 'Z', 'A':
+			special = true
+		case 'C':
+			e := o.current()
+			special = e != nil && e.steps != nil
+		}
+		switch {
+		case special:
 			n := min(whole, len(b))
 			if have < n {
 				return nil // more is to come, and it fits
@@ -248,38 +257,47 @@ func (o *answers) result(typ byte, length int) *sqlstate.Error {
 	if e == nil || e.refusal != nil {
 		return desync(errOutOfTurn)
 	}
-	o.swallow = e.own || o.muted
+	o.swallow = e.own || o.muted != nil
 	running := e.kind == query || e.kind == execute
+	if e.steps != nil {
+		switch typ {
+		case '1', '2', '3', 'n': // what a Query has no answers for
+			o.swallow = true
+			return nil
+		}
+	}
 	ok := true
 	switch typ {
 	case 'D', 'd': // DataRow, CopyData
 		ok = running
-		if ok && !o.muted && e.exceeds(length) {
-			o.mute(e)
-		}
-		if !o.muted {
-			e.rows++
-			e.bytes += int64(length)
+		if ok && o.muted == nil {
+			if by, yes := e.exceeds(length); yes {
+				o.mute(e, by)
+			} else {
+				e.show(length)
+			}
 		}
 	case 'H', 'c': // CopyOutResponse, CopyDone
 		ok = running
 	case 'G': // CopyInResponse
 		// The client of a result that was ended does not wait for it, and the server waits for rows.
-		ok = running && !o.muted && o.ledger.startCopy(e)
+		ok = running && o.muted == nil && o.ledger.startCopy(e)
 	case 'C': // CommandComplete
 		ok = running
 		if ok {
-			o.completed(e)
+			return o.completed(e)
 		}
 	case 'I': // EmptyQueryResponse
 		ok = running
 		if e.kind == execute {
 			o.done()
+		} else if e.steps != nil {
+			return o.send(e.steps.step(len(e.steps.parts)))
 		}
 	case 's': // PortalSuspended
 		ok = e.kind == execute
 		if ok {
-			o.done()
+			return o.executed(e)
 		}
 	case 'T', 'n': // RowDescription, NoData
 		switch {
@@ -318,14 +336,25 @@ func (o *answers) result(typ byte, length int) *sqlstate.Error {
 }
 
 // completed applies the effect of a statement.
-func (o *answers) completed(e *entry) {
+func (o *answers) completed(e *entry) *sqlstate.Error {
 	if e.verdict != nil && e.completed < len(e.verdict.Effects) {
 		o.late = o.ledger.completed(e, e.completed)
 	}
 	e.completed++
 	if e.kind == execute {
-		o.done()
+		return o.executed(e)
 	}
+	return nil
+}
+
+// executed ends an Execute that the server has completed. Where a limit has ended its result, and nothing was sent behind it,
+// the server is to fail in its place.
+func (o *answers) executed(e *entry) *sqlstate.Error {
+	if o.muted != nil && !e.synced {
+		return o.undo(execute, false)
+	}
+	o.done()
+	return nil
 }
 
 // special takes a message that is read whole. more is how many of its bytes did not fit into the buffer; they are thrown
@@ -342,6 +371,15 @@ func (o *answers) special(typ byte, body []byte, more int) *sqlstate.Error {
 		}
 	case 'N':
 		put = o.notice(body)
+	case 'C':
+		e := o.current()
+		if more > 0 {
+			return desync(errors.New("CommandComplete is too long"))
+		}
+		var err *sqlstate.Error
+		if put, err = o.stepped(e, bytes.Clone((*o.buf)[o.r:o.r+n])); err != nil {
+			return err
+		}
 	case 'A':
 		// Notifications tell what other sessions do.
 	case 'S':
@@ -351,9 +389,14 @@ func (o *answers) special(typ byte, body []byte, more int) *sqlstate.Error {
 		if len(body) != 1 || more != 0 || bytes.IndexByte([]byte("ITE"), body[0]) < 0 {
 			return desync(errors.New("invalid ReadyForQuery"))
 		}
+		e := o.current()
 		var err *sqlstate.Error
 		if pass, err = o.ready(body[0]); err != nil {
 			return err
+		}
+		if pass && e.steps != nil && e.code == "" {
+			o.cut(0)
+			o.out = append(o.out, e.steps.last...)
 		}
 	}
 	if pass {
@@ -372,6 +415,20 @@ func (o *answers) ready(status byte) (pass bool, err *sqlstate.Error) {
 	if e == nil || e.kind != query && e.kind != syncs || e.refusal != nil && e.code == "" {
 		return false, desync(errOutOfTurn)
 	}
+	if o.muted != nil {
+		if err := o.settleCancel(); err != nil {
+			return false, err
+		}
+	}
+	if between, err := o.between(e, status); between || err != nil {
+		return false, err
+	}
+	if o.muted != nil {
+		if status == 'T' { // an error would have failed the transaction
+			return false, o.undo(e.kind, e.kind == syncs)
+		}
+		o.unmute()
+	}
 	o.head = nil
 	o.drained, o.late = o.ledger.ready(status)
 	if e.own {
@@ -379,7 +436,6 @@ func (o *answers) ready(status byte) (pass bool, err *sqlstate.Error) {
 		close(e.done)
 		return false, nil
 	}
-	o.unmute()
 	o.finished = append(o.finished, e)
 	o.added = append(o.added, e.requested)
 	return true, nil
@@ -389,6 +445,9 @@ func (o *answers) ready(status byte) (pass bool, err *sqlstate.Error) {
 func (o *answers) failed(body []byte) ([]byte, *sqlstate.Error) {
 	f := parseFields(body)
 	e := o.current()
+	if e != nil {
+		e.asQuery(&f)
+	}
 	if e == nil {
 		// Not an answer: the server ends the session.
 		if !f.fatal() {
@@ -416,8 +475,16 @@ func (o *answers) failed(body []byte) ([]byte, *sqlstate.Error) {
 	} else {
 		put, code = f.sanitised(e)
 	}
-	if o.muted && !f.fatal() { // the client has had its error
-		put = nil
+	if o.muted != nil && !f.fatal() { // the client has had its error
+		put, code = nil, o.muted.limited
+		if err := o.settleCancel(); err != nil {
+			return nil, err
+		}
+	}
+	if e.steps != nil && !f.fatal() {
+		if err := o.send(e.steps.failed()); err != nil {
+			return nil, err
+		}
 	}
 	o.head = nil
 	o.finished = append(o.finished, o.ledger.fail(code)...)
@@ -427,9 +494,13 @@ func (o *answers) failed(body []byte) ([]byte, *sqlstate.Error) {
 // notice takes a NoticeResponse and returns what the client gets.
 func (o *answers) notice(body []byte) []byte {
 	e := o.current()
-	if e != nil && e.own || o.muted {
+	if e != nil && e.own || o.muted != nil {
 		return nil
 	}
 	f := parseFields(body)
+	if e != nil && e.steps != nil && e.steps.block && !e.steps.begun && f.code() == "25001" {
+		e.steps.inside = true
+		return nil
+	}
 	return f.notice()
 }

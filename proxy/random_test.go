@@ -104,47 +104,11 @@ func written(script [][]pgx3.FrontendMessage) string {
 // TestRandomScripts plays conversations of a fixed seed on the server and through the proxy. SCRIPTS tells how many.
 func TestRandomScripts(t *testing.T) {
 	p := start(t)
-	count := 200
-	if n, err := strconv.Atoi(os.Getenv("SCRIPTS")); err == nil {
-		count = n
-	}
 	kinds := map[string]int{}
-	for seed := range count {
+	for seed := range conversations(200) {
 		script := conversation(rand.New(rand.NewPCG(uint64(seed), 7)))
-		talk := func(c *peer) (out []string) {
-			defer c.Close()
-			for i, m := range script {
-				// An error that comes in every state tells when everything before it has been answered. Not behind every
-				// round, so that groups and transactions go on from one to the next.
-				end := fmt.Sprintf("E ERROR 42601 syntax error at or near \"end%d\"  @1", i)
-				if i%3 < 2 && i+1 < len(script) {
-					c.send(t, m...)
-					continue
-				}
-				c.send(t, append(m, sy, q(fmt.Sprint("end", i)))...)
-				for over := false; ; {
-					m, err := c.front.Receive()
-					if err != nil {
-						return append(out, "the connection ends")
-					}
-					line, typ := transcribe(m)
-					if strings.HasPrefix(line, "E ERROR 42501 refused") || strings.HasPrefix(line, `E ERROR 42703 column "forbidden"`) {
-						line = "E refused"
-					}
-					// A Query that has failed in a transaction leaves a portal without a name, or none, as far as it came.
-					if strings.HasPrefix(line, `E ERROR 34000 portal "" does`) {
-						line = "E ERROR 25P02 current transaction is aborted, commands ignored until end of transaction block  @0"
-					}
-					out = append(out, line)
-					if over = over || line == end; over && typ == 'Z' {
-						break
-					}
-				}
-			}
-			return out
-		}
-		want := talk(p.direct(t))
-		got := talk(p.raw(t))
+		want := converse(t, p.direct(t), script)
+		got := converse(t, p.raw(t), script)
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Fatalf("seed %d\n%s\ndirect (-) and through the proxy (+):\n%s", seed, written(script), diff)
 		}
@@ -158,4 +122,45 @@ func TestRandomScripts(t *testing.T) {
 			t.Errorf("the conversations have no %q", kind)
 		}
 	}
+}
+
+func conversations(by int) int {
+	if n, err := strconv.Atoi(os.Getenv("SCRIPTS")); err == nil {
+		return n
+	}
+	return by
+}
+
+// converse sends the rounds of a conversation and writes down what comes back.
+func converse(t *testing.T, c *peer, script [][]pgx3.FrontendMessage) (out []string) {
+	defer c.Close()
+	for i, m := range script {
+		// An error that comes in every state tells when everything before it has been answered. Not behind every
+		// round, so that groups and transactions go on from one to the next.
+		end := fmt.Sprintf("E ERROR 42601 syntax error at or near \"end%d\"  @1", i)
+		if i%3 < 2 && i+1 < len(script) {
+			c.send(t, m...)
+			continue
+		}
+		c.send(t, append(m, sy, q(fmt.Sprint("end", i)))...)
+		for over := false; ; {
+			m, err := c.front.Receive()
+			if err != nil {
+				return append(out, "the connection ends")
+			}
+			line, typ := transcribe(m)
+			if strings.HasPrefix(line, "E ERROR 42501 refused") || strings.HasPrefix(line, `E ERROR 42703 column "forbidden"`) {
+				line = "E refused"
+			}
+			// A Query that has failed in a transaction leaves a portal without a name, or none, as far as it came.
+			if strings.HasPrefix(line, `E ERROR 34000 portal "" does`) {
+				line = "E ERROR 25P02 current transaction is aborted, commands ignored until end of transaction block  @0"
+			}
+			out = append(out, line)
+			if over = over || line == end; over && typ == 'Z' {
+				break
+			}
+		}
+	}
+	return out
 }

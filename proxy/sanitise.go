@@ -110,7 +110,7 @@ func (f *fields) sanitised(e *entry) ([]byte, sqlstate.Code) {
 		told.message, told.hint = p.substitute()
 	}
 	if p.passes('P') && f.own() && f.position > 0 && e != nil && e.verdict != nil && e.refusal == nil && e.verdict.Position != nil {
-		told.position = e.verdict.Position(f.position)
+		told.position = e.verdict.Position(f.position + e.shift())
 	}
 	if f.own() {
 		told.context = copyLine(f.context)

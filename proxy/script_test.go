@@ -331,11 +331,14 @@ var scripts = map[string][]round{
 
 // TestScripts plays each script on the server and through the proxy: every message, code and status must be the same.
 func TestScripts(t *testing.T) {
-	p := start(t, withJudge(func(j *judge) { j.prefix = "/* p */ " }))
+	playScripts(t, start(t, withJudge(func(j *judge) { j.prefix = "/* p */ " })), func(lines []string) []string { return lines })
+}
+
+func playScripts(t *testing.T, p *proxied, seen func([]string) []string) {
 	for name, script := range scripts {
 		t.Run(name, func(t *testing.T) {
-			want := p.direct(t).play(t, script)
-			got := p.raw(t).play(t, script)
+			want := seen(p.direct(t).play(t, script))
+			got := seen(p.raw(t).play(t, script))
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("direct (-) and through the proxy (+):\n%s", diff)
 			}

@@ -31,6 +31,7 @@ type session struct {
 	ended     bool   // the last message of the group ends the transaction
 	unsealing bool   // or takes the seal away
 	copies    *entry // asks the client for rows, and is about to be sent
+	awaited   *entry // is to be answered before anything else is sent
 	fill      uint64 // counts reads of what the client sends, and Queries and Syncs in it
 	keeps     bool   // the transaction may be one that keeps its snapshot
 	tx        *since // from when such a transaction sees

@@ -116,6 +116,9 @@ func (s *session) fetches(u *uses, p *portal, name string) *sqlstate.Error {
 	if p == nil {
 		return sqlstate.New(invalidCursorName, sqlstate.ReasonNone, "cursor \"%s\" does not exist", name)
 	}
+	if !s.ledger.usable(p) {
+		return notRunnable(name)
+	}
 	v, refused, t := s.recheck(p.verdict)
 	if refused != nil {
 		u.ticket = t

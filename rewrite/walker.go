@@ -124,8 +124,11 @@ func (w *walker) statement(raw *sqltext.RawStmt) verdict.Effect {
 		w.systemColumns()
 		w.settleWrites()
 	}
+	effect.Returns = returnsRows(raw.GetStmt())
 	if effect.Body != nil {
 		effect.Body.Effects[0].Writes = w.writes
+		effect.Body.Effects[0].Returns = effect.Returns
+		effect.Returns = false
 	} else {
 		effect.Writes = w.writes
 		if w.cursor != "" {

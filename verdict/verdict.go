@@ -67,12 +67,29 @@ type Ticket interface {
 	Done(Outcome)
 }
 
-// Bound is how large a result may be. Nothing of a row beyond it is relayed: the client gets the error in its place, and the
-// statement is cancelled.
+// Bound is how large the result of a message may be. Nothing of a row beyond it is relayed: the client gets the error in its
+// place, and the statement fails on the server as well.
 type Bound struct {
-	Rows, Bytes int64 // as an [Outcome] counts them; 0: without bound
-	Exceeded    func(rows bool) *sqlstate.Error
+	Rows, Bytes int64 // that are relayed; 0: without bound
+
+	// More takes rows from the rates and returns how many; 0: there are none now. Those that are not relayed, as Returned tells,
+	// are given back. Nil: no rate bounds them.
+	More func() int64
+
+	Exceeded func(Excess) *sqlstate.Error // nil: there is no bound
+
+	Undoes bool // the execution may do more than show rows, which the error is to take back
 }
+
+// Excess is what a result has too much of.
+type Excess int
+
+// The bounds of a result.
+const (
+	TooManyRows Excess = iota
+	TooManyBytes
+	RateSpent // [Bound.More] had no more
+)
 
 // Outcome is what became of an execution.
 type Outcome struct {
@@ -126,6 +143,10 @@ type Verdict struct {
 	Versions Versions
 	Effects  []Effect // one per statement in the text, in order
 
+	// Parts are the statements of Text, where there are several: parts of it, in order, each of which reads by itself as it does
+	// there. It is nil where there is one, and returns nil where the text cannot be divided.
+	Parts func() []Part
+
 	// Position maps a 1-based character position in Text to one in Original; 0 stays 0.
 	Position func(int) int
 
@@ -141,6 +162,12 @@ type Verdict struct {
 	Detail any
 }
 
+// Part is one statement of a text of several.
+type Part struct {
+	Text string
+	At   int // characters of the whole text in front of it
+}
+
 // Renamed is a relation as the server's messages name it, and as they would name what the client wrote.
 type Renamed struct{ Server, Client string }
 
@@ -153,6 +180,8 @@ type Effect struct {
 	Name   string // of the setting, or of the prepared statement or cursor as the client calls it; empty: all of them
 	Reads  bool   // the statement reads rows (SELECT, COPY TO, what writes)
 	Writes bool   // the statement changes rows, or its WITH queries do
+
+	Returns bool // it may send rows; of what runs others by name, those may
 
 	// Body is the verdict on the query that PREPARE or DECLARE names, with Effects of its own. Recheck takes it as it takes any
 	// other; its Text is that of the whole message.

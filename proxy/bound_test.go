@@ -1,0 +1,196 @@
+package proxy
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+	pgx3 "github.com/jackc/pgx/v5/pgproto3"
+
+	"github.com/pgconsent/pgconsent/sqlstate"
+	"github.com/pgconsent/pgconsent/verdict"
+)
+
+// wide is a bound that no result reaches.
+func wide(undoes bool) verdict.Bound {
+	return verdict.Bound{Rows: 1 << 40, Undoes: undoes, Exceeded: func(verdict.Excess) *sqlstate.Error {
+		return sqlstate.New(sqlstate.InternalError, sqlstate.ReasonInternal, "a bound that nothing reaches")
+	}}
+}
+
+// same leaves out what may differ where a Query goes in steps: when settings are reported, where a parameter stands, and the
+// columns of a result that fails before its first row. Of a result that fails when it is too large, it leaves out what there was of it: rows that are
+// written are all there before the first one is sent.
+func same(lines []string) []string {
+	var out []string
+	for _, line := range lines {
+		if strings.HasPrefix(line, "S ") {
+			continue
+		}
+		if before, _, ok := strings.Cut(line, "@"); ok && strings.HasPrefix(line, "E ERROR 42P02") {
+			line = before[:strings.Index(before, "$")]
+		}
+		if strings.HasPrefix(line, "E ") {
+			for ended := strings.HasPrefix(line, "E ERROR 53400"); len(out) > 0; out = out[:len(out)-1] {
+				if last := out[len(out)-1][:1]; last != "T" && (!ended || !strings.Contains("DdH", last)) {
+					break
+				}
+			}
+		}
+		out = append(out, line)
+	}
+	return out
+}
+
+// TestScriptsWithinBounds: what is answered within the bounds of results is the same as without.
+func TestScriptsWithinBounds(t *testing.T) {
+	playScripts(t, start(t, withJudge(func(j *judge) { j.bound = wide(true) })), same)
+	playScripts(t, start(t, withJudge(func(j *judge) { j.bound = wide(false) })), same)
+}
+
+// TestRandomScriptsWithinBounds is the same of made up conversations.
+func TestRandomScriptsWithinBounds(t *testing.T) {
+	p := start(t, withJudge(func(j *judge) { j.bound = wide(true) }))
+	for seed := range conversations(60) {
+		script := conversation(rand.New(rand.NewPCG(uint64(seed), 11)))
+		want := same(converse(t, p.direct(t), script))
+		got := same(converse(t, p.raw(t), script))
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Fatalf("seed %d\n%s\ndirect (-) and through the proxy (+):\n%s", seed, written(script), diff)
+		}
+	}
+}
+
+// greedy makes up messages of which many want more than three rows. On the server alone r() fails at the fourth one.
+func greedy(r *rand.Rand) (sent [][]pgx3.FrontendMessage) {
+	pick := func(of ...string) string { return of[r.IntN(len(of))] }
+	alone := true // no statement stands before it: names that are not there are refused with the whole message
+	so := 0       // rows of the message so far: they are counted together
+	const uncounted = -1
+	rows := func() string {
+		n := []int{1, 3, 4, 5, 20000}[r.IntN(5)]
+		so += n
+		return fmt.Sprintf("generate_series(%d, %d) AS i", so-n+1, so)
+	}
+	single := func() string {
+		switch r.IntN(8) {
+		case 0, 1:
+			return "SELECT r(i) FROM " + rows()
+		case 2:
+			return fmt.Sprintf("INSERT INTO marks VALUES (%d)", r.IntN(100))
+		case 3:
+			return "INSERT INTO marks SELECT i FROM " + rows() + " RETURNING r(n)"
+		case 4:
+			return "WITH w AS (INSERT INTO marks VALUES (100) RETURNING n) SELECT r(i) FROM " + rows()
+		case 5:
+			return "COPY (SELECT r(i) FROM " + rows() + ") TO STDOUT"
+		case 6:
+			if so == 0 && alone {
+				so = uncounted
+				return pick("EXECUTE x", "EXECUTE x", "PREPARE x AS SELECT r(i) FROM generate_series(1, 4) AS i", "PREPARE x AS SELECT r(i) FROM generate_series(1, 2) AS i",
+					"DECLARE k CURSOR FOR SELECT r(i) FROM generate_series(1, 4) AS i", "DECLARE k CURSOR FOR SELECT r(i) FROM generate_series(1, 3) AS i",
+					"FETCH ALL FROM k", "FETCH ALL FROM k")
+			}
+		}
+		return pick("SELECT 1/0", "SELECT nope", "BEGIN", "BEGIN", "BEGIN", "COMMIT", "ROLLBACK", "SAVEPOINT s", "ROLLBACK TO s", "CLOSE k")
+	}
+	text := func() string {
+		so, alone = 0, true
+		t := single()
+		for alone = false; so != uncounted && r.IntN(3) == 0; {
+			t += "; " + single()
+		}
+		return t
+	}
+	one := func() string {
+		so, alone = 0, true
+		return single()
+	}
+	for range 2 + r.IntN(4) {
+		var m []pgx3.FrontendMessage
+		for range 1 + r.IntN(8) {
+			switch r.IntN(8) {
+			case 0:
+				m = append(m, q(pick("SELECT forbidden", "DECLARE c CURSOR FOR SELECT r(i) FROM generate_series(1, 4) AS i; FETCH ALL FROM c; INSERT INTO marks VALUES (7)",
+					"INSERT INTO marks VALUES (8); DECLARE c CURSOR FOR SELECT r(i) FROM generate_series(1, 3) AS i; FETCH ALL FROM c")))
+			case 1, 2:
+				m = append(m, q(text()))
+			case 3:
+				m = append(m, sy)
+			case 4:
+				m = append(m, []pgx3.FrontendMessage{fl, bi("p", "a"), ex("p", 0), pa("a", one()), cl('S', "a"), cl('P', "p")}[r.IntN(6)])
+			default:
+				m = append(m, pa("", one()), bi("", ""), de('P', ""), ex("", 0))
+				if r.IntN(2) == 0 {
+					m = append(m, sy)
+				}
+			}
+		}
+		sent = append(sent, m)
+	}
+	return sent
+}
+
+// TestEndedResults: a result that is too large leaves the client, the transaction and the database as an error of the server
+// does that comes in the place of the row which is one too many.
+func TestEndedResults(t *testing.T) {
+	const message = "no more than three"
+	p := start(t, withJudge(func(j *judge) {
+		j.bound = verdict.Bound{Rows: 3, Exceeded: func(verdict.Excess) *sqlstate.Error {
+			return sqlstate.New(sqlstate.LimitExceeded, sqlstate.ReasonLimit, message)
+		}}
+	}))
+	admin := p.db.Connect(t, "postgres")
+	exec := func(sql string) {
+		t.Helper()
+		if _, err := admin.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	exec(`CREATE TABLE marks (n int); GRANT ALL ON marks TO wire_agent;
+		CREATE FUNCTION r(i int) RETURNS int LANGUAGE plpgsql AS $$ BEGIN
+			IF i > 3 AND current_setting('test.bounded', true) = 'on' THEN RAISE EXCEPTION USING ERRCODE = '53400', MESSAGE = '` + message + `'; END IF;
+			RETURN i;
+		END $$`)
+	inMarks := func() []int {
+		t.Helper()
+		rows, err := admin.Query(t.Context(), "SELECT n FROM marks ORDER BY n")
+		if err != nil {
+			t.Fatal(err)
+		}
+		numbers, err := pgx.CollectRows(rows, pgx.RowTo[int])
+		if err != nil {
+			t.Fatal(err)
+		}
+		exec("TRUNCATE marks")
+		return numbers
+	}
+	kinds := map[string]int{}
+	for seed := range conversations(60) {
+		script := greedy(rand.New(rand.NewPCG(uint64(seed), 13)))
+		direct := hijack(t, fmt.Sprintf("host=%s port=%d user=%s dbname=%s options='-c test.bounded=on'", p.db.SocketDir, p.db.Port, agentRole, p.db.Name))
+		want := same(converse(t, direct, script))
+		wrote := inMarks()
+		got := same(converse(t, p.raw(t), script))
+		if diff := cmp.Diff(want, got) + cmp.Diff(wrote, inMarks()); diff != "" {
+			t.Fatalf("seed %d\n%s\ndirect (-) and through the proxy (+):\n%s", seed, written(script), diff)
+		}
+		for i, line := range want {
+			if strings.HasPrefix(line, "E ERROR 53400") {
+				for ; !strings.HasPrefix(want[i], "Z"); i++ {
+				}
+				kinds[want[i]]++
+			}
+		}
+		kinds["written"] += len(wrote)
+	}
+	t.Log(kinds)
+	for _, kind := range []string{"Z I", "Z E", "written"} {
+		if kinds[kind] == 0 {
+			t.Errorf("the conversations have no %q", kind)
+		}
+	}
+}

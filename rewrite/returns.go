@@ -1,0 +1,28 @@
+package rewrite
+
+import "github.com/pgconsent/pgconsent/sqltext"
+
+// returnsRows tells whether a statement may send rows: itself, or, for PREPARE and DECLARE, what it names. What is not known
+// may.
+func returnsRows(n *sqltext.Node) bool {
+	switch kind := n.GetNode().(type) {
+	case *sqltext.Node_InsertStmt:
+		return len(kind.InsertStmt.ReturningList) > 0
+	case *sqltext.Node_UpdateStmt:
+		return len(kind.UpdateStmt.ReturningList) > 0
+	case *sqltext.Node_DeleteStmt:
+		return len(kind.DeleteStmt.ReturningList) > 0
+	case *sqltext.Node_MergeStmt: // has no RETURNING in the parser's grammar
+		return false
+	case *sqltext.Node_CopyStmt:
+		return !kind.CopyStmt.IsFrom
+	case *sqltext.Node_PrepareStmt:
+		return returnsRows(kind.PrepareStmt.Query)
+	case *sqltext.Node_FetchStmt:
+		return !kind.FetchStmt.Ismove
+	case *sqltext.Node_TransactionStmt, *sqltext.Node_VariableSetStmt, *sqltext.Node_DeallocateStmt, *sqltext.Node_ClosePortalStmt,
+		*sqltext.Node_DiscardStmt, *sqltext.Node_UnlistenStmt:
+		return false
+	}
+	return true
+}
