@@ -85,7 +85,7 @@ func oneLine(accesses []policy.Access) string {
 
 func TestTagsAndEffects(t *testing.T) {
 	r := rewriter(t, Both)
-	reads := verdict.Effect{Reads: true}
+	reads := verdict.Effect{Reads: true, Returns: true}
 	for _, c := range []struct {
 		sql, tag string
 		effects  []verdict.Effect
@@ -104,7 +104,7 @@ func TestTagsAndEffects(t *testing.T) {
 		{"RELEASE a", "RELEASE", []verdict.Effect{{Kind: verdict.Releases, Name: "a"}}},
 		{"SET TimeZone = 'UTC'", "SET", []verdict.Effect{{Kind: verdict.ChangesGUC, Name: "timezone"}}},
 		{"RESET datestyle", "RESET", []verdict.Effect{{Kind: verdict.ChangesGUC, Name: "datestyle"}}},
-		{"SHOW datestyle", "SHOW", []verdict.Effect{{}}},
+		{"SHOW datestyle", "SHOW", []verdict.Effect{{Returns: true}}},
 		{"BEGIN; SELECT 1; COMMIT", "multi", []verdict.Effect{{Kind: verdict.BeginsTx}, reads, {Kind: verdict.EndsTx}}},
 	} {
 		result, refused := r.Rewrite(c.sql, false)
@@ -117,6 +117,26 @@ func TestTagsAndEffects(t *testing.T) {
 		}
 		if diff := cmp.Diff(c.effects, result.Effects); diff != "" {
 			t.Errorf("%s: (-want +got)\n%s", c.sql, diff)
+		}
+	}
+	// What may send rows, which are counted and bounded.
+	for sql, returns := range map[string][]bool{
+		"SELECT 1; SELECT 2": {true, true},
+		"EXPLAIN SELECT 1":   {true},
+		"DECLARE c CURSOR FOR SELECT 1; FETCH c; MOVE c; CLOSE c":     {false, true, false, false},
+		"PREPARE p AS SELECT 1; EXECUTE p; DEALLOCATE p; UNLISTEN *":  {false, true, false, false},
+		"BEGIN; SET TimeZone = 'UTC'; SAVEPOINT s; RELEASE s; COMMIT": {false, false, false, false, false},
+		"DISCARD ALL": {false},
+	} {
+		result, refused := r.Rewrite(sql, false)
+		if refused != nil {
+			t.Errorf("%s: %v", sql, refused)
+			continue
+		}
+		for i, e := range result.Effects {
+			if i < len(returns) && e.Returns != returns[i] || e.Body != nil && !e.Body.Effects[0].Returns {
+				t.Errorf("%s: statement %d returns rows: %t", sql, i, e.Returns)
+			}
 		}
 	}
 	// A refusal has its tag, too.

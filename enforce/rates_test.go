@@ -1,0 +1,79 @@
+package enforce
+
+import (
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pgconsent/pgconsent/policy"
+)
+
+// TestReservations: sessions that reserve at once never have more than the smallest of the rates, and what they give back is there again.
+func TestReservations(t *testing.T) {
+	now := time.Now()
+	for _, perMin := range []int{1, 50, 10_000} {
+		limits := []applied{{policy.Limit{Rows: perMin}, &count{}}, {policy.Limit{Statements: 5}, &count{}}, {policy.Limit{Rows: perMin / 2 * 3}, &count{}}}
+		if perMin == 1 {
+			limits = limits[:2]
+		}
+		var mu sync.Mutex
+		var used int64
+		var sessions sync.WaitGroup
+		for range 8 {
+			sessions.Go(func() {
+				for {
+					n, short, wait := reserve(limits, now)
+					if short != nil {
+						if wait <= 0 {
+							t.Error("there is no time to wait")
+						}
+						return
+					}
+					show := rand.Int64N(n) + 1
+					settle(limits, n, n-show, now)
+					mu.Lock()
+					used += show
+					mu.Unlock()
+				}
+			})
+		}
+		sessions.Wait()
+		// A session may have met what others had taken and gave back later.
+		for {
+			n, short, _ := reserve(limits, now)
+			if short != nil {
+				break
+			}
+			settle(limits, n, 0, now)
+			used += n
+		}
+		if used != int64(perMin) {
+			t.Errorf("%d rows were used of %d", used, perMin)
+		}
+		if n, _, _ := reserve(limits, now.Add(time.Minute)); n < 1 || limits[0].count.rows.full(now.Add(time.Minute)) {
+			t.Errorf("%d rows a minute later, and the count is forgotten: %t", n, limits[0].count.rows.full(now.Add(time.Minute)))
+		}
+	}
+}
+
+// TestRatesChange: a reload changes what there is at once, and the clock going back gives nothing.
+func TestRatesChange(t *testing.T) {
+	var b bucket
+	now := time.Now()
+	if ok, _ := b.take(60, 60, now); !ok {
+		t.Error("a fresh bucket is not full")
+	}
+	if ok, wait := b.take(1, 60, now); ok || wait != time.Second {
+		t.Errorf("an empty bucket gives: %t, or in %s", ok, wait)
+	}
+	if ok, _ := b.take(1, 60, now.Add(-time.Hour)); ok {
+		t.Error("a clock that goes back fills it")
+	}
+	if ok, _ := b.take(30, 60, now.Add(30*time.Second)); !ok {
+		t.Error("half a minute does not fill half of it")
+	}
+	if got, _ := b.reserve(100, 10, now.Add(time.Hour)); got != 10 {
+		t.Errorf("%d of 10", got)
+	}
+}
