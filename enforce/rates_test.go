@@ -23,7 +23,7 @@ func TestReservations(t *testing.T) {
 		for range 8 {
 			sessions.Go(func() {
 				for {
-					n, short, wait := reserve(limits, now)
+					n, short, wait := takeRows(limits, now)
 					if short != nil {
 						if wait <= 0 {
 							t.Error("there is no time to wait")
@@ -31,7 +31,7 @@ func TestReservations(t *testing.T) {
 						return
 					}
 					show := rand.Int64N(n) + 1
-					settle(limits, n, n-show, now)
+					giveRows(limits, n, n-show, now)
 					mu.Lock()
 					used += show
 					mu.Unlock()
@@ -41,17 +41,17 @@ func TestReservations(t *testing.T) {
 		sessions.Wait()
 		// A session may have met what others had taken and gave back later.
 		for {
-			n, short, _ := reserve(limits, now)
+			n, short, _ := takeRows(limits, now)
 			if short != nil {
 				break
 			}
-			settle(limits, n, 0, now)
+			giveRows(limits, n, 0, now)
 			used += n
 		}
 		if used != int64(perMin) {
 			t.Errorf("%d rows were used of %d", used, perMin)
 		}
-		if n, _, _ := reserve(limits, now.Add(time.Minute)); n < 1 || limits[0].count.rows.full(now.Add(time.Minute)) {
+		if n, _, _ := takeRows(limits, now.Add(time.Minute)); n < 1 || limits[0].count.rows.full(now.Add(time.Minute)) {
 			t.Errorf("%d rows a minute later, and the count is forgotten: %t", n, limits[0].count.rows.full(now.Add(time.Minute)))
 		}
 	}
