@@ -181,7 +181,7 @@ func (n Registered) counting(r, since string) string {
 
 // counted says the same of a countdown that was stopped.
 func (n Registered) counted(r, since string) string {
-	return "(" + since + " OPERATOR(pg_catalog.<) " + column(r, "decayed_before") + " AND " + column(r, "decayed_days") + " OPERATOR(pg_catalog.<) " + strconv.Itoa(n.Days) + ")"
+	return "(" + since + " OPERATOR(pg_catalog.<) " + column(r, "decayed_before") + " AND COALESCE(" + column(r, "decayed_days") + ", 0) OPERATOR(pg_catalog.<) " + strconv.Itoa(n.Days) + ")"
 }
 
 func (n Registered) decays() bool { return n.Since != "" && n.Days > 0 }
@@ -329,8 +329,11 @@ func (n Registered) consents(r, row Row, w World) bool {
 		passed = w.Now.Sub(read(r["decay_from"], TimestampTZ).time) >= time.Duration(n.Days)*24*time.Hour
 	}
 	wasOlder, counted := before("decayed_before")
-	days, said := r["decayed_days"]
-	removed := wasOlder && n.Days < Forever && (!said || !less(days, strconv.Itoa(n.Days)))
+	days := "0"
+	if d, said := r["decayed_days"]; said {
+		days = d
+	}
+	removed := wasOlder && n.Days < Forever && !less(days, strconv.Itoa(n.Days))
 	decaying := counting && older && n.Days > 0
 	if n.Since != "" && !n.Grouped && n.Days < Forever && (counting && (!dated || older && (passed || n.Days == 0)) || counted && (!dated || removed || wasOlder && n.Days == 0)) {
 		return false

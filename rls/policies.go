@@ -48,7 +48,7 @@ func (p *Plan) policies(f migrations.Found) []Statement {
 func (p *Plan) unlisted() []*catalog.Relation {
 	var out []*catalog.Relation
 	for _, h := range p.helpers {
-		if _, ok := p.policy.Table(h.Relation.Name); !ok {
+		if _, ok := p.policy.Table(h.Relation.Name); !ok && h.Relation.Name != predicate.RegistryTable {
 			out = append(out, h.Relation)
 		}
 	}

@@ -48,6 +48,12 @@ func (p *Plan) readers(migrations.Found) []Statement {
 
 // readable lets the reader read all of a table.
 func (p *Plan) readable(r *catalog.Relation) []Statement {
+	if r.Name == predicate.RegistryTable { // as migrate installs it: verify finds what is added. Agents cannot name it
+		return []Statement{{
+			SQL: fmt.Sprintf("GRANT SELECT ON TABLE %s TO %s", r.Name.SQL(), p.reader),
+			Why: "Predicates read the consent registry with the reader's rights, not the agent's.",
+		}}
+	}
 	return []Statement{
 		{
 			SQL: fmt.Sprintf("GRANT SELECT ON TABLE %s TO %s", r.Name.SQL(), p.reader),
@@ -109,10 +115,10 @@ func (p *Plan) dropReaders() []Statement {
 				SQL: fmt.Sprintf("DROP VIEW IF EXISTS %s, %s", predicate.HelperView(h.Relation.Name).SQL(), predicate.GateView(h.Relation.Name).SQL()),
 				Why: why,
 			},
-			Statement{
-				SQL: fmt.Sprintf("DROP POLICY IF EXISTS %s ON %s", readerPolicy, h.Relation.Name.SQL()),
-				Why: why,
-			})
+		)
+		if h.Relation.Name != predicate.RegistryTable {
+			out = append(out, Statement{SQL: fmt.Sprintf("DROP POLICY IF EXISTS %s ON %s", readerPolicy, h.Relation.Name.SQL()), Why: why})
+		}
 	}
 	return out
 }
