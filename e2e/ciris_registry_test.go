@@ -118,6 +118,16 @@ func (g *governed) clock(by string) {
 	g.Exec("CREATE OR REPLACE FUNCTION pgconsent.consent_now() RETURNS pg_catalog.timestamptz LANGUAGE sql VOLATILE PARALLEL SAFE RETURN pg_catalog.clock_timestamp() " + by)
 }
 
+// settle waits until the proxy has looked at the changed catalog.
+func (g *governed) settle(c *pgconn.PgConn) {
+	g.Helper()
+	for until := time.Now().Add(20 * time.Second); told(c, "SELECT count(*) FROM users WHERE false") != "0"; time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(until) {
+			g.Fatal("the catalog does not settle")
+		}
+	}
+}
+
 func (g *governed) Exec(sql string) { g.Helper(); harness.Exec(g.T, g.db, sql) }
 
 func (g *governed) rows(c *pgconn.PgConn, user string) string {
@@ -323,6 +333,7 @@ func TestCirisE_DecayByFullDays(t *testing.T) {
 		g.partner(later)
 		g.degrade(later, consent.Anonymous)
 		g.clock("")
+		g.settle(agent)
 		g.partner(user, "ESSENTIAL", "BEHAVIORAL")
 		g.degrade(user, consent.Anonymous)
 		for _, c := range []struct {
