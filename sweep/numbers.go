@@ -62,7 +62,7 @@ func (s *Sweeper) Numbers(ctx context.Context) (metrics.Consent, error) {
 func lag(ctx context.Context, tx interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }, now time.Time) (seconds float64, err error) {
-	err = tx.QueryRow(ctx, `SELECT COALESCE(GREATEST(extract(epoch FROM $1 - min(r.recorded_at)), 0.001), 0)::float8 FROM pgconsent.consent_record AS r
+	err = tx.QueryRow(ctx, `SELECT CASE WHEN count(*) > 0 THEN GREATEST(extract(epoch FROM $1 - min(r.recorded_at)), 0.001) ELSE 0 END::float8 FROM pgconsent.consent_record AS r
 		WHERE r.number > (SELECT epoch FROM pgconsent.sweep_state) AND r.event IN ('withdrawn', 'revoked', 'expired', 'degraded', 'erased')
 		AND pg_catalog.to_regprocedure('pgconsent.sweep_due()') IS NOT NULL`, now).Scan(&seconds)
 	if err != nil {

@@ -60,8 +60,8 @@ func (s *site) deliver(o *Outbox) Delivered {
 	return d
 }
 
-// due makes every message due again.
-func (s *site) due() {
+// again makes every message due again.
+func (s *site) again() {
 	s.exec("UPDATE pgconsent.outbox SET next_at = now() - interval '1 second' WHERE sent_at IS NULL")
 }
 
@@ -171,7 +171,7 @@ func TestAWebhookThatFails(t *testing.T) {
 		if d := s.deliver(o); d != (Delivered{}) {
 			t.Errorf("before its time: %+v", d)
 		}
-		s.due()
+		s.again()
 	}
 	r.mu.Lock()
 	r.answer = nil
@@ -179,7 +179,7 @@ func TestAWebhookThatFails(t *testing.T) {
 	if d := s.deliver(o); d.Sent != 1 {
 		t.Errorf("%+v", d)
 	}
-	s.due()
+	s.again()
 	if d := s.deliver(o); d != (Delivered{}) {
 		t.Errorf("it was sent again: %+v", d)
 	}

@@ -73,11 +73,11 @@ func (s *Sweeper) Run(ctx context.Context, dryRun bool) (Report, error) {
 		out.Busy = true
 		return out, nil
 	}
+	s.clock(ctx, &out)
 	epoch, err := s.Registry.Epoch(ctx)
 	if err != nil {
 		return out, err
 	}
-	s.clock(ctx, &out)
 	if err := s.notes(ctx, conn, &out); err != nil {
 		return out, err
 	}

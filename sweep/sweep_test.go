@@ -3,6 +3,7 @@ package sweep
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -17,7 +18,12 @@ import (
 	harness "github.com/pgconsent/pgconsent/test/instance"
 )
 
-func TestMain(m *testing.M) { pgtest.Main(m) }
+func TestMain(m *testing.M) {
+	if os.Getenv("SWEEP_DSN") != "" { // a child of TestKilled
+		os.Exit(m.Run())
+	}
+	pgtest.Main(m)
+}
 
 const schema = `
 CREATE TABLE people (user_id text PRIMARY KEY, name text);
@@ -71,6 +77,7 @@ type site struct {
 	*Sweeper
 	db   *pgtest.DB
 	conn *pgx.Conn // the owner's
+	key  string    // of the registry, a file
 	t    testing.TB
 }
 
@@ -105,7 +112,7 @@ func buildWith(t testing.TB, s consent.Settings, schema, rules string) *site {
 		t.Fatal(err)
 	}
 	t.Cleanup(r.Close)
-	return &site{Sweeper: &Sweeper{Registry: r}, db: db, conn: conn, t: t}
+	return &site{Sweeper: &Sweeper{Registry: r}, db: db, conn: conn, key: key, t: t}
 }
 
 func (s *site) exec(sql string, args ...any) {
