@@ -1,0 +1,439 @@
+package consent
+
+import (
+	"errors"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/pgconsent/pgconsent/sqlstate"
+)
+
+var began = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+func subject(id string) Party { return Party{RoleSubject, id} }
+
+// history plays commands at times and returns what holds.
+type history struct {
+	t        testing.TB
+	settings Settings
+	now      time.Time
+	at       *Consent
+	asker    Party
+	events   []Event
+}
+
+func (h *history) do(c Command) error {
+	if c.Subject == "" {
+		c.Subject = "ada"
+	}
+	if c.By.Role == "" {
+		c.By = subject(c.Subject)
+	}
+	steps, err := Decide(h.settings, h.now, Situation{Consent: h.at, Asker: h.asker}, c)
+	for _, s := range steps {
+		after := s.Consent
+		h.at = &after
+		h.events = append(h.events, s.Event)
+		if s.Event == EventRequested {
+			h.asker = c.By
+		}
+	}
+	return err
+}
+
+func (h *history) must(c Command) {
+	h.t.Helper()
+	if err := h.do(c); err != nil {
+		h.t.Fatalf("%s: %v", c.Do, err)
+	}
+}
+
+func (h *history) later(d time.Duration) *history { h.now = h.now.Add(d); return h }
+
+func begin(t testing.TB) *history { return &history{t: t, now: began} }
+
+var agent = Party{RoleAgent, "chat"}
+
+func partnered(t testing.TB) *history {
+	h := begin(t)
+	h.must(Command{Do: Interact})
+	h.must(Command{Do: Upgrade})
+	h.must(Command{Do: DecidePartnership, By: agent, Decision: TaskComplete})
+	return h
+}
+
+// 001_18c712cf4c86dcaa.txt, Downgrade Protocol, and SYSTEMS.md 2 d: the moves there are, and no other.
+func TestMovesBetweenStreams(t *testing.T) {
+	start := map[Stream]func() *history{
+		Temporary: func() *history { h := begin(t); h.must(Command{Do: Grant, Stream: Temporary}); return h },
+		Partnered: func() *history { return partnered(t) },
+		Anonymous: func() *history { h := begin(t); h.must(Command{Do: Grant, Stream: Anonymous}); return h },
+	}
+	may := map[[2]Stream]bool{{Partnered, Temporary}: true, {Partnered, Anonymous}: true, {Temporary, Anonymous}: true}
+	for from, make := range start {
+		for _, to := range append(Streams, "OTHER", "") {
+			h := make()
+			err := h.do(Command{Do: Degrade, Stream: to})
+			if may[[2]Stream{from, to}] {
+				if err != nil || h.at.Stream != to || h.at.State != Given {
+					t.Errorf("%s to %s: %v %+v", from, to, err, h.at)
+				}
+			} else if !errors.As(err, new(*ValidationError)) {
+				t.Errorf("%s to %q: %v, want a ValidationError", from, to, err)
+			}
+		}
+	}
+	h := start[Anonymous]()
+	if err := h.do(Command{Do: Grant, Stream: Temporary}); !errors.As(err, new(*ValidationError)) {
+		t.Errorf("ANONYMOUS to TEMPORARY by a grant: %v", err)
+	}
+}
+
+// 001_18c712cf4c86dcaa.txt, Consent Streams: durations and categories.
+func TestStreams(t *testing.T) {
+	h := begin(t)
+	h.must(Command{Do: Interact})
+	if want := began.Add(14 * day); !h.at.ExpiresAt.Equal(want) || !slices.Equal(h.at.Categories, []string{Essential}) {
+		t.Errorf("%+v", h.at)
+	}
+	h.later(5 * day).must(Command{Do: Interact})
+	if want := began.Add(19 * day); !h.at.ExpiresAt.Equal(want) || !h.at.GivenAt.Equal(began) || h.events[1] != EventRenewed {
+		t.Errorf("%+v %v", h.at, h.events)
+	}
+	// Expired at its instant; an interaction after it starts a new record and revives nothing.
+	h.later(14 * day)
+	if h.at.InForce(h.now) || h.at.StateAt(h.now) != Expired || !h.at.InForce(h.now.Add(-time.Microsecond)) {
+		t.Error("it does not expire at its instant")
+	}
+	if err := h.do(Command{Do: Degrade, Stream: Anonymous}); !errors.As(err, new(*ExpiredError)) {
+		t.Errorf("%v, want an ExpiredError", err)
+	}
+	h.must(Command{Do: Interact})
+	if !slices.Equal(h.events[2:], []Event{EventExpired, EventGiven}) || !h.at.VoidBefore.Equal(began.Add(19*day)) || !h.at.GivenAt.Equal(h.now) {
+		t.Errorf("%v %+v", h.events, h.at)
+	}
+	p := partnered(t)
+	if !p.at.ExpiresAt.IsZero() || !slices.Equal(p.at.Categories, []string{Essential, Behavioral, Improvement}) {
+		t.Errorf("%+v", p.at)
+	}
+	p.must(Command{Do: Degrade, Stream: Anonymous})
+	if !p.at.ExpiresAt.IsZero() || !slices.Equal(p.at.Categories, []string{Statistical}) || !p.at.DecayFrom.Equal(p.now) {
+		t.Errorf("%+v", p.at)
+	}
+	// Explicit consent, and no renewal.
+	e := begin(t)
+	e.settings = Settings{RequireExplicit: true, NoRenewal: true}
+	e.must(Command{Do: Interact})
+	if e.at != nil {
+		t.Errorf("an interaction gives %+v", e.at)
+	}
+	e.must(Command{Do: Grant, Stream: Temporary})
+	e.later(day).must(Command{Do: Interact})
+	if !e.at.ExpiresAt.Equal(began.Add(14 * day)) {
+		t.Error("an interaction renews")
+	}
+	e.later(14 * day).must(Command{Do: Interact})
+	if e.at.State != Expired {
+		t.Errorf("an interaction gives %+v", e.at)
+	}
+}
+
+// 001_18c712cf4c86dcaa.txt, Bilateral Partnership Protocol.
+func TestPartnership(t *testing.T) {
+	ask := func() *history { h := begin(t); h.must(Command{Do: Interact}); h.must(Command{Do: Upgrade}); return h }
+	h := ask()
+	if h.at.State != Given || h.at.Stream != Temporary || !h.at.DueAt.Equal(began.Add(48*time.Hour)) {
+		t.Errorf("%+v", h.at)
+	}
+	for _, by := range []Party{subject("ada"), {RoleController, "legal"}, {RoleSystem, ""}, {RoleApplication, "app"}, {RoleGuardian, "eve"}, {RoleAgent, "ada"}} {
+		if err := h.do(Command{Do: DecidePartnership, By: by, Decision: TaskComplete}); !errors.As(err, new(*ForbiddenError)) {
+			t.Errorf("%v decides: %v", by, err)
+		}
+	}
+	if err := h.do(Command{Do: Upgrade, By: agent}); !errors.As(err, new(*ForbiddenError)) {
+		t.Errorf("an agent asks: %v", err)
+	}
+	due := h.at.DueAt
+	h.later(time.Hour).must(Command{Do: DecidePartnership, By: agent, Decision: Defer})
+	if !h.at.DueAt.Equal(due) || h.at.Asked == nil {
+		t.Errorf("a deferral keeps the deadline: %+v", h.at)
+	}
+	h.must(Command{Do: DecidePartnership, By: agent, Decision: Reject})
+	if h.at.Stream != Temporary || h.at.State != Given || h.at.Asked != nil {
+		t.Errorf("%+v", h.at)
+	}
+	l := ask().later(48 * time.Hour)
+	if err := l.do(Command{Do: DecidePartnership, By: agent, Decision: TaskComplete}); !errors.As(err, new(*ExpiredError)) {
+		t.Errorf("after 48 hours: %v", err)
+	}
+	l.must(Command{Do: Lapse, By: Party{Role: RoleSystem}})
+	if l.at.Asked != nil || l.at.Stream != Temporary || l.events[len(l.events)-1] != EventLapsed {
+		t.Errorf("%+v", l.at)
+	}
+	// Fewer categories than the stream allows, never more.
+	f := begin(t)
+	f.must(Command{Do: Grant, Stream: Partnered, Categories: []string{Essential, "BEHAVIORAL/style"}})
+	if f.at.State != Requested || f.at.InForce(f.now) {
+		t.Errorf("%+v", f.at)
+	}
+	f.must(Command{Do: DecidePartnership, By: agent, Decision: TaskComplete})
+	if Covers(f.at.Categories, Behavioral) || !Covers(f.at.Categories, "BEHAVIORAL/style") || Covers(f.at.Categories, Improvement) {
+		t.Errorf("%v", f.at.Categories)
+	}
+	if err := f.do(Command{Do: Upgrade, Categories: []string{Statistical}}); !errors.As(err, new(*ValidationError)) {
+		t.Errorf("%v", err)
+	}
+	f.must(Command{Do: Upgrade, Categories: []string{Essential}})
+	if !slices.Equal(f.at.Categories, []string{Essential}) || f.at.Asked != nil {
+		t.Errorf("less needs nobody: %+v", f.at)
+	}
+	f.must(Command{Do: Upgrade})
+	if f.at.Asked == nil || Covers(f.at.Categories, Behavioral) {
+		t.Errorf("more is asked for: %+v", f.at)
+	}
+}
+
+// 001_18c712cf4c86dcaa.txt, Decay Protocol: days 0-30, 31-60, 61-90, 90. SYSTEMS.md 2 e.
+func TestDecay(t *testing.T) {
+	for days, want := range map[int]Decay{0: DecayKept, 30: DecayKept, 31: DecayAggregated, 60: DecayAggregated, 61: DecayUnidentified, 89: DecayUnidentified, 90: DecayAnonymous, 1000: DecayAnonymous} {
+		if got := DecayAfter(days); got != want {
+			t.Errorf("day %d: %s, want %s", days, got, want)
+		}
+	}
+	h := partnered(t)
+	h.must(Command{Do: Degrade, Stream: Anonymous})
+	left := h.now
+	h.later(40*day + 23*time.Hour)
+	if h.at.DecayDays(h.now) != 40 {
+		t.Errorf("%d full days", h.at.DecayDays(h.now))
+	}
+	// A new partnership stops the countdown, and remembers how far it went; its end restarts it at 0.
+	h.must(Command{Do: Upgrade})
+	h.must(Command{Do: DecidePartnership, By: agent, Decision: TaskComplete})
+	if !h.at.DecayFrom.IsZero() || h.at.DecayedDays != 40 || !h.at.DecayedBefore.Equal(left) {
+		t.Errorf("%+v", h.at)
+	}
+	h.later(day).must(Command{Do: Degrade, Stream: Anonymous})
+	if h.at.DecayDays(h.now) != 0 || h.at.DecayedDays != 40 {
+		t.Errorf("%+v", h.at)
+	}
+	off := partnered(t)
+	off.settings.NoDecay = true
+	off.must(Command{Do: Degrade, Stream: Anonymous})
+	if off.at.Decay(off.now) != DecayAnonymous {
+		t.Errorf("%+v", off.at)
+	}
+}
+
+// Only the subject's own interaction renews; an interaction overrides no withdrawal (SYSTEMS.md 2 n).
+func TestInteractions(t *testing.T) {
+	h := begin(t)
+	if err := h.do(Command{Do: Interact, By: agent}); !errors.As(err, new(*ForbiddenError)) {
+		t.Errorf("an agent renews: %v", err)
+	}
+	for _, end := range []Command{{Do: Revoke}, {Do: Revoke, By: Party{RoleController, "legal"}}} {
+		h := begin(t)
+		h.must(Command{Do: Grant, Stream: Temporary})
+		h.must(end)
+		state := h.at.State
+		h.must(Command{Do: Interact})
+		if h.at.State != state || h.at.InForce(h.now) {
+			t.Errorf("%+v", h.at)
+		}
+	}
+	r := begin(t)
+	r.must(Command{Do: Refuse})
+	r.must(Command{Do: Interact})
+	if r.at.State != Refused {
+		t.Errorf("%+v", r.at)
+	}
+}
+
+// Withdrawn by the subject, revoked by the controller, refused and expired are different things.
+func TestStatesAreTold(t *testing.T) {
+	seen := map[string]bool{}
+	for _, s := range States {
+		if seen[s.DPV()] || s.DPV() == "dpv:ConsentUnknown" {
+			t.Errorf("%s is %s", s, s.DPV())
+		}
+		seen[s.DPV()] = true
+	}
+}
+
+func TestErrorsAreNamed(t *testing.T) {
+	for name, err := range map[string]error{
+		"ConsentNotFoundError": NewNotFound(), "ConsentValidationError": invalid("x"), "ConsentExpiredError": expired("x"),
+		"ConsentForbiddenError": forbidden(RoleAgent, "x"), "ConsentConflictError": NewConflict(), "ConsentClockError": NewClock(),
+	} {
+		var named Named
+		var e *sqlstate.Error
+		if !errors.As(err, &named) || named.Name() != name || !errors.As(err, &e) || e.Message == "" || e.Hint == "" && name != "ConsentValidationError" {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// Whatever is asked in whatever order, the guarantees of the package hold.
+func TestDecideProperties(t *testing.T) {
+	roles := []Role{RoleSubject, RoleSubject, RoleSubject, RoleGuardian, RoleAgent, RoleController, RoleApplication, RoleSystem, "other"}
+	actions := []Action{Grant, Revoke, Refuse, Upgrade, Degrade, DecidePartnership, Interact, Expire, Lapse, Warn, Deleted, Anonymised, Erase, "other"}
+	categories := []string{Essential, Behavioral, Improvement, Statistical, "ESSENTIAL/id", "BEHAVIORAL/style", "own"}
+	rapid.Check(t, func(t *rapid.T) {
+		s := Settings{
+			RequireExplicit: rapid.Bool().Draw(t, "explicit"), NoRenewal: rapid.Bool().Draw(t, "norenewal"), NoDecay: rapid.Bool().Draw(t, "nodecay"),
+		}
+		now := began
+		var at *Consent
+		var asker Party
+		for range rapid.IntRange(1, 40).Draw(t, "n") {
+			now = now.Add(time.Duration(rapid.SampledFrom([]int{0, 0, 1, 60, 24 * 60, 5 * 24 * 60, 40 * 24 * 60}).Draw(t, "minutes")) * time.Minute)
+			role := rapid.SampledFrom(roles).Draw(t, "role")
+			c := Command{
+				Do: rapid.SampledFrom(actions).Draw(t, "do"), Subject: "ada", Stream: rapid.SampledFrom(append(Streams, Temporary, "", "other")).Draw(t, "stream"),
+				Categories: rapid.SliceOfN(rapid.SampledFrom(categories), 0, 3).Draw(t, "categories"),
+				Decision:   rapid.SampledFrom([]Decision{TaskComplete, TaskComplete, Reject, Defer, "other"}).Draw(t, "decision"),
+				By:         Party{role, map[bool]string{true: "ada", false: "chat"}[role == RoleSubject]},
+			}
+			guardian := rapid.Bool().Draw(t, "guardian")
+			var before *Consent
+			if at != nil {
+				kept := clone(*at)
+				before = &kept
+			}
+			steps, err := Decide(s, now, Situation{at, guardian, asker}, c)
+			if !reflect.DeepEqual(before, at) {
+				t.Fatal("what was given was touched")
+			}
+			var named Named
+			if err != nil && (!errors.As(err, &named) || len(steps) > 0) {
+				t.Fatalf("%T %v with %d steps", err, err, len(steps))
+			}
+			if c.Do == Revoke && role == RoleSubject {
+				if err != nil && !errors.As(err, new(*NotFoundError)) {
+					t.Fatalf("a withdrawal is refused: %v", err)
+				}
+			}
+			from := at
+			for _, step := range steps {
+				check(t, s, now, from, step, c)
+				after := step.Consent
+				from = &after
+				if step.Event == EventRequested {
+					asker = c.By
+				}
+			}
+			at = from
+			if err == nil && (c.Do == Revoke || c.Do == Refuse || c.Do == Erase) && at.InForce(now) {
+				t.Fatalf("after %s something is in force: %+v", c.Do, at)
+			}
+			if err == nil && role == RoleAgent && c.Do != DecidePartnership {
+				t.Fatalf("an agent may %s", c.Do)
+			}
+			// The same at once is the same once.
+			switch again, err := Decide(s, now, Situation{at, guardian, asker}, c); {
+			case err != nil:
+			case c.Do == Grant, c.Do == Revoke, c.Do == Refuse, c.Do == Interact, c.Do == Warn, c.Do == Expire, c.Do == Lapse:
+				if len(again) > 0 {
+					t.Fatalf("%s twice makes %v: %+v", c.Do, again[0].Event, at)
+				}
+			}
+		}
+	})
+}
+
+// check holds a step against the guarantees.
+func check(t *rapid.T, s Settings, now time.Time, before *Consent, step Step, c Command) {
+	after := step.Consent
+	if after.State != Given && len(after.Categories)+len(after.Purposes) > 0 {
+		t.Fatalf("%s lists %v", after.State, after.Categories)
+	}
+	if after.State == Given && after.Stream != "" {
+		for _, category := range after.Categories {
+			if !Covers(after.Stream.Allows(), category) {
+				t.Fatalf("%s lists %s", after.Stream, category)
+			}
+		}
+		if len(after.Categories) == 0 {
+			t.Fatalf("%s lists nothing", after.Stream)
+		}
+		if after.ExpiresAt.IsZero() == (after.Stream == Temporary) {
+			t.Fatalf("%s expires at %v", after.Stream, after.ExpiresAt)
+		}
+	}
+	was := before != nil && before.State == Given && before.Stream == Partnered
+	if after.State == Given && after.Stream == Partnered {
+		switch {
+		case step.Event == EventApproved && c.By.Role == RoleAgent && before != nil && before.Pending(now):
+		case !was || !coversAll(before.Categories, after.Categories):
+			t.Fatalf("%s made a partnership, or a wider one: %+v", step.Event, after)
+		}
+	}
+	if before != nil && before.State == Given && after.State == Given && after.ExpiresAt.After(before.ExpiresAt) && !before.ExpiresAt.IsZero() {
+		if step.By.Role != RoleSubject && step.By.Role != RoleGuardian && step.By.Role != RoleApplication {
+			t.Fatalf("%s renewed by %s", step.Event, step.By.Role)
+		}
+		if s.NoRenewal && c.Do == Interact {
+			t.Fatal("an interaction renewed")
+		}
+	}
+	if before != nil {
+		if after.VoidBefore.Before(before.VoidBefore) || after.DecayedDays < before.DecayedDays || after.DecayedBefore.Before(before.DecayedBefore) {
+			t.Fatalf("%s brings something back: %+v", step.Event, after)
+		}
+		if (before.State == Withdrawn || before.State == Revoked || before.State == Refused) && after.State == Given && c.Do == Interact {
+			t.Fatal("an interaction overrode a withdrawal")
+		}
+	}
+	if (after.Asked == nil) != after.DueAt.IsZero() {
+		t.Fatalf("a question without a deadline, or the other way: %+v", after)
+	}
+	if (step.Event == EventExpired || step.Event == EventLapsed) && step.By.Role != RoleSystem {
+		t.Fatalf("%s by %s", step.Event, step.By.Role)
+	}
+	if s.RequireExplicit && c.Do == Interact && step.Event == EventGiven {
+		t.Fatal("an interaction gave a consent that has to be explicit")
+	}
+}
+
+// Trees: a node covers itself and what is below it, and nothing else.
+func TestCovers(t *testing.T) {
+	for _, c := range []struct {
+		granted []string
+		wanted  string
+		want    bool
+	}{
+		{[]string{"a"}, "a", true}, {[]string{"a"}, "a/b", true}, {[]string{"a"}, "a/b/c", true}, {[]string{"a/b"}, "a", false}, {[]string{"a/b"}, "a/c", false},
+		{[]string{"a"}, "ab", false}, {[]string{"a"}, "ab/c", false}, {nil, "a", false}, {[]string{"A"}, "a", false}, {[]string{""}, "a", false},
+	} {
+		if got := Covers(c.granted, c.wanted); got != c.want {
+			t.Errorf("%v covers %s: %t", c.granted, c.wanted, got)
+		}
+	}
+}
+
+func TestBadInput(t *testing.T) {
+	long := string(make([]byte, longestID+1))
+	for _, c := range []Command{
+		{Do: Grant}, {Do: Grant, Subject: "*"}, {Do: Grant, Subject: "a\x00b"}, {Do: Grant, Subject: "a\nb"}, {Do: Grant, Subject: "\xff"}, {Do: Grant, Subject: long},
+		{Do: Grant, Subject: "a", Scope: "rows"}, {Do: Grant, Subject: "a", Scope: "row:"}, {Do: Grant, Subject: "a", Grantee: "\xc3\x28"}, {Do: Grant, Subject: "a", For: -1},
+		{Do: Grant, Subject: "a", Reason: "\x00"}, {Do: Grant, Subject: "a", Evidence: "\xff"}, {Do: Grant, Subject: "a", Categories: []string{"a b"}},
+		{Do: Grant, Subject: "a", Categories: []string{""}}, {Do: Grant, Subject: "a", Purposes: []string{"a//b"}}, {Do: Grant, Subject: "a", Purposes: []string{"'; DROP"}},
+		{Do: "drop", Subject: "a"}, {Do: Appoint, Subject: "a", By: Party{RoleController, "x"}}, {Do: Appoint, Subject: "a", Guardian: "a", By: Party{RoleController, "x"}},
+	} {
+		if c.By.Role == "" {
+			c.By = subject(c.Subject)
+		}
+		if _, err := Decide(Settings{}, began, Situation{}, c); !errors.As(err, new(*ValidationError)) {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+	for _, id := range []string{`'; DROP TABLE people; --`, `{"$ne": null}`, "ünï cödé 🐕", "a b", "-", "0", "null", "*x"} {
+		if _, err := Decide(Settings{}, began, Situation{}, Command{Do: Grant, Subject: id, Stream: Temporary, By: subject(id)}); err != nil {
+			t.Errorf("%s: %v", id, err)
+		}
+	}
+}
