@@ -421,22 +421,41 @@ func (c *compiler) column(at place, r *catalog.Relation, name string) *catalog.C
 // status checks a column that holds a word.
 func (c *compiler) status(at, isAt place, r *catalog.Relation, name, is string) {
 	column := c.column(at, r, name)
-	switch {
-	case column == nil || family(column.Type) == "text":
+	if column == nil {
 		return
-	case column.Type == "boolean":
+	}
+	// A value of a domain is compared as that of the type under it.
+	t := c.snap.TypeByOID(column.TypeOID)
+	under, domain := column.Type, t != nil && t.Kind == 'd'
+	if domain {
+		under = t.Under
+	}
+	for range 32 { // domains over domains
+		if t == nil || t.Kind != 'd' {
+			break
+		}
+		t = c.snap.TypeByOID(t.Base)
+	}
+	switch {
+	case family(under) == "text":
+		return
+	case under == "boolean":
 		if is != "true" && is != "false" {
 			c.fail(isAt, "write true or false", "%s.%s is a boolean: it is never %q", r.Name, name, is)
 		}
 		return
 	}
-	if t := c.snap.TypeByOID(column.TypeOID); t != nil && t.Kind == 'e' {
+	if t != nil && t.Kind == 'e' {
 		if len(t.Labels) > 0 && !slices.Contains(t.Labels, is) {
 			c.fail(isAt, oneOf(is, t.Labels), "%s.%s is a %s, which has no value %q", r.Name, name, column.Type, is)
 		}
 		return
 	}
-	c.fail(at, "a status is a text, varchar, enum or boolean column", "%s.%s is a %s", r.Name, name, column.Type)
+	of := column.Type
+	if domain {
+		of += ", a domain over " + under
+	}
+	c.fail(at, "a status is a text, varchar, enum or boolean column, or a domain over one", "%s.%s is a %s", r.Name, name, of)
 }
 
 // family groups the types whose equality is in pg_catalog and means the same on both sides of a comparison. "" is every

@@ -32,7 +32,9 @@ func Lint(doc *Document, snap *catalog.Snapshot, around Surroundings, options ..
 			l.warn(w.place, "", "agents see no row of %s: %s", name, w.text)
 		}
 		l.rule(t.decl.rows, t.relation)
+		l.taken(t)
 	}
+	l.origins()
 	l.allIndexes()
 	l.unlisted()
 	l.agents()

@@ -109,6 +109,9 @@ func (l *linter) not(b notBlock, row *catalog.Relation) {
 
 // subjects warns of a consent that nobody can give.
 func (l *linter) subjects(b consentBlock, row *catalog.Relation) {
+	if w := l.recordNever(b); w != nil && !l.alwaysAsked(b, row) {
+		l.warn(w.place, "", "only rows without anybody to ask show: %s", w.text)
+	}
 	n, ok := l.node(b, row).(predicate.Consent)
 	if !ok || n.Required || len(n.Steps) == 0 {
 		return

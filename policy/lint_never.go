@@ -42,7 +42,14 @@ func (l *linter) impossible(b block, row *catalog.Relation) *why {
 				return &why{b.at(), fmt.Sprintf("no row of %s shows", target.Relation.Name)}
 			}
 		}
+	case sharedBlock:
+		if w := l.sharedNever(b, row); w != nil {
+			return w
+		}
 	case consentBlock:
+		if w := l.recordNever(b); w != nil && l.alwaysAsked(b, row) {
+			return w
+		}
 		if n, ok := l.node(b, row).(predicate.Consent); ok && n.Required {
 			if w := l.word(b.isAt, n.Steps[len(n.Steps)-1].Relation, n.Status, n.Is); w != nil {
 				return w
@@ -80,6 +87,10 @@ func (l *linter) facts(b block, row *catalog.Relation) []fact {
 	switch b := b.(type) {
 	case statusBlock:
 		return []fact{{place: b.isAt, column: b.column, word: b.is}}
+	case sharedBlock:
+		if b.active != "" {
+			return []fact{{place: b.activeAt, column: b.active, word: "true"}}
+		}
 	case notBlock:
 		if s, ok := b.part.(statusBlock); ok {
 			return []fact{{place: b.place, column: s.column, word: s.is, not: true}}

@@ -1,5 +1,7 @@
 CREATE TYPE state AS ENUM ('draft', 'published', 'archived');
 CREATE DOMAIN mood AS text;
+CREATE DOMAIN amount AS numeric;
+CREATE DOMAIN stage AS state;
 CREATE EXTENSION IF NOT EXISTS citext;
 CREATE SCHEMA app;
 CREATE TABLE people (id uuid PRIMARY KEY, user_id uuid NOT NULL, name text, email citext, consent text CHECK (consent IN ('granted', 'revoked', 'pending')), mood mood, active boolean NOT NULL DEFAULT true, born date);
@@ -26,3 +28,7 @@ CREATE FUNCTION find_notes(query text, respect_consent boolean DEFAULT true) RET
 CREATE FUNCTION all_notes() RETURNS SETOF notes LANGUAGE sql STABLE SECURITY DEFINER AS 'SELECT * FROM notes';
 CREATE FUNCTION lower(notes) RETURNS text LANGUAGE sql STABLE AS 'SELECT $1.title';
 CREATE AGGREGATE longest(text) (SFUNC = textcat, STYPE = text);
+CREATE TABLE agreements (id uuid PRIMARY KEY, person uuid NOT NULL, state text NOT NULL CHECK (state IN ('asked', 'granted')), given_to uuid, revoked_at timestamptz NOT NULL, total amount, stage stage);
+CREATE TABLE shares (id uuid PRIMARY KEY, agreement uuid REFERENCES agreements, live boolean, owner uuid NOT NULL);
+CREATE INDEX ON agreements (person);
+CREATE INDEX ON shares (owner);
