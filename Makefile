@@ -66,7 +66,7 @@ mutants: setup ## every broken variant made by hand, and MACHINE (200) by machin
 
 history: setup ## N histories (1000) of each way to read, of a consent that is withdrawn meanwhile; SEED plays one again
 	@echo "history: $(or $(N),1000) of each way; a line for every hundred"
-	@HISTORY=$(or $(N),1000) HISTORY_SEED=$(SEED) $(GO) test ./e2e -run '^TestHistory$$' -v -count=1 -timeout 0
+	@HISTORY=$(or $(N),1000) HISTORY_SEED=$(SEED) $(GO) test ./e2e -run '^TestHistory(OfTheRegistry)?$$' -v -count=1 -timeout 0
 
 clean: ## what was built
 	rm -rf bin

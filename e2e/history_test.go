@@ -13,6 +13,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgproto3"
+
+	"github.com/pgconsent/pgconsent/consent"
 )
 
 // A history is one consent that is given and withdrawn again while an agent reads the one memory that depends on it. What
@@ -145,7 +147,7 @@ func TestHistory(t *testing.T) {
 	second := serveOn(t, first.db, options{})
 	total, late := 0, 0
 	for name := range ways {
-		late += histories(t, first, second, name, trials, seed, &total)
+		late += histories(t, first, second, name, trials, seed, &total, byStatus(t, first, second))
 	}
 	if late > 0 {
 		t.Errorf("%d late disclosures", late)
@@ -153,32 +155,82 @@ func TestHistory(t *testing.T) {
 	t.Logf("%d histories, %d late", total, late)
 }
 
+// TestHistoryOfTheRegistry plays the same ways where the consent is a record of the registry.
+func TestHistoryOfTheRegistry(t *testing.T) {
+	trials, seed := 4, uint64(time.Now().UnixNano())
+	if n, err := strconv.Atoi(os.Getenv("HISTORY")); err == nil {
+		trials = n
+	}
+	if n, err := strconv.ParseUint(os.Getenv("HISTORY_SEED"), 10, 64); err == nil {
+		seed = n
+	}
+	t.Logf("HISTORY=%d HISTORY_SEED=%d", trials, seed)
+	first := start(t, options{after: historySetup, policy: registryHistory})
+	second := serveOn(t, first.db, options{policy: registryHistory})
+	r := openRegistry(t, first.db, consent.Settings{})
+	total, late := 0, 0
+	for name := range ways {
+		late += histories(t, first, second, name, trials, seed, &total, func(_ int, granted bool) error {
+			c := consent.Command{Do: consent.Revoke, Subject: historyPerson, By: consent.Party{Role: consent.RoleSubject, ID: historyPerson}}
+			if granted {
+				c.Do = consent.Grant
+			}
+			_, err := r.Do(context.Background(), c)
+			return err
+		})
+	}
+	if late > 0 {
+		t.Errorf("%d late disclosures", late)
+	}
+	t.Logf("%d histories, %d late", total, late)
+}
+
+// registryHistory is a policy by which the memory depends on the registry.
+const registryHistory = `version: 1
+attributes: { user: { type: uuid, source: credential } }
+tables:
+  people: { rows: [ own: { column: user_id, is: user } ] }
+  memories: { rows: [ own: { column: user_id, is: user }, consent: { every: [ memory_participants: { memory_id: id } ], subject: person_id, registry: {} } ] }
+`
+
+// byStatus changes the consent as one of two owners.
+func byStatus(t *testing.T, first, second *instance) func(o int, granted bool) error {
+	owners := []*pgx.Conn{first.ownerConn(t), second.ownerConn(t)}
+	return func(o int, granted bool) error {
+		status := "refused"
+		if granted {
+			status = "granted"
+		}
+		_, err := owners[o].Exec(context.Background(), `UPDATE people SET consent_status = $1 WHERE id = $2`, status, historyPerson)
+		return err
+	}
+}
+
 // Without the triggers the same histories find what they look for.
 func TestHistoryCanFail(t *testing.T) {
 	in := start(t, options{after: historySetup + `; DROP TRIGGER zz_pgconsent_change_update ON people`})
 	for _, name := range []string{"cursor", "with hold", "repeatable", "portal"} {
 		total := 0
-		if histories(t, in, in, name, 2, 1, &total) == 0 {
+		if histories(t, in, in, name, 2, 1, &total, byStatus(t, in, in)) == 0 {
 			t.Errorf("%s: nothing is noticed without the triggers", name)
 		}
 	}
 }
 
 // histories plays some of one way and returns how many of them showed the memory too late.
-func histories(t *testing.T, first, second *instance, name string, trials int, seed uint64, total *int) (late int) {
+func histories(t *testing.T, first, second *instance, name string, trials int, seed uint64, total *int, change func(o int, granted bool) error) (late int) {
 	way := ways[name]
 	r := rand.New(rand.NewPCG(seed, 1))
 	refused, hidden := 0, 0
 	conns := []*pgconn.PgConn{first.agent(t), second.agent(t)}
-	owners := []*pgx.Conn{first.ownerConn(t), second.ownerConn(t)}
 	for i := range trials {
-		c, o := conns[r.IntN(2)], owners[r.IntN(2)]
-		consent := func(status string) {
-			if _, err := o.Exec(context.Background(), `UPDATE people SET consent_status = $1 WHERE id = $2`, status, historyPerson); err != nil {
-				t.Fatal(err)
+		c, o := conns[r.IntN(2)], r.IntN(2)
+		consents := func(granted bool) {
+			if err := change(o, granted); err != nil {
+				t.Error(err)
 			}
 		}
-		consent("granted")
+		consents(true)
 		read := way(t, c)
 		before, err := read()
 		if !before || err != nil {
@@ -188,7 +240,7 @@ func histories(t *testing.T, first, second *instance, name string, trials int, s
 		pause := time.Duration(r.IntN(4000)) * time.Microsecond
 		go func() {
 			time.Sleep(pause)
-			consent("refused")
+			consents(false)
 			acknowledged <- time.Now()
 		}()
 		for over := false; !over; {
