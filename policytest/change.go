@@ -22,6 +22,9 @@ func (b *built) change(ctx context.Context, conn *pgx.Conn, changes []Change) er
 			}
 			continue
 		}
+		if b.ofRegistry(c) { // see register
+			continue
+		}
 		relation, err := b.relation(c.Place, c.Table)
 		if err != nil {
 			return err

@@ -114,6 +114,9 @@ func (s *Server) build(ctx context.Context, f *File, dump func(context.Context, 
 	if err := migrations.Up(ctx, conn, r, plan); err != nil {
 		return nil, err
 	}
+	if err := b.register(ctx, conn, f.Given); err != nil {
+		return nil, err
+	}
 	return b, nil
 }
 

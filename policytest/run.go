@@ -172,6 +172,9 @@ func (d *database) run(ctx context.Context, t *Test, login credential, c *covera
 			if err := d.change(ctx, d.owners, changes); err != nil {
 				return fault(err)
 			}
+			if err := d.register(ctx, d.admins, changes); err != nil {
+				return fault(err)
+			}
 			d.state += len(changes)
 		}
 		for _, e := range s.Then {

@@ -26,6 +26,9 @@ var registry = &catalog.Relation{
 	},
 }
 
+// RegistryRelation describes the columns of [RegistryTable] that rules read.
+func RegistryRelation() *catalog.Relation { return registry }
+
 // The streams of the registry.
 const (
 	Temporary = "TEMPORARY"
