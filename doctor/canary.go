@@ -41,18 +41,15 @@ func (p *probe) rowDoor(ctx context.Context) ([]Finding, error) {
 		return Finding{"row_door", Unsafe, "row security does not hold on this server as it should: " + what, "Report it with the version of the server; agents are not served."}
 	}
 	var found []Finding
-	err := p.canary(ctx, rls.Canary(), func(sql string) error {
-		for _, hint := range []string{"", predicate.ScanHint} {
-			got, err := p.firstColumn(ctx, hint+sql)
-			var pg *pgconn.PgError
-			switch {
-			case err != nil && !errors.As(err, &pg), err != nil && pg.Code == canceled:
-				return err
-			case err != nil:
-				found = append(found, finding(fmt.Sprintf("%s fails with %s", sql, pg.Code)))
-			case got != "1":
-				found = append(found, finding(fmt.Sprintf("%s shows %q", sql, got)))
-			}
+	err := p.canary(ctx, rls.Canary(), []string{"", predicate.ScanHint}, func(sql, got string, err error) error {
+		var pg *pgconn.PgError
+		switch {
+		case err != nil && !errors.As(err, &pg), err != nil && pg.Code == canceled:
+			return err
+		case err != nil:
+			found = append(found, finding(fmt.Sprintf("%s fails with %s", sql, pg.Code)))
+		case got != "1":
+			found = append(found, finding(fmt.Sprintf("%s shows %q", sql, got)))
 		}
 		return nil
 	})
@@ -69,8 +66,7 @@ func (p *probe) gateDoor(ctx context.Context) ([]Finding, error) {
 		return Finding{"gate_door", NoGate, "the gate door stays shut, statements take the row security door: " + what, "Report it with the version of the server."}
 	}
 	var found []Finding
-	err := p.canary(ctx, rls.CanaryDoor(), func(sql string) error {
-		_, err := p.firstColumn(ctx, sql)
+	err := p.canary(ctx, rls.CanaryDoor(), []string{""}, func(sql, _ string, err error) error {
 		var pg *pgconn.PgError
 		switch {
 		case err == nil:
@@ -101,8 +97,15 @@ func (p *probe) gateDoor(ctx context.Context) ([]Finding, error) {
 	return found, err
 }
 
-// canary runs a probe for every shape and plan, in a sealed session.
-func (p *probe) canary(ctx context.Context, relation string, try func(sql string) error) error {
+// canary runs a probe for every shape, with each of the hints before it, and plan, in a sealed session. judge is told what each answers.
+// The statements of a plan are sent at once: on a busy server each round trip takes its time.
+func (p *probe) canary(ctx context.Context, relation string, hints []string, judge func(sql, got string, err error) error) error {
+	var statements []string
+	for _, shape := range canaryShapes {
+		for _, hint := range hints {
+			statements = append(statements, hint+strings.ReplaceAll(shape, "%s", relation))
+		}
+	}
 	if _, err := p.accepted(ctx, p.keys.Newest().Seal(p.claims(ctx))); err != nil {
 		return err
 	}
@@ -114,10 +117,8 @@ func (p *probe) canary(ctx context.Context, relation string, try func(sql string
 				}
 			}
 		}
-		for _, shape := range canaryShapes {
-			if err := try(strings.ReplaceAll(shape, "%s", relation)); err != nil {
-				return err
-			}
+		if err := p.firstColumns(ctx, statements, judge); err != nil {
+			return err
 		}
 		for _, setting := range strings.Split(plan, ", ") {
 			if setting != "" {
@@ -129,6 +130,49 @@ func (p *probe) canary(ctx context.Context, relation string, try func(sql string
 	}
 	_, err := p.conn.Exec(ctx, "RESET "+seal.Setting)
 	return err
+}
+
+// firstColumns sends the statements in one pipeline, each a transaction of its own.
+func (p *probe) firstColumns(ctx context.Context, statements []string, judge func(sql, got string, err error) error) (err error) {
+	pipeline := p.conn.PgConn().StartPipeline(ctx)
+	defer func() {
+		if closing := pipeline.Close(); err == nil {
+			err = closing
+		}
+	}()
+	for _, sql := range statements {
+		pipeline.SendQueryParams(sql, nil, nil, nil, nil)
+		pipeline.SendPipelineSync()
+	}
+	if err := pipeline.Flush(); err != nil {
+		return err
+	}
+	var pg *pgconn.PgError
+	for _, sql := range statements {
+		var got []string
+		answer, failed := pipeline.GetResults()
+		if reader, ok := answer.(*pgconn.ResultReader); ok && failed == nil {
+			result := reader.Read()
+			failed = result.Err
+			for _, row := range result.Rows {
+				if row[0] != nil {
+					got = append(got, string(row[0]))
+				}
+			}
+		}
+		if failed != nil && !errors.As(failed, &pg) {
+			return failed
+		}
+		if answer, err := pipeline.GetResults(); err != nil {
+			return err
+		} else if _, ok := answer.(*pgconn.PipelineSync); !ok {
+			return fmt.Errorf("%s: the server answers with %T", sql, answer)
+		}
+		if err := judge(sql, strings.Join(got, ","), failed); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (p *probe) firstColumn(ctx context.Context, sql string) (string, error) {

@@ -53,7 +53,8 @@ type Subject struct {
 	Snapshot *catalog.Snapshot
 	Plan     *rls.Plan // of the configured policy
 
-	ProbeTime time.Duration // for each statement of [Probe]; 0: 30 s
+	Passed    map[string]bool // probes, by ID, that have passed already and are left out
+	ProbeTime time.Duration   // for each statement of [Probe]; 0: 30 s
 }
 
 // exam is one examination.

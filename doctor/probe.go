@@ -35,6 +35,7 @@ func Probe(ctx context.Context, control *pgx.Conn, agent string, s Subject) ([]F
 	}
 	cfg.DefaultQueryExecMode = pgx.QueryExecModeSimpleProtocol
 	cfg.RuntimeParams["application_name"] = "pgconsent doctor"
+	cfg.RuntimeParams["jit"] = "off" // plans that are made dear by settings would be compiled
 	cfg.RuntimeParams["statement_timeout"] = strconv.FormatInt(s.ProbeTime.Milliseconds(), 10)
 	keys, err := seal.Load(ctx, control)
 	if err != nil {
@@ -59,11 +60,14 @@ func Probe(ctx context.Context, control *pgx.Conn, agent string, s Subject) ([]F
 		{"pooler", "the connection leads to one server process", p.pooler},
 		{"seal", "a seal made with the newest key is accepted", p.sealed},
 		{"gate", "the gate refuses what is not signed", p.gate},
-		{"row_door", "row security lets no expression at a hidden row", p.rowDoor},
 		{"gate_door", "the gate door lets no expression at anything before it has seen the signature", p.gateDoor},
+		{"row_door", "row security lets no expression at a hidden row", p.rowDoor},
 		{"leak", "without a seal no row shows", p.leak},
 		{"forged_seal", "a forged seal opens nothing", p.forged},
 	} {
+		if s.Passed[c.id] {
+			continue
+		}
 		f, err := c.run(ctx)
 		if err != nil {
 			var pg *pgconn.PgError

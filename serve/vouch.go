@@ -37,8 +37,9 @@ type voucher struct {
 	asks   string      // the server's configuration under which it asked owners for a password
 	asked  atomic.Bool // it did when it was last tried; until then nobody is taken for an owner
 
-	passed string // versions under which the probes found nothing
-	late   string // versions under which they were not finished
+	passed string          // versions under which the probes found nothing
+	late   string          // versions under which they were not finished
+	done   map[string]bool // and those of them that passed
 	wait   time.Duration
 	again  time.Time // when to try those again
 	shut   string    // why the gate door is shut, as those probes found
@@ -87,6 +88,10 @@ func (v *voucher) check(ctx context.Context, conn *pgx.Conn, t enforce.Target) e
 	if v.passed == versions || v.late == versions && time.Now().Before(v.again) {
 		return v.gate()
 	}
+	if v.late != versions {
+		v.done = map[string]bool{}
+	}
+	subject.Passed = v.done // on a busy server they get further each time
 	found, err := v.probe(ctx, conn, db, subject)
 	if err == nil {
 		err = doctor.Refuse(found)
@@ -103,27 +108,31 @@ func (v *voucher) check(ctx context.Context, conn *pgx.Conn, t enforce.Target) e
 	default:
 		v.passed = versions
 	}
+	for _, f := range found {
+		if f.Severity == doctor.OK {
+			v.done[f.ID] = true
+		}
+	}
 	v.shut = ""
 	if t.Plan.HasDoors() {
-		v.shut = shut(found)
+		v.shut = shut(v.done, found)
 	}
 	v.warn(found)
 	return v.gate()
 }
 
-// shut tells why the gate door has to stay shut; "" if its probe passed. Unlike the wall, the gate opens only once it was
+// shut tells why the gate door has to stay shut; "" if its probe has passed, now or before. Unlike the wall, the gate opens only once it was
 // tried: without it statements take the row security door, and lose time alone.
-func shut(found []doctor.Finding) string {
-	why := "its probe was not finished"
+func shut(passed map[string]bool, found []doctor.Finding) string {
 	for _, f := range found {
-		switch {
-		case f.Severity == doctor.NoGate:
+		if f.Severity == doctor.NoGate {
 			return f.What
-		case f.ID == "gate_door" && f.Severity == doctor.OK:
-			why = ""
 		}
 	}
-	return why
+	if passed["gate_door"] {
+		return ""
+	}
+	return "its probe was not finished"
 }
 
 // gate shuts the gate door where a probe of it failed, or was not finished.

@@ -10,16 +10,18 @@ import (
 func TestGateIsShutUntilItsProbePassed(t *testing.T) {
 	pooler := doctor.Finding{ID: "pooler", Severity: doctor.OK}
 	for _, c := range []struct {
-		name  string
-		found []doctor.Finding
-		shut  bool
+		name   string
+		passed map[string]bool
+		found  []doctor.Finding
+		shut   bool
 	}{
-		{"nothing was tried", nil, true},
-		{"it passed", []doctor.Finding{pooler, {ID: "gate_door", Severity: doctor.OK}}, false},
-		{"it ran out of time", []doctor.Finding{pooler, {ID: "probe_timeout", Severity: doctor.Warning}}, true},
-		{"it failed", []doctor.Finding{{ID: "gate_door", Severity: doctor.NoGate, What: "it answers"}, pooler}, true},
+		{"nothing was tried", nil, nil, true},
+		{"it passed", map[string]bool{"gate_door": true}, []doctor.Finding{pooler}, false},
+		{"another one passed", map[string]bool{"pooler": true}, []doctor.Finding{pooler}, true},
+		{"it ran out of time", nil, []doctor.Finding{pooler, {ID: "probe_timeout", Severity: doctor.Warning}}, true},
+		{"it failed", map[string]bool{"gate_door": true}, []doctor.Finding{{ID: "gate_door", Severity: doctor.NoGate, What: "it answers"}, pooler}, true},
 	} {
-		if why := shut(c.found); (why != "") != c.shut {
+		if why := shut(c.passed, c.found); (why != "") != c.shut {
 			t.Errorf("%s: %q", c.name, why)
 		}
 	}
