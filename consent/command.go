@@ -25,6 +25,7 @@ const (
 	Warn              Action = "warn"       // record that the subject was warned
 	Deleted           Action = "deleted"    // record that data were deleted
 	Anonymised        Action = "anonymised" // record that data were anonymised
+	Report            Action = "report"     // record that a report about the subject was made
 	Appoint           Action = "appoint"    // a guardian
 	Dismiss           Action = "dismiss"    // a guardian
 	Erase             Action = "erase"      // forget the subject

@@ -58,6 +58,7 @@ func (d *decision) run() error {
 	switch c.Do {
 	case Appoint, Dismiss:
 		return d.guardians()
+	case Report: // changes nothing, what the clock has done included
 	case DecidePartnership, Lapse:
 		d.expire()
 	case Expire:
@@ -88,7 +89,7 @@ func (d *decision) run() error {
 		return d.lapsed()
 	case Warn:
 		return d.warn()
-	case Deleted, Anonymised:
+	case Deleted, Anonymised, Report:
 		return d.note()
 	default:
 		return invalid("there is no change of consent called %q", c.Do)
@@ -109,6 +110,7 @@ var may = map[Action][]Role{
 	Warn:              {RoleSystem},
 	Deleted:           {RoleSystem},
 	Anonymised:        {RoleSystem},
+	Report:            {RoleSubject, RoleGuardian, RoleController},
 	Appoint:           {RoleController},
 	Dismiss:           {RoleController},
 	Erase:             {RoleSubject, RoleGuardian, RoleController, RoleSystem},

@@ -42,14 +42,17 @@ func (d *decision) warn() error {
 	return nil
 }
 
-// note records what was done with the data, without any change of the consent.
+// note records what was done with the data, or told of them, without any change of the consent.
 func (d *decision) note() error {
 	if !d.known {
 		return notFound()
 	}
 	event := EventDeleted
-	if d.command.Do == Anonymised {
+	switch d.command.Do {
+	case Anonymised:
 		event = EventAnonymised
+	case Report:
+		event = EventReported
 	}
 	d.step(event)
 	return nil

@@ -57,6 +57,7 @@ const (
 	EventWarned     Event = "warned"     // of the expiry ahead
 	EventDeleted    Event = "deleted"    // the data were deleted
 	EventAnonymised Event = "anonymised" // the data were anonymised
+	EventReported   Event = "reported"   // a report about the subject was made
 	EventAppointed  Event = "appointed"  // a guardian
 	EventDismissed  Event = "dismissed"  // a guardian
 	EventErased     Event = "erased"     // the subject

@@ -60,6 +60,7 @@ type commands struct {
 	Agent   agentCmd   `cmd:"" help:"Logins of agents."`
 	Consent consentCmd `cmd:"" help:"The consent registry: who has consented to what."`
 	Sweep   sweepCmd   `cmd:"" help:"Delete what has ended, make anonymous what has decayed, once."`
+	DSAR    dsarCmd    `cmd:"" name:"dsar" help:"What is known of one person: the report that they have a right to."`
 	Version versionCmd `cmd:"" help:"Print the version."`
 }
 

@@ -1,0 +1,409 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pgconsent/pgconsent/audit"
+	"github.com/pgconsent/pgconsent/config"
+	"github.com/pgconsent/pgconsent/consent"
+	"github.com/pgconsent/pgconsent/dsar"
+	"github.com/pgconsent/pgconsent/dsar/pgrows"
+	"github.com/pgconsent/pgconsent/serve"
+)
+
+type dsarCmd struct {
+	Subject    string   `required:"" placeholder:"ID" help:"The person, as the application knows them. Ids match whole."`
+	Database   string   `placeholder:"NAME" help:"The database. Default: the only one."`
+	Format     string   `enum:",json,html" default:"" help:"json or html. Default: as the name of --out ends."`
+	Out        string   `placeholder:"FILE" help:"Write the report to a file that only you can read. What was there is replaced."`
+	Data       bool     `help:"With a copy of the person's rows (Article 15(3)). Look at it before you send it: rows may speak of others too."`
+	Audit      []string `placeholder:"FOLDER" help:"An audit folder to read besides: that of another proxy. May be given several times."`
+	Retrievals int      `default:"10000" placeholder:"N" help:"List at most so many retrievals of which nobody can say whether they held rows of the person; all are counted. 0: all. Default: 10000."`
+	By         string   `placeholder:"NAME" help:"Who asks, for the record. Default: your login."`
+	Contact    string   `placeholder:"TEXT" help:"How the controller can be reached, for the report."`
+}
+
+func (dsarCmd) Help() string {
+	return `The report has what Article 15 of the GDPR asks for: the controller, the grounds, purposes and categories, how long data are kept, who
+had them and when, where they come from, the person's rights, and every record of their consent, whether it is active or not.
+
+Which agents had rows of the person is exact where the audit has the rows' keys (audit: { keys: true } in the policy); elsewhere
+the report says what may have been, and why nobody can say. Rows are found by what the policy says of whose they are; it logs in
+as roles.migrate and reads keys only, unless --data asks for the rows.
+
+  pgconsent dsar --subject ada                      a summary
+  pgconsent dsar --subject ada --out ada.html       a page to read, print or send
+  pgconsent dsar --subject ada --json               the whole report as JSON, as docs/schema/dsar.json says it
+  pgconsent dsar --subject ada --data --out ada.json
+
+That a report was made is recorded in the folder of the audit with -reports behind its name, and in the registry of consents, before
+anything is handed out. Exit code 1 if nothing is known of the person, or if a log that was read does not hold.`
+}
+
+func (d dsarCmd) Run(s *session) error {
+	if err := d.usage(s); err != nil {
+		return err
+	}
+	c, err := s.load()
+	if err != nil {
+		return err
+	}
+	names, err := chosen(c, d.Database)
+	if err != nil {
+		return err
+	}
+	if len(names) != 1 {
+		return usageError{errors.New("the configuration has several databases: say which with --database")}
+	}
+	if err := (consent.Command{Do: consent.Report, Subject: d.Subject}).Check(); err != nil {
+		return err
+	}
+	var report *dsar.Report
+	if err := s.each(c, names[0], asMigrate, func(t target) (err error) {
+		report, err = d.make(s, c, t)
+		return err
+	}); err != nil {
+		var named consent.Named
+		if errors.As(err, &named) { // of the person, not of the database
+			return named
+		}
+		return err
+	}
+	if err := d.hand(s, report); err != nil {
+		return err
+	}
+	intact := true
+	for _, l := range report.Logs {
+		if !l.Intact {
+			intact = false
+			fmt.Fprintf(s.err, "pgconsent: the audit log %s does not hold: %s. The report says so. pgconsent audit verify says more.\n", l.Name, l.Problem)
+		}
+	}
+	if !intact {
+		return errSilent
+	}
+	return nil
+}
+
+func (d *dsarCmd) usage(s *session) error {
+	switch {
+	case d.Retrievals < 0:
+		return usageError{errors.New("--retrievals takes a number, or 0 for all")}
+	case d.Format != "" || d.Out == "":
+	case strings.HasSuffix(d.Out, ".html"), strings.HasSuffix(d.Out, ".htm"):
+		d.Format = "html"
+	case strings.HasSuffix(d.Out, ".json"):
+		d.Format = "json"
+	default:
+		return usageError{errors.New("--out ends in neither .html nor .json: say which with --format")}
+	}
+	if s.json && d.Out == "" {
+		if d.Format == "html" {
+			return usageError{errors.New("--json and --format html do not go together")}
+		}
+		d.Format = "json"
+	}
+	if d.Out != "" {
+		if info, err := os.Stat(filepath.Dir(d.Out)); err != nil || !info.IsDir() {
+			return usageError{fmt.Errorf("there is no folder %s", filepath.Dir(d.Out))}
+		}
+		if info, err := os.Lstat(d.Out); err == nil && !info.Mode().IsRegular() {
+			return usageError{fmt.Errorf("%s is not a file", d.Out)}
+		}
+	}
+	if d.By == "" {
+		if u, err := user.Current(); err == nil {
+			d.By = u.Username
+		}
+	}
+	return nil
+}
+
+// make collects what is known and records that it was asked for.
+func (d dsarCmd) make(s *session, c *config.Config, t target) (*dsar.Report, error) {
+	built, err := s.compile(t)
+	if err != nil {
+		return nil, err
+	}
+	m := dsar.Material{Subject: d.Subject, Database: t.name, By: d.By, Contact: d.Contact, Now: time.Now()}
+	var consents interface {
+		Do(ctx context.Context, c consent.Command) (int64, error)
+	}
+	if c.Consent != nil {
+		r, err := serve.Registry(c, t.name)
+		if err != nil {
+			return nil, err
+		}
+		defer r.Close()
+		m.Controller, m.Duration, m.Renewal = c.Consent.Controller, time.Duration(c.Consent.DurationDays)*24*time.Hour, *c.Consent.AutoRenewal
+		var unknown *consent.NotFoundError
+		current, now, err := r.Of(s.ctx, d.Subject)
+		if err != nil && !errors.As(err, &unknown) {
+			return nil, err
+		}
+		m.Current, m.Now = current, now
+		if m.History, err = r.History(s.ctx, d.Subject); err != nil && !errors.As(err, &unknown) {
+			return nil, err
+		}
+		consents = doer(func(ctx context.Context, c consent.Command) (int64, error) {
+			out, err := r.Do(ctx, c)
+			return out.Number, err
+		})
+	}
+	tables := dsar.Tables(built.policy)
+	behalf := []string{d.Subject}
+	m.Rows, err = pgrows.Read(s.ctx, t.conn, tables, d.Subject, d.Data, func(tx pgx.Tx) error {
+		rows, err := tx.Query(s.ctx, "SELECT 'ref:' || ref FROM pgconsent.audit_subject WHERE subject = $1", d.Subject)
+		if err != nil {
+			return fmt.Errorf("look the person up in the audit: %w", err)
+		}
+		refs, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		if err != nil {
+			return fmt.Errorf("look the person up in the audit: %w", err)
+		}
+		behalf = append(behalf, refs...)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	key, err := d.read(s, c, t, tables, behalf, &m)
+	if err != nil {
+		return nil, err
+	}
+	report, err := dsar.Assemble(m)
+	if err != nil {
+		var unknown *consent.NotFoundError
+		if errors.As(err, &unknown) {
+			if e := d.record(c, key, audit.Made{By: d.By, Database: t.name, Intact: intact(m.Logs)}, nil); e != nil {
+				return nil, e
+			}
+		}
+		return nil, err
+	}
+	var about string
+	if err := t.conn.QueryRow(s.ctx, "SELECT 'ref:' || pgconsent.audit_ref($1)", d.Subject).Scan(&about); err != nil {
+		return nil, fmt.Errorf("name the person for the audit: %w", err)
+	}
+	made := audit.Made{By: d.By, About: about, Database: t.name, Format: d.Format, Data: d.Data, Found: true, Intact: intact(m.Logs)}
+	if made.By == d.Subject {
+		made.By = about
+	}
+	for _, l := range m.Logs {
+		made.Records += l.Records
+	}
+	if err := d.record(c, key, made, &report.Record); err != nil {
+		return nil, err
+	}
+	if consents != nil && len(m.Current) > 0 {
+		first := m.Current[0].Key
+		by := consent.Party{Role: consent.RoleController, ID: d.By}
+		if d.By == d.Subject {
+			by.Role = consent.RoleSubject
+		}
+		number, err := consents.Do(s.ctx, consent.Command{Do: consent.Report, Subject: first.Subject, Grantee: first.Grantee, Scope: first.Scope, By: by, Via: "cli"})
+		if err != nil {
+			return nil, err
+		}
+		report.Record.Registry = number
+	}
+	return report, nil
+}
+
+type doer func(ctx context.Context, c consent.Command) (int64, error)
+
+func (f doer) Do(ctx context.Context, c consent.Command) (int64, error) { return f(ctx, c) }
+
+func intact(logs []dsar.Log) bool {
+	for _, l := range logs {
+		if !l.Intact {
+			return false
+		}
+	}
+	return true
+}
+
+// read goes through the audit's folders.
+func (d dsarCmd) read(s *session, c *config.Config, t target, tables []dsar.Table, behalf []string, m *dsar.Material) (audit.Key, error) {
+	collector := &dsar.Collector{Rows: m.Rows, Behalf: behalf, Most: d.Retrievals}
+	m.Retrieved = collector
+	for _, rec := range m.History {
+		if rec.Event == consent.EventDeleted || rec.Event == consent.EventAnonymised {
+			collector.Deleted = rec.At
+		}
+	}
+	key, err := audit.LoadKey(c.Audit.Key)
+	switch {
+	case err == nil:
+		collector.Commit = key.Commit
+	case !errors.Is(err, fs.ErrNotExist):
+		return key, err
+	}
+	byName := map[string][]string{}
+	for _, table := range tables {
+		for _, name := range table.Names {
+			byName[name] = append(byName[name], table.Relation.Name.String())
+		}
+	}
+	folders := d.Audit
+	if c.Audit.Mode != string(audit.Off) {
+		if _, err := os.Stat(c.Audit.File); err == nil || !errors.Is(err, fs.ErrNotExist) {
+			folders = append([]string{c.Audit.File}, folders...)
+		}
+	}
+	for _, folder := range folders {
+		collector.Log = folder
+		read, err := dsar.Scan{Dir: folder, Database: t.name, Tables: byName, Take: collector.Take, Progress: s.reading(folder)}.Run(s.ctx)
+		if err != nil {
+			return key, err
+		}
+		m.Logs = append(m.Logs, read.Log(folder))
+	}
+	return key, nil
+}
+
+// reading tells now and then how far a folder has been read, where it takes long.
+func (s *session) reading(what string) func(done, total int64) {
+	begin := time.Now()
+	last := begin
+	return func(done, total int64) {
+		now := time.Now()
+		if total == 0 || now.Sub(last) < time.Second {
+			return
+		}
+		last = now
+		fmt.Fprintf(s.err, "reading %s: %d %%\n", what, done*100/total)
+	}
+}
+
+// record writes that a report was asked for, and returns when that is durable.
+func (d dsarCmd) record(c *config.Config, key audit.Key, made audit.Made, where *dsar.AuditRecord) error {
+	if c.Audit.Mode == string(audit.Off) {
+		return nil
+	}
+	dir := filepath.Clean(c.Audit.File) + "-reports"
+	var log *audit.Log
+	var err error
+	for attempt := 0; ; attempt++ {
+		if log, err = audit.Open(audit.Config{Dir: dir, Key: key}); err == nil || attempt == 20 || !strings.Contains(err.Error(), "in use") {
+			break
+		}
+		time.Sleep(100 * time.Millisecond) // another report is being recorded
+	}
+	if err != nil {
+		return fmt.Errorf("record that the report was made: %w", err)
+	}
+	ticket := log.Made(made)
+	refused := ticket.Release()
+	if where != nil && refused == nil {
+		*where = dsar.AuditRecord{Log: dir, Seq: ticket.Seq()}
+	}
+	if err := log.Close(context.Background()); err != nil && refused == nil {
+		return fmt.Errorf("record that the report was made: %w", err)
+	}
+	if refused != nil {
+		return refused
+	}
+	return nil
+}
+
+// hand gives the report out: to a file, or to stdout.
+func (d dsarCmd) hand(s *session, r *dsar.Report) error {
+	write := r.JSON
+	if d.Format == "html" {
+		write = r.HTML
+	}
+	if d.Out == "" {
+		if d.Format != "" {
+			return write(s.out)
+		}
+		return summary(s.out, r)
+	}
+	if err := writeFile(d.Out, write); err != nil {
+		return err
+	}
+	if s.json {
+		return s.print(map[string]any{"out": d.Out, "format": d.Format, "consent_active": r.Active, "exact": r.Retrievals.Exact, "possible": r.Retrievals.Possible, "record": r.Record})
+	}
+	if err := summary(s.out, r); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(s.out, "\nwritten to %s\n", d.Out)
+	return err
+}
+
+// writeFile writes a file for its owner alone, as a whole or not at all.
+func writeFile(path string, write func(io.Writer) error) (err error) {
+	f, err := os.CreateTemp(filepath.Dir(path), ".pgconsent-*") // mode 0600
+	if err != nil {
+		return fmt.Errorf("write the report: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			_ = os.Remove(f.Name())
+			err = fmt.Errorf("write the report: %w", err)
+		}
+	}()
+	err = write(f)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}
+
+// summary is the report in a few lines.
+func summary(out io.Writer, r *dsar.Report) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	line := func(name, value string) { fmt.Fprintf(w, "%s\t%s\n", name, oneLine(value)) }
+	line("subject", r.Subject)
+	line("controller", or(r.Controller.Name, "not recorded"))
+	line("consent", r.Standing)
+	var categories, purposes []string
+	for _, c := range r.Categories {
+		if c.Consent {
+			categories = append(categories, c.Name)
+		}
+	}
+	for _, p := range r.Purposes {
+		if p.Consent {
+			purposes = append(purposes, p.Name)
+		}
+	}
+	line("categories", or(strings.Join(categories, ", "), "none"))
+	line("purposes", or(strings.Join(purposes, ", "), "none"))
+	for _, p := range r.Retention {
+		line("kept", p.Period)
+	}
+	for _, t := range r.Data {
+		line("rows", fmt.Sprintf("%d in %s", t.Rows, t.Table))
+	}
+	for _, to := range r.Recipients {
+		text := fmt.Sprintf("%s: %d exact, %d possible", to.Agent, to.Exact.Number, to.Possible.Number)
+		if to.Exact.Last != nil {
+			text += ", last exact " + instant(*to.Exact.Last)
+		} else if to.Possible.Last != nil {
+			text += ", last possible " + instant(*to.Possible.Last)
+		}
+		line("recipient", text)
+	}
+	if len(r.Recipients) == 0 {
+		line("recipient", "none, as far as the logs cover")
+	}
+	line("history", fmt.Sprintf("%d records", len(r.History)))
+	if r.Record.Seq > 0 {
+		line("recorded", fmt.Sprintf("record %d in %s", r.Record.Seq, r.Record.Log))
+	}
+	return w.Flush()
+}

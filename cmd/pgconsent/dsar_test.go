@@ -1,0 +1,199 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pgconsent/pgconsent/audit"
+	"github.com/pgconsent/pgconsent/dsar"
+	"github.com/pgconsent/pgconsent/pgtest"
+)
+
+const reportedSchema = `
+CREATE TABLE interactions (id int PRIMARY KEY, user_id text NOT NULL, said text);
+CREATE TABLE turns (id int PRIMARY KEY, interaction int NOT NULL REFERENCES interactions, said text);
+CREATE TABLE weather (day date PRIMARY KEY, rain int);
+INSERT INTO interactions VALUES (1, 'ada', 'marker-ada-one'), (2, 'ada', 'marker-ada-two'), (3, 'bob', 'marker-bob');
+INSERT INTO turns VALUES (10, 1, 'marker-ada-turn'), (11, 3, 'marker-bob-turn')`
+
+const reportedPolicy = `version: 1
+tables:
+  interactions: { audit: { keys: true }, rows: [ { consent: { subject: user_id, registry: { category: ESSENTIAL } } } ] }
+  turns: { rows: [ { visible: { interactions: { id: interaction } } } ] }
+  weather: { rows: [ { open: true } ] }
+`
+
+// reported is a protected database with a registry of consents, and its configuration.
+func reported(t *testing.T) *installation {
+	t.Helper()
+	i := &installation{db: pgtest.Database(t)}
+	i.exec(t, `CREATE ROLE app_owner LOGIN CREATEROLE PASSWORD 'secret'`)
+	i.exec(t, "ALTER DATABASE "+i.db.Name+" OWNER TO app_owner; ALTER SCHEMA public OWNER TO app_owner; SET ROLE app_owner; "+reportedSchema+"; RESET ROLE")
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"policy.yaml": reportedPolicy, "pw": "secret\n",
+		"pgconsent.yaml": fmt.Sprintf(`version: 1
+listen: 127.0.0.1:0
+http: { listen: "off" }
+upstream: { host: 127.0.0.1, port: %d }
+databases: { app: { name: %s, policy: policy.yaml, owners: [app_owner], secrets: { agent: pw, control: pw, migrate: pw } } }
+agents: { chat: { database: app } }
+consent: { controller: Example GmbH }
+`, pgtest.TCPPort(), i.db.Name),
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	i.config = filepath.Join(dir, "pgconsent.yaml")
+	t.Cleanup(func() {
+		if _, errs, code := call(t, "", "migrate", "--down", "--discard-consent", "-c", i.config); code != done {
+			t.Errorf("migrate --down: %s", errs)
+		}
+		i.exec(t, "DROP OWNED BY app_owner CASCADE; ALTER DATABASE "+i.db.Name+" OWNER TO postgres; DROP ROLE app_owner")
+	})
+	if _, errs, code := call(t, "", "migrate", "-c", i.config); code != done {
+		t.Fatalf("migrate: %s", errs)
+	}
+	if _, errs, code := call(t, "", "agent", "add", "chat", "--password-file", filepath.Join(dir, "pw"), "-c", i.config); code != done {
+		t.Fatalf("agent add: %s", errs)
+	}
+	return i
+}
+
+func TestDSAR(t *testing.T) {
+	i := reported(t)
+	dir := filepath.Dir(i.config)
+	reports := filepath.Join(dir, "audit-reports")
+	const odd = `'x"; DROP TABLE interactions; {"$ne": 1}<script>'`
+	play(t, i.config, []played{
+		{"consent grant ada --stream TEMPORARY --reason '<b>help</b>'", done, "given"},
+		{"consent grant bob --stream TEMPORARY", done, "given"},
+		{"consent grant " + odd + " --stream TEMPORARY", done, "given"},
+	})
+	p, address := i.serving(t)
+	agent := connect(t, i.dsn("chat", address))
+	if n := number(t, agent, "SELECT count(*) FROM (SELECT id, said FROM interactions) AS x"); n != 3 {
+		t.Fatalf("the agent sees %d interactions", n)
+	}
+	for _, sql := range []string{"SELECT id, said FROM interactions WHERE id = 1", "SELECT said FROM turns", "SELECT id FROM interactions WHERE id = 99", "SELECT rain FROM weather"} {
+		rows, err := agent.Query(t.Context(), sql)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := pgx.CollectRows(rows, pgx.RowToMap); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_ = agent.Close(t.Context())
+	p.signal(t, syscall.SIGTERM)
+	p.ended(t)
+
+	page := filepath.Join(dir, "ada.html")
+	play(t, i.config, []played{
+		{"dsar", usage, "--subject"},
+		{"dsar --subject ada --database other", usage, "there is no database"},
+		{"dsar --subject ada --format pdf", usage, "--format"},
+		{"dsar --subject ada --out ada", usage, "ends in neither"},
+		{"dsar --subject ada --out /nowhere/ada.html", usage, "there is no folder"},
+		{"dsar --subject ada --out " + dir + "/audit.html --format html --json --retrievals -1", usage, "--retrievals"},
+		{"dsar --subject nobody", wrong, "ConsentNotFoundError: there is no consent of this subject"},
+		{"dsar --subject 'a\x01b'", wrong, "ConsentValidationError"},
+		{"dsar --subject '\xff'", usage, "not UTF-8"},
+		{"dsar --subject " + odd, done, "rows        0 in public.interactions"},
+		{"dsar --subject ada", done, "rows        2 in public.interactions"},
+		{"dsar --subject ada", done, "recipient   chat: "},
+		{"dsar --subject ada --by officer --contact privacy@example.org --out " + page, done, "written to " + page},
+		{"consent history ada", done, "reported"},
+	})
+	info, err := os.Stat(page)
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Fatalf("%v %v", info, err)
+	}
+	text, err := os.ReadFile(page)
+	if err != nil || !strings.Contains(string(text), "&lt;b&gt;help&lt;/b&gt;") || strings.Contains(string(text), "<b>") || strings.Contains(string(text), "marker-") {
+		t.Errorf("%v %s", err, text)
+	}
+	if left, _ := filepath.Glob(filepath.Join(dir, ".pgconsent-*")); len(left) > 0 {
+		t.Errorf("%v is left", left)
+	}
+
+	out, errs, code := call(t, "", "dsar", "--subject", "ada", "--json", "-c", i.config)
+	var r dsar.Report
+	if err := json.Unmarshal([]byte(out), &r); err != nil || code != done {
+		t.Fatalf("%v %s %s", err, out, errs)
+	}
+	if !r.Active || r.Controller.Name != "Example GmbH" || len(r.History) != 4 || r.Record.Seq == 0 || r.Record.Registry == 0 || strings.Contains(out, "marker-") || strings.Contains(out, "bob") {
+		t.Errorf("%s", out)
+	}
+	if len(r.Data) != 2 || r.Data[0].Rows != 2 || r.Data[0].Keys[1][0] != "2" || r.Data[1].Table != "public.turns" || r.Data[1].Rows != 1 {
+		t.Errorf("%+v", r.Data)
+	}
+	// The count and the turns may have included rows of hers; what found nothing and what is about the weather did not.
+	var seen []string
+	for _, x := range r.Retrievals.List {
+		for _, table := range x.Tables {
+			seen = append(seen, table.Table)
+		}
+	}
+	if !slices.Contains(seen, "public.turns") || len(r.Recipients) != 1 || r.Recipients[0].Agent != "chat" || r.Retrievals.Exact+r.Retrievals.Possible != 3 {
+		t.Errorf("%+v", r.Retrievals)
+	}
+
+	out, _, code = call(t, "", "dsar", "--subject", "ada", "--data", "--json", "-c", i.config)
+	if code != done || !strings.Contains(out, "marker-ada-one") || !strings.Contains(out, "marker-ada-turn") || strings.Contains(out, "marker-bob") {
+		t.Errorf("%d %s", code, out)
+	}
+
+	// Who asked, for whom and when is in the audit, with no word of what was answered and no name of whom it is about.
+	var made []audit.Made
+	if _, err := audit.Walk(reports, func(rec audit.Record) error {
+		var m audit.Made
+		err := json.Unmarshal(rec.Line, &m)
+		if strings.Contains(string(rec.Line), "ada") || time.Since(rec.Time) > time.Hour {
+			t.Errorf("%s", rec.Line)
+		}
+		made = append(made, m)
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if len(made) != 7 || made[0].Found || made[0].About != "" || made[4].By != "officer" || made[4].About != made[6].About || !made[6].Data || made[4].Format != "html" {
+		t.Errorf("%+v", made)
+	}
+
+	// A withdrawal does not take the report away.
+	play(t, i.config, []played{
+		{"consent revoke ada", done, "withdrawn"},
+		{"dsar --subject ada", done, "No consent is active: TEMPORARY withdrawn since"},
+	})
+	// A log that does not hold is said, and the report is given.
+	segment := filepath.Join(dir, "audit", "audit-000001.jsonl")
+	text, err = os.ReadFile(segment)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(segment, []byte(strings.Replace(string(text), `"agent":"chat"`, `"agent":"chit"`, 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, errs, code = call(t, "", "dsar", "--subject", "ada", "-c", i.config)
+	if code != wrong || !strings.Contains(errs, "does not hold") || !strings.Contains(out, "subject") {
+		t.Errorf("%d %s %s", code, out, errs)
+	}
+	// Erased: as if there had never been anybody.
+	i.exec(t, "DELETE FROM turns; DELETE FROM interactions")
+	_, never, _ := call(t, "", "dsar", "--subject", "nobody", "-c", i.config)
+	play(t, i.config, []played{{"consent erase ada --yes", done, "erased"}})
+	if _, erased, code := call(t, "", "dsar", "--subject", "ada", "-c", i.config); code != wrong || erased != never {
+		t.Errorf("%d %s, but of nobody %s", code, erased, never)
+	}
+}

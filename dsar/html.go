@@ -1,0 +1,96 @@
+package dsar
+
+import (
+	_ "embed" // the page
+	"encoding/json"
+	"fmt"
+	"html/template"
+	"io"
+	"slices"
+	"strings"
+	"time"
+)
+
+//go:embed report.html.tmpl
+var pageText string
+
+// longestTable is how many lines a table of the page has; the JSON has all.
+const longestTable = 200
+
+var page = template.Must(template.New("report").Funcs(template.FuncMap{
+	"instant": Instant,
+	"when": func(t *time.Time) string {
+		if t == nil {
+			return "no date"
+		}
+		return Instant(*t)
+	},
+	"machine": func(t any) string {
+		switch t := t.(type) {
+		case time.Time:
+			return t.UTC().Format(time.RFC3339)
+		case *time.Time:
+			if t != nil {
+				return t.UTC().Format(time.RFC3339)
+			}
+		}
+		return ""
+	},
+	"join": func(words []string) string { return strings.Join(words, ", ") },
+	"everything": func(grantee, scope string) string {
+		to, about := "everybody", "everything"
+		if grantee != "*" {
+			to = grantee
+		}
+		if scope != "*" {
+			about = scope
+		}
+		return to + ", about " + about
+	},
+	"word": func(p *string) string {
+		if p == nil {
+			return "–"
+		}
+		return *p
+	},
+	"keys": func(keys [][]string) string {
+		var out []string
+		for i, k := range keys {
+			if i == 20 {
+				out = append(out, fmt.Sprintf("and %d more", len(keys)-i))
+				break
+			}
+			out = append(out, strings.Join(k, " "))
+		}
+		return strings.Join(out, ", ")
+	},
+	"number": number1000,
+	"newest": func(all []Retrieval) []Retrieval {
+		out := slices.Clone(all)
+		slices.Reverse(out)
+		return out[:min(len(out), longestTable)]
+	},
+	"more": func(all []Retrieval) int { return max(0, len(all)-longestTable) },
+	"days": func(all []Day) []Day { return all[max(0, len(all)-31):] },
+	"row":  func(j json.RawMessage) string { return string(j) },
+}).Parse(pageText))
+
+// number1000 writes a number so that people can read it.
+func number1000(n any) string {
+	digits := fmt.Sprint(n)
+	for i := len(digits) - 3; i > 0; i -= 3 {
+		digits = digits[:i] + " " + digits[i:]
+	}
+	return digits
+}
+
+// HTML writes the report as one page that needs nothing else: no script, no font, no picture, no request. Whatever the report
+// holds is text on it.
+func (r *Report) HTML(w io.Writer) error { return page.Execute(w, r) }
+
+// JSON writes the report as docs/schema/dsar.json says it.
+func (r *Report) JSON(w io.Writer) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(r)
+}

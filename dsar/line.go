@@ -1,0 +1,187 @@
+package dsar
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"strconv"
+	"time"
+)
+
+// line is a record, taken apart as far as its writer's fixed order lets it be without decoding.
+type line struct {
+	seq        uint64
+	time       []byte
+	prev, hash []byte
+	kind       string
+	body       []byte // from the first member of the kind on
+	whole      []byte
+}
+
+const (
+	timeLength = len("2006-01-02T15:04:05.000000Z")
+	hashLength = 2 * sha256.Size
+)
+
+// take consumes a fixed text.
+func take(b *[]byte, text string) bool {
+	if len(*b) < len(text) || string((*b)[:len(text)]) != text {
+		return false
+	}
+	*b = (*b)[len(text):]
+	return true
+}
+
+// some consumes so many bytes.
+func some(b *[]byte, n int) []byte {
+	if len(*b) < n {
+		return nil
+	}
+	out := (*b)[:n]
+	*b = (*b)[n:]
+	return out
+}
+
+// number consumes digits.
+func number(b *[]byte) (n uint64, ok bool) {
+	i := 0
+	for ; i < len(*b) && i < 20 && (*b)[i] >= '0' && (*b)[i] <= '9'; i++ {
+		n = n*10 + uint64((*b)[i]-'0')
+	}
+	*b = (*b)[i:]
+	return n, i > 0
+}
+
+// parse takes a line apart and holds it to its own hash; what is wrong with it, otherwise.
+func parse(whole []byte) (l line, why string) {
+	const broken = "a line is not a record"
+	l.whole = whole
+	rest := whole
+	if !take(&rest, `{"v":`) {
+		return l, broken
+	}
+	if _, ok := number(&rest); !ok || !take(&rest, `,"seq":`) {
+		return l, broken
+	}
+	var ok bool
+	if l.seq, ok = number(&rest); !ok || !take(&rest, `,"time":"`) {
+		return l, broken
+	}
+	if l.time = some(&rest, timeLength); l.time == nil || !take(&rest, `","prev":"`) {
+		return l, broken
+	}
+	if l.prev = some(&rest, hashLength); l.prev == nil || !take(&rest, `","kind":"`) {
+		return l, broken
+	}
+	end := bytes.IndexByte(rest, '"')
+	if end < 0 {
+		return l, broken
+	}
+	switch string(rest[:end]) {
+	case "decision":
+		l.kind = "decision"
+	case "outcome":
+		l.kind = "outcome"
+	}
+	l.body = rest[end:]
+	if !take(&l.body, `",`) || !bytes.HasSuffix(l.body, []byte("\"}\n")) {
+		return l, broken
+	}
+	// Records that are authenticated have the id of a key and a code behind their hash.
+	last := len(whole) - len("\"}\n")
+	const mac, kid = `","mac":"`, `","kid":"`
+	if at := last - hashLength - len(mac); at > 0 && string(whole[at:at+len(mac)]) == mac {
+		at = bytes.LastIndex(whole[:at], []byte(kid))
+		if at < 0 {
+			return l, broken
+		}
+		last = at
+	}
+	const member = `,"hash":"`
+	begin := last - hashLength
+	cut := begin - len(member)
+	if cut < 0 || string(whole[cut:begin]) != member {
+		return l, broken
+	}
+	l.hash = whole[begin:last]
+	sum := sha256.Sum256(whole[:cut])
+	var hexed [hashLength]byte
+	hex.Encode(hexed[:], sum[:])
+	if !bytes.Equal(hexed[:], l.hash) {
+		return l, "record " + strconv.FormatUint(l.seq, 10) + " was changed: its hash does not fit"
+	}
+	return l, ""
+}
+
+func (l line) at() time.Time {
+	t, _ := time.Parse("2006-01-02T15:04:05.000000Z", string(l.time))
+	return t
+}
+
+// decision is what a report takes from one.
+type decision struct {
+	seq     uint64
+	at      time.Time
+	session string
+	agent   string
+	purpose string
+	behalf  string
+	tag     string
+	tables  []string // of the subject's, by their own names
+	written bool
+}
+
+type decisionRecord struct {
+	Session    string `json:"session"`
+	Agent      string `json:"agent"`
+	Database   string `json:"database"`
+	OnBehalfOf string `json:"on_behalf_of"`
+	Purpose    string `json:"purpose"`
+	Tag        string `json:"tag"`
+	Verdict    string `json:"verdict"`
+	Tables     []struct {
+		Name    string `json:"name"`
+		Written bool   `json:"written"`
+	} `json:"tables"`
+}
+
+// outcome is what a report takes from one.
+type outcome struct {
+	decision uint64
+	rows     int64
+	keys     []keys
+}
+
+type keys struct {
+	Table string   `json:"table"`
+	Exact bool     `json:"exact"`
+	Rows  []string `json:"rows"`
+}
+
+// outcomeOf reads an outcome; those without keys, which are nearly all, are not decoded.
+func outcomeOf(l line) (outcome, bool) {
+	rest := l.body
+	if take(&rest, `"decision":`) && !bytes.Contains(rest, []byte(`"keys":[`)) {
+		seq, ok := number(&rest)
+		if ok && take(&rest, `,"session":"`) {
+			if end := bytes.IndexByte(rest, '"'); end >= 0 && bytes.IndexByte(rest[:end], '\\') < 0 {
+				rest = rest[end:]
+				if take(&rest, `","rows":`) {
+					if n, ok := number(&rest); ok {
+						return outcome{decision: seq, rows: int64(n)}, true
+					}
+				}
+			}
+		}
+	}
+	var o struct {
+		Decision uint64 `json:"decision"`
+		Rows     int64  `json:"rows"`
+		Keys     []keys `json:"keys"`
+	}
+	if json.Unmarshal(l.whole, &o) != nil {
+		return outcome{}, false
+	}
+	return outcome{o.Decision, o.Rows, o.Keys}, true
+}

@@ -1,0 +1,168 @@
+// Package pgrows reads which rows of a database are a subject's, as the owner of the tables.
+//
+// It reads keys, and the rows themselves only where it is asked for a copy; all of one snapshot, changing nothing.
+package pgrows
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/dsar"
+	"github.com/pgconsent/pgconsent/predicate"
+)
+
+// Read finds the subject's rows in each table. With data it reads the rows as well. more is run in the same snapshot, at its
+// end; nil: nothing is.
+func Read(ctx context.Context, conn *pgx.Conn, tables []dsar.Table, subject string, data bool, more func(pgx.Tx) error) ([]dsar.Rows, error) {
+	tx, err := conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
+	if err != nil {
+		return nil, fmt.Errorf("read the subject's rows: %w", err)
+	}
+	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
+	// A row that row security would hide from this role is an error, not a row that is not there.
+	if _, err := tx.Exec(ctx, "SET LOCAL row_security = off; SET LOCAL search_path = pg_catalog, pg_temp"); err != nil {
+		return nil, fmt.Errorf("read the subject's rows: %w", err)
+	}
+	out := make([]dsar.Rows, 0, len(tables))
+	for _, t := range tables {
+		rows, err := table(ctx, tx, t, subject, data)
+		if err != nil {
+			return nil, fmt.Errorf("read the subject's rows of %s: %w", t.Relation.Name, err)
+		}
+		out = append(out, rows)
+	}
+	if more != nil {
+		if err := more(tx); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// table reads the subject's rows of one table.
+func table(ctx context.Context, tx pgx.Tx, t dsar.Table, subject string, data bool) (dsar.Rows, error) {
+	out := dsar.Rows{Table: t, Key: t.Relation.PrimaryKey, Keys: [][]string{}}
+	var conditions []string
+	for _, l := range t.Links {
+		condition, err := where(ctx, tx, l, t.Relation, subject)
+		if err != nil {
+			return out, err
+		}
+		if condition != "" {
+			conditions = append(conditions, condition)
+		}
+	}
+	if len(conditions) == 0 { // no id of these columns' types is the subject's
+		return out, nil
+	}
+	var key, order []string
+	for _, c := range out.Key {
+		key = append(key, "r."+catalog.QuoteIdent(c)+"::pg_catalog.text")
+		order = append(order, "r."+catalog.QuoteIdent(c))
+	}
+	copied := "NULL::pg_catalog.text"
+	if data {
+		copied = "pg_catalog.to_jsonb(r)::pg_catalog.text"
+	}
+	sql := "SELECT ARRAY[" + strings.Join(key, ", ") + "]::pg_catalog.text[], " + copied + " FROM " + t.Relation.Name.SQL() + " AS r WHERE " + strings.Join(conditions, " OR ")
+	if len(order) > 0 {
+		sql += " ORDER BY " + strings.Join(order, ", ")
+	}
+	rows, err := tx.Query(ctx, sql, subject)
+	if err != nil {
+		return out, err
+	}
+	var parts []string
+	var row *string
+	_, err = pgx.ForEachRow(rows, []any{&parts, &row}, func() error {
+		out.Count++
+		if len(out.Key) > 0 {
+			out.Keys = append(out.Keys, slices.Clone(parts))
+		}
+		if row != nil {
+			out.Copy = append(out.Copy, []byte(*row))
+		}
+		return nil
+	})
+	return out, err
+}
+
+// where is the condition by which a link leads to the subject, $1; "": the id is none of the column's type.
+func where(ctx context.Context, tx pgx.Tx, l dsar.Link, from *catalog.Relation, subject string) (string, error) {
+	last := from
+	row := "r"
+	var begin, end string
+	for i, h := range l.Hops {
+		alias := fmt.Sprintf("h%d", i)
+		var on []string
+		if h.List.Column != "" {
+			on = append(on, inList(alias+"."+catalog.QuoteIdent(h.Column)+"::pg_catalog.text", h.List, row))
+		} else {
+			for _, p := range h.Pairs() {
+				on = append(on, alias+"."+catalog.QuoteIdent(p.Column)+" = "+row+"."+catalog.QuoteIdent(p.From))
+			}
+		}
+		begin += "EXISTS (SELECT 1 FROM " + h.Relation.Name.SQL() + " AS " + alias + " WHERE " + strings.Join(on, " AND ") + " AND "
+		end += ")"
+		row, last = alias, h.Relation
+	}
+	if l.Column == "" {
+		return begin + inList("$1::pg_catalog.text", l.List, row) + end, nil
+	}
+	column := last.Column(l.Column)
+	if column == nil {
+		return "", fmt.Errorf("%s has no column %s", last.Name, l.Column)
+	}
+	equal, err := is(ctx, tx, row, column, subject)
+	if err != nil || equal == "" {
+		return "", err
+	}
+	return begin + equal + end, nil
+}
+
+// is compares by the column's own type, so that its index serves, and by text, so that ids match whole.
+func is(ctx context.Context, tx pgx.Tx, row string, c *catalog.Column, subject string) (string, error) {
+	name := row + "." + catalog.QuoteIdent(c.Name)
+	whole := name + "::pg_catalog.text = $1::pg_catalog.text"
+	cast := map[string]string{"uuid": "uuid", "smallint": "int8", "integer": "int8", "bigint": "int8"}[c.Type]
+	if cast == "" {
+		return whole, nil
+	}
+	attempt, err := tx.Begin(ctx)
+	if err != nil {
+		return "", err
+	}
+	var ok bool
+	err = attempt.QueryRow(ctx, "SELECT $1::pg_catalog.text::pg_catalog."+cast+" IS NOT NULL", subject).Scan(&ok)
+	if e := attempt.Rollback(ctx); e != nil {
+		return "", e
+	}
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) && strings.HasPrefix(pg.Code, "22") {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	return "(" + name + " = $1::pg_catalog.text::pg_catalog." + cast + " AND " + whole + ")", nil
+}
+
+// inList tells whether a text is one of a list of ids.
+func inList(id string, l predicate.List, row string) string {
+	c := row + "." + catalog.QuoteIdent(l.Column)
+	switch l.Form {
+	case predicate.GrantJSONB:
+		return id + " = ANY (" + predicate.JSONBIDs + "(" + c + "))"
+	case predicate.GrantJSON:
+		return id + " = ANY (" + predicate.JSONIDs + "(" + c + "::pg_catalog.text))"
+	default:
+		return id + " = ANY (" + c + "::pg_catalog.text[])"
+	}
+}

@@ -1,0 +1,373 @@
+package dsar
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// Scan reads one audit directory for what agents have had of one subject.
+type Scan struct {
+	Dir      string
+	Database string              // in the records
+	Tables   map[string][]string // by the names that records have: the tables of the subject's that a statement over it reads
+	Take     func(Access)        // is handed each statement that returned something of those tables, in the log's order
+	Progress func(done, total int64)
+}
+
+// Access is a statement over tables of the subject's that returned something, or of which nobody knows.
+type Access struct {
+	Record   uint64 // of the decision
+	At       time.Time
+	Session  string
+	Agent    string
+	Purpose  string
+	Behalf   string // on whose behalf, as the record has it
+	Tag      string
+	Tables   []string
+	Rows     int64
+	Finished bool // there is a record of what became of it
+	keys     []keys
+}
+
+// LogRead is what a scan found of the log itself.
+type LogRead struct {
+	Records   uint64
+	Segments  int
+	First     uint64 // the first record that is still there
+	Last      uint64
+	From, To  time.Time
+	Decisions uint64
+	Torn      int64
+	Problem   string // why the chain does not hold; "": it does
+}
+
+const blockSize = 1 << 20
+
+var segmentName = regexp.MustCompile(`^audit-([0-9]{6,})\.jsonl$`)
+
+// segments are the files of a directory, in order.
+func segments(dir string) (paths []string, numbers []int, total int64, err error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, nil, 0, fmt.Errorf("audit directory: %w", err)
+	}
+	type segment struct {
+		path   string
+		number int
+	}
+	var all []segment
+	for _, e := range entries {
+		m := segmentName.FindStringSubmatch(e.Name())
+		if m == nil {
+			continue
+		}
+		n, err := strconv.Atoi(m[1])
+		if err != nil {
+			return nil, nil, 0, fmt.Errorf("audit directory: %s is not a segment's name", e.Name())
+		}
+		if info, err := e.Info(); err == nil {
+			total += info.Size()
+		}
+		all = append(all, segment{filepath.Join(dir, e.Name()), n})
+	}
+	slices.SortFunc(all, func(a, b segment) int { return a.number - b.number })
+	for _, s := range all {
+		paths, numbers = append(paths, s.path), append(numbers, s.number)
+	}
+	return paths, numbers, total, nil
+}
+
+// block is a run of whole lines, on its way through a worker and back into the order of the log.
+type block struct {
+	data  []byte
+	begin bool // of a segment
+	tail  int  // bytes after the last whole line of a segment
+	read  int64
+	err   error
+
+	done        chan struct{}
+	first, last line
+	records     uint64
+	decisions   uint64
+	events      []event
+	problem     string
+}
+
+// event is a decision or an outcome.
+type event struct {
+	decision *decision
+	outcome  outcome
+}
+
+// Run reads the log once. Lines are held to the chain of hashes as they are read; where it does not hold, the report goes on
+// and says so.
+func (s Scan) Run(ctx context.Context) (LogRead, error) {
+	paths, numbers, total, err := segments(s.Dir)
+	if err != nil {
+		return LogRead{}, err
+	}
+	out := LogRead{Segments: len(paths)}
+	for i := 1; i < len(numbers); i++ {
+		if numbers[i] != numbers[i-1]+1 {
+			out.Problem = fmt.Sprintf("segment %d is missing", numbers[i-1]+1)
+		}
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	workers := max(1, runtime.GOMAXPROCS(0))
+	work, order := make(chan *block, workers), make(chan *block, 2*workers)
+	go read(ctx, paths, work, order)
+	filter := s.filter()
+	for range workers {
+		go func() {
+			for b := range work {
+				b.run(s.Database, filter)
+				close(b.done)
+			}
+		}()
+	}
+	pending := map[uint64]*decision{}
+	var hash []byte
+	done := int64(0)
+	for b := range order {
+		select {
+		case <-b.done:
+		case <-ctx.Done():
+			return out, ctx.Err()
+		}
+		if b.err != nil {
+			return out, b.err
+		}
+		if out.Torn > 0 && b.begin {
+			out.broken("a segment ends within a record")
+		}
+		out.Torn = int64(b.tail)
+		if b.problem != "" {
+			out.broken(b.problem)
+		}
+		if b.records > 0 {
+			if out.Records == 0 {
+				out.First, out.From = b.first.seq, b.first.at()
+			} else if !bytes.Equal(b.first.prev, hash) || b.first.seq != out.Last+1 {
+				out.broken(fmt.Sprintf("record %d does not follow record %d", b.first.seq, out.Last))
+			}
+			out.Last, out.To, hash = b.last.seq, b.last.at(), bytes.Clone(b.last.hash)
+		}
+		out.Records += b.records
+		out.Decisions += b.decisions
+		for _, e := range b.events {
+			if e.decision != nil {
+				pending[e.decision.seq] = e.decision
+				continue
+			}
+			if d, ok := pending[e.outcome.decision]; ok {
+				delete(pending, d.seq)
+				if e.outcome.rows > 0 {
+					s.Take(d.access(e.outcome, true))
+				}
+			}
+		}
+		if done += b.read; s.Progress != nil {
+			s.Progress(done, total)
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return out, err
+	}
+	var open []*decision
+	for _, d := range pending {
+		open = append(open, d)
+	}
+	slices.SortFunc(open, func(a, b *decision) int { return int(int64(a.seq) - int64(b.seq)) })
+	for _, d := range open {
+		s.Take(d.access(outcome{}, false))
+	}
+	return out, nil
+}
+
+func (r *LogRead) broken(why string) {
+	if r.Problem == "" {
+		r.Problem = why
+	}
+}
+
+func (d *decision) access(o outcome, finished bool) Access {
+	return Access{d.seq, d.at, d.session, d.agent, d.purpose, d.behalf, d.tag, d.tables, o.rows, finished, o.keys}
+}
+
+// read hands out the lines of the segments in blocks.
+func read(ctx context.Context, paths []string, work, order chan<- *block) {
+	defer close(order)
+	defer close(work)
+	send := func(b *block) bool {
+		b.done = make(chan struct{})
+		if b.err != nil {
+			close(b.done)
+		} else {
+			select {
+			case work <- b:
+			case <-ctx.Done():
+				return false
+			}
+		}
+		select {
+		case order <- b:
+		case <-ctx.Done():
+			return false
+		}
+		return b.err == nil
+	}
+	for _, path := range paths {
+		f, err := os.Open(path)
+		if err != nil {
+			send(&block{err: fmt.Errorf("audit: %w", err)})
+			return
+		}
+		in := bufio.NewReaderSize(f, 1<<16)
+		for begin := true; ; begin = false {
+			b, end := readBlock(in)
+			b.begin = begin
+			ok := send(b)
+			if !ok || end {
+				f.Close()
+				if !ok {
+					return
+				}
+				break
+			}
+		}
+	}
+}
+
+// readBlock reads some lines to the end of one; true: there are no more.
+func readBlock(in *bufio.Reader) (*block, bool) {
+	data := make([]byte, blockSize, blockSize+1<<14)
+	n, err := io.ReadFull(in, data)
+	data = data[:n]
+	if err == nil {
+		var rest []byte
+		rest, err = in.ReadBytes('\n')
+		data = append(data, rest...)
+	}
+	b := &block{data: data, read: int64(len(data))}
+	switch {
+	case err == nil:
+		return b, false
+	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
+		whole := bytes.LastIndexByte(data, '\n') + 1
+		b.data, b.tail = data[:whole], len(data)-whole
+		return b, true
+	default:
+		b.err = fmt.Errorf("audit: %w", err)
+		return b, true
+	}
+}
+
+// needle is a table's name as a line has it.
+type needle struct {
+	text   []byte
+	tables []string
+}
+
+// filter are the names that a decision must have one of.
+func (s Scan) filter() map[string]needle {
+	out := map[string]needle{}
+	for name, tables := range s.Tables {
+		quoted, _ := json.Marshal(name)
+		out[name] = needle{append([]byte(`"name":`), quoted...), tables}
+	}
+	return out
+}
+
+// run takes the lines of a block apart.
+func (b *block) run(database string, filter map[string]needle) {
+	data := b.data
+	for len(data) > 0 {
+		end := bytes.IndexByte(data, '\n')
+		l, why := parse(data[:end+1])
+		data = data[end+1:]
+		if why != "" {
+			b.broken(why)
+			continue
+		}
+		if b.records > 0 && (!bytes.Equal(l.prev, b.last.hash) || l.seq != b.last.seq+1) {
+			b.broken(fmt.Sprintf("record %d does not follow record %d", l.seq, b.last.seq))
+		}
+		if b.records == 0 {
+			b.first = l
+		}
+		b.records++
+		b.last = l
+		switch l.kind {
+		case "decision":
+			b.decisions++
+			if d := decisionOf(l, database, filter); d != nil {
+				b.events = append(b.events, event{decision: d})
+			}
+		case "outcome":
+			o, ok := outcomeOf(l)
+			if !ok {
+				b.broken(fmt.Sprintf("record %d is not an outcome", l.seq))
+				continue
+			}
+			b.events = append(b.events, event{outcome: o})
+		}
+	}
+}
+
+func (b *block) broken(why string) {
+	if b.problem == "" {
+		b.problem = why
+	}
+}
+
+var allowed = []byte(`"verdict":"allow"`)
+
+// decisionOf decodes a decision that can be of interest; nil: it is not.
+func decisionOf(l line, database string, filter map[string]needle) *decision {
+	if !bytes.Contains(l.body, allowed) {
+		return nil
+	}
+	named := false
+	for _, n := range filter {
+		if named = bytes.Contains(l.body, n.text); named {
+			break
+		}
+	}
+	if !named {
+		return nil
+	}
+	var r decisionRecord
+	if json.Unmarshal(l.whole, &r) != nil || r.Verdict != "allow" || r.Database != database {
+		return nil
+	}
+	d := &decision{seq: l.seq, at: l.at(), session: r.Session, agent: r.Agent, purpose: r.Purpose, behalf: r.OnBehalfOf, tag: r.Tag}
+	for _, t := range r.Tables {
+		for _, name := range filter[t.Name].tables {
+			if !slices.Contains(d.tables, name) {
+				d.tables = append(d.tables, name)
+			}
+		}
+	}
+	if len(d.tables) == 0 {
+		return nil
+	}
+	return d
+}
+
+// Log is what a report says of what was read.
+func (r LogRead) Log(name string) Log {
+	return Log{Name: name, Records: r.Records, Decisions: r.Decisions, From: moment(r.From), To: moment(r.To), First: r.First, Intact: r.Problem == "", Problem: r.Problem}
+}
