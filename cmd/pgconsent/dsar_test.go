@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -80,6 +81,7 @@ func TestDSAR(t *testing.T) {
 		{"consent grant bob --stream TEMPORARY", done, "given"},
 		{"consent grant " + odd + " --stream TEMPORARY", done, "given"},
 	})
+	documented(t, i)
 	p, address := i.serving(t)
 	agent := connect(t, i.dsn("chat", address))
 	if n := number(t, agent, "SELECT count(*) FROM (SELECT id, said FROM interactions) AS x"); n != 3 {
@@ -132,7 +134,7 @@ func TestDSAR(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &r); err != nil || code != done {
 		t.Fatalf("%v %s %s", err, out, errs)
 	}
-	if !r.Active || r.Controller.Name != "Example GmbH" || len(r.History) != 4 || r.Record.Seq == 0 || r.Record.Registry == 0 || strings.Contains(out, "marker-") || strings.Contains(out, "bob") {
+	if !r.Active || r.Controller.Name != "Example GmbH" || len(r.History) != 5 || r.Record.Seq == 0 || r.Record.Registry == 0 || strings.Contains(out, "marker-") || strings.Contains(out, "bob") {
 		t.Errorf("%s", out)
 	}
 	if len(r.Data) != 2 || r.Data[0].Rows != 2 || r.Data[0].Keys[1][0] != "2" || r.Data[1].Table != "public.turns" || r.Data[1].Rows != 1 {
@@ -167,7 +169,7 @@ func TestDSAR(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if len(made) != 7 || made[0].Found || made[0].About != "" || made[4].By != "officer" || made[4].About != made[6].About || !made[6].Data || made[4].Format != "html" {
+	if len(made) != 8 || made[1].Found || made[1].About != "" || made[5].By != "officer" || made[5].About != made[7].About || made[5].About == made[2].About || !made[7].Data || made[5].Format != "html" {
 		t.Errorf("%+v", made)
 	}
 
@@ -195,5 +197,28 @@ func TestDSAR(t *testing.T) {
 	play(t, i.config, []played{{"consent erase ada --yes", done, "erased"}})
 	if _, erased, code := call(t, "", "dsar", "--subject", "ada", "-c", i.config); code != wrong || erased != never {
 		t.Errorf("%d %s, but of nobody %s", code, erased, never)
+	}
+}
+
+// documented holds docs/dsar.md to what the command says, and to the policy of this test.
+func documented(t *testing.T, i *installation) {
+	t.Helper()
+	text, err := os.ReadFile("../../docs/dsar.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(text), "```yaml\n"+reportedPolicy+"```") {
+		t.Error("docs/dsar.md has another policy")
+	}
+	_, session, _ := strings.Cut(string(text), "```console\n$ pgconsent ")
+	session, _, _ = strings.Cut(session, "```")
+	command, want, _ := strings.Cut(session, "\n")
+	got, errs, code := call(t, "", append(fields(command), "-c", i.config)...)
+	same := func(text string) string {
+		text = regexp.MustCompile(`[0-9-]{10} [0-9:]{8} UTC`).ReplaceAllString(text, "TIME")
+		return regexp.MustCompile(` in .*audit-reports`).ReplaceAllString(text, " in audit-reports")
+	}
+	if code != done || same(got) != same(want) {
+		t.Errorf("pgconsent %s\n%s%s\ndocs/dsar.md says\n%s", command, got, errs, want)
 	}
 }
