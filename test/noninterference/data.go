@@ -153,7 +153,13 @@ func (s *schema) roughen(r *rand.Rand, d data, caller map[string]string) {
 		for _, row := range d[t] {
 			visible := d.visible(t, row, caller)
 			for _, c := range t.columns[t.keys:] {
-				if !c.ruled && (!visible || c.secret) && r.IntN(4) > 0 {
+				if visible && c.mask != "" && !strings.Contains(c.mask, "null") {
+					if v, ok := row[c.name]; ok {
+						row[c.name] = c.behind(r, v)
+					}
+					continue
+				}
+				if !c.ruled && (!visible || c.mask != "" || c.secret) && r.IntN(4) > 0 {
 					if v, ok := wild(r, c); ok {
 						row[c.name] = v
 					} else {
@@ -175,6 +181,7 @@ func (s *schema) seen(d data, caller map[string]string) string {
 				var values []string
 				for _, c := range t.shown() {
 					v, known := row[c.name]
+					v, known = c.seen(v, known)
 					values = append(values, fmt.Sprint(v, known))
 				}
 				rows = append(rows, strings.Join(values, " "))
@@ -256,7 +263,11 @@ func (s *schema) load(d data, caller map[string]string, narrow bool) string {
 				values := make([]string, len(columns))
 				for i, c := range columns {
 					values[i] = "NULL"
-					if v, ok := row[c.name]; ok {
+					v, ok := row[c.name]
+					if narrow {
+						v, ok = c.seen(v, ok)
+					}
+					if ok {
 						values[i] = catalog.QuoteLiteral(v)
 					}
 				}

@@ -46,6 +46,8 @@ func (d data) judge(r *rule, at row, caller map[string]string) verdict {
 			out = max(out, d.judge(part, at, caller))
 		}
 		return out
+	case "sql":
+		return conditions[r.condition].judge(at, caller)
 	case "not":
 		return shows - d.judge(r.parts[0], at, caller)
 	case "visible", "consent":

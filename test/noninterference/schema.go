@@ -1,6 +1,7 @@
 package noninterference
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -17,8 +18,10 @@ var sqlTypes = map[string]string{
 
 type column struct {
 	name, kind string
-	ruled      bool // a rule reads it
-	secret     bool // the policy does not show it
+	ruled      bool   // a rule reads it
+	secret     bool   // the policy does not show it
+	mask       string // how it shows it; "": as it is
+	domain     string // its type, where that is a domain
 }
 
 func (c column) sql() string { return catalog.QuoteIdent(c.name) }
@@ -65,7 +68,8 @@ func (t *table) need(name, kind string) string {
 
 // rule is a row rule as the policy's author would write it.
 type rule struct {
-	kind         string // open, own, status, tenant, grant, visible, consent, not, all, any
+	kind         string // open, own, status, tenant, grant, visible, consent, sql, not, all, any
+	condition    int    // sql
 	column       string
 	attributes   []string
 	word         string // a status, or what is shared
@@ -82,6 +86,7 @@ type schema struct {
 	tables  []*table
 	callers []map[string]string
 	links   int
+	limits  string
 }
 
 var (
@@ -127,6 +132,9 @@ func newSchema(seed uint64, wide bool) *schema {
 			}
 		}
 	}
+	if !wide {
+		s.more(rand.New(rand.NewPCG(seed, 23)))
+	}
 	for range 2 {
 		s.callers = append(s.callers, map[string]string{
 			"member": fmt.Sprint(1 + s.IntN(3)), "team": pick(s.Rand, teams...), "groups": "{" + pick(s.Rand, teams...) + ",x}",
@@ -144,6 +152,11 @@ func (t *table) shown() []column {
 		}
 	}
 	return out
+}
+
+// narrowed tells whether the policy shows less of the columns than there is.
+func (t *table) narrowed() bool {
+	return slices.ContainsFunc(t.columns, func(c column) bool { return c.secret || c.mask != "" })
 }
 
 // narrow takes the columns away that the policy does not show.
@@ -287,10 +300,11 @@ func (s *schema) subject() *table {
 // ddl creates the tables.
 func (s *schema) ddl() string {
 	var b strings.Builder
+	b.WriteString(domains)
 	for _, t := range s.tables {
 		var parts, keys []string
 		for _, c := range t.columns {
-			parts = append(parts, c.sql()+" "+sqlTypes[c.kind])
+			parts = append(parts, c.sql()+" "+cmp.Or(c.domain, sqlTypes[c.kind]))
 		}
 		for _, c := range t.key() {
 			keys = append(keys, c.sql())
@@ -315,16 +329,19 @@ func (s *schema) policy() string {
 	for _, name := range []string{"groups", "member", "team"} {
 		fmt.Fprintf(&b, "  %s: { type: %q, source: credential }\n", name, attributes[name])
 	}
+	if s.limits != "" {
+		fmt.Fprintf(&b, "limits: %s\n", s.limits)
+	}
 	b.WriteString("tables:\n")
 	for _, t := range s.tables {
 		if t.rule == nil {
 			continue
 		}
 		fmt.Fprintf(&b, "  %q:\n    rows: [ %s ]\n", t.name, t.rule.yaml())
-		if len(t.shown()) < len(t.columns) {
+		if t.narrowed() {
 			var allowed []string
 			for _, c := range t.shown() {
-				allowed = append(allowed, fmt.Sprintf("%q: allow", c.name))
+				allowed = append(allowed, fmt.Sprintf("%q: %s", c.name, cmp.Or(c.mask, "allow")))
 			}
 			fmt.Fprintf(&b, "    columns: { %s }\n", strings.Join(allowed, ", "))
 		}
@@ -339,6 +356,8 @@ func (r *rule) yaml() string {
 	switch r.kind {
 	case "open":
 		return "open"
+	case "sql":
+		return fmt.Sprintf("{ sql: %q }", conditions[r.condition].sql)
 	case "own":
 		return fmt.Sprintf("{ own: { column: %q, is: %s } }", r.column, r.attributes[0])
 	case "status":

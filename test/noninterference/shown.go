@@ -1,0 +1,147 @@
+package noninterference
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/pgconsent/pgconsent/test/instance"
+)
+
+// masks of columns, by kind, as the policy writes them.
+var masks = map[string][]string{
+	"text": {"{ mask: null }", "{ mask: { generalise: 3 } }"}, "digits": {"{ mask: null }"}, "int": {"{ mask: null }", "{ mask: { generalise: 10 } }"},
+	"num": {"{ mask: null }"}, "bool": {"{ mask: null }"}, "arr": {"{ mask: null }"},
+	"time": {"{ mask: null }", "{ mask: { generalise: month } }"}, "json": {"{ mask: null }", "{ keys: { n: number, k: string } }", "{ keys: { n: number, k: string } }"},
+}
+
+// domains are types over those of columns.
+const domains = `CREATE DOMAIN line AS text CHECK (length(VALUE) < 1000);
+CREATE DOMAIN tally AS integer CHECK (VALUE IS DISTINCT FROM -77);
+`
+
+var domainOf = map[string]string{"text": "line", "int": "tally"}
+
+// conditions are rules in SQL, with what they are for the model.
+var conditions = []struct {
+	sql   string
+	needs [][2]string // columns and their kinds
+	judge func(at row, caller map[string]string) verdict
+}{
+	{`state IN ('granted', 'revoked')`, [][2]string{{"state", "code"}}, func(at row, _ map[string]string) verdict {
+		return known(at, "state", func(v string) bool { return v == "granted" || v == "revoked" })
+	}},
+	{`"Team" = attribute('team') OR owner = 2`, [][2]string{{"Team", "code"}, {"owner", "id"}}, func(at row, caller map[string]string) verdict {
+		return max(known(at, "Team", func(v string) bool { return v == caller["team"] }), known(at, "owner", func(v string) bool { return v == "2" }))
+	}},
+	{`NOT (owner = attribute('member') AND length(state) > 4)`, [][2]string{{"state", "code"}, {"owner", "id"}}, func(at row, caller map[string]string) verdict {
+		return shows - min(known(at, "owner", func(v string) bool { return v == caller["member"] }), known(at, "state", func(v string) bool { return len(v) > 4 }))
+	}},
+	{`coalesce(tenant, 'red') <> 'red' AND starts_with(tenant, 'g')`, [][2]string{{"tenant", "code"}}, func(at row, _ map[string]string) verdict {
+		coalesced := decided(at["tenant"] != "red")
+		if _, ok := at["tenant"]; !ok {
+			coalesced = hides
+		}
+		return min(coalesced, known(at, "tenant", func(v string) bool { return strings.HasPrefix(v, "g") }))
+	}},
+}
+
+func known(at row, column string, holds func(string) bool) verdict {
+	v, ok := at[column]
+	if !ok {
+		return undecided
+	}
+	return decided(holds(v))
+}
+
+// more draws what a schema has besides, from a source of its own: rules in SQL, masks, keys of JSON, domains and limits.
+func (s *schema) more(r *rand.Rand) {
+	for _, t := range s.tables {
+		if t.rule == nil || t.link() != nil || strings.HasPrefix(t.name, "link") {
+			continue
+		}
+		if r.IntN(3) == 0 {
+			n := r.IntN(len(conditions))
+			for _, c := range conditions[n].needs {
+				t.need(c[0], c[1])
+			}
+			part := &rule{kind: "sql", condition: n}
+			if r.IntN(4) == 0 {
+				part = &rule{kind: "not", parts: []*rule{part}}
+			}
+			if t.rule.kind == "open" || r.IntN(3) == 0 {
+				t.rule = part
+			} else {
+				t.rule = &rule{kind: pick(r, "any", "all"), parts: []*rule{t.rule, part}}
+			}
+		}
+		masked := t.commands == nil && r.IntN(2) == 0
+		for i := t.keys; i < len(t.columns); i++ {
+			c := &t.columns[i]
+			switch forms := masks[c.kind]; {
+			case c.ruled || c.secret:
+			case masked && forms != nil && r.IntN(2) == 0:
+				c.mask = pick(r, forms...)
+			case domainOf[c.kind] != "" && r.IntN(4) == 0:
+				c.domain = domainOf[c.kind]
+			}
+		}
+	}
+	s.limits = pick(r, "", "{ result_rows: 100000, rows: 50000000 }", "{ result_bytes: 1GiB }", "{ result_rows: 5 }")
+}
+
+// seen is the value of a column as the policy shows it.
+func (c column) seen(v string, ok bool) (string, bool) {
+	switch {
+	case !ok || c.mask == "":
+		return v, ok
+	case strings.Contains(c.mask, "null"):
+		return "", false
+	case strings.Contains(c.mask, "generalise: 3"):
+		if n := utf8.RuneCountInString(v); n > 3 {
+			v = string([]rune(v)[:3])
+		}
+		return v, true
+	case strings.Contains(c.mask, "generalise: 10"):
+		n, _ := strconv.Atoi(v)
+		return fmt.Sprint(n / 10 * 10), true // visible numbers are positive
+	case strings.Contains(c.mask, "month"):
+		return v[:8] + "01 00:00:00+00", true
+	}
+	var object map[string]any
+	decoder := json.NewDecoder(strings.NewReader(v))
+	decoder.UseNumber()
+	if decoder.Decode(&object) != nil || object == nil {
+		return "", false
+	}
+	out := map[string]any{"n": nil, "k": nil}
+	if n, ok := object["n"].(json.Number); ok {
+		out["n"] = n
+	}
+	if k, ok := object["k"].(string); ok {
+		out["k"] = k
+	}
+	b, _ := json.Marshal(out)
+	return string(b), true
+}
+
+// behind changes a value to another one that the policy shows alike.
+func (c column) behind(r *rand.Rand, v string) string {
+	switch {
+	case strings.Contains(c.mask, "generalise: 3"):
+		return string([]rune(v)[:min(3, utf8.RuneCountInString(v))]) + map[bool]string{true: pick(r, "", instance.Marker, "1e400", "\\"), false: ""}[utf8.RuneCountInString(v) >= 3]
+	case strings.Contains(c.mask, "generalise: 10"):
+		n, _ := strconv.Atoi(v)
+		return fmt.Sprint(n/10*10 + r.IntN(10))
+	case strings.Contains(c.mask, "month"):
+		return fmt.Sprintf("%s%02d 05:30:00+00", v[:8], 1+r.IntN(28))
+	}
+	seen, ok := c.seen(v, true)
+	if !ok {
+		return pick(r, "[]", "1", `"`+instance.Marker+`"`)
+	}
+	return strings.TrimSuffix(seen, "}") + pick(r, "}", `, "`+instance.Marker+`": 0}`, `, "l": ["`+instance.Marker+`"]}`, `, "z": {"n": 1}}`)
+}
