@@ -21,6 +21,7 @@
 //	         client → server: messages into batches                  inbound.go message.go batch.go refuse.go
 //	         client → server: rows of COPY FROM STDIN                copyin.go
 //	         server → client: headers only                           outbound.go sanitise.go
+//	         results that a limit ends                               bound.go steps.go
 //	         what was sent and is still to be answered               ledger.go names.go
 //	end      drain, revocation, loss of either side                  session.go drain.go
 package proxy
