@@ -159,7 +159,7 @@ func (s *schema) roughen(r *rand.Rand, d data, caller map[string]string) {
 					}
 					continue
 				}
-				if !c.ruled && (!visible || c.mask != "" || c.secret) && r.IntN(4) > 0 {
+				if !c.ruled && (!visible || c.mask != "" || c.secret && !c.keyed) && r.IntN(4) > 0 {
 					if v, ok := wild(r, c); ok {
 						row[c.name] = v
 					} else {
@@ -183,6 +183,11 @@ func (s *schema) seen(d data, caller map[string]string) string {
 					v, known := row[c.name]
 					v, known = c.seen(v, known)
 					values = append(values, fmt.Sprint(v, known))
+				}
+				for _, c := range t.columns {
+					if v, known := row[c.name]; c.keyed {
+						values = append(values, fmt.Sprint(v, known))
+					}
 				}
 				rows = append(rows, strings.Join(values, " "))
 			}

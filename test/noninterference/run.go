@@ -103,7 +103,7 @@ func (r *runner) schema(seed uint64, mode instance.Mode) {
 			}
 		}
 		for _, t := range s.tables { // and which of them may be written
-			for _, c := range t.blind() {
+			for _, c := range append(t.blind(), t.fetches()...) {
 				r.try(st, c, text, loads, seed)
 			}
 		}

@@ -20,6 +20,7 @@ type column struct {
 	name, kind string
 	ruled      bool   // a rule reads it
 	secret     bool   // the policy does not show it
+	keyed      bool   // but to who names the key of the row
 	mask       string // how it shows it; "": as it is
 	domain     string // its type, where that is a domain
 }
@@ -342,6 +343,11 @@ func (s *schema) policy() string {
 			var allowed []string
 			for _, c := range t.shown() {
 				allowed = append(allowed, fmt.Sprintf("%q: %s", c.name, cmp.Or(c.mask, "allow")))
+			}
+			for _, c := range t.columns {
+				if c.keyed {
+					allowed = append(allowed, fmt.Sprintf("%q: by_key", c.name))
+				}
 			}
 			fmt.Fprintf(&b, "    columns: { %s }\n", strings.Join(allowed, ", "))
 		}

@@ -19,11 +19,11 @@ var masks = map[string][]string{
 }
 
 // domains are types over those of columns.
-const domains = `CREATE DOMAIN line AS text CHECK (length(VALUE) < 1000);
+const domains = `CREATE DOMAIN saying AS text CHECK (length(VALUE) < 1000);
 CREATE DOMAIN tally AS integer CHECK (VALUE IS DISTINCT FROM -77);
 `
 
-var domainOf = map[string]string{"text": "line", "int": "tally"}
+var domainOf = map[string]string{"text": "saying", "int": "tally"}
 
 // conditions are rules in SQL, with what they are for the model.
 var conditions = []struct {
@@ -82,7 +82,9 @@ func (s *schema) more(r *rand.Rand) {
 		for i := t.keys; i < len(t.columns); i++ {
 			c := &t.columns[i]
 			switch forms := masks[c.kind]; {
-			case c.ruled || c.secret:
+			case c.ruled:
+			case c.secret:
+				c.keyed = r.IntN(2) == 0
 			case masked && forms != nil && r.IntN(2) == 0:
 				c.mask = pick(r, forms...)
 			case domainOf[c.kind] != "" && r.IntN(4) == 0:
@@ -144,4 +146,35 @@ func (c column) behind(r *rand.Rand, v string) string {
 		return pick(r, "[]", "1", `"`+instance.Marker+`"`)
 	}
 	return strings.TrimSuffix(seen, "}") + pick(r, "}", `, "`+instance.Marker+`": 0}`, `, "l": ["`+instance.Marker+`"]}`, `, "z": {"n": 1}}`)
+}
+
+// fetches ask for columns that exist by key only, with keys of rows that are there, hidden or not, and without.
+func (t *table) fetches() []testCase {
+	var out []testCase
+	for _, c := range t.columns {
+		if !c.keyed {
+			continue
+		}
+		for n := range rowsPerTable + 2 {
+			var key []string
+			for i, k := range t.key() {
+				value := keyValue(k.kind, n)
+				if i > 0 {
+					value = fmt.Sprint(n % 3)
+				}
+				key = append(key, k.sql()+" = '"+value+"'")
+			}
+			where := " FROM " + t.sql() + " WHERE " + strings.Join(key, " AND ")
+			out = append(out, testCase{messages: []string{"SELECT " + c.sql() + where}, extended: n%2 == 0})
+			switch n % 4 {
+			case 0:
+				out = append(out, testCase{messages: []string{"SELECT 1" + where + " AND " + c.sql() + "::text::int > 0"}})
+			case 1:
+				out = append(out, testCase{messages: []string{"SELECT count(" + c.sql() + ")" + where + " OR true"}})
+			case 2:
+				out = append(out, testCase{messages: []string{"PREPARE f AS SELECT max(" + c.sql() + "::text)" + where, "EXECUTE f", "DEALLOCATE f"}})
+			}
+		}
+	}
+	return out
 }
