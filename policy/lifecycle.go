@@ -150,6 +150,13 @@ func (c *compiler) lifecycle(decl *lifecycleDecl, t *Table) *Lifecycle {
 			c.fail(decl.subjectAt, fmt.Sprintf("write after: %d days", last), "%s.%s says whom a row is about, and goes before other columns: they would not be found any more", r.Name, b.Name)
 		}
 	}
+	for _, other := range c.snap.Relations() {
+		for _, key := range other.ForeignKeys {
+			if key.Target == r.Name && key.OnDelete == catalog.Cascade {
+				c.warnings = append(c.warnings, decl.warningf("rows of %s go with those of %s by ON DELETE CASCADE, whether or not they show", other.Name, r.Name))
+			}
+		}
+	}
 	slices.SortStableFunc(out.Columns, func(a, b Becoming) int { return columnIndex(r, a.Name) - columnIndex(r, b.Name) })
 	return out
 }
