@@ -1,0 +1,43 @@
+package main
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var (
+	instants = regexp.MustCompile(`20\d\d-\d\d-\d\d \d\d:\d\d:\d\d UTC`)
+	spaces   = regexp.MustCompile(` +`)
+)
+
+// The sessions of docs/consent.md, in order, print what the page says; times and the width of columns aside.
+func TestConsentPage(t *testing.T) {
+	page, err := os.ReadFile("../../docs/consent.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, _ := consenting(t)
+	plain := func(text string) string {
+		var lines []string
+		for line := range strings.Lines(instants.ReplaceAllString(text, "TIME")) {
+			lines = append(lines, strings.TrimSpace(spaces.ReplaceAllString(line, " ")))
+		}
+		return strings.Join(lines, "\n")
+	}
+	commands := 0
+	for _, block := range regexp.MustCompile("(?s)```console\n(.*?)```").FindAllStringSubmatch(string(page), -1) {
+		for _, session := range strings.Split("\n"+block[1], "\n$ pgconsent ")[1:] {
+			line, want, _ := strings.Cut(session, "\n")
+			commands++
+			out, errs, _ := call(t, "", append(fields(strings.ReplaceAll(line, `"`, "'")), "-c", config)...)
+			if got := plain(out + errs); got != plain(strings.TrimSuffix(want, "\n")+"\n") && got != plain(want) {
+				t.Errorf("pgconsent %s\nprints\n%s\nthe page says\n%s", line, got, plain(want))
+			}
+		}
+	}
+	if commands < 14 {
+		t.Errorf("only %d commands", commands)
+	}
+}
