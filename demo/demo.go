@@ -370,10 +370,20 @@ func (s server) load(ctx context.Context, f folder, progress func(string)) error
 	if loaded {
 		return nil
 	}
-	if err := f.policy(true); err != nil {
+	if err := f.anew(); err != nil {
 		return err
 	}
 	return os.WriteFile(f.marker(), []byte(time.Now().UTC().Format(time.RFC3339)+"\n"), 0o644)
+}
+
+// anew is for a database that was just filled: its policy is the world's, and its consent registry has no records.
+func (f folder) anew() error {
+	for _, name := range []string{"consent.key", "consent.anchor"} {
+		if err := os.Remove(f.path(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return f.policy(true)
 }
 
 // policy copies the world's policy to the folder, where it may be changed: over that one only where it is new.
@@ -418,6 +428,7 @@ func (f folder) configure(c Config, upstream yaml.MapSlice) (*config.Config, err
 		{Key: "agents", Value: agents},
 		{Key: "credentials", Value: "agents.scram"},
 		{Key: "enforcement", Value: "doors"},
+		{Key: "consent", Value: yaml.MapSlice{}},
 		{Key: "audit", Value: yaml.MapSlice{{Key: "mode", Value: "strict"}, {Key: "file", Value: "audit/"}}},
 	}
 	text, err := yaml.Marshal(tree)
@@ -465,7 +476,12 @@ func migrate(ctx context.Context, c *config.Config, name string) error {
 	if o.ControlPassword, err = config.Secret(db.Secrets.Control); err != nil {
 		return err
 	}
-	return migrations.Up(ctx, conn, o, rls.Generate(p, snap, rls.Options{AgentRole: o.AgentRole, ControlRole: o.ControlRole, ReaderRole: o.ReaderRole, RowsRole: o.RowsRole, Doors: c.Enforcement == config.Doors}))
+	plan := rls.Generate(p, snap, rls.Options{AgentRole: o.AgentRole, ControlRole: o.ControlRole, ReaderRole: o.ReaderRole, RowsRole: o.RowsRole, Doors: c.Enforcement == config.Doors})
+	if err := migrations.Up(ctx, conn, o, plan); err != nil {
+		return err
+	}
+	_, err = serve.BeginRegistry(ctx, c, conn, name)
+	return err
 }
 
 // admit gives the agents their logins and says how everybody connects.

@@ -241,7 +241,7 @@ func (g *guest) load(ctx context.Context, f folder, progress func(string)) (err 
 	if err := g.world.LoadAsOwner(ctx, owner, progress); err != nil {
 		return err
 	}
-	if err := f.policy(true); err != nil {
+	if err := f.anew(); err != nil {
 		return err
 	}
 	return exec(owner, "note that it is loaded", "COMMENT ON DATABASE "+quote(g.names.database)+" IS "+mark)

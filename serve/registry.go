@@ -1,7 +1,10 @@
 package serve
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -32,6 +35,33 @@ func Registry(c *config.Config, database string) (*registry.Registry, error) {
 		return nil, fmt.Errorf("database %s: control connection: %w", database, err)
 	}
 	return registry.Open(registry.Config{Connect: connect, Database: database, Keys: keys, Anchor: c.Consent.Anchor, Settings: ConsentSettings(c.Consent)})
+}
+
+// BeginRegistry makes the key of the consent registry, if it is configured and the key is not there, and anchors the
+// registry while it is empty. conn is that of migrate, which has just installed it.
+func BeginRegistry(ctx context.Context, c *config.Config, conn *pgx.Conn, database string) (made bool, err error) {
+	if c.Consent == nil {
+		return false, nil
+	}
+	// A registry whose key was lost needs its key, and no other.
+	if _, err := os.Stat(c.Consent.Key); errors.Is(err, os.ErrNotExist) {
+		var records bool
+		if err := conn.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pgconsent.consent_record)").Scan(&records); err != nil {
+			return false, err
+		}
+		if records {
+			return false, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal, "the database has consent records, and their key %s is not there", c.Consent.Key).
+				WithHint("Restore it from your copy. A new key does not verify what the old one has signed.")
+		}
+	}
+	if made, err = registry.MakeKey(c.Consent.Key); err != nil {
+		return made, err
+	}
+	keys, err := registry.LoadKeys(c.Consent.Key)
+	if err != nil {
+		return made, err
+	}
+	return made, registry.Begin(ctx, conn, keys, c.Consent.Anchor, database)
 }
 
 // ConsentSettings are the durations and switches of a configuration.

@@ -10,37 +10,17 @@ import (
 
 	"github.com/pgconsent/pgconsent/config"
 	"github.com/pgconsent/pgconsent/consent/registry"
+	"github.com/pgconsent/pgconsent/serve"
 	"github.com/pgconsent/pgconsent/sqlstate"
 )
 
 // beginConsent makes the key of the consent registry and anchors it while it is empty.
 func (s *session) beginConsent(c *config.Config, t target) error {
-	if c.Consent == nil {
-		return nil
-	}
-	// A registry whose key was lost needs its key, and no other.
-	if _, err := os.Stat(c.Consent.Key); errors.Is(err, os.ErrNotExist) {
-		var records bool
-		if err := t.conn.QueryRow(s.ctx, "SELECT EXISTS (SELECT FROM pgconsent.consent_record)").Scan(&records); err != nil {
-			return err
-		}
-		if records {
-			return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal, "the database has consent records, and their key %s is not there", c.Consent.Key).
-				WithHint("Restore it from your copy. A new key does not verify what the old one has signed.")
-		}
-	}
-	made, err := registry.MakeKey(c.Consent.Key)
-	if err != nil {
-		return err
-	}
+	made, err := serve.BeginRegistry(s.ctx, c, t.conn, t.name)
 	if made {
 		fmt.Fprintf(s.err, "made %s: keep a copy, apart from the database's backups\n", c.Consent.Key)
 	}
-	keys, err := registry.LoadKeys(c.Consent.Key)
-	if err != nil {
-		return err
-	}
-	return registry.Begin(s.ctx, t.conn, keys, c.Consent.Anchor, t.name)
+	return err
 }
 
 // endConsent takes the anchor away with the registry.
