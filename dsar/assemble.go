@@ -288,10 +288,10 @@ func (m Material) sources(r *Report) {
 		ways[who] = true
 	}
 	for _, way := range slices.Sorted(maps.Keys(ways)) {
-		r.Sources = append(r.Sources, "Records of consent: told by "+way)
+		r.Sources = append(r.Sources, "Records of consent: told by the "+way)
 	}
 	if len(m.Rows) > 0 {
-		r.Sources = append(r.Sources, "Rows of the tables below: written by the application of the controller, who has to say from whom they came where not from you")
+		r.Sources = append(r.Sources, "Rows of tables: written by the application of the controller, who has to say from whom they came where not from you")
 	}
 }
 
