@@ -103,6 +103,7 @@ func TestWhoHadWhat(t *testing.T) {
 		{agent: "b", session: "s1", table: "public.recent", verdict: "allow", rows: 3},
 		{agent: "b", session: "s1", table: "public.notes", verdict: "allow", rows: 0},
 		{agent: "c", session: "s1", table: "public.notes", verdict: "deny", rows: 0},
+		{agent: `q"uoted`, session: "s1", table: "public.notes", verdict: "allow", rows: 1}, // has to be decoded
 		{agent: "c", session: "s1", table: "public.other", verdict: "allow", rows: 5},
 		{agent: "c", session: "s1", table: "public.notes", verdict: "allow", rows: 5, database: "other"},
 		{agent: "d", session: "s3", table: "public.notes", verdict: "allow", open: true},
@@ -128,11 +129,12 @@ func TestWhoHadWhat(t *testing.T) {
 		"b possible " + dsar.WhyNotExact + " [] false ",
 		"d exact  [[1]] false ",
 		"d possible " + dsar.WhyNotFinished + " [] false ",
+		`q"uoted possible ` + dsar.WhyNotRecorded + " [] false ",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
-	if len(r.Recipients) != 3 || r.Recipients[0].Exact.Number != 1 || r.Recipients[1].Possible.Number != 2 || r.Recipients[2].Days[0].Possible != 1 {
+	if len(r.Recipients) != 4 || r.Recipients[0].Exact.Number != 1 || r.Recipients[1].Possible.Number != 2 || r.Recipients[2].Days[0].Possible != 1 {
 		t.Errorf("%+v", r.Recipients)
 	}
 
@@ -140,14 +142,14 @@ func TestWhoHadWhat(t *testing.T) {
 	c = &dsar.Collector{Rows: mine, Commit: key.Commit, Deleted: time.Now()}
 	scan(t, dir, c)
 	deleted, _ := dsar.Assemble(dsar.Material{Subject: "me", Rows: mine, Retrieved: c})
-	if deleted.Retrievals.Exact != 2 || deleted.Retrievals.Possible != 5 {
+	if deleted.Retrievals.Exact != 2 || deleted.Retrievals.Possible != 6 {
 		t.Errorf("%+v", deleted.Retrievals)
 	}
 	// Without the audit's key nothing is exact, and nothing is left out.
 	c = &dsar.Collector{Rows: mine, Most: 2}
 	scan(t, dir, c)
 	keyless, _ := dsar.Assemble(dsar.Material{Subject: "me", Rows: mine, Retrieved: c})
-	if keyless.Retrievals.Exact != 0 || keyless.Retrievals.Possible != 7 || keyless.Retrievals.Left != 5 || len(keyless.Retrievals.List) != 2 {
+	if keyless.Retrievals.Exact != 0 || keyless.Retrievals.Possible != 8 || keyless.Retrievals.Left != 6 || len(keyless.Retrievals.List) != 2 {
 		t.Errorf("%+v", keyless.Retrievals)
 	}
 }

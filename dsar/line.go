@@ -129,7 +129,6 @@ type decision struct {
 	behalf  string
 	tag     string
 	tables  []string // of the subject's, by their own names
-	written bool
 }
 
 type decisionRecord struct {
@@ -141,8 +140,7 @@ type decisionRecord struct {
 	Tag        string `json:"tag"`
 	Verdict    string `json:"verdict"`
 	Tables     []struct {
-		Name    string `json:"name"`
-		Written bool   `json:"written"`
+		Name string `json:"name"`
 	} `json:"tables"`
 }
 

@@ -14,6 +14,7 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 )
 
@@ -165,6 +166,8 @@ func (s Scan) Run(ctx context.Context) (LogRead, error) {
 			}
 			out.Last, out.To, hash = b.last.seq, b.last.at(), bytes.Clone(b.last.hash)
 		}
+		b.first, b.last = line{}, line{}
+		buffers.Put(&b.data)
 		out.Records += b.records
 		out.Decisions += b.decisions
 		for _, e := range b.events {
@@ -251,9 +254,12 @@ func read(ctx context.Context, paths []string, work, order chan<- *block) {
 	}
 }
 
+// buffers are used again: nothing that leaves a block points into its data.
+var buffers = sync.Pool{New: func() any { b := make([]byte, blockSize, blockSize+1<<14); return &b }}
+
 // readBlock reads some lines to the end of one; true: there are no more.
 func readBlock(in *bufio.Reader) (*block, bool) {
-	data := make([]byte, blockSize, blockSize+1<<14)
+	data := (*buffers.Get().(*[]byte))[:blockSize]
 	n, err := io.ReadFull(in, data)
 	data = data[:n]
 	if err == nil {
@@ -349,13 +355,22 @@ func decisionOf(l line, database string, filter map[string]needle) *decision {
 	if !named {
 		return nil
 	}
-	var r decisionRecord
-	if json.Unmarshal(l.whole, &r) != nil || r.Verdict != "allow" || r.Database != database {
+	r, names, ok := quick(l)
+	if !ok {
+		if json.Unmarshal(l.whole, &r) != nil {
+			return nil
+		}
+		names = nil
+		for _, t := range r.Tables {
+			names = append(names, t.Name)
+		}
+	}
+	if r.Verdict != "allow" || r.Database != database {
 		return nil
 	}
 	d := &decision{seq: l.seq, at: l.at(), session: r.Session, agent: r.Agent, purpose: r.Purpose, behalf: r.OnBehalfOf, tag: r.Tag}
-	for _, t := range r.Tables {
-		for _, name := range filter[t.Name].tables {
+	for _, n := range names {
+		for _, name := range filter[n].tables {
 			if !slices.Contains(d.tables, name) {
 				d.tables = append(d.tables, name)
 			}
