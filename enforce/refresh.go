@@ -28,6 +28,8 @@ type database struct {
 	cfg  Database
 	view atomic.Pointer[view] // read by every session
 
+	keyColumns atomic.Pointer[keyColumns] // of tables the keys of whose rows are recorded
+
 	epoch atomic.Int64 // of consent: what is sent from now on sees at least the changes up to it
 
 	askers   *askers
@@ -47,6 +49,7 @@ type database struct {
 	checked time.Time        // when Check last agreed
 	pruned  time.Time        // when changes were
 	sized   time.Time        // when the sizes of the state were read
+	located *state           // whose columns of keys were found
 	state   *state           // the last good one, also while the view refuses
 	trouble string           // the last failure that was logged
 }
@@ -120,6 +123,9 @@ func (d *database) refresh(ctx context.Context) error {
 	}
 	if err == nil {
 		err = d.measure(ctx)
+	}
+	if err == nil {
+		err = d.locateKeys(ctx)
 	}
 	if err == nil {
 		d.gate()

@@ -56,6 +56,8 @@ type judgement struct {
 	keys       []int              // of each statement of the text, how many keys it fetches by
 	quotas     [][]*policy.Quota  // of each, the contracts' for rows, with the session's attributes
 	statements []policy.Statement // what the policy judges with the session's attributes
+	keyed      []string           // tables that it reads, the keys of whose rows are recorded
+	single     bool               // it reads one of these, row by row, and nothing else
 	live       map[string]string  // those that the record has
 	observed   *wouldBe           // what the policy would have done, where tables are observed only
 
@@ -183,10 +185,11 @@ func (s *session) judge(st *state, text string, p verdict.Protocol, signing bool
 	describe(j, res)
 	j.keys = res.Keys
 	j.acts = acts(st.snapshot, res)
+	j.keyed, j.single = st.keyed(res.Statements)
 	j.observed = st.observe(text, p, res)
 	judged = &verdict.Verdict{
 		Original: text, Text: res.Text, Door: res.Door, Versions: st.versions, Rights: st.rights,
-		Effects: res.Effects, Position: res.Position, Renamed: res.Renamed, Detail: j,
+		Effects: res.Effects, Position: res.Position, Renamed: res.Renamed, Detail: j, Keys: len(j.keyed) > 0,
 	}
 	if len(res.Effects) > 1 {
 		judged.Parts = sync.OnceValue(func() []verdict.Part { return parts(res.Text) })
@@ -319,7 +322,7 @@ func (s *session) Record(v *verdict.Verdict, runs ...*verdict.Verdict) verdict.T
 	}
 	r.Session, r.Agent, r.AccessedBy, r.Database, r.Epoch = s.info.ID, s.agent.Name, s.agent.Name, s.db.cfg.Name, s.db.epoch.Load()
 	r.Attributes, r.OnBehalfOf, r.Purpose = says.attributes, says.onBehalfOf, says.purpose
-	t := &ticket{s: s, known: known, returns: returns(v, runs), acts: actsAny(v, runs)}
+	t := &ticket{s: s, known: known, returns: returns(v, runs), acts: actsAny(v, runs), keys: s.keysOf(v, runs)}
 	if now, refused := s.standing(); refused == nil {
 		t.limits = s.limits(now.state.policy)
 		if r.Verdict != metrics.Allow {
@@ -353,7 +356,8 @@ func (s *session) Record(v *verdict.Verdict, runs ...*verdict.Verdict) verdict.T
 type ticket struct {
 	s      *session
 	record *audit.Ticket
-	known  bool // the verdict is one of ours
+	known  bool      // the verdict is one of ours
+	keys   *returned // nil: nothing is recorded of its rows
 
 	returns bool // it may send rows
 	acts    bool // it may do more
@@ -405,7 +409,7 @@ func (t *ticket) Returned(rows int64) {
 func (t *ticket) Done(o verdict.Outcome) {
 	t.Returned(o.Rows)
 	t.s.observed(t.observed, t.claims, o)
-	t.record.Done(audit.Outcome{Rows: o.Rows, Bytes: o.Bytes, SQLState: string(o.Code)})
+	t.record.Done(audit.Outcome{Rows: o.Rows, Bytes: o.Bytes, SQLState: string(o.Code), Keys: t.keys.recorded(o.Rows)})
 }
 
 // revoke ends the session: what it has not been answered yet is refused.

@@ -31,6 +31,7 @@ type Statement struct {
 	Accesses []Access
 	Named    []string // the statements of the policy that it is, by their text
 	Plain    bool     // it is SELECT columns FROM tables, joined if there are several, with conditions and an order at most
+	Single   bool     // it is plain and names one table, once; known where the policy has keys of rows recorded
 	Limit    int64    // of a plain one: the number after LIMIT, -1 if there is none
 }
 

@@ -64,6 +64,11 @@ func (p *Policy) Subject() string { return p.subject }
 // Purpose is the attribute that says what a session reads for; "": there is none.
 func (p *Policy) Purpose() string { return p.purpose }
 
+// RecordsKeys tells whether the keys of some table's rows are recorded.
+func (p *Policy) RecordsKeys() bool {
+	return slices.ContainsFunc(p.tables, func(t *Table) bool { return t.AuditKeys })
+}
+
 // audited decodes `audit: { keys: true }` of a table.
 func (d *decoder) audited(decl *tableDecl, n *node) {
 	d.fields(n, "audit", map[string]func(*node){

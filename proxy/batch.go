@@ -58,6 +58,7 @@ func (b *batch) hold() {
 			continue
 		}
 		e.bound = e.ticket.Bound()
+		e.watches()
 		if e.kind == query && e.limitable() {
 			if err := e.inSteps(); err != nil {
 				e.refusal, e.replaced, refused = newRefusal(err), true, true

@@ -270,6 +270,9 @@ func (s *session) bind(body []byte) error {
 	}
 	st.verdict = v
 	p := &portal{verdict: v, group: s.group, fill: s.fill}
+	if v.Keys {
+		p.formats = resultFormats(rest)
+	}
 	s.ledger.bind(portalName, p)
 	start := len(s.batch.out)
 	s.batch.out = appendBind(s.batch.out, verdict.UpstreamName(portalName), verdict.UpstreamName(name), rest)
@@ -362,7 +365,7 @@ func (s *session) execute(body []byte) error {
 	s.batch.out = appendExecute(s.batch.out, verdict.UpstreamName(name), rows)
 	e := &entry{
 		kind: execute, verdict: v, ticket: s.decider.Record(v, u.runs...), name: name, upstream: verdict.UpstreamName(name),
-		prepared: u.prepared, declared: u.declared, unseals: u.unseals, keepers: s.ledger.keepersNow(), running: u.fetched, alone: s.executes == 0,
+		prepared: u.prepared, declared: u.declared, unseals: u.unseals, keepers: s.ledger.keepersNow(), running: u.fetched, alone: s.executes == 0, formats: p.formats,
 	}
 	if len(v.Effects) == 0 || v.Effects[0].Kind != verdict.Fetches {
 		e.running = []*portal{p}

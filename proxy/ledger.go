@@ -52,15 +52,18 @@ type entry struct {
 	sent      time.Time
 
 	// Set while the answers come, by the goroutine that reads them.
-	described bool // ParameterDescription has come
-	completed int  // statements of a query that have completed
-	rows      int64
-	bytes     int64
-	code      sqlstate.Code // of the error the client got
-	bound     verdict.Bound
-	limited   sqlstate.Code // of the error by which a limit ended the result
-	shown     int64         // of rows, where they are bounded, those relayed to the client
-	granted   int64         // rows that may be relayed before more are asked for
+	described   bool // ParameterDescription has come
+	completed   int  // statements of a query that have completed
+	rows        int64
+	bytes       int64
+	code        sqlstate.Code // of the error the client got
+	bound       verdict.Bound
+	keys        verdict.KeyReader // looks at the rows; nil: nobody does
+	formats     []int16           // execute: of the results, as its Bind asked for them
+	description []byte            // query: of the result in progress, where keys looks at it
+	limited     sqlstate.Code     // of the error by which a limit ended the result
+	shown       int64             // of rows, where they are bounded, those relayed to the client
+	granted     int64             // rows that may be relayed before more are asked for
 
 	shownBytes int64
 	done       chan struct{} // own sync: closed with its ReadyForQuery

@@ -27,10 +27,11 @@ func newStatement(v *verdict.Verdict, group uint64) *statement {
 // portal is a bound portal, from its Bind or DECLARE on.
 type portal struct {
 	verdict *verdict.Verdict
-	group   uint64 // of its Bind, or of the Execute of its DECLARE
-	hold    bool   // it outlives its transaction
-	over    bool   // its transaction has ended
-	broken  bool   // an error met it while it ran
+	group   uint64  // of its Bind, or of the Execute of its DECLARE
+	formats []int16 // of its results, where keys of rows are recorded
+	hold    bool    // it outlives its transaction
+	over    bool    // its transaction has ended
+	broken  bool    // an error met it while it ran
 
 	// Of the inbound goroutine alone.
 	fill  uint64 // of the client's input that opened it

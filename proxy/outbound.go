@@ -68,6 +68,8 @@ type answers struct {
 	late     bool          // what the server does next begins after the seal has expired
 	sealCode sqlstate.Code // of the server's error to a seal
 
+	described map[string][]byte // the columns of prepared statements, by their texts, where keys of rows are recorded
+
 	muted     *entry     // a limit has ended its result: the client gets nothing more before ReadyForQuery
 	undone    bool       // the server was given what fails in its place
 	end       []byte     // of the result in progress: the error, not sent yet
@@ -220,8 +222,19 @@ func (o *answers) scan() *sqlstate.Error {
 				return err
 			}
 		default:
+			wanted := o.wanted(typ)
+			of, body := o.head, []byte(nil)
+			if wanted && whole <= len(b) {
+				if have < whole {
+					return nil // more is to come, and it fits
+				}
+				body = b[o.r+5 : o.r+whole]
+			}
 			if err := o.result(typ, int(size)-4); err != nil {
 				return err
+			}
+			if wanted && !o.swallow {
+				o.look(of, typ, body)
 			}
 			n := min(whole, have)
 			o.rest = whole - n

@@ -248,6 +248,9 @@ func (w *walker) typed(tree *sqltext.ParseResult) (statements []policy.Statement
 	for i, r := range readers {
 		stmt := tree.Stmts[i].GetStmt()
 		s := policy.Statement{Tag: tagOfStatement(stmt), Accesses: w.accesses(r.reads)}
+		if w.pol.RecordsKeys() {
+			s.Single = singleRead(stmt)
+		}
 		if w.pol.Contracted() {
 			s.Limit, s.Plain = plainRead(stmt)
 			if len(tree.Stmts) == 1 {

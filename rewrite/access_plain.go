@@ -37,6 +37,15 @@ func plainRead(n *sqltext.Node) (limit int64, plain bool) {
 	return limit, true
 }
 
+// singleRead tells whether it is a plain read of one table that it names once: each row of the result is one of the table's.
+func singleRead(n *sqltext.Node) bool {
+	if _, plain := plainRead(n); !plain {
+		return false
+	}
+	counts, known := sqltext.Count(&sqltext.ParseResult{Stmts: []*sqltext.RawStmt{{Stmt: n}}})
+	return known && counts["RangeVar"] == 1
+}
+
 // notTables tells whether an item of FROM is anything but a table, or tables that are joined.
 func notTables(n *sqltext.Node) bool {
 	if j := n.GetJoinExpr(); j != nil {

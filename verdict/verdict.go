@@ -158,6 +158,8 @@ type Verdict struct {
 	// Partly tells that an execution may take a part of the result: of a portal, whose other parts come with later ones.
 	Partly bool
 
+	Keys bool // it reads tables the keys of whose rows are recorded; see [KeyReader]
+
 	// Detail belongs to enforcement: what it records of the statement.
 	Detail any
 }
