@@ -84,6 +84,7 @@ var checks = []check{
 	{"installed", "the configured policy is the one installed", checkInstalled},
 	{"drift", "what is installed has not been altered", checkDrift},
 	{"keys", "there is a good key, and agents cannot read it", checkKeys},
+	{"kept", "what is kept beside rows is what it should be", checkKept},
 	{"observed", "every table of the policy is enforced", checkObserved},
 	{"ddl", "an event trigger tells of DDL before the next statement", checkDDL},
 	{"hardening", "nothing is left to harden", checkHardening},

@@ -38,6 +38,10 @@ type (
 		status, is     string
 		statusAt, isAt place
 		recorded       *recordedDecl // instead of a status
+
+		expires           string
+		expiresAt, keptAt place
+		kept              bool
 	}
 	visibleBlock struct {
 		place
@@ -176,8 +180,13 @@ func (d *decoder) consent(at place, n *node) block {
 				d.fail(v.place, "name the table of the subjects, and the link table before it if there is one", "every is empty")
 			}
 		},
-		"status":   d.wordAt(&b.status, &b.statusAt, "status"),
-		"is":       d.wordAt(&b.is, &b.isAt, "is"),
+		"status":  d.wordAt(&b.status, &b.statusAt, "status"),
+		"is":      d.wordAt(&b.is, &b.isAt, "is"),
+		"expires": d.wordAt(&b.expires, &b.expiresAt, "expires"),
+		"materialize": func(v *node) {
+			b.keptAt = v.place
+			d.flag(&b.kept, "materialize")(v)
+		},
 		"subject":  d.recordedKey(&b, func(r *recordedDecl, v *node) { d.word(&r.subject, "subject")(v); r.subjectAt = v.place }),
 		"subjects": d.recordedKey(&b, func(r *recordedDecl, v *node) { d.word(&r.subjects, "subjects")(v); r.subjectAt = v.place }),
 		"but":      d.recordedKey(&b, func(r *recordedDecl, v *node) { r.but = d.grantees(v, "but") }),
@@ -190,6 +199,9 @@ func (d *decoder) consent(at place, n *node) block {
 	}
 	if b.recorded.registry == nil {
 		d.need(n, "consent", "record")
+	}
+	if b.expires != "" || b.kept {
+		d.fail(b.expiresAt.or(b.keptAt), "leave it out", "expires and materialize are for consent by a status: whose records count depends on who asks")
 	}
 	switch {
 	case b.recorded.record != nil && b.recorded.registry != nil:

@@ -326,6 +326,8 @@ func (c *compiler) consent(b consentBlock, row *catalog.Relation) predicate.Node
 		return predicate.Any{}
 	}
 	c.status(b.statusAt.or(b.place), b.isAt.or(b.place), from, b.status, b.is)
+	c.expires(b, from, &out)
+	c.keep(b, row, &out)
 	return out
 }
 

@@ -65,7 +65,11 @@ func (p *Policy) inWords(n predicate.Node, row *catalog.Relation) string {
 	case predicate.SQL:
 		return "the condition " + condition(n, row)
 	case predicate.Consent:
-		return fmt.Sprintf("everybody reached by %s has %s = %q", path(n.Steps), n.Status, n.Is) + without(n.Required)
+		text := fmt.Sprintf("everybody reached by %s has %s = %q", path(n.Steps), n.Status, n.Is)
+		if n.Expires != "" {
+			text += ", and " + n.Expires + " is not over"
+		}
+		return text + without(n.Required)
 	case predicate.Recorded:
 		return asked(n, fmt.Sprintf("has agreed by a record of %s that is given to %s", n.Record.Relation.Name, grantedTo(n.Record.Grantee)))
 	case predicate.Derived:

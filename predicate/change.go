@@ -49,7 +49,9 @@ func Timed(n Node) bool {
 	timed := false
 	walk(n, nil, func(n Node, _ *catalog.Relation) {
 		switch n := n.(type) {
-		case Open, All, Any, Not, Own, Status, Tenant, Grant, Consent, Visible, Reference, Recorded, Derived:
+		case Open, All, Any, Not, Own, Status, Tenant, Grant, Visible, Reference, Recorded, Derived:
+		case Consent:
+			timed = timed || n.Expires != ""
 		case SQL:
 			walkExpr(n.Expr, func(e Expr) {
 				if _, ok := e.(Clock); ok {

@@ -70,7 +70,7 @@ func (w *writer) hash(n Node, row string) string {
 			last = next
 		}
 		b.WriteString("NOT " + within(start, "SELECT "+column(first, n.Steps[0].Column)+" FROM "+w.helper(n.Steps[0].Relation)+" AS "+first+links.String()+
-			" WHERE "+column(first, n.Steps[0].Column)+" IS NOT NULL AND "+status(column(last, n.Status), n.Is)+" IS NOT TRUE"))
+			" WHERE "+column(first, n.Steps[0].Column)+" IS NOT NULL AND "+n.agreed(last)+" IS NOT TRUE"))
 		return "(" + b.String() + ")"
 	case Visible:
 		target := w.alias()

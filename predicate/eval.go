@@ -141,6 +141,9 @@ func consents(n Consent, row Row, w World) bool {
 		if value, ok := subject[n.Status]; !ok || value != n.Is {
 			return false
 		}
+		if until, ok := subject[n.Expires]; n.Expires != "" && ok && !after(until, w.Now) {
+			return false
+		}
 	}
 	return true
 }

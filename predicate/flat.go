@@ -66,7 +66,7 @@ func (w *writer) flat(n Node, row string) string {
 			b.WriteString(" LEFT JOIN " + w.helper(step.Relation) + " AS " + next + " ON " + step.on(next, last))
 			last = next
 		}
-		b.WriteString(" WHERE " + n.Steps[0].on(first, row) + " AND " + status(column(last, n.Status), n.Is) + " IS NOT TRUE)")
+		b.WriteString(" WHERE " + n.Steps[0].on(first, row) + " AND " + n.agreed(last) + " IS NOT TRUE)")
 		return b.String()
 	case Visible:
 		target := w.alias()

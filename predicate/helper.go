@@ -46,6 +46,9 @@ func Helpers(n Node) []Helper {
 			if row != nil && len(n.Steps) > 0 {
 				add(row, n.Steps[0].froms()...)
 			}
+			if n.Kept != nil { // the reader works out what is kept
+				add(n.Kept.Relation, n.Kept.Relation.PrimaryKey...)
+			}
 			for i, step := range n.Steps {
 				add(step.Relation, step.columns()...)
 				add(step.Relation, n.reads(i)...)

@@ -40,6 +40,8 @@ type Consent struct {
 	Required bool // the first step is a reference to one row, which must be there
 	Status   string
 	Is       string
+	Expires  string // the subject's column of the moment at which the agreement ends, if it is not NULL; "": none
+	Kept     *Kept  // the answer is kept beside the row; nil: it is not
 }
 
 // Step goes from a row to the rows of Relation whose Column equals the From column of that row, and those of And

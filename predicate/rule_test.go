@@ -224,7 +224,14 @@ func (s *schema) consent(t *table) object {
 	if column.sqlType == "boolean" {
 		is = "true"
 	}
-	return object{"every": every, "status": column.name, "is": is}
+	b := object{"every": every, "status": column.name, "is": is}
+	if instants := at.where(func(c *tableColumn) bool { return c.use == instant }); !s.plain && len(instants) > 0 && s.chance(40) { // attributes are compared without a clock
+		b["expires"] = instants[0].name
+	}
+	if t.primary && s.chance(40) {
+		b["materialize"] = true
+	}
+	return b
 }
 
 // recorded draws consent by records. Everything is a record to it: what matters is that ids meet.

@@ -218,9 +218,9 @@ func (w *writer) consent(n Consent, row string) string {
 			EmptyFunction(n.Steps[0].Relation.Name).SQL() + "()))"
 	}
 	if w.form != probe {
-		return out + " AND " + w.either(n, row) + ")"
+		return w.kept(n, row, out+" AND "+w.either(n, row)+")")
 	}
-	return out + " AND " + w.agrees(n, row) + ")"
+	return w.kept(n, row, out+" AND "+w.agrees(n, row)+")")
 }
 
 // agrees says, in the probe form, that no subject refuses.
@@ -240,7 +240,7 @@ func (w *writer) agrees(n Consent, row string) string {
 		last = next
 	}
 	b.WriteString(" WHERE " + n.Steps[0].on(first, row) +
-		" AND " + status(column(last, n.Status), n.Is) + " IS NOT TRUE" + fence)
+		" AND " + n.agreed(last) + " IS NOT TRUE" + fence)
 	return b.String()
 }
 
@@ -256,6 +256,9 @@ func (w *writer) link(step Step, from, to string, reads []string) string {
 func (n Consent) reads(i int) []string {
 	if i+1 < len(n.Steps) {
 		return n.Steps[i+1].froms()
+	}
+	if n.Expires != "" {
+		return []string{n.Status, n.Expires}
 	}
 	return []string{n.Status}
 }

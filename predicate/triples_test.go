@@ -57,6 +57,7 @@ func TestTriples(t *testing.T) {
 		}
 	}
 	t.Logf("%d triples, %d of them shown, %d compared with an emptied helper, in %s", r.count, r.shown, r.emptied, time.Since(started).Round(time.Second))
+	t.Logf("%d consents are kept", r.kept)
 	t.Logf("%d live attributes, %d of them known", r.worked, r.known)
 	if r.known < r.worked/10 || r.known > r.worked*9/10 {
 		t.Errorf("%d of %d live attributes are known: the sample says little", r.known, r.worked)
@@ -75,6 +76,7 @@ type triples struct {
 	key                   seal.Key
 	count, shown, emptied int
 	flat                  int // statements
+	kept                  int // consents whose answers are kept
 	worked, known         int // live attributes
 }
 
@@ -120,9 +122,14 @@ func (r *triples) migrate(s *schema, text string) *policy.Policy {
 	if err != nil {
 		r.Fatalf("%v\n%s", err, text)
 	}
-	if err := migrations.Up(ctx, r.super, migrations.Options{}, rls.Generate(pol, snap, rls.Options{})); err != nil {
+	plan := rls.Generate(pol, snap, rls.Options{})
+	if err := migrations.Up(ctx, r.super, migrations.Options{}, plan); err != nil {
 		r.Fatalf("%v\n%s", err, text)
 	}
+	if err := migrations.FillAll(ctx, r.super, plan.Fills(), func(migrations.Fill, int64) {}); err != nil {
+		r.Fatalf("%v\n%s", err, text)
+	}
+	r.kept += len(plan.Fills())
 	if r.agent == nil {
 		ring, err := seal.Load(ctx, r.super)
 		if err != nil {

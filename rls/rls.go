@@ -53,6 +53,7 @@ type Plan struct {
 	helpers                          []predicate.Helper
 	gated                            map[catalog.Name]bool // helpers that policies read, not live attributes alone
 	links                            []*catalog.Relation
+	horizons                         []horizon
 	doors                            []door
 	children                         []*policy.Child
 }
@@ -96,6 +97,9 @@ func Generate(p *policy.Policy, snap *catalog.Snapshot, o Options) *Plan {
 	}
 	all = append(all, plan.liveNodes()...)
 	plan.helpers = predicate.Helpers(all)
+	for _, n := range predicate.KeptConsents(all) {
+		plan.horizons = append(plan.horizons, horizonOf(n))
+	}
 	plan.links = predicate.Links(all)
 	if o.Doors {
 		plan.doors = doors(p)
@@ -126,7 +130,7 @@ func (p *Plan) Down() []Statement { return p.DownTo(migrations.Found{}) }
 func (p *Plan) UpFrom(f migrations.Found) []Statement {
 	var out []Statement
 	for _, part := range [][]Statement{
-		p.revocations(f), p.schemas(f), p.readers(f), p.live(), p.doorViews(), p.groupViews(), p.canaries(), p.policies(f), p.parts(f), p.rowViews(), p.changes(), p.functions(), p.shown(), p.shadows(), p.views(), p.sweeps(), p.controls(),
+		p.revocations(f), p.schemas(f), p.readers(f), p.live(), p.kept(), p.doorViews(), p.groupViews(), p.canaries(), p.policies(f), p.parts(f), p.rowViews(), p.changes(), p.functions(), p.shown(), p.shadows(), p.views(), p.sweeps(), p.controls(),
 	} {
 		out = append(out, part...)
 	}
@@ -136,7 +140,7 @@ func (p *Plan) UpFrom(f migrations.Found) []Statement {
 // DownTo returns the statements that restore the state found, privileges excepted.
 func (p *Plan) DownTo(f migrations.Found) []Statement {
 	var out []Statement
-	for _, part := range [][]Statement{p.dropSweeps(), p.dropViews(), p.dropShadows(), p.dropShown(), p.dropChanges(), p.dropRowViews(), p.dropParts(f), p.dropPolicies(f), p.dropCanaries(), p.dropGroups(), p.dropDoors(), p.dropLive(), p.dropReaders()} {
+	for _, part := range [][]Statement{p.dropSweeps(), p.dropViews(), p.dropShadows(), p.dropShown(), p.dropChanges(), p.dropRowViews(), p.dropParts(f), p.dropPolicies(f), p.dropCanaries(), p.dropGroups(), p.dropDoors(), p.dropKept(), p.dropLive(), p.dropReaders()} {
 		out = append(out, part...)
 	}
 	return out

@@ -232,10 +232,15 @@ func (e *explainer) consent(ctx context.Context, b *Block, n predicate.Consent, 
 		steps := n.Steps[len(n.Steps)-1].Pairs()
 		there = end + "." + catalog.QuoteIdent(steps[0].Column) + " IS NOT NULL"
 	}
-	selected = append(selected, status, there)
-	agrees := "(" + status + " = " + catalog.QuoteLiteral(n.Is) + ")"
+	over := "false"
+	if n.Expires != "" {
+		over = "(" + end + "." + catalog.QuoteIdent(n.Expires) + " <= pg_catalog.statement_timestamp()) IS TRUE"
+	}
+	order := strings.Join(selected, ", ")
+	selected = append(selected, over, status, there)
+	agrees := "(" + status + " = " + catalog.QuoteLiteral(n.Is) + " AND NOT " + over + ")"
 	rows, err := e.tx.Query(ctx, fmt.Sprintf("SELECT %s FROM %s WHERE %s ORDER BY %s IS TRUE, %s LIMIT %d",
-		strings.Join(selected, ", "), from, where, agrees, strings.Join(selected[:len(selected)-2], ", "), maxRecords+1))
+		strings.Join(selected, ", "), from, where, agrees, order, maxRecords+1))
 	if err != nil {
 		return err
 	}
@@ -267,8 +272,12 @@ func (e *explainer) consent(ctx context.Context, b *Block, n predicate.Consent, 
 		}
 		value := text(values[len(values)-2])
 		present, _ := values[len(values)-1].(bool)
+		ended, _ := values[len(values)-3].(bool)
 		record.Holds = value != nil && *value == n.Is
 		record.Says = n.Status + " is " + quoted(value) + must(record.Holds, n.Is)
+		if record.Holds && ended {
+			record.Holds, record.Says = false, record.Says+", until a moment that is over ("+n.Expires+")"
+		}
 		if !present {
 			record.Key, record.Says = nil, "there is no such row: the link leads nowhere"
 		}

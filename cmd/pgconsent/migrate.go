@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/pgconsent/pgconsent/config"
 	"github.com/pgconsent/pgconsent/migrations"
@@ -85,10 +86,24 @@ func (m migrateCmd) Run(s *session) error {
 		if err := migrations.Up(s.ctx, t.conn, options, built.plan); err != nil {
 			return err
 		}
+		if err := s.fill(t, built); err != nil {
+			return err
+		}
 		if err := s.beginConsent(c, t); err != nil {
 			return err
 		}
 		return s.migrated(t.name, "installed", built.policy.Version())
+	})
+}
+
+// fill fills in what the policy keeps beside rows, and tells how far it is. Interrupted, it goes on where it was the next time.
+func (s *session) fill(t target, built compiled) error {
+	told := time.Time{}
+	return migrations.FillAll(s.ctx, t.conn, built.plan.Fills(), func(f migrations.Fill, left int64) {
+		if left == 0 || time.Since(told) > time.Second {
+			told = time.Now()
+			fmt.Fprintf(s.err, "database %s: until when everybody of %s has agreed is worked out: %d rows left\n", t.name, f.Relation, left)
+		}
 	})
 }
 

@@ -1,0 +1,36 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+)
+
+// checkKept compares what is kept beside rows with what it should be.
+func checkKept(ctx context.Context, x *exam) ([]Finding, error) {
+	if x.Plan == nil {
+		return nil, nil
+	}
+	var out []Finding
+	for _, f := range x.Plan.Fills() {
+		var ready, there bool
+		err := x.conn.QueryRow(ctx, `SELECT COALESCE(bool_or(k.ready), false), count(*) > 0 FROM pgconsent.kept AS k WHERE k.name = $1`, f.Name).Scan(&ready, &there)
+		switch {
+		case err != nil:
+			return out, err
+		case !there:
+			continue // it is not installed, which another check says
+		case !ready:
+			out = append(out, Finding{"kept", Warning, fmt.Sprintf("what is kept beside %s is not complete: the people of its rows are looked at each time", f.Relation), "Run pgconsent migrate, which fills it in."})
+			continue
+		}
+		var n int64
+		if err := x.conn.QueryRow(ctx, f.Differs).Scan(&n); err != nil {
+			return out, err
+		}
+		if n > 0 {
+			out = append(out, Finding{"kept", Unsafe, fmt.Sprintf("what is kept beside %s is wrong for %d rows: somebody has changed it by hand, or has switched triggers off", f.Relation, n),
+				fmt.Sprintf("Run SELECT pgconsent.kept_distrust('%s') as the role that migrates, and then pgconsent migrate, which fills it in anew.", f.Name)})
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,62 @@
+package policy
+
+import (
+	"slices"
+
+	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/predicate"
+)
+
+// expires compiles the column that says until when a subject has agreed.
+func (c *compiler) expires(b consentBlock, subjects *catalog.Relation, out *predicate.Consent) {
+	if b.expires == "" {
+		return
+	}
+	column := c.column(b.expiresAt, subjects, b.expires)
+	if column == nil {
+		return
+	}
+	if column.Type != "timestamp with time zone" {
+		c.fail(b.expiresAt, "a moment is a timestamp with time zone; sql compares others", "%s.%s is a %s", subjects.Name, column.Name, column.Type)
+		return
+	}
+	out.Expires = column.Name
+}
+
+// keep compiles materialize: the answer is kept beside the rows of the table, by triggers on whatever it depends on.
+func (c *compiler) keep(b consentBlock, row *catalog.Relation, out *predicate.Consent) {
+	if !b.kept {
+		return
+	}
+	why := ""
+	for _, r := range append([]*catalog.Relation{row}, relations(out.Steps)...) {
+		if r.Kind != catalog.Table || r.HasChildren || r.IsPartition || len(r.Parents) > 0 {
+			why = r.Name.String() + " is no plain table"
+		}
+	}
+	t := c.tables[row.Name]
+	switch {
+	case why != "":
+	case len(row.PrimaryKey) == 0:
+		why = row.Name.String() + " has no primary key"
+	case slices.ContainsFunc(row.PrimaryKey, func(name string) bool { return family(row.Column(name).Type) == "" }):
+		why = "the primary key of " + row.Name.String() + " is not of uuid, integer, text and date columns"
+	case t == nil:
+		why = "the policy does not list " + row.Name.String()
+	case t.decl.write != nil:
+		why = "agents write " + row.Name.String() + ", and what is kept is settled when a transaction commits"
+	}
+	if why != "" {
+		c.fail(b.keptAt, "leave materialize out: the subjects are then looked at each time", "the answer cannot be kept: %s", why)
+		return
+	}
+	out.Kept = &predicate.Kept{Relation: row}
+}
+
+func relations(steps []predicate.Step) []*catalog.Relation {
+	var out []*catalog.Relation
+	for _, s := range steps {
+		out = append(out, s.Relation)
+	}
+	return out
+}

@@ -1,0 +1,195 @@
+package rls_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pgconsent/pgconsent/catalog/pgcatalog"
+	"github.com/pgconsent/pgconsent/migrations"
+	"github.com/pgconsent/pgconsent/pgtest"
+	"github.com/pgconsent/pgconsent/policy"
+	"github.com/pgconsent/pgconsent/rls"
+)
+
+const keptPolicy = `version: 1
+attributes: { user: { type: integer, source: credential } }
+tables:
+  notes: { rows: [ consent: { every: [ note_people: { note: id }, people: { id: person } ], status: status, is: granted, expires: until, materialize: true } ] }
+  drafts: { rows: [ consent: { every: [ people: { id: person } ], status: status, is: granted, materialize: true } ] }
+`
+
+func keptDatabase(t *testing.T) (*pgtest.DB, *pgx.Conn, *rls.Plan) {
+	t.Helper()
+	db := pgtest.Database(t)
+	super := db.Connect(t, "postgres")
+	ctx := context.Background()
+	if _, err := super.PgConn().Exec(ctx, `
+CREATE TABLE people (id int, status text, until timestamptz);
+CREATE TABLE notes (id int PRIMARY KEY, body text);
+CREATE TABLE note_people (note int, person int);
+CREATE TABLE drafts (a text, b int, person int, PRIMARY KEY (a, b));
+INSERT INTO notes SELECT g FROM generate_series(1, 12) g; INSERT INTO people SELECT g, 'granted' FROM generate_series(1, 8) g; INSERT INTO note_people SELECT 1 + g % 12, 1 + g % 8 FROM generate_series(1, 20) g;
+INSERT INTO drafts SELECT 'x' || g % 3, g, g FROM generate_series(1, 10) g;`).ReadAll(); err != nil {
+		t.Fatal(err)
+	}
+	snap, err := pgcatalog.Load(ctx, super, []string{"public"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc, err := policy.Parse("policy.yaml", []byte(keptPolicy))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := policy.Compile(doc, snap)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan := rls.Generate(p, snap, rls.Options{})
+	if err := migrations.Up(ctx, super, migrations.Options{}, plan); err != nil {
+		t.Fatal(err)
+	}
+	return db, super, plan
+}
+
+// However writers meet and are killed, what is kept and counts is what it should be, in every snapshot: while it is being
+// filled in, after transactions that could not be settled, and when triggers fire for several tables.
+func TestKeptUnderConcurrentWriters(t *testing.T) {
+	db, super, plan := keptDatabase(t)
+	ctx := context.Background()
+	seconds := 6
+	if n, err := strconv.Atoi(os.Getenv("SECONDS_OF_WRITES")); err == nil {
+		seconds = n
+	}
+	end := time.Now().Add(time.Duration(seconds) * time.Second)
+	var commits, failures, kills, checks, compared, filled atomic.Int64
+	var pids sync.Map
+	var wg sync.WaitGroup
+	for w := range 6 {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			r := rand.New(rand.NewPCG(uint64(w), 3))
+			var conn *pgx.Conn
+			for time.Now().Before(end) {
+				if conn == nil || conn.IsClosed() {
+					c, err := pgx.Connect(ctx, db.DSN("postgres", ""))
+					if err != nil {
+						continue
+					}
+					conn = c
+					pids.Store(w, conn.PgConn().PID())
+				}
+				level := "READ COMMITTED"
+				if r.IntN(40) == 0 {
+					level = "REPEATABLE READ"
+				}
+				sql := "BEGIN ISOLATION LEVEL " + level
+				for range 1 + r.IntN(3) {
+					n, p, q := r.IntN(14), r.IntN(10), r.IntN(10)
+					sql += ";" + []string{
+						fmt.Sprintf("UPDATE people SET status = 'refused' WHERE id = %d", p),
+						fmt.Sprintf("UPDATE people SET status = 'granted', until = NULL WHERE id = %d", p),
+						fmt.Sprintf("UPDATE people SET status = 'granted', until = now() + interval '%d milliseconds' WHERE id = %d", r.IntN(3000)-500, p),
+						fmt.Sprintf("INSERT INTO note_people VALUES (%d, %d)", n, p),
+						fmt.Sprintf("DELETE FROM note_people WHERE note = %d AND person = %d", n, p),
+						fmt.Sprintf("UPDATE note_people SET person = %d WHERE note = %d AND person = %d", q, n, p),
+						fmt.Sprintf("UPDATE note_people SET note = %d WHERE person = %d AND note = %d", r.IntN(14), p, n),
+						fmt.Sprintf("INSERT INTO notes VALUES (%d) ON CONFLICT DO NOTHING", n),
+						fmt.Sprintf("DELETE FROM notes WHERE id = %d", n),
+						fmt.Sprintf("DELETE FROM people WHERE id = %d", p),
+						fmt.Sprintf("INSERT INTO people VALUES (%d, 'granted')", p),
+						fmt.Sprintf("UPDATE notes SET id = %d WHERE id = %d AND NOT EXISTS (SELECT FROM notes WHERE id = %[1]d)", r.IntN(14), n),
+						fmt.Sprintf("UPDATE people SET id = %d WHERE id = %d", q, p),
+						fmt.Sprintf("UPDATE drafts SET person = %d WHERE b = %d", p, n), fmt.Sprintf("INSERT INTO drafts VALUES ('x', %d, %d) ON CONFLICT DO NOTHING", n, p),
+						fmt.Sprintf("DELETE FROM drafts WHERE b = %d", n),
+						"SAVEPOINT a; UPDATE people SET status = 'refused'; ROLLBACK TO a",
+					}[r.IntN(17)]
+				}
+				_, err := conn.PgConn().Exec(ctx, sql+";COMMIT").ReadAll()
+				if err != nil {
+					failures.Add(1)
+					var pg *pgconn.PgError
+					if errors.As(err, &pg) && pg.Code != "40001" && pg.Code != "40P01" && pg.Code != "57P01" && pg.Code != "23505" {
+						t.Errorf("%v: %s", err, sql)
+					}
+					_, _ = conn.PgConn().Exec(ctx, "ROLLBACK").ReadAll()
+					continue
+				}
+				commits.Add(1)
+			}
+			if conn != nil {
+				_ = conn.Close(ctx)
+			}
+		}()
+	}
+	wg.Add(3)
+	go func() { // kills
+		defer wg.Done()
+		c := db.Connect(t, "postgres")
+		for time.Now().Before(end) {
+			time.Sleep(time.Duration(50+rand.IntN(200)) * time.Millisecond)
+			if pid, ok := pids.Load(rand.IntN(6)); ok {
+				if _, err := c.Exec(ctx, "SELECT pg_terminate_backend($1)", pid); err == nil {
+					kills.Add(1)
+				}
+			}
+		}
+	}()
+	go func() { // fills, and gives up at random
+		defer wg.Done()
+		for time.Now().Before(end) {
+			c := db.Connect(t, "postgres")
+			short, cancel := context.WithTimeout(ctx, time.Duration(5+rand.IntN(1500))*time.Millisecond)
+			if err := migrations.FillAll(short, c, plan.Fills(), func(migrations.Fill, int64) {}); err == nil {
+				filled.Add(1)
+				time.Sleep(20 * time.Millisecond)
+			} else if short.Err() == nil {
+				t.Errorf("fill: %v", err)
+			}
+			cancel()
+			_ = c.Close(ctx)
+		}
+	}()
+	go func() { // compares, in one snapshot
+		defer wg.Done()
+		c := db.Connect(t, "postgres")
+		for time.Now().Before(end) {
+			for _, f := range plan.Fills() {
+				checks.Add(1)
+				var ready bool
+				var n int
+				if err := c.QueryRow(ctx, "SELECT (SELECT ready FROM pgconsent.kept WHERE name = $1), ("+f.Differs+")", f.Name).Scan(&ready, &n); err != nil {
+					t.Error(err)
+					return
+				}
+				if ready {
+					compared.Add(1)
+					if n != 0 {
+						t.Errorf("%d rows of %s differ", n, f.Relation)
+						return
+					}
+				}
+			}
+		}
+	}()
+	wg.Wait()
+	var left int
+	if err := super.QueryRow(ctx, "SELECT count(*) FROM pgconsent.kept_change").Scan(&left); err != nil || left != 0 {
+		t.Errorf("%d changes are left: %v", left, err)
+	}
+	if compared.Load() < 50 || commits.Load() < 50 || filled.Load() == 0 {
+		t.Errorf("the sample says little")
+	}
+	t.Logf("%d commits, %d failures, %d kills, %d fills, %d of %d snapshots compared", commits.Load(), failures.Load(), kills.Load(), filled.Load(), compared.Load(), checks.Load())
+}
