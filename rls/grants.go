@@ -138,13 +138,12 @@ func (p *Plan) controls() []Statement {
 			Why: "The proxy seals sessions with the version of the catalogs that it has looked at.",
 		},
 		{
-			SQL: fmt.Sprintf("GRANT EXECUTE ON FUNCTION pgconsent.audit_ref(pg_catalog.text), pgconsent.audit_forget(pg_catalog.text), "+
-				"pgconsent.audit_append(pg_catalog.text, pg_catalog.int8, pg_catalog.timestamptz[], pg_catalog.text[]), pgconsent.audit_retire(pg_catalog.text, pg_catalog.int8) TO %s", p.control),
-			Why: "Records of the audit name persons by references, and may be kept in the database.",
+			SQL: fmt.Sprintf("GRANT EXECUTE ON FUNCTION pgconsent.audit_ref(pg_catalog.text), pgconsent.audit_forget(pg_catalog.text) TO %s", p.control),
+			Why: "Records of the audit name persons by references.",
 		},
 		{
-			SQL: fmt.Sprintf("GRANT SELECT ON pgconsent.audit_subject, pgconsent.audit_record, pgconsent.audit_retired TO %s", p.control),
-			Why: "The audit is told, and verified, by this role.",
+			SQL: fmt.Sprintf("GRANT SELECT ON pgconsent.audit_subject TO %s", p.control),
+			Why: "Reports find a person by the reference.",
 		},
 		{
 			SQL: fmt.Sprintf("GRANT SELECT ON pgconsent.migration, pgconsent.installed, pgconsent.installed_object TO %s", p.control),
