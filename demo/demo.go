@@ -89,6 +89,7 @@ type Running struct {
 	Access Access
 	Dir    string
 
+	config  *config.Config
 	world   *world.World
 	cluster *pgcluster.Cluster // nil: somebody else's
 	cancel  context.CancelFunc
@@ -125,11 +126,11 @@ func Start(ctx context.Context, c Config) (_ *Running, err error) {
 	if err := os.MkdirAll(dir, 0o711); err != nil {
 		return nil, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal, "the folder %s cannot be made", dir).WithHint("Name one with --dir.").WithCause(err)
 	}
-	text, err := c.World.File("policy.yaml")
+	text, err := c.World.File(c.World.Policy)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := policy.Parse(filepath.Join(c.World.Dir, "policy.yaml"), text); err != nil {
+	if _, err := policy.Parse(filepath.Join(c.World.Dir, c.World.Policy), text); err != nil {
 		return nil, err
 	}
 	f := folder{dir: dir, world: c.World, names: privateNames(c.World)}
@@ -186,6 +187,9 @@ func Start(ctx context.Context, c Config) (_ *Running, err error) {
 	if err := migrate(ctx, cfg, f.world.Name); err != nil {
 		return nil, err
 	}
+	if err := f.consents(ctx, cfg, c.Progress); err != nil {
+		return nil, err
+	}
 	access, err := f.admit(cfg)
 	if err != nil {
 		return nil, err
@@ -195,7 +199,7 @@ func Start(ctx context.Context, c Config) (_ *Running, err error) {
 		return nil, err
 	}
 	serving, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	r := &Running{Access: access, Dir: dir, world: c.World, cluster: cluster, cancel: cancel, served: make(chan error, 1)}
+	r := &Running{Access: access, Dir: dir, config: cfg, world: c.World, cluster: cluster, cancel: cancel, served: make(chan error, 1)}
 	go func() { r.served <- service.Run(serving) }()
 	if err := service.Ready(); err != nil {
 		cancel()
@@ -378,7 +382,7 @@ func (s server) load(ctx context.Context, f folder, progress func(string)) error
 
 // anew is for a database that was just filled: its policy is the world's, and its consent registry has no records.
 func (f folder) anew() error {
-	for _, name := range []string{"consent.key", "consent.anchor"} {
+	for _, name := range []string{"consent.key", "consent.anchor", "consents"} {
 		if err := os.Remove(f.path(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
@@ -391,7 +395,7 @@ func (f folder) policy(over bool) error {
 	if _, err := os.Stat(f.path("policy.yaml")); err == nil && !over {
 		return nil
 	}
-	text, err := f.world.File("policy.yaml")
+	text, err := f.world.File(f.world.Policy)
 	if err != nil {
 		return err
 	}

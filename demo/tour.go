@@ -12,6 +12,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/pgconsent/pgconsent/consent/registry"
+	"github.com/pgconsent/pgconsent/serve"
 	"github.com/pgconsent/pgconsent/sqlstate"
 	"github.com/pgconsent/pgconsent/world"
 )
@@ -25,6 +27,10 @@ func (r *Running) Tour(ctx context.Context, out io.Writer, colours bool) (err er
 	}
 	p := player{out: out, colours: colours, prepared: map[string]string{}}
 	agent := r.Access.Agents[0]
+	if p.registry, err = serve.Registry(r.config, r.world.Name); err != nil {
+		return err
+	}
+	defer p.registry.Close()
 	if p.owner, err = pgx.Connect(ctx, r.Access.OwnerDSN); err != nil {
 		return fmt.Errorf("tour: as owner: %w", err)
 	}
@@ -37,6 +43,11 @@ func (r *Running) Tour(ctx context.Context, out io.Writer, colours bool) (err er
 		if e == nil {
 			_, e = conn.Exec(restoring, t.Restore)
 			_ = conn.Close(restoring)
+		}
+		for _, c := range t.RestoreConsents {
+			if e == nil {
+				_, e = change(restoring, p.registry, c)
+			}
 		}
 		if e != nil {
 			err = errors.Join(err, fmt.Errorf("tour: its changes could not be undone: %w", e))
@@ -61,6 +72,7 @@ type player struct {
 	out          io.Writer
 	colours      bool
 	owner, agent *pgx.Conn
+	registry     *registry.Registry
 	name         string            // of the agent
 	prepared     map[string]string // name → statement
 }
@@ -75,6 +87,19 @@ func (p *player) paint(colour, text string) string {
 func (p *player) play(ctx context.Context, s world.Step) error {
 	if s.Say != "" {
 		fmt.Fprintf(p.out, "\n%s\n\n", p.paint("1", wrap(s.Say, 100)))
+	}
+	if s.Consent != nil {
+		c := *s.Consent
+		fmt.Fprintf(p.out, "%s consent %s %s", p.paint("32", "pgconsent"), c.Do, c.Subject)
+		if c.Scope != "" {
+			fmt.Fprintf(p.out, " --scope %s", c.Scope)
+		}
+		said, err := change(ctx, p.registry, c)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(p.out, "\n%s\n", said)
+		return nil
 	}
 	conn, prompt, colour := p.agent, p.name, "36"
 	switch s.As {

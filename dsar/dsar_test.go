@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -48,8 +49,10 @@ type ran struct {
 // write makes a log of statements.
 func write(t testing.TB, dir string, all []ran) {
 	t.Helper()
-	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	log, err := audit.Open(audit.Config{Dir: dir, Mode: audit.Buffered, Key: key, MaxSegment: 4000, Now: func() time.Time { at = at.Add(time.Millisecond); return at }})
+	begin := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	var calls atomic.Int64 // the log asks from a goroutine of its own, too
+	now := func() time.Time { return begin.Add(time.Duration(calls.Add(1)) * time.Millisecond) }
+	log, err := audit.Open(audit.Config{Dir: dir, Mode: audit.Buffered, Key: key, MaxSegment: 4000, Now: now})
 	if err != nil {
 		t.Fatal(err)
 	}

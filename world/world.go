@@ -31,7 +31,11 @@ type World struct {
 	Owner  string  // the role that owns the database
 	Agents []Agent // at least one; the first is the default one
 	Tour   *Tour   // nil: it has none
+	Policy string  // the file of its policy
 	Dir    string  // of its files; "": it came with pgconsent
+
+	// Consents is a query whose rows are the relationships that the consent registry begins with: subject, stream. "": none.
+	Consents string
 
 	files fs.FS
 }
@@ -47,16 +51,28 @@ type Tour struct {
 	Version int    `yaml:"version"`
 	Steps   []Step `yaml:"steps"`
 	Restore string `yaml:"restore"` // undoes, as the owner, what the steps changed
+
+	RestoreConsents []Consent `yaml:"restore_consents"` // and these what they changed in the consent registry
+}
+
+// Consent is a change in the consent registry, made by its subject.
+type Consent struct {
+	Do         string   `yaml:"do"` // grant, refuse, revoke, …: the commands of "pgconsent consent"
+	Subject    string   `yaml:"subject"`
+	Scope      string   `yaml:"scope"`
+	Stream     string   `yaml:"stream"`
+	Categories []string `yaml:"categories"`
 }
 
 // Step is one statement of a tour.
 type Step struct {
-	Say     string `yaml:"say"`
-	As      string `yaml:"as"`      // owner or agent
-	Prepare string `yaml:"prepare"` // prepares SQL under this name, then runs it
-	Run     string `yaml:"run"`     // runs what was prepared, on the same connection
-	SQL     string `yaml:"sql"`
-	Expect  string `yaml:"expect"` // "3 rows", "error 42501", "error", or the one value of the answer; "": anything
+	Say     string   `yaml:"say"`
+	As      string   `yaml:"as"`      // owner or agent
+	Prepare string   `yaml:"prepare"` // prepares SQL under this name, then runs it
+	Run     string   `yaml:"run"`     // runs what was prepared, on the same connection
+	SQL     string   `yaml:"sql"`
+	Consent *Consent `yaml:"consent"` // instead of a statement
+	Expect  string   `yaml:"expect"`  // "3 rows", "error 42501", "error", or the one value of the answer; "": anything
 }
 
 // databaseName makes a name for the database of a folder's.
@@ -130,6 +146,9 @@ func read(name string, files fs.FS) (*World, error) {
 		Title   string  `yaml:"title"`
 		Owner   string  `yaml:"owner"`
 		Agents  []Agent `yaml:"agents"`
+
+		Policy   string `yaml:"policy"`
+		Consents string `yaml:"consents"`
 	}
 	switch err := decode(files, "world.yaml", &head); {
 	case errors.Is(err, fs.ErrNotExist):
@@ -140,7 +159,10 @@ func read(name string, files fs.FS) (*World, error) {
 	if head.Name != "" {
 		name = head.Name
 	}
-	w := &World{Name: name, Title: head.Title, Owner: head.Owner, Agents: head.Agents, files: files}
+	w := &World{Name: name, Title: head.Title, Owner: head.Owner, Agents: head.Agents, Policy: head.Policy, Consents: head.Consents, files: files}
+	if w.Policy == "" {
+		w.Policy = "policy.yaml"
+	}
 	switch {
 	case !validName.MatchString(name):
 		return nil, broken(name, "its name must be of the form %s, since the database is called so: give it one with name: in world.yaml", validName)
@@ -160,7 +182,7 @@ func read(name string, files fs.FS) (*World, error) {
 		}
 	}
 	var missing []string
-	for _, file := range []string{"schema.sql", "data.sql", "policy.yaml"} {
+	for _, file := range []string{"schema.sql", "data.sql", w.Policy} {
 		_, err := w.File(file)
 		if errors.Is(err, fs.ErrNotExist) {
 			missing = append(missing, file)
