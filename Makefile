@@ -59,7 +59,7 @@ kills: setup ## kill the server N (1000) times at random while agents read: no a
 	@PGCONSENT_KILLS=$(or $(N),1000) $(GO) test -count=1 -timeout 4h -v -run '^TestKills$$' ./cmd/pgconsent
 
 triples: setup ## hold both walls against the model on N (1000000) random rows, callers and clocks
-	@PGCONSENT_TRIPLES=$(or $(N),1000000) $(GO) test -count=1 -timeout 2h -v -run '^TestTriples$$' ./predicate
+	@PGCONSENT_TRIPLES=$(or $(N),1000000) $(GO) test -count=1 -timeout 2h -v -run "^(TestTriples|TestDerivedFromEachOther)$$" ./predicate
 
 mutants: setup ## every broken variant made by hand, and MACHINE (200) by machine, against the harness
 	@$(GO) test ./test/mutants -run 'TestMutants$$' -timeout 0 -v -args -hand -machine $(or $(MACHINE),200)
