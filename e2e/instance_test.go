@@ -50,6 +50,7 @@ type options struct {
 	after  string       // SQL run by the superuser after migrate
 
 	attributes map[string]string // of every agent, besides user
+	rounds     int               // of the agents' passwords: some drivers want 4096
 }
 
 // instance is a database with the arcive world, migrated, behind a proxy of its own.
@@ -161,7 +162,7 @@ func serveOn(t testing.TB, db *pgtest.DB, o options) *instance {
 			Control: db.DSN("pgconsent_control", rolePassword), Agent: db.DSN("pgconsent_agent", rolePassword),
 		}},
 		Agents: []enforce.Agent{
-			agentOf(t, "caregiver", user1, o.attributes), agentOf(t, "chat", user1, o.attributes), agentOf(t, "second", user2, o.attributes),
+			agentOf(t, "caregiver", user1, o), agentOf(t, "chat", user1, o), agentOf(t, "second", user2, o),
 		},
 		Audit: log, Log: logger, Mode: o.mode, Walls: o.walls, Refresh: 200 * time.Millisecond,
 	})
@@ -195,11 +196,11 @@ func serveOn(t testing.TB, db *pgtest.DB, o options) *instance {
 	return in
 }
 
-func agentOf(t testing.TB, name, user string, more map[string]string) enforce.Agent {
+func agentOf(t testing.TB, name, user string, o options) enforce.Agent {
 	t.Helper()
 	attributes := map[string]string{"user": user}
-	maps.Copy(attributes, more)
-	return enforce.Agent{Name: name, Database: "arcive", Credential: harness.Credential(t, agentPassword), Attributes: attributes}
+	maps.Copy(attributes, o.attributes)
+	return enforce.Agent{Name: name, Database: "arcive", Credential: harness.Credential(t, agentPassword, max(o.rounds, harness.FewRounds)), Attributes: attributes}
 }
 
 // testRouter joins enforcement and the wire as package serve does.

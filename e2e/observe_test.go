@@ -250,7 +250,7 @@ func TestObservedClaims(t *testing.T) {
 		if report, err = observe.Read(kept, time.Time{}); err != nil {
 			t.Fatal(err)
 		}
-		if find("Relationship").Compared > 0 && find("UserEvent").Compared > 0 {
+		if find("Relationship").Compared > 0 && find("UserEvent").Compared > 0 && len(find("Agreement").Refusals) > 0 {
 			break
 		}
 	}

@@ -51,7 +51,7 @@ func run(t *testing.T, cmd *exec.Cmd) {
 // The programs of testdata/clients/programs use their clients as applications do: everything works, or is refused with
 // the SQLSTATE that they expect.
 func TestPrograms(t *testing.T) {
-	in := start(t, options{})
+	in := start(t, options{rounds: 4096})
 	dsn := in.dsn("caregiver", agentPassword)
 	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
 	defer cancel()

@@ -139,7 +139,7 @@ func Serve(t testing.TB, mode Mode, databases []Database, agents []Agent) *Proxy
 		})
 	}
 	for _, a := range agents {
-		cfg.Agents = append(cfg.Agents, enforce.Agent{Name: a.Name, Database: a.Database, Credential: Credential(t, agentPassword), Attributes: a.Attributes})
+		cfg.Agents = append(cfg.Agents, enforce.Agent{Name: a.Name, Database: a.Database, Credential: Credential(t, agentPassword, FewRounds), Attributes: a.Attributes})
 	}
 	if router.enforcer, err = enforce.New(ctx, cfg); err != nil {
 		t.Fatal(err)
@@ -178,15 +178,18 @@ func Start(t testing.TB, mode Mode, d Database, attributes map[string]string) *P
 	return Serve(t, mode, []Database{d}, []Agent{{Name: "agent", Database: d.Name, Attributes: attributes}})
 }
 
-// Credential is that of an agent with a password. It has far fewer rounds than those of config.NewVerifier: suites that log
-// in for each statement would spend more time on passwords than on statements.
-func Credential(t testing.TB, password string) *scram.StoredCredentials {
+// FewRounds are far fewer than config.NewVerifier takes: suites that log in for each statement would spend more time on
+// passwords than on statements.
+const FewRounds = 16
+
+// Credential is that of an agent with a password.
+func Credential(t testing.TB, password string, rounds int) *scram.StoredCredentials {
 	t.Helper()
 	client, err := scram.SHA256.NewClient("", password, "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := client.GetStoredCredentialsWithError(scram.KeyFactors{Salt: "0123456789abcdef", Iters: 16})
+	c, err := client.GetStoredCredentialsWithError(scram.KeyFactors{Salt: "0123456789abcdef", Iters: rounds})
 	if err != nil {
 		t.Fatal(err)
 	}
