@@ -39,6 +39,19 @@ func TestMutantsApply(t *testing.T) {
 	}
 }
 
+// Each mutant still fits the code that it was made for: else the day on which it is tried would find out.
+func TestHandMutantsFit(t *testing.T) {
+	list, err := Hand(root(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range list {
+		if _, err := m.Apply(root(t)); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // The harness sees five holes, other ones each day.
 func TestMutantsOfTheDay(t *testing.T) {
 	if *hand || *machine > 0 || *only != "" {
