@@ -275,7 +275,17 @@ func TestKills(t *testing.T) {
 				}
 			})
 		}
-		time.Sleep(time.Duration(100+rand.IntN(500)) * time.Millisecond)
+		// On a slow machine, too, there is something to be lost.
+		waitFor(t, "agents read", func() bool {
+			mu.Lock()
+			defer mu.Unlock()
+			n := 0
+			for _, of := range answered {
+				n += of
+			}
+			return n >= 10
+		})
+		time.Sleep(time.Duration(rand.IntN(500)) * time.Millisecond)
 		if err := p.cmd.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}
