@@ -381,7 +381,7 @@ func parse(line []byte) (Record, string) {
 		return rec, "not a record: a code in the wrong place"
 	}
 	switch rec.Kind {
-	case KindDecision, KindOutcome, KindSession, KindRecovery, KindCheckpoint, KindObservation, KindMade:
+	case KindDecision, KindOutcome, KindSession, KindRecovery, KindCheckpoint, KindObservation, KindMade, KindCall:
 		return rec, ""
 	default:
 		return rec, "unknown kind of record"

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -52,6 +53,14 @@ type entry struct {
 	Remote      string         `json:"remote"`
 	Event       string         `json:"event"`
 	Cause       string         `json:"cause"`
+	By          string         `json:"by"`
+	Role        string         `json:"role"`
+	Operation   string         `json:"operation"`
+	About       stringOrList   `json:"about"` // a list in a call, one in a report
+	Everybody   bool           `json:"everybody"`
+	Written     bool           `json:"written"`
+	Outcome     string         `json:"outcome"`
+	Code        string         `json:"code"`
 	Attributes  map[string]any `json:"attributes"`
 	Tables      []auditTable   `json:"-"`
 
@@ -60,6 +69,21 @@ type entry struct {
 
 type auditTable struct {
 	Name string `json:"name"`
+}
+
+// stringOrList is a list, or one text as a list of it.
+type stringOrList []string
+
+func (l *stringOrList) UnmarshalJSON(b []byte) error {
+	if len(b) > 0 && b[0] == '[' {
+		return json.Unmarshal(b, (*[]string)(l))
+	}
+	var one string
+	if err := json.Unmarshal(b, &one); err != nil {
+		return err
+	}
+	*l = stringOrList{one}
+	return nil
 }
 
 func readEntry(r audit.Record) (entry, error) {
@@ -81,7 +105,7 @@ type auditFilter struct {
 	Table   string `placeholder:"NAME" help:"Only what reads or writes this table, as name or schema.name."`
 	Verdict string `enum:"allow,deny,any" default:"any" help:"allow or deny. Default: any."`
 	Since   string `placeholder:"TIME" help:"Only what was recorded since then: 24h, 2026-01-31, or 2026-01-31T12:00:00Z."`
-	Subject string `placeholder:"ID" help:"Only what was done on behalf of this person."`
+	Subject string `placeholder:"ID" help:"Only what was done by this person, on their behalf, or about them."`
 
 	since time.Time
 	refs  []string // of the subject
@@ -168,7 +192,7 @@ func (f *filtering) matches(e entry) bool {
 		return false
 	}
 	for _, ref := range f.refs {
-		if e.OnBehalfOf == ref {
+		if e.OnBehalfOf == ref || e.By == ref || slices.Contains(e.About, ref) {
 			return true
 		}
 	}

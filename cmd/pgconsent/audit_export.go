@@ -149,6 +149,11 @@ func ocsfActivity(e entry) (int, string) {
 		default:
 			return ocsfQuery, "Query"
 		}
+	case audit.KindCall:
+		if e.Written {
+			return ocsfUpdate, "Update"
+		}
+		return ocsfQuery, "Query"
 	default:
 		return ocsfOther, strings.ToUpper(e.Kind[:1]) + e.Kind[1:]
 	}
@@ -162,7 +167,7 @@ func (x *exporting) event(e entry, r audit.Record) error {
 	}
 	activity, name := ocsfActivity(of)
 	status := 1
-	if e.Verdict == "deny" || e.SQLState != "" && e.SQLState != "00000" || e.Kind == audit.KindRecovery {
+	if e.Verdict == "deny" || e.Outcome != "" && e.Outcome != audit.Done || e.SQLState != "" && e.SQLState != "00000" || e.Kind == audit.KindRecovery {
 		status = 2
 	}
 	severity := map[int]int{1: 1, 2: 2}[status]
@@ -170,7 +175,7 @@ func (x *exporting) event(e entry, r audit.Record) error {
 	if err := json.Unmarshal(r.Line, &members); err != nil {
 		return err
 	}
-	for _, mapped := range []string{"v", "seq", "time", "kind", "session", "agent", "accessed_by", "database", "fingerprint", "sqlstate", "reason", "remote", "hash", "bytes", "on_behalf_of"} {
+	for _, mapped := range []string{"v", "seq", "time", "kind", "session", "agent", "accessed_by", "database", "fingerprint", "sqlstate", "reason", "remote", "hash", "bytes", "on_behalf_of", "code"} {
 		delete(members, mapped)
 	}
 	source := map[string]any{"name": "unknown"}
@@ -180,7 +185,13 @@ func (x *exporting) event(e entry, r audit.Record) error {
 			source["port"] = n
 		}
 	}
-	user := map[string]any{"name": of.Agent, "type_id": 3, "type": "System"}
+	user := map[string]any{"name": firstOf(of.Agent, of.By, "unknown"), "type_id": 3, "type": "System"}
+	switch e.Role {
+	case "subject":
+		user["type_id"], user["type"] = 1, "User"
+	case "admin", "operator":
+		user["type_id"], user["type"] = 2, "Admin"
+	}
 	actor := map[string]any{"user": user}
 	if e.Session != "" {
 		actor["session"] = map[string]any{"uid": e.Session}
@@ -200,8 +211,8 @@ func (x *exporting) event(e entry, r audit.Record) error {
 			"sequence": r.Seq, "uid": r.Hash, "event_code": e.Kind,
 		},
 	}
-	if e.SQLState != "" {
-		event["status_code"] = e.SQLState
+	if code := firstOf(e.SQLState, e.Code); code != "" {
+		event["status_code"] = code
 	}
 	if e.Reason != "" {
 		event["status_detail"] = e.Reason
@@ -212,6 +223,9 @@ func (x *exporting) event(e entry, r audit.Record) error {
 			query["bytes"] = e.Bytes
 		}
 		event["query_info"] = query
+	}
+	if e.Operation != "" {
+		event["api"] = map[string]any{"operation": e.Operation}
 	}
 	if len(of.Tables) == 1 {
 		event["table"] = map[string]any{"name": of.Tables[0].Name}

@@ -159,6 +159,16 @@ func (p *tailing) add(e entry) {
 		p.decision(d, strconv.FormatInt(e.Rows, 10), note)
 	case e.Kind == audit.KindSession:
 		p.row(stamp(e.Time), e.Agent, "", "session "+e.Event, "", "", "", strings.TrimSpace(e.SQLState+" "+e.Reason))
+	case e.Kind == audit.KindCall:
+		about := "everybody"
+		if !e.Everybody {
+			about = p.persons(e.About)
+		}
+		verdict := "allow"
+		if e.Outcome != audit.Done {
+			verdict = e.Outcome
+		}
+		p.row(stamp(e.Time), p.person(e.By), about, e.Role+": "+e.Operation, "", verdict, "", e.Code)
 	case e.Kind == audit.KindObservation:
 		p.row(stamp(e.Time), e.Agent, "", "observed "+e.Tag, "", "", "", "")
 	default:
@@ -185,11 +195,23 @@ func (p *tailing) decision(e entry, rows, note string) {
 			tables = append(tables, t.Name)
 		}
 	}
-	behalf := e.OnBehalfOf
-	if ref, ok := strings.CutPrefix(behalf, "ref:"); ok && p.short && len(ref) > 8 {
-		behalf = ref[:8]
+	p.row(stamp(e.Time), e.Agent, p.person(e.OnBehalfOf), e.Tag, strings.Join(tables, " "), e.Verdict, rows, note)
+}
+
+// person is a reference as it is printed, or another name.
+func (p *tailing) person(name string) string {
+	if ref, ok := strings.CutPrefix(name, "ref:"); ok && p.short && len(ref) > 8 {
+		return ref[:8]
 	}
-	p.row(stamp(e.Time), e.Agent, behalf, e.Tag, strings.Join(tables, " "), e.Verdict, rows, note)
+	return name
+}
+
+func (p *tailing) persons(names []string) string {
+	short := make([]string, len(names))
+	for i, name := range names {
+		short[i] = p.person(name)
+	}
+	return strings.Join(short, " ")
 }
 
 func stamp(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05") }
