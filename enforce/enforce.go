@@ -107,6 +107,8 @@ type Enforcer struct {
 	agents   map[string]Agent
 	sessions map[*session]struct{}
 
+	denials denials
+
 	stop context.CancelFunc
 	wait sync.WaitGroup
 }

@@ -230,7 +230,7 @@ func (e *Enforcer) open(ctx context.Context, d *database, info SessionInfo) (ver
 		e.cfg.Log.Error("agent refused: put its attributes right in the configuration", "agent", agent.Name, "database", d.cfg.Name, "error", err)
 		return refuse(noIdentity(err))
 	}
-	s := &session{e: e, db: d, info: info, agent: agent, attributes: attributes, references: map[string]string{}}
+	s := &session{e: e, db: d, info: info, agent: agent, attributes: attributes, references: map[string]string{}, since: time.Now()}
 	if err := s.refer(ctx, identifying(v.state.policy, attributes)); err != nil {
 		return refuse(err)
 	}

@@ -31,6 +31,10 @@ type session struct {
 	revoked    atomic.Pointer[sqlstate.Error]
 	limited    atomic.Pointer[sessionLimits]
 
+	since            time.Time
+	last             atomic.Int64 // nanoseconds since 1970
+	executed, denied atomic.Uint64
+
 	// What records say of the session: references by the values that they stand for, and of the credential's attributes what
 	// this policy has records say.
 	references map[string]string
@@ -340,6 +344,7 @@ func (s *session) Record(v *verdict.Verdict, runs ...*verdict.Verdict) verdict.T
 		}
 	}
 	s.e.cfg.Metrics.Statement(r.Verdict, r.Reason, r.Tag)
+	s.saw(r, r.Verdict == metrics.Allow)
 	t.record = s.e.cfg.Audit.Decision(r)
 	for _, each := range append([]*verdict.Verdict{v}, runs...) {
 		if j, ok := each.Detail.(*judgement); ok && j.observed != nil {
