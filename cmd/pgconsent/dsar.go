@@ -1,11 +1,9 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"os/user"
 	"path/filepath"
@@ -13,13 +11,11 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/pgconsent/pgconsent/audit"
 	"github.com/pgconsent/pgconsent/config"
 	"github.com/pgconsent/pgconsent/consent"
 	"github.com/pgconsent/pgconsent/dsar"
-	"github.com/pgconsent/pgconsent/dsar/pgrows"
+	"github.com/pgconsent/pgconsent/dsar/access"
 	"github.com/pgconsent/pgconsent/serve"
 )
 
@@ -131,147 +127,23 @@ func (d *dsarCmd) usage(s *session) error {
 	return nil
 }
 
-// make collects what is known and records that it was asked for.
+// make makes the report, and records that it was asked for.
 func (d dsarCmd) make(s *session, c *config.Config, t target) (*dsar.Report, error) {
 	built, err := s.compile(t)
 	if err != nil {
 		return nil, err
 	}
-	m := dsar.Material{Subject: d.Subject, Database: t.name, By: d.By, Contact: d.Contact, Now: time.Now()}
-	var consents interface {
-		Do(ctx context.Context, c consent.Command) (int64, error)
+	from := access.Sources{Database: t.name, Conn: t.conn, Policy: built.policy, Folders: d.Audit, AuditKey: c.Audit.Key, Progress: s.reading}
+	if c.Audit.Mode != string(audit.Off) {
+		from.Folders, from.Reports = access.OwnFolders(c.Audit.File, d.Audit), access.Folder(c.Audit.File)
 	}
 	if c.Consent != nil {
-		r, err := serve.Registry(c, t.name)
-		if err != nil {
+		if from.Registry, err = serve.Registry(c, t.name); err != nil {
 			return nil, err
 		}
-		defer r.Close()
-		m.Controller, m.Duration, m.Renewal = c.Consent.Controller, time.Duration(c.Consent.DurationDays)*24*time.Hour, *c.Consent.AutoRenewal
-		var unknown *consent.NotFoundError
-		current, now, err := r.Of(s.ctx, d.Subject)
-		if err != nil && !errors.As(err, &unknown) {
-			return nil, err
-		}
-		m.Current, m.Now = current, now
-		if m.History, err = r.History(s.ctx, d.Subject); err != nil && !errors.As(err, &unknown) {
-			return nil, err
-		}
-		consents = doer(func(ctx context.Context, c consent.Command) (int64, error) {
-			out, err := r.Do(ctx, c)
-			return out.Number, err
-		})
+		defer from.Registry.Close()
 	}
-	tables := dsar.Tables(built.policy)
-	behalf := []string{d.Subject}
-	m.Rows, err = pgrows.Read(s.ctx, t.conn, tables, d.Subject, d.Data, func(tx pgx.Tx) error {
-		rows, err := tx.Query(s.ctx, "SELECT 'ref:' || ref FROM pgconsent.audit_subject WHERE subject = $1", d.Subject)
-		if err != nil {
-			return fmt.Errorf("look the person up in the audit: %w", err)
-		}
-		refs, err := pgx.CollectRows(rows, pgx.RowTo[string])
-		if err != nil {
-			return fmt.Errorf("look the person up in the audit: %w", err)
-		}
-		behalf = append(behalf, refs...)
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	key, err := d.read(s, c, t, tables, behalf, &m)
-	if err != nil {
-		return nil, err
-	}
-	report, err := dsar.Assemble(m)
-	if err != nil {
-		var unknown *consent.NotFoundError
-		if errors.As(err, &unknown) {
-			if e := d.record(c, key, audit.Made{By: d.By, Database: t.name, Intact: intact(m.Logs)}, nil); e != nil {
-				return nil, e
-			}
-		}
-		return nil, err
-	}
-	var about string
-	if err := t.conn.QueryRow(s.ctx, "SELECT 'ref:' || pgconsent.audit_ref($1)", d.Subject).Scan(&about); err != nil {
-		return nil, fmt.Errorf("name the person for the audit: %w", err)
-	}
-	made := audit.Made{By: d.By, About: about, Database: t.name, Format: d.Format, Data: d.Data, Found: true, Intact: intact(m.Logs)}
-	if made.By == d.Subject {
-		made.By = about
-	}
-	for _, l := range m.Logs {
-		made.Records += l.Records
-	}
-	if err := d.record(c, key, made, &report.Record); err != nil {
-		return nil, err
-	}
-	if consents != nil && len(m.Current) > 0 {
-		first := m.Current[0].Key
-		by := consent.Party{Role: consent.RoleController, ID: d.By}
-		if d.By == d.Subject {
-			by.Role = consent.RoleSubject
-		}
-		number, err := consents.Do(s.ctx, consent.Command{Do: consent.Report, Subject: first.Subject, Grantee: first.Grantee, Scope: first.Scope, By: by, Via: "cli"})
-		if err != nil {
-			return nil, err
-		}
-		report.Record.Registry = number
-	}
-	return report, nil
-}
-
-type doer func(ctx context.Context, c consent.Command) (int64, error)
-
-func (f doer) Do(ctx context.Context, c consent.Command) (int64, error) { return f(ctx, c) }
-
-func intact(logs []dsar.Log) bool {
-	for _, l := range logs {
-		if !l.Intact {
-			return false
-		}
-	}
-	return true
-}
-
-// read goes through the audit's folders.
-func (d dsarCmd) read(s *session, c *config.Config, t target, tables []dsar.Table, behalf []string, m *dsar.Material) (audit.Key, error) {
-	collector := &dsar.Collector{Rows: m.Rows, Behalf: behalf, Most: d.Retrievals}
-	m.Retrieved = collector
-	for _, rec := range m.History {
-		if rec.Event == consent.EventDeleted || rec.Event == consent.EventAnonymised {
-			collector.Deleted = rec.At
-		}
-	}
-	key, err := audit.LoadKey(c.Audit.Key)
-	switch {
-	case err == nil:
-		collector.Commit = key.Commit
-	case !errors.Is(err, fs.ErrNotExist):
-		return key, err
-	}
-	byName := map[string][]string{}
-	for _, table := range tables {
-		for _, name := range table.Names {
-			byName[name] = append(byName[name], table.Relation.Name.String())
-		}
-	}
-	folders := d.Audit
-	if c.Audit.Mode != string(audit.Off) {
-		if _, err := os.Stat(c.Audit.File); err == nil || !errors.Is(err, fs.ErrNotExist) {
-			folders = append([]string{c.Audit.File}, folders...)
-		}
-	}
-	for _, folder := range folders {
-		collector.Log = folder
-		read, err := dsar.Scan{Dir: folder, Database: t.name, Tables: byName, Take: collector.Take, Progress: s.reading(folder)}.Run(s.ctx)
-		if err != nil {
-			return key, err
-		}
-		m.Logs = append(m.Logs, read.Log(folder))
-	}
-	return key, nil
+	return access.Make(s.ctx, from, access.Request{Subject: d.Subject, By: d.By, Contact: d.Contact, Via: "cli", Format: d.Format, Data: d.Data, Retrievals: d.Retrievals})
 }
 
 // reading tells now and then how far a folder has been read, where it takes long.
@@ -286,37 +158,6 @@ func (s *session) reading(what string) func(done, total int64) {
 		last = now
 		fmt.Fprintf(s.err, "reading %s: %d %%\n", what, done*100/total)
 	}
-}
-
-// record writes that a report was asked for, and returns when that is durable.
-func (d dsarCmd) record(c *config.Config, key audit.Key, made audit.Made, where *dsar.AuditRecord) error {
-	if c.Audit.Mode == string(audit.Off) {
-		return nil
-	}
-	dir := filepath.Clean(c.Audit.File) + "-reports"
-	var log *audit.Log
-	var err error
-	for attempt := 0; ; attempt++ {
-		if log, err = audit.Open(audit.Config{Dir: dir, Key: key}); err == nil || attempt == 20 || !strings.Contains(err.Error(), "in use") {
-			break
-		}
-		time.Sleep(100 * time.Millisecond) // another report is being recorded
-	}
-	if err != nil {
-		return fmt.Errorf("record that the report was made: %w", err)
-	}
-	ticket := log.Made(made)
-	refused := ticket.Release()
-	if where != nil && refused == nil {
-		*where = dsar.AuditRecord{Log: dir, Seq: ticket.Seq()}
-	}
-	if err := log.Close(context.Background()); err != nil && refused == nil {
-		return fmt.Errorf("record that the report was made: %w", err)
-	}
-	if refused != nil {
-		return refused
-	}
-	return nil
 }
 
 // hand gives the report out: to a file, or to stdout.

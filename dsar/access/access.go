@@ -1,0 +1,222 @@
+// Package access is the operation behind every face that gives a data subject a report: it collects what the registry, the
+// audit and the tables know, records that it was asked for, and assembles the report.
+//
+// Guarantee: nothing is returned before the records that say so are durable. Who may ask is the face's to decide, and it has
+// to: the package reads what row security hides.
+package access
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pgconsent/pgconsent/audit"
+	"github.com/pgconsent/pgconsent/consent"
+	"github.com/pgconsent/pgconsent/consent/registry"
+	"github.com/pgconsent/pgconsent/dsar"
+	"github.com/pgconsent/pgconsent/dsar/pgrows"
+	"github.com/pgconsent/pgconsent/policy"
+)
+
+// Sources are where a report comes from. Conn and Policy are required.
+type Sources struct {
+	Database string             // as the configuration names it
+	Conn     *pgx.Conn          // as the owner of the tables
+	Policy   *policy.Policy     // of the database
+	Registry *registry.Registry // nil: none is configured
+
+	Folders  []string // of audits, the process's own first
+	AuditKey string   // the file of the key that commitments were made with
+	Reports  string   // the folder in which is recorded that a report was made; "": it is not
+
+	Progress func(folder string) func(done, total int64) // nil: nobody is told
+}
+
+// Request is for whom a report is made.
+type Request struct {
+	Subject    string
+	By         string // who asks, for the record; the subject's own id: they do
+	Contact    string // how the controller can be reached
+	Via        string // the face: cli, http, console, …
+	Format     string // json or html, for the record
+	Data       bool   // with a copy of the rows
+	Retrievals int    // how many of the possible ones are listed; 0: all
+	Look       bool   // it is looked at and not handed out: the audit has a record, the registry none
+}
+
+// Folder is where reports of an audit in dir are recorded.
+func Folder(dir string) string { return filepath.Clean(dir) + "-reports" }
+
+// Make makes a report and returns it when it is recorded that it was made. Of somebody of whom nothing is known the error is a
+// *consent.NotFoundError, and it is recorded that somebody asked.
+func Make(ctx context.Context, from Sources, q Request) (*dsar.Report, error) {
+	if err := (consent.Command{Do: consent.Report, Subject: q.Subject}).Check(); err != nil {
+		return nil, err
+	}
+	m := dsar.Material{Subject: q.Subject, Database: from.Database, By: q.By, Contact: q.Contact, Now: time.Now()}
+	if r := from.Registry; r != nil {
+		m.Controller, m.Duration, m.Renewal = r.Settings.Controller, r.Settings.Duration, !r.Settings.NoRenewal
+		var unknown *consent.NotFoundError
+		current, now, err := r.Of(ctx, q.Subject)
+		if err != nil && !errors.As(err, &unknown) {
+			return nil, err
+		}
+		m.Current, m.Now = current, now
+		if m.History, err = r.History(ctx, q.Subject); err != nil && !errors.As(err, &unknown) {
+			return nil, err
+		}
+	}
+	tables := dsar.Tables(from.Policy)
+	behalf := []string{q.Subject}
+	var err error
+	m.Rows, err = pgrows.Read(ctx, from.Conn, tables, q.Subject, q.Data, func(tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, "SELECT 'ref:' || ref FROM pgconsent.audit_subject WHERE subject = $1", q.Subject)
+		if err != nil {
+			return fmt.Errorf("look the person up in the audit: %w", err)
+		}
+		refs, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		if err != nil {
+			return fmt.Errorf("look the person up in the audit: %w", err)
+		}
+		behalf = append(behalf, refs...)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	key, err := from.read(ctx, q, tables, behalf, &m)
+	if err != nil {
+		return nil, err
+	}
+	report, err := dsar.Assemble(m)
+	if err != nil {
+		var unknown *consent.NotFoundError
+		if errors.As(err, &unknown) {
+			if e := from.record(key, audit.Made{By: q.By, Database: from.Database, Intact: intact(m.Logs)}, nil); e != nil {
+				return nil, e
+			}
+		}
+		return nil, err
+	}
+	var about string
+	if err := from.Conn.QueryRow(ctx, "SELECT 'ref:' || pgconsent.audit_ref($1)", q.Subject).Scan(&about); err != nil {
+		return nil, fmt.Errorf("name the person for the audit: %w", err)
+	}
+	made := audit.Made{By: q.By, About: about, Database: from.Database, Format: q.Format, Data: q.Data, Found: true, Intact: intact(m.Logs)}
+	if made.By == q.Subject {
+		made.By = about
+	}
+	for _, l := range m.Logs {
+		made.Records += l.Records
+	}
+	if err := from.record(key, made, &report.Record); err != nil {
+		return nil, err
+	}
+	if from.Registry != nil && len(m.Current) > 0 && !q.Look {
+		first := m.Current[0].Key
+		by := consent.Party{Role: consent.RoleController, ID: q.By}
+		if q.By == q.Subject {
+			by.Role = consent.RoleSubject
+		}
+		done, err := from.Registry.Do(ctx, consent.Command{Do: consent.Report, Subject: first.Subject, Grantee: first.Grantee, Scope: first.Scope, By: by, Via: q.Via})
+		if err != nil {
+			return nil, err
+		}
+		report.Record.Registry = done.Number
+	}
+	return report, nil
+}
+
+func intact(logs []dsar.Log) bool {
+	for _, l := range logs {
+		if !l.Intact {
+			return false
+		}
+	}
+	return true
+}
+
+// read goes through the audit's folders.
+func (from Sources) read(ctx context.Context, q Request, tables []dsar.Table, behalf []string, m *dsar.Material) (audit.Key, error) {
+	collector := &dsar.Collector{Rows: m.Rows, Behalf: behalf, Most: q.Retrievals}
+	m.Retrieved = collector
+	for _, rec := range m.History {
+		if rec.Event == consent.EventDeleted || rec.Event == consent.EventAnonymised {
+			collector.Deleted = rec.At
+		}
+	}
+	key, err := audit.LoadKey(from.AuditKey)
+	switch {
+	case err == nil:
+		collector.Commit = key.Commit
+	case !errors.Is(err, fs.ErrNotExist):
+		return key, err
+	}
+	byName := map[string][]string{}
+	for _, table := range tables {
+		for _, name := range table.Names {
+			byName[name] = append(byName[name], table.Relation.Name.String())
+		}
+	}
+	for _, folder := range from.Folders {
+		collector.Log = folder
+		scan := dsar.Scan{Dir: folder, Database: from.Database, Tables: byName, Take: collector.Take}
+		if from.Progress != nil {
+			scan.Progress = from.Progress(folder)
+		}
+		read, err := scan.Run(ctx)
+		if err != nil {
+			return key, err
+		}
+		m.Logs = append(m.Logs, read.Log(folder))
+	}
+	return key, nil
+}
+
+// OwnFolders are the folder of a process's own audit, if there is one yet, and those given besides.
+func OwnFolders(own string, others []string) []string {
+	if own == "" {
+		return others
+	}
+	if _, err := os.Stat(own); err != nil && errors.Is(err, fs.ErrNotExist) {
+		return others
+	}
+	return append([]string{own}, others...)
+}
+
+// record writes that a report was asked for, and returns when that is durable.
+func (from Sources) record(key audit.Key, made audit.Made, where *dsar.AuditRecord) error {
+	if from.Reports == "" {
+		return nil
+	}
+	var log *audit.Log
+	var err error
+	for attempt := 0; ; attempt++ {
+		if log, err = audit.Open(audit.Config{Dir: from.Reports, Key: key}); err == nil || attempt == 20 || !strings.Contains(err.Error(), "in use") {
+			break
+		}
+		time.Sleep(100 * time.Millisecond) // another report is being recorded
+	}
+	if err != nil {
+		return fmt.Errorf("record that the report was made: %w", err)
+	}
+	ticket := log.Made(made)
+	refused := ticket.Release()
+	if where != nil && refused == nil {
+		*where = dsar.AuditRecord{Log: from.Reports, Seq: ticket.Seq()}
+	}
+	if err := log.Close(context.Background()); err != nil && refused == nil {
+		return fmt.Errorf("record that the report was made: %w", err)
+	}
+	if refused != nil {
+		return refused
+	}
+	return nil
+}
