@@ -26,10 +26,17 @@ func works(t testing.TB) oracle.Schema {
 	return oracle.Schema{}
 }
 
+// A run takes a part of the cases, another one each day; PGCONSENT_FULL=1 takes all.
+var (
+	full  = os.Getenv("PGCONSENT_FULL") != ""
+	today = int(time.Now().UTC().Unix() / 86400)
+)
+
 // every is all statements: thousands.
 func every() []string { return append(statements(2), literals()...) }
 
-// What is not a name that the rewriter puts another in the place of goes out byte for byte, in every mode.
+// What is not a name that the rewriter puts another in the place of goes out byte for byte, in every mode: each statement in
+// one of them, another one each day.
 func TestTextIsUntouched(t *testing.T) {
 	s := works(t)
 	m := instance.Compile(t, s.Behind(t), instance.Gate)
@@ -37,10 +44,15 @@ func TestTextIsUntouched(t *testing.T) {
 	if len(all) < 5000 {
 		t.Errorf("%d statements", len(all))
 	}
-	for _, mode := range []rewrite.Mode{rewrite.Both, rewrite.RLS, rewrite.Injected, rewrite.Gate} {
+	modes := []rewrite.Mode{rewrite.Both, rewrite.RLS, rewrite.Injected, rewrite.Gate}
+	for n, mode := range modes {
 		r := rewrite.New(m.Snapshot, m.Policy, mode)
-		answered := 0
-		for _, sql := range all {
+		answered, tried := 0, 0
+		for i, sql := range all {
+			if !full && (i+today)%len(modes) != n {
+				continue
+			}
+			tried++
 			result, refused := r.Rewrite(sql, false)
 			if refused != nil {
 				continue
@@ -51,9 +63,9 @@ func TestTextIsUntouched(t *testing.T) {
 				return
 			}
 		}
-		t.Logf("mode %d: %d of %d statements are answered", mode, answered, len(all))
-		if answered*10 < len(all)*7 {
-			t.Errorf("mode %d: only %d of %d statements are answered", mode, answered, len(all))
+		t.Logf("mode %d: %d of %d statements are answered", mode, answered, tried)
+		if answered*10 < tried*7 {
+			t.Errorf("mode %d: only %d of %d statements are answered", mode, answered, tried)
 		}
 	}
 }
@@ -112,17 +124,16 @@ func TestShapesAnswerAsTheFilteredCopy(t *testing.T) {
 	truth := oracle.Superuser(t, s)
 	proxies := map[string]*instance.Proxy{}
 	part := 6 // another sixth each day
-	if os.Getenv("PGCONSENT_FULL") != "" {
+	if full {
 		part = 1
 	}
-	today := int(time.Now().UTC().Unix()/86400) % part
 	for _, mode := range []instance.Mode{instance.Both, instance.Gate} {
 		proxy := instance.Start(t, mode, s.Behind(t), s.Attributes)
 		proxies[mode.Name] = proxy
 		agent := proxy.Agent(t, "agent", s.Name)
 		answered, refused, failed, sensitive := 0, 0, 0, 0
 		for i, sql := range every() {
-			if i%part != today {
+			if i%part != today%part {
 				continue
 			}
 			want, tells := truth(sql)
