@@ -54,8 +54,8 @@ func (c *Config) checkListeners(d *decoder) {
 	case c.HTTP.Listen == c.Listen && !strings.HasSuffix(c.Listen, ":0"):
 		d.problem("http.listen", "", "listen and http.listen are the same address")
 	}
-	if c.HTTP.Tokens != "" {
-		d.problem("http.tokens", "Leave it out: /metrics, /healthz and /readyz need no token on loopback.", "http.tokens is not in this version")
+	if c.HTTP.Tokens != "" && c.HTTP.Listen == "off" {
+		d.problem("http.tokens", "http: { listen: 127.0.0.1:7433, tokens: tokens.yaml }", "http.tokens is for the listener, which is off")
 	}
 }
 

@@ -37,7 +37,7 @@ type TLS struct {
 // HTTP is the listener of /metrics, /healthz and /readyz.
 type HTTP struct {
 	Listen string `yaml:"listen"` // "off": none
-	Tokens string `yaml:"tokens"`
+	Tokens string `yaml:"tokens"` // the file of the tokens that callers show; "": none are known
 }
 
 // Upstream is the PostgreSQL server.
@@ -191,7 +191,7 @@ func (c *Config) absolute(dir string) {
 			}
 		}
 	}
-	fix(&c.Credentials, &c.Audit.File, &c.Audit.Key, &c.Audit.Anchor, &c.Upstream.CA)
+	fix(&c.Credentials, &c.HTTP.Tokens, &c.Audit.File, &c.Audit.Key, &c.Audit.Anchor, &c.Upstream.CA)
 	if c.TLS != nil {
 		fix(&c.TLS.Cert, &c.TLS.Key)
 	}

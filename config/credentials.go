@@ -33,7 +33,7 @@ func ReadCredentials(path string) ([]Credential, error) {
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	if err := checkPrivate(path); err != nil {
+	if err := CheckPrivate(path); err != nil {
 		return nil, err
 	}
 	text, err := os.ReadFile(path)

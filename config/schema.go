@@ -22,7 +22,7 @@ var description = map[string]described{
 	"tls.key":                        {doc: "Its key, PEM."},
 	"http":                           {doc: "The listener of /metrics, /healthz and /readyz."},
 	"http.listen":                    {doc: "host:port on loopback, or off. Default: 127.0.0.1:7433."},
-	"http.tokens":                    {doc: "Not in this version."},
+	"http.tokens":                    {doc: "The file of the tokens that callers of the API show; pgconsent token add writes it."},
 	"upstream":                       {doc: "The PostgreSQL server."},
 	"upstream.host":                  {doc: "A name, an address, or the folder of its unix socket."},
 	"upstream.port":                  {doc: "Its port. Default: 5432."},

@@ -24,7 +24,7 @@ func Secret(source string) (string, error) {
 		}
 		return value, nil
 	}
-	if err := checkPrivate(source); err != nil {
+	if err := CheckPrivate(source); err != nil {
 		return "", err
 	}
 	text, err := os.ReadFile(source)
@@ -38,8 +38,8 @@ func Secret(source string) (string, error) {
 	return string(text), nil
 }
 
-// checkPrivate refuses a file that others than its owner may read or write.
-func checkPrivate(path string) error {
+// CheckPrivate refuses a file that others than its owner may read or write.
+func CheckPrivate(path string) error {
 	info, err := os.Stat(path)
 	if err != nil {
 		return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal, "a secret cannot be read: %v", err)

@@ -58,6 +58,7 @@ type commands struct {
 	Observe observeCmd `cmd:"" help:"What the policy would do: what was observed, and statements of a log."`
 	Audit   auditCmd   `cmd:"" help:"Records of what agents asked and what became of it, and of consents: told, proved, exported."`
 	Agent   agentCmd   `cmd:"" help:"Logins of agents."`
+	Token   tokenCmd   `cmd:"" help:"Tokens of those who call the API."`
 	Consent consentCmd `cmd:"" help:"The consent registry: who has consented to what."`
 	Sweep   sweepCmd   `cmd:"" help:"Delete what has ended, make anonymous what has decayed, once."`
 	DSAR    dsarCmd    `cmd:"" name:"dsar" help:"What is known of one person: the report that they have a right to."`

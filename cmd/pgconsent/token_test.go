@@ -1,0 +1,56 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestTokenCommands(t *testing.T) {
+	config := file(t, "c.yaml", strings.Replace(aConfig, "upstream:", "http: { tokens: tokens.yaml }\nupstream:", 1), 0o600)
+	ok := func(args ...string) string {
+		t.Helper()
+		out, errs, code := call(t, "", append([]string{"--config", config}, args...)...)
+		if code != done {
+			t.Fatalf("%v: exit code %d: %s", args, code, errs)
+		}
+		return out
+	}
+	fails := func(code int, says string, args ...string) {
+		t.Helper()
+		_, errs, got := call(t, "", append([]string{"--config", config}, args...)...)
+		if got != code || !strings.Contains(errs, says) {
+			t.Errorf("%v: exit code %d, %q; want %d and %q", args, got, errs, code, says)
+		}
+	}
+	token := strings.TrimSpace(ok("token", "add", "alice", "--role", "subject", "--subject", "alice"))
+	if !strings.HasPrefix(token, "pgct_") || len(token) < 40 {
+		t.Errorf("the token is %q", token)
+	}
+	var printed struct{ Name, Role, Token string }
+	if err := json.Unmarshal([]byte(ok("--json", "token", "add", "chat", "--role", "agent", "--agent", "chat")), &printed); err != nil || printed.Token == "" || printed.Role != "agent" {
+		t.Errorf("%+v, %v", printed, err)
+	}
+	kept, err := os.ReadFile(filepath.Join(filepath.Dir(config), "tokens.yaml"))
+	if err != nil || strings.Contains(string(kept), token) || strings.Contains(string(kept), printed.Token) {
+		t.Errorf("a token is in the file (%v)", err)
+	}
+	if list := ok("token", "list"); !strings.Contains(list, "alice") || strings.Contains(list, "revoked") || strings.Contains(list, "pgct_") {
+		t.Errorf("list: %s", list)
+	}
+	ok("token", "revoke", "alice")
+	if list := ok("token", "list"); !strings.Contains(list, "revoked") {
+		t.Errorf("list: %s", list)
+	}
+	fails(usage, "role", "token", "add", "x")
+	fails(usage, "must be one of", "token", "add", "x", "--role", "root")
+	fails(wrong, "names its subject", "token", "add", "x", "--role", "subject")
+	fails(wrong, "names its subject", "token", "add", "x", "--role", "admin", "--subject", "alice")
+	fails(wrong, "there is no agent", "token", "add", "x", "--role", "agent", "--agent", "nobody")
+	fails(wrong, "already", "token", "add", "chat", "--role", "admin")
+	fails(wrong, "no token called", "token", "revoke", "nobody")
+	config = file(t, "c.yaml", aConfig, 0o600)
+	fails(wrong, "names no file for tokens", "token", "list")
+}
