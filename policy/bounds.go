@@ -10,8 +10,8 @@ import (
 	"github.com/pgconsent/pgconsent/predicate"
 )
 
-// Bounds are what bounds statements besides the rows and columns that exist: objects, contracts, what functions read, limits,
-// aggregates, and columns by key. By name, each has its parts in words for people; the part without a name is an exact
+// Bounds are what bounds statements besides the rows and columns that exist: objects, contracts, what functions read, which are
+// published as tools, limits, aggregates, and columns by key. By name, each has its parts in words for people; the part without a name is an exact
 // description of the whole, so that two whose parts are equal mean the same.
 func (p *Policy) Bounds() map[string]map[string]string {
 	out := map[string]map[string]string{}
@@ -29,6 +29,11 @@ func (p *Policy) Bounds() map[string]map[string]string {
 				reads = append(reads, r.Relation.String()+" ("+strings.Join(r.Sources, ", ")+")")
 			}
 			out["reads of "+f.Name.String()] = map[string]string{"": fmt.Sprint(f.Reads), "reads": orElse(strings.Join(reads, ", "), "nothing")}
+		}
+	}
+	for _, f := range p.functions {
+		if f.Tool != nil {
+			out["tool "+f.Tool.Name] = f.Tool.parts(f)
 		}
 	}
 	for _, l := range p.limits {

@@ -58,6 +58,7 @@ func compile(doc *Document, snap *catalog.Snapshot, options []Option) (*compiler
 				c.fail(decl.place, "", "function %s is there twice", f.Name)
 			}
 			c.functionReads(decl, f)
+			c.tool(p, decl, f)
 			p.functions = append(p.functions, f)
 			p.functionIndex[f.Name] = f
 		}
@@ -513,6 +514,9 @@ func (p *Policy) hash() string {
 		}
 		for _, pin := range f.Pins {
 			fmt.Fprintf(h, " pin %q %q\n", pin.Arg, pin.Value)
+		}
+		if f.Tool != nil {
+			fmt.Fprintf(h, " tool %s\n", f.Tool.describe())
 		}
 	}
 	for _, d := range p.derivations {

@@ -58,6 +58,7 @@ type functionDecl struct {
 
 	reads     []allowDecl
 	readsSaid bool
+	tool      *toolDecl
 }
 
 type pinDecl struct {
@@ -276,7 +277,8 @@ func (d *decoder) function(at place, name string, n *node) {
 			}
 		},
 		"reads": func(v *node) { d.reads(&decl, v) },
-	}, "tool", "limit")
+		"tool":  func(v *node) { d.tool(&decl, v) },
+	}, "limit")
 	d.doc.functions = append(d.doc.functions, decl)
 }
 

@@ -111,6 +111,7 @@ type Function struct {
 	Overloads []*catalog.Function
 	Pins      []Pin
 	Reads     []FunctionReads // what it reads, as the policy says it; nil: not said
+	Tool      *Tool           // it is published as a tool of MCP; nil: it is not
 }
 
 // Pin fixes an argument whatever the caller passes, by name or by position.

@@ -54,6 +54,7 @@ func snapshot() *catalog.Snapshot {
 			{Name: public("twice"), Kind: 'f'},
 			{Name: catalog.Name{Schema: "app", Name: "twice"}, Kind: 'f', ArgNames: []string{"x"}, ArgTypes: []string{"text"}},
 			{Name: public("upper"), Kind: 'f'},
+			{Name: public("search"), Kind: 'f', ArgNames: []string{"q", "respect", "n"}, ArgTypes: []string{"text", "boolean", "integer"}, Defaults: 2},
 		},
 		Types:            []*catalog.Type{{OID: 20001, Name: public("mood"), Kind: 'e'}, {OID: 20002, Name: public("citext"), Kind: 'b'}},
 		CatalogFunctions: map[string]bool{"upper": true},

@@ -177,6 +177,13 @@ func functionShape() *shape {
 	return keysShape("",
 		key{"pin", namesShape("Arguments that are fixed, whatever agents pass.", "", wordShape("The value, as a boolean, a number or a text."))},
 		key{"reads", eitherShape("What it reads, for contracts.", wordsShape("", "nothing"), namesShape("Objects with their sources.", "", oneOrMore("A source.", sources[:3]...)))},
+		key{"tool", keysShape("It is published as a tool of MCP.",
+			key{"name", &shape{kind: aText, doc: "The tool's name. Default: the function's.", example: "search_notes", pattern: toolName.String()}},
+			key{"description", textShape("What it is for, in words that a model acts on.", "Finds notes by what they are about.")},
+			key{"arguments", eitherShape("What it takes. Default: all that is not pinned.",
+				namesShape("Arguments, each with what it is.", "", textShape("", "what to look for")),
+				listShape("", wordShape("An argument.")))},
+		).needs("description")},
 	)
 }
 

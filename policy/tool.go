@@ -1,0 +1,178 @@
+package policy
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/catalog"
+)
+
+// Tool says under which name, and with which arguments, agents find a function among the tools of MCP.
+type Tool struct {
+	Name        string
+	Description string
+	Arguments   []ToolArgument // in the function's order
+}
+
+// ToolArgument is an argument that a tool takes. What is pinned is none.
+type ToolArgument struct {
+	Name        string
+	Type        string // as the catalog spells it
+	Description string
+	Optional    bool // the function has a default for it
+}
+
+// OwnTools are the tools that every server of MCP may have. A policy publishes no function under these names.
+var OwnTools = []string{
+	"consent_grant", "consent_revoke", "consent_status", "context_enter", "context_leave", "context_list", "degrade_relationship", "list_tables",
+	"memory_belief", "memory_episode", "memory_generalize", "memory_note", "memory_raw", "partnership_decide", "partnership_pending", "privacy_audit",
+	"privacy_grant", "privacy_revoke", "query", "track_interaction", "upgrade_relationship",
+}
+
+// toolName is what the models' vendors take for the name of a tool.
+var toolName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]{0,63}$`)
+
+type toolDecl struct {
+	place
+	name, description string
+	nameAt            place
+	arguments         []toolArgumentDecl // nil: all that are not pinned
+	said              bool
+}
+
+type toolArgumentDecl struct {
+	place
+	name, description string
+}
+
+func (d *decoder) tool(decl *functionDecl, n *node) {
+	t := &toolDecl{place: n.place, nameAt: n.place}
+	what := "tool of " + decl.name
+	d.fields(n, what, map[string]func(*node){
+		"name":        d.wordAt(&t.name, &t.nameAt, "name"),
+		"description": d.word(&t.description, "description"),
+		"arguments": func(v *node) {
+			t.said = true
+			switch v.kind {
+			case listNode:
+				for _, item := range v.items {
+					a := toolArgumentDecl{place: item.place}
+					d.word(&a.name, "an argument")(item)
+					t.arguments = append(t.arguments, a)
+				}
+			case mapNode:
+				for i, name := range v.keys {
+					a := toolArgumentDecl{place: v.keyAt[i], name: name}
+					d.word(&a.description, "the description of an argument")(v.values[i])
+					t.arguments = append(t.arguments, a)
+				}
+			default:
+				d.fail(v.place, "write arguments: { NAME: what it is, … }", "arguments must be a mapping or a list, not %s", v.kind)
+			}
+		},
+	})
+	d.need(n, what, "description")
+	decl.tool = t
+}
+
+// tool checks what is published of a function.
+func (c *compiler) tool(p *Policy, decl functionDecl, f *Function) {
+	t := decl.tool
+	if t == nil {
+		return
+	}
+	out := &Tool{Name: t.name, Description: t.description}
+	if out.Name == "" {
+		out.Name = f.Name.Name
+	}
+	switch {
+	case !toolName.MatchString(out.Name):
+		c.fail(t.nameAt, "the name of a tool is of letters, digits, _ and -, at most 64 long", "%q cannot be the name of a tool", out.Name)
+	case slices.Contains(OwnTools, out.Name):
+		c.fail(t.nameAt, "choose another name", "%q is a tool of pgconsent's own", out.Name)
+	case len(out.Description) > 4096:
+		c.fail(t.place, "", "the description of tool %s is longer than 4096 bytes", out.Name)
+	case len(f.Overloads) != 1:
+		c.fail(t.place, "publish a function of another name, which calls the one that is meant", "%s has %d overloads: a tool is one of them", f.Name, len(f.Overloads))
+	}
+	for _, other := range p.functions {
+		if other.Tool != nil && other.Tool.Name == out.Name {
+			c.fail(t.nameAt, "choose another name", "tool %s is there twice: %s is published under this name", out.Name, other.Name)
+		}
+	}
+	if len(f.Overloads) == 1 {
+		out.Arguments = c.toolArguments(t, f)
+	}
+	f.Tool = out
+}
+
+func (c *compiler) toolArguments(t *toolDecl, f *Function) []ToolArgument {
+	o := f.Overloads[0]
+	if o.Variadic {
+		c.fail(t.place, "", "%s is variadic: it cannot be a tool", signature(o))
+		return nil
+	}
+	pinned := func(name string) bool {
+		return slices.ContainsFunc(f.Pins, func(p Pin) bool { return p.Arg == name })
+	}
+	described := map[string]string{}
+	for _, a := range t.arguments {
+		_, twice := described[a.name]
+		switch {
+		case !slices.Contains(o.ArgNames, a.name):
+			c.fail(a.place, closest(a.name, o.ArgNames), "%s has no argument %q", signature(o), a.name)
+		case pinned(a.name):
+			c.fail(a.place, "leave it out: tools do not take what is pinned", "%q is pinned", a.name)
+		case twice:
+			c.fail(a.place, "", "argument %q is there twice", a.name)
+		}
+		described[a.name] = a.description
+	}
+	var out []ToolArgument
+	for i, name := range o.ArgNames {
+		optional := i >= len(o.ArgNames)-o.Defaults
+		description, wanted := described[name]
+		if !t.said {
+			wanted = !pinned(name)
+		}
+		switch {
+		case wanted && name == "":
+			c.fail(t.place, "", "argument %d of %s has no name, which tools need", i+1, signature(o))
+		case wanted:
+			out = append(out, ToolArgument{Name: name, Type: o.ArgTypes[i], Description: description, Optional: optional})
+		case !optional && !pinned(name):
+			c.fail(t.place, "list it under arguments, or pin it", "argument %q of %s has no default", name, signature(o))
+		}
+	}
+	return out
+}
+
+// Statement is what the tool runs: a call with the arguments that are given, as parameters in their order.
+func (f *Function) Statement(given []string) string {
+	arguments := make([]string, len(given))
+	for i, name := range given {
+		arguments[i] = fmt.Sprintf("%s => $%d", catalog.QuoteIdent(name), i+1)
+	}
+	return fmt.Sprintf("SELECT * FROM %s.%s(%s)", catalog.QuoteIdent(f.Name.Schema), catalog.QuoteIdent(f.Name.Name), strings.Join(arguments, ", "))
+}
+
+// parts are the tool in words for people.
+func (t *Tool) parts(f *Function) map[string]string {
+	out := map[string]string{"": t.describe(), "function": f.Name.String(), "description": t.Description}
+	for _, a := range t.Arguments {
+		out["argument "+a.Name] = a.Type
+	}
+	return out
+}
+
+// describe says all of it.
+func (t *Tool) describe() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%q %q", t.Name, t.Description)
+	for _, a := range t.Arguments {
+		fmt.Fprintf(&b, " %q %q %q %t", a.Name, a.Type, a.Description, a.Optional)
+	}
+	return b.String()
+}
