@@ -90,6 +90,7 @@ type Running struct {
 	Dir    string
 
 	config  *config.Config
+	service *serve.Service
 	world   *world.World
 	cluster *pgcluster.Cluster // nil: somebody else's
 	cancel  context.CancelFunc
@@ -199,7 +200,7 @@ func Start(ctx context.Context, c Config) (_ *Running, err error) {
 		return nil, err
 	}
 	serving, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	r := &Running{Access: access, Dir: dir, config: cfg, world: c.World, cluster: cluster, cancel: cancel, served: make(chan error, 1)}
+	r := &Running{Access: access, Dir: dir, config: cfg, service: service, world: c.World, cluster: cluster, cancel: cancel, served: make(chan error, 1)}
 	go func() { r.served <- service.Run(serving) }()
 	if err := service.Ready(); err != nil {
 		cancel()
@@ -211,6 +212,9 @@ func Start(ctx context.Context, c Config) (_ *Running, err error) {
 	}
 	return r, nil
 }
+
+// Service is what serves.
+func (r *Running) Service() *serve.Service { return r.service }
 
 // greet logs in as each agent: that their attributes fit the policy is found out now, not by whoever comes first.
 func (r *Running) greet(ctx context.Context) error {

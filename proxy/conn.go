@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pgconsent/pgconsent/metrics"
 	"github.com/pgconsent/pgconsent/sqlstate"
 )
 
@@ -30,8 +31,9 @@ type conn struct {
 
 	loggingIn bool // guarded by the server's lock
 
-	client  net.Conn // plain, or TLS once negotiated
-	binding *binding // set with TLS
+	inside  *Identity // verified by who dialed from within the process; nil: a client from outside
+	client  net.Conn  // plain, or TLS once negotiated
+	binding *binding  // set with TLS
 
 	mu       sync.Mutex
 	upstream net.Conn
@@ -83,6 +85,15 @@ func (c *conn) run() error {
 	st, err := c.admit()
 	if err != nil || st == nil {
 		return err
+	}
+	if c.inside != nil {
+		route, err := c.routeInside(st)
+		if err != nil {
+			c.server.metrics.SessionOpened(metrics.Refused)
+			c.server.metrics.SessionClosed(metrics.Refused)
+			return err
+		}
+		return c.serveAgent(st, route)
 	}
 	route := c.server.config.Router.Route(st.user, st.database)
 	switch route.Kind {

@@ -26,7 +26,7 @@ func (c *conn) refuse(st *startup, route Route) error {
 
 // identify makes sure that the connection may carry a password exchange, and runs it.
 func (c *conn) identify(st *startup, route Route) error {
-	if c.binding == nil && !c.loopback() {
+	if c.inside == nil && c.binding == nil && !c.loopback() {
 		return sqlstate.New(sqlstate.InvalidAuthorization, sqlstate.ReasonIdentity, "an encrypted connection is required").
 			WithHint("Connect with sslmode=require or stricter; without TLS, pgconsent serves only clients on its own machine.")
 	}
@@ -34,6 +34,9 @@ func (c *conn) identify(st *startup, route Route) error {
 		if err := c.write(b); err != nil {
 			return errGone
 		}
+	}
+	if c.inside != nil {
+		return nil
 	}
 	if route.Credential == nil {
 		return sqlstate.From(errors.New("the route has no credential"))
@@ -73,7 +76,7 @@ func (c *conn) serveAgent(st *startup, route Route) error {
 		ID:         c.id,
 		Agent:      st.user,
 		Database:   st.database,
-		RemoteAddr: c.client.RemoteAddr().String(),
+		RemoteAddr: c.remote(),
 		BackendPID: server.PID,
 		Settings:   settings,
 		Claims:     func() verdict.Claims { return s.claims() },

@@ -1,0 +1,157 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pgconsent/pgconsent/sqlstate"
+)
+
+// inside connects without a socket; user and database are those of the startup message.
+func (p *proxied) inside(ctx context.Context, id Identity, user, database string) (*pgx.Conn, error) {
+	c, err := pgx.ParseConfig("host=localhost port=5432 sslmode=disable user=" + user + " dbname=" + database)
+	if err != nil {
+		return nil, err
+	}
+	c.DialFunc = func(ctx context.Context, _, _ string) (net.Conn, error) { return p.server.Dial(ctx, id) }
+	return pgx.ConnectConfig(ctx, c)
+}
+
+func TestDial(t *testing.T) {
+	p := start(t)
+	id := Identity{Agent: agentName, Database: p.db.Name, Remote: "token of a test"}
+	conn, err := p.inside(t.Context(), id, agentName, p.db.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info := p.last().info; info.Agent != agentName || info.Database != p.db.Name || info.RemoteAddr != "token of a test" {
+		t.Errorf("enforcement was told %+v", info)
+	}
+	// Everything is decided, in each mode of the driver.
+	var n int
+	for _, mode := range []pgx.QueryExecMode{pgx.QueryExecModeCacheStatement, pgx.QueryExecModeDescribeExec, pgx.QueryExecModeSimpleProtocol} {
+		if err := conn.QueryRow(t.Context(), "SELECT count(*) FROM generate_series(1, $1::int) i", mode, 200000).Scan(&n); err != nil || n != 200000 {
+			t.Errorf("%v: %d, %v", mode, n, err)
+		}
+	}
+	var told *pgconn.PgError
+	if _, err := conn.Exec(t.Context(), "SELECT forbidden"); !errors.As(err, &told) || told.Code != "42501" {
+		t.Errorf("a refused statement: %v", err)
+	}
+	// More than any buffer holds, in both directions.
+	var text string
+	big := strings.Repeat("x", 4<<20)
+	if err := conn.QueryRow(t.Context(), "SELECT $1::text", big).Scan(&text); err != nil || text != big {
+		t.Errorf("%d bytes, %v", len(text), err)
+	}
+	if err := conn.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	eventually(t, "the session is closed", func() bool { j := p.last(); j.mu.Lock(); defer j.mu.Unlock(); return j.closed })
+}
+
+// A connection within the process is an agent's, the one that was named, and no other.
+func TestDialRefuses(t *testing.T) {
+	p := start(t)
+	opened := func() int { p.mu.Lock(); defer p.mu.Unlock(); return len(p.judges) }
+	for name, c := range map[string]struct{ agent, user, database string }{
+		"an owner":               {"wire_owner", "wire_owner", p.db.Name},
+		"nobody":                 {"nobody", "nobody", p.db.Name},
+		"another user":           {agentName, "wire_owner", p.db.Name},
+		"another agent":          {"nobody", agentName, p.db.Name},
+		"another database":       {agentName, agentName, "postgres"},
+		"a user with a password": {"wire_owner", agentName, p.db.Name},
+	} {
+		_, err := p.inside(t.Context(), Identity{Agent: c.agent, Database: p.db.Name}, c.user, c.database)
+		var told *pgconn.PgError
+		if !errors.As(err, &told) || told.Code != "28000" {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if n := opened(); n != 0 {
+		t.Errorf("%d sessions were opened", n)
+	}
+	if _, err := p.server.Dial(t.Context(), Identity{Database: p.db.Name}); err == nil {
+		t.Error("an identity without agent was taken")
+	}
+	done, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := p.server.Dial(done, Identity{Agent: agentName, Database: p.db.Name}); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}
+
+// Limits of logins, revocation and draining find it as they find a client.
+func TestDialEnds(t *testing.T) {
+	p := start(t, func(_ *proxied, c *Config) { c.MaxLogins = 1 })
+	id := Identity{Agent: agentName, Database: p.db.Name}
+	waiting, err := p.server.Dial(t.Context(), id) // logs in, and takes its time
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = p.inside(t.Context(), id, agentName, p.db.Name)
+	var told *pgconn.PgError
+	if !errors.As(err, &told) || told.Code != "53300" {
+		t.Errorf("the second login: %v", err)
+	}
+	waiting.Close()
+	var conn *pgx.Conn
+	eventually(t, "there is room again", func() bool {
+		conn, err = p.inside(t.Context(), id, agentName, p.db.Name)
+		return err == nil
+	})
+	p.last().info.OnRevoke(sqlstate.New(sqlstate.AdminShutdown, sqlstate.ReasonIdentity, "this agent was disabled"))
+	if _, err := conn.Exec(t.Context(), "SELECT 1"); err == nil {
+		t.Error("a session that was revoked goes on")
+	}
+	conn.Close(context.Background())
+
+	conn, err = p.inside(t.Context(), id, agentName, p.db.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	busy := make(chan error, 1)
+	go func() {
+		_, err := conn.Exec(context.Background(), "SELECT pg_sleep(0.3)")
+		busy <- err
+	}()
+	time.Sleep(100 * time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	if err := p.server.Shutdown(ctx); err != nil {
+		t.Errorf("draining: %v", err)
+	}
+	if err := <-busy; err != nil {
+		t.Errorf("a busy session was cut off: %v", err)
+	}
+	if _, err := p.server.Dial(t.Context(), id); sqlstate.From(err).Code != sqlstate.AdminShutdown {
+		t.Errorf("a server that drains took a connection: %v", err)
+	}
+}
+
+// A cancel request within the process cancels.
+func TestDialCancel(t *testing.T) {
+	p := start(t)
+	conn, err := p.inside(t.Context(), Identity{Agent: agentName, Database: p.db.Name}, agentName, p.db.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	go func() {
+		time.Sleep(100 * time.Millisecond)
+		_ = conn.PgConn().CancelRequest(context.Background())
+	}()
+	_, err = conn.Exec(t.Context(), "SELECT pg_sleep(10)")
+	var told *pgconn.PgError
+	if !errors.As(err, &told) || told.Code != "57014" {
+		t.Error(err)
+	}
+}
