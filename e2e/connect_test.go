@@ -1,0 +1,163 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pgconsent/pgconsent/config"
+	"github.com/pgconsent/pgconsent/demo"
+	"github.com/pgconsent/pgconsent/identity"
+	"github.com/pgconsent/pgconsent/pgtest"
+	"github.com/pgconsent/pgconsent/sqlstate"
+	"github.com/pgconsent/pgconsent/world"
+)
+
+// guest is a role of the test server that may make databases.
+var guest = sync.OnceValues(func() (string, error) {
+	conn, err := pgx.Connect(context.Background(), fmt.Sprintf("host=%s port=%d user=postgres dbname=postgres", pgtest.SocketDir(), pgtest.Port()))
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close(context.Background())
+	_, err = conn.Exec(context.Background(), "CREATE ROLE e2e_guest LOGIN CREATEDB CREATEROLE PASSWORD 'guest-password'")
+	return fmt.Sprintf("postgres://e2e_guest:guest-password@127.0.0.1:%d/postgres", pgtest.TCPPort()), err
+})
+
+// runDemo starts a world as the command would, on the test server.
+func runDemo(t testing.TB, name string) *demo.Running {
+	t.Helper()
+	dsn, err := guest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := world.Get(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	free := func() string {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		return l.Addr().String()
+	}
+	r, err := demo.Start(context.Background(), demo.Config{World: w, Postgres: dsn, Dir: t.TempDir(), Listen: free(), HTTP: free()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = r.Stop()
+		if err := demo.Remove(context.Background(), dsn, w, func(string) {}); err != nil {
+			t.Error(err)
+		}
+	})
+	return r
+}
+
+// said is what a statement answers, or refuses.
+func said(t testing.TB, conn *pgx.Conn, sql string) []string {
+	t.Helper()
+	rows, err := conn.Query(t.Context(), sql, pgx.QueryExecModeSimpleProtocol)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	defer rows.Close()
+	var out []string
+	for rows.Next() {
+		out = append(out, fmt.Sprintf("%q", rows.RawValues()))
+	}
+	if err := rows.Err(); err != nil {
+		var told *pgconn.PgError
+		if !errors.As(err, &told) {
+			t.Fatal(err)
+		}
+		return []string{told.Code, told.Message, told.Hint, told.Detail}
+	}
+	return append(out, rows.CommandTag().String())
+}
+
+// A face's connection shows what the agent's own shows, row for row and refusal for refusal.
+func TestConnectionOfAFace(t *testing.T) {
+	r := runDemo(t, "ciris")
+	service := r.Service()
+	for _, agent := range r.Access.Agents {
+		caller := identity.Caller{Name: "test", Role: identity.Agent, Agent: agent.Name, Database: "ciris"}
+		inside, err := service.Connect(t.Context(), caller)
+		if err != nil {
+			t.Fatal(err)
+		}
+		outside, err := pgx.Connect(t.Context(), agent.DSN)
+		if err != nil {
+			t.Fatal(err)
+		}
+		statements := []string{"SELECT count(*) FROM pg_class", "SELECT current_user, session_user", "SHOW search_path", "SELECT pg_sleep(1)", "SET row_security = off",
+			"SELECT * FROM pgconsent.consent_current", "COPY (SELECT 1) TO PROGRAM 'true'", "SELECT 1/0", "nonsense"}
+		tables, err := outside.Query(t.Context(), "SELECT format('SELECT * FROM %I.%I t ORDER BY t::text', schemaname, tablename) FROM pg_tables WHERE schemaname = 'public'")
+		if err != nil {
+			t.Fatal(err)
+		}
+		found, err := pgx.CollectRows(tables, pgx.RowTo[string])
+		if err != nil || len(found) == 0 {
+			t.Fatalf("%d tables, %v", len(found), err)
+		}
+		for _, sql := range found {
+			statements = append(statements, sql, "SELECT count(*) FROM ("+sql+") s", "DELETE FROM "+sql[len("SELECT * FROM "):])
+		}
+		for _, sql := range statements {
+			if diff := cmp.Diff(said(t, outside, sql), said(t, inside, sql)); diff != "" {
+				t.Errorf("%s: %s (-client +face): %s", agent.Name, sql, diff)
+			}
+		}
+		inside.Close(t.Context())
+		outside.Close(t.Context())
+	}
+	agent := r.Access.Agents[0].Name
+	caller := identity.Caller{Name: "test", Role: identity.Agent, Agent: agent, Database: "ciris"}
+	for name, other := range map[string]identity.Caller{
+		"a subject":        {Name: "test", Role: identity.Subject, Subject: "1", Agent: agent, Database: "ciris"},
+		"an admin":         {Name: "test", Role: identity.Admin, Agent: agent, Database: "ciris"},
+		"no role":          {Name: "test", Agent: agent, Database: "ciris"},
+		"an owner":         {Name: "test", Role: identity.Agent, Agent: "ciris_owner", Database: "ciris"},
+		"another database": {Name: "test", Role: identity.Agent, Agent: agent, Database: "postgres"},
+		"no database":      {Name: "test", Role: identity.Agent, Agent: agent},
+	} {
+		if conn, err := service.Connect(t.Context(), other); err == nil {
+			conn.Close(t.Context())
+			t.Errorf("%s was connected", name)
+		}
+	}
+
+	conn, err := service.Connect(t.Context(), caller)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	credentials := r.Dir + "/agents.scram"
+	if err := config.DisableCredential(credentials, agent); err != nil {
+		t.Fatal(err)
+	}
+	ended := false
+	for range 100 {
+		if _, err := conn.Exec(t.Context(), "SELECT 1"); err != nil {
+			ended = true
+			break
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	if !ended {
+		t.Error("the session of a disabled agent goes on")
+	}
+	if _, err := service.Connect(t.Context(), caller); sqlstate.From(err).Code != sqlstate.InvalidAuthorization {
+		t.Errorf("a disabled agent: %v", err)
+	}
+}
