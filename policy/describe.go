@@ -9,7 +9,7 @@ import (
 
 // Describe says in a few words how the values of a column come out; "": as they are.
 func (c Shown) Describe() string {
-	out := c.masked()
+	out := c.Masked()
 	if n, ok := c.When.(predicate.Registered); ok {
 		if out != "" {
 			out += ", "
@@ -22,7 +22,8 @@ func (c Shown) Describe() string {
 	return out
 }
 
-func (c Shown) masked() string {
+// Masked says how a value is changed; "": it is not.
+func (c Shown) Masked() string {
 	switch c.Mask {
 	case Plain:
 		return ""

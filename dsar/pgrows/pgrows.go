@@ -49,18 +49,9 @@ func Read(ctx context.Context, conn *pgx.Conn, tables []dsar.Table, subject stri
 // table reads the subject's rows of one table.
 func table(ctx context.Context, tx pgx.Tx, t dsar.Table, subject string, data bool) (dsar.Rows, error) {
 	out := dsar.Rows{Table: t, Key: t.Relation.PrimaryKey, Keys: [][]string{}}
-	var conditions []string
-	for _, l := range t.Links {
-		condition, err := where(ctx, tx, l, t.Relation, subject)
-		if err != nil {
-			return out, err
-		}
-		if condition != "" {
-			conditions = append(conditions, condition)
-		}
-	}
-	if len(conditions) == 0 { // no id of these columns' types is the subject's
-		return out, nil
+	condition, err := Condition(ctx, tx, t, subject)
+	if err != nil || condition == "" {
+		return out, err
 	}
 	var key, order []string
 	for _, c := range out.Key {
@@ -71,7 +62,7 @@ func table(ctx context.Context, tx pgx.Tx, t dsar.Table, subject string, data bo
 	if data {
 		copied = "pg_catalog.to_jsonb(r)::pg_catalog.text"
 	}
-	sql := "SELECT ARRAY[" + strings.Join(key, ", ") + "]::pg_catalog.text[], " + copied + " FROM " + t.Relation.Name.SQL() + " AS r WHERE " + strings.Join(conditions, " OR ")
+	sql := "SELECT ARRAY[" + strings.Join(key, ", ") + "]::pg_catalog.text[], " + copied + " FROM " + t.Relation.Name.SQL() + " AS r WHERE " + condition
 	if len(order) > 0 {
 		sql += " ORDER BY " + strings.Join(order, ", ")
 	}
@@ -92,6 +83,25 @@ func table(ctx context.Context, tx pgx.Tx, t dsar.Table, subject string, data bo
 		return nil
 	})
 	return out, err
+}
+
+// Condition is what holds of a row, called r, that is the subject's, whose id is $1; "": none can be, since no id of these columns'
+// types is the subject's.
+func Condition(ctx context.Context, tx pgx.Tx, t dsar.Table, subject string) (string, error) {
+	var conditions []string
+	for _, l := range t.Links {
+		condition, err := where(ctx, tx, l, t.Relation, subject)
+		if err != nil {
+			return "", err
+		}
+		if condition != "" {
+			conditions = append(conditions, condition)
+		}
+	}
+	if len(conditions) == 0 {
+		return "", nil
+	}
+	return "(" + strings.Join(conditions, " OR ") + ")", nil
 }
 
 // where is the condition by which a link leads to the subject, $1; "": the id is none of the column's type.
