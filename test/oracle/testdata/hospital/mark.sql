@@ -1,0 +1,13 @@
+SET session_replication_role = replica;
+UPDATE staff SET name = 'HIDDENMARK ' || name, email = 'HIDDENMARK@x.y' WHERE id NOT IN (SELECT id FROM kept_staff);
+UPDATE staff SET email = 'HIDDENMARK@' || id;
+UPDATE patient SET email = 'HIDDENMARK@' || id, home = ROW('HIDDENMARK', 'x', 'y'), contacts = contacts || '{"secret": "HIDDENMARK"}' WHERE jsonb_typeof(contacts) = 'object';
+UPDATE patient SET phone = 'HIDDENMARK', email = 'HIDDENMARK@' || id;
+UPDATE patient SET given = 'HIDDENMARK ' || given, family = 'HIDDENMARK', languages = languages || 'HIDDENMARK'::text WHERE id NOT IN (SELECT id FROM kept_patient);
+UPDATE appointment SET reason = 'HIDDENMARK ' || coalesce(reason, ''), meta = meta || '{"room": "HIDDENMARK"}' WHERE patient NOT IN (SELECT id FROM kept_patient);
+UPDATE thread SET topic = 'HIDDENMARK ' || coalesce(topic, '') WHERE id NOT IN (SELECT id FROM kept_thread);
+UPDATE message SET body = 'HIDDENMARK ' || coalesce(body, '') WHERE thread NOT IN (SELECT id FROM kept_thread);
+UPDATE document SET title = 'HIDDENMARK ' || title, body = 'HIDDENMARK' || body, labels = labels || 'HIDDENMARK'::text, sha = 'HIDDENMARK' WHERE id NOT IN (SELECT id FROM kept_document);
+UPDATE reading SET unit = 'HIDDENMARK', value = value + 7700000 WHERE patient NOT IN (SELECT id FROM kept_patient);
+UPDATE note SET body = 'HIDDENMARK' || body WHERE patient NOT IN (SELECT id FROM kept_patient);
+UPDATE invoice SET total = ROW(7700000, 'XXX');
