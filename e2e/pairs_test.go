@@ -6,9 +6,11 @@ import (
 	"testing"
 
 	"github.com/pgconsent/pgconsent/pgtest"
+	harness "github.com/pgconsent/pgconsent/test/instance"
 )
 
-// Two databases that differ in invisible rows only give an agent the same transcripts, whatever it sends.
+// Two databases that differ in invisible rows only give an agent the same transcripts, whatever it sends: a third of all
+// each day.
 func TestTwinsAnswerAlike(t *testing.T) {
 	disturb, err := os.ReadFile("testdata/disturb.sql")
 	if err != nil {
@@ -23,7 +25,10 @@ func TestTwinsAnswerAlike(t *testing.T) {
 	for _, q := range corpus(t) {
 		statements = append(statements, q.sql)
 	}
-	for _, sql := range statements {
+	for i, sql := range statements {
+		if !harness.Turn(i, 3) {
+			continue
+		}
 		// A connection each: a statement may end the session, and what one leaves behind must not hide the next.
 		a, b := askOnce(t, one, sql), askOnce(t, two, sql)
 		if a.Multiset() != b.Multiset() {
@@ -71,7 +76,10 @@ func TestTwinWithoutHiddenRows(t *testing.T) {
 	super(t, emptied, "VACUUM FULL")
 	super(t, emptied, "ANALYZE")
 	two := serveOn(t, emptied, options{})
-	for _, sql := range hostile(t) {
+	for i, sql := range hostile(t) {
+		if !harness.Turn(i, 2) {
+			continue
+		}
 		a, b := askOnce(t, one, sql), askOnce(t, two, sql)
 		if a.Multiset() != b.Multiset() {
 			t.Errorf("%s\none:\n%s\nwithout hidden rows:\n%s", oneLine(sql), shorten(a.Multiset()), shorten(b.Multiset()))

@@ -16,7 +16,7 @@ var update = flag.Bool("update", false, "write the statements out from the shape
 // What an agent receives for a statement is what PostgreSQL answers on a copy without the invisible rows, in every mode.
 func TestAnswersEqualThoseOfAFilteredCopy(t *testing.T) {
 	spare := 3
-	if os.Getenv("PGCONSENT_FULL") != "" {
+	if instance.Full {
 		spare = 1
 	}
 	r := Run(t, Options{Modes: []instance.Mode{instance.Both, instance.Gate, instance.Injected}, Spare: spare})

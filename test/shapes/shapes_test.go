@@ -1,10 +1,8 @@
 package shapes
 
 import (
-	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/pgconsent/pgconsent/pgtest"
 	"github.com/pgconsent/pgconsent/rewrite"
@@ -26,12 +24,6 @@ func works(t testing.TB) oracle.Schema {
 	return oracle.Schema{}
 }
 
-// A run takes a part of the cases, another one each day; PGCONSENT_FULL=1 takes all.
-var (
-	full  = os.Getenv("PGCONSENT_FULL") != ""
-	today = int(time.Now().UTC().Unix() / 86400)
-)
-
 // every is all statements: thousands.
 func every() []string { return append(statements(2), literals()...) }
 
@@ -49,7 +41,7 @@ func TestTextIsUntouched(t *testing.T) {
 		r := rewrite.New(m.Snapshot, m.Policy, mode)
 		answered, tried := 0, 0
 		for i, sql := range all {
-			if !full && (i+today)%len(modes) != n {
+			if !instance.Turn(i+n, len(modes)) {
 				continue
 			}
 			tried++
@@ -123,17 +115,13 @@ func TestShapesAnswerAsTheFilteredCopy(t *testing.T) {
 	s := works(t)
 	truth := oracle.Superuser(t, s)
 	proxies := map[string]*instance.Proxy{}
-	part := 6 // another sixth each day
-	if full {
-		part = 1
-	}
 	for _, mode := range []instance.Mode{instance.Both, instance.Gate} {
 		proxy := instance.Start(t, mode, s.Behind(t), s.Attributes)
 		proxies[mode.Name] = proxy
 		agent := proxy.Agent(t, "agent", s.Name)
 		answered, refused, failed, sensitive := 0, 0, 0, 0
 		for i, sql := range every() {
-			if i%part != today%part {
+			if !instance.Turn(i, 6) {
 				continue
 			}
 			want, tells := truth(sql)
