@@ -82,6 +82,7 @@ func compile(doc *Document, snap *catalog.Snapshot, options []Option) (*compiler
 	}
 	p.children = c.children(p)
 	p.derivations = c.derivations()
+	p.taken = c.taken(p)
 	p.live, p.expressions = c.live(), map[string]string{}
 	for _, a := range doc.attributes {
 		if a.sql != nil {
@@ -520,7 +521,8 @@ func (p *Policy) hash() string {
 		}
 	}
 	for _, d := range p.derivations {
-		fmt.Fprintf(h, "derived %q %q %q %t\n", d.Table.Name.String(), d.Origin.Of().Name.String(), d.Origin.Made("made", "source"), d.Erase)
+		from, where := d.Origin.Products(d.Table, "made", "source")
+		fmt.Fprintf(h, "derived %q %q %q %q %t\n", d.Table.Name.String(), d.Origin.Of().Name.String(), from, where, d.Erase)
 	}
 	p.describeContracts(h)
 	return hex.EncodeToString(h.Sum(nil)[:16])

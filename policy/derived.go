@@ -8,17 +8,15 @@ import (
 	"github.com/pgconsent/pgconsent/predicate"
 )
 
-// Derivation says how rows of a table are made from rows of another, or of the same. What erases rows reads it: see
-// [Policy.Derivations].
+// Derivation says how rows of a table are made from rows of another, or of the same.
 type Derivation struct {
 	Table  *catalog.Relation
-	Origin predicate.Origin // its Made is the condition that one row was made from another
+	Origin predicate.Origin // its Products are the rows that were made from a row
 	Erase  bool             // a row goes when one of its sources does; else it stays, and is hidden
 }
 
 // Derivations returns how rows of the policy's tables are made from others, by the order of the files. Where a row was made
-// from a chain of others, each link of the chain is one. Links may cascade: who erases looks for the rows that were made
-// from a row before it deletes that row.
+// from a chain of others, each link of the chain is one. What of them goes with what is in [Policy.Taken].
 func (p *Policy) Derivations() []Derivation { return p.derivations }
 
 // derivedBlock is `derived: { from: [ links ], unless: [ blocks ] … }`.

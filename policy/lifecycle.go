@@ -16,6 +16,7 @@ type Lifecycle struct {
 	At        string     // the column that says how old it is; "": rows have no age
 	Anonymise bool       // where a consent has ended, every column of Columns becomes what it says, and the row stays
 	Columns   []Becoming // in the order of the table
+	Gone      int        // the first full day of a countdown on which the rule shows no row; [predicate.Forever]: it shows them all along
 }
 
 // Becoming is what a column becomes.
@@ -138,6 +139,7 @@ func (c *compiler) lifecycle(decl *lifecycleDecl, t *Table) *Lifecycle {
 		c.fail(decl.place, "write "+said+" under rows, without but, and not as one way beside another", "agents may see rows of %s after the consent of their subject has ended: what goes is hidden first", r.Name)
 		return nil
 	}
+	out.Gone, _ = out.days(t.Rows)
 	last := 0
 	for _, d := range decl.columns {
 		if b, ok := c.becomes(d, out, t); ok {
@@ -279,6 +281,9 @@ func (l *Lifecycle) until(t *Table, column string) (day int, where string) {
 		listed = listed || slices.ContainsFunc(t.Columns.ByKey.All, func(s Shown) bool { return s.Name == column })
 	}
 	day, where = rows, "shows"
+	if column == l.Subject { // without whom the row is nobody's, shown or not
+		return rows, "says whose a row is that shows"
+	}
 	if !listed {
 		day = 0
 	}

@@ -31,6 +31,7 @@ type Policy struct {
 	purpose string
 
 	derivations []Derivation
+	taken       []Taken
 
 	tableIndex    map[catalog.Name]*Table
 	functionIndex map[catalog.Name]*Function

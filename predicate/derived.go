@@ -249,8 +249,43 @@ func (o Origin) element(value string) string {
 	return "CASE WHEN " + value + " OPERATOR(pg_catalog.~) '" + form + "' THEN " + value + "::" + o.converted() + " END"
 }
 
+// Products are the items of a FROM and the condition by which the rows of a table, as row, are found that were made from the
+// row of the sources' table called source: over the tables themselves, for whoever row security does not concern. A row may be
+// found more than once. It is for what erases.
+func (o Origin) Products(table *catalog.Relation, row, source string) (from []string, where string) {
+	w := writer{direct: true, prefix: prefixFor(row + source)}
+	for strings.HasPrefix(source, w.prefix) || strings.HasPrefix(row, w.prefix) {
+		w.prefix += "_"
+	}
+	row, source = catalog.QuoteIdent(row), catalog.QuoteIdent(source)
+	from = []string{table.Name.SQL() + " AS " + row}
+	if !o.valid() {
+		return from, "false"
+	}
+	var conditions []string
+	if len(o.Steps) == 0 {
+		each := w.alias()
+		from = append(from, o.List.elements(row, each))
+		conditions = append(conditions, equal(column(source, o.Key), o.element(each+".id")))
+	}
+	last := row
+	for i, step := range o.Steps {
+		next := source
+		if i+1 < len(o.Steps) {
+			next = w.alias()
+			from = append(from, w.helper(step.Relation)+" AS "+next)
+		}
+		conditions = append(conditions, step.on(next, last))
+		last = next
+	}
+	if o.Unless != nil {
+		conditions = append(conditions, "("+w.write(o.Unless, row)+") IS NOT TRUE")
+	}
+	return from, strings.Join(conditions, " AND ")
+}
+
 // Made is the condition that the row called row was made from the row of the source's table called source, for whoever
-// row security does not concern: over the tables themselves, and never NULL. It is for what erases.
+// row security does not concern: over the tables themselves, and never NULL. It is for who asks about one row.
 func (o Origin) Made(row, source string) string {
 	w := writer{direct: true, prefix: prefixFor(row + source)}
 	for strings.HasPrefix(source, w.prefix) || strings.HasPrefix(row, w.prefix) {

@@ -37,6 +37,9 @@ func (s Step) on(to, from string) string {
 	return strings.Join(parts, " AND ")
 }
 
+// On is the condition under which the row called to is one that the link leads to from the row called from.
+func (s Step) On(to, from string) string { return s.on(to, from) }
+
 // begins tells whether the link leads anywhere at all: NULL equals nothing.
 func (s Step) begins(row string) string {
 	var parts []string

@@ -20,14 +20,16 @@ const (
 // them, needs no right on any table, and a renewal comes either before, and saves the rows, or after.
 func (p *Plan) sweeps() []Statement {
 	out := p.dropSweeps()
-	var due, rows []string
+	var due, rows, roots []string
+	taken := newTaking(p.policy)
 	for _, t := range p.policy.Tables() {
 		if t.Lifecycle == nil {
 			continue
 		}
-		s := sweeping{t.Lifecycle, t.Relation}
+		s := sweeping{t.Lifecycle, t.Relation, taken}
 		due = append(due, s.due()...)
 		rows = append(rows, s.rows())
+		roots = append(roots, s.roots()...)
 	}
 	if len(due) == 0 {
 		return out
@@ -39,6 +41,7 @@ func (p *Plan) sweeps() []Statement {
 		path = append(path, catalog.QuoteIdent(s))
 	}
 	search := strings.Join(append(path, "pg_temp"), ", ")
+	out = append(out, taken.functions(p.control, search, roots)...)
 	return append(out,
 		Statement{SQL: fmt.Sprintf(`CREATE FUNCTION pgconsent.sweep_due() RETURNS TABLE (relation pg_catalog.text, subject pg_catalog.text, what pg_catalog.text, number pg_catalog.int8)
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $pgconsent_sweep$
@@ -46,9 +49,13 @@ LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 BEGIN
   RETURN QUERY %s;
 END $pgconsent_sweep$`, strings.Join(due, "\n  UNION ALL ")), Why: why},
-		Statement{SQL: fmt.Sprintf(`CREATE FUNCTION pgconsent.sweep_rows(relation pg_catalog.text, who pg_catalog.text, most pg_catalog.int4) RETURNS TABLE (what pg_catalog.text, number pg_catalog.int8)
+		Statement{SQL: fmt.Sprintf(`CREATE FUNCTION pgconsent.sweep_rows(relation pg_catalog.text, who pg_catalog.text, most pg_catalog.int4) RETURNS TABLE (swept pg_catalog.text, what pg_catalog.text, number pg_catalog.int8)
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = %s AS $pgconsent_sweep$
 #variable_conflict use_column
+<<pgconsent_own>>
+DECLARE
+  os pg_catalog.oid[];
+  xs pg_catalog.tid[];
 BEGIN
   -- Nobody writes the registry until this transaction has ended.
   PERFORM FROM pgconsent.consent_registry AS g FOR SHARE;
@@ -62,13 +69,18 @@ END $pgconsent_sweep$`, search, strings.Join(rows, "")), Why: why},
 
 func (p *Plan) dropSweeps() []Statement {
 	const why = "Take the functions of the sweeper away."
-	return []Statement{{SQL: "DROP FUNCTION IF EXISTS " + sweepDue, Why: why}, {SQL: "DROP FUNCTION IF EXISTS " + sweepRows, Why: why}}
+	var out []Statement
+	for _, f := range []string{sweepDue, sweepRows, sweepLook, sweepTake, sweepMade} {
+		out = append(out, Statement{SQL: "DROP FUNCTION IF EXISTS " + f, Why: why})
+	}
+	return out
 }
 
 // sweeping writes the conditions of one table: t is a row, c what the registry says of its subject's stream.
 type sweeping struct {
 	*policy.Lifecycle
 	relation *catalog.Relation
+	taken    *taking // what goes with its rows
 }
 
 func (s sweeping) name() string {
@@ -117,26 +129,30 @@ func (s sweeping) erased() string {
 }
 
 // goes says that a column is to become what it becomes, and is not yet.
-func (s sweeping) goes(b policy.Becoming) string {
+func (s sweeping) goes(b policy.Becoming) string { return s.decayed(b.After, b.Beyond) + s.still(b) }
+
+// decayed says that a row has gone further than a last full day of a countdown, or that its subject lists the categories
+// beyond no more.
+func (s sweeping) decayed(after int, beyond []string) string {
 	given := func(stream string) string {
 		return "c.state OPERATOR(pg_catalog.=) 'given'::pg_catalog.text AND c.stream OPERATOR(pg_catalog.=) '" + stream + "'::pg_catalog.text"
 	}
 	ways := []string{
 		// A countdown that goes on, and one that was stopped: the same days as of the rule that hides.
-		fmt.Sprintf("%s AND pg_catalog.statement_timestamp() OPERATOR(pg_catalog.-) '%d:00:00'::pg_catalog.interval OPERATOR(pg_catalog.>=) c.decay_from", s.older("c.decay_from"), 24*(b.After+1)),
-		fmt.Sprintf("%s AND c.decayed_days OPERATOR(pg_catalog.>) %d", s.older("c.decayed_before"), b.After),
+		fmt.Sprintf("%s AND pg_catalog.statement_timestamp() OPERATOR(pg_catalog.-) '%d:00:00'::pg_catalog.interval OPERATOR(pg_catalog.>=) c.decay_from", s.older("c.decay_from"), 24*(after+1)),
+		fmt.Sprintf("%s AND c.decayed_days OPERATOR(pg_catalog.>) %d", s.older("c.decayed_before"), after),
 		// Without a countdown, and rows that are newer than its begin: at once.
 		given("ANONYMOUS") + " AND (c.decay_from IS NULL OR NOT " + s.older("c.decay_from") + ")",
 	}
 	// NULL < NULL is no age: a row without one is older than a time that there is.
 	ways[0], ways[1] = "c.decay_from IS NOT NULL AND "+ways[0], "c.decayed_before IS NOT NULL AND "+ways[1]
-	if len(b.Beyond) > 0 {
-		ways = append(ways, given("TEMPORARY")+" AND c.decayed_before IS NOT NULL AND "+s.older("c.decayed_before")+" AND NOT c.categories OPERATOR(pg_catalog.@>) "+array(b.Beyond))
+	if len(beyond) > 0 {
+		ways = append(ways, given("TEMPORARY")+" AND c.decayed_before IS NOT NULL AND "+s.older("c.decayed_before")+" AND NOT c.categories OPERATOR(pg_catalog.@>) "+array(beyond))
 	}
 	if s.Anonymise {
 		ways = append(ways, s.ended())
 	}
-	return "(" + strings.Join(ways, " OR ") + ")" + s.still(b)
+	return "(" + strings.Join(ways, " OR ") + ")"
 }
 
 func array(words []string) string {
@@ -198,9 +214,13 @@ func (s sweeping) current() string {
 
 // due lists whose rows are due, and how many of each.
 func (s sweeping) due() []string {
-	query := func(what, from, subject, where string) string {
+	return s.each(func(what, from, subject, where string) string {
 		return fmt.Sprintf("SELECT %s, %s, '%s'::pg_catalog.text, pg_catalog.count(*) FROM %s\n    WHERE %s GROUP BY 2", s.name(), subject, what, from, where)
-	}
+	})
+}
+
+// each writes a query for each kind of rows that are due.
+func (s sweeping) each(query func(what, from, subject, where string) string) []string {
 	out := []string{query("deleted", s.relation.Name.SQL()+" AS t JOIN pgconsent.sweep_erased AS e ON e.subject OPERATOR(pg_catalog.=) "+s.subject(), "e.subject", s.erased())}
 	if !s.Anonymise {
 		out = append(out, query("deleted", s.current(), "c.subject", s.ended()+" AND NOT "+covered))
@@ -211,6 +231,9 @@ func (s sweeping) due() []string {
 			where += " AND " + s.ended() + " IS NOT TRUE"
 		}
 		out = append(out, query("anonymised", s.current(), "c.subject", where))
+	}
+	if where := s.lost(); where != "" {
+		out = append(out, query("derived", s.current(), "c.subject", where))
 	}
 	return out
 }
@@ -248,18 +271,37 @@ func (s sweeping) rows() string {
 		return fmt.Sprintf(`;
     GET DIAGNOSTICS number = ROW_COUNT;
     IF number OPERATOR(pg_catalog.>) 0 THEN
+      swept := %s;
       what := '%s';
       RETURN NEXT;
-      INSERT INTO pgconsent.sweep_note (subject, what) VALUES (sweep_rows.who, '%[1]s') ON CONFLICT ON CONSTRAINT sweep_note_subject_what_key DO NOTHING;
+      %s
     END IF;
-`, what)
+`, s.name(), what, note(what))
 	}
-	remove := "\n    DELETE FROM " + table + " AS t USING due WHERE " + picked
+	remove := func(from, where string) string {
+		deleted := "\n    DELETE FROM " + table + " AS t USING due WHERE " + picked + told("deleted")
+		if !s.taken.with(s.relation) {
+			return "    " + locked(from, where) + deleted
+		}
+		return s.collected(locked(from, where)) + s.takes(true) + "    WITH due (o, i) AS (SELECT * FROM " + rowsOf + " AS d)" + deleted
+	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "  WHEN %s THEN\n", s.name())
-	b.WriteString("    " + locked(table+" AS t JOIN pgconsent.sweep_erased AS e ON e.subject OPERATOR(pg_catalog.=) sweep_rows.who", s.erased()) + remove + told("deleted"))
+	b.WriteString(remove(table+" AS t JOIN pgconsent.sweep_erased AS e ON e.subject OPERATOR(pg_catalog.=) sweep_rows.who", s.erased()))
 	if !s.Anonymise {
-		b.WriteString("    " + locked(current, s.ended()+" AND NOT "+covered) + remove + told("deleted"))
+		b.WriteString(remove(current, s.ended()+" AND NOT "+covered))
+	}
+	if where := s.lost(); where != "" {
+		b.WriteString(s.collected(locked(current, where)) + s.takes(false) + fmt.Sprintf(`    number := COALESCE(pg_catalog.cardinality(os), 0);
+    IF number OPERATOR(pg_catalog.>) 0 THEN
+      swept := %s;
+      what := 'derived';
+      RETURN NEXT;
+      IF number OPERATOR(pg_catalog.>=) sweep_rows.most THEN
+        RETURN; -- what others were made from stays until they have gone
+      END IF;
+    END IF;
+`, s.name()))
 	}
 	if len(s.Columns) > 0 {
 		set := make([]string, len(s.Columns))

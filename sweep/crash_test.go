@@ -91,7 +91,7 @@ func TestKilled(t *testing.T) {
 	calm := build(t, consent.Settings{})
 	calm.fill()
 	calm.sweep()
-	want := calm.rows()
+	want, wantMade := calm.rows(), calm.query(leftMade)
 	wantEvents := calm.query(events1)
 	for round := range 4 {
 		s := build(t, consent.Settings{})
@@ -114,6 +114,9 @@ func TestKilled(t *testing.T) {
 		if got := s.rows(); got != want {
 			t.Errorf("round %d, %d kills:\n%s\nwant\n%s", round, kills, got, want)
 		}
+		if got := s.query(leftMade); got != wantMade {
+			t.Errorf("round %d, %d kills: summaries of\n%s\nwant\n%s", round, kills, got, wantMade)
+		}
 		if got := s.query(events1); got != wantEvents {
 			t.Errorf("round %d, %d kills: records\n%s\nwant\n%s", round, kills, got, wantEvents)
 		}
@@ -127,12 +130,15 @@ func TestKilled(t *testing.T) {
 	}
 }
 
+// leftMade are the summaries that are left, and whether what they were made from is there.
+const leftMade = `SELECT concat(s.body, ' ', i.id IS NOT NULL) FROM summaries AS s LEFT JOIN interactions AS i ON i.id = s.of ORDER BY 1`
+
 // events1 are the records, what was noted of data once for each subject.
 const events1 = `SELECT DISTINCT s.subject || ' ' || r.event FROM pgconsent.consent_record r JOIN pgconsent.subject s ON s.ref = r.subject WHERE s.subject IS NOT NULL ORDER BY 1`
 
 // idle waits until the server has noticed that the sweeper is gone.
 func (s *site) idle() {
-	for s.query("SELECT pid::text FROM pg_stat_activity WHERE datname = current_database() AND application_name IN ('pgconsent sweep', 'pgconsent consent') AND state <> 'idle'") != "" {
+	for s.query("SELECT pid::text FROM pg_stat_activity WHERE datname = current_database() AND (application_name = 'pgconsent sweep' OR application_name = 'pgconsent consent' AND state <> 'idle')") != "" {
 		time.Sleep(time.Millisecond)
 	}
 	for s.query("SELECT pid::text FROM pg_locks WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())") != "" {
@@ -166,7 +172,7 @@ func TestRenewalsMeanwhile(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				if _, err := conn.Exec(ctx, "INSERT INTO interactions (user_id, at) VALUES ($1, clock_timestamp())", who); err != nil {
+				if _, err := conn.Exec(ctx, "WITH i AS (INSERT INTO interactions (user_id, at) VALUES ($1, clock_timestamp()) RETURNING id) INSERT INTO summaries (of) SELECT id FROM i", who); err != nil {
 					t.Error(err)
 					return
 				}
@@ -197,6 +203,12 @@ func TestRenewalsMeanwhile(t *testing.T) {
 	s.sweep()
 	if got := s.query("SELECT i.user_id FROM interactions i JOIN pgconsent.consent_current c ON c.subject = i.user_id WHERE i.at < c.void_before"); got != "" {
 		t.Errorf("left: %s", got)
+	}
+	if got := s.query("SELECT s.id::text FROM summaries AS s WHERE NOT EXISTS (SELECT FROM interactions WHERE id = s.of)"); got != "" {
+		t.Errorf("summaries of what has gone: %s", got)
+	}
+	if got := s.query("SELECT count(*) - (SELECT count(*) FROM summaries) || '' FROM interactions"); got != "4" { // the last of each has none
+		t.Errorf("%s rows are without their summary, want 4", got)
 	}
 	ended := s.query("SELECT count(*)::text FROM pgconsent.consent_record WHERE event = 'expired'")
 	kept := s.query("SELECT count(*)::text FROM interactions")

@@ -218,12 +218,18 @@ func (s *Sweeper) notes(ctx context.Context, conn *pgx.Conn, out *Report) error 
 }
 
 // find lists what is due; nothing where the policy says nothing of rows' ends.
-func (s *Sweeper) find(ctx context.Context, conn *pgx.Conn) ([]due, error) {
-	var there bool
-	if err := conn.QueryRow(ctx, "SELECT pg_catalog.to_regprocedure('pgconsent.sweep_due()') IS NOT NULL").Scan(&there); err != nil || !there {
+//
+// With others, rows that go since they were made from such are among them, each at the first subject with whom it goes.
+func (s *Sweeper) find(ctx context.Context, conn *pgx.Conn, others bool) ([]due, error) {
+	var there, derived bool
+	if err := conn.QueryRow(ctx, "SELECT pg_catalog.to_regprocedure('pgconsent.sweep_due()') IS NOT NULL, pg_catalog.to_regprocedure('pgconsent.sweep_look()') IS NOT NULL").Scan(&there, &derived); err != nil || !there {
 		return nil, err
 	}
-	rows, err := conn.Query(ctx, "SELECT relation, subject, what, number FROM pgconsent.sweep_due()")
+	function := "sweep_due"
+	if others && derived {
+		function = "sweep_look"
+	}
+	rows, err := conn.Query(ctx, "SELECT relation, subject, what, number FROM pgconsent."+function+"()")
 	if err != nil {
 		return nil, failed("look for what is due", err)
 	}
@@ -244,61 +250,58 @@ func (s *Sweeper) find(ctx context.Context, conn *pgx.Conn) ([]due, error) {
 
 // rows deletes and changes what is due, subject by subject, so that what one withdrew is gone in one go.
 func (s *Sweeper) rows(ctx context.Context, conn *pgx.Conn, out *Report) error {
-	list, err := s.find(ctx, conn)
+	list, err := s.find(ctx, conn, false)
 	if err != nil {
 		return err
 	}
-	tables := map[string]*Table{}
+	tables := tables{}
 	for i := 0; i < len(list); {
 		d, expected := list[i], int64(0)
 		for ; i < len(list) && list[i].subject == d.subject && list[i].relation == d.relation; i++ {
 			expected += list[i].rows
 		}
-		t := tables[d.relation]
-		if t == nil {
-			t = &Table{Table: d.relation}
-			tables[d.relation] = t
-		}
-		if err := s.subject(ctx, conn, d, expected, t); err != nil {
+		if err := s.subject(ctx, conn, d, expected, tables); err != nil {
 			if ctx.Err() != nil || conn.IsClosed() {
 				return failed("sweep "+d.relation, err)
 			}
 			s.fail(out, "sweep "+d.relation, err)
 			continue
 		}
-		t.Subjects++
 		s.progress("subjects", i, len(list))
 	}
-	out.Tables = sorted(tables)
+	out.Tables = tables.sorted()
 	return nil
 }
 
 // subject sweeps one table for one subject, in transactions of a bounded size.
-func (s *Sweeper) subject(ctx context.Context, conn *pgx.Conn, d due, expected int64, t *Table) error {
+func (s *Sweeper) subject(ctx context.Context, conn *pgx.Conn, d due, expected int64, t tables) error {
 	batch := s.Batch
 	if batch <= 0 {
 		batch = 1000
 	}
-	for done := int64(0); ; {
-		rows, err := conn.Query(ctx, "SELECT what, number FROM pgconsent.sweep_rows($1, $2, $3)", d.relation, d.subject, batch)
+	const patience = 3 // transactions in which only what was made from rows went
+	for done, idle := int64(0), 0; ; {
+		rows, err := conn.Query(ctx, "SELECT swept, what, number FROM pgconsent.sweep_rows($1, $2, $3)", d.relation, d.subject, batch)
 		if err != nil {
 			return err
 		}
-		before := done
-		var what string
+		before, others := done, int64(0)
+		var relation, what string
 		var number int64
-		if _, err := pgx.ForEachRow(rows, []any{&what, &number}, func() error {
-			done += number
-			if what == "deleted" {
-				t.Deleted += number
+		if _, err := pgx.ForEachRow(rows, []any{&relation, &what, &number}, func() error {
+			if relation == d.relation {
+				done += number
 			} else {
-				t.Anonymised += number
+				others += number
 			}
+			t.count(relation, d.subject, what, number)
 			return nil
 		}); err != nil {
 			return err
 		}
-		if done == before {
+		if done > before {
+			idle = 0
+		} else if idle++; others == 0 || idle > patience {
 			return nil
 		}
 		if s.between != nil {
@@ -311,10 +314,38 @@ func (s *Sweeper) subject(ctx context.Context, conn *pgx.Conn, d due, expected i
 	}
 }
 
-func sorted(tables map[string]*Table) []Table {
+// tables count what goes.
+type tables map[string]*counted
+
+type counted struct {
+	Table
+	last string // the subject counted last: they come one after the other
+}
+
+// count adds rows of a subject. Those of which others were made, and which stay, count for nothing.
+func (t tables) count(relation, subject, what string, number int64) {
+	if what == "derived" || number == 0 {
+		return
+	}
+	c := t[relation]
+	if c == nil {
+		c = &counted{Table: Table{Table: relation}}
+		t[relation] = c
+	}
+	if c.Subjects == 0 || c.last != subject {
+		c.Subjects, c.last = c.Subjects+1, subject
+	}
+	if what == "deleted" {
+		c.Deleted += number
+	} else {
+		c.Anonymised += number
+	}
+}
+
+func (t tables) sorted() []Table {
 	out := []Table{}
-	for _, t := range tables {
-		out = append(out, *t)
+	for _, c := range t {
+		out = append(out, c.Table)
 	}
 	slices.SortFunc(out, func(a, b Table) int { return strings.Compare(a.Table, b.Table) })
 	return out
@@ -343,28 +374,15 @@ func (s *Sweeper) look(ctx context.Context, conn *pgx.Conn, out *Report) error {
 	}); err != nil {
 		return failed("read what is due", err)
 	}
-	list, err := s.find(ctx, conn)
+	list, err := s.find(ctx, conn, true)
 	if err != nil {
 		return err
 	}
-	tables, last := map[string]*Table{}, map[string]string{}
+	tables := tables{}
 	for _, d := range list {
-		t := tables[d.relation]
-		if t == nil {
-			t = &Table{Table: d.relation}
-			tables[d.relation] = t
-		}
-		if last[d.relation] != d.subject {
-			t.Subjects++
-			last[d.relation] = d.subject
-		}
-		if d.what == "deleted" {
-			t.Deleted += d.rows
-		} else {
-			t.Anonymised += d.rows
-		}
+		tables.count(d.relation, d.subject, d.what, d.rows)
 	}
-	out.Tables = sorted(tables)
+	out.Tables = tables.sorted()
 	return nil
 }
 

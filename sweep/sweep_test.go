@@ -32,6 +32,7 @@ CREATE TABLE interactions (
   channel text, account text, style text, errors text, messages int, anonymous boolean NOT NULL DEFAULT false
 );
 CREATE INDEX ON interactions (user_id);
+CREATE TABLE summaries (id bigserial PRIMARY KEY, of bigint, body text);
 `
 
 const rules = `
@@ -70,6 +71,7 @@ tables:
         at: { becomes: { generalise: month } }
         user_id: { becomes: hash }
         anonymous: { becomes: { value: true } }
+  summaries: { rows: [ derived: { from: { interactions: { id: of } } } ] }
 `
 
 // site is a database with the policy, its registry, and the sweeper.
@@ -158,11 +160,12 @@ func (s *site) degrade(who string, to consent.Stream) {
 	s.do(consent.Command{Do: consent.Degrade, Subject: who, Stream: to})
 }
 
-// row writes an interaction of so many days ago.
+// row writes an interaction of so many days ago, and a summary of it.
 func (s *site) row(who string, days int) {
 	s.t.Helper()
-	s.exec(`INSERT INTO interactions (user_id, at, channel, account, style, errors, messages)
-		VALUES ($1, now() - $2 * interval '24 hours', 'api', 'account', 'style', 'errors', 10)`, who, days)
+	s.exec(`WITH i AS (INSERT INTO interactions (user_id, at, channel, account, style, errors, messages)
+		VALUES ($1, now() - $2 * interval '24 hours', 'api', 'account', 'style', 'errors', 10) RETURNING id, user_id)
+		INSERT INTO summaries (of, body) SELECT id, user_id FROM i`, who, days)
 }
 
 // verify fails if the records are not sound. What the test did to the clock shows as well.
@@ -240,7 +243,7 @@ func TestExpiry(t *testing.T) {
 	if s.rows() != before || s.query("SELECT count(*)::text FROM pgconsent.consent_record") != records {
 		t.Error("a dry run has changed something")
 	}
-	if want := []Table{{"public.interactions", 2, 2, 0}, {"public.people", 1, 1, 0}}; !slices.Equal(dry.Tables, want) || dry.Recorded["expired"] != 1 {
+	if want := []Table{{"public.interactions", 2, 2, 0}, {"public.people", 1, 1, 0}, {"public.summaries", 2, 2, 0}}; !slices.Equal(dry.Tables, want) || dry.Recorded["expired"] != 1 {
 		t.Errorf("a dry run says %+v", dry)
 	}
 	if out := s.sweep(); !slices.Equal(out.Tables, dry.Tables) || out.Recorded["expired"] != 1 {
@@ -249,6 +252,9 @@ func TestExpiry(t *testing.T) {
 	s.want("back:ase, new:ase, renewed:ase, renewed:ase")
 	if got := s.query("SELECT user_id FROM people ORDER BY 1"); got != "back, renewed" {
 		t.Error(got)
+	}
+	if got := s.query("SELECT body FROM summaries ORDER BY 1"); got != "back, new, renewed, renewed" {
+		t.Errorf("summaries of %s", got)
 	}
 	if out := s.sweep(); len(out.Tables) != 0 || len(out.Recorded) != 0 {
 		t.Errorf("the second time: %+v", out)
@@ -306,6 +312,9 @@ func TestDecay(t *testing.T) {
 	s.ago(0)
 	s.sweep()
 	s.want("d000:ase, d030:ase, d031:ase, d060:ase, d061:, d089:, nobody: anonymous, nobody: anonymous")
+	if got := s.query("SELECT body FROM summaries ORDER BY 1"); got != "d000, d030, d031, d060, d061, d089" {
+		t.Errorf("summaries of %s", got) // what is hidden to the last is gone
+	}
 	// New rows of who is ANONYMOUS are anonymous at once.
 	s.row("d000", 0)
 	s.sweep()

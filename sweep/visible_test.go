@@ -66,9 +66,11 @@ func TestNothingVisibleGoes(t *testing.T) {
 				who, pick("1", "9999"), pick("given", "given", "withdrawn")))
 		}
 	}
+	s.exec("INSERT INTO summaries (of, body) SELECT id, user_id FROM interactions WHERE id % 3 <> 0")
 	questions := []string{
 		"SELECT id, user_id, at, channel, account, style, errors, messages, anonymous FROM interactions ORDER BY id",
 		"SELECT * FROM people ORDER BY 1",
+		"SELECT * FROM summaries ORDER BY 1",
 	}
 	// What has become anonymous counts from then on, by the rule: nothing that counted does not.
 	counted := func() (n int) {
@@ -120,6 +122,12 @@ func TestNothingVisibleGoes(t *testing.T) {
 	}
 	if again, err := s.Run(t.Context(), true); err != nil || len(again.Tables) > 0 {
 		t.Errorf("left: %+v %v", again, err)
+	}
+	if got := s.query("SELECT s.id::text FROM summaries AS s LEFT JOIN interactions AS i ON i.id = s.of WHERE i.id IS NULL OR i.user_id IS DISTINCT FROM s.body"); got != "" {
+		t.Errorf("summaries that tell of what has gone: %s", got)
+	}
+	if got := s.query("SELECT count(*)::text FROM interactions AS i WHERE id % 3 <> 0 AND NOT anonymous AND NOT EXISTS (SELECT FROM summaries WHERE of = i.id)"); got != "0" {
+		t.Errorf("%s rows have lost their summaries", got)
 	}
 	left := s.query("SELECT count(*)::text FROM interactions")
 	if anonymous := s.query("SELECT count(*)::text FROM interactions WHERE anonymous"); left == rows || anonymous == "0" {

@@ -1,0 +1,89 @@
+package policy
+
+import (
+	"slices"
+
+	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/predicate"
+)
+
+// Taken says that with a row that a lifecycle deletes or makes anonymous, or with one that goes with such a row, rows of a
+// table go: they were made from it, or a foreign key takes them along. Of the latter only those are told that lead to the former.
+type Taken struct {
+	With, Table *catalog.Relation
+	Made        *predicate.Origin   // how rows of Table are made from rows of With; nil: Key
+	Key         *catalog.ForeignKey // of Table, ON DELETE CASCADE
+}
+
+// Taken returns what goes with what, by the order of the files.
+func (p *Policy) Taken() []Taken { return p.taken }
+
+// taken finds what goes with the rows that lifecycles end, and refuses to take what agents may still see.
+func (c *compiler) taken(p *Policy) []Taken {
+	var all []Taken
+	for i, d := range p.derivations {
+		if d.Erase {
+			all = append(all, Taken{With: d.Origin.Of(), Table: d.Table, Made: &p.derivations[i].Origin})
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	for _, r := range c.snap.Relations() {
+		for i, key := range r.ForeignKeys {
+			if target, ok := c.snap.Relation(key.Target); ok && key.OnDelete == catalog.Cascade {
+				all = append(all, Taken{With: target, Table: r, Key: &r.ForeignKeys[i]})
+			}
+		}
+	}
+	// Forwards from what has a lifecycle, and backwards from what was made from rows.
+	reached, leads := map[catalog.Name]bool{}, map[catalog.Name]bool{}
+	for _, t := range p.tables {
+		if t.Lifecycle != nil {
+			reached[t.Relation.Name] = true
+		}
+	}
+	for _, e := range all {
+		if e.Made != nil {
+			leads[e.With.Name] = true
+		}
+	}
+	for more := true; more; {
+		more = false
+		for _, e := range all {
+			if reached[e.With.Name] && !reached[e.Table.Name] {
+				reached[e.Table.Name], more = true, true
+			}
+			if leads[e.Table.Name] && !leads[e.With.Name] {
+				leads[e.With.Name], more = true, true
+			}
+		}
+	}
+	out := slices.DeleteFunc(all, func(e Taken) bool {
+		return !reached[e.With.Name] || e.Made == nil && !leads[e.Table.Name]
+	})
+	for _, name := range c.order {
+		t := c.tables[name]
+		for _, b := range derivedBlocks(t.decl.rows) {
+			origin, ok := c.origin(b, t.relation)
+			if ok && b.onErase == "erase" && reached[origin.Of().Name] {
+				c.hiddenFirst(b, t, origin)
+			}
+		}
+	}
+	return out
+}
+
+// hiddenFirst refuses that rows are erased with their sources while agents may see them.
+func (c *compiler) hiddenFirst(b derivedBlock, t *compiling, origin predicate.Origin) {
+	const keep = "write on_erase: keep"
+	r := t.relation
+	switch {
+	case stored(r):
+		c.fail(b.place, keep, "rows of %s are not deleted one by one: it is a %s", r.Name, kindName(r.Kind))
+	case !slices.ContainsFunc(flat(t.decl.rows, false), func(part block) bool { return part != nil && part.at() == b.place }):
+		c.fail(b.place, "write derived in the list of rows itself, or on_erase: keep", "agents may see rows of %s after what they were made from has gone: derived is one way beside another, and what goes is hidden first", r.Name)
+	case origin.Unless != nil && len(predicate.Attributes(origin.Unless)) > 0:
+		c.fail(b.place, "say unless by the row's own columns, or write on_erase: keep", "whether a row of %s was made from others depends on who asks: nobody asks when its sources go", r.Name)
+	}
+}

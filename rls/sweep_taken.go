@@ -1,0 +1,254 @@
+package rls
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/policy"
+	"github.com/pgconsent/pgconsent/predicate"
+)
+
+// The functions of what goes with rows that were swept: which rows those are, deleting them, and what a sweep would do.
+const (
+	sweepMade = "pgconsent.sweep_made(pg_catalog.int4, pg_catalog._oid, pg_catalog._tid, pg_catalog.bool)"
+	sweepTake = "pgconsent.sweep_take(pg_catalog.int4, pg_catalog._oid, pg_catalog._tid, pg_catalog.bool)"
+	sweepLook = "pgconsent.sweep_look()"
+)
+
+// taking writes what goes with the rows of a table, to any depth. Tables are known by numbers, in the order of their names.
+type taking struct {
+	each   []policy.Taken
+	number map[catalog.Name]int
+	tables []*catalog.Relation // by number
+	made   []*catalog.Relation // whose rows are deleted since they were made from others: those that were made last come first
+}
+
+func newTaking(p *policy.Policy) *taking {
+	k := &taking{each: p.Taken(), number: map[catalog.Name]int{}}
+	add := func(r *catalog.Relation) {
+		if !slices.ContainsFunc(k.tables, func(t *catalog.Relation) bool { return t.Name == r.Name }) {
+			k.tables = append(k.tables, r)
+		}
+	}
+	for _, t := range p.Tables() {
+		if t.Lifecycle != nil {
+			add(t.Relation)
+		}
+	}
+	depth := map[catalog.Name]int{}
+	for range k.each { // derivations go round in circles within one table only
+		for _, e := range k.each {
+			if e.Made != nil && e.With.Name != e.Table.Name {
+				depth[e.Table.Name] = max(depth[e.Table.Name], depth[e.With.Name]+1)
+			}
+		}
+	}
+	for _, e := range k.each {
+		add(e.With)
+		add(e.Table)
+		if e.Made != nil && !slices.ContainsFunc(k.made, func(t *catalog.Relation) bool { return t.Name == e.Table.Name }) {
+			k.made = append(k.made, e.Table)
+		}
+	}
+	slices.SortFunc(k.tables, func(a, b *catalog.Relation) int { return strings.Compare(a.Name.String(), b.Name.String()) })
+	slices.SortStableFunc(k.made, func(a, b *catalog.Relation) int { return depth[b.Name] - depth[a.Name] })
+	for i, t := range k.tables {
+		k.number[t.Name] = i
+	}
+	return k
+}
+
+// with tells whether anything goes with rows of a table.
+func (k *taking) with(r *catalog.Relation) bool {
+	return slices.ContainsFunc(k.each, func(e policy.Taken) bool { return e.With.Name == r.Name })
+}
+
+// directly is the condition that some row was made from the row t of a table; "": none ever is.
+func (k *taking) directly(r *catalog.Relation) string {
+	var ways []string
+	for _, e := range k.each {
+		if e.Made != nil && e.With.Name == r.Name {
+			from, where := e.Made.Products(e.Table, "made", "t")
+			ways = append(ways, "EXISTS (SELECT FROM "+strings.Join(from, " CROSS JOIN ")+" WHERE "+where+")")
+		}
+	}
+	if len(ways) == 0 {
+		return ""
+	}
+	return "(" + strings.Join(ways, "\n      OR ") + ")"
+}
+
+// rowsOf are the rows that a table's arm of sweep_rows has locked.
+const rowsOf = "ROWS FROM (pg_catalog.unnest(pgconsent_own.os), pg_catalog.unnest(pgconsent_own.xs))"
+
+// goingOf are the rows in variables of sweep_take.
+func goingOf(n, o, i string) string {
+	return fmt.Sprintf("ROWS FROM (pg_catalog.unnest(pgconsent_own.%s), pg_catalog.unnest(pgconsent_own.%s), pg_catalog.unnest(pgconsent_own.%s)) AS g (n, o, i)", n, o, i)
+}
+
+// spread are queries of what goes with rows of g, which has what carried says besides: the table, the row, whether it was
+// made from others, and whether it goes itself.
+func (k *taking) spread(carried string) string {
+	const gone = "true"
+	var out []string
+	for _, e := range k.each {
+		n := k.number[e.With.Name]
+		with := fmt.Sprintf("g JOIN %s AS s ON g.n OPERATOR(pg_catalog.=) %d AND s.tableoid OPERATOR(pg_catalog.=) g.o AND s.ctid OPERATOR(pg_catalog.=) g.i", e.With.Name.SQL(), n)
+		if e.Made != nil {
+			from, where := e.Made.Products(e.Table, "t", "s")
+			out = append(out, fmt.Sprintf("SELECT %s%d, t.tableoid, t.ctid, true, %s FROM %s CROSS JOIN %s\n        WHERE %s", carried, k.number[e.Table.Name], gone, with, strings.Join(from, " CROSS JOIN "), where))
+			continue
+		}
+		step := predicate.Step{Relation: e.Table, Column: e.Key.Columns[0], From: e.Key.TargetCols[0]}
+		for i := range e.Key.Columns[1:] {
+			step.And = append(step.And, predicate.Pair{Column: e.Key.Columns[i+1], From: e.Key.TargetCols[i+1]})
+		}
+		out = append(out, fmt.Sprintf("SELECT %s%d, t.tableoid, t.ctid, false, %s FROM %s CROSS JOIN %s AS t\n        WHERE g.gone AND %s", carried, k.number[e.Table.Name], gone, with, e.Table.Name.SQL(), step.On("t", "s")))
+	}
+	return strings.Join(out, "\n      UNION ALL ")
+}
+
+// functions are those that nobody but sweep_rows calls, and the one that a dry run calls.
+func (k *taking) functions(control, search string, roots []string) []Statement {
+	if len(k.each) == 0 {
+		return nil
+	}
+	const why = "What was made from rows that the sweeper deletes goes with them, as the policy says."
+	var locks, deletes strings.Builder
+	for _, t := range k.made {
+		where := fmt.Sprintf("g.n OPERATOR(pg_catalog.=) %d AND t.tableoid OPERATOR(pg_catalog.=) g.o AND t.ctid OPERATOR(pg_catalog.=) g.i", k.number[t.Name])
+		fmt.Fprintf(&locks, "    PERFORM FROM %s AS t JOIN %s ON %s FOR UPDATE OF t;\n", t.Name.SQL(), goingOf("ns", "os", "xs"), where)
+		fmt.Fprintf(&deletes, "  DELETE FROM %s AS t USING %s WHERE %s;\n  GET DIAGNOSTICS number = ROW_COUNT;\n  IF number OPERATOR(pg_catalog.>) 0 THEN\n    swept := %s;\n    RETURN NEXT;\n  END IF;\n",
+			t.Name.SQL(), goingOf("ns", "os", "xs"), where, catalog.QuoteLiteral(t.Name.String())+"::pg_catalog.text")
+	}
+	names := make([]string, len(k.tables))
+	for i, t := range k.tables {
+		names[i] = catalog.QuoteLiteral(t.Name.String()) + "::pg_catalog.text"
+	}
+	const signature = "source pg_catalog.int4, rows_o pg_catalog._oid, rows_i pg_catalog._tid, gone pg_catalog.bool"
+	return []Statement{
+		{Why: why, SQL: fmt.Sprintf(`CREATE FUNCTION pgconsent.sweep_made(%s) RETURNS TABLE (n pg_catalog.int4, o pg_catalog.oid, i pg_catalog.tid)
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $pgconsent_sweep$
+  WITH RECURSIVE going (n, o, i, made, gone) AS (
+    SELECT $1, r.o, r.i, false, $4 FROM ROWS FROM (pg_catalog.unnest($2), pg_catalog.unnest($3)) AS r (o, i)
+    UNION
+    SELECT f.n, f.o, f.i, f.made, f.gone FROM (WITH g AS MATERIALIZED (SELECT * FROM going)
+      %s) AS f (n, o, i, made, gone)
+  )
+  SELECT DISTINCT g.n, g.o, g.i FROM going AS g
+  WHERE g.made AND NOT (g.n OPERATOR(pg_catalog.=) $1 AND $4 AND EXISTS (SELECT FROM ROWS FROM (pg_catalog.unnest($2), pg_catalog.unnest($3)) AS r (o, i) WHERE r.o OPERATOR(pg_catalog.=) g.o AND r.i OPERATOR(pg_catalog.=) g.i))
+$pgconsent_sweep$`, signature, k.spread(""))},
+		{Why: why, SQL: fmt.Sprintf(`CREATE FUNCTION pgconsent.sweep_take(%s) RETURNS TABLE (swept pg_catalog.text, number pg_catalog.int8)
+LANGUAGE plpgsql VOLATILE SET search_path = %s AS $pgconsent_sweep$
+#variable_conflict use_column
+<<pgconsent_own>>
+DECLARE
+  ns pg_catalog.int4[];
+  os pg_catalog.oid[];
+  xs pg_catalog.tid[];
+  held_n pg_catalog.int4[];
+  held_o pg_catalog.oid[];
+  held_i pg_catalog.tid[];
+BEGIN
+  FOR round IN 1 .. 20 LOOP
+    SELECT pg_catalog.array_agg(m.n), pg_catalog.array_agg(m.o), pg_catalog.array_agg(m.i) INTO ns, os, xs FROM pgconsent.sweep_made(sweep_take.source, sweep_take.rows_o, sweep_take.rows_i, sweep_take.gone) AS m;
+    IF ns IS NULL THEN
+      RETURN;
+    END IF;
+    -- What was locked is as it was found; what somebody changed meanwhile is looked for once more.
+    EXIT WHEN NOT EXISTS (SELECT * FROM %s EXCEPT SELECT * FROM %s);
+%s    held_n := ns;
+    held_o := os;
+    held_i := xs;
+  END LOOP;
+%s  IF EXISTS (SELECT FROM pgconsent.sweep_made(sweep_take.source, sweep_take.rows_o, sweep_take.rows_i, sweep_take.gone)) THEN
+    RAISE EXCEPTION 'rows that were made from others stay' USING ERRCODE = '55000';
+  END IF;
+END $pgconsent_sweep$`, signature, search, goingOf("ns", "os", "xs"), goingOf("held_n", "held_o", "held_i"), locks.String(), deletes.String())},
+		{Why: why, SQL: fmt.Sprintf(`CREATE FUNCTION pgconsent.sweep_look() RETURNS TABLE (relation pg_catalog.text, subject pg_catalog.text, what pg_catalog.text, number pg_catalog.int8)
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $pgconsent_sweep$
+#variable_conflict use_column
+BEGIN
+  -- Subjects are swept one after the other, and of each the tables in the order of their numbers: a row goes with the first.
+  RETURN QUERY WITH RECURSIVE root (who, n, o, i, what) AS MATERIALIZED (
+    %s
+  ), going (who, via, n, o, i, made, gone) AS (
+    SELECT r.who COLLATE "C", r.n, r.n, r.o, r.i, false, r.what OPERATOR(pg_catalog.=) 'deleted' FROM root AS r WHERE r.what OPERATOR(pg_catalog.<>) 'anonymised'
+    UNION
+    SELECT f.who, f.via, f.n, f.o, f.i, f.made, f.gone FROM (WITH g AS MATERIALIZED (SELECT * FROM going)
+      %s) AS f (who, via, n, o, i, made, gone)
+  ), first AS MATERIALIZED (
+    SELECT DISTINCT ON (g.n, g.o, g.i) g.who, g.via, g.n, g.o, g.i, g.made OR g.n OPERATOR(pg_catalog.=) g.via AND EXISTS
+        (SELECT FROM root AS r WHERE r.what OPERATOR(pg_catalog.=) 'deleted' AND r.n OPERATOR(pg_catalog.=) g.n AND r.o OPERATOR(pg_catalog.=) g.o AND r.i OPERATOR(pg_catalog.=) g.i) AS counts
+    FROM going AS g WHERE g.gone ORDER BY g.n, g.o, g.i, g.who, g.via, g.made DESC
+  ), counted (n, who, what) AS (
+    SELECT f.n, f.who, 'deleted'::pg_catalog.text FROM first AS f WHERE f.counts
+    UNION ALL
+    SELECT r.n, r.who COLLATE "C", 'anonymised' FROM root AS r WHERE r.what OPERATOR(pg_catalog.=) 'anonymised' AND NOT EXISTS
+      (SELECT FROM first AS f WHERE f.n OPERATOR(pg_catalog.=) r.n AND f.o OPERATOR(pg_catalog.=) r.o AND f.i OPERATOR(pg_catalog.=) r.i AND (f.who, f.via) OPERATOR(pg_catalog.<=) (r.who COLLATE "C", r.n))
+  )
+  SELECT (ARRAY[%s])[c.n OPERATOR(pg_catalog.+) 1], c.who COLLATE pg_catalog."default", c.what, pg_catalog.count(*) FROM counted AS c GROUP BY 1, 2, 3;
+END $pgconsent_sweep$`, strings.Join(roots, "\n    UNION ALL "), k.spread("g.who, g.via, "), strings.Join(names, ", "))},
+		{Why: why, SQL: fmt.Sprintf("REVOKE ALL ON FUNCTION %s, %s, %s FROM PUBLIC", sweepMade, sweepTake, sweepLook)},
+		{Why: why, SQL: fmt.Sprintf("GRANT EXECUTE ON FUNCTION %s TO %s", sweepLook, control)},
+	}
+}
+
+// collected locks rows and keeps which they are.
+func (s sweeping) collected(due string) string {
+	return "    " + due + "\n    SELECT pg_catalog.array_agg(due.o), pg_catalog.array_agg(due.i) INTO os, xs FROM due;\n"
+}
+
+// takes deletes what goes with the rows that were locked.
+func (s sweeping) takes(gone bool) string {
+	return fmt.Sprintf(`    IF os IS NOT NULL THEN
+      FOR swept, number IN SELECT m.swept, m.number FROM pgconsent.sweep_take(%d, os, xs, %t) AS m LOOP
+        what := 'deleted';
+        RETURN NEXT;
+        %s
+      END LOOP;
+    END IF;
+`, s.taken.number[s.relation.Name], gone, note("deleted"))
+}
+
+// note has the registry told of what was done.
+func note(what string) string {
+	return "INSERT INTO pgconsent.sweep_note (subject, what) VALUES (sweep_rows.who, '" + what + "') ON CONFLICT ON CONSTRAINT sweep_note_subject_what_key DO NOTHING;"
+}
+
+// lost says that the row stays, that it has decayed so far that its rule shows it to nobody any more, and that others were
+// made from it: they go. "": no row of the table ever is.
+func (s sweeping) lost() string {
+	made := s.taken.directly(s.relation)
+	if made == "" || len(s.Columns) == 0 {
+		return ""
+	}
+	last := s.Gone - 1
+	for _, b := range s.Columns {
+		last = max(last, b.After)
+	}
+	var where string
+	switch {
+	case s.Gone < predicate.Forever:
+		where = s.decayed(last, nil)
+	case s.Anonymise:
+		where = s.ended()
+	default:
+		return ""
+	}
+	where += " AND NOT " + covered + "\n      AND " + made
+	if !s.Anonymise { // what is deleted takes them along
+		where = s.ended() + " IS NOT TRUE AND " + where
+	}
+	return where
+}
+
+// roots are the rows of the table that a sweep would begin with: as due has them, one by one.
+func (s sweeping) roots() []string {
+	query := func(what, from, subject, where string) string {
+		return fmt.Sprintf("SELECT %s, %d, t.tableoid, t.ctid, '%s'::pg_catalog.text FROM %s\n      WHERE %s", subject, s.taken.number[s.relation.Name], what, from, where)
+	}
+	return s.each(query)
+}
