@@ -13,6 +13,7 @@
 package air
 
 import (
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -90,7 +91,7 @@ const (
 
 // text is the reminder with its figures.
 func (c Config) text(messages int) string {
-	minutes := strconv.FormatFloat(c.Window.Minutes(), 'f', -1, 64)
+	minutes := strconv.FormatFloat(math.Round(c.Window.Minutes()*10)/10, 'f', -1, 64)
 	return strings.NewReplacer("{messages}", strconv.Itoa(messages), "{minutes}", minutes).Replace(c.Reminder)
 }
 

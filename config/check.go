@@ -23,6 +23,7 @@ func (c *Config) check(d *decoder) {
 	if c.Consent != nil {
 		c.Consent.check(d)
 	}
+	c.AIR.check(d)
 	if len(c.Databases) == 0 {
 		d.problem("databases", "databases: { app: { policy: policy.yaml, owners: [app_owner] } }", "no databases are configured")
 	}

@@ -24,6 +24,7 @@ type Config struct {
 	Enforcement Enforcement          `yaml:"enforcement"`
 	Audit       Audit                `yaml:"audit"`
 	Consent     *Consent             `yaml:"consent"`
+	AIR         AIR                  `yaml:"air"`
 
 	Path string `yaml:"-"` // of the file it was read from
 }
@@ -164,6 +165,7 @@ func (c *Config) defaults() {
 	if c.Consent != nil {
 		c.Consent.defaults()
 	}
+	c.AIR.defaults()
 	for name, db := range c.Databases {
 		set(&db.Name, name)
 		if db.SearchPath == nil {

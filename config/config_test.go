@@ -32,6 +32,7 @@ credentials: agents.scram
 enforcement: both
 audit: { mode: buffered, file: audit/ }
 consent: { key: k, controller: Example GmbH, warning_days: 2, decay: false, webhook: { url: "https://a.example/c", secret: PGCONSENT_HOOK } }
+air: { message_threshold: 5, window: 10m, reminder: Have a break }
 `
 
 const least = "version: 1\ndatabases: { app: { policy: p.yaml, owners: [o] } }\n"
@@ -62,6 +63,7 @@ func TestWhole(t *testing.T) {
 		Consent: &Consent{Key: "/etc/pgconsent/k", Anchor: "/etc/pgconsent/consent.anchor", Controller: "Example GmbH", DurationDays: 14, WarningDays: 2,
 			ReviewTimeout: "48h", AutoRenewal: new(true), RequireExplicit: new(false), Decay: new(false), SweepEvery: "6h",
 			Webhook: &Webhook{URL: "https://a.example/c", Secret: "PGCONSENT_HOOK"}},
+		AIR: AIR{TimeThreshold: "30m", MessageThreshold: 5, Window: "10m", Idle: "30m", Keep: "1h", Sessions: 1_000_000, Reminder: "Have a break"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -81,6 +83,26 @@ func TestConsentIsChecked(t *testing.T) {
 	c, err := load(least, map[string]string{"REQUIRE_EXPLICIT_CONSENT": "true"})
 	if err != nil || c.Consent != nil {
 		t.Errorf("without the section there is no registry: %+v %v", c.Consent, err)
+	}
+}
+
+func TestAIRIsChecked(t *testing.T) {
+	for _, wrong := range []string{
+		"{ message_threshold: -1 }", "{ message_threshold: 1001 }", "{ sessions: -1 }", "{ sessions: 10000001 }", "{ sessions: 1000001, message_threshold: 200 }",
+		"{ window: 25h }", "{ window: soon }", "{ idle: 0s }", "{ keep: 10m }", "{ time_threshold: 1ms }", "{ threshold: 3 }",
+		"{ reminder: " + strings.Repeat("x", 4001) + " }",
+	} {
+		if _, err := load(least+"air: "+wrong+"\n", nil); err == nil {
+			t.Errorf("%s is taken", wrong)
+		}
+	}
+	c, err := load(least+"air: { time_threshold: 90s, idle: 2h, keep: 2h }\n", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	after, window, idle, keep := c.AIR.Durations()
+	if after != 90*time.Second || window != 30*time.Minute || idle != 2*time.Hour || keep != 2*time.Hour {
+		t.Errorf("%v, %v, %v, %v", after, window, idle, keep)
 	}
 }
 
@@ -116,6 +138,7 @@ func TestDefaults(t *testing.T) {
 		Databases: map[string]*Database{"app": {Name: "app", Policy: "/etc/pgconsent/p.yaml", Owners: []string{"o"}, SearchPath: []string{"public"},
 			Roles: Roles{Agent: "pgconsent_agent", Control: "pgconsent_control", Reader: "pgconsent_reader", Rows: "pgconsent_rows", Migrate: "o"}}},
 		Credentials: "/etc/pgconsent/agents.scram", Enforcement: Doors, Audit: recorded("strict", "/etc/pgconsent/audit"),
+		AIR: AIR{TimeThreshold: "30m", MessageThreshold: 20, Window: "30m", Idle: "30m", Keep: "1h", Sessions: 1_000_000},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

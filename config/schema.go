@@ -73,6 +73,14 @@ var description = map[string]described{
 	"consent.sweep_every":            {doc: "The time between two sweeps. Default: 6h."},
 	"consent.webhook":                {"Who is told of warnings and decisions.", []string{"url", "secret"}, nil},
 	"consent.webhook.url":            {doc: "Where they are posted."},
+	"air":                            {doc: "The reminder of those who have talked to an AI for long. Without it the defaults hold."},
+	"air.time_threshold":             {doc: "How long after its first interaction a session is reminded. Default: 30m."},
+	"air.message_threshold":          {doc: "With how many messages within the window. Default: 20."},
+	"air.window":                     {doc: "The window. Default: 30m."},
+	"air.idle":                       {doc: "A longer pause begins a new session. Default: 30m."},
+	"air.keep":                       {doc: "When a session without any interaction is forgotten. Default: 1h."},
+	"air.sessions":                   {doc: "How many sessions are held at most. Default: 1000000."},
+	"air.reminder":                   {doc: "The reminder's text; {messages} and {minutes} are its figures."},
 	"consent.webhook.secret":         {doc: "Signs what is posted: a file, or the name of a variable PGCONSENT_…"},
 }
 

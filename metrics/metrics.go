@@ -80,6 +80,7 @@ var families = []family{
 	policyInfo, observed, policyPending, refreshTotal, revocationsTotal, limitedTotal,
 	consentActive, consentStreams, consentSuccess, consentAge, consentExpiry,
 	sweepsTotal, sweptRows, sweptAt, sweepLag, outboxQueue, outboxAge, outboxTotal,
+	airInteractions, airReminders, airRate, airActive, airByTime, airByMessages, airRefused,
 }
 
 // Metrics counts. Make one with [New]; a nil one counts nothing.
@@ -92,6 +93,7 @@ type Metrics struct {
 	decideSeconds, addedSeconds                                                  prometheus.Histogram
 
 	consent consentMetrics
+	air     airMetrics
 
 	mu       sync.Mutex
 	versions map[string][2]string // database → policy, catalog of its pgconsent_policy_info
@@ -131,6 +133,7 @@ func New(reg prometheus.Registerer) *Metrics {
 		m.sealRenewals, m.auditQueue, m.auditLag, m.auditFailures, m.auditAnchor, m.policyInfo, m.observedTables, m.policyPending, m.refreshTotal,
 		m.revocations, m.limited)
 	m.consent.register(reg)
+	m.air.register(reg)
 	// A series that exists from the start reads as 0, not as absent.
 	for _, k := range []SessionKind{Agent, Owner, Refused} {
 		m.sessionsOpen.WithLabelValues(string(k))

@@ -118,6 +118,7 @@ func use(m *Metrics) {
 	m.Observed("d", 2)
 	m.Refreshed("d", true)
 	m.Revoked()
+	m.AIR(AIR{Interactions: 1})
 }
 
 func TestNilCountsNothing(t *testing.T) { use(nil) }
@@ -202,5 +203,25 @@ func TestPolicyInForceKeepsOneSeries(t *testing.T) {
 	want := map[string]float64{"pgconsent_policy_info c1 d p2": 1}
 	if diff := cmp.Diff(want, series(t, reg, "pgconsent_policy_info")); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// The six have the names of the seed: 001_18c712cf4c86dcaa.txt:333-338.
+func TestAIR(t *testing.T) {
+	reg := prometheus.NewRegistry()
+	m := New(reg)
+	names := []string{
+		"consent_air_total_interactions", "consent_air_reminders_sent", "consent_air_reminder_rate_percent",
+		"consent_air_active_sessions", "consent_air_time_triggered", "consent_air_message_triggered",
+	}
+	for i, c := range []AIR{{}, {Interactions: 40, ByTime: 1, ByMessages: 2, Active: 3}} {
+		m.AIR(c)
+		want := map[string]float64{}
+		for j, v := range [][]float64{{0, 0, 0, 0, 0, 0}, {40, 3, 7.5, 3, 1, 2}}[i] {
+			want[names[j]] = v
+		}
+		if diff := cmp.Diff(want, series(t, reg, names...)); diff != "" {
+			t.Error(diff)
+		}
 	}
 }

@@ -16,6 +16,7 @@ func (s *Service) handler() http.Handler {
 		if s.sweepers != nil {
 			s.sweepers.count(r.Context())
 		}
+		s.countAIR()
 		counted.ServeHTTP(w, r)
 	})
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })

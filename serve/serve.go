@@ -24,6 +24,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
+	"github.com/pgconsent/pgconsent/air"
 	"github.com/pgconsent/pgconsent/audit"
 	"github.com/pgconsent/pgconsent/config"
 	"github.com/pgconsent/pgconsent/enforce"
@@ -52,7 +53,9 @@ type Service struct {
 	credentials *config.Credentials
 	certificate atomic.Pointer[tls.Config] // nil: no TLS
 	registry    *prometheus.Registry
+	counts      *metrics.Metrics
 	audit       *audit.Log
+	air         *air.Tracker
 	enforcer    *enforce.Enforcer
 	proxy       *proxy.Server
 	router      *router
@@ -100,6 +103,7 @@ func New(ctx context.Context, o Options) (_ *Service, err error) {
 	}
 	s.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	counts := metrics.New(s.registry)
+	s.counts, s.air = counts, newTracker(c.AIR)
 	if s.audit, err = openAudit(c.Audit, counts, s.log); err != nil {
 		return nil, err
 	}
@@ -183,6 +187,7 @@ func (s *Service) Run(ctx context.Context) error {
 	}
 	watching, stopWatching := context.WithCancel(ctx)
 	defer stopWatching()
+	wait.Go(func() { s.cleanAIR(watching) })
 	wait.Go(func() {
 		if s.sweepers != nil {
 			s.sweepers.run(watching)
@@ -232,7 +237,7 @@ func (s *Service) Reload() error {
 	}
 	var failed []error
 	if fixed(old) != fixed(next) {
-		s.log.Warn("listen, http, upstream, databases, credentials, enforcement and audit take effect at the next start")
+		s.log.Warn("listen, http, upstream, databases, credentials, enforcement, audit and air take effect at the next start")
 	}
 	if certificate, err := loadCertificate(next.TLS); err != nil {
 		failed = append(failed, err)
@@ -260,7 +265,7 @@ func (s *Service) Reload() error {
 // fixed is what only a start can change.
 func fixed(c *config.Config) string {
 	var b strings.Builder
-	fmt.Fprintln(&b, c.Listen, c.HTTP, c.Upstream, c.Credentials, c.Enforcement, c.Audit, c.TLS == nil)
+	fmt.Fprintln(&b, c.Listen, c.HTTP, c.Upstream, c.Credentials, c.Enforcement, c.Audit, c.AIR, c.TLS == nil)
 	for _, name := range sorted(c.Databases) {
 		fmt.Fprintln(&b, name, *c.Databases[name])
 	}

@@ -1,0 +1,65 @@
+package config
+
+import "time"
+
+// AIR are the thresholds and the text of the artificial interaction reminder. What is left out is as package air has it.
+type AIR struct {
+	TimeThreshold    string `yaml:"time_threshold"`
+	MessageThreshold int    `yaml:"message_threshold"`
+	Window           string `yaml:"window"`
+	Idle             string `yaml:"idle"`
+	Keep             string `yaml:"keep"`
+	Sessions         int    `yaml:"sessions"`
+	Reminder         string `yaml:"reminder"`
+}
+
+// Durations returns what [Load] has checked.
+func (a AIR) Durations() (after, window, idle, keep time.Duration) {
+	return duration(a.TimeThreshold), duration(a.Window), duration(a.Idle), duration(a.Keep)
+}
+
+func (a *AIR) defaults() {
+	set := func(field *string, value string) {
+		if *field == "" {
+			*field = value
+		}
+	}
+	set(&a.TimeThreshold, "30m")
+	set(&a.Window, "30m")
+	set(&a.Idle, "30m")
+	set(&a.Keep, "1h")
+	if a.MessageThreshold == 0 {
+		a.MessageThreshold = 20
+	}
+	if a.Sessions == 0 {
+		a.Sessions = 1_000_000
+	}
+}
+
+// What of every message that can count is 4 bytes in memory.
+const mostTimes = 200_000_000
+
+func (a *AIR) check(d *decoder) {
+	for _, t := range []struct {
+		key, value string
+		most       time.Duration
+	}{{"time_threshold", a.TimeThreshold, 24 * time.Hour}, {"window", a.Window, 24 * time.Hour}, {"idle", a.Idle, 24 * time.Hour}, {"keep", a.Keep, 168 * time.Hour}} {
+		if v, err := time.ParseDuration(t.value); err != nil || v < time.Second || v > t.most {
+			d.problem("air."+t.key, "30m, 90s and 2h are times.", "air.%s must be a time between 1s and %v", t.key, t.most)
+		}
+	}
+	if duration(a.Keep) < duration(a.Idle) {
+		d.problem("air.keep", "A session would be forgotten before its pause has ended it.", "air.keep must be at least air.idle")
+	}
+	if a.MessageThreshold < 1 || a.MessageThreshold > 1000 {
+		d.problem("air.message_threshold", "air: { message_threshold: 20 }", "air.message_threshold must be between 1 and 1000")
+	}
+	if a.Sessions < 1 || a.Sessions > 10_000_000 {
+		d.problem("air.sessions", "air: { sessions: 1000000 }", "air.sessions must be between 1 and 10000000")
+	} else if a.MessageThreshold*a.Sessions > mostTimes {
+		d.problem("air.sessions", "Every session remembers as many messages as the threshold.", "air.sessions times air.message_threshold is more than %d", mostTimes)
+	}
+	if len(a.Reminder) > 4000 {
+		d.problem("air.reminder", "", "air.reminder is longer than 4000 bytes")
+	}
+}
