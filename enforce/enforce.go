@@ -38,6 +38,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/pgconsent/pgconsent/air"
 	"github.com/pgconsent/pgconsent/audit"
 	"github.com/pgconsent/pgconsent/catalog"
 	"github.com/pgconsent/pgconsent/metrics"
@@ -53,6 +54,7 @@ type Config struct {
 	Audit     *audit.Log
 	Metrics   *metrics.Metrics // nil: nothing is counted
 	Log       *slog.Logger     // nil: slog.Default()
+	AIR       *air.Tracker     // nil: nobody is reminded
 
 	// Check is asked about a database each time its catalog or what is installed in it changed, and every ten seconds.
 	// An error refuses the database's agents until it is gone; a [GateShut] leaves them the row security door. Nil: only the hash of what is installed is compared.

@@ -241,6 +241,7 @@ func (e *Enforcer) open(ctx context.Context, d *database, info SessionInfo) (ver
 	if err := s.begins(ctx, v.state); err != nil {
 		return refuse(err)
 	}
+	s.reminds(v.state.policy, attributes)
 	e.mu.Lock()
 	// What changed since the look-ups above finds the session in the register, or is found here.
 	still := entitled(e.agents, agent)

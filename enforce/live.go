@@ -23,13 +23,13 @@ import (
 // liveTimeout bounds that question.
 const liveTimeout = 2 * time.Second
 
-// asked are the live attributes that the state needs for each statement: those that decide about its shape, and those that
-// its record has.
+// asked are the live attributes that the state needs for each statement: those that decide about its shape, those that its record
+// has, and those that name a channel.
 func asked(p *policy.Policy) []string {
 	shape := p.ShapeAttributes()
 	var out []string
 	for _, a := range p.Attributes() {
-		if a.Live() && (a.Audit != "" || slices.Contains(shape, a.Name)) {
+		if a.Live() && (a.Audit != "" || slices.Contains(shape, a.Name) || named(p, a.Name)) {
 			out = append(out, a.Name)
 		}
 	}
@@ -121,6 +121,7 @@ func (s *session) admit(ctx context.Context, st *state, v *verdict.Verdict, p ve
 	}
 	whole := maps.Clone(values)
 	maps.Copy(whole, s.attributes)
+	s.reminds(st.policy, whole)
 	var denied *sqlstate.Error
 	var contracts []audit.Contract
 	quotas := make([][]*policy.Quota, len(j.statements))

@@ -41,6 +41,8 @@ type session struct {
 	says0      spoken
 	saidBy     *policy.Policy
 
+	reminder reminder
+
 	// What the last seal was made with: the database verifies a signature with the seal's key and profile.
 	sealedBy seal.Key
 	profile  string

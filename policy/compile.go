@@ -40,6 +40,7 @@ func compile(doc *Document, snap *catalog.Snapshot, options []Option) (*compiler
 	c.attributes = p.attributes
 
 	p.limits = c.limits()
+	p.air = c.air()
 	c.declare()
 	for _, name := range c.order {
 		rows := c.rows(name)
@@ -491,6 +492,9 @@ func (p *Policy) hash() string {
 	fmt.Fprintf(h, "live %q\n", predicate.LiveBody(p.live))
 	for _, l := range p.limits {
 		fmt.Fprintf(h, "limit %s\n", l.describe())
+	}
+	if p.air != nil {
+		fmt.Fprintf(h, "air %q %q\n", p.air.User, p.air.Channel)
 	}
 	for _, t := range p.tables {
 		t.describe(h)

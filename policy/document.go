@@ -15,6 +15,7 @@ type Document struct {
 	views      []viewDecl
 	objects    []objectDecl
 	contracts  []contractDecl
+	air        *airDecl
 	observe    bool             // every table, but for those that say observe: false
 	blocks     map[place]string // what stands where: the name of a block
 }
@@ -178,6 +179,7 @@ func (d *decoder) root(n *node) {
 		"objects":    func(v *node) { d.each(v, "objects", d.object) },
 		"contracts":  func(v *node) { d.each(v, "contracts", d.contract) },
 		"limits":     d.limits,
+		"air":        d.air,
 	}, "registry", "tools")
 	d.need(n, "the policy", "version")
 }

@@ -27,6 +27,7 @@ type Policy struct {
 	expressions map[string]string // of attributes that follow from others, as they are written
 
 	limits  []Limit
+	air     *AIR
 	subject string
 	purpose string
 

@@ -103,6 +103,8 @@ func policyShape() *shape {
 		key{"contracts", namesShape("What the value of an attribute allows.", attributeName.String(), contractShape())},
 		key{"views", namesShape("The views that agents may read.", "", eitherShape("", &shape{kind: aNull}, keysShape("")))},
 		key{"limits", eitherShape("How much agents may ask for.", limitShape(), someShape("", limitShape()))},
+		key{"air", keysShape("Which attributes name the user and the channel of a session, so that a reminder of that user in that channel comes as a notice.",
+			key{"user", wordShape("The attribute that is the user.")}, key{"channel", wordShape("The attribute that is the channel.")}).needs("user", "channel")},
 	).needs("version")
 }
 

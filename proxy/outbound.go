@@ -411,6 +411,12 @@ func (o *answers) special(typ byte, body []byte, more int) *sqlstate.Error {
 			o.cut(0)
 			o.out = append(o.out, e.steps.last...)
 		}
+		if pass && o.noticer != nil {
+			if text := o.noticer.Notice(); text != "" {
+				o.cut(0)
+				o.out = appendNotice(o.out, text)
+			}
+		}
 	}
 	if pass {
 		o.r += n

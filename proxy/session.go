@@ -17,6 +17,7 @@ import (
 type session struct {
 	*conn
 	decider  verdict.Decider
+	noticer  verdict.Noticer // the decider, if it is one
 	backend  verdict.Backend
 	cancelAt Upstream
 	key      []byte // the server's cancel key, with the process id in front
@@ -47,6 +48,7 @@ func newSession(c *conn, d verdict.Decider, server *pgconn.HijackedConn, u Upstr
 		key:      append(binary.BigEndian.AppendUint32(nil, server.PID), server.SecretKey...),
 		ledger:   newLedger(),
 	}
+	s.noticer, _ = d.(verdict.Noticer)
 	c.mu.Lock()
 	c.session = s
 	if c.ended {

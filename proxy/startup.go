@@ -143,5 +143,16 @@ func encodeError(dst []byte, severity string, e *sqlstate.Error) []byte {
 	return b
 }
 
+// appendNotice appends a notice of our own.
+func appendNotice(dst []byte, text string) []byte {
+	b, err := (&pgproto3.NoticeResponse{
+		Severity: "NOTICE", SeverityUnlocalized: "NOTICE", Code: string(sqlstate.SuccessfulCompletion), Message: noNUL(text),
+	}).Encode(dst)
+	if err != nil {
+		return dst
+	}
+	return b
+}
+
 // noNUL keeps a text that quotes a client from ending a field early.
 func noNUL(s string) string { return strings.ReplaceAll(s, "\x00", "") }

@@ -120,7 +120,7 @@ func New(ctx context.Context, o Options) (_ *Service, err error) {
 		mode = rewrite.Doors
 	}
 	s.enforcer, err = enforce.New(ctx, enforce.Config{
-		Databases: databases, Agents: s.agents(c), Audit: s.audit, Metrics: counts, Log: s.log, Check: vouch.check, Mode: mode,
+		Databases: databases, Agents: s.agents(c), Audit: s.audit, Metrics: counts, Log: s.log, AIR: s.air, Check: vouch.check, Mode: mode,
 	})
 	if err != nil {
 		return nil, err

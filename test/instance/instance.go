@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/xdg-go/scram"
 
+	"github.com/pgconsent/pgconsent/air"
 	"github.com/pgconsent/pgconsent/audit"
 	"github.com/pgconsent/pgconsent/catalog"
 	"github.com/pgconsent/pgconsent/catalog/pgcatalog"
@@ -55,7 +56,8 @@ type Database struct {
 	DB         *pgtest.DB
 	Policy     string // the text
 	SearchPath []string
-	Audit      string // a folder for the audit of the proxy that serves it first; "": none is kept
+	AIR        *air.Tracker // of the proxy that serves it first; nil: nobody is reminded
+	Audit      string       // a folder for the audit of the proxy that serves it first; "": none is kept
 }
 
 // Agent is a login of the proxy.
@@ -126,6 +128,9 @@ func Serve(t testing.TB, mode Mode, databases []Database, agents []Agent) *Proxy
 		t.Fatal(err)
 	}
 	cfg := enforce.Config{Audit: log, Log: logger, Mode: mode.Rewrite, Walls: mode.Walls, Refresh: 500 * time.Millisecond}
+	if len(databases) > 0 {
+		cfg.AIR = databases[0].AIR
+	}
 	router := &router{databases: map[string]*pgtest.DB{}}
 	for _, d := range databases {
 		file := filepath.Join(t.TempDir(), "policy.yaml")

@@ -1,0 +1,45 @@
+package policy
+
+// AIR says which attributes of a session name a user and the channel in which they talk: `air: { user: …, channel: … }`.
+type AIR struct{ User, Channel string }
+
+// AIR returns these attributes; nil: sessions name no channel.
+func (p *Policy) AIR() *AIR { return p.air }
+
+type airDecl struct {
+	place
+	AIR
+	userAt, channelAt place
+}
+
+func (d *decoder) air(n *node) {
+	decl := airDecl{place: n.place, userAt: n.place, channelAt: n.place}
+	d.fields(n, "air", map[string]func(*node){
+		"user":    d.wordAt(&decl.User, &decl.userAt, "user"),
+		"channel": d.wordAt(&decl.Channel, &decl.channelAt, "channel"),
+	})
+	d.need(n, "air", "user", "channel")
+	if first := d.doc.air; first != nil {
+		d.fail(n.place, "write it once", "air is there already, at %s:%d:%d", first.file, first.line, first.column)
+		return
+	}
+	d.doc.air = &decl
+}
+
+// air checks that each attribute is one value.
+func (c *compiler) air() *AIR {
+	decl := c.doc.air
+	if decl == nil {
+		return nil
+	}
+	for _, named := range []struct {
+		at   place
+		name string
+	}{{decl.userAt, decl.User}, {decl.channelAt, decl.Channel}} {
+		if a := c.attribute(named.at, named.name); a != nil && a.List() {
+			c.fail(named.at, "name an attribute that is one value", "the attribute %s is a list: a session has one user and one channel", a.Name)
+		}
+	}
+	out := decl.AIR
+	return &out
+}
