@@ -7,8 +7,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// handler serves what a machine beside us asks: no token is needed, since the listener is on loopback. No path tells
-// anything of a person, a statement or a secret.
+// handler serves what a machine beside us asks: no token is needed, since the listener is on loopback. None of these paths tells
+// anything of a person, a statement or a secret. The faces are served beside them, to callers with a token.
 func (s *Service) handler() http.Handler {
 	mux := http.NewServeMux()
 	counted := promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{})
@@ -27,5 +27,8 @@ func (s *Service) handler() http.Handler {
 		}
 		fmt.Fprintln(w, "ready")
 	})
+	if s.faces != nil {
+		s.faces.handle(mux)
+	}
 	return mux
 }

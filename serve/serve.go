@@ -62,6 +62,7 @@ type Service struct {
 	clients     net.Listener
 	http        net.Listener // nil: off
 	sweepers    *sweepers    // nil: no consent registry is configured
+	faces       *faces       // nil: nobody has a token
 	draining    atomic.Bool
 	reloading   sync.Mutex
 }
@@ -128,6 +129,9 @@ func New(ctx context.Context, o Options) (_ *Service, err error) {
 	if s.router, err = newRouter(c, s.enforcer, vouch); err != nil {
 		return nil, err
 	}
+	if s.faces, err = s.newFaces(c); err != nil {
+		return nil, err
+	}
 	s.proxy, err = proxy.New(proxy.Config{
 		Listen: c.Listen, TLS: s.certificate.Load, Router: s.router, Log: s.log, Metrics: counts,
 	})
@@ -191,6 +195,11 @@ func (s *Service) Run(ctx context.Context) error {
 	wait.Go(func() {
 		if s.sweepers != nil {
 			s.sweepers.run(watching)
+		}
+	})
+	wait.Go(func() {
+		if s.faces != nil {
+			s.faces.run(watching)
 		}
 	})
 	wait.Go(func() {

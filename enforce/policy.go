@@ -1,0 +1,16 @@
+package enforce
+
+import "github.com/pgconsent/pgconsent/policy"
+
+// Policy is the policy in force for a database; nil while its agents are not served.
+func (e *Enforcer) Policy(database string) *policy.Policy {
+	d := e.databases[database]
+	if d == nil {
+		return nil
+	}
+	v, refused := d.current()
+	if refused != nil {
+		return nil
+	}
+	return v.state.policy
+}

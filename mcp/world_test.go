@@ -1,0 +1,232 @@
+package mcp_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/pgconsent/pgconsent/config"
+	"github.com/pgconsent/pgconsent/demo"
+	"github.com/pgconsent/pgconsent/identity"
+	"github.com/pgconsent/pgconsent/pgtest"
+	"github.com/pgconsent/pgconsent/serve"
+	"github.com/pgconsent/pgconsent/world"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+// guest is a role of the test server that may make databases.
+var guest = sync.OnceValues(func() (string, error) {
+	conn, err := pgx.Connect(context.Background(), fmt.Sprintf("host=%s port=%d user=postgres dbname=postgres", pgtest.SocketDir(), pgtest.Port()))
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close(context.Background())
+	_, err = conn.Exec(context.Background(), "CREATE ROLE mcp_guest LOGIN CREATEDB CREATEROLE PASSWORD 'guest-password'")
+	return fmt.Sprintf("postgres://mcp_guest:guest-password@127.0.0.1:%d/postgres", pgtest.TCPPort()), err
+})
+
+// runDemo starts a world as the command would, on the test server.
+func runDemo(t testing.TB, name string) *demo.Running {
+	t.Helper()
+	dsn, err := guest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := world.Get(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	free := func() string {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		return l.Addr().String()
+	}
+	r, err := demo.Start(context.Background(), demo.Config{World: w, Postgres: dsn, Dir: t.TempDir(), Listen: free(), HTTP: free()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = r.Stop()
+		if err := demo.Remove(context.Background(), dsn, w, func(string) {}); err != nil {
+			t.Error(err)
+		}
+	})
+	return r
+}
+
+// face is a served world with a file of tokens.
+type face struct {
+	demo   *demo.Running
+	config *config.Config
+	url    string // of MCP
+	tokens string // the file
+}
+
+// runFace serves a world a second time, with tokens.
+func runFace(t testing.TB, name string) *face {
+	t.Helper()
+	f := &face{demo: runDemo(t, name), tokens: filepath.Join(t.TempDir(), "tokens.yaml")}
+	c, err := config.Load(filepath.Join(f.demo.Dir, "pgconsent.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.HTTP.Tokens, c.HTTP.Listen, c.Listen = f.tokens, "127.0.0.1:0", "127.0.0.1:0"
+	c.Audit.File, c.Audit.Anchor, c.Audit.Key = filepath.Join(t.TempDir(), "audit"), filepath.Join(t.TempDir(), "audit.anchor"), filepath.Join(t.TempDir(), "audit.key")
+	f.config = c
+	s, err := serve.New(t.Context(), serve.Options{Config: c, Drain: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	f.url = "http://" + s.HTTPAddress().String() + "/mcp"
+	deadline := time.Now().Add(time.Minute)
+	for s.Ready() != nil {
+		if time.Now().After(deadline) {
+			t.Fatal(s.Ready())
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	return f
+}
+
+// token makes one: "subject:ID", "agent:NAME", or another role.
+func (f *face) token(t testing.TB, who string) string {
+	t.Helper()
+	role, of, _ := strings.Cut(who, ":")
+	entry := identity.Token{Name: strings.ReplaceAll(who, "/", "_"), Role: identity.Role(role)}
+	switch entry.Role {
+	case identity.Subject:
+		entry.Subject = of
+	case identity.Agent:
+		entry.Agent = of
+	}
+	token, sum, err := identity.NewToken()
+	if err != nil {
+		t.Fatal(err)
+	}
+	entry.SHA256 = sum
+	if err := identity.AddToken(f.tokens, f.config, entry, true); err != nil {
+		t.Fatal(err)
+	}
+	return token
+}
+
+// bearer sends a token with every request.
+type bearer string
+
+func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer "+string(b))
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+func (f *face) connect(t testing.TB, token string) *sdk.ClientSession {
+	t.Helper()
+	client := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil)
+	s, err := client.Connect(t.Context(), &sdk.StreamableClientTransport{Endpoint: f.url, HTTPClient: &http.Client{Transport: bearer(token)}, MaxRetries: -1}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+// as connects as somebody.
+func (f *face) as(t testing.TB, who string) *sdk.ClientSession {
+	t.Helper()
+	return f.connect(t, f.token(t, who))
+}
+
+// answered is what a tool gives back.
+type answered struct {
+	failed bool
+	text   string
+	member map[string]any
+}
+
+func (a answered) fault() (code, message, hint string) {
+	e, _ := a.member["error"].(map[string]any)
+	code, _ = e["sqlstate"].(string)
+	message, _ = e["message"].(string)
+	hint, _ = e["hint"].(string)
+	return code, message, hint
+}
+
+func ask(t testing.TB, s *sdk.ClientSession, tool string, arguments any) answered {
+	t.Helper()
+	r, err := s.CallTool(t.Context(), &sdk.CallToolParams{Name: tool, Arguments: arguments})
+	if err != nil {
+		t.Fatalf("%s: %v", tool, err)
+	}
+	out := answered{failed: r.IsError}
+	for _, c := range r.Content {
+		if text, ok := c.(*sdk.TextContent); ok {
+			out.text += text.Text
+		}
+	}
+	out.member, _ = r.StructuredContent.(map[string]any)
+	if out.member == nil {
+		t.Errorf("%s: no structured content beside %q", tool, out.text)
+	}
+	if !out.failed {
+		var again map[string]any
+		if err := json.Unmarshal([]byte(out.text), &again); err != nil {
+			t.Errorf("%s: the text is not the structured content: %v", tool, err)
+		}
+	}
+	return out
+}
+
+type args = map[string]any
+
+func toolNames(t testing.TB, s *sdk.ClientSession) []string {
+	t.Helper()
+	all, err := s.ListTools(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, tool := range all.Tools {
+		out = append(out, tool.Name)
+	}
+	return out
+}
+
+// A world's agents read and search by MCP what they read by SQL, and are refused alike.
+func TestMCPOfAnAgent(t *testing.T) {
+	f := runFace(t, "arcive")
+	var agents []string
+	for _, a := range f.demo.Access.Agents {
+		agents = append(agents, a.Name)
+	}
+	s := f.as(t, "agent:"+agents[0])
+	t.Run("tools", func(t *testing.T) {
+		want := []string{"consent_status", "list_tables", "partnership_decide", "partnership_pending", "query", "track_interaction", "search_memories"}
+		if got := toolNames(t, s); !slices.Equal(got, want) {
+			t.Errorf("tools %q, want %q", got, want)
+		}
+	})
+}
