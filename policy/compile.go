@@ -81,6 +81,10 @@ func compile(doc *Document, snap *catalog.Snapshot, options []Option) (*compiler
 	if len(c.errs) > 0 {
 		return nil, nil, c.sorted()
 	}
+	p.privacy = c.privacy(p)
+	if len(c.errs) > 0 {
+		return nil, nil, c.sorted()
+	}
 	p.children = c.children(p)
 	p.derivations = c.derivations()
 	p.taken = c.taken(p)
@@ -529,6 +533,7 @@ func (p *Policy) hash() string {
 		fmt.Fprintf(h, "derived %q %q %q %q %t\n", d.Table.Name.String(), d.Origin.Of().Name.String(), from, where, d.Erase)
 	}
 	p.describeContracts(h)
+	p.privacy.describe(h)
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 

@@ -16,6 +16,7 @@ type Document struct {
 	objects    []objectDecl
 	contracts  []contractDecl
 	air        *airDecl
+	privacy    *privacyDecl
 	observe    bool             // every table, but for those that say observe: false
 	blocks     map[place]string // what stands where: the name of a block
 }
@@ -180,6 +181,7 @@ func (d *decoder) root(n *node) {
 		"contracts":  func(v *node) { d.each(v, "contracts", d.contract) },
 		"limits":     d.limits,
 		"air":        d.air,
+		"privacy":    d.privacy,
 	}, "registry", "tools")
 	d.need(n, "the policy", "version")
 }

@@ -38,6 +38,8 @@ type Policy struct {
 	functionIndex map[catalog.Name]*Function
 	warnings      []*Error
 
+	privacy *Privacy
+
 	objects    map[catalog.Name]*Object // and their partitions and children
 	objectList []*Object
 	contracts  []*Contract

@@ -102,10 +102,47 @@ func policyShape() *shape {
 		key{"objects", namesShape("Names for tables, by which contracts speak of them.", attributeName.String(), objectShape())},
 		key{"contracts", namesShape("What the value of an attribute allows.", attributeName.String(), contractShape())},
 		key{"views", namesShape("The views that agents may read.", "", eitherShape("", &shape{kind: aNull}, keysShape("")))},
+		key{"privacy", privacyShape()},
 		key{"limits", eitherShape("How much agents may ask for.", limitShape(), someShape("", limitShape()))},
 		key{"air", keysShape("Which attributes name the user and the channel of a session, so that a reminder of that user in that channel comes as a notice.",
 			key{"user", wordShape("The attribute that is the user.")}, key{"channel", wordShape("The attribute that is the channel.")}).needs("user", "channel")},
 	).needs("version")
+}
+
+func privacyShape() *shape {
+	column := func(name, doc string) key { return key{name, wordShape(doc)} }
+	store := column("store", "The column with the id of the store.")
+	table := column("table", "The table.")
+	return keysShape("Where memories, grants, contexts and consents stand, for those who grant and look at grants by HTTP, MCP or the command line.",
+		column("entity", "The attribute that says who the caller is."),
+		key{"roles", listShape("Attributes whose values are ids of the caller as well.", wordShape(""))},
+		column("context", "The attribute, of source: set, of the context that the caller has entered."),
+		column("all", "The word for everybody."),
+		key{"memories", someShape("Tables of memories.", keysShape("",
+			key{"tables", namesShape("Tables that have these columns, each by the kind of memories in it.", attributeName.String(), wordShape("")).filled()},
+			store,
+			column("content", "The text."),
+			column("source", "Who told it."),
+			column("subjects", "A list: whom it is about."),
+			column("grants", "A list: who is to see it."),
+			column("evidence", "A list: who is said to have agreed."),
+		).needs("tables", "store", "content", "subjects", "grants"))},
+		key{"stores", keysShape("Whose memories a store holds. Without it, the store is the owner's id.", table,
+			column("id", "The column with its id."), column("owner", "The column with its owner's."),
+		).needs("table", "id", "owner")},
+		key{"contexts", keysShape("Contexts and who takes part in them.", table, store,
+			column("name", "The column with the name by which it is entered."),
+			column("participants", "A list: who takes part."),
+			column("defaults", "A list: what new memories are granted to."),
+		).needs("table", "store", "name", "participants")},
+		key{"consents", keysShape("Records of consent.", table, store,
+			column("grantor", "Who consented."), column("grantee", "To whom."), column("scope", "About what."),
+			column("given", "When."), column("revoked", "When it was revoked."), column("expires", "Until when it counts."),
+		).needs("table", "store", "grantor", "grantee")},
+		key{"guardians", keysShape("Who speaks for whom.", table, store,
+			column("subject", "For whom."), column("guardian", "Who."),
+		).needs("table", "store", "subject", "guardian")},
+	).needs("entity", "memories")
 }
 
 func limitShape() *shape {

@@ -259,6 +259,11 @@ func StampFunction(table catalog.Name) catalog.Name {
 	return catalog.Name{Schema: Schema, Name: derived("stamp_", table)}
 }
 
+// PrivacyFunction is the trigger function that notes who is let in or out by the rows of a table.
+func PrivacyFunction(table catalog.Name) catalog.Name {
+	return catalog.Name{Schema: Schema, Name: derived("privacy_", table)}
+}
+
 // CopyView is what COPY FROM writes to in place of a table: row security would refuse the table itself. It has no rows.
 func CopyView(table catalog.Name) catalog.Name {
 	return catalog.Name{Schema: RowsSchema, Name: derived("in_", table)}

@@ -31,6 +31,9 @@ func (l List) array(row string) string {
 	return c
 }
 
+// Array is the list of a row as an array, NULL where it is none.
+func (l List) Array(row string) string { return l.array(row) }
+
 // elements is a FROM item of one column, with a NULL for what is no list.
 func (l List) elements(row, alias string) string {
 	return "pg_catalog.unnest(COALESCE(" + l.array(row) + ", ARRAY[NULL]::" + l.Form.element() + "[])) AS " + alias + " (id)"

@@ -66,6 +66,7 @@ var settings = map[string]setting{
 	"transaction_isolation":          matching(isolation),
 	// the session
 	"application_name":    matching(plain),
+	"pgconsent.reason":    matching(plain), // why grants change, for the audit
 	"client_min_messages": matching(`notice|warning|error`).hinting("notice, warning or error: lower levels print the rewritten statement and more."),
 	// plans and searches
 	"jit":                               matching(boolean),

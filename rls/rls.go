@@ -130,7 +130,7 @@ func (p *Plan) Down() []Statement { return p.DownTo(migrations.Found{}) }
 func (p *Plan) UpFrom(f migrations.Found) []Statement {
 	var out []Statement
 	for _, part := range [][]Statement{
-		p.revocations(f), p.schemas(f), p.readers(f), p.live(), p.kept(), p.doorViews(), p.groupViews(), p.canaries(), p.policies(f), p.parts(f), p.rowViews(), p.changes(), p.functions(), p.shown(), p.shadows(), p.views(), p.sweeps(), p.controls(),
+		p.revocations(f), p.schemas(f), p.readers(f), p.live(), p.kept(), p.doorViews(), p.groupViews(), p.canaries(), p.policies(f), p.parts(f), p.rowViews(), p.changes(), p.functions(), p.shown(), p.shadows(), p.views(), p.sweeps(), p.privacy(), p.controls(),
 	} {
 		out = append(out, part...)
 	}
@@ -140,7 +140,7 @@ func (p *Plan) UpFrom(f migrations.Found) []Statement {
 // DownTo returns the statements that restore the state found, privileges excepted.
 func (p *Plan) DownTo(f migrations.Found) []Statement {
 	var out []Statement
-	for _, part := range [][]Statement{p.dropSweeps(), p.dropViews(), p.dropShadows(), p.dropShown(), p.dropChanges(), p.dropRowViews(), p.dropParts(f), p.dropPolicies(f), p.dropCanaries(), p.dropGroups(), p.dropDoors(), p.dropKept(), p.dropLive(), p.dropReaders()} {
+	for _, part := range [][]Statement{p.dropPrivacy(), p.dropSweeps(), p.dropViews(), p.dropShadows(), p.dropShown(), p.dropChanges(), p.dropRowViews(), p.dropParts(f), p.dropPolicies(f), p.dropCanaries(), p.dropGroups(), p.dropDoors(), p.dropKept(), p.dropLive(), p.dropReaders()} {
 		out = append(out, part...)
 	}
 	return out

@@ -54,7 +54,7 @@ CREATE TABLE episodes_jsonb (
 
 -- Context tracking.
 CREATE TABLE privacy_contexts (
-  id TEXT PRIMARY KEY,
+  id TEXT PRIMARY KEY DEFAULT 'context:' || gen_random_uuid(),
   stack_id TEXT NOT NULL,
   context_id TEXT NOT NULL,
   participants TEXT DEFAULT '[]',

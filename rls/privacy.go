@@ -1,0 +1,222 @@
+package rls
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/policy"
+	"github.com/pgconsent/pgconsent/predicate"
+)
+
+// privacyTrigger sorts last: it notes what others have made of a row.
+const privacyTrigger = "zz_pgconsent_privacy"
+
+// What looks at grants. Each takes the caller's id, and returns what this caller may know.
+var privacyFunctions = []string{
+	"pgconsent.privacy_rows(pg_catalog.text, pg_catalog.text, pg_catalog.text, pg_catalog.text, pg_catalog.int4)",
+	"pgconsent.privacy_consents(pg_catalog.text)",
+	"pgconsent.privacy_guardians(pg_catalog.text)",
+	"pgconsent.privacy_contexts(pg_catalog.text)",
+}
+
+// listed writes a list as an array of texts; what is no list is an empty one.
+func listed(l predicate.List, row string) string {
+	if l.Column == "" {
+		return "'{}'::pg_catalog.text[]"
+	}
+	return "COALESCE(" + l.Array(row) + "::pg_catalog.text[], '{}'::pg_catalog.text[])"
+}
+
+func asText(alias, column string) string {
+	if column == "" {
+		return "NULL::pg_catalog.text"
+	}
+	return alias + "." + catalog.QuoteIdent(column) + "::pg_catalog.text"
+}
+
+// privacy makes the triggers that note grants, consents and who takes part in contexts, whoever writes; and the functions
+// that say who has what, for the control role to ask on behalf of a caller whom it knows.
+func (p *Plan) privacy() []Statement {
+	out := p.dropPrivacyFunctions()
+	s := p.policy.Privacy()
+	if s == nil || p.mode != Enforce {
+		return out
+	}
+	for _, m := range s.Memories {
+		out = append(out, p.noting(m.Relation, `  IF TG_OP OPERATOR(pg_catalog.=) 'UPDATE' THEN
+    before := `+listed(m.Grants, "OLD")+`;
+  END IF;
+  after := `+listed(m.Grants, "NEW")+`;
+`+p.differ("grant", "revoke", m.Relation, asText("NEW", m.Key), asText("NEW", m.Store)))...)
+	}
+	if x := s.Contexts; x != nil {
+		key := "NULL::pg_catalog.text"
+		if len(x.Relation.PrimaryKey) == 1 {
+			key = asText("NEW", x.Relation.PrimaryKey[0])
+		}
+		out = append(out, p.noting(x.Relation, `  IF TG_OP OPERATOR(pg_catalog.=) 'UPDATE' THEN
+    before := `+listed(x.Participants, "OLD")+`;
+  END IF;
+  after := `+listed(x.Participants, "NEW")+`;
+`+p.differ("join", "leave", x.Relation, "COALESCE("+key+", '')", asText("NEW", x.Store)))...)
+	}
+	if x := s.Consents; x != nil {
+		in := func(row string) string {
+			if x.Revoked == "" {
+				return "true"
+			}
+			return row + "." + catalog.QuoteIdent(x.Revoked) + " IS NULL"
+		}
+		who := func(row string) string {
+			return "ARRAY[" + asText(row, x.Grantor) + ", " + asText(row, x.Grantee) + "]"
+		}
+		out = append(out, p.noting(x.Relation, `  IF TG_OP OPERATOR(pg_catalog.=) 'UPDATE' THEN
+    IF `+in("OLD")+` THEN before := `+who("OLD")+`; END IF;
+  END IF;
+  IF `+in("NEW")+` THEN after := `+who("NEW")+`; END IF;
+  IF after IS DISTINCT FROM before THEN
+    IF before OPERATOR(pg_catalog.<>) '{}'::pg_catalog.text[] THEN
+`+p.note("      ", "withdraw", x.Relation, asText("OLD", x.Key), asText("OLD", x.Store), "before")+`    END IF;
+    IF after OPERATOR(pg_catalog.<>) '{}'::pg_catalog.text[] THEN
+`+p.note("      ", "consent", x.Relation, asText("NEW", x.Key), asText("NEW", x.Store), "after")+`    END IF;
+  END IF;
+`)...)
+	}
+	return append(out, p.privacyFunctions(s)...)
+}
+
+func (p *Plan) note(indent, did string, r *catalog.Relation, key, store, who string) string {
+	return fmt.Sprintf("%sPERFORM pgconsent.privacy_note(%s, %s, %s, %s, %s, pgconsent_gate.attr(%s));\n", indent, catalog.QuoteLiteral(did),
+		catalog.QuoteLiteral(r.Name.String()), key, store, who, catalog.QuoteLiteral(p.policy.Privacy().Entity))
+}
+
+// differ notes what a list has more and less.
+func (p *Plan) differ(more, less string, r *catalog.Relation, key, store string) string {
+	without := func(a, b string) string {
+		return "ARRAY(SELECT DISTINCT u.id FROM pg_catalog.unnest(" + a + ") AS u (id) WHERE u.id IS NOT NULL AND (u.id OPERATOR(pg_catalog.=) ANY (" + b + ")) IS NOT TRUE ORDER BY 1)"
+	}
+	return "  changed := " + without("after", "before") + ";\n  IF pg_catalog.cardinality(changed) OPERATOR(pg_catalog.>) 0 THEN\n" + p.note("    ", more, r, key, store, "changed") + "  END IF;\n" +
+		"  changed := " + without("before", "after") + ";\n  IF pg_catalog.cardinality(changed) OPERATOR(pg_catalog.>) 0 THEN\n" + p.note("    ", less, r, key, store, "changed") + "  END IF;\n"
+}
+
+func (p *Plan) noting(r *catalog.Relation, body string) []Statement {
+	const why = "Who is let in or out is noted, whoever does it, with the time and the reason."
+	name := predicate.PrivacyFunction(r.Name).SQL()
+	return []Statement{
+		{SQL: fmt.Sprintf(`CREATE FUNCTION %s() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $pgconsent$
+DECLARE
+  before pg_catalog.text[] := '{}';
+  after pg_catalog.text[] := '{}';
+  changed pg_catalog.text[];
+BEGIN
+%s  RETURN NULL;
+END $pgconsent$`, name, body), Why: why},
+		{SQL: fmt.Sprintf("REVOKE ALL ON FUNCTION %s() FROM PUBLIC", name), Why: why},
+		{SQL: fmt.Sprintf("CREATE TRIGGER %s AFTER INSERT OR UPDATE ON %s FOR EACH ROW EXECUTE FUNCTION %s()", privacyTrigger, r.Name.SQL(), name), Why: why},
+	}
+}
+
+// privacyFunctions read as the role that migrates, which owns the tables: what they return is for the caller whom they are
+// told, and only the control role may call them.
+func (p *Plan) privacyFunctions(s *policy.Privacy) []Statement {
+	const why = "Owners, subjects and guardians are told who sees what. The proxy asks on their behalf, and gets what this caller may know."
+	const head = "LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $pgconsent$\n"
+	var parts []string
+	for _, m := range s.Memories {
+		owner, join := asText("t", m.Store), ""
+		if x := s.Stores; x != nil {
+			owner = asText("o", x.Owner)
+			join = fmt.Sprintf(" JOIN %s AS o ON o.%s OPERATOR(pg_catalog.=) t.%s", x.Relation.Name.SQL(), catalog.QuoteIdent(x.ID), catalog.QuoteIdent(m.Store))
+		}
+		parts = append(parts, fmt.Sprintf("  SELECT %s::pg_catalog.text AS kind, %s AS key, %s AS store, %s AS owner, %s AS source, %s AS subjects, %s AS grants, %s AS evidence\n  FROM %s AS t%s",
+			catalog.QuoteLiteral(m.Kind), asText("t", m.Key), asText("t", m.Store), owner, asText("t", m.Source), listed(m.Subjects, "t"), listed(m.Grants, "t"), listed(m.Evidence, "t"), m.Relation.Name.SQL(), join))
+	}
+	speaks := "caller OPERATOR(pg_catalog.=) u.id"
+	if g := s.Guardians; g != nil {
+		speaks = fmt.Sprintf("(%s OR EXISTS (SELECT FROM %s AS g WHERE %s OPERATOR(pg_catalog.=) r.store AND %s OPERATOR(pg_catalog.=) u.id AND %s OPERATOR(pg_catalog.=) caller))",
+			speaks, g.Relation.Name.SQL(), asText("g", g.Store), asText("g", g.Subject), asText("g", g.Guardian))
+	}
+	out := []Statement{{SQL: fmt.Sprintf(`CREATE FUNCTION pgconsent.privacy_rows(caller pg_catalog.text, subject pg_catalog.text, of_kind pg_catalog.text, id pg_catalog.text, most pg_catalog.int4)
+RETURNS TABLE (kind pg_catalog.text, key pg_catalog.text, store pg_catalog.text, owner pg_catalog.text, source pg_catalog.text, subjects pg_catalog.text[], grants pg_catalog.text[], evidence pg_catalog.text[], speaks pg_catalog.text[])
+%sSELECT * FROM (SELECT r.*, ARRAY(SELECT DISTINCT u.id FROM pg_catalog.unnest(r.subjects) AS u (id) WHERE u.id IS NOT NULL AND %s ORDER BY 1) AS speaks FROM (
+%s) AS r
+  WHERE (privacy_rows.subject IS NULL OR privacy_rows.subject OPERATOR(pg_catalog.=) ANY (r.subjects))
+    AND (of_kind IS NULL OR of_kind OPERATOR(pg_catalog.=) r.kind) AND (privacy_rows.id IS NULL OR privacy_rows.id OPERATOR(pg_catalog.=) r.key)) AS q
+WHERE (q.owner OPERATOR(pg_catalog.=) caller OR privacy_rows.subject OPERATOR(pg_catalog.=) ANY (q.speaks) OR privacy_rows.subject IS NULL AND pg_catalog.cardinality(q.speaks) OPERATOR(pg_catalog.>) 0)
+ORDER BY q.store, q.kind, q.key LIMIT most
+$pgconsent$`, head, speaks, strings.Join(parts, "\n  UNION ALL\n")), Why: why}}
+	out = append(out, p.privacyConsents(s.Consents, head, why), p.privacyGuardians(s.Guardians, head, why), p.privacyContexts(s.Contexts, head, why))
+	all := strings.Join(privacyFunctions, ", ")
+	return append(out,
+		Statement{SQL: fmt.Sprintf("REVOKE ALL ON FUNCTION %s FROM PUBLIC", all), Why: why},
+		Statement{SQL: fmt.Sprintf("GRANT EXECUTE ON FUNCTION %s TO %s", all, p.control), Why: why},
+		Statement{SQL: fmt.Sprintf("GRANT SELECT ON TABLE pgconsent.privacy_event TO %s", p.control), Why: why},
+	)
+}
+
+func (p *Plan) privacyConsents(x *policy.Consents, head, why string) Statement {
+	body := "SELECT NULL::pg_catalog.text, NULL::pg_catalog.text, NULL::pg_catalog.text, NULL::pg_catalog.text, NULL::pg_catalog.text WHERE false"
+	if x != nil {
+		where := []string{asText("t", x.Store) + " OPERATOR(pg_catalog.=) of_store"}
+		if x.Revoked != "" {
+			where = append(where, "t."+catalog.QuoteIdent(x.Revoked)+" IS NULL")
+		}
+		if x.Expires != "" {
+			expires := "t." + catalog.QuoteIdent(x.Expires)
+			where = append(where, "("+expires+" IS NULL OR "+expires+" OPERATOR(pg_catalog.>) pg_catalog.statement_timestamp())")
+		}
+		body = fmt.Sprintf("SELECT %s, %s, %s, %s, %s FROM %s AS t WHERE %s ORDER BY 1", asText("t", x.Key), asText("t", x.Grantor), asText("t", x.Grantee), asText("t", x.Scope), asText("t", x.Given), x.Relation.Name.SQL(), strings.Join(where, " AND "))
+	}
+	return Statement{SQL: "CREATE FUNCTION pgconsent.privacy_consents(of_store pg_catalog.text)\nRETURNS TABLE (key pg_catalog.text, grantor pg_catalog.text, grantee pg_catalog.text, scope pg_catalog.text, given pg_catalog.text)\n" + head + body + "\n$pgconsent$", Why: why}
+}
+
+func (p *Plan) privacyGuardians(x *policy.Guardians, head, why string) Statement {
+	body := "SELECT NULL::pg_catalog.text, NULL::pg_catalog.text WHERE false"
+	if x != nil {
+		body = fmt.Sprintf("SELECT %s, %s FROM %s AS t WHERE %s OPERATOR(pg_catalog.=) of_store ORDER BY 1, 2", asText("t", x.Subject), asText("t", x.Guardian), x.Relation.Name.SQL(), asText("t", x.Store))
+	}
+	return Statement{SQL: "CREATE FUNCTION pgconsent.privacy_guardians(of_store pg_catalog.text)\nRETURNS TABLE (subject pg_catalog.text, guardian pg_catalog.text)\n" + head + body + "\n$pgconsent$", Why: why}
+}
+
+func (p *Plan) privacyContexts(x *policy.Contexts, head, why string) Statement {
+	body := "SELECT NULL::pg_catalog.text, NULL::pg_catalog.text[] WHERE false"
+	if x != nil {
+		body = fmt.Sprintf("SELECT %s, %s FROM %s AS t WHERE %s OPERATOR(pg_catalog.=) of_store ORDER BY 1", asText("t", x.Name), listed(x.Participants, "t"), x.Relation.Name.SQL(), asText("t", x.Store))
+	}
+	return Statement{SQL: "CREATE FUNCTION pgconsent.privacy_contexts(of_store pg_catalog.text)\nRETURNS TABLE (name pg_catalog.text, participants pg_catalog.text[])\n" + head + body + "\n$pgconsent$", Why: why}
+}
+
+func (p *Plan) dropPrivacyFunctions() []Statement {
+	const why = "Take away what tells who sees what."
+	var out []Statement
+	for _, f := range privacyFunctions {
+		out = append(out, Statement{SQL: "DROP FUNCTION IF EXISTS " + f, Why: why})
+	}
+	return out
+}
+
+func (p *Plan) dropPrivacy() []Statement {
+	const why = "Grants are not noted any more."
+	out := p.dropPrivacyFunctions()
+	s := p.policy.Privacy()
+	if s == nil {
+		return out
+	}
+	drop := func(r *catalog.Relation) {
+		out = append(out,
+			Statement{SQL: fmt.Sprintf("DROP TRIGGER IF EXISTS %s ON %s", privacyTrigger, r.Name.SQL()), Why: why},
+			Statement{SQL: fmt.Sprintf("DROP FUNCTION IF EXISTS %s()", predicate.PrivacyFunction(r.Name).SQL()), Why: why})
+	}
+	for _, m := range s.Memories {
+		drop(m.Relation)
+	}
+	if s.Contexts != nil {
+		drop(s.Contexts.Relation)
+	}
+	if s.Consents != nil {
+		drop(s.Consents.Relation)
+	}
+	return out
+}
