@@ -1,0 +1,92 @@
+package privacy
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// The bounds of what callers send.
+const (
+	maxID      = 256   // bytes
+	maxIDs     = 256   // in one list
+	maxContent = 65536 // bytes
+	maxReason  = 256   // characters
+)
+
+// id checks an id of somebody or something: one word, without what SQL and JSON are made of. Ids match whole.
+func id(what, s string) error {
+	const hint = "An id is one word of letters, digits and signs such as : _ - . @ /, for example human:sean."
+	switch {
+	case !utf8.ValidString(s):
+		return fail(Validation, hint, "%s is not valid UTF-8", what)
+	case s == "":
+		return fail(Validation, hint, "%s is empty", what)
+	case len(s) > maxID:
+		return fail(Validation, hint, "%s is longer than %d bytes", what, maxID)
+	case strings.ContainsFunc(s, func(r rune) bool {
+		return unicode.IsControl(r) || unicode.IsSpace(r) || unicode.Is(unicode.Cf, r) || strings.ContainsRune("\"'`\\,;()[]{}<>$", r)
+	}):
+		return fail(Validation, hint, "%s is not an id", what)
+	}
+	return nil
+}
+
+// ids checks a list, and returns it with each id once.
+func ids(what string, list []string) ([]string, error) {
+	if len(list) > maxIDs {
+		return nil, fail(Validation, "Use a role or a context.", "%s has more than %d ids", what, maxIDs)
+	}
+	out := []string{}
+	for _, s := range list {
+		if err := id("an id of "+what, s); err != nil {
+			return nil, err
+		}
+		if !slices.Contains(out, s) {
+			out = append(out, s)
+		}
+	}
+	return out, nil
+}
+
+// text checks what people write.
+func text(what, s string, most int) error {
+	switch {
+	case !utf8.ValidString(s):
+		return fail(Validation, "Send UTF-8.", "%s is not valid UTF-8", what)
+	case strings.ContainsRune(s, 0):
+		return fail(Validation, "Leave it out.", "%s has a NUL character", what)
+	case len(s) > most:
+		return fail(Validation, "Make it shorter.", "%s is longer than %d bytes", what, most)
+	}
+	return nil
+}
+
+// reason checks why something is done.
+func reason(s string) error {
+	if err := text("the reason", s, 4*maxReason); err != nil {
+		return err
+	}
+	if utf8.RuneCountInString(s) > maxReason || strings.ContainsFunc(s, unicode.IsControl) {
+		return fail(Validation, "Say it in one line.", "the reason is longer than %d characters, or has line breaks", maxReason)
+	}
+	return nil
+}
+
+// optional checks an id that may be left out.
+func optional(what, s string) error {
+	if s == "" {
+		return nil
+	}
+	return id(what, s)
+}
+
+func firstError(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
