@@ -216,13 +216,15 @@ func (c *compiler) privacy(p *Policy) *Privacy {
 		return nil
 	}
 	out := &Privacy{Entity: decl.entity.word, Context: decl.context.word, All: decl.all}
-	c.entity(decl.entity, "entity", "text")
+	if a := c.entity(decl.entity, "text"); a != nil && a.Source != credential {
+		c.fail(decl.entity.place, "name an attribute of source: credential", "the attribute %s is not what a credential says: nobody would know who the caller is", a.Name)
+	}
 	for _, w := range decl.roles {
-		c.entity(w, "roles", "text", "text[]")
+		c.entity(w, "text", "text[]")
 		out.Roles = append(out.Roles, w.word)
 	}
 	if decl.context.word != "" {
-		if a := c.entity(decl.context, "context", "text"); a != nil {
+		if a := c.entity(decl.context, "text"); a != nil {
 			if a.Source != "set" {
 				c.fail(decl.context.place, "give it source: set, within the contexts that a caller takes part in", "the attribute %s is not one that a session can set", a.Name)
 			}
@@ -236,7 +238,7 @@ func (c *compiler) privacy(p *Policy) *Privacy {
 	for _, m := range decl.memories {
 		for _, k := range m.kinds {
 			if first, ok := seen[k.kind]; ok {
-				c.fail(k.place, "", "%s are memories already, at %d:%d", k.kind, first.line, first.column)
+				c.fail(k.place, "", "memories of the kind %s are there already, at %d:%d", k.kind, first.line, first.column)
 				continue
 			}
 			seen[k.kind] = k.place
@@ -268,10 +270,10 @@ func (c *compiler) privacy(p *Policy) *Privacy {
 }
 
 // entity checks an attribute that holds ids of the caller.
-func (c *compiler) entity(w wordDecl, what string, types ...string) *Attribute {
+func (c *compiler) entity(w wordDecl, types ...string) *Attribute {
 	a := c.attribute(w.place, w.word)
 	if a != nil && !slices.Contains(types, a.Type) {
-		c.fail(w.place, "name an attribute of type "+types[0], "%s is a %s: %s are texts", a.Name, a.Type, what)
+		c.fail(w.place, "name an attribute of type "+types[0], "the attribute %s is a %s, and ids are texts", a.Name, a.Type)
 	}
 	return a
 }
