@@ -23,6 +23,7 @@ const (
 	invalidRequest = -32600
 	noMethod       = -32601
 	invalidParams  = -32602
+	internalError  = -32603
 
 	noSession       = -32001 // begin with "initialize"
 	unauthenticated = -32002
@@ -115,7 +116,13 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request, bearer string, cal
 		w.WriteHeader(http.StatusAccepted)
 		return
 	}
+	if (m.Method == "initialize" || m.Method == "tools/call") && (len(m.Params) == 0 || m.Params[0] != '{') {
+		tell(w, http.StatusBadRequest, m.ID, invalidParams, refusal(fmt.Sprintf("%q has parameters, in an object", m.Method), "docs/mcp.md has a whole session."))
+		return
+	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
+	r.Header = r.Header.Clone()
+	r.Header.Set("Accept", "application/json, text/event-stream") // the answer is JSON, whatever a client would have liked
 	id := r.Header.Get(sessionHeader)
 	if m.Method == "initialize" || id == "" && (m.Method == "server/discover" || r.Header.Get(versionHeader) >= sessionless) {
 		if id != "" {
@@ -144,7 +151,7 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request, bearer string, cal
 			return
 		}
 	}
-	s.web.ServeHTTP(w, r.WithContext(inSession(r.Context(), one)))
+	s.pass(w, r, m, one)
 	one.touch()
 }
 
@@ -155,13 +162,19 @@ func (s *Server) first(w http.ResponseWriter, r *http.Request, m envelope, beare
 	if m.Method == "initialize" {
 		s.open.add(one)
 	}
-	s.web.ServeHTTP(w, r.WithContext(inSession(r.Context(), one)))
+	s.pass(w, r, m, one)
 	for begun := range one.sdk.Sessions() {
 		if m.Method == "initialize" && begun.InitializeParams() != nil {
 			return
 		}
 	}
 	s.open.remove(one)
+}
+
+func (s *Server) pass(w http.ResponseWriter, r *http.Request, m envelope, one *session) {
+	t := &typed{ResponseWriter: w, id: m.ID}
+	s.web.ServeHTTP(t, r.WithContext(inSession(r.Context(), one)))
+	t.done()
 }
 
 // read takes a message apart.
@@ -192,6 +205,12 @@ func gone(w http.ResponseWriter, id json.RawMessage) {
 
 // tell answers with an error of JSON-RPC.
 func tell(w http.ResponseWriter, status int, id json.RawMessage, code int, e *sqlstate.Error) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(append(errorMessage(id, code, e), '\n'))
+}
+
+func errorMessage(id json.RawMessage, code int, e *sqlstate.Error) []byte {
 	if id == nil {
 		id = json.RawMessage("null")
 	}
@@ -201,10 +220,7 @@ func tell(w http.ResponseWriter, status int, id json.RawMessage, code int, e *sq
 		"error": map[string]any{"code": code, "message": f.Message, "data": f},
 	})
 	if err != nil {
-		w.WriteHeader(http.StatusInternalServerError)
-		return
+		return []byte(`{"jsonrpc":"2.0","id":null,"error":{"code":-32603,"message":"internal error in pgconsent"}}`)
 	}
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_, _ = w.Write(append(text, '\n'))
+	return text
 }

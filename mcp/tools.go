@@ -2,3 +2,14 @@ package mcp
 
 // own lists what makes the tools that do not come from a policy. Their names are in policy.OwnTools.
 var own = []func() []Tool{consentTools, partnershipTools, statementTools, interactionTools}
+
+// OwnNames are the names of these tools.
+func OwnNames() []string {
+	var out []string
+	for _, some := range own {
+		for _, t := range some() {
+			out = append(out, t.Name)
+		}
+	}
+	return out
+}

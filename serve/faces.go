@@ -49,7 +49,7 @@ func (s *Service) newFaces(c *config.Config) (*faces, error) {
 		desks[name] = desk
 	}
 	f.mcp, err = mcp.NewServer(mcp.Config{
-		Verifier: f.verifier, Connect: s.Connect, Record: s.enforcer.RecordCall, Desks: desks, Version: version(), Log: s.log,
+		Verifier: f.verifier, Connect: s.Connect, Record: s.enforcer.RecordCall, Desks: desks, AIR: s.air, Version: version(), Log: s.log,
 	})
 	return f, err
 }

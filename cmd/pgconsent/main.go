@@ -62,6 +62,7 @@ type commands struct {
 	Consent consentCmd `cmd:"" help:"The consent registry: who has consented to what."`
 	Sweep   sweepCmd   `cmd:"" help:"Delete what has ended, make anonymous what has decayed, once."`
 	DSAR    dsarCmd    `cmd:"" name:"dsar" help:"What is known of one person: the report that they have a right to."`
+	MCP     mcpCmd     `cmd:"" name:"mcp" help:"A server of the Model Context Protocol on stdio, before a serve that runs."`
 	Version versionCmd `cmd:"" help:"Print the version."`
 }
 

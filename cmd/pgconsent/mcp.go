@@ -1,0 +1,24 @@
+package main
+
+import (
+	"github.com/pgconsent/pgconsent/mcp"
+)
+
+type mcpCmd struct{ reach }
+
+func (mcpCmd) Help() string {
+	return `For clients that start their servers themselves: reads messages of the Model Context Protocol on stdin, hands each to a pgconsent serve
+that runs, and writes the answers on stdout. The token says who you are, and so which tools there are. Clients that speak HTTP connect
+to URL/mcp themselves, with "Authorization: Bearer TOKEN".
+
+  PGCONSENT_TOKEN=… pgconsent mcp --url http://127.0.0.1:7433
+  pgconsent mcp --token-file assistant.token`
+}
+
+func (m mcpCmd) Run(s *session) error {
+	to, err := m.open(s)
+	if err != nil {
+		return err
+	}
+	return mcp.Bridge{URL: to.base + "/mcp", Token: to.token, HTTP: to.http, Log: s.log}.Run(s.ctx, s.in, s.out)
+}
