@@ -40,6 +40,7 @@ func (w *walker) expr(n *sqltext.Node) {
 		w.saw("TypeCast")
 		w.expr(kind.TypeCast.Arg)
 		w.typeName(kind.TypeCast.TypeName)
+		w.namedCast(kind.TypeCast)
 	case *sqltext.Node_CollateClause:
 		w.collateClause(kind.CollateClause)
 	case *sqltext.Node_FuncCall:

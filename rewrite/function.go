@@ -53,6 +53,7 @@ func (w *walker) funcCall(n *sqltext.Node, f *sqltext.FuncCall) {
 			return
 		}
 		w.functions[called.recorded] = true
+		w.namedArguments(name, f.Args)
 		if standIn, ok := w.arguments(schema, name, f); ok {
 			called.name = standIn
 		}

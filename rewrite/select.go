@@ -52,6 +52,7 @@ func (w *walker) selectStmt(s *sqltext.SelectStmt, parent *scope) map[string]boo
 	w.expr(s.LimitOffset)
 	w.expr(s.LimitCount)
 	w.groupByKey(s, own)
+	w.groupedViews(s, own)
 	w.aggregation(s, own)
 	return columns
 }

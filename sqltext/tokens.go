@@ -22,6 +22,10 @@ const (
 	Treat        = TokenKind(pg_query.Token_TREAT)
 	Binary       = TokenKind(pg_query.Token_BINARY)
 	Copy         = TokenKind(pg_query.Token_COPY)
+	Group        = TokenKind(pg_query.Token_GROUP_P)
+	By           = TokenKind(pg_query.Token_BY)
+	Distinct     = TokenKind(pg_query.Token_DISTINCT)
+	All          = TokenKind(pg_query.Token_ALL)
 	Arrow        = TokenKind(pg_query.Token_EQUALS_GREATER) // =>
 	Assign       = TokenKind(pg_query.Token_COLON_EQUALS)   // :=
 )

@@ -123,3 +123,20 @@ SELECT format_type(a.atttypid, a.atttypmod) FROM pg_attribute a WHERE a.attrelid
 SELECT column_name, data_type, is_nullable FROM information_schema.columns WHERE table_schema = 'public' AND table_name = 'thread' ORDER BY ordinal_position;
 SELECT 'appointment'::regclass, 'public.patient'::regclass::text, to_regclass('thread') IS NOT NULL;
 SELECT id, given FROM patient WHERE created_at BETWEEN '2020-06-01' AND '2021-06-01' ORDER BY created_at;
+SELECT p.id, p.given, count(a.no) FROM patient p LEFT JOIN appointment a ON a.patient = p.id GROUP BY p.id ORDER BY p.id;
+SELECT p.*, count(a.no) FROM patient p LEFT JOIN appointment a ON a.patient = p.id GROUP BY p.id ORDER BY p.id;
+SELECT "patient"."id", "patient"."given", "patient"."contacts", COUNT("appointment"."no") AS "visits" FROM "patient" LEFT OUTER JOIN "appointment" ON ("patient"."id" = "appointment"."patient") GROUP BY "patient"."id" HAVING COUNT("appointment"."no") > 2 ORDER BY "visits" DESC, "patient"."family" ASC, "patient"."id";
+SELECT id, given, upper(family), CASE WHEN insured THEN 'y' END FROM patient GROUP BY id ORDER BY born, id;
+SELECT * FROM staff GROUP BY id ORDER BY name;
+SELECT s.id, s.name || '!', s.wards, (SELECT count(*) FROM appointment a WHERE a.staff = s.id) FROM staff s GROUP BY 1 ORDER BY s.hired, 1;
+SELECT s.name, p.given, count(*) FROM appointment a JOIN staff s ON s.id = a.staff JOIN patient p ON p.id = a.patient GROUP BY p.id, s.id ORDER BY s.id, p.id;
+SELECT p.given, row_number() OVER (ORDER BY p.born, p.id), count(*) FROM patient p JOIN thread t ON t.patient = p.id GROUP BY p.id ORDER BY p.id;
+SELECT x.given FROM (SELECT p.given, p.id FROM patient p GROUP BY p.id) x ORDER BY x.id;
+SELECT p.given, sum(DISTINCT a.priority) FROM patient p RIGHT JOIN appointment a ON a.patient = p.id AND p.insured GROUP BY p.id ORDER BY 2, 1;
+SELECT p.given FROM patient p GROUP BY DISTINCT p.id;
+SELECT p.given FROM patient p GROUP BY ALL ((p.id)), p.site;
+-- may be refused
+SELECT p.given FROM patient p GROUP BY p.site;
+SELECT p.given FROM patient p GROUP BY ROLLUP (p.id);
+SELECT given FROM patient p (x, given) GROUP BY x;
+SELECT j.id FROM (patient p JOIN tag ON true) AS j GROUP BY p.id;

@@ -1,0 +1,175 @@
+package rewrite
+
+import (
+	"slices"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/sqltext"
+)
+
+// groupedViews adds to GROUP BY what a primary key in it decides anyway. A table that hides columns is read through a view, and
+// a view has no key by which PostgreSQL could tell that the other columns may stand ungrouped.
+//
+// It adds columns that the SELECT names, of an item whose whole key stands in GROUP BY; so no group is divided by them. Where
+// it is not certain that this is so, nothing is added, and PostgreSQL says what is missing.
+func (w *walker) groupedViews(s *sqltext.SelectStmt, own *scope) {
+	if w.refused != nil || w.copied || len(s.GroupClause) == 0 {
+		return
+	}
+	var added []catalog.Name // an item's name and a column
+	for _, item := range own.items {
+		if item.name == "" || len(own.byName[item.name]) > 1 || !groupedByKey(s, own, item) {
+			continue
+		}
+		named := namedColumns(s, item, len(own.items) == 1)
+		for _, c := range item.ref.relation.Columns {
+			if (named[c.Name] || named[""]) && !slices.Contains(item.ref.relation.PrimaryKey, c.Name) {
+				if !w.compares(c) {
+					return // PostgreSQL would have to compare what it cannot, and says now that the column is not grouped
+				}
+				added = append(added, catalog.Name{Schema: item.name, Name: c.Name})
+			}
+		}
+	}
+	last := w.source.At(groupLocation(s.GroupClause[0])) - 1 // the token in front of the list
+	for last > 0 && w.source.Kind(last) == sqltext.OpenParen {
+		last--
+	}
+	by := last
+	if kind := w.source.Kind(by); kind == sqltext.Distinct || kind == sqltext.All {
+		by--
+	}
+	if len(added) == 0 || by < 1 || w.source.Kind(by) != sqltext.By || w.source.Kind(by-1) != sqltext.Group {
+		return
+	}
+	text, nodes := "", make([]*sqltext.Node, 0, len(added)+len(s.GroupClause))
+	for _, n := range added {
+		node := parseExpression(n.SQL())
+		if node == nil {
+			return
+		}
+		text += " " + n.SQL() + ","
+		nodes = append(nodes, node)
+	}
+	end := w.source.Tokens[last].End
+	w.replace(end, end, text, func() {
+		clones := make([]*sqltext.Node, 0, cap(nodes))
+		for _, n := range nodes {
+			clones = append(clones, proto.Clone(n).(*sqltext.Node))
+		}
+		s.GroupClause = append(clones, s.GroupClause...)
+	})
+}
+
+// groupedByKey tells whether the whole primary key of a view for a table is grouped by.
+func groupedByKey(s *sqltext.SelectStmt, own *scope, item *fromItem) bool {
+	ref := item.ref
+	if ref == nil || ref.fragment == nil || !ref.fragment.stands() || ref.fragment.visible.Kind == catalog.View || ref.fetch != nil || ref.rangeVar == nil ||
+		len(ref.rangeVar.GetAlias().GetColnames()) > 0 || len(ref.relation.PrimaryKey) == 0 || ref.relation.HasChildren && ref.relation.Kind != catalog.PartitionedTable {
+		return false
+	}
+	for _, key := range ref.relation.PrimaryKey {
+		column := ref.relation.Column(key)
+		if column == nil || !column.NotNull { // hidden, or masked: then several rows may look the same
+			return false
+		}
+		if !slices.ContainsFunc(s.GroupClause, func(n *sqltext.Node) bool { return isColumn(meant(s, n), item.name, key, len(own.items) == 1) }) {
+			return false
+		}
+	}
+	return true
+}
+
+// meant is what an item of GROUP BY stands for, where it is the position of a result column.
+func meant(s *sqltext.SelectStmt, n *sqltext.Node) *sqltext.Node {
+	number := n.GetAConst().GetIval()
+	if number == nil || slices.ContainsFunc(s.TargetList, func(n *sqltext.Node) bool { return isStar(n.GetResTarget().GetVal()) }) {
+		return n
+	}
+	if i := int(number.Ival); i >= 1 && i <= len(s.TargetList) {
+		return s.TargetList[i-1].GetResTarget().GetVal()
+	}
+	return n
+}
+
+// isColumn tells whether a node is item.column, or column where that is enough.
+func isColumn(n *sqltext.Node, item, column string, alone bool) bool {
+	fields := n.GetColumnRef().GetFields()
+	switch len(fields) {
+	case 1:
+		return alone && fields[0].GetString_().GetSval() == column
+	case 2:
+		return fields[0].GetString_().GetSval() == item && fields[1].GetString_().GetSval() == column
+	}
+	return false
+}
+
+// namedColumns are the columns of an item that what comes out of the groups names; "": all of them.
+func namedColumns(s *sqltext.SelectStmt, item *fromItem, alone bool) map[string]bool {
+	named := map[string]bool{}
+	var visit func(m protoreflect.Message)
+	visit = func(m protoreflect.Message) {
+		if c, ok := m.Interface().(*sqltext.ColumnRef); ok {
+			switch fields := c.Fields; {
+			case len(fields) == 2 && fields[0].GetString_().GetSval() == item.name || len(fields) == 1 && alone:
+				named[fields[len(fields)-1].GetString_().GetSval()] = true // of a star it is ""
+			}
+			return
+		}
+		m.Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+			switch {
+			case f.Kind() != protoreflect.MessageKind:
+			case f.IsList():
+				for i := range v.List().Len() {
+					visit(v.List().Get(i).Message())
+				}
+			default:
+				visit(v.Message())
+			}
+			return true
+		})
+	}
+	for _, nodes := range [][]*sqltext.Node{s.TargetList, {s.HavingClause}, s.SortClause, s.WindowClause, s.DistinctClause} {
+		for _, n := range nodes {
+			if n != nil {
+				visit(n.ProtoReflect())
+			}
+		}
+	}
+	return named
+}
+
+// comparableTypes are types of pg_catalog whose values PostgreSQL can group by.
+var comparableTypes = []string{
+	"bool", "int2", "int4", "int8", "numeric", "float4", "float8", "text", "varchar", "bpchar", "char", "name", "uuid", "date", "time", "timetz", "timestamp",
+	"timestamptz", "interval", "bytea", "jsonb", "inet", "cidr", "macaddr", "macaddr8", "bit", "varbit", "tsvector", "oid", "money",
+	"int4range", "int8range", "numrange", "tsrange", "tstzrange", "daterange",
+}
+
+func (w *walker) compares(c catalog.Column) bool {
+	t := w.snap.TypeByOID(c.TypeOID)
+	for depth := 0; t != nil && depth < maxTypeDepth; depth++ {
+		switch {
+		case t.Kind == 'd':
+			t = w.snap.TypeByOID(t.Base)
+		case t.Element != 0 && t.Name.Name[0] == '_':
+			t = w.snap.TypeByOID(t.Element)
+		default:
+			return t.Kind == 'e' || t.Name.Schema == "pg_catalog" && slices.Contains(comparableTypes, t.Name.Name)
+		}
+	}
+	return false
+}
+
+func groupLocation(n *sqltext.Node) int32 {
+	if c := n.GetColumnRef(); c != nil {
+		return c.Location
+	}
+	if c := n.GetAConst(); c != nil {
+		return c.Location
+	}
+	return -1
+}

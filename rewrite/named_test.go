@@ -1,0 +1,52 @@
+package rewrite
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pgconsent/pgconsent/pgtest"
+)
+
+// A name in a text that means a relation which is not shown gets the answer that PostgreSQL gives where there is none.
+func TestNamesInTexts(t *testing.T) {
+	r := rewriter(t, RLS)
+	conn := pgtest.Database(t).Connect(t, "postgres") // an empty one
+	for _, hidden := range []string{
+		"SELECT 'memory_edges'::regclass", "SELECT regclass 'memory_edges'", "SELECT CAST('public.Memory_Edges' AS pg_catalog.regclass)",
+		`SELECT '"public" . "memory_edges"'::regclass`, "SELECT 1 FROM pg_class WHERE oid = ' MEMORY_EDGES '::regclass", "SELECT 'memory_edges'::text::regclass::oid",
+		"SELECT has_table_privilege('memory_edges', 'SELECT')", "SELECT has_table_privilege('postgres', 'public.memory_edges', 'SELECT')", "SELECT row_security_active('memory_edges')",
+	} {
+		_, refused := r.Rewrite(hidden, false)
+		_, err := conn.Exec(context.Background(), hidden)
+		var want *pgconn.PgError
+		if !errors.As(err, &want) {
+			t.Fatalf("%s: %v", hidden, err)
+		}
+		if refused == nil || string(refused.Code) != want.Code || refused.Message != want.Message || refused.Position != int(want.Position) {
+			t.Errorf("%s:\n got %v\nwant %v at %d", hidden, refused, want, want.Position)
+		}
+	}
+	for _, shown := range []string{
+		"SELECT 'memories'::regclass", `SELECT '"Mixed Case"'::regclass`, "SELECT 'pg_class'::regclass", "SELECT 'information_schema.tables'::regclass", "SELECT 'nothing'::regclass",
+		"SELECT '16400'::regclass", "SELECT '-'::regclass", "SELECT 'memories_pkey'::regclass", "SELECT 'open_drafts'::regclass", `SELECT '"memory_edges'::regclass`, "SELECT 'memory_edges.'::regclass",
+		"SELECT 'memory_edges'::regclass[]", "SELECT 'memory_edges'::text", "SELECT $1::regclass", "SELECT has_table_privilege('memories', 'SELECT')",
+	} {
+		if _, refused := r.Rewrite(shown, false); refused != nil && refused.Code != "42704" {
+			t.Errorf("%s: %v", shown, refused)
+		}
+	}
+}
+
+func TestSplitName(t *testing.T) {
+	for text, want := range map[string]string{
+		"a": "a", " A ": "a", "a.B": "a|b", `"A" . "b.c"`: "A|b.c", `"a""b"`: `a"b`, "a.b.c": "a|b|c", "": "", ".a": "", "a.": "", `"a`: "", "a b": "", `""`: "", `a"b`: `a"b`,
+	} {
+		if got := strings.Join(splitName(text), "|"); got != want {
+			t.Errorf("%q: %s, want %s", text, got, want)
+		}
+	}
+}
