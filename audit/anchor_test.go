@@ -151,25 +151,25 @@ func TestTornAnchor(t *testing.T) {
 func TestEnsureKey(t *testing.T) {
 	dir := t.TempDir()
 	path, records := filepath.Join(dir, "audit.key"), filepath.Join(dir, "audit")
-	key, err := EnsureKey(path, records)
+	key, err := EnsureKey(path, Folder(records))
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := EnsureKey(path, records)
+	again, err := EnsureKey(path, Folder(records))
 	if err != nil || again.ID() != key.ID() || len(key.ID()) != 8 {
 		t.Fatalf("%s, then %s, %v", key.ID(), again.ID(), err)
 	}
 	if err := os.Chmod(path, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := EnsureKey(path, records); err == nil {
+	if _, err := EnsureKey(path, Folder(records)); err == nil {
 		t.Error("a key is taken that others may read")
 	}
 	filled(t, Config{Dir: records, Key: key}, 1)
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := EnsureKey(path, records); err == nil {
+	if _, err := EnsureKey(path, Folder(records)); err == nil {
 		t.Error("a new key is made although records need the old one")
 	}
 }

@@ -40,7 +40,8 @@ type Observer interface {
 // Config of a log.
 type Config struct {
 	Mode       Mode             // "": Strict
-	Dir        string           // of the segments; made if it is missing. Required unless Mode is Off
+	Dir        string           // of the segments; made if it is missing. Required unless Mode is Off, or there is a Store
+	Store      Store            // keeps the records instead of a directory; nil: none does
 	Key        Key              // authenticates records; the zero Key does not
 	Anchor     string           // file of the newest head, outside Dir; "": none
 	MaxSegment int64            // bytes after which the next segment begins; 0: 64 MiB
@@ -128,11 +129,11 @@ type Session struct {
 
 // Recovery is the record of a log that went on after a crash or a broken disk.
 type Recovery struct {
-	Cause  string `json:"cause"`            // torn (a crash cut the last record) | disk (writing had failed) | anchor (it was missing)
+	Cause  string `json:"cause"`            // torn (a crash cut the last record) | disk or database (writing had failed) | anchor (it was missing)
 	Bytes  int64  `json:"bytes,omitempty"`  // torn: of the cut record
 	SHA256 string `json:"sha256,omitempty"` // torn: of those bytes
 	Kept   string `json:"kept,omitempty"`   // torn: the file they were moved to
-	Lost   uint64 `json:"lost,omitempty"`   // disk: records that could not be written; each refused its statement
+	Lost   uint64 `json:"lost,omitempty"`   // disk, database: records that could not be written; each refused its statement
 }
 
 // Checkpoint is the record that stands for segments whose time was over. It is durable before they are removed.

@@ -45,16 +45,16 @@ func LoadKey(path string) (Key, error) {
 	return NewKey(secret)
 }
 
-// EnsureKey is LoadKey, and makes the file where there is none and no record in dir needs the one that is missing.
-func EnsureKey(path, dir string) (Key, error) {
+// EnsureKey is LoadKey, and makes the file where there is none and no record needs the one that is missing.
+func EnsureKey(path string, records Source) (Key, error) {
 	key, err := LoadKey(path)
 	if !errors.Is(err, fs.ErrNotExist) {
 		return key, err
 	}
-	if needed, err := authenticated(dir); err != nil {
+	if needed, err := authenticated(records); err != nil {
 		return Key{}, err
 	} else if needed {
-		return Key{}, fmt.Errorf("audit key: %s is missing, and the records in %s were authenticated with it: put it back, or keep the directory as evidence and start with a new one", path, dir)
+		return Key{}, fmt.Errorf("audit key: %s is missing, and the records in %s were authenticated with it: put it back, or keep them as evidence and start with a new chain", path, records)
 	}
 	secret := make([]byte, 32)
 	_, _ = rand.Read(secret) // never fails
@@ -84,9 +84,9 @@ func writeFile(path string, text []byte) error {
 	return syncDir(filepath.Dir(path))
 }
 
-// authenticated tells whether the newest record of a directory has a code.
-func authenticated(dir string) (bool, error) {
-	segments, err := listSegments(dir)
+// authenticated tells whether the newest segment has codes.
+func authenticated(records Source) (bool, error) {
+	segments, err := records.Segments()
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(segments) == 0 {
 		return false, nil
 	}
@@ -94,7 +94,7 @@ func authenticated(dir string) (bool, error) {
 		return false, err
 	}
 	for i := len(segments) - 1; i >= 0; i-- {
-		first, err := firstRecord(dir, segments[i])
+		first, err := firstRecord(records, segments[i])
 		if err != nil {
 			return false, err
 		}

@@ -42,7 +42,8 @@ type Log struct {
 
 	wake chan struct{}
 	done chan struct{}
-	w    writer // of the writing goroutine alone
+	w    sink      // of the writing goroutine alone
+	kept []*Ticket // of a group that the sink keeps, and for which nobody waits; of the writing goroutine alone
 }
 
 // Ticket is the receipt of a record.
@@ -96,6 +97,9 @@ func Open(cfg Config) (*Log, error) {
 	default:
 		return nil, fmt.Errorf("audit mode %q is not one of strict, buffered, off", cfg.Mode)
 	}
+	if cfg.Store != nil {
+		return l, l.openStore()
+	}
 	if cfg.Dir == "" {
 		return nil, errors.New("audit mode " + string(cfg.Mode) + " needs a directory")
 	}
@@ -107,14 +111,16 @@ func Open(cfg Config) (*Log, error) {
 		return nil, err
 	}
 	l.lock = lock
-	torn, err := l.w.open(cfg)
+	w := &writer{mooring: mooring{cfg: cfg}}
+	torn, err := w.open()
 	if err != nil {
 		lock.Close()
 		return nil, err
 	}
-	adrift, err := l.w.moor()
+	l.w = w
+	adrift, err := w.moor(w.at)
 	if err != nil {
-		l.w.close()
+		w.close()
 		lock.Close()
 		return nil, err
 	}
@@ -128,6 +134,23 @@ func Open(cfg Config) (*Log, error) {
 	}
 	go l.run()
 	return l, nil
+}
+
+// openStore goes on with the chain of a store. One that cannot be reached yet is tried until it can, and statements are refused
+// meanwhile.
+func (l *Log) openStore() error {
+	s := newStoring(l.cfg)
+	l.w = s
+	if err := s.open(); err != nil {
+		if !errors.Is(err, ErrUnreachable) {
+			s.close()
+			return err
+		}
+		l.cfg.Log.Error("audit: records cannot be written yet; statements of agents are refused until they can", "to", l.cfg.Store.String(), "error", err)
+		l.broken = err
+	}
+	go l.run()
+	return nil
 }
 
 // lockDir holds the directory against other processes until the file is closed.
@@ -180,13 +203,16 @@ func (l *Log) failing(now time.Time) error {
 	case l.broken != nil:
 		return l.broken
 	case !l.busy.IsZero() && now.Sub(l.busy) > l.cfg.Deadline:
-		return errors.New("the disk does not answer")
+		return l.mute()
 	case len(l.queue) >= maxQueue:
-		return errors.New("too many records wait for the disk")
+		return fmt.Errorf("too many records wait for the %s", l.w.medium())
 	default:
 		return nil
 	}
 }
+
+// mute is the error of a sink that takes too long.
+func (l *Log) mute() error { return fmt.Errorf("the %s does not answer", l.w.medium()) }
 
 func (l *Log) add(t *Ticket) *Ticket {
 	t.log, t.at, t.resolved = l, l.cfg.Now(), make(chan struct{})
@@ -204,7 +230,7 @@ func (l *Log) add(t *Ticket) *Ticket {
 	if err != nil {
 		l.lost++
 		t.dropped = true
-		t.resolve(refusal(err))
+		t.resolve(l.refusal(err))
 		l.failed(1)
 		if l.cfg.Observer != nil && !l.oldest.IsZero() {
 			l.cfg.Observer.AuditSynced(t.at.Sub(l.oldest))
@@ -236,9 +262,13 @@ func (t *Ticket) resolve(err *sqlstate.Error) {
 	close(t.resolved)
 }
 
-func refusal(cause error) *sqlstate.Error {
+func (l *Log) refusal(cause error) *sqlstate.Error {
+	where := "audit directory (disk full, read-only or not answering?)"
+	if l.cfg.Store != nil {
+		where = "database of the audit (not reachable, read-only, full or not answering?)"
+	}
 	return sqlstate.New(sqlstate.IOError, sqlstate.ReasonAudit, "the audit record of this statement could not be written").
-		WithHint("No record, no answer: the operator of pgconsent must look at the audit directory (disk full, read-only or not answering?). It recovers by itself.").
+		WithHint("No record, no answer: the operator of pgconsent must look at the %s. It recovers by itself.", where).
 		WithCause(cause)
 }
 
@@ -267,7 +297,7 @@ func (t *Ticket) Release() *sqlstate.Error {
 		<-t.resolved // closed at once
 		return t.err
 	}
-	return refusal(errors.New("the disk does not answer"))
+	return t.log.refusal(t.log.mute())
 }
 
 // behind lets a record of Buffered mode go unless writing fails or lags by more than a second.
@@ -279,7 +309,7 @@ func (l *Log) behind(t *Ticket) *sqlstate.Error {
 		err, oldest, synced := l.broken, l.oldest, l.synced
 		l.mu.Unlock()
 		if err != nil {
-			return refusal(err)
+			return l.refusal(err)
 		}
 		if oldest.IsZero() || l.cfg.Now().Sub(oldest) < maxBehind {
 			return nil
@@ -289,7 +319,7 @@ func (l *Log) behind(t *Ticket) *sqlstate.Error {
 		case <-t.resolved:
 			return t.err
 		case <-timer.C:
-			return refusal(errors.New("the disk does not keep up"))
+			return l.refusal(fmt.Errorf("the %s does not keep up", l.w.medium()))
 		}
 	}
 }
@@ -315,7 +345,7 @@ func (l *Log) Close(ctx context.Context) error {
 	select {
 	case <-l.done:
 	case <-ctx.Done():
-		return fmt.Errorf("audit: close: the disk does not answer: %w", ctx.Err())
+		return fmt.Errorf("audit: close: %w: %w", l.mute(), ctx.Err())
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -328,9 +358,14 @@ func (l *Log) Close(ctx context.Context) error {
 // run is the writing goroutine: one group of records after the other.
 func (l *Log) run() {
 	defer close(l.done)
-	defer l.lock.Close()
+	if l.lock != nil {
+		defer l.lock.Close()
+	}
 	defer l.w.close()
-	var tick <-chan time.Time // runs while records are unsynced or the disk is broken
+	var tick <-chan time.Time // runs while records are unsynced or the sink is broken
+	if l.broken != nil {
+		tick = time.After(retryEvery)
+	}
 	for open := true; open; {
 		select {
 		case _, open = <-l.wake:
@@ -347,52 +382,63 @@ func (l *Log) turn(last bool) <-chan time.Time {
 	l.busy = l.cfg.Now()
 	l.mu.Unlock()
 
-	err := l.write(batch, broken != nil, lost, last)
+	kept, err := l.write(batch, broken != nil, lost, last)
 
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.busy = time.Time{}
 	l.queue = l.queue[len(batch):] // only the writer takes from it
-	if err != nil {
-		l.fail(batch, err)
-	} else {
+	if err == nil || kept {
 		l.lost -= lost
+	}
+	switch {
+	case err != nil && kept:
+		l.keep(batch, err)
+		l.fail(nil, err)
+	case err != nil:
+		l.fail(batch, err)
+	default:
 		if broken != nil {
 			l.cfg.Log.Info("audit: writing works again", "lost", lost)
 		}
 		l.broken = nil
 	}
-	l.oldest = l.w.oldest
+	l.oldest = l.w.unsynced()
 	if l.oldest.IsZero() && len(l.queue) > 0 {
 		l.oldest = l.queue[0].at
 	}
 	if l.cfg.Observer != nil {
 		l.cfg.Observer.AuditQueue(len(l.queue))
 	}
-	if err != nil || l.w.oldest.IsZero() {
+	if err != nil || l.w.unsynced().IsZero() {
 		close(l.synced)
 		l.synced = make(chan struct{})
 	}
 	switch {
 	case err != nil:
 		return time.After(retryEvery)
-	case !l.w.oldest.IsZero():
+	case !l.w.unsynced().IsZero():
 		return time.After(syncEvery)
 	default:
 		return nil
 	}
 }
 
-// write makes a group durable and resolves its tickets, or changes nothing.
-func (l *Log) write(batch []*Ticket, broken bool, lost uint64, last bool) error {
+// write makes a group durable and resolves its tickets, or changes nothing; or the sink keeps the group and writes it when it works
+// again.
+func (l *Log) write(batch []*Ticket, broken bool, lost uint64, last bool) (kept bool, _ error) {
 	if broken {
 		if err := l.w.reopen(); err != nil {
-			return err
+			return false, err
 		}
+		for _, t := range l.kept {
+			t.resolve(nil)
+		}
+		l.kept = nil
 	}
 	group := make([]*Ticket, 0, len(batch)+1)
 	if lost > 0 || broken {
-		group = append(group, &Ticket{kind: KindRecovery, at: l.cfg.Now(), body: Recovery{Cause: "disk", Lost: lost}, resolved: make(chan struct{})})
+		group = append(group, &Ticket{kind: KindRecovery, at: l.cfg.Now(), body: Recovery{Cause: l.w.medium(), Lost: lost}, resolved: make(chan struct{})})
 	}
 	for _, t := range batch {
 		switch {
@@ -408,7 +454,7 @@ func (l *Log) write(batch []*Ticket, broken bool, lost uint64, last bool) error 
 	}
 	oldest, err := l.w.append(group, l.cfg.Mode == Strict || last || gone != nil)
 	if err != nil {
-		return err
+		return l.w.keeps(), err
 	}
 	if gone != nil {
 		l.w.remove(*gone)
@@ -421,13 +467,27 @@ func (l *Log) write(batch []*Ticket, broken bool, lost uint64, last bool) error 
 	if l.cfg.Observer != nil && !oldest.IsZero() {
 		l.cfg.Observer.AuditSynced(l.cfg.Now().Sub(oldest))
 	}
-	return nil
+	return false, nil
+}
+
+// keep tells the waiters of a group that the sink keeps. Their records will be there, and say what became of them. The caller holds mu.
+func (l *Log) keep(batch []*Ticket, err error) {
+	for _, t := range batch {
+		switch {
+		case t.dropped:
+		case !t.waits:
+			l.kept = append(l.kept, t)
+		default:
+			l.failed(1)
+			t.resolve(l.refusal(err))
+		}
+	}
 }
 
 // fail tells the waiters of a group and keeps the records nobody waits for. The caller holds mu.
 func (l *Log) fail(batch []*Ticket, err error) {
 	if l.broken == nil {
-		l.cfg.Log.Error("audit: records cannot be written; statements of agents are refused until they can", "dir", l.cfg.Dir, "error", err)
+		l.cfg.Log.Error("audit: records cannot be written; statements of agents are refused until they can", "error", err)
 	}
 	l.broken = err
 	kept := make([]*Ticket, 0, len(batch)+len(l.queue))
@@ -441,7 +501,7 @@ func (l *Log) fail(batch []*Ticket, err error) {
 				l.lost++
 				l.failed(1)
 				t.dropped = true
-				t.resolve(refusal(err))
+				t.resolve(l.refusal(err))
 			}
 		}
 	}

@@ -4,11 +4,8 @@ import (
 	"bufio"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
 	"time"
 )
@@ -18,22 +15,23 @@ const followEvery = 200 * time.Millisecond
 
 // Cursor is a place in a log that is read without being verified.
 type Cursor struct {
-	dir     string
+	from    Source
 	segment int
+	after   uint64 // the last record before it in the segment; 0: none
 	offset  int64
 }
 
 // Newest hands the newest records to fn, oldest first, at least n of those that want accepts if there are as many. It reads whole segments, from the
 // last one back. What it returns goes on from there. Nothing is verified but each line's own hash.
-func Newest(dir string, n int, want func(Record) bool, fn func(Record) error) (*Cursor, error) {
-	segments, err := listSegments(dir)
+func Newest(from Source, n int, want func(Record) bool, fn func(Record) error) (*Cursor, error) {
+	segments, err := from.Segments()
 	if err != nil {
 		return nil, err
 	}
 	begin, found := len(segments), 0
 	for begin > 0 && found < n {
 		begin--
-		c := Cursor{dir: dir, segment: segments[begin]}
+		c := Cursor{from: from, segment: segments[begin]}
 		if err := c.read(func(r Record) error {
 			if want(r) {
 				found++
@@ -43,9 +41,9 @@ func Newest(dir string, n int, want func(Record) bool, fn func(Record) error) (*
 			return nil, err
 		}
 	}
-	c := &Cursor{dir: dir, segment: 1}
+	c := &Cursor{from: from, segment: 1}
 	for _, segment := range segments[begin:] {
-		c.segment, c.offset = segment, 0
+		c.segment, c.after, c.offset = segment, 0, 0
 		if err := c.read(fn); err != nil {
 			return nil, err
 		}
@@ -61,14 +59,11 @@ func Newest(dir string, n int, want func(Record) bool, fn func(Record) error) (*
 
 // read hands on every whole record from the cursor to the end of its segment, and moves it there.
 func (c *Cursor) read(fn func(Record) error) error {
-	f, err := os.Open(filepath.Join(c.dir, segmentName(c.segment)))
+	f, err := c.from.Open(c.segment, c.after, c.offset)
 	if err != nil {
-		return fmt.Errorf("audit: %w", err)
+		return err
 	}
 	defer f.Close()
-	if _, err := f.Seek(c.offset, io.SeekStart); err != nil {
-		return fmt.Errorf("audit: %w", err)
-	}
 	in := bufio.NewReaderSize(f, 1<<16)
 	for {
 		line, err := readLine(in)
@@ -82,11 +77,18 @@ func (c *Cursor) read(fn func(Record) error) error {
 		if why != "" {
 			return &Broken{Segment: segmentName(c.segment), Why: why}
 		}
-		c.offset += int64(len(line))
+		c.after, c.offset = rec.Seq, c.offset+int64(len(line))
 		if err := fn(rec); err != nil {
 			return err
 		}
 	}
+}
+
+// Rest hands on what has been written since, and returns.
+func (c *Cursor) Rest(fn func(Record) error) error {
+	done, cancel := context.WithCancel(context.Background())
+	cancel()
+	return c.Follow(done, fn)
 }
 
 // Follow hands on each record that is written from now on, until ctx ends.
@@ -94,7 +96,7 @@ func (c *Cursor) Follow(ctx context.Context, fn func(Record) error) error {
 	tick := time.NewTicker(followEvery)
 	defer tick.Stop()
 	for {
-		segments, err := listSegments(c.dir)
+		segments, err := c.from.Segments()
 		if err != nil {
 			return err
 		}
@@ -103,7 +105,7 @@ func (c *Cursor) Follow(ctx context.Context, fn func(Record) error) error {
 		}
 		// The segments were listed before: what was in this one when there was a next one has been read.
 		if i := slices.IndexFunc(segments, func(n int) bool { return n > c.segment }); i >= 0 {
-			c.segment, c.offset = segments[i], 0
+			c.segment, c.after, c.offset = segments[i], 0, 0
 			continue
 		}
 		select {

@@ -23,7 +23,7 @@ func (w *writer) expired() *Checkpoint {
 	for i := 0; err == nil && i+1 < len(segments); i++ {
 		// What follows a segment is not older than it.
 		var after *Record
-		if after, err = firstRecord(w.cfg.Dir, segments[i+1]); after == nil || now.Sub(after.Time) < w.cfg.Retention {
+		if after, err = firstRecord(Folder(w.cfg.Dir), segments[i+1]); after == nil || now.Sub(after.Time) < w.cfg.Retention {
 			break
 		}
 		cp.Removed = append(cp.Removed, Removed{segments[i], after.Seq - 1, after.Prev})

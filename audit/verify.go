@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"sort"
@@ -81,30 +80,33 @@ func Walk(dir string, fn func(Record) error) (Report, error) { return Against{}.
 // Walk is [Walk], held to more than the chain itself. A record may be handed to fn before it is known that later ones are
 // missing.
 func (a Against) Walk(dir string, fn func(Record) error) (Report, error) {
+	return a.Read(Folder(dir), fn)
+}
+
+// Read is [Against.Walk] of any source.
+func (a Against) Read(from Source, fn func(Record) error) (Report, error) {
 	var r Report
-	segments, err := listSegments(dir)
+	segments, err := from.Segments()
 	if err != nil {
 		return r, err
 	}
-	c := chain{against: a, fn: fn, report: &r, at: place{hash: genesis}, dir: dir}
+	c := chain{against: a, fn: fn, report: &r, at: place{hash: genesis}, from: from}
 	if a.Progress != nil {
 		for _, n := range segments {
-			if info, err := os.Stat(filepath.Join(dir, segmentName(n))); err == nil {
-				c.total += info.Size()
-			}
+			c.total += from.Size(n)
 		}
 	}
 	for i, n := range segments {
 		if i > 0 && n != segments[i-1]+1 {
 			return r, &Broken{Segment: segmentName(segments[i-1] + 1), Why: "the segment is missing"}
 		}
-		if i == 0 && n > 1 {
+		if i == 0 {
 			if err := c.beginAt(n); err != nil {
 				return r, err
 			}
 		}
 		c.at.segment, c.at.size = n, 0
-		tail, err := walkSegment(dir, &c.at, c.next)
+		tail, err := walkSegment(from, &c.at, c.next)
 		r.Segments, r.LastSeq, r.LastHash = len(segments), c.at.seq, c.at.hash
 		if err != nil {
 			return r, err
@@ -119,25 +121,30 @@ func (a Against) Walk(dir string, fn func(Record) error) (Report, error) {
 
 // chain is what a walk knows.
 type chain struct {
-	dir         string
+	from        Source
 	against     Against
 	fn          func(Record) error
 	report      *Report
 	at          place
 	begin       Removed // before the first segment that is there
-	vouched     bool    // a checkpoint stands for it
+	late        bool    // there were records before it
+	vouched     bool    // a checkpoint stands for them
 	done, total int64
 }
 
-// beginAt goes to a segment that is not the first one. A checkpoint further on must vouch for those before.
+// beginAt goes to the first segment that is there. If its first record is not the chain's, a checkpoint further on must vouch for those
+// before.
 func (c *chain) beginAt(segment int) error {
-	first, err := firstRecord(c.dir, segment)
-	if err != nil {
-		return err
-	}
-	if first == nil || first.Seq == 0 {
+	first, err := firstRecord(c.from, segment)
+	switch {
+	case segment > 1 && err == nil && (first == nil || first.Seq == 0):
 		return &Broken{Segment: segmentName(1), Why: "the segment is missing"}
+	case segment > 1 && err != nil:
+		return err
+	case err != nil || first == nil || first.Seq <= 1 && segment == 1: // what is wrong is found where it is walked
+		return nil
 	}
+	c.late = true
 	c.at.seq, c.at.hash = first.Seq-1, first.Prev
 	c.begin = Removed{segment - 1, c.at.seq, c.at.hash}
 	return nil
@@ -197,7 +204,9 @@ func (c *chain) end() error {
 	r := c.report
 	r.Authenticated = r.Coded && c.against.Key.secret != nil
 	switch {
-	case c.begin.Segment > 0 && !c.vouched:
+	case c.late && !c.vouched && c.begin.Segment == 0:
+		return &Broken{Segment: segmentName(1), Why: fmt.Sprintf("record %d is the first that is there, and no checkpoint stands for those before", c.begin.Seq+1)}
+	case c.late && !c.vouched:
 		return &Broken{Segment: segmentName(c.begin.Segment), Why: "the segment is missing, and no checkpoint stands for it"}
 	case c.against.Key.secret != nil && r.Records > 0 && !r.Coded:
 		return &Broken{Segment: segmentName(c.at.segment), Why: fmt.Sprintf("record %d has no code: it was written without the key", r.LastSeq)}
@@ -233,9 +242,9 @@ func listSegments(dir string) ([]int, error) {
 }
 
 // readTail finds the end of the chain by the last segment alone, the one before it if that is still empty.
-func readTail(dir string, segments []int) (place, []byte, error) {
+func readTail(from Source, segments []int) (place, []byte, error) {
 	last := segments[len(segments)-1]
-	first, err := firstRecord(dir, last)
+	first, err := firstRecord(from, last)
 	if err != nil {
 		return place{}, nil, err
 	}
@@ -244,7 +253,7 @@ func readTail(dir string, segments []int) (place, []byte, error) {
 	case first != nil:
 		at.seq, at.hash = first.Seq-1, first.Prev
 	case len(segments) > 1:
-		before, tail, err := readTail(dir, segments[:len(segments)-1])
+		before, tail, err := readTail(from, segments[:len(segments)-1])
 		if err != nil {
 			return place{}, nil, err
 		}
@@ -253,25 +262,29 @@ func readTail(dir string, segments []int) (place, []byte, error) {
 		}
 		at.seq, at.hash = before.seq, before.hash
 	}
-	tail, err := walkSegment(dir, &at, nil)
+	tail, err := walkSegment(from, &at, nil)
 	return at, tail, err
 }
 
 // firstRecordOf returns the first record of the last segment.
-func firstRecordOf(dir string, segments []int) (*Record, error) {
+func firstRecordOf(from Source, segments []int) (*Record, error) {
 	if len(segments) == 0 {
 		return nil, nil
 	}
-	return firstRecord(dir, segments[len(segments)-1])
+	return firstRecord(from, segments[len(segments)-1])
 }
 
 // firstRecord returns the first record of a segment, or nil if it has no whole one.
-func firstRecord(dir string, segment int) (*Record, error) {
-	f, err := os.Open(filepath.Join(dir, segmentName(segment)))
+func firstRecord(from Source, segment int) (*Record, error) {
+	f, err := from.Open(segment, 0, 0)
 	if err != nil {
-		return nil, fmt.Errorf("audit: %w", err)
+		return nil, err
 	}
 	defer f.Close()
+	return readFirst(f, segmentName(segment))
+}
+
+func readFirst(f io.Reader, segment string) (*Record, error) {
 	line, err := bufio.NewReader(io.LimitReader(f, maxLine)).ReadBytes('\n')
 	if errors.Is(err, io.EOF) {
 		return nil, nil
@@ -281,17 +294,17 @@ func firstRecord(dir string, segment int) (*Record, error) {
 	}
 	rec, why := parse(line)
 	if why != "" {
-		return nil, &Broken{Segment: segmentName(segment), Line: 1, Why: why}
+		return nil, &Broken{Segment: segment, Line: 1, Why: why}
 	}
 	return &rec, nil
 }
 
 // walkSegment checks one segment from at, which it moves, and returns what follows the last whole record.
-func walkSegment(dir string, at *place, fn func(Record) error) ([]byte, error) {
+func walkSegment(from Source, at *place, fn func(Record) error) ([]byte, error) {
 	name := segmentName(at.segment)
-	f, err := os.Open(filepath.Join(dir, name))
+	f, err := from.Open(at.segment, 0, 0)
 	if err != nil {
-		return nil, fmt.Errorf("audit: %w", err)
+		return nil, err
 	}
 	defer f.Close()
 	in := bufio.NewReaderSize(f, 1<<16)

@@ -63,7 +63,7 @@ type place struct {
 
 // writer appends to the chain. Everything up to durable has been synced; pending is what was written since.
 type writer struct {
-	cfg     Config
+	mooring
 	f       file
 	durable place
 	at      place
@@ -71,8 +71,6 @@ type writer struct {
 	oldest  time.Time // of the oldest record in pending; zero: none
 	began   time.Time // of the first record of the segment; zero: it has none
 	looked  time.Time // when segments were last looked at for their age
-	anchor  *anchor   // nil: none
-	adrift  bool      // the anchor could not be written, and that was logged
 }
 
 func tornPrefix(n int) string { return fmt.Sprintf("torn-%06d-", n) }
@@ -80,8 +78,8 @@ func tornPrefix(n int) string { return fmt.Sprintf("torn-%06d-", n) }
 func segmentName(n int) string { return fmt.Sprintf("audit-%06d.jsonl", n) }
 
 // open goes to the end of the chain and cuts a torn record off, which it keeps in a file of its own.
-func (w *writer) open(cfg Config) (*Recovery, error) {
-	w.cfg = cfg
+func (w *writer) open() (*Recovery, error) {
+	cfg := w.cfg
 	segments, err := listSegments(cfg.Dir)
 	if err != nil {
 		return nil, err
@@ -89,7 +87,7 @@ func (w *writer) open(cfg Config) (*Recovery, error) {
 	w.at = place{segment: 1, hash: genesis}
 	var torn *Recovery
 	if n := len(segments); n > 0 {
-		end, tail, err := readTail(cfg.Dir, segments)
+		end, tail, err := readTail(Folder(cfg.Dir), segments)
 		if err != nil {
 			return nil, fmt.Errorf("%w; keep the directory as evidence and start with a new one", err)
 		}
@@ -101,7 +99,7 @@ func (w *writer) open(cfg Config) (*Recovery, error) {
 		}
 	}
 	w.durable = w.at
-	if first, err := firstRecordOf(cfg.Dir, segments); err != nil {
+	if first, err := firstRecordOf(Folder(cfg.Dir), segments); err != nil {
 		return nil, err
 	} else if first != nil {
 		w.began = first.Time
@@ -160,56 +158,15 @@ func (w *writer) close() {
 	if w.f != nil {
 		w.f.Close()
 	}
-	if w.anchor != nil {
-		w.anchor.close()
-	}
+	w.mooring.close()
 }
 
-// moor opens the anchor and holds the log to it. It returns the record that says that there was none.
-func (w *writer) moor() (*Recovery, error) {
-	if w.cfg.Anchor == "" {
-		return nil, nil
-	}
-	a, missing, err := openAnchor(w.cfg.Anchor, w.cfg.Key)
-	if err != nil {
-		return nil, err
-	}
-	w.anchor = a
-	if err := w.reaches(a.last); err != nil {
-		return nil, fmt.Errorf("%w; keep the directory as evidence and start with a new one", err)
-	}
-	if missing && w.at.seq > 0 {
-		return &Recovery{Cause: "anchor"}, nil
-	}
-	return nil, nil
-}
+// keeps: after an error the file is put back to what is durable.
+func (w *writer) keeps() bool { return false }
 
-// reaches tells whether the log has this record. One in an older segment than the last is left to Verify.
-func (w *writer) reaches(h Head) error {
-	switch {
-	case h.Seq > w.at.seq:
-		return &Broken{Segment: segmentName(w.at.segment), Why: fmt.Sprintf("the log ends at record %d, and record %d had been written", w.at.seq, h.Seq)}
-	case h.Seq == w.at.seq && h.Seq > 0 && h.Hash != w.at.hash:
-		return &Broken{Segment: segmentName(w.at.segment), Why: fmt.Sprintf("record %d is not the one that the anchor names", h.Seq)}
-	default:
-		return nil
-	}
-}
+func (w *writer) unsynced() time.Time { return w.oldest }
 
-// drop lowers the anchor to what is durable. The records are: what fails is said, and refuses nobody.
-func (w *writer) drop() {
-	if w.anchor == nil {
-		return
-	}
-	err := w.anchor.set(Head{w.durable.seq, w.durable.hash}, w.cfg.Now())
-	if err != nil && !w.adrift {
-		w.cfg.Log.Error("audit: the anchor cannot be written; until it can, nobody will find that newer records were cut off", "anchor", w.cfg.Anchor, "error", err)
-	}
-	if err != nil && w.cfg.Observer != nil {
-		w.cfg.Observer.AuditAnchorFailed()
-	}
-	w.adrift = err != nil
-}
+func (w *writer) medium() string { return "disk" }
 
 // append writes a group; with sync, or when the last one is long ago, it makes everything durable and returns when the
 // oldest record of that was made. After an error nothing has changed but the file, which reopen puts right.
@@ -261,7 +218,7 @@ func (w *writer) append(group []*Ticket, sync bool) (time.Time, error) {
 		}
 	}
 	w.at, w.durable, w.oldest, w.pending = next, next, time.Time{}, nil
-	w.drop()
+	w.drop(w.durable)
 	return oldest, nil
 }
 

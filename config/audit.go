@@ -13,7 +13,10 @@ import (
 // Audit says where decisions are recorded.
 type Audit struct {
 	Mode      string `yaml:"mode"`      // strict, buffered, off
+	Sink      string `yaml:"sink"`      // file, database
 	File      string `yaml:"file"`      // a folder
+	Database  string `yaml:"database"`  // of the configuration: whose table has the records
+	Chain     string `yaml:"chain"`     // which records of that table are of this proxy
 	Key       string `yaml:"key"`       // of the codes of records; made by serve
 	Anchor    string `yaml:"anchor"`    // of the newest head
 	Rotate    Rotate `yaml:"rotate"`    // when the next segment begins
@@ -44,7 +47,36 @@ func (a Audit) Sizes() (size int64, age, retention time.Duration) {
 	return size, age, retention
 }
 
-func (a *Audit) defaults() {
+// The sinks.
+const (
+	SinkFile     = "file"
+	SinkDatabase = "database"
+)
+
+// Reports is the log beside this one that says which reports about persons were made: while one is written to the audit's own is held by
+// the process that serves.
+func (a Audit) Reports() Audit {
+	a.File = strings.TrimRight(a.File, "/") + "-reports"
+	a.Anchor = strings.TrimSuffix(a.Anchor, anchorSuffix) + "-reports" + anchorSuffix
+	if a.Sink == SinkDatabase {
+		a.Chain += reportsSuffix
+	}
+	a.Mode, a.Retention, a.Rotate.Age = "strict", "", ""
+	return a
+}
+
+// OfReports tells whether the chain is one of reports.
+func (a Audit) OfReports() bool { return strings.HasSuffix(a.Chain, reportsSuffix) }
+
+const (
+	anchorSuffix  = ".anchor"
+	reportsSuffix = "-reports"
+)
+
+// chainPattern keeps names of chains usable in commands and messages without quoting.
+var chainPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
+
+func (a *Audit) defaults(databases map[string]*Database) {
 	set := func(field *string, value string) {
 		if *field == "" {
 			*field = value
@@ -54,13 +86,33 @@ func (a *Audit) defaults() {
 	set(&a.File, "audit")
 	beside := strings.TrimRight(a.File, "/")
 	set(&a.Key, beside+".key")
-	set(&a.Anchor, beside+".anchor")
-	set(&a.Rotate.Size, "64MiB")
+	set(&a.Anchor, beside+anchorSuffix)
+	set(&a.Sink, SinkFile)
+	if a.Sink == SinkFile {
+		set(&a.Rotate.Size, "64MiB")
+		return
+	}
+	set(&a.Chain, "pgconsent")
+	for name := range databases {
+		if len(databases) == 1 {
+			set(&a.Database, name)
+		}
+	}
 }
 
 func (c *Config) checkAudit(d *decoder) {
 	a := c.Audit
 	oneOf(d, "audit.mode", a.Mode, "strict", "buffered", "off")
+	oneOf(d, "audit.sink", a.Sink, SinkFile, SinkDatabase)
+	if a.Sink == SinkDatabase {
+		c.checkAuditDatabase(d)
+	} else {
+		for key, value := range map[string]string{"database": a.Database, "chain": a.Chain} {
+			if value != "" {
+				d.problem("audit."+key, "Add sink: database, or leave it out.", "audit.%s says where records are in a database, and they are kept in files", key)
+			}
+		}
+	}
 	for key, path := range map[string]string{"key": a.Key, "anchor": a.Anchor} {
 		if inside(path, a.File) {
 			d.problem("audit."+key, "Put it where somebody who may write the records may not write: beside the folder, better on another disk or machine.",
@@ -70,7 +122,7 @@ func (c *Config) checkAudit(d *decoder) {
 	if a.Key == a.Anchor {
 		d.problem("audit.anchor", "", "audit.key and audit.anchor are the same file")
 	}
-	if size, err := parseSize(a.Rotate.Size); err != nil || size < minSegment {
+	if size, err := parseSize(a.Rotate.Size); a.Sink != SinkDatabase && (err != nil || size < minSegment) {
 		d.problem("audit.rotate.size", "rotate: { size: 64MiB }; 64KiB at least.", "audit.rotate.size: %q is not a size that a segment can have", a.Rotate.Size)
 	}
 	if age, err := parseDuration(a.Rotate.Age); a.Rotate.Age != "" && (err != nil || age < time.Minute) {
@@ -78,6 +130,23 @@ func (c *Config) checkAudit(d *decoder) {
 	}
 	if keep, err := parseDuration(a.Retention); a.Retention != "" && (err != nil || keep < minRetention) {
 		d.problem("audit.retention", "retention: 400d; 1d at least. Leave it out to keep records forever.", "audit.retention: %q is not a time", a.Retention)
+	}
+}
+
+// checkAuditDatabase judges what is said of records in a database.
+func (c *Config) checkAuditDatabase(d *decoder) {
+	a := c.Audit
+	switch {
+	case a.Database == "":
+		d.problem("audit.sink", "audit: { sink: database, database: NAME }", "the configuration has several databases: audit.database says which keeps the records")
+	case c.Databases[a.Database] == nil:
+		d.problem("audit.database", "Name one of the section databases.", "there is no database %q in the configuration", a.Database)
+	}
+	if a.Rotate != (Rotate{}) {
+		d.problem("audit.rotate", "Leave it out; audit.retention works by single records.", "audit.rotate is about files, and records are kept in a database")
+	}
+	if !chainPattern.MatchString(a.Chain) || a.OfReports() {
+		d.problem("audit.chain", "Letters, digits, dots, dashes and underscores; each proxy has its own.", "audit.chain: %q is not a name that a chain can have", a.Chain)
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 
 // recorded is an audit with its defaults.
 func recorded(mode, file string) Audit {
-	return Audit{Mode: mode, File: file, Key: file + ".key", Anchor: file + ".anchor", Rotate: Rotate{Size: "64MiB"}}
+	return Audit{Mode: mode, Sink: "file", File: file, Key: file + ".key", Anchor: file + ".anchor", Rotate: Rotate{Size: "64MiB"}}
 }
 
 func TestAudit(t *testing.T) {
@@ -25,6 +25,15 @@ func TestAudit(t *testing.T) {
 		{"{ rotate: { age: soon } }", "is not a time"},
 		{"{ retention: 1h }", "audit.retention"},
 		{"{ retention: forever }", "audit.retention"},
+		{"{ sink: database }", ""},
+		{"{ sink: database, database: app, chain: proxy-1, retention: 30d }", ""},
+		{"{ sink: both }", "One of: file, database"},
+		{"{ sink: database, database: other }", `no database "other"`},
+		{"{ sink: database, chain: 'a b' }", "not a name that a chain can have"},
+		{"{ sink: database, chain: a-reports }", "not a name that a chain can have"},
+		{"{ sink: database, rotate: { age: 24h } }", "audit.rotate is about files"},
+		{"{ chain: a }", "audit.chain says where records are in a database"},
+		{"{ database: app }", "audit.database says where records are in a database"},
 		{"{ retain: 1d }", `unknown key "retain"`},
 	} {
 		c, err := parse("/etc/p.yaml", "p.yaml", []byte(base+tc.audit+"\n"), func(string) string { return "" })

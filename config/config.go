@@ -161,7 +161,7 @@ func (c *Config) defaults() {
 	if c.Enforcement == "" {
 		c.Enforcement = Doors
 	}
-	c.Audit.defaults()
+	c.Audit.defaults(c.Databases)
 	if c.Consent != nil {
 		c.Consent.defaults()
 	}

@@ -13,6 +13,7 @@ var Variables = []struct{ Name, Key string }{
 	{"PGCONSENT_ENFORCEMENT", "enforcement"},
 	{"PGCONSENT_AUDIT_MODE", "audit.mode"},
 	{"PGCONSENT_AUDIT_FILE", "audit.file"},
+	{"PGCONSENT_AUDIT_CHAIN", "audit.chain"},
 	{"DEFAULT_CONSENT_DURATION_DAYS", "consent.default_duration_days"},
 	{"CONSENT_WARNING_DAYS", "consent.warning_days"},
 	{"PARTNERSHIP_REVIEW_TIMEOUT", "consent.review_timeout"},
@@ -51,6 +52,10 @@ func (c *Config) environment(d *decoder, getenv func(string) string) {
 			c.Audit.Mode = value
 		case "audit.file":
 			c.Audit.File = value
+		case "audit.chain":
+			if c.Audit.Sink == SinkDatabase { // else there is nothing that it could change
+				c.Audit.Chain = value
+			}
 		default:
 			// Without the section there is nothing that they could change.
 			if c.Consent != nil {

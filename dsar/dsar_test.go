@@ -84,7 +84,7 @@ func commit(session, table string, keys ...string) audit.Keys {
 func scan(t testing.TB, dir string, c *dsar.Collector) dsar.LogRead {
 	t.Helper()
 	c.Log = dir
-	read, err := dsar.Scan{Dir: dir, Database: "app", Tables: tables, Take: c.Take}.Run(t.Context())
+	read, err := dsar.Scan{From: audit.Folder(dir), Database: "app", Tables: tables, Take: c.Take}.Run(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

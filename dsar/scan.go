@@ -8,19 +8,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
-	"regexp"
 	"runtime"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
+
+	"github.com/pgconsent/pgconsent/audit"
 )
 
-// Scan reads one audit directory for what agents have had of one subject.
+// Scan reads one log of the audit for what agents have had of one subject.
 type Scan struct {
-	Dir      string
+	From     audit.Source
 	Database string              // in the records
 	Tables   map[string][]string // by the names that records have: the tables of the subject's that a statement over it reads
 	Take     func(Access)        // is handed each statement that returned something of those tables, in the log's order
@@ -56,40 +54,6 @@ type LogRead struct {
 
 const blockSize = 1 << 20
 
-var segmentName = regexp.MustCompile(`^audit-([0-9]{6,})\.jsonl$`)
-
-// segments are the files of a directory, in order.
-func segments(dir string) (paths []string, numbers []int, total int64, err error) {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return nil, nil, 0, fmt.Errorf("audit directory: %w", err)
-	}
-	type segment struct {
-		path   string
-		number int
-	}
-	var all []segment
-	for _, e := range entries {
-		m := segmentName.FindStringSubmatch(e.Name())
-		if m == nil {
-			continue
-		}
-		n, err := strconv.Atoi(m[1])
-		if err != nil {
-			return nil, nil, 0, fmt.Errorf("audit directory: %s is not a segment's name", e.Name())
-		}
-		if info, err := e.Info(); err == nil {
-			total += info.Size()
-		}
-		all = append(all, segment{filepath.Join(dir, e.Name()), n})
-	}
-	slices.SortFunc(all, func(a, b segment) int { return a.number - b.number })
-	for _, s := range all {
-		paths, numbers = append(paths, s.path), append(numbers, s.number)
-	}
-	return paths, numbers, total, nil
-}
-
 // block is a run of whole lines, on its way through a worker and back into the order of the log.
 type block struct {
 	data  []byte
@@ -115,13 +79,17 @@ type event struct {
 // Run reads the log once. Lines are held to the chain of hashes as they are read; where it does not hold, the report goes on
 // and says so.
 func (s Scan) Run(ctx context.Context) (LogRead, error) {
-	paths, numbers, total, err := segments(s.Dir)
+	numbers, err := s.From.Segments()
 	if err != nil {
 		return LogRead{}, err
 	}
-	out := LogRead{Segments: len(paths)}
-	for i := 1; i < len(numbers); i++ {
-		if numbers[i] != numbers[i-1]+1 {
+	out := LogRead{Segments: len(numbers)}
+	total := int64(0)
+	for i := range numbers {
+		if s.Progress != nil {
+			total += s.From.Size(numbers[i])
+		}
+		if i > 0 && numbers[i] != numbers[i-1]+1 {
 			out.Problem = fmt.Sprintf("segment %d is missing", numbers[i-1]+1)
 		}
 	}
@@ -129,7 +97,7 @@ func (s Scan) Run(ctx context.Context) (LogRead, error) {
 	defer stop()
 	workers := max(1, runtime.GOMAXPROCS(0))
 	work, order := make(chan *block, workers), make(chan *block, 2*workers)
-	go read(ctx, paths, work, order)
+	go read(ctx, s.From, numbers, work, order)
 	filter := s.filter()
 	for range workers {
 		go func() {
@@ -211,7 +179,7 @@ func (d *decision) access(o outcome, finished bool) Access {
 }
 
 // read hands out the lines of the segments in blocks.
-func read(ctx context.Context, paths []string, work, order chan<- *block) {
+func read(ctx context.Context, from audit.Source, segments []int, work, order chan<- *block) {
 	defer close(order)
 	defer close(work)
 	send := func(b *block) bool {
@@ -232,10 +200,10 @@ func read(ctx context.Context, paths []string, work, order chan<- *block) {
 		}
 		return b.err == nil
 	}
-	for _, path := range paths {
-		f, err := os.Open(path)
+	for _, n := range segments {
+		f, err := from.Open(n, 0, 0)
 		if err != nil {
-			send(&block{err: fmt.Errorf("audit: %w", err)})
+			send(&block{err: err})
 			return
 		}
 		in := bufio.NewReaderSize(f, 1<<16)

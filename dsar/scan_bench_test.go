@@ -72,7 +72,7 @@ func BenchmarkReport(b *testing.B) {
 			for b.Loop() {
 				runs++
 				collector := &dsar.Collector{Log: "audit", Rows: []dsar.Rows{rows}, Commit: key.Commit, Most: 10000}
-				read, err := dsar.Scan{Dir: dir, Database: "app", Tables: tables, Take: collector.Take}.Run(b.Context())
+				read, err := dsar.Scan{From: audit.Folder(dir), Database: "app", Tables: tables, Take: collector.Take}.Run(b.Context())
 				if err != nil || read.Problem != "" {
 					b.Fatal(err, read.Problem)
 				}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pgconsent/pgconsent/audit"
 	"github.com/pgconsent/pgconsent/catalog/pgcatalog"
 	"github.com/pgconsent/pgconsent/observe"
 	"github.com/pgconsent/pgconsent/policy"
@@ -84,7 +85,7 @@ func TestObserve(t *testing.T) {
 			var counted, joined *observe.Statement
 			for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
 				var err error
-				if report, err = observe.Read(in.audit, time.Time{}); err != nil {
+				if report, err = observe.Read(audit.Folder(in.audit), time.Time{}); err != nil {
 					t.Fatal(err)
 				}
 				counted = find("public.memory_participants", func(s *observe.Statement) bool { return s.Compared > 0 })
@@ -160,7 +161,7 @@ tables:
 	var memories, people *observe.Statement
 	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline) && (memories == nil || people == nil); time.Sleep(100 * time.Millisecond) {
 		var err error
-		if report, err = observe.Read(in.audit, time.Time{}); err != nil {
+		if report, err = observe.Read(audit.Folder(in.audit), time.Time{}); err != nil {
 			t.Fatal(err)
 		}
 		memories, people = find("public.memories"), find("public.people")
@@ -247,7 +248,7 @@ func TestObservedClaims(t *testing.T) {
 	}
 	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
 		var err error
-		if report, err = observe.Read(kept, time.Time{}); err != nil {
+		if report, err = observe.Read(audit.Folder(kept), time.Time{}); err != nil {
 			t.Fatal(err)
 		}
 		if find("Relationship").Compared > 0 && find("UserEvent").Compared > 0 && len(find("Agreement").Refusals) > 0 {

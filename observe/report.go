@@ -70,12 +70,12 @@ func (s *Statement) refused() (n int64) {
 	return n
 }
 
-// Read reads the records of an audit directory from a moment on, and verifies its chain as it goes.
-func Read(dir string, since time.Time) (*Report, error) {
+// Read reads the records of an audit from a moment on, and verifies its chain as it goes.
+func Read(from audit.Source, since time.Time) (*Report, error) {
 	type key struct{ agent, database, fingerprint string }
 	found := map[key]*Statement{}
 	r := &Report{}
-	_, err := audit.Walk(dir, func(record audit.Record) error {
+	_, err := audit.Against{}.Read(from, func(record audit.Record) error {
 		if record.Kind != audit.KindObservation || record.Time.Before(since) {
 			return nil
 		}

@@ -149,7 +149,7 @@ func (p *Plan) controls() []Statement {
 			SQL: fmt.Sprintf("GRANT SELECT ON pgconsent.migration, pgconsent.installed, pgconsent.installed_object TO %s", p.control),
 			Why: "The proxy refuses a database with another policy, and doctor looks for drift.",
 		},
-	}, slices.Concat(migrations.ConsentGrants(p.controlName), migrations.SweepGrants(p.controlName))...)
+	}, slices.Concat(migrations.ConsentGrants(p.controlName), migrations.AuditGrants(p.controlName), migrations.SweepGrants(p.controlName))...)
 }
 
 func quoteAll(names []string) []string {

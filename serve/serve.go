@@ -105,7 +105,7 @@ func New(ctx context.Context, o Options) (_ *Service, err error) {
 	s.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	counts := metrics.New(s.registry)
 	s.counts, s.air = counts, newTracker(c.AIR)
-	if s.audit, err = openAudit(c.Audit, counts, s.log); err != nil {
+	if s.audit, err = openAudit(c, counts, s.log); err != nil {
 		return nil, err
 	}
 	if s.sweepers, err = s.newSweepers(c, counts); err != nil {

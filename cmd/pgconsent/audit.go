@@ -209,20 +209,20 @@ func touches(e entry, table string) bool {
 	return false
 }
 
-// against is what the records of a configuration are held to: its key and its anchor. What is not there is said.
-func (s *session) against(c *config.Config, extra string) (audit.Against, []string, error) {
+// against is what the records of a log are held to: its key and its anchor. What is not there is said.
+func (s *session) against(log config.Audit, extra string) (audit.Against, []string, error) {
 	var a audit.Against
 	var missing []string
-	key, err := audit.LoadKey(c.Audit.Key)
+	key, err := audit.LoadKey(log.Key)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		missing = append(missing, fmt.Sprintf("the key %s is not there: a chain that was written anew is not found", c.Audit.Key))
+		missing = append(missing, fmt.Sprintf("the key %s is not there: a chain that was written anew is not found", log.Key))
 	case err != nil:
 		return a, nil, err
 	default:
 		a.Key = key
 	}
-	for i, path := range []string{c.Audit.Anchor, extra} {
+	for i, path := range []string{log.Anchor, extra} {
 		if path == "" {
 			continue
 		}

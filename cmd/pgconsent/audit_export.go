@@ -53,14 +53,17 @@ func (x auditExportCmd) Run(s *session) error {
 	if err := x.prepare(s, c); err != nil {
 		return err
 	}
-	against, _, err := s.against(c, "")
+	against, _, err := s.against(c.Audit, "")
 	if err != nil {
 		return err
 	}
 	against.Progress = s.hourglass("read").report
 	out := bufio.NewWriterSize(s.out, 1<<16)
 	export := exporting{filtering: filtering{x.auditFilter, map[uint64]bool{}}, to: out, after: x.After, ocsf: x.Format == "ocsf", remotes: map[string]string{}, decisions: map[uint64]entry{}}
-	_, err = against.Walk(c.Audit.File, export.record)
+	err = s.source(c, c.Audit, func(from audit.Source) error {
+		_, err := against.Read(from, export.record)
+		return err
+	})
 	if e := out.Flush(); e != nil {
 		return e
 	}

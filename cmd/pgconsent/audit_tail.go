@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pgconsent/pgconsent/audit"
+	"github.com/pgconsent/pgconsent/serve"
 )
 
 type auditTailCmd struct {
@@ -40,10 +41,15 @@ func (t auditTailCmd) Run(s *session) error {
 	if err := t.prepare(s, c); err != nil {
 		return err
 	}
+	return serve.AuditSource(s.ctx, c, c.Audit, true, func(from audit.Source) error { return t.print(s, from) })
+}
+
+// print writes the newest records, and those that come.
+func (t auditTailCmd) print(s *session, from audit.Source) error {
 	f := filtering{t.auditFilter, map[uint64]bool{}}
 	counting := filtering{t.auditFilter, map[uint64]bool{}}
 	var lines []line
-	cursor, err := audit.Newest(c.Audit.File, t.Lines, func(r audit.Record) bool {
+	cursor, err := audit.Newest(from, t.Lines, func(r audit.Record) bool {
 		e, err := readEntry(r)
 		return err == nil && e.Kind != audit.KindOutcome && counting.wants(e)
 	}, func(r audit.Record) error {
@@ -55,7 +61,7 @@ func (t auditTailCmd) Run(s *session) error {
 		return nil
 	})
 	if errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("there are no records in %s yet", c.Audit.File)
+		return fmt.Errorf("there are no records in %s yet", from)
 	}
 	if err != nil {
 		return err

@@ -3,22 +3,15 @@ package main
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/jackc/pgx/v5"
-
-	"github.com/pgconsent/pgconsent/audit"
 )
 
 // dir is where the configuration is.
@@ -37,6 +30,21 @@ func recording(t *testing.T) *installation {
 		t.Fatal("the configuration has another audit")
 	}
 	if err := os.WriteFile(i.config, []byte(with), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return i
+}
+
+// recordingIn is recording, with the records in the database.
+func recordingIn(t *testing.T) *installation {
+	t.Helper()
+	i := recording(t)
+	text, err := os.ReadFile(i.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text = bytes.Replace(text, []byte("file: audit/ }"), []byte("sink: database, chain: here }"), 1)
+	if err := os.WriteFile(i.config, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return i
@@ -239,90 +247,4 @@ func (i *installation) user(t *testing.T) string {
 		t.Fatal("the configuration names no user")
 	}
 	return strings.Trim(strings.FieldsFunc(rest, func(r rune) bool { return strings.ContainsRune(" ,}\n", r) })[0], `"'`)
-}
-
-// A server that is killed at any moment has answered nothing that has no record. PGCONSENT_KILLS says how often it is.
-func TestKills(t *testing.T) {
-	kills := 3
-	if n, err := strconv.Atoi(os.Getenv("PGCONSENT_KILLS")); err == nil {
-		kills = n
-	}
-	i := recording(t)
-	total := 0
-	for round := range kills {
-		p, address := i.serving(t)
-		answered := map[string]int{} // by the client's address
-		var mu sync.Mutex
-		var clients sync.WaitGroup
-		ctx, cancel := context.WithCancel(t.Context())
-		for range 4 {
-			clients.Go(func() {
-				conn, err := pgx.Connect(ctx, i.dsn("chat", address))
-				if err != nil {
-					return // killed while it logged in
-				}
-				defer conn.Close(context.Background())
-				local := conn.PgConn().Conn().LocalAddr().String()
-				for n := 0; ; n++ {
-					var found int
-					err := conn.QueryRow(ctx, "SELECT count(*) FROM memories").Scan(&found)
-					if err != nil {
-						return
-					}
-					mu.Lock()
-					answered[local]++
-					mu.Unlock()
-				}
-			})
-		}
-		// On a slow machine, too, there is something to be lost.
-		waitFor(t, "agents read", func() bool {
-			mu.Lock()
-			defer mu.Unlock()
-			n := 0
-			for _, of := range answered {
-				n += of
-			}
-			return n >= 10
-		})
-		time.Sleep(time.Duration(rand.IntN(500)) * time.Millisecond)
-		if err := p.cmd.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
-		p.ended(t)
-		clients.Wait()
-		cancel()
-
-		key, err := audit.LoadKey(filepath.Join(i.dir(), "audit.key"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		head, err := audit.ReadAnchor(filepath.Join(i.dir(), "audit.anchor"), key)
-		if err != nil {
-			t.Fatal(err)
-		}
-		sessions, decided := map[string]string{}, map[string]int{}
-		if _, err := (audit.Against{Key: key, Heads: []audit.Head{head}}).Walk(filepath.Join(i.dir(), "audit"), func(r audit.Record) error {
-			e, err := readEntry(r)
-			switch {
-			case e.Kind == audit.KindSession && e.Event == "open":
-				sessions[e.Session] = e.Remote
-			case e.Kind == audit.KindDecision && e.Verdict == "allow":
-				decided[sessions[e.Session]]++
-			}
-			return err
-		}); err != nil {
-			t.Fatalf("round %d: %v", round, err)
-		}
-		for client, n := range answered {
-			if decided[client] < n {
-				t.Errorf("round %d: %s got %d answers, and has %d records", round, client, n, decided[client])
-			}
-			total += n
-		}
-	}
-	if total < 10*kills {
-		t.Errorf("only %d answers in %d rounds: the test proves little", total, kills)
-	}
-	t.Logf("%d kills, %d answers, each with its record", kills, total)
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/pgconsent/pgconsent/audit"
@@ -15,12 +14,12 @@ import (
 
 type auditVerifyCmd struct {
 	Database string `placeholder:"NAME" help:"The consent registry of this database. Default: of all."`
-	Anchor   string `type:"existingfile" placeholder:"FILE" help:"A head of the audit's files that was kept elsewhere: a copy of the anchor, or a line \"SEQ HASH\"."`
+	Anchor   string `type:"existingfile" placeholder:"FILE" help:"A head of the audit that was kept elsewhere: a copy of the anchor, or a line \"SEQ HASH\"."`
 }
 
 func (auditVerifyCmd) Help() string {
-	return `Walks the chain of the audit's files: its hashes, the codes under the key beside them, the anchored last record, and the one that was
-kept elsewhere. Then the consent registry of each database: its hashes, the codes under the key outside the
+	return `Walks the chain of the audit: its hashes, the codes under the key beside them, the anchored last record, and the one that was
+kept elsewhere; and the chain of the reports about persons. Then the consent registry of each database: its hashes, the codes under the key outside the
 database, the anchored last record, what policies read, and the triggers, functions and rights that keep records as they are.
 It may run beside serve. Exit code 1 if anything is wrong, or cannot be proved.
 
@@ -28,13 +27,15 @@ It may run beside serve. Exit code 1 if anything is wrong, or cannot be proved.
   pgconsent audit verify --anchor /mnt/elsewhere/head
   pgconsent audit verify --json
 
-To tell later that no newest record of the audit's files was cut off, even by somebody who has the anchor, keep the number and hash
+To tell later that no newest record of the audit was cut off, even by somebody who has the anchor, keep the number and hash
 that are printed.`
 }
 
 // auditFound is what was found of the audit's files.
 type auditFound struct {
-	Folder   string   `json:"folder"`
+	Folder   string   `json:"folder,omitempty"`
+	Database string   `json:"database,omitempty"` // where records are kept in one
+	Chain    string   `json:"chain,omitempty"`
 	Records  uint64   `json:"records"`
 	Segments int      `json:"segments"`
 	First    uint64   `json:"first,omitempty"`
@@ -44,6 +45,8 @@ type auditFound struct {
 	Broken   string   `json:"broken,omitempty"`
 	Unproved []string `json:"unproved,omitempty"` // what the chain could not be held to
 	Notes    []string `json:"notes,omitempty"`
+
+	name string
 }
 
 // registryFound is what was found of one registry.
@@ -66,11 +69,15 @@ func (v auditVerifyCmd) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	files, err := s.verifyFiles(c, v.Anchor)
+	files, err := s.verifyLog(c, c.Audit, v.Anchor)
 	if err != nil {
 		return err
 	}
-	sound := files == nil || files.Broken == "" && len(files.Unproved) == 0
+	reports, err := s.verifyLog(c, c.Audit.Reports(), "")
+	if err != nil {
+		return err
+	}
+	sound := files.sound() && reports.sound()
 	registries := []registryFound{}
 	if c.Consent != nil {
 		for _, name := range databases {
@@ -83,9 +90,9 @@ func (v auditVerifyCmd) Run(s *session) error {
 		}
 	}
 	if s.json {
-		err = s.print(map[string]any{"sound": sound, "audit": files, "registries": registries})
+		err = s.print(map[string]any{"sound": sound, "audit": files, "reports": reports, "registries": registries})
 	} else {
-		err = s.tellVerified(files, registries)
+		err = s.tellVerified(files, reports, registries)
 	}
 	if err == nil && !sound {
 		err = errSilent
@@ -93,24 +100,33 @@ func (v auditVerifyCmd) Run(s *session) error {
 	return err
 }
 
-// verifyFiles walks the audit's chain; nil without one.
-func (s *session) verifyFiles(c *config.Config, elsewhere string) (*auditFound, error) {
+func (f *auditFound) sound() bool { return f == nil || f.Broken == "" && len(f.Unproved) == 0 }
+
+// verifyLog walks the chain of the audit, or of reports; nil without one.
+func (s *session) verifyLog(c *config.Config, log config.Audit, elsewhere string) (*auditFound, error) {
 	if c.Audit.Mode == string(audit.Off) {
 		return nil, nil
 	}
-	against, unproved, err := s.against(c, elsewhere)
+	against, unproved, err := s.against(log, elsewhere)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := os.Stat(c.Audit.File); errors.Is(err, fs.ErrNotExist) && len(against.Heads) == 0 {
-		return nil, nil
+	if log.Sink != config.SinkDatabase && len(against.Heads) == 0 {
+		if _, err := os.Stat(log.File); errors.Is(err, fs.ErrNotExist) {
+			return nil, nil
+		}
 	}
 	against.Progress = s.hourglass("verified").report
-	report, err := against.Walk(c.Audit.File, nil)
-	out := &auditFound{
-		Folder: c.Audit.File, Records: report.Records, Segments: report.Segments, First: report.FirstSeq, Last: report.LastSeq, LastHash: report.LastHash,
-		Anchored: report.Anchored, Unproved: unproved,
+	out := &auditFound{Folder: log.File, name: logName(log), Unproved: unproved}
+	if log.Sink == config.SinkDatabase {
+		out.Folder, out.Database, out.Chain = "", log.Database, log.Chain
 	}
+	var report audit.Report
+	err = s.source(c, log, func(from audit.Source) (err error) {
+		report, err = against.Read(from, nil)
+		return err
+	})
+	out.Records, out.Segments, out.First, out.Last, out.LastHash, out.Anchored = report.Records, report.Segments, report.FirstSeq, report.LastSeq, report.LastHash, report.Anchored
 	var broken *audit.Broken
 	switch {
 	case errors.As(err, &broken):
@@ -120,13 +136,23 @@ func (s *session) verifyFiles(c *config.Config, elsewhere string) (*auditFound, 
 	case err != nil:
 		return nil, err
 	}
+	if log.Sink == config.SinkDatabase {
+		if report.Records == 0 && len(against.Heads) == 0 {
+			return nil, nil
+		}
+		loose, err := serve.AuditGuards(s.ctx, c, log)
+		if err != nil {
+			return nil, err
+		}
+		out.Unproved = append(out.Unproved, loose...)
+	}
 	note := func(n int64, format string) {
 		if n > 0 {
 			out.Notes = append(out.Notes, fmt.Sprintf(format, n))
 		}
 	}
-	note(int64(report.Checkpoints), "%d checkpoints stand for segments whose time was over")
-	note(int64(report.Recoveries), "%d times the log went on after a crash, a broken disk, or without its anchor")
+	note(int64(report.Checkpoints), "%d checkpoints stand for records whose time was over")
+	note(int64(report.Recoveries), "%d times the log went on after a crash, a failure to write, or without its anchor")
 	note(report.Torn, "%d bytes after the newest record: one that is being written, or a crash")
 	return out, nil
 }
@@ -145,23 +171,27 @@ func (s *session) verifyRegistry(c *config.Config, database string) (registryFou
 	return out, err
 }
 
-func (s *session) tellVerified(files *auditFound, registries []registryFound) error {
+func (s *session) tellVerified(files, reports *auditFound, registries []registryFound) error {
 	var b strings.Builder
-	switch {
-	case files == nil:
+	if files == nil {
 		b.WriteString("audit: no records\n")
-	case files.Broken != "":
-		fmt.Fprintf(&b, "audit %s: BROKEN: %s\n  keep it as evidence, and compare it with copies and with the database's own log\n", filepath.Base(files.Folder), files.Broken)
-	case files.Records == 0:
-		fmt.Fprintf(&b, "audit %s: no records\n", filepath.Base(files.Folder))
-	default:
-		fmt.Fprintf(&b, "audit %s: %d records hold, %d to %d; last hash %s\n", filepath.Base(files.Folder), files.Records, files.First, files.Last, files.LastHash)
 	}
-	if files != nil {
-		for _, u := range files.Unproved {
+	for i, f := range []*auditFound{files, reports} {
+		what := []string{"audit", "reports"}[i]
+		switch {
+		case f == nil:
+			continue
+		case f.Broken != "":
+			fmt.Fprintf(&b, "%s %s: BROKEN: %s\n  keep it as evidence, and compare it with copies and with the database's own log\n", what, f.name, f.Broken)
+		case f.Records == 0:
+			fmt.Fprintf(&b, "%s %s: no records\n", what, f.name)
+		default:
+			fmt.Fprintf(&b, "%s %s: %d records hold, %d to %d; last hash %s\n", what, f.name, f.Records, f.First, f.Last, f.LastHash)
+		}
+		for _, u := range f.Unproved {
 			fmt.Fprintf(&b, "  NOT PROVED: %s\n", u)
 		}
-		for _, n := range files.Notes {
+		for _, n := range f.Notes {
 			fmt.Fprintf(&b, "  %s\n", n)
 		}
 	}

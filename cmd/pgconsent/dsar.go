@@ -11,7 +11,6 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/pgconsent/pgconsent/audit"
 	"github.com/pgconsent/pgconsent/config"
 	"github.com/pgconsent/pgconsent/consent"
 	"github.com/pgconsent/pgconsent/dsar"
@@ -133,10 +132,8 @@ func (d dsarCmd) make(s *session, c *config.Config, t target) (*dsar.Report, err
 	if err != nil {
 		return nil, err
 	}
-	from := access.Sources{Database: t.name, Conn: t.conn, Policy: built.policy, Folders: d.Audit, AuditKey: c.Audit.Key, Progress: s.reading}
-	if c.Audit.Mode != string(audit.Off) {
-		from.Folders, from.Reports = access.OwnFolders(c.Audit.File, d.Audit), access.Folder(c.Audit.File)
-	}
+	from := serve.AccessSources(c, t.name, d.Audit)
+	from.Conn, from.Policy, from.Progress = t.conn, built.policy, s.reading
 	if c.Consent != nil {
 		if from.Registry, err = serve.Registry(c, t.name); err != nil {
 			return nil, err

@@ -17,6 +17,7 @@ type migrateCmd struct {
 	Down      bool   `xor:"mode" help:"Remove everything that migrate installed, and restore what it found."`
 
 	DiscardConsent bool `help:"With --down: remove the consent records as well, which prove who has consented to what."`
+	DiscardAudit   bool `help:"With --down: remove the audit's records as well, where they are in the database."`
 }
 
 func (migrateCmd) Help() string {
@@ -35,6 +36,9 @@ func (m migrateCmd) Run(s *session) error {
 	if m.DiscardConsent && !m.Down {
 		return usageError{errors.New("--discard-consent goes with --down")}
 	}
+	if m.DiscardAudit && !m.Down {
+		return usageError{errors.New("--discard-audit goes with --down")}
+	}
 	c, err := s.load()
 	if err != nil {
 		return err
@@ -47,6 +51,11 @@ func (m migrateCmd) Run(s *session) error {
 		if m.Down {
 			if m.DiscardConsent {
 				if _, err := t.conn.Exec(s.ctx, "SET pgconsent.discard_consent = 'yes'"); err != nil {
+					return err
+				}
+			}
+			if m.DiscardAudit {
+				if _, err := t.conn.Exec(s.ctx, "SET pgconsent.discard_audit = 'yes'"); err != nil {
 					return err
 				}
 			}

@@ -40,8 +40,11 @@ func (r observeReportCmd) Run(s *session) error {
 	if r.Since > 0 {
 		since = time.Now().Add(-r.Since)
 	}
-	report, err := observe.Read(c.Audit.File, since)
-	if err != nil {
+	var report *observe.Report
+	if err := s.source(c, c.Audit, func(from audit.Source) (err error) {
+		report, err = observe.Read(from, since)
+		return err
+	}); err != nil {
 		return err
 	}
 	if s.json {

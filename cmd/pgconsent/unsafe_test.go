@@ -63,7 +63,7 @@ func install(t *testing.T) *installation {
 	i.exec(t, "ALTER DATABASE "+i.db.Name+" OWNER TO app_owner; ALTER SCHEMA public OWNER TO app_owner; SET ROLE app_owner; "+guardedSchema+"; RESET ROLE")
 	i.config = i.configure(t, i.db.Name)
 	t.Cleanup(func() {
-		if _, errs, code := call(t, "", "migrate", "--down", "-c", i.config); code != done {
+		if _, errs, code := call(t, "", "migrate", "--down", "--discard-audit", "-c", i.config); code != done {
 			t.Errorf("migrate --down: %s", errs)
 		}
 		i.exec(t, "DROP OWNED BY app_owner CASCADE; ALTER DATABASE "+i.db.Name+" OWNER TO postgres; DROP ROLE app_owner")

@@ -10,8 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -32,11 +30,13 @@ type Sources struct {
 	Policy   *policy.Policy     // of the database
 	Registry *registry.Registry // nil: none is configured
 
-	Folders  []string // of audits, the process's own first
-	AuditKey string   // the file of the key that commitments were made with
-	Reports  string   // the folder in which is recorded that a report was made; "": it is not
+	// Logs hands on the logs of the audit, by their names; nil: there are none.
+	Logs     func(ctx context.Context, f func(name string, from audit.Source) error) error
+	AuditKey string // the file of the key that commitments were made with
+	// Reports opens the log in which is recorded that a report was made, and names it; nil: it is not recorded.
+	Reports func(key audit.Key) (log *audit.Log, name string, err error)
 
-	Progress func(folder string) func(done, total int64) // nil: nobody is told
+	Progress func(log string) func(done, total int64) // nil: nobody is told
 }
 
 // Request is for whom a report is made.
@@ -50,9 +50,6 @@ type Request struct {
 	Retrievals int    // how many of the possible ones are listed; 0: all
 	Look       bool   // it is looked at and not handed out: the audit has a record, the registry none
 }
-
-// Folder is where reports of an audit in dir are recorded.
-func Folder(dir string) string { return filepath.Clean(dir) + "-reports" }
 
 // Make makes a report and returns it when it is recorded that it was made. Of somebody of whom nothing is known the error is a
 // *consent.NotFoundError, and it is recorded that somebody asked.
@@ -143,7 +140,7 @@ func intact(logs []dsar.Log) bool {
 	return true
 }
 
-// read goes through the audit's folders.
+// read goes through the logs of the audit.
 func (from Sources) read(ctx context.Context, q Request, tables []dsar.Table, behalf []string, m *dsar.Material) (audit.Key, error) {
 	collector := &dsar.Collector{Rows: m.Rows, Behalf: behalf, Most: q.Retrievals}
 	m.Retrieved = collector
@@ -165,41 +162,34 @@ func (from Sources) read(ctx context.Context, q Request, tables []dsar.Table, be
 			byName[name] = append(byName[name], table.Relation.Name.String())
 		}
 	}
-	for _, folder := range from.Folders {
-		collector.Log = folder
-		scan := dsar.Scan{Dir: folder, Database: from.Database, Tables: byName, Take: collector.Take}
+	if from.Logs == nil {
+		return key, nil
+	}
+	return key, from.Logs(ctx, func(name string, log audit.Source) error {
+		collector.Log = name
+		scan := dsar.Scan{From: log, Database: from.Database, Tables: byName, Take: collector.Take}
 		if from.Progress != nil {
-			scan.Progress = from.Progress(folder)
+			scan.Progress = from.Progress(name)
 		}
 		read, err := scan.Run(ctx)
 		if err != nil {
-			return key, err
+			return err
 		}
-		m.Logs = append(m.Logs, read.Log(folder))
-	}
-	return key, nil
-}
-
-// OwnFolders are the folder of a process's own audit, if there is one yet, and those given besides.
-func OwnFolders(own string, others []string) []string {
-	if own == "" {
-		return others
-	}
-	if _, err := os.Stat(own); err != nil && errors.Is(err, fs.ErrNotExist) {
-		return others
-	}
-	return append([]string{own}, others...)
+		m.Logs = append(m.Logs, read.Log(name))
+		return nil
+	})
 }
 
 // record writes that a report was asked for, and returns when that is durable.
 func (from Sources) record(key audit.Key, made audit.Made, where *dsar.AuditRecord) error {
-	if from.Reports == "" {
+	if from.Reports == nil {
 		return nil
 	}
 	var log *audit.Log
+	var name string
 	var err error
 	for attempt := 0; ; attempt++ {
-		if log, err = audit.Open(audit.Config{Dir: from.Reports, Key: key}); err == nil || attempt == 20 || !strings.Contains(err.Error(), "in use") {
+		if log, name, err = from.Reports(key); err == nil || attempt == 20 || !strings.Contains(err.Error(), "in use") {
 			break
 		}
 		time.Sleep(100 * time.Millisecond) // another report is being recorded
@@ -210,7 +200,7 @@ func (from Sources) record(key audit.Key, made audit.Made, where *dsar.AuditReco
 	ticket := log.Made(made)
 	refused := ticket.Release()
 	if where != nil && refused == nil {
-		*where = dsar.AuditRecord{Log: from.Reports, Seq: ticket.Seq()}
+		*where = dsar.AuditRecord{Log: name, Seq: ticket.Seq()}
 	}
 	if err := log.Close(context.Background()); err != nil && refused == nil {
 		return fmt.Errorf("record that the report was made: %w", err)

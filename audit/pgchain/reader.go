@@ -1,0 +1,163 @@
+package pgchain
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// The sizes of pages that a segment is read in: the first is small, since many look at the first record only.
+const (
+	firstPage = 1
+	lastPage  = 2048
+)
+
+// Reader reads a chain without writing to it. It is an [audit.Source], for one goroutine.
+type Reader struct {
+	ctx    context.Context
+	conn   *pgx.Conn
+	chain  string
+	name   string
+	limit  time.Duration // of one page; 0: none
+	failed func(error) error
+}
+
+// NewReader reads on a connection, for as long as ctx allows. Who wants to see one moment begins a transaction that has one.
+func NewReader(ctx context.Context, conn *pgx.Conn, name, chain string) *Reader {
+	return &Reader{ctx: ctx, conn: conn, chain: chain, name: name, failed: func(err error) error {
+		return fmt.Errorf("audit: chain %s of database %s: %w", chain, name, err)
+	}}
+}
+
+func (r *Reader) String() string { return fmt.Sprintf("chain %s of database %s", r.chain, r.name) }
+
+// Size is not known.
+func (r *Reader) Size(int) int64 { return 0 }
+
+// Segments are all from that of the first record to that of the last.
+func (r *Reader) Segments() ([]int, error) {
+	if r.conn == nil {
+		return nil, r.failed(fmt.Errorf("there is no connection"))
+	}
+	ctx, cancel := r.bounded()
+	defer cancel()
+	var first, last *int64
+	err := r.conn.QueryRow(ctx, "SELECT pg_catalog.min(seq), pg_catalog.max(seq) FROM pgconsent.audit_record WHERE chain = $1", r.chain).Scan(&first, &last)
+	if err != nil {
+		return nil, r.failed(err)
+	}
+	var out []int
+	if first != nil {
+		for n := Segment(uint64(*first)); n <= Segment(uint64(*last)); n++ {
+			out = append(out, n)
+		}
+	}
+	return out, nil
+}
+
+func (r *Reader) bounded() (context.Context, context.CancelFunc) {
+	if r.limit == 0 {
+		return r.ctx, func() {}
+	}
+	return context.WithTimeout(r.ctx, r.limit)
+}
+
+// Open reads a segment from the record after this one on, page by page.
+func (r *Reader) Open(segment int, after uint64, _ int64) (io.ReadCloser, error) {
+	if r.conn == nil {
+		return nil, r.failed(fmt.Errorf("there is no connection"))
+	}
+	from, through := uint64(segment-1)*segmentSize, uint64(segment)*segmentSize
+	return &pages{r: r, after: max(after, from), through: through, size: firstPage}, nil
+}
+
+// pages are the lines of a segment.
+type pages struct {
+	r              *Reader
+	after, through uint64
+	size           int
+	buf            []byte
+	ended          bool
+}
+
+func (p *pages) Close() error { return nil }
+
+func (p *pages) Read(to []byte) (int, error) {
+	for len(p.buf) == 0 {
+		if p.ended {
+			return 0, io.EOF
+		}
+		if err := p.page(); err != nil {
+			return 0, err
+		}
+	}
+	n := copy(to, p.buf)
+	p.buf = p.buf[n:]
+	return n, nil
+}
+
+func (p *pages) page() error {
+	ctx, cancel := p.r.bounded()
+	defer cancel()
+	rows, err := p.r.conn.Query(ctx, "SELECT seq, line FROM pgconsent.audit_record WHERE chain = $1 AND seq > $2 AND seq <= $3 ORDER BY seq LIMIT $4",
+		p.r.chain, int64(p.after), int64(p.through), p.size)
+	if err != nil {
+		return p.r.failed(err)
+	}
+	p.buf = p.buf[:0]
+	n := 0
+	for rows.Next() {
+		values := rows.RawValues()
+		p.buf = append(append(p.buf, values[1]...), '\n')
+		var seq int64
+		if err := rows.Scan(&seq, nil); err != nil {
+			rows.Close()
+			return p.r.failed(err)
+		}
+		p.after = uint64(seq)
+		n++
+	}
+	if err := rows.Err(); err != nil {
+		return p.r.failed(err)
+	}
+	p.ended = n < p.size
+	p.size = min(p.size*8, lastPage)
+	return nil
+}
+
+// Chains are the names of all chains of a database.
+func Chains(ctx context.Context, conn *pgx.Conn) ([]string, error) {
+	rows, err := conn.Query(ctx, `WITH RECURSIVE c (chain) AS (
+			SELECT pg_catalog.min(chain) FROM pgconsent.audit_record
+			UNION ALL SELECT (SELECT pg_catalog.min(r.chain) FROM pgconsent.audit_record AS r WHERE r.chain > c.chain) FROM c WHERE c.chain IS NOT NULL)
+		SELECT chain FROM c WHERE chain IS NOT NULL`)
+	if err != nil {
+		return nil, fmt.Errorf("chains of the audit: %w", err)
+	}
+	out, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return nil, fmt.Errorf("chains of the audit: %w", err)
+	}
+	return out, nil
+}
+
+// Unguarded tells what of the database does not keep records as they are any more. The chain tells whether somebody has used it.
+func Unguarded(ctx context.Context, conn *pgx.Conn) ([]string, error) {
+	rows, err := conn.Query(ctx, `SELECT w.relation || ': the trigger ' || w.name || ' that keeps records as they are is missing or off'
+		FROM (VALUES ('audit_record', 'pgconsent_refuse'), ('audit_record', 'pgconsent_refuse_truncate'), ('audit_retired', 'pgconsent_refuse'),
+			('audit_retired', 'pgconsent_refuse_truncate')) AS w (relation, name)
+		WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_trigger AS t JOIN pg_catalog.pg_class AS c ON c.oid = t.tgrelid JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+			JOIN pg_catalog.pg_proc AS p ON p.oid = t.tgfoid
+			WHERE n.nspname = 'pgconsent' AND c.relname = w.relation AND t.tgname = w.name AND t.tgenabled = 'A' AND p.proname = 'audit_refuse' AND p.pronamespace = n.oid)`)
+	if err != nil {
+		return nil, fmt.Errorf("triggers of the audit: %w", err)
+	}
+	out, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return nil, fmt.Errorf("triggers of the audit: %w", err)
+	}
+	return out, nil
+}

@@ -1,0 +1,142 @@
+package main
+
+import (
+	"context"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pgconsent/pgconsent/audit"
+	"github.com/pgconsent/pgconsent/audit/pgchain"
+	"github.com/pgconsent/pgconsent/config"
+)
+
+// verifyEvery is after how many kills the whole chain is walked; what is new is read after each.
+const verifyEvery = 50
+
+// A server that is killed at any moment has answered nothing that has no record, wherever records are kept. PGCONSENT_KILLS says how often
+// it is.
+func TestKills(t *testing.T) {
+	kills := 6
+	if n, err := strconv.Atoi(os.Getenv("PGCONSENT_KILLS")); err == nil {
+		kills = n
+	}
+	t.Run("files", func(t *testing.T) { killed(t, recording(t), (kills+1)/2) })
+	t.Run("database", func(t *testing.T) { killed(t, recordingIn(t), kills/2) })
+}
+
+// audited is where the records of an installation are, and what they are held to.
+func (i *installation) audited(t *testing.T) (audit.Source, audit.Against) {
+	t.Helper()
+	c, err := config.Load(i.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := audit.LoadKey(filepath.Join(i.dir(), "audit.key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, err := audit.ReadAnchor(filepath.Join(i.dir(), "audit.anchor"), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var from audit.Source = audit.Folder(c.Audit.File)
+	if c.Audit.Sink == config.SinkDatabase {
+		from = pgchain.NewReader(t.Context(), i.db.Connect(t, "pgconsent_control"), c.Audit.Database, c.Audit.Chain)
+	}
+	return from, audit.Against{Key: key, Heads: []audit.Head{head}}
+}
+
+func killed(t *testing.T, i *installation, kills int) {
+	total, began := 0, time.Now()
+	var from audit.Source
+	var cursor *audit.Cursor
+	sessions, decided := map[string]string{}, map[string]int{}
+	take := func(r audit.Record) error {
+		e, err := readEntry(r)
+		switch {
+		case e.Kind == audit.KindSession && e.Event == "open":
+			sessions[e.Session] = e.Remote
+		case e.Kind == audit.KindDecision && e.Verdict == "allow":
+			decided[sessions[e.Session]]++
+		}
+		return err
+	}
+	for round := range kills {
+		clear(decided)
+		p, address := i.serving(t)
+		answered := map[string]int{} // by the client's address
+		var mu sync.Mutex
+		var clients sync.WaitGroup
+		ctx, cancel := context.WithCancel(t.Context())
+		for range 4 {
+			clients.Go(func() {
+				conn, err := pgx.Connect(ctx, i.dsn("chat", address))
+				if err != nil {
+					return // killed while it logged in
+				}
+				defer conn.Close(context.Background())
+				local := conn.PgConn().Conn().LocalAddr().String()
+				for n := 0; ; n++ {
+					var found int
+					if err := conn.QueryRow(ctx, "SELECT count(*) FROM memories").Scan(&found); err != nil {
+						return
+					}
+					mu.Lock()
+					answered[local]++
+					mu.Unlock()
+				}
+			})
+		}
+		// On a slow machine, too, there is something to be lost.
+		waitFor(t, "agents read", func() bool {
+			mu.Lock()
+			defer mu.Unlock()
+			n := 0
+			for _, of := range answered {
+				n += of
+			}
+			return n >= 10
+		})
+		time.Sleep(time.Duration(rand.IntN(200)) * time.Millisecond)
+		if err := p.cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		p.ended(t)
+		clients.Wait()
+		cancel()
+
+		var err error
+		if cursor == nil {
+			from, _ = i.audited(t)
+			cursor, err = audit.Newest(from, 1<<30, func(audit.Record) bool { return true }, take)
+		} else {
+			err = cursor.Rest(take)
+		}
+		if err != nil {
+			t.Fatalf("round %d: %v", round, err)
+		}
+		for client, n := range answered {
+			if decided[client] < n {
+				t.Errorf("round %d: %s got %d answers, and has %d records", round, client, n, decided[client])
+			}
+			total += n
+		}
+		if (round+1)%verifyEvery == 0 || round+1 == kills {
+			whole, against := i.audited(t)
+			if _, err := against.Read(whole, nil); err != nil {
+				t.Fatalf("round %d: %v", round, err)
+			}
+		}
+	}
+	if total < 10*kills {
+		t.Errorf("only %d answers in %d rounds: the test proves little", total, kills)
+	}
+	t.Logf("%d kills in %s, %d answers, each with its record", kills, time.Since(began).Round(time.Second), total)
+}
