@@ -74,7 +74,7 @@ BEGIN
   SELECT pg_catalog.min(r.seq) INTO oldest FROM pgconsent.audit_record AS r WHERE r.chain OPERATOR(pg_catalog.=) audit_retire.chain;
   DELETE FROM pgconsent.audit_record AS r WHERE r.chain OPERATOR(pg_catalog.=) audit_retire.chain
     AND r.seq OPERATOR(pg_catalog.<=) LEAST(through, oldest OPERATOR(pg_catalog.+) most OPERATOR(pg_catalog.-) 1);
-  GET DIAGNOSTICS gone = ROW_COUNT;
+  GET DIAGNOSTICS gone := ROW_COUNT;
   RETURN gone;
 END $$;
 REVOKE ALL ON FUNCTION pgconsent.audit_retire(pg_catalog.text, pg_catalog.int8, pg_catalog.int4) FROM PUBLIC;
