@@ -50,8 +50,8 @@ func (c *Config) checkListeners(d *decoder) {
 	case c.HTTP.Listen == "off":
 	case !hostPort(c.HTTP.Listen):
 		d.problem("http.listen", "http: { listen: 127.0.0.1:7433 }, or listen: off", "http.listen must be host:port")
-	case !loopback(c.HTTP.Listen):
-		d.problem("http.listen", "Listen on 127.0.0.1 and let your collector run beside it.", "in this version http listens on loopback only, not on %s", c.HTTP.Listen)
+	case c.TLS == nil && !loopback(c.HTTP.Listen):
+		d.problem("http.listen", "Add tls: { cert: server.crt, key: server.key }, or listen on 127.0.0.1.", "without tls http listens on loopback only, not on %s", c.HTTP.Listen)
 	case c.HTTP.Listen == c.Listen && !strings.HasSuffix(c.Listen, ":0"):
 		d.problem("http.listen", "", "listen and http.listen are the same address")
 	}
@@ -149,6 +149,9 @@ func loopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	return err == nil && loopbackHost(host)
 }
+
+// Loopback tells whether only this machine can reach the listener. Elsewhere it speaks TLS.
+func (h HTTP) Loopback() bool { return loopback(h.Listen) }
 
 func loopbackHost(host string) bool {
 	ip := net.ParseIP(host)

@@ -35,7 +35,7 @@ type TLS struct {
 	Key  string `yaml:"key"`
 }
 
-// HTTP is the listener of /metrics, /healthz and /readyz.
+// HTTP is the listener of the API, /metrics, /healthz and /readyz.
 type HTTP struct {
 	Listen string `yaml:"listen"` // "off": none
 	Tokens string `yaml:"tokens"` // the file of the tokens that callers show; "": none are known

@@ -116,9 +116,8 @@ var may = map[Action][]Role{
 	Erase:             {RoleSubject, RoleGuardian, RoleController, RoleSystem},
 }
 
-// allowed refuses parties that may not make the change.
-func (d *decision) allowed() error {
-	c := d.command
+// May refuses parties that may not make the change whatever holds.
+func May(c Command) error {
 	roles, ok := may[c.Do]
 	switch {
 	case !ok:
@@ -131,7 +130,17 @@ func (d *decision) allowed() error {
 		return forbidden(c.By.Role, "%s is for: %s", c.Do, strings.Join(words, ", "))
 	case c.By.Role == RoleSubject && c.By.ID != c.Subject:
 		return forbidden(c.By.Role, "a subject changes its own consent, and no other")
-	case c.By.Role == RoleGuardian && !d.guardian:
+	}
+	return nil
+}
+
+// allowed refuses parties that may not make the change.
+func (d *decision) allowed() error {
+	c := d.command
+	if err := May(c); err != nil {
+		return err
+	}
+	if c.By.Role == RoleGuardian && !d.guardian {
 		return forbidden(c.By.Role, "this is not a guardian of the subject")
 	}
 	return nil

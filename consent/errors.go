@@ -91,6 +91,12 @@ func forbidden(role Role, format string, args ...any) *ForbiddenError {
 // NewNotFound is for stores that find no consent.
 func NewNotFound() error { return notFound() }
 
+// NewValidation is for faces that are asked for what no command can say.
+func NewValidation(format string, args ...any) error { return invalid(format, args...) }
+
+// NewExpired is for those who look, and find a consent that the clock has ended.
+func NewExpired(format string, args ...any) error { return expired(format, args...) }
+
 // NewConflict is for stores that find a request's key used for something else.
 func NewConflict() error {
 	e := &ConflictError{newFault(sqlstate.ConsentConflict, "the request's key was used before, for another change", nil)}

@@ -195,6 +195,9 @@ func Start(ctx context.Context, c Config) (_ *Running, err error) {
 	if err != nil {
 		return nil, err
 	}
+	if access.Tokens, err = f.tokens(ctx, cfg); err != nil {
+		return nil, err
+	}
 	service, err := serve.New(ctx, serve.Options{Config: cfg, Log: c.Log, Drain: 2 * time.Second})
 	if err != nil {
 		return nil, err
@@ -423,7 +426,7 @@ func (f folder) configure(c Config, upstream yaml.MapSlice) (*config.Config, err
 	tree := yaml.MapSlice{
 		{Key: "version", Value: 1},
 		{Key: "listen", Value: c.Listen},
-		{Key: "http", Value: yaml.MapSlice{{Key: "listen", Value: c.HTTP}}},
+		{Key: "http", Value: yaml.MapSlice{{Key: "listen", Value: c.HTTP}, {Key: "tokens", Value: "tokens.yaml"}}},
 		{Key: "upstream", Value: upstream},
 		{Key: "databases", Value: yaml.MapSlice{{Key: f.world.Name, Value: yaml.MapSlice{
 			{Key: "policy", Value: "policy.yaml"},
@@ -494,7 +497,7 @@ func migrate(ctx context.Context, c *config.Config, name string) error {
 
 // admit gives the agents their logins and says how everybody connects.
 func (f folder) admit(c *config.Config) (Access, error) {
-	a := Access{World: f.world.Name, HTTP: "http://" + c.HTTP.Listen, Tokens: map[string]string{}}
+	a := Access{World: f.world.Name, HTTP: "http://" + c.HTTP.Listen}
 	owner, err := config.Secret(f.secret("owner"))
 	if err != nil {
 		return a, err

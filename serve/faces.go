@@ -2,11 +2,14 @@ package serve
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"runtime/debug"
 
+	"github.com/pgconsent/pgconsent/api"
 	"github.com/pgconsent/pgconsent/config"
 	"github.com/pgconsent/pgconsent/consent/registry"
+	"github.com/pgconsent/pgconsent/desk"
 	"github.com/pgconsent/pgconsent/identity"
 	"github.com/pgconsent/pgconsent/mcp"
 	"github.com/pgconsent/pgconsent/policy"
@@ -16,6 +19,8 @@ import (
 type faces struct {
 	verifier   identity.Verifier
 	registries map[string]*registry.Registry // by database; none without a consent registry
+	desk       *desk.Desk
+	api        http.Handler
 	mcp        *mcp.Server
 }
 
@@ -28,10 +33,13 @@ func (s *Service) newFaces(c *config.Config) (*faces, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &faces{verifier: tokens, registries: map[string]*registry.Registry{}}
+	f := &faces{
+		verifier: enabled{identity.Either{tokens}, s}, registries: map[string]*registry.Registry{},
+		desk: &desk.Desk{Databases: map[string]*desk.Database{}, Connect: s.Connect, Record: s.enforcer.RecordCall},
+	}
 	desks := map[string]*mcp.Desk{}
 	for _, name := range sorted(c.Databases) {
-		desk := &mcp.Desk{
+		tools := &mcp.Desk{
 			Policy: func() *policy.Policy { return s.enforcer.Policy(name) },
 			Attributes: func(agent string) map[string]string {
 				if a, ok := s.config.Load().Agents[agent]; ok && a.Database == name {
@@ -41,12 +49,16 @@ func (s *Service) newFaces(c *config.Config) (*faces, error) {
 			},
 		}
 		if c.Consent != nil {
-			if desk.Registry, err = Registry(c, name); err != nil {
+			if tools.Registry, err = Registry(c, name); err != nil {
 				return nil, err
 			}
-			f.registries[name] = desk.Registry
+			f.registries[name] = tools.Registry
 		}
-		desks[name] = desk
+		desks[name] = tools
+		f.desk.Databases[name] = &desk.Database{Name: name, Registry: tools.Registry, Policy: tools.Policy}
+	}
+	if f.api, err = api.New(api.Config{Desk: f.desk, Verifier: f.verifier, Log: s.log}); err != nil {
+		return nil, err
 	}
 	f.mcp, err = mcp.NewServer(mcp.Config{
 		Verifier: f.verifier, Connect: s.Connect, Record: s.enforcer.RecordCall, Desks: desks, AIR: s.air, Version: version(), Log: s.log,
@@ -54,17 +66,49 @@ func (s *Service) newFaces(c *config.Config) (*faces, error) {
 	return f, err
 }
 
+// Registry is the consent registry of a database as the faces use it; nil without one.
+func (s *Service) Registry(database string) *registry.Registry {
+	if s.faces == nil {
+		return nil
+	}
+	return s.faces.registries[database]
+}
+
 // handle adds the addresses of the faces.
 func (f *faces) handle(mux *http.ServeMux) {
+	mux.Handle("/v1/", f.api)
+	mux.Handle("/openapi.json", f.api)
 	mux.Handle("/mcp", f.mcp)
 }
 
 // run does what faces do by the clock until ctx ends.
 func (f *faces) run(ctx context.Context) {
 	f.mcp.Run(ctx)
+}
+
+// close is for when nobody is answered any more.
+func (f *faces) close() {
 	for _, r := range f.registries {
 		r.Close()
 	}
+}
+
+// enabled refuses agents that could not log in.
+type enabled struct {
+	identity.Verifier
+	service *Service
+}
+
+// Verify implements identity.Verifier.
+func (e enabled) Verify(ctx context.Context, bearer string) (identity.Caller, error) {
+	c, err := e.Verifier.Verify(ctx, bearer)
+	if err != nil || c.Role != identity.Agent {
+		return c, err
+	}
+	if _, ok := e.service.enforcer.Agent(c.Agent, c.Database); !ok {
+		return identity.Caller{}, identity.Refused(fmt.Errorf("token %s: agent %s cannot log in", c.Name, c.Agent))
+	}
+	return c, nil
 }
 
 func version() string {

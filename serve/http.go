@@ -1,18 +1,29 @@
 package serve
 
 import (
+	"crypto/tls"
 	"fmt"
+	"net"
 	"net/http"
+	"strings"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/pgconsent/pgconsent/identity"
 )
 
-// handler serves what a machine beside us asks: no token is needed, since the listener is on loopback. None of these paths tells
-// anything of a person, a statement or a secret. The faces are served beside them, to callers with a token.
+// handler serves the faces to callers with a token, and what a machine beside us asks: that needs none on loopback, and tells nothing of a person, a
+// statement or a secret. Elsewhere the metrics are for operators, and a probe learns yes or no.
 func (s *Service) handler() http.Handler {
 	mux := http.NewServeMux()
+	beside := s.config.Load().HTTP.Loopback()
 	counted := promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{})
 	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
+		if !beside && !s.operator(r) {
+			w.Header().Set("WWW-Authenticate", `Bearer realm="pgconsent"`)
+			http.Error(w, "a token of the role operator is required", http.StatusUnauthorized)
+			return
+		}
 		if s.sweepers != nil {
 			s.sweepers.count(r.Context())
 		}
@@ -22,7 +33,11 @@ func (s *Service) handler() http.Handler {
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
 		if err := s.Ready(); err != nil {
-			http.Error(w, "not ready: "+err.Error(), http.StatusServiceUnavailable)
+			what := "not ready"
+			if beside {
+				what += ": " + err.Error()
+			}
+			http.Error(w, what, http.StatusServiceUnavailable)
 			return
 		}
 		fmt.Fprintln(w, "ready")
@@ -31,4 +46,29 @@ func (s *Service) handler() http.Handler {
 		s.faces.handle(mux)
 	}
 	return mux
+}
+
+// operator tells whether a request shows the token of one.
+func (s *Service) operator(r *http.Request) bool {
+	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	if !ok || s.faces == nil {
+		return false
+	}
+	c, err := s.faces.verifier.Verify(r.Context(), token)
+	return err == nil && c.Role == identity.Operator
+}
+
+// secured is the listener of HTTP: with TLS where others than this machine can reach it.
+func (s *Service) secured() net.Listener {
+	if s.config.Load().HTTP.Loopback() {
+		return s.http
+	}
+	return tls.NewListener(s.http, &tls.Config{
+		MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"},
+		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+			now := s.certificate.Load().Clone()
+			now.NextProtos = []string{"http/1.1"}
+			return now, nil
+		},
+	})
 }

@@ -181,10 +181,10 @@ func (s *Service) Run(ctx context.Context) error {
 			failed <- fmt.Errorf("listening for clients: %w", err)
 		}
 	})
-	web := &http.Server{Handler: s.handler(), ReadHeaderTimeout: 10 * time.Second, ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelWarn)}
+	web := &http.Server{Handler: s.handler(), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10, ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelWarn)}
 	if s.http != nil {
 		wait.Go(func() {
-			if err := web.Serve(s.http); !errors.Is(err, http.ErrServerClosed) {
+			if err := web.Serve(s.secured()); !errors.Is(err, http.ErrServerClosed) {
 				failed <- fmt.Errorf("listening for http: %w", err)
 			}
 		})
@@ -225,6 +225,9 @@ func (s *Service) Run(ctx context.Context) error {
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	_ = web.Shutdown(closing)
+	if s.faces != nil {
+		s.faces.close()
+	}
 	s.enforcer.Close()
 	if e := s.audit.Close(closing); e != nil {
 		err = errors.Join(err, fmt.Errorf("audit: %w", e))

@@ -36,6 +36,7 @@ const (
 	ProgramLimitExceeded     Code = "54000"
 	LimitExceeded            Code = "53400"
 	TooManyConnections       Code = "53300"
+	QueryCanceled            Code = "57014"
 	AdminShutdown            Code = "57P01"
 	CannotConnectNow         Code = "57P03"
 	IOError                  Code = "58030"

@@ -37,6 +37,9 @@ type World struct {
 	// Consents is a query whose rows are the relationships that the consent registry begins with: subject, stream. "": none.
 	Consents string
 
+	// Subjects is a query for the ids of some of the persons whom the data speak of: the demo gives each a token. "": none.
+	Subjects string
+
 	files fs.FS
 }
 
@@ -149,6 +152,7 @@ func read(name string, files fs.FS) (*World, error) {
 
 		Policy   string `yaml:"policy"`
 		Consents string `yaml:"consents"`
+		Subjects string `yaml:"subjects"`
 	}
 	switch err := decode(files, "world.yaml", &head); {
 	case errors.Is(err, fs.ErrNotExist):
@@ -159,7 +163,7 @@ func read(name string, files fs.FS) (*World, error) {
 	if head.Name != "" {
 		name = head.Name
 	}
-	w := &World{Name: name, Title: head.Title, Owner: head.Owner, Agents: head.Agents, Policy: head.Policy, Consents: head.Consents, files: files}
+	w := &World{Name: name, Title: head.Title, Owner: head.Owner, Agents: head.Agents, Policy: head.Policy, Consents: head.Consents, Subjects: head.Subjects, files: files}
 	if w.Policy == "" {
 		w.Policy = "policy.yaml"
 	}

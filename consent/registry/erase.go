@@ -13,6 +13,10 @@ import (
 // more. Records of others, in which somebody is a grantee or a guardian, keep the reference.
 func (w *writer) erase(ctx context.Context, tx pgx.Tx, subject party, known bool) (Result, []pending, error) {
 	if !known {
+		// Who may not erase is refused as where there is somebody; the decision on nothing says which it is.
+		if _, err := consent.Decide(w.registry.Settings, w.now, consent.Situation{}, w.command); err != nil {
+			return Result{}, nil, err
+		}
 		return Result{}, nil, consent.NewNotFound()
 	}
 	situation, err := w.situation(ctx, tx, consent.Key{Subject: subject.name, Grantee: consent.Everybody, Scope: consent.Everything}, subject, true)

@@ -1,0 +1,102 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/pgconsent/pgconsent/desk"
+	"github.com/pgconsent/pgconsent/identity"
+)
+
+// Operation describes one operation of a resource.
+type Operation struct {
+	ID          string // as consent-status: its name in the document, and with a dot in records
+	Method      string
+	Path        string
+	Tag         string
+	Summary     string
+	Description string
+
+	Roles     []identity.Role // who may call it at all; what else they may is package desk's to say
+	Writes    bool            // it changes something
+	Everybody bool            // it is about all persons of the database
+	Silent    bool            // it is in no record
+	Status    int             // of success; 0: 200
+	Also      map[int]string  // other statuses of success, with the same body
+	Errors    []int           // besides those that every operation has
+}
+
+// Idempotent is embedded in the input of what can be asked for twice and is done once.
+type Idempotent struct {
+	Key string `header:"Idempotency-Key" maxLength:"200" doc:"A key of your choice: the same change with the same key is done once. Another change with it is refused."`
+}
+
+// always are the errors that every operation has.
+var always = []int{
+	http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden, http.StatusRequestURITooLong, http.StatusUnprocessableEntity, http.StatusTooManyRequests,
+	http.StatusInternalServerError, http.StatusNotImplemented, http.StatusServiceUnavailable, http.StatusGatewayTimeout,
+}
+
+// add makes an operation. Whoever has no role of it is refused before anything of the request is looked at.
+func add[I, O any](s *Server, o Operation, do func(context.Context, *Call, *I) (*O, error)) {
+	if o.Status == 0 {
+		o.Status = http.StatusOK
+	}
+	errs := append(slices.Clone(always), o.Errors...)
+	if o.Method != http.MethodGet {
+		errs = append(errs, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType)
+	}
+	slices.Sort(errs)
+	op := huma.Operation{
+		OperationID: o.ID, Method: o.Method, Path: o.Path, Tags: []string{o.Tag}, Summary: o.Summary,
+		Description:   o.Description + "\n\nRoles: " + roles(o.Roles) + ".",
+		DefaultStatus: o.Status, Errors: slices.Compact(errs), Security: []map[string][]string{{"bearer": {}}},
+		MaxBodyBytes: -1, BodyReadTimeout: -1, // the whole body is there already
+	}
+	op.Middlewares = huma.Middlewares{func(ctx huma.Context, next func(huma.Context)) {
+		call := ctx.Context().Value(callKey{}).(*Call)
+		call.operation, call.writes, call.silent, call.everybody = strings.ReplaceAll(o.ID, "-", "."), o.Writes, o.Silent, o.Everybody
+		if err := desk.Allow(call.Caller, o.Roles...); err != nil {
+			call.everybody = false
+			_ = huma.WriteErr(s.api, ctx, http.StatusForbidden, "", err)
+			return
+		}
+		next(ctx)
+	}}
+	huma.Register(s.api, op, func(ctx context.Context, in *I) (*O, error) {
+		out, err := do(ctx, ctx.Value(callKey{}).(*Call), in)
+		if err != nil {
+			p := problem(err)
+			if p.Status >= 500 {
+				s.Log.Warn("a call failed", "operation", o.ID, "code", p.Code, "cause", cause(err))
+			}
+			return nil, p
+		}
+		return out, nil
+	})
+	documented := s.api.OpenAPI().Paths[o.Path]
+	for _, one := range []*huma.Operation{documented.Get, documented.Post, documented.Put, documented.Delete} {
+		if one == nil || one.OperationID != o.ID {
+			continue
+		}
+		for status, description := range o.Also {
+			one.Responses[code(status)] = &huma.Response{Description: description, Content: one.Responses[code(o.Status)].Content}
+		}
+	}
+}
+
+func code(status int) string {
+	return string([]byte{byte('0' + status/100), byte('0' + status/10%10), byte('0' + status%10)})
+}
+
+func roles(all []identity.Role) string {
+	words := make([]string, len(all))
+	for i, r := range all {
+		words[i] = string(r)
+	}
+	return strings.Join(words, ", ")
+}
