@@ -2,7 +2,8 @@ package migrations
 
 import "fmt"
 
-// AuditGrants are the rights of the control role on the audit's records, where they are kept in the database.
+// AuditGrants are the rights of the control role on the audit's records, where they are kept in the database: append, read, and take away what
+// is over.
 func AuditGrants(controlRole string) []Statement {
 	control := quoteIdent(controlRole)
 	return []Statement{
