@@ -15,6 +15,7 @@ import (
 	"github.com/pgconsent/pgconsent/consent/registry"
 	"github.com/pgconsent/pgconsent/serve"
 	"github.com/pgconsent/pgconsent/sqlstate"
+	"github.com/pgconsent/pgconsent/sweep"
 	"github.com/pgconsent/pgconsent/world"
 )
 
@@ -101,6 +102,10 @@ func (p *player) play(ctx context.Context, s world.Step) error {
 		fmt.Fprintf(p.out, "\n%s\n", said)
 		return nil
 	}
+	if s.Sweep {
+		fmt.Fprintf(p.out, "%s sweep\n", p.paint("32", "pgconsent"))
+		return p.sweep(ctx)
+	}
 	conn, prompt, colour := p.agent, p.name, "36"
 	switch s.As {
 	case "agent":
@@ -136,6 +141,26 @@ func (p *player) play(ctx context.Context, s world.Step) error {
 	}
 	a.print(p)
 	return a.check(s.Expect)
+}
+
+// sweep sweeps. The demo's own sweeper may be at it already: then it is waited for.
+func (p *player) sweep(ctx context.Context) error {
+	for {
+		r, err := (&sweep.Sweeper{Registry: p.registry}).Run(ctx, false)
+		switch {
+		case err != nil:
+			return err
+		case len(r.Failures) > 0:
+			return errors.New(r.Failures[0])
+		case !r.Busy:
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
 }
 
 // answer is what the server said to one statement.

@@ -9,45 +9,7 @@ import (
 	"github.com/pgconsent/pgconsent/consent"
 	"github.com/pgconsent/pgconsent/sweep"
 	harness "github.com/pgconsent/pgconsent/test/instance"
-	"github.com/pgconsent/pgconsent/world"
 )
-
-// What becomes of the interactions of the world: an interaction outlives its user's row where it is anonymous.
-const cirisLifecycle = `
-    lifecycle:
-      subject: user_id
-      at: occurred_at
-      columns:
-        channel_id: { becomes: hash, after: 60 days }
-        user_identification: { becomes: null, after: 60 days }
-        session_management: { becomes: null, after: 60 days }
-        communication_context: { becomes: null, after: 60 days }
-        communication_style: { becomes: null, after: 60 days }
-        response_preferences: { becomes: null, after: 60 days }
-        interaction_frequency: { becomes: null, after: 60 days }
-        error_patterns: { becomes: null, after: 60 days }
-        feature_usage: { becomes: null, after: 60 days }
-        performance_metrics: { becomes: null, after: 60 days }
-        user_id: { becomes: hash }
-`
-
-func sweepable(t *testing.T, mode harness.Mode, s consent.Settings) *governed {
-	t.Helper()
-	g := govern(t, mode, s)
-	w, err := world.Get("ciris")
-	if err != nil {
-		t.Fatal(err)
-	}
-	policy, err := w.File("policy_registry.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	g.Exec("ALTER TABLE interactions DROP CONSTRAINT interactions_user_id_fkey")
-	d := harness.Database{Name: "ciris", DB: g.db, Policy: strings.TrimRight(string(policy), "\n") + cirisLifecycle, SearchPath: []string{"public"}}
-	harness.Migrate(t, d, mode)
-	g.proxy = harness.Serve(t, mode, []harness.Database{d}, []harness.Agent{{Name: "agent", Database: "ciris", Attributes: map[string]string{"categories": everyCategory}}})
-	return g
-}
 
 func (g *governed) sweep() sweep.Report {
 	g.Helper()
@@ -66,7 +28,7 @@ func (g *governed) stored(user, what string) string {
 // TEMPORARY: "Full deletion after expiry" (seeds/001, line 30), "Nodes past expiry are deleted" (line 131); erasure and the
 // user's wish: "Immediate Deletion" (lines 143 to 147). Nobody else's rows go, and a new interaction revives nothing.
 func TestCirisF_TheSweeperDeletes(t *testing.T) {
-	g := sweepable(t, harness.Doors, consent.Settings{})
+	g := govern(t, harness.Doors, consent.Settings{})
 	agent := g.proxy.Agent(g, "agent", "ciris")
 	expired, revoked, erased, stays := g.users[0], g.users[1], g.users[2], g.users[3]
 	g.clock("- interval '20 days'")
@@ -95,11 +57,12 @@ func TestCirisF_TheSweeperDeletes(t *testing.T) {
 	g.proxy.Tap().NoMarker(g)
 }
 
-// "Days 61-90: Identity markers removed", "Day 90: Complete anonymization" (seeds/001, lines 140 and 141): in the table too.
+// "90-day gradual anonymization" (seeds/001, lines 136 to 141), in the table too, at each day on which something changes: what agents
+// are answered is the same before and after a sweep, one by one and in groups.
 func TestCirisE_TheSweeperAnonymises(t *testing.T) {
-	g := sweepable(t, harness.Doors, consent.Settings{})
+	g := govern(t, harness.Doors, consent.Settings{})
 	agent := g.proxy.Agent(g, "agent", "ciris")
-	days := []int{90, 89, 61, 60, 30}
+	days := []int{90, 89, 61, 60, 31, 30}
 	g.clock("- interval '2400 hours'")
 	for i := range days {
 		g.partner(g.users[i])
@@ -115,12 +78,47 @@ func TestCirisE_TheSweeperAnonymises(t *testing.T) {
 	for i := range days {
 		n[i] = g.stored(g.users[i], "count(*)")
 	}
-	before := told(agent, "SELECT * FROM interactions ORDER BY id")
-	g.sweep()
-	g.want("what agents see", told(agent, "SELECT * FROM interactions ORDER BY id"), before)
-	const identity = "count(*), count(user_identification), count(communication_style), count(*) FILTER (WHERE channel_id LIKE 'anonymous-%'), count(usage_statistics)"
-	for i, want := range []string{"0\t0\t0\t0\t0", n[1] + "\t0\t0\t" + n[1] + "\t" + n[1], n[2] + "\t0\t0\t" + n[2] + "\t" + n[2], n[3] + "\t" + n[3] + "\t" + n[3] + "\t0\t" + n[3], n[4] + "\t" + n[4] + "\t" + n[4] + "\t0\t" + n[4]} {
-		g.want(fmt.Sprintf("in the table, day %d", days[i]), g.stored(g.users[i], identity), want)
+	questions := []string{"SELECT * FROM interactions ORDER BY id", "SELECT * FROM users ORDER BY 1",
+		"SELECT channel_type, count(*), sum(usage_statistics) FROM interactions GROUP BY 1 ORDER BY 1", "SELECT sum(interaction_frequency) FROM interactions"}
+	ask := func() (out string) {
+		for _, q := range questions {
+			out += told(agent, q) + "\n"
+		}
+		return out
 	}
-	g.want("nobody's", told(g.super, "SELECT count(*), count(DISTINCT user_id) FROM interactions WHERE user_id LIKE 'anonymous-%'"), n[0]+"\t1")
+	before := ask()
+	g.sweep()
+	g.want("what agents are answered", ask(), before)
+	const what = "count(*), count(user_identification), count(communication_context), count(communication_style), count(*) FILTER (WHERE channel_id LIKE 'anonymous-%'), count(usage_statistics)"
+	gone := func(n string) string { return n + "\t0\t0\t0\t" + n + "\t" + n }
+	whole := func(n string) string { return n + "\t" + n + "\t" + n + "\t" + n + "\t0\t" + n }
+	for i, want := range []string{"0\t0\t0\t0\t0\t0", gone(n[1]), gone(n[2]), whole(n[3]), whole(n[4]), whole(n[5])} {
+		g.want(fmt.Sprintf("in the table, day %d", days[i]), g.stored(g.users[i], what), want)
+	}
+	g.want("nobody's", told(g.super, "SELECT count(*), count(DISTINCT user_id), bool_and(anonymised), max(occurred_at) = '2026-01-01+00' FROM interactions WHERE user_id LIKE 'anonymous-%'"), n[0]+"\t1\tt\tt")
+	g.want("names of users", told(g.super, fmt.Sprintf("SELECT count(*), count(name) FROM users WHERE user_id IN ('%s', '%s', '%s')", g.users[0], g.users[1], g.users[2])), "0\t0")
+	if out := g.sweep(); len(out.Tables) > 0 {
+		g.Errorf("once more: %+v", out.Tables)
+	}
+	g.proxy.Tap().NoMarker(g)
+}
+
+// Without ENABLE_DECAY_PROTOCOL (seeds/001, line 211) all of it is at once, and a table that is swept counts as it did.
+func TestCirisE_TheSweeperAnonymisesAtOnce(t *testing.T) {
+	g := govern(t, harness.Doors, consent.Settings{NoDecay: true})
+	agent := g.proxy.Agent(g, "agent", "ciris")
+	for _, user := range g.users[:8] {
+		g.partner(user)
+		g.degrade(user, consent.Anonymous)
+	}
+	const groups = "SELECT channel_type, count(*), sum(usage_statistics) FROM interactions GROUP BY 1 ORDER BY 1"
+	before := told(agent, groups)
+	g.want("one by one", told(agent, "SELECT count(*) FROM (SELECT * FROM interactions) AS i"), "0")
+	g.sweep()
+	g.want("in groups", told(agent, groups), before)
+	g.want("of somebody", told(g.super, "SELECT count(*) FROM interactions WHERE user_id IN ('"+strings.Join(g.users[:8], "', '")+"')"), "0")
+	g.want("nobody's", told(g.super, "SELECT count(DISTINCT user_id), count(user_identification) FROM interactions WHERE anonymised"), "8\t0")
+	if !strings.Contains(before, "api") {
+		g.Errorf("no group counts: %s", before)
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/predicate"
 )
 
 // narrowing checks the columns of a table; nil where all of them show.
@@ -29,6 +30,9 @@ func (c *compiler) narrowing(decl tableDecl, r *catalog.Relation) *Narrowing {
 		if s, ok := c.shown(d, r); ok {
 			if d.category != nil {
 				s.When, s.Counts = c.needs(d, consent, decl.consent != nil, r)
+				if anonymous := c.counting(decl, d.Name, r); anonymous != nil && s.Counts != nil {
+					s.Counts = predicate.Any{s.Counts, anonymous}
+				}
 			}
 			shown[s.Name], byKey[s.Name] = s, d.byKey != nil
 		}

@@ -38,6 +38,14 @@ type lifecycleDecl struct {
 	anonymise       bool
 	endedAt         place
 	columns         []becomingDecl
+	counting        *countingDecl
+}
+
+// countingDecl are the columns that count in groups in rows that are anonymous already, of which no subject is known.
+type countingDecl struct {
+	place
+	where   []block
+	columns []wordDecl
 }
 
 type becomingDecl struct {
@@ -67,6 +75,14 @@ func (d *decoder) lifecycle(at place, n *node) *lifecycleDecl {
 			for i, name := range v.keys {
 				decl.columns = append(decl.columns, d.becoming(v.keyAt[i], name, v.values[i]))
 			}
+		},
+		"counts": func(v *node) {
+			decl.counting = &countingDecl{place: v.place}
+			d.fields(v, "counts", map[string]func(*node){
+				"where":   func(v *node) { decl.counting.where = d.blocks(v, "where") },
+				"columns": func(v *node) { decl.counting.columns = d.words(v, "columns") },
+			})
+			d.need(v, "counts", "where", "columns")
 		},
 	})
 	d.need(n, "lifecycle", "subject")
@@ -140,6 +156,7 @@ func (c *compiler) lifecycle(decl *lifecycleDecl, t *Table) *Lifecycle {
 		return nil
 	}
 	out.Gone, _ = out.days(t.Rows)
+	c.counts(decl, t)
 	last := 0
 	for _, d := range decl.columns {
 		if b, ok := c.becomes(d, out, t); ok {
@@ -169,6 +186,38 @@ func columnIndex(r *catalog.Relation, name string) int {
 
 // hidden tells whether a rule shows no row of a subject whose consent has ended.
 func (l *Lifecycle) hidden(n predicate.Node) bool { _, ok := l.days(n); return ok }
+
+// counting is the condition under which a column counts in groups though nobody's consent is asked for any more: its row is
+// anonymous. nil: there is none.
+func (c *compiler) counting(decl tableDecl, column string, r *catalog.Relation) predicate.Node {
+	l := decl.lifecycle
+	if l == nil || l.counting == nil || !slices.ContainsFunc(l.counting.columns, func(w wordDecl) bool { return w.word == column }) {
+		return nil
+	}
+	return c.conditions(l.counting.where, r)
+}
+
+// counts checks what is said of rows that are anonymous already.
+func (c *compiler) counts(decl *lifecycleDecl, t *Table) {
+	if decl.counting == nil {
+		return
+	}
+	for _, w := range decl.counting.columns {
+		column := c.column(w.place, t.Relation, w.word)
+		if column == nil {
+			continue
+		}
+		_, needs := t.Needs(w.word)
+		switch {
+		case slices.ContainsFunc(decl.columns, func(d becomingDecl) bool { return d.Name == w.word }):
+			c.fail(w.place, "leave it out of one of them", "%s.%s counts where a row is anonymous, and becomes something else by then", t.Relation.Name, w.word)
+		case !needs:
+			c.fail(w.place, "leave it out: it counts by the rule of aggregate alone", "%s.%s has no category: no consent is asked for it", t.Relation.Name, w.word)
+		case t.Aggregate == nil || t.Aggregate.Dimension(w.word) == nil && t.Aggregate.Measure(w.word) == nil:
+			c.fail(w.place, "name it under dimensions or measures of aggregate", "%s.%s does not count in groups", t.Relation.Name, w.word)
+		}
+	}
+}
 
 // days is the first full day of a countdown on which the rule shows no row any more; false: it shows rows whose consent has
 // ended. Of several conditions one is enough, of several ways each counts.
@@ -241,7 +290,7 @@ func (c *compiler) becomes(d becomingDecl, l *Lifecycle, t *Table) (Becoming, bo
 			}
 		}
 	}
-	if day, where := l.until(t, d.Name); day > d.after+1 {
+	if day, where := l.until(t, out.Shown); day > d.after+1 {
 		suggestion := fmt.Sprintf("write until: { decay: %d days } at the column, or decay: { less_than: %d days } in the rule", d.after, d.after+1)
 		if day < predicate.Forever {
 			suggestion = fmt.Sprintf("write after: %d days", day-1)
@@ -263,11 +312,14 @@ func tooShort(sqlType string, length int) bool {
 }
 
 // until is the first full day on which no agent has the column any more, and how it is had until then.
-func (l *Lifecycle) until(t *Table, column string) (day int, where string) {
+func (l *Lifecycle) until(t *Table, becomes Shown) (day int, where string) {
+	column := becomes.Name
 	rows, _ := l.days(t.Rows)
 	grouped := false
 	if a := t.Aggregate; a != nil && column != l.Subject {
-		grouped = a.Dimension(column) != nil || a.Measure(column) != nil
+		d := a.Dimension(column)
+		same := d != nil && becomes.Mask == Truncate && d.By == becomes.Unit // in groups it is what it was
+		grouped = d != nil && !same || a.Measure(column) != nil
 	}
 	if t.Columns == nil {
 		if grouped {

@@ -209,6 +209,10 @@ func lifecycleShape() *shape {
 				keysShape("", key{"value", wordShape("A fixed value.")}).needs("value"))},
 			key{"after", textShape("The last full day of a countdown on which the column is as it was. Default: 89 days.", "60 days")},
 		).needs("becomes"))},
+		key{"counts", keysShape("Columns that go on counting in groups in rows that are anonymous already, of which no subject is known.",
+			key{"where", someShape("Over the columns of the row: where they hold it is anonymous.", blockShape())},
+			key{"columns", listShape("Dimensions and measures with a category.", wordShape(""))},
+		).needs("where", "columns")},
 	).needs("subject")
 }
 

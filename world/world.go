@@ -75,6 +75,7 @@ type Step struct {
 	Run     string   `yaml:"run"`     // runs what was prepared, on the same connection
 	SQL     string   `yaml:"sql"`
 	Consent *Consent `yaml:"consent"` // instead of a statement
+	Sweep   bool     `yaml:"sweep"`   // instead of a statement: what has ended is deleted now
 	Expect  string   `yaml:"expect"`  // "3 rows", "error 42501", "error", or the one value of the answer; "": anything
 }
 

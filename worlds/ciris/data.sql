@@ -46,10 +46,8 @@ WHERE u.user_id = i.user_id AND (u.stream IS NULL OR u.stream NOT IN ('TEMPORARY
 UPDATE users SET name = name || ' HIDDENMARK' || substr(md5(user_id), 1, 8) WHERE stream IS NULL OR stream NOT IN ('TEMPORARY', 'PARTNERED');
 
 -- Their user_id is one as well.
-ALTER TABLE interactions DROP CONSTRAINT interactions_user_id_fkey;
 UPDATE interactions i SET user_id = 'HIDDENMARK' || substr(md5(u.user_id), 1, 8) FROM users u
 WHERE u.user_id = i.user_id AND (u.stream IS NULL OR u.stream NOT IN ('TEMPORARY', 'PARTNERED'));
 UPDATE users SET user_id = 'HIDDENMARK' || substr(md5(user_id), 1, 8) WHERE stream IS NULL OR stream NOT IN ('TEMPORARY', 'PARTNERED');
-ALTER TABLE interactions ADD FOREIGN KEY (user_id) REFERENCES users ON DELETE CASCADE;
 
 DROP FUNCTION pg_temp.pick(text, integer), pg_temp.one(text, text[]);

@@ -11,7 +11,7 @@ CREATE TABLE users (
 -- One row for each conversation; under each consent category the columns that the service names for it.
 CREATE TABLE interactions (
   id           bigint PRIMARY KEY,
-  user_id      text NOT NULL REFERENCES users ON DELETE CASCADE,
+  user_id      text NOT NULL, -- of users; no foreign key, since a conversation that has become anonymous is nobody's
   channel_id   text NOT NULL,
   channel_type text NOT NULL, -- api, discord, cli
   occurred_at  timestamptz NOT NULL,
@@ -30,7 +30,8 @@ CREATE TABLE interactions (
   -- STATISTICAL
   usage_statistics       integer, -- messages in the conversation
   performance_benchmarks integer, -- milliseconds to an answer
-  trend_analysis         text     -- rising, steady, falling
+  trend_analysis         text,    -- rising, steady, falling
+  anonymised boolean NOT NULL DEFAULT false -- nothing says any more who it was
 );
 
 CREATE INDEX interactions_user ON interactions (user_id);
