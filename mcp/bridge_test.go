@@ -98,6 +98,7 @@ func TestBridgeBeginsAgain(t *testing.T) {
 	b := openBridge(t, d.url, "chat")
 	b.ask(t, hello)
 	b.say(t, ready)
+	b.ask(t, list)
 	for range 40 { // others of the same token take its place
 		begin(t, d.url, "chat")
 	}

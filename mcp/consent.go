@@ -197,13 +197,13 @@ func consentStatus(ctx context.Context, c *Call, in whose) (out standing, err er
 		if r.Grantee != consent.Everybody || r.Scope != consent.Everything {
 			out.Grants = append(out.Grants, grant{
 				Grantee: r.Grantee, Scope: r.Scope, State: string(r.StateAt(now)), Categories: inForce(r.Consent, now, r.Categories), Purposes: inForce(r.Consent, now, r.Purposes),
-				GrantedAt: instant(r.GivenAt), ExpiresAt: instant(r.ExpiresAt),
+				GrantedAt: instant(r.GivenAt), ExpiresAt: expiry(r.Consent),
 			})
 			continue
 		}
 		out.State, out.Stream = string(r.StateAt(now)), string(r.Stream)
 		out.Categories, out.Purposes = inForce(r.Consent, now, r.Categories), inForce(r.Consent, now, r.Purposes)
-		out.GrantedAt, out.ExpiresAt, out.LastModified = instant(r.GivenAt), instant(r.ExpiresAt), instant(r.At)
+		out.GrantedAt, out.ExpiresAt, out.LastModified = instant(r.GivenAt), expiry(r.Consent), instant(r.At)
 		if r.Pending(now) {
 			out.Partnership = &partnership{r.Asked, instant(r.DueAt)}
 		}
@@ -263,7 +263,7 @@ func outcome(command consent.Command, result registry.Result) changed {
 	r, at := result.Consent, result.At
 	out := changed{
 		UserID: command.Subject, State: string(r.StateAt(at)), Stream: string(r.Stream), Categories: inForce(r, at, r.Categories), Purposes: inForce(r, at, r.Purposes),
-		GrantedAt: instant(r.GivenAt), ExpiresAt: instant(r.ExpiresAt), LastModified: instant(at), Record: result.Number,
+		GrantedAt: instant(r.GivenAt), ExpiresAt: expiry(r), LastModified: instant(at), Record: result.Number,
 	}
 	if key := command.Key(); key.Grantee != consent.Everybody || key.Scope != consent.Everything {
 		out.Grantee, out.Scope = key.Grantee, key.Scope
@@ -272,6 +272,14 @@ func outcome(command consent.Command, result registry.Result) changed {
 		out.Partnership = &partnership{r.Asked, instant(r.DueAt)}
 	}
 	return out
+}
+
+// expiry is when a consent ends, or has ended, by the clock. One that somebody has ended has no such time.
+func expiry(c consent.Consent) *string {
+	if c.State != consent.Given && c.State != consent.Expired {
+		return nil
+	}
+	return instant(c.ExpiresAt)
 }
 
 func instant(t time.Time) *string {

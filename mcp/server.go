@@ -118,6 +118,7 @@ func (s *Server) newSession(one *session) *sdk.Server {
 // list are the tools of a caller, in the order of their names; those of the policy come last.
 func (s *Server) list(one *session) *sdk.ListToolsResult {
 	out := &sdk.ListToolsResult{Tools: []*sdk.Tool{}}
+	out.CacheScope = "private" // it depends on the token
 	for _, t := range s.offered(one.caller) {
 		out.Tools = append(out.Tools, t.told())
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -161,7 +162,7 @@ func run(ctx context.Context, conn *pgx.Conn, sql string, parameters [][]byte, m
 	}
 	result, err := p.GetResults()
 	if err != nil {
-		return rows{}, err
+		return rows{}, copying(err)
 	}
 	reader, ok := result.(*pgconn.ResultReader)
 	if !ok {
@@ -207,6 +208,15 @@ func run(ctx context.Context, conn *pgx.Conn, sql string, parameters [][]byte, m
 	}
 	out.RowCount, out.Command = len(out.Rows), tag.String()
 	return out, nil
+}
+
+// copying words what the driver says of COPY, which is answered otherwise than with rows.
+func copying(err error) error {
+	var told *pgconn.PgError
+	if !errors.As(err, &told) && (strings.Contains(err.Error(), "CopyOutResponse") || strings.Contains(err.Error(), "CopyInResponse")) {
+		return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonStatement, "COPY is not for this tool").WithHint("Use SELECT, or INSERT.")
+	}
+	return err
 }
 
 // closeNow ends the connection: politely, if that takes no time.

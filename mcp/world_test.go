@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -23,8 +22,6 @@ import (
 	"github.com/pgconsent/pgconsent/serve"
 	"github.com/pgconsent/pgconsent/world"
 )
-
-func TestMain(m *testing.M) { pgtest.Main(m) }
 
 // guest is a role of the test server that may make databases.
 var guest = sync.OnceValues(func() (string, error) {
@@ -213,20 +210,4 @@ func toolNames(t testing.TB, s *sdk.ClientSession) []string {
 		out = append(out, tool.Name)
 	}
 	return out
-}
-
-// A world's agents read and search by MCP what they read by SQL, and are refused alike.
-func TestMCPOfAnAgent(t *testing.T) {
-	f := runFace(t, "arcive")
-	var agents []string
-	for _, a := range f.demo.Access.Agents {
-		agents = append(agents, a.Name)
-	}
-	s := f.as(t, "agent:"+agents[0])
-	t.Run("tools", func(t *testing.T) {
-		want := []string{"consent_status", "list_tables", "partnership_decide", "partnership_pending", "query", "track_interaction", "search_memories"}
-		if got := toolNames(t, s); !slices.Equal(got, want) {
-			t.Errorf("tools %q, want %q", got, want)
-		}
-	})
 }

@@ -1,0 +1,210 @@
+package mcp_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// World ciris by MCP: seeds/001_18c712cf4c86dcaa.txt, lines 123 to 138 (the tools), 57 to 67 (bilateral), 69 to 73 (downgrade).
+func TestCiris(t *testing.T) {
+	f := runFace(t, "ciris")
+	owner := f.sql(t, f.demo.Access.OwnerDSN)
+	subject := func(stream string, n int) string {
+		var id string
+		if err := owner.QueryRow(t.Context(), "SELECT user_id FROM users WHERE stream = $1 ORDER BY user_id OFFSET $2 LIMIT 1", stream, n).Scan(&id); err != nil {
+			t.Fatal(err)
+		}
+		return id
+	}
+	agent := f.as(t, "agent:assistant")
+	rows := func(user string) string {
+		a := ask(t, agent, "query", args{"sql": "SELECT id FROM interactions WHERE user_id = $1", "parameters": []any{user}})
+		if a.failed {
+			t.Errorf("rows of %s: %s", user, a.text)
+		}
+		return fmt.Sprint(a.member["row_count"])
+	}
+
+	t.Run("tools", func(t *testing.T) {
+		change := []string{"consent_grant", "consent_revoke", "degrade_relationship", "upgrade_relationship"}
+		for who, want := range map[string][]string{
+			"subject:" + subject("TEMPORARY", 0): append(slices.Clone(change[:2]), "consent_status", "degrade_relationship", "track_interaction", "upgrade_relationship"),
+			"admin":                              {"consent_status"},
+			"system":                             {"consent_status", "track_interaction"},
+			"operator":                           nil,
+			"agent:companion":                    {"consent_status", "list_tables", "partnership_decide", "partnership_pending", "query", "track_interaction"},
+		} {
+			if got := toolNames(t, f.as(t, who)); !slices.Equal(got, want) {
+				t.Errorf("%s: %q, want %q", who, got, want)
+			}
+		}
+	})
+
+	t.Run("status", func(t *testing.T) {
+		ada := subject("TEMPORARY", 1)
+		s := f.as(t, "subject:"+ada)
+		for _, in := range []args{{}, {"user_id": ada}} {
+			a := ask(t, s, "consent_status", in)
+			if a.member["user_id"] != ada || a.member["stream"] != "TEMPORARY" || fmt.Sprint(a.member["categories"]) != "[ESSENTIAL]" || a.member["state"] != "given" {
+				t.Errorf("%s", a.text)
+			}
+			for _, instant := range []string{"granted_at", "expires_at", "last_modified"} {
+				if _, err := time.Parse(time.RFC3339, fmt.Sprint(a.member[instant])); err != nil {
+					t.Errorf("%s: %v", instant, err)
+				}
+			}
+		}
+		if a := ask(t, f.as(t, "subject:"+subject("PARTNERED", 0)), "consent_status", nil); a.member["expires_at"] != nil || !strings.Contains(a.text, `"expires_at":null`) {
+			t.Errorf("what does not expire: %s", a.text)
+		}
+		other := ask(t, s, "consent_status", args{"user_id": subject("TEMPORARY", 2)})
+		if nobody := ask(t, s, "consent_status", args{"user_id": "nobody"}); nobody.text != other.text || !strings.HasPrefix(other.text, "ERROR 42501") {
+			t.Errorf("another user: %s; nobody: %s", other.text, nobody.text)
+		}
+		if a := ask(t, f.as(t, "subject:newcomer"), "consent_status", nil); !strings.HasPrefix(a.text, "ERROR PC404: ConsentNotFoundError: ") {
+			t.Errorf("nothing recorded: %s", a.text)
+		}
+		admin := f.as(t, "admin")
+		if a := ask(t, admin, "consent_status", args{"user_id": ada}); a.member["stream"] != "TEMPORARY" {
+			t.Errorf("admin: %s", a.text)
+		}
+		if _, err := admin.CallTool(t.Context(), &sdk.CallToolParams{Name: "consent_revoke", Arguments: args{"user_id": ada}}); err == nil {
+			t.Error("an admin changes a consent")
+		}
+	})
+
+	t.Run("partnership", func(t *testing.T) {
+		bea := subject("TEMPORARY", 3)
+		s := f.as(t, "subject:"+bea)
+		a := ask(t, s, "upgrade_relationship", args{"user_id": bea, "reason": "we work together"})
+		if a.failed || a.member["stream"] != "TEMPORARY" || a.member["partnership"] == nil {
+			t.Errorf("asked: %s", a.text)
+		}
+		// No credential does both.
+		for _, c := range []struct {
+			who  *sdk.ClientSession
+			tool string
+			in   args
+		}{
+			{s, "partnership_decide", args{"user_id": bea, "decision": "TASK_COMPLETE"}},
+			{agent, "upgrade_relationship", args{"user_id": bea, "reason": "please"}},
+			{agent, "consent_grant", args{"user_id": bea, "stream": "PARTNERED"}},
+			{f.as(t, "system"), "partnership_decide", args{"user_id": bea, "decision": "TASK_COMPLETE"}},
+			{f.as(t, "admin"), "partnership_decide", args{"user_id": bea, "decision": "TASK_COMPLETE"}},
+		} {
+			if r, err := c.who.CallTool(t.Context(), &sdk.CallToolParams{Name: c.tool, Arguments: c.in}); err == nil {
+				t.Errorf("%s: %v", c.tool, r.StructuredContent)
+			}
+		}
+		if a := ask(t, agent, "partnership_pending", nil); !strings.Contains(a.text, bea) {
+			t.Errorf("pending: %s", a.text)
+		}
+		if a := ask(t, agent, "partnership_decide", args{"user_id": bea, "decision": "MAYBE"}); !strings.HasPrefix(a.text, "ERROR 22023") {
+			t.Errorf("an unknown decision: %s", a.text)
+		}
+		if a := ask(t, agent, "partnership_decide", args{"user_id": bea, "decision": "DEFER"}); a.failed || a.member["partnership"] == nil {
+			t.Errorf("deferred: %s", a.text)
+		}
+		a = ask(t, agent, "partnership_decide", args{"user_id": bea, "decision": "TASK_COMPLETE", "reason": "gladly"})
+		if a.failed || a.member["stream"] != "PARTNERED" {
+			t.Errorf("decided: %s", a.text)
+		}
+		if a := ask(t, s, "consent_status", nil); a.member["stream"] != "PARTNERED" || a.member["expires_at"] != nil || len(a.member["categories"].([]any)) != 3 {
+			t.Errorf("afterwards: %s", a.text)
+		}
+		// Whether there is such a user who asks for nothing, the agent does not learn.
+		first := ask(t, agent, "partnership_decide", args{"user_id": subject("TEMPORARY", 4), "decision": "REJECT"})
+		if second := ask(t, agent, "partnership_decide", args{"user_id": "nobody", "decision": "REJECT"}); first.text != second.text || !strings.HasPrefix(first.text, "ERROR PC404") {
+			t.Errorf("%s, and %s", first.text, second.text)
+		}
+	})
+
+	t.Run("degrade", func(t *testing.T) {
+		cy := subject("PARTNERED", 1)
+		s := f.as(t, "subject:"+cy)
+		if rows(cy) == "0" {
+			t.Fatal("nothing shows of a partner")
+		}
+		if a := ask(t, s, "degrade_relationship", args{"user_id": cy, "target_stream": "PARTNERED"}); !strings.HasPrefix(a.text, "ERROR 22023") {
+			t.Errorf("to PARTNERED: %s", a.text)
+		}
+		if a := ask(t, s, "degrade_relationship", args{"user_id": cy, "target_stream": "ANONYMOUS"}); a.failed || a.member["stream"] != "ANONYMOUS" {
+			t.Errorf("%s", a.text)
+		}
+		if a := ask(t, s, "degrade_relationship", args{"user_id": cy, "target_stream": "TEMPORARY"}); !strings.HasPrefix(a.text, "ERROR PC422: ConsentValidationError: ") {
+			t.Errorf("back: %s", a.text)
+		}
+		other := ask(t, s, "degrade_relationship", args{"user_id": subject("PARTNERED", 2), "target_stream": "TEMPORARY"})
+		if nobody := ask(t, s, "degrade_relationship", args{"user_id": "nobody", "target_stream": "TEMPORARY"}); nobody.text != other.text || !strings.HasPrefix(other.text, "ERROR 42501") {
+			t.Errorf("another user: %s; nobody: %s", other.text, nobody.text)
+		}
+	})
+
+	t.Run("grant and revoke", func(t *testing.T) {
+		di := subject("TEMPORARY", 5)
+		s := f.as(t, "subject:"+di)
+		if rows(di) == "0" {
+			t.Fatal("nothing shows of a user")
+		}
+		if a := ask(t, s, "consent_revoke", args{}); a.failed || a.member["state"] != "withdrawn" || rows(di) != "0" {
+			t.Errorf("withdrawn: %s, and %s rows", a.text, rows(di))
+		}
+		if a := ask(t, s, "consent_grant", args{"stream": "TEMPORARY", "request": "k1"}); a.failed || a.member["state"] != "given" {
+			t.Errorf("given: %s", a.text)
+		}
+		before := ask(t, s, "consent_status", nil).member["last_modified"]
+		if a := ask(t, s, "consent_grant", args{"stream": "TEMPORARY", "request": "k1"}); a.failed || ask(t, s, "consent_status", nil).member["last_modified"] != before {
+			t.Errorf("the same request again: %s", a.text)
+		}
+		if a := ask(t, s, "consent_grant", args{"stream": "TEMPORARY", "categories": []any{"BEHAVIORAL"}}); !strings.HasPrefix(a.text, "ERROR PC422") {
+			t.Errorf("more than the stream allows: %s", a.text)
+		}
+		if a := ask(t, s, "consent_grant", args{"grantee": "si:vet", "scope": "ctx:bella_health", "purposes": []any{"care"}, "days": 30}); a.failed || a.member["grantee"] != "si:vet" {
+			t.Errorf("to one: %s", a.text)
+		}
+		if a := ask(t, s, "consent_status", nil); !strings.Contains(a.text, `"grantee":"si:vet"`) || a.member["stream"] != "TEMPORARY" {
+			t.Errorf("both: %s", a.text)
+		}
+		if a := ask(t, s, "consent_grant", args{}); !strings.HasPrefix(a.text, "ERROR 22023") {
+			t.Errorf("to nothing: %s", a.text)
+		}
+		if a := ask(t, s, "consent_grant", args{"user_id": "nobody", "stream": "TEMPORARY"}); !strings.HasPrefix(a.text, "ERROR 42501") {
+			t.Errorf("for somebody else: %s", a.text)
+		}
+		if a := ask(t, s, "consent_grant", args{"stream": "PARTNERED"}); a.failed || a.member["partnership"] == nil || a.member["stream"] != "TEMPORARY" {
+			t.Errorf("PARTNERED: %s", a.text)
+		}
+	})
+
+	// Nothing that an agent sends renews a consent (SYSTEMS: n of this world).
+	t.Run("interactions", func(t *testing.T) {
+		ed := subject("TEMPORARY", 6)
+		s := f.as(t, "subject:"+ed)
+		before := ask(t, s, "consent_status", nil).text
+		for range 3 {
+			if a := ask(t, agent, "track_interaction", args{"user_id": ed, "channel_id": "api_1"}); a.failed || a.member["reminder"] != nil {
+				t.Errorf("%s", a.text)
+			}
+		}
+		var reminded int
+		for range 25 {
+			if ask(t, s, "track_interaction", args{"user_id": ed, "channel_id": "api_2"}).member["reminder"] != nil {
+				reminded++
+			}
+		}
+		if reminded != 1 {
+			t.Errorf("%d reminders in 25 messages", reminded)
+		}
+		if a := ask(t, s, "track_interaction", args{"user_id": "nobody", "channel_id": "api_1"}); !strings.HasPrefix(a.text, "ERROR 42501") {
+			t.Errorf("another user's: %s", a.text)
+		}
+		if after := ask(t, s, "consent_status", nil).text; after != before {
+			t.Errorf("%s became %s", before, after)
+		}
+	})
+}

@@ -1,0 +1,118 @@
+package mcp_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/pgconsent/pgconsent/mcp"
+	"github.com/pgconsent/pgconsent/pgtest"
+)
+
+// The client of another vendor, from the registry of its language; a fixed version.
+const (
+	nodeClient  = "@modelcontextprotocol/sdk"
+	nodeVersion = "1.32.2"
+	bridgeURL   = "PGCONSENT_TEST_BRIDGE" // this program is a bridge to it
+)
+
+func TestMain(m *testing.M) {
+	if url := os.Getenv(bridgeURL); url != "" {
+		err := mcp.Bridge{URL: url, Token: os.Getenv("PGCONSENT_TOKEN"), HTTP: http.DefaultClient, Log: slog.New(slog.NewTextHandler(os.Stderr, nil))}.
+			Run(context.Background(), os.Stdin, os.Stdout)
+		if err != nil {
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	pgtest.Main(m)
+}
+
+// independentClient is the client written in TypeScript by the protocol's authors, over HTTP and over the bridge on stdio.
+func independentClient(t *testing.T, f *face) {
+	dir := nodeModules(t)
+	script, err := os.ReadFile("testdata/client.mjs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "client.mjs"), script, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	c := exec.CommandContext(ctx, "node", "client.mjs")
+	c.Dir = dir
+	c.Env = append(os.Environ(), "URL="+f.url, "TOKEN="+f.token(t, "agent:mcp"), "BRIDGE="+self)
+	c.Stderr = os.Stderr
+	out, err := c.Output()
+	if err != nil {
+		t.Fatalf("node: %v\n%s", err, out)
+	}
+	var report map[string]struct {
+		Tools    []string
+		Found    int
+		Same     bool // text and structured content
+		Refused  string
+		Unknown  string
+		Strict   string
+		WrongKey string
+	}
+	if err := json.Unmarshal(out, &report); err != nil {
+		t.Fatalf("%v in %s", err, out)
+	}
+	for _, way := range []string{"http", "stdio"} {
+		r := report[way]
+		if len(r.Tools) != 7 || r.Found != 4 || !r.Same || r.Refused != "42501" || r.Unknown != "-32602" || r.Strict != "22023" {
+			t.Errorf("%s: %+v", way, r)
+		}
+	}
+	if r := report["http"]; r.WrongKey != "401" {
+		t.Errorf("a wrong token: %q", r.WrongKey)
+	}
+}
+
+// nodeModules installs the client once on a machine, beside other caches.
+func nodeModules(t *testing.T) string {
+	t.Helper()
+	for _, program := range []string{"node", "npm"} {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Skipf("NOT TESTED with an independent client: %s is not installed", program)
+		}
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		t.Skipf("NOT TESTED with an independent client: %v", err)
+	}
+	dir := filepath.Join(cache, "pgconsent-test", "mcp-"+nodeVersion)
+	if _, err := os.Stat(filepath.Join(dir, "installed")); err == nil {
+		return dir
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	c := exec.CommandContext(ctx, "npm", "install", "--prefix", dir, "--no-audit", "--no-fund", "--ignore-scripts", "--silent", nodeClient+"@"+nodeVersion)
+	if out, err := c.CombinedOutput(); err != nil {
+		var failed *exec.ExitError
+		if errors.As(err, &failed) || ctx.Err() != nil {
+			t.Skipf("NOT TESTED with an independent client: npm cannot install %s: %v\n%s", nodeClient, err, out)
+		}
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "installed"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
