@@ -1,0 +1,111 @@
+package generalize
+
+import (
+	"fmt"
+	"math"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+)
+
+// wordsOf are the words of a text with letters or digits enough to mean something.
+func wordsOf(text string) []string {
+	var out []string
+	for _, g := range strings.Fields(squeeze(text)) {
+		out = append(out, g)
+	}
+	return out
+}
+
+var numbers = regexp.MustCompile(`\d+(?:[.,]\d+)*\s?(?:%|€|\$|£|kg|lb|cm|mm|km|mg|ml|bpm|°)?`)
+
+// rare tells whether hardly any text but the source has a word.
+func (in Input) rare(w string) bool {
+	if in.Corpus == nil || in.Documents < 2 {
+		return true
+	}
+	return in.Corpus(w) <= max(1, int(math.Ceil(float64(in.Documents)*0.005)))
+}
+
+// details looks for what the source has and hardly any other text: words, and numbers.
+func (in Input) details(text string) []Finding {
+	var out []Finding
+	source := map[string]bool{}
+	for _, w := range wordsOf(in.Source) {
+		source[w] = true
+	}
+	seen := map[string]bool{}
+	for _, p := range read(text) {
+		w := p.plain
+		n := utf8.RuneCountInString(w)
+		if seen[w] || !source[w] || p.script == digits || p.script == unspaced || n < 4 || everyday[w] {
+			continue
+		}
+		seen[w] = true
+		if in.rare(w) {
+			out = append(out, Finding{Check: Specificity, Level: Warn, Kind: "detail", Text: text[p.start:p.end], at: p.start,
+				Message: "the source has this word and hardly any other text has: consider whether it tells the source"})
+		}
+	}
+	known := map[string]bool{}
+	for _, n := range numbers.FindAllString(in.Source, -1) {
+		known[strings.TrimSpace(n)] = true
+	}
+	for _, at := range numbers.FindAllStringIndex(text, -1) {
+		if n := strings.TrimSpace(text[at[0]:at[1]]); known[n] {
+			out = append(out, Finding{Check: Specificity, Level: Warn, Kind: "number", Text: n, Message: "the source has this number: consider whether it tells the source", at: at[0]})
+		}
+	}
+	return out
+}
+
+// everyday words are rare in no text of their language.
+var everyday = words(`about above after again against also always another around because been before being below between both come could does doing down during each even every from further give have having help here hers into just keep kind know less like look made make many more most much must need never often only other over people same should some such take than that their them then there these they thing things this those through time under until upon used very want well were what when where which while will with within without would your auch aber alle beim dass dein diese dieser doch eine einem einen einer eines etwas haben hatte hier ihre immer kann kein keine mehr muss nach nicht noch oder ohne sehr sein seine sich sind über unter viel wenn werden wird avec aussi cette dans elle elles être fait leur mais même nous pour plus sans sont tout tous très vous como cuando desde donde entre esta este esto hacia hasta muchos nosotros para pero porque sobre también tiene todos anche come dalla degli della delle hanno molto nella perché quando quello questa questo sono tutti`)
+
+// overlap is the share of a text's words that the source has as well, and the longest run of words that both have.
+func overlap(source, text string) (float64, int) {
+	a, b := wordsOf(source), wordsOf(text)
+	if len(b) == 0 {
+		return 0, 0
+	}
+	has := map[string]bool{}
+	for _, w := range a {
+		has[w] = true
+	}
+	shared, counted := 0, 0
+	for _, w := range b {
+		if utf8.RuneCountInString(w) < 3 || everyday[w] || short[w] {
+			continue
+		}
+		counted++
+		if has[w] {
+			shared++
+		}
+	}
+	longest, row := 0, make([]int, len(a)+1)
+	for _, w := range b {
+		diagonal := 0
+		for j := range a {
+			above := row[j+1]
+			row[j+1] = 0
+			if a[j] == w {
+				row[j+1] = diagonal + 1
+				longest = max(longest, row[j+1])
+			}
+			diagonal = above
+		}
+	}
+	if counted == 0 {
+		return 0, longest
+	}
+	return math.Round(100*float64(shared)/float64(counted)) / 100, longest
+}
+
+// reversible is advice: how near the text is to its source.
+func reversible(share float64, run int) (Finding, bool) {
+	if share < 0.3 && run < 4 {
+		return Finding{}, false
+	}
+	return Finding{Check: Reversibility, Level: Advisory, Kind: "overlap",
+		Message: fmt.Sprintf("%.0f%% of the words are those of the source, up to %d in a row: could somebody who knows a part of it tell the rest?", 100*share, run)}, true
+}

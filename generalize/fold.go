@@ -1,0 +1,308 @@
+package generalize
+
+import (
+	"strings"
+	"unicode"
+
+	unidecode "github.com/mozillazg/go-unidecode"
+	"golang.org/x/text/unicode/norm"
+)
+
+// part is a piece of a word: a run of letters or of digits, or one character of a script that has no spaces between words.
+type part struct {
+	start, end int    // in the text
+	joined     bool   // nothing stands between it and the part before
+	before     string // what stands between, without characters that cannot be seen
+	upper      bool   // it begins with a capital letter
+	tag        bool   // it follows # or @
+	script     script
+
+	plain  string // lower case, no marks
+	long   string // with the letters that marks stand for: ae for ä
+	seen   string // the letters that it looks like
+	latin  string // by letter, in Latin
+	spoken string // by sound, roughly
+	bones  string // consonants, with * for vowels that may be written
+}
+
+type script int
+
+const (
+	latin script = iota
+	alphabetic
+	abjad
+	unspaced
+	digits
+)
+
+func scriptOf(r rune) script {
+	switch {
+	case unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar, unicode.Bopomofo):
+		return unspaced
+	case unicode.In(r, unicode.Arabic, unicode.Hebrew, unicode.Syriac):
+		return abjad
+	case unicode.IsDigit(r):
+		return digits
+	case unicode.In(r, unicode.Latin):
+		return latin
+	default:
+		return alphabetic
+	}
+}
+
+// unseen tells whether a character takes no room, or nothing but room within a word.
+func unseen(r rune) bool {
+	switch {
+	case unicode.In(r, unicode.Cf, unicode.Mn, unicode.Me, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point, unicode.Co, unicode.Cs):
+		return true
+	case r == 'ー' || r == 'ッ' || r == 'っ' || r == 'ـ' || r == 'ｰ': // what lengthens a sound
+		return true
+	case unicode.In(r, unicode.Mc) && !unicode.In(r, unicode.Myanmar, unicode.Khmer):
+		return false
+	}
+	return unicode.IsControl(r) && r != '\n' && r != '\t' && r != '\r'
+}
+
+// letters of emblems have no decomposition of their own.
+func emblem(r rune) (rune, bool) {
+	for _, base := range []rune{0x1F1E6, 0x1F150, 0x1F170, 0x1F130} {
+		if r >= base && r < base+26 {
+			return 'A' + r - base, true
+		}
+	}
+	return r, false
+}
+
+// decompose is a character without marks, as letters that Unicode takes for it.
+func decompose(r rune) []rune {
+	if e, ok := emblem(r); ok {
+		return []rune{e}
+	}
+	if unicode.In(r, unicode.Hangul, unicode.Hiragana, unicode.Katakana) {
+		return []rune(norm.NFKC.String(string(r)))
+	}
+	var out []rune
+	for _, d := range norm.NFKD.String(string(r)) {
+		if !unseen(d) {
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
+// inWord tells whether a character stands for a letter.
+func inWord(r rune) bool {
+	if r >= 'ʹ' && r <= 'ˁ' || r == 'ˮ' || r == 'Ꞌ' || r == 'ꞌ' { // letters to Unicode, and apostrophes to whoever reads
+		return false
+	}
+	return unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.In(r, unicode.Mc, unicode.Nl) || strings.ContainsRune("@$|", r)
+}
+
+// read divides a text into parts.
+func read(text string) []part {
+	var out []part
+	var runes []rune
+	var cur part
+	open := false
+	before, joined := strings.Builder{}, false
+	flush := func(end int) {
+		if open {
+			cur.end = end
+			cur.fold(runes)
+			out = append(out, cur)
+		}
+		open, runes = false, nil
+	}
+	for at, raw := range text {
+		if unseen(raw) {
+			continue
+		}
+		for _, r := range decompose(raw) {
+			if !inWord(r) {
+				flush(at)
+				before.WriteRune(raw)
+				joined = false
+				break
+			}
+			s := scriptOf(r)
+			if strings.ContainsRune("@$|", r) {
+				s = digits
+			}
+			turn := open && (s == unspaced || cur.script == unspaced || (s == digits) != (cur.script == digits) ||
+				unicode.IsUpper(r) && unicode.IsLower(runes[len(runes)-1]))
+			if turn {
+				flush(at)
+				joined = true
+			}
+			if !open {
+				tag := strings.HasSuffix(before.String(), "#") || strings.HasSuffix(before.String(), "@")
+				cur = part{tag: tag, start: at, joined: joined && before.Len() == 0 && len(out) > 0, before: before.String(), upper: unicode.IsUpper(r) || unicode.IsTitle(r), script: s}
+				before.Reset()
+				open, joined = true, false
+			} else if s != latin && s != digits { // of a word of several scripts the foreign one decides
+				cur.script = s
+			}
+			runes = append(runes, r)
+		}
+	}
+	flush(len(text))
+	return out
+}
+
+// fold makes what is compared.
+func (p *part) fold(runes []rune) {
+	var plain, long, seen, roman strings.Builder
+	for i, r := range runes {
+		low := unicode.ToLower(r)
+		switch low {
+		case 'ß', 'ẞ':
+			plain.WriteString("ss")
+		case 'ς':
+			plain.WriteRune('σ')
+		case 'ı':
+			plain.WriteRune('i')
+		case 'ø', 'đ', 'ł', 'ħ', 'ŧ', 'ð', 'þ', 'æ', 'œ':
+			plain.WriteString(bare[low])
+		default:
+			plain.WriteRune(low)
+		}
+		if l, ok := longer[low]; ok {
+			long.WriteString(l)
+		} else {
+			long.WriteRune(low)
+		}
+		seen.WriteString(looks(r))
+		roman.WriteString(romanise(runes, i))
+	}
+	p.plain = plain.String()
+	p.long = long.String()
+	p.seen = alike(seen.String())
+	p.latin = onlyLetters(roman.String())
+	p.spoken = sound(p.latin)
+	p.bones = bones(p.latin)
+}
+
+// bare are letters that do not come apart, as keyboards without them write them.
+var bare = map[rune]string{'ø': "o", 'đ': "d", 'ł': "l", 'ħ': "h", 'ŧ': "t", 'ð': "d", 'þ': "th", 'æ': "ae", 'œ': "oe"}
+
+// longer are letters without marks as two.
+var longer = map[rune]string{'ø': "oe", 'ß': "ss", 'þ': "th", 'æ': "ae", 'œ': "oe", 'ð': "dh"}
+
+// umlauts are written as two letters where they are missing. The marks are gone when words are read: this is for names.
+var umlauts = strings.NewReplacer("ä", "ae", "ö", "oe", "ü", "ue", "å", "aa", "Ä", "Ae", "Ö", "Oe", "Ü", "Ue", "Å", "Aa")
+
+func onlyLetters(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= '0' && r <= '9', r == '*':
+			return r
+		case r >= 'A' && r <= 'Z':
+			return r + 'a' - 'A'
+		}
+		return -1
+	}, s)
+}
+
+// romanise is one letter of a word in Latin.
+func romanise(word []rune, i int) string {
+	r := unicode.ToLower(word[i])
+	switch {
+	case r < 0x80:
+		return string(r)
+	case unicode.In(r, unicode.Greek):
+		if i > 0 {
+			if _, ok := greek[string(unicode.ToLower(word[i-1]))+string(r)]; ok {
+				return ""
+			}
+		}
+		if i+1 < len(word) {
+			if pair, ok := greek[string(r)+string(unicode.ToLower(word[i+1]))]; ok {
+				return pair
+			}
+		}
+		if l, ok := greek[string(r)]; ok {
+			return l
+		}
+	case unicode.In(r, unicode.Arabic, unicode.Hebrew):
+		if l, ok := semitic[r]; ok {
+			return l
+		}
+	}
+	return unidecode.Unidecode(string(r))
+}
+
+// greek as it is spoken today; the rest is by letter.
+var greek = map[string]string{
+	"η": "i", "υ": "i", "β": "v", "χ": "kh", "ω": "o", "θ": "th", "φ": "f", "ψ": "ps", "ξ": "x", "σ": "s", "ς": "s",
+	"γ": "g", "ου": "u", "μπ": "b", "ντ": "d", "γκ": "g", "ει": "i", "οι": "i", "αι": "e",
+}
+
+// semitic are letters of Arabic and Hebrew; * stands for a vowel, or for one that is not spoken.
+var semitic = map[rune]string{
+	'ا': "*", 'أ': "*", 'إ': "*", 'آ': "*", 'ء': "*", 'ئ': "*", 'ؤ': "*", 'ى': "*", 'ة': "*", 'ع': "*", 'ه': "*", 'ح': "*", 'و': "*", 'ي': "*", 'ی': "*",
+	'ب': "b", 'پ': "b", 'ت': "t", 'ث': "t", 'ج': "j", 'چ': "k", 'خ': "k", 'د': "d", 'ذ': "d", 'ر': "r", 'ز': "s", 'ژ': "j", 'س': "s", 'ش': "s",
+	'ص': "s", 'ض': "d", 'ط': "t", 'ظ': "s", 'غ': "g", 'ف': "f", 'ق': "k", 'ك': "k", 'ک': "k", 'گ': "g", 'ل': "l", 'م': "m", 'ن': "n",
+	'א': "*", 'ה': "*", 'ו': "*", 'ח': "*", 'י': "*", 'ע': "*",
+	'ב': "b", 'ג': "g", 'ד': "d", 'ז': "s", 'ט': "t", 'כ': "k", 'ך': "k", 'ל': "l", 'מ': "m", 'ם': "m", 'נ': "n", 'ן': "n", 'ס': "s",
+	'פ': "f", 'ף': "f", 'צ': "s", 'ץ': "s", 'ק': "k", 'ר': "r", 'ש': "s", 'ת': "t",
+}
+
+var sounds = strings.NewReplacer("*", "", "shch", "s", "sch", "s", "tch", "k", "dzh", "i", "dj", "i", "zh", "i", "kh", "k", "ch", "k", "ck", "k", "ph", "v", "th", "t",
+	"sh", "s", "gh", "g", "ts", "s", "tz", "s", "x", "ks", "ee", "i", "oo", "u", "ou", "u", "c", "k", "q", "k", "w", "v", "f", "v", "y", "i", "j", "i", "z", "s", "l", "r", "h", "")
+
+// sound is how a Latin word might be spoken: what is the same for two spellings of a name.
+func sound(s string) string { return single(sounds.Replace(s)) }
+
+// single has each letter once where it stands twice.
+func single(s string) string {
+	var b strings.Builder
+	var last rune
+	for _, r := range s {
+		if r != last {
+			b.WriteRune(r)
+		}
+		last = r
+	}
+	return b.String()
+}
+
+var skeleton = strings.NewReplacer("shch", "s", "sch", "s", "sh", "s", "kh", "k", "ch", "k", "ck", "k", "ph", "f", "th", "t", "ts", "s", "tz", "s", "x", "ks", "c", "k", "q", "k", "z", "s", "p", "b",
+	"a", "*", "e", "*", "i", "*", "o", "*", "u", "*", "y", "*", "v", "*", "w", "*", "h", "*")
+
+// bones are the consonants of a Latin word, with * where one vowel or several are.
+func bones(s string) string {
+	return single(skeleton.Replace(s))
+}
+
+// looks is the Latin letter that a character looks like.
+func looks(r rune) string {
+	if l, ok := lookalikes[r]; ok {
+		return l
+	}
+	r = unicode.ToLower(r)
+	if l, ok := lookalikes[r]; ok {
+		return l
+	}
+	if r < 0x80 || scriptOf(r) == unspaced {
+		return string(r)
+	}
+	return onlyLetters(unidecode.Unidecode(string(r)))
+}
+
+// lookalikes that are another letter by sound, or none.
+var lookalikes = map[rune]string{
+	'а': "a", 'б': "b", 'в': "b", 'г': "r", 'е': "e", 'з': "e", 'и': "u", 'к': "k", 'м': "m", 'н': "h", 'о': "o", 'п': "n", 'р': "p", 'с': "c", 'т': "t", 'у': "y", 'х': "x",
+	'ц': "u", 'ш': "w", 'щ': "w", 'ь': "b", 'ъ': "b", 'э': "e", 'я': "r", 'і': "i", 'ј': "j", 'ѕ': "s", 'ԁ': "d", 'һ': "h", 'ԛ': "q", 'ԝ': "w", 'є': "e", 'ӏ': "l", 'ѵ': "v", 'ԍ': "g", 'ү': "y",
+	'α': "a", 'β': "b", 'γ': "y", 'δ': "d", 'ε': "e", 'η': "n", 'ι': "i", 'κ': "k", 'ν': "v", 'ο': "o", 'ρ': "p", 'σ': "o", 'τ': "t", 'υ': "u", 'χ': "x", 'ω': "w", 'μ': "u", 'λ': "l", 'θ': "o",
+	'Α': "a", 'Β': "b", 'Ε': "e", 'Ζ': "z", 'Η': "h", 'Ι': "i", 'Κ': "k", 'Μ': "m", 'Ν': "n", 'Ο': "o", 'Ρ': "p", 'Τ': "t", 'Υ': "y", 'Χ': "x", 'Λ': "a", 'Σ': "e",
+	'օ': "o", 'ո': "n", 'ս': "u", 'ց': "g", 'հ': "h", 'զ': "q", 'ա': "w", 'ե': "t", 'լ': "l", 'ѡ': "w",
+	'Ꭺ': "a", 'Ᏼ': "b", 'Ꮯ': "c", 'Ꭰ': "d", 'Ꭼ': "e", 'Ꮐ': "g", 'Ꮋ': "h", 'Ꭵ': "i", 'Ꭻ': "j", 'Ꮶ': "k", 'Ꮮ': "l", 'Ꮇ': "m", 'Ꮲ': "p", 'Ꮢ': "r", 'Ꮪ': "s", 'Ꭲ': "t", 'Ꮩ': "v", 'Ꮃ': "w", 'Ꮓ': "z",
+	'ᴀ': "a", 'ʙ': "b", 'ᴄ': "c", 'ᴅ': "d", 'ᴇ': "e", 'ꜰ': "f", 'ɢ': "g", 'ʜ': "h", 'ɪ': "i", 'ᴊ': "j", 'ᴋ': "k", 'ʟ': "l", 'ᴍ': "m", 'ɴ': "n", 'ᴏ': "o", 'ᴘ': "p", 'ʀ': "r", 'ꜱ': "s", 'ᴛ': "t",
+	'ᴜ': "u", 'ᴠ': "v", 'ᴡ': "w", 'ʏ': "y", 'ᴢ': "z", 'ɑ': "a", 'ɡ': "g", 'ℓ': "l", 'ɩ': "i", 'ʋ': "v", 'ɐ': "a", 'ǝ': "e", 'ə': "e", 'ɔ': "c", 'ɛ': "e", 'ɾ': "r", 'ɹ': "r", 'ʌ': "v", 'ƅ': "b",
+	'0': "o", '1': "l", '3': "e", '4': "a", '5': "s", '7': "t", '8': "b", '9': "g", '6': "b", '2': "z", '@': "a", '$': "s", '|': "l", 'ǀ': "l",
+}
+
+var shapes = strings.NewReplacer("i", "l", "j", "l", "m", "rn", "w", "vv", "u", "v")
+
+// alike has one letter for those that look alike.
+func alike(s string) string { return shapes.Replace(s) }

@@ -1,0 +1,375 @@
+package generalize
+
+import (
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+// pattern is a name, or a word of one, as it is looked for.
+type pattern struct {
+	part
+	of     string // the kind of finding
+	words  int    // of which the name is made
+	pieces int    // parts
+	whole  bool
+}
+
+// names are the patterns of all subjects, and of the source's id.
+func (in Input) names() []pattern {
+	var out []pattern
+	add := func(kind, name string) {
+		for _, spelling := range spellings(name) {
+			out = append(out, patterns(kind, spelling, false)...)
+		}
+	}
+	for _, s := range in.Subjects {
+		_, name, found := strings.Cut(s.ID, ":")
+		if !found {
+			name = s.ID
+		}
+		out = append(out, patterns("name", name, true)...)
+		for _, alias := range s.Aliases {
+			add("name", alias)
+		}
+	}
+	if in.SourceID != "" {
+		if _, id, ok := strings.Cut(in.SourceID, ":"); ok {
+			for _, p := range patterns("source", id, false) {
+				if p.whole && utf8.RuneCountInString(p.plain) > 3 {
+					out = append(out, p)
+				}
+			}
+		}
+	}
+	slices.SortStableFunc(out, func(a, b pattern) int { return len(b.plain) - len(a.plain) })
+	return slices.CompactFunc(out, func(a, b pattern) bool { return a.plain == b.plain && a.of == b.of && a.script == b.script })
+}
+
+// spellings are a name, and how it is written without the letters of its language.
+func spellings(name string) []string {
+	name = norm.NFC.String(name)
+	out := []string{name}
+	if wide := umlauts.Replace(name); wide != name {
+		out = append(out, wide)
+	}
+	if narrow := strings.NewReplacer("ae", "a", "oe", "o", "ue", "u").Replace(name); narrow != name && len(narrow) > 3 {
+		out = append(out, narrow)
+	}
+	return out
+}
+
+// particles are words of names that are no name.
+var particles = words("de del della di da do dos das du des van von der den ter ten zu zum la le les al el bin ibn abu ben bint y e of the and und st saint san santa dr mr mrs ms miss prof sir jr sr herr frau señor señora don doña")
+
+// roles are words of ids that say what somebody is.
+var roles = words("agent human person user student pupil kid child boy girl parent mother father teacher tutor guest patient client customer member owner guardian doctor nurse vet dog cat pet bot ai si my the")
+
+func words(s string) map[string]bool {
+	out := map[string]bool{}
+	for _, w := range strings.Fields(s) {
+		out[w] = true
+	}
+	return out
+}
+
+// patterns are a name as a whole, and each word of it that is a name by itself.
+func patterns(kind, name string, id bool) []pattern {
+	if id {
+		name = strings.NewReplacer("_", " ", "-", " ", ".", " ", "/", " ").Replace(name)
+	}
+	parts := read(name)
+	if len(parts) == 0 {
+		return nil
+	}
+	var groups [][]part
+	for _, p := range parts {
+		// An apostrophe or a hyphen is part of a name: O'Neil, Anne-Marie. The words on its sides are names as well where they are long.
+		if len(groups) > 0 && (p.joined || p.script == unspaced && p.before == "" || !strings.ContainsAny(p.before, " \t\n,;()")) {
+			groups[len(groups)-1] = append(groups[len(groups)-1], p)
+		} else {
+			groups = append(groups, []part{p})
+		}
+	}
+	whole := pattern{part: join(parts), of: kind, words: len(groups), pieces: len(parts), whole: true}
+	out := []pattern{whole}
+	for _, g := range groups {
+		p := join(g)
+		if len(groups) > 1 && !onlyDigits(g) && !particles[p.plain] && !(id && roles[p.plain]) && utf8.RuneCountInString(p.plain) > 1 {
+			out = append(out, pattern{part: p, of: kind, words: 1, pieces: len(g)})
+		}
+		// Of Anne-Marie and O'Neil the longer parts are names as well.
+		if len(g) > 1 && g[0].script != unspaced {
+			for _, one := range g {
+				if utf8.RuneCountInString(one.plain) >= 3 && one.script != digits && !particles[one.plain] && !(id && roles[one.plain]) && !one.joined && !g[len(g)-1].joined {
+					out = append(out, pattern{part: one, of: kind, words: 1, pieces: 1})
+				}
+			}
+		}
+		// Family names come first, and are one character, or two of four.
+		if n := len(g); g[0].script == unspaced && n >= 3 && n <= 6 {
+			out = append(out, pattern{part: join(g[1:]), of: kind, words: 1, pieces: n - 1})
+			if n >= 4 {
+				out = append(out, pattern{part: join(g[:2]), of: kind, words: 1, pieces: 2}, pattern{part: join(g[2:]), of: kind, words: 1, pieces: n - 2})
+			}
+		}
+	}
+	return out
+}
+
+func onlyDigits(parts []part) bool {
+	return !slices.ContainsFunc(parts, func(p part) bool { return p.script != digits })
+}
+
+// join is several parts as one word.
+func join(parts []part) part {
+	out := parts[0]
+	for _, p := range parts[1:] {
+		out = grow(out, p)
+	}
+	out.spoken, out.bones = sound(out.latin), bones(out.latin)
+	return out
+}
+
+func grow(w, p part) part {
+	w.end = p.end
+	w.plain += p.plain
+	w.long += p.long
+	w.seen = alike(w.seen + p.seen)
+	w.latin += p.latin
+	if w.script == digits || w.script == latin && p.script != digits {
+		w.script = p.script
+	}
+	return w
+}
+
+// longest is how many parts of a text are taken together: letters of a name with something between each two.
+const longest = 48
+
+// findNames looks for names in a text.
+func findNames(text string, names []pattern) []Finding {
+	parts := read(text)
+	var out []Finding
+	most := 0
+	for _, n := range names {
+		most = max(most, len(n.latin), len(n.plain), len(n.seen))
+	}
+	for i := range parts {
+		w := parts[i]
+		gap, letters, strange := false, true, false
+		for j := i; j < len(parts) && j < i+longest; j++ {
+			p := parts[j]
+			if j > i {
+				w = grow(w, p)
+				gap = gap || room(p.before)
+			}
+			letters = letters && p.end-p.start <= 4 && utf8.RuneCountInString(p.plain) == 1
+			strange = strange || p.script != digits && !short[p.plain]
+			if j > i && len(w.latin) > most+8 && len(w.plain) > most+8 {
+				break
+			}
+			w.spoken, w.bones = sound(w.latin), bones(w.latin)
+			for _, n := range names {
+				// Letters of several words make a name only if they are not words themselves.
+				if gap && n.words == 1 && !letters && !(utf8.RuneCountInString(n.plain) >= 6 && n.script != unspaced) && !strange {
+					continue
+				}
+				level := compare(w, n, j-i+1, gap)
+				if level == "" {
+					continue
+				}
+				what := "the name of somebody whom the source is about"
+				if n.of == "source" {
+					what = "the id of the source"
+				}
+				message := what + ": take it out"
+				if level == Warn {
+					message = "it may be " + what
+				}
+				out = append(out, Finding{Check: EntityName, Level: level, Kind: n.of, Text: text[w.start:w.end], Message: message, at: w.start})
+			}
+		}
+	}
+	return out
+}
+
+// room tells whether words stand apart. A line that ends with a hyphen goes on in the next.
+func room(between string) bool {
+	return strings.ContainsAny(between, " \t\u00a0\u2009\u202f\n\r\u3000") && !(strings.ContainsAny(between, "-‐‑–") && strings.Contains(between, "\n"))
+}
+
+// short are words of a few letters that stand side by side in any text.
+var short = words(`a i o e y u an am as at be by do go he if in is it me my no of on or so to up us we and the for are but not you all any can had her was one our out day get has him his how man new now old see two way who its did yes let put say she too use ad al au ce de du en es et il je la le ma mi ne ni on ou sa se si su ta te tu un va el lo los las con del por que una der die das den dem des ein im ist mit von zu zum zur auf aus bei bin da du er es hat ich ihr ja man nur ob sie so um und uns vor war was wer wie wir det en er et för i og på som til av den har ei ja on se że na nie to z w o do po za od go mu ich a at om op te van het een dat met niet zijn`)
+
+// compare tells how sure it is that a word, or several together, are a name. n is of how many parts the word is, gap that there is room
+// between them.
+func compare(w part, p pattern, n int, gap bool) Level {
+	length := utf8.RuneCountInString(p.plain)
+	if length == 1 && p.script != unspaced {
+		if w.plain == p.plain && w.upper && n == 1 {
+			return Block
+		}
+		return ""
+	}
+	if w.plain == p.plain || w.long == p.long || w.plain == p.long || w.long == p.plain || w.seen == p.seen && len(p.seen) > 1 {
+		return Block
+	}
+	if length >= 3 && len(single(w.plain)) >= 3 && single(w.plain) == single(p.plain) {
+		return Block
+	}
+	if w.script == p.script && w.script != unspaced {
+		return inflected(w, p, length, gap)
+	}
+	if w.script != p.script && !(gap && p.words == 1 && w.script != unspaced && p.script != unspaced) {
+		return across(w, p, n)
+	}
+	if w.script == unspaced && n > 1 && len(p.spoken) >= 4 && w.spoken == p.spoken {
+		return Block // another spelling of the same sounds
+	}
+	return ""
+}
+
+// inflected compares a word with a name in the same script.
+func inflected(w part, p pattern, length int, gap bool) Level {
+	switch p.script {
+	case abjad:
+		for _, bare := range unprefixed(w.plain) {
+			if bare == p.plain || length >= 3 && strings.HasPrefix(bare, p.plain) && utf8.RuneCountInString(bare)-length <= 3 {
+				return Block
+			}
+		}
+		return ""
+	case alphabetic:
+		same := common(w.plain, p.plain)
+		rest, lost := utf8.RuneCountInString(w.plain)-same, length-same
+		switch {
+		case length >= 3 && lost == 0 && rest <= 3, length >= 4 && lost == 1 && rest <= 3, length >= 5 && lost == 2 && rest <= 2 && rest > 0:
+			return Block
+		case len(p.spoken) >= 4 && w.spoken == p.spoken:
+			return Block
+		}
+		return ""
+	}
+	for _, e := range endings {
+		if (length >= 4 || length >= 2 && strings.HasPrefix(e, "s")) && (w.plain == p.plain+e || w.long == p.long+e || w.seen == alike(p.seen+e) && len(p.seen) >= 4 || length >= 5 && single(w.plain) == single(p.plain+e)) {
+			if length < 3 && !w.upper {
+				return Warn
+			}
+			return Block
+		}
+	}
+	doubtful := Warn
+	if w.upper {
+		doubtful = Block
+	}
+	if stem := p.plain[:len(p.plain)-1]; length >= 4 && strings.Contains("aeiouy", p.plain[len(p.plain)-1:]) && len(p.plain) == length && !gap {
+		if rest, ok := strings.CutPrefix(w.plain, stem); ok && cases[rest] {
+			return doubtful
+		}
+	}
+	if len(p.spoken) >= 4 && w.spoken == p.spoken && !gap {
+		return doubtful
+	}
+	if (length >= 5 || w.tag && length >= 3) && !gap && (strings.HasPrefix(w.plain, p.plain) || strings.HasSuffix(w.plain, p.plain)) {
+		return Warn
+	}
+	return ""
+}
+
+// endings that names take in languages with Latin letters.
+var endings = strings.Fields("s es n en in an ns ens ie chen lein a e i u y o om em am im um ov ev ow ou oi oy ej ey owi ovi owa ova ka ko ek ta te na ne ni da de la le nin un on den dan ten tan ssa lla lle lta sta sto ban ben val vel nak nek hoz tol rol nal nel ra re ia io us os is ine ette ito ita inho inha")
+
+// cases are what stands for the last vowel of a name in other cases.
+var cases = words("a e i o u y ie ou oi oy om em am ej ego emu ami ach")
+
+// across compares a word with a name in another script, by letter.
+func across(w part, p pattern, n int) Level {
+	if w.script == digits || p.script == digits {
+		return ""
+	}
+	if w.script == abjad || p.script == abjad {
+		candidates := []string{w.bones}
+		if w.script == abjad {
+			candidates = candidates[:0]
+			for _, bare := range unprefixed(w.plain) {
+				var b strings.Builder
+				for i := range []rune(bare) {
+					b.WriteString(romanise([]rune(bare), i))
+				}
+				candidates = append(candidates, bones(onlyLetters(b.String())))
+			}
+		}
+		for _, c := range candidates {
+			a, b := c, p.bones // a leaves vowels out
+			if p.script == abjad && w.script != abjad {
+				a, b = b, a
+			}
+			consonants := len(strings.ReplaceAll(a, "*", ""))
+			if consonants >= 2 && leaves(a, b) {
+				return Block
+			}
+			if consonants == 1 && a == b && len(a) >= 2 {
+				return Warn
+			}
+		}
+		return ""
+	}
+	// A single character of Chinese has the sound of many others.
+	if w.script == unspaced && n < 2 && !p.whole || p.script == unspaced && p.pieces < 2 {
+		return ""
+	}
+	if len(p.spoken) >= 2 && w.spoken == p.spoken {
+		return Block
+	}
+	if stem := strings.TrimRight(p.spoken, "aeiou"); len(stem) >= 3 && w.script == alphabetic {
+		if rest, ok := strings.CutPrefix(w.spoken, stem); ok && len(rest) <= 4 && strings.Trim(rest, "aeioumvks") == "" {
+			return Block
+		}
+	}
+	return ""
+}
+
+// leaves tells whether a is b without some of its vowels.
+func leaves(a, b string) bool {
+	i := 0
+	for _, r := range []byte(b) {
+		if i < len(a) && a[i] == r {
+			i++
+		} else if r != '*' {
+			return false
+		}
+	}
+	return i == len(a)
+}
+
+// common is how many characters two words begin with together.
+func common(a, b string) int {
+	ra, rb := []rune(a), []rune(b)
+	n := 0
+	for n < len(ra) && n < len(rb) && ra[n] == rb[n] {
+		n++
+	}
+	return n
+}
+
+// unprefixed is a word of Arabic or Hebrew, and what it is without what is written together with it.
+func unprefixed(w string) []string {
+	out := []string{w}
+	rest := []rune(w)
+	for range 3 {
+		if len(rest) < 3 || !strings.ContainsRune("وفبلكسوبלהמשכ"+"ו", rest[0]) && rest[0] != 'ا' {
+			break
+		}
+		if rest[0] == 'ا' {
+			if rest[1] != 'ل' {
+				break
+			}
+			rest = rest[1:]
+		}
+		rest = rest[1:]
+		out = append(out, string(rest))
+	}
+	return out
+}
