@@ -50,9 +50,9 @@ func (d data) judge(r *rule, at row, caller map[string]string) verdict {
 		return conditions[r.condition].judge(at, caller)
 	case "not":
 		return shows - d.judge(r.parts[0], at, caller)
-	case "visible", "consent":
+	case "visible", "consent", "shared":
 		// What reads other tables shows or does not; its negation never shows.
-		if r.kind == "visible" && d.pointsToVisible(r, at, caller) || r.kind == "consent" && d.allConsent(r, at) {
+		if r.kind == "visible" && d.pointsToVisible(r, at, caller) || r.kind == "consent" && d.allConsent(r, at) || r.kind == "shared" && d.isShared(r, at) {
 			return shows
 		}
 		return undecided
@@ -92,6 +92,16 @@ func (d data) pointsToVisible(r *rule, at row, caller map[string]string) bool {
 	value, known := at[r.column]
 	for _, target := range d[r.target] {
 		if known && target[r.targetColumn] == value && d.visible(r.target, target, caller) {
+			return true
+		}
+	}
+	return false
+}
+
+func (d data) isShared(r *rule, at row) bool {
+	value, known := at[r.column]
+	for _, target := range d[r.target] {
+		if state, stated := target["state"]; known && target[r.targetColumn] == value && stated && state == r.word {
 			return true
 		}
 	}

@@ -3,6 +3,8 @@ package noninterference
 import (
 	"flag"
 	"os"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -38,6 +40,20 @@ func TestNoninterference(t *testing.T) {
 		if r.Answered*5 < r.Cases {
 			t.Errorf("seed %d: only %d of %d cases are answered: the grammar or the rewriter refuses too much", s, r.Answered, r.Cases)
 		}
+	}
+}
+
+// Among the schemas there are all that more can add.
+func TestEveryBlockIsMade(t *testing.T) {
+	missing := []string{"shared: {", "mask: hash", "source: query", "contracts:", "aggregate:", "by_key", "sql:", "generalise:", "limits:"}
+	for seed := range uint64(60) {
+		s := newSchema(seed, false)
+		s.ddl()
+		text := s.policy()
+		missing = slices.DeleteFunc(missing, func(block string) bool { return strings.Contains(text, block) })
+	}
+	if len(missing) > 0 {
+		t.Errorf("60 schemas have no %q", missing)
 	}
 }
 

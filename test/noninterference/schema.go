@@ -43,6 +43,7 @@ type table struct {
 	columns  []column // the key's first
 	keys     int      // how many of them are the key
 	rule     *rule    // nil: the policy does not list the table
+	grouped  bool     // its hidden rows count in aggregates
 	commands []string // that agents may send
 }
 
@@ -88,6 +89,9 @@ type schema struct {
 	callers []map[string]string
 	links   int
 	limits  string
+	live    bool // the team of a caller is looked up
+	stages  bool // a contract says which tables a team may retrieve
+	grouped bool // hidden rows of some tables would count in aggregates, of groups larger than there are
 }
 
 var (
@@ -302,6 +306,9 @@ func (s *schema) subject() *table {
 func (s *schema) ddl() string {
 	var b strings.Builder
 	b.WriteString(domains)
+	if s.live {
+		b.WriteString(s.lookUp())
+	}
 	for _, t := range s.tables {
 		var parts, keys []string
 		for _, c := range t.columns {
@@ -328,10 +335,17 @@ func (s *schema) policy() string {
 	var b strings.Builder
 	b.WriteString("version: 1\nattributes:\n")
 	for _, name := range []string{"groups", "member", "team"} {
+		if s.live && name == "team" {
+			b.WriteString("  team: { type: text, source: query, query: { table: who, column: team, match: { member: member } } }\n")
+			continue
+		}
 		fmt.Fprintf(&b, "  %s: { type: %q, source: credential }\n", name, attributes[name])
 	}
 	if s.limits != "" {
 		fmt.Fprintf(&b, "limits: %s\n", s.limits)
+	}
+	if s.stages {
+		b.WriteString(s.contract())
 	}
 	b.WriteString("tables:\n")
 	for _, t := range s.tables {
@@ -351,6 +365,9 @@ func (s *schema) policy() string {
 			}
 			fmt.Fprintf(&b, "    columns: { %s }\n", strings.Join(allowed, ", "))
 		}
+		if t.grouped {
+			fmt.Fprintf(&b, "    aggregate: { subject: %q, rows: open, minimum: 1000 }\n", t.columns[0].name)
+		}
 		if len(t.commands) > 0 {
 			fmt.Fprintf(&b, "    write: { commands: [%s] }\n", strings.Join(t.commands, ", "))
 		}
@@ -366,6 +383,8 @@ func (r *rule) yaml() string {
 		return fmt.Sprintf("{ sql: %q }", conditions[r.condition].sql)
 	case "own":
 		return fmt.Sprintf("{ own: { column: %q, is: %s } }", r.column, r.attributes[0])
+	case "shared":
+		return fmt.Sprintf("{ shared: { record: { %q: { %q: %q } }, granted: { column: state, is: %q } } }", r.target.name, r.targetColumn, r.column, r.word)
 	case "status":
 		return fmt.Sprintf("{ status: { column: %q, is: %q } }", r.column, r.word)
 	case "tenant":

@@ -1,8 +1,12 @@
 package noninterference
 
 import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"strconv"
 	"strings"
@@ -13,7 +17,7 @@ import (
 
 // masks of columns, by kind, as the policy writes them.
 var masks = map[string][]string{
-	"text": {"{ mask: null }", "{ mask: { generalise: 3 } }"}, "digits": {"{ mask: null }"}, "int": {"{ mask: null }", "{ mask: { generalise: 10 } }"},
+	"text": {"{ mask: null }", "{ mask: { generalise: 3 } }", "{ mask: hash }"}, "digits": {"{ mask: null }"}, "int": {"{ mask: null }", "{ mask: { generalise: 10 } }"},
 	"num": {"{ mask: null }"}, "bool": {"{ mask: null }"}, "arr": {"{ mask: null }"},
 	"time": {"{ mask: null }", "{ mask: { generalise: month } }"}, "json": {"{ mask: null }", "{ keys: { n: number, k: string } }", "{ keys: { n: number, k: string } }"},
 }
@@ -78,6 +82,15 @@ func (s *schema) more(r *rand.Rand) {
 				t.rule = &rule{kind: pick(r, "any", "all"), parts: []*rule{t.rule, part}}
 			}
 		}
+		if target := s.record(r, t); target != nil && r.IntN(3) == 0 {
+			target.need("state", "code")
+			part := &rule{kind: "shared", word: "granted", target: target, targetColumn: target.columns[0].name, column: t.need("ref "+target.name, target.columns[0].kind)}
+			if t.rule.kind == "open" {
+				t.rule = part
+			} else {
+				t.rule = &rule{kind: pick(r, "any", "all"), parts: []*rule{t.rule, part}}
+			}
+		}
 		masked := t.commands == nil && r.IntN(2) == 0
 		for i := t.keys; i < len(t.columns); i++ {
 			c := &t.columns[i]
@@ -92,7 +105,90 @@ func (s *schema) more(r *rand.Rand) {
 			}
 		}
 	}
+	s.live, s.stages = r.IntN(3) == 0, r.IntN(4) == 0
+	if r.IntN(5) == 0 {
+		for _, t := range s.tables {
+			if t.rule != nil && t.rule.kind != "open" && t.commands == nil && t.keys == 1 && t.columns[0].mask == "" && !strings.HasPrefix(t.name, "link") {
+				t.grouped, s.grouped = true, true
+			}
+		}
+	}
 	s.limits = pick(r, "", "{ result_rows: 100000, rows: 50000000 }", "{ result_bytes: 1GiB }", "{ result_rows: 5 }")
+}
+
+// record is a listed table, other than t, whose rows t may point to, or nil.
+func (s *schema) record(r *rand.Rand, t *table) *table {
+	var list []*table
+	for _, other := range s.tables {
+		if other != t && other.keys == 1 && other.rule != nil && !strings.HasPrefix(other.name, "link") {
+			list = append(list, other)
+		}
+	}
+	if len(list) == 0 {
+		return nil
+	}
+	return pick(r, list...)
+}
+
+// lookUp makes the attribute team one that is looked up in a table, which tells for each member the same as the caller has it.
+func (s *schema) lookUp() string {
+	var b strings.Builder
+	b.WriteString("CREATE TABLE who (member bigint PRIMARY KEY, team text);\n")
+	for i, caller := range s.callers {
+		caller["member"] = fmt.Sprint(i + 1)
+		fmt.Fprintf(&b, "INSERT INTO who VALUES (%s, '%s');\n", caller["member"], caller["team"])
+	}
+	return b.String()
+}
+
+// contract lets one team retrieve everything, another no likeness, and the third all but one table.
+func (s *schema) contract() string {
+	var b strings.Builder
+	n := 0
+	b.WriteString("objects:\n")
+	for _, t := range s.tables {
+		if t.rule != nil {
+			fmt.Fprintf(&b, "  o%d: { table: %q, metadata: [%q] }\n", n, t.name, t.columns[0].name)
+			n++
+		}
+	}
+	b.WriteString("contracts:\n  c:\n    by: team\n    values:\n      red: everything\n      blue: { allow: { any: [metadata, structured, write] } }\n      green: { allow: everything, except: [o0] }\n")
+	return b.String()
+}
+
+// credentials are what the callers log in with.
+func (s *schema) credentials() []map[string]string {
+	var out []map[string]string
+	for _, caller := range s.callers {
+		given := maps.Clone(caller)
+		if s.live {
+			delete(given, "team")
+		}
+		out = append(out, given)
+	}
+	return out
+}
+
+// hashKey is the key of hashes in every database, so that a copy without hidden rows has the same.
+const hashKey = "the key of every stage's hashes."
+
+func hashed(v string) string {
+	mac := hmac.New(sha256.New, []byte(hashKey))
+	mac.Write([]byte(v))
+	return hex.EncodeToString(mac.Sum(nil))[:32]
+}
+
+// sameHashes gives a database that key, as migrate would make it.
+func sameHashes() string {
+	pad := func(with byte) string {
+		out := make([]byte, sha256.BlockSize)
+		copy(out, hashKey)
+		for i := range out {
+			out[i] ^= with
+		}
+		return hex.EncodeToString(out)
+	}
+	return fmt.Sprintf("UPDATE pgconsent.mask_key SET ipad = '\\x%s', opad = '\\x%s'", pad(0x36), pad(0x5c))
 }
 
 // seen is the value of a column as the policy shows it.
@@ -102,6 +198,8 @@ func (c column) seen(v string, ok bool) (string, bool) {
 		return v, ok
 	case strings.Contains(c.mask, "null"):
 		return "", false
+	case strings.Contains(c.mask, "hash"):
+		return hashed(v), true
 	case strings.Contains(c.mask, "generalise: 3"):
 		if n := utf8.RuneCountInString(v); n > 3 {
 			v = string([]rune(v)[:3])
@@ -133,6 +231,8 @@ func (c column) seen(v string, ok bool) (string, bool) {
 // behind changes a value to another one that the policy shows alike.
 func (c column) behind(r *rand.Rand, v string) string {
 	switch {
+	case strings.Contains(c.mask, "hash"):
+		return v
 	case strings.Contains(c.mask, "generalise: 3"):
 		return string([]rune(v)[:min(3, utf8.RuneCountInString(v))]) + map[bool]string{true: pick(r, "", instance.Marker, "1e400", "\\"), false: ""}[utf8.RuneCountInString(v) >= 3]
 	case strings.Contains(c.mask, "generalise: 10"):

@@ -33,6 +33,7 @@ type stage struct {
 	writers [3]*pgconn.PgConn // load the databases
 	visible string            // what the visible rows were loaded from
 	caller  int
+	grouped bool // what agents get of aggregates is not what the visible rows answer
 }
 
 // names of the pair: as long as each other, and put away before transcripts are compared.
@@ -54,6 +55,7 @@ func newStage(t testing.TB, mode instance.Mode, s script) *stage {
 		st.dbs[i] = database()
 		behind = append(behind, instance.Database{Name: names[i], DB: st.dbs[i], Policy: s.policy, SearchPath: []string{"public"}})
 		instance.Migrate(t, behind[i], mode)
+		instance.Exec(t, st.dbs[i], sameHashes())
 		for n, attributes := range s.callers {
 			agents = append(agents, instance.Agent{Name: fmt.Sprintf("%s%d", names[i], n), Database: names[i], Attributes: attributes})
 		}

@@ -44,7 +44,7 @@ func (st *stage) emptied(s *schema, d data) (wrong []string) {
 	if err != nil {
 		st.t.Fatal(err)
 	}
-	value := ring.Newest().Seal(seal.Claims{PID: c.PID(), Expires: time.Now().Add(seal.TTL), Profile: "p", Attributes: s.callers[st.caller]})
+	value := ring.Newest().Seal(seal.Claims{PID: c.PID(), Expires: time.Now().Add(seal.TTL), Profile: "p", Attributes: s.credentials()[st.caller]})
 	all := func(before string) map[string][]string {
 		out := map[string][]string{}
 		instance.Ask(c, "BEGIN; "+before+"; SET LOCAL ROLE pgconsent_agent; SELECT set_config('pgconsent.seal', "+catalog.QuoteLiteral(value)+", true)")
