@@ -41,6 +41,7 @@ func TestArcive(t *testing.T) {
 	t.Run("bounds", func(t *testing.T) { arciveBounds(t, f) })
 	t.Run("withdrawn", func(t *testing.T) { arciveWithdrawn(t, f) })
 	t.Run("records", func(t *testing.T) { arciveRecords(t, f) })
+	t.Run("document", func(t *testing.T) { documented(t, f) })
 	t.Run("node", func(t *testing.T) { independentClient(t, f) })
 	t.Run("ended", func(t *testing.T) { arciveEnded(t, f) })
 }
