@@ -11,11 +11,12 @@ import (
 	"github.com/pgconsent/pgconsent/air"
 	"github.com/pgconsent/pgconsent/audit"
 	"github.com/pgconsent/pgconsent/consent/registry"
+	"github.com/pgconsent/pgconsent/desk"
 	"github.com/pgconsent/pgconsent/identity"
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// Config is what the face works with. Verifier, Connect, Record and Desks are required.
+// Config is what the face works with. Verifier, Connect, Record, Desks and Office are required.
 type Config struct {
 	Verifier identity.Verifier
 	// Connect opens an agent's session, which is enforced, recorded and limited as that of any client.
@@ -23,6 +24,7 @@ type Config struct {
 	// Record writes down a call that runs no statement; its error is the answer instead.
 	Record func(context.Context, audit.Call) error
 	Desks  map[string]*Desk // by the database's name in the configuration
+	Office *desk.Desk       // what every face offers, and to whom
 	AIR    *air.Tracker     // nil: interactions are not tracked
 
 	Version string
@@ -41,8 +43,8 @@ type Desk struct {
 }
 
 func (c Config) withDefaults() (Config, error) {
-	if c.Verifier == nil || c.Connect == nil || c.Record == nil || c.Desks == nil {
-		return c, errors.New("mcp: Verifier, Connect, Record and Desks are required")
+	if c.Verifier == nil || c.Connect == nil || c.Record == nil || c.Desks == nil || c.Office == nil {
+		return c, errors.New("mcp: Verifier, Connect, Record, Desks and Office are required")
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/pgconsent/pgconsent/consent"
-	"github.com/pgconsent/pgconsent/consent/registry"
+	"github.com/pgconsent/pgconsent/desk"
 	"github.com/pgconsent/pgconsent/identity"
 	"github.com/pgconsent/pgconsent/sqlstate"
 )
@@ -128,46 +128,29 @@ func consentTools() []Tool {
 	}
 }
 
-// party is the caller in matters of a subject's consent: themselves, or somebody who may be their guardian.
-func (c *Call) party(subject string) consent.Party {
-	switch c.Caller.Role {
-	case identity.Subject:
-		if c.Caller.Subject == subject {
-			return consent.Party{Role: consent.RoleSubject, ID: subject}
+// consents are those of a user whom the caller may ask about. An agent asks about the one for whom it acts.
+func (c *Call) consents(ctx context.Context, user string) (string, []desk.Status, error) {
+	if c.Caller.Role != identity.Agent {
+		subject, err := desk.Whose(c.Caller, user)
+		if err != nil {
+			return "", nil, err
 		}
-		return consent.Party{Role: consent.RoleGuardian, ID: c.Caller.Subject}
-	case identity.Agent:
-		return consent.Party{Role: consent.RoleAgent, ID: c.Caller.Agent}
-	case identity.System:
-		return consent.Party{Role: consent.RoleApplication, ID: c.Caller.Name}
-	default:
-		return consent.Party{}
+		c.About(subject)
+		all, err := c.server.Office.Consents(ctx, c.Caller, subject)
+		return subject, all, err
 	}
-}
-
-// reading is the subject whom the caller asks about. Somebody else's is refused in one way, whether there is such a person or not.
-func (c *Call) reading(user string) (string, error) {
-	own := c.Caller.Subject
-	switch c.Caller.Role {
-	case identity.Admin, identity.System:
-		if user == "" {
-			return "", sqlstate.New(sqlstate.InvalidParameterValue, sqlstate.ReasonConsent, "whose consents?").WithHint("Pass user_id: this token is no user's.")
-		}
-		return user, nil
-	case identity.Agent:
-		if own = c.ofAgent(); own == "" {
-			return "", sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonConsent, "this agent acts for no user").
-				WithHint("The policy says which attribute of an agent is its user (audit: subject), and the configuration gives the agent one.")
-		}
-	case identity.Subject:
-	default:
-		own = ""
-	}
+	own := c.ofAgent()
 	if own == "" || user != "" && user != own {
-		return "", sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonConsent, "this session shows the consents of its own user, and of nobody else").
-			WithHint("Leave user_id out.")
+		return "", nil, sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonConsent, "an agent asks about the user for whom it acts, and nobody else").
+			WithHint("Leave user_id out. For whom an agent acts, the policy (audit: subject) and the configuration say; it may be for nobody.")
 	}
-	return own, nil
+	c.About(own)
+	records, now, err := c.Desk.Registry.Of(ctx, own)
+	var all []desk.Status
+	for _, r := range records {
+		all = append(all, desk.Status{Record: r, Now: now})
+	}
+	return own, all, err
 }
 
 // ofAgent is the user for whom the caller's agent acts, if its credential says so.
@@ -182,29 +165,24 @@ func (c *Call) ofAgent() string {
 	return c.Desk.Attributes(c.Caller.Agent)[p.Subject()]
 }
 
-func consentStatus(ctx context.Context, c *Call, in whose) (out standing, err error) {
-	user, err := c.reading(in.UserID)
+func consentStatus(ctx context.Context, c *Call, in whose) (standing, error) {
+	user, all, err := c.consents(ctx, in.UserID)
 	if err != nil {
-		return out, err
+		return standing{}, err
 	}
-	c.About(user)
-	records, now, err := c.Desk.Registry.Of(ctx, user)
-	if err != nil {
-		return out, err
-	}
-	out = standing{UserID: user, State: "none", Categories: []string{}}
-	for _, r := range records {
+	out := standing{UserID: user, State: "none", Categories: []string{}}
+	for _, r := range all {
 		if r.Grantee != consent.Everybody || r.Scope != consent.Everything {
 			out.Grants = append(out.Grants, grant{
-				Grantee: r.Grantee, Scope: r.Scope, State: string(r.StateAt(now)), Categories: inForce(r.Consent, now, r.Categories), Purposes: inForce(r.Consent, now, r.Purposes),
+				Grantee: r.Grantee, Scope: r.Scope, State: string(r.StateAt(r.Now)), Categories: inForce(r.Consent, r.Now, r.Categories), Purposes: inForce(r.Consent, r.Now, r.Purposes),
 				GrantedAt: instant(r.GivenAt), ExpiresAt: expiry(r.Consent),
 			})
 			continue
 		}
-		out.State, out.Stream = string(r.StateAt(now)), string(r.Stream)
-		out.Categories, out.Purposes = inForce(r.Consent, now, r.Categories), inForce(r.Consent, now, r.Purposes)
+		out.State, out.Stream = string(r.StateAt(r.Now)), string(r.Stream)
+		out.Categories, out.Purposes = inForce(r.Consent, r.Now, r.Categories), inForce(r.Consent, r.Now, r.Purposes)
 		out.GrantedAt, out.ExpiresAt, out.LastModified = instant(r.GivenAt), expiry(r.Consent), instant(r.At)
-		if r.Pending(now) {
+		if r.Pending(r.Now) {
 			out.Partnership = &partnership{r.Asked, instant(r.DueAt)}
 		}
 	}
@@ -237,33 +215,32 @@ func consentGrant(ctx context.Context, c *Call, in granting) (changed, error) {
 			WithHint("Pass stream, or a grantee, scope, categories or purposes.")
 	}
 	return c.change(ctx, consent.Command{
-		Do: consent.Grant, Subject: or(in.UserID, c.Caller.Subject), Stream: consent.Stream(in.Stream), Grantee: in.Grantee, Scope: in.Scope,
+		Do: consent.Grant, Subject: in.UserID, Stream: consent.Stream(in.Stream), Grantee: in.Grantee, Scope: in.Scope,
 		Categories: in.Categories, Purposes: in.Purposes, For: time.Duration(in.Days) * day, Reason: in.Reason, Evidence: in.Evidence, Request: in.Request,
 	})
 }
 
 func consentRevoke(ctx context.Context, c *Call, in revoking) (changed, error) {
 	return c.change(ctx, consent.Command{
-		Do: consent.Revoke, Subject: or(in.UserID, c.Caller.Subject), Grantee: in.Grantee, Scope: in.Scope, Reason: in.Reason, Request: in.Request,
+		Do: consent.Revoke, Subject: in.UserID, Grantee: in.Grantee, Scope: in.Scope, Reason: in.Reason, Request: in.Request,
 	})
 }
 
-// change has a command decided and recorded.
+// change has a command decided and recorded, in the name of the caller.
 func (c *Call) change(ctx context.Context, command consent.Command) (changed, error) {
-	command.By, command.Via = c.party(command.Subject), "mcp"
+	command.Via = "mcp"
+	if command.Subject == "" {
+		command.Subject = c.Caller.Subject
+	}
 	c.About(command.Subject)
-	result, err := c.Desk.Registry.Do(ctx, command)
+	done, err := c.server.Office.Change(ctx, c.Caller, command)
 	if err != nil {
 		return changed{}, err
 	}
-	return outcome(command, result), nil
-}
-
-func outcome(command consent.Command, result registry.Result) changed {
-	r, at := result.Consent, result.At
+	r, at := done.Consent, done.At
 	out := changed{
 		UserID: command.Subject, State: string(r.StateAt(at)), Stream: string(r.Stream), Categories: inForce(r, at, r.Categories), Purposes: inForce(r, at, r.Purposes),
-		GrantedAt: instant(r.GivenAt), ExpiresAt: expiry(r), LastModified: instant(at), Record: result.Number,
+		GrantedAt: instant(r.GivenAt), ExpiresAt: expiry(r), LastModified: instant(at), Record: done.Number,
 	}
 	if key := command.Key(); key.Grantee != consent.Everybody || key.Scope != consent.Everything {
 		out.Grantee, out.Scope = key.Grantee, key.Scope
@@ -271,7 +248,7 @@ func outcome(command consent.Command, result registry.Result) changed {
 	if r.Pending(at) {
 		out.Partnership = &partnership{r.Asked, instant(r.DueAt)}
 	}
-	return out
+	return out, nil
 }
 
 // expiry is when a consent ends, or has ended, by the clock. One that somebody has ended has no such time.
@@ -288,11 +265,4 @@ func instant(t time.Time) *string {
 	}
 	text := t.UTC().Format(time.RFC3339)
 	return &text
-}
-
-func or(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
 }

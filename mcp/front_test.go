@@ -19,6 +19,7 @@ import (
 
 	"github.com/pgconsent/pgconsent/air"
 	"github.com/pgconsent/pgconsent/audit"
+	"github.com/pgconsent/pgconsent/desk"
 	"github.com/pgconsent/pgconsent/identity"
 	"github.com/pgconsent/pgconsent/mcp"
 	"github.com/pgconsent/pgconsent/policy"
@@ -76,7 +77,8 @@ func openDoor(t testing.TB) *door {
 		Connect: func(context.Context, identity.Caller) (*pgx.Conn, error) {
 			return nil, sqlstate.New(sqlstate.InvalidAuthorization, sqlstate.ReasonIdentity, "the agent cannot log in")
 		},
-		Desks: map[string]*mcp.Desk{"app": {Policy: func() *policy.Policy { return nil }, Attributes: func(string) map[string]string { return nil }}},
+		Office: &desk.Desk{},
+		Desks:  map[string]*mcp.Desk{"app": {Policy: func() *policy.Policy { return nil }, Attributes: func(string) map[string]string { return nil }}},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -45,9 +45,9 @@ func partnershipTools() []Tool {
 func partnershipPending(ctx context.Context, c *Call, _ struct{}) (questions, error) {
 	c.AboutEverybody()
 	out := questions{Pending: []question{}}
-	all, err := c.Desk.Registry.Pending(ctx)
+	all, err := c.server.Office.Pending(ctx, c.Caller)
 	for _, q := range all {
-		out.Pending = append(out.Pending, question{q.Subject, q.Asked, instant(q.DueAt)})
+		out.Pending = append(out.Pending, question{q.Subject, q.Categories, instant(q.DueAt)})
 	}
 	return out, err
 }
