@@ -18,6 +18,11 @@ type Taken struct {
 // Taken returns what goes with what, by the order of the files.
 func (p *Policy) Taken() []Taken { return p.taken }
 
+// Sweeps tells whether rows of some table have an end that the sweeper brings about.
+func (p *Policy) Sweeps() bool {
+	return slices.ContainsFunc(p.tables, func(t *Table) bool { return t.Lifecycle != nil })
+}
+
 // taken finds what goes with the rows that lifecycles end, and refuses to take what agents may still see.
 func (c *compiler) taken(p *Policy) []Taken {
 	var all []Taken

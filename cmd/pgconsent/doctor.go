@@ -59,6 +59,7 @@ func (d doctorCmd) Run(s *session) error {
 			return err
 		}
 		found = append(found, missing...)
+		found = append(found, lookAtConsent(s.ctx, c, t.name, built.policy.Sweeps())...)
 		tried, err := d.try(s, c, t, subject)
 		if s.ctx.Err() != nil {
 			return s.ctx.Err()

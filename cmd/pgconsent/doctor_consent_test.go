@@ -1,0 +1,84 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// The doctor looks at the consent registry: a key that is gone, records that were cut off or changed, a structure that
+// somebody altered, a clock that goes backwards, and a sweeper that has not run.
+func TestDoctorLooksAtTheRegistry(t *testing.T) {
+	config, db := consenting(t)
+	dir := filepath.Dir(config)
+	policy := "version: 1\ntables:\n  notes:\n    rows: [ consent: { subject: person, registry: {} } ]\n    lifecycle: { subject: person }\n"
+	if err := os.WriteFile(filepath.Join(dir, "policy.yaml"), []byte(policy), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	conn := db.Connect(t, "postgres")
+	exec := func(sql string) {
+		t.Helper()
+		if _, err := conn.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	says := func(when string, want ...string) {
+		t.Helper()
+		out, errs, _ := call(t, "", "doctor", "-c", config)
+		var lines []string
+		for _, line := range strings.Split(out, "\n") {
+			if strings.Contains(line, " consent: ") {
+				lines = append(lines, line)
+			}
+		}
+		for _, w := range want {
+			if !strings.Contains(strings.Join(lines, "\n"), w) {
+				t.Errorf("%s: no %q in\n%s\n%s", when, w, strings.Join(lines, "\n"), errs)
+			}
+		}
+		if len(lines) != len(want) {
+			t.Errorf("%s: %d lines, want %d:\n%s", when, len(lines), len(want), strings.Join(lines, "\n"))
+		}
+	}
+	play(t, config, []played{{"migrate", done, ""}, {"consent grant ada --stream TEMPORARY", done, ""}, {"consent grant bob --stream TEMPORARY", done, ""}})
+	says("before a sweep", "the sweeper has never run here")
+	play(t, config, []played{{"sweep", done, ""}})
+	const right = "the consent registry ends as it was anchored, and nothing waits for the sweeper"
+	says("after a sweep", right)
+
+	exec("UPDATE pgconsent.sweep_state SET finished_at = now() - interval '13 hours'")
+	says("long after", "the sweeper ran last at")
+	exec("UPDATE pgconsent.sweep_state SET finished_at = now()")
+
+	const clock = "CREATE OR REPLACE FUNCTION pgconsent.consent_now() RETURNS pg_catalog.timestamptz LANGUAGE sql VOLATILE PARALLEL SAFE RETURN "
+	var real string
+	if err := conn.QueryRow(t.Context(), "SELECT pg_get_functiondef('pgconsent.consent_now()'::regprocedure)").Scan(&real); err != nil {
+		t.Fatal(err)
+	}
+	exec(clock + "pg_catalog.clock_timestamp() - interval '3 hours'")
+	says("a clock that goes backwards", "behind the last consent record", "consent_now() is not as migrate installs it")
+	exec(real)
+	says("the clock is right", right)
+
+	exec("CREATE TABLE saved AS TABLE pgconsent.consent_record; ALTER TABLE pgconsent.consent_record DISABLE TRIGGER ALL; DELETE FROM pgconsent.consent_record WHERE number = 2")
+	out, _, _ := call(t, "", "doctor", "-c", config)
+	if !strings.Contains(out, "record 2, which was acknowledged, is gone") || !strings.Contains(out, "pgconsent audit verify") {
+		t.Errorf("cut off: %s", out)
+	}
+	exec("INSERT INTO pgconsent.consent_record SELECT * FROM saved WHERE number = 2; UPDATE pgconsent.consent_record SET state = 'withdrawn' WHERE number = 2")
+	out, _, _ = call(t, "", "doctor", "-c", config)
+	if !strings.Contains(out, "the consent registry is not what was acknowledged: ") {
+		t.Errorf("changed: %s", out)
+	}
+	exec("UPDATE pgconsent.consent_record SET state = 'given' WHERE number = 2; DROP TABLE saved")
+
+	key := filepath.Join(dir, "consent.key")
+	if err := os.Rename(key, key+".away"); err != nil {
+		t.Fatal(err)
+	}
+	says("no key", "UNSAFE   consent: the consent registry cannot be opened")
+	if err := os.Rename(key+".away", key); err != nil {
+		t.Fatal(err)
+	}
+}

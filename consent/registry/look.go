@@ -1,0 +1,70 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Sight is what Look found.
+type Sight struct {
+	Last     int64         // number of the last record; 0: there is none
+	Behind   time.Duration // how far the database's clock is behind the last record; 0: it is not, or by no more than a correction
+	NoAnchor bool          // there are records, and nobody can say that the newest are there
+	Findings []Finding
+}
+
+// Look looks at what costs nothing to look at: the last record's code, the anchor, what migrate installed, and the clock.
+// [Registry.Verify] reads every record.
+func (r *Registry) Look(ctx context.Context) (Sight, error) {
+	var out Sight
+	file, err := readAnchor(r.Anchor)
+	if err != nil {
+		return out, anchorError(false, err)
+	}
+	_, ok, err := file.head(r.Database, r.Keys)
+	found := func(what string) { out.Findings = append(out.Findings, Finding{0, what}) }
+	if err != nil {
+		found(err.Error())
+	}
+	anchored := ok && err == nil
+	err = r.snapshot(ctx, func(ctx context.Context, tx pgx.Tx, id uuid, now time.Time) error {
+		rows, err := tx.Query(ctx, "SELECT "+columns+" FROM pgconsent.consent_record ORDER BY number DESC LIMIT 1")
+		if err != nil {
+			return failed("read the last consent record", err)
+		}
+		last, err := pgx.CollectRows(rows, scanEntry)
+		if err != nil {
+			return failed("read the last consent record", err)
+		}
+		if len(last) > 0 {
+			out.Last = last[0].Number
+			if why := last[0].wrong(r.Keys, id); why != "" {
+				found(why)
+			}
+			if behind := last[0].RecordedAt.Sub(now); behind > clockSlack {
+				out.Behind = behind
+			}
+		}
+		out.NoAnchor = !ok && out.Last > 0
+		if anchored {
+			x := writer{registry: r, id: id, last: head{id, 0, nil}}
+			if err := x.suspect(ctx, tx, &anchor{database: r.Database, keys: r.Keys, content: file}, entry{}); err != nil {
+				var t *TamperedError
+				if !errors.As(err, &t) {
+					return err
+				}
+				found(err.Error())
+			}
+		}
+		installed, err := readStructure(ctx, tx, r.Connect.User)
+		if err != nil {
+			return err
+		}
+		out.Findings = append(out.Findings, compareStructure(installed)...)
+		return nil
+	})
+	return out, err
+}
