@@ -48,6 +48,11 @@ func (w *walker) funcCall(n *sqltext.Node, f *sqltext.FuncCall) {
 		w.refuseAt(refusal("FuncCall(TREAT)"), f.Location)
 	case spelledByName:
 		called, refused := w.callee(schema, name)
+		if refused != nil && name == "set_config" && (schema == "pg_catalog" || len(w.snap.FunctionsNamed(schema, name)) == 0) {
+			if plain, why := w.setsPlainly(f); plain || why != nil {
+				called, refused = callee{name: catalog.Name{Schema: "pg_catalog", Name: name}, recorded: "pg_catalog." + name}, why
+			}
+		}
 		if refused != nil {
 			w.refuseAt(refused, f.Location)
 			return
