@@ -135,6 +135,8 @@ SELECT x.given FROM (SELECT p.given, p.id FROM patient p GROUP BY p.id) x ORDER 
 SELECT p.given, sum(DISTINCT a.priority) FROM patient p RIGHT JOIN appointment a ON a.patient = p.id AND p.insured GROUP BY p.id ORDER BY 2, 1;
 SELECT p.given FROM patient p GROUP BY DISTINCT p.id;
 SELECT p.given FROM patient p GROUP BY ALL ((p.id)), p.site;
+SELECT set_config('TimeZone', 'UTC', false);
+SELECT set_config('application_name', 'django', false) AS name;
 -- may be refused
 SELECT p.given FROM patient p GROUP BY p.site;
 SELECT p.given FROM patient p GROUP BY ROLLUP (p.id);
