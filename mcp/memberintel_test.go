@@ -1,0 +1,57 @@
+package mcp_test
+
+import (
+	"strings"
+	"testing"
+)
+
+// World memberintel by MCP: seeds/004_569b817fe0b3892a.txt, lines 59 to 63. Planted keys of metadata reach no byte, nothing is written, and a full text comes out
+// only as by SQL, for who names its id.
+func TestMemberintel(t *testing.T) {
+	f := runFace(t, "memberintel")
+	s := f.as(t, "agent:advisor")
+	all, err := s.ListTools(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tool := range all.Tools {
+		if tool.Name == "query" && (!tool.Annotations.ReadOnlyHint || !strings.Contains(tool.Description, "change nothing")) {
+			t.Errorf("nothing is written here, and query does not say so: %+v", tool)
+		}
+	}
+	owner := f.sql(t, f.demo.Access.OwnerDSN)
+	var id, content string
+	if err := owner.QueryRow(t.Context(), "SELECT id::text, content FROM brain_entries WHERE tenant_id = 'global' ORDER BY id LIMIT 1").Scan(&id, &content); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := owner.Exec(t.Context(), `UPDATE brain_entries SET metadata = metadata || '{"author": "PLANTED-AUTHOR", "path": "/PLANTED/PATH", "summary": {"nested": "PLANTED"}}' WHERE id = $1`, id); err != nil {
+		t.Fatal(err)
+	}
+	for _, sql := range []string{
+		"SELECT * FROM brain_entries", "SELECT metadata FROM brain_entries", "SELECT metadata->>'author' FROM brain_entries", "SELECT metadata::text FROM brain_entries WHERE id = '" + id + "'",
+		"SELECT jsonb_each_text(metadata) FROM brain_entries", "SELECT b FROM brain_entries b", "SELECT to_jsonb(b) FROM brain_entries b WHERE id = '" + id + "'",
+		"SELECT metadata #>> '{summary,nested}' FROM brain_entries", "SELECT content FROM brain_entries", "SELECT content FROM brain_entries LIMIT 1",
+		"INSERT INTO brain_entries (id) VALUES (gen_random_uuid())", "DELETE FROM brain_entries", "UPDATE brain_entries SET title = 'x'",
+	} {
+		a := ask(t, s, "query", args{"sql": sql, "max_rows": 1000})
+		if strings.Contains(a.text, "PLANTED") || strings.Contains(a.text, content) {
+			t.Errorf("%s: %.300s", sql, a.text)
+		}
+		if !strings.HasPrefix(sql, "SELECT") && !strings.HasPrefix(a.text, "ERROR 42501") {
+			t.Errorf("%s: %.300s", sql, a.text)
+		}
+	}
+	if a := ask(t, s, "query", args{"sql": "SELECT content FROM brain_entries WHERE id = $1", "parameters": []any{id}}); a.failed || a.member["row_count"] != float64(1) {
+		t.Errorf("by its id: %.300s", a.text)
+	}
+	// Absent, another user's, and malformed look alike.
+	var others string
+	if err := owner.QueryRow(t.Context(), "SELECT id::text FROM brain_entries WHERE tenant_id NOT IN ('global', '11111111-1111-4111-8111-111111111111') LIMIT 1").Scan(&others); err != nil {
+		t.Fatal(err)
+	}
+	sql := "SELECT content FROM brain_entries WHERE id = $1"
+	a := ask(t, s, "query", args{"sql": sql, "parameters": []any{others}})
+	if b := ask(t, s, "query", args{"sql": sql, "parameters": []any{"00000000-0000-4000-8000-000000000000"}}); a.text != b.text || a.failed {
+		t.Errorf("another user's: %s; nobody's: %s", a.text, b.text)
+	}
+}
