@@ -17,7 +17,7 @@ import (
 // maxMessage bounds a request. Statements are the longest part of one.
 const maxMessage = 256 << 10
 
-// The codes of JSON-RPC, and two of ours.
+// The codes of JSON-RPC, and three of ours.
 const (
 	parseError     = -32700
 	invalidRequest = -32600
@@ -27,6 +27,7 @@ const (
 
 	noSession       = -32001 // begin with "initialize"
 	unauthenticated = -32002
+	tooMuch         = -32003
 )
 
 const (
@@ -61,6 +62,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if err := s.origin.Check(r); err != nil {
 		tell(w, http.StatusForbidden, nil, invalidRequest, refusal("requests of other sites are refused", "No page of a browser calls this address."))
+		return
+	}
+	if !s.open.caller(caller).pace.Allow() {
+		w.Header().Set("Retry-After", "1")
+		tell(w, http.StatusTooManyRequests, nil, tooMuch, sqlstate.New(sqlstate.LimitExceeded, sqlstate.ReasonLimit, "too many messages of this token").WithHint("At most %d a second. Wait a moment, then send it again.", perSecond))
 		return
 	}
 	switch r.Method {

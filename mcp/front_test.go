@@ -372,6 +372,24 @@ func TestManySessions(t *testing.T) {
 	}
 }
 
+// One token's flood is held off, and no other's.
+func TestPace(t *testing.T) {
+	d := openDoor(t)
+	mine, other := begin(t, d.url, "chat"), begin(t, d.url, "ada")
+	held := 0
+	for range 400 {
+		if r := send(t, "POST", d.url, "chat", mine, `{"jsonrpc":"2.0","id":1,"method":"ping"}`); r.status == 429 {
+			held++
+			if r.code(t) != -32003 || r.header.Get("Retry-After") != "1" {
+				t.Fatalf("%s %v", r.body, r.header)
+			}
+		}
+	}
+	if r := send(t, "POST", d.url, "ada", other, list); held == 0 || r.status != 200 {
+		t.Errorf("%d of 400 were held off; another token: %d", held, r.status)
+	}
+}
+
 // Calls that run no statement are recorded, and not answered where they cannot be. Of interactions nothing is recorded.
 func TestRecorded(t *testing.T) {
 	d := openDoor(t)

@@ -34,7 +34,7 @@ func NewServer(c Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{Config: c, open: &sessions{all: map[string]*session{}}, origin: http.NewCrossOriginProtection()}
+	s := &Server{Config: c, open: newSessions(), origin: http.NewCrossOriginProtection()}
 	for _, some := range own {
 		s.tools = append(s.tools, some()...)
 	}
@@ -69,13 +69,14 @@ func (s *Server) Run(ctx context.Context) {
 				s.open.remove(one)
 			}
 		}
+		s.open.forget()
 	}
 }
 
 // valid asks whether the token still stands for the same caller.
 func (s *Server) valid(ctx context.Context, one *session) bool {
 	now, err := s.Verifier.Verify(ctx, one.bearer)
-	return err == nil && owner(now) == owner(one.caller) && now.Subject == one.caller.Subject && now.Agent == one.caller.Agent
+	return err == nil && owner(now) == owner(one.who) && now.Subject == one.who.Subject && now.Agent == one.who.Agent
 }
 
 type sessionKey struct{}
@@ -92,7 +93,7 @@ func sessionOf(ctx context.Context) (*session, bool) {
 // newSession makes what speaks the protocol with one client.
 func (s *Server) newSession(one *session) *sdk.Server {
 	out := sdk.NewServer(&sdk.Implementation{Name: "pgconsent", Title: "pgconsent: rows by consent", Version: s.Version}, &sdk.ServerOptions{
-		Instructions: instructions(one.caller.Role),
+		Instructions: instructions(one.who.Role),
 		Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}},
 		GetSessionID: func() string { return one.id },
 		Logger:       slog.New(slog.DiscardHandler),
@@ -119,7 +120,7 @@ func (s *Server) newSession(one *session) *sdk.Server {
 func (s *Server) list(one *session) *sdk.ListToolsResult {
 	out := &sdk.ListToolsResult{Tools: []*sdk.Tool{}}
 	out.CacheScope = "private" // it depends on the token
-	for _, t := range s.offered(one.caller) {
+	for _, t := range s.offered(one.who) {
 		out.Tools = append(out.Tools, t.told())
 	}
 	return out
@@ -153,11 +154,11 @@ func (s *Server) find(c identity.Caller, name string) (Tool, bool) {
 
 // call runs a tool. What goes wrong with it is its result, so that a model reads it; that there is no such tool is an error of the protocol.
 func (s *Server) call(ctx context.Context, one *session, p *sdk.CallToolParamsRaw) (*sdk.CallToolResult, error) {
-	c := &Call{Caller: one.caller, Desk: s.Desks[one.caller.Database], server: s, session: one}
-	t, ok := s.find(one.caller, p.Name)
+	c := &Call{Caller: one.who, Desk: s.Desks[one.who.Database], server: s, session: one}
+	t, ok := s.find(one.who, p.Name)
 	if !ok {
 		f := fail(sqlstate.New(sqlstate.UndefinedFunction, sqlstate.ReasonFunction, "there is no tool %q for you", clip(p.Name)).
-			WithHint("tools/list has those that a token of the role %s may call.", one.caller.Role))
+			WithHint("tools/list has those that a token of the role %s may call.", one.who.Role))
 		if instead := s.record(ctx, c, Tool{Name: "unknown"}, &f); instead != nil {
 			f = *instead
 		}
@@ -172,7 +173,7 @@ func (s *Server) call(ctx context.Context, one *session, p *sdk.CallToolParamsRa
 	if err != nil {
 		made := fail(err)
 		if f = &made; made.cause != nil {
-			s.Log.Error("mcp", "tool", t.Name, "database", one.caller.Database, "error", made.cause)
+			s.Log.Error("mcp", "tool", t.Name, "database", one.who.Database, "error", made.cause)
 		}
 	}
 	if !t.Unrecorded && !c.connected {
@@ -204,7 +205,7 @@ func (s *Server) run(ctx context.Context, c *Call, t Tool, arguments json.RawMes
 	case c.session.calls <- struct{}{}:
 		defer func() { <-c.session.calls }()
 	default:
-		return nil, sqlstate.New(sqlstate.TooManyConnections, sqlstate.ReasonLimit, "%d calls of this session are under way", atOnce).WithHint("Wait for an answer, then call again.")
+		return nil, sqlstate.New(sqlstate.TooManyConnections, sqlstate.ReasonLimit, "%d calls of this token are under way", atOnce).WithHint("Wait for an answer, then call again.")
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
 	defer cancel()

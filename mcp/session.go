@@ -10,6 +10,7 @@ import (
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+	"golang.org/x/time/rate"
 
 	"github.com/pgconsent/pgconsent/identity"
 )
@@ -18,19 +19,25 @@ import (
 const (
 	mostOfOne = 32
 	most      = 4096
-	atOnce    = 8 // calls of one session
+)
+
+// What one caller may ask for, over all of its sessions.
+const (
+	atOnce    = 8  // calls side by side
+	perSecond = 50 // messages
+	burst     = 200
 )
 
 // session is a client that has begun with "initialize".
 type session struct {
 	id     string
-	caller identity.Caller
+	who    identity.Caller
 	bearer string // to ask again whether it is valid
 
-	ctx   context.Context // of its calls
-	end   context.CancelFunc
-	sdk   *sdk.Server
-	calls chan struct{}
+	ctx context.Context // of its calls
+	end context.CancelFunc
+	sdk *sdk.Server
+	*caller
 
 	mu       sync.Mutex
 	ready    bool // "notifications/initialized" has come
@@ -82,18 +89,56 @@ func (s *session) set() []string {
 	return out
 }
 
+// caller is what the sessions of one token share.
+type caller struct {
+	calls chan struct{} // one for each that is under way
+	pace  *rate.Limiter
+}
+
 // sessions are those that are open.
 type sessions struct {
-	mu  sync.Mutex
-	all map[string]*session
+	mu      sync.Mutex
+	all     map[string]*session
+	callers map[string]*caller // by owner
+}
+
+func newSessions() *sessions {
+	return &sessions{all: map[string]*session{}, callers: map[string]*caller{}}
+}
+
+// caller is what the caller's sessions share.
+func (a *sessions) caller(c identity.Caller) *caller {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	one := a.callers[owner(c)]
+	if one == nil {
+		one = &caller{make(chan struct{}, atOnce), rate.NewLimiter(perSecond, burst)}
+		a.callers[owner(c)] = one
+	}
+	return one
+}
+
+// forget drops callers who do nothing.
+func (a *sessions) forget() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	busy := map[string]bool{}
+	for _, s := range a.all {
+		busy[owner(s.who)] = true
+	}
+	for name, one := range a.callers {
+		if !busy[name] && len(one.calls) == 0 && one.pace.Tokens() >= burst {
+			delete(a.callers, name)
+		}
+	}
 }
 
 // owner is what a session is bound to: the same token of the same database.
 func owner(c identity.Caller) string { return c.Database + "\x00" + string(c.Role) + "\x00" + c.Name }
 
 // begin makes a session that is not in use yet.
-func (a *sessions) begin(caller identity.Caller, bearer string) *session {
-	s := &session{id: rand.Text(), caller: caller, bearer: bearer, used: time.Now(), settings: map[string]string{}, calls: make(chan struct{}, atOnce)}
+func (a *sessions) begin(c identity.Caller, bearer string) *session {
+	s := &session{id: rand.Text(), who: c, caller: a.caller(c), bearer: bearer, used: time.Now(), settings: map[string]string{}}
 	s.ctx, s.end = context.WithCancel(context.Background())
 	return s
 }
@@ -105,7 +150,7 @@ func (a *sessions) add(s *session) {
 	var gone []*session
 	var mine []*session
 	for _, one := range a.all {
-		if owner(one.caller) == owner(s.caller) {
+		if owner(one.who) == owner(s.who) {
 			mine = append(mine, one)
 		}
 	}
@@ -126,11 +171,11 @@ func (a *sessions) add(s *session) {
 }
 
 // find returns the caller's session of that id; somebody else's is not there.
-func (a *sessions) find(id string, caller identity.Caller) *session {
+func (a *sessions) find(id string, c identity.Caller) *session {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	s := a.all[id]
-	if s == nil || owner(s.caller) != owner(caller) {
+	if s == nil || owner(s.who) != owner(c) {
 		return nil
 	}
 	return s
