@@ -15,14 +15,19 @@ import (
 
 // Key authenticates records. It is kept outside the directory of the records: who may write these alone cannot make a chain
 // that holds.
-type Key struct{ secret []byte }
+type Key struct {
+	secret []byte
+	id     string
+}
 
 // NewKey takes a secret of at least 32 bytes.
 func NewKey(secret []byte) (Key, error) {
 	if len(secret) < 32 {
 		return Key{}, errors.New("an audit key has at least 32 bytes")
 	}
-	return Key{bytes.Clone(secret)}, nil
+	k := Key{secret: bytes.Clone(secret)}
+	k.id = hex.EncodeToString(k.derive("pgconsent audit key id"))[:kidLen]
+	return k, nil
 }
 
 // LoadKey reads a key file: 64 hexadecimal digits, mode 0600. Where there is none the error is fs.ErrNotExist.
@@ -106,12 +111,7 @@ func authenticated(records Source) (bool, error) {
 }
 
 // ID names the key in records. It tells nothing of it.
-func (k Key) ID() string {
-	if k.secret == nil {
-		return ""
-	}
-	return hex.EncodeToString(k.derive("pgconsent audit key id"))[:8]
-}
+func (k Key) ID() string { return k.id }
 
 func (k Key) derive(parts ...string) []byte {
 	mac := hmac.New(sha256.New, k.secret)
@@ -125,6 +125,22 @@ func (k Key) derive(parts ...string) []byte {
 // record is the code of a record, over its hash.
 func (k Key) record(hash string) string { return hex.EncodeToString(k.derive("record", hash)) }
 
+// Doubt tells what is wrong with the code that a record of this hash has; "": nothing.
+func (k Key) Doubt(hash, kid, mac string) string {
+	switch {
+	case k.secret == nil:
+		return ""
+	case mac == "":
+		return "it was written without the key"
+	case kid != k.ID():
+		return fmt.Sprintf("it was authenticated with key %s, which is not the one given", kid)
+	case !hmac.Equal([]byte(mac), []byte(k.record(hash))):
+		return "it was not written with the key: its code does not fit"
+	default:
+		return ""
+	}
+}
+
 // head is the code of an anchored head.
 func (k Key) head(seq, hash string) string {
 	return hex.EncodeToString(k.derive("head", seq, hash))
@@ -137,5 +153,25 @@ func (k Key) Commit(session, table string, key ...string) string {
 	if k.secret == nil {
 		return ""
 	}
-	return hex.EncodeToString(k.derive(append([]string{"row", session, table}, key...)...)[:12])
+	return k.Committer(session, table)(key...)
+}
+
+// Committer is [Key.Commit] for many rows of one table in one session. What it returns is for one goroutine.
+func (k Key) Committer(session, table string) func(key ...string) string {
+	if k.secret == nil {
+		return func(...string) string { return "" }
+	}
+	mac := hmac.New(sha256.New, k.secret)
+	begin := []byte("row\x00" + session + "\x00" + table + "\x00")
+	var text, sum []byte
+	return func(key ...string) string {
+		text = append(text[:0], begin...)
+		for _, part := range key {
+			text = append(append(text, part...), 0)
+		}
+		mac.Reset()
+		mac.Write(text)
+		sum = mac.Sum(sum[:0])
+		return hex.EncodeToString(sum[:12])
+	}
 }

@@ -58,6 +58,9 @@ func Assemble(m Material) (*Report, error) {
 	if r.Retrievals.List == nil {
 		r.Retrievals.List = []Retrieval{}
 	}
+	if r.Calls.List == nil {
+		r.Calls.List = []Called{}
+	}
 	m.consents(r)
 	for _, rows := range m.Rows {
 		r.Data = append(r.Data, rows.data())
@@ -325,6 +328,9 @@ func (m Material) limits() []string {
 		out = append(out, "No audit log was read: nothing is known of retrievals.")
 	}
 	for _, l := range m.Logs {
+		for _, what := range l.Unproved {
+			out = append(out, fmt.Sprintf("The audit log %s: %s.", l.Name, what))
+		}
 		switch {
 		case !l.Intact:
 			out = append(out, fmt.Sprintf("The audit log %s does not hold: %s. What it says may not be what was written.", l.Name, l.Problem))

@@ -112,7 +112,7 @@ func TestWhoHadWhat(t *testing.T) {
 		{agent: "d", session: "s3", table: "public.notes", verdict: "allow", open: true},
 		{agent: "d", session: "s3", table: "public.recent", verdict: "allow", rows: 1, keys: []audit.Keys{commit("s3", "public.recent", "1")}},
 	})
-	c := &dsar.Collector{Rows: mine, Behalf: []string{"ref:me"}, Commit: key.Commit}
+	c := &dsar.Collector{Rows: mine, Behalf: []string{"ref:me"}, Commit: key.Committer}
 	read := scan(t, dir, c)
 	if read.Problem != "" || read.Records == 0 {
 		t.Fatalf("%+v", read)
@@ -142,7 +142,7 @@ func TestWhoHadWhat(t *testing.T) {
 	}
 
 	// Keys of rows that were deleted since can be told no more.
-	c = &dsar.Collector{Rows: mine, Commit: key.Commit, Deleted: time.Now()}
+	c = &dsar.Collector{Rows: mine, Commit: key.Committer, Deleted: time.Now()}
 	scan(t, dir, c)
 	deleted, _ := dsar.Assemble(dsar.Material{Subject: "me", Rows: mine, Retrieved: c})
 	if deleted.Retrievals.Exact != 2 || deleted.Retrievals.Possible != 6 {
@@ -191,6 +191,94 @@ func TestLogThatDoesNotHold(t *testing.T) {
 				t.Errorf("%+v", r.Limits)
 			}
 		})
+	}
+}
+
+// Calls of other faces are in the report of whom they were about, and persons who called are not named to others.
+func TestCalls(t *testing.T) {
+	dir := t.TempDir()
+	log, err := audit.Open(audit.Config{Dir: dir, Key: key})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []audit.Call{
+		{By: "ref:me", Role: "subject", Operation: "consent.grant", Written: true, About: []string{"ref:me"}, Outcome: audit.Done},
+		{By: "auditor", Role: "admin", Operation: "consent.history", About: []string{"ref:other", "ref:me"}, Outcome: audit.Done},
+		{By: "auditor", Role: "admin", Operation: "consent.history", About: []string{"ref:other"}, Outcome: audit.Done},
+		{By: "auditor", Role: "admin", Operation: "consent.audit", Everybody: true, Outcome: audit.Done},
+		{By: "ref:parent", Role: "subject", Operation: "consent.revoke", About: []string{"ref:me"}, Outcome: audit.Refused},
+		{By: "auditor", Role: "admin", Operation: "consent.history", About: []string{"ref:me"}, Outcome: audit.Done, Database: "other"},
+		{By: "ref:me", Role: "subject", Operation: "consent.status", About: []string{"ref:me2"}, Outcome: audit.Refused},
+	} {
+		c.Face = "http"
+		if c.Database == "" {
+			c.Database = "app"
+		}
+		if err := log.Call(c).Release(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := log.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	c := &dsar.Collector{Log: "audit", Behalf: []string{"me", "ref:me"}, Most: 10}
+	read, err := dsar.Scan{From: audit.Folder(dir), Database: "app", Refs: c.Behalf, Key: key, Take: c.Take, Called: c.Call}.Run(t.Context())
+	if err != nil || read.Problem != "" {
+		t.Fatal(err, read.Problem)
+	}
+	r, err := dsar.Assemble(dsar.Material{Subject: "me", Rows: mine, Retrieved: c, Logs: []dsar.Log{read.Log("audit")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, x := range r.Calls.List {
+		got = append(got, fmt.Sprintf("%s %s %t %s %t %t %s", x.By, x.Role, x.You, x.Operation, x.Written, x.Everybody, x.Outcome))
+	}
+	want := []string{" subject true consent.grant true false done", "auditor admin false consent.history false false done", "auditor admin false consent.audit false true done", " subject false consent.revoke false false refused"}
+	if !slices.Equal(got, want) || r.Calls.Number != 4 {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	var page bytes.Buffer
+	if err := r.HTML(&page); err != nil || !strings.Contains(page.String(), "auditor (admin), consent.history") || strings.Contains(page.String(), "ref:parent") {
+		t.Errorf("%v", err)
+	}
+}
+
+// A log that was written anew, or cut off, is one whose chain holds: the key and the anchor tell.
+func TestWrittenAnewOrCutOff(t *testing.T) {
+	dir, anew := t.TempDir(), t.TempDir()
+	all := slices.Repeat([]ran{{agent: "a", session: "s1", table: "public.notes", verdict: "allow", rows: 1}}, 4)
+	write(t, dir, all)
+	report, err := audit.Verify(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := audit.NewKey(bytes.Repeat([]byte{8}, 32))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, k := range map[string]audit.Key{"without a key": {}, "with another key": other} {
+		log, err := audit.Open(audit.Config{Dir: filepath.Join(anew, name), Key: k})
+		if err != nil {
+			t.Fatal(err)
+		}
+		log.Decision(audit.Decision{Agent: "a"})
+		if err := log.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, s := range map[string]dsar.Scan{
+		"":                       {From: audit.Folder(dir), Key: key, Heads: []audit.Head{{Seq: report.LastSeq, Hash: report.LastHash}}},
+		"cut off":                {From: audit.Folder(dir), Key: key, Heads: []audit.Head{{Seq: report.LastSeq + 1, Hash: report.LastHash}}},
+		"the anchor names":       {From: audit.Folder(dir), Key: key, Heads: []audit.Head{{Seq: report.LastSeq - 1, Hash: report.LastHash}}},
+		"without the key":        {From: audit.Folder(filepath.Join(anew, "without a key")), Key: key},
+		"authenticated with key": {From: audit.Folder(filepath.Join(anew, "with another key")), Key: key},
+	} {
+		s.Database, s.Tables, s.Take = "app", tables, func(dsar.Access) {}
+		read, err := s.Run(t.Context())
+		if err != nil || !strings.Contains(read.Problem, name) || name == "" && read.Problem != "" {
+			t.Errorf("%s: %q %v", name, read.Problem, err)
+		}
 	}
 }
 
@@ -335,7 +423,7 @@ func TestSchema(t *testing.T) {
 		{agent: "a", session: "s1", table: "public.notes", verdict: "allow", rows: 2},
 	})
 	full := story(1, false)
-	full.Retrieved = &dsar.Collector{Rows: mine, Commit: key.Commit}
+	full.Retrieved = &dsar.Collector{Rows: mine, Commit: key.Committer}
 	full.Logs = []dsar.Log{scan(t, dir, full.Retrieved).Log("audit")}
 	full.Rows = []dsar.Rows{{Table: notes, Key: []string{"id"}, Keys: [][]string{{"1"}}, Count: 1, Copy: [][]byte{[]byte(`{"id":1}`)}}}
 	decaying := story(1, false)

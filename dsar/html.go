@@ -70,9 +70,15 @@ var page = template.Must(template.New("report").Funcs(template.FuncMap{
 		slices.Reverse(out)
 		return out[:min(len(out), longestTable)]
 	},
-	"more": func(all []Retrieval) int { return max(0, len(all)-longestTable) },
-	"days": func(all []Day) []Day { return all[max(0, len(all)-31):] },
-	"row":  func(j json.RawMessage) string { return string(j) },
+	"newest_calls": func(all []Called) []Called {
+		out := slices.Clone(all)
+		slices.Reverse(out)
+		return out[:min(len(out), longestTable)]
+	},
+	"more_calls": func(all []Called) int { return max(0, len(all)-longestTable) },
+	"more":       func(all []Retrieval) int { return max(0, len(all)-longestTable) },
+	"days":       func(all []Day) []Day { return all[max(0, len(all)-31):] },
+	"row":        func(j json.RawMessage) string { return string(j) },
 }).Parse(pageText))
 
 // number1000 writes a number so that people can read it.

@@ -14,6 +14,7 @@ type line struct {
 	seq        uint64
 	time       []byte
 	prev, hash []byte
+	kid, mac   []byte // which key, and the code; none: it has none
 	kind       string
 	body       []byte // from the first member of the kind on
 	whole      []byte
@@ -83,6 +84,8 @@ func parse(whole []byte) (l line, why string) {
 		l.kind = "decision"
 	case "outcome":
 		l.kind = "outcome"
+	case "call":
+		l.kind = "call"
 	}
 	l.body = rest[end:]
 	if !take(&l.body, `",`) || !bytes.HasSuffix(l.body, []byte("\"}\n")) {
@@ -92,10 +95,13 @@ func parse(whole []byte) (l line, why string) {
 	last := len(whole) - len("\"}\n")
 	const mac, kid = `","mac":"`, `","kid":"`
 	if at := last - hashLength - len(mac); at > 0 && string(whole[at:at+len(mac)]) == mac {
+		l.mac = whole[at+len(mac) : last]
+		end := at
 		at = bytes.LastIndex(whole[:at], []byte(kid))
 		if at < 0 {
 			return l, broken
 		}
+		l.kid = whole[at+len(kid) : end]
 		last = at
 	}
 	const member = `,"hash":"`
@@ -157,22 +163,16 @@ type keys struct {
 	Rows  []string `json:"rows"`
 }
 
-// outcomeOf reads an outcome; those without keys, which are nearly all, are not decoded.
+// outcomeOf reads an outcome by its writer's order of members, and decodes what has another.
 func outcomeOf(l line) (outcome, bool) {
-	rest := l.body
-	if take(&rest, `"decision":`) && !bytes.Contains(rest, []byte(`"keys":[`)) {
-		seq, ok := number(&rest)
-		if ok && take(&rest, `,"session":"`) {
-			if end := bytes.IndexByte(rest, '"'); end >= 0 && bytes.IndexByte(rest[:end], '\\') < 0 {
-				rest = rest[end:]
-				if take(&rest, `","rows":`) {
-					if n, ok := number(&rest); ok {
-						return outcome{decision: seq, rows: int64(n)}, true
-					}
-				}
-			}
-		}
+	if o, ok := quickOutcome(l); ok {
+		return o, true
 	}
+	return slowOutcome(l)
+}
+
+// slowOutcome decodes.
+func slowOutcome(l line) (outcome, bool) {
 	var o struct {
 		Decision uint64 `json:"decision"`
 		Rows     int64  `json:"rows"`
@@ -182,4 +182,73 @@ func outcomeOf(l line) (outcome, bool) {
 		return outcome{}, false
 	}
 	return outcome{o.Decision, o.Rows, o.Keys}, true
+}
+
+// quickOutcome does not decode; false: it has to be.
+func quickOutcome(l line) (outcome, bool) {
+	b := l.body
+	if !take(&b, `"decision":`) {
+		return outcome{}, false
+	}
+	seq, ok := number(&b)
+	if !ok || !pass(&b, `,"session":"`) || !take(&b, `,"rows":`) {
+		return outcome{}, false
+	}
+	rows, ok := number(&b)
+	if !ok || rows > 1<<62 {
+		return outcome{}, false
+	}
+	o := outcome{decision: seq, rows: int64(rows)}
+	if !bytes.Contains(b, []byte(`"keys":`)) {
+		return o, true
+	}
+	if !take(&b, `,"bytes":`) {
+		return outcome{}, false
+	}
+	if _, ok = number(&b); !ok || !pass(&b, `,"sqlstate":"`) || !take(&b, `,"keys":[`) {
+		return outcome{}, false
+	}
+	for {
+		var k keys
+		if k.Table, ok = text(&b, `{"table":"`); !ok || !take(&b, `,"exact":`) {
+			return outcome{}, false
+		}
+		switch {
+		case take(&b, "true"):
+			k.Exact = true
+		case !take(&b, "false"):
+			return outcome{}, false
+		}
+		for begin := `,"rows":["`; ; begin = `,"` {
+			row, ok := text(&b, begin)
+			if !ok {
+				break
+			}
+			k.Rows = append(k.Rows, row)
+		}
+		if len(k.Rows) > 0 && !take(&b, "]") || !take(&b, "}") {
+			return outcome{}, false
+		}
+		o.keys = append(o.keys, k)
+		if take(&b, "]") {
+			return o, true
+		}
+		if !take(&b, ",") {
+			return outcome{}, false
+		}
+	}
+}
+
+// pass consumes a member whose value has nothing escaped, and leaves it there.
+func pass(b *[]byte, member string) bool {
+	rest := *b
+	if !take(&rest, member) {
+		return false
+	}
+	end := bytes.IndexByte(rest, '"')
+	if end < 0 || bytes.IndexByte(rest[:end], '\\') >= 0 {
+		return false
+	}
+	*b = rest[end+1:]
+	return true
 }

@@ -24,6 +24,7 @@ type Report struct {
 	Retention   []Retention `json:"retention"`
 	Recipients  []Recipient `json:"recipients"`
 	Retrievals  Retrievals  `json:"retrievals"`
+	Calls       Calls       `json:"calls"`
 	Data        []TableData `json:"data"`
 	Sources     []string    `json:"sources"`
 	Rights      []Right     `json:"rights"`
@@ -205,8 +206,9 @@ type Log struct {
 	From      *time.Time `json:"from"`
 	To        *time.Time `json:"to"`
 	First     uint64     `json:"first_record"` // above 1: older ones were removed when their time was over
-	Intact    bool       `json:"intact"`       // the chain of hashes holds
+	Intact    bool       `json:"intact"`       // the chain of hashes holds, with codes and anchor where they are there
 	Problem   string     `json:"problem,omitempty"`
+	Unproved  []string   `json:"-"` // what the log could not be held to
 }
 
 func moment(t time.Time) *time.Time {

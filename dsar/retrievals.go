@@ -19,7 +19,7 @@ type Rows struct {
 }
 
 // Commit is what a log holds in place of a row's key; nil: the key that makes it is not there.
-type Commit func(session, table string, key ...string) string
+type Commit func(session, table string) func(key ...string) string
 
 // Why nobody can say whether a statement returned the subject's rows.
 const (
@@ -44,6 +44,9 @@ type Collector struct {
 	exact      []Retrieval
 	possible   []Retrieval
 	counted    uint64 // of the possible ones
+
+	calls  []Called
+	called uint64
 
 	sums map[[2]string]map[string]int // by session and table
 	held int                          // how many there are in all
@@ -155,8 +158,9 @@ func (c *Collector) sumsOf(session, table string, rows Rows) map[string]int {
 		c.sums, c.held = map[[2]string]map[string]int{}, len(rows.Keys)
 	}
 	sums := make(map[string]int, len(rows.Keys))
+	commit := c.Commit(session, table)
 	for n, key := range rows.Keys {
-		sums[c.Commit(session, table, key...)] = n
+		sums[commit(key...)] = n
 	}
 	c.sums[of] = sums
 	return sums
@@ -235,5 +239,7 @@ func (c *Collector) fill(r *Report) {
 	c.trim()
 	all := append(slices.Clone(c.exact), c.possible...)
 	slices.SortStableFunc(all, func(a, b Retrieval) int { return a.At.Compare(b.At) })
+	c.trimCalls()
+	r.Calls = Calls{Number: c.called, Left: c.called - uint64(len(c.calls)), List: slices.Clone(c.calls)}
 	r.Retrievals = Retrievals{Exact: uint64(len(c.exact)), Possible: c.counted, Left: c.counted - uint64(len(c.possible)), List: all}
 }

@@ -21,6 +21,10 @@ type Scan struct {
 	From     audit.Source
 	Database string              // in the records
 	Tables   map[string][]string // by the names that records have: the tables of the subject's that a statement over it reads
+	Refs     []string            // how records name the subject
+	Key      audit.Key           // that records were authenticated with; the zero Key: nobody can tell
+	Heads    []audit.Head        // records that had been written before
+	Called   func(Called)        // is handed each call that was about the subject; nil: nobody is
 	Take     func(Access)        // is handed each statement that returned something of those tables, in the log's order
 	Progress func(done, total int64)
 }
@@ -70,9 +74,10 @@ type block struct {
 	problem     string
 }
 
-// event is a decision or an outcome.
+// event is a decision, an outcome or a call.
 type event struct {
 	decision *decision
+	call     *Called
 	outcome  outcome
 }
 
@@ -102,14 +107,14 @@ func (s Scan) Run(ctx context.Context) (LogRead, error) {
 	for range workers {
 		go func() {
 			for b := range work {
-				b.run(s.Database, filter)
+				b.run(s, filter)
 				close(b.done)
 			}
 		}()
 	}
 	pending := map[uint64]*decision{}
 	var hash []byte
-	done := int64(0)
+	coded, done := false, int64(0)
 	for b := range order {
 		select {
 		case <-b.done:
@@ -132,6 +137,13 @@ func (s Scan) Run(ctx context.Context) (LogRead, error) {
 			} else if !bytes.Equal(b.first.prev, hash) || b.first.seq != out.Last+1 {
 				out.broken(fmt.Sprintf("record %d does not follow record %d", b.first.seq, out.Last))
 			}
+			// The code of a record is over a hash that all before it are in: one of each block tells of all.
+			// Older formats had none.
+			if coded = coded || len(b.last.mac) > 0; coded {
+				if why := s.Key.Doubt(string(b.last.hash), string(b.last.kid), string(b.last.mac)); why != "" {
+					out.broken(fmt.Sprintf("record %d: %s", b.last.seq, why))
+				}
+			}
 			out.Last, out.To, hash = b.last.seq, b.last.at(), bytes.Clone(b.last.hash)
 		}
 		b.first, b.last = line{}, line{}
@@ -139,6 +151,12 @@ func (s Scan) Run(ctx context.Context) (LogRead, error) {
 		out.Records += b.records
 		out.Decisions += b.decisions
 		for _, e := range b.events {
+			if e.call != nil {
+				if s.Called != nil {
+					s.Called(*e.call)
+				}
+				continue
+			}
 			if e.decision != nil {
 				pending[e.decision.seq] = e.decision
 				continue
@@ -156,6 +174,14 @@ func (s Scan) Run(ctx context.Context) (LogRead, error) {
 	}
 	if err := ctx.Err(); err != nil {
 		return out, err
+	}
+	if !coded && out.Records > 0 && s.Key.ID() != "" {
+		out.broken(fmt.Sprintf("record %d was written without the key", out.Last))
+	}
+	for _, h := range s.Heads {
+		if h.Seq > out.Last {
+			out.broken(fmt.Sprintf("the log ends at record %d, and record %d had been written: the newest records were cut off", out.Last, h.Seq))
+		}
 	}
 	var open []*decision
 	for _, d := range pending {
@@ -176,6 +202,27 @@ func (r *LogRead) broken(why string) {
 
 func (d *decision) access(o outcome, finished bool) Access {
 	return Access{d.seq, d.at, d.session, d.agent, d.purpose, d.behalf, d.tag, d.tables, o.rows, finished, o.keys}
+}
+
+var toAll = []byte(`"everybody":true`)
+
+// callOf decodes a call that is about the subject; nil: it is not.
+func callOf(l line, s Scan) *Called {
+	concerns := bytes.Contains(l.body, toAll)
+	for i := 0; i < len(s.Refs) && !concerns; i++ {
+		concerns = bytes.Contains(l.body, []byte(`"`+s.Refs[i]+`"`))
+	}
+	if !concerns {
+		return nil
+	}
+	var c audit.Call
+	if json.Unmarshal(l.whole, &c) != nil || c.Database != s.Database {
+		return nil
+	}
+	if !c.Everybody && !slices.ContainsFunc(c.About, func(ref string) bool { return slices.Contains(s.Refs, ref) }) {
+		return nil
+	}
+	return &Called{At: l.at(), Face: c.Face, By: c.By, Role: c.Role, Operation: c.Operation, Written: c.Written, Everybody: c.Everybody, Outcome: c.Outcome, Record: l.seq}
 }
 
 // read hands out the lines of the segments in blocks.
@@ -266,7 +313,7 @@ func (s Scan) filter() map[string]needle {
 }
 
 // run takes the lines of a block apart.
-func (b *block) run(database string, filter map[string]needle) {
+func (b *block) run(s Scan, filter map[string]needle) {
 	data := b.data
 	for len(data) > 0 {
 		end := bytes.IndexByte(data, '\n')
@@ -284,10 +331,19 @@ func (b *block) run(database string, filter map[string]needle) {
 		}
 		b.records++
 		b.last = l
+		for _, h := range s.Heads {
+			if h.Seq == l.seq && h.Hash != string(l.hash) {
+				b.broken(fmt.Sprintf("record %d is not the one that the anchor names", l.seq))
+			}
+		}
 		switch l.kind {
+		case "call":
+			if c := callOf(l, s); c != nil {
+				b.events = append(b.events, event{call: c})
+			}
 		case "decision":
 			b.decisions++
-			if d := decisionOf(l, database, filter); d != nil {
+			if d := decisionOf(l, s.Database, filter); d != nil {
 				b.events = append(b.events, event{decision: d})
 			}
 		case "outcome":

@@ -71,7 +71,7 @@ func BenchmarkReport(b *testing.B) {
 			cpu, runs := cpuTime(), 0
 			for b.Loop() {
 				runs++
-				collector := &dsar.Collector{Log: "audit", Rows: []dsar.Rows{rows}, Commit: key.Commit, Most: 10000}
+				collector := &dsar.Collector{Log: "audit", Rows: []dsar.Rows{rows}, Commit: key.Committer, Most: 10000}
 				read, err := dsar.Scan{From: audit.Folder(dir), Database: "app", Tables: tables, Take: collector.Take}.Run(b.Context())
 				if err != nil || read.Problem != "" {
 					b.Fatal(err, read.Problem)

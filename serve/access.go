@@ -20,14 +20,14 @@ import (
 func AccessSources(c *config.Config, database string, folders []string) access.Sources {
 	out := access.Sources{Database: database, AuditKey: c.Audit.Key}
 	recorded := c.Audit.Mode != string(audit.Off)
-	out.Logs = func(ctx context.Context, f func(string, audit.Source) error) error {
+	out.Logs = func(ctx context.Context, f func(access.Log) error) error {
 		if recorded {
 			if err := logs(ctx, c, f); err != nil {
 				return err
 			}
 		}
 		for _, folder := range folders {
-			if err := f(folder, audit.Folder(folder)); err != nil {
+			if err := f(access.Log{Name: folder, From: audit.Folder(folder)}); err != nil {
 				return err
 			}
 		}
@@ -51,12 +51,12 @@ func LogName(a config.Audit) string {
 }
 
 // logs hands on those of the configuration: its folder, or all chains of its database, those of other proxies too.
-func logs(ctx context.Context, c *config.Config, f func(name string, from audit.Source) error) error {
+func logs(ctx context.Context, c *config.Config, f func(access.Log) error) error {
 	if c.Audit.Sink != config.SinkDatabase {
 		if _, err := os.Stat(c.Audit.File); errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
-		return f(c.Audit.File, audit.Folder(c.Audit.File))
+		return f(access.Log{Name: c.Audit.File, From: audit.Folder(c.Audit.File), Own: true, Anchor: c.Audit.Anchor})
 	}
 	return withRecords(ctx, c, c.Audit, func(conn *pgx.Conn) error {
 		chains, err := pgchain.Chains(ctx, conn)
@@ -68,7 +68,13 @@ func logs(ctx context.Context, c *config.Config, f func(name string, from audit.
 			if a.Chain = chain; a.OfReports() {
 				continue
 			}
-			if err := atOneMoment(ctx, conn, func() error { return f(LogName(a), pgchain.NewReader(ctx, conn, a.Database, chain)) }); err != nil {
+			if err := atOneMoment(ctx, conn, func() error {
+				log := access.Log{Name: LogName(a), From: pgchain.NewReader(ctx, conn, a.Database, chain)}
+				if chain == c.Audit.Chain {
+					log.Own, log.Anchor = true, c.Audit.Anchor
+				}
+				return f(log)
+			}); err != nil {
 				return err
 			}
 		}

@@ -31,12 +31,20 @@ type Sources struct {
 	Registry *registry.Registry // nil: none is configured
 
 	// Logs hands on the logs of the audit, by their names; nil: there are none.
-	Logs     func(ctx context.Context, f func(name string, from audit.Source) error) error
+	Logs     func(ctx context.Context, f func(Log) error) error
 	AuditKey string // the file of the key that commitments were made with
 	// Reports opens the log in which is recorded that a report was made, and names it; nil: it is not recorded.
 	Reports func(key audit.Key) (log *audit.Log, name string, err error)
 
 	Progress func(log string) func(done, total int64) // nil: nobody is told
+}
+
+// Log is one of the audit.
+type Log struct {
+	Name   string
+	From   audit.Source
+	Own    bool   // it is this process's: its records are authenticated with AuditKey
+	Anchor string // the file of its newest head; "": it is not this process's
 }
 
 // Request is for whom a report is made.
@@ -152,7 +160,7 @@ func (from Sources) read(ctx context.Context, q Request, tables []dsar.Table, be
 	key, err := audit.LoadKey(from.AuditKey)
 	switch {
 	case err == nil:
-		collector.Commit = key.Commit
+		collector.Commit = key.Committer
 	case !errors.Is(err, fs.ErrNotExist):
 		return key, err
 	}
@@ -165,19 +173,46 @@ func (from Sources) read(ctx context.Context, q Request, tables []dsar.Table, be
 	if from.Logs == nil {
 		return key, nil
 	}
-	return key, from.Logs(ctx, func(name string, log audit.Source) error {
-		collector.Log = name
-		scan := dsar.Scan{From: log, Database: from.Database, Tables: byName, Take: collector.Take}
+	return key, from.Logs(ctx, func(log Log) error {
+		collector.Log = log.Name
+		scan := dsar.Scan{From: log.From, Database: from.Database, Tables: byName, Refs: behalf, Take: collector.Take, Called: collector.Call}
+		unproved, err := log.against(key, &scan)
+		if err != nil {
+			return err
+		}
 		if from.Progress != nil {
-			scan.Progress = from.Progress(name)
+			scan.Progress = from.Progress(log.Name)
 		}
 		read, err := scan.Run(ctx)
 		if err != nil {
 			return err
 		}
-		m.Logs = append(m.Logs, read.Log(name))
+		out := read.Log(log.Name)
+		out.Unproved = unproved
+		m.Logs = append(m.Logs, out)
 		return nil
 	})
+}
+
+// against holds a log of this process to the key and the anchor, and tells what is not there. The anchor is read first: records that are
+// written meanwhile are none that it names.
+func (log Log) against(key audit.Key, scan *dsar.Scan) (unproved []string, err error) {
+	if !log.Own {
+		return nil, nil
+	}
+	if scan.Key = key; key.ID() == "" {
+		unproved = append(unproved, "without its key nobody can tell that it was not written anew")
+	}
+	head, err := audit.ReadAnchor(log.Anchor, key)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		unproved = append(unproved, "without its anchor nobody can tell that the newest records were not cut off")
+	case err != nil:
+		return nil, err
+	case head.Seq > 0:
+		scan.Heads = []audit.Head{head}
+	}
+	return unproved, nil
 }
 
 // record writes that a report was asked for, and returns when that is durable.

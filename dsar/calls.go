@@ -1,0 +1,50 @@
+package dsar
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// Calls are those of other faces than the database's that were about the subject.
+type Calls struct {
+	Number uint64   `json:"number"`
+	Left   uint64   `json:"left_out"` // the oldest
+	List   []Called `json:"list"`     // the oldest first
+}
+
+// Called is one call.
+type Called struct {
+	At        time.Time `json:"at"`
+	Face      string    `json:"face"`
+	By        string    `json:"by,omitempty"` // the name of who called; none: a person
+	Role      string    `json:"role"`
+	You       bool      `json:"by_subject"` // the subject called
+	Operation string    `json:"operation"`
+	Written   bool      `json:"changes"`
+	Everybody bool      `json:"everybody"` // it was about all persons
+	Outcome   string    `json:"outcome"`
+	Log       string    `json:"log"`
+	Record    uint64    `json:"record"`
+}
+
+// Call is for [Scan]. Who called is named by the name of a token; a person is not named to another.
+func (c *Collector) Call(call Called) {
+	call.Log, call.You = c.Log, call.By != "" && slices.Contains(c.Behalf, call.By)
+	if strings.HasPrefix(call.By, "ref:") {
+		call.By = ""
+	}
+	c.called++
+	c.calls = append(c.calls, call)
+	if c.Most > 0 && len(c.calls) >= 2*c.Most+1024 {
+		c.trimCalls()
+	}
+}
+
+// trimCalls leaves the newest.
+func (c *Collector) trimCalls() {
+	slices.SortStableFunc(c.calls, func(a, b Called) int { return a.At.Compare(b.At) })
+	if c.Most > 0 && len(c.calls) > c.Most {
+		c.calls = slices.Clone(c.calls[len(c.calls)-c.Most:])
+	}
+}

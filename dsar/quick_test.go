@@ -1,0 +1,121 @@
+package dsar
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// What is read without decoding is what decoding reads, of whatever its writer, or somebody else, has written.
+func TestQuickIsSlow(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	texts := []string{"", "a", "public.notes", `with "quotes"`, `back\slash`, "ü表", "\x00", `"keys":[{"table":"x","exact":true,"rows":["y"]}]`, `,"rows":["`, "<&>", `"verdict":"deny"`, "]},{"}
+	some := func() string {
+		if random.IntN(3) > 0 {
+			return fmt.Sprintf("%x", random.Uint32())
+		}
+		return texts[random.IntN(len(texts))]
+	}
+	record := func(kind string, body any) []byte {
+		b, err := json.Marshal(body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fmt.Appendf(nil, `{"v":2,"seq":7,"time":"2026-01-01T00:00:00.000000Z","prev":"%s","kind":"%s",%s,"hash":"%s","kid":"00000000","mac":"%s"}`+"\n",
+			strings.Repeat("0", 64), kind, b[1:len(b)-1], strings.Repeat("0", 64), strings.Repeat("0", 64))
+	}
+	body := func(whole []byte, kind string) line {
+		_, rest, _ := bytes.Cut(whole, []byte(`"kind":"`+kind+`",`))
+		return line{whole: whole, body: rest, kind: kind}
+	}
+	quickly := map[string]int{}
+	for range 20000 {
+		type recordedKeys struct {
+			Table string   `json:"table"`
+			Exact bool     `json:"exact"`
+			Rows  []string `json:"rows,omitempty"`
+		}
+		o := struct {
+			Decision uint64         `json:"decision"`
+			Session  string         `json:"session"`
+			Rows     int64          `json:"rows"`
+			Bytes    int64          `json:"bytes"`
+			SQLState string         `json:"sqlstate"`
+			Keys     []recordedKeys `json:"keys,omitempty"`
+		}{random.Uint64() >> 11, some(), random.Int64N(1000), random.Int64N(1000), "00000", nil}
+		for range random.IntN(3) {
+			k := recordedKeys{Table: some(), Exact: random.IntN(2) == 0}
+			for range random.IntN(4) {
+				k.Rows = append(k.Rows, some())
+			}
+			o.Keys = append(o.Keys, k)
+		}
+		whole := record("outcome", o)
+		if random.IntN(4) == 0 { // somebody else wrote it
+			at := random.IntN(len(whole) - 1)
+			whole = slices.Delete(slices.Clone(whole), at, min(at+1+random.IntN(3), len(whole)-1))
+		}
+		if l := body(whole, "outcome"); json.Valid(whole) {
+			quick, ok := quickOutcome(l)
+			slow, decoded := slowOutcome(l)
+			if ok && decoded && !reflect.DeepEqual(quick, slow) {
+				t.Fatalf("%s\nquick %+v\nslow  %+v", whole, quick, slow)
+			}
+			if ok {
+				quickly["outcome"]++
+			}
+		}
+		type table struct {
+			Name string `json:"name"`
+		}
+		type contract struct {
+			Name    string `json:"name"`
+			Verdict string `json:"verdict"`
+		}
+		d := struct {
+			Session     string            `json:"session"`
+			Agent       string            `json:"agent"`
+			AccessedBy  string            `json:"accessed_by,omitempty"`
+			OnBehalfOf  string            `json:"on_behalf_of,omitempty"`
+			Database    string            `json:"database"`
+			Attributes  map[string]string `json:"attributes,omitempty"`
+			Purpose     string            `json:"purpose,omitempty"`
+			Protocol    string            `json:"protocol"`
+			Tag         string            `json:"tag"`
+			Fingerprint string            `json:"fingerprint,omitempty"`
+			Tables      []table           `json:"tables,omitempty"`
+			Contracts   []contract        `json:"contracts,omitempty"`
+			Verdict     string            `json:"verdict"`
+		}{some(), some(), some(), some(), some(), map[string]string{some(): some()}, some(), some(), some(), some(), []table{{some()}, {some()}}, nil, []string{"allow", "deny"}[random.IntN(2)]}
+		if random.IntN(3) == 0 {
+			d.Contracts = []contract{{some(), []string{"allow", "deny"}[random.IntN(2)]}}
+		}
+		whole = record("decision", d)
+		if !bytes.Contains(whole, allowed) { // which is looked for first
+			continue
+		}
+		quick, names, ok := quick(body(whole, "decision"))
+		if !ok {
+			continue
+		}
+		quickly["decision"]++
+		var slow decisionRecord
+		if err := json.Unmarshal(whole, &slow); err != nil {
+			t.Fatal(err)
+		}
+		for _, t := range slow.Tables {
+			quick.Tables = append(quick.Tables, t)
+		}
+		if !reflect.DeepEqual(quick, slow) || names[0] != slow.Tables[0].Name || names[1] != slow.Tables[1].Name {
+			t.Fatalf("%s\nquick %+v %q\nslow  %+v", whole, quick, names, slow)
+		}
+	}
+	if quickly["outcome"] < 1000 || quickly["decision"] < 500 {
+		t.Errorf("only %v were read quickly: the test proves little", quickly)
+	}
+}
