@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/pgconsent/pgconsent/identity"
 	"github.com/pgconsent/pgconsent/pgtest"
@@ -475,6 +476,62 @@ func TestKernleH_AuditTellsOwnersSubjectsAndGuardiansWhoSees(t *testing.T) {
 	for what, q := range map[string]privacy.Question{"nothing": {}, "both": {Subject: "a", ID: "b"}, "like SQL": {Subject: "a' OR true"}, "no kind": {ID: "x", Kind: "stacks"}} {
 		_, err := d.Audit(ctx, agentCaller("ash"), q)
 		fails(t, what, err, privacy.Validation)
+	}
+	k.proxy.Tap().NoMarker(t)
+}
+
+// Line 54: a list that is left out is inherited however the row comes, and one that is given is kept.
+func TestKernleD_CopyAndExecuteInheritAsInsertDoes(t *testing.T) {
+	k, _ := startPrivacy(t)
+	ctx := context.Background()
+	super := harness.Super(t, k.db)
+	for _, table := range kernleTables {
+		empty := map[string]string{"episodes": "[]", "episodes_array": "{}", "episodes_jsonb": "[]"}[table]
+		inherited := map[string]string{"episodes": `["human:sean", "si:bella_agent", "ctx:bella_health"]`, "episodes_array": "{human:sean,si:bella_agent,ctx:bella_health}", "episodes_jsonb": `["human:sean", "si:bella_agent", "ctx:bella_health"]`}[table]
+		is := func(content, want string) {
+			t.Helper()
+			if got := harness.Ask(super, "SELECT access_grants::text FROM "+table+" WHERE content = '"+content+"'").Results[0].Rows; !slices.Equal(got, ids(want)) {
+				t.Errorf("%s: %s is granted to %q, want %q", table, content, got, want)
+			}
+		}
+		c := k.as("ash", "ctx:bella_health")
+		copied := func(columns, data, code string) {
+			t.Helper()
+			_, err := c.CopyFrom(ctx, strings.NewReader(data), "COPY "+table+" ("+columns+") FROM STDIN")
+			var pg *pgconn.PgError
+			if got := errors.As(err, &pg); code == "" && err != nil || code != "" && (!got || pg.Code != code) {
+				t.Errorf("%s: COPY: %v, want %q", table, err, code)
+			}
+		}
+		copied("stack_id, content", "ash\tcopied one\nash\tcopied two\n", "")
+		is("copied one", inherited)
+		is("copied two", inherited)
+		copied("stack_id, content, access_grants", "ash\tcopied none\t"+empty+"\n", "")
+		is("copied none", empty)
+		copied("stack_id, content, access_grants", "ash\tcopied null\t\\N\n", "22023")
+		copied("stack_id, content, subject_ids, access_grants", "ash\tcopied wide\t"+map[string]string{"episodes": `["dog:bella"]`, "episodes_array": "{dog:bella}", "episodes_jsonb": `["dog:bella"]`}[table]+"\t"+map[string]string{"episodes": `["si:mallory"]`, "episodes_array": "{si:mallory}", "episodes_jsonb": `["si:mallory"]`}[table]+"\n", "42501")
+
+		k.do(c, "PREPARE short (text) AS INSERT INTO "+table+" (stack_id, content) VALUES ('ash', $1)")
+		k.do(c, `PREPARE "Odd ""name" (text, text) AS INSERT INTO `+table+" (stack_id, content, access_grants) VALUES ('ash', $1, $2::"+map[string]string{"episodes": "text", "episodes_array": "text[]", "episodes_jsonb": "jsonb"}[table]+")")
+		k.do(c, `PREPARE "Left ""out" (text) AS INSERT INTO `+table+" (stack_id, content) VALUES ('ash', $1)")
+		k.do(c, "EXECUTE short('executed')")
+		is("executed", inherited)
+		k.do(c, "/* a comment */ execute short('commented')")
+		is("commented", inherited)
+		k.do(c, `EXECUTE "Left ""out"('quoted')`)
+		is("quoted", inherited)
+		k.do(c, `EXECUTE "Odd ""name"('given none', '`+empty+`')`)
+		is("given none", empty)
+		// Outside of the context there is nothing to inherit.
+		k.do(c, "RESET pgconsent.context")
+		k.do(c, "EXECUTE short('outside')")
+		is("outside", empty)
+		k.do(c, "SET pgconsent.context = 'ctx:bella_health'")
+		// An INSERT of the value that stands for a list that was left out leaves it out, and gains nothing.
+		k.do(c, "INSERT INTO "+table+" (stack_id, content, access_grants) VALUES ('ash', 'by the word', "+map[string]string{"episodes": `'"pgconsent:left"'`, "episodes_array": "'[7432:7432]={NULL}'", "episodes_jsonb": `'"pgconsent:left"'`}[table]+")")
+		is("by the word", inherited)
+		k.do(super, "DELETE FROM "+table+" WHERE content IN ('copied one', 'copied two', 'executed', 'commented', 'quoted', 'given none', 'outside', 'by the word', 'copied none', 'copied wide')")
+		harness.Close(c)
 	}
 	k.proxy.Tap().NoMarker(t)
 }

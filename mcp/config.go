@@ -14,6 +14,7 @@ import (
 	"github.com/pgconsent/pgconsent/desk"
 	"github.com/pgconsent/pgconsent/identity"
 	"github.com/pgconsent/pgconsent/policy"
+	"github.com/pgconsent/pgconsent/privacy"
 )
 
 // Config is what the face works with. Verifier, Connect, Record, Desks and Office are required.
@@ -40,6 +41,7 @@ type Desk struct {
 	Policy   func() *policy.Policy // the one in force; nil: its agents are not served
 	// Attributes are those that the configuration gives an agent.
 	Attributes func(agent string) map[string]string
+	Privacy    *privacy.Desk // nil: nothing is granted
 }
 
 func (c Config) withDefaults() (Config, error) {

@@ -138,6 +138,7 @@ func (s *Server) offered(c identity.Caller) []Tool {
 		}
 	}
 	if c.Role == identity.Agent {
+		out = append(out, memoryTools(desk)...)
 		out = append(out, published(desk)...)
 	}
 	return out

@@ -261,6 +261,13 @@ func (c *compiler) privacy(p *Policy) *Privacy {
 	if t := x.table(decl.guardians, false); t != nil {
 		out.Guardians = &Guardians{Relation: t, Store: x.column("store"), Subject: x.text("subject"), Guardian: x.text("guardian")}
 	}
+	for _, f := range p.functions {
+		for _, m := range out.Memories {
+			if f.Tool != nil && f.Tool.Name == "memory_"+m.Kind {
+				c.fail(decl.place, "give the kind or the tool another name", "the tool %s is a function's, and makes memories of the kind %s", f.Tool.Name, m.Kind)
+			}
+		}
+	}
 	if out.Stores != nil {
 		for _, m := range out.Memories {
 			c.sameStore(decl.stores.place, m.Relation, m.Store, out.Stores.Relation, out.Stores.ID)

@@ -165,9 +165,43 @@ func leftOut(table catalog.Name, column string) string {
 	return "pgconsent:left " + hex.EncodeToString(sum[:8])
 }
 
-// WasLeftOut asks, within the trigger, whether the mark is there.
+// WasLeftOut asks, within the trigger, whether the mark is there: in the text that runs, or in that of the statement which it executes, by the
+// name that the proxy gives each.
 func WasLeftOut(table catalog.Name, column string) string {
-	return "pg_catalog.strpos(pg_catalog.substr(pg_catalog.current_query(), 1, 2000), " + catalog.QuoteLiteral(leftOut(table, column)) + ") OPERATOR(pg_catalog.>) 0"
+	mark := catalog.QuoteLiteral(leftOut(table, column))
+	in := func(text string) string {
+		return "pg_catalog.strpos(pg_catalog.substr(" + text + ", 1, 2000), " + mark + ") OPERATOR(pg_catalog.>) 0"
+	}
+	return "(" + in("pg_catalog.current_query()") + " OR EXISTS (SELECT FROM pg_catalog.pg_prepared_statements AS q WHERE q.from_sql AND q.name OPERATOR(pg_catalog.=) " + executed + " AND " + in("q.statement") + "))"
+}
+
+// executed is the name of the statement that the text executes, NULL if it does something else, or begins with a comment that has
+// a star in it: then what was left out keeps the table's default.
+const (
+	execute  = `^(?:\s|/\*[^*]*\*/)*[Ee][Xx][Ee][Cc][Uu][Tt][Ee]\s+`
+	executed = "COALESCE(pg_catalog.replace(pg_catalog.substring(pg_catalog.current_query(), '" + execute + `"((?:[^"]|"")+)"` + "'), '\"\"', '\"'), pg_catalog.substring(pg_catalog.current_query(), '" + execute + "([a-z_][a-z0-9_]*)'))"
+)
+
+// Left is a value that stands for the column's being left out, where nobody can see that in the text of a statement: the default
+// of the view that COPY writes to. It is no list, so that it takes none's place; whoever writes it gets what leaving the column
+// out gives. "" where the column's type has no room for it.
+func (b Bound) Left() string {
+	switch {
+	case strings.HasSuffix(b.Type, "[]"):
+		return "'[7432:7432]={NULL}'::" + b.Type
+	case b.Type == "text", b.Type == "character varying", b.Type == "json", b.Type == "jsonb":
+		return `'"pgconsent:left"'::` + b.Type
+	}
+	return ""
+}
+
+// WasLeft asks, within the trigger, whether the new row's list is that value.
+func (b Bound) WasLeft() string {
+	left := b.Left()
+	if left == "" {
+		return "false"
+	}
+	return "(" + column(newRow, b.Column) + "::pg_catalog.text OPERATOR(pg_catalog.=) " + left + "::pg_catalog.text) IS TRUE"
 }
 
 // ListFunction is the trigger function that holds the lists of a table to their bounds.

@@ -2,10 +2,12 @@ package privacy
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/pgconsent/pgconsent/catalog"
 	"github.com/pgconsent/pgconsent/identity"
@@ -161,6 +163,15 @@ func scan(row pgx.Row, m *policy.Memories) (*Memory, bool, error) {
 func (s *session) store(ctx context.Context, inContext string) (string, error) {
 	const hint = "Say which with --store."
 	var found []string
+	if inContext == "" && s.privacy.Setting != "" { // the connection may be in one
+		if err := s.conn.QueryRow(ctx, "SELECT pg_catalog.current_setting("+catalog.QuoteLiteral(s.privacy.Setting)+", true)").Scan(&inContext); err != nil {
+			inContext = ""
+			var pg *pgconn.PgError
+			if errors.As(err, &pg) {
+				return "", answered(err)
+			}
+		}
+	}
 	if inContext != "" && s.privacy.Contexts != nil {
 		contexts, err := s.contexts(ctx, inContext)
 		if err != nil {

@@ -68,8 +68,8 @@ func (p *Plan) lists(t *policy.Table) []Statement {
 			return fmt.Sprintf("RAISE EXCEPTION %s USING ERRCODE = '%s';", catalog.QuoteLiteral(message), code)
 		}
 		if b.From != nil {
-			fmt.Fprintf(&insert, "    allowed := %s;\n    IF %s AND COALESCE(pg_catalog.cardinality(%s), 0) OPERATOR(pg_catalog.=) 0 THEN\n      NEW.%s := %s;\n    END IF;\n",
-				allowed(b, b.Given()), predicate.WasLeftOut(t.Relation.Name, b.Column), b.Elements(false), column, b.Stored(taken(b)))
+			fmt.Fprintf(&insert, "    allowed := %s;\n    IF %s OR COALESCE(pg_catalog.cardinality(%s), 0) OPERATOR(pg_catalog.=) 0 AND %s THEN\n      NEW.%s := %s;\n    END IF;\n",
+				allowed(b, b.Given()), b.WasLeft(), b.Elements(false), predicate.WasLeftOut(t.Relation.Name, b.Column), column, b.Stored(taken(b)))
 		}
 		fmt.Fprintf(&insert, "    IF %s THEN %s END IF;\n", b.Malformed(), fail(malformedList, "22023"))
 		if b.From != nil {

@@ -130,7 +130,9 @@ func (p *Plan) copyIn(t *policy.Table) []Statement {
 		column, quoted := t.Relation.Column(name), catalog.QuoteIdent(name)
 		columns = append(columns, "NULL::"+column.Type+" AS "+quoted)
 		values = append(values, "NEW."+quoted)
-		if column.Default != "" {
+		if left := leftIn(t.Write, name); left != "" {
+			defaults = append(defaults, Statement{SQL: fmt.Sprintf("ALTER VIEW %s ALTER COLUMN %s SET DEFAULT %s", view, quoted, left), Why: why + " A list that it leaves out is filled in as in an INSERT."})
+		} else if column.Default != "" {
 			defaults = append(defaults, Statement{SQL: fmt.Sprintf("ALTER VIEW %s ALTER COLUMN %s SET DEFAULT %s", view, quoted, column.Default), Why: why})
 		}
 	}
@@ -149,6 +151,16 @@ END $pgconsent$`, function, target.SQL(), strings.Join(quoteAll(t.Write.Copied),
 		{SQL: fmt.Sprintf("GRANT INSERT, SELECT ON %s TO %s", view, p.agent), Why: why + " SELECT is for the WHERE of COPY: the view has no rows."},
 	}
 	return append(out, defaults...)
+}
+
+// leftIn is what stands for a list that a COPY leaves out, which the policy then fills in.
+func leftIn(w *policy.Write, column string) string {
+	for _, b := range w.Lists {
+		if b.Column == column && b.From != nil {
+			return b.Left()
+		}
+	}
+	return ""
 }
 
 func (p *Plan) dropWrites(t *policy.Table) []Statement {

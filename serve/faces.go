@@ -48,6 +48,9 @@ func (s *Service) newFaces(c *config.Config) (*faces, error) {
 				return nil
 			},
 		}
+		if desk.Privacy, err = s.privacyDesk(c, name); err != nil {
+			return nil, err
+		}
 		if c.Consent != nil {
 			if tools.Registry, err = Registry(c, name); err != nil {
 				return nil, err

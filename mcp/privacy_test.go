@@ -1,0 +1,97 @@
+package mcp_test
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// The tools of lines 152 to 160 of the seed 003_df80f3f2bdd774d4.txt, by an agent's client, in one session.
+func TestMCPPrivacy(t *testing.T) {
+	f := runFace(t, "kernle")
+	ash, bella, sean, rex := f.as(t, "agent:ash"), f.as(t, "agent:bella"), f.as(t, "agent:sean"), f.as(t, "agent:rex")
+	names := toolNames(t, ash)
+	for _, name := range []string{"memory_episode", "memory_belief", "memory_note", "memory_raw", "context_enter", "context_leave", "context_list", "privacy_audit", "privacy_grant", "privacy_revoke", "consent_grant", "consent_revoke", "query"} {
+		if i := slices.Index(names, name); i < 0 || slices.Contains(names[i+1:], name) {
+			t.Errorf("tool %s is there not once: %q", name, names)
+		}
+	}
+	list := func(a answered, member string) string {
+		text, _ := json.Marshal(a.member[member])
+		return string(text)
+	}
+	refused := func(a answered, code string) {
+		t.Helper()
+		if got, _, hint := a.fault(); !a.failed || got != code || hint == "" {
+			t.Errorf("%s, want %s with a hint", a.text, code)
+		}
+		if strings.Contains(a.text, "HIDDENMARK") {
+			t.Error(a.text)
+		}
+	}
+	made := ask(t, ash, "memory_raw", args{"content": "Bella has a heart murmur", "subject_ids": []string{"dog:bella"}, "source_entity": "human:sean", "access_grants": []string{"human:sean"}})
+	if made.failed || list(made, "access_grants") != `["human:sean"]` || made.member["source_entity"] != "human:sean" {
+		t.Fatalf("made %s", made.text)
+	}
+	// A context is entered for the session: what it shows shows, and new memories inherit from it.
+	seen := func() string {
+		a := ask(t, bella, "query", args{"sql": "SELECT id FROM episodes WHERE id = 'episode:1002'"})
+		return list(a, "rows")
+	}
+	if seen() != "[]" {
+		t.Error("without the context")
+	}
+	entered := ask(t, bella, "context_enter", args{"context": "ctx:bella_health", "role": "care_agent"})
+	if entered.failed || entered.member["role_held"] != false || list(entered, "default_access_grants") != `["human:sean","si:bella_agent","ctx:bella_health"]` {
+		t.Errorf("entered %s", entered.text)
+	}
+	if seen() == "[]" {
+		t.Error("in the context")
+	}
+	told := ask(t, bella, "memory_episode", args{"content": "She sleeps well"})
+	if told.failed || list(told, "access_grants") != `["human:sean","si:bella_agent","ctx:bella_health"]` || told.member["store"] != "ash" || told.member["source_entity"] != "si:bella_agent" {
+		t.Errorf("made %s", told.text)
+	}
+	if left := ask(t, bella, "context_leave", args{}); left.failed || seen() != "[]" {
+		t.Error("after the context")
+	}
+	refused(ask(t, rex, "context_enter", args{"context": "ctx:bella_health"}), "PC404")
+	refused(ask(t, rex, "context_enter", args{"context": "ctx:none"}), "PC404")
+	refused(ask(t, bella, "context_enter", args{"context": "ctx:bella_health", "participants": []string{"si:mallory"}}), "42501")
+
+	// A consent by a guardian, the grant that it allows, and who sees what.
+	refused(ask(t, ash, "privacy_grant", args{"id": made.member["id"], "who": []string{"si:rex"}}), "42501")
+	refused(ask(t, ash, "consent_grant", args{"grantor": "human:sean", "grantee": "si:rex"}), "42501")
+	given := ask(t, sean, "consent_grant", args{"grantor": "human:sean", "grantee": "si:rex", "scope": "*", "store": "ash", "reason": "a walk"})
+	if given.failed || given.member["grantor"] != "human:sean" {
+		t.Fatalf("given %s", given.text)
+	}
+	if granted := ask(t, ash, "privacy_grant", args{"id": made.member["id"], "who": []string{"si:rex"}, "reason": "for the walk"}); granted.failed || list(granted, "granted") != `["si:rex"]` {
+		t.Fatalf("granted %s", granted.text)
+	}
+	audit := ask(t, sean, "privacy_audit", args{"id": made.member["id"]})
+	for _, part := range []string{`"entity":"si:rex"`, `"record":"` + given.member["id"].(string) + `"`, `"reason":"for the walk"`} {
+		if !strings.Contains(strings.ReplaceAll(audit.text, `": "`, `":"`), part) {
+			t.Errorf("the audit lacks %s: %s", part, audit.text)
+		}
+	}
+	if got := list(ask(t, rex, "query", args{"sql": "SELECT content FROM raw_entries WHERE id = $1", "parameters": []any{made.member["id"]}}), "rows"); !strings.Contains(got, "heart murmur") {
+		t.Errorf("si:rex sees %s", got)
+	}
+	if taken := ask(t, sean, "consent_revoke", args{"id": given.member["id"]}); taken.failed {
+		t.Errorf("taken %s", taken.text)
+	}
+	if got := list(ask(t, rex, "query", args{"sql": "SELECT content FROM raw_entries WHERE id = $1", "parameters": []any{made.member["id"]}}), "rows"); got != "[]" {
+		t.Errorf("si:rex sees %s", got)
+	}
+	refused(ask(t, rex, "privacy_audit", args{"id": made.member["id"]}), "PC404")
+	refused(ask(t, rex, "privacy_audit", args{"subject": "dog:bella"}), "PC404")
+	if subject := ask(t, f.as(t, "subject:dog:bella"), "privacy_audit", args{"subject": "dog:bella"}); subject.failed {
+		t.Errorf("the subject: %s", subject.text)
+	}
+	for _, bad := range []args{{"content": ""}, {"content": "x", "subject_ids": []string{`["x"]`}}, {"content": "x", "access_grants": []string{"a b"}}, {"content": "x", "context": "ctx:'"}} {
+		refused(ask(t, ash, "memory_episode", bad), "PC422")
+	}
+	refused(ask(t, ash, "memory_episode", args{"content": "x", "access_grants": "human:sean"}), "22023")
+}
