@@ -87,7 +87,7 @@ func New(c Config) (*Server, error) {
 }
 
 // resources are the parts of the face, one file each.
-var resources = []func(*Server){consentResource}
+var resources = []func(*Server){consentResource, privacyResource, contextsResource}
 
 // document is the frame of /openapi.json.
 func document() huma.Config {

@@ -17,6 +17,7 @@ import (
 	"github.com/pgconsent/pgconsent/consent/registry"
 	"github.com/pgconsent/pgconsent/identity"
 	"github.com/pgconsent/pgconsent/policy"
+	"github.com/pgconsent/pgconsent/privacy"
 	"github.com/pgconsent/pgconsent/sqlstate"
 )
 
@@ -36,6 +37,7 @@ type Database struct {
 	Name     string
 	Registry *registry.Registry    // nil: no consent registry is configured
 	Policy   func() *policy.Policy // in force; nil while agents are not served
+	Privacy  *privacy.Desk         // memories, grants, contexts
 }
 
 // Database is the caller's.

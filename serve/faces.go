@@ -48,7 +48,7 @@ func (s *Service) newFaces(c *config.Config) (*faces, error) {
 				return nil
 			},
 		}
-		if desk.Privacy, err = s.privacyDesk(c, name); err != nil {
+		if tools.Privacy, err = s.privacyDesk(c, name); err != nil {
 			return nil, err
 		}
 		if c.Consent != nil {
@@ -58,7 +58,7 @@ func (s *Service) newFaces(c *config.Config) (*faces, error) {
 			f.registries[name] = tools.Registry
 		}
 		desks[name] = tools
-		f.desk.Databases[name] = &desk.Database{Name: name, Registry: tools.Registry, Policy: tools.Policy}
+		f.desk.Databases[name] = &desk.Database{Name: name, Registry: tools.Registry, Policy: tools.Policy, Privacy: tools.Privacy}
 	}
 	if f.api, err = api.New(api.Config{Desk: f.desk, Verifier: f.verifier, Log: s.log}); err != nil {
 		return nil, err

@@ -60,6 +60,8 @@ type commands struct {
 	Agent   agentCmd   `cmd:"" help:"Logins of agents."`
 	Token   tokenCmd   `cmd:"" help:"Tokens of those who call the API."`
 	Consent consentCmd `cmd:"" help:"The consent registry: who has consented to what."`
+	Privacy privacyCmd `cmd:"" help:"Memories and to whom they are granted: add, grant, revoke, consent, audit."`
+	Context contextCmd `cmd:"" help:"Contexts in which memories are made and shown: enter, list, show."`
 	Sweep   sweepCmd   `cmd:"" help:"Delete what has ended, make anonymous what has decayed, once."`
 	DSAR    dsarCmd    `cmd:"" name:"dsar" help:"What is known of one person: the report that they have a right to."`
 	MCP     mcpCmd     `cmd:"" name:"mcp" help:"A server of the Model Context Protocol on stdio, before a serve that runs."`
@@ -115,7 +117,7 @@ func run(args []string, s streams) (code int) {
 			return usage
 		}
 	}
-	parsed, err := parser.Parse(args)
+	parsed, err := parser.Parse(spread(args))
 	if err != nil {
 		fmt.Fprintf(s.err, "pgconsent: %v\n", err)
 		fmt.Fprintf(s.err, "hint: %s --help shows what there is.\n", strings.TrimSpace("pgconsent "+selected(parsed, err)))

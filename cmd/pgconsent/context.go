@@ -1,0 +1,303 @@
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/api"
+)
+
+type contextCmd struct {
+	Enter  contextEnterCmd  `cmd:"" help:"Enter a context: the memories that are added go into it. Its owner makes it, and adds participants."`
+	Leave  contextLeaveCmd  `cmd:"" help:"Leave it."`
+	List   contextListCmd   `cmd:"" help:"The contexts that one takes part in, and one's own."`
+	Show   contextShowCmd   `cmd:"" help:"The context that was entered, or another."`
+	Create contextCreateCmd `cmd:"" help:"Make a context in one's own store."`
+}
+
+func (contextCmd) Help() string {
+	return `A context says who takes part and what new memories in it are granted to.
+
+  pgconsent context enter ctx:bella_health --participants human:sean si:bella_agent --role care_agent
+  pgconsent context list
+  pgconsent context show
+
+The server keeps no context between calls. What was entered stands in a file of yours, for the token, and goes with pgconsent privacy add;
+PGCONSENT_CONTEXT and --context come before it. Connections of SQL enter one themselves, as context enter says.`
+}
+
+type contextEnterCmd struct {
+	face
+	Name         string   `arg:"" name:"context" help:"Its name."`
+	Participants []string `placeholder:"ID" help:"Of a new context; of one that is there, its owner adds them: several ids, or the flag several times."`
+	Role         string   `placeholder:"ROLE" help:"As whom. The token's credential says which roles there are; another gives nothing."`
+	Store        string   `placeholder:"ID" help:"Where there are several of this name."`
+	Reason       string   `placeholder:"TEXT" help:"Why participants are added: it is noted."`
+}
+
+func (c contextEnterCmd) Run(s *session) error {
+	body := map[string]any{"context": c.Name}
+	filled(body, map[string]string{"role": c.Role, "store": c.Store, "reason": c.Reason})
+	if len(c.Participants) > 0 {
+		body["participants"] = c.Participants
+	}
+	var out api.EnteredContext
+	if err := c.call(s, "POST", "/v1/contexts/enter", nil, body, &out); err != nil {
+		return err
+	}
+	if err := remember(s, c.face, out.Context); err != nil {
+		return err
+	}
+	return entered(s, out)
+}
+
+func entered(s *session, c api.EnteredContext) error {
+	if s.json {
+		return s.print(c)
+	}
+	if c.Created {
+		fmt.Fprintf(s.out, "%s is made.\n", c.Context)
+	}
+	showContext(s, c.PrivacyContext)
+	if !c.Created {
+		item(s, "added", strings.Join(c.Added, ", "))
+	}
+	if c.RoleHeld != nil && !*c.RoleHeld {
+		item(s, "role", c.Role+", which your credential does not have: it gives nothing")
+	} else {
+		item(s, "role", c.Role)
+	}
+	item(s, "by SQL", c.SQL)
+	return nil
+}
+
+func showContext(s *session, c api.PrivacyContext) {
+	of := ""
+	if c.Owner {
+		of = ", your own"
+	}
+	fmt.Fprintf(s.out, "%s, in %s%s\n", c.Context, c.Store, of)
+	item(s, "takes part", nobodyAtAll(c.Participants))
+	item(s, "new is for", nobody(c.AccessGrants))
+}
+
+func nobodyAtAll(list []string) string {
+	if len(list) == 0 {
+		return "nobody"
+	}
+	return strings.Join(list, ", ")
+}
+
+type contextCreateCmd struct {
+	face
+	Name         string   `arg:"" name:"context" help:"Its name."`
+	Participants []string `placeholder:"ID" help:"Who takes part: several ids, or the flag several times."`
+	Access       []string `placeholder:"ID" help:"What new memories are granted to. Default: those who take part, and the context."`
+	Store        string   `placeholder:"ID" help:"Default: one's own."`
+	Reason       string   `placeholder:"TEXT" help:"Why: it is noted."`
+}
+
+func (c contextCreateCmd) Run(s *session) error {
+	body := map[string]any{"context": c.Name}
+	filled(body, map[string]string{"store": c.Store, "reason": c.Reason})
+	if len(c.Participants) > 0 {
+		body["participants"] = c.Participants
+	}
+	if len(c.Access) > 0 {
+		body["default_access_grants"] = c.Access
+	}
+	var out api.EnteredContext
+	if err := c.call(s, "POST", "/v1/contexts", nil, body, &out); err != nil {
+		return err
+	}
+	return entered(s, out)
+}
+
+type contextListCmd struct{ face }
+
+func (c contextListCmd) Run(s *session) error {
+	list, err := c.contexts(s, "")
+	if err != nil {
+		return err
+	}
+	in, err := current(s, c.face, "")
+	if err != nil {
+		return err
+	}
+	if s.json {
+		return s.print(map[string]any{"contexts": list, "current": in})
+	}
+	for _, one := range list {
+		showContext(s, one)
+		if one.Context == in {
+			item(s, "", "you are in it")
+		}
+	}
+	if len(list) == 0 {
+		fmt.Fprintln(s.out, "You take part in no context.")
+	}
+	return nil
+}
+
+func (f face) contexts(s *session, name string) ([]api.PrivacyContext, error) {
+	var out struct {
+		Contexts []api.PrivacyContext `json:"contexts"`
+	}
+	query := url.Values{}
+	if name != "" {
+		query.Set("context", name)
+	}
+	err := f.call(s, "GET", "/v1/contexts", query, nil, &out)
+	return out.Contexts, err
+}
+
+type contextShowCmd struct {
+	face
+	Name string `arg:"" optional:"" name:"context" help:"Its name. Default: the one that was entered."`
+}
+
+func (c contextShowCmd) Run(s *session) error {
+	name := c.Name
+	if name == "" {
+		var err error
+		if name, err = current(s, c.face, os.Getenv("PGCONSENT_CONTEXT")); err != nil {
+			return err
+		}
+	}
+	if name == "" {
+		if s.json {
+			return s.print(map[string]any{"contexts": []api.PrivacyContext{}, "current": ""})
+		}
+		fmt.Fprintln(s.out, "You are in no context: pgconsent context enter NAME.")
+		return nil
+	}
+	list, err := c.contexts(s, name)
+	if err != nil {
+		return err
+	}
+	if s.json {
+		in, err := current(s, c.face, os.Getenv("PGCONSENT_CONTEXT"))
+		if err != nil {
+			return err
+		}
+		return s.print(map[string]any{"contexts": list, "current": in})
+	}
+	for _, one := range list {
+		showContext(s, one)
+	}
+	return nil
+}
+
+type contextLeaveCmd struct{ face }
+
+func (c contextLeaveCmd) Run(s *session) error {
+	if err := remember(s, c.face, ""); err != nil {
+		return err
+	}
+	if s.json {
+		return s.print(map[string]any{"current": ""})
+	}
+	fmt.Fprintln(s.out, "You are in no context.")
+	return nil
+}
+
+// The contexts that were entered stand in a file, each by the hash of the address and the token.
+
+func contextsFile() (string, error) {
+	dir, err := os.UserConfigDir()
+	if err != nil {
+		return "", fmt.Errorf("where to remember the context: %w (set PGCONSENT_CONTEXT)", err)
+	}
+	return filepath.Join(dir, "pgconsent", "contexts.json"), nil
+}
+
+func readContexts(path string) (map[string]string, error) {
+	out := map[string]string{}
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return out, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(text, &out); err != nil {
+		return nil, fmt.Errorf("%s is not what pgconsent context enter has written: remove it", path)
+	}
+	return out, nil
+}
+
+func (f face) whose(s *session) (string, error) {
+	to, err := f.open(s)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256([]byte("pgconsent context\x00" + to.base + "\x00" + to.token))
+	return fmt.Sprintf("%x", sum[:16]), nil
+}
+
+// current is the context that counts: the given one, else the one that was entered.
+func current(s *session, f face, given string) (string, error) {
+	if given != "" {
+		return given, nil
+	}
+	path, err := contextsFile()
+	if err != nil {
+		return "", nil // there is nowhere to remember one
+	}
+	all, err := readContexts(path)
+	if err != nil {
+		return "", err
+	}
+	whose, err := f.whose(s)
+	return all[whose], err
+}
+
+// remember keeps the context that was entered; "": none.
+func remember(s *session, f face, name string) error {
+	path, err := contextsFile()
+	if err != nil {
+		return err
+	}
+	whose, err := f.whose(s)
+	if err != nil {
+		return err
+	}
+	all, err := readContexts(path)
+	if err != nil {
+		return err
+	}
+	if name == "" {
+		delete(all, whose)
+	} else {
+		all[whose] = name
+	}
+	text, err := json.MarshalIndent(all, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	next, err := os.CreateTemp(filepath.Dir(path), ".contexts-*") // 0600
+	if err != nil {
+		return err
+	}
+	_, err = next.Write(append(text, '\n'))
+	if e := next.Close(); err == nil {
+		err = e
+	}
+	if err == nil {
+		err = os.Rename(next.Name(), path)
+	}
+	if err != nil {
+		_ = os.Remove(next.Name())
+	}
+	return err
+}

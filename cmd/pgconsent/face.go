@@ -1,0 +1,101 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/pgconsent/pgconsent/sqlstate"
+)
+
+// face are the flags of commands that ask the API of a running serve: the shell has no identity of an agent's, a token has.
+type face struct{ reach }
+
+// refusedCall is an error of the API, as it says it.
+type refusedCall struct {
+	Status int    `json:"status"`
+	Code   string `json:"code"`
+	Called string `json:"name"`
+	Detail string `json:"detail"`
+	Hint   string `json:"hint"`
+	Errors []struct {
+		Location string `json:"location"`
+		Message  string `json:"message"`
+	} `json:"errors"`
+}
+
+// call asks the API, and reads its answer into out.
+func (f face) call(s *session, method, path string, query url.Values, in, out any) error {
+	to, err := f.open(s)
+	if err != nil {
+		return err
+	}
+	var body io.Reader
+	if in != nil {
+		text, err := json.Marshal(in)
+		if err != nil {
+			return err
+		}
+		body = bytes.NewReader(text)
+	}
+	ctx, cancel := context.WithTimeout(s.ctx, 60*time.Second)
+	defer cancel()
+	if len(query) > 0 {
+		path += "?" + query.Encode()
+	}
+	r, err := http.NewRequestWithContext(ctx, method, to.base+path, body)
+	if err != nil {
+		return usageError{err}
+	}
+	r.Header.Set("Authorization", "Bearer "+to.token)
+	if in != nil {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	answer, err := to.http.Do(r)
+	if err != nil {
+		return sqlstate.New(sqlstate.ConnectionFailure, sqlstate.ReasonInternal, "%s does not answer", to.base).
+			WithHint("Start pgconsent serve, or say where it is with --url.").WithCause(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(answer.Body, 64<<20))
+	if err != nil {
+		return sqlstate.New(sqlstate.ConnectionFailure, sqlstate.ReasonInternal, "%s has not answered to the end", to.base).WithCause(err)
+	}
+	if answer.StatusCode < 200 || answer.StatusCode > 299 {
+		var refused refusedCall
+		if json.Unmarshal(text, &refused) != nil || refused.Code == "" || refused.Detail == "" {
+			return sqlstate.New(sqlstate.ConnectionFailure, sqlstate.ReasonInternal, "%s answers %s", to.base, answer.Status).WithHint("Is this the HTTP listener of pgconsent serve, and has the configuration http.tokens?")
+		}
+		hint := refused.Hint
+		for _, e := range refused.Errors {
+			hint = strings.TrimSpace(hint + " " + e.Location + ": " + e.Message + ".")
+		}
+		told := sqlstate.New(sqlstate.Code(refused.Code), sqlstate.ReasonConsent, "%s", refused.Detail).WithHint("%s", hint)
+		if refused.Called == "" {
+			return told
+		}
+		return &calledError{refused.Called, told}
+	}
+	if out == nil {
+		return nil
+	}
+	return json.Unmarshal(text, out)
+}
+
+// calledError is an error of the API with its name.
+type calledError struct {
+	name string
+	err  *sqlstate.Error
+}
+
+func (e *calledError) Error() string { return e.err.Message }
+
+func (e *calledError) Unwrap() error { return e.err }
+
+// Name implements consent.Named.
+func (e *calledError) Name() string { return e.name }

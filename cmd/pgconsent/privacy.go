@@ -1,0 +1,308 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/pgconsent/pgconsent/api"
+	"github.com/pgconsent/pgconsent/privacy"
+)
+
+type privacyCmd struct {
+	Add     privacyAddCmd     `cmd:"" help:"Make a memory, with whom it is about and to whom it is granted."`
+	Grant   privacyGrantCmd   `cmd:"" help:"Grant a memory to more."`
+	Revoke  privacyRevokeCmd  `cmd:"" help:"Take grants off a memory."`
+	Consent privacyConsentCmd `cmd:"" help:"Record a consent: of the token's own, or as a guardian."`
+	Retract privacyRetractCmd `cmd:"" help:"Revoke a consent."`
+	Audit   privacyAuditCmd   `cmd:"" help:"Who sees a memory, or what is about a subject, and through what."`
+}
+
+func (privacyCmd) Help() string {
+	return `Memories are private to their owner. Others see what is granted to them, to a role or a context of theirs, or to everybody, if each
+subject of it has consented by a record.
+
+  export PGCONSENT_TOKEN=…                        an agent's: pgconsent token add NAME --role agent --agent AGENT
+  pgconsent privacy add "Bella has a heart murmur" --subject dog:bella --access human:sean si:bella_agent --source vet:dr_smith
+  pgconsent privacy grant episode:0042 --to si:new_vet --consent human:sean --reason "the vet has moved"
+  pgconsent privacy revoke episode:0042 --from si:old_agent
+  pgconsent privacy consent --to si:new_vet --scope ctx:bella_health
+  pgconsent privacy audit --subject dog:bella
+
+These ask a running pgconsent serve, as whom the token is of. The policy decides, as for SQL.`
+}
+
+type privacyAddCmd struct {
+	face
+	Text    string   `arg:"" help:"What is to be remembered."`
+	Kind    string   `placeholder:"KIND" help:"Of the kinds of the policy. Default: the first."`
+	Subject []string `placeholder:"ID" help:"Whom it is about: several ids, or the flag several times."`
+	Access  []string `placeholder:"ID" help:"To whom it is granted. Default: what the context gives, else who told it."`
+	Private bool     `help:"Granted to nobody, whatever the context gives."`
+	Consent []string `placeholder:"ID" help:"Who is said to have agreed: evidence, which counts for nothing without a record."`
+	Source  string   `placeholder:"ID" help:"Who told it. It counts where the token's agent owns the store."`
+	Store   string   `placeholder:"ID" help:"Whose memories it is among. Default: the context's, else one's own."`
+	Context string   `placeholder:"NAME" env:"PGCONSENT_CONTEXT" help:"The context. Default: the one that was entered."`
+	Reason  string   `placeholder:"TEXT" help:"Why: it is noted."`
+}
+
+func (p privacyAddCmd) Run(s *session) error {
+	if p.Private && len(p.Access) > 0 {
+		return usageError{errors.New("--private and --access do not go together")}
+	}
+	in, err := current(s, p.face, p.Context)
+	if err != nil {
+		return err
+	}
+	body := map[string]any{"content": p.Text}
+	filled(body, map[string]string{"kind": p.Kind, "store": p.Store, "source_entity": p.Source, "context": in, "reason": p.Reason})
+	for name, list := range map[string][]string{"subject_ids": p.Subject, "access_grants": p.Access, "consent_grants": p.Consent} {
+		if len(list) > 0 {
+			body[name] = list
+		}
+	}
+	if p.Private {
+		body["access_grants"] = []string{}
+	}
+	var out api.Memory
+	if err := p.call(s, "POST", "/v1/memories", nil, body, &out); err != nil {
+		return err
+	}
+	if s.json {
+		return s.print(out)
+	}
+	fmt.Fprintf(s.out, "%s, in %s\n", out.ID, out.Store)
+	item(s, "source", out.SourceEntity)
+	item(s, "about", strings.Join(out.SubjectIDs, ", "))
+	item(s, "granted to", nobody(out.AccessGrants))
+	return nil
+}
+
+// filled adds what is not empty.
+func filled(body map[string]any, values map[string]string) {
+	for name, value := range values {
+		if value != "" {
+			body[name] = value
+		}
+	}
+}
+
+func item(s *session, what, value string) {
+	if value != "" {
+		fmt.Fprintf(s.out, "  %-11s %s\n", what, value)
+	}
+}
+
+func nobody(list []string) string {
+	if len(list) == 0 {
+		return "nobody but the owner"
+	}
+	return strings.Join(list, ", ")
+}
+
+type privacyGrantCmd struct {
+	face
+	ID      string   `arg:"" name:"memory" help:"The memory's id."`
+	To      []string `required:"" placeholder:"ID" help:"To whom: an entity, a role, a context, or * for everybody."`
+	Consent []string `placeholder:"ID" help:"Who is said to have agreed: evidence, which counts for nothing without a record."`
+	Kind    string   `placeholder:"KIND" help:"Of the memory. Default: as its id begins, else any."`
+	Reason  string   `placeholder:"TEXT" help:"Why: it is noted."`
+}
+
+func (p privacyGrantCmd) Run(s *session) error {
+	body := map[string]any{"id": p.ID, "who": p.To}
+	if len(p.Consent) > 0 {
+		body["consent_grants"] = p.Consent
+	}
+	return p.change(s, "/v1/privacy/grant", body, p.Kind, p.Reason)
+}
+
+type privacyRevokeCmd struct {
+	face
+	ID     string   `arg:"" name:"memory" help:"The memory's id."`
+	From   []string `required:"" placeholder:"ID" help:"From whom."`
+	Kind   string   `placeholder:"KIND" help:"Of the memory. Default: as its id begins, else any."`
+	Reason string   `placeholder:"TEXT" help:"Why: it is noted."`
+}
+
+func (p privacyRevokeCmd) Run(s *session) error {
+	return p.change(s, "/v1/privacy/revoke", map[string]any{"id": p.ID, "who": p.From}, p.Kind, p.Reason)
+}
+
+func (f face) change(s *session, path string, body map[string]any, kind, reason string) error {
+	filled(body, map[string]string{"kind": kind, "reason": reason})
+	var out api.MemoryGrants
+	if err := f.call(s, "POST", path, nil, body, &out); err != nil {
+		return err
+	}
+	if s.json {
+		return s.print(out)
+	}
+	switch {
+	case len(out.Granted) > 0:
+		fmt.Fprintf(s.out, "%s is granted to %s as well.\n", out.ID, strings.Join(out.Granted, ", "))
+	case len(out.Revoked) > 0:
+		fmt.Fprintf(s.out, "%s is not granted to %s any more.\n", out.ID, strings.Join(out.Revoked, ", "))
+	default:
+		fmt.Fprintf(s.out, "%s: it was so already.\n", out.ID)
+	}
+	item(s, "granted to", nobody(out.AccessGrants))
+	return nil
+}
+
+type privacyConsentCmd struct {
+	face
+	To     string `required:"" placeholder:"ID" help:"Who may see what is granted to it: an entity, a role, or * for everybody."`
+	For    string `placeholder:"ID" help:"Whose consent, of somebody whose guardian the token's agent is. Default: its own."`
+	Scope  string `placeholder:"ID" help:"About what: a memory, or a context. Default: everything."`
+	Store  string `placeholder:"ID" help:"Among whose memories. Default: as scope and grantor say."`
+	Reason string `placeholder:"TEXT" help:"Why: it is noted."`
+}
+
+func (p privacyConsentCmd) Run(s *session) error {
+	body := map[string]any{"grantee": p.To}
+	filled(body, map[string]string{"grantor": p.For, "scope": p.Scope, "store": p.Store, "reason": p.Reason})
+	var out api.PrivacyConsent
+	if err := p.call(s, "POST", "/v1/privacy/consents", nil, body, &out); err != nil {
+		return err
+	}
+	if s.json {
+		return s.print(out)
+	}
+	was := ""
+	if out.Repeated {
+		was = " already"
+	}
+	fmt.Fprintf(s.out, "%s: %s has%s consented that %s sees what is granted to it, about %s, in %s.\n", out.ID, out.Grantor, was, out.Grantee, out.Scope, out.Store)
+	return nil
+}
+
+type privacyRetractCmd struct {
+	face
+	ID     string `arg:"" optional:"" name:"record" help:"The record. Instead: --from, and --for and --scope."`
+	From   string `placeholder:"ID" help:"Every consent to this grantee."`
+	For    string `placeholder:"ID" help:"Whose consent, of somebody whose guardian the token's agent is. Default: its own."`
+	Scope  string `placeholder:"ID" help:"Only about this."`
+	Store  string `placeholder:"ID" help:"Only there."`
+	Reason string `placeholder:"TEXT" help:"Why: it is noted."`
+}
+
+func (p privacyRetractCmd) Run(s *session) error {
+	if (p.ID == "") == (p.From == "") {
+		return usageError{errors.New("which consent? Name the record, or the grantee with --from")}
+	}
+	body := map[string]any{}
+	filled(body, map[string]string{"id": p.ID, "grantee": p.From, "grantor": p.For, "scope": p.Scope, "store": p.Store, "reason": p.Reason})
+	var out struct {
+		Consents []api.PrivacyConsent `json:"consents"`
+	}
+	if err := p.call(s, "POST", "/v1/privacy/consents/revoke", nil, body, &out); err != nil {
+		return err
+	}
+	if s.json {
+		return s.print(out)
+	}
+	for _, c := range out.Consents {
+		was := ""
+		if c.Repeated {
+			was = " already"
+		}
+		fmt.Fprintf(s.out, "%s, to %s about %s, is revoked%s.\n", c.ID, c.Grantee, c.Scope, was)
+	}
+	return nil
+}
+
+type privacyAuditCmd struct {
+	face
+	ID      string   `arg:"" optional:"" name:"memory" help:"A memory. Instead: --subject."`
+	Subject []string `placeholder:"ID" help:"Whom memories are about."`
+	Kind    string   `placeholder:"KIND" help:"Of the memory. Default: as its id begins, else any."`
+}
+
+func (privacyAuditCmd) Help() string {
+	return `For the owner of the memories, the subject, and its guardian; for anybody else there is nothing. What is shown is asked of the database
+itself, for each agent of the configuration, each id that a memory is granted to, and for anybody. Texts are not shown.`
+}
+
+func (p privacyAuditCmd) Run(s *session) error {
+	if (p.ID == "") == (len(p.Subject) == 0) || len(p.Subject) > 1 {
+		return usageError{errors.New("who sees what? Name a memory, or one subject with --subject")}
+	}
+	query := url.Values{}
+	if p.ID != "" {
+		query.Set("id", p.ID)
+	} else {
+		query.Set("subject", p.Subject[0])
+	}
+	if p.Kind != "" {
+		query.Set("kind", p.Kind)
+	}
+	var out privacy.Report
+	if err := p.call(s, "GET", "/v1/privacy/audit", query, nil, &out); err != nil {
+		return err
+	}
+	if s.json {
+		return s.print(out)
+	}
+	for i, row := range out.Rows {
+		if i > 0 {
+			fmt.Fprintln(s.out)
+		}
+		fmt.Fprintf(s.out, "%s, in %s of %s\n", row.ID, row.Store, row.Owner)
+		others := ""
+		if row.Others > 0 {
+			others = fmt.Sprintf(" and %d more", row.Others)
+		}
+		item(s, "about", strings.Join(row.Subjects, ", ")+others)
+		item(s, "granted to", nobody(row.Access))
+		for _, v := range row.Sees {
+			item(s, "sees it", viewed(v))
+		}
+		for _, v := range row.Waiting {
+			item(s, "does not", v.Entity+", granted to "+v.Grant+": no consent of "+strings.Join(v.Missing, ", "))
+		}
+		for _, e := range row.History {
+			told := e.At.UTC().Format(time.DateTime) + " " + e.Did + " " + strings.Join(e.Who, ", ") + " by " + e.By
+			if e.Reason != "" {
+				told += ": " + e.Reason
+			}
+			item(s, "noted", told)
+		}
+	}
+	if out.More {
+		fmt.Fprintf(s.out, "\nThere are more: these are the first %d.\n", len(out.Rows))
+	}
+	return nil
+}
+
+// viewed says in a line who sees something, and through what.
+func viewed(v privacy.Viewer) string {
+	out := v.Entity
+	if len(v.Agents) > 0 {
+		out += " (" + strings.Join(v.Agents, ", ") + ")"
+	}
+	if v.Context != "" {
+		out += " in " + v.Context
+	}
+	switch v.Through {
+	case "owner":
+		out += ": its own"
+	case "grant":
+		out += ": granted to " + v.Grant
+	default:
+		out += ": by the policy"
+	}
+	for _, c := range v.Consents {
+		by := c.Grantor
+		if c.Guardian {
+			by += " for " + c.Subject
+		}
+		out += "; consent " + c.Record + " of " + by
+		if c.Scope != "" {
+			out += ", about " + c.Scope
+		}
+	}
+	return out
+}
