@@ -227,9 +227,6 @@ func (x *exporting) event(e entry, r audit.Record) error {
 		}
 		event["query_info"] = query
 	}
-	if e.Operation != "" {
-		event["api"] = map[string]any{"operation": e.Operation}
-	}
 	if len(of.Tables) == 1 {
 		event["table"] = map[string]any{"name": of.Tables[0].Name}
 	}

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/pgconsent/pgconsent/audit"
+)
+
+// Every kind of record is an event that the schema takes, whatever is in it.
+func TestOCSF(t *testing.T) {
+	text, err := os.ReadFile("../../docs/schema/ocsf.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	compiler := jsonschema.NewCompiler()
+	if err := compiler.AddResource("ocsf.json", doc); err != nil {
+		t.Fatal(err)
+	}
+	schema, err := compiler.Compile("ocsf.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), "audit")
+	key, err := audit.NewKey(bytes.Repeat([]byte{7}, 32))
+	if err != nil {
+		t.Fatal(err)
+	}
+	log, err := audit.Open(audit.Config{Dir: dir, Key: key})
+	if err != nil {
+		t.Fatal(err)
+	}
+	log.Session(audit.Session{Session: "s", Agent: "chat", Database: "app", Remote: "127.0.0.1:1234", Event: "open"})
+	log.Session(audit.Session{Session: "u", Agent: "chat", Database: "app", Remote: "@", Event: "refused", SQLState: "28000", Reason: "identity"})
+	for _, tag := range []string{"SELECT", "INSERT", "UPDATE", "DELETE", "MERGE", "COPY FROM", "BEGIN"} {
+		d := log.Decision(audit.Decision{Session: "s", Agent: "chat", AccessedBy: "chat", OnBehalfOf: "ref:x", Database: "app", Tag: tag, Fingerprint: "f", Verdict: "allow", Tables: []audit.Table{{Name: "public.t"}}})
+		d.Done(audit.Outcome{Rows: 1, Bytes: 2, SQLState: "00000"})
+	}
+	log.Decision(audit.Decision{Session: "s", Agent: `c"<>h`, Database: "app", Tag: "SELECT", Verdict: "deny", SQLState: "42501", Reason: "relation"})
+	log.Observation(audit.Observation{Agent: "chat", Database: "app", Fingerprint: "f", Tag: "SELECT", Tables: []string{"public.t"}})
+	for _, c := range []audit.Call{
+		{Face: "http", By: "auditor", Role: "admin", Database: "app", Operation: "consent.history", About: []string{"ref:x"}, Outcome: audit.Done},
+		{Face: "mcp", By: "ref:x", Role: "subject", Database: "app", Operation: "consent.grant", Written: true, Outcome: audit.Refused, Code: "PC404"},
+		{Face: "http", Role: "subject", Operation: "consent.status", Everybody: true, Outcome: audit.Failed},
+	} {
+		log.Call(c)
+	}
+	log.Session(audit.Session{Session: "s", Agent: "chat", Database: "app", Event: "close"})
+	if err := log.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	x := exporting{filtering: filtering{auditFilter{Verdict: "any"}, map[uint64]bool{}}, to: &out, ocsf: true, remotes: map[string]string{}, decisions: map[uint64]entry{}}
+	if _, err := audit.Walk(dir, x.record); err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for line := range strings.Lines(out.String()) {
+		n++
+		event, err := jsonschema.UnmarshalJSON(strings.NewReader(line))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := schema.Validate(event); err != nil {
+			t.Errorf("%s%v", line, err)
+		}
+		var e struct {
+			Activity int `json:"activity_id"`
+			Type     int `json:"type_uid"`
+		}
+		if err := json.Unmarshal([]byte(line), &e); err != nil || e.Type != 600500+e.Activity {
+			t.Errorf("type %d of activity %d", e.Type, e.Activity)
+		}
+	}
+	if n != 22 {
+		t.Errorf("%d events", n)
+	}
+}
