@@ -24,6 +24,9 @@ func (c *Config) check(d *decoder) {
 		c.Consent.check(d)
 	}
 	c.AIR.check(d)
+	if c.JWT != nil {
+		c.JWT.check(d)
+	}
 	if len(c.Databases) == 0 {
 		d.problem("databases", "databases: { app: { policy: policy.yaml, owners: [app_owner] } }", "no databases are configured")
 	}
@@ -124,8 +127,9 @@ func (c *Config) checkAgent(d *decoder, name string, a *Agent) {
 	case slices.Contains(db.Owners, name):
 		d.problem(path, "An agent's name is a name in this file, not a database role: choose another.", "%q is an owner of database %s: it cannot be an agent as well", name, a.Database)
 	}
-	if a.Auth != "scram" {
-		d.problem(path+".auth", "auth: scram", "%s.auth: %q is not in this version", path, a.Auth)
+	oneOf(d, path+".auth", a.Auth, "scram", "jwt")
+	if a.Auth == "jwt" && c.JWT == nil {
+		d.problem(path+".auth", "jwt: { issuer: …, audience: …, jwks: … } says which tokens are taken.", "%s.auth is jwt, and the configuration has no section jwt", path)
 	}
 }
 

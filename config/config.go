@@ -24,6 +24,7 @@ type Config struct {
 	Enforcement Enforcement          `yaml:"enforcement"`
 	Audit       Audit                `yaml:"audit"`
 	Consent     *Consent             `yaml:"consent"`
+	JWT         *JWT                 `yaml:"jwt"`
 	AIR         AIR                  `yaml:"air"`
 
 	Path string `yaml:"-"` // of the file it was read from
@@ -166,6 +167,9 @@ func (c *Config) defaults() {
 		c.Consent.defaults()
 	}
 	c.AIR.defaults()
+	if c.JWT != nil {
+		c.JWT.defaults()
+	}
 	for name, db := range c.Databases {
 		set(&db.Name, name)
 		if db.SearchPath == nil {
@@ -202,6 +206,9 @@ func (c *Config) absolute(dir string) {
 		if w := c.Consent.Webhook; w != nil && !fromEnvironment(w.Secret) {
 			fix(&w.Secret)
 		}
+	}
+	if c.JWT != nil && !c.JWT.Remote() {
+		fix(&c.JWT.JWKS)
 	}
 	for _, db := range c.Databases {
 		fix(&db.Policy)

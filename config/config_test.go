@@ -210,9 +210,14 @@ func TestRefused(t *testing.T) {
 		"agent role is owner":   {"version: 1\ndatabases: { app: { policy: p, owners: [o], roles: { agent: o } } }", "is an owner"},
 		"long role":             {"version: 1\ndatabases: { app: { policy: p, owners: [o], roles: { agent: " + strings.Repeat("x", 64) + " } } }", "63 bytes"},
 		"agent is owner":        {least + "agents: { o: { database: app } }\n", "c.yaml:3:11: \"o\" is an owner of database app"},
+		"jwt without keys":      {least + "jwt: { issuer: i, audience: a }\n", "jwt has no jwks"},
+		"jwt with secrets":      {least + "jwt: { issuer: i, audience: a, jwks: keys.json, algorithms: [HS256] }\n", "cannot be taken"},
+		"jwt unsigned":          {least + "jwt: { issuer: i, audience: a, jwks: keys.json, algorithms: [none] }\n", "cannot be taken"},
+		"jwt keys in the open":  {least + "jwt: { issuer: i, audience: a, jwks: \"http://id.example.org/keys\" }\n", "must be a file or an https address"},
+		"jwt with a long skew":  {least + "jwt: { issuer: i, audience: a, jwks: keys.json, skew: 1h }\n", "at most 10m"},
 		"agent without db":      {least + "agents: { a: { auth: scram } }\n", "has no database"},
 		"agent of no db":        {least + "agents: { a: { database: apps } }\n", "Did you mean \"app\"?"},
-		"agent auth":            {least + "agents: { a: { database: app, auth: jwt } }\n", "\"jwt\" is not in this version"},
+		"agent auth":            {least + "agents: { a: { database: app, auth: jwt } }\n", "the configuration has no section jwt"},
 		"agent name":            {least + "agents: { 'a b': { database: app } }\n", "cannot be an agent's name"},
 	} {
 		t.Run(name, func(t *testing.T) {

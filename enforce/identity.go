@@ -23,7 +23,8 @@ import (
 type Agent struct {
 	Name       string
 	Database   string
-	Credential *scram.StoredCredentials // nil: the agent cannot log in
+	Credential *scram.StoredCredentials // nil: the agent cannot log in by one
+	Token      bool                     // it logs in by a token, whose claims are attributes as well
 	Attributes map[string]string        // whose source is the credential
 }
 
@@ -39,6 +40,9 @@ type SessionInfo struct {
 	Settings map[string]string     // of the startup message, by their names in lower case
 	Claims   func() verdict.Claims // how those stand that the policy maps to attributes
 
+	Granted map[string]string // attributes that the agent's token gave; nil without one
+	Until   time.Time         // when the token expires, and the session with it; zero: never
+
 	// OnRevoke ends the session with this error; it returns at once and may be called from any goroutine.
 	OnRevoke func(*sqlstate.Error)
 }
@@ -46,6 +50,7 @@ type SessionInfo struct {
 // AgentAccess is how an agent's connection is to be treated.
 type AgentAccess struct {
 	Credential *scram.StoredCredentials
+	Token      bool              // in the place of Credential
 	Params     map[string]string // pinned settings of the startup packet: a role can change its own defaults, not these
 
 	// CheckSetting judges a setting of the client's startup packet; where is "startup" or "options".
@@ -61,7 +66,7 @@ func (e *Enforcer) Agent(user, database string) (AgentAccess, bool) {
 	a, ok := e.agents[user]
 	e.mu.Unlock()
 	d := e.databases[database]
-	if !ok || d == nil || a.Database != database || a.Credential == nil {
+	if !ok || d == nil || a.Database != database || !a.canLogIn() {
 		return AgentAccess{}, false
 	}
 	params, timeout := d.params(), d.timeout()
@@ -70,6 +75,7 @@ func (e *Enforcer) Agent(user, database string) (AgentAccess, bool) {
 	}
 	return AgentAccess{
 		Credential: a.Credential,
+		Token:      a.Token,
 		Params:     params,
 		CheckSetting: func(name, value, where string) (string, bool, *sqlstate.Error) {
 			var claims map[string]string
@@ -148,7 +154,7 @@ func (e *Enforcer) SetAgents(agents []Agent) {
 			continue
 		}
 		if v, refused := d.current(); refused == nil {
-			if _, err := identify(v.state.policy, a); err != nil {
+			if _, err := identify(v.state.policy, a); err != nil && !a.Token {
 				e.cfg.Log.Error("agent refused until its attributes are put right in the configuration", "agent", a.Name, "database", a.Database, "error", err)
 			}
 		}
@@ -171,7 +177,28 @@ func (e *Enforcer) SetAgents(agents []Agent) {
 // entitled tells whether a session that began for an agent may go on under these.
 func entitled(agents map[string]Agent, began Agent) bool {
 	now, ok := agents[began.Name]
-	return ok && now.Credential != nil && now.Database == began.Database && maps.Equal(now.Attributes, began.Attributes)
+	return ok && now.canLogIn() && now.Token == began.Token && now.Database == began.Database && maps.Equal(now.Attributes, began.Attributes)
+}
+
+func (a Agent) canLogIn() bool { return a.Credential != nil || a.Token }
+
+// with is the agent with what its token gave as well. What the configuration gives is no token's to say again.
+func (a Agent) with(granted map[string]string) (Agent, error) {
+	if len(granted) == 0 {
+		return a, nil
+	}
+	if !a.Token {
+		return a, errors.New("a token gives attributes to an agent without auth: jwt")
+	}
+	all := maps.Clone(granted)
+	for name, value := range a.Attributes {
+		if _, twice := all[name]; twice {
+			return a, fmt.Errorf("attribute %s is given by the configuration and by the token", name)
+		}
+		all[name] = value
+	}
+	a.Attributes = all
+	return a, nil
 }
 
 // identify returns the attributes of an agent's sessions, or what is wrong with them. The error has no value in it.
@@ -225,7 +252,14 @@ func (e *Enforcer) open(ctx context.Context, d *database, info SessionInfo) (ver
 	if refused != nil {
 		return refuse(refused)
 	}
-	attributes, err := identify(v.state.policy, agent)
+	whole, err := agent.with(info.Granted)
+	var attributes map[string]string
+	if err == nil {
+		attributes, err = identify(v.state.policy, whole)
+	}
+	if err == nil && !info.Until.IsZero() && !time.Now().Before(info.Until) {
+		err = errors.New("the token expired while the agent logged in")
+	}
 	if err != nil {
 		e.cfg.Log.Error("agent refused: put its attributes right in the configuration", "agent", agent.Name, "database", d.cfg.Name, "error", err)
 		return refuse(noIdentity(err))
@@ -255,6 +289,11 @@ func (e *Enforcer) open(ctx context.Context, d *database, info SessionInfo) (ver
 	if now, refused := d.current(); refused == nil && now.state != v.state {
 		e.reidentify(d, now.state)
 	}
+	if !info.Until.IsZero() {
+		s.expiry = time.AfterFunc(time.Until(info.Until), func() {
+			s.revoke(sqlstate.New(sqlstate.AdminShutdown, sqlstate.ReasonIdentity, "the token of this session has expired").WithHint("Connect again with a new one."))
+		})
+	}
 	return s, nil
 }
 
@@ -266,7 +305,12 @@ func (e *Enforcer) reidentify(d *database, st *state) {
 		if s.db != d {
 			continue
 		}
-		if attributes, err := identify(st.policy, s.agent); err != nil || !maps.Equal(attributes, s.attributes) {
+		whole, err := s.agent.with(s.info.Granted)
+		var attributes map[string]string
+		if err == nil {
+			attributes, err = identify(st.policy, whole)
+		}
+		if err != nil || !maps.Equal(attributes, s.attributes) {
 			ended = append(ended, s)
 		}
 	}

@@ -28,6 +28,7 @@ type session struct {
 	info       SessionInfo
 	agent      Agent // as it was when the session began
 	attributes map[string]string
+	expiry     *time.Timer // of the token it began with; nil: none
 	revoked    atomic.Pointer[sqlstate.Error]
 	limited    atomic.Pointer[sessionLimits]
 
@@ -437,6 +438,9 @@ func (s *session) revoke(err *sqlstate.Error) {
 
 // Close ends the session for enforcement.
 func (s *session) Close() {
+	if s.expiry != nil {
+		s.expiry.Stop()
+	}
 	s.e.mu.Lock()
 	delete(s.e.sessions, s)
 	s.e.mu.Unlock()

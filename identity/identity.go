@@ -7,6 +7,7 @@ package identity
 
 import (
 	"context"
+	"time"
 
 	"github.com/pgconsent/pgconsent/sqlstate"
 )
@@ -34,6 +35,7 @@ type Caller struct {
 	Agent    string            // role agent: a login of the configuration
 	Database string            // as the configuration names it; never empty
 	Claims   map[string]string // attributes of an agent that a JWT gave, by their names in the policy; nil for static tokens
+	Until    time.Time         // when a JWT expires; zero: never
 }
 
 // Verifier tells whose a bearer token is.

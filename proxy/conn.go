@@ -31,6 +31,7 @@ type conn struct {
 
 	loggingIn bool // guarded by the server's lock
 
+	granted Granted   // by a token
 	inside  *Identity // verified by who dialed from within the process; nil: a client from outside
 	client  net.Conn  // plain, or TLS once negotiated
 	binding *binding  // set with TLS

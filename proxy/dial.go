@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"syscall"
+	"time"
 
 	"github.com/pgconsent/pgconsent/sqlstate"
 )
@@ -14,6 +15,9 @@ import (
 type Identity struct {
 	Agent, Database string // as in the startup message, which must say the same
 	Remote          string // who it is, for the audit, in the place of an address
+
+	Claims map[string]string // attributes that a verified token gives; nil: none
+	Until  time.Time         // when that expires; zero: never
 }
 
 // Dial makes a connection within the process that is treated as that of an authenticated agent: what enforces, records, limits, drains

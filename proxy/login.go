@@ -36,7 +36,11 @@ func (c *conn) identify(st *startup, route Route) error {
 		}
 	}
 	if c.inside != nil {
+		c.granted = Granted{Attributes: c.inside.Claims, Until: c.inside.Until}
 		return nil
+	}
+	if route.Password != nil {
+		return c.verifyPassword(st.user, route.Password)
 	}
 	if route.Credential == nil {
 		return sqlstate.From(errors.New("the route has no credential"))
@@ -80,6 +84,8 @@ func (c *conn) serveAgent(st *startup, route Route) error {
 		BackendPID: server.PID,
 		Settings:   settings,
 		Claims:     func() verdict.Claims { return s.claims() },
+		Granted:    c.granted.Attributes,
+		Until:      c.granted.Until,
 		OnRevoke:   c.revoke,
 	})
 	if err != nil {

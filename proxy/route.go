@@ -3,6 +3,7 @@ package proxy
 import (
 	"context"
 	"crypto/tls"
+	"time"
 
 	"github.com/xdg-go/scram"
 
@@ -35,12 +36,22 @@ type Route struct {
 	// user each time, and no password may match it.
 	Credential *scram.StoredCredentials
 
+	// Password, where it is set, verifies the password of an agent that sends it as it is, in the place of Credential: a token. It
+	// returns what Open is told of it. What the error says is for the log.
+	Password func(ctx context.Context, password string) (Granted, error)
+
 	// CheckSetting judges one startup setting of an agent; where is "startup" or "options". It returns the value to
 	// forward, whether to forward it, or the refusal.
 	CheckSetting func(name, value, where string) (normalised string, keep bool, err *sqlstate.Error)
 
 	// Open starts an agent's session for enforcement, after authentication and with the upstream connection made.
 	Open func(ctx context.Context, info SessionInfo) (verdict.Decider, error)
+}
+
+// Granted is what a verified token gives a session.
+type Granted struct {
+	Attributes map[string]string // secret: not logged
+	Until      time.Time         // zero: it does not expire
 }
 
 // Upstream is how to reach the server for one database.
@@ -66,6 +77,9 @@ type SessionInfo struct {
 	// maps to attributes. It is called by the goroutine that calls the Decider.
 	Settings map[string]string
 	Claims   func() verdict.Claims
+
+	Granted map[string]string // attributes that the agent's token gave; nil without one
+	Until   time.Time         // when the token expires, and the session with it; zero: never
 
 	// OnRevoke ends the session with this error; it returns at once, may be called from any goroutine, and does
 	// nothing when the session is over.

@@ -30,7 +30,7 @@ func (s *Service) Connect(ctx context.Context, caller identity.Caller) (*pgx.Con
 	c.RuntimeParams = map[string]string{}
 	c.LookupFunc = func(context.Context, string) ([]string, error) { return []string{"127.0.0.1"}, nil } // not used by DialFunc
 	c.DialFunc = func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return s.proxy.Dial(ctx, proxy.Identity{Agent: caller.Agent, Database: caller.Database, Remote: "token " + caller.Name})
+		return s.proxy.Dial(ctx, proxy.Identity{Agent: caller.Agent, Database: caller.Database, Remote: "token " + caller.Name, Claims: caller.Claims, Until: caller.Until})
 	}
 	conn, err := pgx.ConnectConfig(ctx, c)
 	if err != nil {

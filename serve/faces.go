@@ -24,17 +24,25 @@ type faces struct {
 	mcp        *mcp.Server
 }
 
-// newFaces makes them; nil where no file of tokens is configured, since then nobody could call.
+// newFaces makes them; nil where neither a file of tokens nor JWTs are configured, since then nobody could call.
 func (s *Service) newFaces(c *config.Config) (*faces, error) {
-	if c.HTTP.Tokens == "" || c.HTTP.Listen == "off" {
+	if c.HTTP.Tokens == "" && s.tokens == nil || c.HTTP.Listen == "off" {
 		return nil, nil
 	}
-	tokens, err := identity.OpenTokens(c.HTTP.Tokens, s.config.Load, s.log)
-	if err != nil {
-		return nil, err
+	var known identity.Either
+	if c.HTTP.Tokens != "" {
+		tokens, err := identity.OpenTokens(c.HTTP.Tokens, s.config.Load, s.log)
+		if err != nil {
+			return nil, err
+		}
+		known = append(known, tokens)
 	}
+	if s.tokens != nil {
+		known = append(known, s.tokens)
+	}
+	var err error
 	f := &faces{
-		verifier: enabled{identity.Either{tokens}, s}, registries: map[string]*registry.Registry{},
+		verifier: enabled{known, s}, registries: map[string]*registry.Registry{},
 		desk: &desk.Desk{Databases: map[string]*desk.Database{}, Connect: s.Connect, Record: s.enforcer.RecordCall},
 	}
 	desks := map[string]*mcp.Desk{}

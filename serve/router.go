@@ -2,11 +2,13 @@ package serve
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 
 	"github.com/pgconsent/pgconsent/config"
 	"github.com/pgconsent/pgconsent/enforce"
+	"github.com/pgconsent/pgconsent/identity"
 	"github.com/pgconsent/pgconsent/proxy"
 	"github.com/pgconsent/pgconsent/verdict"
 )
@@ -16,6 +18,7 @@ type router struct {
 	enforcer  *enforce.Enforcer
 	mock      []byte
 	vouch     vouchers
+	tokens    *identity.JWT // nil: none are taken
 	databases map[string]upstream
 }
 
@@ -25,7 +28,7 @@ type upstream struct {
 	agent  proxy.Upstream
 }
 
-func newRouter(c *config.Config, e *enforce.Enforcer, v vouchers) (*router, error) {
+func newRouter(c *config.Config, e *enforce.Enforcer, v vouchers, tokens *identity.JWT) (*router, error) {
 	mock, err := mockKey(c)
 	if err != nil {
 		return nil, err
@@ -34,7 +37,7 @@ func newRouter(c *config.Config, e *enforce.Enforcer, v vouchers) (*router, erro
 	if err != nil {
 		return nil, err
 	}
-	r := &router{enforcer: e, mock: mock, vouch: v, databases: map[string]upstream{}}
+	r := &router{tokens: tokens, enforcer: e, mock: mock, vouch: v, databases: map[string]upstream{}}
 	network, address := c.Upstream.Dial()
 	for name, db := range c.Databases {
 		password, err := config.Secret(db.Secrets.Agent)
@@ -59,8 +62,18 @@ func (r *router) Route(user, database string) proxy.Route {
 	if access, known := r.enforcer.Agent(user, database); ok && known {
 		to := db.agent
 		to.Params = access.Params
+		var password func(context.Context, string) (proxy.Granted, error)
+		if access.Token {
+			password = func(ctx context.Context, token string) (proxy.Granted, error) {
+				if r.tokens == nil {
+					return proxy.Granted{}, errors.New("no tokens are taken")
+				}
+				attributes, until, err := r.tokens.Agent(ctx, token, user, database)
+				return proxy.Granted{Attributes: attributes, Until: until}, err
+			}
+		}
 		return proxy.Route{
-			Kind: proxy.Agent, Upstream: to, Credential: access.Credential, CheckSetting: access.CheckSetting,
+			Kind: proxy.Agent, Upstream: to, Credential: access.Credential, Password: password, CheckSetting: access.CheckSetting,
 			Open: func(ctx context.Context, info proxy.SessionInfo) (verdict.Decider, error) {
 				return access.Open(ctx, enforce.SessionInfo(info))
 			},

@@ -28,6 +28,7 @@ import (
 	"github.com/pgconsent/pgconsent/audit"
 	"github.com/pgconsent/pgconsent/config"
 	"github.com/pgconsent/pgconsent/enforce"
+	"github.com/pgconsent/pgconsent/identity"
 	"github.com/pgconsent/pgconsent/metrics"
 	"github.com/pgconsent/pgconsent/proxy"
 	"github.com/pgconsent/pgconsent/rewrite"
@@ -59,6 +60,7 @@ type Service struct {
 	enforcer    *enforce.Enforcer
 	proxy       *proxy.Server
 	router      *router
+	tokens      *identity.JWT // nil: none are taken
 	clients     net.Listener
 	http        net.Listener // nil: off
 	sweepers    *sweepers    // nil: no consent registry is configured
@@ -126,7 +128,10 @@ func New(ctx context.Context, o Options) (_ *Service, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.router, err = newRouter(c, s.enforcer, vouch); err != nil {
+	if c.JWT != nil {
+		s.tokens = identity.NewJWT(s.config.Load)
+	}
+	if s.router, err = newRouter(c, s.enforcer, vouch, s.tokens); err != nil {
 		return nil, err
 	}
 	if s.faces, err = s.newFaces(c); err != nil {
@@ -278,6 +283,9 @@ func (s *Service) Reload() error {
 func fixed(c *config.Config) string {
 	var b strings.Builder
 	fmt.Fprintln(&b, c.Listen, c.HTTP, c.Upstream, c.Credentials, c.Enforcement, c.Audit, c.AIR, c.TLS == nil)
+	if c.JWT != nil {
+		fmt.Fprintln(&b, *c.JWT)
+	}
 	for _, name := range sorted(c.Databases) {
 		fmt.Fprintln(&b, name, *c.Databases[name])
 	}
@@ -289,7 +297,9 @@ func (s *Service) agents(c *config.Config) []enforce.Agent {
 	var out []enforce.Agent
 	for _, name := range sorted(c.Agents) {
 		a := enforce.Agent{Name: name, Database: c.Agents[name].Database, Attributes: c.Agents[name].Attributes}
-		if v, ok := s.credentials.Lookup(name); ok {
+		if c.Agents[name].Auth == "jwt" {
+			a.Token = true
+		} else if v, ok := s.credentials.Lookup(name); ok {
 			a.Credential = &v
 		}
 		out = append(out, a)

@@ -1,0 +1,86 @@
+package config
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+)
+
+// JWT says which tokens of an identity provider are taken, and what their claims are worth.
+type JWT struct {
+	Issuer     string    `yaml:"issuer"`
+	Audience   string    `yaml:"audience"`
+	JWKS       string    `yaml:"jwks"` // a file, or a URL
+	Algorithms []string  `yaml:"algorithms"`
+	Skew       string    `yaml:"skew"`
+	Roles      []string  `yaml:"roles"`
+	Claims     JWTClaims `yaml:"claims"`
+}
+
+// JWTClaims are the names of claims.
+type JWTClaims struct {
+	Role       string            `yaml:"role"`
+	Subject    string            `yaml:"subject"`
+	Agent      string            `yaml:"agent"`
+	Database   string            `yaml:"database"`
+	Attributes map[string]string `yaml:"attributes"` // of agents with auth: jwt, by their names in the policy
+}
+
+// JWTAlgorithms are those that may be taken: a key that anybody can read verifies, and signs nothing.
+var JWTAlgorithms = []string{"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"}
+
+// Tolerance is how far the clocks may be apart.
+func (j *JWT) Tolerance() time.Duration { return duration(j.Skew) }
+
+// Remote tells whether the keys are fetched.
+func (j *JWT) Remote() bool { return strings.Contains(j.JWKS, "://") }
+
+func (j *JWT) defaults() {
+	set := func(field *string, value string) {
+		if *field == "" {
+			*field = value
+		}
+	}
+	if j.Algorithms == nil {
+		j.Algorithms = []string{"RS256", "ES256", "EdDSA"}
+	}
+	if j.Roles == nil {
+		j.Roles = []string{"subject", "agent"}
+	}
+	set(&j.Skew, "60s")
+	set(&j.Claims.Role, "role")
+	set(&j.Claims.Subject, "sub")
+	set(&j.Claims.Agent, "agent")
+	set(&j.Claims.Database, "database")
+}
+
+func (j *JWT) check(d *decoder) {
+	for _, k := range []struct{ key, value string }{{"issuer", j.Issuer}, {"audience", j.Audience}, {"jwks", j.JWKS}} {
+		if k.value == "" {
+			d.problem("jwt", "jwt: { issuer: https://id.example.org, audience: pgconsent, jwks: https://id.example.org/keys }", "jwt has no %s", k.key)
+		}
+	}
+	if j.Remote() {
+		u, err := url.Parse(j.JWKS)
+		if err != nil || u.Scheme != "https" && (u.Scheme != "http" || !loopbackHost(u.Hostname())) {
+			d.problem("jwt.jwks", "Keys that somebody on the way could replace verify nothing.", "jwt.jwks must be a file or an https address")
+		}
+	}
+	if len(j.Algorithms) == 0 {
+		d.problem("jwt.algorithms", "algorithms: [RS256]", "jwt.algorithms is empty")
+	}
+	for _, a := range j.Algorithms {
+		if !slices.Contains(JWTAlgorithms, a) {
+			d.problem("jwt.algorithms", "One of: "+strings.Join(JWTAlgorithms, ", ")+". Secrets that both sides know, and no signature, are not taken.", "jwt.algorithms: %q cannot be taken", a)
+		}
+	}
+	for _, r := range j.Roles {
+		if !slices.Contains([]string{"subject", "admin", "agent", "system", "operator"}, r) {
+			d.problem("jwt.roles", "One of: subject, admin, agent, system, operator.", "jwt.roles: %q is not known", r)
+		}
+	}
+	if skew, err := time.ParseDuration(j.Skew); err != nil || skew < 0 || skew > 10*time.Minute {
+		d.problem("jwt.skew", "skew: 60s", "jwt.skew must be a duration of at most 10m")
+	}
+}

@@ -1,0 +1,39 @@
+package proxy
+
+import (
+	"bytes"
+	"context"
+	"net"
+
+	"github.com/jackc/pgproto3/v2"
+
+	"github.com/pgconsent/pgconsent/sqlstate"
+)
+
+// verifyPassword asks for the password as it is: a token, whose holder anybody is who reads it. So it is asked for only where nobody can:
+// over TLS, or over a unix socket.
+func (c *conn) verifyPassword(user string, verify func(context.Context, string) (Granted, error)) error {
+	if _, local := c.client.RemoteAddr().(*net.UnixAddr); c.binding == nil && !local {
+		return sqlstate.New(sqlstate.InvalidAuthorization, sqlstate.ReasonIdentity, "an encrypted connection is required").
+			WithHint("This agent shows a token as its password: connect with sslmode=require or stricter.")
+	}
+	request, _ := (&pgproto3.AuthenticationCleartextPassword{}).Encode(nil)
+	if err := c.write(request); err != nil {
+		return errGone
+	}
+	body, err := c.readPassword()
+	if err != nil {
+		return err
+	}
+	password, rest, ok := bytes.Cut(body, []byte{0})
+	if !ok || len(rest) != 0 {
+		return sqlstate.New(sqlstate.ProtocolViolation, sqlstate.ReasonIdentity, "malformed password message")
+	}
+	granted, err := verify(c.ctx, string(password))
+	if err != nil {
+		c.log.Info("a token was refused", "agent", user, "cause", err)
+		return wrongPassword(user)
+	}
+	c.granted = granted
+	return nil
+}

@@ -1,0 +1,58 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"net"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// A token is the password where nobody can read it on the way, and gives the session what it says.
+func TestTokenAsPassword(t *testing.T) {
+	until := time.Now().Add(time.Hour)
+	p := start(t, func(p *proxied, _ *Config) {
+		p.edit = func(r *Route) {
+			if r.Kind == Agent {
+				r.Credential = nil
+				r.Password = func(_ context.Context, password string) (Granted, error) {
+					if password != agentPassword {
+						return Granted{}, errors.New("no such token")
+					}
+					return Granted{Attributes: map[string]string{"user": "u1"}, Until: until}, nil
+				}
+			}
+		}
+	})
+	dir := t.TempDir()
+	l, err := net.Listen("unix", filepath.Join(dir, ".s.PGSQL.5432"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- p.server.Serve(l) }()
+	t.Cleanup(func() { l.Close(); <-served })
+	dsn := "host=" + dir + " port=5432 dbname=" + p.db.Name + " user=" + agentName + " password="
+	conn, err := pgx.Connect(t.Context(), dsn+"'"+agentPassword+"'")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info := p.last().info; info.Granted["user"] != "u1" || !info.Until.Equal(until) {
+		t.Errorf("enforcement was told %+v", info)
+	}
+	conn.Close(t.Context())
+	var told *pgconn.PgError
+	for name, password := range map[string]string{"another": "another", "a longer one": agentPassword + "x"} {
+		if _, err := pgx.Connect(t.Context(), dsn+"'"+password+"'"); !errors.As(err, &told) || told.Code != "28P01" {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	// Over TCP without TLS it is not asked for, on loopback neither.
+	if _, err := pgx.Connect(t.Context(), p.agentDSN()+" sslmode=disable"); !errors.As(err, &told) || told.Code != "28000" {
+		t.Errorf("in the open: %v", err)
+	}
+}
