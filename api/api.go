@@ -22,6 +22,7 @@ import (
 
 	"github.com/pgconsent/pgconsent/audit"
 	"github.com/pgconsent/pgconsent/desk"
+	"github.com/pgconsent/pgconsent/dsar"
 	"github.com/pgconsent/pgconsent/identity"
 	"github.com/pgconsent/pgconsent/sqlstate"
 	"github.com/pgconsent/pgconsent/strictjson"
@@ -32,6 +33,10 @@ type Config struct {
 	Desk     *desk.Desk
 	Verifier identity.Verifier
 	Log      *slog.Logger // nil: nothing is logged
+
+	// Report makes the report to a data subject; Decisions are the newest records before a number (0: any), newest first. Nil: not here.
+	Report    func(ctx context.Context, c identity.Caller, subject string, data bool) (*dsar.Report, error)
+	Decisions func(ctx context.Context, database string, before uint64, most int) ([]audit.Record, error)
 
 	PerSecond float64       // calls of one caller; 0: 50
 	Burst     int           // of them at once; 0: 200
@@ -87,7 +92,7 @@ func New(c Config) (*Server, error) {
 }
 
 // resources are the parts of the face, one file each.
-var resources = []func(*Server){consentResource, privacyResource, contextsResource}
+var resources = []func(*Server){consentResource, privacyResource, contextsResource, reportResource}
 
 // document is the frame of /openapi.json.
 func document() huma.Config {

@@ -203,6 +203,7 @@ func TestHTTP(t *testing.T) {
 	f.roles()
 	f.relationship()
 	f.badInput()
+	f.reports()
 	f.expiry()
 	f.everyOperation()
 }
@@ -423,6 +424,47 @@ func (f *httpFace) expiry() {
 	move("0")
 	f.want(f.call(me, "POST", "/v1/consent/grant", map[string]any{"stream": "TEMPORARY"}), 503, "ConsentClockError")
 	f.want(f.call(me, "POST", "/v1/consent/revoke", nil), 200, "")
+}
+
+// What was done with data, for the person and for those who look after it.
+func (f *httpFace) reports() {
+	id := f.subjects()["PARTNERED"][0]
+	me := "subject:" + id
+	report := f.want(f.call(me, "GET", "/v1/dsar", nil), 200, "")
+	if !strings.Contains(report.Text, id) {
+		f.t.Errorf("the report is not of %s: %.300s", id, report.Text)
+	}
+	f.want(f.call("admin", "GET", "/v1/dsar?user_id="+id, nil), 200, "")
+	f.want(f.call("admin", "GET", "/v1/dsar?user_id=nobody", nil), 404, "ConsentNotFoundError")
+	for _, other := range []string{f.subjects()["TEMPORARY"][0], "nobody"} {
+		f.want(f.call(me, "GET", "/v1/dsar?user_id="+other, nil), 403, "42501")
+	}
+	for _, who := range []string{"system", "operator", "agent:assistant"} {
+		f.want(f.call(who, "GET", "/v1/dsar?user_id="+id, nil), 403, "42501")
+	}
+	agent, err := pgx.Connect(f.t.Context(), f.run.Access.Agents[0].DSN)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	defer agent.Close(context.Background())
+	for range 3 {
+		said(f.t, agent, "SELECT count(*) FROM interactions")
+	}
+	first := f.want(f.call("operator", "GET", "/v1/audit?limit=2", nil), 200, "")
+	next, _ := first.Body["next"].(float64)
+	second := f.want(f.call("admin", "GET", fmt.Sprintf("/v1/audit?limit=1&before=%.0f", next), nil), 200, "")
+	seqs := []float64{}
+	for _, page := range []httpAnswer{first, second} {
+		for _, d := range page.Body["decisions"].([]any) {
+			seqs = append(seqs, dig(d, "seq").(float64))
+		}
+	}
+	if len(seqs) != 3 || seqs[0] <= seqs[1] || seqs[1] <= seqs[2] {
+		f.t.Errorf("decisions %v", seqs)
+	}
+	for _, who := range []string{me, "system", "agent:assistant"} {
+		f.want(f.call(who, "GET", "/v1/audit", nil), 403, "42501")
+	}
 }
 
 // Bad input is a typed error, and changes nothing.

@@ -68,7 +68,7 @@ func (s *Service) newFaces(c *config.Config) (*faces, error) {
 		desks[name] = tools
 		f.desk.Databases[name] = &desk.Database{Name: name, Registry: tools.Registry, Policy: tools.Policy, Privacy: tools.Privacy}
 	}
-	if f.api, err = api.New(api.Config{Desk: f.desk, Verifier: f.verifier, Log: s.log}); err != nil {
+	if f.api, err = api.New(api.Config{Desk: f.desk, Verifier: f.verifier, Log: s.log, Report: s.report, Decisions: s.decisions}); err != nil {
 		return nil, err
 	}
 	f.mcp, err = mcp.NewServer(mcp.Config{
