@@ -129,13 +129,18 @@ func (m Material) consents(r *Report) {
 		r.Purposes = append(r.Purposes, Purpose{name, purposes[name], used[name]})
 	}
 	for _, name := range slices.Sorted(maps.Keys(categories)) {
-		top, _, _ := strings.Cut(name, "/")
-		r.Categories = append(r.Categories, Category{name, categoryText[top], categories[name]})
+		r.Categories = append(r.Categories, Category{name, CategoryText(name), categories[name]})
 	}
 }
 
-// categoryText says what the categories of streams are.
-var categoryText = map[string]string{
+// CategoryText says what a category of a stream is, in words; "": it is one of the application's own.
+func CategoryText(name string) string {
+	top, _, _ := strings.Cut(name, "/")
+	return categoryTexts[top]
+}
+
+// categoryTexts are those of streams.
+var categoryTexts = map[string]string{
 	consent.Essential:   "Core functionality: user identification, session management, communication context",
 	consent.Behavioral:  "Interaction patterns and preferences: communication style, response preferences, interaction frequency",
 	consent.Improvement: "Service enhancement: error patterns, feature usage, performance metrics",

@@ -2,12 +2,15 @@ package enforce
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/pgconsent/pgconsent/audit"
+	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/policy"
 )
 
 // What an operator is shown: who is connected, what was refused, and under which versions. It names agents, tables and
@@ -142,4 +145,17 @@ func (d *database) standing() Standing {
 		}
 	}
 	return s
+}
+
+// InForce is the policy that the agents of a database are served by, and the catalog that it was compiled for.
+func (e *Enforcer) InForce(name string) (*policy.Policy, *catalog.Snapshot, error) {
+	d, ok := e.databases[name]
+	if !ok {
+		return nil, nil, fmt.Errorf("database %s is not configured", name)
+	}
+	v, refused := d.current()
+	if refused != nil {
+		return nil, nil, refused
+	}
+	return v.state.policy, v.state.snapshot, nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/pgconsent/pgconsent/api"
 	"github.com/pgconsent/pgconsent/config"
 	"github.com/pgconsent/pgconsent/consent/registry"
+	"github.com/pgconsent/pgconsent/console"
 	"github.com/pgconsent/pgconsent/desk"
 	"github.com/pgconsent/pgconsent/identity"
 	"github.com/pgconsent/pgconsent/mcp"
@@ -22,6 +23,7 @@ type faces struct {
 	desk       *desk.Desk
 	api        http.Handler
 	mcp        *mcp.Server
+	console    *console.Console
 }
 
 // newFaces makes them; nil where neither a file of tokens nor JWTs are configured, since then nobody could call.
@@ -74,6 +76,10 @@ func (s *Service) newFaces(c *config.Config) (*faces, error) {
 	f.mcp, err = mcp.NewServer(mcp.Config{
 		Verifier: f.verifier, Connect: s.Connect, Record: s.enforcer.RecordCall, Desks: desks, Office: f.desk, AIR: s.air, Version: version(), Log: s.log,
 	})
+	if err != nil {
+		return nil, err
+	}
+	f.console, err = s.newConsole(f.desk, f.verifier)
 	return f, err
 }
 
@@ -90,6 +96,7 @@ func (f *faces) handle(mux *http.ServeMux) {
 	mux.Handle("/v1/", f.api)
 	mux.Handle("/openapi.json", f.api)
 	mux.Handle("/mcp", f.mcp)
+	mux.Handle(console.Base, f.console)
 }
 
 // run does what faces do by the clock until ctx ends.

@@ -67,6 +67,7 @@ type Service struct {
 	faces       *faces       // nil: nobody has a token
 	draining    atomic.Bool
 	reloading   sync.Mutex
+	started     time.Time
 }
 
 // New opens the listeners, then the audit log, then looks at the databases. What it returns serves nobody until Run.
@@ -75,7 +76,7 @@ func New(ctx context.Context, o Options) (_ *Service, err error) {
 		return nil, errors.New("serve: Options.Config is required")
 	}
 	c := o.Config
-	s := &Service{log: o.Log, drain: o.Drain, registry: prometheus.NewRegistry()}
+	s := &Service{log: o.Log, drain: o.Drain, registry: prometheus.NewRegistry(), started: time.Now()}
 	if s.log == nil {
 		s.log = slog.Default()
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/pgconsent/pgconsent/config"
 	"github.com/pgconsent/pgconsent/consent/registry"
+	"github.com/pgconsent/pgconsent/desk"
 	"github.com/pgconsent/pgconsent/metrics"
 	"github.com/pgconsent/pgconsent/sqlstate"
 	"github.com/pgconsent/pgconsent/sweep"
@@ -40,6 +41,7 @@ type sweepers struct {
 
 	mu      sync.Mutex
 	counted time.Time
+	last    map[string]desk.Swept // by database
 }
 
 // sweepers makes them; nil without a consent registry.
@@ -75,6 +77,7 @@ func (w *sweepers) run(ctx context.Context) {
 			defer one.Registry.Close()
 			one.Every(ctx, w.period, w.boxes[i], func(r sweep.Report, d sweep.Delivered, err error) {
 				w.metrics.Delivered(d.Sent, d.Failed)
+				w.remember(one.Registry.Database, r, err)
 				if err != nil {
 					w.metrics.Swept(false, 0, 0)
 					one.Log.Error("sweep", "error", err)
@@ -93,6 +96,38 @@ func (w *sweepers) run(ctx context.Context) {
 		})
 	}
 	wait.Wait()
+}
+
+// remember keeps what a sweep did for the operator.
+func (w *sweepers) remember(database string, r sweep.Report, err error) {
+	s := desk.Swept{Every: w.period, At: time.Now(), Busy: r.Busy, Failures: len(r.Failures), Recorded: r.Recorded}
+	switch {
+	case err != nil:
+		s.Problem = "the sweep could not begin: the log says why"
+	case r.Recorded == nil && !r.Busy: // it was not time
+		return
+	}
+	for _, t := range r.Tables {
+		s.Deleted, s.Anonymised = s.Deleted+t.Deleted, s.Anonymised+t.Anonymised
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.last == nil {
+		w.last = map[string]desk.Swept{}
+	}
+	w.last[database] = s
+}
+
+// swept is what the last sweep of a database did.
+func (w *sweepers) swept(database string) *desk.Swept {
+	if w == nil {
+		return nil
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s := w.last[database]
+	s.Every = w.period
+	return &s
 }
 
 // count brings the numbers up to date, at most every few seconds. A database that does not answer leaves the old ones.

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/pgconsent/pgconsent/config"
+	"github.com/pgconsent/pgconsent/desk"
 	"github.com/pgconsent/pgconsent/doctor"
 	"github.com/pgconsent/pgconsent/enforce"
 )
@@ -43,6 +44,9 @@ type voucher struct {
 	wait   time.Duration
 	again  time.Time // when to try those again
 	shut   string    // why the gate door is shut, as those probes found
+
+	loggedIn, probed []doctor.Finding // what the last tries of either found
+	examined         atomic.Pointer[desk.Examined]
 }
 
 // vouchers are those of all databases.
@@ -62,7 +66,23 @@ func (all vouchers) check(ctx context.Context, conn *pgx.Conn, t enforce.Target)
 	if !ok {
 		return fmt.Errorf("database %s is not configured", t.Database.Name)
 	}
-	return v.check(ctx, conn, t)
+	err := v.check(ctx, conn, t)
+	v.remember(err)
+	return err
+}
+
+// remember keeps what was found for the operator.
+func (v *voucher) remember(err error) {
+	e := desk.Examined{At: time.Now()}
+	if err != nil && !errors.As(err, new(enforce.GateShut)) {
+		e.Problem = err.Error()
+	}
+	for _, f := range append(v.loggedIn[:len(v.loggedIn):len(v.loggedIn)], v.probed...) {
+		if f.Severity != doctor.OK {
+			e.Found = append(e.Found, f)
+		}
+	}
+	v.examined.Store(&e)
 }
 
 func (v *voucher) check(ctx context.Context, conn *pgx.Conn, t enforce.Target) error {
@@ -93,6 +113,7 @@ func (v *voucher) check(ctx context.Context, conn *pgx.Conn, t enforce.Target) e
 	}
 	subject.Passed = v.done // on a busy server they get further each time
 	found, err := v.probe(ctx, conn, db, subject)
+	v.probed = found
 	if err == nil {
 		err = doctor.Refuse(found)
 	}
@@ -154,6 +175,7 @@ func (v *voucher) logins(ctx context.Context, db *config.Database, subject docto
 	if err != nil {
 		return err
 	}
+	v.loggedIn = found
 	err = doctor.Refuse(found)
 	v.asked.Store(err == nil)
 	if err == nil {

@@ -1,0 +1,93 @@
+package console
+
+import (
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// Text has a contrast of 4.5 at least in both themes, and the edges of what one uses 3.
+func TestContrast(t *testing.T) {
+	text, err := files.ReadFile("console.css")
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots := regexp.MustCompile(`(?s):root \{(.*?)\}`).FindAllStringSubmatch(string(text), -1)
+	if len(roots) != 2 {
+		t.Fatalf("%d themes", len(roots))
+	}
+	for i, theme := range []string{"light", "dark"} {
+		colours := map[string]float64{}
+		for _, m := range regexp.MustCompile(`--([a-z-]+): #([0-9a-f]{6})`).FindAllStringSubmatch(roots[i][1], -1) {
+			colours[m[1]] = luminance(t, m[2])
+		}
+		for _, pair := range []struct {
+			on    string
+			least float64
+			what  []string
+		}{
+			{"paper", 4.5, []string{"ink", "quiet", "accent", "good", "bad", "note"}},
+			{"card", 4.5, []string{"ink", "quiet", "accent", "good", "bad", "note"}},
+			{"accent-soft", 4.5, []string{"accent", "ink"}},
+			{"good-soft", 4.5, []string{"good", "ink"}},
+			{"bad-soft", 4.5, []string{"bad", "ink"}},
+			{"note-soft", 4.5, []string{"note", "ink"}},
+			{"accent", 4.5, []string{"on-accent"}},
+			{"card", 3, []string{"edge", "focus"}},
+			{"paper", 3, []string{"edge", "focus"}},
+		} {
+			for _, name := range pair.what {
+				a, okA := colours[name]
+				b, okB := colours[pair.on]
+				if got := (math.Max(a, b) + .05) / (math.Min(a, b) + .05); !okA || !okB || got < pair.least {
+					t.Errorf("%s: %s on %s has %.2f, want %.1f", theme, name, pair.on, got, pair.least)
+				}
+			}
+		}
+	}
+	// Colours are the variables', and nothing comes from elsewhere.
+	rest := regexp.MustCompile(`(?s):root \{.*?\}`).ReplaceAllString(string(text), "")
+	if m := regexp.MustCompile(`#[0-9a-fA-F]{3,8}\b|rgb\(|url\(|@import`).FindString(rest); m != "" {
+		t.Errorf("the style has %q", m)
+	}
+}
+
+func luminance(t *testing.T, hex string) float64 {
+	t.Helper()
+	v, err := strconv.ParseUint(hex, 16, 32)
+	if err != nil {
+		t.Fatal(err)
+	}
+	part := func(shift uint) float64 {
+		c := float64(v>>shift&255) / 255
+		if c <= .03928 {
+			return c / 12.92
+		}
+		return math.Pow((c+.055)/1.055, 2.4)
+	}
+	return .2126*part(16) + .7152*part(8) + .0722*part(0)
+}
+
+// No page has a script, a style of its own, or an address elsewhere.
+func TestPagesAskForNothingElse(t *testing.T) {
+	all, err := files.ReadDir("pages")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range all {
+		text, err := files.ReadFile("pages/" + f.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, bad := range []string{"<script", "<style", "style=", "http://", "https://", "//", "method=\"get\"", " onclick"} {
+			if strings.Contains(string(text), bad) {
+				t.Errorf("%s has %q", f.Name(), bad)
+			}
+		}
+		if forms := strings.Count(string(text), "<form"); forms != strings.Count(string(text), `name="csrf"`) && f.Name() != "login.html" {
+			t.Errorf("%s: a form has no token", f.Name())
+		}
+	}
+}

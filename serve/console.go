@@ -1,0 +1,12 @@
+package serve
+
+import (
+	"github.com/pgconsent/pgconsent/console"
+	"github.com/pgconsent/pgconsent/desk"
+	"github.com/pgconsent/pgconsent/identity"
+)
+
+// newConsole makes the pages for people. Off loopback the listener of HTTP speaks TLS, and their cookies travel over nothing else.
+func (s *Service) newConsole(d *desk.Desk, v identity.Verifier) (*console.Console, error) {
+	return console.New(console.Config{Office: s.office(d), Verifier: v, Secure: !s.config.Load().HTTP.Loopback(), Log: s.log})
+}
