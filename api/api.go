@@ -92,7 +92,7 @@ func New(c Config) (*Server, error) {
 }
 
 // resources are the parts of the face, one file each.
-var resources = []func(*Server){consentResource, privacyResource, contextsResource, reportResource}
+var resources = []func(*Server){consentResource, privacyResource, contextsResource, reportResource, airResource}
 
 // document is the frame of /openapi.json.
 func document() huma.Config {
@@ -207,6 +207,9 @@ func (s *Server) run(a *answer, r *http.Request, w http.ResponseWriter) {
 	}()
 	if p := accept(w, r); p != nil {
 		p.write(a)
+		return
+	}
+	if s.source(a, r) {
 		return
 	}
 	handler, pattern := s.mux.Handler(r)

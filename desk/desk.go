@@ -12,6 +12,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/pgconsent/pgconsent/air"
 	"github.com/pgconsent/pgconsent/audit"
 	"github.com/pgconsent/pgconsent/consent"
 	"github.com/pgconsent/pgconsent/consent/registry"
@@ -27,6 +28,8 @@ type Desk struct {
 
 	// Connect opens an agent's session through the proxy. The caller of it closes it.
 	Connect func(context.Context, identity.Caller) (*pgx.Conn, error)
+
+	AIR *air.Tracker
 
 	// Record writes that there was a call. No byte of an answer leaves before it has returned nil.
 	Record func(context.Context, audit.Call) error

@@ -204,6 +204,7 @@ func TestHTTP(t *testing.T) {
 	f.relationship()
 	f.badInput()
 	f.reports()
+	f.air(t)
 	f.expiry()
 	f.everyOperation()
 }

@@ -82,6 +82,7 @@ func compile(doc *Document, snap *catalog.Snapshot, options []Option) (*compiler
 		return nil, nil, c.sorted()
 	}
 	p.privacy = c.privacy(p)
+	p.sources = c.sources(p)
 	if len(c.errs) > 0 {
 		return nil, nil, c.sorted()
 	}
@@ -534,6 +535,7 @@ func (p *Policy) hash() string {
 	}
 	p.describeContracts(h)
 	p.privacy.describe(h)
+	p.sources.describe(h)
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 

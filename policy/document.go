@@ -17,6 +17,7 @@ type Document struct {
 	contracts  []contractDecl
 	air        *airDecl
 	privacy    *privacyDecl
+	sources    *sourcesDecl
 	observe    bool             // every table, but for those that say observe: false
 	blocks     map[place]string // what stands where: the name of a block
 }
@@ -182,6 +183,7 @@ func (d *decoder) root(n *node) {
 		"limits":     d.limits,
 		"air":        d.air,
 		"privacy":    d.privacy,
+		"sources":    d.sources,
 	}, "registry", "tools")
 	d.need(n, "the policy", "version")
 }

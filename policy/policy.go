@@ -39,6 +39,7 @@ type Policy struct {
 	warnings      []*Error
 
 	privacy *Privacy
+	sources *Sources
 
 	objects    map[catalog.Name]*Object // and their partitions and children
 	objectList []*Object

@@ -45,7 +45,7 @@ func (s *Service) newFaces(c *config.Config) (*faces, error) {
 	var err error
 	f := &faces{
 		verifier: enabled{known, s}, registries: map[string]*registry.Registry{},
-		desk: &desk.Desk{Databases: map[string]*desk.Database{}, Connect: s.Connect, Record: s.enforcer.RecordCall},
+		desk: &desk.Desk{Databases: map[string]*desk.Database{}, Connect: s.Connect, Record: s.enforcer.RecordCall, AIR: s.air},
 	}
 	desks := map[string]*mcp.Desk{}
 	for _, name := range sorted(c.Databases) {
@@ -97,6 +97,7 @@ func (f *faces) handle(mux *http.ServeMux) {
 	mux.Handle("/openapi.json", f.api)
 	mux.Handle("/mcp", f.mcp)
 	mux.Handle(console.Base, f.console)
+	mux.Handle("/", f.api) // what a policy has under a path of its own, and what is nowhere
 }
 
 // run does what faces do by the clock until ctx ends.

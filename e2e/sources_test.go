@@ -1,0 +1,133 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/pgconsent/pgconsent/demo"
+)
+
+// The endpoint of the seed 569b817fe0b3892a: :45 GET /api/v1/brain/sources/{source_id}, from a demo as a user starts it.
+func TestSources(t *testing.T) {
+	run := runDemo(t, "memberintel")
+	const path, entry = "/api/v1/brain/sources/", "b0000000-0000-4000-8000-00000000000"
+	get := func(who, path string) (int, http.Header, string) {
+		t.Helper()
+		request, err := http.NewRequest(http.MethodGet, run.Access.HTTP+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if who != "" {
+			request.Header.Set("Authorization", "Bearer "+run.Access.Tokens[who])
+		}
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer response.Body.Close()
+		body, err := io.ReadAll(response.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if who == "agent:advisor" && strings.Contains(string(body)+fmt.Sprint(response.Header), "HIDDENMARK") { // the other user's own are marked
+			t.Errorf("%s gets what is hidden: %s", path, body)
+		}
+		return response.StatusCode, response.Header, string(body)
+	}
+
+	// :58 exactly these members; :59 the body without its first line; SYSTEMS 5e.
+	for _, at := range []string{path, "/v1/sources/"} {
+		status, header, text := get("agent:advisor", at+entry+"1")
+		want := `{"id":"` + entry + `1","collection":"playbooks","title":"The first thirty days","category":"onboarding","last_reviewed":"2026-05-01",` +
+			`"body":"Write to a new member on the first day, the third and the tenth. BODYMARK0001\nAsk one question in each letter. BODYMARK0001"}` + "\n"
+		if status != 200 || text != want || header.Get("Cache-Control") != "private" || header.Get("Content-Type") != "application/json" {
+			t.Errorf("%d %v %s", status, header, text)
+		}
+	}
+	// :53-57 one's own, and 404 for everything else, in the same bytes, headers too: another tenant's row, none, and no id.
+	if status, _, text := get("agent:advisor", path+entry+"2"); status != 200 || !strings.Contains(text, "BODYMARK0002") {
+		t.Errorf("%d %s", status, text)
+	}
+	if status, _, text := get("agent:coach", path+entry+"3"); status != 200 || strings.Contains(text, `"null"`) {
+		t.Errorf("%d %s", status, text)
+	}
+	var first string
+	for _, id := range []string{entry + "3", "99999999-9999-4999-8999-999999999999", "x", "", "..%2f", "%ff", "1/2", entry + "1%00", strings.Repeat("a", 3000), entry + "1x", "'or'1'='1", "00000000-0000-0000-0000-000000000000"} {
+		status, header, text := get("agent:advisor", path+id)
+		header.Del("Date")
+		got := fmt.Sprint(status, header, text)
+		if first == "" {
+			first = got
+		}
+		if status != 404 || got != first {
+			t.Errorf("%q: %s\nwant %s", id, got, first)
+		}
+	}
+	// 401 without a token, before anything is looked at; other roles have no rows.
+	for _, id := range []string{entry + "1", entry + "3", "x"} {
+		if status, _, _ := get("", path+id); status != 401 {
+			t.Errorf("%q without a token: %d", id, status)
+		}
+		if status, _, _ := get("admin", path+id); status != 403 {
+			t.Errorf("%q for an admin: %d", id, status)
+		}
+	}
+	if status, _, _ := get("agent:advisor", "/api/v1/brain/other"); status != 404 {
+		t.Error(status)
+	}
+
+	// A value that is no string is null, never a text of it: :61, SYSTEMS 5b.
+	nulls := 0
+	for _, id := range cells(t, run, "SELECT id FROM brain_entries WHERE tenant_id = 'global' AND metadata IS NOT NULL AND (jsonb_typeof(metadata->'title') <> 'string' OR jsonb_typeof(metadata) <> 'object') ORDER BY id LIMIT 12") {
+		status, _, text := get("agent:coach", path+id)
+		var body map[string]any
+		if err := json.Unmarshal([]byte(text), &body); status != 200 || err != nil || body["title"] != nil {
+			t.Errorf("%d %s", status, text)
+			continue
+		}
+		if got := slices.Sorted(maps.Keys(body)); fmt.Sprint(got) != "[body category collection id last_reviewed title]" {
+			t.Errorf("%v", got)
+		}
+		nulls++
+	}
+	if nulls == 0 {
+		t.Error("no entry of the world has a title that is no string")
+	}
+
+	// SQL and HTTP use up one limit, misses counted: 429, and when to come again. SYSTEMS 5c.
+	c := connect(t, dsnOf(run, "member_ui"))
+	spent := false
+	for i := 0; i < 70 && !spent; i++ {
+		spent = ask(t, c, fmt.Sprintf("SELECT content FROM brain_entries WHERE id = '99999999-9999-4999-8999-0000000000%02d'", i)).code == exhausted
+	}
+	status, header, _ := get("agent:advisor", path+entry+"1")
+	wait, err := strconv.Atoi(header.Get("Retry-After"))
+	if !spent || status != 429 || err != nil || wait < 1 {
+		t.Errorf("spent: %v; %d, Retry-After %q", spent, status, header.Get("Retry-After"))
+	}
+	if status, _, _ := get("agent:coach", path+entry+"3"); status != 200 {
+		t.Errorf("another user has %d", status)
+	}
+}
+
+// cells is one column as the owner sees it.
+func cells(t *testing.T, run *demo.Running, sql string) []string {
+	t.Helper()
+	return ask(t, connect(t, run.Access.OwnerDSN), sql).results[0].rows
+}
+
+func dsnOf(run *demo.Running, agent string) string {
+	for _, a := range run.Access.Agents {
+		if a.Name == agent {
+			return a.DSN
+		}
+	}
+	return ""
+}

@@ -1,0 +1,146 @@
+package policy
+
+import (
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Sources says under which path of the HTTP API the full text of one row is fetched, and what the answer has.
+type Sources struct {
+	Path   string // up to the id: /api/v1/brain/sources/
+	Table  *Table
+	Key    string // the column that the id is of
+	Fields []SourceField
+	Body   string // the column whose first line is the title
+}
+
+// SourceField is a member of the answer.
+type SourceField struct {
+	Name, Column string
+	JSON         string // the key, of a column that is JSON; "": the column itself
+}
+
+// Sources returns the section; nil if the policy has none.
+func (p *Policy) Sources() *Sources { return p.sources }
+
+type sourcesDecl struct {
+	place
+	path, table, key, body         string
+	pathAt, tableAt, keyAt, bodyAt place
+	fields                         []wordDecl
+	names                          []string
+}
+
+func (d *decoder) sources(n *node) {
+	decl := sourcesDecl{place: n.place, pathAt: n.place, tableAt: n.place, keyAt: n.place, bodyAt: n.place}
+	d.fields(n, "sources", map[string]func(*node){
+		"path":  d.wordAt(&decl.path, &decl.pathAt, "path"),
+		"table": d.wordAt(&decl.table, &decl.tableAt, "table"),
+		"key":   d.wordAt(&decl.key, &decl.keyAt, "key"),
+		"body":  d.wordAt(&decl.body, &decl.bodyAt, "body"),
+		"fields": func(v *node) {
+			if !d.want(v, mapNode, "fields") {
+				return
+			}
+			for i, name := range v.keys {
+				w := wordDecl{place: v.values[i].place}
+				d.word(&w.word, name)(v.values[i])
+				if !attributeName.MatchString(name) || name == "body" {
+					d.fail(v.keyAt[i], "body has a key of its own", "a field of sources is of a-z, 0-9 and _, and not body")
+				}
+				decl.names, decl.fields = append(decl.names, name), append(decl.fields, w)
+			}
+		},
+	})
+	d.need(n, "sources", "path", "table", "key", "fields", "body")
+	if first := d.doc.sources; first != nil {
+		d.fail(n.place, "write it once", "sources is there already, at %s:%d:%d", first.file, first.line, first.column)
+		return
+	}
+	d.doc.sources = &decl
+}
+
+// sourcesPath is a path that ends with the id.
+var sourcesPath = regexp.MustCompile(`^((?:/[A-Za-z0-9._~-]+)+/)\{[a-z_][a-z0-9_]*\}$`)
+
+// taken are paths that mean something else.
+var taken = []string{"/v1/", "/mcp/", "/console/", "/metrics/", "/healthz/", "/readyz/"}
+
+// sources compiles the section, when every table is known.
+func (c *compiler) sources(p *Policy) *Sources {
+	decl := c.doc.sources
+	if decl == nil {
+		return nil
+	}
+	out := &Sources{Key: decl.key, Body: decl.body}
+	m := sourcesPath.FindStringSubmatch(decl.path)
+	switch {
+	case m == nil:
+		c.fail(decl.pathAt, "write it like /api/v1/sources/{id}", "path is a path whose last part is {a name}")
+	case m[1] != "/v1/sources/" && slices.ContainsFunc(taken, func(t string) bool { return strings.HasPrefix(m[1], t) }):
+		c.fail(decl.pathAt, "write it like /api/v1/sources/{id}", "something else is under this path already")
+	default:
+		out.Path = m[1]
+	}
+	r := c.relation(decl.tableAt, decl.table)
+	if r == nil {
+		return nil
+	}
+	if out.Table = p.tableIndex[r.Name]; out.Table == nil {
+		c.fail(decl.tableAt, "list it under tables", "%s is not in the policy: nobody could read it", r.Name)
+		return nil
+	}
+	if key := c.column(decl.keyAt, r, decl.key); key != nil {
+		if f := family(key.Type); f != "uuid" && f != "integer" && f != "text" {
+			c.fail(decl.keyAt, "name a column of type uuid, integer or text", "%s.%s is a %s, which is no id", r.Name, key.Name, key.Type)
+		}
+		if len(r.PrimaryKey) != 1 || r.PrimaryKey[0] != key.Name {
+			c.fail(decl.keyAt, "name the primary key", "%s.%s does not tell one row from all others", r.Name, key.Name)
+		}
+	}
+	if column := c.column(decl.bodyAt, r, decl.body); column != nil && family(column.Type) != "text" {
+		c.fail(decl.bodyAt, "name a text column", "%s.%s is a %s", r.Name, column.Name, column.Type)
+	}
+	for i, w := range decl.fields {
+		name, key, inJSON := strings.Cut(w.word, ".")
+		column := c.column(w.place, r, name)
+		if column == nil {
+			continue
+		}
+		if inJSON && column.Type != "jsonb" && column.Type != "json" {
+			c.fail(w.place, "write the column alone", "%s.%s is a %s and has no keys", r.Name, name, column.Type)
+		}
+		if inJSON && !out.Table.showsKey(name, key) {
+			c.fail(w.place, "list it under keys of the column", "agents do not see the key %q of %s.%s", key, r.Name, name)
+		}
+		out.Fields = append(out.Fields, SourceField{Name: decl.names[i], Column: name, JSON: key})
+	}
+	for _, f := range append(slices.Clone(out.Fields), SourceField{Column: out.Key}, SourceField{Column: out.Body}) {
+		if n := out.Table.Columns; n != nil && !n.ByKey.Has(f.Column) && !slices.ContainsFunc(n.Columns, func(s Shown) bool { return s.Name == f.Column }) {
+			c.fail(decl.place, "allow it under columns", "agents do not see %s.%s", r.Name, f.Column)
+		}
+	}
+	return out
+}
+
+// showsKey tells whether agents see a key of a JSON column.
+func (t *Table) showsKey(column, key string) bool {
+	if t.Columns == nil {
+		return true
+	}
+	for _, s := range t.Columns.Columns {
+		if s.Name == column {
+			return s.Mask != Keys || slices.ContainsFunc(s.Keys, func(k Key) bool { return k.Name == key })
+		}
+	}
+	return false
+}
+
+func (s *Sources) describe(h io.Writer) {
+	if s != nil {
+		fmt.Fprintf(h, "sources %q %q %q %q %q\n", s.Path, s.Table.Relation.Name.String(), s.Key, s.Fields, s.Body)
+	}
+}
