@@ -14,6 +14,7 @@ type cacheKey struct {
 	protocol verdict.Protocol
 	epoch    uint64
 	signing  bool
+	lists    bool
 }
 
 // cache keeps verdicts, refusals too, within a number of bytes. Its admission favours what is asked for often, so an

@@ -42,6 +42,7 @@ type SessionInfo struct {
 
 	Granted map[string]string // attributes that the agent's token gave; nil without one
 	Until   time.Time         // when the token expires, and the session with it; zero: never
+	Lists   bool              // columns that exist by key only do not exist for this session, by key neither
 
 	// OnRevoke ends the session with this error; it returns at once and may be called from any goroutine.
 	OnRevoke func(*sqlstate.Error)

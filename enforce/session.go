@@ -123,7 +123,7 @@ func (s *session) shared(st *state, text string, p verdict.Protocol) *verdict.Ve
 
 // decide judges a text, or finds it judged. Without signing the row policies hold alone.
 func (s *session) decide(st *state, text string, p verdict.Protocol, signing bool) *verdict.Verdict {
-	key := cacheKey{text: text, protocol: p, epoch: st.epoch, signing: signing}
+	key := cacheKey{text: text, protocol: p, epoch: st.epoch, signing: signing, lists: s.info.Lists}
 	if found, ok := s.e.cache.get(key); ok {
 		s.e.cfg.Metrics.CacheHit()
 		return found
@@ -168,6 +168,9 @@ func (s *session) judge(st *state, text string, p verdict.Protocol, signing bool
 	rewriter := st.plain
 	if signing {
 		rewriter = st.signing
+	}
+	if s.info.Lists {
+		rewriter = rewriter.Lists()
 	}
 	res, err := rewriter.Rewrite(text, p == verdict.Extended)
 	switch {

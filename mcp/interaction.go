@@ -32,7 +32,7 @@ func interactionTools() []Tool {
 
 func trackInteraction(_ context.Context, c *Call, in tracking) (out tracked, err error) {
 	if c.server.AIR == nil {
-		return out, sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonConsent, "interactions are not tracked here").WithHint("The configuration has air: off.")
+		return out, sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonConsent, "interactions are not tracked here").WithHint("This server was started without a tracker.")
 	}
 	key, err := air.Caller{Role: string(c.Caller.Role), Subject: c.Caller.Subject, Agent: c.Caller.Agent, Database: c.Caller.Database}.Key(in.UserID, in.ChannelID)
 	if err != nil {

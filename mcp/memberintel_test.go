@@ -41,15 +41,23 @@ func TestMemberintel(t *testing.T) {
 			t.Errorf("%s: %.300s", sql, a.text)
 		}
 	}
-	if a := ask(t, s, "query", args{"sql": "SELECT content FROM brain_entries WHERE id = $1", "parameters": []any{id}}); a.failed || a.member["row_count"] != float64(1) {
-		t.Errorf("by its id: %.300s", a.text)
+	// By its id neither: no tool returns bodies. What a list shows is shown by id, too.
+	for _, sql := range []string{"SELECT content FROM brain_entries WHERE id = $1", "SELECT b.content FROM brain_entries b WHERE b.id = $1", "SELECT length(content) FROM brain_entries WHERE id = $1"} {
+		if a := ask(t, s, "query", args{"sql": sql, "parameters": []any{id}}); !strings.HasPrefix(a.text, "ERROR 42703") || !strings.Contains(a.text, "never shown") {
+			t.Errorf("by its id: %s: %.300s", sql, a.text)
+		}
+	}
+	for _, sql := range []string{"SELECT * FROM brain_entries WHERE id = $1", "SELECT b FROM brain_entries b WHERE id = $1", "SELECT metadata ->> 'title' FROM brain_entries WHERE id = $1"} {
+		if a := ask(t, s, "query", args{"sql": sql, "parameters": []any{id}}); a.failed || a.member["row_count"] != float64(1) || strings.Contains(a.text, content) {
+			t.Errorf("by its id: %s: %.300s", sql, a.text)
+		}
 	}
 	// Absent, another user's, and malformed look alike.
 	var others string
 	if err := owner.QueryRow(t.Context(), "SELECT id::text FROM brain_entries WHERE tenant_id NOT IN ('global', '11111111-1111-4111-8111-111111111111') LIMIT 1").Scan(&others); err != nil {
 		t.Fatal(err)
 	}
-	sql := "SELECT content FROM brain_entries WHERE id = $1"
+	sql := "SELECT title FROM brain_entries WHERE id = $1"
 	a := ask(t, s, "query", args{"sql": sql, "parameters": []any{others}})
 	if b := ask(t, s, "query", args{"sql": sql, "parameters": []any{"00000000-0000-4000-8000-000000000000"}}); a.text != b.text || a.failed {
 		t.Errorf("another user's: %s; nobody's: %s", a.text, b.text)

@@ -18,6 +18,7 @@ type Identity struct {
 
 	Claims map[string]string // attributes that a verified token gives; nil: none
 	Until  time.Time         // when that expires; zero: never
+	Lists  bool              // columns that exist by key only do not exist for it, by key neither
 }
 
 // Dial makes a connection within the process that is treated as that of an authenticated agent: what enforces, records, limits, drains

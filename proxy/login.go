@@ -86,6 +86,7 @@ func (c *conn) serveAgent(st *startup, route Route) error {
 		Claims:     func() verdict.Claims { return s.claims() },
 		Granted:    c.granted.Attributes,
 		Until:      c.granted.Until,
+		Lists:      c.inside != nil && c.inside.Lists,
 		OnRevoke:   c.revoke,
 	})
 	if err != nil {

@@ -80,6 +80,7 @@ type SessionInfo struct {
 
 	Granted map[string]string // attributes that the agent's token gave; nil without one
 	Until   time.Time         // when the token expires, and the session with it; zero: never
+	Lists   bool              // as in [Identity]
 
 	// OnRevoke ends the session with this error; it returns at once, may be called from any goroutine, and does
 	// nothing when the session is over.

@@ -362,12 +362,23 @@ func (w *walker) fetchByKey(ref *reference) {
 	})
 }
 
+// Lists returns a rewriter for who may be shown lists only: columns that exist by key do not exist, by key neither.
+func (r *Rewriter) Lists() *Rewriter {
+	out := *r
+	out.fetches, out.lists = false, true
+	return &out
+}
+
 // keyOnly is the refusal of a column that exists by key only.
-func keyOnly(item string, ref *reference, column string) *sqlstate.Error {
+func (w *walker) keyOnly(item string, ref *reference, column string) *sqlstate.Error {
 	by := ref.fragment.keyed.table.Columns.ByKey
 	name := `"` + column + `"`
 	if item != "" {
 		name = item + "." + column
+	}
+	if w.lists {
+		return sqlstate.New(sqlstate.UndefinedColumn, sqlstate.ReasonColumn, "column %s does not exist", name).
+			WithHint("Over this face it is never shown, by a row's key neither: the agent's own connection to the proxy shows it by key.")
 	}
 	conditions := make([]string, len(by.Key))
 	for i, key := range by.Key {
@@ -397,6 +408,6 @@ func (w *walker) missing(item, column string, location int32) {
 	}
 	function := w.snap.HasCatalogFunction(column) || len(w.snap.FunctionsNamed("", column)) > 0 // in attribute notation
 	if found != nil && (item != "" && !function || item == "" && !w.scope.names(column)) {
-		w.refuseAt(keyOnly(item, found, column), location)
+		w.refuseAt(w.keyOnly(item, found, column), location)
 	}
 }

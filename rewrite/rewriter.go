@@ -60,6 +60,7 @@ type Rewriter struct {
 	protected map[catalog.Name]*fragment
 	pins      map[string]*sqltext.Node // by the SQL of the value
 	fetches   bool                     // some table has columns that exist by key only
+	lists     bool                     // see [Rewriter.Lists]
 	templates []template
 	claims    map[string]string // settings that the policy maps to attributes
 }

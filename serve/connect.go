@@ -17,6 +17,15 @@ import (
 // goes over it as for the agent's own client, and ends it when the agent is disabled or the service drains. Only the password is
 // not asked for: the face has verified the caller. The caller closes it.
 func (s *Service) Connect(ctx context.Context, caller identity.Caller) (*pgx.Conn, error) {
+	return s.connect(ctx, caller, false)
+}
+
+// connectForLists is Connect for faces that show no column that exists by key only.
+func (s *Service) connectForLists(ctx context.Context, caller identity.Caller) (*pgx.Conn, error) {
+	return s.connect(ctx, caller, true)
+}
+
+func (s *Service) connect(ctx context.Context, caller identity.Caller, lists bool) (*pgx.Conn, error) {
 	if caller.Role != identity.Agent {
 		return nil, sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonIdentity, "only an agent reads and writes rows").
 			WithHint("Use the token of an agent: pgconsent token add NAME --role agent --agent AGENT")
@@ -30,7 +39,7 @@ func (s *Service) Connect(ctx context.Context, caller identity.Caller) (*pgx.Con
 	c.RuntimeParams = map[string]string{}
 	c.LookupFunc = func(context.Context, string) ([]string, error) { return []string{"127.0.0.1"}, nil } // not used by DialFunc
 	c.DialFunc = func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return s.proxy.Dial(ctx, proxy.Identity{Agent: caller.Agent, Database: caller.Database, Remote: "token " + caller.Name, Claims: caller.Claims, Until: caller.Until})
+		return s.proxy.Dial(ctx, proxy.Identity{Agent: caller.Agent, Database: caller.Database, Remote: "token " + caller.Name, Claims: caller.Claims, Until: caller.Until, Lists: lists})
 	}
 	conn, err := pgx.ConnectConfig(ctx, c)
 	if err != nil {

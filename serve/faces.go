@@ -74,7 +74,7 @@ func (s *Service) newFaces(c *config.Config) (*faces, error) {
 		return nil, err
 	}
 	f.mcp, err = mcp.NewServer(mcp.Config{
-		Verifier: f.verifier, Connect: s.Connect, Record: s.enforcer.RecordCall, Desks: desks, Office: f.desk, AIR: s.air, Version: version(), Log: s.log,
+		Verifier: f.verifier, Connect: s.connectForLists, Record: s.enforcer.RecordCall, Desks: desks, Office: f.desk, AIR: s.air, Version: version(), Log: s.log,
 	})
 	if err != nil {
 		return nil, err
