@@ -93,7 +93,6 @@ type page struct {
 	path   string
 	body   string
 	header http.Header
-	tls    bool
 }
 
 func anybody(t *testing.T) *person {

@@ -135,7 +135,9 @@ func TestTriesAreSlowed(t *testing.T) {
 		t.Error("any number is free")
 	}
 	now = now.Add(2 * time.Second)
-	if !tr.failed() || !tr.failed() || tr.failed() {
-		t.Error("it is not one each second")
+	for i, want := range []bool{true, true, false} {
+		if tr.failed() != want {
+			t.Errorf("failure %d after two seconds: it is not one each second", i)
+		}
 	}
 }

@@ -108,9 +108,7 @@ func TestQuickIsSlow(t *testing.T) {
 		if err := json.Unmarshal(whole, &slow); err != nil {
 			t.Fatal(err)
 		}
-		for _, t := range slow.Tables {
-			quick.Tables = append(quick.Tables, t)
-		}
+		quick.Tables = append(quick.Tables, slow.Tables...)
 		if !reflect.DeepEqual(quick, slow) || names[0] != slow.Tables[0].Name || names[1] != slow.Tables[1].Name {
 			t.Fatalf("%s\nquick %+v %q\nslow  %+v", whole, quick, names, slow)
 		}

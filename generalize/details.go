@@ -10,11 +10,7 @@ import (
 
 // wordsOf are the words of a text with letters or digits enough to mean something.
 func wordsOf(text string) []string {
-	var out []string
-	for _, g := range strings.Fields(squeeze(text)) {
-		out = append(out, g)
-	}
-	return out
+	return strings.Fields(squeeze(text))
 }
 
 var numbers = regexp.MustCompile(`\d+(?:[.,]\d+)*\s?(?:%|€|\$|£|kg|lb|cm|mm|km|mg|ml|bpm|°)?`)

@@ -47,7 +47,6 @@ func database(t testing.TB) *pgtest.DB {
 
 // wire is the way to the server, which can fall silent.
 type wire struct {
-	mu    sync.Mutex
 	conns map[*wired]bool
 	mute  atomic.Bool // answers do not arrive
 	lost  atomic.Bool // the connection is gone before the answer to what was sent arrives
