@@ -58,9 +58,6 @@ func (c *Config) checkListeners(d *decoder) {
 	case c.HTTP.Listen == c.Listen && !strings.HasSuffix(c.Listen, ":0"):
 		d.problem("http.listen", "", "listen and http.listen are the same address")
 	}
-	if c.HTTP.Tokens != "" && c.HTTP.Listen == "off" {
-		d.problem("http.tokens", "http: { listen: 127.0.0.1:7433, tokens: tokens.yaml }", "http.tokens is for the listener, which is off")
-	}
 }
 
 func (c *Config) checkUpstream(d *decoder) {

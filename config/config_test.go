@@ -194,7 +194,6 @@ func TestRefused(t *testing.T) {
 		"listen without port":   {least + "listen: localhost\n", "host:port"},
 		"tls without key":       {least + "tls: { cert: c }\n", "a certificate and a key"},
 		"http on the net":       {least + "http: { listen: 10.0.0.1:7433 }\n", "http listens on loopback only"},
-		"http tokens":           {least + "http: { listen: off, tokens: t.yaml }\n", "http.tokens is for the listener, which is off"},
 		"http equals listen":    {least + "http: { listen: 127.0.0.1:7432 }\n", "same address"},
 		"port":                  {least + "upstream: { port: 70000 }\n", "between 1 and 65535"},
 		"upstream tls":          {least + "upstream: { host: db, tls: prefer }\n", "One of: disable, require, verify-full"},
