@@ -92,7 +92,7 @@ func New(c Config) (*Server, error) {
 }
 
 // resources are the parts of the face, one file each.
-var resources = []func(*Server){consentResource, privacyResource, contextsResource, reportResource, airResource}
+var resources = []func(*Server){consentResource, privacyResource, generalizeResource, contextsResource, reportResource, airResource}
 
 // document is the frame of /openapi.json.
 func document() huma.Config {

@@ -10,6 +10,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/pgconsent/pgconsent/consent"
+	"github.com/pgconsent/pgconsent/privacy"
 	"github.com/pgconsent/pgconsent/sqlstate"
 )
 
@@ -26,6 +27,9 @@ type Problem struct {
 
 	// Consent is where it stands, with ConsentExpiredError.
 	Consent *ConsentStatus `json:"consent,omitempty" doc:"With ConsentExpiredError of a status: the consent that has expired."`
+
+	// Report is what the checks found, with PrivacyBlockedError.
+	Report *GeneralizeReport `json:"report,omitempty" doc:"With PrivacyBlockedError: what the checks found."`
 }
 
 // Place is one thing wrong with a request.
@@ -100,6 +104,10 @@ func problem(err error) *Problem {
 	var named consent.Named
 	if errors.As(err, &named) {
 		p.Name = named.Name()
+	}
+	if blocked, ok := errors.AsType[*privacy.BlockedError](err); ok {
+		report := generalizeReport(blocked.Report)
+		p.Report = &report
 	}
 	return p
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -206,6 +207,9 @@ func TestHTTP(t *testing.T) {
 	f.reports()
 	f.air(t)
 	f.expiry()
+	m := openFace(t, runDemo(t, "kernle"))
+	m.memories()
+	maps.Copy(f.called, m.called)
 	f.everyOperation()
 }
 

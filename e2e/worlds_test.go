@@ -22,7 +22,7 @@ func TestKernleCountsAlikeThroughDoors(t *testing.T) {
 			{"bella", ""}, {"bella", "ctx:bella_health"}, {"bella", "ctx:dog_park"}, {"ash", ""}, {"ash_as_guest", ""}, {"ashley", ""}, {"sean", ""}, {"vet", ""}, {"tutor_b", "ctx:student_123_academic"}, {"mallory", "ctx:bella_health"},
 		} {
 			c := k.as(who.name, who.in)
-			for _, table := range []string{"episodes", "beliefs", "notes", "raw_entries", "episodes_array", "episodes_jsonb", "privacy_contexts", "consent_records", "guardians", "stacks"} {
+			for _, table := range []string{"episodes", "beliefs", "notes", "raw_entries", "episodes_array", "episodes_jsonb", "privacy_contexts", "consent_records", "guardians", "stacks", "aliases", "generalizations"} {
 				counts[mode.Name] = append(counts[mode.Name], who.name+" "+who.in+" "+table+" "+harness.Ask(c, "SELECT * FROM "+table).Multiset())
 			}
 			harness.Close(c)
@@ -155,6 +155,9 @@ INSERT INTO guardians VALUES ('student_123', 'human:HIDDENMARK', 'human:HIDDENMA
 UPDATE privacy_contexts SET default_access_grants = '["*"]', participants = '["HIDDENMARK"]' WHERE id IN ('context:3', 'context:4', 'context:5');
 DELETE FROM stacks WHERE id = 'mallory';
 INSERT INTO stacks VALUES ('HIDDENMARK', 'si:HIDDENMARK');
+DELETE FROM aliases WHERE subject = 'human:student_123';
+INSERT INTO aliases (stack_id, subject, alias) VALUES ('ash', 'dog:bella', 'HIDDENMARK');
+INSERT INTO generalizations (id, stack_id, belief_id, source_id) VALUES ('generalization:HIDDENMARK', 'ash', 'belief:1004', 'episode:1001');
 `
 
 // Two databases that differ in rows that bella does not see give her the same transcripts, in a context and in none, whatever
@@ -186,6 +189,8 @@ func TestKernleTwinsAnswerAlike(t *testing.T) {
 			}
 		}
 		for _, sql := range []string{"SELECT * FROM stacks", "SELECT * FROM privacy_contexts ORDER BY id", "SELECT * FROM guardians", "SELECT * FROM consent_records ORDER BY id",
+			"SELECT * FROM aliases", "SELECT count(*) FROM aliases", "SELECT * FROM generalizations", "SELECT b.id FROM beliefs b JOIN generalizations g ON g.belief_id = b.id", "INSERT INTO aliases (stack_id, subject, alias) VALUES ('ash', 'dog:bella', 'HIDDENMARK')",
+			"INSERT INTO generalizations (stack_id, belief_id, source_id) VALUES ('ash', 'belief:1004', 'episode:1001')", "DELETE FROM aliases",
 			"SET pgconsent.context = 'ctx:none'", "SET pgconsent.context = 'ctx:student_123_academic'", "SET pgconsent.context = 'ctx:broken'", "INSERT INTO consent_records (id, stack_id, grantee, scope) VALUES ('consent:HIDDEN', 'ash', 'x', '*')"} {
 			if a, b := one.asked(sql, in), two.asked(sql, in); a != b {
 				t.Errorf("%s in %q\none:\n%s\ntwin:\n%s", sql, in, a, b)
@@ -193,7 +198,7 @@ func TestKernleTwinsAnswerAlike(t *testing.T) {
 		}
 	}
 	// The control: without walls they differ.
-	for _, table := range []string{"episodes", "privacy_contexts", "consent_records", "guardians", "stacks"} {
+	for _, table := range []string{"episodes", "privacy_contexts", "consent_records", "guardians", "stacks", "aliases", "generalizations"} {
 		sql := "SELECT * FROM " + table
 		if harness.Ask(harness.Super(t, one.db), sql).Multiset() == harness.Ask(harness.Super(t, two.db), sql).Multiset() {
 			t.Errorf("%s is the same in both, which proves nothing", table)

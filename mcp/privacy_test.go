@@ -12,7 +12,7 @@ func TestMCPPrivacy(t *testing.T) {
 	f := runFace(t, "kernle")
 	ash, bella, sean, rex := f.as(t, "agent:ash"), f.as(t, "agent:bella"), f.as(t, "agent:sean"), f.as(t, "agent:rex")
 	names := toolNames(t, ash)
-	for _, name := range []string{"memory_episode", "memory_belief", "memory_note", "memory_raw", "context_enter", "context_leave", "context_list", "privacy_audit", "privacy_grant", "privacy_revoke", "consent_grant", "consent_revoke", "query"} {
+	for _, name := range []string{"memory_episode", "memory_belief", "memory_note", "memory_raw", "memory_generalize", "context_enter", "context_leave", "context_list", "privacy_audit", "privacy_grant", "privacy_revoke", "consent_grant", "consent_revoke", "query"} {
 		if i := slices.Index(names, name); i < 0 || slices.Contains(names[i+1:], name) {
 			t.Errorf("tool %s is there not once: %q", name, names)
 		}
@@ -90,6 +90,28 @@ func TestMCPPrivacy(t *testing.T) {
 	if subject := ask(t, f.as(t, "subject:dog:bella"), "privacy_audit", args{"subject": "dog:bella"}); subject.failed {
 		t.Errorf("the subject: %s", subject.text)
 	}
+
+	// A belief of a private memory: refused where it names the dog, else made, and made once.
+	learned := args{"source": made.member["id"], "belief": "Heart murmurs in small breeds need exercise monitoring", "access_grants": []string{"*"}, "abstraction_note": "Of the breed."}
+	named := args{"source": made.member["id"], "belief": "Small breeds like Béllа need monitoring"}
+	blocked := ask(t, ash, "memory_generalize", named)
+	if refused(blocked, "PC422"); !strings.Contains(blocked.text, "PrivacyBlockedError") || !strings.Contains(blocked.text, "block") {
+		t.Errorf("blocked: %s", blocked.text)
+	}
+	if named["check"] = true; !strings.Contains(list(ask(t, ash, "memory_generalize", named), "report"), `"verdict":"blocked"`) {
+		t.Error("judged")
+	}
+	first, again := ask(t, ash, "memory_generalize", learned), ask(t, ash, "memory_generalize", learned)
+	if first.failed || first.member["made"] != true || again.member["repeated"] != true || list(first, "memory") != list(again, "memory") {
+		t.Errorf("made %s, again %s", first.text, again.text)
+	}
+	if got := list(ask(t, rex, "query", args{"sql": "SELECT content FROM beliefs WHERE content LIKE 'Heart murmurs in small breeds%' AND id NOT LIKE 'belief:1004'"}), "rows"); !strings.Contains(got, "monitoring") {
+		t.Errorf("si:rex sees %s", got)
+	}
+	if got := list(ask(t, rex, "query", args{"sql": "SELECT * FROM generalizations"}), "rows"); got != "[]" {
+		t.Errorf("si:rex sees %s", got)
+	}
+	refused(ask(t, rex, "memory_generalize", learned), "PC404")
 	for _, bad := range []args{{"content": ""}, {"content": "x", "subject_ids": []string{`["x"]`}}, {"content": "x", "access_grants": []string{"a b"}}, {"content": "x", "context": "ctx:'"}} {
 		refused(ask(t, ash, "memory_episode", bad), "PC422")
 	}

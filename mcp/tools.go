@@ -1,7 +1,7 @@
 package mcp
 
 // own lists what makes the tools that do not come from a policy. Their names are in policy.OwnTools.
-var own = []func() []Tool{consentTools, partnershipTools, statementTools, interactionTools, privacyTools}
+var own = []func() []Tool{consentTools, partnershipTools, statementTools, interactionTools, privacyTools, generalizeTools}
 
 // OwnNames are the names of these tools.
 func OwnNames() []string {

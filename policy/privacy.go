@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/pgconsent/pgconsent/catalog"
 	"github.com/pgconsent/pgconsent/predicate"
@@ -23,6 +24,8 @@ type Privacy struct {
 	Contexts  *Contexts   // nil: there are none
 	Consents  *Consents
 	Guardians *Guardians
+
+	Generalize *Generalize // nil: nothing says where beliefs that are drawn from memories go
 }
 
 // Memories is a table of them.
@@ -65,6 +68,25 @@ type Guardians struct {
 	Store, Subject, Guardian string
 }
 
+// Generalize says where a belief goes that is drawn from a private memory, and where it is noted from which.
+type Generalize struct {
+	Into    *Memories // the memories that beliefs are
+	Link    *Link
+	Aliases *Aliases // nil: those whom memories are about have no other names
+}
+
+// Link is the table that has which memory was made from which. Whoever sees a row of it knows the source's id.
+type Link struct {
+	Relation                  *catalog.Relation
+	Store, Made, Source, Note string // Note "": there is no such column
+}
+
+// Aliases is the table of what else somebody is called.
+type Aliases struct {
+	Relation              *catalog.Relation
+	Store, Subject, Alias string
+}
+
 // Privacy returns the section of that name; nil if the policy has none.
 func (p *Policy) Privacy() *Privacy { return p.privacy }
 
@@ -97,6 +119,14 @@ type privacyDecl struct {
 	contexts        *partDecl
 	consents        *partDecl
 	guardians       *partDecl
+	generalize      *generalizeDecl
+}
+
+type generalizeDecl struct {
+	place
+	into    wordDecl
+	link    *partDecl
+	aliases *partDecl
 }
 
 type memoriesDecl struct {
@@ -152,10 +182,25 @@ func (d *decoder) privacy(n *node) {
 		"consents": func(v *node) {
 			decl.consents = d.part(v, "consents", []string{"store", "grantor", "grantee"}, "scope", "given", "revoked", "expires")
 		},
-		"guardians": func(v *node) { decl.guardians = d.part(v, "guardians", []string{"store", "subject", "guardian"}) },
+		"guardians":  func(v *node) { decl.guardians = d.part(v, "guardians", []string{"store", "subject", "guardian"}) },
+		"generalize": func(v *node) { decl.generalize = d.generalize(v) },
 	})
 	d.need(n, "privacy", "entity", "memories")
 	d.doc.privacy = decl
+}
+
+func (d *decoder) generalize(n *node) *generalizeDecl {
+	out := &generalizeDecl{place: n.place}
+	d.fields(n, "generalize", map[string]func(*node){
+		"into": func(v *node) {
+			out.into.place = v.place
+			d.word(&out.into.word, "into")(v)
+		},
+		"link":    func(v *node) { out.link = d.part(v, "link", []string{"store", "made", "source"}, "note") },
+		"aliases": func(v *node) { out.aliases = d.part(v, "aliases", []string{"store", "subject", "alias"}) },
+	})
+	d.need(n, "generalize", "into", "link")
+	return out
 }
 
 var memoryColumns = []string{"store", "content", "subjects", "grants"}
@@ -261,6 +306,7 @@ func (c *compiler) privacy(p *Policy) *Privacy {
 	if t := x.table(decl.guardians, false); t != nil {
 		out.Guardians = &Guardians{Relation: t, Store: x.column("store"), Subject: x.text("subject"), Guardian: x.text("guardian")}
 	}
+	out.Generalize = c.generalize(x, out, decl.generalize)
 	for _, f := range p.functions {
 		for _, m := range out.Memories {
 			if f.Tool != nil && f.Tool.Name == "memory_"+m.Kind {
@@ -272,6 +318,38 @@ func (c *compiler) privacy(p *Policy) *Privacy {
 		for _, m := range out.Memories {
 			c.sameStore(decl.stores.place, m.Relation, m.Store, out.Stores.Relation, out.Stores.ID)
 		}
+	}
+	return out
+}
+
+// generalize compiles the part of that name. Callers write the link by their own rights, and so must be let.
+func (c *compiler) generalize(x privacyPart, p *Privacy, decl *generalizeDecl) *Generalize {
+	if decl == nil {
+		return nil
+	}
+	out := &Generalize{Into: p.Of(decl.into.word)}
+	if out.Into == nil && decl.into.word != "" && len(p.Memories) > 0 {
+		c.fail(decl.into.place, "name one of "+strings.Join(p.Kinds(), ", "), "there are no memories of the kind %s", decl.into.word)
+	}
+	if t := x.table(decl.link, true); t != nil {
+		out.Link = &Link{Relation: t, Store: x.column("store"), Made: x.column("made"), Source: x.column("source"), Note: x.text("note")}
+		x.inserted(out.Link.Store, out.Link.Made, out.Link.Source, out.Link.Note)
+		if out.Into != nil {
+			c.sameStore(decl.link.place, t, out.Link.Store, out.Into.Relation, out.Into.Store)
+			c.sameStore(decl.link.place, t, out.Link.Made, out.Into.Relation, out.Into.Key)
+		}
+		for _, m := range p.Memories {
+			c.sameStore(decl.link.place, t, out.Link.Source, m.Relation, m.Key)
+		}
+	}
+	if t := x.table(decl.aliases, true); t != nil {
+		out.Aliases = &Aliases{Relation: t, Store: x.column("store"), Subject: x.text("subject"), Alias: x.text("alias")}
+		if out.Into != nil {
+			c.sameStore(decl.aliases.place, t, out.Aliases.Store, out.Into.Relation, out.Into.Store)
+		}
+	}
+	if out.Into == nil || out.Link == nil {
+		return nil // which is said
 	}
 	return out
 }
@@ -345,6 +423,20 @@ func (x *privacyPart) column(name string) string {
 	return w.word
 }
 
+// inserted checks that callers may write a row with these columns.
+func (x *privacyPart) inserted(columns ...string) {
+	w := x.listed.Write
+	if !w.Allows("INSERT") {
+		x.c.fail(x.decl.table.place, "give it write: { commands: [insert], … }", "agents do not insert into %s", x.relation.Name)
+		return
+	}
+	for _, column := range columns {
+		if column != "" && !slices.Contains(w.Insertable, column) {
+			x.c.fail(x.decl.table.place, "name it under columns of its write", "agents do not insert %s.%s", x.relation.Name, column)
+		}
+	}
+}
+
 func (x *privacyPart) text(name string) string {
 	column := x.column(name)
 	if column == "" {
@@ -410,5 +502,11 @@ func (p *Privacy) describe(h io.Writer) {
 	}
 	if g := p.Guardians; g != nil {
 		fmt.Fprintf(h, " guardians %q %q %q %q\n", g.Relation.Name.String(), g.Store, g.Subject, g.Guardian)
+	}
+	if g := p.Generalize; g != nil {
+		fmt.Fprintf(h, " generalize %q %q %q %q %q %q\n", g.Into.Kind, g.Link.Relation.Name.String(), g.Link.Store, g.Link.Made, g.Link.Source, g.Link.Note)
+		if a := g.Aliases; a != nil {
+			fmt.Fprintf(h, " aliases %q %q %q %q\n", a.Relation.Name.String(), a.Store, a.Subject, a.Alias)
+		}
 	}
 }

@@ -147,6 +147,15 @@ func privacyShape() *shape {
 		key{"guardians", keysShape("Who speaks for whom.", table, store,
 			column("subject", "For whom."), column("guardian", "Who."),
 		).needs("table", "store", "subject", "guardian")},
+		key{"generalize", keysShape("Where a belief goes that is drawn from a private memory, and where it is noted from which.",
+			column("into", "The kind of memories that beliefs are."),
+			key{"link", keysShape("The table that has which memory was made from which. Only the owner of the store should see it.", table, store,
+				column("made", "The belief."), column("source", "The memory that it was drawn from."), column("note", "How it was abstracted."),
+			).needs("table", "store", "made", "source")},
+			key{"aliases", keysShape("What else those are called whom memories are about.", table, store,
+				column("subject", "Who."), column("alias", "Another name."),
+			).needs("table", "store", "subject", "alias")},
+		).needs("into", "link")},
 	).needs("entity", "memories")
 }
 

@@ -30,11 +30,12 @@ const (
 	Forbidden  = "PrivacyForbiddenError"
 	Validation = "PrivacyValidationError"
 	Conflict   = "PrivacyConflictError"
+	Blocked    = "PrivacyBlockedError" // a belief tells whom its source is about
 	Refused    = "PrivacyRefusedError" // by the policy or the proxy, for another reason: the SQLSTATE says which
 )
 
 var codes = map[string]sqlstate.Code{
-	NotFound: sqlstate.ConsentNotFound, Forbidden: sqlstate.InsufficientPrivilege, Validation: sqlstate.ConsentValidation, Conflict: sqlstate.ConsentConflict,
+	NotFound: sqlstate.ConsentNotFound, Forbidden: sqlstate.InsufficientPrivilege, Validation: sqlstate.ConsentValidation, Blocked: sqlstate.ConsentValidation, Conflict: sqlstate.ConsentConflict,
 }
 
 func fail(name, hint, format string, args ...any) *Error {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pgconsent/pgconsent/api"
 	"github.com/pgconsent/pgconsent/sqlstate"
 )
 
@@ -18,11 +19,12 @@ type face struct{ reach }
 
 // refusedCall is an error of the API, as it says it.
 type refusedCall struct {
-	Status int    `json:"status"`
-	Code   string `json:"code"`
-	Called string `json:"name"`
-	Detail string `json:"detail"`
-	Hint   string `json:"hint"`
+	Status int                   `json:"status"`
+	Code   string                `json:"code"`
+	Called string                `json:"name"`
+	Detail string                `json:"detail"`
+	Hint   string                `json:"hint"`
+	Report *api.GeneralizeReport `json:"report"`
 	Errors []struct {
 		Location string `json:"location"`
 		Message  string `json:"message"`
@@ -79,7 +81,7 @@ func (f face) call(s *session, method, path string, query url.Values, in, out an
 		if refused.Called == "" {
 			return told
 		}
-		return &calledError{refused.Called, told}
+		return &calledError{refused.Called, told, refused.Report}
 	}
 	if out == nil {
 		return nil
@@ -89,8 +91,9 @@ func (f face) call(s *session, method, path string, query url.Values, in, out an
 
 // calledError is an error of the API with its name.
 type calledError struct {
-	name string
-	err  *sqlstate.Error
+	name   string
+	err    *sqlstate.Error
+	report *api.GeneralizeReport // of a generalization that was refused
 }
 
 func (e *calledError) Error() string { return e.err.Message }

@@ -46,26 +46,27 @@ type commands struct {
 	LogFormat string `enum:"auto,text,json" default:"auto" help:"Logs on stderr: text, json, or auto: text on a terminal, else json."`
 	LogLevel  string `enum:"debug,info,warn,error,default" default:"default" help:"debug, info, warn or error. Default: info, for the demo warn."`
 
-	Demo    demoCmd    `cmd:"" help:"Start a real PostgreSQL with an example and the proxy before it."`
-	Init    initCmd    `cmd:"" help:"Look at a database and write a starter configuration and policy."`
-	Serve   serveCmd   `cmd:"" help:"Run the sidecar."`
-	Migrate migrateCmd `cmd:"" help:"Install, update or remove the database side: roles, row security, keys."`
-	Doctor  doctorCmd  `cmd:"" help:"Check whether the databases could hold the wall; say what to fix."`
-	Rewrite rewriteCmd `cmd:"" help:"Print what an agent's statement becomes, or why it is refused."`
-	Explain explainCmd `cmd:"" help:"Say what a statement reads, and what contracts and rules say of it."`
-	Why     whyCmd     `cmd:"" help:"Say why an agent sees a row or does not, block by block."`
-	Policy  policyCmd  `cmd:"" help:"Check and test the policy."`
-	Observe observeCmd `cmd:"" help:"What the policy would do: what was observed, and statements of a log."`
-	Audit   auditCmd   `cmd:"" help:"Records of what agents asked and what became of it, and of consents: told, proved, exported."`
-	Agent   agentCmd   `cmd:"" help:"Logins of agents."`
-	Token   tokenCmd   `cmd:"" help:"Tokens of those who call the API."`
-	Consent consentCmd `cmd:"" help:"The consent registry: who has consented to what."`
-	Privacy privacyCmd `cmd:"" help:"Memories and to whom they are granted: add, grant, revoke, consent, audit."`
-	Context contextCmd `cmd:"" help:"Contexts in which memories are made and shown: enter, list, show."`
-	Sweep   sweepCmd   `cmd:"" help:"Delete what has ended, make anonymous what has decayed, once."`
-	DSAR    dsarCmd    `cmd:"" name:"dsar" help:"What is known of one person: the report that they have a right to."`
-	MCP     mcpCmd     `cmd:"" name:"mcp" help:"A server of the Model Context Protocol on stdio, before a serve that runs."`
-	Version versionCmd `cmd:"" help:"Print the version."`
+	Demo       demoCmd       `cmd:"" help:"Start a real PostgreSQL with an example and the proxy before it."`
+	Init       initCmd       `cmd:"" help:"Look at a database and write a starter configuration and policy."`
+	Serve      serveCmd      `cmd:"" help:"Run the sidecar."`
+	Migrate    migrateCmd    `cmd:"" help:"Install, update or remove the database side: roles, row security, keys."`
+	Doctor     doctorCmd     `cmd:"" help:"Check whether the databases could hold the wall; say what to fix."`
+	Rewrite    rewriteCmd    `cmd:"" help:"Print what an agent's statement becomes, or why it is refused."`
+	Explain    explainCmd    `cmd:"" help:"Say what a statement reads, and what contracts and rules say of it."`
+	Why        whyCmd        `cmd:"" help:"Say why an agent sees a row or does not, block by block."`
+	Policy     policyCmd     `cmd:"" help:"Check and test the policy."`
+	Observe    observeCmd    `cmd:"" help:"What the policy would do: what was observed, and statements of a log."`
+	Audit      auditCmd      `cmd:"" help:"Records of what agents asked and what became of it, and of consents: told, proved, exported."`
+	Agent      agentCmd      `cmd:"" help:"Logins of agents."`
+	Token      tokenCmd      `cmd:"" help:"Tokens of those who call the API."`
+	Consent    consentCmd    `cmd:"" help:"The consent registry: who has consented to what."`
+	Privacy    privacyCmd    `cmd:"" help:"Memories and to whom they are granted: add, grant, revoke, consent, audit."`
+	Context    contextCmd    `cmd:"" help:"Contexts in which memories are made and shown: enter, list, show."`
+	Generalize generalizeCmd `cmd:"" help:"Share what was learned from a private memory, if it does not tell from whom."`
+	Sweep      sweepCmd      `cmd:"" help:"Delete what has ended, make anonymous what has decayed, once."`
+	DSAR       dsarCmd       `cmd:"" name:"dsar" help:"What is known of one person: the report that they have a right to."`
+	MCP        mcpCmd        `cmd:"" name:"mcp" help:"A server of the Model Context Protocol on stdio, before a serve that runs."`
+	Version    versionCmd    `cmd:"" help:"Print the version."`
 }
 
 // session is what a command works with.

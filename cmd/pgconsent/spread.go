@@ -6,14 +6,14 @@ import (
 )
 
 // spreading are the flags of lists of ids, after which several may stand: --access human:sean si:bella_agent.
-var spreading = []string{"--subject", "--access", "--consent", "--participants"}
+var spreading = []string{"--subject", "--access", "--consent", "--participants", "--access-grants"}
 
 // anID is what is taken for one more id after such a flag, and not for the next argument.
 var anID = regexp.MustCompile(`^[\pL\pN_.]+:[^\s"'` + "`" + `\\,;()\[\]{}<>$]+$`)
 
 // spread writes the flag again before each further id, in the commands about memories and contexts.
 func spread(args []string) []string {
-	if !slices.ContainsFunc(args, func(a string) bool { return a == "privacy" || a == "context" }) {
+	if !slices.ContainsFunc(args, func(a string) bool { return a == "privacy" || a == "context" || a == "generalize" }) {
 		return args
 	}
 	var out []string

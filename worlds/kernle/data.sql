@@ -13,6 +13,8 @@ INSERT INTO stacks VALUES ('ash', 'si:ash'), ('student_123', 'si:tutor_a'), ('ma
 INSERT INTO guardians VALUES
   ('ash', 'dog:bella', 'human:sean'), ('ash', 'human:kid_123', 'human:mira'), ('student_123', 'human:student_123', 'human:parent_456'),
   ('mallory', 'dog:bella', 'human:mallory'); -- in a stack of her own, where she is nobody's guardian elsewhere
+INSERT INTO aliases (stack_id, subject, alias) VALUES
+  ('ash', 'dog:bella', 'Bellissima'), ('ash', 'human:kid_123', 'HIDDENMARK Tobias'), ('student_123', 'human:student_123', 'HIDDENMARK Ida');
 INSERT INTO privacy_contexts (id, stack_id, context_id, participants, default_access_grants) VALUES
   ('context:1', 'ash', 'ctx:bella_health', '["human:sean", "si:bella_agent"]', '["human:sean", "si:bella_agent", "ctx:bella_health"]'),
   ('context:2', 'ash', 'ctx:dog_park', '["si:bella_agent", "si:rex"]', '[]'),

@@ -73,6 +73,24 @@ CREATE TABLE consent_records (
   revoked_at TIMESTAMP                -- NULL = still active
 );
 
+-- What else somebody is called, so that no belief names them. The owner of the stack writes it.
+CREATE TABLE aliases (
+  id TEXT PRIMARY KEY DEFAULT 'alias:' || gen_random_uuid(),
+  stack_id TEXT NOT NULL,
+  subject  TEXT NOT NULL,
+  alias    TEXT NOT NULL
+);
+
+-- Which belief was drawn from which private memory: for the owner of the stack alone.
+CREATE TABLE generalizations (
+  id TEXT PRIMARY KEY DEFAULT 'generalization:' || gen_random_uuid(),
+  stack_id  TEXT NOT NULL,
+  belief_id TEXT NOT NULL,
+  source_id TEXT NOT NULL,
+  abstraction_note TEXT NOT NULL DEFAULT '',
+  created_at TIMESTAMP DEFAULT CURRENT_TIMESTAMP
+);
+
 CREATE INDEX episodes_stack ON episodes (stack_id);
 CREATE INDEX beliefs_stack ON beliefs (stack_id);
 CREATE INDEX notes_stack ON notes (stack_id);
@@ -82,3 +100,5 @@ CREATE INDEX episodes_jsonb_stack ON episodes_jsonb (stack_id);
 CREATE INDEX stacks_owner ON stacks (owner);
 CREATE INDEX privacy_contexts_stack ON privacy_contexts (stack_id, context_id);
 CREATE INDEX consent_records_grantor ON consent_records (stack_id, grantor);
+CREATE INDEX generalizations_source ON generalizations (stack_id, source_id);
+CREATE INDEX aliases_subject ON aliases (stack_id, subject);

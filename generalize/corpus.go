@@ -1,0 +1,28 @@
+package generalize
+
+// Corpus counts in how many texts a word stands. The zero value is one of no texts. It is for one goroutine.
+type Corpus struct {
+	documents int
+	in        map[string]int
+}
+
+// Add adds a text.
+func (c *Corpus) Add(text string) {
+	if c.in == nil {
+		c.in = map[string]int{}
+	}
+	c.documents++
+	seen := map[string]bool{}
+	for _, w := range wordsOf(text) {
+		if !seen[w] {
+			seen[w] = true
+			c.in[w]++
+		}
+	}
+}
+
+// Documents is how many texts there are.
+func (c *Corpus) Documents() int { return c.documents }
+
+// Of is in how many of them a word stands, as [Input.Corpus] has it.
+func (c *Corpus) Of(word string) int { return c.in[word] }
