@@ -70,6 +70,9 @@ func (c *Cursor) read(fn func(Record) error) error {
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
+		if errors.Is(err, context.Canceled) {
+			return err
+		}
 		if err != nil {
 			return &Broken{Segment: segmentName(c.segment), Why: err.Error()}
 		}
@@ -86,9 +89,11 @@ func (c *Cursor) read(fn func(Record) error) error {
 
 // Rest hands on what has been written since, and returns.
 func (c *Cursor) Rest(fn func(Record) error) error {
-	done, cancel := context.WithCancel(context.Background())
-	cancel()
-	return c.Follow(done, fn)
+	for {
+		if more, err := c.step(fn); err != nil || !more {
+			return err
+		}
+	}
 }
 
 // Follow hands on each record that is written from now on, until ctx ends.
@@ -96,16 +101,13 @@ func (c *Cursor) Follow(ctx context.Context, fn func(Record) error) error {
 	tick := time.NewTicker(followEvery)
 	defer tick.Stop()
 	for {
-		segments, err := c.from.Segments()
-		if err != nil {
+		more, err := c.step(fn)
+		switch {
+		case err != nil && ctx.Err() != nil && errors.Is(err, context.Canceled): // it was stopped while it read
+			return nil
+		case err != nil:
 			return err
-		}
-		if err := c.read(fn); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-		// The segments were listed before: what was in this one when there was a next one has been read.
-		if i := slices.IndexFunc(segments, func(n int) bool { return n > c.segment }); i >= 0 {
-			c.segment, c.after, c.offset = segments[i], 0, 0
+		case more:
 			continue
 		}
 		select {
@@ -114,4 +116,22 @@ func (c *Cursor) Follow(ctx context.Context, fn func(Record) error) error {
 		case <-tick.C:
 		}
 	}
+}
+
+// step hands on the rest of the segment, and goes to the next one if there is one.
+func (c *Cursor) step(fn func(Record) error) (more bool, err error) {
+	segments, err := c.from.Segments()
+	if err != nil {
+		return false, err
+	}
+	if err := c.read(fn); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return false, err
+	}
+	// The segments were listed before: what was in this one when there was a next one has been read.
+	i := slices.IndexFunc(segments, func(n int) bool { return n > c.segment })
+	if i < 0 {
+		return false, nil
+	}
+	c.segment, c.after, c.offset = segments[i], 0, 0
+	return true, nil
 }
