@@ -2,6 +2,10 @@ package identity
 
 import (
 	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -24,6 +28,7 @@ type JWT struct {
 	config func() *config.Config
 	keys   *keys
 	now    func() time.Time
+	secret []byte // of this process
 }
 
 // maxToken bounds what is parsed.
@@ -32,7 +37,9 @@ const maxToken = 8 << 10
 // NewJWT verifies by what the configuration's section jwt says. Its keys are read when they are first needed.
 func NewJWT(c func() *config.Config) *JWT {
 	j := c().JWT
-	return &JWT{config: c, keys: &keys{source: j.JWKS, remote: j.Remote()}, now: time.Now}
+	secret := make([]byte, 32)
+	_, _ = rand.Read(secret) // never fails
+	return &JWT{config: c, keys: &keys{source: j.JWKS, remote: j.Remote()}, now: time.Now, secret: secret}
 }
 
 // Verify implements Verifier.
@@ -154,7 +161,7 @@ func (v *JWT) caller(c *config.Config, given tokenClaims) (Caller, error) {
 			return Caller{}, errors.New("it names no agent with auth: jwt")
 		}
 	}
-	t.Name = "jwt " + printable(t.Name)
+	t.Name = v.name(role, t.Name)
 	out, err := t.caller(c)
 	if err != nil || role != Agent {
 		return out, err
@@ -172,6 +179,17 @@ func (v *JWT) caller(c *config.Config, given tokenClaims) (Caller, error) {
 		out.Claims[attribute] = text
 	}
 	return out, nil
+}
+
+// name is what records and sessions call the bearer. The sub of a subject's or an agent's token may be a person's name, which no
+// log keeps: there it is a code that tells bearers apart as long as this process runs. Staff stand by their names.
+func (v *JWT) name(role Role, sub string) string {
+	if role != Subject && role != Agent {
+		return "jwt " + printable(sub)
+	}
+	h := hmac.New(sha256.New, v.secret)
+	h.Write([]byte(sub))
+	return "jwt " + hex.EncodeToString(h.Sum(nil)[:8])
 }
 
 // attributeText is a claim as attributes are written: a list as PostgreSQL writes an array.
