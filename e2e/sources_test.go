@@ -103,14 +103,22 @@ func TestSources(t *testing.T) {
 
 	// SQL and HTTP use up one limit, misses counted: 429, and when to come again. SYSTEMS 5c.
 	c := connect(t, dsnOf(run, "member_ui"))
-	spent := false
-	for i := 0; i < 70 && !spent; i++ {
-		spent = ask(t, c, fmt.Sprintf("SELECT content FROM brain_entries WHERE id = '99999999-9999-4999-8999-0000000000%02d'", i)).code == exhausted
+	// The allowance comes back by the second: on a slow machine a round may find one that has just done so.
+	var status, wait int
+	for round := 0; round < 20 && status != 429; round++ {
+		spent := false
+		for i := 0; i < 200 && !spent; i++ {
+			spent = ask(t, c, fmt.Sprintf("SELECT content FROM brain_entries WHERE id = '99999999-9999-4999-8999-0000000000%02d'", i)).code == exhausted
+		}
+		if !spent {
+			t.Fatal("200 entries by their keys do not use up the limit")
+		}
+		var header http.Header
+		status, header, _ = get("agent:advisor", path+entry+"1")
+		wait, _ = strconv.Atoi(header.Get("Retry-After"))
 	}
-	status, header, _ := get("agent:advisor", path+entry+"1")
-	wait, err := strconv.Atoi(header.Get("Retry-After"))
-	if !spent || status != 429 || err != nil || wait < 1 {
-		t.Errorf("spent: %v; %d, Retry-After %q", spent, status, header.Get("Retry-After"))
+	if status != 429 || wait < 1 {
+		t.Errorf("what SQL has used up, HTTP has: %d, Retry-After %d", status, wait)
 	}
 	if status, _, _ := get("agent:coach", path+entry+"3"); status != 200 {
 		t.Errorf("another user has %d", status)
