@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"path"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -84,6 +85,7 @@ func New(c Config) (*Server, error) {
 	for _, resource := range resources {
 		resource(s)
 	}
+	s.exact()
 	var err error
 	if s.document, err = json.MarshalIndent(s.api.OpenAPI(), "", "  "); err != nil {
 		return nil, fmt.Errorf("api: the document: %w", err)
@@ -103,7 +105,9 @@ func document() huma.Config {
 			Info: &huma.Info{
 				Title: "pgconsent", Version: "1",
 				Description: "Consents of data subjects, and what was done with their data. Every call needs a bearer token; what it may do depends on the token's role. Errors are problem JSON with a stable code.",
+				License:     &huma.License{Name: "Apache 2.0", Identifier: "Apache-2.0"},
 			},
+			Servers: []*huma.Server{{URL: "/", Description: "Where this document is."}},
 			Components: &huma.Components{
 				Schemas: schemas,
 				SecuritySchemes: map[string]*huma.SecurityScheme{
@@ -125,6 +129,7 @@ type Call struct {
 	silent    bool
 	everybody bool
 	about     []string
+	body      []byte
 }
 
 // About notes the persons that the call is about, for its record.
@@ -213,17 +218,28 @@ func (s *Server) run(a *answer, r *http.Request, w http.ResponseWriter) {
 		return
 	}
 	handler, pattern := s.mux.Handler(r)
-	if pattern == "" {
+	if pattern == "" || !Plain(r) {
 		s.unknown(a, r)
 		return
 	}
 	handler.ServeHTTP(a, r)
 }
 
+// Plain tells whether a request names a resource in the one way there is. A multiplexer sends whoever writes a path with // or .. to the path that it
+// means, before anybody has asked for a token.
+func Plain(r *http.Request) bool {
+	given := r.URL.Path
+	clean := path.Clean("/" + given)
+	return given == clean || given == clean+"/" && clean != "/" || given == "*"
+}
+
 // unknown answers what is no operation.
 func (s *Server) unknown(a *answer, r *http.Request) {
 	var others []string
 	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete} {
+		if !Plain(r) {
+			break
+		}
 		other := r.Clone(r.Context())
 		other.Method = method
 		if _, pattern := s.mux.Handler(other); pattern != "" {
@@ -313,6 +329,9 @@ func accept(w http.ResponseWriter, r *http.Request) *Problem {
 			code = sqlstate.CharacterNotInRepertoire
 		}
 		return wrong(http.StatusBadRequest, code, "the body cannot be taken: %v", err)
+	}
+	if call, ok := r.Context().Value(callKey{}).(*Call); ok {
+		call.body = body
 	}
 	return nil
 }

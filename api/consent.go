@@ -175,7 +175,7 @@ type grantRequest struct {
 	Idempotent
 	Body struct {
 		Whose
-		Stream       string   `json:"stream,omitempty" doc:"TEMPORARY, ANONYMOUS, or PARTNERED, which asks the agent's side. Left out: a consent to a grantee or about a scope."`
+		Stream       string   `json:"stream,omitempty" enum:"TEMPORARY,PARTNERED,ANONYMOUS" doc:"TEMPORARY, ANONYMOUS, or PARTNERED, which asks the agent's side. Left out: a consent to a grantee or about a scope."`
 		Categories   []string `json:"categories,omitempty" maxItems:"100" doc:"Fewer than the stream allows, never more. Default: all of them."`
 		Purposes     []string `json:"purposes,omitempty" maxItems:"100"`
 		Grantee      string   `json:"grantee,omitempty" maxLength:"512" doc:"To whom, of a consent without stream. Default: everybody."`
@@ -226,7 +226,7 @@ type degradeRequest struct {
 	Idempotent
 	Body struct {
 		Whose
-		TargetStream string `json:"target_stream" doc:"TEMPORARY or ANONYMOUS."`
+		TargetStream string `json:"target_stream" enum:"TEMPORARY,ANONYMOUS" doc:"TEMPORARY or ANONYMOUS."`
 		Why
 	}
 }
@@ -235,7 +235,7 @@ type decideRequest struct {
 	Idempotent
 	Body struct {
 		UserID   string `json:"user_id" minLength:"1" maxLength:"512" doc:"Who asks."`
-		Decision string `json:"decision" doc:"TASK_COMPLETE, REJECT or DEFER."`
+		Decision string `json:"decision" enum:"TASK_COMPLETE,REJECT,DEFER" doc:"TASK_COMPLETE, REJECT or DEFER."`
 		Why
 	}
 }

@@ -2,6 +2,9 @@ package api
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -65,6 +68,10 @@ func add[I, O any](s *Server, o Operation, do func(context.Context, *Call, *I) (
 			_ = huma.WriteErr(s.api, ctx, http.StatusForbidden, "", err)
 			return
 		}
+		if where := null(call.body); where != "" {
+			_ = huma.WriteErr(s.api, ctx, http.StatusUnprocessableEntity, "", &huma.ErrorDetail{Location: where, Message: "null is no value here: leave the member out"})
+			return
+		}
 		next(ctx)
 	}}
 	huma.Register(s.api, op, func(ctx context.Context, in *I) (*O, error) {
@@ -86,7 +93,47 @@ func add[I, O any](s *Server, o Operation, do func(context.Context, *Call, *I) (
 		for status, description := range o.Also {
 			one.Responses[code(status)] = &huma.Response{Description: description, Content: one.Responses[code(o.Status)].Content}
 		}
+		for status, headers := range told {
+			if r := one.Responses[code(status)]; r != nil {
+				r.Headers = headers
+			}
+		}
 	}
+}
+
+// null is where a body has one; "" if nowhere. No member of a request takes it, and the library takes it for a member that is not there.
+func null(body []byte) string {
+	var value any
+	if len(body) == 0 || json.Unmarshal(body, &value) != nil {
+		return ""
+	}
+	var look func(where string, value any) string
+	look = func(where string, value any) string {
+		switch v := value.(type) {
+		case nil:
+			return where
+		case []any:
+			for i, one := range v {
+				if found := look(fmt.Sprintf("%s[%d]", where, i), one); found != "" {
+					return found
+				}
+			}
+		case map[string]any:
+			for _, name := range slices.Sorted(maps.Keys(v)) {
+				if found := look(where+"."+name, v[name]); found != "" {
+					return found
+				}
+			}
+		}
+		return ""
+	}
+	return look("body", value)
+}
+
+// told are the headers that answers have besides those of all of them.
+var told = map[int]map[string]*huma.Header{
+	http.StatusUnauthorized:    {"WWW-Authenticate": {Description: "Bearer", Required: true, Schema: &huma.Schema{Type: huma.TypeString}}},
+	http.StatusTooManyRequests: {"Retry-After": {Description: "After how many seconds to call again.", Required: true, Schema: &huma.Schema{Type: huma.TypeInteger}}},
 }
 
 func code(status int) string {

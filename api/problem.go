@@ -143,8 +143,11 @@ func invalid(ctx huma.Context, status int, message string, errs []error) huma.St
 	p := newProblem(status, sqlstate.New(code, sqlstate.ReasonSyntax, "the request is not as /openapi.json has it"))
 	if ctx != nil && ctx.Operation() != nil && status == http.StatusUnprocessableEntity {
 		for _, tag := range ctx.Operation().Tags {
-			if tag == tagConsent {
+			switch tag {
+			case tagConsent:
 				p.Code, p.Name = string(sqlstate.ConsentValidation), (*consent.ValidationError)(nil).Name()
+			case tagPrivacy:
+				p.Code, p.Name = string(sqlstate.ConsentValidation), privacy.Validation
 			}
 		}
 	}

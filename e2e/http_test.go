@@ -25,7 +25,8 @@ type httpFace struct {
 	run      *demo.Running
 	document map[string]any
 	compiler *jsonschema.Compiler
-	called   map[string]bool // operations that have succeeded
+	schemas  map[string]*jsonschema.Schema // by their texts
+	called   map[string]bool               // operations that have succeeded
 }
 
 // httpAnswer is an answer.
@@ -163,6 +164,31 @@ func (f *httpFace) compare(method, path string, a httpAnswer) {
 	}
 }
 
+// compiled is a schema of its own text.
+func (f *httpFace) compiled(text string) *jsonschema.Schema {
+	f.t.Helper()
+	if known, ok := f.schemas[text]; ok {
+		return known
+	}
+	compiler := jsonschema.NewCompiler()
+	parsed, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
+	if err == nil {
+		err = compiler.AddResource("schema.json", parsed)
+	}
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	made, err := compiler.Compile("schema.json")
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	if f.schemas == nil {
+		f.schemas = map[string]*jsonschema.Schema{}
+	}
+	f.schemas[text] = made
+	return made
+}
+
 func dig(in any, keys ...string) any {
 	for _, k := range keys {
 		m, ok := in.(map[string]any)
@@ -211,6 +237,7 @@ func TestHTTP(t *testing.T) {
 	m.memories()
 	maps.Copy(f.called, m.called)
 	f.everyOperation()
+	m.requests()
 }
 
 // everyOperation: there is none in the document that was not called with success.

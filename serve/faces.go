@@ -93,11 +93,23 @@ func (s *Service) Registry(database string) *registry.Registry {
 
 // handle adds the addresses of the faces.
 func (f *faces) handle(mux *http.ServeMux) {
+	mux.Handle("/v1", f.api)
 	mux.Handle("/v1/", f.api)
 	mux.Handle("/openapi.json", f.api)
 	mux.Handle("/mcp", f.mcp)
 	mux.Handle(console.Base, f.console)
 	mux.Handle("/", f.api) // what a policy has under a path of its own, and what is nowhere
+}
+
+// plainly hands paths with // or .. to the API, which has nothing there: a multiplexer would send their callers elsewhere, tokens and all.
+func (f *faces) plainly(mux http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !api.Plain(r) {
+			f.api.ServeHTTP(w, r)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	})
 }
 
 // run does what faces do by the clock until ctx ends.

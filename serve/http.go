@@ -42,10 +42,11 @@ func (s *Service) handler() http.Handler {
 		}
 		fmt.Fprintln(w, "ready")
 	})
-	if s.faces != nil {
-		s.faces.handle(mux)
+	if s.faces == nil {
+		return mux
 	}
-	return mux
+	s.faces.handle(mux)
+	return s.faces.plainly(mux)
 }
 
 // operator tells whether a request shows the token of one.

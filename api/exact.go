@@ -1,0 +1,63 @@
+package api
+
+import (
+	"github.com/danielgtaylor/huma/v2"
+)
+
+// What texts of a request may be made of, besides their lengths. Who writes requests from the document writes ones that can be taken.
+const (
+	anyText = `^[^\x00]*$`
+	oneLine = `^[^\x00-\x1f\x7f-\x9f]*$`
+	oneWord = "^[^\\x00-\\x20\\x7f-\\xa0\"'`\\\\,;()\\[\\]{}<>$]*$"
+	aScope  = `^(|\*|(table|row|ctx):[^\x00-\x1f\x7f-\x9f]+)$`
+	aPath   = `^[A-Za-z0-9_.:-]+(/[A-Za-z0-9_.:-]+)*$`
+)
+
+// texts are the members and parameters that are such, by the tags of operations. Of a list its items are meant.
+var texts = map[string]map[string]string{
+	tagConsent: {
+		"user_id": oneLine, "grantee": oneLine, "scope": aScope, "categories": aPath, "purposes": aPath, "reason": anyText, "evidence": anyText, "Idempotency-Key": oneLine,
+	},
+	tagPrivacy: {
+		"id": oneWord, "kind": oneWord, "store": oneWord, "source_entity": oneWord, "subject_ids": oneWord, "access_grants": oneWord, "consent_grants": oneWord, "who": oneWord,
+		"grantor": oneWord, "grantee": oneWord, "scope": oneWord, "context": oneWord, "participants": oneWord, "default_access_grants": oneWord, "role": oneWord, "subject": oneWord,
+		"source": oneWord, "content": anyText, "belief": anyText, "abstraction_note": anyText, "reason": oneLine, "Idempotency-Key": oneLine,
+	},
+	"audit": {"user_id": oneLine},
+}
+
+// exact adds that to the document, by which requests are checked.
+func (s *Server) exact() {
+	narrow := func(schema *huma.Schema, pattern string) {
+		if schema.Type == huma.TypeArray {
+			schema = schema.Items
+		}
+		if pattern != "" && schema.Type == huma.TypeString && len(schema.Enum) == 0 {
+			schema.Pattern = pattern
+			schema.PrecomputeMessages()
+		}
+	}
+	for _, item := range s.api.OpenAPI().Paths {
+		for _, o := range []*huma.Operation{item.Get, item.Post, item.Put, item.Delete} {
+			if o == nil {
+				continue
+			}
+			of := texts[o.Tags[0]]
+			for _, p := range o.Parameters {
+				narrow(p.Schema, of[p.Name])
+			}
+			if o.RequestBody == nil {
+				continue
+			}
+			for _, media := range o.RequestBody.Content {
+				body := media.Schema
+				if body.Ref != "" {
+					body = s.api.OpenAPI().Components.Schemas.SchemaFromRef(body.Ref)
+				}
+				for name, member := range body.Properties {
+					narrow(member, of[name])
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,556 @@
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	harness "github.com/pgconsent/pgconsent/test/instance"
+)
+
+// Requests made from the document that the face serves: for each operation such as it has them, and such as it has not. Nothing here knows an
+// operation by its name.
+
+// request is a request, and what may be answered to it.
+type request struct {
+	what   string
+	method string
+	path   string
+	query  string
+	body   io.Reader
+	header http.Header
+	wrong  bool  // by the document: it is refused
+	want   []int // nil: whatever the document has
+}
+
+// maker makes requests and looks at the answers. A token is used in turn with others of its role: each has a rate of its own.
+type maker struct {
+	*httpFace
+	rnd        *rand.Rand
+	tokens     map[string][]string // by role
+	turn       map[string]int
+	sent       int
+	waited     time.Duration
+	operations int
+	client     *http.Client
+}
+
+// planted is in what is sent; as it is written it must come back in no answer.
+const planted = `<script>alert("pl4nted")</script>`
+
+// requests sends what can be made for each operation.
+func (f *httpFace) requests() {
+	m := &maker{httpFace: f, rnd: rand.New(rand.NewPCG(6, 2026)), tokens: map[string][]string{}, turn: map[string]int{}}
+	began := time.Now()
+	m.client = &http.Client{Timeout: time.Minute, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	defer m.client.CloseIdleConnections()
+	for who, token := range f.run.Access.Tokens {
+		role, _, _ := strings.Cut(who, ":")
+		m.tokens[role] = append(m.tokens[role], token)
+	}
+	for _, all := range m.tokens {
+		slices.Sort(all)
+	}
+	paths := f.document["paths"].(map[string]any)
+	for _, path := range slices.Sorted(maps.Keys(paths)) {
+		methods := paths[path].(map[string]any)
+		for _, method := range slices.Sorted(maps.Keys(methods)) {
+			m.operation(strings.ToUpper(method), path, methods[method].(map[string]any))
+		}
+		m.others(path, methods)
+	}
+	m.nowhere()
+	if m.sent < 1200 {
+		f.t.Errorf("only %d requests were made", m.sent)
+	}
+	f.t.Logf("%d requests, %v of %v waited", m.sent, m.waited, time.Since(began))
+	f.want(f.call("operator", "GET", "/v1/audit?limit=1", nil), 200, "") // it lives
+}
+
+// may are the roles of an operation, as its description says.
+func may(operation map[string]any) []string {
+	_, list, _ := strings.Cut(operation["description"].(string), "Roles: ")
+	return strings.Split(strings.TrimSuffix(list, "."), ", ")
+}
+
+func (m *maker) operation(method, path string, o map[string]any) {
+	roles := may(o)
+	schema := m.schema(dig(o, "requestBody", "content", "application/json", "schema"))
+	text := func() []byte {
+		if schema == nil {
+			return nil
+		}
+		b, err := json.Marshal(m.valid(schema))
+		if err != nil {
+			m.t.Fatal(err)
+		}
+		return b
+	}
+	base := func(what string) request {
+		r := request{what: what, method: method, path: path, query: m.query(o), header: http.Header{}}
+		if schema != nil {
+			r.body = bytes.NewReader(text())
+			r.header.Set("Content-Type", "application/json")
+		}
+		return r
+	}
+	// Such as the document has them, by everybody.
+	for _, role := range slices.Sorted(maps.Keys(m.tokens)) {
+		r := base("by " + role)
+		times := 5
+		if !slices.Contains(roles, role) {
+			r.want, times = []int{403}, 1
+		}
+		for range times {
+			m.send(role, r)
+			want := r.want
+			r = base("by " + role)
+			r.want = want
+		}
+	}
+	nobody := base("by nobody")
+	nobody.want = []int{401}
+	m.send("", nobody)
+	role := roles[0]
+	with := func(what string, change func(*request), want ...int) {
+		r := base(what)
+		change(&r)
+		r.wrong, r.want = true, want
+		m.send(role, r)
+	}
+	// Parameters.
+	parameters, _ := o["parameters"].([]any)
+	for _, p := range parameters {
+		name, in, s := dig(p, "name").(string), dig(p, "in").(string), m.schema(dig(p, "schema"))
+		if in == "header" {
+			with("a long header "+name, func(r *request) { r.header.Set(name, strings.Repeat("k", 5000)) }, 422)
+			with("a header twice: "+name, func(r *request) { r.header[name] = []string{"a", "b"} }, 400)
+			with("a header that is not UTF-8: "+name, func(r *request) { r.header.Set(name, "k\xff") }, 400)
+			continue
+		}
+		for what, value := range m.wrongTexts(s) {
+			with(what+" in "+name, func(r *request) { r.query = changed(r.query, name, value) }, 400, 422)
+		}
+		with(name+" twice", func(r *request) { r.query = name + "=1&" + name + "=1" }, 400)
+		with(name+" badly escaped", func(r *request) { r.query = name + "=%zz" }, 400)
+		with(name+" not UTF-8", func(r *request) { r.query = name + "=%ff%fe" }, 400)
+		with(name+" of 10 KB", func(r *request) { r.query = name + "=" + strings.Repeat("x", 10<<10) }, 414)
+		if dig(p, "required") == true {
+			with("without "+name, func(r *request) { r.query = changed(r.query, name, "") }, 422)
+		}
+	}
+	with("an unknown parameter", func(r *request) { r.query = changed(r.query, "pl4nted", planted) }, 422)
+	with("a broken query", func(r *request) { r.query = "a;b=%" }, 400)
+	// Headers that other software heeds.
+	for name, value := range m.some(map[string]string{
+		"X-Http-Method-Override": "DELETE", "X-Forwarded-For": planted, "X-Original-Url": "/v1/audit", "Accept": "text/html", "Accept-Encoding": "gzip, br", "Accept-Charset": "utf-16",
+		"Range": "bytes=0-1", "If-None-Match": "*", "If-Modified-Since": "Mon, 01 Jan 2035 00:00:00 GMT", "Origin": "https://evil.test", "Cookie": "pgconsent=" + planted,
+		"X-Odd": strings.Repeat("y", 20<<10), "Te": "trailers", "Upgrade": "h2c", "Prefer": "respond-async", "Content-Language": planted, "Expect": "100-continue",
+	}) {
+		r := base("the header " + name)
+		r.header.Set(name, value)
+		m.send(role, r)
+	}
+	with("a header that is not UTF-8", func(r *request) { r.header.Set("X-Odd", "\xff") }, 400)
+	for _, authorization := range []string{"", "Bearer", "Bearer ", "Basic YTpi", "Bearer " + planted, "Bearer " + strings.Repeat("x", 20<<10), "Bearer a.b.c", "Bearer eyJhbGciOiJub25lIn0.e30.", "bearer\t\x7f"} {
+		r := base("with the authorization " + authorization[:min(len(authorization), 20)])
+		if r.header.Set("Authorization", authorization); authorization == "" {
+			r.header.Del("Authorization")
+		}
+		if r.want = []int{401}; strings.Contains(authorization, "\x7f") {
+			r.want = []int{400, 401}
+		}
+		m.send("", r)
+	}
+	// Bodies.
+	whole := func(what, body string, want ...int) {
+		with(what, func(r *request) { r.body = strings.NewReader(body); r.header.Set("Content-Type", "application/json") }, want...)
+	}
+	if schema == nil {
+		if method == http.MethodGet {
+			whole("a body where there is none", `{}`, 400)
+		}
+		return
+	}
+	wrong := m.wrongValues(schema)
+	for i, what := range slices.Sorted(maps.Keys(wrong)) {
+		if !harness.Turn(i+m.operations, 2) {
+			continue
+		}
+		value := wrong[what]
+		b, err := json.Marshal(value)
+		if err != nil {
+			m.t.Fatal(err)
+		}
+		whole(what, string(b), 422)
+	}
+	some := string(text())
+	properties, _ := schema["properties"].(map[string]any)
+	first := slices.Sorted(maps.Keys(properties))[0]
+	whole("a name twice", `{"`+first+`":null,"`+first+`":null}`, 400)
+	whole("a name twice, escaped", fmt.Sprintf(`{"%s":1,"\u%04x%s":1}`, first, first[0], first[1:]), 400)
+	whole("a name of another case", `{"`+strings.ToUpper(first)+`":"x"}`, 422)
+	whole("not UTF-8", `{"`+first+"\":\"\xff\xfe\"}", 400)
+	whole("a name that is not UTF-8", "{\"\xc3\x28\":1}", 400)
+	whole("half a surrogate", `{"`+first+`":"\udc00"}`, 400)
+	whole("cut", some[:max(len(some)-1, 1)], 400)
+	whole("something behind it", some+"x", 400)
+	whole("two values", some+some, 400)
+	whole("a BOM", "\ufeff"+some, 400)
+	whole("comments", "/* */"+some, 400)
+	whole("NaN", `{"`+first+`":NaN}`, 400)
+	whole("deep arrays", strings.Repeat("[", 10_000)+strings.Repeat("]", 10_000), 400)
+	whole("deep objects", strings.Repeat(`{"`+first+`":`, 33)+"1"+strings.Repeat("}", 33), 400)
+	whole("a huge number", `{"`+first+`":1e999999}`, 400, 422)
+	whole("a long number", `{"`+first+`":`+strings.Repeat("9", 10_000)+`}`, 400, 422)
+	whole("prototype", `{"__proto__":{"role":"admin"}}`, 422)
+	whole("a value that is marked up", `{"pl4nted":`+strconv.Quote(planted)+`}`, 422)
+	whole("a name that is marked up", `{`+strconv.Quote(planted)+`:1}`, 422)
+	whole("64 KB and a byte", `{"`+first+`":"`+strings.Repeat("x", 64<<10)+`"}`, 413)
+	for _, kind := range []string{"text/plain", "application/xml", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "application/json; charset=utf-16", "application/jsonx", "application/", planted, "", "application/json, text/plain"} {
+		with("the content type "+kind, func(r *request) { r.header.Set("Content-Type", kind) }, 415)
+	}
+	with("no content type", func(r *request) { r.header.Del("Content-Type") }, 415)
+	with("an encoded body", func(r *request) { r.header.Set("Content-Encoding", "gzip") }, 415)
+	if dig(o, "requestBody", "required") == true {
+		with("no body", func(r *request) { r.body = nil }, 400, 422)
+	}
+	if m.operations++; m.operations%4 != 0 {
+		return
+	}
+	whole("10 MB", `{"`+first+`":"`+strings.Repeat("x", 10<<20)+`"}`, 413)
+	with("10 MB of no known length", func(r *request) {
+		r.body = io.MultiReader(strings.NewReader(`{"`+first+`":"`), strings.NewReader(strings.Repeat("x", 10<<20)))
+	}, 413)
+}
+
+// some are a third of all, for each operation others.
+func (m *maker) some(all map[string]string) map[string]string {
+	out := map[string]string{}
+	for i, name := range slices.Sorted(maps.Keys(all)) {
+		if (i+m.sent)%3 == 0 {
+			out[name] = all[name]
+		}
+	}
+	return out
+}
+
+// others are the methods that a path does not have.
+func (m *maker) others(path string, methods map[string]any) {
+	for _, method := range []string{"GET", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "CONNECT", "QUERY", "PROPFIND", "X"} {
+		if _, there := methods[strings.ToLower(method)]; there {
+			continue
+		}
+		a, ok := m.send([]string{"admin", "agent", "subject", "operator"}[m.sent%4], request{what: "another method", method: method, path: path, header: http.Header{}, want: []int{405}})
+		for has := range methods {
+			if allow := ", " + a.Header.Get("Allow") + ","; ok && !strings.Contains(allow, " "+strings.ToUpper(has)+",") {
+				m.t.Errorf("%s %s: Allow: %s", method, path, allow)
+			}
+		}
+	}
+}
+
+// nowhere are paths that are no operation's.
+func (m *maker) nowhere() {
+	for _, path := range []string{
+		"/", "/v1", "/v1/", "/v2/consent/status", "//v1/consent/status", "/v1//consent/status", "/v1/./consent/status", "/v1/../v1/consent/status", "/v1/consent/../../metrics", "/..", "/v1/consent/status/",
+		"/v1/consent%2fstatus", "/v1/consent/status%00", "/v1/consent/status%20", "/v1/%2e%2e/%2e%2e/etc/passwd", "/v1/consent/status;x=1", "/V1/CONSENT/STATUS", "/v1/" + strings.Repeat("x", 5000),
+		"/v1/" + url.PathEscape(planted), "/v1/%ff%fe", "/v1/\u202e", "/openapi.yaml", "/docs", "/.well-known/openid-configuration", "/debug/pprof/", "/v1/consent/status\\..",
+	} {
+		for role, want := range map[string]int{"admin": 404, "": 401} {
+			m.send(role, request{what: "nowhere", method: "GET", path: path, header: http.Header{}, want: []int{want}})
+		}
+	}
+}
+
+// send sends a request as somebody of a role, and holds the answer against the document.
+func (m *maker) send(role string, r request) (httpAnswer, bool) {
+	m.t.Helper()
+	target := m.run.Access.HTTP + r.path
+	if r.query != "" {
+		target += "?" + r.query
+	}
+	var body []byte
+	if r.body != nil {
+		var err error
+		if body, err = io.ReadAll(r.body); err != nil {
+			m.t.Fatal(err)
+		}
+	}
+	for range 100 {
+		var reader io.Reader
+		if _, unknown := r.body.(*bytes.Reader); body != nil {
+			if reader = bytes.NewReader(body); !unknown && len(body) > 1<<20 {
+				reader = io.MultiReader(reader) // of no known length
+			}
+		}
+		asked, err := http.NewRequest(r.method, target, reader)
+		if err != nil {
+			return httpAnswer{}, false // no client sends it
+		}
+		asked.Header = r.header.Clone()
+		if all := m.tokens[role]; len(all) > 0 {
+			m.turn[role]++
+			asked.Header.Set("Authorization", "Bearer "+all[m.turn[role]%len(all)])
+		}
+		m.sent++
+		response, err := m.client.Do(asked)
+		if err != nil {
+			if len(body) > 1<<20 || strings.Contains(err.Error(), "invalid header") { // the connection was closed while it was sent; or no client sends it
+				return httpAnswer{}, false
+			}
+			m.t.Errorf("%s %s, %s: %v", r.method, r.path, r.what, err)
+			return httpAnswer{}, false
+		}
+		text, err := io.ReadAll(response.Body)
+		response.Body.Close()
+		if err != nil {
+			m.t.Errorf("%s %s, %s: %v", r.method, r.path, r.what, err)
+			return httpAnswer{}, false
+		}
+		a := httpAnswer{Status: response.StatusCode, Header: response.Header, Text: string(text)}
+		_ = json.Unmarshal(text, &a.Body)
+		if a.Status == http.StatusTooManyRequests && !slices.Contains(r.want, 429) {
+			wait, err := strconv.Atoi(a.Header.Get("Retry-After"))
+			if err != nil || wait < 1 {
+				m.t.Errorf("%s %s: Retry-After: %q", r.method, r.path, a.Header.Get("Retry-After"))
+				wait = 1
+			}
+			time.Sleep(time.Duration(wait) * time.Second)
+			m.waited += time.Duration(wait) * time.Second
+			continue
+		}
+		m.look(r, a)
+		return a, true
+	}
+	m.t.Errorf("%s %s, %s: there are always too many", r.method, r.path, r.what)
+	return httpAnswer{}, false
+}
+
+// look holds an answer against what was asked.
+func (m *maker) look(r request, a httpAnswer) {
+	m.t.Helper()
+	fail := func(why string) {
+		m.t.Errorf("%s %s, %s: %s: %d %.600s", r.method, r.path, r.what, why, a.Status, a.Text)
+	}
+	if strings.HasPrefix(a.Header.Get("Content-Type"), "text/plain") && a.Status == 400 && a.Body == nil {
+		return // what the library that reads HTTP refuses has no face
+	}
+	switch {
+	case a.Status >= 500:
+		fail("an error of the server")
+	case a.Status < 200 || a.Status >= 300 && a.Status < 400:
+		fail("a status that nothing here has")
+	case r.want != nil && !slices.Contains(r.want, a.Status):
+		fail(fmt.Sprintf("want %v", r.want))
+	case r.wrong && a.Status < 400:
+		fail("it was taken")
+	}
+	if a.Header.Get("X-Content-Type-Options") != "nosniff" {
+		fail("a browser may guess what it is")
+	}
+	for _, told := range []string{planted, "goroutine ", ".go:", "runtime error", "panic", "pgconsent/", "SELECT ", "/root/", "pgx", "socket"} {
+		if strings.Contains(a.Text, told) {
+			fail("it has " + told)
+		}
+	}
+	for _, values := range a.Header {
+		for _, value := range values {
+			if strings.Contains(value, "pl4nted") {
+				fail("it has " + value + " in a header")
+			}
+		}
+	}
+	if r.method != http.MethodHead {
+		m.compare(r.method, r.path, a)
+	}
+}
+
+// schema follows references.
+func (m *maker) schema(s any) map[string]any {
+	found, _ := s.(map[string]any)
+	for {
+		ref, ok := found["$ref"].(string)
+		if !ok {
+			return found
+		}
+		found, _ = dig(m.document, strings.Split(strings.TrimPrefix(ref, "#/"), "/")...).(map[string]any)
+	}
+}
+
+// kindOf is a schema's type, null aside.
+func kindOf(s map[string]any) string {
+	switch t := s["type"].(type) {
+	case string:
+		return t
+	case []any:
+		return t[0].(string)
+	}
+	return ""
+}
+
+// valid makes a value that a schema has.
+func (m *maker) valid(s map[string]any) any {
+	s = m.schema(s)
+	if all, ok := s["enum"].([]any); ok {
+		return all[m.rnd.IntN(len(all))]
+	}
+	switch kindOf(s) {
+	case "object":
+		out := map[string]any{}
+		properties, _ := s["properties"].(map[string]any)
+		for _, name := range slices.Sorted(maps.Keys(properties)) {
+			required, _ := s["required"].([]any)
+			if slices.Contains(required, any(name)) || m.rnd.IntN(2) == 0 {
+				out[name] = m.valid(m.schema(properties[name]))
+			}
+		}
+		return out
+	case "array":
+		out := []any{}
+		for range int(numberOf(s, "minItems", 0)) + m.rnd.IntN(3) {
+			out = append(out, m.valid(m.schema(s["items"])))
+		}
+		return out
+	case "boolean":
+		return m.rnd.IntN(2) == 0
+	case "integer", "number":
+		low, high := numberOf(s, "minimum", 0), numberOf(s, "maximum", 1<<31)
+		return []any{int64(low), int64(high), int64(low) + m.rnd.Int64N(int64(high-low)+1)}[m.rnd.IntN(3)]
+	default:
+		words := []string{"human:sean", "ESSENTIAL", "ctx:walks", "x", "*", "dog:bella", "table:episodes", "épisode:ü", "Robert');DROP", "{{7*7}}", "../../etc/passwd", "%00%n%s", "${jndi}", "😀", "a,b", "-1"}
+		for range 50 {
+			word := words[m.rnd.IntN(len(words))]
+			if m.rnd.IntN(8) == 0 {
+				word = strings.Repeat("y", int(numberOf(s, "maxLength", 50)))
+			}
+			if m.has(s, word) {
+				return word
+			}
+		}
+		return strings.Repeat("x", int(numberOf(s, "minLength", 1)))
+	}
+}
+
+// has asks whether a schema has the value.
+func (m *maker) has(s map[string]any, value any) bool {
+	text, err := json.Marshal(s)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	return m.compiled(string(text)).Validate(value) == nil
+}
+
+func numberOf(s map[string]any, name string, otherwise float64) float64 {
+	switch n := s[name].(type) {
+	case float64:
+		return n
+	case json.Number:
+		f, _ := n.Float64()
+		return f
+	}
+	return otherwise
+}
+
+// query is one that an operation has.
+func (m *maker) query(o map[string]any) string {
+	q := url.Values{}
+	parameters, _ := o["parameters"].([]any)
+	for _, p := range parameters {
+		if dig(p, "in") == "query" && (dig(p, "required") == true || m.rnd.IntN(3) == 0) {
+			q.Set(dig(p, "name").(string), fmt.Sprint(m.valid(m.schema(dig(p, "schema")))))
+		}
+	}
+	return q.Encode()
+}
+
+// changed is a query with another value; "" takes it out.
+func changed(query, name, value string) string {
+	q, _ := url.ParseQuery(query)
+	if q.Del(name); value != "" {
+		q.Set(name, value)
+	}
+	return q.Encode()
+}
+
+// wrongTexts are texts that a parameter does not take.
+func (m *maker) wrongTexts(s map[string]any) map[string]string {
+	out := map[string]string{}
+	switch kindOf(s) {
+	case "integer", "number":
+		out["a word"], out["a fraction"], out["a huge number"], out["hexadecimal"], out["a space"] = "many", "1.5", strings.Repeat("9", 40), "0x10", " 1"
+	case "boolean":
+		out["a word"], out["2"] = "perhaps", "2"
+	case "string":
+		if _, ok := s["pattern"]; ok {
+			out["a NUL"], out["a line break"] = "a\x00b", "a\nb"
+		}
+	}
+	if n, ok := s["minimum"]; ok {
+		out["less than "+fmt.Sprint(n)] = fmt.Sprint(int64(numberOf(s, "minimum", 0)) - 1)
+	}
+	if n, ok := s["maximum"]; ok {
+		out["more than "+fmt.Sprint(n)] = fmt.Sprint(int64(numberOf(s, "maximum", 0)) + 1)
+	}
+	if n, ok := s["maxLength"]; ok {
+		out["longer than "+fmt.Sprint(n)] = strings.Repeat("y", int(numberOf(s, "maxLength", 0))+1)
+	}
+	return out
+}
+
+// wrongValues are bodies that a schema has not, by what is wrong.
+func (m *maker) wrongValues(s map[string]any) map[string]any {
+	out := map[string]any{"null": nil, "a list": []any{}, "a text": "x", "a number": 1, "true": true}
+	properties, _ := s["properties"].(map[string]any)
+	required, _ := s["required"].([]any)
+	put := func(what, name string, value any) {
+		body := m.valid(s).(map[string]any)
+		body[name] = value
+		out[what+" for "+name] = body
+	}
+	for _, name := range slices.Sorted(maps.Keys(properties)) {
+		member := m.schema(properties[name])
+		for what, value := range map[string]any{
+			"null": nil, "a text": planted, "a number": 7, "a fraction": 0.5, "true": true, "a list": []any{}, "a list of lists": []any{[]any{}}, "an object": map[string]any{"a": 1}, "a list of null": []any{nil},
+			"a NUL": "a\x00b", "1e308": 1e308,
+		} {
+			if !m.has(member, value) {
+				put(what, name, value)
+			}
+		}
+		if most := numberOf(member, "maxLength", 0); most > 0 {
+			put("too long a text", name, strings.Repeat("y", int(most)+1))
+		}
+		if numberOf(member, "minLength", 0) > 0 {
+			put("an empty text", name, "")
+		}
+		if most, ok := member["maximum"]; ok {
+			put("more than "+fmt.Sprint(most), name, int64(numberOf(member, "maximum", 0))+1)
+		}
+		if least, ok := member["minimum"]; ok {
+			put("less than "+fmt.Sprint(least), name, int64(numberOf(member, "minimum", 0))-1)
+		}
+		if most := int(numberOf(member, "maxItems", 0)); most > 0 {
+			put("too long a list", name, slices.Repeat([]any{"x"}, most+1))
+		}
+		if numberOf(member, "minItems", 0) > 0 {
+			put("an empty list", name, []any{})
+		}
+		if slices.Contains(required, any(name)) {
+			body := m.valid(s).(map[string]any)
+			delete(body, name)
+			out["without "+name] = body
+		}
+	}
+	put("something unknown", "pl4nted", planted)
+	return out
+}
