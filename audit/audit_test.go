@@ -664,37 +664,6 @@ func TestFileTakenAway(t *testing.T) {
 	}
 }
 
-// A disk that is really full: a small tmpfs.
-func TestFullFilesystem(t *testing.T) {
-	dir := t.TempDir()
-	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=64k"); err != nil {
-		t.Skipf("cannot mount a tmpfs here: %v", err)
-	}
-	t.Cleanup(func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) })
-	l := open(t, Config{Dir: filepath.Join(dir, "audit")})
-	released := 0
-	for range 1000 {
-		err := releaseWithin(t, l.Decision(decision(fmt.Sprint(released))), 20*time.Second)
-		if err != nil {
-			wantRefusal(t, err)
-			break
-		}
-		released++
-	}
-	if released == 0 || released == 1000 {
-		t.Fatalf("%d decisions released on 64 KiB", released)
-	}
-	if err := syscall.Mount("tmpfs", dir, "tmpfs", syscall.MS_REMOUNT, "size=256k"); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, l, "after")
-	closeLog(t, l)
-	found, _ := sessions(t, filepath.Join(dir, "audit"))
-	if found["after"] != 1 || len(found) != released+1 {
-		t.Errorf("%d decisions in the file, %d were released", len(found), released+1)
-	}
-}
-
 func BenchmarkStrict(b *testing.B) {
 	l, err := Open(Config{Dir: b.TempDir(), Log: quiet()})
 	if err != nil {

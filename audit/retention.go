@@ -17,7 +17,6 @@ func (w *writer) expired() *Checkpoint {
 	if w.cfg.Retention <= 0 || now.Sub(w.looked) < retainEvery {
 		return nil
 	}
-	w.looked = now
 	segments, err := listSegments(w.cfg.Dir)
 	cp := Checkpoint{Retention: w.cfg.Retention.String()}
 	for i := 0; err == nil && i+1 < len(segments); i++ {
@@ -30,16 +29,17 @@ func (w *writer) expired() *Checkpoint {
 	}
 	if err != nil {
 		w.cfg.Log.Error("audit: old segments are not removed", "error", err)
+	}
+	if err != nil || len(cp.Removed) == 0 {
+		w.looked = now
 		return nil
 	}
-	if len(cp.Removed) == 0 {
-		return nil
-	}
-	return &cp
+	return &cp // looked is set when it is durable: on a full disk the next try comes with the next record
 }
 
 // remove takes away, oldest first, what a durable checkpoint stands for.
 func (w *writer) remove(cp Checkpoint) {
+	w.looked = w.cfg.Now()
 	for _, r := range cp.Removed {
 		name := segmentName(r.Segment)
 		torn, err := filepath.Glob(filepath.Join(w.cfg.Dir, tornPrefix(r.Segment)+"*"))

@@ -159,13 +159,12 @@ func (s *storing) expired() *Checkpoint {
 	if s.cfg.Retention <= 0 || now.Sub(s.looked) < retainEvery {
 		return nil
 	}
-	s.looked = now
 	through, err := s.older(now.Add(-s.cfg.Retention))
 	if err != nil {
 		s.cfg.Log.Error("audit: old records are not removed", "error", err)
-		return nil
 	}
-	if through == nil {
+	if err != nil || through == nil {
+		s.looked = now
 		return nil
 	}
 	// As a walk finds it that begins after the record.
@@ -213,6 +212,7 @@ func (s *storing) record(segment int, after uint64) (*Record, error) {
 
 // remove does not keep records that come from waiting.
 func (s *storing) remove(cp Checkpoint) {
+	s.looked = s.cfg.Now()
 	select {
 	case s.removing <- struct{}{}:
 	default:

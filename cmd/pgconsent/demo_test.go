@@ -56,7 +56,13 @@ func (o *output) String() string {
 
 func launch(t *testing.T, env []string, args ...string) *program {
 	t.Helper()
-	p := &program{cmd: exec.Command(os.Args[0], args...), errs: &output{}, end: make(chan error, 1)}
+	return launchBy(t, env, append([]string{os.Args[0]}, args...)...)
+}
+
+// launchBy is launch by a command that becomes the program.
+func launchBy(t *testing.T, env []string, args ...string) *program {
+	t.Helper()
+	p := &program{cmd: exec.Command(args[0], args[1:]...), errs: &output{}, end: make(chan error, 1)}
 	p.cmd.Env = append(append(os.Environ(), "PGCONSENT_TEST_MAIN=1"), env...)
 	p.cmd.Stderr = p.errs
 	out, in := io.Pipe()

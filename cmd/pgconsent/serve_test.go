@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"os"
 	"strings"
 	"syscall"
 	"testing"
@@ -14,7 +15,13 @@ import (
 // serving starts serve and returns where it listens.
 func (i *installation) serving(t *testing.T, args ...string) (*program, string) {
 	t.Helper()
-	p := launch(t, nil, append([]string{"serve", "-c", i.config, "--log-format", "json"}, args...)...)
+	return i.servingBy(t, nil, args...)
+}
+
+// servingBy is serving by a command that becomes the program.
+func (i *installation) servingBy(t *testing.T, by []string, args ...string) (*program, string) {
+	t.Helper()
+	p := launchBy(t, nil, append(append(by, os.Args[0], "serve", "-c", i.config, "--log-format", "json"), args...)...)
 	address := ""
 	waitFor(t, "serve listens", func() bool {
 		for line := range strings.Lines(p.errs.String()) {

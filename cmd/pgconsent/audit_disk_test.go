@@ -1,0 +1,168 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pgconsent/pgconsent/audit"
+)
+
+// onDisk keeps the records of an installation, their key and their anchor on a file system that only serve sees.
+func onDisk(t *testing.T) (i *installation, disk string, by []string) {
+	t.Helper()
+	i = recording(t)
+	disk = filepath.Join(i.dir(), "disk")
+	if err := os.Mkdir(disk, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(i.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text = bytes.Replace(text, []byte("file: audit/"), []byte("file: disk/audit/, rotate: { size: 64KiB }"), 1)
+	if err := os.WriteFile(i.config, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	by = []string{"unshare", "-m", "sh", "-c", `mount -t tmpfs -o size=4m tmpfs ` + disk + ` && exec "$0" "$@"`}
+	if out, err := exec.Command(by[0], append(by[1:], "true")...).CombinedOutput(); err != nil {
+		t.Skipf("no file system can be mounted for one process here: %v %s", err, out)
+	}
+	return i, disk, by
+}
+
+// asks has two agents ask until they are stopped. What is not answered is refused with this code, in the same session.
+type asks struct {
+	answered, refused atomic.Int64
+	of                sync.Map // answers, by the client's address
+	stop              func()
+}
+
+func (i *installation) asking(t *testing.T, address, code string) *asks {
+	t.Helper()
+	a := &asks{}
+	ctx, cancel := context.WithCancel(t.Context())
+	var agents sync.WaitGroup
+	for range 2 {
+		conn := connect(t, i.dsn("chat", address))
+		agents.Go(func() {
+			answered := 0
+			for ctx.Err() == nil {
+				var found int
+				err := conn.QueryRow(context.Background(), "SELECT count(*) FROM memories").Scan(&found)
+				var e *pgconn.PgError
+				switch {
+				case err == nil:
+					answered++
+					a.answered.Add(1)
+				case errors.As(err, &e) && e.Code == code && strings.Contains(e.Hint, "No record, no answer"):
+					a.refused.Add(1)
+				default:
+					t.Errorf("an agent got %v", err)
+					return
+				}
+				time.Sleep(5 * time.Millisecond)
+			}
+			a.of.Store(conn.PgConn().Conn().LocalAddr().String(), answered)
+		})
+	}
+	a.stop = func() { cancel(); agents.Wait() }
+	t.Cleanup(a.stop)
+	return a
+}
+
+// more waits until n more statements are answered or refused.
+func more(t *testing.T, what string, of *atomic.Int64, n int64) {
+	t.Helper()
+	want := of.Load() + n
+	waitFor(t, "statements are "+what, func() bool { return of.Load() >= want })
+}
+
+// A disk that is full: agents are refused, new ones too, and reports about persons are; owners pass. When there is room again all of
+// it goes on, in the same sessions, and every answer has its record.
+func TestServeOnAFullDisk(t *testing.T) {
+	i, disk, by := onDisk(t)
+	p, address := i.servingBy(t, by)
+	seen := fmt.Sprintf("/proc/%d/root%s", p.cmd.Process.Pid, disk)
+	inside := func(args ...string) (string, int) {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		command := exec.CommandContext(ctx, "nsenter", append([]string{"-t", strconv.Itoa(p.cmd.Process.Pid), "-m", os.Args[0]}, args...)...)
+		command.Env = append(os.Environ(), "PGCONSENT_TEST_MAIN=1")
+		said, _ := command.CombinedOutput()
+		return string(said), command.ProcessState.ExitCode()
+	}
+	a := i.asking(t, address, "58030")
+	filler := filepath.Join(seen, "filler")
+	for range 2 {
+		more(t, "answered", &a.answered, 20)
+		room := 1 << 23
+		f, err := os.Create(filler)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for room > 0 {
+			if _, err := f.Write(make([]byte, room)); err != nil {
+				room /= 2
+			}
+		}
+		f.Close()
+		more(t, "refused", &a.refused, 6)
+		if conn, err := pgx.Connect(t.Context(), i.dsn("other", address)); err == nil {
+			conn.Close(t.Context())
+			t.Error("an agent logged in without a record")
+		} else if !strings.Contains(err.Error(), "58030") {
+			t.Errorf("a login is refused with %v", err)
+		}
+		if n := number(t, connect(t, i.dsn("app_owner", address)), "SELECT count(*) FROM memories"); n != 2 {
+			t.Errorf("the owner sees %d memories", n)
+		}
+		if said, code := inside("dsar", "--subject", "nobody", "-c", i.config); code != wrong || !strings.Contains(said, "SQLSTATE 58030") {
+			t.Errorf("a report without a record: %d %s", code, said)
+		}
+		if err := os.Remove(filler); err != nil {
+			t.Fatal(err)
+		}
+	}
+	more(t, "answered", &a.answered, 20)
+	if said, code := inside("dsar", "--subject", "nobody", "-c", i.config); code != wrong || !strings.Contains(said, "there is no consent of this subject") {
+		t.Errorf("a report when there is room again: %d %s", code, said)
+	}
+	a.stop()
+	if said, code := inside("audit", "verify", "-c", i.config); code != done {
+		t.Errorf("audit verify: %d %s", code, said)
+	}
+	sessions, decided := map[string]string{}, map[string]int{}
+	if _, err := (audit.Against{}).Read(audit.Folder(filepath.Join(seen, "audit")), func(r audit.Record) error {
+		e, err := readEntry(r)
+		switch {
+		case e.Kind == audit.KindSession && e.Event == "open":
+			sessions[e.Session] = e.Remote
+		case e.Kind == audit.KindDecision && e.Verdict == "allow":
+			decided[sessions[e.Session]]++
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	a.of.Range(func(client, n any) bool {
+		if decided[client.(string)] < n.(int) {
+			t.Errorf("%s got %d answers, and has %d records", client, n, decided[client.(string)])
+		}
+		return true
+	})
+}
