@@ -13,7 +13,7 @@ import (
 	"github.com/pgconsent/pgconsent/sqlstate"
 )
 
-// The examples are those of the seed 001_18c712cf4c86dcaa.txt; each test names its lines.
+// The examples are those of seeds/001; each test names its lines.
 
 var begin = time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)
 
@@ -66,7 +66,8 @@ func (c *conversation) want(byTime, byMessages uint64, messages ...int) {
 	}
 }
 
-// seeds/001_18c712cf4c86dcaa.txt:253 "1 message/minute for 30 minutes = TRIGGER". It comes with the 20th message.
+// "1 message/minute for 30 minutes = TRIGGER". It comes with the 20th message.
+// seeds/001:249-253.
 func TestOneMessageAMinute(t *testing.T) {
 	c := talk(t, Config{})
 	c.send(31, time.Minute)
@@ -77,6 +78,7 @@ func TestOneMessageAMinute(t *testing.T) {
 }
 
 // :250, :251: 30 minutes from the session's start to the current message.
+// seeds/001:249-253.
 func TestTimeThreshold(t *testing.T) {
 	c := talk(t, Config{})
 	c.send(2, 29*time.Minute+59*time.Second)
@@ -87,6 +89,7 @@ func TestTimeThreshold(t *testing.T) {
 }
 
 // :252, :283, :284, :286: more than 30 minutes idle begins a new session; 30 minutes do not.
+// seeds/001:249-253, 282-287.
 func TestSessionReset(t *testing.T) {
 	c := talk(t, Config{})
 	c.send(2, 30*time.Minute+time.Nanosecond)
@@ -101,6 +104,7 @@ func TestSessionReset(t *testing.T) {
 }
 
 // :258 "20 messages in 5 minutes = TRIGGER", :350-354 Example 2: at message 20.
+// seeds/001:255-259, 350-354.
 func TestExample2IntensiveInteraction(t *testing.T) {
 	c := talk(t, Config{})
 	c.send(20, 5*time.Minute/19)
@@ -108,6 +112,7 @@ func TestExample2IntensiveInteraction(t *testing.T) {
 }
 
 // :259 "19 messages, wait 40 minutes, 19 more = NO TRIGGER", :342-348 Example 1: in 10 minutes each.
+// seeds/001:255-259, 342-348.
 func TestExample1HealthySpread(t *testing.T) {
 	c := talk(t, Config{})
 	c.send(19, 10*time.Minute/18)
@@ -120,6 +125,7 @@ func TestExample1HealthySpread(t *testing.T) {
 }
 
 // :356-360 Example 3: one message every 2 minutes for 30 minutes; it comes with the message at minute 30.
+// seeds/001:356-360.
 func TestExample3ContinuousInteraction(t *testing.T) {
 	c := talk(t, Config{})
 	c.send(15, 2*time.Minute)
@@ -133,6 +139,7 @@ func TestExample3ContinuousInteraction(t *testing.T) {
 }
 
 // :362-367 Example 4: one message every 6 minutes for 2 hours; at 30 minutes, and once.
+// seeds/001:362-367.
 func TestExample4SpreadOutMessages(t *testing.T) {
 	c := talk(t, Config{})
 	c.send(20, 6*time.Minute)
@@ -143,6 +150,7 @@ func TestExample4SpreadOutMessages(t *testing.T) {
 }
 
 // :256, :257: 20 messages within 30 minutes, and only those of the last 30 minutes: the window slides.
+// seeds/001:255-259.
 func TestSlidingWindow(t *testing.T) {
 	long := Config{After: 10 * time.Hour}
 	c := talk(t, long)
@@ -158,6 +166,7 @@ func TestSlidingWindow(t *testing.T) {
 }
 
 // :293: once a session; :285-286: and again in the next one.
+// seeds/001:289-293.
 func TestReminderOncePerSession(t *testing.T) {
 	c := talk(t, Config{})
 	c.send(100, 10*time.Second)
@@ -168,6 +177,7 @@ func TestReminderOncePerSession(t *testing.T) {
 }
 
 // :261-278: the text, with its figures.
+// seeds/001:261-278.
 func TestReminderContent(t *testing.T) {
 	c := talk(t, Config{})
 	c.send(20, time.Second)
@@ -186,6 +196,7 @@ func TestReminderContent(t *testing.T) {
 }
 
 // A text of one's own has the figures where it asks for them.
+// seeds/001:387-399.
 func TestReminderConfigured(t *testing.T) {
 	c := talk(t, Config{Messages: 3, Window: 10 * time.Minute, Reminder: "{messages} in {minutes}, {messages}"})
 	c.send(3, time.Second)
@@ -195,6 +206,7 @@ func TestReminderConfigured(t *testing.T) {
 }
 
 // :243-245, :295-299: channels by their ids; a type that is given comes first.
+// seeds/001:242-245, 295-299, 407-411.
 func TestChannelTypes(t *testing.T) {
 	for channel, want := range map[string]string{
 		"api_1": "api", "api-1": "api", "api_": "api", "apis": "", "API_1": "", "web_1": "",
@@ -223,6 +235,7 @@ func TestChannelTypes(t *testing.T) {
 }
 
 // :287, :390: sessions go after one hour without anything, whether anybody comes or not.
+// seeds/001:282-287, 378-383.
 func TestCleanup(t *testing.T) {
 	c := talk(t, Config{})
 	c.send(5, time.Minute)
@@ -242,6 +255,7 @@ func TestCleanup(t *testing.T) {
 }
 
 // :290-293 what a session's state is; :380 end_session, :382 get_session_info.
+// seeds/001:378-383.
 func TestSessionInfoAndEnd(t *testing.T) {
 	c := talk(t, Config{})
 	c.send(3, time.Minute)
@@ -266,6 +280,7 @@ func TestSessionInfoAndEnd(t *testing.T) {
 }
 
 // :333-338: what is counted; a reminder counts under one trigger, time first.
+// seeds/001:330-338, 378-383.
 func TestCounts(t *testing.T) {
 	c := talk(t, Config{Messages: 2, After: time.Minute})
 	c.send(2, time.Minute) // both thresholds at once
@@ -280,7 +295,8 @@ func TestCounts(t *testing.T) {
 	}
 }
 
-// :406, :410: per user and channel; nothing is added up over channels, users, databases or who records.
+// :405, :409: per user and channel; nothing is added up over channels, users, databases or who records.
+// seeds/001:401-405, 407-411.
 func TestSessionsAreSeparate(t *testing.T) {
 	tracker := New(Config{})
 	keys := []Key{
@@ -436,13 +452,14 @@ func TestCaller(t *testing.T) {
 	}
 }
 
-// model is a session as the seed's text has it: all times are kept (:292).
+// model is a session as the seed's text has it: all times are kept (seeds/001:292).
 type model struct {
 	times    []time.Duration
 	reminded bool
 }
 
 // The tracker does what a plain reading of the seed does, whatever is sent when.
+// seeds/001:289-293.
 func TestLikeTheModel(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		c := Config{
@@ -496,7 +513,7 @@ func TestLikeTheModel(t *testing.T) {
 	})
 }
 
-// What a million users take. ":411 Memory-Only".
+// What a million users take. "Memory-Only", seeds/001:410.
 func BenchmarkMillionUsers(b *testing.B) {
 	const users = 1_000_000
 	for b.Loop() {

@@ -127,6 +127,7 @@ func TestListAttributes(t *testing.T) {
 	}
 }
 
+// seeds/001:158-159, 225-228, 387-399.
 func TestDefaults(t *testing.T) {
 	got, err := load(least, nil)
 	if err != nil {
@@ -145,6 +146,7 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
+// seeds/001:225-228, 230-233.
 func TestEnvironmentIsAboveTheFile(t *testing.T) {
 	env := map[string]string{
 		"PGCONSENT_LISTEN": "localhost:1", "PGCONSENT_HTTP_LISTEN": "off", "PGCONSENT_UPSTREAM_HOST": "/run/pg", "PGCONSENT_UPSTREAM_PORT": "7",
@@ -167,6 +169,7 @@ func TestEnvironmentIsAboveTheFile(t *testing.T) {
 	}
 }
 
+// seeds/001:191.
 func TestRefused(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
 		"empty":                 {"", "c.yaml: the file is empty"},

@@ -66,7 +66,8 @@ func partnered(t testing.TB) *history {
 	return h
 }
 
-// 001_18c712cf4c86dcaa.txt, Downgrade Protocol, and SYSTEMS.md 2 d: the moves there are, and no other.
+// "Downgrade Protocol", and SYSTEMS.md 2 d: the moves there are, and no other.
+// seeds/001:81-85.
 func TestMovesBetweenStreams(t *testing.T) {
 	start := map[Stream]func() *history{
 		Temporary: func() *history { h := begin(t); h.must(Command{Do: Grant, Stream: Temporary}); return h },
@@ -93,7 +94,8 @@ func TestMovesBetweenStreams(t *testing.T) {
 	}
 }
 
-// 001_18c712cf4c86dcaa.txt, Consent Streams: durations and categories.
+// "Consent Streams": durations and categories.
+// seeds/001:23-28, 30-35, 37-41, 230-233.
 func TestStreams(t *testing.T) {
 	h := begin(t)
 	h.must(Command{Do: Interact})
@@ -142,7 +144,8 @@ func TestStreams(t *testing.T) {
 	}
 }
 
-// 001_18c712cf4c86dcaa.txt, Bilateral Partnership Protocol.
+// "Bilateral Partnership Protocol".
+// seeds/001:30-35, 69-78.
 func TestPartnership(t *testing.T) {
 	ask := func() *history { h := begin(t); h.must(Command{Do: Interact}); h.must(Command{Do: Upgrade}); return h }
 	h := ask()
@@ -197,7 +200,8 @@ func TestPartnership(t *testing.T) {
 	}
 }
 
-// 001_18c712cf4c86dcaa.txt, Decay Protocol: days 0-30, 31-60, 61-90, 90. SYSTEMS.md 2 e.
+// "Decay Protocol": days 0-30, 31-60, 61-90, 90. SYSTEMS.md 2 e.
+// seeds/001:163-168, 425.
 func TestDecay(t *testing.T) {
 	for days, want := range map[int]Decay{0: DecayKept, 30: DecayKept, 31: DecayAggregated, 60: DecayAggregated, 61: DecayUnidentified, 89: DecayUnidentified, 90: DecayAnonymous, 1000: DecayAnonymous} {
 		if got := DecayAfter(days); got != want {
@@ -230,6 +234,7 @@ func TestDecay(t *testing.T) {
 }
 
 // Only the subject's own interaction renews; an interaction overrides no withdrawal (SYSTEMS.md 2 n).
+// seeds/001:193-196.
 func TestInteractions(t *testing.T) {
 	h := begin(t)
 	if err := h.do(Command{Do: Interact, By: agent}); !errors.As(err, new(*ForbiddenError)) {
@@ -254,6 +259,7 @@ func TestInteractions(t *testing.T) {
 }
 
 // Withdrawn by the subject, revoked by the controller, refused and expired are different things.
+// seeds/001:200.
 func TestStatesAreTold(t *testing.T) {
 	seen := map[string]bool{}
 	for _, s := range States {
@@ -264,6 +270,7 @@ func TestStatesAreTold(t *testing.T) {
 	}
 }
 
+// seeds/001:218-221.
 func TestErrorsAreNamed(t *testing.T) {
 	for name, err := range map[string]error{
 		"ConsentNotFoundError": NewNotFound(), "ConsentValidationError": invalid("x"), "ConsentExpiredError": expired("x"),

@@ -304,7 +304,8 @@ func story(now int, withdrawn bool) dsar.Material {
 	return m
 }
 
-// "Validates the user has active consent" (seeds/001, line 151); and the report is given when it is not (SYSTEMS 2j).
+// "Validates the user has active consent"; and the report is given when it is not (SYSTEMS 2j).
+// seeds/001:151.
 func TestSaysWhetherConsentIsActive(t *testing.T) {
 	for _, c := range []struct {
 		m        dsar.Material
@@ -323,7 +324,8 @@ func TestSaysWhetherConsentIsActive(t *testing.T) {
 	}
 }
 
-// "Provides consent history for the audit trail" (seeds/001, line 152).
+// "Provides consent history for the audit trail".
+// seeds/001:147, 152.
 func TestGivesTheHistory(t *testing.T) {
 	r, err := dsar.Assemble(story(6, true))
 	if err != nil {
@@ -341,7 +343,8 @@ func TestGivesTheHistory(t *testing.T) {
 	}
 }
 
-// "Specifies data retention timelines" (seeds/001, line 153).
+// "Specifies data retention timelines".
+// seeds/001:144, 153.
 func TestSaysHowLongDataAreKept(t *testing.T) {
 	m := story(1, false)
 	r, _ := dsar.Assemble(m)
@@ -362,7 +365,8 @@ func TestSaysHowLongDataAreKept(t *testing.T) {
 	}
 }
 
-// "Lists applicable data categories" (seeds/001, line 154).
+// "Lists applicable data categories".
+// seeds/001:145, 154.
 func TestListsCategories(t *testing.T) {
 	r, _ := dsar.Assemble(story(1, false))
 	if len(r.Categories) != 1 || !r.Categories[0].Consent || !strings.Contains(r.Categories[0].Text, "user identification") || r.Purposes[0].Name != "support" || !r.Purposes[0].Consent {
@@ -377,7 +381,8 @@ func TestListsCategories(t *testing.T) {
 	}
 }
 
-// "Legal basis for data processing" (seeds/001, line 143): Article 6(1)(a).
+// "Legal basis for data processing": Article 6(1)(a).
+// seeds/001:141-143, 199.
 func TestNamesTheLawfulBasis(t *testing.T) {
 	r, _ := dsar.Assemble(story(1, false))
 	if b := r.LawfulBasis[0]; b.Article != "Article 6(1)(a) GDPR" || !b.Active || b.DPV != "dpv:ConsentGiven" {

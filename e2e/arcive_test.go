@@ -8,6 +8,9 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	harness "github.com/pgconsent/pgconsent/test/instance"
 )
 
 // The points of the arcive world, each through the wire with pgx and with psql. What must be visible is computed by the
@@ -48,6 +51,7 @@ func same(t testing.TB, what string, got, want []string) {
 	}
 }
 
+// seeds/000:9-13, 46.
 func TestArciveA_AMemoryWithAnyUnconsentedParticipantDoesNotExist(t *testing.T) {
 	in := start(t, options{})
 	want := truth(t, in, `SELECT m.id::text FROM memories m WHERE `+visible)
@@ -97,6 +101,7 @@ func TestArciveA_AMemoryWithAnyUnconsentedParticipantDoesNotExist(t *testing.T) 
 	in.noMarker(t)
 }
 
+// seeds/000:39.
 func TestArciveA_NullUnknownAndDanglingStatusHide(t *testing.T) {
 	in := start(t, options{setup: `
 		UPDATE people SET consent_status = 'granted' WHERE id = '` + alice + `';
@@ -141,6 +146,7 @@ func TestArciveB_MemoriesWithoutParticipantsShowAndForeignOnesNever(t *testing.T
 	same(t, "users whose memories the second user's agent sees", got, []string{user2})
 }
 
+// seeds/000:49, 53.
 func TestArciveC_PeopleParticipantsAndEdges(t *testing.T) {
 	in := start(t, options{})
 	people := truth(t, in, `SELECT id::text FROM people WHERE user_id = '`+user1+`' AND consent_status = 'granted'`)
@@ -164,6 +170,7 @@ func TestArciveC_PeopleParticipantsAndEdges(t *testing.T) {
 	in.noMarker(t)
 }
 
+// seeds/000:26-29, 39.
 func TestArciveD_RespectConsentIsPinned(t *testing.T) {
 	in := start(t, options{})
 	const probe = `(SELECT embedding FROM memories WHERE id = '` + lakeAlone + `')`
@@ -199,6 +206,7 @@ func TestArciveD_RespectConsentIsPinned(t *testing.T) {
 	in.noMarker(t)
 }
 
+// seeds/000:53.
 func TestArciveE_NewPeopleArePending(t *testing.T) {
 	in := start(t, options{})
 	clients(t, in, func(t *testing.T, agent, owner client) {
@@ -230,6 +238,7 @@ func TestArciveE_NewPeopleArePending(t *testing.T) {
 	in.noMarker(t)
 }
 
+// seeds/000:47.
 func TestArciveF_GrantAndRevokeActOnTheNextStatement(t *testing.T) {
 	in := start(t, options{})
 	clients(t, in, func(t *testing.T, agent, owner client) {
@@ -261,6 +270,7 @@ func TestArciveF_GrantAndRevokeActOnTheNextStatement(t *testing.T) {
 	})
 }
 
+// seeds/000:9-13, 30, 49.
 func TestArciveG_TheOwnerIsUnaffected(t *testing.T) {
 	in := start(t, options{})
 	clients(t, in, func(t *testing.T, _, owner client) {
@@ -281,20 +291,50 @@ func TestArciveG_TheOwnerIsUnaffected(t *testing.T) {
 	})
 }
 
+// seeds/000:26-29, 39, 40-41.
 func TestArciveI_TheOwnersCallsKeepTheirMeaning(t *testing.T) {
 	in := start(t, options{})
 	clients(t, in, func(t *testing.T, _, owner client) {
+		const probe = `(SELECT embedding FROM memories WHERE id = '` + lakeAlone + `')`
 		all := one(t, owner, `SELECT count(*)::text FROM memories`)
 		for call, want := range map[string]string{
 			`search_memories_semantic('lake', 100000)`:                          all,
 			`search_memories_semantic('lake', 100000, false)`:                   all,
 			`search_memories_semantic('lake', 100000, respect_consent => true)`: gatedForOwner(t, in),
+			`match_memories(` + probe + `, 100000)`:                             all,
+			`match_memories(` + probe + `, 100000, false)`:                      all,
+			`match_memories(` + probe + `, 100000, true)`:                       gatedForOwner(t, in),
 		} {
 			if got := one(t, owner, `SELECT count(*)::text FROM `+call); got != want {
 				t.Errorf("%s: %s rows, want %s", call, got, want)
 			}
 		}
 	})
+}
+
+// Surfaces that ship later, and roles that no prompt tells to refuse, have the gate as well: they differ in nothing but their names.
+// SYSTEMS.md 1 j; of the unmodified MCP server: mcp.TestArcive.
+// seeds/000:21-25, 43-45, 48.
+func TestArciveJ_EveryAgentIsAnsweredAlike(t *testing.T) {
+	in := start(t, options{})
+	connections := map[string]*pgconn.PgConn{}
+	for _, agent := range arciveAgents {
+		connections[agent] = connect(t, in.dsn(agent, agentPassword))
+	}
+	for _, sql := range []string{
+		`SELECT * FROM memories ORDER BY id`, `SELECT * FROM people ORDER BY id`, `SELECT * FROM memory_participants ORDER BY 1, 2`, `SELECT * FROM memory_edges`, `SELECT count(*), max(occurred_at) FROM memories`,
+		`SELECT id, title, distance FROM search_memories_semantic('lake', 50)`, `SELECT id, title, distance FROM search_memories_semantic('lake', 50, respect_consent => false)`,
+		`SELECT id FROM match_memories((SELECT embedding FROM memories WHERE id = '` + lakeAlone + `'), 20, false)`, `SELECT title FROM memories WHERE id = '` + lakeBen + `'`,
+		`UPDATE people SET consent_status = 'granted'`, `SELECT body::int FROM memories`, `EXPLAIN SELECT 1 FROM memories`,
+	} {
+		want := harness.Ask(connections["caregiver"], sql).String()
+		for _, agent := range arciveAgents {
+			if got := harness.Ask(connections[agent], sql).String(); got != want {
+				t.Errorf("%s: %s is answered\n%.200s\nand caregiver\n%.200s", sql, agent, got, want)
+			}
+		}
+	}
+	in.noMarker(t)
 }
 
 // gatedForOwner counts the memories of all users whose participants have all granted.
@@ -304,6 +344,7 @@ func gatedForOwner(t testing.TB, in *instance) string {
 }
 
 // A person whom the agent cannot see still hides the memory: the trap of a predicate that runs with the agent's rights.
+// seeds/000:46.
 func TestAnInvisiblePersonStillHidesTheMemory(t *testing.T) {
 	for name, o := range map[string]options{"both": {}, "rls": {mode: modeRLS}, "injected": {mode: modeInjected, walls: wallsSealOnly}} {
 		t.Run(name, func(t *testing.T) {

@@ -38,7 +38,8 @@ const (
 	nearestNeeds  = `SELECT n.name FROM "Need" n WHERE n.embedding <-> n.embedding < 1 LIMIT 5`
 )
 
-// SYSTEMS.md 3 a: each line of the seed's five tables, 002_307cf7d37c623816.txt.
+// SYSTEMS.md 3 a: each line of the seed's five tables.
+// seeds/002:33-61, 86-92, 94, 117-126, 178-187, 247-255, 295-305, 363-366.
 func TestBeheardA_StageContracts(t *testing.T) {
 	b := startBeheard(t)
 	const no = "is not allowed; this statement would "
@@ -120,6 +121,78 @@ func TestBeheardA_StageContracts(t *testing.T) {
 			}
 		})
 	}
+	// What a line forbids or requires of rows: there are none.
+	const partners = ` x JOIN "UserVessel" v ON v.id = x."vesselId" WHERE v."userId" <> 'user-ana' LIMIT 5`
+	for _, c := range []struct {
+		line             int
+		stage, name, sql string
+	}{
+		{122, "1", "forbidden: events of the partner", `SELECT x.content FROM "UserEvent"` + partners},
+		{125, "1", "requires: one's own readings", `SELECT x.emotion FROM "EmotionalReading"` + partners},
+		{183, "2", "forbidden: events of the partner", `SELECT x.content FROM "UserEvent"` + partners},
+		{183, "2", "forbidden: readings of the partner", `SELECT x.emotion FROM "EmotionalReading"` + partners},
+		{185, "2", "forbidden: content that is not consented", `SELECT "transformedContent" FROM "ConsentedContent" WHERE "consentActive" IS NOT TRUE`},
+		{186, "2", "requires: an active consent", `SELECT c.id FROM "ConsentedContent" c LEFT JOIN "ConsentRecord" r ON r.id = c."consentRecordId" AND r.decision = 'GRANTED' AND r."revokedAt" IS NULL WHERE r.id IS NULL`},
+		{253, "3", "forbidden: needs of the partner", `SELECT x.name FROM "Need"` + partners},
+		{254, "3", "requires: confirmed needs", `SELECT name FROM "Need" WHERE confirmed IS NOT TRUE`},
+		{298, "4", "allowed: common ground that both confirmed", `SELECT id FROM "CommonGround" WHERE "confirmedByA" IS NOT TRUE OR "confirmedByB" IS NOT TRUE`},
+	} {
+		t.Run(fmt.Sprintf("stage %s, %s (line %d)", c.stage, c.name, c.line), func(t *testing.T) {
+			b.stage(t, c.stage)
+			b.nextTurn(t)
+			b.want(t, c.sql, "")
+		})
+	}
+	b.proxy.Tap().NoMarker(t)
+}
+
+// SYSTEMS.md 3 a: what each stage may retrieve, of each object from each source, and nothing else.
+// seeds/002:14, 20, 33-61, 62-68, 94, 100-107, 137-153, 193-221, 261-285, 322-351, 424.
+func TestBeheardA_NothingElse(t *testing.T) {
+	b := startBeheard(t)
+	b.needsTrigrams(t)
+	for _, o := range []struct {
+		object, table, metadata, content, like string
+		may                                    [5]string // by stage: m metadata, s structured, v vector
+	}{
+		{"session", "Session", "status", "notes", "similarity(notes, 'x')", [5]string{"m", "m", "m", "", ""}},
+		{"relationship", "Relationship", "status", "\"userBId\"", "similarity(\"userBId\", 'x')", [5]string{"m", "m", "m", "", ""}},
+		{"outcome", "SessionOutcome", "id", "summary", "similarity(summary, 'x')", [5]string{"s", "s", "", "", ""}},
+		{"event", "UserEvent", "id", "content", "embedding <-> embedding", [5]string{"", "msv", "msv", "", ""}},
+		{"reading", "EmotionalReading", "id", "emotion", "embedding <-> embedding", [5]string{"", "msv", "msv", "", ""}},
+		{"need", "Need", "id", "name", "embedding <-> embedding", [5]string{"", "msv", "msv", "msv", ""}},
+		{"boundary", "Boundary", "id", "description", "similarity(description, 'x')", [5]string{"", "s", "s", "", ""}},
+		{"consented_content", "ConsentedContent", "id", "\"transformedContent\"", "embedding <-> embedding", [5]string{"", "", "sv", "s", "s"}},
+		{"common_ground", "CommonGround", "id", "description", "similarity(description, 'x')", [5]string{"", "", "s", "s", "s"}},
+		{"agreement", "Agreement", "id", "description", "similarity(description, 'x')", [5]string{"", "", "s", "", "s"}},
+		{"micro_experiment", "MicroExperiment", "id", "description", "similarity(description, 'x')", [5]string{"", "", "s", "", "s"}},
+		{"library", "GlobalExperiment", "id", "title", "embedding <-> embedding", [5]string{"", "", "", "", "v"}},
+		{"synthesis", "AISynthesis", "id", "map", "similarity(map, 'x')", [5]string{}}, // of agents that are no planners
+		{"user_vessel", "UserVessel", "id", "\"userId\"", "similarity(id, 'x')", [5]string{}},
+		{"shared_vessel", "SharedVessel", "id", "\"relationshipId\"", "similarity(id, 'x')", [5]string{}},
+		{"consent_record", "ConsentRecord", "id", "decision", "similarity(id, 'x')", [5]string{}},
+	} {
+		for stage, may := range o.may {
+			b.stage(t, fmt.Sprint(stage))
+			for source, sql := range map[string]string{
+				"m": fmt.Sprintf(`SELECT %s FROM "%s" LIMIT 1`, o.metadata, o.table),
+				"s": fmt.Sprintf(`SELECT %s FROM "%s" LIMIT 1`, o.content, o.table),
+				"v": fmt.Sprintf(`SELECT %s FROM "%s" ORDER BY %s LIMIT 1`, o.metadata, o.table, o.like),
+			} {
+				if stage == 1 {
+					b.nextTurn(t)
+				}
+				allowed := strings.Contains(may, source) || source == "m" && strings.Contains(may, "s") // a key is part of what is read
+				got := b.answer(t, sql)
+				if stage == 1 && allowed && strings.Contains(got, "contract intent, intent emotional_validation: "+o.object) {
+					got = "" // the contract allows it; minimal is one's own content
+				}
+				if allowed != (got == "") || !allowed && !strings.Contains(got, "SQLSTATE 42501") {
+					t.Errorf("stage %d, %s from %s: %q", stage, o.object, source, got)
+				}
+			}
+		}
+	}
 	b.proxy.Tap().NoMarker(t)
 }
 
@@ -136,7 +209,8 @@ func (b *beheard) trigrams(t *testing.T) bool {
 	return b.answer(t, "SELECT similarity('a', 'b')") == ""
 }
 
-// SYSTEMS.md 3 d: likeness is found in whatever dress; 002_307cf7d37c623816.txt:303-304, :393-396.
+// SYSTEMS.md 3 d: likeness is found in whatever dress.
+// seeds/002:14, 311-313.
 func TestBeheardD_Likeness(t *testing.T) {
 	b := startBeheard(t)
 	b.stage(t, "4")
@@ -160,8 +234,8 @@ func TestBeheardD_Likeness(t *testing.T) {
 	b.proxy.Tap().NoMarker(t)
 }
 
-// SYSTEMS.md 3 f: one plan per turn, which others write; outside it and once the turn is sealed nothing is retrieved;
-// 002_307cf7d37c623816.txt:18-20.
+// SYSTEMS.md 3 f: one plan per turn, which others write; outside it and once the turn is sealed nothing is retrieved.
+// seeds/002:20, 22, 435-438.
 func TestBeheardF_Plan(t *testing.T) {
 	b := startBeheard(t)
 	b.stage(t, "2")
@@ -181,20 +255,21 @@ func TestBeheardF_Plan(t *testing.T) {
 	b.proxy.Tap().NoMarker(t)
 }
 
-// SYSTEMS.md 3 g: intents, the first that fits, which only narrow; 002_307cf7d37c623816.txt:406-436.
+// SYSTEMS.md 3 g: intents, the first that fits, which only narrow.
+// seeds/002:387-412.
 func TestBeheardG_Intents(t *testing.T) {
 	b := startBeheard(t)
 	const needs, events, outcomes = `SELECT name FROM "Need"`, `SELECT content FROM "UserEvent"`, `SELECT "sessionId" FROM "SessionOutcome" GROUP BY 1`
 	b.stage(t, "2")
-	b.turn(t, "intensity = 8, message = 'as we agreed'") // :425-427
+	b.turn(t, "intensity = 8, message = 'as we agreed'") // seeds/002:400-401
 	b.denied(t, needs, "contract intent, intent avoid_recall: nothing may be retrieved")
 	b.denied(t, `SELECT count(*) FROM "Session"`, "contract intent, intent avoid_recall: nothing may be retrieved")
-	b.turn(t, "intensity = 7") // :432
+	b.turn(t, "intensity = 7") // seeds/002:406-407
 	if got := b.answer(t, needs); got != "" {
 		t.Error(got)
 	}
 	b.denied(t, nearestNeeds, "contract intent, intent recall_commitment: need is not allowed; this statement would search it by likeness")
-	b.stage(t, "1") // before the message counts; :429
+	b.stage(t, "1") // before the message counts; seeds/002:403-404
 	b.denied(t, events, "contract intent, intent emotional_validation: at most 5 rows, as they are")
 	b.denied(t, `SELECT string_agg(content, '') FROM "UserEvent" LIMIT 1`, "at most 5 rows, as they are")
 	if got := b.answer(t, events+" LIMIT 5"); got != "" {
@@ -215,7 +290,8 @@ func TestBeheardG_Intents(t *testing.T) {
 	b.proxy.Tap().NoMarker(t)
 }
 
-// SYSTEMS.md 3 h: every attempt is in the trail; 002_307cf7d37c623816.txt:447.
+// SYSTEMS.md 3 h: every attempt is in the trail.
+// seeds/002:423.
 func TestBeheardH_Audit(t *testing.T) {
 	kept := t.TempDir() + "/audit"
 	b := startBeheard(t, func(d *harness.Database) { d.Audit = kept })
@@ -253,7 +329,8 @@ func TestBeheardH_Audit(t *testing.T) {
 	}
 }
 
-// SYSTEMS.md 3 l: user and shared vessel are separate queries; 002_307cf7d37c623816.txt:453.
+// SYSTEMS.md 3 l: user and shared vessel are separate queries.
+// seeds/002:431.
 func TestBeheardL_VesselsApart(t *testing.T) {
 	b := startBeheard(t)
 	b.stage(t, "2")
@@ -273,7 +350,8 @@ func TestBeheardL_VesselsApart(t *testing.T) {
 	b.proxy.Tap().NoMarker(t)
 }
 
-// SYSTEMS.md 3 n: a contract narrowed to named, parameterised statements; 002_307cf7d37c623816.txt:20, :35.
+// SYSTEMS.md 3 n: a contract narrowed to named, parameterised statements.
+// seeds/002:20, 435-438.
 func TestBeheardN_NamedStatements(t *testing.T) {
 	b := startBeheard(t, func(d *harness.Database) {
 		d.Policy += `  named:

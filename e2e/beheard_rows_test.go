@@ -18,8 +18,8 @@ func (b *beheard) nextTurn(t *testing.T) {
 	b.now(t, `INSERT INTO "Turn" (id, "sessionId", "userId", message) SELECT 'turn ' || count(*), 'ses-1-4', 'user-ana', 'hello' FROM "Turn"`)
 }
 
-// SYSTEMS.md 3 g: minimal is five rows a turn, whatever statements, messages and connections they are asked for with;
-// 002_307cf7d37c623816.txt:411.
+// SYSTEMS.md 3 g: minimal is five rows a turn, whatever statements, messages and connections they are asked for with.
+// seeds/002:387-412.
 func TestBeheardG_RowsPerTurn(t *testing.T) {
 	b := startBeheard(t)
 	b.stage(t, "1")

@@ -91,7 +91,8 @@ func (b *beheard) seen(t *testing.T, table, rule string) {
 
 const ownVessels = `"vesselId" IN (SELECT v.id FROM "UserVessel" v JOIN "Session" s ON s.id = v."sessionId" WHERE v."userId" = 'user-ana' AND s."relationshipId" = 'rel-1')`
 
-// SYSTEMS.md 3 b: the stage is the database's, and so are user, phase, turn and intent; 002_307cf7d37c623816.txt:76, :429.
+// SYSTEMS.md 3 b: the stage is the database's, and so are user, phase, turn and intent.
+// seeds/002:420.
 func TestBeheardB_StageFromTheDatabase(t *testing.T) {
 	b := startBeheard(t)
 	const content = `SELECT id FROM "ConsentedContent" WHERE kind = 'need' ORDER BY id`
@@ -111,7 +112,8 @@ func TestBeheardB_StageFromTheDatabase(t *testing.T) {
 	b.proxy.Tap().NoMarker(t)
 }
 
-// SYSTEMS.md 3 c: own rows only, of this relationship, at every stage; 002_307cf7d37c623816.txt:136-140, :149-152, :196.
+// SYSTEMS.md 3 c: own rows only, of this relationship, at every stage.
+// seeds/002:16, 117-126, 132-135, 137-153, 165-168, 223-224, 378, 421.
 func TestBeheardC_OwnVessel(t *testing.T) {
 	b := startBeheard(t)
 	for _, value := range []string{"ses-3-4", "ses-1-3", "nothing", ""} { // of others, completed, not there
@@ -140,7 +142,8 @@ func TestBeheardC_OwnVessel(t *testing.T) {
 	}
 }
 
-// SYSTEMS.md 3 e: shared content while its record is granted, unrevoked and active, at every query; 002_307cf7d37c623816.txt:249-260.
+// SYSTEMS.md 3 e: shared content while its record is granted, unrevoked and active, at every query.
+// seeds/002:16, 69-76, 178-187, 193-221, 225-237, 379-380, 422.
 func TestBeheardE_ActiveConsent(t *testing.T) {
 	b := startBeheard(t)
 	b.stage(t, "2")
@@ -165,7 +168,8 @@ func TestBeheardE_ActiveConsent(t *testing.T) {
 	b.proxy.Tap().NoMarker(t)
 }
 
-// SYSTEMS.md 3 f: the synthesis is the planner's, while it plans; 002_307cf7d37c623816.txt:16, :218, :421.
+// SYSTEMS.md 3 f: the synthesis is the planner's, while it plans.
+// seeds/002:18, 381.
 func TestBeheardF_Synthesis(t *testing.T) {
 	b := startBeheard(t)
 	const synthesis = `SELECT id FROM "AISynthesis"`
@@ -184,7 +188,8 @@ func TestBeheardF_Synthesis(t *testing.T) {
 }
 
 // SYSTEMS.md 3 h: every attempt, allowed or not, is in the audit with session, stage, intent, phase and turn, and the rows that
-// came; 002_307cf7d37c623816.txt:460. What somebody has written is not.
+// came. What somebody has written is not.
+// seeds/002:423.
 func TestBeheardH_LiveAttributes(t *testing.T) {
 	dir := t.TempDir()
 	b := startBeheard(t, func(d *harness.Database) { d.Audit = filepath.Join(dir, "audit") })
@@ -253,7 +258,8 @@ func TestBeheardH_LiveAttributes(t *testing.T) {
 	}
 }
 
-// SYSTEMS.md 3 i: stage 0 wants both users, stage 3 shows confirmed needs, and contents that are needs; 002_307cf7d37c623816.txt:103, :283-286.
+// SYSTEMS.md 3 i: stage 0 wants both users, stage 3 shows confirmed needs, and contents that are needs.
+// seeds/002:93, 247-255, 261-285, 295-305.
 func TestBeheardI_Conditions(t *testing.T) {
 	b := startBeheard(t)
 	b.stage(t, "0")
@@ -267,11 +273,12 @@ func TestBeheardI_Conditions(t *testing.T) {
 	b.seen(t, "Need", ownVessels+" AND confirmed")
 	b.want(t, `SELECT kind, id FROM "ConsentedContent"`, "need\tcontent-1-1")
 	b.stage(t, "4")
-	b.want(t, `SELECT id FROM "CommonGround" ORDER BY id`, "ground-1-1\nground-1-2") // confirmed by both; :321
+	b.want(t, `SELECT id FROM "CommonGround" ORDER BY id`, "ground-1-1\nground-1-2") // confirmed by both; seeds/002:298
 	b.proxy.Tap().NoMarker(t)
 }
 
-// SYSTEMS.md 3 j: this relationship's only, for the addressee, agreed by both; 002_307cf7d37c623816.txt:216, :388-396.
+// SYSTEMS.md 3 j: this relationship's only, for the addressee, agreed by both.
+// seeds/002:223-224, 353-362.
 func TestBeheardJ_SharedRows(t *testing.T) {
 	b := startBeheard(t)
 	b.stage(t, "2")
@@ -288,7 +295,8 @@ func TestBeheardJ_SharedRows(t *testing.T) {
 	}
 }
 
-// SYSTEMS.md 3 k: curated rows, and contributed ones while their opt-in is active, anonymised; 002_307cf7d37c623816.txt:343-346.
+// SYSTEMS.md 3 k: curated rows, and contributed ones while their opt-in is active, anonymised.
+// seeds/002:16, 311-313, 317-320.
 func TestBeheardK_Library(t *testing.T) {
 	b := startBeheard(t)
 	b.stage(t, "4")
@@ -307,7 +315,8 @@ func TestBeheardK_Library(t *testing.T) {
 	b.proxy.Tap().NoMarker(t)
 }
 
-// SYSTEMS.md 3 m: the seed's SQL as it is written; 002_307cf7d37c623816.txt:186-192, :249-260, :388-396.
+// SYSTEMS.md 3 m: the seed's SQL as it is written.
+// seeds/002:157-164, 225-237, 353-362.
 func TestBeheardM_TheSeedsSQL(t *testing.T) {
 	b := startBeheard(t)
 	b.want(t, "SET app.actor_id = 'user-ana'", "")
@@ -325,6 +334,13 @@ WHERE uv."userId" = current_setting('app.actor_id', true)
 	if got := len(lines(told(b.agent, similar))); got != 5 {
 		t.Errorf("similar moments: %d, want 5: %s", got, told(b.agent, similar))
 	}
+	// In stage 1, where it stands, the intent is to stay present: five rows a turn, of which the statement says how many.
+	b.stage(t, "1")
+	b.denied(t, similar, "at most 5 rows, as they are")
+	if got := len(lines(told(b.agent, similar+" LIMIT 5"))); got != 5 {
+		t.Errorf("similar moments, in stage 1: %d, want 5: %s", got, told(b.agent, similar+" LIMIT 5"))
+	}
+	b.stage(t, "2")
 	a := harness.AskExtended(b.agent, `SELECT cc.id, cc."transformedContent"
 FROM "ConsentedContent" cc
 JOIN "ConsentRecord" cr ON cc."consentRecordId" = cr.id

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -170,8 +171,9 @@ const (
 	improvement = " feature_usage performance_metrics"
 )
 
-// "TEMPORARY (Default) … ESSENTIAL only", "PARTNERED … ESSENTIAL, BEHAVIORAL, IMPROVEMENT", "ANONYMOUS … STATISTICAL only"
-// (seeds/001, lines 24 to 42); nothing shows of whom there is no record, and a user's first interaction makes one.
+// "TEMPORARY (Default) … ESSENTIAL only", "PARTNERED … ESSENTIAL, BEHAVIORAL, IMPROVEMENT", "ANONYMOUS … STATISTICAL only";
+// nothing shows of whom there is no record, and a user's first interaction makes one.
+// seeds/001:23-28, 30-35, 43-62.
 func TestCirisA_StreamsShowTheirCategories(t *testing.T) {
 	governedInModes(t, consent.Settings{}, func(g *governed) {
 		agent, user := g.proxy.Agent(g, "agent", "ciris"), g.users[0]
@@ -187,7 +189,8 @@ func TestCirisA_StreamsShowTheirCategories(t *testing.T) {
 	})
 }
 
-// With REQUIRE_EXPLICIT_CONSENT a first interaction gives nothing, and nothing shows (seeds/001, "Feature Flags").
+// With REQUIRE_EXPLICIT_CONSENT a first interaction gives nothing, and nothing shows.
+// seeds/001:230-233.
 func TestCirisA_ExplicitConsent(t *testing.T) {
 	g := govern(t, harness.Doors, consent.Settings{RequireExplicit: true})
 	agent := g.proxy.Agent(t, "agent", "ciris")
@@ -197,8 +200,9 @@ func TestCirisA_ExplicitConsent(t *testing.T) {
 	g.want("after an interaction", g.rows(agent, g.users[0]), "f")
 }
 
-// A row or column is visible only if the record lists its category and the agent is for it: "Categories" (seeds/001, lines
-// 44 to 66). A grant may list fewer, and none implies another.
+// A row or column is visible only if the record lists its category and the agent is for it: "Categories".
+// A grant may list fewer, and none implies another.
+// seeds/001:43-62.
 func TestCirisB_PurposesAndCategories(t *testing.T) {
 	governedInModes(t, consent.Settings{}, func(g *governed) {
 		agent, companion, analyst, idle := g.proxy.Agent(g, "agent", "ciris"), g.proxy.Agent(g, "companion", "ciris"), g.proxy.Agent(g, "analyst", "ciris"), g.proxy.Agent(g, "idle", "ciris")
@@ -218,7 +222,8 @@ func TestCirisB_PurposesAndCategories(t *testing.T) {
 	})
 }
 
-// An expired record hides at its instant, before any sweep: "14 days auto-expiry" (seeds/001, line 25).
+// An expired record hides at its instant, before any sweep: "14 days auto-expiry".
+// seeds/001:23-28.
 func TestCirisB_ExpiryActsByItself(t *testing.T) {
 	governedInModes(t, consent.Settings{}, func(g *governed) {
 		agent, user := g.proxy.Agent(g, "agent", "ciris"), g.users[0]
@@ -240,8 +245,8 @@ func TestCirisB_ExpiryActsByItself(t *testing.T) {
 	})
 }
 
-// For ANONYMOUS subjects rows are in no row, and count in groups of five: "Aggregated statistics, no PII" (seeds/001, lines 38
-// to 42).
+// For ANONYMOUS subjects rows are in no row, and count in groups of five: "Aggregated statistics, no PII".
+// seeds/001:37-41.
 func TestCirisC_AnonymousByTheRegistry(t *testing.T) {
 	governedInModes(t, consent.Settings{NoDecay: true}, func(g *governed) {
 		agent, companion := g.proxy.Agent(g, "agent", "ciris"), g.proxy.Agent(g, "companion", "ciris")
@@ -272,8 +277,60 @@ func TestCirisC_AnonymousByTheRegistry(t *testing.T) {
 	})
 }
 
+// "Partnership upgrades require mutual agreement": who asks does not decide, a postponed decision shows nothing and has the same
+// deadline, and all of it counts at the next statement. Downgrades are the user's alone.
+// seeds/001:30-35, 69-78, 81-85, 218-221.
+func TestCirisD_PartnershipNeedsBoth(t *testing.T) {
+	g := govern(t, harness.Doors, consent.Settings{})
+	agent := g.proxy.Agent(t, "agent", "ciris")
+	deciding := consent.Party{Role: consent.RoleAgent, ID: "agent"}
+	fails := func(what string, c consent.Command, want any) {
+		t.Helper()
+		if _, err := g.registry.Do(t.Context(), c); !errors.As(err, want) {
+			t.Errorf("%s: %v, want %T", what, err, want)
+		}
+	}
+	decide := func(user, decision string) {
+		g.do(consent.Command{Do: consent.DecidePartnership, Subject: user, Decision: consent.Decision(decision), By: deciding})
+	}
+	asks := func(user string) { g.do(consent.Command{Do: consent.Upgrade, Subject: user, Reason: "for long"}) }
+	approved, rejected, late, never := g.users[0], g.users[1], g.users[2], g.users[3]
+	fails("nobody has consented", consent.Command{Do: consent.Degrade, Stream: consent.Temporary, Subject: never, By: consent.Party{Role: consent.RoleSubject, ID: never}}, new(*consent.NotFoundError))
+	for _, user := range []string{approved, rejected, late} {
+		g.temporary(user)
+		asks(user)
+		g.want("asked for", g.shows(agent, user), essential)
+	}
+	fails("who asks decides", consent.Command{Do: consent.DecidePartnership, Subject: approved, Decision: consent.TaskComplete, By: consent.Party{Role: consent.RoleSubject, ID: approved}}, new(*consent.ForbiddenError))
+	fails("who decides asks", consent.Command{Do: consent.Upgrade, Subject: approved, By: deciding}, new(*consent.ForbiddenError))
+
+	due := told(g.super, "SELECT due_at FROM pgconsent.consent_current WHERE subject = '"+approved+"'")
+	decide(approved, "DEFER")
+	g.want("DEFER", g.shows(agent, approved), essential)
+	g.want("the deadline", told(g.super, "SELECT due_at FROM pgconsent.consent_current WHERE subject = '"+approved+"'"), due)
+	g.want("48 hours", told(g.super, "SELECT DISTINCT due_at - recorded_at FROM pgconsent.consent_record WHERE due_at IS NOT NULL AND event = 'requested'"), "2 days")
+	decide(approved, "TASK_COMPLETE")
+	g.want("TASK_COMPLETE", g.shows(agent, approved), essential+behavioral+improvement)
+	decide(rejected, "REJECT")
+	g.want("REJECT", g.shows(agent, rejected), essential)
+
+	fails("TEMPORARY to PARTNERED by a grant of one's own", consent.Command{Do: consent.Degrade, Stream: consent.Partnered, Subject: rejected, By: consent.Party{Role: consent.RoleSubject, ID: rejected}}, new(*consent.ValidationError))
+	g.degrade(approved, consent.Temporary)
+	g.want("PARTNERED to TEMPORARY", g.shows(agent, approved), "user_id channel_id")
+	g.degrade(rejected, consent.Anonymous)
+	g.Exec("INSERT INTO interactions (id, user_id, channel_id, channel_type, occurred_at) SELECT 900005, '" + rejected + "', 'api_9', 'api', statement_timestamp()")
+	g.want("TEMPORARY to ANONYMOUS", told(agent, "SELECT count(*) FROM (SELECT * FROM interactions) AS i WHERE id = 900005"), "0")
+
+	g.clock("+ interval '48 hours'")
+	g.settle(agent)
+	fails("decided after 48 hours", consent.Command{Do: consent.DecidePartnership, Subject: late, Decision: consent.TaskComplete, By: deciding}, new(*consent.ExpiredError))
+	g.want("lapsed", g.shows(agent, late), essential)
+	g.proxy.Tap().NoMarker(t)
+}
+
 // Withdrawal holds at the next statement of a connection that is open, with what it prepared; cursors and REPEATABLE READ
-// that are older end with 40001. To TEMPORARY the other categories go at once (seeds/001, "Downgrade Protocol").
+// that are older end with 40001. To TEMPORARY the other categories go at once.
+// seeds/001:81-85, 116-119, 213-216.
 func TestCirisE_WithdrawalAndDowngrade(t *testing.T) {
 	governedInModes(t, consent.Settings{}, func(g *governed) {
 		user, other := g.users[0], g.users[1]
@@ -324,8 +381,9 @@ func TestCirisE_WithdrawalAndDowngrade(t *testing.T) {
 	})
 }
 
-// "90-day gradual anonymization" (seeds/001, "Decay Protocol"), by full days elapsed: 0 to 30 all is kept, 31 to 60 behaviour is
+// "90-day gradual anonymization", by full days elapsed: 0 to 30 all is kept, 31 to 60 behaviour is
 // in aggregates only, 61 to 89 identity is gone, from 90 the row is anonymous. A new partnership stops the countdown.
+// seeds/001:163-168, 425.
 func TestCirisE_DecayByFullDays(t *testing.T) {
 	governedInModes(t, consent.Settings{}, func(g *governed) {
 		agent, user, later := g.proxy.Agent(g, "agent", "ciris"), g.users[0], g.users[1]
@@ -375,6 +433,7 @@ func TestCirisE_DecayByFullDays(t *testing.T) {
 }
 
 // "Days 31-60: Behavioral data aggregated": what does not show any more counts in groups of five.
+// seeds/001:163-168.
 func TestCirisE_DecayCountsInGroups(t *testing.T) {
 	governedInModes(t, consent.Settings{}, func(g *governed) {
 		agent := g.proxy.Agent(g, "agent", "ciris")

@@ -25,8 +25,9 @@ func (g *governed) stored(user, what string) string {
 	return told(g.super, "SELECT "+what+" FROM interactions WHERE user_id = '"+user+"'")
 }
 
-// TEMPORARY: "Full deletion after expiry" (seeds/001, line 30), "Nodes past expiry are deleted" (line 131); erasure and the
-// user's wish: "Immediate Deletion" (lines 143 to 147). Nobody else's rows go, and a new interaction revives nothing.
+// TEMPORARY: "Full deletion after expiry", "Nodes past expiry are deleted"; erasure and the
+// user's wish: "Immediate Deletion". Nobody else's rows go, and a new interaction revives nothing.
+// seeds/001:23-28, 160, 170-174.
 func TestCirisF_TheSweeperDeletes(t *testing.T) {
 	g := govern(t, harness.Doors, consent.Settings{})
 	agent := g.proxy.Agent(g, "agent", "ciris")
@@ -57,8 +58,9 @@ func TestCirisF_TheSweeperDeletes(t *testing.T) {
 	g.proxy.Tap().NoMarker(g)
 }
 
-// "90-day gradual anonymization" (seeds/001, lines 136 to 141), in the table too, at each day on which something changes: what agents
+// "90-day gradual anonymization", in the table too, at each day on which something changes: what agents
 // are answered is the same before and after a sweep, one by one and in groups.
+// seeds/001:163-168.
 func TestCirisE_TheSweeperAnonymises(t *testing.T) {
 	g := govern(t, harness.Doors, consent.Settings{})
 	agent := g.proxy.Agent(g, "agent", "ciris")
@@ -103,7 +105,8 @@ func TestCirisE_TheSweeperAnonymises(t *testing.T) {
 	g.proxy.Tap().NoMarker(g)
 }
 
-// Without ENABLE_DECAY_PROTOCOL (seeds/001, line 211) all of it is at once, and a table that is swept counts as it did.
+// Without ENABLE_DECAY_PROTOCOL all of it is at once, and a table that is swept counts as it did.
+// seeds/001:230-233.
 func TestCirisE_TheSweeperAnonymisesAtOnce(t *testing.T) {
 	g := govern(t, harness.Doors, consent.Settings{NoDecay: true})
 	agent := g.proxy.Agent(g, "agent", "ciris")

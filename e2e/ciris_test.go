@@ -74,7 +74,8 @@ const cirisCounted = `CREATE TEMP TABLE counted AS
 	FROM all_rows a WHERE stream IN ('TEMPORARY', 'PARTNERED')
 	   OR stream = 'ANONYMOUS' AND EXISTS (SELECT FROM cells c WHERE (c.channel_type, c.trend_analysis, c.month) = (a.channel_type, a.trend_analysis, a.month))`
 
-// ANONYMOUS: "Aggregated statistics, no PII" (seeds/001, lines 38 to 42; STATISTICAL: lines 62 to 66).
+// ANONYMOUS: "Aggregated statistics, no PII".
+// seeds/001:37-41, 63-67.
 func TestCirisC_AnonymousUsersCountInGroups(t *testing.T) {
 	inModes(t, "", func(t *testing.T, c *ciris) {
 		agent, super := c.agent(t), harness.Super(t, c.db)
@@ -112,6 +113,7 @@ func TestCirisC_AnonymousUsersCountInGroups(t *testing.T) {
 
 // What an agent reads one by one, in any form, is without them; what would aggregate them otherwise is refused, or answered
 // from the rows that show.
+// seeds/001:37-41.
 func TestCirisC_AnonymousRowsNeverShowOneByOne(t *testing.T) {
 	inModes(t, "", func(t *testing.T, c *ciris) {
 		agent, super := c.agent(t), harness.Super(t, c.db)
@@ -152,6 +154,7 @@ func sortedLines(s string) string {
 }
 
 // "Attempts to get round it": each aggregate that is not made of whole cells is refused, with a hint that tells how to ask.
+// seeds/001:37-41.
 func TestCirisC_AggregatesThatAreRefused(t *testing.T) {
 	inModes(t, "", func(t *testing.T, c *ciris) {
 		agent := c.agent(t)
@@ -281,6 +284,7 @@ func TestCirisC_AggregatesThatAreRefused(t *testing.T) {
 }
 
 // A group of fewer than five is not returned, and what it holds is in no total (differencing, trackers, complements).
+// seeds/001:37-41, 63-67.
 func TestCirisC_SmallGroupsAreInNoAnswer(t *testing.T) {
 	const secret = `INSERT INTO interactions (id, user_id, channel_id, channel_type, trend_analysis, occurred_at, usage_statistics)
 		SELECT 100000 + row_number() OVER (), user_id, 'HIDDENMARK', 'secret', 'steady', '2026-02-02', 7 FROM (SELECT * FROM users WHERE stream = 'ANONYMOUS' ORDER BY user_id LIMIT 4) u`

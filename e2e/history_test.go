@@ -156,6 +156,7 @@ func TestHistory(t *testing.T) {
 }
 
 // TestHistoryOfTheRegistry plays the same ways where the consent is a record of the registry.
+// seeds/001:213-216.
 func TestHistoryOfTheRegistry(t *testing.T) {
 	trials, seed := 4, uint64(time.Now().UnixNano())
 	if n, err := strconv.Atoi(os.Getenv("HISTORY")); err == nil {

@@ -58,7 +58,7 @@ func (f *httpFace) air(t *testing.T) {
 	f.want(f.call("system", "DELETE", query, nil), 404, "42704")
 	f.want(f.call("system", "GET", query, nil), 404, "42704")
 
-	// seeds/001_18c712cf4c86dcaa.txt:333-338.
+	// seeds/001:333-338.
 	response, err := http.Get(f.run.Access.HTTP + "/metrics")
 	if err != nil {
 		t.Fatal(err)

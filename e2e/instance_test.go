@@ -161,10 +161,8 @@ func serveOn(t testing.TB, db *pgtest.DB, o options) *instance {
 			Name: "arcive", Policy: file, SearchPath: []string{"public"},
 			Control: db.DSN("pgconsent_control", rolePassword), Agent: db.DSN("pgconsent_agent", rolePassword),
 		}},
-		Agents: []enforce.Agent{
-			agentOf(t, "caregiver", user1, o), agentOf(t, "chat", user1, o), agentOf(t, "second", user2, o),
-		},
-		Audit: log, Log: logger, Mode: o.mode, Walls: o.walls, Refresh: 200 * time.Millisecond,
+		Agents: agentsOf(t, o),
+		Audit:  log, Log: logger, Mode: o.mode, Walls: o.walls, Refresh: 200 * time.Millisecond,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -201,6 +199,18 @@ func agentOf(t testing.TB, name, user string, o options) enforce.Agent {
 	attributes := map[string]string{"user": user}
 	maps.Copy(attributes, o.attributes)
 	return enforce.Agent{Name: name, Database: "arcive", Credential: harness.Credential(t, agentPassword, max(o.rounds, harness.FewRounds)), Attributes: attributes}
+}
+
+// arciveAgents are those of the first user, the default one first.
+var arciveAgents = []string{"caregiver", "reviewer", "tutor", "brainstorm", "chat", "voice", "mcp"}
+
+func agentsOf(t testing.TB, o options) []enforce.Agent {
+	t.Helper()
+	agents := []enforce.Agent{agentOf(t, "second", user2, o)}
+	for _, name := range arciveAgents {
+		agents = append(agents, agentOf(t, name, user1, o))
+	}
+	return agents
 }
 
 // testRouter joins enforcement and the wire as package serve does.

@@ -14,7 +14,8 @@ import (
 	harness "github.com/pgconsent/pgconsent/test/instance"
 )
 
-// Lines 67 to 103 of the seed: what was learned from a private memory is shared, and not from whom. Point g.
+// What was learned from a private memory is shared, and not from whom. Point g.
+// seeds/003:67-84, 87-89.
 func TestKernleG_BeliefsTellNobody(t *testing.T) {
 	k, d := startPrivacy(t, `INSERT INTO aliases (stack_id, subject, alias) VALUES ('ash', 'dog:bella', 'Müsli'), ('ash', 'dog:bella', '小黑')`,
 		`INSERT INTO aliases (stack_id, subject, alias) VALUES ('mallory', 'dog:bella', 'breeds')`, // in a stack of her own: a word of the belief

@@ -103,7 +103,8 @@ func must[T any](t *testing.T, what string) func(T, error) T {
 
 func ids(list ...string) []string { return append([]string{}, list...) }
 
-// Lines 88 to 97 and 150 to 160 of the seed: `privacy add`, MCP's memory_*.
+// `privacy add`, MCP's memory_*.
+// seeds/003:107-113.
 func TestKernleH_MemoriesAreMadeWithTheirPrivacy(t *testing.T) {
 	k, d := startPrivacy(t, `INSERT INTO consent_records (id, stack_id, grantor, grantee, scope) VALUES
 		('consent:h1', 'ash', 'human:sean', 'si:new_vet', '*'), ('consent:h2', 'ash', 'vet:dr_smith', 'human:sean', '*'), ('consent:h3', 'ash', 'vet:dr_smith', 'si:bella_agent', '*')`)
@@ -168,7 +169,8 @@ func TestKernleH_MemoriesAreMadeWithTheirPrivacy(t *testing.T) {
 	k.proxy.Tap().NoMarker(t)
 }
 
-// Lines 99 to 106: `privacy grant`, `privacy revoke`; i: with time and reason.
+// `privacy grant`, `privacy revoke`; i: with time and reason.
+// seeds/003:123-126, 185-187.
 func TestKernleI_GrantsAndRevocationsAreNotedWithTimeAndReason(t *testing.T) {
 	k, d := startPrivacy(t, `INSERT INTO consent_records (id, stack_id, grantor, grantee, scope) VALUES ('consent:i1', 'ash', 'human:sean', 'si:new_vet', '*'), ('consent:i2', 'ash', 'vet:dr_smith', 'si:new_vet', '*')`)
 	ctx := context.Background()
@@ -240,7 +242,8 @@ func TestKernleI_GrantsAndRevocationsAreNotedWithTimeAndReason(t *testing.T) {
 	k.proxy.Tap().NoMarker(t)
 }
 
-// Lines 44 to 57, 150 and 196 to 213: contexts.
+// Contexts.
+// seeds/003:46-56, 115-121, 199-207.
 func TestKernleC_ContextsAreMadeAndJoinedByTheirOwners(t *testing.T) {
 	k, d := startPrivacy(t)
 	ctx := context.Background()
@@ -307,7 +310,8 @@ func TestKernleC_ContextsAreMadeAndJoinedByTheirOwners(t *testing.T) {
 	k.proxy.Tap().NoMarker(t)
 }
 
-// Lines 160 and 207 to 211: consent_grant; k: by the grantor or its guardian, by credential.
+// Consent_grant; k: by the grantor or its guardian, by credential.
+// seeds/003:168-177, 208-213.
 func TestKernleK_ConsentIsRecordedByTheGrantorOrItsGuardian(t *testing.T) {
 	k, d := startPrivacy(t)
 	ctx := context.Background()
@@ -382,7 +386,8 @@ func TestKernleK_ConsentIsRecordedByTheGrantorOrItsGuardian(t *testing.T) {
 	k.proxy.Tap().NoMarker(t)
 }
 
-// Lines 104 and 159: `privacy audit`, who sees a memory or what is about a subject, and through what.
+// `privacy audit`, who sees a memory or what is about a subject, and through what.
+// seeds/003:123-126.
 func TestKernleH_AuditTellsOwnersSubjectsAndGuardiansWhoSees(t *testing.T) {
 	k, d := startPrivacy(t)
 	ctx := context.Background()
@@ -480,7 +485,7 @@ func TestKernleH_AuditTellsOwnersSubjectsAndGuardiansWhoSees(t *testing.T) {
 	k.proxy.Tap().NoMarker(t)
 }
 
-// Line 54: a list that is left out is inherited however the row comes, and one that is given is kept.
+// A list that is left out is inherited however the row comes, and one that is given is kept.
 func TestKernleD_CopyAndExecuteInheritAsInsertDoes(t *testing.T) {
 	k, _ := startPrivacy(t)
 	ctx := context.Background()

@@ -17,8 +17,7 @@ import (
 )
 
 // The points of the kernle world, each through the wire, over its lists as JSON in text, as arrays and as jsonb. What must
-// be visible is worked out here, in Go, from the rows as the superuser reads them. The lines are those of the seed,
-// 003_df80f3f2bdd774d4.txt.
+// be visible is worked out here, in Go, from the rows as the superuser reads them.
 
 var kernleTables = []string{"episodes", "episodes_array", "episodes_jsonb"}
 
@@ -175,7 +174,7 @@ type entity struct {
 	context string
 }
 
-// visible is the rule, once more and in other words than the policy's (lines 58 to 66 and 128 to 138).
+// visible is the rule, once more and in other words than the policy's (seeds/003:58-65, 130-138).
 func (k *kernle) visible(table string, e entity) []string {
 	k.Helper()
 	conn := k.db.Connect(k, "postgres")
@@ -234,7 +233,8 @@ func without(a, b []string) []string {
 	return slices.DeleteFunc(slices.Clone(a), func(x string) bool { return slices.Contains(b, x) })
 }
 
-// Lines 21 to 35 and 60, 128 to 138: who is granted sees; without a grant only the owning SI does.
+// Who is granted sees; without a grant only the owning SI does.
+// seeds/003:6, 10-15, 21-35, 60, 128-138, 152-156, 193-195.
 func TestKernleA_GrantsShowAndTheOwnerSeesItsOwn(t *testing.T) {
 	k := startKernle(t)
 	for _, table := range append(kernleTables, "beliefs", "notes", "raw_entries") {
@@ -266,6 +266,7 @@ func TestKernleA_GrantsShowAndTheOwnerSeesItsOwn(t *testing.T) {
 }
 
 // Whatever shape a statement has, the agent's bytes hold no marker.
+// seeds/003:128-138, 181-183.
 func TestKernleA_NoMarkerInAnyStatement(t *testing.T) {
 	k := startKernle(t)
 	c := k.as("bella", "")
@@ -284,8 +285,9 @@ func TestKernleA_NoMarkerInAnyStatement(t *testing.T) {
 	}
 }
 
-// Lines 61 and 66: a memory about somebody needs the consent of each subject, even where it is granted to all; consent
+// A memory about somebody needs the consent of each subject, even where it is granted to all; consent
 // alone shows nothing.
+// seeds/003:6, 37-44, 61, 168-177.
 func TestKernleB_EverySubjectMustConsent(t *testing.T) {
 	k := startKernle(t)
 	owner := harness.Super(t, k.db)
@@ -334,7 +336,8 @@ func TestKernleB_EverySubjectMustConsent(t *testing.T) {
 	k.proxy.Tap().NoMarker(t)
 }
 
-// Lines 46 to 56: a context shows what is granted to it, to those who are in it, in its own stack.
+// A context shows what is granted to it, to those who are in it, in its own stack.
+// seeds/003:21-35, 46-56, 158-166.
 func TestKernleC_ContextsAreEnteredByTheirParticipants(t *testing.T) {
 	k := startKernle(t)
 	for _, table := range kernleTables {
@@ -371,7 +374,8 @@ func TestKernleC_ContextsAreEnteredByTheirParticipants(t *testing.T) {
 	k.proxy.Tap().NoMarker(t)
 }
 
-// Lines 62 to 66: what a new memory is granted to.
+// What a new memory is granted to.
+// seeds/003:10-15, 46-56, 62, 63-65, 158-166, 199-207.
 func TestKernleD_NewMemoriesInheritAndAreNotWider(t *testing.T) {
 	k := startKernle(t, `INSERT INTO consent_records (id, stack_id, grantor, grantee, scope) VALUES
 		('consent:d1', 'ash', 'human:sean', 'si:new_vet', '*'), ('consent:d2', 'ash', 'human:kid_123', 'si:new_vet', '*')`)
@@ -417,7 +421,7 @@ func TestKernleD_NewMemoriesInheritAndAreNotWider(t *testing.T) {
 		ash, health, park := k.as("ash", ""), k.as("ash", "ctx:bella_health"), k.as("ash", "ctx:dog_park")
 		sean, bella := k.as("sean", ""), k.as("bella", "ctx:bella_health")
 
-		grants, source := insert(health, "", nil) // line 54: default_access_grants
+		grants, source := insert(health, "", nil) // seeds/003:54-55: default_access_grants
 		is(grants, source, "", "human:sean", "si:bella_agent", "ctx:bella_health")
 		grants, source = insert(park, "", nil) // else its participants and itself
 		is(grants, source, "", "si:bella_agent", "si:rex", "ctx:dog_park")
@@ -428,9 +432,9 @@ func TestKernleD_NewMemoriesInheritAndAreNotWider(t *testing.T) {
 		insert(health, "42501", map[string]string{"access_grants": list("human:sean", "si:mallory"), "subject_ids": list("dog:bella")}) // wider, without consent
 		grants, source = insert(ash, "", nil)                                                                                           // source null
 		is(grants, source, "")
-		grants, source = insert(ash, "", map[string]string{"source_entity": "'human:sean'"}) // line 64: a human
+		grants, source = insert(ash, "", map[string]string{"source_entity": "'human:sean'"}) // seeds/003:64: a human
 		is(grants, source, "human:sean", "human:sean")
-		grants, source = insert(ash, "", map[string]string{"source_entity": "'si:rex'"}) // line 65: another SI
+		grants, source = insert(ash, "", map[string]string{"source_entity": "'si:rex'"}) // seeds/003:65: another SI
 		is(grants, source, "si:rex")
 		insert(ash, "42501", map[string]string{"source_entity": "'si:rex'", "access_grants": list("si:bella_agent")})
 		insert(ash, "42501", map[string]string{"source_entity": "'human:sean'", "access_grants": list("human:sean", "si:bella_agent_3")})
@@ -452,7 +456,8 @@ func TestKernleD_NewMemoriesInheritAndAreNotWider(t *testing.T) {
 	k.proxy.Tap().NoMarker(t)
 }
 
-// Lines 62 and 124: grants get narrower only, but with consent; owner, source and subjects stay.
+// Grants get narrower only, but with consent; owner, source and subjects stay.
+// seeds/003:62.
 func TestKernleE_UpdatesDoNotWiden(t *testing.T) {
 	k := startKernle(t, `INSERT INTO consent_records (id, stack_id, grantor, grantee, scope) VALUES ('consent:e1', 'ash', 'human:sean', 'si:new_vet', '*'), ('consent:e2', 'ash', 'vet:dr_smith', 'si:new_vet', '*')`)
 	super := harness.Super(t, k.db)
@@ -502,7 +507,8 @@ func TestKernleE_UpdatesDoNotWiden(t *testing.T) {
 	k.proxy.Tap().NoMarker(t)
 }
 
-// Lines 189 to 195: acting as somebody else, the owner of a stack sees what that one sees; as itself, all of its own.
+// Acting as somebody else, the owner of a stack sees what that one sees; as itself, all of its own.
+// seeds/003:189-191, 193-195.
 func TestKernleF_NoRootAccess(t *testing.T) {
 	k := startKernle(t)
 	for _, table := range kernleTables {
@@ -514,7 +520,8 @@ func TestKernleF_NoRootAccess(t *testing.T) {
 	}
 }
 
-// Lines 39 to 44: ids match whole, and what is no list grants nothing, raises nothing and is refused on write.
+// Ids match whole, and what is no list grants nothing, raises nothing and is refused on write.
+// seeds/003:37-44, 152-156.
 func TestKernleJ_MalformedListsGrantNothing(t *testing.T) {
 	k := startKernle(t)
 	for table, values := range map[string][]string{

@@ -14,8 +14,7 @@ import (
 	"github.com/pgconsent/pgconsent/world"
 )
 
-// The points of the memberintel world (ADR-0029 of the system that it is taken from), each through the wire. Lines of the
-// seed are those of seeds/004_569b817fe0b3892a.txt.
+// The points of the memberintel world (ADR-0029 of the system that it is taken from), each through the wire.
 
 const (
 	brainGlobal  = "b0000000-0000-4000-8000-000000000001"
@@ -24,7 +23,7 @@ const (
 	brainAbsent  = "b0000000-0000-4000-8000-00000000ffff"
 )
 
-// brainVisible is the rule of the seed's lines 54-55.
+// brainVisible is the rule of seeds/004:56.
 const brainVisible = `(tenant_id = 'global' OR tenant_id = '` + user1 + `')`
 
 func brainPolicy(t testing.TB) string {
@@ -91,7 +90,8 @@ func brainProxy(t testing.TB, mode harness.Mode) (*pgtest.DB, *harness.Proxy) {
 
 var brainModes = []harness.Mode{harness.Both, harness.RLS, harness.Injected, harness.Doors}
 
-// Point a, the seed's lines 54-58: global or the caller's own, and everything else is as if it were absent.
+// Point a: global or the caller's own, and everything else is as if it were absent.
+// seeds/004:39-42, 55-58, 85-87, 115-116.
 func TestMemberintelA_EverythingElseIsAsIfAbsent(t *testing.T) {
 	db, proxy := brainProxy(t, harness.Both)
 	advisor := proxy.Agent(t, "advisor", "brain")
@@ -143,8 +143,51 @@ func values(t testing.TB, db *pgtest.DB, sql string) []string {
 	return list
 }
 
+// Point b: an allowlist of keys, each a string or null, whatever was stored; in every mode, and for what is stored tomorrow.
+// seeds/004:26-33, 59-62, 69-76, 101-102, 147-151.
+func TestMemberintelB_MetadataIsAnAllowlist(t *testing.T) {
+	for _, mode := range brainModes {
+		t.Run(mode.Name, func(t *testing.T) {
+			db, proxy := brainProxy(t, mode)
+			agent := proxy.Agent(t, "advisor", "brain")
+			answer := func(sql string) string {
+				t.Helper()
+				got := ask(t, agent, sql)
+				if got.code != "" || len(got.results) != 1 {
+					return got.code
+				}
+				return strings.Join(got.results[0].rows, " ")
+			}
+			if got := answer(`SELECT DISTINCT k FROM brain_entries, jsonb_object_keys(metadata) AS k (k) WHERE jsonb_typeof(metadata) = 'object' ORDER BY k`); got != "category last_reviewed summary title url" {
+				t.Errorf("keys %s", got)
+			}
+			if got := answer(`SELECT DISTINCT jsonb_typeof(e.value) FROM brain_entries, jsonb_each(metadata) e WHERE jsonb_typeof(metadata) = 'object' ORDER BY 1`); got != "null string" {
+				t.Errorf("values are %s", got)
+			}
+			const entry = ` FROM brain_entries WHERE id = '` + brainGlobal + `'`
+			for stored, want := range map[string]string{
+				`{"title": "t", "author": "HIDDENMARK", "path": "HIDDENMARK", "internal": {"title": "HIDDENMARK"}}`: `{"title": "t"}`,
+				`{"title": {"author": "HIDDENMARK"}, "url": ["HIDDENMARK"], "summary": 770001, "category": true}`:   `{"url": null, "title": null, "summary": null, "category": null}`,
+				`{"Title": "HIDDENMARK", "title ": "HIDDENMARK"}`:                                                   `{}`,
+				`{"title": null, "last_reviewed": "2026-05-01"}`:                                                    `{"title": null, "last_reviewed": "2026-05-01"}`,
+				`["HIDDENMARK"]`: `\N`, `"HIDDENMARK"`: `\N`, `770001`: `\N`, `null`: `\N`,
+			} {
+				super(t, db, `UPDATE brain_entries SET metadata = '`+stored+`' WHERE id = '`+brainGlobal+`'`)
+				if got := answer("SELECT metadata" + entry); got != want {
+					t.Errorf("%s comes out as %s, want %s", stored, got, want)
+				}
+				if got := answer("SELECT metadata ->> 'title'" + entry); got == "None" || got == "null" {
+					t.Errorf("%s: the title is the word %s", stored, got)
+				}
+			}
+			proxy.Tap().NoMarker(t)
+		})
+	}
+}
+
 // Points b and c over the whole of SQL: answers equal those of a copy that has neither the hidden rows nor the hidden keys
 // and, but where an entry is fetched by its id, no content.
+// seeds/004:21-25, 46-48, 82-84.
 func TestMemberintelC_ContentExistsByKeyOnly(t *testing.T) {
 	without, with := brainCopy(t, false), brainCopy(t, true)
 	for _, mode := range brainModes {
@@ -273,6 +316,7 @@ func TestMemberintelC_NoExpressionRunsOnOtherContent(t *testing.T) {
 }
 
 // Point c over the extended protocol: one prepared statement, a key for each execution.
+// seeds/004:46-48, 93-95.
 func TestMemberintelC_FetchesWithParameters(t *testing.T) {
 	db, proxy := brainProxy(t, harness.Both)
 	conn, err := pgx.Connect(context.Background(), proxy.DSN("advisor", "brain"))
@@ -318,8 +362,9 @@ func TestMemberintelC_DenialsTeach(t *testing.T) {
 	}
 }
 
-// Point c, and the seed's open question in lines 127-128: a limit per user stops scraping, with a clear error. Ids that have
+// Point c, and an open question of the seed: a limit per user stops scraping, with a clear error. Ids that have
 // no row count as well.
+// seeds/004:127-128.
 func TestMemberintelC_ScrapingStops(t *testing.T) {
 	d := harness.Database{Name: "brain", DB: brain(t), Policy: brainPolicy(t), SearchPath: []string{"public"}}
 	harness.Migrate(t, d, harness.Both)
@@ -352,7 +397,8 @@ func TestMemberintelC_ScrapingStops(t *testing.T) {
 	}
 }
 
-// Point d, the seed's line 63 and lines 88-90: no write path at all.
+// Point d: no write path at all.
+// seeds/004:63, 88-89.
 func TestMemberintelD_ReadOnly(t *testing.T) {
 	db, proxy := brainProxy(t, harness.Both)
 	before := values(t, db, `SELECT md5(string_agg(b::text, '' ORDER BY id)) FROM brain_entries b`)
@@ -372,8 +418,8 @@ func TestMemberintelD_ReadOnly(t *testing.T) {
 	}
 }
 
-// Point f, the seed's lines 72-75 and 147-150: the planted author and path reach no byte. Governed tables keep their schema
-// (lines 88-89).
+// Point f: the planted author and path reach no byte. Governed tables keep their schema.
+// seeds/004:26-33, 65-67, 69-76, 88-89, 103-105, 112-114, 147-151.
 func TestMemberintelF_PlantedKeysReachNoByte(t *testing.T) {
 	db, proxy := brainProxy(t, harness.Both)
 	planted := values(t, db, `SELECT count(*)::text FROM brain_entries WHERE `+brainVisible+` AND metadata ->> 'author' ~ 'HIDDENMARK' AND metadata ->> 'path' ~ 'HIDDENMARK'`)
@@ -386,7 +432,7 @@ func TestMemberintelF_PlantedKeysReachNoByte(t *testing.T) {
 		ask(t, agent, "ROLLBACK; DEALLOCATE ALL")
 	}
 	proxy.Tap().NoMarker(t)
-	// A value that is no string is null, and neither of the words that a careless reader makes of it (lines 60-62, 101).
+	// A value that is no string is null, and neither of the words that a careless reader makes of it (seeds/004:60-62, 101).
 	got := ask(t, agent, `SELECT count(*) FROM brain_entries, jsonb_each_text(metadata) e WHERE e.value IN ('null', 'None')`)
 	if got.code != "" || got.results[0].rows[0] != "0" {
 		t.Errorf("null became a word: %s", got.Multiset())

@@ -14,7 +14,8 @@ import (
 	"github.com/pgconsent/pgconsent/demo"
 )
 
-// The endpoint of the seed 569b817fe0b3892a: :45 GET /api/v1/brain/sources/{source_id}, from a demo as a user starts it.
+// GET /api/v1/brain/sources/{source_id}, from a demo as a user starts it.
+// seeds/004:50-54, 55-58, 59-62, 82-84, 100, 129-131.
 func TestSources(t *testing.T) {
 	run := runDemo(t, "memberintel")
 	const path, entry = "/api/v1/brain/sources/", "b0000000-0000-4000-8000-00000000000"
@@ -42,7 +43,7 @@ func TestSources(t *testing.T) {
 		return response.StatusCode, response.Header, string(body)
 	}
 
-	// :58 exactly these members; :59 the body without its first line; SYSTEMS 5e.
+	// seeds/004:59 exactly these members; :60 the body without its first line; SYSTEMS 5e.
 	for _, at := range []string{path, "/v1/sources/"} {
 		status, header, text := get("agent:advisor", at+entry+"1")
 		want := `{"id":"` + entry + `1","collection":"playbooks","title":"The first thirty days","category":"onboarding","last_reviewed":"2026-05-01",` +
@@ -51,7 +52,7 @@ func TestSources(t *testing.T) {
 			t.Errorf("%d %v %s", status, header, text)
 		}
 	}
-	// :53-57 one's own, and 404 for everything else, in the same bytes, headers too: another tenant's row, none, and no id.
+	// seeds/004:55-58 one's own, and 404 for everything else, in the same bytes, headers too: another tenant's row, none, and no id.
 	if status, _, text := get("agent:advisor", path+entry+"2"); status != 200 || !strings.Contains(text, "BODYMARK0002") {
 		t.Errorf("%d %s", status, text)
 	}
@@ -83,7 +84,7 @@ func TestSources(t *testing.T) {
 		t.Error(status)
 	}
 
-	// A value that is no string is null, never a text of it: :61, SYSTEMS 5b.
+	// A value that is no string is null, never a text of it: seeds/004:61, SYSTEMS 5b.
 	nulls := 0
 	for _, id := range cells(t, run, "SELECT id FROM brain_entries WHERE tenant_id = 'global' AND metadata IS NOT NULL AND (jsonb_typeof(metadata->'title') <> 'string' OR jsonb_typeof(metadata) <> 'object') ORDER BY id LIMIT 12") {
 		status, _, text := get("agent:coach", path+id)

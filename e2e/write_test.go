@@ -341,6 +341,7 @@ DELETE FROM slots WHERE name = 'psql';
 }
 
 // The agent of the archive writes people and memories down, always as pending and as its user's, and nothing else.
+// seeds/000:53.
 func TestArciveE_PeopleThatAgentsCreateArePending(t *testing.T) {
 	in := start(t, options{})
 	clients(t, in, func(t *testing.T, agent, owner client) {
@@ -372,6 +373,7 @@ func TestArciveE_PeopleThatAgentsCreateArePending(t *testing.T) {
 	in.noMarker(t)
 }
 
+// seeds/000:53.
 func TestArciveH_AgentsConsentForNobody(t *testing.T) {
 	in := start(t, options{})
 	const everything = `SELECT md5(string_agg(x, ',' ORDER BY x)) FROM (SELECT p::text FROM people p UNION ALL SELECT p::text FROM memory_participants p

@@ -20,8 +20,9 @@ func judge(subject, alias, text string) Report {
 	return Judge(in)
 }
 
-// Names that stand in a text in another form: seeds/003_df80f3f2bdd774d4.txt:95 "Does the text contain names from source's
+// Names that stand in a text in another form: "Does the text contain names from source's
 // subject_ids? → Block", and what somebody might do to get one past.
+// seeds/003:87-89.
 func TestNamesBlock(t *testing.T) {
 	for _, c := range []struct{ subject, alias, text string }{
 		{"dog:bella", "", "Bella needs exercise monitoring"},
@@ -55,8 +56,8 @@ func TestNamesBlock(t *testing.T) {
 // What is no name is not taken for one: a check that blocks everything would be switched off.
 func TestWordsPass(t *testing.T) {
 	for _, c := range []struct{ subject, alias, text string }{
-		{"dog:bella", "", "Heart murmurs in small breeds need exercise monitoring"},                          // seeds/003:86
-		{"human:seans_son", "Sean|Sean's son", "Visual fraction models help kids who are concrete thinkers"}, // seeds/003:108
+		{"dog:bella", "", "Heart murmurs in small breeds need exercise monitoring"},                          // seeds/003:77
+		{"human:seans_son", "Sean|Sean's son", "Visual fraction models help kids who are concrete thinkers"}, // seeds/003:102
 		{"human:mark", "", "The market was remarkably busy"}, {"human:sean", "", "a seance by the ocean"}, {"human:ina", "", "It was in a box"}, {"human:isa", "", "This is a test"}, {"human:tom", "", "He went to market"},
 		{"human:al", "", "This is also all right, although small"}, {"human:1", "Will Rose", "She was willing to arrange it"}, {"human:parent_456", "", "Each parent of a student may help"}, {"human:student_123", "", "A student learned 124 words"},
 		{"human:1", "Юлия", "в июле было тепло"}, {"human:1", "王小明", "明天我想去公园"}, {"human:1", "Wang Wei", "我忘了这件事"}, {"human:1", "김민수", "오늘 날씨가 좋다"}, {"human:1", "Ana de la Cruz", "la casa de mi madre"},
@@ -204,7 +205,8 @@ func TestSourceID(t *testing.T) {
 	}
 }
 
-// seeds/003_df80f3f2bdd774d4.txt:98 "dates, locations, or unique details? → Warn".
+// "dates, locations, or unique details? → Warn".
+// seeds/003:91-93.
 func TestSpecificity(t *testing.T) {
 	for text, kind := range map[string]string{
 		"It was last Tuesday": "date", "On 2024-03-05 it began": "date", "am 5.3.2024": "date", "in March": "date", "since 1987": "date", "at 3:30 pm": "date", "vorgestern": "date", "le 3 août": "date",
@@ -231,7 +233,8 @@ func TestSpecificity(t *testing.T) {
 	}
 }
 
-// seeds/003:101 "Could someone reverse-engineer the source? → Advisory".
+// "Could someone reverse-engineer the source? → Advisory".
+// seeds/003:95-97.
 func TestReversibility(t *testing.T) {
 	source := "she struggled with fractions all week until the drawings made sense to her"
 	for text, want := range map[string]bool{
@@ -245,7 +248,8 @@ func TestReversibility(t *testing.T) {
 	}
 }
 
-// seeds/003:105-109, the example: the private text's own words are found, the general one is clear.
+// The example: the private text's own words are found, the general one is clear.
+// seeds/003:99-103.
 func TestSeedExample(t *testing.T) {
 	in := Input{
 		Source: "Sean’s son struggled with fractions last Tuesday", Subjects: []Subject{{ID: "human:sean"}, {ID: "human:sean_jr", Aliases: []string{"Sean's son"}}},

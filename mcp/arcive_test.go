@@ -31,7 +31,8 @@ func (f *face) sql(t testing.TB, dsn string) *pgx.Conn {
 	return conn
 }
 
-// World arcive by MCP: seeds/000_5195428e3db754bf.txt, the server whose search_memories always respects consent (lines 29, 41).
+// World arcive by MCP: the server whose search_memories always respects consent.
+// seeds/000:21-25, 40-41.
 func TestArcive(t *testing.T) {
 	f := runFace(t, "arcive")
 	t.Run("tools", func(t *testing.T) { arciveTools(t, f) })
@@ -84,10 +85,10 @@ func arciveTools(t *testing.T, f *face) {
 	}
 }
 
-// Without a consent argument, gated, and alike for the four agents of one user (SYSTEMS: j of this world).
+// Without a consent argument, gated, and alike for all agents of one user (SYSTEMS: j of this world).
 func arciveSearch(t *testing.T, f *face) {
 	var first string
-	for _, agent := range []string{"caregiver", "chat", "voice", "mcp"} {
+	for _, agent := range []string{"caregiver", "reviewer", "tutor", "brainstorm", "chat", "voice", "mcp"} {
 		s := f.as(t, "agent:"+agent)
 		got := ""
 		for _, text := range []string{"a walk by the sea", "dinner with friends", "", "x'); DROP TABLE memories; --", "%"} {
@@ -195,7 +196,7 @@ func arciveLikeSQL(t *testing.T, f *face) {
 	if strings.Contains(a.text, "memory_edges") || strings.Contains(a.text, "pgconsent") || !strings.Contains(a.text, "memory_participants") {
 		t.Errorf("list_tables: %s", a.text)
 	}
-	if a := ask(t, f.as(t, "agent:tutor"), "query", args{"sql": "SELECT count(*) FROM memories WHERE user_id <> '22222222-2222-4222-8222-222222222222'"}); fmt.Sprint(a.member["rows"]) != "[[0]]" {
+	if a := ask(t, f.as(t, "agent:neighbour"), "query", args{"sql": "SELECT count(*) FROM memories WHERE user_id <> '22222222-2222-4222-8222-222222222222'"}); fmt.Sprint(a.member["rows"]) != "[[0]]" {
 		t.Errorf("another user's agent: %s", a.text)
 	}
 }

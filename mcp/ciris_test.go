@@ -10,7 +10,8 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// World ciris by MCP: seeds/001_18c712cf4c86dcaa.txt, lines 123 to 138 (the tools), 57 to 67 (bilateral), 69 to 73 (downgrade).
+// World ciris by MCP: the tools, partnership by both, downgrades by one.
+// seeds/001:69-78, 123-138, 303-328.
 func TestCiris(t *testing.T) {
 	f := runFace(t, "ciris")
 	owner := f.sql(t, f.demo.Access.OwnerDSN)

@@ -5,8 +5,9 @@ import (
 	"testing"
 )
 
-// World memberintel by MCP: seeds/004_569b817fe0b3892a.txt, lines 59 to 63. Planted keys of metadata reach no byte, nothing is written, and a full text comes out
+// World memberintel by MCP: planted keys of metadata reach no byte, nothing is written, and a full text comes out
 // only as by SQL, for who names its id.
+// seeds/004:21-25, 63.
 func TestMemberintel(t *testing.T) {
 	f := runFace(t, "memberintel")
 	s := f.as(t, "agent:advisor")

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// The tools of lines 152 to 160 of the seed 003_df80f3f2bdd774d4.txt, by an agent's client, in one session.
+// The tools of memories, by an agent's client, in one session.
+// seeds/003:143-148.
 func TestMCPPrivacy(t *testing.T) {
 	f := runFace(t, "kernle")
 	ash, bella, sean, rex := f.as(t, "agent:ash"), f.as(t, "agent:bella"), f.as(t, "agent:sean"), f.as(t, "agent:rex")

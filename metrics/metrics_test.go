@@ -21,6 +21,7 @@ import (
 var update = flag.Bool("update", false, "write the table of docs/metrics.md")
 
 // The table of docs/metrics.md is what the code says.
+// seeds/001:178-184.
 func TestDocumented(t *testing.T) {
 	var want strings.Builder
 	want.WriteString("| name | type | labels | meaning |\n|---|---|---|---|\n")
@@ -206,7 +207,8 @@ func TestPolicyInForceKeepsOneSeries(t *testing.T) {
 	}
 }
 
-// The six have the names of the seed: 001_18c712cf4c86dcaa.txt:333-338.
+// The six have the names of the seed.
+// seeds/001:330-338.
 func TestAIR(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	m := New(reg)

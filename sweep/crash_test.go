@@ -219,6 +219,7 @@ func TestRenewalsMeanwhile(t *testing.T) {
 }
 
 // One sweeper at a time: the second says so and does nothing.
+// seeds/001:158-159.
 func TestOneAtATime(t *testing.T) {
 	s := build(t, consent.Settings{})
 	s.fill()

@@ -11,7 +11,8 @@ import (
 	"github.com/pgconsent/pgconsent/metrics"
 )
 
-// The five metrics of the service (seeds/001, lines 152 to 156), each over data whose numbers are known.
+// The five metrics of the service, each over data whose numbers are known.
+// seeds/001:178-184.
 func TestCirisK_Numbers(t *testing.T) {
 	s := build(t, consent.Settings{})
 	agent := consent.Party{Role: consent.RoleAgent, ID: "chat"}

@@ -65,7 +65,8 @@ func (s *site) again() {
 	s.exec("UPDATE pgconsent.outbox SET next_at = now() - interval '1 second' WHERE sent_at IS NULL")
 }
 
-// Warnings are given once per expiry (seeds/001, line 132: "User notified before expiry"), decisions reach the user (line 79).
+// Warnings are given once per expiry, decisions reach the user.
+// seeds/001:79, 161, 225-228.
 func TestWarningsAndDecisions(t *testing.T) {
 	s := build(t, consent.Settings{})
 	r := receive(t, []byte("secret"))
@@ -108,7 +109,8 @@ func TestWarningsAndDecisions(t *testing.T) {
 	}
 }
 
-// "PARTNERSHIP_REVIEW_TIMEOUT: Max time for agent decision (48h)" (seeds/001, line 206): it lapses unapproved.
+// "PARTNERSHIP_REVIEW_TIMEOUT: Max time for agent decision (48h)": it lapses unapproved.
+// seeds/001:225-228.
 func TestLapse(t *testing.T) {
 	s := build(t, consent.Settings{})
 	s.ago(2)

@@ -218,7 +218,8 @@ func (s *site) want(want string) {
 	}
 }
 
-// TEMPORARY: "Full deletion after expiry" (seeds/001, line 30); an interaction afterwards revives nothing.
+// TEMPORARY: "Full deletion after expiry"; an interaction afterwards revives nothing.
+// seeds/001:23-28, 160.
 func TestExpiry(t *testing.T) {
 	s := build(t, consent.Settings{})
 	s.ago(20)
@@ -266,6 +267,7 @@ func TestExpiry(t *testing.T) {
 	s.verify()
 }
 
+// seeds/001:116-119, 170-174, 201, 202.
 func TestWithdrawalAndErasure(t *testing.T) {
 	s := build(t, consent.Settings{})
 	for _, who := range []string{"withdrawn", "revoked", "erased", "again", "stays"} {
@@ -296,7 +298,8 @@ func TestWithdrawalAndErasure(t *testing.T) {
 	}
 }
 
-// "90-day gradual anonymization" (seeds/001, lines 136 to 141), by full days.
+// "90-day gradual anonymization", by full days.
+// seeds/001:163-168.
 func TestDecay(t *testing.T) {
 	s := build(t, consent.Settings{})
 	days := []int{200, 90, 89, 61, 60, 31, 30, 0}
@@ -332,6 +335,7 @@ func TestDecay(t *testing.T) {
 }
 
 // "A new partnership stops the countdown": what was removed stays removed, what was not stays.
+// seeds/001:425.
 func TestDecayStopped(t *testing.T) {
 	s := build(t, consent.Settings{})
 	s.ago(100)
@@ -356,7 +360,8 @@ func TestDecayStopped(t *testing.T) {
 	s.want("d10:ase, d10:ase, d65:, d65:ase")
 }
 
-// "PARTNERED → TEMPORARY: Immediate" (seeds/001, line 83): the other categories go at once.
+// "PARTNERED → TEMPORARY: Immediate": the other categories go at once.
+// seeds/001:81-85.
 func TestToTemporary(t *testing.T) {
 	s := build(t, consent.Settings{})
 	s.partner("ada")
@@ -368,7 +373,8 @@ func TestToTemporary(t *testing.T) {
 	s.want("ada:a, ada:ase")
 }
 
-// Without ENABLE_DECAY_PROTOCOL (seeds/001, line 211): at once.
+// Without ENABLE_DECAY_PROTOCOL: at once.
+// seeds/001:230-233.
 func TestWithoutDecay(t *testing.T) {
 	s := build(t, consent.Settings{NoDecay: true})
 	s.partner("ada")

@@ -68,6 +68,7 @@ func TestKilledWhileConsentsAreRecorded(t *testing.T) {
 }
 
 // An erasure leaves no trace of who it was: not in a dump of the database, not in a file of ours.
+// seeds/001:191, 201.
 func TestErasureLeavesNoTrace(t *testing.T) {
 	config, db := consenting(t)
 	const mark = "PLANTED77"

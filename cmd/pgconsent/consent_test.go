@@ -78,6 +78,7 @@ func fields(line string) []string {
 }
 
 // What a superuser does to the registry is found by the command, and nothing is granted meanwhile; a withdrawal is recorded.
+// seeds/001:188-190.
 func TestAuditVerifyOfTheRegistry(t *testing.T) {
 	config, db := consenting(t)
 	play(t, config, []played{
@@ -125,6 +126,7 @@ func TestAuditVerifyOfTheRegistry(t *testing.T) {
 	}
 }
 
+// seeds/001:200.
 func TestConsentCommands(t *testing.T) {
 	config, db := consenting(t)
 	const odd = `'x"; DROP TABLE notes; {"$ne": 1}'`

@@ -217,7 +217,7 @@ func TestDemo(t *testing.T) {
 
 	demo := start("--json")
 	access, line := demo.ready(t)
-	if access.World != "arcive" || access.HTTP != "http://"+web || len(access.Agents) != 5 || access.Tokens == nil || !strings.Contains(line, `"agents":{"caregiver":`) {
+	if access.World != "arcive" || access.HTTP != "http://"+web || len(access.Agents) != 8 || access.Tokens == nil || !strings.Contains(line, `"agents":{"caregiver":`) {
 		t.Errorf("the line is %s", line)
 	}
 	chat, owner := connect(t, access.Agents["chat"]), connect(t, access.OwnerDSN)
@@ -227,7 +227,7 @@ func TestDemo(t *testing.T) {
 	if n := number(t, owner, "SELECT count(*) FROM memories"); n != 2505 {
 		t.Errorf("the owner sees %d memories", n)
 	}
-	if n := number(t, connect(t, access.Agents["tutor"]), "SELECT count(*) FROM memories WHERE user_id <> '22222222-2222-4222-8222-222222222222'"); n != 0 {
+	if n := number(t, connect(t, access.Agents["neighbour"]), "SELECT count(*) FROM memories WHERE user_id <> '22222222-2222-4222-8222-222222222222'"); n != 0 {
 		t.Errorf("an agent sees %d memories of others", n)
 	}
 	for path, want := range map[string]string{"/healthz": "ok", "/readyz": "ready", "/metrics": "pgconsent_sessions"} {
@@ -242,7 +242,7 @@ func TestDemo(t *testing.T) {
 		}
 	}
 	secrets, err := filepath.Glob(filepath.Join(dir, "secrets", "*"))
-	if err != nil || len(secrets) != 9 {
+	if err != nil || len(secrets) != 12 {
 		t.Errorf("secrets: %v %v", secrets, err)
 	}
 	for _, path := range append(secrets, filepath.Join(dir, "agents.scram")) {
@@ -262,7 +262,7 @@ func TestDemo(t *testing.T) {
 
 	// The demo may have seen the database while it was unsafe.
 	waitFor(t, "agents are served again", func() bool {
-		conn, err := pgx.Connect(ctx, access.Agents["tutor"])
+		conn, err := pgx.Connect(ctx, access.Agents["neighbour"])
 		if err == nil {
 			_ = conn.Close(ctx)
 		}
@@ -270,12 +270,12 @@ func TestDemo(t *testing.T) {
 	})
 
 	// Disabling ends sessions and logins.
-	tutor := connect(t, access.Agents["tutor"])
-	if _, errs, code := call(t, "", "agent", "disable", "tutor", "-c", config); code != done {
+	neighbour := connect(t, access.Agents["neighbour"])
+	if _, errs, code := call(t, "", "agent", "disable", "neighbour", "-c", config); code != done {
 		t.Fatal(errs)
 	}
-	waitFor(t, "the disabled agent's session ends", func() bool { return tutor.Ping(ctx) != nil })
-	if _, err := pgx.Connect(ctx, access.Agents["tutor"]); sqlState(err) != "28P01" {
+	waitFor(t, "the disabled agent's session ends", func() bool { return neighbour.Ping(ctx) != nil })
+	if _, err := pgx.Connect(ctx, access.Agents["neighbour"]); sqlState(err) != "28P01" {
 		t.Errorf("the disabled agent's login: %v", err)
 	}
 
@@ -300,10 +300,10 @@ func TestDemo(t *testing.T) {
 
 	// Resumed: what was changed is there, and so are the passwords.
 	again := start("--json")
-	if now, _ := again.ready(t); now.OwnerDSN != access.OwnerDSN || now.Agents["tutor"] != access.Agents["tutor"] {
+	if now, _ := again.ready(t); now.OwnerDSN != access.OwnerDSN || now.Agents["neighbour"] != access.Agents["neighbour"] {
 		t.Error("the second start has other passwords")
 	}
-	if n := number(t, connect(t, access.Agents["tutor"]), "SELECT count(*) FROM memories WHERE title = 'kept'"); n != 0 {
+	if n := number(t, connect(t, access.Agents["neighbour"]), "SELECT count(*) FROM memories WHERE title = 'kept'"); n != 0 {
 		t.Errorf("another user's agent sees %d", n)
 	}
 	if n := number(t, connect(t, access.Agents["mcp"]), "SELECT count(*) FROM memories WHERE title = 'kept'"); n != 1 {

@@ -12,7 +12,8 @@ import (
 	"github.com/pgconsent/pgconsent/world"
 )
 
-// SYSTEMS.md 3 l: the doctor names missing indexes, and serves without them; 002_307cf7d37c623816.txt.
+// SYSTEMS.md 3 l: the doctor names missing indexes, and serves without them.
+// seeds/002:428-430.
 func TestBeheardL_DoctorNamesMissingIndexes(t *testing.T) {
 	w, err := world.Get("beheard")
 	if err != nil {

@@ -71,6 +71,7 @@ consent: { controller: Example GmbH }
 	return i
 }
 
+// seeds/001:141-143, 146, 202.
 func TestDSAR(t *testing.T) {
 	i := reported(t)
 	dir := filepath.Dir(i.config)

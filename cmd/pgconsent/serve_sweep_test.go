@@ -17,6 +17,7 @@ import (
 
 // Two programs serve one database and sweep it. One is killed in the middle: the other goes on, no row goes twice, none
 // stays, none goes that a consent in force shows; and /metrics tells what the registry says.
+// seeds/001:158-159.
 func TestTwoServesSweep(t *testing.T) {
 	config, db := consenting(t)
 	dir := filepath.Dir(config)

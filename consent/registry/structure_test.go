@@ -37,6 +37,7 @@ func TestStructureIsThatOfMigrate(t *testing.T) {
 }
 
 // What an owner or a superuser does to the schema is found, each by itself.
+// seeds/001:188-190.
 func TestAlteredStructureIsFound(t *testing.T) {
 	db := database(t)
 	r := open(t, db, defaults)

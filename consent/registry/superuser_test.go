@@ -98,6 +98,7 @@ func TestASuperuserIsFound(t *testing.T) {
 }
 
 // The roles of pgconsent, and everybody else, can change nothing but through the functions.
+// seeds/001:188-190.
 func TestNobodyWritesRecords(t *testing.T) {
 	db := database(t)
 	r := open(t, db, defaults)

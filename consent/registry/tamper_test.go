@@ -306,6 +306,7 @@ var tamperings = map[string]func(r *rand.Rand, x *Export, k, foreign Keys) strin
 }
 
 // Ten thousand tamperings and more, a thousand and more of each class, are all found.
+// seeds/001:188-190.
 func TestTamperingIsFound(t *testing.T) {
 	r := open(t, database(t), defaults)
 	lived(t, r)
