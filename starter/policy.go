@@ -59,7 +59,7 @@ func (t *Table) write(w func(string, ...any)) {
 	if len(t.Hidden) > 0 {
 		secrets := slices.DeleteFunc(slices.Clone(t.Hidden), func(name string) bool { return slices.Contains(t.Contacts, name) })
 		if len(secrets) > 0 {
-			w("    # proposed: agents do not see %s, which look like secrets", oneLine(strings.Join(secrets, ", ")))
+			w("    # proposed: agents do not see %s: secrets, by the name", oneLine(strings.Join(secrets, ", ")))
 		}
 		if len(t.Contacts) > 0 {
 			w("    # proposed: agents do not see %s, by which somebody can be reached; to join or compare by it, write { mask: hash }", oneLine(strings.Join(t.Contacts, ", ")))

@@ -96,7 +96,7 @@ func (s *survey) look(r *catalog.Relation) *roles {
 		if s.vector(c) {
 			out.vectors = append(out.vectors, c.Name)
 		}
-		if contactish(c.Name) && contactType(c) && !bound(r, c.Name) {
+		if contactish(c.Name) && s.contactType(c) && !bound(r, c.Name) {
 			out.contacts = append(out.contacts, c.Name)
 		}
 		if secretish(c.Name) {
@@ -130,8 +130,12 @@ func bound(r *catalog.Relation, column string) bool {
 	return slices.Contains(r.PrimaryKey, column) || slices.ContainsFunc(r.ForeignKeys, func(k catalog.ForeignKey) bool { return slices.Contains(k.Columns, column) })
 }
 
-func contactType(c *catalog.Column) bool {
-	return family(c.Type) == "text" || strings.HasSuffix(c.Type, "citext")
+func (s *survey) contactType(c *catalog.Column) bool {
+	is := c.Type
+	if t := s.snap.TypeByOID(c.TypeOID); t != nil && t.Kind == 'd' {
+		is = t.Under
+	}
+	return family(is) == "text" || strings.HasSuffix(is, "citext")
 }
 
 // says tells whether a column that is about consent can say whether there is one, and is not its text, version or number.

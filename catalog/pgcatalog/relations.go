@@ -113,6 +113,8 @@ func (l *loader) readColumns(ctx context.Context) error {
 		})
 }
 
+// readKeys reads primary and foreign keys. A key that leads to a partitioned table has a row for each partition besides, which are left
+// out: they ask what the key asks.
 func (l *loader) readKeys(ctx context.Context) error {
 	var (
 		oid, target   uint32
@@ -127,7 +129,9 @@ func (l *loader) readKeys(ctx context.Context) error {
 	}
 	return l.each(ctx, `SELECT con.conrelid, con.confrelid, con.contype::text, `+names("con.conkey", "con.conrelid")+`, `+names("con.confkey", "con.confrelid")+`, con.convalidated,
 		  con.confupdtype::text, con.confdeltype::text
-		FROM pg_constraint AS con WHERE con.contype IN ('p', 'f') AND con.conrelid <> 0 ORDER BY con.conrelid, con.conname`,
+		FROM pg_constraint AS con WHERE con.contype IN ('p', 'f') AND con.conrelid <> 0
+		  AND NOT EXISTS (SELECT FROM pg_constraint AS whole WHERE whole.oid = con.conparentid AND whole.conrelid = con.conrelid)
+		ORDER BY con.conrelid, con.conname`,
 		[]any{&oid, &target, &kind, &columns, &refs, &validated, &update, &del},
 		func() error {
 			r := l.relations[oid]

@@ -25,6 +25,7 @@ var Schemas = []Schema{
 	{Name: "clinic", SearchPath: []string{"public", "Clinic"}, Attributes: map[string]string{"user": "aaaaaaaa-0000-4000-8000-000000000001"}},
 	{Name: "works", SearchPath: []string{"public"}, Attributes: map[string]string{"member": "7", "org": "acme"}},
 	{Name: "hospital", SearchPath: []string{"public"}, Attributes: map[string]string{"site": "NOR", "me": "3"}},
+	{Name: "crm", SearchPath: []string{"public"}, Attributes: map[string]string{"me": "2", "team": "red"}},
 }
 
 // Names are those of the schemas.

@@ -14,6 +14,7 @@ import (
 type Statement struct {
 	SQL   string
 	Must  bool // be answered
+	RLS   bool // it calls a function that reads tables: only row security goes along
 	Where string
 }
 
@@ -42,14 +43,14 @@ func (s Schema) Statements(t testing.TB) []Statement {
 }
 
 // parse reads statements that end with a semicolon at a line's end. Lines with -- before a statement are comments, of which
-// two say what follows, and "needs: vector" drops the statement that it stands before.
+// two say what follows, and two what the statement that they stand before needs: pgvector, by which it is dropped, or row security.
 func parse(t testing.TB, file string) []Statement {
 	t.Helper()
 	var (
-		out        []Statement
-		sql        strings.Builder
-		must, drop bool
-		start      int
+		out             []Statement
+		sql             strings.Builder
+		must, drop, rls bool
+		start           int
 	)
 	n := 0
 	for line := range strings.Lines(instance.Read(t, file)) {
@@ -64,6 +65,8 @@ func parse(t testing.TB, file string) []Statement {
 					must = false
 				case "needs: vector":
 					drop = true
+				case "needs: row security":
+					rls = true
 				}
 				continue
 			}
@@ -77,9 +80,9 @@ func parse(t testing.TB, file string) []Statement {
 		sql.WriteString(line)
 		if strings.HasSuffix(line, ";") {
 			if !drop {
-				out = append(out, Statement{SQL: strings.TrimSuffix(sql.String(), ";"), Must: must, Where: fmt.Sprintf("%s:%d", file, start)})
+				out = append(out, Statement{SQL: strings.TrimSuffix(sql.String(), ";"), Must: must, RLS: rls, Where: fmt.Sprintf("%s:%d", file, start)})
 			}
-			drop = false
+			drop, rls = false, false
 			sql.Reset()
 		}
 	}

@@ -1,0 +1,41 @@
+package pgcatalog_test
+
+import (
+	"testing"
+
+	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/catalog/pgcatalog"
+	"github.com/pgconsent/pgconsent/pgtest"
+)
+
+// A foreign key to a partitioned table is one key, though the catalog has a row for each partition as well; a partition that
+// has a table's key has it too.
+func TestForeignKeysToPartitionedTables(t *testing.T) {
+	t.Parallel()
+	conn := pgtest.Database(t).Connect(t, "postgres")
+	if _, err := conn.Exec(t.Context(), `
+		CREATE TABLE whole (a int, b int, PRIMARY KEY (a, b)) PARTITION BY HASH (a);
+		CREATE TABLE whole_0 PARTITION OF whole FOR VALUES WITH (MODULUS 2, REMAINDER 0) PARTITION BY HASH (b);
+		CREATE TABLE whole_00 PARTITION OF whole_0 FOR VALUES WITH (MODULUS 1, REMAINDER 0);
+		CREATE TABLE whole_1 PARTITION OF whole FOR VALUES WITH (MODULUS 2, REMAINDER 1);
+		CREATE TABLE plain (id int PRIMARY KEY, a int, b int, FOREIGN KEY (a, b) REFERENCES whole);
+		CREATE TABLE parted (a int, b int, FOREIGN KEY (a, b) REFERENCES whole) PARTITION BY HASH (a);
+		CREATE TABLE parted_0 PARTITION OF parted FOR VALUES WITH (MODULUS 1, REMAINDER 0);`); err != nil {
+		t.Fatal(err)
+	}
+	snap, err := pgcatalog.Load(t.Context(), conn, []string{"public"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole := catalog.Name{Schema: "public", Name: "whole"}
+	for _, name := range []string{"plain", "parted", "parted_0"} {
+		r, ok := snap.Relation(catalog.Name{Schema: "public", Name: name})
+		if !ok {
+			t.Fatal(name)
+		}
+		keys := r.ForeignKeys
+		if len(keys) != 1 || keys[0].Target != whole || len(keys[0].Columns) != 2 {
+			t.Errorf("%s: %v", name, keys)
+		}
+	}
+}

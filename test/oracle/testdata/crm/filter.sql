@@ -1,0 +1,25 @@
+SET session_replication_role = replica;
+DELETE FROM "user" WHERE team <> 'red';
+DELETE FROM account WHERE id NOT IN (SELECT id FROM kept_account);
+DELETE FROM contact WHERE id NOT IN (SELECT id FROM kept_contact);
+DELETE FROM "Ticket" WHERE id NOT IN (SELECT id FROM kept_ticket);
+DELETE FROM "TicketMessage" WHERE ("ticketId", seq) NOT IN (SELECT ticket, seq FROM kept_message);
+DELETE FROM attachment WHERE (ticket_id, seq) NOT IN (SELECT ticket, seq FROM kept_message);
+DELETE FROM ticket_tag WHERE ticket_id NOT IN (SELECT id FROM kept_ticket);
+DELETE FROM "Sales"."Deal" WHERE account NOT IN (SELECT id FROM kept_account);
+DELETE FROM "Sales".deal_line WHERE account NOT IN (SELECT id FROM kept_account);
+DELETE FROM activity WHERE account NOT IN (SELECT id FROM kept_account) OR contact NOT IN (SELECT id FROM kept_contact);
+DELETE FROM kb_article WHERE id NOT IN (SELECT id FROM kept_article);
+DELETE FROM survey WHERE ticket_id NOT IN (SELECT id FROM kept_ticket);
+DELETE FROM contact_note WHERE id NOT IN (SELECT id FROM kept_note);
+CREATE TABLE account_months AS SELECT * FROM account_month WHERE account IN (SELECT id FROM kept_account);
+DROP MATERIALIZED VIEW account_month;
+ALTER TABLE account_months RENAME TO account_month;
+DROP INDEX contact_lower_idx;
+ALTER TABLE "user" DROP COLUMN email, DROP COLUMN password_hash;
+UPDATE "user" SET hired = date_trunc('month', hired), settings = CASE jsonb_typeof(settings) WHEN 'object' THEN jsonb_build_object('theme', settings->'theme', 'pageSize', settings->'pageSize', 'beta', settings->'beta') END;
+ALTER TABLE contact ALTER COLUMN full_name DROP EXPRESSION;
+ALTER TABLE contact ALTER COLUMN email TYPE text, DROP COLUMN phone;
+UPDATE contact SET email = left(email, 2), birthday = date_trunc('year', birthday), score = score / 10 * 10,
+  address = CASE jsonb_typeof(address) WHEN 'object' THEN jsonb_build_object('city', address->'city', 'country', address->'country', 'zip', address->'zip') END;
+UPDATE survey SET comment = NULL;

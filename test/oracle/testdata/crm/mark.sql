@@ -1,0 +1,17 @@
+SET session_replication_role = replica;
+UPDATE "user" SET password_hash = 'HIDDENMARK', email = 'HIDDENMARK@' || id, settings = settings || '{"token": "HIDDENMARK"}' WHERE jsonb_typeof(settings) = 'object';
+UPDATE "user" SET email = 'HIDDENMARK@' || id, password_hash = 'HIDDENMARK';
+UPDATE "user" SET name = 'HIDDENMARK ' || name WHERE team <> 'red';
+UPDATE account SET name = 'HIDDENMARK ' || name, custom = custom || '{"plan": "HIDDENMARK"}', tags = tags || 'HIDDENMARK'::text, industry = 'HIDDENMARK' WHERE id NOT IN (SELECT id FROM kept_account);
+UPDATE contact SET phone = 'HIDDENMARK', email = left(email, 2) || 'HIDDENMARK@x', address = CASE jsonb_typeof(address) WHEN 'object' THEN address || '{"street": "HIDDENMARK"}' ELSE '"HIDDENMARK"' END;
+UPDATE contact SET first_name = 'HIDDENMARK', last_name = 'HIDDENMARK ' || last_name WHERE id NOT IN (SELECT id FROM kept_contact);
+UPDATE "Ticket" SET subject = 'HIDDENMARK ' || subject, body = 'HIDDENMARK' || body, meta = meta || '{"reopened": "HIDDENMARK"}' WHERE id NOT IN (SELECT id FROM kept_ticket);
+UPDATE "TicketMessage" SET body = 'HIDDENMARK' || coalesce(body, '') WHERE ("ticketId", seq) NOT IN (SELECT ticket, seq FROM kept_message);
+UPDATE attachment SET filename = 'HIDDENMARK', extracted = 'HIDDENMARK' WHERE (ticket_id, seq) NOT IN (SELECT ticket, seq FROM kept_message);
+UPDATE "Sales"."Deal" SET title = 'HIDDENMARK ' || title, amount = amount + 7700000 WHERE account NOT IN (SELECT id FROM kept_account);
+UPDATE activity SET note = 'HIDDENMARK ' || coalesce(note, '') WHERE account NOT IN (SELECT id FROM kept_account) OR contact NOT IN (SELECT id FROM kept_contact);
+UPDATE kb_article SET title = 'HIDDENMARK ' || title, body = 'HIDDENMARK' || body WHERE id NOT IN (SELECT id FROM kept_article);
+UPDATE survey SET comment = 'HIDDENMARK';
+UPDATE contact_note SET body = 'HIDDENMARK ' || body WHERE id NOT IN (SELECT id FROM kept_note);
+UPDATE data_share SET topic = CASE topic WHEN 'sales' THEN 'sales' ELSE topic END;
+UPDATE audit_log SET what = 'HIDDENMARK';
