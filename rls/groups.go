@@ -36,6 +36,12 @@ func (p *Plan) groupViews() []Statement {
 		if !p.helps(r) && !p.hasDoor(r) {
 			out = append(out, p.readable(r)...)
 		}
+		if standsFor(t) != nil {
+			out = append(out, Statement{
+				SQL: "GRANT EXECUTE ON FUNCTION pgconsent.pseudonym(pg_catalog.text, pg_catalog.text) TO " + p.agent,
+				Why: "Views call functions with the rights of who reads them. Agents cannot name it: they have no USAGE of its schema.",
+			})
+		}
 		view := predicate.GroupView(r.Name).SQL()
 		out = append(out,
 			Statement{SQL: fmt.Sprintf("CREATE VIEW %s WITH (security_barrier) AS\n%s", view, groups(t)), Why: why},
@@ -70,8 +76,14 @@ const inner = "pgconsent_"
 func groups(t *policy.Table) string {
 	a, row := t.Aggregate, catalog.QuoteIdent(t.Relation.Name.Name)
 	subject := catalog.QuoteIdent(a.Subject)
-	values := []string{row + "." + subject + " AS " + subject} // of rows that show
-	hidden := slices.Clone(values)                             // of rows that count in groups only
+	who, from := row+"."+subject, " FROM "+t.Relation.Name.SQL()+" AS "+row
+	if standsFor(t) != nil {
+		// A sub-select of the subject alone is worked out once for each of them.
+		who = inner + "0.who"
+		from += ", LATERAL (SELECT " + Counted(t, row) + " AS who OFFSET 0) AS " + inner + "0"
+	}
+	values := []string{who + " AS " + subject} // of rows that show
+	hidden := slices.Clone(values)             // of rows that count in groups only
 	names, cell := []string{subject}, []string(nil)
 	var partly, conditions []string
 	add := func(column, name, value string) {
@@ -119,7 +131,6 @@ func groups(t *policy.Table) string {
 			counts = append(counts, closed(d, row+"."+catalog.QuoteIdent(d.Column)))
 		}
 	}
-	from := " FROM " + t.Relation.Name.SQL() + " AS " + row
 	list := strings.Join(names, ", ")
 	partition := func(more ...string) string {
 		by := ""
@@ -159,6 +170,31 @@ func groups(t *policy.Table) string {
 		"\n    FROM (SELECT " + strings.Join(hidden, ",\n        ") + "\n     " + from +
 		"\n      WHERE " + strings.Join(counts, "\n        AND ") + ") AS " + inner + "1) AS " + inner + "2) AS " + inner + "3" +
 		"\nWHERE " + strings.Join(enough, "\n  AND ") + ") AS " + inner + "4 OFFSET 0"
+}
+
+// Counted is whom a row of the table counts for in groups: what stands for its subject where the sweeper makes rows anonymous,
+// so that somebody of whose rows some are swept and others not yet is one. Whom the registry has no key of is not swept.
+func Counted(t *policy.Table, row string) string {
+	column := row + "." + catalog.QuoteIdent(t.Aggregate.Subject)
+	b := standsFor(t)
+	if b == nil {
+		return column
+	}
+	of := "(" + row + "." + catalog.QuoteIdent(t.Lifecycle.Subject) + `::pg_catalog.text COLLATE pg_catalog."default")`
+	return "COALESCE(" + typed(b.Type, pseudonym(of, column)) + ", " + column + ")"
+}
+
+// standsFor is what the sweeper makes of whom the rows of groups are about, if it is a text that stands for them.
+func standsFor(t *policy.Table) *policy.Becoming {
+	if t.Lifecycle == nil {
+		return nil
+	}
+	for i, b := range t.Lifecycle.Columns {
+		if b.Name == t.Aggregate.Subject && b.Mask == policy.Hash {
+			return &t.Lifecycle.Columns[i]
+		}
+	}
+	return nil
 }
 
 // Cell is what makes rows one group, as expressions over a row of the table: the values of the dimensions, cut to their units; and

@@ -187,15 +187,24 @@ func (s sweeping) becomes(b policy.Becoming) string {
 	case policy.Plain:
 		return catalog.QuoteLiteral(b.Value) + "::" + b.Type
 	case policy.Hash:
-		hash := `pgconsent.mask('sweep|' OPERATOR(pg_catalog.||) COALESCE((SELECT pg_catalog.encode(pg_catalog.sha256(k.key), 'hex') FROM pgconsent.subject AS k WHERE k.subject OPERATOR(pg_catalog.=) c.subject), '')
-        OPERATOR(pg_catalog.||) '|' OPERATOR(pg_catalog.||) ` + column + "::pg_catalog.text)"
-		if b.Type == "uuid" {
-			return hash + "::pg_catalog.uuid"
-		}
-		return "('anonymous-' OPERATOR(pg_catalog.||) " + hash + ")::" + b.Type
+		// Without a key, which every subject of a record has, it is the mask's alone.
+		return typed(b.Type, "COALESCE("+pseudonym("c.subject", column)+", pgconsent.mask('sweep||' OPERATOR(pg_catalog.||) "+column+"::pg_catalog.text))")
 	default:
 		return shown(b.Shown, column)
 	}
+}
+
+// pseudonym is what stands for a value of the subject's; NULL where the registry has no key of theirs.
+func pseudonym(subject, value string) string {
+	return "pgconsent.pseudonym(" + subject + ", " + value + "::pg_catalog.text)"
+}
+
+// typed is a pseudonym as a value of a column.
+func typed(column, hash string) string {
+	if column == "uuid" {
+		return hash + "::pg_catalog.uuid"
+	}
+	return "('anonymous-' OPERATOR(pg_catalog.||) " + hash + ")::" + column
 }
 
 // anonymous says that some column of the row is due.

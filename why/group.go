@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/pgconsent/pgconsent/catalog"
 	"github.com/pgconsent/pgconsent/policy"
 	"github.com/pgconsent/pgconsent/predicate"
 	"github.com/pgconsent/pgconsent/rls"
@@ -29,7 +28,7 @@ func (e *explainer) group(ctx context.Context, t *policy.Table, at place) (*Grou
 		selected = append(selected, value+"::pg_catalog.text")
 		same = append(same, others[i]+" IS NOT DISTINCT FROM "+value)
 	}
-	selected = append(selected, fmt.Sprintf("(SELECT pg_catalog.count(DISTINCT x.%s) FROM %s AS x WHERE %s)", catalog.QuoteIdent(a.Subject), t.Relation.Name.SQL(), strings.Join(same, " AND ")))
+	selected = append(selected, fmt.Sprintf("(SELECT pg_catalog.count(DISTINCT %s) FROM %s AS x WHERE %s)", rls.Counted(t, "x"), t.Relation.Name.SQL(), strings.Join(same, " AND ")))
 	values := make([]*string, len(cell))
 	into := []any{&g.Takes}
 	for i := range values {

@@ -60,3 +60,49 @@ tables:
 		}
 	}
 }
+
+// Whose rows are anonymous in part is one subject of the group.
+func TestGroupsCountSweptSubjectsOnce(t *testing.T) {
+	db := pgtest.Database(t)
+	conn := db.Connect(t, "postgres")
+	if _, err := conn.Exec(t.Context(), `CREATE TABLE visits (id integer PRIMARY KEY, person text, at timestamptz, anonymous boolean)`); err != nil {
+		t.Fatal(err)
+	}
+	i := install(t, db, `version: 1
+attributes: {}
+tables:
+  visits:
+    rows: [ consent: { subject: person, registry: { since: at } } ]
+    aggregate:
+      subject: person
+      rows: [ status: { column: anonymous, is: "true" } ]
+      minimum: 2
+    lifecycle: { subject: person, at: at, columns: { person: { becomes: hash } } }
+`)
+	for _, sql := range []string{
+		`INSERT INTO pgconsent.subject (ref, subject, key) SELECT gen_random_uuid(), p, decode(md5(p), 'hex') FROM unnest('{ada,bob}'::text[]) AS p`,
+		`INSERT INTO visits SELECT 1, 'ada', now(), true UNION ALL SELECT 2, 'anonymous-' || pgconsent.pseudonym('ada', 'ada'), now(), true`,
+	} {
+		if _, err := conn.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	subjects := func() int64 {
+		q := i.question
+		q.Agent, q.Table, q.Key = "chat", "visits", []string{"1"}
+		a, err := Explain(t.Context(), i.super, q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a.Rows[0].Group.Subjects
+	}
+	if n := subjects(); n != 1 {
+		t.Errorf("%d subjects, and ada is one", n)
+	}
+	if _, err := conn.Exec(t.Context(), `INSERT INTO visits VALUES (3, 'bob', now(), true)`); err != nil {
+		t.Fatal(err)
+	}
+	if n := subjects(); n != 2 {
+		t.Errorf("%d subjects, and they are ada and bob", n)
+	}
+}

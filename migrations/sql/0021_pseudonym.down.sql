@@ -1,0 +1,1 @@
+DROP FUNCTION pgconsent.pseudonym(pg_catalog.text, pg_catalog.text);
