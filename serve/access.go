@@ -130,3 +130,8 @@ func withRecords(ctx context.Context, c *config.Config, a config.Audit, f func(*
 	defer conn.Close(context.WithoutCancel(ctx))
 	return f(conn)
 }
+
+// TryAudit tells why the database that keeps the records of a log would not take one now.
+func TryAudit(ctx context.Context, c *config.Config, a config.Audit) error {
+	return withRecords(ctx, c, a, func(conn *pgx.Conn) error { return pgchain.Try(ctx, conn) })
+}

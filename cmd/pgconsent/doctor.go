@@ -16,13 +16,14 @@ type doctorCmd struct {
 
 func (doctorCmd) Help() string {
 	return `Looks at the catalogs as roles.control, tries as roles.agent what must not work, and whether the server lets owners in
-without a password. Changes nothing. Exit code 1 if a database is unsafe: serve refuses its agents then.
+without a password. Then at the records of the audit: whether they can be written, and end as they were anchored. Changes
+nothing. Exit code 1 if a database is unsafe: serve refuses its agents then.
 
   pgconsent doctor
   pgconsent doctor --json | jq '.[] | select(.severity == "unsafe")'`
 }
 
-// report is a finding with its database.
+// report is a finding with its database; "": it is about all of them.
 type report struct {
 	Database string `json:"database"`
 	doctor.Finding
@@ -76,6 +77,9 @@ func (d doctorCmd) Run(s *session) error {
 	})
 	if err != nil {
 		return err
+	}
+	for _, f := range lookAtAudit(s.ctx, c) {
+		reports = append(reports, report{"", f})
 	}
 	unsafe := 0
 	for _, r := range reports {
@@ -141,10 +145,12 @@ func (doctorCmd) try(s *session, c *config.Config, t target, subject doctor.Subj
 func (s *session) findings(reports []report) {
 	last := ""
 	for _, r := range reports {
-		if r.Database != last {
+		if r.Database != last && r.Database == "" {
+			fmt.Fprintln(s.out, "all databases")
+		} else if r.Database != last {
 			fmt.Fprintf(s.out, "database %s\n", r.Database)
-			last = r.Database
 		}
+		last = r.Database
 		mark, colour := "ok", "32"
 		switch r.Severity {
 		case doctor.Unsafe:

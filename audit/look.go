@@ -1,0 +1,67 @@
+package audit
+
+import (
+	"crypto/hmac"
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+)
+
+// Ends are the two ends of a chain.
+type Ends struct {
+	Records uint64    // from the oldest to the newest
+	Oldest  time.Time // when the oldest record was made; zero: there is none
+	Second  time.Time // when the oldest of the second segment was; zero: there is one segment at most
+	Newest  time.Time
+	Head    Head  // the newest record
+	Torn    int64 // bytes after it: one that is being written, or a crash
+}
+
+// Look reads the beginning of a chain and its last segment, and holds the newest record to its hash, the key and a head that had been
+// written. That the rest holds is for [Against] to find. A folder that is not there is a chain without records.
+func Look(from Source, key Key, anchored Head) (Ends, error) {
+	var e Ends
+	segments, err := from.Segments()
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return e, err
+	}
+	at := place{segment: 1, hash: genesis}
+	var newest Record
+	if len(segments) > 0 {
+		end, tail, err := readTail(from, segments)
+		if err != nil {
+			return e, err
+		}
+		at, e.Torn = end, int64(len(tail))
+		for i, segment := range segments[:min(2, len(segments))] {
+			first, err := firstRecord(from, segment)
+			switch {
+			case err != nil:
+				return e, err
+			case first == nil:
+			case i == 0:
+				e.Oldest, e.Records = first.Time, at.seq-first.Seq+1
+			default:
+				e.Second = first.Time
+			}
+		}
+		if _, err := Newest(from, 1, func(Record) bool { return true }, func(r Record) error { newest = r; return nil }); err != nil {
+			return e, err
+		}
+	}
+	e.Head, e.Newest = Head{at.seq, at.hash}, newest.Time
+	if err := at.reaches(anchored); err != nil {
+		return e, err
+	}
+	if key.secret == nil || newest.Seq == 0 {
+		return e, nil
+	}
+	switch {
+	case newest.KeyID == "":
+		return e, &Broken{Segment: segmentName(at.segment), Why: fmt.Sprintf("record %d has no code: it was not written with the key", newest.Seq)}
+	case newest.KeyID != key.ID() || !hmac.Equal([]byte(newest.MAC), []byte(key.record(newest.Hash))):
+		return e, &Broken{Segment: segmentName(at.segment), Why: fmt.Sprintf("record %d was not written with the key", newest.Seq)}
+	}
+	return e, nil
+}
