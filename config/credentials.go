@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -24,9 +25,12 @@ import (
 // Credential is a line of the credentials file.
 type Credential struct {
 	Name     string
-	Verifier string
-	Disabled bool // written as ! before the verifier
+	Verifier string // [ByToken] of a disabled agent that logs in with tokens: it has no other line
+	Disabled bool   // written as ! before the verifier
 }
+
+// ByToken stands where agents with a password have a verifier.
+const ByToken = "jwt"
 
 // ReadCredentials reads the credentials file. A file that is not there has no agents.
 func ReadCredentials(path string) ([]Credential, error) {
@@ -62,8 +66,10 @@ func ReadCredentials(path string) ([]Credential, error) {
 		seen[name] = true
 		c := Credential{Name: name, Verifier: strings.TrimSpace(v)}
 		c.Verifier, c.Disabled = strings.CutPrefix(c.Verifier, "!")
-		if _, err := ParseVerifier(c.Verifier); err != nil {
-			return nil, fail("%v", err)
+		if c.Verifier != ByToken || !c.Disabled {
+			if _, err := ParseVerifier(c.Verifier); err != nil {
+				return nil, fail("%v", err)
+			}
 		}
 		out = append(out, c)
 	}
@@ -81,6 +87,18 @@ func SetCredential(path string, c Credential) error {
 		}
 		return append(all, c), nil
 	})
+}
+
+// EnableToken lets an agent that logs in with tokens do so again.
+func EnableToken(path, name string) error {
+	return updateCredentials(path, func(all []Credential) ([]Credential, error) {
+		return slices.DeleteFunc(all, func(c Credential) bool { return c.Name == name }), nil
+	})
+}
+
+// DisableToken keeps the tokens of an agent from being taken.
+func DisableToken(path, name string) error {
+	return SetCredential(path, Credential{Name: name, Verifier: ByToken, Disabled: true})
 }
 
 // DisableCredential takes an agent's login away and keeps its line.
@@ -146,8 +164,14 @@ func WriteSecret(path string, content []byte) error {
 // Credentials are the logins of agents as the file has them now.
 type Credentials struct {
 	path    string
-	current atomic.Pointer[map[string]scram.StoredCredentials]
+	current atomic.Pointer[logins]
 	looked  atomic.Pointer[string] // the state of the file at the last Reload
+}
+
+// logins are what the file says.
+type logins struct {
+	verifiers map[string]scram.StoredCredentials
+	disabled  map[string]bool
 }
 
 // OpenCredentials reads the file; [Credentials.Watch] follows its changes.
@@ -164,16 +188,17 @@ func (c *Credentials) Reload() error {
 	if err != nil {
 		return err
 	}
-	m := map[string]scram.StoredCredentials{}
+	m := logins{map[string]scram.StoredCredentials{}, map[string]bool{}}
 	for _, line := range all {
 		if line.Disabled {
+			m.disabled[line.Name] = true
 			continue
 		}
 		v, err := ParseVerifier(line.Verifier)
 		if err != nil {
 			return err
 		}
-		m[line.Name] = v
+		m.verifiers[line.Name] = v
 	}
 	c.current.Store(&m)
 	return nil
@@ -185,8 +210,14 @@ func (c *Credentials) Lookup(name string) (scram.StoredCredentials, bool) {
 	if m == nil {
 		return scram.StoredCredentials{}, false
 	}
-	v, ok := (*m)[name]
+	v, ok := m.verifiers[name]
 	return v, ok
+}
+
+// Disabled tells whether the file takes an agent's login away.
+func (c *Credentials) Disabled(name string) bool {
+	m := c.current.Load()
+	return m != nil && m.disabled[name]
 }
 
 // state is what changes with the file: its content, since a second change within a tick of the clock leaves time and size

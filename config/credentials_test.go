@@ -152,6 +152,18 @@ func TestCredentialsLife(t *testing.T) {
 	if err := DisableCredential(path, "nobody"); err == nil {
 		t.Error("an agent without login was disabled")
 	}
+	if err := DisableToken(path, "robot"); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Reload(); err != nil || !c.Disabled("robot") || !c.Disabled("b") || c.Disabled("a") {
+		t.Errorf("whose tokens are not taken: %v", err)
+	}
+	if err := EnableToken(path, "robot"); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Reload(); err != nil || c.Disabled("robot") || !login(t, c, "a", "new") {
+		t.Errorf("whose tokens are taken again: %v", err)
+	}
 	if err := os.Chmod(path, 0o644); err != nil {
 		t.Fatal(err)
 	}

@@ -159,10 +159,15 @@ func (c *Call) ofAgent() string {
 	if p == nil || p.Subject() == "" {
 		return ""
 	}
-	if user, ok := c.Caller.Claims[p.Subject()]; ok {
-		return user
+	claimed, byToken := c.Caller.Claims[p.Subject()]
+	given, byConfiguration := c.Desk.Attributes(c.Caller.Agent)[p.Subject()]
+	switch {
+	case byToken && byConfiguration: // such an agent is not served
+		return ""
+	case byToken:
+		return claimed
 	}
-	return c.Desk.Attributes(c.Caller.Agent)[p.Subject()]
+	return given
 }
 
 func consentStatus(ctx context.Context, c *Call, in whose) (standing, error) {

@@ -13,6 +13,7 @@ import (
 // Surroundings are what a policy meets besides the catalog. The zero value knows nothing of them.
 type Surroundings struct {
 	Agents  map[string]map[string]string // the attributes of the database's agents, by name; nil: not known
+	Claimed map[string][]string          // the attributes that an agent's tokens may give besides
 	Granted []catalog.Grant              // what agents may do in the database past a policy
 }
 

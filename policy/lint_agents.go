@@ -22,7 +22,13 @@ func (l *linter) agents() {
 		has := l.around.Agents[agent]
 		for _, a := range l.doc.attributes {
 			value, ok := has[a.Name]
+			claimed := slices.Contains(l.around.Claimed[agent], a.Name)
 			switch {
+			case ok && claimed:
+				l.warn(a.place, "leave it out of agents."+agent+".attributes", "agent %s has an attribute %s of the configuration that its tokens give as well, and is not served", agent, a.Name)
+			case a.Source != credential && claimed:
+				l.warn(a.place, "leave it out of jwt.claims.attributes", "the tokens of agent %s give an attribute %s whose source is %s: it is not served with one that does", agent, a.Name, a.Source)
+			case claimed: // what it is worth, each token says
 			case a.Source != credential && ok:
 				l.warn(a.place, "leave it out of the configuration", "agent %s has an attribute %s whose source is %s, and is not served", agent, a.Name, a.Source)
 			case a.Source != credential, a.Optional && !ok:
@@ -32,6 +38,11 @@ func (l *linter) agents() {
 				if err := a.Check(value); err != nil {
 					l.warn(a.place, "agents."+agent+".attributes of the configuration", "agent %s is not served: %s", agent, err)
 				}
+			}
+		}
+		for _, name := range l.around.Claimed[agent] {
+			if _, ok := declared[name]; !ok {
+				l.warn(l.file(), closest(name, slices.Sorted(maps.Keys(declared))), "the tokens of agent %s may give an attribute %s that the policy does not declare: it is not served with one that does", agent, name)
 			}
 		}
 		for _, name := range slices.Sorted(maps.Keys(has)) {
@@ -80,7 +91,7 @@ func (l *linter) values(b block, row *catalog.Relation) {
 
 func (l *linter) value(at place, attribute, value string) {
 	a, ok := l.policy.Attribute(attribute)
-	if !ok || a.Source != "credential" {
+	if !ok || a.Source != "credential" || l.claimed(attribute) {
 		return
 	}
 	for _, has := range l.around.Agents {
@@ -95,10 +106,20 @@ func (l *linter) value(at place, attribute, value string) {
 	l.warn(at, "", "no agent of the configuration has %s = %q", attribute, value)
 }
 
+// claimed tells whether some agent's tokens say what the attribute is worth, which nobody knows beforehand.
+func (l *linter) claimed(attribute string) bool {
+	for _, names := range l.around.Claimed {
+		if slices.Contains(names, attribute) {
+			return true
+		}
+	}
+	return false
+}
+
 // labels warns of an attribute that is compared with a column which cannot hold any agent's value.
 func (l *linter) labels(b ownBlock, row *catalog.Relation) {
 	column, a := row.Column(b.column), l.attribute(b.attributeAt, b.attribute)
-	if column == nil || a == nil || a.List() || a.Source != "credential" {
+	if column == nil || a == nil || a.List() || a.Source != "credential" || l.claimed(b.attribute) {
 		return
 	}
 	values := column.Values

@@ -299,7 +299,7 @@ func (s *Service) agents(c *config.Config) []enforce.Agent {
 	for _, name := range sorted(c.Agents) {
 		a := enforce.Agent{Name: name, Database: c.Agents[name].Database, Attributes: c.Agents[name].Attributes}
 		if c.Agents[name].Auth == "jwt" {
-			a.Token = true
+			a.Token = !s.credentials.Disabled(name)
 		} else if v, ok := s.credentials.Lookup(name); ok {
 			a.Credential = &v
 		}

@@ -28,7 +28,7 @@ type agentAddCmd struct {
 
 func (agentAddCmd) Help() string {
 	return `The password is printed once and kept nowhere: the credentials file holds a verifier from which it cannot be
-derived. A running serve notices at once.
+derived. A running serve notices at once. An agent with auth: jwt has none, and is enabled again if it was disabled.
 
   pgconsent agent add chat
   pgconsent agent add chat --password-file chat.pw`
@@ -44,6 +44,9 @@ func (a agentAddCmd) Run(s *session) error {
 		return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonIdentity, "there is no agent %q in %s", a.Name, c.Path).
 			WithHint("List it first, with what its credential is worth: agents: { %s: { database: %s, attributes: { user: … } } }",
 				a.Name, slices.Sorted(maps.Keys(c.Databases))[0])
+	}
+	if agent.Auth == "jwt" {
+		return a.byToken(s, c, agent)
 	}
 	password := ""
 	if a.PasswordFile != "" {
@@ -72,6 +75,23 @@ func (a agentAddCmd) Run(s *session) error {
 		return s.print(map[string]string{"agent": a.Name, "database": agent.Database, "dsn": dsn})
 	}
 	_, err = fmt.Fprintln(s.out, dsn)
+	return err
+}
+
+// byToken enables an agent whose passwords are the tokens of an identity provider.
+func (a agentAddCmd) byToken(s *session, c *config.Config, agent *config.Agent) error {
+	if a.PasswordFile != "" {
+		return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonIdentity, "agent %s has auth: jwt, and no password of its own", a.Name).
+			WithHint("A token of %s is its password. For a password of its own write auth: scram.", c.JWT.Issuer)
+	}
+	if err := config.EnableToken(c.Credentials, a.Name); err != nil {
+		return err
+	}
+	dsn := agentDSN(c, a.Name, "", agent.Database)
+	if s.json {
+		return s.print(map[string]string{"agent": a.Name, "database": agent.Database, "dsn": dsn})
+	}
+	_, err := fmt.Fprintln(s.out, dsn)
 	return err
 }
 
@@ -117,7 +137,11 @@ func (agentListCmd) Run(s *session) error {
 	all := []listed{}
 	for _, name := range slices.Sorted(maps.Keys(c.Agents)) {
 		login, ok := logins[name]
-		if !ok {
+		switch {
+		case login == "disabled":
+		case c.Agents[name].Auth == "jwt":
+			login = "yes"
+		case !ok:
 			login = "none"
 		}
 		all = append(all, listed{name, c.Agents[name].Database, login})
@@ -138,7 +162,8 @@ type agentDisableCmd struct {
 }
 
 func (agentDisableCmd) Help() string {
-	return `"pgconsent agent add" gives it a new password and enables it again.`
+	return `"pgconsent agent add" gives it a new password and enables it again. An agent with auth: jwt: its tokens are taken no
+more, until "pgconsent agent add".`
 }
 
 func (a agentDisableCmd) Run(s *session) error {
@@ -146,7 +171,11 @@ func (a agentDisableCmd) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	if err := config.DisableCredential(c.Credentials, a.Name); err != nil {
+	disable := config.DisableCredential
+	if agent, ok := c.Agents[a.Name]; ok && agent.Auth == "jwt" {
+		disable = config.DisableToken
+	}
+	if err := disable(c.Credentials, a.Name); err != nil {
 		return err
 	}
 	if s.json {

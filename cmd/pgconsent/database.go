@@ -25,6 +25,15 @@ type target struct {
 	conn   *pgx.Conn
 	doors  bool // enforcement: doors
 	agents map[string]*config.Agent
+	claims []string // attributes that tokens give
+}
+
+// claimed are the attributes that the tokens of agents with auth: jwt give.
+func claimed(c *config.Config) []string {
+	if c.JWT == nil {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(c.JWT.Claims.Attributes))
 }
 
 // login is who a command connects as.
@@ -59,7 +68,9 @@ func (s *session) each(c *config.Config, name string, as login, f func(t target)
 		if as == asControl {
 			role, secret = db.Roles.Control, db.Secrets.Control
 		}
-		if err := s.with(c, db, role, secret, func(conn *pgx.Conn) error { return f(target{n, db, conn, c.Enforcement == config.Doors, c.Agents}) }); err != nil {
+		if err := s.with(c, db, role, secret, func(conn *pgx.Conn) error {
+			return f(target{n, db, conn, c.Enforcement == config.Doors, c.Agents, claimed(c)})
+		}); err != nil {
 			return fmt.Errorf("database %s: %w", n, err)
 		}
 	}

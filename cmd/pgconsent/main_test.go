@@ -116,6 +116,29 @@ func TestConfigFromTheEnvironment(t *testing.T) {
 	}
 }
 
+// An agent whose passwords are the tokens of a provider is disabled and enabled like others, and has no password.
+func TestAgentsByToken(t *testing.T) {
+	config := file(t, "c.yaml", strings.Replace(aConfig, "attributes: { user: x } } }", "auth: jwt } }", 1)+"jwt: { issuer: https://id.test, audience: pgconsent, jwks: keys.json }\n", 0o600)
+	for _, step := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{"list"}, done, `"login":"yes"`},
+		{[]string{"disable", "chat"}, done, `"disabled"`},
+		{[]string{"list"}, done, `"login":"disabled"`},
+		{[]string{"add", "chat", "--password-file", "pw"}, wrong, "A token of https://id.test is its password"},
+		{[]string{"list"}, done, `"login":"disabled"`},
+		{[]string{"add", "chat"}, done, `postgres://chat@127.0.0.1:7432/app`},
+		{[]string{"list"}, done, `"login":"yes"`},
+	} {
+		out, errs, code := call(t, "", append(append([]string{"agent"}, step.args...), "--json", "-c", config)...)
+		if code != step.code || !strings.Contains(out+errs, step.want) {
+			t.Errorf("agent %v: %d %s %s, want %d %s", step.args, code, out, errs, step.code, step.want)
+		}
+	}
+}
+
 func TestAgents(t *testing.T) {
 	config := file(t, "c.yaml", aConfig, 0o600)
 	password := file(t, "pw", "from a file\n", 0o600)

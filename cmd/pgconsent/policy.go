@@ -112,10 +112,13 @@ func (policyCheckCmd) compare(s *session, t target, v *verdictOn) error {
 
 // warnings tell what of a policy is allowed and unwise.
 func (s *session) warnings(t target, doc *policy.Document, built compiled) ([]*policy.Error, error) {
-	around := policy.Surroundings{Agents: map[string]map[string]string{}}
+	around := policy.Surroundings{Agents: map[string]map[string]string{}, Claimed: map[string][]string{}}
 	for name, a := range t.agents {
 		if a.Database == t.name {
 			around.Agents[name] = a.Attributes
+			if a.Auth == "jwt" {
+				around.Claimed[name] = t.claims
+			}
 		}
 	}
 	var err error

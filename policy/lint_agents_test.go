@@ -1,0 +1,45 @@
+package policy_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pgconsent/pgconsent/policy"
+)
+
+// What an agent's tokens give, nobody misses in the configuration; what both give, and what the policy does not know, is warned of.
+func TestAttributesOfTokens(t *testing.T) {
+	doc, err := policy.Parse("p.yaml", []byte("version: 1\nattributes: { user: { type: text, source: credential }, id: { type: uuid, source: credential } }\ntables: { notes: { rows: [ sql: \"attribute('user') = 'alice'\" ] } }\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		around policy.Surroundings
+		want   []string
+	}{
+		"by nobody":  {policy.Surroundings{Agents: map[string]map[string]string{"robot": nil}}, []string{"has no attribute user", "has no attribute id", `no agent of the configuration has user = "alice"`}},
+		"by tokens":  {policy.Surroundings{Agents: map[string]map[string]string{"robot": nil}, Claimed: map[string][]string{"robot": {"id", "user"}}}, nil},
+		"by both":    {policy.Surroundings{Agents: map[string]map[string]string{"robot": {"user": "bob"}}, Claimed: map[string][]string{"robot": {"id", "user"}}}, []string{"that its tokens give as well"}},
+		"by a token": {policy.Surroundings{Agents: map[string]map[string]string{"robot": {"user": "alice"}}, Claimed: map[string][]string{"robot": {"id", "idd"}}}, []string{"the policy does not declare"}},
+	} {
+		warnings, err := policy.Lint(doc, recordsSnapshot(), c.around)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, w := range warnings {
+			if strings.Contains(w.Error(), "agent") && !strings.Contains(w.Error(), "agents see") {
+				got = append(got, w.Error())
+			}
+		}
+		for _, want := range c.want {
+			if !slices.ContainsFunc(got, func(w string) bool { return strings.Contains(w, want) }) {
+				t.Errorf("%s: nothing says %q", name, want)
+			}
+		}
+		if len(got) != len(c.want) {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
