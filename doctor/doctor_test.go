@@ -535,3 +535,32 @@ func TestRefuseNamesTheFix(t *testing.T) {
 		t.Errorf("Refuse of a warning: %v", err)
 	}
 }
+
+// A migrate that runs beside a look holds locks: the look says that it could not see, and neither waits for the other until one of
+// them is ended as a deadlock.
+func TestExamineGivesWay(t *testing.T) {
+	db := safe(t)
+	s := subject(t, db)
+	migrate := db.Connect(t, "postgres")
+	var view string
+	if err := migrate.QueryRow(t.Context(), "SELECT oid::regclass::text FROM pg_class WHERE relkind = 'v' AND relnamespace = 'pgconsent_gate'::regnamespace ORDER BY 1 LIMIT 1").Scan(&view); err != nil {
+		t.Fatal(err)
+	}
+	exec(t, migrate, "BEGIN; ALTER VIEW "+view+" RENAME TO locked")
+	if f := find(examine(t, db, s), "drift"); f.Severity != doctor.Unsafe || !strings.Contains(f.What, "55P03") {
+		t.Errorf("while %s is locked: %+v", view, f)
+	}
+	exec(t, migrate, "ROLLBACK")
+	if f := find(examine(t, db, s), "drift"); f.Severity != doctor.OK {
+		t.Errorf("afterwards: %+v", f)
+	}
+}
+
+func find(found []doctor.Finding, id string) doctor.Finding {
+	for _, f := range found {
+		if f.ID == id {
+			return f
+		}
+	}
+	return doctor.Finding{}
+}

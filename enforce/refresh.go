@@ -89,19 +89,34 @@ func newDatabase(e *Enforcer, c Database) (*database, error) {
 	return d, nil
 }
 
+// A look that failed is mostly one that met a migrate: a few more follow soon, since agents are refused meanwhile.
+const (
+	soon      = 250 * time.Millisecond
+	soonLooks = 12
+)
+
 // watch looks at the database until ctx ends.
 func (d *database) watch(ctx context.Context) {
 	tick := time.NewTicker(d.e.cfg.Refresh)
 	defer tick.Stop()
+	var again <-chan time.Time
+	failed := 0
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 		case <-d.wake:
+		case <-again:
 		}
-		_ = d.refresh(ctx) // logged, and seen in the view
+		err := d.refresh(ctx) // logged, and seen in the view
 		d.follow()
+		again = nil
+		if failed++; err == nil {
+			failed = 0
+		} else if failed <= soonLooks && d.e.cfg.Refresh > soon {
+			again = time.After(soon)
+		}
 	}
 }
 

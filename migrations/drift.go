@@ -2,25 +2,49 @@ package migrations
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/pgconsent/pgconsent/catalog"
 )
 
 // Drift returns what differs from what migrate made, as the control role or the owner: objects that are changed, gone or
 // new in our schemas, policies, row security and grants to our roles. Empty: nothing differs.
+//
+// It reads definitions, and so meets the locks of a migrate that runs: it looks again where that took a relation away from under
+// it, and gives way before either becomes a deadlock.
 func Drift(ctx context.Context, conn *pgx.Conn) ([]string, error) {
+	for tries := 1; ; tries++ {
+		changed, err := driftNow(ctx, conn)
+		if err == nil || tries == 3 || !passing(err) {
+			return changed, err
+		}
+	}
+}
+
+// passing tells whether an error is of DDL that runs beside us and says nothing of what is installed.
+func passing(err error) bool {
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && slices.Contains([]string{
+		"XX000", // a relation that an older snapshot still names
+		"40001", "40P01", "55P03",
+	}, pg.Code)
+}
+
+func driftNow(ctx context.Context, conn *pgx.Conn) ([]string, error) {
 	tx, err := conn.BeginTx(ctx, pgx.TxOptions{AccessMode: pgx.ReadOnly, IsoLevel: pgx.RepeatableRead})
 	if err != nil {
 		return nil, fmt.Errorf("look for drift: %w", err)
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
-	for _, sql := range catalog.Reading {
+	// Less than deadlock_timeout, of which a migrate could be the victim.
+	for _, sql := range append([]string{"SET LOCAL lock_timeout = '500ms'"}, catalog.Reading...) {
 		if _, err := tx.Exec(ctx, sql); err != nil {
 			return nil, fmt.Errorf("look for drift: %w", err)
 		}
