@@ -377,6 +377,14 @@ func TestCirisE_WithdrawalAndDowngrade(t *testing.T) {
 		g.want("of another", g.rows(snapshot, other), "t")
 		g.temporary(user)
 		g.want("after a renewal", g.rows(snapshot, other), "t")
+		// Nor does a first record, given or asked for, of somebody of whom there was none; one that says no may.
+		g.temporary(g.users[2])
+		g.want("after somebody's first record", g.rows(snapshot, other), "t")
+		g.do(consent.Command{Do: consent.Upgrade, Subject: g.users[3]})
+		g.want("after a first question", g.rows(snapshot, other), "t")
+		g.do(consent.Command{Do: consent.Refuse, Subject: g.users[4]})
+		g.want("after a first no", told(snapshot, "SELECT 1 FROM users"), "40001")
+		told(snapshot, "ROLLBACK")
 		g.proxy.Tap().NoMarker(g)
 	})
 }

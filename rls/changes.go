@@ -111,9 +111,10 @@ func (w *watched) triggers() []Statement {
 		return nil
 	}
 	if w.relation.Name == predicate.RegistryTable {
-		// The registry notes its changes itself, and leaves renewals out. A first record shows nothing less, unless it says no.
+		// The registry notes its changes itself, and leaves renewals out. A first record takes nothing from anybody, unless it says no;
+		// one in which a partnership is asked for does not.
 		if w.grows {
-			add("INSERT", "FOR EACH ROW WHEN (NEW.state OPERATOR(pg_catalog.<>) 'given'::pg_catalog.text)", "changed")
+			add("INSERT", "FOR EACH ROW WHEN (NEW.state OPERATOR(pg_catalog.<>) ALL ('{given,requested}'::pg_catalog.text[]))", "changed")
 		}
 		return out
 	}
