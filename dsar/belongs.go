@@ -22,19 +22,17 @@ type Link struct {
 	List   predicate.List // has it
 }
 
-// Hop leads to the rows of another table: by columns, or by a list of its keys.
+// Hop leads to rows of the table of its Step: by columns; or, where there are none, to those from which the row was made.
 type Hop struct {
 	predicate.Step
-	List predicate.List // Step's Column is the key that it lists
+	Made  []predicate.Origin // how it was
+	Depth bool               // a row of the same table: itself, or one from which it was made by way of any number of others
 }
-
-// deepest is how many hops a link may have. Rules that lead further say whose a row is by way of others.
-const deepest = 6
 
 // Tables are those of a policy, sorted by name. Rows are a subject's by the attribute that the policy calls the subject of records, by
 // the consents that it asks for, and by links to such rows.
 func Tables(p *policy.Policy) []Table {
-	b := belonging{policy: p, links: map[catalog.Name][]Link{}, relations: map[catalog.Name]*catalog.Relation{}, under: map[catalog.Name]bool{}}
+	b := belonging{policy: p, links: map[catalog.Name][]Link{}, relations: map[catalog.Name]*catalog.Relation{}, under: map[catalog.Name]bool{}, again: map[catalog.Name][]predicate.Origin{}}
 	for _, t := range p.Tables() {
 		b.persons(t.Rows)
 		if t.Aggregate != nil {
@@ -46,10 +44,9 @@ func Tables(p *policy.Policy) []Table {
 	}
 	var out []Table
 	for name, links := range b.links {
-		if len(links) == 0 {
-			continue
+		if len(links) > 0 {
+			out = append(out, Table{b.relations[name], b.deep(b.relations[name]), names(p, name)})
 		}
-		out = append(out, Table{b.relations[name], links, names(p, name)})
 	}
 	slices.SortFunc(out, func(x, y Table) int {
 		if x.Relation.Name.String() < y.Relation.Name.String() {
@@ -65,7 +62,8 @@ type belonging struct {
 	policy    *policy.Policy
 	links     map[catalog.Name][]Link
 	relations map[catalog.Name]*catalog.Relation
-	under     map[catalog.Name]bool // being collected
+	under     map[catalog.Name]bool               // being collected, or was
+	again     map[catalog.Name][]predicate.Origin // how its rows are made from each other
 }
 
 // each visits the nodes that speak of one and the same row.
@@ -99,7 +97,7 @@ func (b *belonging) persons(n predicate.Node) {
 
 func (b *belonging) add(r *catalog.Relation, l Link) {
 	b.relations[r.Name] = r
-	if len(l.Hops) > deepest || slices.ContainsFunc(b.links[r.Name], l.same) {
+	if slices.ContainsFunc(b.links[r.Name], l.same) {
 		return
 	}
 	b.links[r.Name] = append(b.links[r.Name], l)
@@ -107,7 +105,8 @@ func (b *belonging) add(r *catalog.Relation, l Link) {
 
 func (l Link) same(other Link) bool {
 	return l.Column == other.Column && l.List == other.List && slices.EqualFunc(l.Hops, other.Hops, func(x, y Hop) bool {
-		return x.Relation.Name == y.Relation.Name && x.Column == y.Column && x.From == y.From && x.List == y.List && slices.Equal(x.And, y.And)
+		return x.Relation.Name == y.Relation.Name && x.Column == y.Column && x.From == y.From && slices.Equal(x.And, y.And) && x.Depth == y.Depth &&
+			slices.EqualFunc(x.Made, y.Made, func(m, n predicate.Origin) bool { return m.Made("r", "s") == n.Made("r", "s") })
 	})
 }
 
@@ -122,17 +121,28 @@ func (b *belonging) of(t *policy.Table) {
 		t = t.Observed
 	}
 	b.node(r, t.Rows)
-	if t.Columns != nil {
-		for _, c := range t.Columns.Columns {
-			if c.When != nil {
-				b.node(r, c.When)
-			}
-		}
+	for _, n := range t.Conditions() {
+		b.node(r, n)
 	}
 	if t.Aggregate != nil {
 		b.add(r, Link{Column: t.Aggregate.Subject})
 		b.node(r, t.Aggregate.Rows)
 	}
+	if t.Lifecycle != nil {
+		b.add(r, Link{Column: t.Lifecycle.Subject})
+	}
+}
+
+// deep are the links of a table. Where its rows are made from each other, what a row was made from says whose it is as well.
+func (b *belonging) deep(r *catalog.Relation) []Link {
+	out, ways := slices.Clone(b.links[r.Name]), b.again[r.Name]
+	if len(ways) == 0 || len(r.PrimaryKey) == 0 {
+		return out
+	}
+	for i, l := range out {
+		out[i].Hops = append([]Hop{{Step: predicate.Step{Relation: r}, Made: ways, Depth: true}}, l.Hops...)
+	}
+	return out
 }
 
 func (b *belonging) node(r *catalog.Relation, n predicate.Node) {
@@ -155,13 +165,15 @@ func (b *belonging) node(r *catalog.Relation, n predicate.Node) {
 		case predicate.Registered:
 			b.add(r, subjects(n.Of))
 		case predicate.Visible:
-			b.through(r, Hop{Step: predicate.Step{Relation: n.Relation, Column: n.Column, From: n.From, And: n.And}})
+			b.through(r, Hop{Step: predicate.Step{Relation: n.Relation, Column: n.Column, From: n.From, And: n.And}}, n.Rows)
 		case predicate.Derived:
-			if len(n.Steps) == 0 {
-				b.through(r, Hop{Step: predicate.Step{Relation: n.Source, Column: n.Key}, List: n.List})
+			if n.Of().Name == r.Name {
+				if !slices.ContainsFunc(b.again[r.Name], func(o predicate.Origin) bool { return o.Made("r", "s") == n.Made("r", "s") }) {
+					b.again[r.Name] = append(b.again[r.Name], n.Origin)
+				}
 				return
 			}
-			b.through(r, hops(n.Steps)...)
+			b.through(r, Hop{Step: predicate.Step{Relation: n.Of()}, Made: []predicate.Origin{n.Origin}}, n.OfSource())
 		}
 	})
 }
@@ -183,14 +195,23 @@ func hops(steps []predicate.Step) []Hop {
 	return out
 }
 
-// through gives a table the links of another, by way of it.
-func (b *belonging) through(r *catalog.Relation, way ...Hop) {
-	to := way[len(way)-1].Relation
-	if next, ok := b.policy.Table(to.Name); ok {
+// through gives a table the links of another, by way of it: those that the other has, and those of the rule that is asked of it
+// here. A table that the policy does not list has no others.
+func (b *belonging) through(r *catalog.Relation, way Hop, rule predicate.Node) {
+	to := way.Relation
+	next, listed := b.policy.Table(to.Name)
+	if listed {
 		b.of(next)
 	}
-	for _, l := range slices.Clone(b.links[to.Name]) {
-		b.add(r, Link{Hops: append(slices.Clone(way), l.Hops...), Column: l.Column, List: l.List})
+	own := b.links[to.Name]
+	b.links[to.Name] = slices.Clone(own)
+	b.node(to, rule)
+	all := b.deep(to)
+	if listed {
+		b.links[to.Name] = own
+	}
+	for _, l := range all {
+		b.add(r, Link{Hops: append([]Hop{way}, l.Hops...), Column: l.Column, List: l.List})
 	}
 }
 

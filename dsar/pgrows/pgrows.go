@@ -111,16 +111,22 @@ func where(ctx context.Context, tx pgx.Tx, l dsar.Link, from *catalog.Relation, 
 	var begin, end string
 	for i, h := range l.Hops {
 		alias := fmt.Sprintf("h%d", i)
-		var on []string
-		if h.List.Column != "" {
-			on = append(on, inList(alias+"."+catalog.QuoteIdent(h.Column)+"::pg_catalog.text", h.List, row))
-		} else {
+		switch {
+		case h.Depth:
+			begin += "(" + key(row, h.Relation) + ") IN (WITH RECURSIVE m AS (SELECT " + key(alias, h.Relation) + " FROM " + h.Relation.Name.SQL() + " AS " + alias + " WHERE ("
+			end = ") UNION " + deeper(h) + ") SELECT * FROM m)" + end
+		case len(h.Made) > 0:
+			products, where := h.Made[0].Products(last, row, alias)
+			begin += "EXISTS (SELECT 1 FROM " + strings.Join(append(products[1:], h.Relation.Name.SQL()+" AS "+alias), " CROSS JOIN ") + " WHERE " + where + " AND "
+			end = ")" + end
+		default:
+			var on []string
 			for _, p := range h.Pairs() {
 				on = append(on, alias+"."+catalog.QuoteIdent(p.Column)+" = "+row+"."+catalog.QuoteIdent(p.From))
 			}
+			begin += "EXISTS (SELECT 1 FROM " + h.Relation.Name.SQL() + " AS " + alias + " WHERE " + strings.Join(on, " AND ") + " AND "
+			end = ")" + end
 		}
-		begin += "EXISTS (SELECT 1 FROM " + h.Relation.Name.SQL() + " AS " + alias + " WHERE " + strings.Join(on, " AND ") + " AND "
-		end += ")"
 		row, last = alias, h.Relation
 	}
 	if l.Column == "" {
@@ -135,6 +141,32 @@ func where(ctx context.Context, tx pgx.Tx, l dsar.Link, from *catalog.Relation, 
 		return "", err
 	}
 	return begin + equal + end, nil
+}
+
+// key is the primary key of a row.
+func key(row string, r *catalog.Relation) string {
+	parts := make([]string, len(r.PrimaryKey))
+	for i, c := range r.PrimaryKey {
+		parts[i] = row + "." + catalog.QuoteIdent(c)
+	}
+	return strings.Join(parts, ", ")
+}
+
+// deeper finds the rows that were made from those of m, which has keys of the same table.
+func deeper(h dsar.Hop) string {
+	columns := make([]string, len(h.Relation.PrimaryKey))
+	on := make([]string, len(columns))
+	for i, c := range h.Relation.PrimaryKey {
+		columns[i] = fmt.Sprintf("p%d", i)
+		on[i] = "s." + catalog.QuoteIdent(c) + " = g." + columns[i]
+	}
+	names := strings.Join(columns, ", ")
+	var ways []string
+	for _, o := range h.Made {
+		products, where := o.Products(h.Relation, "t", "s")
+		ways = append(ways, "SELECT "+key("t", h.Relation)+" FROM g JOIN "+h.Relation.Name.SQL()+" AS s ON "+strings.Join(on, " AND ")+" CROSS JOIN "+strings.Join(products, " CROSS JOIN ")+" WHERE "+where)
+	}
+	return "SELECT f.* FROM (WITH g (" + names + ") AS MATERIALIZED (SELECT * FROM m) " + strings.Join(ways, " UNION ALL ") + ") AS f"
 }
 
 // is compares by the column's own type, so that its index serves, and by text, so that ids match whole.
