@@ -44,6 +44,14 @@ var shadowFunctions = []ShadowFunctionSpec{
 	// A relation that is not shown is not there by its name either.
 	{Name: "to_regclass", Args: []string{text}, Returns: regclass, Query: `SELECT c.oid::pg_catalog.regclass FROM pgconsent_catalog.pg_class AS c
 WHERE c.oid OPERATOR(pg_catalog.=) pg_catalog.to_regclass($1)`},
+	{Name: "to_regtype", Args: []string{text}, Returns: "pg_catalog.regtype", Query: `SELECT y.oid::pg_catalog.regtype FROM pgconsent_catalog.pg_type AS y
+WHERE y.oid OPERATOR(pg_catalog.=) pg_catalog.to_regtype($1)`},
+	{Name: "to_regproc", Args: []string{text}, Returns: "pg_catalog.regproc", Query: `SELECT p.oid::pg_catalog.regproc FROM pgconsent_catalog.pg_proc AS p
+WHERE p.oid OPERATOR(pg_catalog.=) pg_catalog.to_regproc($1)`},
+	{Name: "to_regprocedure", Args: []string{text}, Returns: "pg_catalog.regprocedure", Query: `SELECT p.oid::pg_catalog.regprocedure FROM pgconsent_catalog.pg_proc AS p
+WHERE p.oid OPERATOR(pg_catalog.=) pg_catalog.to_regprocedure($1)`},
+	{Name: "to_regnamespace", Args: []string{text}, Returns: "pg_catalog.regnamespace", Query: `SELECT n.oid::pg_catalog.regnamespace FROM pgconsent_catalog.pg_namespace AS n
+WHERE n.oid OPERATOR(pg_catalog.=) pg_catalog.to_regnamespace($1)`},
 
 	// Sources, expressions and comments are free text that may quote rows.
 	{Name: "pg_get_viewdef", Args: []string{oid}, Returns: text},

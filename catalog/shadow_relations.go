@@ -23,6 +23,11 @@ const (
 	notOurs = ` NOT IN ('pgconsent', 'pgconsent_gate', 'pgconsent_catalog', 'pgconsent_rows')`
 )
 
+// IsOwnSchema tells whether a schema is one of those that migrate makes, which no agent sees.
+func IsOwnSchema(name string) bool {
+	return name == "pgconsent" || name == "pgconsent_gate" || name == "pgconsent_catalog" || name == "pgconsent_rows"
+}
+
 func pgCatalog(relation string) Name  { return Name{"pg_catalog", relation} }
 func infoSchema(relation string) Name { return Name{"information_schema", relation} }
 

@@ -195,6 +195,7 @@ func (w *walker) columnDefs(defs []*sqltext.Node) {
 			return
 		}
 		w.typeName(d.TypeName)
+		w.readsNoName(d.TypeName)
 		if d.CollClause != nil {
 			w.collateClause(d.CollClause)
 		}
@@ -216,6 +217,7 @@ func (w *walker) rangeTableFunc(f *sqltext.RangeTableFunc, own *scope) {
 		w.saw("RangeTableFuncCol")
 		if c.TypeName != nil {
 			w.typeName(c.TypeName)
+			w.readsNoName(c.TypeName)
 		}
 		w.expr(c.Colexpr)
 		w.expr(c.Coldefexpr)

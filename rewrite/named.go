@@ -11,63 +11,231 @@ import (
 )
 
 // relationNames are functions whose first argument, or the second where a role comes first, is the name of a relation: those
-// that take a text, and those that take a regclass, for which PostgreSQL tells where the name stands.
+// that take a text, and those that take a regclass, for which PostgreSQL tells where the name stands. ofOthers take names of
+// other things.
 var (
-	relationNames = []string{"has_table_privilege", "has_column_privilege", "has_any_column_privilege", "has_sequence_privilege", "row_security_active"}
+	relationNames = []string{"has_table_privilege", "has_column_privilege", "has_any_column_privilege", "has_sequence_privilege", "row_security_active", "pg_get_serial_sequence"}
 	relationArgs  = []string{"pg_relation_is_updatable", "pg_column_is_updatable"}
+	ofOthers      = map[string]func(*walker, string) *sqlstate.Error{
+		"has_type_privilege": (*walker).namedType, "has_function_privilege": (*walker).namedSignature, "has_schema_privilege": (*walker).namedSchema,
+	}
 )
 
-// namedCast judges 'name'::regclass: a relation that is not shown is answered as one that is not there, in PostgreSQL's words.
-// Texts that are not constants, OIDs and parameters are beyond what the text tells.
-func (w *walker) namedCast(c *sqltext.TypeCast) {
-	schema, name, ok := qualifiedName(c.GetTypeName().GetNames())
-	if ok && name == "regclass" && (schema == "" || schema == "pg_catalog") && len(c.GetTypeName().GetArrayBounds()) == 0 {
-		w.namedRelation(c.Arg, c.Arg.GetAConst() != nil)
-	}
+// byName are the types whose values are made from names of the catalogs, with what judges a name. Names of roles, operators,
+// collations and of what full text is made of show as they are.
+var byName = map[string]func(*walker, string) *sqlstate.Error{
+	"regclass": (*walker).relationInText, "regtype": (*walker).namedType, "regproc": (*walker).namedFunction,
+	"regprocedure": (*walker).namedSignature, "regnamespace": (*walker).namedSchema,
 }
 
-// namedArguments judges the constants among the arguments of a function that takes the name of a relation.
-func (w *walker) namedArguments(name string, args []*sqltext.Node) {
-	texts, args := slices.Contains(relationNames, name), args[:min(2, len(args))]
-	if texts || slices.Contains(relationArgs, name) {
-		for _, arg := range args {
-			w.namedRelation(arg, !texts)
+// namedCast judges 'name'::regclass and its kin, and lists of such names: what is not shown is answered as what is not there, in
+// PostgreSQL's words. Texts that are not constants, OIDs and parameters are beyond what the text tells.
+func (w *walker) namedCast(c *sqltext.TypeCast) {
+	schema, name, ok := qualifiedName(c.GetTypeName().GetNames())
+	judge := byName[name]
+	if !ok || judge == nil || schema != "" && schema != "pg_catalog" {
+		return
+	}
+	switch list := c.Arg.GetAArrayExpr(); {
+	case len(c.GetTypeName().GetArrayBounds()) == 0:
+		w.named(c.Arg, c.Arg.GetAConst() != nil, judge)
+	case list != nil:
+		for _, n := range list.Elements {
+			w.named(n, n.GetAConst() != nil, judge)
+		}
+	default:
+		if written, constant := constantString(c.Arg); constant && strings.ContainsAny(written, "{[") {
+			for _, element := range elements(written) {
+				w.judged(c.Arg, element, c.Arg.GetAConst() != nil, judge)
+			}
 		}
 	}
 }
 
-func (w *walker) namedRelation(n *sqltext.Node, placed bool) {
-	written, constant := constantString(n)
-	if !constant || w.refused != nil {
+// readsNoName refuses a type of names for what is read from a document: it would tell what is there.
+func (w *walker) readsNoName(t *sqltext.TypeName) {
+	if schema, name, ok := qualifiedName(t.GetNames()); ok && byName[name] != nil && (schema == "" || schema == "pg_catalog") {
+		w.refuseAt(sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonFunction, "columns of type %s are not available to agents here", name).
+			WithHint("Read the names as text."), t.Location)
+	}
+}
+
+// elements are the texts that an array's text holds, of any dimension. What is no array gives anything.
+func elements(text string) []string {
+	var (
+		out            []string
+		element        strings.Builder
+		quoted, escape bool
+	)
+	for _, r := range text {
+		switch {
+		case escape:
+			element.WriteRune(r)
+			escape = false
+		case r == '\\':
+			escape = true
+		case r == '"':
+			quoted = !quoted
+		case !quoted && strings.ContainsRune("{},", r):
+			out = append(out, element.String())
+			element.Reset()
+		default:
+			element.WriteRune(r)
+		}
+	}
+	return append(out, element.String())
+}
+
+// namedArguments judges the constants among the arguments of a function that takes a name, or is a type's name.
+func (w *walker) namedArguments(name string, args []*sqltext.Node) {
+	texts, args := slices.Contains(relationNames, name), args[:min(2, len(args))]
+	judge, placed := (*walker).relationInText, false
+	switch {
+	case texts:
+	case slices.Contains(relationArgs, name):
+		placed = true
+	case ofOthers[name] != nil:
+		judge = ofOthers[name]
+	case byName[name] != nil && len(args) == 1:
+		judge, placed = byName[name], args[0].GetAConst() != nil
+	default:
 		return
 	}
-	parts := splitName(written)
-	if len(parts) == 0 {
-		return // for the server to complain of, as it does whatever there is
+	for i, arg := range args {
+		if i > 0 && name == "pg_get_serial_sequence" { // a column
+			break
+		}
+		w.named(arg, placed, judge)
 	}
-	schema, name := "", parts[len(parts)-1]
-	if len(parts) > 1 {
-		schema = parts[len(parts)-2]
+}
+
+func (w *walker) named(n *sqltext.Node, placed bool, judge func(*walker, string) *sqlstate.Error) {
+	if written, constant := constantString(n); constant {
+		w.judged(n, written, placed, judge)
 	}
-	if relation, found := w.snap.ResolveRelation(schema, name); !found || isShown(w.snap, w.pol, relation) {
+}
+
+func (w *walker) judged(n *sqltext.Node, written string, placed bool, judge func(*walker, string) *sqlstate.Error) {
+	if w.refused != nil {
 		return
 	}
-	if schema != "" {
-		name = schema + "." + name
-	}
-	w.refused = sqlstate.New(sqlstate.UndefinedTable, sqlstate.ReasonRelation, "relation \"%s\" does not exist", name)
-	if placed {
+	if w.refused = judge(w, written); w.refused != nil && placed {
 		w.refused = w.refused.At(w.source.Position(n.GetAConst().GetLocation()))
 	}
 }
 
-// isShown tells whether the catalogs that agents see have a relation. Of sequences and indexes the server knows.
+// absent is PostgreSQL's answer to a name that leads nowhere.
+func absent(code sqlstate.Code, kind, name string) *sqlstate.Error {
+	return sqlstate.New(code, sqlstate.ReasonRelation, "%s \"%s\" does not exist", kind, name)
+}
+
+// relationInText tells of the name of a relation that is not shown. Names that lead nowhere are for the server to complain of,
+// as it does whatever there is.
+func (w *walker) relationInText(written string) *sqlstate.Error {
+	parts := splitName(written)
+	if len(parts) == 0 {
+		return nil
+	}
+	schema, name := lastTwo(parts)
+	if catalog.IsOwnSchema(schema) {
+		return absent(sqlstate.UndefinedSchema, "schema", schema)
+	}
+	if !w.hidesRelation(schema, name) {
+		return nil
+	}
+	if schema != "" {
+		name = schema + "." + name
+	}
+	return absent(sqlstate.UndefinedTable, "relation", name)
+}
+
+// hidesRelation tells whether there is a relation of that name that is not shown.
+func (w *walker) hidesRelation(schema, name string) bool {
+	relation, found := w.snap.ResolveRelation(schema, name)
+	return found && !isShown(w.snap, w.pol, relation)
+}
+
+// namedType tells of the row type of a relation that is not shown, and of the array of them.
+func (w *walker) namedType(written string) *sqlstate.Error {
+	t := parseType(written)
+	schema, name, ok := qualifiedName(t.GetNames())
+	if ok && catalog.IsOwnSchema(schema) {
+		return absent(sqlstate.UndefinedSchema, "schema", schema)
+	}
+	if !ok || len(w.snap.TypesNamed(schema, name)) > 0 {
+		return nil
+	}
+	of, array := strings.CutPrefix(name, "_")
+	if !w.hidesRelation(schema, name) && !(array && w.hidesRelation(schema, of)) {
+		return nil
+	}
+	if schema != "" {
+		name = schema + "." + name
+	}
+	if len(t.GetArrayBounds()) > 0 {
+		name += "[]"
+	}
+	return absent(sqlstate.UndefinedObject, "type", name)
+}
+
+// namedFunction tells of functions that are not shown.
+func (w *walker) namedFunction(written string) *sqlstate.Error {
+	return w.functionInText(written, written)
+}
+
+// namedSignature does where the types of the arguments follow.
+func (w *walker) namedSignature(written string) *sqlstate.Error {
+	name, _, _ := strings.Cut(written, "(")
+	return w.functionInText(name, written)
+}
+
+func (w *walker) functionInText(written, whole string) *sqlstate.Error {
+	parts := splitName(written)
+	if len(parts) == 0 {
+		return nil
+	}
+	schema, name := lastTwo(parts)
+	if catalog.IsOwnSchema(schema) {
+		return absent(sqlstate.UndefinedSchema, "schema", schema)
+	}
+	found := w.snap.FunctionsNamed(schema, name)
+	if len(found) == 0 || (schema == "" || schema == "pg_catalog") && w.snap.HasCatalogFunction(name) {
+		return nil
+	}
+	for _, f := range found {
+		if w.known(f) || f.Name.Schema == "information_schema" {
+			return nil
+		}
+	}
+	return absent(sqlstate.UndefinedFunction, "function", whole)
+}
+
+// namedSchema tells of the schemas of our own.
+func (w *walker) namedSchema(written string) *sqlstate.Error {
+	parts := splitName(written)
+	if len(parts) != 1 || !catalog.IsOwnSchema(parts[0]) {
+		return nil
+	}
+	return absent(sqlstate.UndefinedSchema, "schema", parts[0])
+}
+
+// lastTwo are the schema and the name of a written name; a database in front is left to the server.
+func lastTwo(parts []string) (schema, name string) {
+	if len(parts) > 1 {
+		schema = parts[len(parts)-2]
+	}
+	return schema, parts[len(parts)-1]
+}
+
+// isShown tells whether the catalogs that agents see have a relation, or it numbers rows of one. Of indexes the server knows.
 func isShown(snap *catalog.Snapshot, p *policy.Policy, n catalog.Name) bool {
 	if n.Schema == "pg_catalog" || n.Schema == "information_schema" {
 		return true
 	}
 	if r, ok := snap.Relation(n); ok && r.Kind == catalog.Sequence {
-		return true
+		return slices.ContainsFunc(p.Tables(), func(t *policy.Table) bool {
+			return slices.ContainsFunc(t.Relation.Columns, func(c catalog.Column) bool { return c.Sequence == n })
+		})
 	}
 	if _, listed := p.Table(n); listed {
 		return true

@@ -18,7 +18,12 @@ func TestNamesInTexts(t *testing.T) {
 	for _, hidden := range []string{
 		"SELECT 'memory_edges'::regclass", "SELECT regclass 'memory_edges'", "SELECT CAST('public.Memory_Edges' AS pg_catalog.regclass)",
 		`SELECT '"public" . "memory_edges"'::regclass`, "SELECT 1 FROM pg_class WHERE oid = ' MEMORY_EDGES '::regclass", "SELECT 'memory_edges'::text::regclass::oid",
-		"SELECT has_table_privilege('memory_edges', 'SELECT')", "SELECT has_table_privilege('postgres', 'public.memory_edges', 'SELECT')", "SELECT row_security_active('memory_edges')",
+		"SELECT regclass('memory_edges')", "SELECT '{memory_edges}'::regclass[]", `SELECT '{"\"memory_edges\"", 1}'::regclass[]`, "SELECT CAST(ARRAY['memory_edges'] AS regclass[])",
+		"SELECT 'pgconsent.keys'::regclass",
+		"SELECT 'memory_edges'::regtype", "SELECT regtype 'public.memory_edges'", "SELECT 'memory_edges[]'::regtype", "SELECT '_memory_edges'::regtype", `SELECT '"memory_edges"'::text::regtype`, "SELECT has_type_privilege('memory_edges', 'USAGE')",
+		"SELECT 'unlisted'::regproc", "SELECT regproc 'public.unlisted'", "SELECT 'unlisted(text)'::regprocedure", "SELECT CAST('public . Unlisted ( text )' AS regprocedure)", "SELECT has_function_privilege('unlisted(text)', 'EXECUTE')",
+		"SELECT 'pgconsent'::regnamespace", "SELECT '\"pgconsent_gate\"'::regnamespace", "SELECT has_schema_privilege('pgconsent', 'USAGE')", "SELECT 'pgconsent_gate.attr(text)'::regprocedure", "SELECT 'pgconsent.keys'::regtype", "SELECT 'pgconsent.changed'::regproc",
+		"SELECT pg_get_serial_sequence('memory_edges', 'id')", "SELECT has_table_privilege('memory_edges', 'SELECT')", "SELECT has_table_privilege('postgres', 'public.memory_edges', 'SELECT')", "SELECT row_security_active('memory_edges')",
 	} {
 		_, refused := r.Rewrite(hidden, false)
 		_, err := conn.Exec(context.Background(), hidden)
@@ -33,7 +38,8 @@ func TestNamesInTexts(t *testing.T) {
 	for _, shown := range []string{
 		"SELECT 'memories'::regclass", `SELECT '"Mixed Case"'::regclass`, "SELECT 'pg_class'::regclass", "SELECT 'information_schema.tables'::regclass", "SELECT 'nothing'::regclass",
 		"SELECT '16400'::regclass", "SELECT '-'::regclass", "SELECT 'memories_pkey'::regclass", "SELECT 'open_drafts'::regclass", `SELECT '"memory_edges'::regclass`, "SELECT 'memory_edges.'::regclass",
-		"SELECT 'memory_edges'::regclass[]", "SELECT 'memory_edges'::text", "SELECT $1::regclass", "SELECT has_table_privilege('memories', 'SELECT')",
+		"SELECT 'memory_edges'::regclass[]", "SELECT '{memories,0}'::regclass[]", "SELECT 'memories'::regtype", "SELECT 'integer[]'::regtype", "SELECT 'character varying(3)'::regtype", "SELECT 'nothing'::regtype",
+		"SELECT 'lower'::regproc", "SELECT 'lower(text)'::regprocedure", "SELECT 'nothing()'::regprocedure", "SELECT 'match_memories'::regproc", "SELECT 'public'::regnamespace", "SELECT 'nothing'::regnamespace", "SELECT 'memory_edges'::text", "SELECT $1::regclass", "SELECT has_table_privilege('memories', 'SELECT')",
 	} {
 		if _, refused := r.Rewrite(shown, false); refused != nil && refused.Code != "42704" {
 			t.Errorf("%s: %v", shown, refused)

@@ -98,6 +98,10 @@ func (w *walker) typeInText(name string, f *sqltext.FuncCall) {
 		w.refuseAt(unavailableFunction(name, "It makes a value of the type that its second argument names: give it as a literal, such as 'integer'."), f.Location)
 		return
 	}
+	if _, named, ok := qualifiedName(t.Names); ok && byName[named] != nil {
+		w.refuseAt(unavailableFunction(name, "Whether a text is the name of something tells what there is."), f.Location)
+		return
+	}
 	judge := newWalker(w.Rewriter, w.source) // the type is not in the tree of this statement: its nodes are not counted
 	judge.typeName(t)
 	if judge.refused != nil {

@@ -24,6 +24,7 @@ const (
 	InvalidAuthorization     Code = "28000"
 	InvalidPassword          Code = "28P01"
 	InvalidCatalogName       Code = "3D000"
+	UndefinedSchema          Code = "3F000"
 	SerializationFailure     Code = "40001"
 	SyntaxError              Code = "42601"
 	InsufficientPrivilege    Code = "42501"
