@@ -61,6 +61,7 @@ type Server struct {
 	callers  *rates // by who they are
 	peers    *rates // who have shown no valid token, by address
 	running  chan struct{}
+	answers  *answers
 }
 
 // New makes the face with all its resources.
@@ -80,7 +81,7 @@ func New(c Config) (*Server, error) {
 	if c.Timeout == 0 {
 		c.Timeout = 30 * time.Second
 	}
-	s := &Server{Config: c, mux: http.NewServeMux(), callers: newRates(c.PerSecond, c.Burst), peers: newRates(10, 50), running: make(chan struct{}, maxCalls)}
+	s := &Server{Config: c, mux: http.NewServeMux(), callers: newRates(c.PerSecond, c.Burst), peers: newRates(10, 50), running: make(chan struct{}, maxCalls), answers: newAnswers()}
 	s.api = humago.New(s.mux, document())
 	for _, resource := range resources {
 		resource(s)
@@ -130,6 +131,7 @@ type Call struct {
 	everybody bool
 	about     []string
 	body      []byte
+	answer    *answer
 }
 
 // About notes the persons that the call is about, for its record.
@@ -180,6 +182,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(identity.NewContext(r.Context(), caller), s.Timeout)
 	defer cancel()
 	answer := &answer{header: http.Header{}}
+	call.answer = answer
 	s.run(answer, r.WithContext(context.WithValue(ctx, callKey{}, call)), w)
 	if err := s.record(ctx, call, answer); err != nil {
 		problem(err).write(w)

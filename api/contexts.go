@@ -42,6 +42,7 @@ type (
 		Context string `query:"context" maxLength:"256" doc:"Only those of this name. Default: all."`
 	}
 	enterRequest struct {
+		Idempotent
 		Body struct {
 			Context      string    `json:"context" minLength:"1" maxLength:"256"`
 			Store        string    `json:"store,omitempty" maxLength:"256" doc:"Where there are several of the name, or to make one: default the caller's own."`
@@ -82,7 +83,7 @@ func contextsResource(s *Server) {
 		return out, nil
 	})
 	enter := func(id, path, summary, description string, do func(*privacy.Desk) func(context.Context, identity.Caller, privacy.Entry) (*privacy.Entered, error)) {
-		add(s, Operation{ID: id, Method: http.MethodPost, Path: path, Tag: tagPrivacy, Roles: agents, Writes: true, Errors: []int{404, 409},
+		add(s, Operation{ID: id, Method: http.MethodPost, Path: path, Tag: tagPrivacy, Roles: agents, Writes: true, Once: true, Errors: []int{404, 409},
 			Also: map[int]string{http.StatusCreated: "It was made."}, Summary: summary, Description: description},
 			func(ctx context.Context, c *Call, in *enterRequest) (*enteredAnswer, error) {
 				d, err := s.privacyOf(c.Caller)

@@ -44,6 +44,7 @@ func generalizeReport(r generalize.Report) GeneralizeReport {
 
 type (
 	generalizeRequest struct {
+		Idempotent
 		Body struct {
 			Source          string    `json:"source" minLength:"1" maxLength:"256" doc:"The memory's id. It stays as private as it is."`
 			Kind            string    `json:"kind,omitempty" maxLength:"32" doc:"Of the source. Default: as its id begins, else any."`
@@ -64,7 +65,7 @@ type (
 
 func generalizeResource(s *Server) {
 	add(s, Operation{
-		ID: "memory-generalize", Method: http.MethodPost, Path: "/v1/generalize", Tag: tagPrivacy, Roles: []identity.Role{identity.Agent}, Writes: true,
+		ID: "memory-generalize", Method: http.MethodPost, Path: "/v1/generalize", Tag: tagPrivacy, Roles: []identity.Role{identity.Agent}, Writes: true, Once: true,
 		Status: http.StatusCreated, Errors: []int{404, 409}, Also: map[int]string{http.StatusOK: "It was made before, or only judged."},
 		Summary: "Make a belief from a private memory",
 		Description: "In the store of the memory, about nobody. A text that names those whom the memory is about is refused (PrivacyBlockedError, with the report). " +

@@ -28,6 +28,7 @@ type Operation struct {
 	Writes    bool            // it changes something
 	Everybody bool            // it is about all persons of the database
 	Silent    bool            // it is in no record
+	Once      bool            // a call with the Idempotency-Key of one before is answered as that was: what it changes keeps no keys
 	Status    int             // of success; 0: 200
 	Also      map[int]string  // other statuses of success, with the same body
 	Errors    []int           // besides those that every operation has
@@ -72,7 +73,11 @@ func add[I, O any](s *Server, o Operation, do func(context.Context, *Call, *I) (
 			_ = huma.WriteErr(s.api, ctx, http.StatusUnprocessableEntity, "", &huma.ErrorDetail{Location: where, Message: "null is no value here: leave the member out"})
 			return
 		}
-		next(ctx)
+		if !o.Once {
+			next(ctx)
+			return
+		}
+		s.once(ctx.Context(), call, &onceRequest{o.Method, o.Path, ctx.Header("Idempotency-Key"), call.answer}, func() { next(ctx) })
 	}}
 	huma.Register(s.api, op, func(ctx context.Context, in *I) (*O, error) {
 		out, err := do(ctx, ctx.Value(callKey{}).(*Call), in)
@@ -92,6 +97,11 @@ func add[I, O any](s *Server, o Operation, do func(context.Context, *Call, *I) (
 		}
 		for status, description := range o.Also {
 			one.Responses[code(status)] = &huma.Response{Description: description, Content: one.Responses[code(o.Status)].Content}
+		}
+		for status, r := range one.Responses {
+			if o.Once && status[0] == '2' {
+				r.Headers = map[string]*huma.Header{replayed: {Description: "true: it was done before, and is answered as it was then.", Schema: &huma.Schema{Type: huma.TypeString}}}
+			}
 		}
 		for status, headers := range told {
 			if r := one.Responses[code(status)]; r != nil {

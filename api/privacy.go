@@ -50,6 +50,7 @@ func privacyConsent(c privacy.Consent) PrivacyConsent {
 
 type (
 	memoryRequest struct {
+		Idempotent
 		Body struct {
 			Kind          string    `json:"kind,omitempty" maxLength:"32" doc:"Default: the first kind of the policy."`
 			Store         string    `json:"store,omitempty" maxLength:"256" doc:"Default: the context's, else the caller's own."`
@@ -64,6 +65,7 @@ type (
 	}
 	memoryAnswer  struct{ Body Memory }
 	changeRequest struct {
+		Idempotent
 		Body struct {
 			ID            string   `json:"id" minLength:"1" maxLength:"256"`
 			Kind          string   `json:"kind,omitempty" maxLength:"32" doc:"Default: as the id begins, else any."`
@@ -74,6 +76,7 @@ type (
 	}
 	grantsChanged struct{ Body MemoryGrants }
 	giveRequest   struct {
+		Idempotent
 		Body struct {
 			Grantor string `json:"grantor,omitempty" maxLength:"256" doc:"Whose consent: the caller's, which is the default, or that of somebody whose guardian it is."`
 			Grantee string `json:"grantee" minLength:"1" maxLength:"256"`
@@ -83,6 +86,7 @@ type (
 		}
 	}
 	withdrawRequest struct {
+		Idempotent
 		Body struct {
 			ID      string `json:"id,omitempty" maxLength:"256" doc:"Of one record; else all that are of the grantor and to the grantee."`
 			Grantor string `json:"grantor,omitempty" maxLength:"256"`
@@ -121,7 +125,7 @@ func (s *Server) privacyOf(c identity.Caller) (*privacy.Desk, error) {
 func privacyResource(s *Server) {
 	agents := []identity.Role{identity.Agent}
 	add(s, Operation{
-		ID: "memory-create", Method: http.MethodPost, Path: "/v1/memories", Tag: tagPrivacy, Roles: agents, Writes: true, Status: http.StatusCreated, Errors: []int{404, 409},
+		ID: "memory-create", Method: http.MethodPost, Path: "/v1/memories", Tag: tagPrivacy, Roles: agents, Writes: true, Once: true, Status: http.StatusCreated, Errors: []int{404, 409},
 		Summary:     "Make a memory",
 		Description: "With whom it is about, who told it and to whom it is granted. The policy says what it is granted to where nothing is asked for, and refuses what is more than the consents of those concerned allow.",
 	}, func(ctx context.Context, c *Call, in *memoryRequest) (*memoryAnswer, error) {
@@ -144,7 +148,7 @@ func privacyResource(s *Server) {
 		return &memoryAnswer{memoryOf(*m)}, nil
 	})
 	change := func(id, path, summary, description string, do func(*privacy.Desk) func(context.Context, identity.Caller, privacy.Change) (*privacy.Changed, error)) {
-		add(s, Operation{ID: id, Method: http.MethodPost, Path: path, Tag: tagPrivacy, Roles: agents, Writes: true, Errors: []int{404, 409}, Summary: summary, Description: description},
+		add(s, Operation{ID: id, Method: http.MethodPost, Path: path, Tag: tagPrivacy, Roles: agents, Writes: true, Once: true, Errors: []int{404, 409}, Summary: summary, Description: description},
 			func(ctx context.Context, c *Call, in *changeRequest) (*grantsChanged, error) {
 				d, err := s.privacyOf(c.Caller)
 				if err != nil {
@@ -168,7 +172,7 @@ func privacyResource(s *Server) {
 			return d.Revoke
 		})
 	add(s, Operation{
-		ID: "privacy-consent", Method: http.MethodPost, Path: "/v1/privacy/consents", Tag: tagPrivacy, Roles: agents, Writes: true, Status: http.StatusCreated, Errors: []int{404, 409},
+		ID: "privacy-consent", Method: http.MethodPost, Path: "/v1/privacy/consents", Tag: tagPrivacy, Roles: agents, Writes: true, Once: true, Status: http.StatusCreated, Errors: []int{404, 409},
 		Also: map[int]string{http.StatusOK: "It was recorded already."}, Summary: "Record a consent",
 		Description: "That a grantee may see what is granted to it and is about the grantor. Only the grantor or its guardian records it, by its own credential.",
 	}, func(ctx context.Context, c *Call, in *giveRequest) (*givenAnswer, error) {
@@ -188,7 +192,7 @@ func privacyResource(s *Server) {
 		return &givenAnswer{status, privacyConsent(*out)}, nil
 	})
 	add(s, Operation{
-		ID: "privacy-withdraw", Method: http.MethodPost, Path: "/v1/privacy/consents/revoke", Tag: tagPrivacy, Roles: agents, Writes: true, Errors: []int{404, 409},
+		ID: "privacy-withdraw", Method: http.MethodPost, Path: "/v1/privacy/consents/revoke", Tag: tagPrivacy, Roles: agents, Writes: true, Once: true, Errors: []int{404, 409},
 		Summary: "Revoke consents", Description: "The caller's own, or of somebody whose guardian it is. In force when it returns.",
 	}, func(ctx context.Context, c *Call, in *withdrawRequest) (*withdrawnAnswer, error) {
 		d, err := s.privacyOf(c.Caller)

@@ -34,7 +34,7 @@ func (r *rates) allow(who string, now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	full := time.Duration(float64(r.burst)/float64(r.each)*float64(time.Second)) + time.Second
-	if len(r.of) >= mostRates || now.Sub(r.swept) > full {
+	if since := now.Sub(r.swept); since > full || len(r.of) >= mostRates && since > time.Second { // not at each call: there may be many
 		for name, b := range r.of {
 			if now.Sub(b.used) > full {
 				delete(r.of, name)

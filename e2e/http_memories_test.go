@@ -10,6 +10,19 @@ func (f *httpFace) memories() {
 	type body = map[string]any
 	made := f.want(f.call("agent:ash", "POST", "/v1/memories", body{"kind": "episode", "content": "Bella limps since Tuesday", "subject_ids": []string{"dog:bella"}, "source_entity": "human:sean", "access_grants": []string{"human:sean"}}), 201, "")
 	id := made.str("id")
+	// Sent again with a key it is made once; the key of another change is refused, and another caller's is another.
+	once := body{"kind": "note", "content": "said once"}
+	said := f.want(f.call("agent:ash", "POST", "/v1/memories", once, "Idempotency-Key", "k1"), 201, "")
+	if again := f.want(f.call("agent:ash", "POST", "/v1/memories", once, "Idempotency-Key", "k1"), 201, ""); again.Text != said.Text || again.Header.Get("Idempotent-Replayed") != "true" || said.Header.Get("Idempotent-Replayed") != "" {
+		f.t.Errorf("again: %s %v, %s", again.Text, again.Header, said.Text)
+	}
+	f.want(f.call("agent:ash", "POST", "/v1/memories", body{"kind": "note", "content": "something else"}, "Idempotency-Key", "k1"), 409, "PrivacyConflictError")
+	f.want(f.call("agent:ash", "POST", "/v1/privacy/grant", body{"id": id, "who": []string{"si:rex"}}, "Idempotency-Key", "k1"), 409, "PrivacyConflictError")
+	if other := f.want(f.call("agent:sean", "POST", "/v1/memories", body{"kind": "note", "content": "said once", "store": "ash"}, "Idempotency-Key", "k1"), 201, ""); other.str("id") == said.str("id") {
+		f.t.Errorf("another caller's: %s", other.Text)
+	}
+	f.want(f.call("agent:ash", "POST", "/v1/memories", body{"kind": "note", "content": ""}, "Idempotency-Key", "k2"), 422, "PrivacyValidationError")
+	f.want(f.call("agent:ash", "POST", "/v1/memories", body{"kind": "note", "content": "said right"}, "Idempotency-Key", "k2"), 201, "")
 	f.want(f.call("agent:rex", "POST", "/v1/privacy/grant", body{"id": id, "who": []string{"si:rex"}}), 404, "PrivacyNotFoundError")
 	f.want(f.call("agent:ash", "POST", "/v1/privacy/grant", body{"id": id, "who": []string{"si:rex"}}), 403, "PrivacyForbiddenError")
 	given := f.want(f.call("agent:sean", "POST", "/v1/privacy/consents", body{"grantee": "si:rex", "store": "ash"}), 201, "")

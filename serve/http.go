@@ -61,10 +61,11 @@ func (s *Service) operator(r *http.Request) bool {
 
 // secured is the listener of HTTP: with TLS where others than this machine can reach it.
 func (s *Service) secured() net.Listener {
+	few := usualLimits.few(s.http)
 	if s.config.Load().HTTP.Loopback() {
-		return s.http
+		return few
 	}
-	return tls.NewListener(s.http, &tls.Config{
+	return tls.NewListener(few, &tls.Config{
 		MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"},
 		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
 			now := s.certificate.Load().Clone()

@@ -187,7 +187,7 @@ func (s *Service) Run(ctx context.Context) error {
 			failed <- fmt.Errorf("listening for clients: %w", err)
 		}
 	})
-	web := &http.Server{Handler: s.handler(), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10, ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelWarn)}
+	web := usualLimits.server(s.handler(), s.log)
 	if s.http != nil {
 		wait.Go(func() {
 			if err := web.Serve(s.secured()); !errors.Is(err, http.ErrServerClosed) {

@@ -1,0 +1,99 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pgconsent/pgconsent/identity"
+)
+
+func sumOf(t *testing.T, body string) [32]byte {
+	t.Helper()
+	sum, err := asked("POST", "/v1/memories", []byte(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sum
+}
+
+func TestOnce(t *testing.T) {
+	a, now := newAnswers(), time.Unix(1_000_000, 0)
+	one := sumOf(t, `{"content":"x","kind":"note"}`)
+	if one != sumOf(t, "{ \"kind\": \"note\",\n\"content\":\"\\u0078\" }") || one == sumOf(t, `{"content":"y","kind":"note"}`) || one == sumOf(t, "") {
+		t.Error("what is asked is told apart by how it is written, or not at all")
+	}
+	begin := func(caller, key string, sum [32]byte) (mine, known *onceAnswer, err error) {
+		t.Helper()
+		return a.begin(t.Context(), caller, key, sum, now)
+	}
+	first, _, err := begin("ash", "k", one)
+	if err != nil || first == nil {
+		t.Fatal(err)
+	}
+	// Whoever sends it again meanwhile waits.
+	waited := make(chan *onceAnswer)
+	go func() {
+		_, known, err := a.begin(context.Background(), "ash", "k", one, now)
+		if err != nil {
+			t.Error(err)
+		}
+		waited <- known
+	}()
+	impatient, stop := context.WithCancel(t.Context())
+	stop()
+	if _, _, err := a.begin(impatient, "ash", "k", one, now); err == nil {
+		t.Error("a call that has ended waits")
+	}
+	a.end("ash", first, 201, "application/json", []byte(`{"id":"1"}`), []string{"dog:bella"})
+	if known := <-waited; known != first || string(known.body) != `{"id":"1"}` || known.status != 201 || known.about[0] != "dog:bella" {
+		t.Errorf("who has waited got %v", known)
+	}
+	if _, _, err := begin("ash", "k", sumOf(t, `{"content":"y"}`)); err == nil || problem(err).Status != http.StatusConflict {
+		t.Errorf("another change: %v", err)
+	}
+	if mine, known, err := begin("rex", "k", sumOf(t, `{"content":"y"}`)); err != nil || mine == nil || known != nil {
+		t.Error("a key is another caller's")
+	}
+	// What has failed can be sent again, also otherwise.
+	failed, _, _ := begin("ash", "f", one)
+	a.end("ash", failed, 422, "", nil, nil)
+	if mine, _, err := begin("ash", "f", sumOf(t, `{"content":"y"}`)); err != nil || mine == nil {
+		t.Errorf("after a failure: %v", err)
+	}
+	// A day later it is forgotten.
+	now = now.Add(onceFor + time.Second)
+	if mine, known, _ := begin("ash", "k", one); mine == nil || known != nil {
+		t.Error("it is remembered for ever")
+	}
+	// Of one caller there are so many, and of all together.
+	for i := range onceKeys + 10 {
+		mine, _, err := begin("many", strconv.Itoa(i), one)
+		if err != nil || mine == nil {
+			t.Fatal(err)
+		}
+		a.end("many", mine, 200, "", []byte("x"), nil)
+	}
+	if n := a.of["many"].order.Len(); n != onceKeys {
+		t.Errorf("%d are remembered", n)
+	}
+	if _, known, _ := begin("many", strconv.Itoa(onceKeys+9), one); known == nil {
+		t.Error("the newest is forgotten")
+	}
+	large := []byte(strings.Repeat("x", 1<<20))
+	for i := range 40 {
+		mine, _, _ := begin("large", strconv.Itoa(i), one)
+		a.end("large", mine, 200, "", large, nil)
+	}
+	if _, known, _ := begin("many", strconv.Itoa(onceKeys+9), one); a.bytes > onceBytes || known == nil {
+		t.Errorf("%d bytes, and who has little gives way: %v", a.bytes, known)
+	}
+	// Who acts for somebody else is another caller.
+	alice, bob := identity.Caller{Role: identity.Agent, Name: "jwt 1", Claims: map[string]string{"user": "alice"}}, identity.Caller{Role: identity.Agent, Name: "jwt 1", Claims: map[string]string{"user": "bob"}}
+	if who(alice) == who(bob) {
+		t.Error("two users of one agent are one caller")
+	}
+}
