@@ -34,6 +34,7 @@ const (
 	NoGate    Severity = "no_gate"   // agents are served, by the row security door alone
 	Warning   Severity = "warning"   // the walls hold, something else may not
 	Hardening Severity = "hardening" // a superuser can narrow what a broken wall would show
+	Advice    Severity = "advice"    // all is well, and could be faster
 	OK        Severity = "ok"
 )
 

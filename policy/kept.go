@@ -28,7 +28,15 @@ func (c *compiler) keep(b consentBlock, row *catalog.Relation, out *predicate.Co
 	if !b.kept {
 		return
 	}
-	why := ""
+	if why := c.unkeepable(row, out); why != "" {
+		c.fail(b.keptAt, "leave materialize out: the subjects are then looked at each time", "the answer cannot be kept: %s", why)
+		return
+	}
+	out.Kept = &predicate.Kept{Relation: row}
+}
+
+// unkeepable is why the answer of a consent cannot be kept beside the rows of a table; "": it can.
+func (c *compiler) unkeepable(row *catalog.Relation, out *predicate.Consent) (why string) {
 	for _, r := range append([]*catalog.Relation{row}, relations(out.Steps)...) {
 		if r.Kind != catalog.Table || r.HasChildren || r.IsPartition || len(r.Parents) > 0 {
 			why = r.Name.String() + " is no plain table"
@@ -46,11 +54,7 @@ func (c *compiler) keep(b consentBlock, row *catalog.Relation, out *predicate.Co
 	case t.decl.write != nil:
 		why = "agents write " + row.Name.String() + ", and what is kept is settled when a transaction commits"
 	}
-	if why != "" {
-		c.fail(b.keptAt, "leave materialize out: the subjects are then looked at each time", "the answer cannot be kept: %s", why)
-		return
-	}
-	out.Kept = &predicate.Kept{Relation: row}
+	return why
 }
 
 func relations(steps []predicate.Step) []*catalog.Relation {

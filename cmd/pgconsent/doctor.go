@@ -1,13 +1,18 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pgconsent/pgconsent/catalog/pgcatalog"
 	"github.com/pgconsent/pgconsent/config"
 	"github.com/pgconsent/pgconsent/doctor"
 	"github.com/pgconsent/pgconsent/policy"
 	"github.com/pgconsent/pgconsent/rewrite"
+	"github.com/pgconsent/pgconsent/rls"
 )
 
 type doctorCmd struct {
@@ -60,6 +65,11 @@ func (d doctorCmd) Run(s *session) error {
 			return err
 		}
 		found = append(found, missing...)
+		worth, err := worthKeeping(s.ctx, t, built)
+		if err != nil {
+			return err
+		}
+		found = append(found, worth...)
 		found = append(found, lookAtConsent(s.ctx, c, t.name, built.policy.Sweeps())...)
 		tried, err := d.try(s, c, t, subject)
 		if s.ctx.Err() != nil {
@@ -123,6 +133,36 @@ func missingIndexes(t target, built compiled) ([]doctor.Finding, error) {
 	return found, nil
 }
 
+// worthKeeping names the consents of large tables whose answers pay to be kept. In the mode both a predicate in the text looks at the
+// subjects whatever is kept.
+func worthKeeping(ctx context.Context, t target, built compiled) ([]doctor.Finding, error) {
+	if !t.doors {
+		return nil, nil
+	}
+	doc, err := policy.Load(t.config.Policy)
+	if err != nil {
+		return nil, err
+	}
+	sizes, err := pgcatalog.Sizes(ctx, t.conn, rls.Tables(built.policy))
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) {
+		return nil, nil // pgconsent migrate has not run, which another check says
+	}
+	if err != nil {
+		return nil, err
+	}
+	worth, err := policy.WorthKeeping(doc, built.snapshot, sizes, policy.WithViews(rewrite.Definition))
+	if err != nil {
+		return nil, err
+	}
+	var found []doctor.Finding
+	for _, w := range worth {
+		found = append(found, doctor.Finding{ID: "keep", Severity: doctor.Advice, What: fmt.Sprintf("%s:%d:%d: %s", w.File, w.Line, w.Column, w.Message),
+			Fix: w.Suggestion + " and run pgconsent migrate (docs/policy-kept.md says what writers pay)"})
+	}
+	return found, nil
+}
+
 // try logs in as the clients would, and as the agent role.
 func (doctorCmd) try(s *session, c *config.Config, t target, subject doctor.Subject) ([]doctor.Finding, error) {
 	secure, err := c.Upstream.ClientTLS()
@@ -161,6 +201,8 @@ func (s *session) findings(reports []report) {
 			mark, colour = "warning", "33"
 		case doctor.Hardening:
 			mark, colour = "harden", "36"
+		case doctor.Advice:
+			mark, colour = "advice", "36"
 		}
 		fmt.Fprintf(s.out, "  %s  %s: %s\n", s.paint(colour, fmt.Sprintf("%-7s", mark)), r.ID, r.What)
 		if r.Fix != "" && r.Severity != doctor.OK {

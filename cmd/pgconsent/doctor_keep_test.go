@@ -1,0 +1,36 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// The doctor advises to keep the answers of a large table, and no more where they are kept.
+func TestDoctorAdvisesToKeep(t *testing.T) {
+	i := install(t)
+	advice := func(when string, wanted bool) {
+		t.Helper()
+		out, errs, _ := call(t, "", "doctor", "-c", i.config)
+		if strings.Contains(out, "advice   keep: ") != wanted {
+			t.Errorf("%s: there is advice: %t\n%s%s", when, !wanted, out, errs)
+		}
+	}
+	i.exec(t, "ALTER TABLE memories ALTER user_id SET (n_distinct = 1); ANALYZE people, memories, memory_participants")
+	advice("a small table", false)
+	i.exec(t, "SET allow_system_table_mods = on; "+ // as if it were large
+		"UPDATE pg_class SET relpages = 1, reltuples = CASE relname WHEN 'people' THEN 50000 ELSE 2000000 END WHERE oid IN ('people'::regclass, 'memories'::regclass, 'memory_participants'::regclass)")
+	advice("a large one", true)
+	kept := strings.Replace(guardedPolicy, "status: consent_status, is: granted }\n", "status: consent_status, is: granted, materialize: true }\n", 1)
+	if kept == guardedPolicy {
+		t.Fatal("the policy has another rule")
+	}
+	if err := os.WriteFile(filepath.Join(i.dir(), "policy.yaml"), []byte(kept), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, errs, code := call(t, "", "migrate", "-c", i.config); code != done {
+		t.Fatal(errs)
+	}
+	advice("kept", false)
+}
