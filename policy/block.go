@@ -100,6 +100,10 @@ func (d *decoder) block(n *node) block {
 		}
 		suggestion := closest(n.value, []string{"open"})
 		switch {
+		case slices.Contains([]string{"all", "any", "everything", "everybody", "public", "*"}, n.value):
+			suggestion = `say "open" if every row may show`
+		case slices.Contains([]string{"none", "nothing", "nobody", "closed", "deny"}, n.value):
+			suggestion = "leave the table out: what is not listed is refused"
 		case strings.ContainsAny(n.value, " =()"):
 			suggestion = "write sql: \"…\" for a condition of SQL"
 		case n.literal == "bool":

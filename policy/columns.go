@@ -138,7 +138,11 @@ func (d *decoder) shownColumn(at place, name string, n *node) columnDecl {
 		case "by_key":
 			decl.byKey = &byKeyDecl{place: n.place}
 		default:
-			d.fail(n.place, closest(n.value, []string{"allow", "by_key"}), "unknown rule %q of %s: write allow, by_key, { mask: ... } or { keys: ... }", n.value, what)
+			suggestion := closest(n.value, []string{"allow", "by_key"})
+			if slices.Contains([]string{"deny", "hide", "hidden", "none", "no", "false", "drop", "remove"}, n.value) {
+				suggestion = "leave the column out: what is not listed does not exist"
+			}
+			d.fail(n.place, suggestion, "unknown rule %q of %s: write allow, by_key, { mask: ... } or { keys: ... }", n.value, what)
 		}
 		return decl
 	}
@@ -175,7 +179,7 @@ func (d *decoder) mask(decl *columnDecl, n *node) {
 	case n.kind == scalarNode && n.value == "hash":
 		decl.Mask = Hash
 	case n.kind == scalarNode:
-		d.fail(n.place, closest(n.value, []string{"null", "hash", "generalise"}), "unknown mask %q", n.value)
+		d.fail(n.place, among(n.value, []string{"null", "hash", "generalise"}), "unknown mask %q", n.value)
 	default:
 		d.fields(n, "mask", map[string]func(*node){"generalise": func(v *node) { d.generalise(decl, v) }})
 		d.need(n, "mask", "generalise")

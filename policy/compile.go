@@ -247,6 +247,13 @@ func (c *compiler) suggestTable(written string) string {
 			names = append(names, r.Name.String())
 		}
 	}
+	if schema == "" && !slices.ContainsFunc(names, func(n string) bool { return strings.EqualFold(n, written) }) {
+		for _, n := range names { // of another schema
+			if _, name := split(n); strings.EqualFold(name, written) {
+				return "did you mean " + quote(n) + "?"
+			}
+		}
+	}
 	return closest(written, names)
 }
 

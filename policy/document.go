@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 )
 
 // Document is a policy as it is written, read and checked for itself.
@@ -91,6 +92,12 @@ func (d *decoder) fail(at place, suggestion, format string, args ...any) {
 	d.errs = append(d.errs, at.errorf(suggestion, fmt.Sprintf(format, args...)))
 }
 
+// shapes are what somebody who writes a single value may have meant.
+var shapes = map[string]string{
+	"own": "write { column: …, is: … }", "tenant": "write { column: …, is: … }", "status": "write { column: …, is: … }", "grant": "write { column: …, to: … }",
+	"write": "write { commands: [ … ], columns: [ … ] }", "columns": "left out, all columns show; else write { name: allow, … }",
+}
+
 // want reports a node of another kind.
 func (d *decoder) want(n *node, kind nodeKind, what string) bool {
 	if n.kind != kind {
@@ -102,6 +109,12 @@ func (d *decoder) want(n *node, kind nodeKind, what string) bool {
 			suggestion = "begin each entry with a dash, or write [ … ]"
 		case kind == listNode && n.kind == scalarNode:
 			suggestion = "write [" + n.value + "]"
+		case kind == mapNode && n.kind == nullNode:
+			suggestion = "indent what belongs to it, further than its name"
+		case kind == mapNode && n.kind == scalarNode:
+			suggestion = shapes[what]
+		case kind == scalarNode && n.kind == listNode && what == "is":
+			suggestion = "one of several is any: [ … ], with a block for each"
 		}
 		d.fail(n.place, suggestion, "%s must be %s, not %s", what, kind, n.kind)
 		return false
@@ -126,7 +139,14 @@ func (d *decoder) fields(n *node, what string, known map[string]func(*node), lat
 			d.fail(n.keyAt[i], "", "%q in %s is not in this version", key, what)
 			continue
 		}
-		d.fail(n.keyAt[i], oneOf(key, slices.Sorted(maps.Keys(known))), "unknown key %q in %s", key, what)
+		suggestion := oneOf(key, slices.Sorted(maps.Keys(known)))
+		switch {
+		case strings.HasPrefix(what, "table ") && slices.Contains(d.blockNames(), key):
+			suggestion = "a block stands beneath rows, with a dash before it"
+		case what == "the policy" && n.values[i].kind == mapNode && slices.Contains(n.values[i].keys, "rows"):
+			suggestion = "a table stands beneath tables"
+		}
+		d.fail(n.keyAt[i], suggestion, "unknown key %q in %s", key, what)
 	}
 	return true
 }
@@ -225,7 +245,9 @@ func (d *decoder) attribute(at place, name string, n *node) {
 			d.word(&decl.Source, "source")(v)
 			if !slices.Contains(attributeSources, decl.Source) && decl.Source != "" {
 				suggestion := closest(decl.Source, attributeSources)
-				if suggestion == "" {
+				if slices.Contains([]string{"jwt", "token", "claim", "certificate", "login", "configuration", "config"}, decl.Source) {
+					suggestion = `say "credential": what a login or a verified token is worth`
+				} else if suggestion == "" {
 					suggestion = "credential, set, query and expression are"
 				}
 				d.fail(v.place, suggestion, "unknown source %q", decl.Source)
@@ -249,6 +271,10 @@ func (d *decoder) attribute(at place, name string, n *node) {
 func (d *decoder) table(at place, name string, n *node) {
 	decl := tableDecl{place: at, name: name}
 	what := "table " + name
+	if n.kind == listNode && slices.Contains([]string{"rows", "columns", "write"}, name) {
+		d.fail(n.place, "indent it further than the table's name", "%s is not beneath a table", name)
+		return
+	}
 	d.fields(n, what, map[string]func(*node){
 		"rows":    func(v *node) { decl.rows = d.rows(v) },
 		"columns": func(v *node) { decl.columns = d.columns(v) },

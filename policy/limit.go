@@ -59,6 +59,7 @@ func (d *decoder) limits(n *node) {
 
 func (d *decoder) limit(n *node) {
 	decl := limitDecl{place: n.place}
+	before := len(d.errs)
 	number := func(into *int, what string) func(*node) {
 		return func(v *node) { *into = int(d.number(v, what, 1, 1_000_000_000)) }
 	}
@@ -79,7 +80,7 @@ func (d *decoder) limit(n *node) {
 	}) {
 		return
 	}
-	if decl.Limit == (Limit{Per: decl.Per}) {
+	if decl.Limit == (Limit{Per: decl.Per}) && len(d.errs) == before {
 		d.fail(n.place, "", "limits names no limit: statements, rows, by_key, result_rows, result_bytes and statement_timeout are known")
 	}
 	d.doc.limits = append(d.doc.limits, decl)

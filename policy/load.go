@@ -183,7 +183,7 @@ func (l *loader) follow(w wordDecl, dir string, chain []string) {
 		}
 	}
 	if len(files) == 0 {
-		l.fail(w.place, "", "%q names no file of a policy", w.word)
+		l.fail(w.place, "it is looked for beside this file", "%q names no file of a policy", w.word)
 	}
 	for _, path := range files {
 		real, err := filepath.EvalSymlinks(path)

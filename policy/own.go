@@ -58,7 +58,11 @@ func (c *compiler) attribute(at place, name string) *Attribute {
 	for _, a := range c.attributes {
 		names = append(names, a.Name)
 	}
-	c.fail(at, closest(name, names), "the policy declares no attribute %q", name)
+	suggestion := "declare it under attributes"
+	if len(names) > 0 {
+		suggestion = among(name, names)
+	}
+	c.fail(at, suggestion, "the policy declares no attribute %q", name)
 	return nil
 }
 

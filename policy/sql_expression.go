@@ -109,9 +109,21 @@ func (x *expression) columnRef(n *sqltext.ColumnRef) (operand, bool) {
 		return x.fail(n.Location, "columns of this table are named alone", "an expression speaks of columns of %s only", x.row.Name)
 	}
 	name := names[len(names)-1]
-	column := x.c.column(x.where(n.Location), x.row, name)
+	column := x.row.Column(name)
 	if column == nil {
-		return operand{}, false
+		columns := make([]string, 0, len(x.row.Columns))
+		for _, c := range x.row.Columns {
+			columns = append(columns, c.Name)
+		}
+		suggestion := closest(name, columns)
+		switch {
+		case suggestion != "":
+		case len(columns) == 0:
+			suggestion = "write attribute('" + name + "')"
+		default:
+			suggestion = "a text stands in single quotes: '" + name + "'"
+		}
+		return x.fail(n.Location, suggestion, "%s has no column %q", x.row.Name, name)
 	}
 	out, ok := x.c.expressionColumn(column)
 	if !ok {

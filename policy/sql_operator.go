@@ -61,7 +61,11 @@ func (x *expression) operator(op string, n *sqltext.A_Expr) (operand, bool) {
 	if f, ok := predicate.Functions[op]; ok && f.Operator {
 		return x.function(op, []*sqltext.Node{n.Lexpr, n.Rexpr}, n.Location)
 	}
-	return x.fail(n.Location, "docs/policy.md lists the operators", "the operator %s is not part of sql expressions", op)
+	suggestion := "docs/policy.md lists the operators"
+	if op == "==" {
+		suggestion = "write ="
+	}
+	return x.fail(n.Location, suggestion, "the operator %s is not part of sql expressions", op)
 }
 
 // sign reads a number with a sign.

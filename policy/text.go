@@ -74,6 +74,16 @@ func fromEnvironment(here place, value string) *Error {
 		found+" is not replaced: a policy takes nothing from the environment")
 }
 
+// line is one line of a file, of which the first is 1; empty where there is none.
+func line(data []byte, number int) string {
+	for n, text := range strings.Split(string(data), "\n") {
+		if n+1 == number {
+			return text
+		}
+	}
+	return ""
+}
+
 var twice = regexp.MustCompile(`mapping key "(.*)" already defined at \[(\d+:\d+)\]`)
 
 // inPlainWords returns a suggestion and the parser's message, for people who do not write parsers.

@@ -79,7 +79,11 @@ func parseYAML(file string, data []byte) (*node, *Error) {
 	if err != nil {
 		var syntax yaml.Error
 		if errors.As(err, &syntax) {
-			return nil, at(file, syntax.GetToken()).errorf(inPlainWords(syntax.GetMessage()))
+			here := at(file, syntax.GetToken())
+			if wrong := fromEnvironment(here, line(data, here.line)); wrong != nil { // whose braces the parser takes for a mapping's
+				return nil, wrong
+			}
+			return nil, here.errorf(inPlainWords(syntax.GetMessage()))
 		}
 		return nil, start.errorf("", "not YAML: "+err.Error())
 	}

@@ -32,3 +32,5 @@ CREATE TABLE agreements (id uuid PRIMARY KEY, person uuid NOT NULL, state text N
 CREATE TABLE shares (id uuid PRIMARY KEY, agreement uuid REFERENCES agreements, live boolean, owner uuid NOT NULL);
 CREATE INDEX ON agreements (person);
 CREATE INDEX ON shares (owner);
+CREATE SCHEMA hr;
+CREATE TABLE hr."Employees" (id uuid PRIMARY KEY, user_id uuid);
