@@ -84,7 +84,7 @@ func (s *session) message(typ byte, body []byte) (last bool, err error) {
 	s.keeping()
 	switch typ {
 	case 'Q', 'P', 'B', 'D', 'E':
-		if s.ended && (s.sealDue() || s.unsealing) {
+		if s.ended && (s.sealEnds() || s.unsealing) {
 			kind := describeStatement // a form that leaves statements and portals as they are
 			if typ == 'Q' {
 				kind, s.ended, s.unsealing = query, false, false
@@ -167,7 +167,7 @@ func (s *session) query(body []byte) error {
 		if err != nil {
 			return err
 		}
-		if !renewed {
+		if !renewed && s.sealEnds() {
 			s.refuseMessage(query, endAlone(), v, nil)
 			return nil
 		}

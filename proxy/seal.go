@@ -50,12 +50,19 @@ func (s *session) setSeal() error {
 }
 
 // The database holds a seal against the beginning of the transaction, and shows no rows where it has expired: the client
-// could not tell that from an answer. So nothing that may begin a transaction is sent under a seal that is due, and when
-// the server gets to what was sent in time too late, the session ends.
+// could not tell that from an answer. So nothing that may begin a transaction is sent under a seal that is due, but for the second
+// one of a message, which has some time more; and when the server gets to what was sent in time too late, the session ends.
 
 // sealDue tells whether the seal is to be renewed before the next transaction.
 func (s *session) sealDue() bool {
 	return time.Now().After(s.seal.Renew) || s.seal.Stale != nil && s.seal.Stale()
+}
+
+// sealEnds tells whether it is too late to begin a transaction under the seal where it cannot be renewed before: in a message, or a group of
+// them, that ends one first. Half of the time between due and expired is left to the server to get there.
+func (s *session) sealEnds() bool {
+	rest := s.seal.Expires.Sub(s.seal.Renew)
+	return s.seal.Renew.IsZero() || time.Now().After(s.seal.Renew.Add(rest/2)) || s.seal.Stale != nil && s.seal.Stale()
 }
 
 // outdated refuses what was decided before the rights that the seal vouches for, and is sent only now.
