@@ -16,6 +16,7 @@ type Memory struct {
 	Kind          string   `json:"kind" doc:"As the policy names the table."`
 	Store         string   `json:"store" doc:"Whose memories it is among."`
 	SourceEntity  string   `json:"source_entity,omitempty" doc:"Who told it."`
+	ToldFrom      string   `json:"told_from,omitempty" doc:"The memory that it was told from."`
 	SubjectIDs    []string `json:"subject_ids"`
 	AccessGrants  []string `json:"access_grants"`
 	ConsentGrants []string `json:"consent_grants" doc:"Who is said to have agreed: evidence, which counts for nothing without a record."`
@@ -41,7 +42,7 @@ type PrivacyConsent struct {
 }
 
 func memoryOf(m privacy.Memory) Memory {
-	return Memory{m.ID, m.Kind, m.Store, m.Source, m.Subjects, m.Access, m.Consent}
+	return Memory{m.ID, m.Kind, m.Store, m.Source, m.Told, m.Subjects, m.Access, m.Consent}
 }
 
 func privacyConsent(c privacy.Consent) PrivacyConsent {
@@ -56,6 +57,7 @@ type (
 			Store         string    `json:"store,omitempty" maxLength:"256" doc:"Default: the context's, else the caller's own."`
 			Content       string    `json:"content" minLength:"1" maxLength:"60000"`
 			SourceEntity  string    `json:"source_entity,omitempty" maxLength:"256" doc:"Who told it. It counts where the caller owns the store: anybody else is the source."`
+			ToldFrom      string    `json:"told_from,omitempty" maxLength:"256" doc:"The memory of another, of the same kind, that it was told from. It shows to nobody to whom that one does not."`
 			SubjectIDs    []string  `json:"subject_ids,omitempty" maxItems:"256"`
 			AccessGrants  *[]string `json:"access_grants,omitempty" maxItems:"256" doc:"Left out: what the context gives, else who told it. Empty: nobody but the owner."`
 			ConsentGrants []string  `json:"consent_grants,omitempty" maxItems:"256"`
@@ -134,7 +136,7 @@ func privacyResource(s *Server) {
 			return nil, err
 		}
 		b := in.Body
-		n := privacy.New{Kind: b.Kind, Store: b.Store, Content: b.Content, Source: b.SourceEntity, Subjects: b.SubjectIDs, Consent: b.ConsentGrants, Context: b.Context, Reason: b.Reason}
+		n := privacy.New{Kind: b.Kind, Store: b.Store, Content: b.Content, Source: b.SourceEntity, Told: b.ToldFrom, Subjects: b.SubjectIDs, Consent: b.ConsentGrants, Context: b.Context, Reason: b.Reason}
 		if b.AccessGrants != nil {
 			if n.Access = *b.AccessGrants; n.Access == nil {
 				n.Access = []string{}

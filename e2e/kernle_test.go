@@ -112,6 +112,7 @@ func (k *kernle) list(c *pgconn.PgConn, sql string) []string {
 // memory is a row with its lists, nil where they are none.
 type memory struct {
 	id, stack, source string
+	told              string // the memory that it was told from
 	subjects, grants  []string
 	broken            bool // subjects are no list of ids
 }
@@ -137,7 +138,7 @@ func (k *kernle) memories(table string) []memory {
 		END $$`); err != nil {
 		k.Fatal(err)
 	}
-	rows, err := conn.Query(context.Background(), "SELECT id, stack_id, coalesce(source_entity, ''), "+list("subject_ids")+", "+list("access_grants")+" FROM "+table)
+	rows, err := conn.Query(context.Background(), "SELECT id, stack_id, coalesce(source_entity, ''), coalesce(told_from, ''), "+list("subject_ids")+", "+list("access_grants")+" FROM "+table)
 	if err != nil {
 		k.Fatal(err)
 	}
@@ -145,7 +146,7 @@ func (k *kernle) memories(table string) []memory {
 	for rows.Next() {
 		var m memory
 		var subjects, grants []*string
-		if err := rows.Scan(&m.id, &m.stack, &m.source, &subjects, &grants); err != nil {
+		if err := rows.Scan(&m.id, &m.stack, &m.source, &m.told, &subjects, &grants); err != nil {
 			k.Fatal(err)
 		}
 		m.broken = subjects == nil || slices.Contains(subjects, nil)
@@ -187,20 +188,19 @@ func (k *kernle) visible(table string, e entity) []string {
 	}
 	me := append([]string{e.user}, e.roles...)
 	asked := map[string]bool{}
-	var out []string
-	for _, m := range k.memories(table) {
+	all := k.memories(table)
+	var shows func(m memory, before ...string) bool // line 65: and everything that it was told from, without a circle
+	shows = func(m memory, before ...string) bool {
 		if yes("SELECT FROM stacks WHERE id = $1 AND owner = $2", m.stack, e.user) {
-			out = append(out, m.id)
-			continue
+			return true
 		}
 		granted := slices.ContainsFunc(m.grants, func(g string) bool {
 			return g == "*" || slices.Contains(me, g) || e.context != "" && g == e.context &&
 				yes("SELECT FROM privacy_contexts WHERE stack_id = $1 AND context_id = $2 AND participants LIKE '[%' AND participants::jsonb ?| $3", m.stack, e.context, me)
 		})
 		if !granted || m.broken {
-			continue
+			return false
 		}
-		all := true
 		for _, s := range m.subjects {
 			if s == e.user {
 				continue
@@ -210,9 +210,16 @@ func (k *kernle) visible(table string, e entity) []string {
 				asked[key] = yes(`SELECT FROM consent_records r WHERE r.stack_id = $1 AND revoked_at IS NULL AND (grantee = '*' OR grantee = ANY ($3)) AND (scope = '*' OR scope = $4 OR scope = ANY ($5))
 					AND (grantor = $2 OR grantor IN (SELECT guardian FROM guardians g WHERE g.stack_id = $1 AND g.subject = $2))`, m.stack, s, me, m.id, m.grants)
 			}
-			all = all && asked[key]
+			if !asked[key] {
+				return false
+			}
 		}
-		if all {
+		from := slices.IndexFunc(all, func(o memory) bool { return o.id == m.told })
+		return m.told == "" || from >= 0 && !slices.Contains(before, m.told) && shows(all[from], append(before, m.id)...)
+	}
+	var out []string
+	for _, m := range all {
+		if shows(m) {
 			out = append(out, m.id)
 		}
 	}

@@ -228,9 +228,29 @@ func (c *compiler) origin(b derivedBlock, row *catalog.Relation) (predicate.Orig
 		}
 	}
 	if len(b.unless) > 0 {
-		out.Unless = c.conditions(b.unless, row)
+		out.Unless = c.begins(b.unless, row)
 	}
 	return out, len(c.errs) == failed
+}
+
+// begins compiles where a row needs no other: what its own columns say, or that a row that it points to shows.
+func (c *compiler) begins(blocks []block, row *catalog.Relation) predicate.Node {
+	var check func(blocks []block)
+	check = func(blocks []block) {
+		for _, b := range blocks {
+			switch b := b.(type) {
+			case allBlock:
+				check(b.parts)
+			case anyBlock:
+				check(b.parts)
+			case visibleBlock:
+			default:
+				c.ownColumns(b)
+			}
+		}
+	}
+	check(blocks)
+	return predicate.All(c.otherRows(blocks, row))
 }
 
 // keys compiles a list of keys.

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -8,7 +9,7 @@ import (
 	"github.com/pgconsent/pgconsent/predicate"
 )
 
-// listDecl is what `lists` says of a column: `{ from: [sources], narrow: true, wider: blocks }`.
+// listDecl is what `lists` says of a column: `{ from: [sources], narrow: true, wider: blocks, chain: … }`.
 type listDecl struct {
 	place
 	column  string
@@ -16,6 +17,15 @@ type listDecl struct {
 	bounded bool // from is there
 	narrow  bool
 	wider   block
+	chain   *chainDecl
+}
+
+// chainDecl is `{ match: { its column: the column of the row that it equals }, all: word }`.
+type chainDecl struct {
+	place
+	match []predicate.Pair
+	all   string // the word for everybody
+	allAt place
 }
 
 // sourceDecl is one of `from`: `{ table: …, match: …, where: …, columns: …, when: … }`.
@@ -53,7 +63,19 @@ func (d *decoder) lists(n *node) []listDecl {
 				decl.narrow = true
 			},
 			"wider": func(v *node) { decl.wider = d.rows(v) },
+			"chain": func(v *node) {
+				chain := &chainDecl{place: v.place}
+				d.fields(v, "chain", map[string]func(*node){
+					"match": func(v *node) { chain.match = d.pairs(v, "match") },
+					"all":   d.wordAt(&chain.all, &chain.allAt, "all"),
+				})
+				d.need(v, "chain", "match")
+				decl.chain = chain
+			},
 		})
+		if decl.chain != nil && !decl.bounded {
+			d.fail(decl.chain.place, "say from: [] if nothing else gives a new row its list", "chain bounds what from gives, and there is none")
+		}
 		if decl.wider != nil && !decl.narrow && !decl.bounded {
 			d.fail(decl.place, "say narrow: true, or from", "wider is what permits more than a bound, and there is none")
 		}
@@ -105,9 +127,33 @@ func (c *compiler) bounds(decl *writeDecl, r *catalog.Relation) []predicate.Boun
 			b.Wider = c.unruled(l.wider, r)
 			c.elements = false
 		}
+		if l.chain != nil {
+			if l.chain.all != "" && elements != "text" {
+				c.fail(l.chain.allAt, "leave it out", "%s.%s holds ids that are %s, among which no word can stand for everybody", r.Name, l.column, elements)
+			}
+			b.Chain = c.chain(l.chain, r)
+		}
 		out = append(out, b)
 	}
 	return out
+}
+
+// chain compiles how rows of a table lead to each other. Of a row that does not show to the writer nothing may tell.
+func (c *compiler) chain(decl *chainDecl, r *catalog.Relation) *predicate.Chain {
+	failed := len(c.errs)
+	var key []string
+	for _, p := range decl.match {
+		c.pair(decl.place, r, r, p)
+		key = append(key, p.Column)
+	}
+	slices.Sort(key)
+	if len(c.errs) == failed && !slices.Equal(key, slices.Sorted(slices.Values(r.PrimaryKey))) {
+		c.fail(decl.place, "let match lead to the whole primary key", "a chain goes from row to row, and %s may lead to several of %s", strings.Join(key, ", "), r.Name)
+	}
+	if len(c.errs) > failed {
+		return nil
+	}
+	return &predicate.Chain{Relation: r, Match: decl.match, All: decl.all, Rows: c.tables[r.Name].rows}
 }
 
 // unruled compiles a block that is no rule of the row.
@@ -157,7 +203,10 @@ func (c *compiler) boundSource(s sourceDecl, row *catalog.Relation, target *cata
 func describeBounds(bounds []predicate.Bound) string {
 	var parts []string
 	for _, b := range bounds {
-		parts = append(parts, strconv.Quote(b.Column), strconv.FormatBool(b.From != nil), strconv.FormatBool(b.Narrow), b.Given(), b.Exceeds("NULL"))
+		parts = append(parts, strconv.Quote(b.Column), strconv.FormatBool(b.From != nil), strconv.FormatBool(b.Narrow), b.Given(), b.Exceeds("NULL", false))
+		if b.Chain != nil {
+			parts = append(parts, "chain", b.Told())
+		}
 	}
 	return strings.Join(parts, " ")
 }

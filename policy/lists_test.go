@@ -30,6 +30,10 @@ func TestListsOfATable(t *testing.T) {
 		{"{ who: { from: [ { ids: [day] } ] } }", "public.notes.day is a date, and public.notes.who of ids that are text"},
 		{"{ who: { from: [ { lists: [numbers] } ] } }", "public.notes.numbers is of ids that are integer, and public.notes.who of ids that are text"},
 		{"{ who: { from: [ { table: records, match: { number: stack }, ids: [grantee] } ] } }", "they do not link"},
+		{"{ who: { chain: { match: { id: told } } } }", "chain bounds what from gives, and there is none (say from: [] if nothing else gives a new row its list)"},
+		{"{ who: { from: [], chain: {} } }", `chain needs "match"`},
+		{"{ who: { from: [], chain: { match: { stack: stack } } } }", "a chain goes from row to row, and stack may lead to several of public.notes (let match lead to the whole primary key)"},
+		{"{ numbers: { from: [], chain: { match: { id: told }, all: \"*\" } } }", "among which no word can stand for everybody"},
 		{"{ who: { from: [ { table: records, match: { stack: stack }, ids: [grantee], where: [ visible: { notes: { id: stack } } ] } ] } }", "where speaks of the table's own columns only"},
 	} {
 		_, err := compile(c.lists)
@@ -42,7 +46,7 @@ func TestListsOfATable(t *testing.T) {
 	for _, lists := range []string{
 		"{}", "{ who: {} }", "{ who: { narrow: true } }", "{ who: { from: [] } }", "{ who: { from: [ { ids: [about] } ] } }", "{ who: { from: [ { ids: [about], when: [ sql: \"stack = 'a'\" ] } ] } }",
 		"{ who: { from: [ { table: records, match: { stack: stack }, ids: [grantee] } ] } }", "{ who: { from: [ { table: records, match: { stack: stack }, ids: [grantee], where: [ own: { column: grantor, is: user } ] } ] } }",
-		"{ who: { narrow: true, wider: [ own: { column: about, is: user } ] } }",
+		"{ who: { narrow: true, wider: [ own: { column: about, is: user } ] } }", "{ who: { from: [], chain: { match: { id: told } } } }", "{ who: { from: [], chain: { match: { id: told }, all: \"*\" } } }", "{ who: { from: [], chain: { match: { id: by } } } }",
 	} {
 		p, err := compile(lists)
 		if err != nil {

@@ -36,6 +36,7 @@ type Memories struct {
 	Store    string
 	Content  string
 	Source   string         // "": nothing says who told it
+	Told     string         // the key of the memory that it was told from; "": nothing says so
 	Subjects predicate.List // whom a memory is about
 	Grants   predicate.List
 	Evidence predicate.List // who is said to have agreed, which counts for nothing; Column "": nothing says so
@@ -207,7 +208,7 @@ var memoryColumns = []string{"store", "content", "subjects", "grants"}
 
 func (d *decoder) memories(n *node) memoriesDecl {
 	out := memoriesDecl{partDecl: partDecl{place: n.place, columns: map[string]wordDecl{}}}
-	known := d.partColumns(&out.partDecl, append(slices.Clone(memoryColumns), "source", "evidence"))
+	known := d.partColumns(&out.partDecl, append(slices.Clone(memoryColumns), "source", "told", "evidence"))
 	known["tables"] = func(v *node) {
 		if !d.want(v, mapNode, "tables") {
 			return
@@ -379,7 +380,7 @@ func (c *compiler) memories(p *Policy, m memoriesDecl, k kindDecl) *Memories {
 		return nil
 	}
 	return &Memories{
-		Kind: k.kind, Relation: r, Key: x.key(), Store: x.column("store"), Content: x.text("content"), Source: x.text("source"),
+		Kind: k.kind, Relation: r, Key: x.key(), Store: x.column("store"), Content: x.text("content"), Source: x.text("source"), Told: x.text("told"),
 		Subjects: x.list("subjects"), Grants: x.list("grants"), Evidence: x.list("evidence"),
 	}
 }

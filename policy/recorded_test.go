@@ -24,8 +24,10 @@ func recordsSnapshot() *catalog.Snapshot {
 		}
 		return r
 	}
+	notes := table("notes", "id uuid, stack text, about text, who text[], numbers integer[], odd text COLLATE C, day date, told uuid, by uuid")
+	notes.PrimaryKey = []string{"id"}
 	return catalog.NewSnapshot(catalog.Spec{SearchPath: []string{"public"}, Relations: []*catalog.Relation{
-		table("notes", "id uuid, stack text, about text, who text[], numbers integer[], odd text COLLATE C, day date"),
+		notes,
 		table("records", "stack text, grantor text, grantee text, scope text, revoked_at timestamptz, number integer, loose text COLLATE loose"),
 		table("wards", "ward text, guardian text", catalog.BTree{Columns: []string{"ward", "guardian"}}),
 	}})

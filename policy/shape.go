@@ -128,6 +128,7 @@ func privacyShape() *shape {
 			store,
 			column("content", "The text."),
 			column("source", "Who told it."),
+			column("told", "The key of the memory that it was told from."),
 			column("subjects", "A list: whom it is about."),
 			column("grants", "A list: who is to see it."),
 			column("evidence", "A list: who is said to have agreed."),
@@ -287,6 +288,7 @@ func listsShape() *shape {
 			key{"lists", listShape("Columns of several ids.", wordShape(""))}, key{"ids", listShape("Columns of one.", wordShape(""))}, key{"when", rowsShape()}))},
 		key{"narrow", &shape{kind: aTrue, doc: "An UPDATE adds no element."}},
 		key{"wider", rowsShape()},
+		key{"chain", keysShape("The row of this table that a row was told from: it may hold no id more than the lists along the chain.", key{"match", pairsShape()}, key{"all", wordShape("The word for everybody: a list that holds it bounds nobody.")}).needs("match")},
 	)
 }
 

@@ -20,6 +20,8 @@ type Bound struct {
 
 	Narrow bool // the list of a row may get smaller only
 	Wider  Node // what must hold of the row for each element more; nil: none may be added
+
+	Chain *Chain // bounds the list besides, Wider or not; nil: rows lead to no others
 }
 
 // Source is a list of ids that a bound is made of: columns of the row, or of the one row of Relation that matches.
@@ -45,6 +47,9 @@ func (b Bound) Nodes() []Node {
 		if s.Relation != nil {
 			out = append(out, sourced{s})
 		}
+	}
+	if b.Chain != nil {
+		out = append(out, chained{*b.Chain, b.Column})
 	}
 	return out
 }
@@ -105,14 +110,19 @@ func (b Bound) Stored(array string) string {
 	return array + "::" + b.Type
 }
 
-// Exceeds is true if some element of the new row's list is neither in allowed nor permitted by Wider.
-func (b Bound) Exceeds(allowed string) string {
+// Exceeds is true if some element of the new row's list is neither in allowed nor permitted by Wider. Of a row that was told
+// from another, as the trigger's variable says, an allowed word for everybody allows each.
+func (b Bound) Exceeds(allowed string, chained bool) string {
 	w := writer{policy: true, form: probe, prefix: prefixFor(strings.ToLower(newRow)), element: "e.id"}
 	more := ""
 	if b.Wider != nil {
 		more = " AND (" + strings.Join(append(guards(optional(b.Wider)), w.write(b.Wider, newRow)), " AND ") + ") IS NOT TRUE"
 	}
-	return "EXISTS (SELECT 1 FROM pg_catalog.unnest(" + b.array(newRow) + ") AS e (id) WHERE (" + oneOf("e.id", allowed) + ") IS NOT TRUE" + more + ")"
+	may := oneOf("e.id", allowed)
+	if chained && b.Chain != nil && b.Chain.All != "" {
+		may += " OR told IS NOT NULL AND " + oneOf(b.everybody(), allowed)
+	}
+	return "EXISTS (SELECT 1 FROM pg_catalog.unnest(" + b.array(newRow) + ") AS e (id) WHERE (" + may + ") IS NOT TRUE" + more + ")"
 }
 
 // sql is NULL for a source that does not apply, or is empty.

@@ -41,6 +41,11 @@ func (s *schema) derived(t *table, i int) object {
 	}
 	if s.chance(30) {
 		b["unless"] = []any{s.ownBlock(t, 0)}
+		if other := s.tables[s.IntN(i)]; s.chance(30) {
+			if from, to := s.link(t, other); from != nil {
+				b["unless"] = []any{object{"any": []any{s.ownBlock(t, 0), object{"visible": object{s.written(other): s.pairs(t, other, from, to)}}}}}
+			}
+		}
 	}
 	if s.chance(20) {
 		b["where"] = []any{s.ownBlock(target, 0)}

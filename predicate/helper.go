@@ -65,6 +65,8 @@ func Helpers(n Node) []Helper {
 			add(n.Relation, n.Columns...)
 		case sourced:
 			add(n.Relation, n.columns()...)
+		case chained:
+			add(n.Relation, n.columns()...)
 		case Derived:
 			if row != nil {
 				add(row, n.froms()...)
@@ -168,6 +170,8 @@ func walk(n Node, row *catalog.Relation, visit func(Node, *catalog.Relation)) {
 		if n.Where != nil {
 			walk(n.Where, n.Relation, visit)
 		}
+	case chained:
+		walk(n.Rows, n.Relation, visit)
 	case Recorded:
 		if n.Record.Rows != nil {
 			walk(n.Record.Rows, n.Record.Relation, visit)

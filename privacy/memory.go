@@ -20,6 +20,7 @@ type Memory struct {
 	Kind     string   `json:"kind"`
 	Store    string   `json:"store"`
 	Source   string   `json:"source_entity,omitempty"`
+	Told     string   `json:"told_from,omitempty"`
 	Subjects []string `json:"subject_ids"`
 	Access   []string `json:"access_grants"`
 	Consent  []string `json:"consent_grants"`
@@ -31,6 +32,7 @@ type New struct {
 	Store    string // "": the one that the context is of, or the caller's own
 	Content  string
 	Source   string // who told it; counts where the caller owns the store
+	Told     string // the id of the memory that it was told from
 	Subjects []string
 	Access   []string // nil: what the context gives, or who told it; empty: nobody
 	Consent  []string // evidence, which counts for nothing without a record
@@ -53,7 +55,7 @@ func (d *Desk) Add(ctx context.Context, c identity.Caller, n New) (*Memory, erro
 	if err != nil {
 		return nil, err
 	}
-	if err := firstError(text("the content", n.Content, maxContent), optional("the store", n.Store), optional("the source", n.Source)); err != nil {
+	if err := firstError(text("the content", n.Content, maxContent), optional("the store", n.Store), optional("the source", n.Source), optional("the memory that it was told from", n.Told)); err != nil {
 		return nil, err
 	}
 	if strings.TrimSpace(n.Content) == "" {
@@ -93,6 +95,12 @@ func (d *Desk) Add(ctx context.Context, c identity.Caller, n New) (*Memory, erro
 		}
 		columns, values = append(columns, m.Source), append(values, n.Source)
 	}
+	if n.Told != "" {
+		if m.Told == "" {
+			return nil, fail(Validation, "Leave told_from out.", "nothing says from which memory one of the kind %s was told", m.Kind)
+		}
+		columns, values = append(columns, m.Told), append(values, n.Told)
+	}
 	sql := "INSERT INTO " + m.Relation.Name.SQL() + " (" + quoted(columns) + ") VALUES (" + places(len(columns)) + ") RETURNING " + selected(m)
 	out, _, err := scan(s.conn.QueryRow(ctx, sql, values...), m)
 	if err != nil {
@@ -123,7 +131,7 @@ func places(n int) string {
 
 // selected are the columns of a memory, as texts.
 func selected(m *policy.Memories) string {
-	columns := []string{m.Key, m.Store, m.Source, m.Subjects.Column, m.Grants.Column, m.Evidence.Column}
+	columns := []string{m.Key, m.Store, m.Source, m.Told, m.Subjects.Column, m.Grants.Column, m.Evidence.Column}
 	out := make([]string, len(columns))
 	for i, c := range columns {
 		out[i] = "NULL::pg_catalog.text"
@@ -137,8 +145,8 @@ func selected(m *policy.Memories) string {
 // scan reads what selected selects. false: the grants are no list.
 func scan(row pgx.Row, m *policy.Memories) (*Memory, bool, error) {
 	out := &Memory{Kind: m.Kind}
-	var store, source, subjects, grants, evidence *string
-	if err := row.Scan(&out.ID, &store, &source, &subjects, &grants, &evidence); err != nil {
+	var store, source, told, subjects, grants, evidence *string
+	if err := row.Scan(&out.ID, &store, &source, &told, &subjects, &grants, &evidence); err != nil {
 		return nil, false, err
 	}
 	if store != nil {
@@ -146,6 +154,9 @@ func scan(row pgx.Row, m *policy.Memories) (*Memory, bool, error) {
 	}
 	if source != nil {
 		out.Source = *source
+	}
+	if told != nil {
+		out.Told = *told
 	}
 	out.Subjects, _ = decode(m.Subjects, subjects)
 	list, ok := decode(m.Grants, grants)

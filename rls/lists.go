@@ -67,17 +67,30 @@ func (p *Plan) lists(t *policy.Table) []Statement {
 		fail := func(message, code string) string {
 			return fmt.Sprintf("RAISE EXCEPTION %s USING ERRCODE = '%s';", catalog.QuoteLiteral(message), code)
 		}
+		if b.Chain != nil {
+			fmt.Fprintf(&insert, "    told := (%s)::pg_catalog.text;\n", b.Told())
+		}
 		if b.From != nil {
+			given := allowed(b, b.Given())
+			if b.Chain != nil {
+				given = allowed(b, b.Cut(b.Given(), told(b)))
+			}
 			fmt.Fprintf(&insert, "    allowed := %s;\n    IF %s OR COALESCE(pg_catalog.cardinality(%s), 0) OPERATOR(pg_catalog.=) 0 AND %s THEN\n      NEW.%s := %s;\n    END IF;\n",
-				allowed(b, b.Given()), b.WasLeft(), b.Elements(false), predicate.WasLeftOut(t.Relation.Name, b.Column), column, b.Stored(taken(b)))
+				given, b.WasLeft(), b.Elements(false), predicate.WasLeftOut(t.Relation.Name, b.Column), column, b.Stored(taken(b)))
 		}
 		fmt.Fprintf(&insert, "    IF %s THEN %s END IF;\n", b.Malformed(), fail(malformedList, "22023"))
 		if b.From != nil {
-			fmt.Fprintf(&insert, "    IF %s THEN %s END IF;\n", b.Exceeds(taken(b)), fail(widerList, "42501"))
+			fmt.Fprintf(&insert, "    IF %s THEN %s END IF;\n", b.Exceeds(taken(b), true), fail(widerList, "42501"))
+		}
+		if b.Chain != nil {
+			fmt.Fprintf(&insert, "    IF %s THEN %s END IF;\n", b.Untold(told(b), "'{}'::"+b.Array()), fail(widerList, "42501"))
 		}
 		fmt.Fprintf(&both, "    IF NEW.%s::pg_catalog.text IS DISTINCT FROM OLD.%s::pg_catalog.text THEN\n      IF %s THEN %s END IF;\n", column, column, b.Malformed(), fail(malformedList, "22023"))
 		if b.Narrow {
-			fmt.Fprintf(&both, "      allowed := %s;\n      IF %s THEN %s END IF;\n", allowed(b, "COALESCE("+b.Elements(true)+", '{}'::"+b.Array()+")"), b.Exceeds(taken(b)), fail(widerList, "42501"))
+			fmt.Fprintf(&both, "      allowed := %s;\n      IF %s THEN %s END IF;\n", allowed(b, "COALESCE("+b.Elements(true)+", '{}'::"+b.Array()+")"), b.Exceeds(taken(b), false), fail(widerList, "42501"))
+		}
+		if b.Chain != nil {
+			fmt.Fprintf(&both, "      told := (%s)::pg_catalog.text;\n      IF %s THEN %s END IF;\n", b.Told(), b.Untold(told(b), "COALESCE("+b.Elements(true)+", '{}'::"+b.Array()+")"), fail(widerList, "42501"))
 		}
 		both.WriteString("    END IF;\n")
 	}
@@ -102,6 +115,7 @@ func (p *Plan) lists(t *policy.Table) []Statement {
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $pgconsent$
 DECLARE
   allowed pg_catalog.text;
+  told pg_catalog.text;
 BEGIN
 %s  RETURN NEW;
 END $pgconsent$`, name, body), Why: why},
@@ -115,6 +129,9 @@ END $pgconsent$`, name, body), Why: why},
 // allowed and taken pass an array of any type through one variable of the trigger.
 func allowed(_ predicate.Bound, array string) string { return "(" + array + ")::pg_catalog.text" }
 func taken(b predicate.Bound) string                 { return "allowed::" + b.Array() }
+
+// told is what the chain lets be, NULL where there is none.
+func told(b predicate.Bound) string { return "told::" + b.Array() }
 
 func stampedValue(s policy.Stamp) string {
 	if s.Attribute != "" {

@@ -43,6 +43,7 @@ type privacyAddCmd struct {
 	Private bool     `help:"Granted to nobody, whatever the context gives."`
 	Consent []string `placeholder:"ID" help:"Who is said to have agreed: evidence, which counts for nothing without a record."`
 	Source  string   `placeholder:"ID" help:"Who told it. It counts where the token's agent owns the store."`
+	Told    string   `name:"told-from" placeholder:"MEMORY" help:"The memory of another that it was told from: it shows to nobody to whom that one does not."`
 	Store   string   `placeholder:"ID" help:"Whose memories it is among. Default: the context's, else one's own."`
 	Context string   `placeholder:"NAME" env:"PGCONSENT_CONTEXT" help:"The context. Default: the one that was entered."`
 	Reason  string   `placeholder:"TEXT" help:"Why: it is noted."`
@@ -57,7 +58,7 @@ func (p privacyAddCmd) Run(s *session) error {
 		return err
 	}
 	body := map[string]any{"content": p.Text}
-	filled(body, map[string]string{"kind": p.Kind, "store": p.Store, "source_entity": p.Source, "context": in, "reason": p.Reason})
+	filled(body, map[string]string{"kind": p.Kind, "store": p.Store, "source_entity": p.Source, "told_from": p.Told, "context": in, "reason": p.Reason})
 	for name, list := range map[string][]string{"subject_ids": p.Subject, "access_grants": p.Access, "consent_grants": p.Consent} {
 		if len(list) > 0 {
 			body[name] = list
@@ -75,6 +76,7 @@ func (p privacyAddCmd) Run(s *session) error {
 	}
 	fmt.Fprintf(s.out, "%s, in %s\n", out.ID, out.Store)
 	item(s, "source", out.SourceEntity)
+	item(s, "told from", out.ToldFrom)
 	item(s, "about", strings.Join(out.SubjectIDs, ", "))
 	item(s, "granted to", nobody(out.AccessGrants))
 	return nil

@@ -1,4 +1,4 @@
--- The memories: three stacks, and some 280 memories in each of six tables, the same on every machine. Nothing here is
+-- The memories: four stacks, and some 280 memories in each of six tables, the same on every machine. Nothing here is
 -- random: what looks so comes from md5 over a fixed seed and the row's number. Run as kernle_owner after schema.sql.
 --
 -- Every memory that the agent bella (si:bella_agent) cannot see, in whatever context, carries a marker: the word HIDDENMARK
@@ -9,7 +9,7 @@ CREATE FUNCTION pg_temp.pick(key text, n integer) RETURNS integer LANGUAGE sql I
 CREATE FUNCTION pg_temp.one(key text, words text[]) RETURNS text LANGUAGE sql IMMUTABLE
   RETURN words[1 + pg_temp.pick(key, cardinality(words))];
 
-INSERT INTO stacks VALUES ('ash', 'si:ash'), ('student_123', 'si:tutor_a'), ('mallory', 'si:mallory');
+INSERT INTO stacks VALUES ('ash', 'si:ash'), ('student_123', 'si:tutor_a'), ('mallory', 'si:mallory'), ('rex', 'si:rex');
 INSERT INTO guardians VALUES
   ('ash', 'dog:bella', 'human:sean'), ('ash', 'human:kid_123', 'human:mira'), ('student_123', 'human:student_123', 'human:parent_456'),
   ('mallory', 'dog:bella', 'human:mallory'); -- in a stack of her own, where she is nobody's guardian elsewhere
@@ -52,25 +52,32 @@ SELECT i, k, CASE WHEN i % 20 = 19 THEN 'mallory' WHEN i % 4 = 3 THEN 'student_1
        (SELECT ids FROM subjects WHERE n = 1 + pg_temp.pick('subjects ' || k, 16)) AS subject_ids,
        (SELECT ids FROM lists WHERE n = 1 + pg_temp.pick('grants ' || k, 22)) AS access_grants,
        CASE WHEN pg_temp.pick('evidence ' || k, 3) = 0 THEN '{human:mira,human:sean}'::text[] ELSE '{}' END AS consent_grants, -- evidence counts for nothing
-       timestamp '2026-01-01 08:00' + i * interval '1 hour' AS created_at
+       timestamp '2026-01-01 08:00' + i * interval '1 hour' AS created_at,
+       NULL::integer AS told_from
 FROM generate_series(1, 260) i, format('memory %s', i) k;
 
 -- The cases of the README, by their ids.
 INSERT INTO memories VALUES
-  (1001, '', 'ash', 'Bella has a heart murmur', 'vet:dr_smith', '{dog:bella}', '{human:sean,si:bella_agent,ctx:bella_health}', '{human:sean}', '2026-02-01'),
-  (1002, '', 'ash', 'Vet notes of the care team', NULL, '{dog:bella}', '{ctx:bella_health}', '{}', '2026-02-02'),
-  (1003, '', 'ash', 'What I keep to myself', NULL, '{}', '{}', '{}', '2026-02-03'),
-  (1004, '', 'ash', 'Heart murmurs in small breeds need exercise monitoring', NULL, '{}', '{*}', '{}', '2026-02-04'),
-  (1005, '', 'ash', 'What kid_123 said, granted to all without consent', NULL, '{human:kid_123}', '{*}', '{}', '2026-02-05'),
-  (1006, '', 'ash', 'Dog park talk', NULL, '{}', '{ctx:dog_park}', '{}', '2026-02-06'),
-  (1007, '', 'student_123', 'Student struggling with algebra concepts', NULL, '{human:student_123}', '{ctx:student_123_academic,si:reading_specialist}', '{}', '2026-02-07'),
-  (1008, '', 'mallory', 'In a context of the same name', NULL, '{}', '{ctx:bella_health}', '{}', '2026-02-08');
+  (1001, '', 'ash', 'Bella has a heart murmur', 'vet:dr_smith', '{dog:bella}', '{human:sean,si:bella_agent,ctx:bella_health}', '{human:sean}', '2026-02-01', NULL),
+  (1002, '', 'ash', 'Vet notes of the care team', NULL, '{dog:bella}', '{ctx:bella_health}', '{}', '2026-02-02', NULL),
+  (1003, '', 'ash', 'What I keep to myself', NULL, '{}', '{}', '{}', '2026-02-03', NULL),
+  (1004, '', 'ash', 'Heart murmurs in small breeds need exercise monitoring', NULL, '{}', '{*}', '{}', '2026-02-04', NULL),
+  (1005, '', 'ash', 'What kid_123 said, granted to all without consent', NULL, '{human:kid_123}', '{*}', '{}', '2026-02-05', NULL),
+  (1006, '', 'ash', 'Dog park talk', NULL, '{}', '{ctx:dog_park}', '{}', '2026-02-06', NULL),
+  (1007, '', 'student_123', 'Student struggling with algebra concepts', NULL, '{human:student_123}', '{ctx:student_123_academic,si:reading_specialist}', '{}', '2026-02-07', NULL),
+  (1008, '', 'mallory', 'In a context of the same name', NULL, '{}', '{ctx:bella_health}', '{}', '2026-02-08', NULL),
+  -- What si:rex told si:ash: of two, once in the hearing of si:bella_agent; and once what was granted further than it was told.
+  (1009, '', 'rex', 'The park is closed on Mondays', NULL, '{}', '{si:ash,si:bella_agent}', '{}', '2026-02-09', NULL),
+  (1010, '', 'rex', 'Where I hide my bones', NULL, '{}', '{si:ash}', '{}', '2026-02-10', NULL),
+  (1011, '', 'ash', 'Rex says the park is closed on Mondays', 'si:rex', '{}', '{si:bella_agent}', '{}', '2026-02-11', 1009),
+  (1012, '', 'ash', 'Rex says where the bones are', 'si:rex', '{}', '{si:bella_agent,human:sean}', '{}', '2026-02-12', 1010);
 
 -- The rule once more, in other words than the policy's: what si:bella_agent may see in some context or none.
 CREATE TEMP TABLE seen AS
 SELECT m.i FROM memories m
 WHERE (m.access_grants && '{si:bella_agent,*}'
        OR m.stack_id = 'ash' AND m.access_grants && '{ctx:bella_health,ctx:dog_park}')
+  AND (m.told_from IS NULL OR m.told_from IN (SELECT o.i FROM memories o WHERE o.access_grants && '{si:bella_agent,*}'))
   AND m.subject_ids <@ CASE m.stack_id
         WHEN 'ash' THEN CASE WHEN m.i = 42 THEN '{si:bella_agent,dog:bella,human:noor,human:sean,human:lou}'::text[] ELSE '{si:bella_agent,dog:bella,human:noor,human:sean}'::text[] END
         WHEN 'mallory' THEN '{si:bella_agent,human:mira}'::text[]
@@ -80,8 +87,8 @@ UPDATE memories m SET content = 'HIDDENMARK' || substr(md5('mark' || m.i), 1, 8)
 CREATE FUNCTION pg_temp.fill(target text, prefix text, cast_to text) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
   EXECUTE format($f$
-    INSERT INTO %1$I (id, stack_id, content, source_entity, subject_ids, access_grants, consent_grants, created_at)
-    SELECT %2$L || ':' || lpad(i::text, 4, '0'), stack_id, content, source_entity, %3$s, created_at FROM memories ORDER BY i $f$,
+    INSERT INTO %1$I (id, stack_id, content, source_entity, subject_ids, access_grants, consent_grants, created_at, told_from)
+    SELECT %2$L || ':' || lpad(i::text, 4, '0'), stack_id, content, source_entity, %3$s, created_at, %2$L || ':' || told_from FROM memories ORDER BY i $f$,
     target, prefix, CASE cast_to WHEN 'array' THEN 'subject_ids, access_grants, consent_grants'
       WHEN 'jsonb' THEN 'to_jsonb(subject_ids), to_jsonb(access_grants), to_jsonb(consent_grants)'
       ELSE 'to_jsonb(subject_ids)::text, to_jsonb(access_grants)::text, to_jsonb(consent_grants)::text' END);

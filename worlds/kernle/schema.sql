@@ -21,7 +21,8 @@ CREATE TABLE episodes (
   subject_ids    TEXT DEFAULT '[]',    -- JSON array: who or what is this about?
   access_grants  TEXT DEFAULT '[]',    -- JSON array: who is authorized to see this?
   consent_grants TEXT DEFAULT '[]',    -- JSON array: who authorized sharing? Evidence, no more
-  created_at     TIMESTAMP DEFAULT CURRENT_TIMESTAMP
+  created_at     TIMESTAMP DEFAULT CURRENT_TIMESTAMP,
+  told_from      TEXT                  -- the memory of another SI that this one was told from: the chain of who told whom
 );
 CREATE TABLE beliefs (LIKE episodes INCLUDING ALL);
 CREATE TABLE notes (LIKE episodes INCLUDING ALL);
@@ -39,7 +40,8 @@ CREATE TABLE episodes_array (
   subject_ids    TEXT[] DEFAULT '{}',
   access_grants  TEXT[] DEFAULT '{}',
   consent_grants TEXT[] DEFAULT '{}',
-  created_at     TIMESTAMP DEFAULT CURRENT_TIMESTAMP
+  created_at     TIMESTAMP DEFAULT CURRENT_TIMESTAMP,
+  told_from      TEXT
 );
 CREATE TABLE episodes_jsonb (
   id             TEXT PRIMARY KEY DEFAULT 'episode:' || gen_random_uuid(),
@@ -49,7 +51,8 @@ CREATE TABLE episodes_jsonb (
   subject_ids    JSONB DEFAULT '[]',
   access_grants  JSONB DEFAULT '[]',
   consent_grants JSONB DEFAULT '[]',
-  created_at     TIMESTAMP DEFAULT CURRENT_TIMESTAMP
+  created_at     TIMESTAMP DEFAULT CURRENT_TIMESTAMP,
+  told_from      TEXT
 );
 
 -- Context tracking.
