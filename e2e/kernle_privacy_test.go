@@ -136,6 +136,13 @@ func TestKernleH_MemoriesAreMadeWithTheirPrivacy(t *testing.T) {
 			t.Errorf("%s: %+v", kind, made)
 		}
 	}
+	// Line 65: what another SI has told, from which memory of it; bella sees that one, and sean does not.
+	made = must[*privacy.Memory](t, "told")(d.Add(ctx, agentCaller("ash"), privacy.New{Content: "Rex says so", Source: "si:rex", Told: "episode:1009"}))
+	if made.Told != "episode:1009" || !slices.Equal(made.Access, ids("si:ash", "si:bella_agent")) {
+		t.Errorf("told: %+v", made)
+	}
+	_, err := d.Add(ctx, agentCaller("ash"), privacy.New{Content: "Rex says so", Source: "si:rex", Told: "episode:1009", Access: ids("human:sean")})
+	fails(t, "told to one more", err, "PrivacyForbiddenError")
 	for what, c := range map[string]struct {
 		as   string
 		n    privacy.New
@@ -164,7 +171,7 @@ func TestKernleH_MemoriesAreMadeWithTheirPrivacy(t *testing.T) {
 		_, err := d.Add(ctx, agentCaller(c.as), c.n)
 		fails(t, what, err, c.name)
 	}
-	_, err := d.Add(ctx, identity.Caller{Role: identity.Subject, Subject: "human:sean"}, privacy.New{Content: "x"})
+	_, err = d.Add(ctx, identity.Caller{Role: identity.Subject, Subject: "human:sean"}, privacy.New{Content: "x"})
 	fails(t, "a subject's token", err, privacy.Forbidden)
 	k.proxy.Tap().NoMarker(t)
 }
