@@ -118,11 +118,10 @@ func (b Bound) Exceeds(allowed string, chained bool) string {
 	if b.Wider != nil {
 		more = " AND (" + strings.Join(append(guards(optional(b.Wider)), w.write(b.Wider, newRow)), " AND ") + ") IS NOT TRUE"
 	}
-	may := oneOf("e.id", allowed)
 	if chained && b.Chain != nil && b.Chain.All != "" {
-		may += " OR told IS NOT NULL AND " + oneOf(b.everybody(), allowed)
+		more += " AND (told IS NOT NULL AND " + oneOf(b.everybody(), allowed) + ") IS NOT TRUE"
 	}
-	return "EXISTS (SELECT 1 FROM pg_catalog.unnest(" + b.array(newRow) + ") AS e (id) WHERE (" + may + ") IS NOT TRUE" + more + ")"
+	return "EXISTS (SELECT 1 FROM pg_catalog.unnest(" + b.array(newRow) + ") AS e (id) WHERE (" + oneOf("e.id", allowed) + ") IS NOT TRUE" + more + ")"
 }
 
 // sql is NULL for a source that does not apply, or is empty.
