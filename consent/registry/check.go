@@ -280,8 +280,11 @@ func (c *checker) apply(e *entry) {
 // forget applies an erasure.
 func (c *checker) forget(e *entry) {
 	c.erased[e.Subject] = true
-	if p := c.people[e.Subject]; p.Name != nil || p.Key != nil {
+	switch p := c.people[e.Subject]; {
+	case p.Name != nil || p.Key != nil:
 		c.found(e.Number, "its subject was erased and is there again")
+	case p.ErasedAt != nil && !p.ErasedAt.Equal(e.RecordedAt):
+		c.found(e.Number, "its subject was erased at another time")
 	}
 }
 

@@ -235,28 +235,58 @@ var tamperings = map[string]func(r *rand.Rand, x *Export, k, foreign Keys) strin
 		i := r.IntN(len(x.folds))
 		f := &x.folds[i]
 		later := time.Now().Add(time.Duration(r.IntN(1e9)) * time.Microsecond)
-		switch r.IntN(9) {
+		pick := func(p **time.Time) {
+			if *p == nil || r.IntN(2) == 0 {
+				*p = &later
+			} else {
+				*p = nil
+			}
+		}
+		more := func(list []string) []string { return append(slices.Clone(list), "IMPROVEMENT/x") }
+		switch n := r.IntN(20); n {
 		case 0:
 			f.State = map[bool]string{true: "withdrawn", false: "given"}[f.State == "given"]
 		case 1:
-			f.Categories = append(slices.Clone(f.Categories), "IMPROVEMENT/x")
+			f.Categories = more(f.Categories)
 		case 2:
-			f.ExpiresAt = &later
+			f.Purposes = more(f.Purposes)
 		case 3:
-			f.Subject += "x"
+			f.Asked = more(f.Asked)
 		case 4:
-			f.Grantee += "x"
+			if keeps := slices.IndexFunc(x.folds, func(f fold) bool { return f.Kept != nil }); r.IntN(2) == 0 {
+				x.folds[keeps].Kept = nil
+			} else {
+				f.Kept = more(f.Kept)
+			}
 		case 5:
-			f.Scope = "table:" + f.Scope
+			f.Subject += "x"
 		case 6:
+			f.Grantee += "x"
+		case 7:
+			f.Scope = "table:" + f.Scope
+		case 8:
 			x.folds = slices.Delete(x.folds, i, i+1)
 			return "a fold is gone"
-		case 7:
+		case 9:
 			g := *f
 			g.Grantee = "si:spy"
 			x.folds = append(x.folds, g)
-		case 8:
+		case 10:
 			f.Number++
+		case 11:
+			days := int32(r.IntN(90) + 1)
+			if f.DecayedDays != nil {
+				days += *f.DecayedDays
+			}
+			f.DecayedDays = &days
+		case 12:
+			if f.Stream == nil {
+				f.Stream = word("PARTNERED")
+			} else {
+				f.Stream = nil
+			}
+		default:
+			pick([]**time.Time{&f.GivenAt, &f.ExpiresAt, &f.DueAt, &f.DecayFrom, &f.DecayedBefore, &f.VoidBefore, &f.WarnedAt}[n-13])
 		}
 		return fmt.Sprint("fold ", i)
 	},
@@ -264,7 +294,12 @@ var tamperings = map[string]func(r *rand.Rand, x *Export, k, foreign Keys) strin
 		i, j := r.IntN(len(x.people)), r.IntN(len(x.people))
 		p, q := &x.people[i], &x.people[j]
 		now := time.Now()
-		switch r.IntN(5) {
+		switch r.IntN(6) {
+		case 5:
+			i = slices.IndexFunc(x.people, func(p person) bool { return p.ErasedAt != nil })
+			earlier := x.people[i].ErasedAt.Add(-time.Duration(1+r.IntN(1e9)) * time.Microsecond)
+			x.people[i].ErasedAt = &earlier
+			return "erased at another time"
 		case 0:
 			if p.Name == nil {
 				p.Name, p.Key, p.ErasedAt = word("back"), foreign.wrap(x.registries[0], newParty("back")), nil
