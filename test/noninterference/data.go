@@ -75,6 +75,12 @@ func (s *schema) ruling(r *rand.Rand, t *table, c column) (string, bool) {
 		return pick(r, teams...), true
 	case c.name == "tenant":
 		return pick(r, "red", "blue", "green", "global", ""), true
+	case c.name == "who":
+		return pick(r, append(persons, "nobody")...), true
+	case c.name == "heard":
+		return pick(r, "{}", "{p1}", "{p2}", "{p1,p2}", "{p3,p4}", "{p1,NULL}"), true
+	case c.name == "since":
+		return pick(r, daysAgo(1), daysAgo(20), daysAgo(60), daysAgo(150), daysAgo(400)), true
 	case c.name == "acl":
 		return pick(r, "{}", "{red}", "{blue,x}", "{*}", "{green,red}", "{y}"), true
 	}
@@ -100,6 +106,9 @@ func keyValue(kind string, n int) string {
 
 // newRow makes a row with the n-th key. Its payload is tame.
 func (s *schema) newRow(r *rand.Rand, t *table, n int) row {
+	if t == s.registry {
+		return s.newRecord(r)
+	}
 	out := row{}
 	for i, c := range t.columns {
 		switch {
@@ -130,12 +139,24 @@ func (t *table) keyOf(r row) string {
 	return strings.Join(parts, "|")
 }
 
+// filled are the tables that have rows, that of the registry last.
+func (s *schema) filled() []*table {
+	if s.registry == nil {
+		return s.tables
+	}
+	return append(slices.Clone(s.tables), s.registry)
+}
+
 // newData fills the tables, and makes the payload of what the caller cannot see wild.
 func (s *schema) newData(r *rand.Rand, caller map[string]string) data {
 	d := data{}
-	for _, t := range s.tables {
+	for _, t := range s.filled() {
 		taken := map[string]bool{}
-		for n := range rowsPerTable {
+		rows := rowsPerTable
+		if t == s.registry {
+			rows *= 2
+		}
+		for n := range rows {
 			row := s.newRow(r, t, n)
 			if !taken[t.keyOf(row)] {
 				taken[t.keyOf(row)] = true
@@ -209,7 +230,10 @@ func (s *schema) twin(r *rand.Rand, d data, caller map[string]string) data {
 	want := s.seen(d, caller)
 	s.roughen(r, out, caller)
 	for range 30 {
-		t := pick(r, s.tables...)
+		t := pick(r, s.filled()...)
+		if s.registry != nil && r.IntN(3) == 0 {
+			t = s.registry
+		}
 		before := slices.Clone(out[t])
 		switch i := r.IntN(len(before) + 1); {
 		case i == len(before) || r.IntN(4) == 0:
@@ -254,6 +278,9 @@ func (s *schema) visibleOnly(d data, caller map[string]string) data {
 // load replaces the content of a database: visible rows first, so that they stand in the same places in a twin.
 func (s *schema) load(d data, caller map[string]string, narrow bool) string {
 	var b strings.Builder
+	if !narrow {
+		b.WriteString(s.loadRegistry(d))
+	}
 	for _, t := range s.tables {
 		fmt.Fprintf(&b, "TRUNCATE %s;\n", t.sql())
 		for _, hidden := range []bool{false, true} {

@@ -50,9 +50,9 @@ func (d data) judge(r *rule, at row, caller map[string]string) verdict {
 		return conditions[r.condition].judge(at, caller)
 	case "not":
 		return shows - d.judge(r.parts[0], at, caller)
-	case "visible", "consent", "shared":
+	case "visible", "consent", "shared", "registry":
 		// What reads other tables shows or does not; its negation never shows.
-		if r.kind == "visible" && d.pointsToVisible(r, at, caller) || r.kind == "consent" && d.allConsent(r, at) || r.kind == "shared" && d.isShared(r, at) {
+		if r.kind == "visible" && d.pointsToVisible(r, at, caller) || r.kind == "consent" && d.allConsent(r, at) || r.kind == "shared" && d.isShared(r, at) || r.kind == "registry" && d.byRecords(r, at, caller) {
 			return shows
 		}
 		return undecided

@@ -45,7 +45,7 @@ func TestNoninterference(t *testing.T) {
 
 // Among the schemas there are all that more can add.
 func TestEveryBlockIsMade(t *testing.T) {
-	missing := []string{"shared: {", "mask: hash", "source: query", "contracts:", "aggregate:", "by_key", "sql:", "generalise:", "limits:"}
+	missing := []string{"shared: {", "mask: hash", "source: query", "contracts:", "aggregate:", "by_key", "sql:", "generalise:", "limits:", "registry:"}
 	for seed := range uint64(60) {
 		s := newSchema(seed, false)
 		s.ddl()

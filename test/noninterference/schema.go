@@ -70,7 +70,7 @@ func (t *table) need(name, kind string) string {
 
 // rule is a row rule as the policy's author would write it.
 type rule struct {
-	kind         string // open, own, status, tenant, grant, visible, consent, sql, not, all, any
+	kind         string // open, own, status, tenant, grant, visible, consent, registry, sql, not, all, any
 	condition    int    // sql
 	column       string
 	attributes   []string
@@ -80,18 +80,20 @@ type rule struct {
 	target       *table // visible, consent
 	targetColumn string
 	parts        []*rule
+	registry     *asking
 }
 
 // schema is a database, a policy and its callers.
 type schema struct {
 	*rand.Rand
-	tables  []*table
-	callers []map[string]string
-	links   int
-	limits  string
-	live    bool // the team of a caller is looked up
-	stages  bool // a contract says which tables a team may retrieve
-	grouped bool // hidden rows of some tables would count in aggregates, of groups larger than there are
+	tables   []*table
+	callers  []map[string]string
+	links    int
+	limits   string
+	live     bool   // the team of a caller is looked up
+	stages   bool   // a contract says which tables a team may retrieve
+	registry *table // what the consent registry says; nil: no rule asks it
+	grouped  bool   // hidden rows of some tables would count in aggregates, of groups larger than there are
 }
 
 var (
@@ -145,6 +147,7 @@ func newSchema(seed uint64, wide bool) *schema {
 			"member": fmt.Sprint(1 + s.IntN(3)), "team": pick(s.Rand, teams...), "groups": "{" + pick(s.Rand, teams...) + ",x}",
 		})
 	}
+	s.byRegistry(rand.New(rand.NewPCG(seed, 31)), wide)
 	return s
 }
 
@@ -383,6 +386,8 @@ func (r *rule) yaml() string {
 		return fmt.Sprintf("{ sql: %q }", conditions[r.condition].sql)
 	case "own":
 		return fmt.Sprintf("{ own: { column: %q, is: %s } }", r.column, r.attributes[0])
+	case "registry":
+		return r.registryYAML()
 	case "shared":
 		return fmt.Sprintf("{ shared: { record: { %q: { %q: %q } }, granted: { column: state, is: %q } } }", r.target.name, r.targetColumn, r.column, r.word)
 	case "status":
