@@ -33,7 +33,8 @@ type state struct {
 	versions verdict.Versions
 
 	asked     []string      // the live attributes that each statement is judged or recorded with
-	unwatched string        // a table whose changes are not noticed; "": none
+	unwatched string        // a table whose changes are not noticed, and on which others depend; "": none
+	unnoticed unnoticed     // what else is not
 	timed     bool          // time alone can hide a row
 	sizes     catalog.Sizes // of the tables that predicates concern; nil: not known yet
 }

@@ -185,13 +185,16 @@ func (s *session) freshen(end int) {
 		if e == nil || e.refusal != nil {
 			continue
 		}
-		var err *sqlstate.Error
+		err := e.unnoticed()
 		if m := e.takes; m != nil && !m.known {
-			err = ask(m, func() *sqlstate.Error {
+			refused := ask(m, func() *sqlstate.Error {
 				snapshot, err := s.decider.Snapshot(s.ctx)
 				m.Snapshot, m.known = snapshot, err == nil
 				return err
 			})
+			if err == nil {
+				err = refused
+			}
 		}
 		for _, u := range e.uses {
 			if err != nil {
@@ -211,6 +214,25 @@ func (s *session) freshen(end int) {
 	if refused {
 		b.replace()
 	}
+}
+
+// unnoticed is the refusal of what would show, for longer than its statement, something of whose changes nobody tells.
+func (e *entry) unnoticed() *sqlstate.Error {
+	if e.takes == nil && len(e.uses) == 0 {
+		return nil
+	}
+	list := append([]*verdict.Verdict{e.verdict}, e.runs...)
+	if e.portal != nil {
+		list = append(list, e.portal.verdict)
+	}
+	for _, v := range list {
+		if v != nil && v.Unnoticed != "" {
+			return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonTransaction,
+				"cursors, row limits and transactions that keep a snapshot are not available to agents for what this statement reads").
+				WithHint("Changes of what %s shows cannot be noticed in time. Read it in READ COMMITTED, each result to its end.", v.Unnoticed)
+		}
+	}
+	return nil
 }
 
 // unknownAge is the refusal of what nobody knows the age of.

@@ -185,7 +185,7 @@ func (s *session) query(body []byte) error {
 		s.refuseMessage(query, refused, v, u.ticket)
 		return nil
 	}
-	e := &entry{kind: query, verdict: v, ticket: s.decider.Record(v, u.runs...), prepared: u.prepared, declared: u.declared, unseals: u.unseals, keepers: s.ledger.keepersNow(), running: u.fetched, alone: s.executes == 0}
+	e := &entry{kind: query, verdict: v, runs: u.runs, ticket: s.decider.Record(v, u.runs...), prepared: u.prepared, declared: u.declared, unseals: u.unseals, keepers: s.ledger.keepersNow(), running: u.fetched, alone: s.executes == 0}
 	s.sees(e, true)
 	s.cursors(e, u)
 	start := len(s.batch.out)
@@ -364,7 +364,7 @@ func (s *session) execute(body []byte) error {
 	start := len(s.batch.out)
 	s.batch.out = appendExecute(s.batch.out, verdict.UpstreamName(name), rows)
 	e := &entry{
-		kind: execute, verdict: v, ticket: s.decider.Record(v, u.runs...), name: name, upstream: verdict.UpstreamName(name),
+		kind: execute, verdict: v, runs: u.runs, ticket: s.decider.Record(v, u.runs...), name: name, upstream: verdict.UpstreamName(name),
 		prepared: u.prepared, declared: u.declared, unseals: u.unseals, keepers: s.ledger.keepersNow(), running: u.fetched, alone: s.executes == 0, formats: p.formats,
 	}
 	if len(v.Effects) == 0 || v.Effects[0].Kind != verdict.Fetches {

@@ -30,6 +30,7 @@ type entry struct {
 	own       bool     // the proxy's, not the client's: its answers are swallowed
 	refusal   *refusal // a refused form was sent; its error is replaced
 	verdict   *verdict.Verdict
+	runs      []*verdict.Verdict // query, execute: what it runs by name
 	ticket    verdict.Ticket
 	statement *statement   // parse: what it makes
 	prepared  []*statement // query, execute: what PREPARE makes, by the verdict's effects; nil where nothing, or no more

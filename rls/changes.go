@@ -16,6 +16,7 @@ type watched struct {
 	columns  map[string]bool // whose values decide
 	any      bool            // any column may
 	grows    bool            // a new row may
+	helps    bool            // rules of other tables read it
 }
 
 // watched lists the tables whose changes end snapshots, sorted by name: those of the policy, and those that its
@@ -44,12 +45,14 @@ func (p *Plan) watched() []*watched {
 	all = append(all, p.liveNodes()...)
 	for _, h := range predicate.Helpers(all) {
 		w := at(h.Relation)
+		w.helps = true
 		for _, c := range h.Columns {
 			w.columns[c] = true
 		}
 	}
 	for _, r := range predicate.Grows(all) {
-		at(r).grows = true
+		w := at(r)
+		w.grows, w.helps = true, true
 	}
 	for _, l := range p.policy.Live() {
 		if !l.One() { // a second row makes the value ambiguous
@@ -62,14 +65,39 @@ func (p *Plan) watched() []*watched {
 }
 
 // Watchable returns "" if every change that can hide a row is noticed, or the table of which it is not: a snapshot that
-// outlives a statement could then go on showing what was withdrawn.
+// outlives a statement could then go on showing what was withdrawn. Of [Plan.Unnoticed] it tells nothing.
 func (p *Plan) Watchable() string {
 	for _, w := range p.watched() {
-		if w.relation.Kind != catalog.PartitionedTable && (w.relation.Kind != catalog.Table || w.relation.HasChildren) {
+		if unnoticed(w.relation) && (w.helps || w.relation.Kind == catalog.Table) {
 			return w.relation.Name.String()
 		}
 	}
 	return ""
+}
+
+func unnoticed(r *catalog.Relation) bool {
+	return r.Kind != catalog.PartitionedTable && (r.Kind != catalog.Table || r.HasChildren)
+}
+
+// Unnoticed are the materialised views and foreign tables of the policy, and the views that read them: nothing else depends on
+// them, and no trigger tells of their changes. What reads one may show it for no longer than a statement.
+func (p *Plan) Unnoticed() map[catalog.Name]bool {
+	out := map[catalog.Name]bool{}
+	for _, t := range p.policy.Tables() {
+		if t.Stored() {
+			out[t.Relation.Name] = true
+		}
+	}
+	var views []catalog.Name
+	for _, v := range p.policy.Views() {
+		if slices.ContainsFunc(v.Tables, func(n catalog.Name) bool { return out[n] }) {
+			views = append(views, v.Relation.Name)
+		}
+	}
+	for _, name := range views {
+		out[name] = true
+	}
+	return out
 }
 
 // Timed tells whether time alone can hide a row.

@@ -39,7 +39,8 @@ type Decider interface {
 	Record(v *Verdict, runs ...*Verdict) Ticket
 
 	// Snapshot returns the present moment. It is taken before something is sent that may see, for longer than one
-	// statement, what the database shows now. The error is the refusal of what asked for it.
+	// statement, what the database shows now. The error is the refusal of what asked for it. What is [Verdict.Unnoticed] is for
+	// the caller to refuse.
 	Snapshot(ctx context.Context) (Snapshot, *sqlstate.Error)
 
 	// Fresh returns nil if nothing that decides who sees a row was committed since that moment, and otherwise the refusal
@@ -157,6 +158,10 @@ type Verdict struct {
 
 	// Partly tells that an execution may take a part of the result: of a portal, whose other parts come with later ones.
 	Partly bool
+
+	// Unnoticed is a relation that it reads, or a function that it calls, of whose changes nobody tells: it may not see a snapshot
+	// for longer than its own statement. "": there is none.
+	Unnoticed string
 
 	Keys bool // it reads tables the keys of whose rows are recorded; see [KeyReader]
 

@@ -2,7 +2,6 @@ package attacks
 
 import (
 	"context"
-	"os"
 	"strings"
 	"testing"
 
@@ -94,7 +93,7 @@ func onTwins(t *testing.T, s oracle.Schema, list []attack, disturb string, modes
 		if i == 0 {
 			tellsApart(t, list, one.DB, two.DB)
 		}
-		before := hidden(t, s, one.DB)
+		before := s.Hidden(t, one.DB)
 		proxies := []*instance.Proxy{instance.Start(t, mode, one, s.Attributes), instance.Start(t, mode, two, s.Attributes)}
 		for _, a := range list {
 			var got [2][]string
@@ -121,28 +120,10 @@ func onTwins(t *testing.T, s oracle.Schema, list []attack, disturb string, modes
 		for _, proxy := range proxies {
 			proxy.Tap().NoMarker(t)
 		}
-		if after := hidden(t, s, one.DB); after != before {
+		if after := s.Hidden(t, one.DB); after != before {
 			t.Errorf("%s: hidden rows have changed\nbefore:\n%s\nafter:\n%s", mode.Name, before, after)
 		}
 	}
-}
-
-// hidden tells what the hidden rows of a schema are, where it says how to tell: a row for each table, with a hash.
-func hidden(t *testing.T, s oracle.Schema, db *pgtest.DB) string {
-	t.Helper()
-	tells := "test/attacks/testdata/" + s.Name + "_hidden.sql"
-	if _, err := os.Stat(instance.Path(t, tells)); err != nil {
-		return ""
-	}
-	c := instance.Super(t, db)
-	if a := instance.Ask(c, instance.Read(t, "test/oracle/testdata/"+s.Name+"/visible.sql")); a.Err != "" {
-		t.Fatal(a.Err)
-	}
-	a := instance.Ask(c, instance.Read(t, tells))
-	if a.Err != "" {
-		t.Fatal(a.Err)
-	}
-	return a.Multiset()
 }
 
 // tellsApart is the control: what only reads does tell the twins apart where there are no walls.

@@ -41,6 +41,7 @@ type Options struct {
 	Every   int  // only each n-th statement; 0: all
 	Spare   int  // in all modes but the first, only each n-th statement; 0: all
 	Quick   bool // stop at the first difference
+	Whole   bool // ask for each relation of the policy as a whole, and nothing else
 }
 
 // Run holds the corpus against the filtered copies. The report is that of the first mode.
@@ -54,6 +55,9 @@ func Run(t testing.TB, o Options) Report {
 	for _, name := range names {
 		s := find(t, name)
 		corpus := each(s.Statements(t), o.Every)
+		if o.Whole {
+			corpus = s.whole(t)
+		}
 		truth := newTruth(t, s)
 		for i, mode := range o.Modes {
 			corpus := corpus

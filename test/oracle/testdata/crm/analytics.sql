@@ -172,8 +172,11 @@ BEGIN; UPDATE urgent SET priority = 1 WHERE priority = 2; SELECT count(*) FROM u
 BEGIN; UPDATE contact SET lang = 'en' WHERE lang IS NULL RETURNING id, lang; ROLLBACK;
 BEGIN; SELECT id, priority FROM "Ticket" WHERE status = 'new' ORDER BY id LIMIT 3 FOR UPDATE SKIP LOCKED; ROLLBACK;
 BEGIN; INSERT INTO attachment (ticket_id, seq, filename) SELECT DISTINCT ON (m."ticketId") m."ticketId", m.seq, 'a.txt' FROM "TicketMessage" m ORDER BY m."ticketId", m.seq; ROLLBACK;
+BEGIN; DECLARE c CURSOR FOR SELECT id, name FROM account ORDER BY name, id; FETCH 5 FROM c; MOVE 3 FROM c; FETCH ALL FROM c; CLOSE c; COMMIT;
+BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM "Ticket"; SELECT count(*) FROM account; COMMIT;
 -- may be refused
 SELECT xmlelement(name account, name) FROM account ORDER BY id LIMIT 2;
 EXPLAIN SELECT * FROM account;
 SELECT t.id, t.age_hours FROM "Ticket" t ORDER BY 2 DESC, 1 LIMIT 10;
-BEGIN; DECLARE c CURSOR FOR SELECT id, name FROM account ORDER BY name, id; FETCH 5 FROM c; MOVE 3 FROM c; FETCH ALL FROM c; CLOSE c; COMMIT;
+BEGIN; DECLARE c CURSOR FOR SELECT * FROM account_month ORDER BY 1, 2; FETCH 5 FROM c; COMMIT;
+BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT sum(tickets) FROM account_month; COMMIT;

@@ -1,0 +1,45 @@
+package enforce
+
+import (
+	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/policy"
+	"github.com/pgconsent/pgconsent/rewrite"
+	"github.com/pgconsent/pgconsent/rls"
+)
+
+// unnoticed are relations whose changes no trigger tells of: materialised views, foreign tables, views over these. What reads one
+// is answered by the snapshot of its own statement, and by no older one. functions may read one without a word of it in the text.
+type unnoticed struct {
+	relations map[catalog.Name]bool
+	functions map[string]bool
+}
+
+func newUnnoticed(p *policy.Policy, plan *rls.Plan) unnoticed {
+	out := unnoticed{relations: plan.Unnoticed(), functions: map[string]bool{}}
+	if len(out.relations) == 0 {
+		return out
+	}
+	for _, f := range p.Functions() {
+		for _, o := range f.Overloads {
+			if o.Volatility != 'i' {
+				out.functions[f.Name.String()] = true
+			}
+		}
+	}
+	return out
+}
+
+// in names such a relation that a text reads, or a function that may read one, or returns "".
+func (u unnoticed) in(res *rewrite.Result) string {
+	for _, a := range res.Accesses {
+		if u.relations[a.Relation] {
+			return a.Relation.String()
+		}
+	}
+	for _, f := range res.Functions {
+		if u.functions[f] {
+			return f
+		}
+	}
+	return ""
+}
