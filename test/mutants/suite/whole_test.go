@@ -1,0 +1,98 @@
+package suite
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/test/instance"
+	"github.com/pgconsent/pgconsent/test/oracle"
+)
+
+// Every relation, as a whole, is that of the filtered copy, by each wall alone and by doors.
+func TestRelationsWhole(t *testing.T) {
+	oracle.Run(t, oracle.Options{
+		Schemas: []string{"crm", "hospital"}, Modes: []instance.Mode{instance.RLS, instance.Injected, instance.Gate}, Whole: true, Quick: true,
+	})
+}
+
+// Agents write what rows have in every column that they may set, and insert copies of rows, seen and unseen: hidden rows are what
+// they were, and none has come or gone.
+func TestWritesReachNothingHidden(t *testing.T) {
+	for _, s := range oracle.Schemas {
+		if s.Name != "crm" && s.Name != "hospital" {
+			continue
+		}
+		behind := s.Behind(t)
+		before := s.Hidden(t, behind.DB)
+		proxy := instance.Start(t, instance.Both, behind, s.Attributes)
+		super, agent := instance.Super(t, behind.DB), proxy.Agent(t, "agent", s.Name)
+		done := 0
+		try := func(sql string, values ...any) {
+			if a := instance.Ask(agent, fmt.Sprintf(sql, values...)); a.Err == "" {
+				done++
+			}
+			if agent.IsClosed() {
+				t.Fatalf("%s: the session ended at %s", s.Name, sql)
+			}
+		}
+		for _, table := range instance.Compile(t, behind, instance.Both).Policy.Tables() {
+			w, name := table.Write, table.Relation.Name.SQL()
+			if w == nil {
+				continue
+			}
+			if w.Insert {
+				for _, row := range literals(t, super, name, w.Insertable) {
+					try("INSERT INTO %s (%s) VALUES (%s)", name, list(w.Insertable), strings.Join(row, ", "))
+				}
+			}
+			if w.Update {
+				for _, row := range literals(t, super, name, w.Updatable) {
+					for i, column := range w.Updatable {
+						try("UPDATE %s SET %s = %s", name, catalog.QuoteIdent(column), row[i])
+					}
+				}
+			}
+			if w.Delete {
+				try("DELETE FROM %s", name)
+			}
+		}
+		if done == 0 {
+			t.Errorf("%s: the agent wrote nothing", s.Name)
+		}
+		if after := s.Hidden(t, behind.DB); after != before {
+			t.Errorf("%s: hidden rows have changed\nbefore:\n%s\nafter:\n%s", s.Name, before, after)
+		}
+	}
+}
+
+// literals are what some rows have in these columns, as a statement would spell it.
+func literals(t testing.TB, super *pgconn.PgConn, table string, columns []string) [][]string {
+	t.Helper()
+	var spelled []string
+	for _, c := range columns {
+		spelled = append(spelled, "quote_nullable("+catalog.QuoteIdent(c)+"::text)")
+	}
+	a := instance.Ask(super, fmt.Sprintf("SELECT array_to_string(ARRAY[%s], chr(1)) FROM %s x ORDER BY md5(x::text) LIMIT 16", strings.Join(spelled, ", "), table))
+	if a.Err != "" {
+		t.Fatal(a.Err)
+	}
+	var out [][]string
+	for _, r := range a.Results {
+		for _, row := range r.Rows {
+			out = append(out, strings.Split(row, "\x01"))
+		}
+	}
+	return out
+}
+
+func list(columns []string) string {
+	var out []string
+	for _, c := range columns {
+		out = append(out, catalog.QuoteIdent(c))
+	}
+	return strings.Join(out, ", ")
+}
