@@ -33,11 +33,34 @@ func (f *face) sql(t testing.TB, dsn string) *pgx.Conn {
 
 // World arcive by MCP: the server whose search_memories always respects consent.
 // seeds/000:21-25, 40-41.
+// noticed: what the server says beside an answer comes beside it, in content of its own, with an error as well.
+func noticed(t *testing.T, s *sdk.ClientSession) {
+	t.Helper()
+	long := strings.Repeat("a", 70)
+	for sql, want := range map[string]string{"SELECT 1 AS " + long: "NOTICE 42622: identifier", "SELECT 1 AS " + long + ", no_such_column": "NOTICE 42622: identifier", "SELECT 1": ""} {
+		r, err := s.CallTool(t.Context(), &sdk.CallToolParams{Name: "query", Arguments: args{"sql": sql}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		for _, c := range r.Content[1:] {
+			got += c.(*sdk.TextContent).Text
+		}
+		if (want == "") != (got == "") || !strings.HasPrefix(got, want) {
+			t.Errorf("%s: beside the answer is %q, want %q", sql, got, want)
+		}
+	}
+	if code, _, hint := ask(t, s, "query", args{"sql": "SELECT 1; SELECT 2"}).fault(); code != "42601" || !strings.Contains(hint, "one at a time") {
+		t.Errorf("two statements: %s %s", code, hint)
+	}
+}
+
 func TestArcive(t *testing.T) {
 	f := runFace(t, "arcive")
 	t.Run("tools", func(t *testing.T) { arciveTools(t, f) })
 	t.Run("search", func(t *testing.T) { arciveSearch(t, f) })
 	t.Run("like SQL", func(t *testing.T) { arciveLikeSQL(t, f) })
+	t.Run("notices", func(t *testing.T) { noticed(t, f.as(t, "agent:mcp")) })
 	t.Run("writes", func(t *testing.T) { arciveWrites(t, f) })
 	t.Run("bounds", func(t *testing.T) { arciveBounds(t, f) })
 	t.Run("withdrawn", func(t *testing.T) { arciveWithdrawn(t, f) })

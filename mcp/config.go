@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/pgconsent/pgconsent/air"
 	"github.com/pgconsent/pgconsent/audit"
@@ -20,8 +21,8 @@ import (
 // Config is what the face works with. Verifier, Connect, Record, Desks and Office are required.
 type Config struct {
 	Verifier identity.Verifier
-	// Connect opens an agent's session, which is enforced, recorded and limited as that of any client.
-	Connect func(context.Context, identity.Caller) (*pgx.Conn, error)
+	// Connect opens an agent's session, which is enforced, recorded and limited as that of any client. What it is told by the way is handed on.
+	Connect func(context.Context, identity.Caller, func(*pgconn.Notice)) (*pgx.Conn, error)
 	// Record writes down a call that runs no statement; its error is the answer instead.
 	Record func(context.Context, audit.Call) error
 	Desks  map[string]*Desk // by the database's name in the configuration

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/pgconsent/pgconsent/air"
 	"github.com/pgconsent/pgconsent/audit"
@@ -74,7 +75,7 @@ func openDoor(t testing.TB) *door {
 	}}
 	s, err := mcp.NewServer(mcp.Config{
 		Verifier: d, Record: d.record, AIR: air.New(air.Config{}), Again: 20 * time.Millisecond,
-		Connect: func(context.Context, identity.Caller) (*pgx.Conn, error) {
+		Connect: func(context.Context, identity.Caller, func(*pgconn.Notice)) (*pgx.Conn, error) {
 			return nil, sqlstate.New(sqlstate.InvalidAuthorization, sqlstate.ReasonIdentity, "the agent cannot log in")
 		},
 		Office: &desk.Desk{},
@@ -282,6 +283,26 @@ func TestOutOfOrder(t *testing.T) {
 	for name, session := range map[string]string{"others'": others, "unknown": "nothing"} {
 		if a, b := send(t, "POST", d.url, "chat", session, list), send(t, "POST", d.url, "chat", "other", list); a.body != b.body {
 			t.Errorf("%s session: %s, not %s", name, a.body, b.body)
+		}
+	}
+}
+
+// Whatever version of the protocol a client begins with, it is answered with one that there is; the newest that has sessions where it is not known. A message of a protocol without
+// sessions learns which there are.
+func TestVersions(t *testing.T) {
+	d := openDoor(t)
+	for asked, want := range map[string]string{
+		"2024-11-05": "2024-11-05", "2025-03-26": "2025-03-26", "2025-06-18": "2025-06-18", "2025-11-25": "2025-11-25", "2026-07-28": "2025-11-25", "2099-01-01": "2025-11-25", "1999-01-01": "2025-11-25", "latest": "2025-11-25", "": "2025-11-25",
+	} {
+		if r := send(t, "POST", d.url, "chat", "", strings.Replace(hello, "2025-06-18", asked, 1)); r.status != 200 || !strings.Contains(r.body, `"protocolVersion":"`+want+`"`) {
+			t.Errorf("%q: %d %s, want %s", asked, r.status, r.body, want)
+		}
+	}
+	const meta = `"params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}`
+	for method, want := range map[string]int{"tools/list": 400, "server/discover": 200} {
+		r := send(t, "POST", d.url, "chat", "", `{"jsonrpc":"2.0","id":1,"method":"`+method+`",`+meta, "Mcp-Protocol-Version", "2026-07-28", "Mcp-Method", method)
+		if r.status != want || strings.Contains(r.body, `"code":-32022`) != (want == 400) || !strings.Contains(r.body, `["2025-11-25","2025-06-18","2025-03-26","2024-11-05"]`) || strings.Contains(r.body, `"public"`) {
+			t.Errorf("%s of a protocol without sessions: %d %s", method, r.status, r.body)
 		}
 	}
 }

@@ -110,7 +110,11 @@ func (s *Server) newSession(one *session) *sdk.Server {
 				}
 				return s.call(ctx, one, call.Params)
 			}
-			return next(ctx, method, req)
+			out, err := next(ctx, method, req)
+			if told, ok := out.(*sdk.DiscoverResult); ok {
+				told.CacheScope = "private" // as the list
+			}
+			return out, err
 		}
 	})
 	return out
@@ -187,14 +191,17 @@ func (s *Server) call(ctx context.Context, one *session, p *sdk.CallToolParamsRa
 		f = &made
 	}
 	if f != nil {
-		return f.result(), nil
+		out := f.result()
+		out.Content = append(out.Content, c.beside()...)
+		return out, nil
 	}
 	text, err := json.Marshal(out)
 	if err != nil {
 		made := fail(err)
 		return made.result(), nil
 	}
-	return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: string(text)}}, StructuredContent: json.RawMessage(text)}, nil
+	content := append([]sdk.Content{&sdk.TextContent{Text: string(text)}}, c.beside()...)
+	return &sdk.CallToolResult{Content: content, StructuredContent: json.RawMessage(text)}, nil
 }
 
 func (s *Server) run(ctx context.Context, c *Call, t Tool, arguments json.RawMessage) (any, error) {

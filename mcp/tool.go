@@ -49,6 +49,9 @@ type Call struct {
 	about     []string
 	everybody bool
 	connected bool
+
+	noting  sync.Mutex
+	notices []string
 }
 
 // About notes whom the call is about, for its record.
@@ -60,7 +63,7 @@ func (c *Call) AboutEverybody() { c.everybody = true }
 // Connect opens a session of the caller's agent, with what [Call.Set] has set. The caller closes it. Errors of Connect, and of the connection, are answers as
 // they are.
 func (c *Call) Connect(ctx context.Context) (*pgx.Conn, error) {
-	conn, err := c.server.Connect(ctx, c.Caller)
+	conn, err := c.server.Connect(ctx, c.Caller, c.noted)
 	if err != nil {
 		return nil, err
 	}

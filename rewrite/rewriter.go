@@ -111,7 +111,7 @@ func (r *Rewriter) Rewrite(text string, extended bool) (*Result, *sqlstate.Error
 	result.Tag = tagOf(tree)
 	if extended && len(tree.Stmts) > 1 {
 		return result, sqlstate.New(sqlstate.SyntaxError, sqlstate.ReasonSyntax, "cannot insert multiple commands into a prepared statement").
-			WithHint("Send one statement per Parse message, or several in one simple query.")
+			WithHint("Send one statement at a time, or several in one simple query.")
 	}
 	w := newWalker(r, source)
 	for _, raw := range tree.Stmts {

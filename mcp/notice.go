@@ -1,0 +1,50 @@
+package mcp
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// What the server tells beside an answer, such as a reminder to the user. They are what any client of the agent's would be told.
+const (
+	mostNotices   = 20 // of a call
+	longestNotice = 4 << 10
+)
+
+// noted keeps a notice of the call's connection.
+func (c *Call) noted(n *pgconn.Notice) {
+	c.noting.Lock()
+	defer c.noting.Unlock()
+	if len(c.notices) == mostNotices {
+		return
+	}
+	text := fmt.Sprintf("%s %s: %s", n.Severity, n.Code, n.Message)
+	if n.Detail != "" {
+		text += "\nDETAIL: " + n.Detail
+	}
+	if n.Hint != "" {
+		text += "\nHINT: " + n.Hint
+	}
+	if len(text) > longestNotice {
+		text = text[:longestNotice]
+		for !utf8.ValidString(text) {
+			text = text[:len(text)-1]
+		}
+		text += "…"
+	}
+	c.notices = append(c.notices, strings.ToValidUTF8(text, "?"))
+}
+
+// beside are the notices as content, one each.
+func (c *Call) beside() (out []sdk.Content) {
+	c.noting.Lock()
+	defer c.noting.Unlock()
+	for _, text := range c.notices {
+		out = append(out, &sdk.TextContent{Text: text})
+	}
+	return out
+}
