@@ -15,6 +15,7 @@ type Surroundings struct {
 	Agents  map[string]map[string]string // the attributes of the database's agents, by name; nil: not known
 	Claimed map[string][]string          // the attributes that an agent's tokens may give besides
 	Granted []catalog.Grant              // what agents may do in the database past a policy
+	Used    []catalog.Use                // what functions read, as far as it is known
 }
 
 // Lint returns what is allowed and unwise in a policy that compiles, in the order of the files: rules that never hold,
@@ -38,6 +39,7 @@ func Lint(doc *Document, snap *catalog.Snapshot, around Surroundings, options ..
 	l.origins()
 	l.allIndexes()
 	l.unlisted()
+	l.functions()
 	l.agents()
 	return l.sorted(), nil
 }

@@ -14,7 +14,11 @@ import (
 func (l *linter) unlisted() {
 	for _, g := range l.around.Granted {
 		if !l.lists(g.Relation) {
-			l.warn(l.start(), "REVOKE ALL ON "+g.Relation.SQL()+" FROM "+role(g.To)+";",
+			suggestion := "REVOKE ALL ON " + g.Relation.SQL() + " FROM " + role(g.To) + ";"
+			if g.To != "PUBLIC" {
+				suggestion = "pgconsent migrate takes it away where the policy listed it until now; else " + suggestion
+			}
+			l.warn(l.start(), suggestion,
 				"%s has rights on %s, which the policy does not list: the proxy refuses it, and nothing in the database does", g.To, g.Relation)
 		}
 	}

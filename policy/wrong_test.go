@@ -140,6 +140,10 @@ func TestWrongPolicies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	used, err := pgcatalog.Used(t.Context(), conn)
+	if err != nil {
+		t.Fatal(err)
+	}
 	paths, err := filepath.Glob("testdata/wrong/*.txt")
 	if err != nil {
 		t.Fatal(err)
@@ -148,7 +152,7 @@ func TestWrongPolicies(t *testing.T) {
 	for _, path := range paths {
 		t.Run(strings.TrimSuffix(filepath.Base(path), ".txt"), func(t *testing.T) {
 			c := readCase(t, path)
-			around := policy.Surroundings{}
+			around := policy.Surroundings{Used: used}
 			if strings.Contains(c.files[0][1], "contexts:") {
 				around.Agents = map[string]map[string]string{"chat": {"user": "6f1e0000-0000-4000-8000-000000000001", "tenant": "north", "contexts": `{"work"}`}}
 			}

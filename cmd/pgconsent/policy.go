@@ -125,6 +125,9 @@ func (s *session) warnings(t target, doc *policy.Document, built compiled) ([]*p
 	if around.Granted, err = pgcatalog.Granted(s.ctx, t.conn, t.config.Roles.Agent); err != nil {
 		return nil, err
 	}
+	if around.Used, err = pgcatalog.Used(s.ctx, t.conn); err != nil {
+		return nil, err
+	}
 	return policy.Lint(doc, built.snapshot, around, policy.WithViews(rewrite.Definition))
 }
 
