@@ -9,7 +9,7 @@ SEED    ?= 0
 DEMO    ?= --tour
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 
-.PHONY: help demo test matrix bench-plans build setup check fuzz noninterference triples history mutants kills clean
+.PHONY: help demo test matrix bench-plans bench-wire build setup check fuzz noninterference triples history mutants kills clean
 
 help: ## what there is to make
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile
@@ -28,6 +28,9 @@ matrix: setup ## the tests that depend on the server, on PostgreSQL 15 to 18, fe
 
 bench-plans: setup ## queries on ROWS (1000000) rows: by hand, and by each door; CPU times go to docs/performance.md (ten minutes, 3 GB)
 	@PLANS_ROWS=$(ROWS) PLANS_OUT=$(CURDIR)/docs/performance.md $(GO) test -count=1 -v -timeout 120m -run TestPlans ./test/plans
+
+bench-wire: setup ## what the proxy costs beside PgBouncer (where it is installed) and none; ratios go to docs/performance.md (four minutes)
+	@WIRE_ROUNDS=$(or $(N),5) WIRE_OUT=$(CURDIR)/docs/performance.md $(GO) test -count=1 -v -timeout 60m -run TestWire ./test/wire
 
 check: ## format, vet, staticcheck
 	@echo "check: gofmt"

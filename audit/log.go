@@ -22,6 +22,8 @@ const (
 	retryEvery = 250 * time.Millisecond
 	// syncEvery is how long a written record stays unsynced in Buffered mode.
 	syncEvery = 250 * time.Millisecond
+	// linger is how long Buffered mode gathers records before it writes them.
+	linger = 10 * time.Millisecond
 	// maxBehind is how old an unsynced record may get in Buffered mode before Release waits for the disk.
 	maxBehind = time.Second
 )
@@ -40,10 +42,11 @@ type Log struct {
 	synced chan struct{} // closed and replaced each time records have been synced, or writing has failed
 	lost   uint64        // records dropped since the last one was written
 
-	wake chan struct{}
-	done chan struct{}
-	w    sink      // of the writing goroutine alone
-	kept []*Ticket // of a group that the sink keeps, and for which nobody waits; of the writing goroutine alone
+	wake    chan struct{}
+	closing chan struct{}
+	done    chan struct{}
+	w       sink      // of the writing goroutine alone
+	kept    []*Ticket // of a group that the sink keeps, and for which nobody waits; of the writing goroutine alone
 }
 
 // Ticket is the receipt of a record.
@@ -88,7 +91,7 @@ func Open(cfg Config) (*Log, error) {
 	if cfg.openFile == nil {
 		cfg.openFile = openFile
 	}
-	l := &Log{cfg: cfg, wake: make(chan struct{}, 1), done: make(chan struct{}), synced: make(chan struct{})}
+	l := &Log{cfg: cfg, wake: make(chan struct{}, 1), closing: make(chan struct{}), done: make(chan struct{}), synced: make(chan struct{})}
 	switch cfg.Mode {
 	case Off:
 		close(l.done)
@@ -302,8 +305,7 @@ func (t *Ticket) Release() *sqlstate.Error {
 
 // behind lets a record of Buffered mode go unless writing fails or lags by more than a second.
 func (l *Log) behind(t *Ticket) *sqlstate.Error {
-	timer := time.NewTimer(l.cfg.Deadline)
-	defer timer.Stop()
+	var late <-chan time.Time // made when there is something to wait for, which is seldom
 	for {
 		l.mu.Lock()
 		err, oldest, synced := l.broken, l.oldest, l.synced
@@ -314,11 +316,14 @@ func (l *Log) behind(t *Ticket) *sqlstate.Error {
 		if oldest.IsZero() || l.cfg.Now().Sub(oldest) < maxBehind {
 			return nil
 		}
+		if late == nil {
+			late = time.After(l.cfg.Deadline)
+		}
 		select {
 		case <-synced:
 		case <-t.resolved:
 			return t.err
-		case <-timer.C:
+		case <-late:
 			return l.refusal(fmt.Errorf("the %s does not keep up", l.w.medium()))
 		}
 	}
@@ -340,6 +345,7 @@ func (l *Log) Close(ctx context.Context) error {
 	l.closed = true
 	l.mu.Unlock()
 	if !already && l.cfg.Mode != Off {
+		close(l.closing)
 		close(l.wake)
 	}
 	select {
@@ -369,6 +375,12 @@ func (l *Log) run() {
 	for open := true; open; {
 		select {
 		case _, open = <-l.wake:
+			if l.cfg.Mode == Buffered {
+				select {
+				case <-time.After(linger):
+				case <-l.closing:
+				}
+			}
 		case <-tick:
 		}
 		tick = l.turn(!open)

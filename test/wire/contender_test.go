@@ -1,0 +1,313 @@
+package wire_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pgconsent/pgconsent/pgcluster"
+	"github.com/pgconsent/pgconsent/test/instance"
+)
+
+// contender is one way to the database.
+type contender struct {
+	name string
+	dsn  string
+	pid  int // of the process between; 0: none
+}
+
+// password is the superuser's: pgconsent serves no database that lets an owner in without one.
+const password = "measured"
+
+const (
+	bouncer = "PgBouncer"
+	direct  = "none"
+)
+
+// contenders starts what is compared: PgBouncer in session mode, and two servers, one with the database behind TCP as PgBouncer has it, one
+// behind a unix socket.
+func contenders(t *testing.T, cluster *pgcluster.Cluster) []contender {
+	t.Helper()
+	dir := t.TempDir()
+	binary := filepath.Join(dir, "pgconsent")
+	if out, err := exec.Command("go", "build", "-o", binary, instance.Path(t, "cmd/pgconsent")).CombinedOutput(); err != nil {
+		t.Fatalf("build: %v\n%s", err, out)
+	}
+	folder := filepath.Join(dir, "demo")
+	access := demo(t, binary, folder, cluster)
+	owner := parse(t, access.Owner)
+	there := owner.Copy()
+	there.Database = "pgconsent_demo_" + owner.Database // as the demo names it on a server that is not its own
+	list := []contender{{direct, address(there, "127.0.0.1", cluster.Port), 0}}
+	if c, ok := pgbouncer(t, dir, there, cluster.Port); ok {
+		list = append(list, c)
+	}
+	agent := parse(t, access.Agents["chat"])
+	for _, way := range []struct{ name, host string }{{"TCP", "127.0.0.1"}, {"unix socket", cluster.SocketDir}} {
+		port, pid := serve(t, binary, folder, way.host)
+		list = append(list,
+			contender{"pgconsent, owner, " + way.name, address(owner, "127.0.0.1", port), pid},
+			contender{"pgconsent, agent, " + way.name, address(agent, "127.0.0.1", port), pid})
+	}
+	return list
+}
+
+// postgres is a server of the measurement's own. It flushes nothing: disks are not what is measured.
+func postgres(t *testing.T) *pgcluster.Cluster {
+	t.Helper()
+	dir := t.TempDir()
+	open(t, dir)
+	cluster, err := pgcluster.Start(t.Context(), pgcluster.Config{Dir: filepath.Join(dir, "postgres"), Password: password, TCP: true, NoSync: true, Settings: map[string]string{"max_connections": "200"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := cluster.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return cluster
+}
+
+type access struct {
+	Owner  string            `json:"owner_dsn"`
+	Agents map[string]string `json:"agents"`
+}
+
+// demo loads the world and ends.
+func demo(t *testing.T, binary, folder string, cluster *pgcluster.Cluster) access {
+	t.Helper()
+	super := fmt.Sprintf("postgres://%s:%s@/postgres?host=%s&port=%d", cluster.Superuser, password, url.QueryEscape(cluster.SocketDir), cluster.Port)
+	cmd := exec.Command(binary, "demo", "--postgres", super, "--dir", folder, "--listen", free(t), "--http", free(t), "--json")
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var a access
+	if err := json.NewDecoder(out).Decode(&a); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Process.Signal(os.Interrupt)
+	_ = cmd.Wait()
+	return a
+}
+
+// serve starts a server of the demo's configuration with its own address, upstream and records, which are buffered.
+func serve(t *testing.T, binary, folder, upstream string) (port, pid int) {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(folder, "pgconsent.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	listen := free(t)
+	_, p, _ := net.SplitHostPort(listen)
+	var lines []string
+	section := ""
+	for line := range strings.Lines(string(b)) {
+		line = strings.TrimRight(line, "\n")
+		if !strings.HasPrefix(line, " ") {
+			section, _, _ = strings.Cut(line, ":")
+		}
+		switch {
+		case section == "listen":
+			line = "listen: " + listen
+		case section == "http", section == "audit":
+			continue
+		case section == "upstream" && strings.HasPrefix(line, "  host:"):
+			line = "  host: " + upstream
+		}
+		lines = append(lines, line)
+	}
+	name := "wire-" + p
+	lines = append(lines, "http: { listen: off }", "audit: { mode: buffered, file: "+name+".audit }", "")
+	file := filepath.Join(folder, name+".yaml")
+	if err := os.WriteFile(file, []byte(strings.Join(lines, "\n")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	run(t, binary, "serve", "--config", file)
+	pid = reachable(t, listen)
+	port, _ = strconv.Atoi(p)
+	return port, pid
+}
+
+// pgbouncer is left out where it is not installed.
+func pgbouncer(t *testing.T, dir string, owner *pgconn.Config, upstream int) (contender, bool) {
+	t.Helper()
+	path, err := exec.LookPath("pgbouncer")
+	if err != nil {
+		if path = "/usr/sbin/pgbouncer"; !executable(path) {
+			fmt.Println("wire: pgbouncer is not installed, and is left out")
+			return contender{}, false
+		}
+	}
+	listen := free(t)
+	host, port, _ := net.SplitHostPort(listen)
+	users := filepath.Join(dir, "users.txt")
+	config := filepath.Join(dir, "pgbouncer.ini")
+	text := fmt.Sprintf("[databases]\n%s = host=127.0.0.1 port=%d\n[pgbouncer]\nlisten_addr = %s\nlisten_port = %s\nunix_socket_dir =\nauth_type = scram-sha-256\nauth_file = %s\npool_mode = session\n"+
+		"max_client_conn = 500\ndefault_pool_size = 100\nlog_connections = 0\nlog_disconnections = 0\nstats_period = 600\nignore_startup_parameters = extra_float_digits\n", owner.Database, upstream, host, port, users)
+	for file, text := range map[string]string{users: fmt.Sprintf("%q %q\n", owner.User, owner.Password), config: text} {
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	arguments := []string{path, config}
+	if os.Geteuid() == 0 { // it refuses to be run by root
+		open(t, dir)
+		arguments = []string{"setpriv", "--reuid=nobody", "--clear-groups", path, config}
+	}
+	run(t, arguments[0], arguments[1:]...)
+	n, _ := strconv.Atoi(port)
+	return contender{bouncer, address(owner, host, n), reachable(t, listen)}, true
+}
+
+// open lets others into a folder of the test's.
+func open(t *testing.T, dir string) {
+	t.Helper()
+	for d := dir; strings.HasPrefix(d, os.TempDir()) && d != os.TempDir(); d = filepath.Dir(d) {
+		if err := os.Chmod(d, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func executable(path string) bool {
+	i, err := os.Stat(path)
+	return err == nil && i.Mode()&0o111 != 0
+}
+
+// run starts a process that ends with the test.
+func run(t *testing.T, name string, arguments ...string) {
+	t.Helper()
+	cmd := exec.Command(name, arguments...)
+	log, err := os.Create(filepath.Join(t.TempDir(), "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stdout, cmd.Stderr = log, log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Signal(os.Interrupt)
+		_ = cmd.Wait()
+		if b, _ := os.ReadFile(log.Name()); t.Failed() {
+			t.Logf("%s: %s", name, b)
+		}
+		_ = log.Close()
+	})
+	started = cmd.Process.Pid
+}
+
+// started is the process that run has started last: setpriv becomes what it runs.
+var started int
+
+// reachable waits until somebody listens, and returns who was started last.
+func reachable(t *testing.T, address string) int {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+		c, err := net.Dial("tcp", address)
+		if err == nil {
+			_ = c.Close()
+			return started
+		}
+		if time.Now().After(end) {
+			t.Fatal(err)
+		}
+	}
+}
+
+func free(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	return l.Addr().String()
+}
+
+func parse(t *testing.T, dsn string) *pgconn.Config {
+	t.Helper()
+	c, err := pgconn.ParseConfig(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func address(c *pgconn.Config, host string, port int) string {
+	u := url.URL{Scheme: "postgres", User: url.UserPassword(c.User, c.Password), Host: net.JoinHostPort(host, strconv.Itoa(port)), Path: c.Database, RawQuery: "sslmode=disable"}
+	return u.String()
+}
+
+// cpu is the CPU time of a process in seconds, its threads together.
+func cpu(t *testing.T, pid int) float64 {
+	t.Helper()
+	if pid == 0 {
+		return 0
+	}
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, after, _ := strings.Cut(string(b), ") ")
+	fields := strings.Fields(after)
+	ticks := 0.0
+	for _, f := range fields[11:13] { // utime, stime: proc(5)
+		n, err := strconv.ParseFloat(f, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ticks += n
+	}
+	return ticks / 100 // USER_HZ, 100 on every architecture that Go knows
+}
+
+// resident is the memory of a process that is its own, in KiB.
+func resident(t *testing.T, pid int) float64 {
+	t.Helper()
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := 0.0
+	for line := range strings.Lines(string(b)) {
+		if f := strings.Fields(line); len(f) == 3 && (f[0] == "Private_Dirty:" || f[0] == "Private_Clean:") {
+			n, _ := strconv.ParseFloat(f[1], 64)
+			sum += n
+		}
+	}
+	return sum
+}
+
+// connect is a connection of a contender.
+func connect(t *testing.T, c contender) *pgconn.PgConn {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	conn, err := pgconn.Connect(ctx, c.dsn)
+	if err != nil {
+		t.Fatalf("%s: %v", c.name, err)
+	}
+	return conn
+}
+
+// onLinux tells whether /proc is there.
+func onLinux() bool { return runtime.GOOS == "linux" }
