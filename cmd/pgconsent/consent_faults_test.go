@@ -16,14 +16,46 @@ import (
 	"github.com/pgconsent/pgconsent/pgtest"
 )
 
-// The program is killed while it records consents. What it has acknowledged is there, nothing is there by halves, and the next
+// recorded is a command that the program is killed at, for a subject of its own, called %.
+type recorded struct {
+	before  []string // commands
+	command string
+	said    string // what it says when it is done
+	stands  string // what a status says after it; "": there is none
+	again   string // what the same command says afterwards, done or not
+}
+
+var killable = []recorded{
+	{nil, "consent grant % --stream TEMPORARY", "%: given TEMPORARY", "state given stream TEMPORARY", "%: given TEMPORARY"},
+	{[]string{"consent grant % --stream TEMPORARY"}, "consent revoke %", "%: withdrawn", "state withdrawn", "%: withdrawn"},
+	{[]string{"consent grant % --stream TEMPORARY"}, "consent erase % --yes", "erased", "", "ConsentNotFoundError"},
+	{[]string{"consent grant % --stream TEMPORARY", "consent revoke %"}, "sweep", "", "state withdrawn", ""},
+	{[]string{"consent grant % --stream TEMPORARY"}, "consent degrade % --to ANONYMOUS", "%: given ANONYMOUS", "state given stream ANONYMOUS", "ANONYMOUS cannot become ANONYMOUS"},
+	{nil, "consent grant % --grantee si:vet --purpose care", "%: given to si:vet", "si:vet", "%: given to si:vet"},
+	{[]string{"consent grant % --stream TEMPORARY"}, "consent upgrade %", "partnership asked for", "asked for PARTNERED", "partnership asked for"},
+	{[]string{"consent grant % --stream TEMPORARY"}, "consent guardian add % --guardian human:sean", "human:sean speaks for %", "state given", "human:sean speaks for %"},
+}
+
+// The program is killed while it records consents and sweeps. What it has acknowledged is there, nothing is there by halves, and the next
 // call goes on: the anchor is neither ahead of the records nor behind what was acknowledged. PGCONSENT_KILLS says how often.
 func TestKilledWhileConsentsAreRecorded(t *testing.T) {
-	kills := 8
+	kills := len(killable)
 	if n, err := strconv.Atoi(os.Getenv("PGCONSENT_KILLS")); err == nil {
 		kills = n
 	}
-	config, _ := consenting(t)
+	config, db := consenting(t)
+	if err := os.WriteFile(filepath.Join(filepath.Dir(config), "policy.yaml"), []byte("version: 1\ntables: { notes: { rows: [ consent: { subject: person, registry: {} } ], lifecycle: { subject: person } } }\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	play(t, config, []played{{"migrate", done, ""}})
+	conn := db.Connect(t, "postgres")
+	notes := func(of string) (n int) {
+		t.Helper()
+		if err := conn.QueryRow(t.Context(), "SELECT count(*) FROM notes WHERE person = $1", of).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
 	began := time.Now()
 	if _, errs, code := finished(t, "consent", "grant", "first", "--stream", "TEMPORARY", "-c", config); code != done {
 		t.Fatal(errs)
@@ -31,8 +63,15 @@ func TestKilledWhileConsentsAreRecorded(t *testing.T) {
 	took := time.Since(began)
 	killed, acknowledged := 0, 0
 	for i := range kills {
-		subject := "subject-" + strconv.Itoa(i)
-		cmd := exec.Command(os.Args[0], "consent", "grant", subject, "--stream", "TEMPORARY", "-c", config)
+		subject, r := "subject-"+strconv.Itoa(i), killable[i%len(killable)]
+		of := func(text string) string { return strings.ReplaceAll(text, "%", subject) }
+		for _, command := range r.before {
+			play(t, config, []played{{of(command), done, ""}})
+		}
+		if _, err := conn.Exec(t.Context(), "INSERT INTO notes SELECT $1 * 100 + n, $2 FROM generate_series(1, 30) AS n", i, subject); err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.Command(os.Args[0], append(fields(of(r.command)), "-c", config)...)
 		cmd.Env = append(os.Environ(), "PGCONSENT_TEST_MAIN=1")
 		var out strings.Builder
 		cmd.Stdout = &out
@@ -40,7 +79,7 @@ func TestKilledWhileConsentsAreRecorded(t *testing.T) {
 			t.Fatal(err)
 		}
 		// The second half of its time is when it writes.
-		time.Sleep(took/3 + time.Duration(rand.Int64N(int64(took))))
+		time.Sleep(took/3 + time.Duration(rand.Int64N(int64(took*3/2))))
 		_ = cmd.Process.Kill()
 		var exit *exec.ExitError
 		switch err := cmd.Wait(); {
@@ -48,21 +87,42 @@ func TestKilledWhileConsentsAreRecorded(t *testing.T) {
 		case errors.As(err, &exit) && exit.ExitCode() == -1:
 			killed++
 		default:
-			t.Fatalf("%s: %v", subject, err)
+			t.Fatalf("%s: %v", of(r.command), err)
 		}
-		_, errs, code := call(t, "", "consent", "status", subject, "-c", config)
-		there := code == done
-		if said := strings.Contains(out.String(), subject+": given TEMPORARY"); said {
-			if acknowledged++; !there {
-				t.Errorf("%s was acknowledged and is not there: %s", subject, errs)
+		stands := func() (bool, string) {
+			out, errs, code := call(t, "", "consent", "status", subject, "-c", config)
+			out = strings.Join(strings.Fields(out), " ")
+			return r.stands != "" && code == done && strings.Contains(out, r.stands) || r.stands == "" && code == wrong && strings.Contains(errs, "ConsentNotFoundError"), out + errs
+		}
+		if said := r.said != "" && strings.Contains(out.String(), of(r.said)); said {
+			acknowledged++
+			if there, status := stands(); !there {
+				t.Errorf("%s was acknowledged and is not there: %s", of(r.command), status)
 			}
 		}
-		// Whatever became of it, sending it again leaves one consent.
-		play(t, config, []played{
-			{"consent grant " + subject + " --stream TEMPORARY", done, subject + ": given TEMPORARY"},
-			{"consent status " + subject, done, "given"},
-			{"audit verify", done, "records hold"},
-		})
+		// Whatever became of it, sending it again does it once.
+		again, errs, code := call(t, "", append(fields(of(r.command)), "-c", config)...)
+		if code != done && !strings.Contains(errs, of(r.again)) || code == done && !strings.Contains(again, of(r.said)) {
+			t.Errorf("%s, again: %d %s%s", of(r.command), code, again, errs)
+		}
+		if there, status := stands(); !there {
+			t.Errorf("after %s: %s", of(r.command), status)
+		}
+		if r.command == "sweep" && notes(subject) != 0 {
+			t.Errorf("%d notes are left of who withdrew", notes(subject))
+		}
+		play(t, config, []played{{"audit verify", done, "records hold"}})
+	}
+	// A sweep takes what the withdrawals and erasures of all these rounds have left, and nothing else.
+	play(t, config, []played{{"sweep", done, ""}, {"audit verify", done, "records hold"}})
+	for i := range kills {
+		want := 30
+		if r := killable[i%len(killable)]; r.stands == "state withdrawn" || r.stands == "" {
+			want = 0
+		}
+		if got := notes("subject-" + strconv.Itoa(i)); got != want {
+			t.Errorf("%d notes of subject-%d, want %d", got, i, want)
+		}
 	}
 	t.Logf("%d of %d were killed before their end, %d were acknowledged", killed, kills, acknowledged)
 }
