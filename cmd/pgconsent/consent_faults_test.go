@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -177,4 +178,88 @@ func TestErasureLeavesNoTrace(t *testing.T) {
 		{"audit verify", done, "records hold"},
 		{"consent status " + mark + "-a", wrong, "ConsentNotFoundError"},
 	})
+}
+
+// Nor does one leave a trace of what agents did on somebody's behalf and with their rows, where records of it are kept, reports
+// were made, and the program has said all along what it does: the rows go with the next sweep.
+func TestErasureLeavesNoTraceOfRetrievals(t *testing.T) {
+	i := reported(t)
+	const mark = "PLANTED78"
+	i.exec(t, "INSERT INTO interactions VALUES (7, '"+mark+"', 'said by "+mark+"'); INSERT INTO turns VALUES (70, 7, 'in turn "+mark+"')")
+	for name, change := range map[string][]string{
+		"policy.yaml": {"version: 1\n", "version: 1\nattributes: { user: { type: text, source: credential, audit: subject } }\n", "{ audit: { keys: true },", "{ lifecycle: { subject: user_id }, audit: { keys: true },",
+			"{ rows: [ { visible: { interactions: { id: interaction } } } ] }", "{ rows: [ { derived: { from: { interactions: { id: interaction } } } } ] }"},
+		"pgconsent.yaml": {"chat: { database: app }", "chat: { database: app, attributes: { user: " + mark + " } }"},
+	} {
+		path := filepath.Join(i.dir(), name)
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(strings.NewReplacer(change...).Replace(string(text))), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	play(t, i.config, []played{{"migrate", done, ""}, {"consent grant " + mark + " --stream TEMPORARY --reason " + mark + "-reason", done, "given"}})
+	p, address := i.serving(t)
+	agent := connect(t, i.dsn("chat", address))
+	for _, sql := range []string{"SELECT id, said FROM interactions WHERE user_id = '" + mark + "'", "SELECT said FROM turns", "SELECT 1/0 FROM interactions WHERE said LIKE '%" + mark + "%'", "SELECT " + mark + " FROM nowhere"} {
+		for range 2 {
+			rows, err := agent.Query(t.Context(), sql)
+			if err == nil {
+				rows.Close()
+			}
+		}
+	}
+	_ = agent.Close(t.Context())
+	play(t, i.config, []played{{"dsar --subject " + mark, done, "recipient   chat"}})
+	var said strings.Builder // by commands that do not name whom they are about
+	trace := func() (found []string) {
+		dump, err := exec.Command(filepath.Join(pgtest.Binaries().Dir, "pg_dump"), "-h", pgtest.SocketDir(), "-p", fmt.Sprint(pgtest.Port()), "-U", "postgres", i.db.Name).CombinedOutput()
+		if err != nil {
+			t.Fatalf("pg_dump: %v: %s", err, dump)
+		}
+		texts := map[string]string{"the dump": string(dump), "what serve has said": p.errs.String(), "what commands say": said.String()}
+		err = filepath.WalkDir(i.dir(), func(path string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() || path == i.config {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			texts[path] = string(text)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for where, text := range texts {
+			for line := range strings.Lines(text) {
+				if strings.Contains(line, mark) {
+					found = append(found, where+": "+line)
+				}
+			}
+		}
+		return found
+	}
+	if len(trace()) < 3 {
+		t.Fatalf("little is found before the erasure: %q", trace())
+	}
+	play(t, i.config, []played{{"consent erase " + mark + " --yes", done, "erased"}})
+	conn := i.db.Connect(t, "postgres")
+	waitFor(t, "the rows go", func() bool {
+		var n int
+		if err := conn.QueryRow(t.Context(), "SELECT (SELECT count(*) FROM interactions WHERE id = 7) + (SELECT count(*) FROM turns WHERE id = 70) + (SELECT count(*) FROM pgconsent.sweep_erased)").Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n == 0
+	})
+	p.signal(t, syscall.SIGTERM)
+	p.ended(t)
+	for _, command := range []string{"sweep", "audit tail", "audit verify", "audit export", "doctor"} {
+		out, errs, _ := call(t, "", append(fields(command), "-c", i.config)...)
+		said.WriteString(out + errs)
+	}
+	if found := trace(); len(found) > 0 {
+		t.Errorf("%d traces are left:\n%s", len(found), strings.Join(found, "\n"))
+	}
+	play(t, i.config, []played{{"audit verify", done, "records hold"}})
 }
