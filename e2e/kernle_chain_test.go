@@ -26,6 +26,7 @@ func kernleList(table string, ids ...string) string {
 	return "'[" + strings.Join(quoted, ",") + "]'"
 }
 
+// seeds/003:63-65.
 func TestKernleD_WhatAnotherSITellsIsNoWiderThanItsChain(t *testing.T) {
 	k := startKernle(t)
 	super := harness.Super(t, k.db)
