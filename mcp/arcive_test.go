@@ -31,8 +31,6 @@ func (f *face) sql(t testing.TB, dsn string) *pgx.Conn {
 	return conn
 }
 
-// World arcive by MCP: the server whose search_memories always respects consent.
-// seeds/000:21-25, 40-41.
 // noticed: what the server says beside an answer comes beside it, in content of its own, with an error as well.
 func noticed(t *testing.T, s *sdk.ClientSession) {
 	t.Helper()
@@ -55,6 +53,8 @@ func noticed(t *testing.T, s *sdk.ClientSession) {
 	}
 }
 
+// World arcive by MCP: the server whose search_memories always respects consent.
+// seeds/000:21-25, 40-41.
 func TestArcive(t *testing.T) {
 	f := runFace(t, "arcive")
 	t.Run("tools", func(t *testing.T) { arciveTools(t, f) })
