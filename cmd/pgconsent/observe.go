@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pgconsent/pgconsent/audit"
+	"github.com/pgconsent/pgconsent/config"
 	"github.com/pgconsent/pgconsent/observe"
 )
 
@@ -69,7 +70,10 @@ type observeReplayCmd struct {
 	Set      []string `placeholder:"NAME=VALUE" sep:"none" help:"With --as: a setting that the agent has made, or an attribute's value in place of what it is; an empty one is missing. May be given several times."`
 	ShowSQL  bool     `name:"show-sql" help:"Print one statement of each shape, as the log has it, with its literals."`
 
-	Log string `arg:"" help:"A log of the server: stderr, csvlog or jsonlog, with log_statement or log_min_duration_statement. - is stdin."`
+	Audit bool          `help:"The decisions of the audit, in place of a log of the server."`
+	Since time.Duration `placeholder:"DURATION" help:"With --audit: only what was decided since then, as 24h. Default: everything."`
+
+	Log string `arg:"" optional:"" help:"A log of the server: stderr, csvlog or jsonlog, with log_statement or log_min_duration_statement. - is stdin."`
 }
 
 func (observeReplayCmd) Help() string {
@@ -78,12 +82,24 @@ about its catalog. What is printed has no literals, unless --show-sql asks for t
 
 Contracts are asked with --as: their answer depends on the session. Attributes that the database works out have the values of now.
 
+With --audit what the audit has recorded is judged: tables, columns, sources, functions and contracts, by the attributes of the record. It has
+no texts; of what depends on them is said that it cannot be told.
+
   pgconsent observe replay --policy candidate.yaml /var/log/postgresql/postgresql.log
   pgconsent observe replay --as mentor --set app.current_session=42 server.log
+  pgconsent observe replay --audit --since 24h --policy candidate.yaml
   zcat old.csv.gz | pgconsent observe replay --json -`
 }
 
 func (r observeReplayCmd) Run(s *session) error {
+	switch {
+	case r.Audit && (r.Log != "" || r.As != "" || len(r.Set) > 0 || r.ShowSQL):
+		return usageError{errors.New("--audit takes the place of a log, and goes with neither --as, --set nor --show-sql: records say whose they are, and have no texts")}
+	case !r.Audit && r.Log == "":
+		return usageError{errors.New("name a log of the server, or say --audit")}
+	case !r.Audit && r.Since > 0:
+		return usageError{errors.New("--since goes with --audit")}
+	}
 	c, err := s.load()
 	if err != nil {
 		return err
@@ -108,6 +124,9 @@ func (r observeReplayCmd) Run(s *session) error {
 	if len(names) != 1 {
 		return usageError{errors.New("the configuration has several databases: say which with --database")}
 	}
+	if r.Audit {
+		return r.recall(s, c, names[0])
+	}
 	in := s.in
 	if r.Log != "-" {
 		file, err := os.Open(r.Log)
@@ -118,12 +137,7 @@ func (r observeReplayCmd) Run(s *session) error {
 		in = io.Reader(file)
 	}
 	return s.each(c, names[0], asControl, func(t target) error {
-		if r.Policy != "" {
-			candidate := *t.config
-			candidate.Policy = r.Policy
-			t.config = &candidate
-		}
-		built, err := s.compile(t)
+		built, err := r.candidate(s, t)
 		if err != nil {
 			return err
 		}
@@ -147,6 +161,48 @@ func (r observeReplayCmd) Run(s *session) error {
 			replay.Print(s.out)
 		}
 		if replay.Refused > 0 {
+			return errSilent
+		}
+		return nil
+	})
+}
+
+// candidate compiles the policy that judges.
+func (r observeReplayCmd) candidate(s *session, t target) (compiled, error) {
+	if r.Policy != "" {
+		candidate := *t.config
+		candidate.Policy = r.Policy
+		t.config = &candidate
+	}
+	return s.compile(t)
+}
+
+// recall judges what the audit has recorded of a database.
+func (r observeReplayCmd) recall(s *session, c *config.Config, database string) error {
+	if c.Audit.Mode == string(audit.Off) {
+		return errors.New("the audit log is off: there is nothing to judge")
+	}
+	var since time.Time
+	if r.Since > 0 {
+		since = time.Now().Add(-r.Since)
+	}
+	return s.each(c, database, asControl, func(t target) error {
+		built, err := r.candidate(s, t)
+		if err != nil {
+			return err
+		}
+		recall := observe.NewRecall(built.policy, built.snapshot, database)
+		if err := s.source(c, c.Audit, func(from audit.Source) error { return recall.Read(from, since) }); err != nil {
+			return err
+		}
+		if s.json {
+			if err := s.print(recall); err != nil {
+				return err
+			}
+		} else {
+			recall.Print(s.out)
+		}
+		if recall.Counts[observe.Refused] > 0 {
 			return errSilent
 		}
 		return nil

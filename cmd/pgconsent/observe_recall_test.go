@@ -1,0 +1,128 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/pgconsent/pgconsent/audit"
+	"github.com/pgconsent/pgconsent/observe"
+)
+
+// What an audit has recorded, judged by other policies: what the record tells is said, and of the rest that it does not tell.
+func TestObserveReplayOfTheAudit(t *testing.T) {
+	config, logs := observedWorld(t)
+	log, err := audit.Open(audit.Config{Mode: audit.Strict, Dir: logs})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range []audit.Decision{
+		{Fingerprint: "counts", Tables: []audit.Table{{Name: "public.Session", Columns: []string{"id"}, Source: "structured"}}},
+		{Fingerprint: "unlisted", Tables: []audit.Table{{Name: "public.nowhere"}}},
+		{Fingerprint: "writes", Tag: "UPDATE", Tables: []audit.Table{{Name: "public.Session", Source: "write", Written: true}}},
+		{Fingerprint: "unlisted function", Functions: []string{"public.nothing"}},
+		{Fingerprint: "events in stage 2", Tables: []audit.Table{{Name: "public.UserEvent", Columns: []string{"content"}, Source: "structured"}}, Attributes: map[string]string{"role": "agent", "stage": "2"}},
+		{Fingerprint: "events in stage 4", Tables: []audit.Table{{Name: "public.UserEvent", Columns: []string{"content"}, Source: "structured"}}, Attributes: map[string]string{"role": "agent", "stage": "4"}},
+		{Fingerprint: "events, known", Tables: []audit.Table{{Name: "public.UserEvent", Columns: []string{"content"}, Source: "structured"}},
+			Attributes: map[string]string{"role": "planner", "stage": "2", "intent": "stage_default", "phase": "planning"}},
+		{Fingerprint: "events without a stage", Verdict: "deny", Reason: "contract", Tables: []audit.Table{{Name: "public.UserEvent", Columns: []string{"content"}, Source: "structured"}},
+			Contracts: []audit.Contract{{Name: "retrieval", By: "stage", Verdict: "deny"}}},
+		{Fingerprint: "synthesis of an agent", Tables: []audit.Table{{Name: "public.AISynthesis", Columns: []string{"map"}, Source: "structured"}}, Attributes: map[string]string{"role": "agent"}},
+		{Fingerprint: "events of nobody", Tables: []audit.Table{{Name: "public.UserEvent", Columns: []string{"content"}, Source: "structured"}}, Attributes: map[string]string{"role": "ref:1"}},
+		{Fingerprint: "synthesis", Verdict: "deny", SQLState: "42501", Reason: "contract", Tables: []audit.Table{{Name: "public.AISynthesis", Columns: []string{"map"}, Source: "structured"}}},
+		{Fingerprint: "", Tag: "unknown", Verdict: "deny", SQLState: "0A000", Reason: "unsupported"},
+		{Fingerprint: "elsewhere", Database: "other", Tables: []audit.Table{{Name: "public.nowhere"}}},
+	} {
+		if d.Agent = "ana"; d.Tag == "" {
+			d.Tag = "SELECT"
+		}
+		if d.Verdict == "" {
+			d.Verdict = "allow"
+		}
+		if d.Database == "" {
+			d.Database = "app"
+		}
+		if err := log.Decision(d).Release(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := log.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	replay := func(want int, args ...string) map[string]observe.Recalled {
+		t.Helper()
+		out, errs, code := call(t, "", append([]string{"observe", "replay", "--audit", "-c", config, "--json"}, args...)...)
+		if code != want {
+			t.Fatalf("%v: exit %d\n%s%s", args, code, out, errs)
+		}
+		var r observe.Recall
+		if out == "" {
+			t.Fatal(errs)
+		}
+		if err := json.Unmarshal([]byte(out), &r); err != nil {
+			t.Fatal(err)
+		}
+		found := map[string]observe.Recalled{}
+		for _, c := range r.Classes {
+			found[c.Fingerprint] = *c
+		}
+		return found
+	}
+	check := func(of string, got map[string]observe.Recalled, want map[string][2]string) {
+		t.Helper()
+		for fingerprint, w := range want {
+			if c := got[fingerprint]; c.Now != w[0] || !strings.Contains(c.Why, w[1]) || c.Count != 1 {
+				t.Errorf("%s: %q: %+v, want %q", of, fingerprint, c, w)
+			}
+		}
+		if _, ok := got["elsewhere"]; ok {
+			t.Errorf("%s: what was asked of another database is judged", of)
+		}
+	}
+	got := replay(wrong)
+	check("the world's policy", got, map[string][2]string{
+		"unlisted":               {observe.Refused, "public.nowhere does not exist any more"},
+		"writes":                 {observe.Refused, "agents may not write public.Session"},
+		"unlisted function":      {observe.Refused, "the policy does not list the function public.nothing"},
+		"events of nobody":       {observe.Untold, "of which the record has no value"},
+		"events in stage 2":      {observe.Untold, "contract intent asks for intent"},
+		"events in stage 4":      {observe.Refused, "contract retrieval, stage 4: event is not allowed"},
+		"events, known":          {observe.StaysAllowed, ""},
+		"events without a stage": {observe.StaysRefused, "the session has no stage"},
+		"synthesis of an agent":  {observe.Refused, "contract role, role agent: synthesis is not allowed"},
+		"synthesis":              {observe.Untold, "of which the record has no value"},
+		"":                       {observe.Untold, "0A000 unsupported"},
+	})
+	// A policy without contracts, which hides a column.
+	plain := filepath.Join(filepath.Dir(config), "plain.yaml")
+	if err := os.WriteFile(plain, []byte(`version: 1
+attributes: { user: { type: text, source: credential } }
+tables:
+  Session: { rows: open }
+  UserEvent: { rows: open, columns: { id: allow } }
+  AISynthesis: { rows: open }
+`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got = replay(wrong, "--policy", plain)
+	check("a plain policy", got, map[string][2]string{
+		"counts":            {observe.StaysAllowed, ""},
+		"events in stage 2": {observe.Narrowed, "no column public.UserEvent.content"},
+		"events of nobody":  {observe.Narrowed, "no column public.UserEvent.content"},
+		"synthesis":         {observe.Opened, ""},
+		"":                  {observe.Untold, ""},
+	})
+	if out, _, code := call(t, "", "observe", "replay", "--audit", "-c", config, "--policy", plain, "--since", "1ns"); code != done || !strings.Contains(out, "no decision") {
+		t.Errorf("since now: %d %s", code, out)
+	}
+	if out, _, _ := call(t, "", "observe", "replay", "--audit", "-c", config, "--policy", plain); !strings.Contains(out, "Records have no texts") || !strings.Contains(out, "1 would be allowed") {
+		t.Errorf("for people: %s", out)
+	}
+	for _, args := range [][]string{{"--audit", "x.log"}, {"--audit", "--as", "ana"}, {}, {"--since", "1h", "-"}} {
+		if _, errs, code := call(t, "", append([]string{"observe", "replay", "-c", config}, args...)...); code != usage || errs == "" {
+			t.Errorf("%v: exit %d, %s", args, code, errs)
+		}
+	}
+}
