@@ -162,7 +162,8 @@ func ocsfActivity(e entry) (int, string) {
 	}
 }
 
-// event writes a record as an event.
+// event writes a record as an event. It has no query_info, which would need the query's text: records have none, and the fingerprint stays
+// unmapped.
 func (x *exporting) event(e entry, r audit.Record) error {
 	of := e
 	if d, ok := x.decisions[e.Decision]; ok && e.Kind == audit.KindOutcome {
@@ -178,7 +179,7 @@ func (x *exporting) event(e entry, r audit.Record) error {
 	if err := json.Unmarshal(r.Line, &members); err != nil {
 		return err
 	}
-	for _, mapped := range []string{"v", "seq", "time", "kind", "session", "agent", "accessed_by", "database", "fingerprint", "sqlstate", "reason", "remote", "hash", "bytes", "on_behalf_of", "code"} {
+	for _, mapped := range []string{"v", "seq", "time", "kind", "session", "agent", "accessed_by", "database", "sqlstate", "reason", "remote", "hash", "on_behalf_of", "code"} {
 		delete(members, mapped)
 	}
 	source := map[string]any{"name": "unknown"}
@@ -219,13 +220,6 @@ func (x *exporting) event(e entry, r audit.Record) error {
 	}
 	if e.Reason != "" {
 		event["status_detail"] = e.Reason
-	}
-	if of.Fingerprint != "" {
-		query := map[string]any{"uid": of.Fingerprint}
-		if e.Kind == audit.KindOutcome {
-			query["bytes"] = e.Bytes
-		}
-		event["query_info"] = query
 	}
 	if len(of.Tables) == 1 {
 		event["table"] = map[string]any{"name": of.Tables[0].Name}

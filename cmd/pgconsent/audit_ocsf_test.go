@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -74,6 +75,7 @@ func TestOCSF(t *testing.T) {
 		if err := schema.Validate(event); err != nil {
 			t.Errorf("%s%v", line, err)
 		}
+		demanded(t, event)
 		var e struct {
 			Activity int `json:"activity_id"`
 			Type     int `json:"type_uid"`
@@ -85,4 +87,36 @@ func TestOCSF(t *testing.T) {
 	if n != 22 {
 		t.Errorf("%d events", n)
 	}
+}
+
+// demanded holds an event to what OCSF 1.3 itself asks for: the members that the class, and each object that is there, must have, and of which
+// one is enough. The schema above says what else pgconsent promises.
+func demanded(t *testing.T, event any) {
+	t.Helper()
+	every := map[string][]string{ // by the object's name; "": the event
+		"":         {"activity_id", "category_uid", "class_uid", "type_uid", "time", "severity_id", "metadata", "actor", "src_endpoint"},
+		"metadata": {"version", "product"}, "product": {"vendor_name"}, "query_info": {"query_string"}, "database": {"type_id"},
+	}
+	one := map[string][]string{
+		"": {"database", "databucket", "table"}, "actor": {"user", "process", "invoked_by", "session", "app_name", "app_uid"}, "user": {"name", "uid", "account"},
+		"src_endpoint": {"ip", "uid", "name", "hostname", "svc_name", "instance_uid", "interface_uid", "interface_name", "domain"},
+		"database":     {"name", "uid"}, "table": {"name", "uid"}, "product": {"name", "uid"}, "query_info": {"name", "uid"},
+	}
+	var look func(name string, o map[string]any)
+	look = func(name string, o map[string]any) {
+		for _, member := range every[name] {
+			if o[member] == nil {
+				t.Errorf("OCSF asks for %s in %q: %v", member, name, o)
+			}
+		}
+		if of := one[name]; len(of) > 0 && !slices.ContainsFunc(of, func(member string) bool { return o[member] != nil }) {
+			t.Errorf("OCSF asks for one of %v in %q: %v", of, name, o)
+		}
+		for member, value := range o {
+			if inner, ok := value.(map[string]any); ok && member != "unmapped" {
+				look(member, inner)
+			}
+		}
+	}
+	look("", event.(map[string]any))
 }

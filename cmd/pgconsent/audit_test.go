@@ -182,7 +182,7 @@ func TestAuditCommands(t *testing.T) {
 		}
 		meta := e["metadata"].(map[string]any)
 		if meta["event_code"] == "decision" {
-			if e["src_endpoint"].(map[string]any)["ip"] != "127.0.0.1" || e["query_info"] == nil && e["status_code"] != "42501" {
+			if e["src_endpoint"].(map[string]any)["ip"] != "127.0.0.1" || e["query_info"] != nil || e["unmapped"].(map[string]any)["fingerprint"] == nil && e["status_code"] != "42501" {
 				t.Errorf("decision %v", e)
 			}
 			if e["status_id"] == 2.0 {

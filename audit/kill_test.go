@@ -1,0 +1,150 @@
+package audit
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+)
+
+// rotatingName is the variable that makes a process one that writes until it is killed, by a clock that begins at rotatingSince.
+const (
+	rotatingName  = "PGCONSENT_AUDIT_ROTATING"
+	rotatingSince = "PGCONSENT_AUDIT_SINCE"
+)
+
+// A process is killed at any moment while it rotates segments and removes those whose time is over, and somebody exports beside it. What was
+// released is in the chain or was removed under a checkpoint, and the chain holds, with key and anchor.
+func TestKillWhileItRotates(t *testing.T) {
+	if dir := os.Getenv(rotatingName); dir != "" {
+		nano, err := strconv.ParseInt(os.Getenv(rotatingSince), 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rotating(rotatingConfig(dir, time.Unix(0, nano)))
+	}
+	dir, since := t.TempDir(), time.Now()
+	cfg := rotatingConfig(dir, since)
+	released, removed := map[string]uint64{}, uint64(0)
+	for round := range 8 {
+		cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
+		cmd.Env = append(os.Environ(), rotatingName+"="+dir, fmt.Sprintf("%s=%d", rotatingSince, since.UnixNano()), fmt.Sprintf("PGCONSENT_AUDIT_ROUND=%d", round))
+		cmd.Stderr = os.Stderr
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		some, read := make(chan struct{}), make(chan struct{})
+		go func() {
+			defer close(read)
+			n := 0
+			for in := bufio.NewScanner(out); in.Scan(); {
+				var name string
+				var seq uint64
+				if _, err := fmt.Sscan(in.Text(), &name, &seq); err != nil {
+					continue // it was cut
+				}
+				released[name] = seq
+				if n++; n == 50 {
+					close(some)
+				}
+			}
+		}()
+		select {
+		case <-some:
+		case <-read:
+			t.Fatal("the process ended by itself")
+		}
+		killed := make(chan struct{})
+		var export sync.WaitGroup
+		export.Go(func() {
+			for {
+				select {
+				case <-killed:
+					return
+				default:
+				}
+				// A segment may go while it is read; what is read holds.
+				if _, err := (Against{Key: cfg.Key}).Walk(cfg.Dir, func(Record) error { return nil }); err != nil && !errors.Is(err, fs.ErrNotExist) {
+					t.Errorf("round %d: exported beside it: %v", round, err)
+					return
+				}
+			}
+		})
+		time.Sleep(time.Duration(rand.IntN(60_000)) * time.Microsecond)
+		if err := cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		<-read
+		_ = cmd.Wait()
+		close(killed)
+		export.Wait()
+
+		found, report := verified(t, cfg)
+		for name, seq := range released {
+			switch {
+			case found[name] == 1 && seq >= report.FirstSeq, found[name] == 0 && seq < report.FirstSeq:
+			default:
+				t.Fatalf("round %d: %s was released as record %d, and is there %d times; the chain begins at %d", round, name, seq, found[name], report.FirstSeq)
+			}
+		}
+		removed = report.FirstSeq - 1
+	}
+	if removed == 0 {
+		t.Error("no segment was removed: the test proves little")
+	}
+	closeLog(t, open(t, cfg))
+	if _, report := verified(t, cfg); report.Torn != 0 {
+		t.Errorf("after the last round: %+v", report)
+	}
+}
+
+// rotatingConfig has small segments and a clock that goes an hour in 20 ms.
+func rotatingConfig(dir string, since time.Time) Config {
+	key, err := NewKey(make([]byte, 32))
+	if err != nil {
+		panic(err)
+	}
+	return Config{
+		Dir: filepath.Join(dir, "audit"), Key: key, Anchor: filepath.Join(dir, "anchor"), MaxSegment: 8 << 10, Retention: 10 * time.Hour, Deadline: 1e6 * time.Hour, Log: quiet(),
+		Now: func() time.Time { now := time.Now(); return now.Add(now.Sub(since) * 180_000) },
+	}
+}
+
+// rotating writes until it is killed, and prints the name and the number of each record that was released.
+func rotating(cfg Config) {
+	l, err := Open(cfg)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	var mu sync.Mutex
+	for i := range 4 {
+		go func() {
+			for j := 0; ; j++ {
+				name := fmt.Sprintf("%s.%d.%d", os.Getenv("PGCONSENT_AUDIT_ROUND"), i, j)
+				ticket := l.Decision(decision(name))
+				if err := ticket.Release(); err != nil {
+					fmt.Fprintln(os.Stderr, err)
+					os.Exit(1)
+				}
+				mu.Lock()
+				fmt.Printf("%s %d\n", name, ticket.Seq())
+				mu.Unlock()
+				ticket.Done(Outcome{Rows: 1, SQLState: "00000"})
+			}
+		}()
+	}
+	select {}
+}
