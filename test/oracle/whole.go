@@ -8,7 +8,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/instance"
 )
 
-// whole asks for every row and column of each table and view of the policy.
+// whole asks for every row and column of each table and view of the policy, and of what is a part of one.
 func (s Schema) whole(t testing.TB) []Statement {
 	t.Helper()
 	m := instance.Compile(t, s.Behind(t), instance.RLS)
@@ -18,6 +18,11 @@ func (s Schema) whole(t testing.TB) []Statement {
 	}
 	for _, table := range m.Policy.Tables() {
 		add(table.Relation.Name.SQL())
+	}
+	for _, c := range m.Policy.Children() {
+		if c.Direct {
+			add(c.Relation.Name.SQL())
+		}
 	}
 	for _, v := range m.Policy.Views() {
 		if v.Listed {
