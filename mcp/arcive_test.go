@@ -48,7 +48,7 @@ func noticed(t *testing.T, s *sdk.ClientSession) {
 			t.Errorf("%s: beside the answer is %q, want %q", sql, got, want)
 		}
 	}
-	if code, _, hint := ask(t, s, "query", args{"sql": "SELECT 1; SELECT 2"}).fault(); code != "42601" || !strings.Contains(hint, "one at a time") {
+	if code, _, hint := ask(t, s, "query", args{"sql": "SELECT 1; SELECT 2"}).fault(); code != "42601" || !strings.Contains(hint, "one statement at a time") {
 		t.Errorf("two statements: %s %s", code, hint)
 	}
 }
