@@ -32,7 +32,12 @@ type NotFoundError struct{ fault }
 func (*NotFoundError) Name() string { return "ConsentNotFoundError" }
 
 // ValidationError: the change is not one that can be made from where the consent stands, or it makes no sense.
-type ValidationError struct{ fault }
+type ValidationError struct {
+	fault
+
+	// Unasked: a partnership is to be decided that nobody asks for.
+	Unasked bool
+}
 
 // Name is the seed's.
 func (*ValidationError) Name() string { return "ConsentValidationError" }
@@ -73,7 +78,7 @@ func notFound() *NotFoundError {
 }
 
 func invalid(format string, args ...any) *ValidationError {
-	return &ValidationError{newFault(sqlstate.ConsentValidation, format, args)}
+	return &ValidationError{fault: newFault(sqlstate.ConsentValidation, format, args)}
 }
 
 func expired(format string, args ...any) *ExpiredError {

@@ -44,7 +44,9 @@ func (d *decision) decide() error {
 	case !d.known:
 		return notFound()
 	case d.at.Asked == nil:
-		return invalid("no partnership is asked for")
+		e := invalid("no partnership is asked for")
+		e.Unasked = true
+		return e
 	case c.By.ID == "":
 		return invalid("a decision names who decides")
 	case c.By.ID == d.at.Subject, c.By.ID == d.asker.ID:

@@ -122,6 +122,9 @@ func (d *Desk) Change(ctx context.Context, c identity.Caller, command consent.Co
 	}
 	result, err := r.Do(ctx, command)
 	if err != nil {
+		if unasked, ok := errors.AsType[*consent.ValidationError](err); ok && unasked.Unasked && c.Role == identity.Agent {
+			err = consent.NewNotFound() // an agent knows of those who ask, and of nobody else whether there is a consent
+		}
 		return Change{}, anonymous(err)
 	}
 	return Change{result, task(result.Consent, result.At)}, nil

@@ -238,6 +238,7 @@ func TestHTTP(t *testing.T) {
 	m.memories()
 	maps.Copy(f.called, m.called)
 	f.everyOperation()
+	m.alike()
 	m.requests()
 }
 
