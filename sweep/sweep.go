@@ -73,6 +73,12 @@ func (s *Sweeper) Run(ctx context.Context, dryRun bool) (Report, error) {
 		out.Busy = true
 		return out, nil
 	}
+	// A closed connection may hold the lock for a moment longer, and the next sweep would find somebody at work.
+	defer func() {
+		unlock, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		defer cancel()
+		_, _ = conn.Exec(unlock, "SELECT pg_catalog.pg_advisory_unlock($1)", int64(lock))
+	}()
 	s.clock(ctx, &out)
 	epoch, err := s.Registry.Epoch(ctx)
 	if err != nil {
