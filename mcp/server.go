@@ -225,7 +225,7 @@ func (s *Server) run(ctx context.Context, c *Call, t Tool, arguments json.RawMes
 func (s *Server) record(ctx context.Context, c *Call, t Tool, f *fault) *fault {
 	made := audit.Call{
 		Face: "mcp", By: c.Caller.Name, Role: string(c.Caller.Role), Agent: c.Caller.Agent, Database: c.Caller.Database, Operation: "tool " + t.Name,
-		Written: !t.Reads, About: c.about, Everybody: c.everybody, Outcome: audit.Done,
+		Written: !t.Reads && (f == nil || !f.refused()), About: c.about, Everybody: c.everybody, Outcome: audit.Done,
 	}
 	if c.Caller.Role == identity.Subject {
 		made.By = c.Caller.Subject
