@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pgconsent/pgconsent/consent"
 	"github.com/pgconsent/pgconsent/demo"
 )
 
@@ -14,6 +15,7 @@ import (
 func TestInABrowser(t *testing.T) {
 	c := browser(t)
 	r := running(t)
+	appoint(t, consent.Appoint, "user-10", "user-11")
 	c.size(1100, 800, false)
 	c.open(r.Access.HTTP + "/console/")
 	c.shoot("login")
@@ -63,6 +65,20 @@ func TestInABrowser(t *testing.T) {
 	if !strings.Contains(told, "You have given your consent") {
 		t.Errorf("after a click: %q", told)
 	}
+	c.loading(func() { c.click("#guardians ~ ul a") })
+	c.sound(t, "a ward")
+	c.shoot("ward-desk-light")
+	c.size(360, 740, true)
+	c.sound(t, "a ward on a phone")
+	c.shoot("ward-phone-dark")
+	c.size(1100, 800, false)
+	c.open(r.Access.HTTP + "/console/me")
+	c.click("#to + details summary")
+	c.sound(t, "a form that is open")
+	c.shoot("consent-to-desk-light")
+	c.size(360, 740, true)
+	c.sound(t, "a form that is open on a phone")
+	c.shoot("consent-to-phone-dark")
 	c.looks(t, r, "subject", "me", "me/seen", "me/history", "people")
 
 	for role, list := range map[string][]string{"admin": {"people", "pending", "why", "nowhere"}, "operator": {"operations"}} {

@@ -82,6 +82,9 @@ func (o *Console) routes() {
 	at("POST me/give", o.page("consent.grant", subjects, o.give))
 	at("POST me/less", o.page("consent.degrade", subjects, o.less))
 	at("POST me/partnership", o.page("consent.upgrade", subjects, o.partnership))
+	at("POST me/consent", o.page("consent.grant", subjects, o.consentTo))
+	at("GET me/for/{handle}", o.page("consent.status", subjects, o.ward))
+	at("POST me/for/{handle}/withdraw", o.page("consent.revoke", subjects, o.wardWithdraw))
 	at("POST me/report", o.page("dsar.report", subjects, o.report))
 
 	at("GET people", o.page("consent.people", admins, o.people))

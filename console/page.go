@@ -58,7 +58,7 @@ func nav(c *call) []link {
 	}
 	for i := range all {
 		here := strings.TrimPrefix(c.r.URL.Path, Base)
-		all[i].Here = here == all[i].To || all[i].To == "people" && (strings.HasPrefix(here, "people/") || strings.HasPrefix(here, "person/"))
+		all[i].Here = here == all[i].To || all[i].To == "me" && strings.HasPrefix(here, "me/for/") || all[i].To == "people" && (strings.HasPrefix(here, "people/") || strings.HasPrefix(here, "person/"))
 		all[i].To = Base + all[i].To
 	}
 	return all

@@ -68,6 +68,12 @@ type person struct {
 	Several   bool // consents in force
 	Own       bool // of whom looks at it
 	Remaining int
+
+	Guardians []string // who speaks for them
+	Wards     []named  // whom they speak for
+	Handle    string   // of a ward
+	Kinds     []string // of data, to consent to
+	Parties   []string // whom they may mean
 }
 
 // sight is what one agent may see, in words.
@@ -103,7 +109,13 @@ func (o *Console) consents(c *call, p *person) error {
 	if err != nil && !errors.As(err, &unknown) {
 		return err
 	}
-	p.Known, p.Now = len(all) > 0, o.Now()
+	p.take(o.Now(), all)
+	return nil
+}
+
+// take fills a person from the last records of their consents.
+func (p *person) take(now time.Time, all []desk.Status) {
+	p.Known, p.Now = len(all) > 0, now
 	inForce := 0
 	for _, s := range all {
 		st := standingOf(s.Consent, s.Now)
@@ -131,7 +143,6 @@ func (o *Console) consents(c *call, p *person) error {
 	p.CanAsk = !pending && !streamless && stream != consent.Partnered
 	p.CanLess = stream == consent.Temporary || stream == consent.Partnered
 	p.CanTempo = stream == consent.Partnered
-	return nil
 }
 
 func (o *Console) me(c *call) (answer, error) {
@@ -139,6 +150,14 @@ func (o *Console) me(c *call) (answer, error) {
 	if err := o.consents(c, &p); err != nil {
 		return answer{}, err
 	}
+	if err := o.speaking(c, &p); err != nil {
+		return answer{}, err
+	}
+	p.Kinds = kinds
+	for name := range o.Office.Agents(c.caller.Database) {
+		p.Parties = append(p.Parties, name)
+	}
+	slices.Sort(p.Parties)
 	p.Sights, p.Unseen = o.sights(c, p.Subject)
 	return answer{template: "me", title: "Who may see your data", data: p}, nil
 }

@@ -28,6 +28,7 @@ import (
 
 	"github.com/pgconsent/pgconsent/catalog/pgcatalog"
 	"github.com/pgconsent/pgconsent/config"
+	"github.com/pgconsent/pgconsent/consent/registry"
 	"github.com/pgconsent/pgconsent/migrations"
 	"github.com/pgconsent/pgconsent/pgcluster"
 	"github.com/pgconsent/pgconsent/policy"
@@ -523,3 +524,6 @@ func (f folder) admit(c *config.Config) (Access, error) {
 	}
 	return a, nil
 }
+
+// Registry is the consent registry of the world's database; nil: it has none.
+func (r *Running) Registry() *registry.Registry { return r.service.Registry(r.Access.World) }

@@ -1,0 +1,88 @@
+package console_test
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/pgconsent/pgconsent/consent"
+)
+
+// appoint makes somebody a guardian, or ends it, as the controller does.
+func appoint(t *testing.T, do consent.Action, guardian, of string) {
+	t.Helper()
+	if _, err := running(t).Registry().Do(t.Context(), consent.Command{Do: do, Subject: of, Guardian: guardian, By: consent.Party{Role: consent.RoleController, ID: "office"}, Via: "cli"}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+var wardLink = regexp.MustCompile(`href="/console/(me/for/[^"]+)"`)
+
+// A guardian sees the consents of whom they speak for, and withdraws them; both know of it.
+func TestGuardian(t *testing.T) {
+	appoint(t, consent.Appoint, "user-04", "user-03")
+	ward := as(t, "subject:user-03")
+	ward.get("me").says(t, "These may give and withdraw consent in your name: user-04")
+
+	guardian := as(t, "subject:user-04")
+	me := guardian.get("me")
+	me.says(t, "Nobody but you decides about your consent", "You speak for: user-03")
+	link := wardLink.FindStringSubmatch(me.body)
+	if link == nil || strings.Contains(link[1], "user") {
+		t.Fatalf("the address of a ward is %q", link)
+	}
+	page := guardian.get(link[1])
+	page.says(t, "You speak for user-03", "In force")
+	withdraw := page.button(t, "Withdraw")
+	if n := rows(t, "assistant", "user-03"); n != 3 {
+		t.Fatalf("the agent sees %d notes, want 3", n)
+	}
+	guardian.submit(withdraw).says(t, "Withdrawn for user-03", "Withdrawn")
+	if n := rows(t, "assistant", "user-03"); n != 0 {
+		t.Errorf("after the guardian's withdrawal the agent sees %d notes", n)
+	}
+	guardian.submit(withdraw).says(t, "There was nothing to withdraw")
+	ward.get("me/history").says(t, "Consent withdrawn", "by a guardian user-04, by way of this console", "Guardian appointed: user-04")
+
+	// The address is of this session alone, and worth nothing to who is no guardian any more.
+	if p := ward.get(link[1]); p.status != 404 {
+		t.Errorf("another session's address: %d", p.status)
+	}
+	appoint(t, consent.Dismiss, "user-04", "user-03")
+	if p := guardian.get(link[1]); p.status != 403 || strings.Contains(p.body, "user-03") {
+		t.Errorf("after the dismissal: %d", p.status)
+	}
+	if p := guardian.submit(withdraw); p.status != 403 {
+		t.Errorf("withdrawing after the dismissal: %d", p.status)
+	}
+	if p := guardian.get("me"); strings.Contains(p.body, "user-03") {
+		t.Error("whom they do not speak for any more is shown")
+	}
+}
+
+// A subject consents to one party, for the kinds of data that they tick, and withdraws it with one click.
+func TestConsentToOneParty(t *testing.T) {
+	p := as(t, "subject:user-05")
+	give := p.get("me").button(t, "Give this consent")
+	give.fields.Set("to", "assistant")
+	for name := range give.fields {
+		if strings.HasPrefix(name, "category-") && name != "category-ESSENTIAL" {
+			give.fields.Del(name)
+		}
+	}
+	p.submit(give).says(t, "You have given your consent to assistant", "Consents to single parties", "assistant In force Essential")
+	me := p.submit(p.get("me").button(t, "Withdraw"))
+	me.says(t, "Your consent is withdrawn", "assistant Withdrawn")
+	give.fields.Set("to", " ")
+	p.submit(give).says(t, "Nothing was given", "Say to whom")
+	give.fields.Set("to", "assistant")
+	give.fields.Del("category-ESSENTIAL")
+	p.submit(give).says(t, "Nothing was given", "Say which kinds of data assistant may see")
+	give.fields.Set("to", "*")
+	give.fields.Set("category-ESSENTIAL", "yes")
+	p.submit(give).says(t, "Nothing was given", "Say to whom")
+	give.fields.Set("to", strings.Repeat("x", 600))
+	if got := p.submit(give); got.status != 422 {
+		t.Errorf("a name of 600 letters: %d", got.status)
+	}
+}
