@@ -328,6 +328,25 @@ func across(w part, p pattern, n int) Level {
 			return Block
 		}
 	}
+	if w.script != unspaced && p.script != unspaced {
+		return kindred(w, p)
+	}
+	return ""
+}
+
+// kindred compares a word with a name that another language has with other vowels: Peter and Пётр.
+func kindred(w part, p pattern) Level {
+	a, b := strings.TrimRight(w.bones, "*"), strings.TrimRight(p.bones, "*")
+	if !leaves(a, b) && !leaves(b, a) {
+		return ""
+	}
+	consonants := len(strings.ReplaceAll(a, "*", ""))
+	switch {
+	case w.upper && consonants >= 3:
+		return Block
+	case w.upper && consonants == 2 && a == b, consonants >= 4:
+		return Warn
+	}
 	return ""
 }
 

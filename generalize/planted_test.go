@@ -1,0 +1,59 @@
+package generalize
+
+import (
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// Names that somebody plants so that a person reads them and a check does not. None of these is clear: most block, and what a
+// check cannot be sure of is warned of. seeds/003:87-93.
+func TestPlantedNamesAreNeverClear(t *testing.T) {
+	for _, c := range []struct{ subject, alias, text string }{
+		// Marks that turn the direction, and letters that are not seen.
+		{"dog:bella", "", "\u202dBella\u202c rests"}, {"dog:bella", "", "B\u202ee\u202cl\u2066l\u2069a rests"}, {"dog:bella", "", "\u061cBel\u200fla"}, {"dog:bella", "", "Be\u180el\u2063la"}, {"dog:bella", "", "B\U000e0020ella"},
+		{"dog:bella", "", "\u202ealleB\u202c rests"}, // read from right to left
+		// Split, by punctuation, a line break, a tab, brackets.
+		{"dog:bella", "", "Bel\nla rests"}, {"dog:bella", "", "Bel\r\nla rests"}, {"dog:bella", "", "Bel\tla"}, {"dog:bella", "", "Bel(l)a"}, {"dog:bella", "", "[B]ella"}, {"dog:bella", "", "Be«ll»a"}, {"dog:bella", "", "Be…lla"}, {"dog:bella", "", "Be~lla"},
+		{"dog:bella", "", "B, e, l, l, a"}, {"dog:bella", "", "B | e | l | l | a"}, {"dog:bella", "", "Be+lla"}, {"dog:bella", "", "Be\u2028lla"}, {"dog:bella", "", "<b>B</b>ella"}, {"dog:bella", "", "**B**ella"}, {"dog:bella", "", "`Be`lla"},
+		// Letters of other alphabets.
+		{"dog:bella", "", "Bеllа"}, {"dog:bella", "", "ВеIIа"}, {"dog:bella", "", "ßella"}, {"dog:bella", "", "Ᏼella"}, {"dog:bella", "", "Βɛlla"}, {"dog:bella", "", "Bellɑ"}, {"dog:bella", "", "Beⅼⅼa"}, {"dog:bella", "", "ꓐella"},
+		{"human:sean", "", "Ѕеаn"}, {"human:sean", "", "Seаn’s"}, {"human:sean", "", "Шон"}, {"human:1", "Peter", "Петр"}, {"human:1", "Alexander", "Александру"}, {"human:1", "Natasha", "Наташи"}, {"human:1", "Eleni", "Ελένη"},
+		// Marks upon marks, upside down, written small or high.
+		{"dog:bella", "", "B̶e̶l̶l̶a̶"}, {"dog:bella", "", "B⃝e⃝l⃝l⃝a⃝"}, {"dog:bella", "", "ᴮᵉˡˡᵃ"}, {"dog:bella", "", "ₑB" + "ella"}, {"dog:bella", "", "ⒷⒺⓁⓁⒶ"},
+		// Possessives and hyphens of several languages.
+		{"human:sean", "", "Seans’"}, {"human:sean", "", "Sean`s"}, {"human:sean", "", "Sean´s"}, {"human:sean", "", "Sean-mama"}, {"human:1", "Mehmet", "Mehmet'in"}, {"human:1", "Anne-Marie", "Annemarie"}, {"human:1", "Anne-Marie", "Anne Marie"}, {"human:1", "Annemarie", "Anne-Marie"},
+		{"human:1", "Anne‑Marie", "Anne-Marie"}, {"human:1", "Jean-Luc", "Jeanluc's"},
+		// Initials and nicknames that are recorded.
+		{"human:1", "Sean O'Neil|Shaz", "Shaz struggled"}, {"human:1", "Sean O'Neil|SON", "S.O.N. struggled"}, {"human:1", "Robert Miller|Bob|RM", "r.m. said so"}, {"human:1", "Elisabeth|Lisl|Lizzy", "Lizzie sleeps"}, {"human:1", "Bo|B.", "B. sleeps"},
+	} {
+		if r := judge(c.subject, c.alias, c.text); r.Verdict == Clear {
+			t.Errorf("%s %q in %q: %s", c.subject, c.alias, c.text, r.Verdict)
+		}
+	}
+}
+
+// A name anywhere in a text, dressed in one or two ways: the text is never clear.
+func TestAnyPlantedNameIsFound(t *testing.T) {
+	names := []string{"Bella", "Sean", "Tobias", "Юлия", "Сергей", "Γιώργος", "محمد", "王小明", "김민수", "Jürgen", "Łukasz", "Anne-Marie", "O'Neil"}
+	around := []string{"Heart murmurs in %s need rest", "%s", "(%s)", "“%s”, said the vet", "what %s,\nwas told", "x:%s;y"}
+	dress := []func(string) string{
+		strings.ToUpper, strings.ToLower,
+		func(s string) string { return "\u202e" + s + "\u202c" }, func(s string) string { return "\u2067" + s + "\u2069" },
+		func(s string) string { return s + "'s" }, func(s string) string { return s + "’s" }, func(s string) string { return s + "-like" }, func(s string) string { return "#" + s }, func(s string) string { return s + "2019" },
+		func(s string) string { return strings.Join(strings.Split(s, ""), "\u200b") }, func(s string) string { return strings.Join(strings.Split(s, ""), "\u00ad") },
+		func(s string) string { return strings.Join(strings.Split(s, ""), "\u2060") }, func(s string) string { return strings.Join(strings.Split(s, ""), "\u0301") },
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		name := rapid.SampledFrom(names).Draw(t, "name")
+		text := rapid.SampledFrom(dress).Draw(t, "dress")(name)
+		if rapid.Bool().Draw(t, "twice") {
+			text = rapid.SampledFrom(dress).Draw(t, "again")(text)
+		}
+		text = strings.ReplaceAll(rapid.SampledFrom(around).Draw(t, "around"), "%s", text)
+		if r := judge("human:1", name, text); r.Verdict != Blocked {
+			t.Fatalf("%s in %q: %s", name, text, r.Verdict)
+		}
+	})
+}
