@@ -11,6 +11,8 @@ import (
 	"github.com/pgconsent/pgconsent/consent/registry"
 	"github.com/pgconsent/pgconsent/console"
 	"github.com/pgconsent/pgconsent/desk"
+	"github.com/pgconsent/pgconsent/dsar"
+	"github.com/pgconsent/pgconsent/dsar/access"
 	"github.com/pgconsent/pgconsent/identity"
 	"github.com/pgconsent/pgconsent/mcp"
 	"github.com/pgconsent/pgconsent/policy"
@@ -70,7 +72,11 @@ func (s *Service) newFaces(c *config.Config) (*faces, error) {
 		desks[name] = tools
 		f.desk.Databases[name] = &desk.Database{Name: name, Registry: tools.Registry, Policy: tools.Policy, Privacy: tools.Privacy}
 	}
-	if f.api, err = api.New(api.Config{Desk: f.desk, Verifier: f.verifier, Log: s.log, Report: s.report, Decisions: s.decisions}); err != nil {
+	office := s.office(f.desk)
+	report := func(ctx context.Context, c identity.Caller, subject string, data bool) (*dsar.Report, error) {
+		return office.Report(ctx, c, access.Request{Subject: subject, Via: "http", Format: "json", Data: data})
+	}
+	if f.api, err = api.New(api.Config{Desk: f.desk, Verifier: f.verifier, Log: s.log, Report: report, Decisions: s.decisions}); err != nil {
 		return nil, err
 	}
 	f.mcp, err = mcp.NewServer(mcp.Config{
@@ -79,7 +85,7 @@ func (s *Service) newFaces(c *config.Config) (*faces, error) {
 	if err != nil {
 		return nil, err
 	}
-	f.console, err = s.newConsole(f.desk, f.verifier)
+	f.console, err = s.newConsole(office, f.verifier)
 	return f, err
 }
 
