@@ -208,8 +208,8 @@ func (s *session) source(ctx context.Context, tx pgx.Tx, kind, key string, lock 
 // readOriginal reads what source selects. No list of subjects: nil.
 func readOriginal(row pgx.CollectableRow, m *policy.Memories) (*original, error) {
 	out := &original{of: m}
-	var store, teller, subjects, grants, evidence, content *string
-	if err := row.Scan(&out.id, &store, &teller, &subjects, &grants, &evidence, &content); err != nil {
+	var store, teller, told, subjects, grants, evidence, content *string
+	if err := row.Scan(&out.id, &store, &teller, &told, &subjects, &grants, &evidence, &content); err != nil {
 		return nil, err
 	}
 	for into, value := range map[*string]*string{&out.store: store, &out.teller: teller, &out.content: content} {
