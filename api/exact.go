@@ -19,7 +19,7 @@ var texts = map[string]map[string]string{
 		"user_id": oneLine, "grantee": oneLine, "scope": aScope, "categories": aPath, "purposes": aPath, "reason": anyText, "evidence": anyText, "Idempotency-Key": oneLine,
 	},
 	tagPrivacy: {
-		"id": oneWord, "kind": oneWord, "store": oneWord, "source_entity": oneWord, "subject_ids": oneWord, "access_grants": oneWord, "consent_grants": oneWord, "who": oneWord,
+		"id": oneWord, "kind": oneWord, "store": oneWord, "source_entity": oneWord, "told_from": oneWord, "subject_ids": oneWord, "access_grants": oneWord, "consent_grants": oneWord, "who": oneWord,
 		"grantor": oneWord, "grantee": oneWord, "scope": oneWord, "context": oneWord, "participants": oneWord, "default_access_grants": oneWord, "role": oneWord, "subject": oneWord,
 		"source": oneWord, "content": anyText, "belief": anyText, "abstraction_note": anyText, "reason": oneLine, "Idempotency-Key": oneLine,
 	},
