@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 
 	"github.com/jackc/pgx/v5"
 
@@ -36,7 +37,7 @@ func AccessSources(c *config.Config, database string, folders []string) access.S
 	if recorded {
 		out.Reports = func(key audit.Key) (*audit.Log, string, error) {
 			log, err := openReports(c, key)
-			return log, LogName(c.Audit.Reports()), err
+			return log, told(c.Audit.Reports()), err
 		}
 	}
 	return out
@@ -50,13 +51,21 @@ func LogName(a config.Audit) string {
 	return a.File
 }
 
+// told is what a report calls it, which goes to somebody who need not know the folders of this machine.
+func told(a config.Audit) string {
+	if a.Sink == config.SinkDatabase {
+		return LogName(a)
+	}
+	return filepath.Base(a.File)
+}
+
 // logs hands on those of the configuration: its folder, or all chains of its database, those of other proxies too.
 func logs(ctx context.Context, c *config.Config, f func(access.Log) error) error {
 	if c.Audit.Sink != config.SinkDatabase {
 		if _, err := os.Stat(c.Audit.File); errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
-		return f(access.Log{Name: c.Audit.File, From: audit.Folder(c.Audit.File), Own: true, Anchor: c.Audit.Anchor})
+		return f(access.Log{Name: told(c.Audit), From: audit.Folder(c.Audit.File), Own: true, Anchor: c.Audit.Anchor})
 	}
 	return withRecords(ctx, c, c.Audit, func(conn *pgx.Conn) error {
 		chains, err := pgchain.Chains(ctx, conn)
