@@ -77,7 +77,7 @@ func TestKernleG_BeliefsTellNobody(t *testing.T) {
 	if m == nil || made.Repeated || m.Kind != "belief" || m.Store != "ash" || m.Source != "" || len(m.Subjects) != 0 || !slices.Equal(m.Access, ids("*")) {
 		t.Fatalf("made %+v", made)
 	}
-	if got := harness.Ask(super, "SELECT belief_id, source_id, abstraction_note FROM generalizations").Results[0].Rows; len(got) != 1 || !strings.Contains(got[0], m.ID) || !strings.Contains(got[0], seed.Source) || !strings.Contains(got[0], seed.Note) {
+	if got := harness.Ask(super, "SELECT belief_id, source_kind, source_id, abstraction_note FROM generalizations").Results[0].Rows; len(got) != 1 || !strings.Contains(got[0], m.ID) || !strings.Contains(got[0], "\tepisode\t"+seed.Source+"\t") || !strings.Contains(got[0], seed.Note) {
 		t.Errorf("the link is %q", got)
 	}
 	if got := harness.Ask(super, "SELECT subject_ids, access_grants, source_entity FROM episodes WHERE id = '"+seed.Source+"'").Results[0].Rows; len(got) != 1 || !strings.Contains(got[0], `["dog:bella"]`) || !strings.Contains(got[0], "[]") {
@@ -119,6 +119,15 @@ func TestKernleG_BeliefsTellNobody(t *testing.T) {
 	again := must[*privacy.Generalized](t, "again")(d.Generalize(ctx, agentCaller("ash"), seed))
 	if !again.Repeated || again.Memory.ID != m.ID {
 		t.Errorf("again %+v", again)
+	}
+	// A memory of another kind with the same id is another memory.
+	if a := harness.Ask(super, "INSERT INTO notes (id, stack_id, content, subject_ids) SELECT id, stack_id, content, subject_ids FROM episodes WHERE id = '"+seed.Source+"'"); a.Err != "" {
+		t.Fatal(a)
+	}
+	note := seed
+	note.Kind = "note"
+	if out := must[*privacy.Generalized](t, "of a note")(d.Generalize(ctx, agentCaller("ash"), note)); out.Repeated || out.Memory.ID == m.ID {
+		t.Errorf("of a note with the same id: %+v", out)
 	}
 	other := seed
 	other.Belief = "Small breeds need exercise monitoring"

@@ -296,9 +296,12 @@ func (s *session) texts(ctx context.Context, tx pgx.Tx, corpus *generalize.Corpu
 // drawn finds the same belief, drawn from the same memory before and granted to the same; nil: there is none.
 func (s *session) drawn(ctx context.Context, tx pgx.Tx, src *original, g Generalization, access []string) (*Memory, error) {
 	m, l := s.privacy.Generalize.Into, s.privacy.Generalize.Link
+	from, values := catalog.QuoteIdent(l.Source)+" = $2 AND "+catalog.QuoteIdent(l.Store)+"::pg_catalog.text = $3", []any{g.Belief, src.id, src.store}
+	if l.Kind != "" {
+		from, values = from+" AND "+catalog.QuoteIdent(l.Kind)+" = $4", append(values, src.of.Kind)
+	}
 	rows, err := tx.Query(ctx, "SELECT "+selected(m)+" FROM "+m.Relation.Name.SQL()+" WHERE "+catalog.QuoteIdent(m.Content)+" = $1 AND "+catalog.QuoteIdent(m.Key)+
-		" IN (SELECT "+catalog.QuoteIdent(l.Made)+" FROM "+l.Relation.Name.SQL()+" WHERE "+catalog.QuoteIdent(l.Source)+" = $2 AND "+catalog.QuoteIdent(l.Store)+"::pg_catalog.text = $3) ORDER BY "+
-		catalog.QuoteIdent(m.Key)+" LIMIT 100", g.Belief, src.id, src.store)
+		" IN (SELECT "+catalog.QuoteIdent(l.Made)+" FROM "+l.Relation.Name.SQL()+" WHERE "+from+") ORDER BY "+catalog.QuoteIdent(m.Key)+" LIMIT 100", values...)
 	if err != nil {
 		return nil, answered(err)
 	}
@@ -329,6 +332,9 @@ func (s *session) draw(ctx context.Context, tx pgx.Tx, src *original, g Generali
 		return nil, answered(err)
 	}
 	columns, values = []string{l.Store, l.Made, l.Source}, []any{src.store, out.ID, src.id}
+	if l.Kind != "" {
+		columns, values = append(columns, l.Kind), append(values, src.of.Kind)
+	}
 	if l.Note != "" {
 		columns, values = append(columns, l.Note), append(values, g.Note)
 	}

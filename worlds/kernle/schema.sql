@@ -90,6 +90,7 @@ CREATE TABLE generalizations (
   stack_id  TEXT NOT NULL,
   belief_id TEXT NOT NULL,
   source_id TEXT NOT NULL,
+  source_kind TEXT NOT NULL DEFAULT '', -- memories of two kinds may have one id
   abstraction_note TEXT NOT NULL DEFAULT '',
   created_at TIMESTAMP DEFAULT CURRENT_TIMESTAMP
 );
