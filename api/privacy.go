@@ -111,6 +111,7 @@ type (
 		Subject string `query:"subject" maxLength:"256" doc:"Whom the memories are about."`
 		ID      string `query:"id" maxLength:"256" doc:"Instead: one memory."`
 		Kind    string `query:"kind" maxLength:"32" doc:"Of that memory."`
+		After   string `query:"after" maxLength:"4096" doc:"What next of the answer before was: the memories that come after those."`
 	}
 	auditAnswer struct{ Body privacy.Report }
 )
@@ -221,7 +222,7 @@ func privacyResource(s *Server) {
 		if err != nil {
 			return nil, err
 		}
-		out, err := d.Audit(ctx, c.Caller, privacy.Question{Subject: in.Subject, ID: in.ID, Kind: in.Kind})
+		out, err := d.Audit(ctx, c.Caller, privacy.Question{Subject: in.Subject, ID: in.ID, Kind: in.Kind, After: in.After})
 		if err != nil {
 			return nil, err
 		}

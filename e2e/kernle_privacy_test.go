@@ -416,6 +416,29 @@ func TestKernleH_AuditTellsOwnersSubjectsAndGuardiansWhoSees(t *testing.T) {
 		sean == nil || !slices.Equal(sean.Agents, ids("sean")) || viewer(row, "si:rex") != nil || viewer(row, "*") != nil {
 		t.Errorf("%+v", row)
 	}
+	// More than one answer has, one after the other: each memory once.
+	if a := harness.Ask(harness.Super(t, k.db), `INSERT INTO notes (id, stack_id, content, subject_ids) SELECT 'note:page' || i, 'ash', 'x', '["dog:page"]' FROM generate_series(1, 450) AS i`); a.Err != "" {
+		t.Fatal(a)
+	}
+	pages, met := 0, map[string]bool{}
+	for after := ""; pages == 0 || after != ""; pages++ {
+		page := must[*privacy.Report](t, "a page")(d.Audit(ctx, agentCaller("ash"), privacy.Question{Subject: "dog:page", After: after}))
+		for _, row := range page.Rows {
+			met[row.Kind+" "+row.ID] = true
+		}
+		after = page.Next
+		if after != "" {
+			// Somebody else's place is no key to it.
+			if out := must[*privacy.Report](t, "mallory")(d.Audit(ctx, agentCaller("mallory"), privacy.Question{Subject: "dog:page", After: after})); len(out.Rows) != 0 || out.Next != "" {
+				t.Errorf("mallory is told %+v", out)
+			}
+		}
+	}
+	if pages != 3 || len(met) != 450 {
+		t.Errorf("%d memories in %d answers", len(met), pages)
+	}
+	_, err := d.Audit(ctx, agentCaller("ash"), privacy.Question{Subject: "dog:page", After: "x"})
+	fails(t, "a place that is none", err, privacy.Validation)
 	// It agrees with what each agent sees, of everything about a subject, in each form of a list.
 	report = must[*privacy.Report](t, "about a subject")(d.Audit(ctx, agentCaller("sean"), privacy.Question{Subject: "dog:bella"}))
 	if len(report.Rows) < 50 {

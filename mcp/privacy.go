@@ -84,6 +84,7 @@ type auditing struct {
 	Subject string `json:"subject,omitempty" jsonschema:"whom the memories are about; or, instead, id"`
 	ID      string `json:"id,omitempty" jsonschema:"one memory"`
 	Kind    string `json:"kind,omitempty" jsonschema:"of that memory, if its id does not begin with it"`
+	After   string `json:"after,omitempty" jsonschema:"what next of the answer before was: the memories that come after those"`
 }
 
 type agreeing struct {
@@ -255,7 +256,7 @@ func regrant(out *privacy.Changed, err error) (regranted, error) {
 }
 
 func auditPrivacy(ctx context.Context, c *Call, in auditing) (out privacy.Report, err error) {
-	report, err := c.Desk.Privacy.Audit(ctx, c.Caller, privacy.Question{Subject: in.Subject, ID: in.ID, Kind: in.Kind})
+	report, err := c.Desk.Privacy.Audit(ctx, c.Caller, privacy.Question{Subject: in.Subject, ID: in.ID, Kind: in.Kind, After: in.After})
 	if err != nil {
 		return out, err
 	}

@@ -3,11 +3,14 @@ package privacy
 import (
 	"cmp"
 	"context"
+	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -24,13 +27,14 @@ type Question struct {
 	Subject string
 	ID      string
 	Kind    string // of the memory; "": as the id begins, else any
+	After   string // what Next of the report before says; "": from the first
 }
 
 // Report says who sees what.
 type Report struct {
 	Subject string `json:"subject,omitempty"`
 	Rows    []Row  `json:"memories"`
-	More    bool   `json:"more,omitempty"` // there are more than are listed
+	Next    string `json:"next,omitempty" doc:"There are more memories than are listed: ask again with after set to this." jsonschema:"there are more: ask again with after set to this"`
 }
 
 // Row is a memory and who sees it. Its text is not in it.
@@ -91,6 +95,27 @@ type found struct {
 	subjects, grants, evidence, speaks []string
 }
 
+// place says where a report ended, for the next one to go on. Who shows one that is made up is told what the caller may know all the same.
+func (f found) place() string {
+	b, _ := json.Marshal([]string{f.store, f.kind, f.key}) // texts: it never fails
+	return base64.RawURLEncoding.EncodeToString(b)
+}
+
+func place(after string) ([]string, error) {
+	if after == "" {
+		return nil, nil
+	}
+	var out []string
+	b, err := base64.RawURLEncoding.DecodeString(after)
+	if err == nil {
+		err = json.Unmarshal(b, &out)
+	}
+	if err != nil || len(out) != 3 || !utf8.Valid(b) || slices.ContainsFunc(out, func(s string) bool { return strings.Contains(s, "\x00") }) {
+		return nil, fail(Validation, "Leave it out, or give what next of the answer before was.", "this is no place in a report")
+	}
+	return out, nil
+}
+
 // matter are the records, guardians and contexts of a store.
 type matter struct {
 	consents  []record
@@ -116,6 +141,10 @@ func (d *Desk) Audit(ctx context.Context, c identity.Caller, q Question) (*Repor
 		return nil, fail(Validation, "Ask about a subject, or about a memory by its id.", "a question is about one of the two")
 	}
 	if err := firstError(optional("the subject", q.Subject), optional("the memory's id", q.ID), optional("the kind", q.Kind)); err != nil {
+		return nil, err
+	}
+	after, err := place(q.After)
+	if err != nil {
 		return nil, err
 	}
 	p, section, err := d.section()
@@ -145,15 +174,18 @@ func (d *Desk) Audit(ctx context.Context, c identity.Caller, q Question) (*Repor
 	}
 	defer func() { _ = control.Close(context.WithoutCancel(ctx)) }()
 	a := auditor{policy: p, privacy: section, control: control, stores: map[string]*matter{}}
-	rows, err := a.rows(ctx, caller, q.Subject, kind, q.ID)
+	rows, err := a.rows(ctx, caller, q.Subject, kind, q.ID, after)
 	if err != nil {
 		return nil, err
 	}
-	if len(rows) == 0 {
+	if len(rows) == 0 && after == nil {
 		return nil, missing("memory or subject")
 	}
-	out := &Report{Subject: q.Subject, Rows: []Row{}, More: len(rows) > maxRows}
-	rows = rows[:min(len(rows), maxRows)]
+	out := &Report{Subject: q.Subject, Rows: []Row{}}
+	if len(rows) > maxRows {
+		rows = rows[:maxRows]
+		out.Next = rows[maxRows-1].place()
+	}
 	for _, r := range rows {
 		if a.stores[r.store] == nil {
 			if a.stores[r.store], err = a.matter(ctx, r.store); err != nil {
@@ -200,8 +232,8 @@ func null(s string) *string {
 }
 
 // rows are the memories that the caller may ask about. The database decides which.
-func (a auditor) rows(ctx context.Context, caller, subject, kind, key string) ([]found, error) {
-	rows, err := a.control.Query(ctx, "SELECT kind, key, store, owner, source, subjects, grants, evidence, speaks FROM pgconsent.privacy_rows($1, $2, $3, $4, $5)", caller, null(subject), null(kind), null(key), maxRows+1)
+func (a auditor) rows(ctx context.Context, caller, subject, kind, key string, after []string) ([]found, error) {
+	rows, err := a.control.Query(ctx, "SELECT kind, key, store, owner, source, subjects, grants, evidence, speaks FROM pgconsent.privacy_rows($1, $2, $3, $4, $5, $6)", caller, null(subject), null(kind), null(key), after, maxRows+1)
 	if err != nil {
 		return nil, fmt.Errorf("look at grants: %w", err)
 	}

@@ -2,6 +2,7 @@ package rls
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/pgconsent/pgconsent/catalog"
@@ -14,11 +15,14 @@ const privacyTrigger = "zz_pgconsent_privacy"
 
 // What looks at grants. Each takes the caller's id, and returns what this caller may know.
 var privacyFunctions = []string{
-	"pgconsent.privacy_rows(pg_catalog.text, pg_catalog.text, pg_catalog.text, pg_catalog.text, pg_catalog.int4)",
+	"pgconsent.privacy_rows(pg_catalog.text, pg_catalog.text, pg_catalog.text, pg_catalog.text, pg_catalog.text[], pg_catalog.int4)",
 	"pgconsent.privacy_consents(pg_catalog.text)",
 	"pgconsent.privacy_guardians(pg_catalog.text)",
 	"pgconsent.privacy_contexts(pg_catalog.text)",
 }
+
+// earlierPrivacyRows is what an earlier version has installed.
+const earlierPrivacyRows = "pgconsent.privacy_rows(pg_catalog.text, pg_catalog.text, pg_catalog.text, pg_catalog.text, pg_catalog.int4)"
 
 // listed writes a list as an array of texts; what is no list is an empty one.
 func listed(l predicate.List, row string) string {
@@ -138,13 +142,14 @@ func (p *Plan) privacyFunctions(s *policy.Privacy) []Statement {
 		speaks = fmt.Sprintf("(%s OR EXISTS (SELECT FROM %s AS g WHERE %s OPERATOR(pg_catalog.=) r.store AND %s OPERATOR(pg_catalog.=) u.id AND %s OPERATOR(pg_catalog.=) caller))",
 			speaks, g.Relation.Name.SQL(), asText("g", g.Store), asText("g", g.Subject), asText("g", g.Guardian))
 	}
-	out := []Statement{{SQL: fmt.Sprintf(`CREATE FUNCTION pgconsent.privacy_rows(caller pg_catalog.text, subject pg_catalog.text, of_kind pg_catalog.text, id pg_catalog.text, most pg_catalog.int4)
+	out := []Statement{{SQL: fmt.Sprintf(`CREATE FUNCTION pgconsent.privacy_rows(caller pg_catalog.text, subject pg_catalog.text, of_kind pg_catalog.text, id pg_catalog.text, after pg_catalog.text[], most pg_catalog.int4)
 RETURNS TABLE (kind pg_catalog.text, key pg_catalog.text, store pg_catalog.text, owner pg_catalog.text, source pg_catalog.text, subjects pg_catalog.text[], grants pg_catalog.text[], evidence pg_catalog.text[], speaks pg_catalog.text[])
 %sSELECT * FROM (SELECT r.*, ARRAY(SELECT DISTINCT u.id FROM pg_catalog.unnest(r.subjects) AS u (id) WHERE u.id IS NOT NULL AND %s ORDER BY 1) AS speaks FROM (
 %s) AS r
   WHERE (privacy_rows.subject IS NULL OR privacy_rows.subject OPERATOR(pg_catalog.=) ANY (r.subjects))
     AND (of_kind IS NULL OR of_kind OPERATOR(pg_catalog.=) r.kind) AND (privacy_rows.id IS NULL OR privacy_rows.id OPERATOR(pg_catalog.=) r.key)) AS q
 WHERE (q.owner OPERATOR(pg_catalog.=) caller OR privacy_rows.subject OPERATOR(pg_catalog.=) ANY (q.speaks) OR privacy_rows.subject IS NULL AND pg_catalog.cardinality(q.speaks) OPERATOR(pg_catalog.>) 0)
+  AND (after IS NULL OR ROW(q.store, q.kind, q.key) OPERATOR(pg_catalog.>) ROW(after[1], after[2], after[3]))
 ORDER BY q.store, q.kind, q.key LIMIT most
 $pgconsent$`, head, speaks, strings.Join(parts, "\n  UNION ALL\n")), Why: why}}
 	out = append(out, p.privacyConsents(s.Consents, head, why), p.privacyGuardians(s.Guardians, head, why), p.privacyContexts(s.Contexts, head, why))
@@ -191,7 +196,7 @@ func (p *Plan) privacyContexts(x *policy.Contexts, head, why string) Statement {
 func (p *Plan) dropPrivacyFunctions() []Statement {
 	const why = "Take away what tells who sees what."
 	var out []Statement
-	for _, f := range privacyFunctions {
+	for _, f := range append(slices.Clone(privacyFunctions), earlierPrivacyRows) {
 		out = append(out, Statement{SQL: "DROP FUNCTION IF EXISTS " + f, Why: why})
 	}
 	return out

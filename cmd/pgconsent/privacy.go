@@ -242,8 +242,19 @@ func (p privacyAuditCmd) Run(s *session) error {
 		query.Set("kind", p.Kind)
 	}
 	var out privacy.Report
-	if err := p.call(s, "GET", "/v1/privacy/audit", query, nil, &out); err != nil {
-		return err
+	for {
+		var page privacy.Report
+		if err := p.call(s, "GET", "/v1/privacy/audit", query, nil, &page); err != nil {
+			return err
+		}
+		page.Rows = append(out.Rows, page.Rows...)
+		if out = page; out.Next == "" {
+			break
+		}
+		if !s.json {
+			fmt.Fprintf(s.err, "%d memories until now\n", len(out.Rows))
+		}
+		query.Set("after", out.Next)
 	}
 	if s.json {
 		return s.print(out)
@@ -272,9 +283,6 @@ func (p privacyAuditCmd) Run(s *session) error {
 			}
 			item(s, "noted", told)
 		}
-	}
-	if out.More {
-		fmt.Fprintf(s.out, "\nThere are more: these are the first %d.\n", len(out.Rows))
 	}
 	return nil
 }
