@@ -20,42 +20,42 @@ var wardLink = regexp.MustCompile(`href="/console/(me/for/[^"]+)"`)
 
 // A guardian sees the consents of whom they speak for, and withdraws them; both know of it.
 func TestGuardian(t *testing.T) {
-	appoint(t, consent.Appoint, "user-04", "user-03")
-	ward := as(t, "subject:user-03")
-	ward.get("me").says(t, "These may give and withdraw consent in your name: user-04")
+	appoint(t, consent.Appoint, "user-14", "user-13")
+	ward := as(t, "subject:user-13")
+	ward.get("me").says(t, "These may give and withdraw consent in your name: user-14")
 
-	guardian := as(t, "subject:user-04")
+	guardian := as(t, "subject:user-14")
 	me := guardian.get("me")
-	me.says(t, "Nobody but you decides about your consent", "You speak for: user-03")
+	me.says(t, "Nobody but you decides about your consent", "You speak for: user-13")
 	link := wardLink.FindStringSubmatch(me.body)
 	if link == nil || strings.Contains(link[1], "user") {
 		t.Fatalf("the address of a ward is %q", link)
 	}
 	page := guardian.get(link[1])
-	page.says(t, "You speak for user-03", "In force")
+	page.says(t, "You speak for user-13", "In force")
 	withdraw := page.button(t, "Withdraw")
-	if n := rows(t, "assistant", "user-03"); n != 3 {
+	if n := rows(t, "assistant", "user-13"); n != 3 {
 		t.Fatalf("the agent sees %d notes, want 3", n)
 	}
-	guardian.submit(withdraw).says(t, "Withdrawn for user-03", "Withdrawn")
-	if n := rows(t, "assistant", "user-03"); n != 0 {
+	guardian.submit(withdraw).says(t, "Withdrawn for user-13", "Withdrawn")
+	if n := rows(t, "assistant", "user-13"); n != 0 {
 		t.Errorf("after the guardian's withdrawal the agent sees %d notes", n)
 	}
 	guardian.submit(withdraw).says(t, "There was nothing to withdraw")
-	ward.get("me/history").says(t, "Consent withdrawn", "by a guardian user-04, by way of this console", "Guardian appointed: user-04")
+	ward.get("me/history").says(t, "Consent withdrawn", "by a guardian user-14, by way of this console", "Guardian appointed: user-14")
 
 	// The address is of this session alone, and worth nothing to who is no guardian any more.
 	if p := ward.get(link[1]); p.status != 404 {
 		t.Errorf("another session's address: %d", p.status)
 	}
-	appoint(t, consent.Dismiss, "user-04", "user-03")
-	if p := guardian.get(link[1]); p.status != 403 || strings.Contains(p.body, "user-03") {
+	appoint(t, consent.Dismiss, "user-14", "user-13")
+	if p := guardian.get(link[1]); p.status != 403 || strings.Contains(p.body, "user-13") {
 		t.Errorf("after the dismissal: %d", p.status)
 	}
 	if p := guardian.submit(withdraw); p.status != 403 {
 		t.Errorf("withdrawing after the dismissal: %d", p.status)
 	}
-	if p := guardian.get("me"); strings.Contains(p.body, "user-03") {
+	if p := guardian.get("me"); strings.Contains(p.body, "user-13") {
 		t.Error("whom they do not speak for any more is shown")
 	}
 }
