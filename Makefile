@@ -20,7 +20,7 @@ demo: setup build ## start a real PostgreSQL with an example, the proxy before i
 
 test: setup check ## set up what is missing, check the code, run every test against a real PostgreSQL
 	@echo "test: go test -race $(PKG)  (the first time the SQL parser is compiled: some minutes without output)"
-	@$(GO) test -race -timeout 45m $(PKG) || { echo "test: failed; the reason is above. One package alone: make test PKG=./proxy" >&2; exit 1; }
+	@$(GO) test -race -timeout 90m $(PKG) || { echo "test: failed; the reason is above. One package alone: make test PKG=./proxy" >&2; exit 1; }
 	@echo "test: passed"
 
 matrix: setup ## the tests that depend on the server, on PostgreSQL 15 to 18, fetched where npm is there

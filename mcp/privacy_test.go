@@ -11,7 +11,7 @@ import (
 // seeds/003:143-148.
 func TestMCPPrivacy(t *testing.T) {
 	f := runFace(t, "kernle")
-	ash, bella, sean, rex := f.as(t, "agent:ash"), f.as(t, "agent:bella"), f.as(t, "agent:sean"), f.as(t, "agent:rex")
+	ash, bella, sean, rex, vet := f.as(t, "agent:ash"), f.as(t, "agent:bella"), f.as(t, "agent:sean"), f.as(t, "agent:rex"), f.as(t, "agent:vet")
 	names := toolNames(t, ash)
 	for _, name := range []string{"memory_episode", "memory_belief", "memory_note", "memory_raw", "memory_generalize", "context_enter", "context_leave", "context_list", "privacy_audit", "privacy_grant", "privacy_revoke", "consent_grant", "consent_revoke", "query"} {
 		if i := slices.Index(names, name); i < 0 || slices.Contains(names[i+1:], name) {
@@ -57,8 +57,8 @@ func TestMCPPrivacy(t *testing.T) {
 	if left := ask(t, bella, "context_leave", args{}); left.failed || seen() != "[]" {
 		t.Error("after the context")
 	}
-	refused(ask(t, rex, "context_enter", args{"context": "ctx:bella_health"}), "PC404")
-	refused(ask(t, rex, "context_enter", args{"context": "ctx:none"}), "PC404")
+	refused(ask(t, vet, "context_enter", args{"context": "ctx:bella_health"}), "PC404")
+	refused(ask(t, vet, "context_enter", args{"context": "ctx:none"}), "PC404")
 	refused(ask(t, bella, "context_enter", args{"context": "ctx:bella_health", "participants": []string{"si:mallory"}}), "42501")
 
 	// A consent by a guardian, the grant that it allows, and who sees what.
