@@ -280,23 +280,6 @@ func cpu(t *testing.T, pid int) float64 {
 	return ticks / 100 // USER_HZ, 100 on every architecture that Go knows
 }
 
-// resident is the memory of a process that is its own, in KiB.
-func resident(t *testing.T, pid int) float64 {
-	t.Helper()
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
-	if err != nil {
-		t.Fatal(err)
-	}
-	sum := 0.0
-	for line := range strings.Lines(string(b)) {
-		if f := strings.Fields(line); len(f) == 3 && (f[0] == "Private_Dirty:" || f[0] == "Private_Clean:") {
-			n, _ := strconv.ParseFloat(f[1], 64)
-			sum += n
-		}
-	}
-	return sum
-}
-
 // connect is a connection of a contender.
 func connect(t *testing.T, c contender) *pgconn.PgConn {
 	t.Helper()

@@ -22,7 +22,6 @@ import (
 const (
 	clients = 8
 	slice   = 2 // seconds of a turn
-	idle    = 100
 )
 
 // TestWire is a measurement: WIRE_ROUNDS says how many rounds, WIRE_OUT where the tables go.
@@ -48,12 +47,6 @@ func TestWire(t *testing.T) {
 	for _, size := range []int{10, 1000} {
 		for _, line := range streams(t, all, size, rounds) {
 			out.WriteString(line)
-		}
-	}
-	out.WriteString("\n| between | memory of an idle connection, KiB |\n|---|---:|\n")
-	for _, c := range all {
-		if c.pid != 0 {
-			fmt.Fprintf(&out, "| %s | %.1f |\n", c.name, memory(t, c))
 		}
 	}
 	fmt.Print(out.String())
@@ -198,19 +191,6 @@ func streams(t *testing.T, all []contender, size, rounds int) []string {
 func stream(ctx context.Context, conn *pgconn.PgConn, sql string) error {
 	_, err := conn.CopyTo(ctx, io.Discard, sql)
 	return err
-}
-
-// memory is what a connection adds to the process between.
-func memory(t *testing.T, c contender) float64 {
-	t.Helper()
-	warm := connect(t, c)
-	defer func() { _ = warm.Close(context.Background()) }()
-	before := resident(t, c.pid)
-	for range idle {
-		conn := connect(t, c)
-		defer func() { _ = conn.Close(context.Background()) }()
-	}
-	return (resident(t, c.pid) - before) / idle
 }
 
 // at is a quantile.
