@@ -74,9 +74,9 @@ func asked(method, path string, body []byte) ([sha256.Size]byte, error) {
 	return sha256.Sum256(fmt.Appendf(nil, "%s %s\n%s", method, path, plain)), nil
 }
 
-// who are callers that are told apart: who acts for somebody else, as a token may say, is another one.
+// who are callers that are told apart: who acts for somebody else, as a token may say or a name that was given again, is another one.
 func who(c identity.Caller) string {
-	parts := []string{string(c.Role), c.Name, c.Database}
+	parts := []string{string(c.Role), c.Name, c.Subject, c.Agent, c.Database}
 	for _, name := range slices.Sorted(maps.Keys(c.Claims)) {
 		parts = append(parts, name, c.Claims[name])
 	}

@@ -97,3 +97,15 @@ func TestOnce(t *testing.T) {
 		t.Error("two users of one agent are one caller")
 	}
 }
+
+// A token whose name was given to another agent or subject is somebody else: answers to the first are not for the second.
+func TestANameThatWasGivenAgain(t *testing.T) {
+	chat := identity.Caller{Name: "app", Role: identity.Agent, Agent: "chat", Database: "d"}
+	for _, other := range []identity.Caller{
+		{Name: "app", Role: identity.Agent, Agent: "voice", Database: "d"}, {Name: "app", Role: identity.Subject, Subject: "chat", Database: "d"},
+	} {
+		if who(chat) == who(other) {
+			t.Errorf("%+v has the answers of %+v", other, chat)
+		}
+	}
+}
