@@ -196,6 +196,16 @@ func (a *asking) recorded(t *testing.T, cfg Config) Report {
 	return report
 }
 
+// told waits until the log says that it cannot be written. A small record may still have found room.
+func told(t *testing.T, l *Log) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); l.Broken() == nil; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("nobody is told that records cannot be written")
+		}
+	}
+}
+
 // A disk that fills up and becomes larger.
 func TestFullFilesystem(t *testing.T) {
 	if !apart(t) {
@@ -261,9 +271,7 @@ func TestFullDiskWhileAgentsAsk(t *testing.T) {
 						}
 					}
 					more(t, "refused", &a.refused, 5)
-					if l.Broken() == nil {
-						t.Error("nobody is told that records cannot be written")
-					}
+					told(t, l)
 					empty()
 				}
 				more(t, "answered", &a.answers, 5)
@@ -382,6 +390,109 @@ func freezing(t *testing.T) (dir string, set func(uintptr)) {
 	return dir, set
 }
 
+// A log is opened on a disk that takes nothing: statements are refused until it does, and what a crash left of the last record is set
+// aside then, as ever.
+func TestOpenOnABrokenDisk(t *testing.T) {
+	if !apart(t) {
+		return
+	}
+	readonly := func(t *testing.T, path string) (mend func()) {
+		if err := syscall.Mount(path, path, "", syscall.MS_BIND, ""); err != nil {
+			t.Fatal(err)
+		}
+		if err := syscall.Mount("", path, "", syscall.MS_BIND|syscall.MS_REMOUNT|syscall.MS_RDONLY, ""); err != nil {
+			t.Fatal(err)
+		}
+		return func() {
+			if err := syscall.Unmount(path, syscall.MNT_DETACH); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for what, broken := range map[string]func(t *testing.T, cfg Config) (mend func()){
+		"full":             func(t *testing.T, cfg Config) func() { return fill(t, filepath.Dir(cfg.Dir)) },
+		"folder read-only": func(t *testing.T, cfg Config) func() { return readonly(t, cfg.Dir) },
+		"all read-only":    func(t *testing.T, cfg Config) func() { return readonly(t, filepath.Dir(cfg.Dir)) },
+		"a missing part": func(t *testing.T, cfg Config) func() {
+			moved := filepath.Dir(cfg.Dir) + "/moved"
+			if err := errors.Join(os.Rename(cfg.Dir, moved), os.Symlink("nowhere/at/all", cfg.Dir)); err != nil {
+				t.Fatal(err)
+			}
+			return func() {
+				if err := errors.Join(os.Remove(cfg.Dir), os.Rename(moved, cfg.Dir)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		},
+	} {
+		for _, mode := range []Mode{Strict, Buffered} {
+			t.Run(string(mode)+", "+what, func(t *testing.T) {
+				dir := memory(t, "size=2m")
+				cfg := Config{Mode: mode, Dir: filepath.Join(dir, "audit"), Key: testKey(t, 'k'), Anchor: filepath.Join(dir, "anchor"), Log: quiet()}
+				l := open(t, cfg)
+				for i := range 20 {
+					if err := l.Decision(decision(fmt.Sprint("before ", i))).Release(); err != nil {
+						t.Fatal(err)
+					}
+				}
+				closeLog(t, l)
+				// A crash, then a disk that is broken.
+				segment := filepath.Join(cfg.Dir, segmentName(1))
+				text, err := os.ReadFile(segment)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(segment, append(text, text[:100]...), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				mend := broken(t, cfg)
+				l = open(t, cfg)
+				if l.Broken() == nil {
+					t.Error("nobody is told that records cannot be written")
+				}
+				refused := l.Decision(decision("refused"))
+				wantRefusal(t, refused.Release())
+				refused.Done(Outcome{SQLState: "58030"})
+				time.Sleep(2 * retryEvery) // it is tried again, in vain
+				wantRefusal(t, l.Decision(decision("refused")).Release())
+				mend()
+				eventually(t, l, "after")
+				closeLog(t, l)
+				found, report := verified(t, cfg)
+				if len(found) != 21 || found["after"] != 1 || found["refused"] != 0 || report.Recoveries < 2 {
+					t.Errorf("%d sessions, %+v", len(found), report)
+				}
+				if torn, err := os.ReadFile(filepath.Join(cfg.Dir, fmt.Sprintf("%s%d", tornPrefix(1), len(text)))); err != nil || string(torn) != string(text[:100]) {
+					t.Errorf("what the crash left was not kept: %q, %v", torn, err)
+				}
+			})
+		}
+	}
+}
+
+// What no waiting mends is told at once: another process has the folder, the path is none, the records do not hold.
+func TestOpenTellsWhatDoesNotPass(t *testing.T) {
+	for what, prepare := range map[string]func(cfg Config) error{
+		"in use by another pgconsent": func(cfg Config) error {
+			l := open(t, cfg)
+			t.Cleanup(func() { closeLog(t, l) })
+			return nil
+		},
+		"not a directory": func(cfg Config) error { return os.WriteFile(cfg.Dir, nil, 0o600) },
+		"keep the directory as evidence": func(cfg Config) error {
+			return errors.Join(os.Mkdir(cfg.Dir, 0o700), os.WriteFile(filepath.Join(cfg.Dir, segmentName(1)), []byte("{}\n"), 0o600))
+		},
+	} {
+		cfg := Config{Dir: filepath.Join(t.TempDir(), "audit"), Log: quiet()}
+		if err := prepare(cfg); err != nil {
+			t.Fatal(err)
+		}
+		if l, err := Open(cfg); err == nil || l != nil || !strings.Contains(err.Error(), what) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
 // A disk that does not answer: statements are refused meanwhile, the log can be left alone, and goes on when the disk does.
 func TestFrozenDisk(t *testing.T) {
 	if !apart(t) {
@@ -397,9 +508,7 @@ func TestFrozenDisk(t *testing.T) {
 			more(t, "answered", &a.answers, 10)
 			set(freeze)
 			more(t, "refused", &a.refused, 10)
-			if l.Broken() == nil {
-				t.Error("nobody is told that records cannot be written")
-			}
+			told(t, l)
 			set(thaw)
 			more(t, "answered", &a.answers, 10)
 			a.end()

@@ -26,12 +26,13 @@ const (
 	linger = 10 * time.Millisecond
 	// maxBehind is how old an unsynced record may get in Buffered mode before Release waits for the disk.
 	maxBehind = time.Second
+	// startPatience is how long Open waits for a disk that does not answer. A database has bounds of its own, which are longer.
+	startPatience = 10 * time.Second
 )
 
 // Log writes the records of one directory. One process at a time holds it.
 type Log struct {
-	cfg  Config
-	lock *os.File
+	cfg Config
 
 	mu     sync.Mutex
 	queue  []*Ticket
@@ -101,59 +102,77 @@ func Open(cfg Config) (*Log, error) {
 		return nil, fmt.Errorf("audit mode %q is not one of strict, buffered, off", cfg.Mode)
 	}
 	if cfg.Store != nil {
-		return l, l.openStore()
+		l.w = newStoring(cfg)
+	} else {
+		if cfg.Dir == "" {
+			return nil, errors.New("audit mode " + string(cfg.Mode) + " needs a directory")
+		}
+		l.w = newWriter(cfg)
 	}
-	if cfg.Dir == "" {
-		return nil, errors.New("audit mode " + string(cfg.Mode) + " needs a directory")
-	}
-	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
-		return nil, fmt.Errorf("audit directory: %w", err)
-	}
-	lock, err := lockDir(cfg.Dir)
-	if err != nil {
+	if err := l.start(); err != nil {
 		return nil, err
 	}
-	l.lock = lock
-	w := &writer{mooring: mooring{cfg: cfg}}
-	torn, err := w.open()
-	if err != nil {
-		lock.Close()
-		return nil, err
-	}
-	l.w = w
-	adrift, err := w.moor(w.at)
-	if err != nil {
-		w.close()
-		lock.Close()
-		return nil, err
-	}
-	if torn != nil {
-		cfg.Log.Warn("audit: a crash had cut the last record; it was set aside", "bytes", torn.Bytes, "kept", torn.Kept)
-		l.add(&Ticket{kind: KindRecovery, body: torn})
-	}
-	if adrift != nil {
-		cfg.Log.Warn("audit: there was no anchor; a new one begins here. If it was not you who removed it, records may have been cut off", "anchor", cfg.Anchor)
-		l.add(&Ticket{kind: KindRecovery, body: adrift})
-	}
-	go l.run()
 	return l, nil
 }
 
-// openStore goes on with the chain of a store. One that cannot be reached yet is tried until it can, and statements are refused
-// meanwhile.
-func (l *Log) openStore() error {
-	s := newStoring(l.cfg)
-	l.w = s
-	if err := s.open(); err != nil {
-		if !errors.Is(err, ErrUnreachable) {
-			s.close()
-			return err
+// start begins to write. Where that cannot be done yet, or takes longer than a statement waits, it is tried until it can, and
+// statements are refused meanwhile.
+func (l *Log) start() error {
+	opened := make(chan error, 1)
+	l.busy = l.cfg.Now().Add(-2 * l.cfg.Deadline) // nobody waits for a disk that has not been opened
+	go func() {
+		err := l.w.open()
+		if err != nil && !passes(err) {
+			l.w.close()
+			l.mu.Lock()
+			l.broken, l.busy = err, time.Time{}
+			l.mu.Unlock()
+			opened <- err
+			close(l.done)
+			return
 		}
-		l.cfg.Log.Error("audit: records cannot be written yet; statements of agents are refused until they can", "to", l.cfg.Store.String(), "error", err)
-		l.broken = err
+		l.mu.Lock()
+		l.broken, l.busy = err, time.Time{}
+		l.mu.Unlock()
+		opened <- err
+		l.run()
+	}()
+	var err error
+	late := time.NewTimer(startPatience)
+	defer late.Stop()
+	select {
+	case err = <-opened:
+	case <-late.C:
+		err = l.mute()
 	}
-	go l.run()
-	return nil
+	if err != nil && (errors.Is(err, errMute) || passes(err)) {
+		to := l.cfg.Dir
+		if l.cfg.Store != nil {
+			to = l.cfg.Store.String()
+		}
+		l.cfg.Log.Error("audit: records cannot be written yet; statements of agents are refused until they can", "to", to, "error", err)
+		return nil
+	}
+	return err
+}
+
+// passes tells whether an error of the beginning is one that goes away without another configuration: a disk that is full,
+// read-only or not there, a right that is missing, a database that cannot be reached. Records that do not hold, and a chain that somebody else
+// has, do not.
+func passes(err error) bool {
+	var errno syscall.Errno
+	switch {
+	case errors.Is(err, ErrUnreachable):
+		return true
+	case !errors.As(err, &errno):
+		return false
+	}
+	switch errno {
+	case syscall.ENOTDIR, syscall.EISDIR, syscall.ELOOP, syscall.ENAMETOOLONG, syscall.EINVAL: // it is not a place for records
+		return false
+	default:
+		return true
+	}
 }
 
 // lockDir holds the directory against other processes until the file is closed.
@@ -215,7 +234,9 @@ func (l *Log) failing(now time.Time) error {
 }
 
 // mute is the error of a sink that takes too long.
-func (l *Log) mute() error { return fmt.Errorf("the %s does not answer", l.w.medium()) }
+func (l *Log) mute() error { return fmt.Errorf("the %s %w", l.w.medium(), errMute) }
+
+var errMute = errors.New("does not answer")
 
 func (l *Log) add(t *Ticket) *Ticket {
 	t.log, t.at, t.resolved = l, l.cfg.Now(), make(chan struct{})
@@ -364,13 +385,13 @@ func (l *Log) Close(ctx context.Context) error {
 // run is the writing goroutine: one group of records after the other.
 func (l *Log) run() {
 	defer close(l.done)
-	if l.lock != nil {
-		defer l.lock.Close()
-	}
 	defer l.w.close()
 	var tick <-chan time.Time // runs while records are unsynced or the sink is broken
-	if l.broken != nil {
+	switch {
+	case l.Broken() != nil:
 		tick = time.After(retryEvery)
+	case !l.w.unsynced().IsZero():
+		tick = time.After(0)
 	}
 	for open := true; open; {
 		select {
@@ -394,6 +415,7 @@ func (l *Log) turn(last bool) <-chan time.Time {
 	l.busy = l.cfg.Now()
 	l.mu.Unlock()
 
+	began := time.Now()
 	kept, err := l.write(batch, broken != nil, lost, last)
 
 	l.mu.Lock()
@@ -427,8 +449,8 @@ func (l *Log) turn(last bool) <-chan time.Time {
 		l.synced = make(chan struct{})
 	}
 	switch {
-	case err != nil:
-		return time.After(retryEvery)
+	case err != nil: // one that has to read before it fails is not tried all the time
+		return time.After(max(retryEvery, 4*time.Since(began)))
 	case !l.w.unsynced().IsZero():
 		return time.After(syncEvery)
 	default:
@@ -498,7 +520,7 @@ func (l *Log) keep(batch []*Ticket, err error) {
 
 // fail tells the waiters of a group and keeps the records nobody waits for. The caller holds mu.
 func (l *Log) fail(batch []*Ticket, err error) {
-	if l.broken == nil {
+	if was := l.broken; was == nil || passes(was) && !passes(err) {
 		l.cfg.Log.Error("audit: records cannot be written; statements of agents are refused until they can", "error", err)
 	}
 	l.broken = err

@@ -70,11 +70,11 @@ func (c *Cursor) read(fn func(Record) error) error {
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
-		if errors.Is(err, context.Canceled) {
-			return err
+		if errors.Is(err, errLong) {
+			return &Broken{Segment: segmentName(c.segment), Why: err.Error()}
 		}
 		if err != nil {
-			return &Broken{Segment: segmentName(c.segment), Why: err.Error()}
+			return err
 		}
 		rec, why := parse(line)
 		if why != "" {

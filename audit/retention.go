@@ -11,18 +11,35 @@ import (
 // retainEvery is the time between two looks for segments whose time is over.
 const retainEvery = time.Hour
 
+// recently tells whether it was looked less than retainEvery ago. A clock that went back counts as long ago.
+func recently(looked, now time.Time) bool {
+	since := now.Sub(looked)
+	return since >= 0 && since < retainEvery
+}
+
 // expired returns the checkpoint for the segments whose newest record is older than the retention; nil: there are none.
 func (w *writer) expired() *Checkpoint {
 	now := w.cfg.Now()
-	if w.cfg.Retention <= 0 || now.Sub(w.looked) < retainEvery {
+	if w.cfg.Retention <= 0 || recently(w.looked, now) {
 		return nil
 	}
 	segments, err := listSegments(w.cfg.Dir)
 	cp := Checkpoint{Retention: w.cfg.Retention.String()}
+	var newest time.Time // of what is before and at the begin of the next segment: a clock may have gone back since
 	for i := 0; err == nil && i+1 < len(segments); i++ {
-		// What follows a segment is not older than it.
-		var after *Record
-		if after, err = firstRecord(Folder(w.cfg.Dir), segments[i+1]); after == nil || now.Sub(after.Time) < w.cfg.Retention {
+		var here, after *Record
+		if here, err = firstRecord(Folder(w.cfg.Dir), segments[i]); here == nil {
+			break
+		}
+		if after, err = firstRecord(Folder(w.cfg.Dir), segments[i+1]); after == nil {
+			break
+		}
+		for _, r := range []*Record{here, after} {
+			if r.Time.After(newest) {
+				newest = r.Time
+			}
+		}
+		if now.Sub(newest) < w.cfg.Retention {
 			break
 		}
 		cp.Removed = append(cp.Removed, Removed{segments[i], after.Seq - 1, after.Prev})

@@ -79,3 +79,32 @@ func TestRetentionInterrupted(t *testing.T) {
 		}
 	}
 }
+
+// A clock that was far back for a while: what was written by it is there and holds, and newer segments before it stay as long as their time asks.
+func TestRetentionWhenTheClockGoesBack(t *testing.T) {
+	dir, key := t.TempDir(), testKey(t, 'k')
+	day, begin := 24*time.Hour, time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	now := begin
+	cfg := Config{Dir: filepath.Join(dir, "audit"), Key: key, Anchor: filepath.Join(dir, "anchor"), MaxSegment: 1, Retention: 10 * day, Now: func() time.Time { return now }, Deadline: time.Hour}
+	filled(t, cfg, 3)
+	now = begin.Add(-8000 * day)
+	filled(t, cfg, 3)
+	now = begin.Add(2 * day)
+	filled(t, cfg, 1)
+	first := func() uint64 {
+		t.Helper()
+		report, err := Against{Key: key, Heads: heads(t, cfg.Anchor, key)}.Walk(cfg.Dir, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return report.FirstSeq
+	}
+	if seq := first(); seq != 1 {
+		t.Errorf("records before %d are gone on the third day of ten", seq)
+	}
+	now = begin.Add(13 * day)
+	filled(t, cfg, 1)
+	if seq := first(); seq < 7 {
+		t.Errorf("the first record is %d when the time of seven is over", seq)
+	}
+}

@@ -156,7 +156,7 @@ func (s *storing) reopen() error {
 // expired looks by halves for the newest record that is older than the retention: records are in the order of their times.
 func (s *storing) expired() *Checkpoint {
 	now := s.cfg.Now()
-	if s.cfg.Retention <= 0 || now.Sub(s.looked) < retainEvery {
+	if s.cfg.Retention <= 0 || recently(s.looked, now) {
 		return nil
 	}
 	through, err := s.older(now.Add(-s.cfg.Retention))

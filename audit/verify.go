@@ -313,8 +313,11 @@ func walkSegment(from Source, at *place, fn func(Record) error) ([]byte, error) 
 		if errors.Is(err, io.EOF) {
 			return line, nil
 		}
-		if err != nil {
+		if errors.Is(err, errLong) {
 			return nil, &Broken{Segment: name, Line: n, Why: err.Error()}
+		}
+		if err != nil { // of the disk or the server: it says nothing of the chain
+			return nil, fmt.Errorf("audit: read %s: %w", name, err)
 		}
 		rec, why := parse(line)
 		switch {
@@ -340,6 +343,8 @@ func walkSegment(from Source, at *place, fn func(Record) error) ([]byte, error) 
 	}
 }
 
+var errLong = errors.New("the line is too long for a record")
+
 // readLine returns a line with its newline, or the rest and io.EOF.
 func readLine(in *bufio.Reader) ([]byte, error) {
 	var line []byte
@@ -347,7 +352,7 @@ func readLine(in *bufio.Reader) ([]byte, error) {
 		part, err := in.ReadSlice('\n')
 		line = append(line, part...)
 		if len(line) > maxLine {
-			return nil, errors.New("the line is too long for a record")
+			return nil, errLong
 		}
 		if !errors.Is(err, bufio.ErrBufferFull) {
 			return line, err

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"syscall"
 	"time"
@@ -64,6 +65,10 @@ type place struct {
 // writer appends to the chain. Everything up to durable has been synced; pending is what was written since.
 type writer struct {
 	mooring
+	lock    *os.File  // held against other processes, once it is taken
+	opened  bool      // the end of the chain is known
+	torn    *Recovery // what a crash left of the last record; nil: nothing
+	first   []*Ticket // records to begin with
 	f       file
 	durable place
 	at      place
@@ -77,45 +82,79 @@ func tornPrefix(n int) string { return fmt.Sprintf("torn-%06d-", n) }
 
 func segmentName(n int) string { return fmt.Sprintf("audit-%06d.jsonl", n) }
 
-// open goes to the end of the chain and cuts a torn record off, which it keeps in a file of its own.
-func (w *writer) open() (*Recovery, error) {
+func newWriter(cfg Config) *writer { return &writer{mooring: mooring{cfg: cfg}} }
+
+// open takes the directory, goes to the end of the chain and cuts a torn record off, which it keeps in a file of its own.
+func (w *writer) open() error {
+	if w.lock == nil {
+		if err := os.MkdirAll(w.cfg.Dir, 0o700); err != nil {
+			return fmt.Errorf("audit directory: %w", err)
+		}
+		lock, err := lockDir(w.cfg.Dir)
+		if err != nil {
+			return err
+		}
+		w.lock = lock
+	}
+	if err := w.find(); err != nil {
+		return err
+	}
+	adrift, err := w.moor(w.at)
+	if err != nil {
+		return errors.Join(err, w.f.Close())
+	}
+	begin := func(r *Recovery) {
+		w.first = append(w.first, &Ticket{kind: KindRecovery, body: *r, at: w.cfg.Now(), resolved: make(chan struct{})})
+	}
+	if w.torn != nil {
+		w.cfg.Log.Warn("audit: a crash had cut the last record; it was set aside", "bytes", w.torn.Bytes, "kept", w.torn.Kept)
+		begin(w.torn)
+	}
+	if adrift != nil {
+		w.cfg.Log.Warn("audit: there was no anchor; a new one begins here. If it was not you who removed it, records may have been cut off", "anchor", w.cfg.Anchor)
+		begin(adrift)
+	}
+	w.opened = true
+	return nil
+}
+
+// find goes to the end of the chain. It may be called again after an error: what it has done by then it finds done.
+func (w *writer) find() error {
 	cfg := w.cfg
 	segments, err := listSegments(cfg.Dir)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	w.at = place{segment: 1, hash: genesis}
-	var torn *Recovery
 	if n := len(segments); n > 0 {
 		end, tail, err := readTail(Folder(cfg.Dir), segments)
+		if broken := (*Broken)(nil); errors.As(err, &broken) {
+			return fmt.Errorf("%w; keep the directory as evidence and start with a new one", err)
+		}
 		if err != nil {
-			return nil, fmt.Errorf("%w; keep the directory as evidence and start with a new one", err)
+			return err
 		}
 		w.at = end
 		if len(tail) > 0 {
-			if torn, err = w.setAside(tail); err != nil {
-				return nil, fmt.Errorf("audit: set the torn record aside: %w", err)
+			if w.torn, err = w.setAside(tail); err != nil {
+				return fmt.Errorf("audit: set the torn record aside: %w", err)
 			}
 		}
 	}
 	w.durable = w.at
 	if first, err := firstRecordOf(Folder(cfg.Dir), segments); err != nil {
-		return nil, err
+		return err
 	} else if first != nil {
 		w.began = first.Time
 	}
 	if err := w.openSegment(); err != nil {
-		return nil, fmt.Errorf("audit: %w", err)
+		return fmt.Errorf("audit: %w", err)
 	}
-	if err := w.f.Truncate(w.at.size); err != nil {
+	if err := errors.Join(w.f.Truncate(w.at.size), w.f.Sync()); err != nil {
 		w.f.Close()
-		return nil, fmt.Errorf("audit: %w", err)
+		return fmt.Errorf("audit: %w", err)
 	}
-	if err := w.f.Sync(); err != nil {
-		w.f.Close()
-		return nil, fmt.Errorf("audit: %w", err)
-	}
-	return torn, nil
+	return nil
 }
 
 // setAside copies what a crash left of the last record before it is cut off.
@@ -159,18 +198,30 @@ func (w *writer) close() {
 		w.f.Close()
 	}
 	w.mooring.close()
+	if w.lock != nil {
+		w.lock.Close()
+	}
 }
 
 // keeps: after an error the file is put back to what is durable.
 func (w *writer) keeps() bool { return false }
 
-func (w *writer) unsynced() time.Time { return w.oldest }
+// unsynced: what the log begins with counts as well.
+func (w *writer) unsynced() time.Time {
+	if w.oldest.IsZero() && len(w.first) > 0 {
+		return w.first[0].at
+	}
+	return w.oldest
+}
 
 func (w *writer) medium() string { return "disk" }
 
 // append writes a group; with sync, or when the last one is long ago, it makes everything durable and returns when the
 // oldest record of that was made. After an error nothing has changed but the file, which reopen puts right.
 func (w *writer) append(group []*Ticket, sync bool) (time.Time, error) {
+	if len(w.first) > 0 {
+		group = append(slices.Clone(w.first), group...)
+	}
 	old := w.cfg.MaxAge > 0 && !w.began.IsZero() && w.cfg.Now().Sub(w.began) > w.cfg.MaxAge
 	if len(group) > 0 && (w.at.size > w.cfg.MaxSegment || old && w.at.size > 0) {
 		if err := w.rotate(); err != nil {
@@ -208,7 +259,7 @@ func (w *writer) append(group []*Ticket, sync bool) (time.Time, error) {
 		w.began = group[0].at
 	}
 	if !sync && w.cfg.Now().Sub(oldest) < syncEvery {
-		w.at, w.oldest = next, oldest
+		w.at, w.oldest, w.first = next, oldest, nil
 		w.pending = append(w.pending, buf...)
 		return time.Time{}, nil
 	}
@@ -217,7 +268,7 @@ func (w *writer) append(group []*Ticket, sync bool) (time.Time, error) {
 			return time.Time{}, err
 		}
 	}
-	w.at, w.durable, w.oldest, w.pending = next, next, time.Time{}, nil
+	w.at, w.durable, w.oldest, w.pending, w.first = next, next, time.Time{}, nil, nil
 	w.drop(w.durable)
 	return oldest, nil
 }
@@ -245,6 +296,9 @@ func (w *writer) rotate() error {
 // reopen puts the segment back to what is known to be durable and writes again what was pending. After a failed sync
 // the kernel may have dropped pages it calls clean, so nothing written since the last good sync is trusted.
 func (w *writer) reopen() error {
+	if !w.opened {
+		return w.open()
+	}
 	w.f.Close()
 	f, err := w.cfg.openFile(filepath.Join(w.cfg.Dir, segmentName(w.at.segment)))
 	if err != nil {

@@ -155,7 +155,9 @@ func (s *Service) abandon() {
 		s.enforcer.Close()
 	}
 	if s.audit != nil {
-		_ = s.audit.Close(context.Background())
+		closing, cancel := context.WithTimeout(context.Background(), 5*time.Second) // its disk may not answer
+		defer cancel()
+		_ = s.audit.Close(closing)
 	}
 }
 

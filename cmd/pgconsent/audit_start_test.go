@@ -1,0 +1,87 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// serve starts on a disk that is full, or read-only, after a crash that cut the last record: owners work, agents are refused, readyz and the
+// doctor say why, and agents are served when there is room, with what they read before and then in one chain.
+func TestServeStartsOnABrokenDisk(t *testing.T) {
+	i, disk, _ := onDisk(t)
+	p, address := i.serving(t)
+	if n := number(t, connect(t, i.dsn("chat", address)), "SELECT count(*) FROM memories"); n == 0 {
+		t.Fatal("an agent sees nothing")
+	}
+	p.signal(t, syscall.SIGTERM)
+	if code := p.ended(t); code != done {
+		t.Fatalf("serve ended with %d:\n%s", code, p.errs.String())
+	}
+	segment := filepath.Join(disk, "audit", "audit-000001.jsonl")
+	text, err := os.ReadFile(segment)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(segment, append(text, text[:77]...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	saved := disk + ".saved"
+	for what, broken := range map[string]struct{ begin, mend, doctor string }{
+		"full":      {"head -c 9000000 /dev/zero > " + disk + "/filler; true", "rm " + disk + "/filler", "the disk of the audit is full"},
+		"read-only": {"mount -o remount,ro " + disk, "mount -o remount,rw " + disk, "records cannot be written to " + disk},
+	} {
+		t.Run(what, func(t *testing.T) {
+			mount := fmt.Sprintf(`cp -a %[1]s %[2]s && mount -t tmpfs -o size=2m tmpfs %[1]s && cp -a %[2]s/. %[1]s/ && rm -r %[2]s && { %[3]s; } 2>/dev/null && exec "$0" "$@"`, disk, saved, broken.begin)
+			p, address := i.servingBy(t, []string{"unshare", "-m", "sh", "-c", mount})
+			inside := func(args ...string) (string, int) {
+				t.Helper()
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				command := exec.CommandContext(ctx, "nsenter", append([]string{"-t", strconv.Itoa(p.cmd.Process.Pid), "-m"}, args...)...)
+				command.Env = append(os.Environ(), "PGCONSENT_TEST_MAIN=1")
+				said, _ := command.CombinedOutput()
+				return string(said), command.ProcessState.ExitCode()
+			}
+			if n := number(t, connect(t, i.dsn("app_owner", address)), "SELECT count(*) FROM memories"); n != 2 {
+				t.Errorf("the owner sees %d memories", n)
+			}
+			login := func() error {
+				conn, err := pgx.Connect(t.Context(), i.dsn("chat", address))
+				if err == nil {
+					_, err = conn.Exec(t.Context(), "SELECT count(*) FROM memories")
+					conn.Close(t.Context())
+				}
+				return err
+			}
+			if err := login(); err == nil || !strings.Contains(err.Error(), "58030") {
+				t.Errorf("an agent got %v", err)
+			}
+			if !strings.Contains(p.errs.String(), "records cannot be written yet") {
+				t.Errorf("the log does not say it:\n%s", p.errs.String())
+			}
+			if said, code := inside(os.Args[0], "doctor", "-c", i.config); code == done || !strings.Contains(said, broken.doctor) {
+				t.Errorf("the doctor: %d %s", code, said)
+			}
+			if said, code := inside("sh", "-c", broken.mend); code != 0 {
+				t.Fatalf("%d %s", code, said)
+			}
+			waitFor(t, "agents are served", func() bool { return login() == nil })
+			said, code := inside(os.Args[0], "audit", "verify", "-c", i.config)
+			if code != done || !strings.Contains(said, "2 times the log went on after a crash, a failure to write") {
+				t.Errorf("audit verify: %d %s", code, said)
+			}
+			p.signal(t, syscall.SIGTERM)
+			p.ended(t)
+		})
+	}
+}
