@@ -45,7 +45,7 @@ func TestReminderIsANotice(t *testing.T) {
 			}
 		}
 	}
-	here, there, other, unnamed := connect(t, proxy.DSN("one", "talks")), connect(t, proxy.DSN("one", "talks")), connect(t, proxy.DSN("two", "talks")), connect(t, proxy.DSN("one", "talks"))
+	here, there, other, unnamed := harness.Connect(t, proxy.DSN("one", "talks")), harness.Connect(t, proxy.DSN("one", "talks")), harness.Connect(t, proxy.DSN("two", "talks")), harness.Connect(t, proxy.DSN("one", "talks"))
 	wantCode(t, here, "SET pgconsent.channel = 'api_1'", "")
 	wantCode(t, there, "SET pgconsent.channel = 'api_2'", "")
 	wantCode(t, other, "SET pgconsent.channel = 'api_3'", "")
@@ -53,7 +53,7 @@ func TestReminderIsANotice(t *testing.T) {
 	all := []*pgconn.PgConn{here, there, other, unnamed}
 	want := func(c *pgconn.PgConn, sql, code string, notices ...string) {
 		t.Helper()
-		if got := wantCode(t, c, sql, code).notices; fmt.Sprint(got) != fmt.Sprint(notices) {
+		if got := wantCode(t, c, sql, code).Notices; fmt.Sprint(got) != fmt.Sprint(notices) {
 			t.Errorf("%s: notices %q, want %q", sql, got, notices)
 		}
 	}

@@ -319,7 +319,7 @@ func TestArciveJ_EveryAgentIsAnsweredAlike(t *testing.T) {
 	in := start(t, options{})
 	connections := map[string]*pgconn.PgConn{}
 	for _, agent := range arciveAgents {
-		connections[agent] = connect(t, in.dsn(agent, agentPassword))
+		connections[agent] = harness.Connect(t, in.dsn(agent, agentPassword))
 	}
 	for _, sql := range []string{
 		`SELECT * FROM memories ORDER BY id`, `SELECT * FROM people ORDER BY id`, `SELECT * FROM memory_participants ORDER BY 1, 2`, `SELECT * FROM memory_edges`, `SELECT count(*), max(occurred_at) FROM memories`,

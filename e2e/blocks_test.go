@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/pgconsent/pgconsent/rewrite"
+	harness "github.com/pgconsent/pgconsent/test/instance"
 )
 
 const blocksSetup = `
@@ -82,7 +83,7 @@ func TestBlocks(t *testing.T) {
 					`SELECT title::int FROM "Case Files"."Order"`, `SELECT 1 / (number - 9) FROM "Case Files"."Order"`, `SELECT shared_with::jsonb FROM "Case Files"."Order" WHERE number > 5`,
 					`SELECT line::date FROM "Case Files".lines WHERE number IS NULL`,
 				} {
-					ask(t, agent, sql)
+					harness.Ask(agent, sql)
 				}
 			}
 			in.noMarker(t)

@@ -14,6 +14,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	harness "github.com/pgconsent/pgconsent/test/instance"
 )
 
 // client is a real client with one open connection. A statement that is sent again is the same prepared statement again
@@ -151,10 +153,10 @@ func one(t testing.TB, c client, sql string) string {
 	t.Helper()
 	values, code := c.rows(sql)
 	if code != "" {
-		t.Fatalf("%s: SQLSTATE %s", oneLine(sql), code)
+		t.Fatalf("%s: SQLSTATE %s", harness.OneLine(sql), code)
 	}
 	if len(values) != 1 {
-		t.Fatalf("%s: %d rows, want one", oneLine(sql), len(values))
+		t.Fatalf("%s: %d rows, want one", harness.OneLine(sql), len(values))
 	}
 	return values[0]
 }
@@ -163,7 +165,7 @@ func one(t testing.TB, c client, sql string) string {
 func refused(t testing.TB, c client, sql, want string) {
 	t.Helper()
 	if values, code := c.rows(sql); code != want {
-		t.Errorf("%s: SQLSTATE %q and %d rows, want %s", oneLine(sql), code, len(values), want)
+		t.Errorf("%s: SQLSTATE %q and %d rows, want %s", harness.OneLine(sql), code, len(values), want)
 	}
 }
 
@@ -171,6 +173,6 @@ func refused(t testing.TB, c client, sql, want string) {
 func done(t testing.TB, c client, sql string) {
 	t.Helper()
 	if _, code := c.rows(sql); code != "" {
-		t.Fatalf("%s: SQLSTATE %s", oneLine(sql), code)
+		t.Fatalf("%s: SQLSTATE %s", harness.OneLine(sql), code)
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
+
+	harness "github.com/pgconsent/pgconsent/test/instance"
 )
 
 // sent is a statement as a client sends it.
@@ -115,7 +117,7 @@ func TestStatementsOfClients(t *testing.T) {
 	}
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".sql"), func(t *testing.T) {
-			agent, owner := in.agent(t), connect(t, in.ownerDSN())
+			agent, owner := in.agent(t), harness.Connect(t, in.ownerDSN())
 			told, knows := 0, 0
 			for _, s := range clientStatements(t, file, oids[0]) {
 				wantShape, wantRows, wantErr := answered(t, owner, s, oids[0])

@@ -3,6 +3,8 @@ package e2e
 import (
 	"context"
 	"testing"
+
+	harness "github.com/pgconsent/pgconsent/test/instance"
 )
 
 // psycopg deallocates over SQL what it prepared on the wire. The session's own prepared statement must not suffer.
@@ -26,8 +28,8 @@ func TestDeallocateOfWireStatements(t *testing.T) {
 	if n, _ := count("_pg3_0"); n != "3" {
 		t.Fatalf("prepared: %s", n)
 	}
-	if a := ask(t, c, `DEALLOCATE _pg3_0`); a.err != "" {
-		t.Fatal(a.err)
+	if a := harness.Ask(c, `DEALLOCATE _pg3_0`); a.Err != "" {
+		t.Fatal(a.Err)
 	}
 	if _, code := count("_pg3_0"); code != "26000" {
 		t.Errorf("a deallocated statement answers with SQLSTATE %q", code)
@@ -35,19 +37,19 @@ func TestDeallocateOfWireStatements(t *testing.T) {
 	if n, code := count("kept"); n != "3" {
 		t.Errorf("the other statement: %q %s", n, code)
 	}
-	if a := ask(t, c, `DEALLOCATE _pg3_0`); a.code != "26000" || a.err != `ERROR 26000: prepared statement "_pg3_0" does not exist|||0|||||` {
-		t.Errorf("a second time: %s", a.err)
+	if a := harness.Ask(c, `DEALLOCATE _pg3_0`); a.Code != "26000" || a.Err != `ERROR 26000: prepared statement "_pg3_0" does not exist|||0|||||` {
+		t.Errorf("a second time: %s", a.Err)
 	}
-	if a := ask(t, c, `DEALLOCATE pgconsent_seal`); a.code != "26000" {
+	if a := harness.Ask(c, `DEALLOCATE pgconsent_seal`); a.Code != "26000" {
 		t.Errorf("the proxy's own statement: %s", a)
 	}
-	if a := ask(t, c, `DEALLOCATE ALL`); a.err != "" {
-		t.Fatal(a.err)
+	if a := harness.Ask(c, `DEALLOCATE ALL`); a.Err != "" {
+		t.Fatal(a.Err)
 	}
 	if _, code := count("kept"); code != "26000" {
 		t.Errorf("after DEALLOCATE ALL: SQLSTATE %q", code)
 	}
-	if a := ask(t, c, `SELECT count(*) > 0 FROM memories`); a.String() != "[?column?] SELECT 1\nt\n" {
+	if a := harness.Ask(c, `SELECT count(*) > 0 FROM memories`); a.String() != "[?column?] SELECT 1\nt\n" {
 		t.Errorf("the session after DEALLOCATE ALL: %s", a)
 	}
 }

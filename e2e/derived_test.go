@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/pgconsent/pgconsent/rewrite"
+	harness "github.com/pgconsent/pgconsent/test/instance"
 )
 
 const (
@@ -100,7 +101,7 @@ func TestDerived(t *testing.T) {
 				`SELECT * FROM reflected`, `SELECT * FROM pgconsent.h_public_reflected`, `SELECT * FROM pgconsent_gate.public_summary_notes`,
 				`SELECT pg_input_is_valid(body, 'int') FROM summaries`, `COPY (SELECT body FROM digests) TO STDOUT`, `SELECT summaries FROM summaries`, `SELECT id FROM digests FOR UPDATE`,
 			} {
-				if a := ask(t, agent, sql); o.mode != modeInjected && strings.Contains(a.String(), "HIDDENMARK") {
+				if a := harness.Ask(agent, sql); o.mode != modeInjected && strings.Contains(a.String(), "HIDDENMARK") {
 					t.Errorf("%s: %s", sql, a)
 				}
 			}
@@ -131,7 +132,7 @@ func TestDerivedFreshness(t *testing.T) {
 		{"UPDATE reflections SET kind = 'made' WHERE id = 1", "UPDATE reflections SET kind = 'seed' WHERE id = 1", ""},
 		{"UPDATE reflected SET source = 3 WHERE reflection = 2", "UPDATE reflected SET source = 1 WHERE reflection = 2", "13|13|1"},
 	} {
-		ask(t, other, "BEGIN ISOLATION LEVEL REPEATABLE READ")
+		harness.Ask(other, "BEGIN ISOLATION LEVEL REPEATABLE READ")
 		if got := firstColumn(t, other, all); got != "13|13|123" {
 			t.Fatalf("%s: before: %s", step.does, got)
 		}
@@ -139,10 +140,10 @@ func TestDerivedFreshness(t *testing.T) {
 		if got := firstColumn(t, agent, all); got != step.want {
 			t.Errorf("%s: got %s, want %s", step.does, got, step.want)
 		}
-		if a := ask(t, other, all); !strings.Contains(a.err, "40001") {
+		if a := harness.Ask(other, all); !strings.Contains(a.Err, "40001") {
 			t.Errorf("%s: an older snapshot goes on: %s", step.does, a)
 		}
-		ask(t, other, "ROLLBACK")
+		harness.Ask(other, "ROLLBACK")
 		super(t, in.db, step.undoes)
 		if got := firstColumn(t, agent, all); got != "13|13|123" {
 			t.Errorf("%s: got %s", step.undoes, got)
@@ -159,7 +160,7 @@ func TestDerivedFreshness(t *testing.T) {
 func TestDerivedWrites(t *testing.T) {
 	in := start(t, options{setup: derivedSetup, policy: derivedPolicy})
 	agent := in.agent(t)
-	if a := ask(t, agent, "INSERT INTO drafts (body, sources) VALUES ('from mine', ARRAY['"+derivedN+"1']::uuid[]) RETURNING body"); a.err != "" {
+	if a := harness.Ask(agent, "INSERT INTO drafts (body, sources) VALUES ('from mine', ARRAY['"+derivedN+"1']::uuid[]) RETURNING body"); a.Err != "" {
 		t.Fatal(a)
 	}
 	refused := map[string]bool{}
@@ -167,11 +168,11 @@ func TestDerivedWrites(t *testing.T) {
 		"a hidden one": "ARRAY['" + derivedN + "2']::uuid[]", "one of another user, who has agreed": "ARRAY['" + derivedN + "3']::uuid[]", "one that is not there": "ARRAY['" + derivedN + "7']::uuid[]",
 		"one of each": "ARRAY['" + derivedN + "1', '" + derivedN + "3']::uuid[]", "nobody": "ARRAY[NULL]::uuid[]",
 	} {
-		a := ask(t, agent, "INSERT INTO drafts (body, sources) VALUES ('x', "+sources+")")
-		if !strings.Contains(a.err, "42501") {
+		a := harness.Ask(agent, "INSERT INTO drafts (body, sources) VALUES ('x', "+sources+")")
+		if !strings.Contains(a.Err, "42501") {
 			t.Errorf("%s: %s", what, a)
 		}
-		refused[a.err] = true
+		refused[a.Err] = true
 	}
 	if len(refused) != 1 {
 		t.Errorf("the errors tell sources apart: %v", refused)
@@ -181,11 +182,11 @@ func TestDerivedWrites(t *testing.T) {
 		"UPDATE drafts SET sources = '{}'", "UPDATE drafts SET sources = array_remove(sources, '" + derivedN + "1')", "UPDATE drafts SET id = gen_random_uuid()",
 		"DELETE FROM summary_notes", "INSERT INTO summary_notes VALUES ('" + derivedS + "5', '" + derivedN + "1')", "UPDATE summary_notes SET note = '" + derivedN + "1'", "DELETE FROM reflected",
 	} {
-		if a := ask(t, agent, sql); a.err == "" {
+		if a := harness.Ask(agent, sql); a.Err == "" {
 			t.Errorf("%s: %s", sql, a)
 		}
 	}
-	if a := ask(t, agent, "UPDATE drafts SET body = 'better'"); a.err != "" {
+	if a := harness.Ask(agent, "UPDATE drafts SET body = 'better'"); a.Err != "" {
 		t.Error(a)
 	}
 	super(t, in.db, "UPDATE persons SET consent = 'refused' WHERE id = '"+derivedP+"1'")

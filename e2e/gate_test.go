@@ -13,6 +13,7 @@ import (
 	"github.com/pgconsent/pgconsent/audit"
 	"github.com/pgconsent/pgconsent/rewrite"
 	"github.com/pgconsent/pgconsent/seal"
+	harness "github.com/pgconsent/pgconsent/test/instance"
 )
 
 // gateWorld is one memory that is hidden from the agent, beside what is visible, with columns for each attack.
@@ -46,9 +47,9 @@ func (in *instance) forced(t *testing.T) *forced {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &forced{connect(t, in.db.DSN("pgconsent_agent", rolePassword)), ring.Newest()}
+	f := &forced{harness.Connect(t, in.db.DSN("pgconsent_agent", rolePassword)), ring.Newest()}
 	f.seal(t)
-	if a := ask(t, f.conn, "SET plan_cache_mode = force_generic_plan"); a.code != "" {
+	if a := harness.Ask(f.conn, "SET plan_cache_mode = force_generic_plan"); a.Code != "" {
 		t.Fatal(a)
 	}
 	return f
@@ -66,20 +67,13 @@ var doorNames = strings.NewReplacer(
 	"FROM memories", "FROM pgconsent_gate.door_public_memories AS memories", "FROM people", "FROM pgconsent_gate.door_public_people AS people",
 	"JOIN people", "JOIN pgconsent_gate.door_public_people AS people")
 
-func (f *forced) ask(t *testing.T, sql string, args ...string) answer {
+func (f *forced) ask(t *testing.T, sql string, args ...string) harness.Answer {
 	t.Helper()
 	text := f.key.Sign("p", doorNames.Replace(sql))
 	if len(args) == 0 {
-		return ask(t, f.conn, text)
+		return harness.Ask(f.conn, text)
 	}
-	var values [][]byte
-	for _, a := range args {
-		values = append(values, []byte(a))
-	}
-	var a answer
-	a.fail(f.conn.ExecParams(context.Background(), text, values, []uint32{25}, nil, nil).Read().Err)
-	a.notices = noticesOf(f.conn)
-	return a
+	return harness.AskText(f.conn, text, args...)
 }
 
 // The doors give the rows that both walls give, for every statement of the corpus, and many take the gate.
@@ -90,9 +84,9 @@ func TestDoorsAgree(t *testing.T) {
 		if strings.Contains(q.note, "needs: vector") {
 			continue
 		}
-		want := ask(t, a, q.sql)
-		if got := ask(t, b, q.sql); got.Multiset() != want.Multiset() {
-			t.Errorf("%s: doors: %s\nboth:\n%s", q.name, shorten(got.Multiset()), shorten(want.Multiset()))
+		want := harness.Ask(a, q.sql)
+		if got := harness.Ask(b, q.sql); got.Multiset() != want.Multiset() {
+			t.Errorf("%s: doors: %s\nboth:\n%s", q.name, harness.Shorten(got.Multiset()), harness.Shorten(want.Multiset()))
 		}
 	}
 	if n := doors.byDoor(t)["gate"]; n < 50 {
@@ -112,10 +106,10 @@ func TestCollationsDoNotMeet(t *testing.T) {
 		`SELECT 1 FROM public.memories WHERE CASE WHEN title = '%s' THEN mark > (SELECT max(nick) FROM public.people) ELSE false END`,
 	} {
 		hidden, absent := strings.ReplaceAll(form, "%s", "HIDDENMARK twin"), strings.ReplaceAll(form, "%s", "HIDDENMARK tween")
-		if a, b := ask(t, direct, hidden), ask(t, direct, absent); a.code != "42P22" || b.code != "" {
+		if a, b := harness.Ask(direct, hidden), harness.Ask(direct, absent); a.Code != "42P22" || b.Code != "" {
 			t.Errorf("row security alone does not tell: the test proves nothing\n%s%s", a, b)
 		}
-		if a, b := ask(t, agent, hidden), ask(t, agent, absent); a.code != "0A000" || a.String() != b.String() {
+		if a, b := harness.Ask(agent, hidden), harness.Ask(agent, absent); a.Code != "0A000" || a.String() != b.String() {
 			t.Errorf("%s%s", a, b)
 		}
 	}
@@ -128,7 +122,7 @@ func TestNeighboursOfTheVettedList(t *testing.T) {
 	in := start(t, options{mode: rewrite.Gate, setup: gateWorld})
 	f, agent := in.forced(t), in.agent(t)
 	const visible = "SELECT count(*) FROM memories"
-	if got := f.ask(t, visible); got.code != "" || len(got.results) != 1 || got.results[0].rows[0] != ask(t, agent, visible).results[0].rows[0] {
+	if got := f.ask(t, visible); got.Code != "" || len(got.Results) != 1 || got.Results[0].Rows[0] != harness.Ask(agent, visible).Results[0].Rows[0] {
 		t.Fatalf("a signed statement over the door views: %s", got)
 	}
 	for name, c := range map[string]struct {
@@ -165,23 +159,23 @@ func TestNeighboursOfTheVettedList(t *testing.T) {
 			told := f.ask(t, c.sql, c.args...)
 			switch {
 			case c.code == "effect":
-				if got := ask(t, f.conn, "SELECT length(current_setting('x.y', true))"); got.results[0].rows[0] != "3000" {
+				if got := harness.Ask(f.conn, "SELECT length(current_setting('x.y', true))"); got.Results[0].Rows[0] != "3000" {
 					t.Errorf("the neighbour does not act on the hidden row: %s%s", told, got)
 				}
-			case c.code != "" && told.code != c.code:
-				t.Errorf("the neighbour tells nothing: the test proves nothing\n%s", shorten(told.String()))
-			case c.code == "" && len(told.notices) == 0:
-				t.Errorf("the neighbour prints nothing: the test proves nothing\n%s", shorten(told.String()))
+			case c.code != "" && told.Code != c.code:
+				t.Errorf("the neighbour tells nothing: the test proves nothing\n%s", harness.Shorten(told.String()))
+			case c.code == "" && len(told.Notices) == 0:
+				t.Errorf("the neighbour prints nothing: the test proves nothing\n%s", harness.Shorten(told.String()))
 			}
 			before := in.byDoor(t)["gate"]
-			var got answer
+			var got harness.Answer
 			if c.args != nil {
-				got.fail(agent.ExecParams(context.Background(), c.sql, [][]byte{[]byte(c.args[0])}, []uint32{25}, nil, nil).Read().Err)
+				got = harness.AskText(agent, c.sql, c.args...)
 			} else {
-				got = ask(t, agent, c.sql)
+				got = harness.Ask(agent, c.sql)
 			}
 			// A parameter that is no uuid fails as such while the statement is planned for it, whatever the rows are.
-			if c.code != "" && got.code == c.code && c.args == nil || len(got.notices) > 0 {
+			if c.code != "" && got.Code == c.code && c.args == nil || len(got.Notices) > 0 {
 				t.Errorf("through the proxy it tells: %s", got)
 			}
 			if n := in.byDoor(t)["gate"] - before; n != 0 {

@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/pgconsent/pgconsent/consent"
+	harness "github.com/pgconsent/pgconsent/test/instance"
 )
 
 // A history is one consent that is given and withdrawn again while an agent reads the one memory that depends on it. What
@@ -69,21 +70,21 @@ var ways = map[string]func(t testing.TB, c *pgconn.PgConn) reader{
 func simply(begin, read string) func(testing.TB, *pgconn.PgConn) reader {
 	return func(t testing.TB, c *pgconn.PgConn) reader {
 		if begin != "" {
-			if a := ask(t, c, begin); a.err != "" {
-				return func() (bool, error) { return false, fmt.Errorf("%s", a.err) }
+			if a := harness.Ask(c, begin); a.Err != "" {
+				return func() (bool, error) { return false, fmt.Errorf("%s", a.Err) }
 			}
 		}
 		return func() (bool, error) {
-			a := ask(t, c, read)
+			a := harness.Ask(c, read)
 			shown := false
-			for _, r := range a.results {
-				shown = shown || len(r.rows) > 0
+			for _, r := range a.Results {
+				shown = shown || len(r.Rows) > 0
 			}
-			if strings.HasPrefix(read, "COPY") && a.err == "" {
-				shown = len(a.results) == 1 && a.results[0].tag == "COPY 1"
+			if strings.HasPrefix(read, "COPY") && a.Err == "" {
+				shown = len(a.Results) == 1 && a.Results[0].Tag == "COPY 1"
 			}
-			if a.err != "" {
-				return shown, fmt.Errorf("%s", a.err)
+			if a.Err != "" {
+				return shown, fmt.Errorf("%s", a.Err)
 			}
 			return shown, nil
 		}
@@ -270,8 +271,8 @@ func histories(t *testing.T, first, second *instance, name string, trials int, s
 				t.Fatalf("%s: %v", name, err)
 			}
 		}
-		if a := ask(t, c, `ROLLBACK; CLOSE ALL; DEALLOCATE ALL`); a.err != "" {
-			t.Fatal(a.err)
+		if a := harness.Ask(c, `ROLLBACK; CLOSE ALL; DEALLOCATE ALL`); a.Err != "" {
+			t.Fatal(a.Err)
 		}
 		if *total++; trials > 100 && *total%100 == 0 {
 			t.Logf("%d of %d histories, %d late", *total, trials*len(ways), late)
@@ -281,7 +282,7 @@ func histories(t *testing.T, first, second *instance, name string, trials int, s
 	if snapshots && refused+late < trials || !snapshots && refused > 0 {
 		t.Errorf("%s: %d refused, %d hidden", name, refused, hidden)
 	}
-	ask(t, conns[0], "RESET default_transaction_isolation")
-	ask(t, conns[1], "RESET default_transaction_isolation")
+	harness.Ask(conns[0], "RESET default_transaction_isolation")
+	harness.Ask(conns[1], "RESET default_transaction_isolation")
 	return late
 }

@@ -244,7 +244,7 @@ func (r *testRouter) Route(user, database string) proxy.Route {
 func super(t testing.TB, db *pgtest.DB, sql string) {
 	t.Helper()
 	if _, err := db.Connect(t, "postgres").Exec(context.Background(), sql); err != nil {
-		t.Fatalf("%s: %v", oneLine(sql), err)
+		t.Fatalf("%s: %v", harness.OneLine(sql), err)
 	}
 }
 
@@ -258,54 +258,16 @@ func (in *instance) ownerDSN() string {
 	return fmt.Sprintf("postgres://%s:%s@%s/arcive?sslmode=disable", owner, rolePassword, in.addr)
 }
 
-var (
-	noticesMu sync.Mutex
-	notices   = map[*pgconn.PgConn][]string{}
-)
-
-// noticesOf are the notices since the last call.
-func noticesOf(c *pgconn.PgConn) []string {
-	noticesMu.Lock()
-	defer noticesMu.Unlock()
-	n := notices[c]
-	delete(notices, c)
-	return n
-}
-
-// connect opens a connection that keeps its notices.
-func connect(t testing.TB, dsn string) *pgconn.PgConn {
-	t.Helper()
-	cfg, err := pgconn.ParseConfig(dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cfg.OnNotice = func(c *pgconn.PgConn, n *pgconn.Notice) {
-		noticesMu.Lock()
-		defer noticesMu.Unlock()
-		notices[c] = append(notices[c], fmt.Sprintf("%s %s %s %s", n.Severity, n.Code, n.Message, n.Detail))
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-	defer cancel()
-	c, err := pgconn.ConnectConfig(ctx, cfg)
-	if err != nil {
-		t.Fatalf("connect: %v", err)
-	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
-		defer cancel()
-		_ = c.Close(ctx)
-	})
-	return c
-}
-
 // agent is a connection of the default agent, through the tap.
 func (in *instance) agent(t testing.TB) *pgconn.PgConn {
 	t.Helper()
-	return connect(t, in.dsn("caregiver", agentPassword))
+	return harness.Connect(t, in.dsn("caregiver", agentPassword))
 }
 
 // direct is a connection of the superuser past the proxy.
-func (in *instance) direct(t testing.TB) *pgconn.PgConn { return connect(t, in.db.DSN("postgres", "")) }
+func (in *instance) direct(t testing.TB) *pgconn.PgConn {
+	return harness.Connect(t, in.db.DSN("postgres", ""))
+}
 
 // pgx is a pgx connection of that agent, through the tap.
 func (in *instance) pgx(t testing.TB, user string) *pgx.Conn {

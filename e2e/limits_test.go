@@ -31,11 +31,11 @@ func limited(t *testing.T, limits string) *harness.Proxy {
 	})
 }
 
-func wantCode(t *testing.T, c *pgconn.PgConn, sql, code string) answer {
+func wantCode(t *testing.T, c *pgconn.PgConn, sql, code string) harness.Answer {
 	t.Helper()
-	got := ask(t, c, sql)
-	if got.code != code {
-		t.Errorf("%s: %q, want %q\n%s", sql, got.code, code, shorten(got.Multiset()))
+	got := harness.Ask(c, sql)
+	if got.Code != code {
+		t.Errorf("%s: %q, want %q\n%s", sql, got.Code, code, harness.Shorten(got.Multiset()))
 	}
 	return got
 }
@@ -51,8 +51,8 @@ func TestLimitStatementsPerMinute(t *testing.T) {
 	}
 	wantCode(t, advisor, "SELECT 1; SELECT 2", "")
 	got := wantCode(t, advisor, "SELECT 1", exhausted)
-	if !strings.Contains(got.err, "the policy allows 5 per minute and agent") || !strings.Contains(got.err, "Try again in ") {
-		t.Errorf("the error does not say what to do: %s", got.err)
+	if !strings.Contains(got.Err, "the policy allows 5 per minute and agent") || !strings.Contains(got.Err, "Try again in ") {
+		t.Errorf("the error does not say what to do: %s", got.Err)
 	}
 	// The transaction has failed as after any error, and can be ended; another session of the agent is at the limit, too.
 	wantCode(t, advisor, "ROLLBACK", "")
@@ -133,16 +133,16 @@ func TestLimitOfResults(t *testing.T) {
 	proxy := limited(t, "{ result_rows: 100, result_bytes: 20KiB }")
 	advisor := proxy.Agent(t, "advisor", "brain")
 	for range 3 {
-		if got := wantCode(t, advisor, "SELECT id FROM brain_entries", exhausted); !strings.Contains(got.err, "100 rows") || len(got.results[0].rows) != 100 {
-			t.Errorf("%d rows: %s", len(got.results[0].rows), got.err)
+		if got := wantCode(t, advisor, "SELECT id FROM brain_entries", exhausted); !strings.Contains(got.Err, "100 rows") || len(got.Results[0].Rows) != 100 {
+			t.Errorf("%d rows: %s", len(got.Results[0].Rows), got.Err)
 		}
 		wantCode(t, advisor, "SELECT id FROM brain_entries LIMIT 100", "")
-		if got := wantCode(t, advisor, "SELECT id, repeat('x', 1000) FROM brain_entries", exhausted); !strings.Contains(got.err, "20480 bytes") || len(got.results[0].rows) >= 20 {
-			t.Errorf("%d rows: %s", len(got.results[0].rows), got.err)
+		if got := wantCode(t, advisor, "SELECT id, repeat('x', 1000) FROM brain_entries", exhausted); !strings.Contains(got.Err, "20480 bytes") || len(got.Results[0].Rows) >= 20 {
+			t.Errorf("%d rows: %s", len(got.Results[0].Rows), got.Err)
 		}
 		// The rest of the message is not answered.
-		if got := wantCode(t, advisor, "SELECT id FROM brain_entries; SELECT 1", exhausted); len(got.results) != 1 {
-			t.Errorf("%d results", len(got.results))
+		if got := wantCode(t, advisor, "SELECT id FROM brain_entries; SELECT 1", exhausted); len(got.Results) != 1 {
+			t.Errorf("%d results", len(got.Results))
 		}
 		// One row too many may be the last one: the server has ended the statement by itself.
 		wantCode(t, advisor, "SELECT id FROM brain_entries LIMIT 101", exhausted)
@@ -201,11 +201,11 @@ func TestLimitRowsPerMinute(t *testing.T) {
 	advisor := proxy.Agent(t, "advisor", "brain")
 	wantCode(t, advisor, "SELECT count(*), max(title) FROM brain_entries", "")
 	wantCode(t, advisor, "SELECT id FROM brain_entries LIMIT 30", "")
-	if got := wantCode(t, advisor, "SELECT id FROM brain_entries LIMIT 30", exhausted); len(got.results) != 1 || len(got.results[0].rows) < 19 || len(got.results[0].rows) > 24 {
+	if got := wantCode(t, advisor, "SELECT id FROM brain_entries LIMIT 30", exhausted); len(got.Results) != 1 || len(got.Results[0].Rows) < 19 || len(got.Results[0].Rows) > 24 {
 		t.Errorf("%s", got.Multiset())
 	}
 	got := wantCode(t, proxy.Agent(t, "advisor", "brain"), "SELECT id FROM brain_entries LIMIT 30", exhausted)
-	if len(got.results) > 0 && len(got.results[0].rows) > 5 {
+	if len(got.Results) > 0 && len(got.Results[0].Rows) > 5 {
 		t.Errorf("%s", got.Multiset())
 	}
 }
@@ -215,13 +215,13 @@ func TestLimitOfTime(t *testing.T) {
 	advisor := proxy.Agent(t, "advisor", "brain")
 	shows := func(want string) {
 		t.Helper()
-		if got := wantCode(t, advisor, "SHOW statement_timeout", ""); got.results[0].rows[0] != want {
-			t.Errorf("statement_timeout is %s, want %s", got.results[0].rows[0], want)
+		if got := wantCode(t, advisor, "SHOW statement_timeout", ""); got.Results[0].Rows[0] != want {
+			t.Errorf("statement_timeout is %s, want %s", got.Results[0].Rows[0], want)
 		}
 	}
 	shows("2s")
 	for _, value := range []string{"0", "'0'", "3s", "'3s'", "2001", "-1", "'1h'", "'0.4ms'", "'100us'", "'1min'"} {
-		if got := ask(t, advisor, "SET statement_timeout = "+value); got.code == "" {
+		if got := harness.Ask(advisor, "SET statement_timeout = "+value); got.Code == "" {
 			t.Errorf("SET statement_timeout = %s is allowed", value)
 		}
 	}
@@ -249,7 +249,7 @@ func TestLimitOfTime(t *testing.T) {
 		case code == "" && err != nil:
 			t.Errorf("%s: %v", options, err)
 		case code == "":
-			if got := wantCode(t, c, "SHOW statement_timeout", ""); got.results[0].rows[0] != "1s" {
+			if got := wantCode(t, c, "SHOW statement_timeout", ""); got.Results[0].Rows[0] != "1s" {
 				t.Errorf("%s: %s", options, got.Multiset())
 			}
 			c.Close(context.Background())
@@ -412,8 +412,8 @@ func TestLimitRowsOfParallelSessions(t *testing.T) {
 		agent := proxy.Agent(t, "agent", "d")
 		sessions.Go(func() {
 			for range 4 {
-				for _, r := range ask(t, agent, "SELECT a.id FROM marks a, generate_series(1, 2) AS b").results {
-					shown.Add(int64(len(r.rows)))
+				for _, r := range harness.Ask(agent, "SELECT a.id FROM marks a, generate_series(1, 2) AS b").Results {
+					shown.Add(int64(len(r.Rows)))
 				}
 			}
 		})

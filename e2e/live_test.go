@@ -17,6 +17,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/pgconsent/pgconsent/rewrite"
+	harness "github.com/pgconsent/pgconsent/test/instance"
 )
 
 const liveSetup = `
@@ -133,7 +134,7 @@ func TestLiveAttributes(t *testing.T) {
 // A connection string may claim as SET does, and RESET goes back to that.
 func TestLiveStartup(t *testing.T) {
 	in := start(t, options{setup: liveSetup, policy: livePolicy})
-	agent := connect(t, in.dsn("caregiver", agentPassword)+"&options=-c%20app.current_session_id%3D"+sessionA)
+	agent := harness.Connect(t, in.dsn("caregiver", agentPassword)+"&options=-c%20app.current_session_id%3D"+sessionA)
 	const items = "SELECT id FROM talk.item ORDER BY id"
 	for _, q := range []struct{ sql, want string }{
 		{items, "0 1"}, {"SET app.current_session_id = '" + sessionB + "'", ""}, {items, "5 6 7"},

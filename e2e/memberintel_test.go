@@ -74,7 +74,7 @@ func brainCopy(t testing.TB, withContent bool) *pgconn.PgConn {
 	if !withContent {
 		super(t, db, "ALTER TABLE brain_entries DROP COLUMN content")
 	}
-	return connect(t, db.DSN("postgres", ""))
+	return harness.Connect(t, db.DSN("postgres", ""))
 }
 
 // brainProxy serves the world's agents.
@@ -100,8 +100,8 @@ func TestMemberintelA_EverythingElseIsAsIfAbsent(t *testing.T) {
 	if len(hidden) < 300 || len(shown) < 700 {
 		t.Fatalf("%d hidden and %d visible entries prove little", len(hidden), len(shown))
 	}
-	if got := ask(t, advisor, `SELECT id FROM brain_entries ORDER BY id`); strings.Join(got.results[0].rows, " ") != strings.Join(shown, " ") {
-		t.Errorf("%d entries, want %d", len(got.results[0].rows), len(shown))
+	if got := harness.Ask(advisor, `SELECT id FROM brain_entries ORDER BY id`); strings.Join(got.Results[0].Rows, " ") != strings.Join(shown, " ") {
+		t.Errorf("%d entries, want %d", len(got.Results[0].Rows), len(shown))
 	}
 	// By id, by error, by count, by tag: the same bytes for a hidden id and for one that nobody has.
 	for _, statement := range []string{
@@ -112,19 +112,19 @@ func TestMemberintelA_EverythingElseIsAsIfAbsent(t *testing.T) {
 		`UPDATE brain_entries SET title = title WHERE id = '%s' RETURNING content`, `DELETE FROM brain_entries WHERE id = '%s'`,
 		`SELECT id FROM brain_entries WHERE id = '%s' FOR UPDATE`, `SELECT tenant_id FROM brain_entries WHERE id IN ('%s')`, `DECLARE c CURSOR FOR SELECT content FROM brain_entries WHERE id = '%s'`,
 	} {
-		want := ask(t, advisor, fmt.Sprintf(statement, brainAbsent)).Multiset()
+		want := harness.Ask(advisor, fmt.Sprintf(statement, brainAbsent)).Multiset()
 		for _, id := range []string{brainForeign, hidden[0], hidden[len(hidden)/2]} {
-			if got := ask(t, advisor, fmt.Sprintf(statement, id)).Multiset(); strings.ReplaceAll(got, id, "ID") != strings.ReplaceAll(want, brainAbsent, "ID") {
+			if got := harness.Ask(advisor, fmt.Sprintf(statement, id)).Multiset(); strings.ReplaceAll(got, id, "ID") != strings.ReplaceAll(want, brainAbsent, "ID") {
 				t.Errorf("%s: a hidden entry answers\n%s\nan absent one\n%s", statement, got, want)
 			}
 		}
 	}
 	// Of another user the same entry is there, and this user's own is not.
 	coach := proxy.Agent(t, "coach", "brain")
-	if got := ask(t, coach, `SELECT content FROM brain_entries WHERE id = '`+brainForeign+`'`); len(got.results[0].rows) != 1 {
+	if got := harness.Ask(coach, `SELECT content FROM brain_entries WHERE id = '`+brainForeign+`'`); len(got.Results[0].Rows) != 1 {
 		t.Error("the second user's own entry does not show to its agent")
 	}
-	if got := ask(t, coach, `SELECT id FROM brain_entries WHERE tenant_id = '`+user1+`'`); len(got.results[0].rows) != 0 {
+	if got := harness.Ask(coach, `SELECT id FROM brain_entries WHERE tenant_id = '`+user1+`'`); len(got.Results[0].Rows) != 0 {
 		t.Error("the first user's entries show to the second's agent")
 	}
 }
@@ -152,11 +152,11 @@ func TestMemberintelB_MetadataIsAnAllowlist(t *testing.T) {
 			agent := proxy.Agent(t, "advisor", "brain")
 			answer := func(sql string) string {
 				t.Helper()
-				got := ask(t, agent, sql)
-				if got.code != "" || len(got.results) != 1 {
-					return got.code
+				got := harness.Ask(agent, sql)
+				if got.Code != "" || len(got.Results) != 1 {
+					return got.Code
 				}
-				return strings.Join(got.results[0].rows, " ")
+				return strings.Join(got.Results[0].Rows, " ")
 			}
 			if got := answer(`SELECT DISTINCT k FROM brain_entries, jsonb_object_keys(metadata) AS k (k) WHERE jsonb_typeof(metadata) = 'object' ORDER BY k`); got != "category last_reviewed summary title url" {
 				t.Errorf("keys %s", got)
@@ -196,11 +196,11 @@ func TestMemberintelC_ContentExistsByKeyOnly(t *testing.T) {
 			agent := proxy.Agent(t, "advisor", "brain")
 			compare := func(sql string, copied *pgconn.PgConn) {
 				t.Helper()
-				want, got := ask(t, copied, sql), ask(t, agent, sql)
-				ask(t, copied, "ROLLBACK; DEALLOCATE ALL")
-				ask(t, agent, "ROLLBACK; DEALLOCATE ALL")
-				if want.code != got.code || want.code == "" && got.Multiset() != want.Multiset() {
-					t.Errorf("%s\nagent:\n%s\ncopy:\n%s", sql, shorten(got.Multiset()), shorten(want.Multiset()))
+				want, got := harness.Ask(copied, sql), harness.Ask(agent, sql)
+				harness.Ask(copied, "ROLLBACK; DEALLOCATE ALL")
+				harness.Ask(agent, "ROLLBACK; DEALLOCATE ALL")
+				if want.Code != got.Code || want.Code == "" && got.Multiset() != want.Multiset() {
+					t.Errorf("%s\nagent:\n%s\ncopy:\n%s", sql, harness.Shorten(got.Multiset()), harness.Shorten(want.Multiset()))
 				}
 			}
 			for _, sql := range brainLists {
@@ -212,19 +212,19 @@ func TestMemberintelC_ContentExistsByKeyOnly(t *testing.T) {
 			}
 			for sql, meant := range brainMixed {
 				sql, meant = strings.ReplaceAll(sql, "ID", brainOwn), strings.ReplaceAll(meant, "ID", brainOwn)
-				if want, got := ask(t, with, meant), ask(t, agent, sql); want.code != "" || got.Multiset() != want.Multiset() {
-					t.Errorf("%s\nagent:\n%s\ncopy:\n%s", sql, shorten(got.Multiset()), shorten(want.Multiset()))
+				if want, got := harness.Ask(with, meant), harness.Ask(agent, sql); want.Code != "" || got.Multiset() != want.Multiset() {
+					t.Errorf("%s\nagent:\n%s\ncopy:\n%s", sql, harness.Shorten(got.Multiset()), harness.Shorten(want.Multiset()))
 				}
 			}
 			for _, sql := range brainAttacks {
 				sql = strings.ReplaceAll(sql, "ID", brainOwn)
-				got := ask(t, agent, sql)
-				ask(t, agent, "ROLLBACK; DEALLOCATE ALL")
-				if got.code == "" {
-					t.Errorf("%s is answered:\n%s", sql, shorten(got.Multiset()))
+				got := harness.Ask(agent, sql)
+				harness.Ask(agent, "ROLLBACK; DEALLOCATE ALL")
+				if got.Code == "" {
+					t.Errorf("%s is answered:\n%s", sql, harness.Shorten(got.Multiset()))
 				}
 				if strings.Contains(got.Multiset(), "BODYMARK") {
-					t.Errorf("%s shows content:\n%s", sql, shorten(got.Multiset()))
+					t.Errorf("%s shows content:\n%s", sql, harness.Shorten(got.Multiset()))
 				}
 			}
 			proxy.Tap().NoMarker(t)
@@ -308,7 +308,7 @@ func TestMemberintelC_NoExpressionRunsOnOtherContent(t *testing.T) {
 		"SELECT b.content FROM (VALUES (1)) v (n) LEFT JOIN brain_entries b ON b.content::int = v.n WHERE b.id = '" + brainOwn + "'",
 		"SELECT content FROM brain_entries WHERE 1 / length(content) = 1 AND id = '" + brainOwn + "' AND content::int > 0",
 	} {
-		if got := ask(t, agent, sql); got.code != "" || len(got.results[0].rows) != 1 {
+		if got := harness.Ask(agent, sql); got.Code != "" || len(got.Results[0].Rows) != 1 {
 			t.Errorf("%s\n%s", sql, got.Multiset())
 		}
 	}
@@ -344,9 +344,9 @@ func TestMemberintelC_FetchesWithParameters(t *testing.T) {
 func TestMemberintelC_DenialsTeach(t *testing.T) {
 	_, proxy := brainProxy(t, harness.Both)
 	agent := proxy.Agent(t, "advisor", "brain")
-	got := ask(t, agent, "SELECT b.content FROM brain_entries b")
-	if got.code != "42703" || !strings.Contains(got.err, "WHERE id = ...") {
-		t.Errorf("the error does not teach: %s", got.err)
+	got := harness.Ask(agent, "SELECT b.content FROM brain_entries b")
+	if got.Code != "42703" || !strings.Contains(got.Err, "WHERE id = ...") {
+		t.Errorf("the error does not teach: %s", got.Err)
 	}
 	for sql, want := range map[string]string{
 		"SELECT string_agg(column_name, ',' ORDER BY ordinal_position) FROM information_schema.columns WHERE table_name = 'brain_entries'": "id,tenant_id,collection,title,category,last_reviewed,metadata",
@@ -356,7 +356,7 @@ func TestMemberintelC_DenialsTeach(t *testing.T) {
 		"SELECT string_agg(typname, ',') FROM pg_type WHERE typname LIKE '%key\\_public%'":                                                 `\N`,
 		"SELECT string_agg(table_name, ',') FROM information_schema.tables WHERE table_schema NOT IN ('pg_catalog', 'information_schema')": "brain_entries",
 	} {
-		if got := ask(t, agent, sql); got.code != "" || got.results[0].rows[0] != want {
+		if got := harness.Ask(agent, sql); got.Code != "" || got.Results[0].Rows[0] != want {
 			t.Errorf("%s: %s", sql, got.Multiset())
 		}
 	}
@@ -377,10 +377,10 @@ func TestMemberintelC_ScrapingStops(t *testing.T) {
 	sessions := []*pgconn.PgConn{proxy.Agent(t, "advisor", "brain"), proxy.Agent(t, "member_ui", "brain"), proxy.Agent(t, "advisor", "brain")}
 	fetched := 0
 	for i, id := range ids {
-		got := ask(t, sessions[i%len(sessions)], `SELECT content FROM brain_entries WHERE id = '`+id+`'`)
-		if got.code != "" {
-			if got.code != exhausted || !strings.Contains(got.err, "60 per minute and user") || !strings.Contains(got.err, "Try again in") {
-				t.Errorf("the error is %s", got.err)
+		got := harness.Ask(sessions[i%len(sessions)], `SELECT content FROM brain_entries WHERE id = '`+id+`'`)
+		if got.Code != "" {
+			if got.Code != exhausted || !strings.Contains(got.Err, "60 per minute and user") || !strings.Contains(got.Err, "Try again in") {
+				t.Errorf("the error is %s", got.Err)
 			}
 			break
 		}
@@ -389,11 +389,11 @@ func TestMemberintelC_ScrapingStops(t *testing.T) {
 	if fetched < 60 || fetched > 90 { // one a second comes back
 		t.Errorf("%d fetches of %d before the limit", fetched, len(ids))
 	}
-	if got := ask(t, sessions[0], `SELECT count(*) FROM brain_entries`); got.code != "" {
-		t.Errorf("lists are refused, too: %s", got.err)
+	if got := harness.Ask(sessions[0], `SELECT count(*) FROM brain_entries`); got.Code != "" {
+		t.Errorf("lists are refused, too: %s", got.Err)
 	}
-	if got := ask(t, proxy.Agent(t, "coach", "brain"), `SELECT content FROM brain_entries WHERE id = '`+brainForeign+`'`); got.code != "" {
-		t.Errorf("another user is refused: %s", got.err)
+	if got := harness.Ask(proxy.Agent(t, "coach", "brain"), `SELECT content FROM brain_entries WHERE id = '`+brainForeign+`'`); got.Code != "" {
+		t.Errorf("another user is refused: %s", got.Err)
 	}
 }
 
@@ -409,7 +409,7 @@ func TestMemberintelD_ReadOnly(t *testing.T) {
 		`CREATE TABLE t (id int)`, `CREATE TEMP TABLE t AS SELECT * FROM brain_entries`, `SELECT * INTO t FROM brain_entries`, `WITH d AS (DELETE FROM brain_entries RETURNING id) SELECT * FROM d`, `DO $$ BEGIN DELETE FROM brain_entries; END $$`,
 		`CALL x()`, `INSERT INTO pgconsent_rows.public_brain_entries (id) VALUES (gen_random_uuid())`, `SELECT lo_create(0)`, `SELECT nextval('x')`, `COMMENT ON TABLE brain_entries IS 'x'`, `GRANT SELECT ON brain_entries TO PUBLIC`, `NOTIFY x`,
 	} {
-		if got := ask(t, agent, sql); got.code == "" {
+		if got := harness.Ask(agent, sql); got.Code == "" {
 			t.Errorf("%s is answered", sql)
 		}
 	}
@@ -428,17 +428,17 @@ func TestMemberintelF_PlantedKeysReachNoByte(t *testing.T) {
 	}
 	agent := proxy.Agent(t, "advisor", "brain")
 	for _, sql := range append(append([]string{}, brainLists...), brainFetches...) {
-		ask(t, agent, strings.ReplaceAll(sql, "ID", brainGlobal))
-		ask(t, agent, "ROLLBACK; DEALLOCATE ALL")
+		harness.Ask(agent, strings.ReplaceAll(sql, "ID", brainGlobal))
+		harness.Ask(agent, "ROLLBACK; DEALLOCATE ALL")
 	}
 	proxy.Tap().NoMarker(t)
 	// A value that is no string is null, and neither of the words that a careless reader makes of it (seeds/004:60-62, 101).
-	got := ask(t, agent, `SELECT count(*) FROM brain_entries, jsonb_each_text(metadata) e WHERE e.value IN ('null', 'None')`)
-	if got.code != "" || got.results[0].rows[0] != "0" {
+	got := harness.Ask(agent, `SELECT count(*) FROM brain_entries, jsonb_each_text(metadata) e WHERE e.value IN ('null', 'None')`)
+	if got.Code != "" || got.Results[0].Rows[0] != "0" {
 		t.Errorf("null became a word: %s", got.Multiset())
 	}
-	got = ask(t, agent, `SELECT count(*) > 20 FROM brain_entries WHERE metadata ? 'title' AND metadata ->> 'title' IS NULL`)
-	if got.code != "" || got.results[0].rows[0] != "t" {
+	got = harness.Ask(agent, `SELECT count(*) > 20 FROM brain_entries WHERE metadata ? 'title' AND metadata ->> 'title' IS NULL`)
+	if got.Code != "" || got.Results[0].Rows[0] != "t" {
 		t.Errorf("no value that is no string came out as null: %s", got.Multiset())
 	}
 	columns := values(t, db, `SELECT string_agg(attname || ' ' || format_type(atttypid, atttypmod), ', ' ORDER BY attnum) FROM pg_attribute WHERE attrelid = 'brain_entries'::regclass AND attnum > 0`)

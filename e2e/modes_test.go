@@ -7,6 +7,7 @@ import (
 
 	"github.com/pgconsent/pgconsent/rewrite"
 	"github.com/pgconsent/pgconsent/rls"
+	harness "github.com/pgconsent/pgconsent/test/instance"
 )
 
 const (
@@ -38,7 +39,7 @@ func TestControlsSeeMissingWalls(t *testing.T) {
 			in := start(t, o)
 			agent := in.agent(t)
 			for _, q := range corpus(t) {
-				ask(t, agent, q.sql)
+				harness.Ask(agent, q.sql)
 			}
 			if found, _ := in.tap.Hits(); len(found) == 0 {
 				t.Error("the broken variant was not found: no marker came through")

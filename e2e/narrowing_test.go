@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/pgconsent/pgconsent/pgtest"
+	harness "github.com/pgconsent/pgconsent/test/instance"
 )
 
 // narrowPolicy is the world's, with columns hidden and masked, two of those that its rules read among them.
@@ -80,31 +81,31 @@ func TestNarrowedAnswersEqualThoseOfANarrowedCopy(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o.policy, o.setup = narrowPolicy, markHidden
 			in := start(t, o)
-			agent, narrowed := in.agent(t), connect(t, copied.DSN("postgres", ""))
+			agent, narrowed := in.agent(t), harness.Connect(t, copied.DSN("postgres", ""))
 			answered, sensitive, failed := 0, 0, 0
 			unfiltered := in.direct(t)
 			for _, sql := range statements {
-				want, got := ask(t, narrowed, sql), ask(t, agent, sql)
+				want, got := harness.Ask(narrowed, sql), harness.Ask(agent, sql)
 				switch {
 				case strings.Contains(sql, "match_memories") || strings.Contains(sql, "search_memories"):
 					continue // which read the tables with the agent's rights
-				case got.code == "42803", got.code == "42501" || got.code == "0A000":
+				case got.Code == "42803", got.Code == "42501" || got.Code == "0A000":
 					continue // grouped by a key, which a view has none of; refused
-				case want.err != "":
+				case want.Err != "":
 					failed++
-					if got.code != want.code {
-						t.Errorf("%s\nagent:\n%s\nnarrowed copy:\n%s", sql, shorten(got.Multiset()), shorten(want.Multiset()))
+					if got.Code != want.Code {
+						t.Errorf("%s\nagent:\n%s\nnarrowed copy:\n%s", sql, harness.Shorten(got.Multiset()), harness.Shorten(want.Multiset()))
 					}
 					continue
 				}
 				answered++
 				if got.Multiset() != want.Multiset() {
-					t.Errorf("%s\nagent:\n%s\nnarrowed copy:\n%s", sql, shorten(got.Multiset()), shorten(want.Multiset()))
+					t.Errorf("%s\nagent:\n%s\nnarrowed copy:\n%s", sql, harness.Shorten(got.Multiset()), harness.Shorten(want.Multiset()))
 				}
 				if name != "both" {
 					continue
 				}
-				if ask(t, unfiltered, sql).Multiset() != want.Multiset() {
+				if harness.Ask(unfiltered, sql).Multiset() != want.Multiset() {
 					sensitive++
 				}
 			}

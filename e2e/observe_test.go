@@ -44,8 +44,8 @@ func TestObserve(t *testing.T) {
 			agent, other, owner := in.agent(t), enforced.agent(t), in.direct(t)
 			same := func(sql string) {
 				t.Helper()
-				if got, want := ask(t, agent, sql).String(), ask(t, owner, sql).String(); got != want {
-					t.Errorf("%s: observed tables are not open:\n%s\nwant\n%s", sql, shorten(got), shorten(want))
+				if got, want := harness.Ask(agent, sql).String(), harness.Ask(owner, sql).String(); got != want {
+					t.Errorf("%s: observed tables are not open:\n%s\nwant\n%s", sql, harness.Shorten(got), harness.Shorten(want))
 				}
 			}
 			// What is observed is open.
@@ -58,20 +58,20 @@ func TestObserve(t *testing.T) {
 				"SELECT id, title FROM memories ORDER BY id", "SELECT count(*) FROM memories",
 				"SELECT count(DISTINCT m.id), max(m.title) FROM memories m LEFT JOIN memory_participants p ON p.memory_id = m.id LEFT JOIN people q ON q.id = p.person_id",
 			} {
-				if got, want := ask(t, agent, sql).String(), ask(t, other, sql).String(); got != want {
-					t.Errorf("%s: the enforced table is not as without:\n%s\nwant\n%s", sql, shorten(got), shorten(want))
+				if got, want := harness.Ask(agent, sql).String(), harness.Ask(other, sql).String(); got != want {
+					t.Errorf("%s: the enforced table is not as without:\n%s\nwant\n%s", sql, harness.Shorten(got), harness.Shorten(want))
 				}
 			}
 			// So is what agents may change.
-			if got := ask(t, agent, "DELETE FROM people WHERE consent_status <> 'granted' OR user_id <> '"+user1+"' RETURNING id"); got.code != "" || got.results[0].tag != "DELETE 0" {
+			if got := harness.Ask(agent, "DELETE FROM people WHERE consent_status <> 'granted' OR user_id <> '"+user1+"' RETURNING id"); got.Code != "" || got.Results[0].Tag != "DELETE 0" {
 				t.Errorf("agents delete rows that the policy hides: %s", got)
 			}
 			for _, sql := range []string{"UPDATE people SET name = 'x'", "SELECT * FROM memory_edges", "LISTEN x"} {
-				if got := ask(t, agent, sql); got.code != "42501" && got.code != "0A000" {
+				if got := harness.Ask(agent, sql); got.Code != "42501" && got.Code != "0A000" {
 					t.Errorf("%s: %s", sql, got)
 				}
 			}
-			ask(t, agent, "SELECT p.name FROM people p, memory_participants q WHERE q.person_id = p.id AND p.name = '1 secret literal'")
+			harness.Ask(agent, "SELECT p.name FROM people p, memory_participants q WHERE q.person_id = p.id AND p.name = '1 secret literal'")
 
 			var report *observe.Report
 			find := func(tables string, fits func(*observe.Statement) bool) *observe.Statement {
@@ -142,13 +142,13 @@ tables:
 `
 	in, enforced := start(t, options{policy: policy}), start(t, options{})
 	agent, other, owner := in.agent(t), enforced.agent(t), in.direct(t)
-	number := func(a answer) string { return a.results[0].rows[0] }
-	if got, want := number(ask(t, agent, "SELECT count(*) FROM memory_participants")), number(ask(t, other, "SELECT count(*) FROM memory_participants")); got != want {
+	number := func(a harness.Answer) string { return a.Results[0].Rows[0] }
+	if got, want := number(harness.Ask(agent, "SELECT count(*) FROM memory_participants")), number(harness.Ask(other, "SELECT count(*) FROM memory_participants")); got != want {
 		t.Errorf("%s participants, want %s: the table is enforced, under the rules of tables that are not", got, want)
 	}
-	ask(t, agent, "SELECT title, body FROM memories")
-	ask(t, agent, "SELECT id FROM people WHERE user_id = '"+user1+"' AND consent_status = 'granted'")
-	all, visible := number(ask(t, owner, "SELECT count(*) FROM memories")), number(ask(t, other, "SELECT count(*) FROM memories"))
+	harness.Ask(agent, "SELECT title, body FROM memories")
+	harness.Ask(agent, "SELECT id FROM people WHERE user_id = '"+user1+"' AND consent_status = 'granted'")
+	all, visible := number(harness.Ask(owner, "SELECT count(*) FROM memories")), number(harness.Ask(other, "SELECT count(*) FROM memories"))
 	var report *observe.Report
 	find := func(table string) *observe.Statement {
 		for _, s := range report.Statements {

@@ -32,7 +32,7 @@ func TestTwinsAnswerAlike(t *testing.T) {
 		// A connection each: a statement may end the session, and what one leaves behind must not hide the next.
 		a, b := askOnce(t, one, sql), askOnce(t, two, sql)
 		if a.Multiset() != b.Multiset() {
-			t.Errorf("%s\none:\n%s\ntwin:\n%s", oneLine(sql), shorten(a.Multiset()), shorten(b.Multiset()))
+			t.Errorf("%s\none:\n%s\ntwin:\n%s", harness.OneLine(sql), harness.Shorten(a.Multiset()), harness.Shorten(b.Multiset()))
 		}
 	}
 	one.noMarker(t)
@@ -40,11 +40,11 @@ func TestTwinsAnswerAlike(t *testing.T) {
 }
 
 // askOnce asks on a connection of its own.
-func askOnce(t testing.TB, in *instance, sql string) answer {
+func askOnce(t testing.TB, in *instance, sql string) harness.Answer {
 	t.Helper()
 	c := in.agent(t)
 	defer c.Close(context.Background())
-	return ask(t, c, sql)
+	return harness.Ask(c, sql)
 }
 
 // The control: on a connection without walls the twins do differ, and markers are seen; else the test above proves nothing.
@@ -56,10 +56,10 @@ func TestTwinsDifferForTheOwner(t *testing.T) {
 	one := pgtest.Template(t, "arcive", loadArcive)
 	two := pgtest.Template(t, "arcive", loadArcive)
 	super(t, two, string(disturb))
-	a, b := connect(t, one.DSN("postgres", "")), connect(t, two.DSN("postgres", ""))
+	a, b := harness.Connect(t, one.DSN("postgres", "")), harness.Connect(t, two.DSN("postgres", ""))
 	differ := 0
 	for _, q := range corpus(t) {
-		if ask(t, a, q.sql).Multiset() != ask(t, b, q.sql).Multiset() {
+		if harness.Ask(a, q.sql).Multiset() != harness.Ask(b, q.sql).Multiset() {
 			differ++
 		}
 	}
@@ -82,7 +82,7 @@ func TestTwinWithoutHiddenRows(t *testing.T) {
 		}
 		a, b := askOnce(t, one, sql), askOnce(t, two, sql)
 		if a.Multiset() != b.Multiset() {
-			t.Errorf("%s\none:\n%s\nwithout hidden rows:\n%s", oneLine(sql), shorten(a.Multiset()), shorten(b.Multiset()))
+			t.Errorf("%s\none:\n%s\nwithout hidden rows:\n%s", harness.OneLine(sql), harness.Shorten(a.Multiset()), harness.Shorten(b.Multiset()))
 		}
 	}
 	one.noMarker(t)

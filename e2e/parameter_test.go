@@ -3,6 +3,8 @@ package e2e
 import (
 	"context"
 	"testing"
+
+	harness "github.com/pgconsent/pgconsent/test/instance"
 )
 
 // A type that may not be named in a text may not be given to a parameter by its OID either.
@@ -25,7 +27,7 @@ func TestDeclaredParameterTypes(t *testing.T) {
 			t.Errorf("a parameter of the type with OID %d: SQLSTATE %q, want %q", oid, code, want)
 		}
 	}
-	if a := ask(t, c, `SELECT 1`); a.err != "" {
-		t.Errorf("the session after refusals: %s", a.err)
+	if a := harness.Ask(c, `SELECT 1`); a.Err != "" {
+		t.Errorf("the session after refusals: %s", a.Err)
 	}
 }

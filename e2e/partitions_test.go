@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/pgconsent/pgconsent/pgtest"
+	harness "github.com/pgconsent/pgconsent/test/instance"
 )
 
 const partitionSetup = `
@@ -42,16 +43,16 @@ func TestPartitionsAnswerAsOnTheFilteredCopy(t *testing.T) {
 			o.setup = partitionSetup
 			o.policy = arcivePolicy[:len(arcivePolicy)-len(arciveFunctions)] + rules + arciveFunctions
 			in := start(t, o)
-			agent, filtered := in.agent(t), connect(t, copied.DSN("postgres", ""))
+			agent, filtered := in.agent(t), harness.Connect(t, copied.DSN("postgres", ""))
 			compared := 0
 			for _, sql := range partitionStatements {
-				want, got := ask(t, filtered, sql), ask(t, agent, sql)
-				if got.code == "0A000" && o.mode == modeInjected {
+				want, got := harness.Ask(filtered, sql), harness.Ask(agent, sql)
+				if got.Code == "0A000" && o.mode == modeInjected {
 					continue // row security alone would have to hold
 				}
 				compared++
-				if got.code != want.code || want.err == "" && got.Multiset() != want.Multiset() {
-					t.Errorf("%s\nagent:\n%s\nfiltered copy:\n%s", sql, shorten(got.Multiset()), shorten(want.Multiset()))
+				if got.Code != want.Code || want.Err == "" && got.Multiset() != want.Multiset() {
+					t.Errorf("%s\nagent:\n%s\nfiltered copy:\n%s", sql, harness.Shorten(got.Multiset()), harness.Shorten(want.Multiset()))
 				}
 			}
 			if compared < 9 {

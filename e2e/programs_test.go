@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	harness "github.com/pgconsent/pgconsent/test/instance"
 )
 
 const programs = "testdata/clients/programs"
@@ -97,7 +99,7 @@ func TestPrograms(t *testing.T) {
 		cmd := exec.CommandContext(ctx, node, filepath.Join(programs, "node_.cjs"), dsn)
 		cmd.Env = append(os.Environ(), "NODE_PATH="+os.Getenv("PGCONSENT_NODE_MODULES"))
 		if out, err := exec.CommandContext(ctx, node, "-e", "require('pg')").CombinedOutput(); err != nil && os.Getenv("PGCONSENT_NODE_MODULES") == "" {
-			missing(t, "npm package pg (set PGCONSENT_NODE_MODULES): "+oneLine(string(out))[:40])
+			missing(t, "npm package pg (set PGCONSENT_NODE_MODULES): "+harness.OneLine(string(out))[:40])
 		}
 		run(t, cmd)
 	})

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	harness "github.com/pgconsent/pgconsent/test/instance"
 )
 
 // randomSelects is how many statements TestRandomSelectsEqualTheFilteredCopy makes; the variable sets another number.
@@ -26,29 +28,29 @@ func TestRandomSelectsEqualTheFilteredCopy(t *testing.T) {
 		}
 	}
 	in := start(t, options{})
-	agent, filtered, unfiltered := in.agent(t), connect(t, filteredCopy(t).DSN("postgres", "")), in.direct(t)
+	agent, filtered, unfiltered := in.agent(t), harness.Connect(t, filteredCopy(t).DSN("postgres", "")), in.direct(t)
 	answered, sensitive, failed := 0, 0, 0
 	for i := range n {
 		g := &generator{Rand: rand.New(rand.NewPCG(20, uint64(i)))}
 		sql := g.statement()
-		want, got := ask(t, filtered, sql), ask(t, agent, sql)
-		if want.err != "" {
+		want, got := harness.Ask(filtered, sql), harness.Ask(agent, sql)
+		if want.Err != "" {
 			failed++
 			// The same error, but for what the proxy adds or takes: its code tells no more than the visible rows do.
-			if got.code != want.code {
-				t.Errorf("statement %d: %s\nagent:\n%s\nfiltered copy:\n%s", i, sql, shorten(got.Multiset()), shorten(want.Multiset()))
+			if got.Code != want.Code {
+				t.Errorf("statement %d: %s\nagent:\n%s\nfiltered copy:\n%s", i, sql, harness.Shorten(got.Multiset()), harness.Shorten(want.Multiset()))
 			}
 			continue
 		}
-		if got.err != "" {
-			t.Errorf("statement %d: %s\n%s", i, sql, got.err)
+		if got.Err != "" {
+			t.Errorf("statement %d: %s\n%s", i, sql, got.Err)
 			continue
 		}
 		answered++
 		if got.Multiset() != want.Multiset() {
-			t.Errorf("statement %d: %s\nagent:\n%s\nfiltered copy:\n%s", i, sql, shorten(got.Multiset()), shorten(want.Multiset()))
+			t.Errorf("statement %d: %s\nagent:\n%s\nfiltered copy:\n%s", i, sql, harness.Shorten(got.Multiset()), harness.Shorten(want.Multiset()))
 		}
-		if ask(t, unfiltered, sql).Multiset() != want.Multiset() {
+		if harness.Ask(unfiltered, sql).Multiset() != want.Multiset() {
 			sensitive++
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/pgconsent/pgconsent/migrations"
+	harness "github.com/pgconsent/pgconsent/test/instance"
 )
 
 // Statements that SQL prepares and those of the wire share their names, as in PostgreSQL; each use is under the rules of
@@ -19,16 +20,16 @@ func TestPrepareInSQL(t *testing.T) {
 	c := in.agent(t)
 	ctx := context.Background()
 	want := truth(t, in, `SELECT m.id::text FROM memories m WHERE `+visible)
-	rows := func(a answer) []string {
-		if a.err != "" || len(a.results) == 0 {
-			t.Fatal(a.err)
+	rows := func(a harness.Answer) []string {
+		if a.Err != "" || len(a.Results) == 0 {
+			t.Fatal(a.Err)
 		}
-		return a.results[len(a.results)-1].rows
+		return a.Results[len(a.Results)-1].Rows
 	}
-	if a := ask(t, c, `PREPARE mine (text) AS SELECT id FROM memories WHERE title LIKE $1`); a.err != "" {
-		t.Fatal(a.err)
+	if a := harness.Ask(c, `PREPARE mine (text) AS SELECT id FROM memories WHERE title LIKE $1`); a.Err != "" {
+		t.Fatal(a.Err)
 	}
-	same(t, "EXECUTE", rows(ask(t, c, `EXECUTE mine ('%')`)), want)
+	same(t, "EXECUTE", rows(harness.Ask(c, `EXECUTE mine ('%')`)), want)
 	r := c.ExecPrepared(ctx, "mine", [][]byte{[]byte("%")}, nil, nil).Read()
 	if r.Err != nil {
 		t.Fatal(r.Err)
@@ -43,7 +44,7 @@ func TestPrepareInSQL(t *testing.T) {
 	if _, err := c.Prepare(ctx, "wired", `SELECT id FROM memories WHERE title LIKE $1`, nil); err != nil {
 		t.Fatal(err)
 	}
-	same(t, "EXECUTE of a statement of the wire", rows(ask(t, c, `EXECUTE wired ('%')`)), want)
+	same(t, "EXECUTE of a statement of the wire", rows(harness.Ask(c, `EXECUTE wired ('%')`)), want)
 
 	// A withdrawal acts on the next use.
 	super(t, in.db, `UPDATE people SET consent_status = 'refused' WHERE id = '`+alice+`'`)
@@ -52,7 +53,7 @@ func TestPrepareInSQL(t *testing.T) {
 		t.Fatal("nothing was withdrawn")
 	}
 	for _, sql := range []string{`EXECUTE mine ('%')`, `EXECUTE wired ('%')`} {
-		same(t, sql+" after a withdrawal", rows(ask(t, c, sql)), fewer)
+		same(t, sql+" after a withdrawal", rows(harness.Ask(c, sql)), fewer)
 	}
 
 	for sql, code := range map[string]string{
@@ -65,14 +66,14 @@ func TestPrepareInSQL(t *testing.T) {
 		`PREPARE other AS DELETE FROM people`:                 "42501",
 		`CREATE TABLE copied AS EXECUTE mine ('%')`:           "42501",
 	} {
-		if a := ask(t, c, sql); a.code != code || strings.Contains(a.err, "c:") {
-			t.Errorf("%s: %s, want %s", sql, a.err, code)
+		if a := harness.Ask(c, sql); a.Code != code || strings.Contains(a.Err, "c:") {
+			t.Errorf("%s: %s, want %s", sql, a.Err, code)
 		}
 	}
 	if _, err := c.Prepare(ctx, "tx", `COMMIT`, nil); err != nil {
 		t.Fatal(err)
 	}
-	if a := ask(t, c, `EXECUTE tx`); a.code != "0A000" {
+	if a := harness.Ask(c, `EXECUTE tx`); a.Code != "0A000" {
 		t.Errorf("EXECUTE of a COMMIT: %s", a)
 	}
 	in.noMarker(t)
@@ -82,15 +83,15 @@ func TestPrepareInSQL(t *testing.T) {
 func TestPreparedInSQLUnderOldVersions(t *testing.T) {
 	in := start(t, options{})
 	c := in.agent(t)
-	if a := ask(t, c, `PREPARE mine AS SELECT count(*) FROM memories; PREPARE titled AS SELECT count(title) FROM memories`); a.err != "" {
-		t.Fatal(a.err)
+	if a := harness.Ask(c, `PREPARE mine AS SELECT count(*) FROM memories; PREPARE titled AS SELECT count(title) FROM memories`); a.Err != "" {
+		t.Fatal(a.Err)
 	}
-	before := ask(t, c, `EXECUTE mine`)
+	before := harness.Ask(c, `EXECUTE mine`)
 	super(t, in.db, `CREATE TABLE unrelated (id int)`)
-	waitFor(t, "the new catalog", func() bool { return ask(t, c, `EXECUTE mine`).String() == before.String() })
+	waitFor(t, "the new catalog", func() bool { return harness.Ask(c, `EXECUTE mine`).String() == before.String() })
 	super(t, in.db, `ALTER TABLE memories RENAME COLUMN title TO headline`)
-	waitFor(t, "an error", func() bool { return ask(t, c, `EXECUTE titled`).code != "" })
-	if a := ask(t, c, `EXECUTE mine`); a.String() != before.String() && a.code == "" {
+	waitFor(t, "an error", func() bool { return harness.Ask(c, `EXECUTE titled`).Code != "" })
+	if a := harness.Ask(c, `EXECUTE mine`); a.String() != before.String() && a.Code == "" {
 		t.Errorf("another answer than before: %s", a)
 	}
 }
@@ -101,44 +102,44 @@ func TestResets(t *testing.T) {
 	c := in.agent(t)
 	ctx := context.Background()
 	const count = `SELECT count(*) FROM memories`
-	want := ask(t, c, count).String()
+	want := harness.Ask(c, count).String()
 	for _, reset := range []string{
 		`DISCARD ALL`, `RESET ALL`, `discard all;`, `SELECT 1; RESET ALL`, "SELECT pg_advisory_unlock_all();\nCLOSE ALL;\nUNLISTEN *;\nRESET ALL;",
 		`DISCARD PLANS`, `DISCARD TEMP; DISCARD SEQUENCES`, `DEALLOCATE ALL`,
 	} {
-		if a := ask(t, c, `SET TimeZone = 'Asia/Tokyo'; PREPARE kept AS `+count); a.err != "" {
-			t.Fatal(a.err)
+		if a := harness.Ask(c, `SET TimeZone = 'Asia/Tokyo'; PREPARE kept AS `+count); a.Err != "" {
+			t.Fatal(a.Err)
 		}
 		if _, err := c.Prepare(ctx, "wire", count, nil); err != nil {
 			t.Fatal(err)
 		}
-		if a := ask(t, c, reset); a.err != "" {
-			t.Fatalf("%s: %s", reset, a.err)
+		if a := harness.Ask(c, reset); a.Err != "" {
+			t.Fatalf("%s: %s", reset, a.Err)
 		}
-		if got := ask(t, c, count).String(); got != want {
+		if got := harness.Ask(c, count).String(); got != want {
 			t.Errorf("after %s: %s", reset, got)
 		}
-		zone := ask(t, c, `SHOW TimeZone`)
+		zone := harness.Ask(c, `SHOW TimeZone`)
 		if settings := strings.Contains(strings.ToUpper(reset), "RESET ALL") || strings.Contains(strings.ToUpper(reset), "DISCARD ALL"); strings.Contains(zone.String(), "Tokyo") == settings {
 			t.Errorf("after %s: %s", reset, zone)
 		}
 		gone := strings.Contains(strings.ToUpper(reset), "DISCARD ALL") || strings.Contains(reset, "DEALLOCATE ALL")
 		for _, name := range []string{"kept", "wire"} {
-			a := ask(t, c, `EXECUTE `+name)
-			if gone != (a.code == "26000") || !gone && a.String() != want {
+			a := harness.Ask(c, `EXECUTE `+name)
+			if gone != (a.Code == "26000") || !gone && a.String() != want {
 				t.Errorf("%s after %s: %s", name, reset, a)
 			}
 			if !gone {
-				ask(t, c, `DEALLOCATE `+name)
+				harness.Ask(c, `DEALLOCATE `+name)
 			}
 		}
-		ask(t, c, `DEALLOCATE ALL`)
+		harness.Ask(c, `DEALLOCATE ALL`)
 	}
 	// In the extended protocol, and many at once in one pipeline.
 	if r := c.ExecParams(ctx, `DISCARD ALL`, nil, nil, nil, nil).Read(); r.Err != nil {
 		t.Fatal(r.Err)
 	}
-	if got := ask(t, c, count).String(); got != want {
+	if got := harness.Ask(c, count).String(); got != want {
 		t.Errorf("after DISCARD ALL in the extended protocol: %s", got)
 	}
 	p := c.StartPipeline(ctx)
@@ -175,19 +176,19 @@ func TestResets(t *testing.T) {
 	for sql, code := range map[string]string{
 		`BEGIN; DISCARD ALL`: "0A000", `DISCARD ALL; ` + count: "0A000", `RESET ALL; ` + count: "0A000",
 	} {
-		if a := ask(t, c, sql); a.code != code {
+		if a := harness.Ask(c, sql); a.Code != code {
 			t.Errorf("%s: %s, want %s", sql, a, code)
 		}
-		ask(t, c, `ROLLBACK`)
+		harness.Ask(c, `ROLLBACK`)
 	}
 	for reset, code := range map[string]string{`DISCARD ALL`: "25001", `RESET ALL`: "0A000"} {
-		ask(t, c, `BEGIN`)
-		if a := ask(t, c, reset); a.code != code {
+		harness.Ask(c, `BEGIN`)
+		if a := harness.Ask(c, reset); a.Code != code {
 			t.Errorf("%s in a transaction: %s, want %s", reset, a, code)
 		}
-		ask(t, c, `ROLLBACK`)
+		harness.Ask(c, `ROLLBACK`)
 	}
-	if got := ask(t, c, count).String(); got != want {
+	if got := harness.Ask(c, count).String(); got != want {
 		t.Errorf("at the end: %s", got)
 	}
 	in.noMarker(t)
@@ -198,7 +199,7 @@ func TestRotateKey(t *testing.T) {
 	in := start(t, options{})
 	c := in.agent(t)
 	const count = `SELECT count(*) FROM memories`
-	want := ask(t, c, count).String()
+	want := harness.Ask(c, count).String()
 	owner := in.db.Connect(t, "postgres")
 	kid, err := migrations.RotateKey(context.Background(), owner)
 	if err != nil || kid != 2 {
@@ -208,7 +209,7 @@ func TestRotateKey(t *testing.T) {
 		return strings.Join(truth(t, in, `SELECT kid::text FROM pgconsent.keys ORDER BY 1`), ",")
 	}
 	for range 10 {
-		if got := ask(t, c, count).String(); got != want {
+		if got := harness.Ask(c, count).String(); got != want {
 			t.Fatalf("after a new key: %s", got)
 		}
 		time.Sleep(50 * time.Millisecond)
@@ -218,7 +219,7 @@ func TestRotateKey(t *testing.T) {
 	}
 	super(t, in.db, `UPDATE pgconsent.keys SET made_at = made_at - interval '3 minutes'`)
 	waitFor(t, "the old key is gone", func() bool { return keys() == "2" })
-	if got := ask(t, in.agent(t), count).String(); got != want {
+	if got := harness.Ask(in.agent(t), count).String(); got != want {
 		t.Errorf("a new session: %s", got)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/pgconsent/pgconsent/demo"
+	harness "github.com/pgconsent/pgconsent/test/instance"
 )
 
 // GET /api/v1/brain/sources/{source_id}, from a demo as a user starts it.
@@ -103,13 +104,13 @@ func TestSources(t *testing.T) {
 	}
 
 	// SQL and HTTP use up one limit, misses counted: 429, and when to come again. SYSTEMS 5c.
-	c := connect(t, dsnOf(run, "member_ui"))
+	c := harness.Connect(t, dsnOf(run, "member_ui"))
 	// The allowance comes back by the second: on a slow machine a round may find one that has just done so.
 	var status, wait int
 	for round := 0; round < 20 && status != 429; round++ {
 		spent := false
 		for i := 0; i < 200 && !spent; i++ {
-			spent = ask(t, c, fmt.Sprintf("SELECT content FROM brain_entries WHERE id = '99999999-9999-4999-8999-0000000000%02d'", i)).code == exhausted
+			spent = harness.Ask(c, fmt.Sprintf("SELECT content FROM brain_entries WHERE id = '99999999-9999-4999-8999-0000000000%02d'", i)).Code == exhausted
 		}
 		if !spent {
 			t.Fatal("200 entries by their keys do not use up the limit")
@@ -129,7 +130,7 @@ func TestSources(t *testing.T) {
 // cells is one column as the owner sees it.
 func cells(t *testing.T, run *demo.Running, sql string) []string {
 	t.Helper()
-	return ask(t, connect(t, run.Access.OwnerDSN), sql).results[0].rows
+	return harness.Ask(harness.Connect(t, run.Access.OwnerDSN), sql).Results[0].Rows
 }
 
 func dsnOf(run *demo.Running, agent string) string {

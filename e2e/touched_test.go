@@ -16,6 +16,7 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 	"github.com/pgconsent/pgconsent/rewrite"
 	"github.com/pgconsent/pgconsent/rls"
+	harness "github.com/pgconsent/pgconsent/test/instance"
 )
 
 // secondOpinion asks PostgreSQL what a statement touches after view expansion: debug_print_rewritten over a Parse message,
@@ -59,12 +60,12 @@ func newSecondOpinion(t testing.TB, db *pgtest.DB) *secondOpinion {
 		`SELECT 'rel ' || c.oid, n.nspname || '.' || c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace`,
 		`SELECT 'func ' || p.oid, n.nspname || '.' || p.proname FROM pg_proc p JOIN pg_namespace n ON n.oid = pronamespace`,
 	} {
-		for _, row := range ask(t, s.conn, list).results[0].rows {
+		for _, row := range harness.Ask(s.conn, list).Results[0].Rows {
 			key, name, _ := strings.Cut(row, "\t")
 			s.names[key] = name
 		}
 	}
-	ask(t, s.conn, `SET debug_print_rewritten = on; SET client_min_messages = log`)
+	harness.Ask(s.conn, `SET debug_print_rewritten = on; SET client_min_messages = log`)
 	return s
 }
 

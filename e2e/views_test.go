@@ -3,6 +3,8 @@ package e2e
 import (
 	"strings"
 	"testing"
+
+	harness "github.com/pgconsent/pgconsent/test/instance"
 )
 
 // viewSetup makes views as a superuser owns them: whoever reads through them reads past every wall.
@@ -37,20 +39,20 @@ func TestViewsAnswerAsOnTheFilteredCopy(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o.policy, o.setup = viewsPolicy, viewSetup
 			in := start(t, o)
-			agent, filtered, unfiltered := in.agent(t), connect(t, copied.DSN("postgres", "")), in.direct(t)
+			agent, filtered, unfiltered := in.agent(t), harness.Connect(t, copied.DSN("postgres", "")), in.direct(t)
 			sensitive := 0
 			for _, sql := range viewStatements {
-				want, got := ask(t, filtered, sql), ask(t, agent, sql)
-				if strings.HasPrefix(got.code, "0A") && o.mode == modeInjected {
+				want, got := harness.Ask(filtered, sql), harness.Ask(agent, sql)
+				if strings.HasPrefix(got.Code, "0A") && o.mode == modeInjected {
 					continue // it reads a table besides that cannot carry its predicate
 				}
-				if want.err != "" && got.code == want.code {
+				if want.Err != "" && got.Code == want.Code {
 					continue
 				}
 				if got.Multiset() != want.Multiset() {
-					t.Errorf("%s\nagent:\n%s\nfiltered copy:\n%s", sql, shorten(got.Multiset()), shorten(want.Multiset()))
+					t.Errorf("%s\nagent:\n%s\nfiltered copy:\n%s", sql, harness.Shorten(got.Multiset()), harness.Shorten(want.Multiset()))
 				}
-				if ask(t, unfiltered, sql).Multiset() != want.Multiset() {
+				if harness.Ask(unfiltered, sql).Multiset() != want.Multiset() {
 					sensitive++
 				}
 			}
@@ -58,8 +60,8 @@ func TestViewsAnswerAsOnTheFilteredCopy(t *testing.T) {
 				t.Errorf("only %d statements are sensitive to hidden rows", sensitive)
 			}
 			for _, sql := range []string{"SELECT * FROM unlisted", "SELECT * FROM overview", "SELECT * FROM pgconsent_rows.public_busy", "UPDATE busy SET title = ''", "COPY busy TO STDOUT"} {
-				if got := ask(t, agent, sql); got.code != "42501" && got.code != "0A000" {
-					t.Errorf("%s: %s", sql, shorten(got.String()))
+				if got := harness.Ask(agent, sql); got.Code != "42501" && got.Code != "0A000" {
+					t.Errorf("%s: %s", sql, harness.Shorten(got.String()))
 				}
 			}
 			in.noMarker(t)

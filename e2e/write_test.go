@@ -14,6 +14,7 @@ import (
 
 	"github.com/pgconsent/pgconsent/pgtest"
 	"github.com/pgconsent/pgconsent/rewrite"
+	harness "github.com/pgconsent/pgconsent/test/instance"
 )
 
 func writesFile(t testing.TB, name string) string {
@@ -42,15 +43,15 @@ const writtenState = `SELECT title, body, qty, shelf, tags, dim, note, made, lou
 SELECT * FROM slots ORDER BY name; SELECT * FROM words ORDER BY word; SELECT idea FROM ideas ORDER BY idea; SELECT what FROM counted ORDER BY what; SELECT name, born, level, note FROM cards ORDER BY name, level, note; SELECT * FROM shelves ORDER BY id`
 
 // tried runs a statement in a transaction that is rolled back, and returns what it answered and left behind.
-func tried(t testing.TB, c *pgconn.PgConn, sql string) (answer, string) {
+func tried(t testing.TB, c *pgconn.PgConn, sql string) (harness.Answer, string) {
 	t.Helper()
-	ask(t, c, "BEGIN")
-	a := ask(t, c, sql)
+	harness.Ask(c, "BEGIN")
+	a := harness.Ask(c, sql)
 	state := ""
-	if a.err == "" {
-		state = ask(t, c, writtenState).String()
+	if a.Err == "" {
+		state = harness.Ask(c, writtenState).String()
 	}
-	ask(t, c, "ROLLBACK")
+	harness.Ask(c, "ROLLBACK")
 	return a, state
 }
 
@@ -61,17 +62,17 @@ func TestWritesEqualThoseOnAFilteredCopy(t *testing.T) {
 	copied := pgtest.Template(t, "arcive", loadArcive)
 	super(t, copied, writesFile(t, "schema.sql"))
 	super(t, copied, writesFile(t, "filter.sql"))
-	agent, filtered, unfiltered := in.agent(t), connect(t, copied.DSN("postgres", "")), in.direct(t)
+	agent, filtered, unfiltered := in.agent(t), harness.Connect(t, copied.DSN("postgres", "")), in.direct(t)
 	sensitive := 0
 	statements := writesLines(t, "statements.sql")
 	for _, sql := range statements {
 		want, wantState := tried(t, filtered, sql)
 		got, gotState := tried(t, agent, sql)
-		if got.code != want.code || want.code == "" && got.Multiset() != want.Multiset() {
-			t.Errorf("%s\nagent:\n%s\nfiltered copy:\n%s", sql, shorten(got.Multiset()), shorten(want.Multiset()))
+		if got.Code != want.Code || want.Code == "" && got.Multiset() != want.Multiset() {
+			t.Errorf("%s\nagent:\n%s\nfiltered copy:\n%s", sql, harness.Shorten(got.Multiset()), harness.Shorten(want.Multiset()))
 		}
 		if gotState != wantState {
-			t.Errorf("%s left\nagent:\n%s\nfiltered copy:\n%s", sql, shorten(gotState), shorten(wantState))
+			t.Errorf("%s left\nagent:\n%s\nfiltered copy:\n%s", sql, harness.Shorten(gotState), harness.Shorten(wantState))
 		}
 		if all, allState := tried(t, unfiltered, sql); all.Multiset() != want.Multiset() || allState != wantState {
 			sensitive++
@@ -80,7 +81,7 @@ func TestWritesEqualThoseOnAFilteredCopy(t *testing.T) {
 	if sensitive*3 < len(statements)*2 {
 		t.Errorf("%d of %d statements are sensitive to hidden rows, want two thirds", sensitive, len(statements))
 	}
-	if left := ask(t, unfiltered, "SELECT count(*) FROM items WHERE title LIKE 'HIDDENMARK%'; SELECT count(*) FROM item_log"); left.results[0].rows[0] != "3" {
+	if left := harness.Ask(unfiltered, "SELECT count(*) FROM items WHERE title LIKE 'HIDDENMARK%'; SELECT count(*) FROM item_log"); left.Results[0].Rows[0] != "3" {
 		t.Errorf("hidden rows were touched: %s", left)
 	}
 	in.noMarker(t)
@@ -97,10 +98,10 @@ func TestWritesInEveryMode(t *testing.T) {
 		want, wantState := tried(t, a, sql)
 		for mode, conn := range others {
 			if got, gotState := tried(t, conn, sql); got.Multiset() != want.Multiset() || gotState != wantState {
-				t.Errorf("%s\nboth:\n%s\n%s:\n%s", sql, shorten(want.Multiset()), mode, shorten(got.Multiset()))
+				t.Errorf("%s\nboth:\n%s\n%s:\n%s", sql, harness.Shorten(want.Multiset()), mode, harness.Shorten(got.Multiset()))
 			}
 		}
-		if got, _ := tried(t, c, sql); got.code == "" && !strings.HasPrefix(sql, "SELECT") {
+		if got, _ := tried(t, c, sql); got.Code == "" && !strings.HasPrefix(sql, "SELECT") {
 			t.Errorf("%s: answered by injected predicates alone:\n%s", sql, got)
 		}
 	}
@@ -117,7 +118,7 @@ func TestWritingTwinsAnswerAlike(t *testing.T) {
 		x, left := tried(t, a, sql)
 		y, right := tried(t, b, sql)
 		if x.Multiset() != y.Multiset() || left != right {
-			t.Errorf("%s\none:\n%s\ntwin:\n%s", sql, shorten(x.Multiset()+left), shorten(y.Multiset()+right))
+			t.Errorf("%s\none:\n%s\ntwin:\n%s", sql, harness.Shorten(x.Multiset()+left), harness.Shorten(y.Multiset()+right))
 		}
 	}
 	one.noMarker(t)
@@ -129,7 +130,7 @@ func TestWritingTwinsDifferForTheOwner(t *testing.T) {
 	one, two := pgtest.Template(t, "arcive", loadArcive), pgtest.Template(t, "arcive", loadArcive)
 	super(t, one, writesFile(t, "schema.sql"))
 	super(t, two, writesFile(t, "schema.sql")+writesFile(t, "disturb.sql"))
-	a, b := connect(t, one.DSN("postgres", "")), connect(t, two.DSN("postgres", ""))
+	a, b := harness.Connect(t, one.DSN("postgres", "")), harness.Connect(t, two.DSN("postgres", ""))
 	differ := 0
 	for _, sql := range append(writesLines(t, "hostile.sql"), writesLines(t, "statements.sql")...) {
 		x, left := tried(t, a, sql)
@@ -151,15 +152,15 @@ func TestHostileWritesChangeNothingHidden(t *testing.T) {
 		SELECT count(*) FROM labels WHERE item NOT IN (SELECT id FROM items WHERE state = 'shown' AND user_id = '` + user1 + `');
 		SELECT md5(string_agg(s::text, ',' ORDER BY name)) FROM slots s WHERE user_id <> '` + user1 + `'; SELECT count(*) FROM ideas WHERE state <> 'proposed';
 		SELECT count(*) FROM items WHERE user_id = '` + user1 + `' AND state <> 'shown'`
-	before := ask(t, direct, hidden).String()
+	before := harness.Ask(direct, hidden).String()
 	answered := 0
 	for _, sql := range writesLines(t, "hostile.sql") {
 		agent := in.agent(t)
-		if a := ask(t, agent, sql); a.code == "" {
+		if a := harness.Ask(agent, sql); a.Code == "" {
 			answered++
 		}
 		_ = agent.Close(context.Background())
-		if after := ask(t, direct, hidden).String(); after != before {
+		if after := harness.Ask(direct, hidden).String(); after != before {
 			t.Fatalf("%s\nbefore:\n%s\nafter:\n%s", sql, before, after)
 		}
 	}
@@ -277,8 +278,8 @@ func TestPreparedWrites(t *testing.T) {
 func TestRecordsSayWhatIsWritten(t *testing.T) {
 	in := startWrites(t, options{})
 	agent := in.agent(t)
-	ask(t, agent, "WITH x AS (UPDATE slots SET uses = 1 RETURNING name) INSERT INTO words (word) SELECT name FROM x, shelves LIMIT 1")
-	ask(t, agent, "SELECT * FROM slots")
+	harness.Ask(agent, "WITH x AS (UPDATE slots SET uses = 1 RETURNING name) INSERT INTO words (word) SELECT name FROM x, shelves LIMIT 1")
+	harness.Ask(agent, "SELECT * FROM slots")
 	files, _ := filepath.Glob(filepath.Join(in.audit, "*"))
 	var text string
 	for _, file := range files {
@@ -440,24 +441,24 @@ func TestRowLocks(t *testing.T) {
 	const visible, hidden = `SELECT count(*) FROM (SELECT FROM items WHERE title NOT LIKE 'HIDDENMARK%' FOR UPDATE NOWAIT) x`,
 		`SELECT count(*) FROM (SELECT FROM items WHERE title LIKE 'HIDDENMARK%' FOR UPDATE NOWAIT) x`
 	for _, sql := range []string{"SELECT title FROM items FOR UPDATE", "UPDATE items SET qty = 1", "DELETE FROM items"} {
-		ask(t, agent, "BEGIN")
-		if a := ask(t, agent, sql); a.err != "" {
-			t.Errorf("%s: %s", sql, a.err)
+		harness.Ask(agent, "BEGIN")
+		if a := harness.Ask(agent, sql); a.Err != "" {
+			t.Errorf("%s: %s", sql, a.Err)
 		}
-		if a := ask(t, ownerConn, hidden); a.err != "" {
-			t.Errorf("%s locked hidden rows: %s", sql, a.err)
+		if a := harness.Ask(ownerConn, hidden); a.Err != "" {
+			t.Errorf("%s locked hidden rows: %s", sql, a.Err)
 		}
-		if a := ask(t, ownerConn, visible); a.code != "55P03" {
+		if a := harness.Ask(ownerConn, visible); a.Code != "55P03" {
 			t.Errorf("%s: no lock on visible rows: %s", sql, a)
 		}
-		ask(t, agent, "ROLLBACK")
+		harness.Ask(agent, "ROLLBACK")
 
-		ask(t, ownerConn, "BEGIN")
-		ask(t, ownerConn, hidden)
-		if a := ask(t, agent, "SET statement_timeout = '5s'; "+sql+"; SELECT 1 FROM items FOR UPDATE NOWAIT"); a.err != "" {
-			t.Errorf("%s waits for hidden rows: %s", sql, a.err)
+		harness.Ask(ownerConn, "BEGIN")
+		harness.Ask(ownerConn, hidden)
+		if a := harness.Ask(agent, "SET statement_timeout = '5s'; "+sql+"; SELECT 1 FROM items FOR UPDATE NOWAIT"); a.Err != "" {
+			t.Errorf("%s waits for hidden rows: %s", sql, a.Err)
 		}
-		ask(t, ownerConn, "ROLLBACK")
+		harness.Ask(ownerConn, "ROLLBACK")
 	}
 	in.noMarker(t)
 }
@@ -576,8 +577,8 @@ func TestCurrentOf(t *testing.T) {
 		}
 	})
 	conn := in.agent(t)
-	if a := ask(t, conn, "UPDATE items SET qty = 1 WHERE CURRENT OF nosuch"); !strings.Contains(a.err, `cursor "nosuch" does not exist`) {
-		t.Error(a.err)
+	if a := harness.Ask(conn, "UPDATE items SET qty = 1 WHERE CURRENT OF nosuch"); !strings.Contains(a.Err, `cursor "nosuch" does not exist`) {
+		t.Error(a.Err)
 	}
 	in.noMarker(t)
 }

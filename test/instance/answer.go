@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgtype"
 )
 
 // Answer is everything a client learns from one message: per statement the columns, the rows and the tag, then the error
@@ -98,10 +99,23 @@ func Ask(c *pgconn.PgConn, sql string) Answer {
 
 // AskExtended sends one statement with parameters by the extended protocol; an argument of nil is NULL.
 func AskExtended(c *pgconn.PgConn, sql string, args ...[]byte) Answer {
+	return askParams(c, sql, args, nil)
+}
+
+// AskText is AskExtended with parameters that the client declares to be text.
+func AskText(c *pgconn.PgConn, sql string, args ...string) Answer {
+	values, types := make([][]byte, len(args)), make([]uint32, len(args))
+	for i, a := range args {
+		values[i], types[i] = []byte(a), pgtype.TextOID
+	}
+	return askParams(c, sql, values, types)
+}
+
+func askParams(c *pgconn.PgConn, sql string, args [][]byte, types []uint32) Answer {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	var a Answer
-	reader := c.ExecParams(ctx, sql, args, nil, nil, nil)
+	reader := c.ExecParams(ctx, sql, args, types, nil, nil)
 	r := read(reader)
 	_, err := reader.Close()
 	if err == nil || len(r.Columns) > 0 {
