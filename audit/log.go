@@ -55,14 +55,15 @@ type Ticket struct {
 	log      *Log
 	kind     string
 	at       time.Time
-	body     any
-	session  string
+	text     *[]byte       // its members, but for the first two of an outcome; nil: body has them
+	body     any           // of the kinds that are rare
+	session  string        // of a decision
 	decision *Ticket       // of an outcome
 	waits    bool          // somebody waits for it; if it cannot be written it is dropped and they are told
 	dropped  bool          // it was not written and never will be; its outcome goes with it
 	state    atomic.Int32  // pending, given up by the waiter, or written
 	seq      uint64        // set by the writer before resolved is closed
-	resolved chan struct{} // closed when err is known
+	resolved chan struct{} // closed when err is known; nil where nobody waits, and then err is known from the beginning
 	err      *sqlstate.Error
 }
 
@@ -194,12 +195,17 @@ func lockDir(dir string) (*os.File, error) {
 // Decision queues the record of a decision and returns at once. Nothing of the statement may go upstream before
 // [Ticket.Release] has returned nil.
 func (l *Log) Decision(d Decision) *Ticket {
-	return l.add(&Ticket{kind: KindDecision, body: d, session: d.Session, waits: l.cfg.Mode == Strict})
+	t := &Ticket{kind: KindDecision, session: d.Session, waits: l.cfg.Mode == Strict}
+	if l.cfg.Mode != Off {
+		t.text = page()
+		*t.text = d.members(*t.text)
+	}
+	return l.add(t)
 }
 
 // Session queues the record of a session's beginning or end.
 func (l *Log) Session(s Session) *Ticket {
-	return l.add(&Ticket{kind: KindSession, body: s, session: s.Session, waits: l.cfg.Mode == Strict && s.Event == "open"})
+	return l.add(&Ticket{kind: KindSession, body: s, waits: l.cfg.Mode == Strict && s.Event == "open"})
 }
 
 // Mode is what Release waits for.
@@ -239,9 +245,13 @@ func (l *Log) mute() error { return fmt.Errorf("the %s %w", l.w.medium(), errMut
 var errMute = errors.New("does not answer")
 
 func (l *Log) add(t *Ticket) *Ticket {
-	t.log, t.at, t.resolved = l, l.cfg.Now(), make(chan struct{})
+	t.log, t.at = l, l.cfg.Now()
+	if t.waits {
+		t.resolved = make(chan struct{})
+	}
 	if l.cfg.Mode == Off {
-		t.resolve(nil)
+		t.state.Store(written)
+		t.settle()
 		return t
 	}
 	l.mu.Lock()
@@ -283,7 +293,14 @@ func (l *Log) failed(n int) {
 
 func (t *Ticket) resolve(err *sqlstate.Error) {
 	t.err = err
-	close(t.resolved)
+	t.settle()
+}
+
+// settle wakes who waits.
+func (t *Ticket) settle() {
+	if t.resolved != nil {
+		close(t.resolved)
+	}
 }
 
 func (l *Log) refusal(cause error) *sqlstate.Error {
@@ -299,13 +316,13 @@ func (l *Log) refusal(cause error) *sqlstate.Error {
 // Release returns nil once the record is as durable as the mode asks, and a refusal (58030) when it is not within the
 // deadline. It may be called more than once.
 func (t *Ticket) Release() *sqlstate.Error {
+	if !t.waits {
+		return t.log.behind(t)
+	}
 	select {
 	case <-t.resolved:
 		return t.err
 	default:
-	}
-	if !t.waits {
-		return t.log.behind(t)
 	}
 	timer := time.NewTimer(t.at.Add(t.log.cfg.Deadline).Sub(t.log.cfg.Now()))
 	defer timer.Stop()
@@ -326,8 +343,11 @@ func (t *Ticket) Release() *sqlstate.Error {
 
 // behind lets a record of Buffered mode go unless writing fails or lags by more than a second.
 func (l *Log) behind(t *Ticket) *sqlstate.Error {
+	if t.err != nil {
+		return t.err
+	}
 	var late <-chan time.Time // made when there is something to wait for, which is seldom
-	for {
+	for t.state.Load() != written {
 		l.mu.Lock()
 		err, oldest, synced := l.broken, l.oldest, l.synced
 		l.mu.Unlock()
@@ -342,12 +362,11 @@ func (l *Log) behind(t *Ticket) *sqlstate.Error {
 		}
 		select {
 		case <-synced:
-		case <-t.resolved:
-			return t.err
 		case <-late:
 			return l.refusal(fmt.Errorf("the %s does not keep up", l.w.medium()))
 		}
 	}
+	return nil
 }
 
 // Done queues the record of what became of the execution. It is called once; nobody waits for the record.
@@ -355,7 +374,9 @@ func (t *Ticket) Done(o Outcome) {
 	if t.log.cfg.Mode == Off || t.kind != KindDecision {
 		return
 	}
-	t.log.add(&Ticket{kind: KindOutcome, body: o, session: t.session, decision: t})
+	text := page()
+	*text = o.members(*text)
+	t.log.add(&Ticket{kind: KindOutcome, text: text, decision: t})
 }
 
 // Close writes what is queued, syncs and gives the directory back. A disk that does not answer is waited for as long as
@@ -466,13 +487,13 @@ func (l *Log) write(batch []*Ticket, broken bool, lost uint64, last bool) (kept 
 			return false, err
 		}
 		for _, t := range l.kept {
-			t.resolve(nil)
+			t.settle()
 		}
 		l.kept = nil
 	}
 	group := make([]*Ticket, 0, len(batch)+1)
 	if lost > 0 || broken {
-		group = append(group, &Ticket{kind: KindRecovery, at: l.cfg.Now(), body: Recovery{Cause: l.w.medium(), Lost: lost}, resolved: make(chan struct{})})
+		group = append(group, &Ticket{kind: KindRecovery, at: l.cfg.Now(), body: Recovery{Cause: l.w.medium(), Lost: lost}})
 	}
 	for _, t := range batch {
 		switch {
@@ -484,7 +505,7 @@ func (l *Log) write(batch []*Ticket, broken bool, lost uint64, last bool) (kept 
 	}
 	gone := l.w.expired()
 	if gone != nil {
-		group = append(group, &Ticket{kind: KindCheckpoint, at: l.cfg.Now(), body: *gone, resolved: make(chan struct{})})
+		group = append(group, &Ticket{kind: KindCheckpoint, at: l.cfg.Now(), body: *gone})
 	}
 	oldest, err := l.w.append(group, l.cfg.Mode == Strict || last || gone != nil)
 	if err != nil {
@@ -496,7 +517,8 @@ func (l *Log) write(batch []*Ticket, broken bool, lost uint64, last bool) (kept 
 	for _, t := range group {
 		// A waiter that gave up a moment ago has refused the statement; the record stays, its outcome will say 58030.
 		t.state.CompareAndSwap(pending, written)
-		close(t.resolved)
+		t.spent()
+		t.settle()
 	}
 	if l.cfg.Observer != nil && !oldest.IsZero() {
 		l.cfg.Observer.AuditSynced(l.cfg.Now().Sub(oldest))

@@ -30,7 +30,7 @@ type Comparison struct {
 
 // Observation queues the record and returns at once. Nobody waits for it.
 func (l *Log) Observation(o Observation) {
-	l.add(&Ticket{kind: KindObservation, body: o, session: o.Session})
+	l.add(&Ticket{kind: KindObservation, body: o})
 }
 
 // ComparisonFailed is why, where a comparison was tried and came to nothing.

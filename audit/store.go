@@ -34,6 +34,7 @@ const groupSize = 1000
 // else: a store that did not answer may have them.
 type storing struct {
 	mooring
+	scribe   scribe
 	store    Store
 	opened   bool // the end of the chain is known
 	at       place
@@ -52,7 +53,7 @@ type attempt struct {
 }
 
 func newStoring(cfg Config) *storing {
-	return &storing{mooring: mooring{cfg: cfg}, store: cfg.Store, removing: make(chan struct{}, 1)}
+	return &storing{mooring: mooring{cfg: cfg}, scribe: newScribe(cfg.Key), store: cfg.Store, removing: make(chan struct{}, 1)}
 }
 
 // open finds the end of the chain.
@@ -85,7 +86,7 @@ func (s *storing) open() error {
 	}
 	if adrift != nil {
 		s.cfg.Log.Warn("audit: there was no anchor; a new one begins here. If it was not you who removed it, records may have been cut off", "anchor", s.cfg.Anchor)
-		s.first = append(s.first, &Ticket{kind: KindRecovery, body: *adrift, at: s.cfg.Now(), resolved: make(chan struct{})})
+		s.first = append(s.first, &Ticket{kind: KindRecovery, body: *adrift, at: s.cfg.Now()})
 	}
 	s.at, s.opened = at, true
 	return nil
@@ -96,15 +97,17 @@ func (s *storing) append(group []*Ticket, _ bool) (time.Time, error) {
 		return time.Time{}, nil
 	}
 	a := &attempt{first: s.at.seq + 1, end: s.at, oldest: group[0].at}
+	hash := []byte(s.at.hash)
 	for _, t := range append(s.first, group...) {
 		a.end.seq++
 		t.seq = a.end.seq
-		line, hash, err := appendRecord(nil, a.end.seq, a.end.hash, t, s.cfg.Key)
+		line, next, err := s.scribe.append(nil, hash, t)
 		if err != nil {
 			return time.Time{}, err
 		}
-		a.lines, a.end.hash = append(a.lines, line), hash
+		a.lines, hash = append(a.lines, line), next
 	}
+	a.end.hash = string(hash)
 	s.first, s.attempt = nil, a
 	if err := s.flush(); err != nil {
 		return time.Time{}, err

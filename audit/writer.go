@@ -3,13 +3,11 @@ package audit
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"syscall"
 	"time"
 )
@@ -65,6 +63,7 @@ type place struct {
 // writer appends to the chain. Everything up to durable has been synced; pending is what was written since.
 type writer struct {
 	mooring
+	scribe  scribe
 	lock    *os.File  // held against other processes, once it is taken
 	opened  bool      // the end of the chain is known
 	torn    *Recovery // what a crash left of the last record; nil: nothing
@@ -82,7 +81,9 @@ func tornPrefix(n int) string { return fmt.Sprintf("torn-%06d-", n) }
 
 func segmentName(n int) string { return fmt.Sprintf("audit-%06d.jsonl", n) }
 
-func newWriter(cfg Config) *writer { return &writer{mooring: mooring{cfg: cfg}} }
+func newWriter(cfg Config) *writer {
+	return &writer{mooring: mooring{cfg: cfg}, scribe: newScribe(cfg.Key)}
+}
 
 // open takes the directory, goes to the end of the chain and cuts a torn record off, which it keeps in a file of its own.
 func (w *writer) open() error {
@@ -104,7 +105,7 @@ func (w *writer) open() error {
 		return errors.Join(err, w.f.Close())
 	}
 	begin := func(r *Recovery) {
-		w.first = append(w.first, &Ticket{kind: KindRecovery, body: *r, at: w.cfg.Now(), resolved: make(chan struct{})})
+		w.first = append(w.first, &Ticket{kind: KindRecovery, body: *r, at: w.cfg.Now()})
 	}
 	if w.torn != nil {
 		w.cfg.Log.Warn("audit: a crash had cut the last record; it was set aside", "bytes", w.torn.Bytes, "kept", w.torn.Kept)
@@ -229,16 +230,17 @@ func (w *writer) append(group []*Ticket, sync bool) (time.Time, error) {
 		}
 	}
 	next := w.at
-	var buf []byte
+	lines, hash := w.pending, []byte(w.at.hash) // the group's lines come behind those that are written and not durable
 	for _, t := range group {
 		next.seq++
 		t.seq = next.seq
 		var err error
-		if buf, next.hash, err = appendRecord(buf, next.seq, next.hash, t, w.cfg.Key); err != nil {
+		if lines, hash, err = w.scribe.append(lines, hash, t); err != nil {
 			return time.Time{}, err
 		}
 	}
-	next.size += int64(len(buf))
+	buf := lines[len(w.pending):]
+	next.hash, next.size = string(hash), next.size+int64(len(buf))
 	if len(buf) > 0 {
 		size, err := w.f.Size()
 		if err != nil {
@@ -259,8 +261,7 @@ func (w *writer) append(group []*Ticket, sync bool) (time.Time, error) {
 		w.began = group[0].at
 	}
 	if !sync && w.cfg.Now().Sub(oldest) < syncEvery {
-		w.at, w.oldest, w.first = next, oldest, nil
-		w.pending = append(w.pending, buf...)
+		w.at, w.oldest, w.pending, w.first = next, oldest, lines, nil
 		return time.Time{}, nil
 	}
 	if next.seq != w.durable.seq {
@@ -268,7 +269,7 @@ func (w *writer) append(group []*Ticket, sync bool) (time.Time, error) {
 			return time.Time{}, err
 		}
 	}
-	w.at, w.durable, w.oldest, w.pending, w.first = next, next, time.Time{}, nil, nil
+	w.at, w.durable, w.oldest, w.pending, w.first = next, next, time.Time{}, emptied(lines), nil
 	w.drop(w.durable)
 	return oldest, nil
 }
@@ -279,7 +280,7 @@ func (w *writer) rotate() error {
 		if err := w.f.Sync(); err != nil {
 			return err
 		}
-		w.durable, w.oldest, w.pending = w.at, time.Time{}, nil
+		w.durable, w.oldest, w.pending = w.at, time.Time{}, emptied(w.pending)
 	}
 	old := w.f
 	was := w.at
@@ -323,46 +324,17 @@ func (w *writer) reopen() error {
 	if err := errors.Join(f.Sync(), syncDir(w.cfg.Dir)); err != nil {
 		return err
 	}
-	w.durable, w.pending, w.oldest = w.at, nil, time.Time{}
+	w.durable, w.pending, w.oldest = w.at, emptied(w.pending), time.Time{}
 	return nil
 }
 
-// genesis is what the first record names as the one before it.
-const genesis = "0000000000000000000000000000000000000000000000000000000000000000"
+// maxKeptLines is how large the buffer may be that is kept for the next lines.
+const maxKeptLines = 1 << 20
 
-// appendRecord appends a line. The hash is SHA-256 over the line up to the member "hash"; only the code of the hash comes after.
-func appendRecord(dst []byte, seq uint64, prev string, t *Ticket, key Key) ([]byte, string, error) {
-	if o, ok := t.body.(Outcome); ok {
-		o.Decision, o.Session = t.decision.seq, t.session
-		t.body = o
+// emptied is a buffer that is used again, unless it has grown large.
+func emptied(lines []byte) []byte {
+	if cap(lines) > maxKeptLines {
+		return nil
 	}
-	body, err := json.Marshal(t.body)
-	if err != nil {
-		return dst, "", err
-	}
-	start := len(dst)
-	dst = append(dst, `{"v":`...)
-	dst = strconv.AppendInt(dst, FormatVersion, 10)
-	dst = append(dst, `,"seq":`...)
-	dst = strconv.AppendUint(dst, seq, 10)
-	dst = append(dst, `,"time":"`...)
-	dst = t.at.UTC().AppendFormat(dst, "2006-01-02T15:04:05.000000Z")
-	dst = append(dst, `","prev":"`...)
-	dst = append(dst, prev...)
-	dst = append(dst, `","kind":"`...)
-	dst = append(dst, t.kind...)
-	dst = append(dst, `",`...)
-	dst = append(dst, body[1:len(body)-1]...)
-	sum := sha256.Sum256(dst[start:])
-	hash := hex.EncodeToString(sum[:])
-	dst = append(dst, `,"hash":"`...)
-	dst = append(dst, hash...)
-	if key.secret != nil {
-		dst = append(dst, kidMember...)
-		dst = append(dst, key.ID()...)
-		dst = append(dst, macMember...)
-		dst = append(dst, key.record(hash)...)
-	}
-	dst = append(dst, '"', '}', '\n')
-	return dst, hash, nil
+	return lines[:0]
 }

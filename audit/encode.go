@@ -1,0 +1,196 @@
+package audit
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strconv"
+	"unicode/utf8"
+)
+
+// The records of each execution are encoded here, byte for byte as encoding/json does it, without reflection. A test holds the
+// two to each other.
+
+// members appends the members of a decision.
+func (d *Decision) members(dst []byte) []byte {
+	dst = appendMember(dst, `"session":`, d.Session)
+	dst = appendMember(dst, `,"agent":`, d.Agent)
+	dst = appendMemberIf(dst, `,"accessed_by":`, d.AccessedBy)
+	dst = appendMemberIf(dst, `,"on_behalf_of":`, d.OnBehalfOf)
+	dst = appendMember(dst, `,"database":`, d.Database)
+	if len(d.Attributes) > 0 {
+		dst = appendMap(append(dst, `,"attributes":`...), d.Attributes)
+	}
+	dst = appendMemberIf(dst, `,"purpose":`, d.Purpose)
+	dst = appendMember(dst, `,"protocol":`, d.Protocol)
+	dst = appendMember(dst, `,"tag":`, d.Tag)
+	dst = appendMemberIf(dst, `,"fingerprint":`, d.Fingerprint)
+	for i := range d.Tables {
+		dst = d.Tables[i].object(append(dst, begins(i, `,"tables":[`)...))
+	}
+	dst = ends(dst, len(d.Tables))
+	dst = appendStringsIf(dst, `,"functions":[`, d.Functions)
+	for i := range d.Contracts {
+		dst = d.Contracts[i].object(append(dst, begins(i, `,"contracts":[`)...))
+	}
+	dst = ends(dst, len(d.Contracts))
+	dst = appendMember(dst, `,"verdict":`, d.Verdict)
+	dst = appendMemberIf(dst, `,"sqlstate":`, d.SQLState)
+	dst = appendMemberIf(dst, `,"reason":`, d.Reason)
+	dst = appendMemberIf(dst, `,"door":`, d.Door)
+	dst = appendMember(dst, `,"policy":`, d.Policy)
+	dst = appendMember(dst, `,"catalog":`, d.Catalog)
+	dst = strconv.AppendInt(append(dst, `,"epoch":`...), d.Epoch, 10)
+	return strconv.AppendBool(append(dst, `,"signed":`...), d.Signed)
+}
+
+func (t *Table) object(dst []byte) []byte {
+	dst = appendMember(dst, `{"name":`, t.Name)
+	dst = appendStringsIf(dst, `,"columns":[`, t.Columns)
+	dst = appendMemberIf(dst, `,"source":`, t.Source)
+	if t.ByKey {
+		dst = append(dst, `,"by_key":true`...)
+	}
+	if t.Written {
+		dst = append(dst, `,"written":true`...)
+	}
+	return append(dst, '}')
+}
+
+func (c *Contract) object(dst []byte) []byte {
+	dst = appendMember(dst, `{"name":`, c.Name)
+	dst = appendMemberIf(dst, `,"by":`, c.By)
+	dst = appendMemberIf(dst, `,"value":`, c.Value)
+	return append(appendMember(dst, `,"verdict":`, c.Verdict), '}')
+}
+
+// members appends those of an outcome, but for the first two, which the log fills in.
+func (o *Outcome) members(dst []byte) []byte {
+	dst = strconv.AppendInt(append(dst, `,"rows":`...), o.Rows, 10)
+	dst = strconv.AppendInt(append(dst, `,"bytes":`...), o.Bytes, 10)
+	dst = appendMember(dst, `,"sqlstate":`, o.SQLState)
+	for i := range o.Keys {
+		dst = o.Keys[i].object(append(dst, begins(i, `,"keys":[`)...))
+	}
+	return ends(dst, len(o.Keys))
+}
+
+func (k *Keys) object(dst []byte) []byte {
+	dst = appendMember(dst, `{"table":`, k.Table)
+	dst = strconv.AppendBool(append(dst, `,"exact":`...), k.Exact)
+	return append(appendStringsIf(dst, `,"rows":[`, k.Rows), '}')
+}
+
+// membersOf are those of the other kinds, which are rare.
+func membersOf(dst []byte, record any) ([]byte, error) {
+	body, err := json.Marshal(record)
+	if err != nil {
+		return dst, err
+	}
+	return append(dst, body[1:len(body)-1]...), nil
+}
+
+// begins is what stands before the i-th element of a list.
+func begins(i int, list string) string {
+	if i == 0 {
+		return list
+	}
+	return ","
+}
+
+// ends closes a list of n elements; one without any was left out.
+func ends(dst []byte, n int) []byte {
+	if n == 0 {
+		return dst
+	}
+	return append(dst, ']')
+}
+
+// appendMember appends a member that is a string; name has what stands around it.
+func appendMember(dst []byte, name, value string) []byte {
+	return appendString(append(dst, name...), value)
+}
+
+// appendMemberIf leaves an empty one out.
+func appendMemberIf(dst []byte, name, value string) []byte {
+	if value == "" {
+		return dst
+	}
+	return appendMember(dst, name, value)
+}
+
+func appendStringsIf(dst []byte, name string, values []string) []byte {
+	for i, v := range values {
+		dst = appendString(append(dst, begins(i, name)...), v)
+	}
+	return ends(dst, len(values))
+}
+
+// appendMap appends an object, its members in the order of their names.
+func appendMap(dst []byte, values map[string]string) []byte {
+	var few [8]string
+	names := slices.AppendSeq(few[:0], maps.Keys(values))
+	slices.Sort(names)
+	for i, name := range names {
+		dst = appendString(append(dst, begins(i, "{")...), name)
+		dst = appendString(append(dst, ':'), values[name])
+	}
+	return append(dst, '}')
+}
+
+const hexDigits = "0123456789abcdef"
+
+// plain tells of each byte below utf8.RuneSelf whether it stands for itself.
+var plain = func() (plain [utf8.RuneSelf]bool) {
+	for c := range plain {
+		plain[c] = c >= ' ' && c != '"' && c != '\\' && c != '<' && c != '>' && c != '&'
+	}
+	return plain
+}()
+
+// appendString quotes a string. What HTML would read, and U+2028 and U+2029, which JavaScript would, are escaped; what is not
+// UTF-8 becomes U+FFFD.
+func appendString(dst []byte, s string) []byte {
+	dst = append(dst, '"')
+	from := 0
+	for i := 0; i < len(s); {
+		c := s[i]
+		if c < utf8.RuneSelf {
+			if plain[c] {
+				i++
+				continue
+			}
+			dst = append(dst, s[from:i]...)
+			switch c {
+			case '"', '\\':
+				dst = append(dst, '\\', c)
+			case '\b':
+				dst = append(dst, '\\', 'b')
+			case '\f':
+				dst = append(dst, '\\', 'f')
+			case '\n':
+				dst = append(dst, '\\', 'n')
+			case '\r':
+				dst = append(dst, '\\', 'r')
+			case '\t':
+				dst = append(dst, '\\', 't')
+			default:
+				dst = append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&0xf])
+			}
+			i++
+			from = i
+			continue
+		}
+		r, size := utf8.DecodeRuneInString(s[i:])
+		switch {
+		case r == utf8.RuneError && size == 1:
+			dst = append(append(dst, s[from:i]...), `\ufffd`...)
+			from = i + size
+		case r == '\u2028', r == '\u2029':
+			dst = append(append(dst, s[from:i]...), '\\', 'u', '2', '0', '2', hexDigits[r&0xf])
+			from = i + size
+		}
+		i += size
+	}
+	return append(append(dst, s[from:]...), '"')
+}

@@ -1,0 +1,119 @@
+package audit
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"reflect"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// odd are texts in which an encoder may differ from encoding/json.
+var odd = []string{
+	"", "a", `"`, `\`, "<b>&amp;</b>", "\x00\x01\b\f\n\r\t\x1f\x20\x7f\u0080", "\u2028\u2029\u202a", "é日本𝄞", "\xff", "a\xc3", "\xe2\x80", "\xed\xa0\x80", "\ufffd", "\xf4\x90\x80\x80",
+	strings.Repeat("x", 300), "ref:" + strings.Repeat("0", 36), "0",
+}
+
+// texts are drawn from bytes, runes and what is odd.
+func texts() *rapid.Generator[string] {
+	return rapid.OneOf(
+		rapid.SampledFrom(odd),
+		rapid.String(),
+		rapid.Map(rapid.SliceOfN(rapid.Byte(), 0, 20), func(b []byte) string { return string(b) }),
+		rapid.Map(rapid.SliceOfN(rapid.SampledFrom(odd), 0, 4), func(s []string) string { return strings.Join(s, "") }),
+	)
+}
+
+// drawn sets every member of a record, whatever its type, so that one that is new is drawn as well.
+func drawn(t *rapid.T, v reflect.Value) {
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(texts().Draw(t, "text"))
+	case reflect.Bool:
+		v.SetBool(rapid.Bool().Draw(t, "bool"))
+	case reflect.Int64:
+		v.SetInt(rapid.OneOf(rapid.Int64(), rapid.SampledFrom([]int64{0, 1, math.MaxInt64, math.MinInt64})).Draw(t, "int"))
+	case reflect.Uint64:
+		v.SetUint(rapid.Uint64().Draw(t, "uint"))
+	case reflect.Struct:
+		for i := range v.NumField() {
+			drawn(t, v.Field(i))
+		}
+	case reflect.Slice:
+		n := rapid.IntRange(-1, 3).Draw(t, "elements") // -1: nil
+		if n < 0 {
+			return
+		}
+		v.Set(reflect.MakeSlice(v.Type(), n, n))
+		for i := range n {
+			drawn(t, v.Index(i))
+		}
+	case reflect.Map:
+		n := rapid.IntRange(-1, 12).Draw(t, "members")
+		if n < 0 {
+			return
+		}
+		v.Set(reflect.MakeMap(v.Type()))
+		for range n {
+			key, value := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
+			drawn(t, key)
+			drawn(t, value)
+			v.SetMapIndex(key, value)
+		}
+	default:
+		t.Fatalf("a record has a member of kind %s, which this test cannot draw", v.Kind())
+	}
+}
+
+// The encoder of ours writes what encoding/json does: records of older versions and newer ones differ in nothing.
+func TestEncodesAsJSON(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var d Decision
+		drawn(t, reflect.ValueOf(&d).Elem())
+		same(t, d, string(d.members([]byte("{")))+"}")
+
+		var o Outcome
+		drawn(t, reflect.ValueOf(&o).Elem())
+		own := string(o.members(appendMember(fmt.Appendf(nil, `{"decision":%d`, o.Decision), `,"session":`, o.Session))) + "}"
+		same(t, o, own)
+	})
+}
+
+// Each text that is odd, and each character alone, at each end of another.
+func TestEncodesTextAsJSON(t *testing.T) {
+	try := func(s string) {
+		t.Helper()
+		want, err := json.Marshal(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := appendString(nil, s); string(got) != string(want) {
+			t.Fatalf("%q is %s, not %s", s, got, want)
+		}
+	}
+	for _, s := range odd {
+		for _, other := range odd {
+			try(s + other)
+		}
+	}
+	for c := range 256 {
+		try(string([]byte{byte(c)}))
+		try(string([]byte{'a', byte(c), 'b'}))
+	}
+	for r := rune(0); r < 0x10ffff; r += 1 + r/0x3000*7 {
+		try(string(r))
+	}
+}
+
+func same(t *rapid.T, record any, got string) {
+	want, err := json.Marshal(record)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Fatalf("encoded as\n%s\nand by encoding/json\n%s", got, want)
+	}
+}
