@@ -1,0 +1,57 @@
+package serve
+
+import (
+	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
+	"testing"
+	"time"
+)
+
+func TestGCPercent(t *testing.T) {
+	for live, want := range map[uint64]int{0: 400, 1 << 20: 400, 16 << 20: 400, 20 << 20: 320, 32 << 20: 200, 64 << 20: 100, 1 << 30: 100, 1 << 40: 100} {
+		if got := gcPercent(live); got != want {
+			t.Errorf("with %d MiB in use %d %%, not %d", live>>20, got, want)
+		}
+	}
+}
+
+// With much in use the default holds again, and no more garbage than that waits.
+func TestCollectionsFollowTheHeap(t *testing.T) {
+	t.Setenv("GOGC", "")
+	before := debug.SetGCPercent(usualGCPercent)
+	defer debug.SetGCPercent(before)
+	stop := SpareCollections()
+	defer stop()
+	set := func() int {
+		sample := []metrics.Sample{{Name: "/gc/gogc:percent"}}
+		metrics.Read(sample)
+		return int(sample[0].Value.Uint64())
+	}
+	follows := func(what string, ok func(int) bool) {
+		t.Helper()
+		for end := time.Now().Add(time.Minute); !ok(set()); time.Sleep(10 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("with %s it is %d %%", what, set())
+			}
+			runtime.GC()
+		}
+	}
+	follows("little in use", func(p int) bool { return p > usualGCPercent })
+	much := make([]byte, 2*maxGarbage)
+	follows("much in use", func(p int) bool { return p == usualGCPercent })
+	runtime.KeepAlive(much)
+	follows("little in use again", func(p int) bool { return p > usualGCPercent })
+	stop()
+	follows("nobody who follows", func(p int) bool { return p == usualGCPercent })
+}
+
+func TestCollectionsByTheEnvironment(t *testing.T) {
+	t.Setenv("GOGC", "70")
+	before := debug.SetGCPercent(70)
+	defer debug.SetGCPercent(before)
+	SpareCollections()()
+	if p := debug.SetGCPercent(70); p != 70 {
+		t.Errorf("the environment's 70 %% became %d", p)
+	}
+}
