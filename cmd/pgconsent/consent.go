@@ -26,6 +26,7 @@ type consentCmd struct {
 	Guardian    consentGuardianCmd    `cmd:"" help:"Who speaks for a subject."`
 	History     consentHistoryCmd     `cmd:"" help:"Every record of a subject."`
 	Erase       consentEraseCmd       `cmd:"" help:"End every consent of a subject and forget who it was."`
+	RotateKey   consentRotateKeyCmd   `cmd:"" help:"Change the key outside the database for a new one."`
 }
 
 func (consentCmd) Help() string {

@@ -146,8 +146,9 @@ func (a *anchor) head() (head, bool, error) { return a.content.head(a.database, 
 
 // prepare writes the file as it is to be, beside the one that holds: a full disk shows before anything is in force.
 func (a *anchor) prepare(h head, now time.Time) error {
-	mac := a.keys.anchorCode(a.keys.newest, h)
-	a.content.Anchors[a.database] = anchored{hex.EncodeToString(h.Registry[:]), h.Number, hex.EncodeToString(h.Hash), now.UTC(), a.keys.newest, hex.EncodeToString(mac)}
+	kid, _ := a.keys.signing()
+	mac := a.keys.anchorCode(kid, h)
+	a.content.Anchors[a.database] = anchored{hex.EncodeToString(h.Registry[:]), h.Number, hex.EncodeToString(h.Hash), now.UTC(), kid, hex.EncodeToString(mac)}
 	return a.write()
 }
 

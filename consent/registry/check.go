@@ -34,6 +34,7 @@ type person struct {
 	Ref      uuid
 	Name     *string
 	Key      []byte
+	Stands   []byte
 	ErasedAt *time.Time
 }
 
@@ -63,10 +64,10 @@ func read(ctx context.Context, q querier) (*Export, error) {
 	if x.registries, err = all[uuid](ctx, q, "SELECT id FROM pgconsent.consent_registry", pgx.RowTo[uuid]); err != nil {
 		return nil, err
 	}
-	if x.entries, err = all(ctx, q, "SELECT "+columns+" FROM pgconsent.consent_record ORDER BY number", scanEntry); err != nil {
+	if x.entries, err = all(ctx, q, "SELECT "+columns+" FROM "+records+" ORDER BY number", scanEntry); err != nil {
 		return nil, err
 	}
-	if x.people, err = all(ctx, q, "SELECT ref, subject, key, erased_at FROM pgconsent.subject", pgx.RowToStructByPos[person]); err != nil {
+	if x.people, err = all(ctx, q, "SELECT ref, subject, key, stands, erased_at FROM pgconsent.subject", pgx.RowToStructByPos[person]); err != nil {
 		return nil, err
 	}
 	if x.folds, err = all(ctx, q, `SELECT subject, grantee, scope, number, state, stream, categories, purposes, asked, given_at, expires_at, due_at, decay_from,
@@ -161,7 +162,7 @@ func (c *checker) read(people []person) {
 		}
 		c.people[p.Ref] = p
 		switch {
-		case p.Name == nil && p.Key == nil && p.ErasedAt != nil:
+		case p.Name == nil && p.Key == nil && p.Stands == nil && p.ErasedAt != nil:
 		case p.Name == nil || p.Key == nil || p.ErasedAt != nil:
 			c.found(0, "a subject is neither there nor erased")
 		default:
@@ -169,12 +170,12 @@ func (c *checker) read(people []person) {
 				c.found(0, "two subjects have one name")
 			}
 			names[*p.Name] = true
-			key, err := c.keys.unwrap(c.id, p.Ref, p.Key)
+			key, err := c.keys.unwrap(c.id, p.Ref, p.Key, p.Stands)
 			if err != nil {
 				c.found(0, "%v", err)
 				continue
 			}
-			c.open[p.Ref] = party{p.Ref, *p.Name, key}
+			c.open[p.Ref] = party{p.Ref, *p.Name, key, p.Stands}
 		}
 	}
 }
@@ -281,7 +282,7 @@ func (c *checker) apply(e *entry) {
 func (c *checker) forget(e *entry) {
 	c.erased[e.Subject] = true
 	switch p := c.people[e.Subject]; {
-	case p.Name != nil || p.Key != nil:
+	case p.Name != nil || p.Key != nil || p.Stands != nil:
 		c.found(e.Number, "its subject was erased and is there again")
 	case p.ErasedAt != nil && !p.ErasedAt.Equal(e.RecordedAt):
 		c.found(e.Number, "its subject was erased at another time")

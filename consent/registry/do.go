@@ -176,7 +176,7 @@ func (w *writer) open(ctx context.Context, tx pgx.Tx, a *anchor) error {
 	}
 	w.now, w.last = w.clock, head{w.id, 0, genesis(w.id)}
 	if number != nil {
-		if err := tx.QueryRow(ctx, "SELECT "+columns+" FROM pgconsent.consent_record WHERE number = $1", *number).Scan(e.fields()...); err != nil {
+		if err := tx.QueryRow(ctx, "SELECT "+columns+" FROM "+records+" WHERE number = $1", *number).Scan(e.fields()...); err != nil {
 			return failed("read the last consent record", err)
 		}
 		w.last = head{w.id, e.Number, e.Hash}
@@ -378,7 +378,7 @@ func (w *writer) digest() string {
 // repeated finds the record of the same key, made before.
 func (w *writer) repeated(ctx context.Context, tx pgx.Tx, subject party) (Result, bool, error) {
 	var e entry
-	err := tx.QueryRow(ctx, "SELECT "+columns+" FROM pgconsent.consent_record WHERE request = $1 AND subject = $2",
+	err := tx.QueryRow(ctx, "SELECT "+columns+" FROM "+records+" WHERE request = $1 AND subject = $2",
 		subject.digest("request", w.command.Request), subject.ref).Scan(e.fields()...)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return Result{}, false, nil

@@ -42,15 +42,20 @@ type entry struct {
 	Hash          []byte
 	Mac           []byte
 	Kid           int32
+	CodeKid       *int32 // of the code that stands for Mac; nil: there is none
+	Code          []byte
 }
 
-// columns of consent_record in the order of its definition, and of entry.
+// records are consent_record with the codes that were made since.
+const records = "pgconsent.consent_record LEFT JOIN pgconsent.consent_code USING (number)"
+
+// columns of records in the order of entry.
 const columns = "number, recorded_at, subject, event, state, stream, categories, purposes, asked, grantee, scope, given_at, expires_at, due_at, " +
-	"decay_from, decayed_before, decayed_days, void_before, warned_at, controller, request, sealed, prev, hash, mac, kid"
+	"decay_from, decayed_before, decayed_days, void_before, warned_at, controller, request, sealed, prev, hash, mac, kid, code_kid, code"
 
 func (e *entry) fields() []any {
 	return []any{&e.Number, &e.RecordedAt, &e.Subject, &e.Event, &e.State, &e.Stream, &e.Categories, &e.Purposes, &e.Asked, &e.Grantee, &e.Scope, &e.GivenAt,
-		&e.ExpiresAt, &e.DueAt, &e.DecayFrom, &e.DecayedBefore, &e.DecayedDays, &e.VoidBefore, &e.WarnedAt, &e.Controller, &e.Request, &e.Sealed, &e.Prev, &e.Hash, &e.Mac, &e.Kid}
+		&e.ExpiresAt, &e.DueAt, &e.DecayFrom, &e.DecayedBefore, &e.DecayedDays, &e.VoidBefore, &e.WarnedAt, &e.Controller, &e.Request, &e.Sealed, &e.Prev, &e.Hash, &e.Mac, &e.Kid, &e.CodeKid, &e.Code}
 }
 
 // sum is the hash of everything but hash and mac. Each field is written with its length, so that no two entries give one text.
@@ -135,7 +140,7 @@ func (e *entry) sum() [sha256.Size]byte {
 
 // sign links the entry to the one before and signs it for this registry.
 func (e *entry) sign(k Keys, registry uuid) {
-	e.Kid = k.newest
+	e.Kid, _ = k.signing()
 	sum := e.sum()
 	e.Hash = sum[:]
 	e.Mac = k.code(e.Kid, registry, e.Hash)
@@ -143,12 +148,21 @@ func (e *entry) sign(k Keys, registry uuid) {
 
 // code is nil for a key that is not there.
 func (k Keys) code(kid int32, registry uuid, hash []byte) []byte {
-	s, ok := k.byNumber[kid]
+	return k.coded("record|", kid, registry, hash)
+}
+
+// recode is the code that stands for another key's.
+func (k Keys) recode(kid int32, registry uuid, hash []byte) []byte {
+	return k.coded("again|", kid, registry, hash)
+}
+
+func (k Keys) coded(use string, kid int32, registry uuid, hash []byte) []byte {
+	s, ok := k.secret(kid)
 	if !ok {
 		return nil
 	}
 	h := hmac.New(sha256.New, s.mac[:])
-	h.Write([]byte("record|"))
+	h.Write([]byte(use))
 	h.Write(registry[:])
 	h.Write(hash)
 	return h.Sum(nil)
@@ -157,10 +171,18 @@ func (k Keys) code(kid int32, registry uuid, hash []byte) []byte {
 // wrong says what is wrong with an entry by itself, "" if nothing is.
 func (e *entry) wrong(k Keys, registry uuid) string {
 	sum := e.sum()
-	code := k.code(e.Kid, registry, e.Hash)
-	switch {
-	case !bytes.Equal(sum[:], e.Hash):
+	if !bytes.Equal(sum[:], e.Hash) {
 		return "the record was changed: its hash does not fit"
+	}
+	again := false
+	if e.CodeKid != nil {
+		code := k.recode(*e.CodeKid, registry, e.Hash)
+		if again = code != nil && hmac.Equal(code, e.Code); !again {
+			return "the code that the record was given with another key does not fit"
+		}
+	}
+	switch code := k.code(e.Kid, registry, e.Hash); {
+	case code == nil && again: // its own key is given up
 	case code == nil:
 		return "the record is signed with a key that is not in the key file"
 	case !hmac.Equal(code, e.Mac):

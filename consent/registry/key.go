@@ -13,14 +13,82 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/pgconsent/pgconsent/sqlstate"
 )
 
-// Keys are the keys outside the database, by number. The newest signs; all verify.
-type Keys struct {
+// Keys are the keys outside the database, by number. The newest signs; all verify. They follow their file: who has them sees a key that
+// is added or taken away without being started again.
+type Keys struct{ *ring }
+
+type ring struct {
+	path string // "": of no file
+
+	mu       sync.Mutex
+	read     os.FileInfo
 	byNumber map[int32]secret
 	newest   int32
+	leaving  map[int32]time.Time // keys that are not in the file any more, and until when they verify: what is being read may have been made with them
+}
+
+// leaveAfter is longer than anything is read of one moment of the registry, but for audit verify, which begins again.
+const leaveAfter = time.Minute
+
+// none tells of the zero value.
+func (k Keys) none() bool { return k.ring == nil }
+
+// signing is the newest key of the file as it is now.
+func (k Keys) signing() (int32, secret) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.follow()
+	return k.newest, k.byNumber[k.newest]
+}
+
+// secret is a key by its number.
+func (k Keys) secret(number int32) (secret, bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	s, ok := k.byNumber[number]
+	if until, leaving := k.leaving[number]; leaving && time.Now().After(until) {
+		delete(k.byNumber, number)
+		delete(k.leaving, number)
+		ok = false
+	}
+	if !ok {
+		k.follow()
+		s, ok = k.byNumber[number]
+	}
+	return s, ok
+}
+
+// follow reads the file again if it is another one. One that cannot be read changes nothing. The caller holds mu.
+func (r *ring) follow() {
+	if r.path == "" {
+		return
+	}
+	info, err := os.Stat(r.path)
+	if err != nil || r.read != nil && os.SameFile(info, r.read) && info.ModTime().Equal(r.read.ModTime()) && info.Size() == r.read.Size() {
+		return
+	}
+	next, err := LoadKeys(r.path)
+	if err != nil {
+		return
+	}
+	for number, s := range r.byNumber {
+		if _, ok := next.byNumber[number]; ok {
+			continue
+		}
+		if until, ok := r.leaving[number]; !ok {
+			next.leaving[number] = time.Now().Add(leaveAfter)
+		} else {
+			next.leaving[number] = until
+		}
+		next.byNumber[number] = s
+	}
+	r.read, r.byNumber, r.newest, r.leaving = info, next.byNumber, next.newest, next.leaving
 }
 
 // secret is what a key is used for, apart from each other.
@@ -78,6 +146,9 @@ func LoadKeys(path string) (Keys, error) {
 		return Keys{}, keyError(path, err)
 	}
 	k, err := parseKeys(text)
+	if err == nil {
+		k.path, k.read = path, info
+	}
 	if err != nil {
 		return Keys{}, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal, "%s: %v", path, err).
 			WithHint("Restore it from your copy. A new key does not verify what the old one has signed.")
@@ -85,15 +156,19 @@ func LoadKeys(path string) (Keys, error) {
 	return k, nil
 }
 
+// nextMark is before a key that is known and not used yet.
+const nextMark = "next "
+
 func parseKeys(text []byte) (Keys, error) {
-	k := Keys{byNumber: map[int32]secret{}}
+	k := Keys{&ring{byNumber: map[int32]secret{}, leaving: map[int32]time.Time{}}}
 	lines := bufio.NewScanner(bytes.NewReader(text))
 	for n := 1; lines.Scan(); n++ {
 		line := strings.TrimSpace(lines.Text())
 		if line == "" || strings.HasPrefix(line, "#") {
 			continue
 		}
-		number, rest, _ := strings.Cut(line, " ")
+		rest, next := strings.CutPrefix(line, nextMark)
+		number, rest, _ := strings.Cut(rest, " ")
 		id, err := strconv.ParseInt(number, 10, 32)
 		key, hexErr := hex.DecodeString(rest)
 		if err != nil || hexErr != nil || id < 1 || len(key) != 32 {
@@ -103,13 +178,15 @@ func parseKeys(text []byte) (Keys, error) {
 			return Keys{}, fmt.Errorf("line %d: key %d is there twice", n, id)
 		}
 		k.byNumber[int32(id)] = newSecret(key)
-		k.newest = max(k.newest, int32(id))
+		if !next {
+			k.newest = max(k.newest, int32(id))
+		}
 	}
 	if err := lines.Err(); err != nil {
 		return Keys{}, err
 	}
 	if k.newest == 0 {
-		return Keys{}, errors.New("there is no key in it")
+		return Keys{}, errors.New("there is no key in it that is used")
 	}
 	return k, nil
 }

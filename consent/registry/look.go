@@ -31,7 +31,7 @@ func (r *Registry) Look(ctx context.Context) (Sight, error) {
 	}
 	anchored := ok && err == nil
 	err = r.snapshot(ctx, func(ctx context.Context, tx pgx.Tx, id uuid, now time.Time) error {
-		rows, err := tx.Query(ctx, "SELECT "+columns+" FROM pgconsent.consent_record ORDER BY number DESC LIMIT 1")
+		rows, err := tx.Query(ctx, "SELECT "+columns+" FROM "+records+" ORDER BY number DESC LIMIT 1")
 		if err != nil {
 			return failed("read the last consent record", err)
 		}

@@ -31,14 +31,14 @@ func (w *writer) find(ctx context.Context, tx pgx.Tx, name string) (party, bool,
 func findParty(ctx context.Context, q querier, k Keys, registry uuid, name string) (party, bool, error) {
 	p := party{name: name}
 	var wrapped []byte
-	err := q.QueryRow(ctx, "SELECT ref, key FROM pgconsent.subject WHERE subject = $1", name).Scan(&p.ref, &wrapped)
+	err := q.QueryRow(ctx, "SELECT ref, key, stands FROM pgconsent.subject WHERE subject = $1", name).Scan(&p.ref, &wrapped, &p.stands)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return party{}, false, nil
 	}
 	if err != nil {
 		return party{}, false, failed("look a subject up", err)
 	}
-	if p.key, err = k.unwrap(registry, p.ref, wrapped); err != nil {
+	if p.key, err = k.unwrap(registry, p.ref, wrapped, p.stands); err != nil {
 		return party{}, false, tampered(err.Error())
 	}
 	return p, true, nil
@@ -141,7 +141,7 @@ func (w *writer) know(ctx context.Context, tx pgx.Tx, name string, subject party
 
 func lastRecord(ctx context.Context, q querier, subject party, grantee *uuid, scope string) (entry, bool, error) {
 	var e entry
-	err := q.QueryRow(ctx, "SELECT "+columns+` FROM pgconsent.consent_record WHERE subject = $1 AND grantee IS NOT DISTINCT FROM $2 AND scope IS NOT DISTINCT FROM $3
+	err := q.QueryRow(ctx, "SELECT "+columns+` FROM `+records+` WHERE subject = $1 AND grantee IS NOT DISTINCT FROM $2 AND scope IS NOT DISTINCT FROM $3
 		AND event NOT IN ('appointed', 'dismissed', 'erased') ORDER BY number DESC LIMIT 1`, subject.ref, grantee, subject.scope(scope)).Scan(e.fields()...)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return e, false, nil

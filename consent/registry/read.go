@@ -72,7 +72,7 @@ func (r *Registry) records(ctx context.Context, tx pgx.Tx, id uuid, subject, whe
 	if err != nil || !ok {
 		return nil, err
 	}
-	rows, err := tx.Query(ctx, "SELECT "+columns+" FROM pgconsent.consent_record WHERE subject = $1 AND "+where+" ORDER BY number", append([]any{p.ref}, args...)...)
+	rows, err := tx.Query(ctx, "SELECT "+columns+" FROM "+records+" WHERE subject = $1 AND "+where+" ORDER BY number", append([]any{p.ref}, args...)...)
 	if err != nil {
 		return nil, failed("read consent records", err)
 	}

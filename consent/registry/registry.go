@@ -42,7 +42,7 @@ func Open(c Config) (*Registry, error) {
 	switch {
 	case c.Connect == nil:
 		return nil, errors.New("registry: no connection is configured")
-	case c.Keys.newest == 0:
+	case c.Keys.none():
 		return nil, errors.New("registry: no key is configured")
 	case c.Anchor == "":
 		return nil, errors.New("registry: no anchor is configured")

@@ -17,9 +17,10 @@ import (
 
 // party is a row of pgconsent.subject with its key unwrapped.
 type party struct {
-	ref  uuid
-	name string
-	key  []byte
+	ref    uuid
+	name   string
+	key    []byte
+	stands []byte // what pseudonyms are made of, where the key was wrapped anew; nil: how it is wrapped
 }
 
 // newParty makes a reference and a key for somebody.
@@ -33,19 +34,19 @@ func newParty(name string) party {
 
 // wrap closes a subject's key with the newest key of the file.
 func (k Keys) wrap(registry uuid, p party) []byte {
-	s := k.byNumber[k.newest]
-	return append(binary.BigEndian.AppendUint32(nil, uint32(k.newest)), closeWith(s.wrap[:], p.key, registry[:], p.ref[:])...)
+	number, s := k.signing()
+	return append(binary.BigEndian.AppendUint32(nil, uint32(number)), closeWith(s.wrap[:], p.key, registry[:], p.ref[:], p.stands)...)
 }
 
-func (k Keys) unwrap(registry, ref uuid, wrapped []byte) ([]byte, error) {
+func (k Keys) unwrap(registry, ref uuid, wrapped, stands []byte) ([]byte, error) {
 	if len(wrapped) < 4 {
 		return nil, errors.New("the subject's key is not one")
 	}
-	s, ok := k.byNumber[int32(binary.BigEndian.Uint32(wrapped))]
+	s, ok := k.secret(int32(binary.BigEndian.Uint32(wrapped)))
 	if !ok {
 		return nil, errors.New("the subject's key is wrapped with a key that is not in the key file")
 	}
-	key, err := openWith(s.wrap[:], wrapped[4:], registry[:], ref[:])
+	key, err := openWith(s.wrap[:], wrapped[4:], registry[:], ref[:], stands)
 	if err != nil || len(key) != 32 {
 		return nil, errors.New("the subject's key was changed, or wrapped with another key file")
 	}

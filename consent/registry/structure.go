@@ -25,7 +25,7 @@ WITH schema AS (
   SELECT n.oid, n.nspowner FROM pg_namespace AS n WHERE n.nspname = 'pgconsent'
 ), tables AS (
   SELECT c.* FROM pg_class AS c JOIN schema AS s ON s.oid = c.relnamespace
-  WHERE c.relname IN ('consent_registry', 'subject', 'consent_record', 'consent_current', 'consent_guardian')
+  WHERE c.relname IN ('consent_registry', 'subject', 'consent_record', 'consent_code', 'consent_current', 'consent_guardian')
 ), functions AS (
   SELECT p.* FROM pg_proc AS p JOIN schema AS s ON s.oid = p.pronamespace
   WHERE p.proname LIKE 'consent\_%' OR p.proname IN ('changed', 'deleted', 'audit_forgets', 'audit_epoch', 'outbox_fill', 'sweep_erase')

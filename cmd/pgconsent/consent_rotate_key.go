@@ -1,0 +1,194 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/consent/registry"
+	"github.com/pgconsent/pgconsent/serve"
+	"github.com/pgconsent/pgconsent/sqlstate"
+)
+
+type consentRotateKeyCmd struct {
+	Add    bool `help:"Only add the new key to the file, unused: to copy the file to other machines first."`
+	Retire bool `help:"Take the older keys out of the file, if nothing needs them any more."`
+	DryRun bool `help:"Change nothing, and say what would be done."`
+}
+
+func (consentRotateKeyCmd) Help() string {
+	return `Makes a new key in the file consent.key, wraps the key of every person with it, gives every record a code under it and signs the
+anchor, in all databases of the configuration. It begins by verifying them. Records, pseudonyms and erasures stay as they are, and
+proxies go on: they follow the file. It may be stopped at any point; run it again, and it goes on.
+
+Until --retire the older key is in the file and is accepted. With proxies on several machines each has a copy of the file and an anchor
+of its own: add the key, copy the file, and run the command on each machine; then retire on each.
+
+  pgconsent consent rotate-key --dry-run
+  pgconsent consent rotate-key
+  pgconsent consent rotate-key --retire`
+}
+
+// rekeyed is what was done in one database, or is to be.
+type rekeyed struct {
+	Database string `json:"database"`
+	registry.Older
+}
+
+func (k consentRotateKeyCmd) Run(s *session) error {
+	if k.Add && k.Retire {
+		return usageError{errors.New("--add begins and --retire ends: choose one")}
+	}
+	c, err := s.load()
+	if err != nil {
+		return err
+	}
+	var all []*registry.Registry
+	names := slices.Sorted(maps.Keys(c.Databases))
+	for _, name := range names {
+		r, err := serve.Registry(c, name)
+		if err != nil {
+			return err
+		}
+		defer r.Close()
+		all = append(all, r)
+	}
+	path := c.Consent.Key
+	file, err := registry.ReadKeyFile(path)
+	if err != nil {
+		return err
+	}
+	switch {
+	case k.Add:
+		return k.add(s, path, file)
+	case k.Retire:
+		return k.retire(s, path, file, all)
+	}
+	begins := file.Next == 0 && len(file.Older) == 0
+	if !k.DryRun {
+		if begins {
+			if err := registry.AddKey(path); err != nil {
+				return err
+			}
+		}
+		if err := registry.UseKey(path); err != nil {
+			return err
+		}
+		if file, err = registry.ReadKeyFile(path); err != nil {
+			return err
+		}
+	}
+	key := file.Newest
+	switch {
+	case k.DryRun && file.Next != 0:
+		key = file.Next
+	case k.DryRun && begins:
+		key++
+	}
+	done := []rekeyed{}
+	for i, r := range all {
+		o, err := r.OlderThan(s.ctx, key)
+		if err == nil && !k.DryRun {
+			err = r.Rekey(s.ctx, s.counted(names[i]+": done"))
+		}
+		if err != nil {
+			return fmt.Errorf("database %s: %w", names[i], err)
+		}
+		done = append(done, rekeyed{names[i], o})
+	}
+	if s.json {
+		return s.print(map[string]any{"key": key, "dry_run": k.DryRun, "databases": done})
+	}
+	for _, d := range done {
+		what := "%s: the keys of %d people are wrapped with key %d, %d records have a code under it\n"
+		if k.DryRun {
+			what = "%s: the keys of %d people would be wrapped with key %d, %d records would get a code under it\n"
+		}
+		fmt.Fprintf(s.out, what, d.Database, d.People, key, d.Records)
+	}
+	if !k.DryRun {
+		fmt.Fprintf(s.out, "nothing here needs older keys any more. Keep a copy of the key file; when every machine has come so far: pgconsent consent rotate-key --retire\n")
+	}
+	return nil
+}
+
+func (k consentRotateKeyCmd) add(s *session, path string, file registry.KeyFile) error {
+	if len(file.Older) > 0 && file.Next == 0 {
+		return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonConsent, "the last change of the key is not at its end: %s has older keys", path).
+			WithHint("Run pgconsent consent rotate-key, and then pgconsent consent rotate-key --retire.")
+	}
+	next := file.Next
+	if next == 0 {
+		next = file.Newest + 1
+	}
+	if !k.DryRun {
+		if err := registry.AddKey(path); err != nil {
+			return err
+		}
+	}
+	if s.json {
+		return s.print(map[string]any{"key": file.Newest, "next": next, "dry_run": k.DryRun})
+	}
+	if k.DryRun {
+		fmt.Fprintf(s.out, "key %d would be added to %s\n", next, path)
+		return nil
+	}
+	fmt.Fprintf(s.out, "key %d is in %s and is not used yet: copy the file to every machine with a proxy, then run pgconsent consent rotate-key\n", next, path)
+	return nil
+}
+
+func (k consentRotateKeyCmd) retire(s *session, path string, file registry.KeyFile, all []*registry.Registry) error {
+	err := error(nil)
+	if k.DryRun {
+		for _, r := range all {
+			o, e := r.Older(s.ctx)
+			if e != nil {
+				return e
+			}
+			if !o.None() && err == nil {
+				err = &registry.InUseError{Database: r.Database, Older: o}
+			}
+		}
+	} else {
+		err = registry.Retire(s.ctx, path, all)
+	}
+	var used *registry.InUseError
+	if errors.As(err, &used) {
+		return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonConsent, "%v", used).WithHint("Run pgconsent consent rotate-key first: it goes on where it was.")
+	}
+	if err != nil {
+		return err
+	}
+	if s.json {
+		return s.print(map[string]any{"key": file.Newest, "retired": file.Older, "dry_run": k.DryRun})
+	}
+	var gone []string
+	for _, n := range file.Older {
+		gone = append(gone, fmt.Sprint(n))
+	}
+	switch {
+	case len(gone) == 0:
+		fmt.Fprintf(s.out, "%s has no older key\n", path)
+	case k.DryRun:
+		fmt.Fprintf(s.out, "nothing needs key %s: it would be taken out of %s\n", strings.Join(gone, ", "), path)
+	default:
+		fmt.Fprintf(s.out, "key %s is not in the key file any more. Backups of the database from before need it: keep it with them, or let both go\n", strings.Join(gone, ", "))
+	}
+	return nil
+}
+
+// counted is a progress that a terminal is told.
+func (s *session) counted(what string) func(done, of int) {
+	if !isTerminal(s.err) {
+		return nil
+	}
+	return func(done, of int) {
+		end := ""
+		if done == of {
+			end = "\n"
+		}
+		fmt.Fprintf(s.err, "\r%s %s %s", what, portion(done, of), end)
+	}
+}

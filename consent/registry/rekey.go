@@ -1,0 +1,233 @@
+package registry
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Older is what an older key than the newest of the file is still needed for.
+type Older struct {
+	People  int  `json:"people"`  // whose keys are wrapped with it
+	Records int  `json:"records"` // that it alone proves
+	Anchor  bool `json:"anchor"`  // the head of this database in the anchor
+}
+
+// None tells that older keys are not needed.
+func (o Older) None() bool { return o == Older{} }
+
+// Older counts what older keys than the newest are needed for.
+func (r *Registry) Older(ctx context.Context) (Older, error) {
+	newest, _ := r.Keys.signing()
+	return r.OlderThan(ctx, newest)
+}
+
+// OlderThan is [Registry.Older] as it would be if this were the newest key.
+func (r *Registry) OlderThan(ctx context.Context, newest int32) (out Older, err error) {
+	err = r.snapshot(ctx, func(ctx context.Context, tx pgx.Tx, _ uuid, _ time.Time) error {
+		out, err = r.older(ctx, tx, newest)
+		return err
+	})
+	return out, err
+}
+
+func (r *Registry) older(ctx context.Context, q querier, newest int32) (Older, error) {
+	var out Older
+	err := q.QueryRow(ctx, `SELECT (SELECT count(*) FROM pgconsent.subject WHERE substr(key, 1, 4) <> $1),
+		(SELECT count(*) FROM `+records+` WHERE kid <> $2 AND code_kid IS DISTINCT FROM $2)`, prefix(newest), newest).Scan(&out.People, &out.Records)
+	if err != nil {
+		return out, failed("look for what older keys are needed for", err)
+	}
+	file, err := readAnchor(r.Anchor)
+	if err != nil {
+		return out, anchorError(false, err)
+	}
+	a, ok := file.Anchors[r.Database]
+	out.Anchor = ok && a.Kid != newest
+	return out, nil
+}
+
+// prefix is what a key that is wrapped with this one begins with.
+func prefix(kid int32) []byte { return binary.BigEndian.AppendUint32(nil, uint32(kid)) }
+
+// rekeySize is how many people or records are done in one transaction.
+const rekeySize = 500
+
+// Rekey wraps every person's key with the newest key, gives every record that another has signed a code under it, and signs the anchor
+// with it. It begins by verifying the registry: what does not hold is not vouched for anew. Whatever it has done when it ends, by an
+// error or by a kill, holds, and the next call goes on there. Others may write meanwhile, and erase.
+func (r *Registry) Rekey(ctx context.Context, progress func(done, of int)) error {
+	report, err := r.Verify(ctx)
+	if err != nil {
+		return err
+	}
+	if len(report.Findings) > 0 {
+		return tampered(report.Findings[0].String())
+	}
+	// Who writes now may have begun with an older key. Who writes after them sees the file as it is.
+	if err := r.with(ctx, func(ctx context.Context, conn *pgx.Conn) error {
+		if _, err := conn.Exec(ctx, "SELECT FROM pgconsent.consent_open()"); err != nil {
+			return failed("wait for who changes consent", err)
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	all, err := r.Older(ctx)
+	if err != nil {
+		return err
+	}
+	done, of := 0, all.People+all.Records
+	tell := func(n int) {
+		if done += n; progress != nil {
+			progress(min(done, of), of)
+		}
+	}
+	for _, some := range []func(context.Context, pgx.Tx, uuid) (int, error){r.rewrap, r.recode} {
+		for more := true; more && ctx.Err() == nil; {
+			err := r.with(ctx, func(ctx context.Context, conn *pgx.Conn) error {
+				return pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{AccessMode: pgx.ReadWrite}, func(tx pgx.Tx) error {
+					var id uuid
+					if err := tx.QueryRow(ctx, "SELECT id FROM pgconsent.consent_registry").Scan(&id); err != nil {
+						return failed("change the consent key", err)
+					}
+					n, err := some(ctx, tx, id)
+					more = n > 0
+					if err == nil {
+						tell(n)
+					}
+					return err
+				})
+			})
+			if err != nil {
+				return err
+			}
+		}
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return r.reanchor(ctx)
+}
+
+// rewrap wraps the keys of some people.
+func (r *Registry) rewrap(ctx context.Context, tx pgx.Tx, id uuid) (int, error) {
+	newest, _ := r.Keys.signing()
+	rows, err := tx.Query(ctx, "SELECT ref, subject, key, stands, erased_at, sha256(key) FROM pgconsent.subject WHERE substr(key, 1, 4) <> $1 LIMIT $2", prefix(newest), rekeySize)
+	if err != nil {
+		return 0, failed("read keys", err)
+	}
+	var p person
+	var stands []byte
+	var refs []uuid
+	var olds, news [][]byte
+	var wrong error
+	_, err = pgx.ForEachRow(rows, []any{&p.Ref, &p.Name, &p.Key, &p.Stands, &p.ErasedAt, &stands}, func() error {
+		key, err := r.Keys.unwrap(id, p.Ref, p.Key, p.Stands)
+		if err != nil {
+			wrong = tampered(err.Error())
+			return wrong
+		}
+		next := party{ref: p.Ref, key: key, stands: p.Stands}
+		if next.stands == nil {
+			next.stands = stands
+		}
+		refs, olds, news = append(refs, p.Ref), append(olds, p.Key), append(news, r.Keys.wrap(id, next))
+		p, stands = person{}, nil
+		return nil
+	})
+	if wrong != nil {
+		return 0, wrong
+	}
+	if err != nil {
+		return 0, failed("read keys", err)
+	}
+	if len(refs) == 0 {
+		return 0, nil
+	}
+	var n int
+	if err := tx.QueryRow(ctx, "SELECT pgconsent.consent_rewrap($1, $2, $3)", refs, olds, news).Scan(&n); err != nil {
+		return 0, failed("wrap keys anew", err)
+	}
+	return len(refs), nil // who was erased meanwhile is not found again
+}
+
+// recode gives codes to some records.
+func (r *Registry) recode(ctx context.Context, tx pgx.Tx, id uuid) (int, error) {
+	newest, _ := r.Keys.signing()
+	rows, err := tx.Query(ctx, "SELECT "+columns+" FROM "+records+" WHERE kid <> $1 AND code_kid IS DISTINCT FROM $1 ORDER BY number LIMIT $2", newest, rekeySize)
+	if err != nil {
+		return 0, failed("read consent records", err)
+	}
+	entries, err := pgx.CollectRows(rows, scanEntry)
+	if err != nil {
+		return 0, failed("read consent records", err)
+	}
+	var numbers []int64
+	var codes [][]byte
+	for _, e := range entries {
+		if why := e.wrong(r.Keys, id); why != "" {
+			return 0, tampered(fmt.Sprintf("record %d: %s", e.Number, why))
+		}
+		code := r.Keys.recode(newest, id, e.Hash)
+		if code == nil {
+			return 0, errors.New("the newest consent key has gone from its file")
+		}
+		numbers, codes = append(numbers, e.Number), append(codes, code)
+	}
+	if len(numbers) == 0 {
+		return 0, nil
+	}
+	if _, err := tx.Exec(ctx, "SELECT pgconsent.consent_recode($1, $2, $3)", newest, numbers, codes); err != nil {
+		return 0, failed("give records codes", err)
+	}
+	return len(numbers), nil
+}
+
+// reanchor signs the head that is anchored with the newest key.
+func (r *Registry) reanchor(ctx context.Context) error {
+	a, err := openAnchor(ctx, r.Anchor, r.Database, r.Keys)
+	if err != nil {
+		return err
+	}
+	defer a.close()
+	newest, _ := r.Keys.signing()
+	h, ok, err := a.head()
+	switch {
+	case err != nil:
+		return tampered(err.Error())
+	case !ok || a.content.Anchors[r.Database].Kid == newest:
+		return nil
+	}
+	if err := a.prepare(h, time.Now()); err != nil {
+		return anchorError(false, err)
+	}
+	if err := a.commit(); err != nil {
+		return anchorError(false, err)
+	}
+	return nil
+}
+
+// hold keeps everybody from changing the registry until the transaction ends.
+func (r *Registry) hold(ctx context.Context) (pgx.Tx, func(), error) {
+	conn, err := r.connect(ctx)
+	if err != nil {
+		return nil, nil, unreachable(err)
+	}
+	tx, err := conn.Begin(ctx)
+	if err == nil {
+		_, err = tx.Exec(ctx, "SELECT FROM pgconsent.consent_open()")
+	}
+	if err != nil {
+		r.release(conn)
+		return nil, nil, failed("wait for who changes consent", err)
+	}
+	return tx, func() {
+		_ = tx.Rollback(context.WithoutCancel(ctx))
+		r.release(conn)
+	}, nil
+}
