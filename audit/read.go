@@ -32,19 +32,24 @@ func Newest(from Source, n int, want func(Record) bool, fn func(Record) error) (
 	for begin > 0 && found < n {
 		begin--
 		c := Cursor{from: from, segment: segments[begin]}
-		if err := c.read(func(r Record) error {
+		err := c.read(func(r Record) error {
 			if want(r) {
 				found++
 			}
 			return nil
-		}); err != nil {
+		})
+		if errors.Is(err, fs.ErrNotExist) { // its time was over, and that of all before it
+			begin++
+			break
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
 	c := &Cursor{from: from, segment: 1}
 	for _, segment := range segments[begin:] {
 		c.segment, c.after, c.offset = segment, 0, 0
-		if err := c.read(fn); err != nil {
+		if err := c.read(fn); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
 		}
 	}

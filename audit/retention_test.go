@@ -1,8 +1,10 @@
 package audit
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -106,5 +108,74 @@ func TestRetentionWhenTheClockGoesBack(t *testing.T) {
 	filled(t, cfg, 1)
 	if seq := first(); seq < 7 {
 		t.Errorf("the first record is %d when the time of seven is over", seq)
+	}
+}
+
+// Who reads a chain while retention removes the oldest of it gets what is left, and is told what was removed; a segment that somebody else
+// removes is missed.
+func TestRetentionWhileTheChainIsRead(t *testing.T) {
+	dir, key := t.TempDir(), testKey(t, 'k')
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	cfg := Config{Dir: filepath.Join(dir, "audit"), Key: key, MaxSegment: 1, Now: func() time.Time { return now }, Deadline: time.Hour}
+	filled(t, cfg, 3)
+	now = now.Add(time.Hour * 24)
+	filled(t, cfg, 5)
+	whole := filepath.Join(dir, "whole")
+	if err := os.CopyFS(whole, os.DirFS(cfg.Dir)); err != nil {
+		t.Fatal(err)
+	}
+	for at := uint64(1); at <= 8; at++ {
+		for what, remove := range map[string]func() error{
+			"retention": func() error {
+				now = now.Add(time.Hour * 2)
+				keeping := cfg
+				keeping.Retention = time.Hour
+				filled(t, keeping, 1)
+				return nil
+			},
+			"somebody": func() error { return os.Remove(filepath.Join(cfg.Dir, segmentName(int(at)+1))) },
+		} {
+			if err := os.RemoveAll(cfg.Dir); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.CopyFS(cfg.Dir, os.DirFS(whole)); err != nil {
+				t.Fatal(err)
+			}
+			if at == 8 && what == "somebody" {
+				continue
+			}
+			var read []uint64
+			report, err := Against{Key: key}.Walk(cfg.Dir, func(r Record) error {
+				if read = append(read, r.Seq); r.Seq == at {
+					return remove()
+				}
+				return nil
+			})
+			broken := (*Broken)(nil)
+			if what == "somebody" {
+				if !errors.As(err, &broken) {
+					t.Errorf("at %d: a segment that somebody removed is not missed: %v", at, err)
+				}
+				continue
+			}
+			if err != nil {
+				t.Errorf("at %d: %v", at, err)
+				continue
+			}
+			missing := map[uint64]bool{}
+			for _, gone := range report.Taken {
+				for seq := gone.First; seq <= gone.Last; seq++ {
+					missing[seq] = true
+				}
+			}
+			for seq := uint64(1); seq <= 8; seq++ {
+				if slices.Contains(read, seq) == missing[seq] {
+					t.Errorf("at %d: record %d was read %v, and is told to be gone %v", at, seq, !missing[seq], missing[seq])
+				}
+			}
+			if at < 7 && len(missing) == 0 {
+				t.Errorf("at %d: nothing was removed: the test proves nothing", at)
+			}
+		}
 	}
 }

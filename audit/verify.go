@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"regexp"
 	"slices"
@@ -27,13 +28,21 @@ type Report struct {
 	Records       uint64
 	FirstSeq      uint64 // 1, unless segments were removed when their time was over
 	LastSeq       uint64
-	LastHash      string // keep it elsewhere: with it, a later Verify tells that nothing was cut off
-	Authenticated bool   // the newest record has a code, and every code was checked with the key
-	Coded         bool   // the newest record has a code
-	Anchored      uint64 // the newest record that an anchor names, and the log has; 0: none
-	Recoveries    int    // records that say the log went on after a crash or a broken disk
-	Checkpoints   int    // records that stand for segments that were removed
-	Torn          int64  // bytes after the last whole record of the last segment: a write in progress or a crash
+	LastHash      string  // keep it elsewhere: with it, a later Verify tells that nothing was cut off
+	Authenticated bool    // the newest record has a code, and every code was checked with the key
+	Coded         bool    // the newest record has a code
+	Anchored      uint64  // the newest record that an anchor names, and the log has; 0: none
+	Recoveries    int     // records that say the log went on after a crash or a broken disk
+	Checkpoints   int     // records that stand for segments that were removed
+	Taken         []Taken // records that retention removed while the chain was read: they were listed, and not read
+	Torn          int64   // bytes after the last whole record of the last segment: a write in progress or a crash
+}
+
+// Taken are the numbers of the first and the last of some records.
+type Taken struct{ First, Last uint64 }
+
+func (t Taken) String() string {
+	return fmt.Sprintf("records %d to %d were removed while they were being read: their time (audit.retention) was over", t.First, t.Last)
 }
 
 // Record is one line of the log.
@@ -96,18 +105,22 @@ func (a Against) Read(from Source, fn func(Record) error) (Report, error) {
 			c.total += from.Size(n)
 		}
 	}
-	for i, n := range segments {
+	for i := 0; i < len(segments); i++ {
+		n := segments[i]
 		if i > 0 && n != segments[i-1]+1 {
 			return r, &Broken{Segment: segmentName(segments[i-1] + 1), Why: "the segment is missing"}
 		}
-		if i == 0 {
-			if err := c.beginAt(n); err != nil {
+		before := c.at
+		tail, err := c.segment(n, i == 0)
+		r.Segments, r.LastSeq, r.LastHash = len(segments), c.at.seq, c.at.hash
+		if errors.Is(err, fs.ErrNotExist) && c.at.size == 0 { // its time may have been over since it was listed
+			c.at = before
+			if segments, err = c.taken(n); err != nil {
 				return r, err
 			}
+			i = -1
+			continue
 		}
-		c.at.segment, c.at.size = n, 0
-		tail, err := walkSegment(from, &c.at, c.next)
-		r.Segments, r.LastSeq, r.LastHash = len(segments), c.at.seq, c.at.hash
 		if err != nil {
 			return r, err
 		}
@@ -117,6 +130,31 @@ func (a Against) Read(from Source, fn func(Record) error) (Report, error) {
 		r.Torn = int64(len(tail))
 	}
 	return r, c.end()
+}
+
+// segment walks one segment; first says that the walk begins with it, or goes on there behind what was removed.
+func (c *chain) segment(n int, first bool) ([]byte, error) {
+	if first {
+		if err := c.beginAt(n); err != nil {
+			return nil, err
+		}
+	}
+	c.at.segment, c.at.size = n, 0
+	return walkSegment(c.from, &c.at, c.next)
+}
+
+// taken returns the segments that are there after this one, which is gone. Retention takes the oldest first: where an older one is
+// still there it was not retention.
+func (c *chain) taken(gone int) ([]int, error) {
+	segments, err := c.from.Segments()
+	if err != nil {
+		return nil, err
+	}
+	if len(segments) == 0 || segments[0] <= gone {
+		return nil, &Broken{Segment: segmentName(gone), Why: "the segment is missing"}
+	}
+	c.vouched = false // a checkpoint that stands for all that is gone is still to come
+	return segments, nil
 }
 
 // chain is what a walk knows.
@@ -143,6 +181,16 @@ func (c *chain) beginAt(segment int) error {
 		return err
 	case err != nil || first == nil || first.Seq <= 1 && segment == 1: // what is wrong is found where it is walked
 		return nil
+	}
+	if c.report.Records > 0 { // it goes on behind what was removed meanwhile
+		if first.Seq <= c.at.seq+1 {
+			return nil
+		}
+		gone := Taken{c.at.seq + 1, first.Seq - 1}
+		if n := len(c.report.Taken); n > 0 && c.report.Taken[n-1].First == gone.First { // more of it
+			c.report.Taken = c.report.Taken[:n-1]
+		}
+		c.report.Taken = append(c.report.Taken, gone)
 	}
 	c.late = true
 	c.at.seq, c.at.hash = first.Seq-1, first.Prev

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"runtime"
 	"slices"
 	"sync"
@@ -62,6 +63,7 @@ const blockSize = 1 << 20
 type block struct {
 	data  []byte
 	begin bool // of a segment
+	gap   bool // retention removed what was before it after that had been listed
 	tail  int  // bytes after the last whole line of a segment
 	read  int64
 	err   error
@@ -134,7 +136,7 @@ func (s Scan) Run(ctx context.Context) (LogRead, error) {
 		if b.records > 0 {
 			if out.Records == 0 {
 				out.First, out.From = b.first.seq, b.first.at()
-			} else if !bytes.Equal(b.first.prev, hash) || b.first.seq != out.Last+1 {
+			} else if !(b.gap && b.first.seq > out.Last+1) && (!bytes.Equal(b.first.prev, hash) || b.first.seq != out.Last+1) {
 				out.broken(fmt.Sprintf("record %d does not follow record %d", b.first.seq, out.Last))
 			}
 			// The code of a record is over a hash that all before it are in: one of each block tells of all.
@@ -247,8 +249,17 @@ func read(ctx context.Context, from audit.Source, segments []int, work, order ch
 		}
 		return b.err == nil
 	}
-	for _, n := range segments {
+	gap := false
+	for len(segments) > 0 {
+		n := segments[0]
+		segments = segments[1:]
 		f, err := from.Open(n, 0, 0)
+		if errors.Is(err, fs.ErrNotExist) { // the oldest go first: where an older one is still there, it was somebody else
+			if left, e := from.Segments(); e == nil && len(left) > 0 && left[0] > n {
+				segments, gap = left, true
+				continue
+			}
+		}
 		if err != nil {
 			send(&block{err: err})
 			return
@@ -256,7 +267,8 @@ func read(ctx context.Context, from audit.Source, segments []int, work, order ch
 		in := bufio.NewReaderSize(f, 1<<16)
 		for begin := true; ; begin = false {
 			b, end := readBlock(in)
-			b.begin = begin
+			b.begin, b.gap = begin, begin && gap
+			gap = gap && !begin
 			ok := send(b)
 			if !ok || end {
 				f.Close()

@@ -61,7 +61,12 @@ func (x auditExportCmd) Run(s *session) error {
 	out := bufio.NewWriterSize(s.out, 1<<16)
 	export := exporting{filtering: filtering{x.auditFilter, map[uint64]bool{}}, to: out, after: x.After, ocsf: x.Format == "ocsf", remotes: map[string]string{}, decisions: map[uint64]entry{}}
 	err = s.source(c, c.Audit, func(from audit.Source) error {
-		_, err := against.Read(from, export.record)
+		report, err := against.Read(from, export.record)
+		for _, t := range report.Taken {
+			if t.Last > x.After {
+				fmt.Fprintf(s.err, "pgconsent: %s\n", t)
+			}
+		}
 		return err
 	})
 	if e := out.Flush(); e != nil {

@@ -153,6 +153,9 @@ func (s *session) verifyLog(c *config.Config, log config.Audit, elsewhere string
 	}
 	note(int64(report.Checkpoints), "%d checkpoints stand for records whose time was over")
 	note(int64(report.Recoveries), "%d times the log went on after a crash, a failure to write, or without its anchor")
+	for _, t := range report.Taken {
+		out.Notes = append(out.Notes, t.String())
+	}
 	note(report.Torn, "%d bytes after the newest record: one that is being written, or a crash")
 	return out, nil
 }
