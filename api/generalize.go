@@ -61,6 +61,10 @@ type (
 		Status int
 		Body   GeneralizeAnswer
 	}
+	drawnRequest struct {
+		After string `query:"after" maxLength:"4096" doc:"What next of the answer before was: the beliefs that come after those."`
+	}
+	drawnAnswer struct{ Body privacy.Drawings }
 )
 
 func generalizeResource(s *Server) {
@@ -94,5 +98,20 @@ func generalizeResource(s *Server) {
 			}
 		}
 		return out, nil
+	})
+	add(s, Operation{
+		ID: "memory-generalized", Method: http.MethodGet, Path: "/v1/generalize", Tag: tagPrivacy, Roles: []identity.Role{identity.Agent, identity.Subject}, Errors: []int{404},
+		Summary:     "Beliefs that were drawn from private memories",
+		Description: "Of the caller's own stores, the newest first: which memory, into what text, when, by whom, and who sees it now. Of others' there are none.",
+	}, func(ctx context.Context, c *Call, in *drawnRequest) (*drawnAnswer, error) {
+		d, err := s.privacyOf(c.Caller)
+		if err != nil {
+			return nil, err
+		}
+		out, err := d.Drawn(ctx, c.Caller, in.After)
+		if err != nil {
+			return nil, err
+		}
+		return &drawnAnswer{*out}, nil
 	})
 }

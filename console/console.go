@@ -14,7 +14,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -78,14 +77,20 @@ func (o *Console) routes() {
 	at("GET me", o.page("consent.status", subjects, o.me))
 	at("GET me/seen", o.page("dsar.retrievals", subjects, o.seen))
 	at("GET me/history", o.page("consent.history", subjects, o.history))
-	at("POST me/withdraw", o.page("consent.revoke", subjects, o.withdraw))
-	at("POST me/give", o.page("consent.grant", subjects, o.give))
-	at("POST me/less", o.page("consent.degrade", subjects, o.less))
-	at("POST me/partnership", o.page("consent.upgrade", subjects, o.partnership))
-	at("POST me/consent", o.page("consent.grant", subjects, o.consentTo))
+	at("POST me/withdraw", o.writes("consent.revoke", subjects, o.withdraw))
+	at("POST me/give", o.writes("consent.grant", subjects, o.give))
+	at("POST me/less", o.writes("consent.degrade", subjects, o.less))
+	at("POST me/partnership", o.writes("consent.upgrade", subjects, o.partnership))
+	at("POST me/consent", o.writes("consent.grant", subjects, o.consentTo))
 	at("GET me/for/{handle}", o.page("consent.status", subjects, o.ward))
-	at("POST me/for/{handle}/withdraw", o.page("consent.revoke", subjects, o.wardWithdraw))
-	at("POST me/report", o.page("dsar.report", subjects, o.report))
+	at("POST me/for/{handle}/withdraw", o.writes("consent.revoke", subjects, o.wardWithdraw))
+	at("POST me/report", o.writes("dsar.report", subjects, o.report))
+
+	at("GET me/memories", o.page("privacy.audit", subjects, o.memories))
+	at("GET me/memories/{handle}", o.page("privacy.audit", subjects, o.memories))
+	at("POST me/memories", o.page("privacy.audit", subjects, o.memoriesAbout))
+	at("GET me/general", o.page("privacy.drawn", subjects, o.general))
+	at("GET me/general/{handle}", o.page("privacy.drawn", subjects, o.general))
 
 	at("GET people", o.page("consent.people", admins, o.people))
 	at("GET people/after/{handle}", o.page("consent.people", admins, o.people))
@@ -178,8 +183,17 @@ type file struct {
 	body       []byte
 }
 
-// page makes a handler of an operation.
+// page makes a handler of an operation that looks.
 func (o *Console) page(operation string, roles []identity.Role, f func(*call) (answer, error)) http.HandlerFunc {
+	return o.handle(operation, roles, false, f)
+}
+
+// writes makes a handler of an operation that changes something.
+func (o *Console) writes(operation string, roles []identity.Role, f func(*call) (answer, error)) http.HandlerFunc {
+	return o.handle(operation, roles, true, f)
+}
+
+func (o *Console) handle(operation string, roles []identity.Role, writes bool, f func(*call) (answer, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		s, secret := o.signedIn(r)
 		if s == nil {
@@ -197,7 +211,7 @@ func (o *Console) page(operation string, roles []identity.Role, f func(*call) (a
 		a, err := o.run(c, roles, changes, f)
 		record := audit.Call{
 			Face: "console", By: caller.Name, Role: string(caller.Role), Agent: caller.Agent, Database: caller.Database, Operation: operation,
-			Written: changes && slices.Contains(roles, identity.Subject) && len(roles) == 1, About: c.about, Everybody: c.everybody, Outcome: audit.Done,
+			Written: writes, About: c.about, Everybody: c.everybody, Outcome: audit.Done,
 		}
 		if caller.Role == identity.Subject {
 			record.By = caller.Subject
@@ -288,7 +302,7 @@ func (o *Console) write(w http.ResponseWriter, r *http.Request, c *call, a answe
 func (o *Console) show(w http.ResponseWriter, c *call, a answer) {
 	v := view{Title: a.title, Data: a.data, Base: Base}
 	if c != nil {
-		v.SignedIn, v.Role, v.CSRF, v.Nav = c.caller.Name, roleWords[c.caller.Role], c.session.csrf, nav(c)
+		v.SignedIn, v.Role, v.CSRF, v.Nav = c.caller.Name, roleWords[c.caller.Role], c.session.csrf, o.nav(c)
 		if c.caller.Role == identity.Subject {
 			v.SignedIn = c.caller.Subject
 		}

@@ -35,28 +35,41 @@ const (
 	braces = `{{.CSRF}} javascript:alert(1)//'"`
 )
 
-var started struct {
+// served is a world that is served, once for all tests.
+type served struct {
 	sync.Once
 	running *demo.Running
 	dir     string
 	err     error
 }
 
+var started, kernle served
+
+// guest makes the role by which demos are started.
+var guest = sync.OnceValue(func() error {
+	ctx := context.Background()
+	conn, err := pgx.Connect(ctx, fmt.Sprintf("host=%s port=%d user=postgres dbname=postgres", pgtest.SocketDir(), pgtest.Port()))
+	if err == nil {
+		_, err = conn.Exec(ctx, "CREATE ROLE console_guest LOGIN CREATEDB CREATEROLE PASSWORD 'guest-password'")
+		_ = conn.Close(ctx)
+	}
+	return err
+})
+
 // running is a sidecar before a database whose ids and tables look like markup; all tests share it.
 func running(t *testing.T) *demo.Running {
 	t.Helper()
-	s := &started
+	return started.world(t, "./testdata/markup")
+}
+
+func (s *served) world(t *testing.T, name string) *demo.Running {
+	t.Helper()
 	s.Do(func() {
 		ctx := context.Background()
-		conn, err := pgx.Connect(ctx, fmt.Sprintf("host=%s port=%d user=postgres dbname=postgres", pgtest.SocketDir(), pgtest.Port()))
-		if err == nil {
-			_, err = conn.Exec(ctx, "CREATE ROLE console_guest LOGIN CREATEDB CREATEROLE PASSWORD 'guest-password'")
-			_ = conn.Close(ctx)
-		}
-		if s.err = err; err != nil {
+		if s.err = guest(); s.err != nil {
 			return
 		}
-		w, err := world.Get("./testdata/markup")
+		w, err := world.Get(name)
 		if s.err = err; err != nil {
 			return
 		}
@@ -97,7 +110,11 @@ type page struct {
 
 func anybody(t *testing.T) *person {
 	t.Helper()
-	r := running(t)
+	return visitor(t, running(t))
+}
+
+func visitor(t *testing.T, r *demo.Running) *person {
+	t.Helper()
 	jar, err := cookiejar.New(nil)
 	if err != nil {
 		t.Fatal(err)
@@ -108,8 +125,14 @@ func anybody(t *testing.T) *person {
 // as signs in with the token of a role.
 func as(t *testing.T, role string) *person {
 	t.Helper()
-	p := anybody(t)
-	token := running(t).Access.Tokens[role]
+	return to(t, running(t), role)
+}
+
+// to signs in to a world.
+func to(t *testing.T, r *demo.Running, role string) *person {
+	t.Helper()
+	p := visitor(t, r)
+	token := r.Access.Tokens[role]
 	if token == "" {
 		t.Fatalf("there is no token of %s", role)
 	}

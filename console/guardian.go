@@ -44,7 +44,7 @@ func (o *Console) ward(c *call) (answer, error) {
 	if err != nil && !errors.As(err, &unknown) {
 		return answer{}, err
 	}
-	p := person{Subject: id, Handle: c.r.PathValue("handle")}
+	p := person{Subject: id, Handle: c.r.PathValue("handle"), Unasked: !o.Office.AsksRegistry(c.caller)}
 	p.take(o.Now(), all)
 	return answer{template: "ward", title: "Whom you speak for", data: p}, nil
 }

@@ -44,6 +44,21 @@ func TestGuardian(t *testing.T) {
 	guardian.submit(withdraw).says(t, "There was nothing to withdraw")
 	ward.get("me/history").says(t, "Consent withdrawn", "by a guardian user-14, by way of this console", "Guardian appointed: user-14")
 
+	// Of a ward who has no record the page says what that means, and what to do.
+	appoint(t, consent.Appoint, "user-14", "user-of-no-record")
+	for _, link := range wardLink.FindAllStringSubmatch(guardian.get("me").body, -1) {
+		if p := guardian.get(link[1]); strings.Contains(p.body, "You speak for user-of-no-record") {
+			p.says(t, "No consent of user-of-no-record is recorded: there is nothing to withdraw, and agents see nothing of user-of-no-record by consent.",
+				"pgconsent consent grant user-of-no-record --guardian YOUR-ID")
+			ward = nil
+		}
+	}
+	if ward != nil {
+		t.Error("a ward without a record has no page")
+	}
+	ward = as(t, "subject:user-13")
+	appoint(t, consent.Dismiss, "user-14", "user-of-no-record")
+
 	// The address is of this session alone, and worth nothing to who is no guardian any more.
 	if p := ward.get(link[1]); p.status != 404 {
 		t.Errorf("another session's address: %d", p.status)

@@ -46,11 +46,17 @@ type link struct {
 }
 
 // nav leads to the pages of a role.
-func nav(c *call) []link {
+func (o *Console) nav(c *call) []link {
 	var all []link
 	switch c.caller.Role {
 	case identity.Subject:
 		all = []link{{To: "me", Text: "Who may see"}, {To: "me/seen", Text: "Who did"}, {To: "me/history", Text: "History"}}
+		if kept, general := o.Office.Memories(c.caller); kept {
+			all = append(all, link{To: "me/memories", Text: "Memories"})
+			if general {
+				all = append(all, link{To: "me/general", Text: "Made general"})
+			}
+		}
 	case identity.Admin:
 		all = []link{{To: "people", Text: "People"}, {To: "pending", Text: "Requests"}, {To: "why", Text: "Why"}}
 	case identity.Operator:
@@ -58,7 +64,7 @@ func nav(c *call) []link {
 	}
 	for i := range all {
 		here := strings.TrimPrefix(c.r.URL.Path, Base)
-		all[i].Here = here == all[i].To || all[i].To == "me" && strings.HasPrefix(here, "me/for/") || all[i].To == "people" && (strings.HasPrefix(here, "people/") || strings.HasPrefix(here, "person/"))
+		all[i].Here = here == all[i].To || all[i].To == "me" && strings.HasPrefix(here, "me/for/") || strings.HasPrefix(here, all[i].To+"/") && strings.HasPrefix(all[i].To, "me/") || all[i].To == "people" && (strings.HasPrefix(here, "people/") || strings.HasPrefix(here, "person/"))
 		all[i].To = Base + all[i].To
 	}
 	return all

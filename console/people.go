@@ -25,6 +25,7 @@ type peoplePage struct {
 	List    []listed
 	Next    string // handle of the last one; "": there are no more
 	Later   bool   // it is not the first page
+	Unasked bool   // no rule here asks what is recorded
 	Now     time.Time
 }
 
@@ -55,7 +56,7 @@ func (o *Console) people(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	p.Now = found.Now
+	p.Now, p.Unasked = found.Now, !o.Office.AsksRegistry(c.caller)
 	p.Streams = []streamChoice{{"", "Any", f.Stream == ""}}
 	for _, s := range consent.Streams {
 		p.Streams = append(p.Streams, streamChoice{string(s), streamWords[s], f.Stream == s})
@@ -147,8 +148,7 @@ func (o *Console) person(c *call) (answer, error) {
 	slices.Sort(p.Agents)
 	if p.Unseen == nil {
 		if p.Rows, err = o.Office.Keys(c, c.caller, id); err != nil {
-			_, problem, _, _ := explain(err)
-			p.Unseen = &problem
+			p.Unseen = o.unseen("consent.keys", err)
 		}
 	}
 	for i := range p.Rows {

@@ -3,6 +3,7 @@ package console
 import (
 	"bytes"
 	"errors"
+	"net/http"
 	"slices"
 	"time"
 
@@ -67,6 +68,7 @@ type person struct {
 	CanTempo  bool // back to temporary
 	Several   bool // consents in force
 	Own       bool // of whom looks at it
+	Unasked   bool // no rule here asks what is recorded
 	Remaining int
 
 	Guardians []string // who speaks for them
@@ -76,6 +78,11 @@ type person struct {
 	Parties   []string // whom they may mean
 }
 
+// Held tells whether there are rows of the person's to ask about.
+func (p person) Held() bool {
+	return slices.ContainsFunc(p.Rows, func(r dsar.Rows) bool { return len(r.Keys) > 0 })
+}
+
 // sight is what one agent may see, in words.
 type sight struct {
 	why.Sight
@@ -83,11 +90,19 @@ type sight struct {
 	Observed               bool
 }
 
+// unseen is what a part of a page says that cannot be made; the page is answered all the same.
+func (o *Console) unseen(what string, err error) *problem {
+	status, p, _, _ := explain(err)
+	if status >= 500 && status != http.StatusNotImplemented {
+		o.Log.Error("console: a part of a page", "part", what, "error", err)
+	}
+	return &p
+}
+
 func (o *Console) sights(c *call, subject string) ([]sight, *problem) {
 	all, err := o.Office.Sees(c, c.caller, subject)
 	if err != nil {
-		_, p, _, _ := explain(err)
-		return nil, &p
+		return nil, o.unseen("consent.sight", err)
 	}
 	var out []sight
 	for _, s := range all {
@@ -146,7 +161,7 @@ func (p *person) take(now time.Time, all []desk.Status) {
 }
 
 func (o *Console) me(c *call) (answer, error) {
-	p := person{Subject: c.caller.Subject, Own: true}
+	p := person{Subject: c.caller.Subject, Own: true, Unasked: !o.Office.AsksRegistry(c.caller)}
 	if err := o.consents(c, &p); err != nil {
 		return answer{}, err
 	}

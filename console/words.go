@@ -15,10 +15,18 @@ import (
 
 // words are what pages say with.
 var words = template.FuncMap{
-	"date":     date,
-	"instant":  instant,
-	"machine":  func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
-	"join":     func(list []string) string { return strings.Join(list, ", ") },
+	"date":      date,
+	"instant":   instant,
+	"machine":   func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
+	"join":      func(list []string) string { return strings.Join(list, ", ") },
+	"everybody": everybody,
+	"granted": func(list []string) string {
+		out := make([]string, len(list))
+		for i, id := range list {
+			out[i] = everybody(id)
+		}
+		return strings.Join(out, ", ")
+	},
 	"category": categoryWord,
 	"about":    dsar.CategoryText,
 	"event":    func(e string) string { return cmp.Or(eventWords[consent.Event(e)], e) },
@@ -49,6 +57,14 @@ var words = template.FuncMap{
 		}
 		return out
 	},
+}
+
+// everybody is an id that memories are granted to, as a word.
+func everybody(id string) string {
+	if id == consent.Everybody {
+		return "everybody"
+	}
+	return id
 }
 
 var roleWords = map[identity.Role]string{identity.Subject: "your own data", identity.Admin: "admin", identity.Operator: "operator"}

@@ -206,7 +206,7 @@ func Start(ctx context.Context, c Config) (_ *Running, err error) {
 	serving, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	r := &Running{Access: access, Dir: dir, config: cfg, service: service, world: c.World, cluster: cluster, cancel: cancel, served: make(chan error, 1)}
 	go func() { r.served <- service.Run(serving) }()
-	if err := service.Ready(); err != nil {
+	if err := ready(ctx, service); err != nil {
 		cancel()
 		return nil, errors.Join(fmt.Errorf("the demo does not serve: %w", err), <-r.served)
 	}
@@ -527,3 +527,24 @@ func (f folder) admit(c *config.Config) (Access, error) {
 
 // Registry is the consent registry of the world's database; nil: it has none.
 func (r *Running) Registry() *registry.Registry { return r.service.Registry(r.Access.World) }
+
+// slowest is how long a demo waits for a database that it has just made: on a machine with much else to do a first look may take longer
+// than a server that runs would wait, and it looks again by itself.
+const slowest = time.Minute
+
+// ready waits until agents are served, or until it is known that they will not be.
+func ready(ctx context.Context, s *serve.Service) error {
+	deadline := time.Now().Add(slowest)
+	for {
+		err := s.Ready()
+		var known *sqlstate.Error
+		if err == nil || !errors.As(err, &known) || known.Reason != sqlstate.ReasonUpstream || time.Now().After(deadline) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+}

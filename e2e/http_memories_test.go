@@ -66,6 +66,25 @@ func (f *httpFace) memories() {
 	if a := f.want(f.call("agent:ash", "POST", path, with(body{"belief": "Dogs that limp on a Tuesday need rest"})), 201, ""); !strings.Contains(a.Text, `"warned"`) {
 		f.t.Errorf("warned: %s", a.Text)
 	}
+	// What was made is told to the owner of the store, by whichever credential, and to nobody else.
+	beliefID := first.Body["memory"].(map[string]any)["id"].(string)
+	for _, who := range []string{"agent:ash", "subject:si:ash"} {
+		a := f.want(f.call(who, "GET", path, nil), 200, "")
+		list := a.Body["generalizations"].([]any)
+		newest := list[0].(map[string]any)
+		oldest := list[len(list)-1].(map[string]any)
+		if len(list) != 2 || newest["text"] != "Dogs that limp on a Tuesday need rest" || oldest["source"] != id || oldest["source_kind"] != "episode" || oldest["by"] != "si:ash" || oldest["at"] == nil ||
+			oldest["abstraction_note"] != "Of the breed, not of one dog." || !strings.Contains(fmt.Sprint(oldest["belief"]), "id:"+beliefID) || !strings.Contains(fmt.Sprint(oldest["belief"]), "si:rex") {
+			f.t.Errorf("%s is told %s", who, a.Text)
+		}
+	}
+	for _, who := range []string{"agent:rex", "agent:ash_as_guest", "agent:sean", "subject:dog:bella"} {
+		if a := f.want(f.call(who, "GET", path, nil), 200, ""); a.Text != "{\"generalizations\":[]}\n" {
+			f.t.Errorf("%s is told %s", who, a.Text)
+		}
+	}
+	f.want(f.call("agent:ash", "GET", path+"?after=nowhere", nil), 422, "PrivacyValidationError")
+	f.want(f.call("admin", "GET", path, nil), 403, "42501")
 	hidden := f.want(f.call("agent:rex", "POST", path, good), 404, "PrivacyNotFoundError")
 	if none := f.want(f.call("agent:rex", "POST", path, with(body{"source": "episode:none"})), 404, "PrivacyNotFoundError"); none.Text != hidden.Text {
 		f.t.Errorf("the answers differ: %s, %s", hidden.Text, none.Text)

@@ -78,8 +78,8 @@ type Generalize struct {
 
 // Link is the table that has which memory was made from which. Whoever sees a row of it knows the source's id.
 type Link struct {
-	Relation                        *catalog.Relation
-	Store, Made, Source, Kind, Note string // Kind, of the source, and Note "": there is no such column
+	Relation                            *catalog.Relation
+	Store, Made, Source, Kind, Note, At string // Kind, of the source, Note and At, when, "": there is no such column
 }
 
 // Aliases is the table of what else somebody is called.
@@ -197,7 +197,7 @@ func (d *decoder) generalize(n *node) *generalizeDecl {
 			out.into.place = v.place
 			d.word(&out.into.word, "into")(v)
 		},
-		"link":    func(v *node) { out.link = d.part(v, "link", []string{"store", "made", "source"}, "kind", "note") },
+		"link":    func(v *node) { out.link = d.part(v, "link", []string{"store", "made", "source"}, "kind", "note", "at") },
 		"aliases": func(v *node) { out.aliases = d.part(v, "aliases", []string{"store", "subject", "alias"}) },
 	})
 	d.need(n, "generalize", "into", "link")
@@ -333,7 +333,7 @@ func (c *compiler) generalize(x privacyPart, p *Privacy, decl *generalizeDecl) *
 		c.fail(decl.into.place, "name one of "+strings.Join(p.Kinds(), ", "), "there are no memories of the kind %s", decl.into.word)
 	}
 	if t := x.table(decl.link, true); t != nil {
-		out.Link = &Link{Relation: t, Store: x.column("store"), Made: x.column("made"), Source: x.column("source"), Kind: x.text("kind"), Note: x.text("note")}
+		out.Link = &Link{Relation: t, Store: x.column("store"), Made: x.column("made"), Source: x.column("source"), Kind: x.text("kind"), Note: x.text("note"), At: x.time("at")}
 		x.inserted(out.Link.Store, out.Link.Made, out.Link.Source, out.Link.Kind, out.Link.Note)
 		if out.Into != nil {
 			c.sameStore(decl.link.place, t, out.Link.Store, out.Into.Relation, out.Into.Store)
@@ -505,7 +505,7 @@ func (p *Privacy) describe(h io.Writer) {
 		fmt.Fprintf(h, " guardians %q %q %q %q\n", g.Relation.Name.String(), g.Store, g.Subject, g.Guardian)
 	}
 	if g := p.Generalize; g != nil {
-		fmt.Fprintf(h, " generalize %q %q %q %q %q %q %q\n", g.Into.Kind, g.Link.Relation.Name.String(), g.Link.Store, g.Link.Made, g.Link.Source, g.Link.Kind, g.Link.Note)
+		fmt.Fprintf(h, " generalize %q %q %q %q %q %q %q %q\n", g.Into.Kind, g.Link.Relation.Name.String(), g.Link.Store, g.Link.Made, g.Link.Source, g.Link.Kind, g.Link.Note, g.Link.At)
 		if a := g.Aliases; a != nil {
 			fmt.Fprintf(h, " aliases %q %q %q %q\n", a.Relation.Name.String(), a.Store, a.Subject, a.Alias)
 		}

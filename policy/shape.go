@@ -151,7 +151,7 @@ func privacyShape() *shape {
 		key{"generalize", keysShape("Where a belief goes that is drawn from a private memory, and where it is noted from which.",
 			column("into", "The kind of memories that beliefs are."),
 			key{"link", keysShape("The table that has which memory was made from which. Only the owner of the store should see it.", table, store,
-				column("made", "The belief."), column("source", "The memory that it was drawn from."), column("kind", "The kind of that memory: needed where memories of two kinds can have one id."), column("note", "How it was abstracted."),
+				column("made", "The belief."), column("source", "The memory that it was drawn from."), column("kind", "The kind of that memory: needed where memories of two kinds can have one id."), column("note", "How it was abstracted."), column("at", "When."),
 			).needs("table", "store", "made", "source")},
 			key{"aliases", keysShape("What else those are called whom memories are about.", table, store,
 				column("subject", "Who."), column("alias", "Another name."),

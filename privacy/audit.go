@@ -28,6 +28,7 @@ type Question struct {
 	ID      string
 	Kind    string // of the memory; "": as the id begins, else any
 	After   string // what Next of the report before says; "": from the first
+	Most    int    // memories of one report; 0: as many as there may be
 }
 
 // Report says who sees what.
@@ -96,8 +97,10 @@ type found struct {
 }
 
 // place says where a report ended, for the next one to go on. Who shows one that is made up is told what the caller may know all the same.
-func (f found) place() string {
-	b, _ := json.Marshal([]string{f.store, f.kind, f.key}) // texts: it never fails
+func (f found) place() string { return placed(f.store, f.kind, f.key) }
+
+func placed(parts ...string) string {
+	b, _ := json.Marshal(parts) // texts: it never fails
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 
@@ -151,15 +154,9 @@ func (d *Desk) Audit(ctx context.Context, c identity.Caller, q Question) (*Repor
 	if err != nil {
 		return nil, err
 	}
-	caller := ""
-	switch c.Role {
-	case identity.Subject:
-		caller = c.Subject
-	case identity.Agent:
-		caller, _ = own(section, d.attributes(c))
-	}
-	if caller == "" {
-		return nil, fail(Forbidden, "Ask as the owner's agent, as the subject or as its guardian.", "a %s is told nothing of who sees what", c.Role)
+	caller, err := d.looker(section, c)
+	if err != nil {
+		return nil, err
 	}
 	kind := q.Kind
 	if prefix, _, _ := strings.Cut(q.ID, ":"); kind == "" && section.Of(prefix) != nil {
@@ -174,7 +171,11 @@ func (d *Desk) Audit(ctx context.Context, c identity.Caller, q Question) (*Repor
 	}
 	defer func() { _ = control.Close(context.WithoutCancel(ctx)) }()
 	a := auditor{policy: p, privacy: section, control: control, stores: map[string]*matter{}}
-	rows, err := a.rows(ctx, caller, q.Subject, kind, q.ID, after)
+	most := maxRows
+	if q.Most > 0 {
+		most = min(most, q.Most)
+	}
+	rows, err := a.rows(ctx, caller, q.Subject, kind, q.ID, after, most+1)
 	if err != nil {
 		return nil, err
 	}
@@ -182,15 +183,27 @@ func (d *Desk) Audit(ctx context.Context, c identity.Caller, q Question) (*Repor
 		return nil, missing("memory or subject")
 	}
 	out := &Report{Subject: q.Subject, Rows: []Row{}}
-	if len(rows) > maxRows {
-		rows = rows[:maxRows]
-		out.Next = rows[maxRows-1].place()
+	if len(rows) > most {
+		rows = rows[:most]
+		out.Next = rows[most-1].place()
+	}
+	out.Rows, err = a.reports(ctx, d, caller, rows)
+	return out, err
+}
+
+// reports say who sees each of these memories.
+func (a auditor) reports(ctx context.Context, d *Desk, caller string, rows []found) ([]Row, error) {
+	out := []Row{}
+	if len(rows) == 0 {
+		return out, nil
 	}
 	for _, r := range rows {
 		if a.stores[r.store] == nil {
-			if a.stores[r.store], err = a.matter(ctx, r.store); err != nil {
+			m, err := a.matter(ctx, r.store)
+			if err != nil {
 				return nil, err
 			}
+			a.stores[r.store] = m
 		}
 	}
 	wall, err := d.Wall(ctx)
@@ -198,7 +211,7 @@ func (d *Desk) Audit(ctx context.Context, c identity.Caller, q Question) (*Repor
 		return nil, err
 	}
 	defer func() { _ = wall.Close(context.WithoutCancel(ctx)) }()
-	keys, err := seal.Load(ctx, control)
+	keys, err := seal.Load(ctx, a.control)
 	if err != nil {
 		return nil, err
 	}
@@ -212,9 +225,24 @@ func (d *Desk) Audit(ctx context.Context, c identity.Caller, q Question) (*Repor
 		if err != nil {
 			return nil, err
 		}
-		out.Rows = append(out.Rows, *row)
+		out = append(out, *row)
 	}
 	return out, nil
+}
+
+// looker is who asks who sees what.
+func (d *Desk) looker(section *policy.Privacy, c identity.Caller) (string, error) {
+	caller := ""
+	switch c.Role {
+	case identity.Subject:
+		caller = c.Subject
+	case identity.Agent:
+		caller, _ = own(section, d.attributes(c))
+	}
+	if caller == "" {
+		return "", fail(Forbidden, "Ask as the owner's agent, as the subject or as its guardian.", "a %s is told nothing of who sees what", c.Role)
+	}
+	return caller, nil
 }
 
 type auditor struct {
@@ -232,8 +260,8 @@ func null(s string) *string {
 }
 
 // rows are the memories that the caller may ask about. The database decides which.
-func (a auditor) rows(ctx context.Context, caller, subject, kind, key string, after []string) ([]found, error) {
-	rows, err := a.control.Query(ctx, "SELECT kind, key, store, owner, source, subjects, grants, evidence, speaks FROM pgconsent.privacy_rows($1, $2, $3, $4, $5, $6)", caller, null(subject), null(kind), null(key), after, maxRows+1)
+func (a auditor) rows(ctx context.Context, caller, subject, kind, key string, after []string, most int) ([]found, error) {
+	rows, err := a.control.Query(ctx, "SELECT kind, key, store, owner, source, subjects, grants, evidence, speaks FROM pgconsent.privacy_rows($1, $2, $3, $4, $5, $6)", caller, null(subject), null(kind), null(key), after, most)
 	if err != nil {
 		return nil, fmt.Errorf("look at grants: %w", err)
 	}

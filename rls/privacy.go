@@ -19,6 +19,7 @@ var privacyFunctions = []string{
 	"pgconsent.privacy_consents(pg_catalog.text)",
 	"pgconsent.privacy_guardians(pg_catalog.text)",
 	"pgconsent.privacy_contexts(pg_catalog.text)",
+	"pgconsent.privacy_drawn(pg_catalog.text, pg_catalog.text[], pg_catalog.int4)",
 }
 
 // earlierPrivacyRows is what an earlier version has installed.
@@ -152,7 +153,7 @@ WHERE (q.owner OPERATOR(pg_catalog.=) caller OR privacy_rows.subject OPERATOR(pg
   AND (after IS NULL OR ROW(q.store, q.kind, q.key) OPERATOR(pg_catalog.>) ROW(after[1], after[2], after[3]))
 ORDER BY q.store, q.kind, q.key LIMIT most
 $pgconsent$`, head, speaks, strings.Join(parts, "\n  UNION ALL\n")), Why: why}}
-	out = append(out, p.privacyConsents(s.Consents, head, why), p.privacyGuardians(s.Guardians, head, why), p.privacyContexts(s.Contexts, head, why))
+	out = append(out, p.privacyConsents(s.Consents, head, why), p.privacyGuardians(s.Guardians, head, why), p.privacyContexts(s.Contexts, head, why), p.privacyDrawn(s, head, why))
 	all := strings.Join(privacyFunctions, ", ")
 	return append(out,
 		Statement{SQL: fmt.Sprintf("REVOKE ALL ON FUNCTION %s FROM PUBLIC", all), Why: why},
@@ -191,6 +192,29 @@ func (p *Plan) privacyContexts(x *policy.Contexts, head, why string) Statement {
 		body = fmt.Sprintf("SELECT %s, %s FROM %s AS t WHERE %s OPERATOR(pg_catalog.=) of_store ORDER BY 1", asText("t", x.Name), listed(x.Participants, "t"), x.Relation.Name.SQL(), asText("t", x.Store))
 	}
 	return Statement{SQL: "CREATE FUNCTION pgconsent.privacy_contexts(of_store pg_catalog.text)\nRETURNS TABLE (name pg_catalog.text, participants pg_catalog.text[])\n" + head + body + "\n$pgconsent$", Why: why}
+}
+
+// privacyDrawn are the beliefs that were drawn from memories of stores of the caller's, with their texts: its owner's and nobody else's.
+func (p *Plan) privacyDrawn(s *policy.Privacy, head, why string) Statement {
+	body := "SELECT NULL::pg_catalog.text, NULL::pg_catalog.text, NULL::pg_catalog.text, NULL::pg_catalog.text, NULL::pg_catalog.text, NULL::pg_catalog.text, NULL::pg_catalog.text, NULL::pg_catalog.text, NULL::pg_catalog.text WHERE false"
+	if g := s.Generalize; g != nil {
+		owner, join := asText("m", g.Into.Store), ""
+		if x := s.Stores; x != nil {
+			owner = asText("o", x.Owner)
+			join = fmt.Sprintf(" JOIN %s AS o ON o.%s OPERATOR(pg_catalog.=) m.%s", x.Relation.Name.SQL(), catalog.QuoteIdent(x.ID), catalog.QuoteIdent(g.Into.Store))
+		}
+		at := "''::pg_catalog.text" // sorts by time, and reads as one
+		if g.Link.At != "" {
+			at = fmt.Sprintf(`COALESCE(pg_catalog.to_char(l.%s::pg_catalog.timestamptz AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'), '')`, catalog.QuoteIdent(g.Link.At))
+		}
+		body = fmt.Sprintf(`SELECT * FROM (SELECT %s::pg_catalog.text AS kind, %s AS key, %s AS store, %s AS text, COALESCE(%s, '') AS source, COALESCE(%s, '') AS source_kind, COALESCE(%s, '') AS note, %s AS at, %s AS owner
+  FROM %s AS l JOIN %s AS m ON m.%s OPERATOR(pg_catalog.=) l.%s AND m.%s OPERATOR(pg_catalog.=) l.%s%s) AS q
+WHERE q.owner OPERATOR(pg_catalog.=) caller AND (after IS NULL OR ROW(q.at, q.key, q.source) OPERATOR(pg_catalog.<) ROW(after[1], after[2], after[3]))
+ORDER BY q.at DESC, q.key DESC, q.source DESC LIMIT most`,
+			catalog.QuoteLiteral(g.Into.Kind), asText("m", g.Into.Key), asText("m", g.Into.Store), asText("m", g.Into.Content), asText("l", g.Link.Source), asText("l", g.Link.Kind), asText("l", g.Link.Note), at, owner,
+			g.Link.Relation.Name.SQL(), g.Into.Relation.Name.SQL(), catalog.QuoteIdent(g.Into.Key), catalog.QuoteIdent(g.Link.Made), catalog.QuoteIdent(g.Into.Store), catalog.QuoteIdent(g.Link.Store), join)
+	}
+	return Statement{SQL: "CREATE FUNCTION pgconsent.privacy_drawn(caller pg_catalog.text, after pg_catalog.text[], most pg_catalog.int4)\nRETURNS TABLE (kind pg_catalog.text, key pg_catalog.text, store pg_catalog.text, text pg_catalog.text, source pg_catalog.text, source_kind pg_catalog.text, note pg_catalog.text, at pg_catalog.text, owner pg_catalog.text)\n" + head + body + "\n$pgconsent$", Why: why}
 }
 
 func (p *Plan) dropPrivacyFunctions() []Statement {

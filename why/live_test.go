@@ -48,3 +48,39 @@ tables:
 		}
 	}
 }
+
+// What agents can see is told where an attribute is asked of a table that has row security itself.
+func TestSeesByLiveAttributes(t *testing.T) {
+	db := pgtest.Database(t)
+	if _, err := db.Connect(t, "postgres").Exec(t.Context(), `
+CREATE TABLE levels (who text PRIMARY KEY, level integer);
+CREATE TABLE notes (id integer PRIMARY KEY, who text, level integer);
+INSERT INTO levels VALUES ('ada', 2);
+INSERT INTO notes VALUES (1, 'ada', 1), (2, 'ada', 2), (3, 'ada', 2), (4, 'bob', 2);
+`); err != nil {
+		t.Fatal(err)
+	}
+	i := install(t, db, `version: 1
+attributes:
+  user: { type: text, source: credential, audit: subject }
+  level: { type: integer, source: query, query: { table: levels, column: level, match: { who: user } } }
+tables:
+  levels: { rows: [ own: { column: who, is: user } ] }
+  notes: { rows: [ own: { column: who, is: user }, own: { column: level, is: level } ] }
+`)
+	got, err := Sees(t.Context(), i.super, i.question.Policy, "ada", map[string]map[string]string{"chat": {"user": "ada"}, "other": {"user": "bob"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(got) != 2 || got[0].Attributes["level"] != "2" || got[1].Attributes["level"] != "" {
+		t.Fatalf("%+v", got)
+	}
+	for _, table := range got[0].Tables {
+		if table.Table == "public.notes" && (table.Rows != 3 || table.Visible != 2) {
+			t.Errorf("%+v", table)
+		}
+	}
+	if len(got[0].Tables) != 2 {
+		t.Errorf("%+v", got[0].Tables)
+	}
+}

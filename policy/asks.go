@@ -1,0 +1,30 @@
+package policy
+
+import (
+	"slices"
+
+	"github.com/pgconsent/pgconsent/predicate"
+)
+
+// AsksRegistry tells whether any rule asks the consent registry, or any row goes with a consent of it; also one that is observed only.
+func (p *Policy) AsksRegistry() bool {
+	return slices.ContainsFunc(p.Tables(), func(t *Table) bool { return t.asksRegistry() })
+}
+
+func (t *Table) asksRegistry() bool {
+	if t.Lifecycle != nil || t.Observed != nil && t.Observed.asksRegistry() {
+		return true
+	}
+	nodes := []predicate.Node{t.Rows}
+	if t.Aggregate != nil {
+		nodes = append(nodes, t.Aggregate.Rows)
+	}
+	if t.Columns != nil {
+		for _, c := range t.Columns.Columns {
+			nodes = append(nodes, c.When, c.Counts)
+		}
+	}
+	return slices.ContainsFunc(nodes, func(n predicate.Node) bool {
+		return n != nil && slices.ContainsFunc(predicate.Helpers(n), func(h predicate.Helper) bool { return h.Relation == predicate.RegistryRelation() })
+	})
+}
