@@ -890,12 +890,43 @@ func TestSessionsAreCounted(t *testing.T) {
 	}
 }
 
+// What an execution costs besides the writing of its records.
+func BenchmarkRecord(b *testing.B) {
+	w := start(b, func(w *world) { w.cfg.Audit, w.cfg.Refresh = unwritten(b), time.Second })
+	c := w.client("caregiver")
+	v := c.Decide(b.Context(), titles, verdict.Extended)
+	b.ReportAllocs()
+	for b.Loop() {
+		t := c.Record(v)
+		if err := t.Release(); err != nil {
+			b.Fatal(err)
+		}
+		t.Bound()
+		t.Done(verdict.Outcome{Rows: 1, Bytes: 30, Code: "00000"})
+	}
+}
+
+// unwritten is a log that writes nothing.
+func unwritten(b *testing.B) *audit.Log {
+	l, err := audit.Open(audit.Config{Mode: audit.Off})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return l
+}
+
 func BenchmarkDecide(b *testing.B) {
-	w := start(b, nil)
+	w := start(b, func(w *world) { w.cfg.Refresh = time.Second })
 	c := w.client("caregiver")
 	b.Run("hit", func(b *testing.B) {
 		for b.Loop() {
 			c.Decide(b.Context(), titles, verdict.Simple)
+		}
+	})
+	b.Run("prepared", func(b *testing.B) { // what an execution adds, without its records
+		v := c.Decide(b.Context(), titles, verdict.Extended)
+		for b.Loop() {
+			c.Recheck(b.Context(), v)
 		}
 	})
 	b.Run("miss", func(b *testing.B) {

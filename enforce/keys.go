@@ -116,22 +116,28 @@ type returned struct {
 
 // keysOf makes it for an execution; nil: nothing is recorded of its rows.
 func (s *session) keysOf(v *verdict.Verdict, runs []*verdict.Verdict) *returned {
-	r := &returned{session: s, commitments: map[string][]string{}, incomplete: map[string]bool{}}
-	for _, each := range append([]*verdict.Verdict{v}, runs...) {
-		j, ok := each.Detail.(*judgement)
-		if !ok || !each.Allowed() {
-			continue
+	var tables []string
+	single := false
+	reads := func(v *verdict.Verdict) {
+		j, ok := v.Detail.(*judgement)
+		if !ok || !v.Allowed() {
+			return
 		}
 		for _, t := range j.keyed {
-			if !slices.Contains(r.tables, t) {
-				r.tables = append(r.tables, t)
+			if !slices.Contains(tables, t) {
+				tables = append(tables, t)
 			}
 		}
-		r.single = j.single && len(runs) == 0
+		single = j.single && len(runs) == 0
 	}
-	if len(r.tables) == 0 {
+	reads(v)
+	for _, run := range runs {
+		reads(run)
+	}
+	if len(tables) == 0 {
 		return nil
 	}
+	r := &returned{session: s, tables: tables, single: single, commitments: map[string][]string{}, incomplete: map[string]bool{}}
 	if columns := s.db.keyColumns.Load(); columns != nil {
 		r.columns = *columns
 	}

@@ -108,6 +108,9 @@ func returns(v *verdict.Verdict, runs []*verdict.Verdict) bool {
 // charge takes what an execution asks for of the rates, or refuses it. Rows are reserved: what is not used is given back when
 // the execution is over.
 func (s *session) charge(limits []applied, d demand) (reserved int64, refused *sqlstate.Error) {
+	if len(limits) == 0 {
+		return 0, nil
+	}
 	now := s.e.limiters.now()
 	if d.returns && haveRows(limits) {
 		var short *applied

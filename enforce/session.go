@@ -353,15 +353,23 @@ func (s *session) Record(v *verdict.Verdict, runs ...*verdict.Verdict) verdict.T
 	s.e.cfg.Metrics.Statement(r.Verdict, r.Reason, r.Tag)
 	s.saw(r, r.Verdict == metrics.Allow)
 	t.record = s.e.cfg.Audit.Decision(r)
-	for _, each := range append([]*verdict.Verdict{v}, runs...) {
-		if j, ok := each.Detail.(*judgement); ok && j.observed != nil {
-			t.observed = j.observed
-			if now, refused := s.standing(); refused == nil && j.observed.pair != nil {
-				t.claims = s.claimed(now.state.policy)
-			}
-		}
+	t.observes(v)
+	for _, run := range runs {
+		t.observes(run)
 	}
 	return t
+}
+
+// observes notes what the policy would have done to what is run.
+func (t *ticket) observes(v *verdict.Verdict) {
+	j, ok := v.Detail.(*judgement)
+	if !ok || j.observed == nil {
+		return
+	}
+	t.observed = j.observed
+	if now, refused := t.s.standing(); refused == nil && j.observed.pair != nil {
+		t.claims = t.s.claimed(now.state.policy)
+	}
 }
 
 // ticket is the receipt of one execution's record.
@@ -414,6 +422,9 @@ func (t *ticket) Bound() verdict.Bound {
 func (t *ticket) Returned(rows int64) {
 	t.settled.Do(func() {
 		settle(t.reserved, rows)
+		if len(t.limits) == 0 {
+			return
+		}
 		giveRows(t.limits, t.rows, max(0, t.rows-rows), t.s.e.limiters.now())
 	})
 }

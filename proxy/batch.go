@@ -12,6 +12,9 @@ const maxBatch = 64 << 10
 // keptBuffer is what an idle session keeps of each of its own buffers.
 const keptBuffer = 2 << 10
 
+// keptEntries is how many entries it keeps room for.
+const keptEntries = 64
+
 // batch is what the client has sent and the server is to get, in one write. Nothing of it goes before every decision in
 // it is recorded.
 type batch struct {
@@ -19,6 +22,8 @@ type batch struct {
 	items []item
 	sent  int       // of the items; they are empty
 	read  time.Time // when the last byte of it was read
+
+	entries []*entry // room for those of what is sent
 
 	moment *since // from when what it opens sees; nil: nothing asks
 }
@@ -39,6 +44,9 @@ func (b *batch) reset() {
 	b.items, b.sent, b.moment = b.items[:0], 0, nil
 	if cap(b.out) > keptBuffer {
 		b.out = nil
+	}
+	if cap(b.entries) > keptEntries {
+		b.entries = nil
 	}
 	b.out = b.out[:0]
 }
@@ -156,7 +164,7 @@ func (b *batch) groupEnd() int {
 func (s *session) forward(end int) error {
 	b := &s.batch
 	items := b.items[b.sent:end]
-	entries := make([]*entry, 0, len(items))
+	entries := b.entries[:0]
 	now := time.Now()
 	for _, i := range items {
 		if e := i.entry; e != nil {
@@ -168,7 +176,9 @@ func (s *session) forward(end int) error {
 			entries = append(entries, e)
 		}
 	}
-	skipped, ok := s.ledger.push(entries)
+	skipped, ok := s.ledger.push(entries) // which keeps them, not the list
+	clear(entries)
+	b.entries = entries[:0]
 	if !ok {
 		return errGone // finish settles the batch
 	}

@@ -275,8 +275,8 @@ func (s *session) bind(body []byte) error {
 	}
 	s.ledger.bind(portalName, p)
 	start := len(s.batch.out)
-	s.batch.out = appendBind(s.batch.out, verdict.UpstreamName(portalName), verdict.UpstreamName(name), rest)
 	e := &entry{kind: bind, verdict: v, portal: p, name: portalName, upstream: verdict.UpstreamName(portalName), source: name}
+	s.batch.out = appendBind(s.batch.out, e.upstream, verdict.UpstreamName(name), rest)
 	s.sees(e, false)
 	s.batch.add(start, e)
 	return nil
@@ -289,7 +289,7 @@ func (s *session) describe(body []byte) error {
 		return nil
 	}
 	var v *verdict.Verdict
-	kind, missing := describeStatement, noStatement(name)
+	kind, missing := describeStatement, noStatement
 	if object == 'S' {
 		st, err := s.ledger.statement(name, s.group, s.flush)
 		if err != nil {
@@ -299,7 +299,7 @@ func (s *session) describe(body []byte) error {
 			v = st.verdict
 		}
 	} else {
-		kind, missing = describePortal, noPortal(name)
+		kind, missing = describePortal, noPortal
 		p, err := s.ledger.portal(name, s.group, s.flush)
 		if err != nil {
 			return err
@@ -309,7 +309,7 @@ func (s *session) describe(body []byte) error {
 		}
 	}
 	if v == nil {
-		s.refuseMessage(kind, missing, nil, nil)
+		s.refuseMessage(kind, missing(name), nil, nil)
 		return nil
 	}
 	v, refused, t := s.recheck(v)
@@ -318,8 +318,8 @@ func (s *session) describe(body []byte) error {
 		return nil
 	}
 	start := len(s.batch.out)
-	s.batch.out = appendDescribe(s.batch.out, object, verdict.UpstreamName(name))
 	e := &entry{kind: kind, verdict: v, name: name, upstream: verdict.UpstreamName(name)}
+	s.batch.out = appendDescribe(s.batch.out, object, e.upstream)
 	s.sees(e, false)
 	s.batch.add(start, e)
 	return nil

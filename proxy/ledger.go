@@ -136,7 +136,7 @@ func (l *ledger) push(entries []*entry) (skipped []*entry, ok bool) {
 		l.change.Wait()
 	}
 	if l.closed {
-		return entries, false
+		return nil, false
 	}
 	for _, e := range entries {
 		if l.skipping && e.kind != syncs {
