@@ -169,6 +169,7 @@ type Function struct {
 	Volatility      byte // i, s, v
 	Language        string
 	Extension       string // "" if it belongs to none
+	Makes           uint32 // of a constructor that PostgreSQL made for a range type: the type of its result
 }
 
 // Type is a row of pg_type that is not a table's row type or an array of one.
@@ -179,11 +180,11 @@ type Type struct {
 	Under     string // of a domain: the type under it that is none, as format_type
 	Extension string
 	Element   uint32   // of an array type
-	Base      uint32   // of a domain
+	Base      uint32   // of a domain; of a range, the type of its bounds; of a multirange, the range
 	Labels    []string // of an enum, in its order
 
 	// CheckFunctions are the functions outside pg_catalog that the checks of a domain call, but not those of the domains
-	// under it.
+	// under it; and those that a range compares and rounds its bounds by.
 	CheckFunctions []uint32
 }
 

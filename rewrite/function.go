@@ -16,6 +16,7 @@ var errFragment = errors.New("rewrite: a predicate or a pin of the policy does n
 type callee struct {
 	name     catalog.Name     // how the call is spelled; zero: as it stands
 	recorded string           // for the record
+	or       string           // for the record: what the name may mean besides
 	listed   *policy.Function // if the policy lists it
 }
 
@@ -47,7 +48,7 @@ func (w *walker) funcCall(n *sqltext.Node, f *sqltext.FuncCall) {
 	case spelledTreat:
 		w.refuseAt(refusal("FuncCall(TREAT)"), f.Location)
 	case spelledByName:
-		called, refused := w.callee(schema, name)
+		called, refused := w.callee(schema, name, f)
 		if refused != nil && name == "set_config" && (schema == "pg_catalog" || len(w.snap.FunctionsNamed(schema, name)) == 0) {
 			if plain, why := w.setsPlainly(f); plain || why != nil {
 				called, refused = callee{name: catalog.Name{Schema: "pg_catalog", Name: name}, recorded: "pg_catalog." + name}, why
@@ -58,6 +59,9 @@ func (w *walker) funcCall(n *sqltext.Node, f *sqltext.FuncCall) {
 			return
 		}
 		w.functions[called.recorded] = true
+		if called.or != "" {
+			w.functions[called.or] = true
+		}
 		w.namedArguments(name, f.Args)
 		if standIn, ok := w.arguments(schema, name, f); ok {
 			called.name = standIn
@@ -127,9 +131,9 @@ func (w *walker) spelling(f *sqltext.FuncCall) spelling {
 
 func isIdentifier(t sqltext.Token) bool { return t.Kind == sqltext.Ident }
 
-// callee decides what a name that is called means. Every function that the name can reach must be allowed, since which
-// of them a call means depends on types.
-func (w *walker) callee(schema, name string) (callee, *sqlstate.Error) {
+// callee decides what a name that is called means. Every function that the call can reach must be allowed, since which
+// of them it means depends on types; those that take another number of arguments it cannot reach.
+func (w *walker) callee(schema, name string, f *sqltext.FuncCall) (callee, *sqlstate.Error) {
 	if schema == "pg_catalog" {
 		if !w.snap.HasCatalogFunction(name) {
 			return w.castNotation(schema, name)
@@ -143,13 +147,17 @@ func (w *walker) callee(schema, name string) (callee, *sqlstate.Error) {
 		}
 		return callee{}, undefinedFunction(name)
 	}
-	others := w.snap.FunctionsNamed(schema, name)
+	named := w.snap.FunctionsNamed(schema, name)
+	others := slices.DeleteFunc(slices.Clone(named), func(other *catalog.Function) bool { return !takes(other, f) })
 	inCatalog := schema == "" && w.snap.HasCatalogFunction(name)
-	if len(others) == 0 {
+	if len(others) == 0 && (inCatalog || len(named) == 0) {
 		if inCatalog {
 			return w.catalogFunction(name)
 		}
 		return w.castNotation(schema, name)
+	}
+	if len(others) == 0 {
+		others = named // PostgreSQL says what it takes
 	}
 	first := others[0].Name
 	listed, _ := w.pol.Function(first)
@@ -159,14 +167,17 @@ func (w *walker) callee(schema, name string) (callee, *sqlstate.Error) {
 		case f.Kind == 'p':
 			return callee{}, undefinedFunction(name)
 		case isListed:
+		case w.makesRange(f):
 		case extensionFunctions.allows(f.Extension, name):
 		case extensionFunctions[f.Extension][name].class == classRefuse:
 			return callee{}, unavailableFunction(name, "It "+extensionFunctions[f.Extension][name].why+".")
+		case inCatalog:
+			return callee{}, overloadedFunction(name)
 		default:
 			return callee{}, undefinedFunction(name)
 		}
 		if f.Name != first && (isListed || listed != nil) {
-			return callee{}, ambiguousFunction(name)
+			return callee{}, ambiguousFunction(name, first.Schema, f.Name.Schema)
 		}
 	}
 	if inCatalog {
@@ -174,10 +185,14 @@ func (w *walker) callee(schema, name string) (callee, *sqlstate.Error) {
 		if refused != nil {
 			return callee{}, refused
 		}
-		if listed != nil || c.name.Schema != "pg_catalog" {
-			return callee{}, ambiguousFunction(name)
+		if listed != nil && len(listed.Pins) > 0 || c.name.Schema != "pg_catalog" {
+			return callee{}, ambiguousFunction(name, "pg_catalog", first.Schema)
 		}
-		return callee{recorded: c.recorded}, nil // by its arguments: avg of numbers, or avg of vectors
+		both := callee{recorded: c.recorded} // by its arguments: avg of numbers, or avg of vectors
+		if listed != nil {
+			both.or = first.String()
+		}
+		return both, nil
 	}
 	for _, f := range others {
 		if f.Name != first {
@@ -237,9 +252,32 @@ func undefinedFunction(name string) *sqlstate.Error {
 		WithHint("No function of that name is available to agents. A function of yours must be listed under functions: in the policy.")
 }
 
-func ambiguousFunction(name string) *sqlstate.Error {
+func ambiguousFunction(name string, schemas ...string) *sqlstate.Error {
 	return sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonFunction, "function name %s is ambiguous here", name).
-		WithHint("Functions of several schemas have that name, under different rules. Call it with its schema: schema.%s(...).", name)
+		WithHint("Functions of several schemas have that name, under different rules. Call it with its schema: %s(...) or %s(...).",
+			catalog.Name{Schema: schemas[0], Name: name}.SQL(), catalog.Name{Schema: schemas[1], Name: name}.SQL())
+}
+
+// overloadedFunction is for a name of PostgreSQL's that somebody else's function has as well.
+func overloadedFunction(name string) *sqlstate.Error {
+	return sqlstate.New(sqlstate.UndefinedFunction, sqlstate.ReasonFunction, "function %s(...) may be one that is not available to agents", name).
+		WithHint("Others have given that name to a function of theirs, which must be listed under functions: in the policy. For PostgreSQL's call %s(...).",
+			catalog.Name{Schema: "pg_catalog", Name: name}.SQL())
+}
+
+// takes tells whether a call may be one of the function, by the number of its arguments.
+func takes(f *catalog.Function, call *sqltext.FuncCall) bool {
+	n := len(call.Args)
+	return f.Variadic || call.FuncVariadic || call.AggWithinGroup || n <= len(f.ArgTypes) && n >= len(f.ArgTypes)-f.Defaults
+}
+
+// makesRange tells whether a function is one that PostgreSQL made for a range type that agents may use.
+func (w *walker) makesRange(f *catalog.Function) bool {
+	if f.Makes == 0 {
+		return false
+	}
+	t := w.snap.TypeByOID(f.Makes)
+	return t != nil && w.castRefusal(t) == nil
 }
 
 // qualify spells the call's name out.

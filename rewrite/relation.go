@@ -115,7 +115,7 @@ func childRefusal(p *policy.Policy, name catalog.Name) string {
 		switch {
 		case c.Relation.Name != name:
 		case !c.Direct:
-			return "It is a part of a table that the policy lists, and has columns that agents do not see. Read the table."
+			return "It is a part of a table that the policy lists, and has columns that agents do not see. Read the table; the policy can also list the part with a rule of its own."
 		default:
 			return "It is a new part of a table that the policy lists. Read the table; after pgconsent migrate its parts can be read by name."
 		}

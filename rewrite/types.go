@@ -50,7 +50,7 @@ func (w *walker) typeName(t *sqltext.TypeName) {
 	}
 }
 
-const availableTypes = "Types available to agents are those of PostgreSQL and of known extensions, enums, domains and composite types that call " +
+const availableTypes = "Types available to agents are those of PostgreSQL and of known extensions, enums, ranges, domains and composite types that call " +
 	"no function of others, and the row types of tables in the policy."
 
 // castRefusal tells why nothing may be cast to a type, or nil. Which cast a statement means depends on types, which Go does
@@ -64,10 +64,11 @@ func (w *walker) castRefusal(t *catalog.Type) *sqlstate.Error {
 	return typeRefusal(w.snap, t)
 }
 
-// known tells whether a function that is not named in the text may run: one of a known extension or of the policy.
+// known tells whether a function that is not named in the text may run: one of a known extension or of the policy, or one that
+// PostgreSQL made with a range type.
 func (w *walker) known(f *catalog.Function) bool {
 	_, listed := w.pol.Function(f.Name)
-	return listed || extensionFunctions.allows(f.Extension, f.Name.Name)
+	return listed || f.Makes != 0 || extensionFunctions.allows(f.Extension, f.Name.Name)
 }
 
 // rowTypeRefusal tells why the row type of a relation is not available, or nil: a value of it can be made from text, which
@@ -156,6 +157,11 @@ func typeRefusal(snap *catalog.Snapshot, t *catalog.Type) *sqlstate.Error {
 		return nil
 	case t.Extension == "" && t.Kind == 'e':
 		return nil
+	case t.Extension == "" && (t.Kind == 'r' || t.Kind == 'm'):
+		if !callsOthers(snap, t, maxTypeDepth) {
+			return nil
+		}
+		return unavailableType(named.Name.Name, "Its bounds are compared or rounded by functions that are neither PostgreSQL's nor of a known extension.")
 	case t.Extension == "" && (t.Kind == 'd' || t.Kind == 'c'):
 		if !callsOthers(snap, t, maxTypeDepth) {
 			return nil
@@ -172,7 +178,7 @@ func unavailableType(name, hint string) *sqlstate.Error {
 const maxTypeDepth = 32
 
 // callsOthers tells whether making a value of a type may run a function that is neither PostgreSQL's nor of a known
-// extension: the check of a domain, at any depth.
+// extension: the check of a domain or the order of a range's bounds, at any depth.
 func callsOthers(snap *catalog.Snapshot, t *catalog.Type, depth int) bool {
 	if depth == 0 {
 		return true

@@ -68,7 +68,7 @@ func (p *Plan) watched() []*watched {
 // outlives a statement could then go on showing what was withdrawn. Of [Plan.Unnoticed] it tells nothing.
 func (p *Plan) Watchable() string {
 	for _, w := range p.watched() {
-		if unnoticed(w.relation) && (w.helps || w.relation.Kind == catalog.Table) {
+		if unnoticed(w.relation) && w.helps {
 			return w.relation.Name.String()
 		}
 	}
@@ -79,13 +79,25 @@ func unnoticed(r *catalog.Relation) bool {
 	return r.Kind != catalog.PartitionedTable && (r.Kind != catalog.Table || r.HasChildren)
 }
 
-// Unnoticed are the materialised views and foreign tables of the policy, and the views that read them: nothing else depends on
-// them, and no trigger tells of their changes. What reads one may show it for no longer than a statement.
+// Unnoticed are the materialised views and foreign tables of the policy, its tables with inheritance children, the children that
+// have no triggers of their own, and the views that read them: nothing else depends on them, or [Plan.Watchable] says so, and no
+// trigger tells of all their changes. What reads one may show it for no longer than a statement.
 func (p *Plan) Unnoticed() map[catalog.Name]bool {
 	out := map[catalog.Name]bool{}
 	for _, t := range p.policy.Tables() {
-		if t.Stored() {
+		if unnoticed(t.Relation) {
 			out[t.Relation.Name] = true
+		}
+	}
+	for more := true; more; { // to the children's children
+		more = false
+		for _, c := range p.policy.Children() {
+			if _, listed := p.policy.Table(c.Relation.Name); listed || out[c.Relation.Name] {
+				continue
+			}
+			if slices.ContainsFunc(c.Relation.Parents, func(n catalog.Name) bool { return out[n] }) {
+				out[c.Relation.Name], more = true, true
+			}
 		}
 	}
 	var views []catalog.Name

@@ -4,6 +4,9 @@ import (
 	"context"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pgconsent/pgconsent/catalog"
 	"github.com/pgconsent/pgconsent/migrations"
 	"github.com/pgconsent/pgconsent/rls"
 )
@@ -104,7 +107,8 @@ func TestCommitsAfterTheSnapshotAreNoted(t *testing.T) {
 	}
 }
 
-// What is written to a child by its own name is not noticed.
+// What is written to a child by its own name is not noticed: of a table that other rules read it closes old snapshots to everybody,
+// of another to what reads it.
 func TestTablesWithChildrenAreNotWatched(t *testing.T) {
 	w := newWorld(t)
 	if got := w.plan.Watchable(); got != "" {
@@ -114,6 +118,18 @@ func TestTablesWithChildrenAreNotWatched(t *testing.T) {
 	w.compile("testdata/policy.yaml", rls.Options{})
 	if got := w.plan.Watchable(); got != "public.people" {
 		t.Errorf("a table with children: %q", got)
+	}
+	w.exec(w.owner, "DROP TABLE heirs; CREATE TABLE loose (id int PRIMARY KEY, user_id uuid); CREATE TABLE kept () INHERITS (loose); CREATE TABLE grand () INHERITS (kept)")
+	w.compile("testdata/children.yaml", rls.Options{})
+	if got := w.plan.Watchable(); got != "" {
+		t.Errorf("a table with children that no other rule reads: %q", got)
+	}
+	want := map[catalog.Name]bool{}
+	for _, name := range []string{"loose", "kept", "grand"} {
+		want[catalog.Name{Schema: "public", Name: name}] = true
+	}
+	if diff := cmp.Diff(want, w.plan.Unnoticed()); diff != "" {
+		t.Errorf("what is not noticed (-want +got):\n%s", diff)
 	}
 }
 

@@ -18,10 +18,11 @@ func (l *loader) readFunctions(ctx context.Context) error {
 		  ARRAY(SELECT COALESCE(p.proargnames[k.ord], '') FROM unnest(COALESCE(p.proargmodes, array_fill('i'::"char", ARRAY[p.pronargs::int4]))) WITH ORDINALITY AS k (mode, ord)
 		    WHERE k.mode IN ('i', 'b', 'v') ORDER BY k.ord),
 		  ARRAY(SELECT format_type(k.type, NULL) FROM unnest(p.proargtypes::oid[]) WITH ORDINALITY AS k (type, ord) ORDER BY k.ord),
-		  p.pronargdefaults::int4, p.provariadic <> 0, p.prosecdef, p.provolatile::text, l.lanname, `+extensionOf("pg_proc", "p.oid")+`
+		  p.pronargdefaults::int4, p.provariadic <> 0, p.prosecdef, p.provolatile::text, l.lanname, `+extensionOf("pg_proc", "p.oid")+`,
+		  CASE WHEN l.lanname = 'internal' AND p.prosrc ~ '^(range_constructor[23]|multirange_constructor[012])$' THEN p.prorettype ELSE 0 END
 		FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace JOIN pg_language AS l ON l.oid = p.prolang
 		WHERE n.nspname NOT IN ('pg_catalog', 'information_schema') AND n.nspname !~ '^pg_temp' ORDER BY p.oid`,
-		[]any{&f.OID, &f.Name.Schema, &f.Name.Name, &kind, &names, &types, &f.Defaults, &f.Variadic, &f.SecurityDefiner, &volatility, &f.Language, &f.Extension},
+		[]any{&f.OID, &f.Name.Schema, &f.Name.Name, &kind, &names, &types, &f.Defaults, &f.Variadic, &f.SecurityDefiner, &volatility, &f.Language, &f.Extension, &f.Makes},
 		func() error {
 			function := f
 			function.Kind, function.Volatility = kind[0], volatility[0]
@@ -40,7 +41,9 @@ func (l *loader) readTypes(ctx context.Context) error {
 		labels []string
 	)
 	// A check depends on functions, and on operators, which stand for functions; those of pg_catalog are not recorded.
-	return l.each(ctx, `SELECT t.oid, n.nspname, t.typname, t.typtype::text, COALESCE(el.oid, 0), t.typbasetype, CASE WHEN t.typtype = 'd' THEN (
+	return l.each(ctx, `SELECT t.oid, n.nspname, t.typname, t.typtype::text, COALESCE(el.oid, 0),
+		  CASE t.typtype WHEN 'r' THEN (SELECT r.rngsubtype FROM pg_range AS r WHERE r.rngtypid = t.oid)
+		    WHEN 'm' THEN (SELECT r.rngtypid FROM pg_range AS r WHERE r.rngmultitypid = t.oid) ELSE t.typbasetype END, CASE WHEN t.typtype = 'd' THEN (
 		    WITH RECURSIVE base (oid, modifier) AS (
 		      SELECT t.typbasetype, t.typtypmod
 		      UNION ALL SELECT d.typbasetype, d.typtypmod FROM base AS b JOIN pg_type AS d ON d.oid = b.oid WHERE d.typtype = 'd')
@@ -49,7 +52,14 @@ func (l *loader) readTypes(ctx context.Context) error {
 		  ARRAY(SELECT DISTINCT COALESCE(o.oprcode::oid, d.refobjid) FROM pg_constraint AS k
 		    JOIN pg_depend AS d ON d.classid = 'pg_constraint'::regclass AND d.objid = k.oid
 		    LEFT JOIN pg_operator AS o ON d.refclassid = 'pg_operator'::regclass AND o.oid = d.refobjid
-		    WHERE k.contypid = t.oid AND d.refclassid IN ('pg_proc'::regclass, 'pg_operator'::regclass) ORDER BY 1),
+		    WHERE k.contypid = t.oid AND d.refclassid IN ('pg_proc'::regclass, 'pg_operator'::regclass)
+		    UNION SELECT p.oid FROM pg_range AS r
+		    JOIN pg_opclass AS c ON c.oid = r.rngsubopc
+		    LEFT JOIN pg_amproc AS s ON s.amprocfamily = c.opcfamily
+		    LEFT JOIN pg_amop AS m ON m.amopfamily = c.opcfamily
+		    LEFT JOIN pg_operator AS o ON o.oid = m.amopopr
+		    JOIN pg_proc AS p ON p.oid IN (r.rngcanonical, r.rngsubdiff, s.amproc, o.oprcode)
+		    WHERE r.rngtypid = t.oid AND p.pronamespace <> 'pg_catalog'::regnamespace ORDER BY 1),
 		  ARRAY(SELECT e.enumlabel::text FROM pg_enum AS e WHERE e.enumtypid = t.oid ORDER BY e.enumsortorder)
 		FROM pg_type AS t JOIN pg_namespace AS n ON n.oid = t.typnamespace
 		LEFT JOIN pg_class AS c ON c.oid = t.typrelid

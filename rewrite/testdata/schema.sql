@@ -38,7 +38,13 @@ CREATE TYPE converted AS ENUM ('a', 'b');
 CREATE FUNCTION convert_it(integer) RETURNS converted LANGUAGE sql AS $$ SELECT 'a'::converted $$;
 CREATE CAST (integer AS converted) WITH FUNCTION convert_it(integer);
 CREATE CAST (text AS mood) WITH INOUT AS IMPLICIT;
-CREATE TYPE lseg AS RANGE (SUBTYPE = integer);
+CREATE DOMAIN lseg AS text CHECK (checks(VALUE));
+-- Ranges: one of PostgreSQL's own parts, and one whose distances somebody else's function tells.
+CREATE TYPE spread AS RANGE (SUBTYPE = double precision);
+CREATE FUNCTION apart(numeric, numeric) RETURNS double precision LANGUAGE sql IMMUTABLE AS 'SELECT 0.0::double precision';
+CREATE TYPE fees AS RANGE (SUBTYPE = numeric, SUBTYPE_DIFF = apart);
+-- Functions with names of PostgreSQL's.
+CREATE FUNCTION round(double precision, integer, text) RETURNS numeric LANGUAGE sql IMMUTABLE AS 'SELECT 0.0';
 -- Tables of which the policy hides columns.
 CREATE TABLE patients (id integer PRIMARY KEY, user_id uuid, name text, email varchar(100), born date, visits integer, notes jsonb, ssn text);
 CREATE TABLE vehicles (id integer PRIMARY KEY, plate text, vin text);

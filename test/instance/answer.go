@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
 )
@@ -116,6 +117,22 @@ func askParams(c *pgconn.PgConn, sql string, args [][]byte, types []uint32) Answ
 	defer cancel()
 	var a Answer
 	reader := c.ExecParams(ctx, sql, args, types, nil, nil)
+	r := read(reader)
+	_, err := reader.Close()
+	if err == nil || len(r.Columns) > 0 {
+		a.Results = append(a.Results, r)
+	}
+	a.fail(err)
+	a.Notices = takeNotices(c)
+	return a
+}
+
+// AskBinary sends one statement by the extended protocol and asks for its results in binary.
+func AskBinary(c *pgconn.PgConn, sql string) Answer {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	var a Answer
+	reader := c.ExecParams(ctx, sql, nil, nil, nil, []int16{pgx.BinaryFormatCode})
 	r := read(reader)
 	_, err := reader.Close()
 	if err == nil || len(r.Columns) > 0 {

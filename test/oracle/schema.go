@@ -26,6 +26,8 @@ var Schemas = []Schema{
 	{Name: "works", SearchPath: []string{"public"}, Attributes: map[string]string{"member": "7", "org": "acme"}},
 	{Name: "hospital", SearchPath: []string{"public"}, Attributes: map[string]string{"site": "NOR", "me": "3"}},
 	{Name: "crm", SearchPath: []string{"public"}, Attributes: map[string]string{"me": "2", "team": "red"}},
+	{Name: "ward", SearchPath: []string{"public", "hr"}, Attributes: map[string]string{"departments": "{3,4}", "me": "7", "uid": "f647c755-9206-dbaf-f577-13c58d18b48b"}},
+	{Name: "bazaar", SearchPath: []string{"public"}, Attributes: map[string]string{"shop": "2", "user": "ab5d228a-c2ee-550f-9756-ecbc14665748"}},
 }
 
 // Names are those of the schemas.

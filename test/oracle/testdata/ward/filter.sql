@@ -1,0 +1,16 @@
+SET session_replication_role = replica;
+DELETE FROM hr."user" WHERE id <> 7 AND department NOT IN (3, 4);
+DELETE FROM "group" WHERE NOT 7 = ANY (members);
+DELETE FROM patient WHERE id NOT IN (SELECT id FROM kept_patient);
+DELETE FROM encounter WHERE (kind, patient, id) NOT IN (SELECT kind, patient, id FROM kept_encounter);
+DELETE FROM booking WHERE patient NOT IN (SELECT id FROM kept_patient);
+DELETE FROM observation WHERE patient NOT IN (SELECT id FROM kept_patient);
+DELETE FROM "Lab Data"."Result" WHERE "Patient" NOT IN (SELECT id FROM kept_patient);
+DELETE FROM prescription WHERE id NOT IN (SELECT id FROM kept_prescription);
+DELETE FROM document WHERE id NOT IN (SELECT id FROM kept_document);
+DELETE FROM document_patient WHERE document NOT IN (SELECT id FROM kept_document) OR patient NOT IN (SELECT id FROM kept_patient);
+DELETE FROM remark WHERE id NOT IN (SELECT id FROM kept_remark);
+REFRESH MATERIALIZED VIEW "Lab Data"."Monthly";
+ALTER TABLE hr.department DROP COLUMN budget;
+UPDATE hr."user" SET salary = NULL;
+ALTER TABLE hr."user" DROP COLUMN ip;

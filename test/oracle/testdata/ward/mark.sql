@@ -1,0 +1,13 @@
+SET session_replication_role = replica;
+UPDATE hr."user" SET "Full Name" = 'HIDDENMARK' || "Full Name", login = 'HIDDENMARK' || id WHERE id <> 7 AND department NOT IN (3, 4);
+UPDATE "group" SET "select" = 'HIDDENMARK' WHERE NOT 7 = ANY (members);
+UPDATE patient SET "Last Name" = 'HIDDENMARK' || "Last Name", "MRN" = 'HIDDENMARK' || "MRN", prefs = '{"lang": "HIDDENMARK"}' WHERE id NOT IN (SELECT id FROM kept_patient);
+UPDATE encounter SET "table" = '{"notes": "HIDDENMARK"}', diagnoses = '{HIDDENMARK}' WHERE (kind, patient, id) NOT IN (SELECT kind, patient, id FROM kept_encounter);
+UPDATE booking SET remark = 'HIDDENMARK' WHERE patient NOT IN (SELECT id FROM kept_patient);
+UPDATE observation SET remark = 'HIDDENMARK' WHERE patient NOT IN (SELECT id FROM kept_patient);
+UPDATE "Lab Data"."Result" SET value = ROW(1, 'HIDDENMARK')::quantity, raw = '{"device": "HIDDENMARK"}' WHERE "Patient" NOT IN (SELECT id FROM kept_patient);
+UPDATE prescription SET drug = 'HIDDENMARK', dose = ROW(ROW(1, 'HIDDENMARK')::quantity, '1 day')::dose, doc = '{"warn": "HIDDENMARK"}' WHERE id NOT IN (SELECT id FROM kept_prescription);
+UPDATE document SET title = 'HIDDENMARK', body = 'HIDDENMARK', search = 'HIDDENMARK' WHERE id NOT IN (SELECT id FROM kept_document);
+UPDATE remark SET body = 'HIDDENMARK' WHERE id NOT IN (SELECT id FROM kept_remark);
+UPDATE history SET what = 'HIDDENMARK';
+SET session_replication_role = origin;
