@@ -61,7 +61,6 @@ type Server struct {
 	callers  *rates // by who they are
 	peers    *rates // who have shown no valid token, by address
 	running  chan struct{}
-	answers  *answers
 }
 
 // New makes the face with all its resources.
@@ -81,7 +80,7 @@ func New(c Config) (*Server, error) {
 	if c.Timeout == 0 {
 		c.Timeout = 30 * time.Second
 	}
-	s := &Server{Config: c, mux: http.NewServeMux(), callers: newRates(c.PerSecond, c.Burst), peers: newRates(10, 50), running: make(chan struct{}, maxCalls), answers: newAnswers()}
+	s := &Server{Config: c, mux: http.NewServeMux(), callers: newRates(c.PerSecond, c.Burst), peers: newRates(10, 50), running: make(chan struct{}, maxCalls)}
 	s.api = humago.New(s.mux, document())
 	for _, resource := range resources {
 		resource(s)

@@ -31,6 +31,8 @@ type Desk struct {
 
 	AIR *air.Tracker
 
+	Answers Answers // to calls with a key
+
 	// Record writes that there was a call. No byte of an answer leaves before it has returned nil.
 	Record func(context.Context, audit.Call) error
 }

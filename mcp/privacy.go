@@ -20,6 +20,13 @@ type remembering struct {
 	Context       string    `json:"context,omitempty" jsonschema:"the context of this memory; left out: the one that was entered with context_enter"`
 	Store         string    `json:"store,omitempty" jsonschema:"whose memories it is among; left out: the context's, else your own"`
 	Reason        string    `json:"reason,omitempty" jsonschema:"why; kept with the time"`
+	RequestKey    string    `json:"request_key,omitempty" jsonschema:"a text that you make up for this one memory, at most 200 bytes, as a UUID. If no answer came, call again with the same key and the same arguments: the memory is not made twice. Another memory takes another key."`
+}
+
+// rememberedOnce is a memory that was made, now or before.
+type rememberedOnce struct {
+	remembered
+	Repeated bool `json:"repeated,omitempty" jsonschema:"true: it was made before, with this request_key"`
 }
 
 // remembered is a memory without its text.
@@ -139,19 +146,28 @@ func memoryTools(d *Desk) []Tool {
 			Name: "memory_" + m.Kind, Title: "Remember: " + m.Kind, Statements: true, Roles: []identity.Role{identity.Agent},
 			Description: "Makes a memory of the kind " + m.Kind + ". It is private: only its owner sees it, and those in access_grants, if everybody in subject_ids has consented to them. " +
 				"In a context it is granted to what the context gives, and may be narrowed with access_grants; more is refused (42501) without the consent of those it is about and of who told it.",
-		}, func(ctx context.Context, c *Call, in remembering) (out remembered, err error) {
+		}, func(ctx context.Context, c *Call, in remembering) (out rememberedOnce, err error) {
 			n := privacy.New{Kind: m.Kind, Store: in.Store, Content: in.Content, Source: in.SourceEntity, Told: in.ToldFrom, Subjects: in.SubjectIDs, Consent: in.ConsentGrants, Context: in.Context, Reason: in.Reason}
 			if in.AccessGrants != nil {
 				n.Access = append([]string{}, *in.AccessGrants...)
 			}
-			made, err := c.privacy().Add(ctx, c.Caller, n)
-			if err != nil {
+			if in.RequestKey == "" {
+				out.remembered, err = remember(ctx, c, n)
 				return out, err
 			}
-			return rememberedOf(*made), nil
+			out.remembered, out.Repeated, err = once(ctx, c, "tool memory_"+m.Kind, in.RequestKey, in, func() (remembered, error) { return remember(ctx, c, n) })
+			return out, err
 		}))
 	}
 	return out
+}
+
+func remember(ctx context.Context, c *Call, n privacy.New) (out remembered, err error) {
+	made, err := c.privacy().Add(ctx, c.Caller, n)
+	if err != nil {
+		return out, err
+	}
+	return rememberedOf(*made), nil
 }
 
 func rememberedOf(m privacy.Memory) remembered {

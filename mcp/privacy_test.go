@@ -2,6 +2,8 @@ package mcp_test
 
 import (
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -35,6 +37,28 @@ func TestMCPPrivacy(t *testing.T) {
 	if made.failed || list(made, "access_grants") != `["human:sean"]` || made.member["source_entity"] != "human:sean" {
 		t.Fatalf("made %s", made.text)
 	}
+	// With a key a memory is made once, in whatever session; another change with the key, or a key that is none, is refused.
+	keyed := args{"content": "Bella limps", "subject_ids": []string{"dog:bella"}, "request_key": "0b7c-1"}
+	once := ask(t, ash, "memory_note", keyed)
+	ash = f.as(t, "agent:ash") // with a new token of this name
+	twice := ask(t, ash, "memory_note", keyed)
+	if once.failed || once.member["repeated"] != nil || twice.failed || twice.member["repeated"] != true || once.member["id"] != twice.member["id"] || list(once, "subject_ids") != list(twice, "subject_ids") {
+		t.Errorf("made %s, again %s", once.text, twice.text)
+	}
+	if got := list(ask(t, ash, "query", args{"sql": "SELECT count(*) FROM notes WHERE content = 'Bella limps'"}), "rows"); got != "[[1]]" && got != `[["1"]]` {
+		t.Errorf("it was made %s times", got)
+	}
+	refused(ask(t, ash, "memory_note", args{"content": "Bella runs", "request_key": "0b7c-1"}), "PC409")
+	refused(ask(t, ash, "memory_episode", keyed), "PC409")
+	refused(ask(t, ash, "memory_note", args{"content": "x", "request_key": strings.Repeat("k", 201)}), "22023")
+	if other := ask(t, rex, "memory_note", args{"content": "mine", "request_key": "0b7c-1"}); strings.Contains(other.text, "PC409") || other.member["repeated"] != nil {
+		t.Errorf("a key of another caller's: %s", other.text)
+	}
+	refused(ask(t, ash, "memory_note", args{"content": "", "request_key": "0b7c-2"}), "PC422")
+	if put := ask(t, ash, "memory_note", args{"content": "put right", "request_key": "0b7c-2"}); put.failed {
+		t.Errorf("after a refusal: %s", put.text)
+	}
+
 	// A context is entered for the session: what it shows shows, and new memories inherit from it.
 	seen := func() string {
 		a := ask(t, bella, "query", args{"sql": "SELECT id FROM episodes WHERE id = 'episode:1002'"})
@@ -117,4 +141,27 @@ func TestMCPPrivacy(t *testing.T) {
 		refused(ask(t, ash, "memory_episode", bad), "PC422")
 	}
 	refused(ask(t, ash, "memory_episode", args{"content": "x", "access_grants": "human:sean"}), "22023")
+
+	// A call that was refused is recorded as one that would have changed something, as on every face.
+	refusals := 0
+	files, err := filepath.Glob(filepath.Join(f.config.Audit.File, "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range files {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			continue
+		}
+		for line := range strings.Lines(string(text)) {
+			if strings.Contains(line, `"tool memory_episode"`) && strings.Contains(line, `"refused"`) {
+				if refusals++; !strings.Contains(line, `"written":true`) {
+					t.Errorf("recorded: %s", line)
+				}
+			}
+		}
+	}
+	if refusals == 0 {
+		t.Errorf("no refusal is recorded in %q", files)
+	}
 }

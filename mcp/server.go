@@ -164,7 +164,7 @@ func (s *Server) call(ctx context.Context, one *session, p *sdk.CallToolParamsRa
 	if !ok {
 		f := fail(sqlstate.New(sqlstate.UndefinedFunction, sqlstate.ReasonFunction, "there is no tool %q for you", clip(p.Name)).
 			WithHint("tools/list has those that a token of the role %s may call.", one.who.Role))
-		if instead := s.record(ctx, c, Tool{Name: "unknown"}, &f); instead != nil {
+		if instead := s.record(ctx, c, Tool{Name: "unknown", Reads: true}, &f); instead != nil {
 			f = *instead
 		}
 		data, err := json.Marshal(f)
@@ -225,7 +225,7 @@ func (s *Server) run(ctx context.Context, c *Call, t Tool, arguments json.RawMes
 func (s *Server) record(ctx context.Context, c *Call, t Tool, f *fault) *fault {
 	made := audit.Call{
 		Face: "mcp", By: c.Caller.Name, Role: string(c.Caller.Role), Agent: c.Caller.Agent, Database: c.Caller.Database, Operation: "tool " + t.Name,
-		Written: !t.Reads && (f == nil || !f.refused()), About: c.about, Everybody: c.everybody, Outcome: audit.Done,
+		Written: !t.Reads && !t.Either, About: c.about, Everybody: c.everybody, Outcome: audit.Done,
 	}
 	if c.Caller.Role == identity.Subject {
 		made.By = c.Caller.Subject

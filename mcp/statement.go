@@ -61,7 +61,7 @@ func statementTools() []Tool {
 			Description: "Lists the tables and views that query can read, with their columns and types. Call it before the first query: what is not listed does not exist here.",
 		}, listTables),
 		New(Tool{
-			Name: "query", Title: "Run one SQL statement", Destructive: true, Statements: true, Roles: agents, adapt: readsOnly,
+			Name: "query", Title: "Run one SQL statement", Destructive: true, Either: true, Statements: true, Roles: agents, adapt: readsOnly,
 			Description: "Runs one SQL statement on the PostgreSQL database, as the agent of this session, and returns its rows. You see only rows whose people have consented; rows without consent do not exist: they are " +
 				"in no count, join or search. Use parameters ($1) for values, LIMIT and aggregates for large tables; at most max_rows rows come back. " +
 				"What is not allowed fails with an SQLSTATE, a message and a hint that says what to do instead (42501: not allowed; 0A000: not a statement or construct that is taken; 53400: too much in too little time). " +

@@ -26,6 +26,7 @@ type Tool struct {
 	Reads       bool // it changes nothing
 	Destructive bool // what it changes cannot be changed back by calling it otherwise
 	Idempotent  bool // calling it again with the same arguments changes nothing more
+	Either      bool // what a caller asks of it looks or changes: the records of its statements say which
 	Statements  bool // it runs statements as the agent: these are recorded, and not the call
 	Unrecorded  bool // nobody may learn from records that it was called
 

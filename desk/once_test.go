@@ -1,19 +1,20 @@
-package api
+package desk
 
 import (
 	"context"
-	"net/http"
+	"errors"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/pgconsent/pgconsent/identity"
+	"github.com/pgconsent/pgconsent/sqlstate"
 )
 
 func sumOf(t *testing.T, body string) [32]byte {
 	t.Helper()
-	sum, err := asked("POST", "/v1/memories", []byte(body))
+	sum, err := Asked("POST /v1/memories", []byte(body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -21,23 +22,24 @@ func sumOf(t *testing.T, body string) [32]byte {
 }
 
 func TestOnce(t *testing.T) {
-	a, now := newAnswers(), time.Unix(1_000_000, 0)
+	a, now := &Answers{}, time.Unix(1_000_000, 0)
 	one := sumOf(t, `{"content":"x","kind":"note"}`)
 	if one != sumOf(t, "{ \"kind\": \"note\",\n\"content\":\"\\u0078\" }") || one == sumOf(t, `{"content":"y","kind":"note"}`) || one == sumOf(t, "") {
 		t.Error("what is asked is told apart by how it is written, or not at all")
 	}
-	begin := func(caller, key string, sum [32]byte) (mine, known *onceAnswer, err error) {
+	named := func(name string) identity.Caller { return identity.Caller{Name: name} }
+	begin := func(caller, key string, sum [32]byte) (mine, known *Answer, err error) {
 		t.Helper()
-		return a.begin(t.Context(), caller, key, sum, now)
+		return a.Begin(t.Context(), named(caller), key, sum, now)
 	}
 	first, _, err := begin("ash", "k", one)
 	if err != nil || first == nil {
 		t.Fatal(err)
 	}
 	// Whoever sends it again meanwhile waits.
-	waited := make(chan *onceAnswer)
+	waited := make(chan *Answer)
 	go func() {
-		_, known, err := a.begin(context.Background(), "ash", "k", one, now)
+		_, known, err := a.Begin(context.Background(), named("ash"), "k", one, now)
 		if err != nil {
 			t.Error(err)
 		}
@@ -45,14 +47,15 @@ func TestOnce(t *testing.T) {
 	}()
 	impatient, stop := context.WithCancel(t.Context())
 	stop()
-	if _, _, err := a.begin(impatient, "ash", "k", one, now); err == nil {
+	if _, _, err := a.Begin(impatient, named("ash"), "k", one, now); err == nil {
 		t.Error("a call that has ended waits")
 	}
-	a.end("ash", first, 201, "application/json", []byte(`{"id":"1"}`), []string{"dog:bella"})
-	if known := <-waited; known != first || string(known.body) != `{"id":"1"}` || known.status != 201 || known.about[0] != "dog:bella" {
+	a.End(named("ash"), first, &Said{201, "application/json", []byte(`{"id":"1"}`), []string{"dog:bella"}})
+	if known := <-waited; known != first || string(known.Body) != `{"id":"1"}` || known.Status != 201 || known.About[0] != "dog:bella" {
 		t.Errorf("who has waited got %v", known)
 	}
-	if _, _, err := begin("ash", "k", sumOf(t, `{"content":"y"}`)); err == nil || problem(err).Status != http.StatusConflict {
+	var conflict *sqlstate.Error
+	if _, _, err := begin("ash", "k", sumOf(t, `{"content":"y"}`)); !errors.As(err, &conflict) || conflict.Code != sqlstate.ConsentConflict {
 		t.Errorf("another change: %v", err)
 	}
 	if mine, known, err := begin("rex", "k", sumOf(t, `{"content":"y"}`)); err != nil || mine == nil || known != nil {
@@ -60,7 +63,7 @@ func TestOnce(t *testing.T) {
 	}
 	// What has failed can be sent again, also otherwise.
 	failed, _, _ := begin("ash", "f", one)
-	a.end("ash", failed, 422, "", nil, nil)
+	a.End(named("ash"), failed, nil)
 	if mine, _, err := begin("ash", "f", sumOf(t, `{"content":"y"}`)); err != nil || mine == nil {
 		t.Errorf("after a failure: %v", err)
 	}
@@ -75,9 +78,9 @@ func TestOnce(t *testing.T) {
 		if err != nil || mine == nil {
 			t.Fatal(err)
 		}
-		a.end("many", mine, 200, "", []byte("x"), nil)
+		a.End(named("many"), mine, &Said{Status: 200, Body: []byte("x")})
 	}
-	if n := a.of["many"].order.Len(); n != onceKeys {
+	if n := a.of[who(named("many"))].order.Len(); n != onceKeys {
 		t.Errorf("%d are remembered", n)
 	}
 	if _, known, _ := begin("many", strconv.Itoa(onceKeys+9), one); known == nil {
@@ -86,7 +89,7 @@ func TestOnce(t *testing.T) {
 	large := []byte(strings.Repeat("x", 1<<20))
 	for i := range 40 {
 		mine, _, _ := begin("large", strconv.Itoa(i), one)
-		a.end("large", mine, 200, "", large, nil)
+		a.End(named("large"), mine, &Said{Status: 200, Body: large})
 	}
 	if _, known, _ := begin("many", strconv.Itoa(onceKeys+9), one); a.bytes > onceBytes || known == nil {
 		t.Errorf("%d bytes, and who has little gives way: %v", a.bytes, known)
