@@ -339,6 +339,7 @@ func TestWarnings(t *testing.T) {
 		"reachable_function":          "CREATE FUNCTION public.helps() RETURNS int LANGUAGE sql AS 'SELECT 1'",
 		"reachable_definer":           "CREATE SCHEMA attic; GRANT USAGE ON SCHEMA attic TO PUBLIC; CREATE FUNCTION attic.all() RETURNS bigint LANGUAGE sql SECURITY DEFINER AS 'SELECT count(*) FROM public.memories'",
 		"reachable_operator":          "CREATE SCHEMA attic; CREATE FUNCTION attic.f(int, text) RETURNS bool LANGUAGE sql AS 'SELECT true'; CREATE OPERATOR public.= (LEFTARG = int, RIGHTARG = text, FUNCTION = attic.f)",
+		"triggers_off":                "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET session_replication_role = replica', current_database()); END $$",
 		"reachable_cast":              "CREATE SCHEMA attic; CREATE FUNCTION attic.f(text) RETURNS point LANGUAGE sql AS 'SELECT NULL::point'; CREATE CAST (text AS point) WITH FUNCTION attic.f(text) AS IMPLICIT",
 	} {
 		t.Run(want, func(t *testing.T) {

@@ -81,6 +81,15 @@ func checkRoles(ctx context.Context, x *exam) ([]Finding, error) {
 			return x.each(ctx, Finding{"role_settings", Unsafe, "a default of the setting pgconsent.seal is stored for a role or database", "ALTER ROLE … RESET pgconsent.seal (see pg_db_role_setting)"},
 				`SELECT 'x' FROM pg_catalog.pg_db_role_setting s WHERE EXISTS (SELECT 1 FROM pg_catalog.unnest(s.setconfig) c WHERE c LIKE 'pgconsent.%') LIMIT 1`)
 		},
+		// Foreign keys and the triggers of others are off in the sessions of who has this.
+		func() ([]Finding, error) {
+			return x.each(ctx, Finding{"triggers_off", Warning, "session_replication_role is stored for %s: foreign keys and triggers that are not ENABLE ALWAYS do not fire there", "ALTER … RESET session_replication_role, for %s (see pg_db_role_setting)"},
+				`SELECT concat_ws(' in ', CASE WHEN s.setrole <> 0 THEN 'role ' || pg_catalog.quote_ident(pg_catalog.pg_get_userbyid(s.setrole)) END,
+				   CASE WHEN s.setdatabase <> 0 THEN 'this database' WHEN s.setrole = 0 THEN 'all roles' END)
+				 FROM pg_catalog.pg_db_role_setting s
+				 WHERE (s.setdatabase = 0 OR s.setdatabase = (SELECT d.oid FROM pg_catalog.pg_database d WHERE d.datname = pg_catalog.current_database()))
+				   AND EXISTS (SELECT 1 FROM pg_catalog.unnest(s.setconfig) c WHERE c LIKE 'session_replication_role=%' AND c <> 'session_replication_role=origin') ORDER BY 1`)
+		},
 	)
 	return append(found, more...), err
 }

@@ -40,7 +40,7 @@ func (s *Sweeper) Every(ctx context.Context, period time.Duration, o *Outbox, to
 	}
 }
 
-// due tells whether the period is over, or something waits.
+// due tells whether the period is over, or something waits. A last sweep that is still to come, or that came further than the records, was none.
 func (s *Sweeper) due(ctx context.Context, period time.Duration) (bool, error) {
 	conn, err := s.connect(ctx)
 	if err != nil {
@@ -49,7 +49,7 @@ func (s *Sweeper) due(ctx context.Context, period time.Duration) (bool, error) {
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
 	var now time.Time
 	var over bool
-	if err := conn.QueryRow(ctx, "SELECT pgconsent.consent_now(), COALESCE(finished_at + $1::interval <= pgconsent.consent_now(), true) FROM pgconsent.sweep_state", seconds(period)).Scan(&now, &over); err != nil {
+	if err := conn.QueryRow(ctx, "SELECT pgconsent.consent_now(), COALESCE(finished_at + $1::interval <= pgconsent.consent_now() OR finished_at > pgconsent.consent_now() + interval '1 minute' OR epoch > pgconsent.consent_epoch(), true) FROM pgconsent.sweep_state", seconds(period)).Scan(&now, &over); err != nil {
 		return false, failed("look at the last sweep", err)
 	}
 	if over {

@@ -37,6 +37,7 @@ WITH schema AS (
     (SELECT n.name FROM names AS n WHERE n.oid = c.relowner),
     EXISTS (SELECT FROM pg_inherits AS i WHERE i.inhparent = c.oid OR i.inhrelid = c.oid),
     ARRAY(SELECT a.attname || ' ' || format_type(a.atttypid, a.atttypmod) || CASE WHEN a.attnotnull THEN ' not null' ELSE '' END || a.attgenerated::text || a.attidentity::text
+        || CASE WHEN a.attcollation NOT IN (0, 'pg_catalog."default"'::regcollation) THEN ' collate ' || a.attcollation::regcollation ELSE '' END
         || COALESCE(' default ' || pg_get_expr(d.adbin, d.adrelid), '')
       FROM pg_attribute AS a LEFT JOIN pg_attrdef AS d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
       WHERE a.attrelid = c.oid AND a.attnum > 0 ORDER BY a.attnum))
@@ -71,7 +72,7 @@ WITH schema AS (
   UNION ALL
   SELECT 'policy ' || p.polname || ' on ' || c.relname, '[]' FROM pg_policy AS p JOIN tables AS c ON c.oid = p.polrelid
   UNION ALL
-  SELECT 'function ' || p.proname || '(' || pg_get_function_identity_arguments(p.oid) || ')', jsonb_build_array(l.lanname, p.prosecdef, p.provolatile, p.proconfig,
+  SELECT 'function ' || p.proname || '(' || pg_get_function_identity_arguments(p.oid) || ')', jsonb_build_array(l.lanname, p.prosecdef, p.provolatile, p.proisstrict, p.proleakproof, p.proparallel, p.proconfig,
     pg_get_function_result(p.oid), p.prosrc, p.prosqlbody IS NULL, (SELECT n.name FROM names AS n WHERE n.oid = p.proowner))
   FROM functions AS p JOIN pg_language AS l ON l.oid = p.prolang
   UNION ALL

@@ -60,7 +60,9 @@ func (r *Registry) Verify(ctx context.Context) (Report, error) {
 			return err
 		}
 		out.Findings = append(append(out.Findings, compareStructure(now)...), Check(x, r.Keys, anchored)...)
-		return nil
+		more, err := beside(ctx, tx)
+		out.Findings = append(out.Findings, more...)
+		return err
 	})
 	return out, err
 }
