@@ -313,6 +313,29 @@ func TestTokensOfAProvider(t *testing.T) {
 		}
 	}
 
+	// One with as many claims as may be; one with more is told so, by whichever client.
+	padded := func(bytes int) string {
+		token := ""
+		for pad := bytes*3/4 - 600; len(token) < bytes; pad += max(1, (bytes-len(token))*3/4-2) {
+			token = first.token(map[string]any{"tenant": user1, "groups": strings.Repeat("g", pad)})
+		}
+		return token
+	}
+	if conn, err := a.connect("robot", padded(8<<10-3)); err != nil || seen(conn) != entitled(user1) {
+		t.Errorf("a token of 8 KiB: %v", err)
+	}
+	for _, size := range []int{9 << 10, 20 << 10, 60 << 10} {
+		long := padded(size)
+		if _, err := a.connect("robot", long); codeOf(err) != "28P01" || !strings.Contains(messageOf(err), "may have 8 KiB: have the provider put fewer claims into it") {
+			t.Errorf("a token of %d bytes: %v", len(long), err)
+		}
+		command := exec.Command("psql", "-XAtqc", count, a.sql+" user=robot")
+		command.Env = append(os.Environ(), "PGPASSWORD="+long)
+		if out, err := command.CombinedOutput(); err == nil || !strings.Contains(string(out), "may have 8 KiB") {
+			t.Errorf("psql with a token of %d bytes: %s", len(long), out)
+		}
+	}
+
 	// Every other token is a wrong password.
 	now := time.Now().Unix()
 	unsigned := base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"none","kid":"first"}`)) + "." + strings.Split(first.token(nil), ".")[1] + "."

@@ -26,6 +26,7 @@ type Agent struct {
 	Credential *scram.StoredCredentials // nil: the agent cannot log in by one
 	Token      bool                     // it logs in by a token, whose claims are attributes as well
 	Attributes map[string]string        // whose source is the credential
+	Claims     map[string]string        // of its tokens: for an attribute the claim that gives it
 }
 
 // SessionInfo is what the wire says of a session that starts. It has the fields of proxy.SessionInfo, so that one
@@ -155,6 +156,7 @@ func (e *Enforcer) SetAgents(agents []Agent) {
 			continue
 		}
 		if v, refused := d.current(); refused == nil {
+			e.refusedClaims(a, v.state.policy)
 			if _, err := identify(v.state.policy, a); err != nil && !a.Token {
 				e.cfg.Log.Error("agent refused until its attributes are put right in the configuration", "agent", a.Name, "database", a.Database, "error", err)
 			}
@@ -178,7 +180,7 @@ func (e *Enforcer) SetAgents(agents []Agent) {
 // entitled tells whether a session that began for an agent may go on under these.
 func entitled(agents map[string]Agent, began Agent) bool {
 	now, ok := agents[began.Name]
-	return ok && now.canLogIn() && now.Token == began.Token && now.Database == began.Database && maps.Equal(now.Attributes, began.Attributes)
+	return ok && now.canLogIn() && now.Token == began.Token && now.Database == began.Database && maps.Equal(now.Attributes, began.Attributes) && maps.Equal(now.Claims, began.Claims)
 }
 
 func (a Agent) canLogIn() bool { return a.Credential != nil || a.Token }
@@ -204,6 +206,9 @@ func (a Agent) with(granted map[string]string) (Agent, error) {
 
 // identify returns the attributes of an agent's sessions, or what is wrong with them. The error has no value in it.
 func identify(p *policy.Policy, a Agent) (map[string]string, error) {
+	if err := a.claimed(p); err != nil {
+		return nil, err
+	}
 	var wrong []error
 	attributes := map[string]string{}
 	for _, declared := range p.Attributes() {

@@ -349,6 +349,7 @@ func (d *database) install(s *state, doc *policy.Document, o observation) {
 	}
 	d.state, d.seen = s, o
 	d.unprotected(s)
+	d.e.misled(d, s.policy)
 	d.e.reidentify(d, s)
 }
 

@@ -17,8 +17,10 @@ const (
 
 // The bounds of what is read before a client is known.
 const (
-	maxStartup = 10_000 // as in PostgreSQL
-	maxLogin   = 10_000 // a password message
+	maxStartup = 10_000   // as in PostgreSQL
+	maxLogin   = 10_000   // a password message
+	maxToken   = 8 << 10  // of it, a token: what identity takes
+	maxWasted  = 64 << 10 // what is read past and forgotten of a password that is too long, so that its sender reads the answer
 	maxCancel  = 4 + 4 + 4 + 256
 )
 

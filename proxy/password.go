@@ -3,6 +3,7 @@ package proxy
 import (
 	"bytes"
 	"context"
+	"errors"
 	"net"
 
 	"github.com/jackc/pgproto3/v2"
@@ -22,6 +23,9 @@ func (c *conn) verifyPassword(user string, verify func(context.Context, string) 
 		return errGone
 	}
 	body, err := c.readPassword()
+	if errors.Is(err, errLongLogin) || len(body) > maxToken+1 {
+		return wrongPassword(user).WithHint("A token that is shown as the password may have %d KiB: have the provider put fewer claims into it.", maxToken>>10)
+	}
 	if err != nil {
 		return err
 	}

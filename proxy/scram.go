@@ -104,6 +104,9 @@ func malformed(detail string) *sqlstate.Error {
 	return sqlstate.New(sqlstate.ProtocolViolation, sqlstate.ReasonIdentity, "malformed SCRAM message").WithDetail("%s", detail)
 }
 
+// errLongLogin is the error of a password message that is longer than any may be. As an answer it is a breach of the protocol.
+var errLongLogin = sqlstate.New(sqlstate.ProtocolViolation, sqlstate.ReasonProtocol, "invalid message length")
+
 // readPassword reads one password message of at most maxLogin bytes.
 func (c *conn) readPassword() ([]byte, error) {
 	var head [5]byte
@@ -116,7 +119,11 @@ func (c *conn) readPassword() ([]byte, error) {
 		return nil, sqlstate.New(sqlstate.ProtocolViolation, sqlstate.ReasonProtocol,
 			"expected SASL response, got message type %d", head[0])
 	}
-	if n < 4 || n > maxLogin {
+	if n > maxLogin {
+		_, _ = io.CopyN(io.Discard, c.client, min(int64(n)-4, maxWasted))
+		return nil, errLongLogin
+	}
+	if n < 4 {
 		return nil, sqlstate.New(sqlstate.ProtocolViolation, sqlstate.ReasonProtocol, "invalid message length")
 	}
 	body := make([]byte, n-4) // bounded by maxLogin

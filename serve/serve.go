@@ -302,6 +302,9 @@ func (s *Service) agents(c *config.Config) []enforce.Agent {
 		a := enforce.Agent{Name: name, Database: c.Agents[name].Database, Attributes: c.Agents[name].Attributes}
 		if c.Agents[name].Auth == "jwt" {
 			a.Token = !s.credentials.Disabled(name)
+			if c.JWT != nil {
+				a.Claims = c.JWT.Claims.Attributes
+			}
 		} else if v, ok := s.credentials.Lookup(name); ok {
 			a.Credential = &v
 		}
