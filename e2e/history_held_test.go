@@ -1,0 +1,126 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgproto3"
+
+	harness "github.com/pgconsent/pgconsent/test/instance"
+)
+
+// What the server keeps for an agent between two messages, beside cursors and portals of a SELECT: the whole result of a statement that
+// is run by name or fetched, which goes on being handed out row by row; and what was bound and not synced.
+
+// partly runs a statement as a portal, reads one row of it and leaves it open; each call reads on. sync tells whether each message group ends with
+// Sync, in a transaction, or with Flush alone.
+func partly(begin, text string, sync bool, first uint32) func(testing.TB, *pgconn.PgConn) reader {
+	return func(t testing.TB, c *pgconn.PgConn) reader {
+		ctx, front := context.Background(), c.Frontend()
+		for _, sql := range []string{begin, "BEGIN"} {
+			if a := harness.Ask(c, sql); a.Err != "" && sql != "" {
+				return func() (bool, error) { return false, fmt.Errorf("%s", a.Err) }
+			}
+		}
+		// group sends messages, and reads until the last of them is answered.
+		group := func(until func(pgproto3.BackendMessage) bool, messages ...pgproto3.FrontendMessage) (shown bool, err error) {
+			for _, m := range messages {
+				front.Send(m)
+			}
+			if sync {
+				front.Send(&pgproto3.Sync{})
+			} else {
+				front.Send(&pgproto3.Flush{})
+			}
+			if err := front.Flush(); err != nil {
+				return false, err
+			}
+			for {
+				m, readErr := c.ReceiveMessage(ctx)
+				if readErr != nil {
+					return shown, readErr
+				}
+				switch m := m.(type) {
+				case *pgproto3.DataRow:
+					shown = true
+				case *pgproto3.ErrorResponse:
+					err = fmt.Errorf("ERROR %s: %s", m.Code, m.Message)
+					if !sync {
+						front.Send(&pgproto3.Sync{})
+						if e := front.Flush(); e != nil {
+							return shown, e
+						}
+						sync = true // what is left of this reader is an error
+					}
+				case *pgproto3.ReadyForQuery:
+					return shown, err
+				}
+				if !sync && until(m) {
+					return shown, err
+				}
+			}
+		}
+		executed := func(m pgproto3.BackendMessage) bool {
+			switch m.(type) {
+			case *pgproto3.PortalSuspended, *pgproto3.CommandComplete, *pgproto3.EmptyQueryResponse:
+				return true
+			}
+			return false
+		}
+		bound := func(m pgproto3.BackendMessage) bool { _, ok := m.(*pgproto3.BindComplete); return ok }
+		messages, until := []pgproto3.FrontendMessage{&pgproto3.Parse{Query: text}, &pgproto3.Bind{DestinationPortal: "hh"}}, bound
+		if first > 0 {
+			messages, until = append(messages, &pgproto3.Execute{Portal: "hh", MaxRows: first}), executed
+		}
+		if _, err := group(until, messages...); err != nil {
+			return func() (bool, error) { return false, err }
+		}
+		return func() (bool, error) { return group(executed, &pgproto3.Execute{Portal: "hh", MaxRows: 1}) }
+	}
+}
+
+// held are ways that end with 40001, since they would read what is older than the withdrawal.
+var held = map[string]bool{}
+
+func init() {
+	for name, way := range map[string]func(testing.TB, *pgconn.PgConn) reader{
+		"fetched in parts":   partly("DECLARE hw CURSOR WITH HOLD FOR "+historyQuery, "FETCH 100 FROM hw", true, 1),
+		"executed in parts":  partly("PREPARE hx AS "+historyQuery, "EXECUTE hx", true, 1),
+		"unsynced portal":    partly("", historyQuery, false, 1),
+		"unsynced and bound": partly("", historyQuery, false, 0),
+		"unsynced fetch":     partly("DECLARE hw CURSOR WITH HOLD FOR "+historyQuery, "FETCH 100 FROM hw", false, 1),
+		"unsynced execute":   partly("PREPARE hx AS "+historyQuery, "EXECUTE hx", false, 1),
+		"savepoint": simply("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1; SAVEPOINT s; DECLARE h SCROLL CURSOR FOR "+historyQuery+"; SAVEPOINT u",
+			"ROLLBACK TO s; "+historyQuery+" LIMIT 1"),
+		"deferrable":    simply("BEGIN ISOLATION LEVEL SERIALIZABLE READ ONLY DEFERRABLE; SELECT count(*) FROM memories", historyQuery+" LIMIT 1"),
+		"binary cursor": simply("BEGIN; DECLARE h BINARY INSENSITIVE SCROLL CURSOR FOR "+historyQuery, "FETCH LAST FROM h"),
+	} {
+		ways[name], held[name] = way, true
+	}
+}
+
+// What would let an agent keep, or share, more than that is refused.
+func TestNothingElseIsHeld(t *testing.T) {
+	in := start(t, options{after: historySetup})
+	c := in.agent(t)
+	for _, sql := range []string{
+		"SELECT pg_export_snapshot()", "SET TRANSACTION SNAPSHOT '00000003-0000001B-1'", "BEGIN ISOLATION LEVEL REPEATABLE READ; SET TRANSACTION SNAPSHOT '00000003-0000001B-1'",
+		"LISTEN x", "NOTIFY x", "SELECT pg_notify('x', 'y')", "SELECT pg_notification_queue_usage()",
+		"SELECT lo_create(0)", "SELECT lo_from_bytea(0, 'x')", "SELECT lo_get(1)", "SELECT lowrite(1, 'x')",
+		"CREATE TEMP TABLE h AS SELECT * FROM memories", "SELECT * INTO TEMP h FROM memories", "CREATE TABLE h AS SELECT 1", "CREATE TEMP VIEW h AS SELECT * FROM memories", "CREATE MATERIALIZED VIEW h AS SELECT 1",
+		"SELECT pg_advisory_lock(1)", "SELECT pg_try_advisory_xact_lock(1)", "LOCK memories IN ACCESS SHARE MODE", "SELECT pg_sleep(1)",
+		"PREPARE TRANSACTION 'h'", "SELECT cursor_to_xml('h', 1, true, true, '')", "SELECT query_to_xml('SELECT 1', true, true, '')",
+		"SELECT dblink('', '')", "DO 'BEGIN END'", "SELECT set_config('pgconsent.h', (SELECT title FROM memories LIMIT 1), false)", "SELECT pg_current_snapshot()", "SELECT txid_current_snapshot()",
+	} {
+		a := harness.Ask(c, sql)
+		if a.Err == "" {
+			t.Errorf("%s is answered: %v", sql, a.Results)
+		}
+		if !strings.Contains(a.Err, "25P02") {
+			_ = harness.Ask(c, "ROLLBACK")
+		}
+	}
+}
