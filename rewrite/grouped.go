@@ -158,7 +158,7 @@ func (w *walker) compares(c catalog.Column) bool {
 		case t.Element != 0 && t.Name.Name[0] == '_':
 			t = w.snap.TypeByOID(t.Element)
 		default:
-			return t.Kind == 'e' || t.Name.Schema == "pg_catalog" && slices.Contains(comparableTypes, t.Name.Name)
+			return t.Kind == 'e' || t.Kind == 'r' || slices.Contains(comparableElsewhere[t.Extension], t.Name.Name) || t.Name.Schema == "pg_catalog" && slices.Contains(comparableTypes, t.Name.Name)
 		}
 	}
 	return false
@@ -172,4 +172,9 @@ func groupLocation(n *sqltext.Node) int32 {
 		return c.Location
 	}
 	return -1
+}
+
+// comparableElsewhere are such types of extensions.
+var comparableElsewhere = map[string][]string{
+	"citext": {"citext"}, "hstore": {"hstore"}, "cube": {"cube"}, "vector": {"vector", "halfvec", "sparsevec"},
 }

@@ -120,7 +120,7 @@ func (s *survey) refused(r *catalog.Relation) bool {
 	switch {
 	case register(r):
 		s.denied[r] = "it looks like a register of consents; agents need not read it, and which of its records counts is for a person to say"
-	case oneOf(lastWord(name), "session token migration secret credential") && len(s.columns[r].secrets) > 0 || oneOf(name, "schema_migration flyway_schema_history alembic_version ar_internal_metadata databasechangelog knex_migration django_migration"):
+	case oneOf(lastWord(name), "session token migration secret credential") && len(s.columns[r].secrets) > 0 || oneOf(name, bookkeeping):
 		s.denied[r] = "it looks like the application's own bookkeeping or secrets"
 	case len(r.Columns) == 0:
 		s.denied[r] = "it has no columns"
@@ -191,7 +191,7 @@ func (s *survey) reference(r *catalog.Relation) string {
 		return ""
 	}
 	roles := s.columns[r]
-	if roles.author != nil || len(r.ForeignKeys) > 0 {
+	if roles.author != nil || slices.ContainsFunc(r.ForeignKeys, func(k catalog.ForeignKey) bool { return k.Target != r.Name }) {
 		return ""
 	}
 	for _, c := range r.Columns {
@@ -200,5 +200,5 @@ func (s *survey) reference(r *catalog.Relation) string {
 			return ""
 		}
 	}
-	return "its name, its few plain columns and its lack of foreign keys look like reference data"
+	return "its name, its few plain columns and its lack of foreign keys to others look like reference data"
 }

@@ -75,8 +75,15 @@ func (s *survey) look(r *catalog.Relation) *roles {
 		case ofTenants && (to != nil || s.tenantStem(word)):
 			out.tenants = append(out.tenants, c)
 		case ofUsers && (oneOf(word, ownerStems) || oneOf(name, ownerStems) || to != nil && word == lastWord(singular(to.Name.Name))):
+			if name == "uid" && to == nil && unique(r, c.Name) {
+				break // the row's own
+			}
 			if at := slices.Index(strings.Fields(ownerStems), word); out.owner == nil || at >= 0 && at < ownerAt {
 				out.owner, ownerAt = c, max(at, 0)
+			}
+		case to != nil && ofUsers && oneOf(word, holderStems):
+			if out.owner == nil {
+				out.owner = c
 			}
 		case ofUsers && (oneOf(word, authorStems) || oneOf(name, authorStems)) && out.author == nil:
 			out.author = c
@@ -123,6 +130,27 @@ func (s *survey) agreed(c *catalog.Column) bool {
 
 func anyOf(values []string, words string) bool {
 	return slices.ContainsFunc(values, func(v string) bool { return oneOf(snake(v), words) })
+}
+
+// unique tells whether no two rows share a column's value.
+func unique(r *catalog.Relation, column string) bool {
+	return slices.ContainsFunc(r.Unique, func(k catalog.Key) bool { return slices.Equal(k.Columns, []string{column}) })
+}
+
+// polymorphic are the columns that name a row of one of several tables: x_id beside x_type.
+func polymorphic(r *catalog.Relation) (kind, id string) {
+	for _, c := range r.Columns {
+		word, ok := strings.CutSuffix(snake(c.Name), "_type")
+		if !ok || family(c.Type) != "text" {
+			continue
+		}
+		for _, other := range r.Columns {
+			if snake(other.Name) == word+"_id" && family(other.Type) != "" && len(keysOf(r, other.Name)) == 0 {
+				return c.Name, other.Name
+			}
+		}
+	}
+	return "", ""
 }
 
 // bound tells whether rows are known, or refer to others, by a column.
@@ -193,7 +221,8 @@ func (s *survey) links(r *catalog.Relation) []link {
 	}
 	for i := range r.Columns {
 		c := &r.Columns[i]
-		if bound[c.Name] || stem(c.Name) == snake(c.Name) || family(c.Type) == "" {
+		plain := stem(c.Name) == snake(c.Name) // of the table's name alone: a number or a uuid, no word
+		if bound[c.Name] || family(c.Type) == "" || plain && family(c.Type) == "text" {
 			continue
 		}
 		for _, to := range s.tables {

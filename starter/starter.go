@@ -113,7 +113,7 @@ func (s *survey) collect() {
 		}
 	}
 	for _, f := range s.snap.Functions() {
-		if system(f.Name.Schema) || f.Extension != "" || f.Kind != 'f' {
+		if system(f.Name.Schema) || f.Extension != "" || f.Kind != 'f' || f.Makes != 0 {
 			continue
 		}
 		reason := "what it does is not known: list it under functions once somebody has read it"
@@ -189,6 +189,9 @@ func (s *survey) reason(r *catalog.Relation) string {
 	var near []string
 	for _, l := range s.links(r) {
 		near = append(near, s.written(l.to.Name))
+	}
+	if kind, id := polymorphic(r); kind != "" {
+		return s.oneOfSeveral(kind, id)
 	}
 	slices.Sort(near)
 	if near = slices.Compact(near); len(near) > 0 {

@@ -79,6 +79,9 @@ func (s *survey) table(r *catalog.Relation, used map[string]bool) *Table {
 		name := catalog.QuoteIdent(c.Name)
 		add(c.Name+" looks like the end of a row's life", "sql: %s", quoted(name+" IS NULL OR "+name+" > now()"))
 	}
+	if kind, id := polymorphic(r); kind != "" {
+		note("%s", s.oneOfSeveral(kind, id))
+	}
 	for _, by := range s.tables {
 		if register(by) && s.denied[by] != "" && slices.ContainsFunc(s.links(by), func(l link) bool { return l.to == r }) {
 			note("%s looks like a register of consents about it, and is not asked: add consent by records (docs/policy.md)", s.written(by.Name))
@@ -101,6 +104,12 @@ func (s *survey) table(r *catalog.Relation, used map[string]bool) *Table {
 		}
 	}
 	return t
+}
+
+// oneOfSeveral says how a row is tied to one that another column names the table of.
+func (s *survey) oneOfSeveral(kind, id string) string {
+	return fmt.Sprintf("%s and %s name a row of one of several tables; for each of these write, in an any, all: [ status: { column: %s, is: its word }, visible: { its table: { its key: %s } } ]",
+		kind, id, flow(kind), flow(id))
 }
 
 // owners adds whose row it is.

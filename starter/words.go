@@ -64,10 +64,11 @@ func oneOf(word string, words string) bool { return slices.Contains(strings.Fiel
 // The words by which columns and tables are known. They are guesses: what they find is proposed, never assumed.
 const (
 	accountTables = "user account login member profile"
-	tenantTables  = "tenant organization organisation org workspace company realm agency firm practice clinic school stack"
+	tenantTables  = "tenant organization organisation org workspace company realm agency firm practice clinic hospital school shop store merchant vendor stack"
 	ownerStems    = "user owner owned_by belongs_to uid account user_account owner_user app_user auth_user"
 	authorStems   = "author creator created_by creator_user author_user added_by uploaded_by sender"
-	tenantStems   = "tenant organization organisation org workspace company realm agency firm practice clinic school stack"
+	tenantStems   = "tenant organization organisation org workspace company realm agency firm practice clinic hospital school shop store merchant vendor stack"
+	holderStems   = "buyer purchaser customer client subscriber recipient holder student member" // where they refer to users
 
 	personTables = "person contact patient customer client subject resident student individual participant guest donor volunteer child guardian employee member friend relative"
 
@@ -81,7 +82,12 @@ const (
 
 	referenceTables = "country currency language locale timezone time_zone unit continent region state_code iso_code industry color colour month weekday"
 	referenceEnds   = "type kind category status code lookup enum"
-	plainColumns    = "id code key slug name label title description position sort sort_order ordinal rank symbol iso iso2 iso3 abbreviation short_name long_name value unit color colour active is_active enabled created_at updated_at numeric_code alpha2 alpha3 decimals locale native_name display_name"
+	plainColumns    = "id code key slug name label title description position sort sort_order ordinal rank symbol iso iso2 iso3 abbreviation short_name long_name value unit color colour active is_active enabled created_at updated_at numeric_code alpha2 alpha3 decimals locale native_name display_name parent parent_id lft rgt depth level path weight"
+
+	// tables of mappers and of tools that bring a schema up to date
+	bookkeeping = "schema_migration flyway_schema_history alembic_version ar_internal_metadata databasechangelog databasechangeloglock knex_migration knex_migrations_lock django_migration " +
+		"django_session django_content_type django_admin_log auth_permission _prisma_migration sequelize_meta typeorm_metadata goose_db_version schema_version migration " +
+		"active_storage_blob active_storage_attachment active_storage_variant_record"
 
 	// words that mean yes, best first
 	agreed = "granted given consented yes accepted agreed opted_in opt_in approved confirmed allowed true y active"

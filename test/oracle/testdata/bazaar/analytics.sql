@@ -44,6 +44,8 @@ SELECT date_trunc('week', placed_at AT TIME ZONE 'Europe/Berlin') AS week, count
 WITH m AS (SELECT generate_series(timestamp '2024-01-01', timestamp '2024-06-01', '1 month') AS month) SELECT to_char(m.month, 'YYYY-MM') AS month, count(o.id), coalesce(sum(o.total_cents), 0), lag(sum(o.total_cents)) OVER (ORDER BY m.month) FROM m LEFT JOIN orders o ON date_trunc('month', o.placed_at AT TIME ZONE 'UTC') = m.month GROUP BY m.month ORDER BY m.month;
 WITH firsts AS (SELECT user_id, min(placed_at) AS first FROM orders WHERE user_id IS NOT NULL GROUP BY user_id), cohort AS (SELECT date_trunc('month', first) AS month, user_id FROM firsts) SELECT c.month, count(DISTINCT c.user_id) AS buyers, count(o.id) FILTER (WHERE o.placed_at >= c.month + interval '1 month') AS later FROM cohort c LEFT JOIN orders o USING (user_id) GROUP BY c.month ORDER BY c.month;
 SELECT u.id, u.name, count(o.id) AS orders, coalesce(sum(o.total_cents), 0) AS spent, ntile(4) OVER (ORDER BY coalesce(sum(o.total_cents), 0) DESC, u.id) AS quartile FROM users u LEFT JOIN orders o ON o.user_id = u.id GROUP BY u.id ORDER BY spent DESC, u.id;
+SELECT p.id, p.*, count(v.id) AS variants FROM products p LEFT JOIN variants v ON v.product_id = p.id GROUP BY p.id ORDER BY p.id;
+SELECT o.id, o.*, count(i.id) AS items FROM orders o LEFT JOIN order_items i ON i.order_id = o.id GROUP BY o.id ORDER BY o.id;
 SELECT u.id, u.name, u.locale, count(r.id) AS reviews FROM users u LEFT JOIN reviews r ON r.user_id = u.id GROUP BY u.id ORDER BY u.id;
 SELECT p.id, p.title, sum(i.quantity * i.unit_cents) AS revenue, rank() OVER (ORDER BY sum(i.quantity * i.unit_cents) DESC) FROM products p JOIN variants v ON v.product_id = p.id JOIN order_items i ON i.variant_id = v.id GROUP BY p.id ORDER BY 4, 1;
 SELECT o.id, o.number, cents(o.total_cents), cents(o.total_cents, 'NOK'), o.total_cents::money IS NOT NULL FROM orders o ORDER BY o.id LIMIT 5;
@@ -98,7 +100,7 @@ SELECT * FROM products p WHERE (p.status, p.currency) IN (SELECT status, currenc
 SELECT id FROM orders WHERE placed_at > now() - interval '30 years' AND created_at < CURRENT_TIMESTAMP AND updated_at::date <= CURRENT_DATE ORDER BY id LIMIT 3;
 COPY (SELECT id, title, price FROM products ORDER BY id) TO STDOUT WITH (FORMAT csv, HEADER true, FORCE_QUOTE (title));
 COPY taggings TO STDOUT;
-BEGIN; UPDATE "products" SET "price" = 12.50, "properties" = properties || 'sale=>1' WHERE "products"."id" = 13 RETURNING id, price, properties, updated_at; COMMIT; BEGIN; UPDATE products SET price = 14.95, properties = delete(properties, 'sale') WHERE id = 13; COMMIT;
+BEGIN; UPDATE "products" SET "price" = 12.50, "properties" = properties || 'sale=>1' WHERE "products"."id" = 13 RETURNING id, price, delete(properties, 'sale'), updated_at; ROLLBACK;
 BEGIN; INSERT INTO "comments" ("commentable_type", "commentable_id", "body") VALUES ('Product', 13, 'Hi'), ('Order', 7, 'There') RETURNING commentable_type, body, internal; ROLLBACK;
 BEGIN; INSERT INTO comments (commentable_type, commentable_id, body, parent_id) SELECT commentable_type, commentable_id, 'Re: ' || body, id FROM comments WHERE id < 40 RETURNING parent_id, body; ROLLBACK;
 BEGIN; DELETE FROM comments WHERE commentable_type = 'Review' RETURNING id; ROLLBACK;
