@@ -161,10 +161,11 @@ func (v *vetter) cast(c *sqltext.TypeCast, at place) value {
 		v.no("a cast to an array")
 	default:
 		target := map[uint32]string{20: "bigint", 25: "text", 1043: "text", 1082: "date", 1700: "numeric"}[found[0].OID]
-		if result, ok := v.matches("cast", target, []value{arg}); ok {
-			return value{kind: result}
+		if target == "" {
+			v.no("a cast to %s", name)
 		}
-		v.no("a cast to %s", name)
+		result, _ := v.matches("cast", target, []value{arg})
+		return value{kind: result}
 	}
 	return value{}
 }
