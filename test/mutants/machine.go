@@ -60,7 +60,7 @@ func mutate(path, name string) ([]Mutant, error) {
 		old := source[at(from):at(to)]
 		out = append(out, Mutant{
 			Name: fmt.Sprintf("%s:%d %s", name, set.Position(from).Line, what), Why: strings.Join(strings.Fields(old), " ") + " → " + with,
-			File: name, Old: old, New: with, At: at(from),
+			File: name, Old: old, New: with, At: at(from), Machine: true,
 		})
 	}
 	ast.Inspect(tree, func(n ast.Node) bool {

@@ -16,6 +16,8 @@ type Mutant struct {
 	Old  string
 	New  string
 	At   int // where Old stands; -1: where it is found, once
+
+	Machine bool // made by machine
 }
 
 // Hand reads the mutants of hand/.
