@@ -30,6 +30,12 @@ func Try(ctx context.Context, conn *pgx.Conn) error {
 		return fmt.Errorf("audit: %w", err)
 	}
 	_, err = tx.Exec(ctx, "SELECT pgconsent.audit_append($1, 1, ARRAY['{}'])", tried)
+	if err == nil {
+		var there bool
+		if err = tx.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pgconsent.audit_record WHERE chain = $1 AND seq = 1)", tried).Scan(&there); err == nil && !there {
+			return errors.New("audit: a record that was added is not there: a trigger, a rule or another function takes it")
+		}
+	}
 	var pg *pgconn.PgError
 	switch {
 	case err == nil:

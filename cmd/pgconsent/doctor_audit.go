@@ -178,7 +178,7 @@ func (u *checkup) database() {
 		u.say(doctor.Warning, "Run pgconsent migrate.", "it could not be looked at what keeps the records as they are: %s", message(err))
 	}
 	for _, l := range loose {
-		u.say(doctor.Warning, "Run pgconsent audit verify, which tells whether somebody used it; then ALTER TABLE … ENABLE ALWAYS TRIGGER, as superuser.", "%s", l)
+		u.say(doctor.Warning, "Run pgconsent audit verify, which tells whether somebody used it; then put it back as superuser: ALTER TABLE … ENABLE ALWAYS TRIGGER, or DROP what was added.", "%s", l)
 	}
 }
 

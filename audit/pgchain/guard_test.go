@@ -1,0 +1,39 @@
+package pgchain
+
+import (
+	"strings"
+	"testing"
+)
+
+// What keeps records from the table, or the table from keeping them, is found before one is lost; where a record would be lost now, the
+// doctor's own is.
+func TestWhatTakesRecordsIsFound(t *testing.T) {
+	db := database(t)
+	if err := Try(t.Context(), db.Connect(t, "postgres")); err != nil {
+		t.Fatal(err)
+	}
+	const takes = "CREATE FUNCTION public.takes() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'; "
+	for sql, lost := range map[string]bool{
+		takes + "CREATE TRIGGER a BEFORE INSERT ON pgconsent.audit_record FOR EACH ROW EXECUTE FUNCTION public.takes()": true,
+		takes + "CREATE TRIGGER a AFTER INSERT ON pgconsent.audit_record FOR EACH ROW EXECUTE FUNCTION public.takes()":  false,
+		"CREATE RULE a AS ON INSERT TO pgconsent.audit_record DO INSTEAD NOTHING":                                       true,
+		"ALTER TABLE pgconsent.audit_record SET UNLOGGED":                                                               false,
+		"ALTER TABLE pgconsent.audit_record ENABLE ROW LEVEL SECURITY":                                                  false,
+		"CREATE TABLE public.child () INHERITS (pgconsent.audit_retired)":                                               false,
+	} {
+		dba := db.Connect(t, "postgres")
+		if _, err := dba.Exec(t.Context(), "BEGIN"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := dba.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+		if found, err := Unguarded(t.Context(), dba); err != nil || len(found) != 1 {
+			t.Errorf("%s: %q, %v", sql, found, err)
+		}
+		if err := Try(t.Context(), dba); lost != (err != nil && strings.Contains(err.Error(), "is not there")) {
+			t.Errorf("%s: a record is said to be lost: %v", sql, err)
+		}
+		_ = dba.Close(t.Context()) // what was done is undone
+	}
+}
