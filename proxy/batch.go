@@ -18,6 +18,7 @@ const keptEntries = 64
 // batch is what the client has sent and the server is to get, in one write. Nothing of it goes before every decision in
 // it is recorded.
 type batch struct {
+	to    sink // the server
 	out   []byte
 	items []item
 	sent  int       // of the items; they are empty
@@ -201,7 +202,7 @@ func (s *session) forward(end int) error {
 	if b.sent == len(b.items) {
 		s.ledger.stage(false)
 	}
-	if _, err := s.upstream.Write(out); err != nil {
+	if err := s.batch.to.write(out); err != nil {
 		// Why the server is gone is said by its last message, which outbound may still be about to read.
 		return s.awaitEnd(err)
 	}

@@ -17,7 +17,7 @@ const maxAnswer = 1 << 30
 // Only messages that say something about the session are read whole; errors and notices are rewritten. What it returns
 // is the reason for the session's end, nil if the client has been told.
 func (s *session) outbound() *sqlstate.Error {
-	o := answers{session: s, source: newSource(s.upstream)}
+	o := answers{session: s, source: newSource(s.upstream), to: newSink(s.client)}
 	defer o.release()
 	for {
 		if err := o.fill(); err != nil {
@@ -57,6 +57,7 @@ func (s *session) outbound() *sqlstate.Error {
 type answers struct {
 	*session
 	source
+	to   sink // the client
 	buf  *[]byte
 	r, w int // what is to be scanned is buf[r:w]
 
@@ -135,7 +136,7 @@ func (o *answers) flush() error {
 	}
 	var err error
 	if len(b) > 0 {
-		_, err = o.client.Write(b)
+		err = o.to.write(b)
 	}
 	if cap(o.out) > keptBuffer {
 		o.out = nil

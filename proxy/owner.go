@@ -61,8 +61,8 @@ func (c *conn) serveOwner(st *startup, u Upstream) error {
 // buffer is held.
 func pump(dst net.Conn, src net.Conn) error {
 	from := newSource(src)
-	if from.raw != nil && canReadRaw {
-		return from.pumpRaw(dst)
+	if from.raw != nil {
+		return from.raw.pump(dst)
 	}
 	for {
 		buf, n, err := from.take()

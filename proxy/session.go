@@ -60,6 +60,7 @@ func newSession(c *conn, d verdict.Decider, server *pgconn.HijackedConn, u Upstr
 
 // start begins to read the server's answers and seals the session.
 func (s *session) start() error {
+	s.batch.to = newSink(s.upstream)
 	s.outgoing.Add(1)
 	go func() {
 		defer s.outgoing.Done()

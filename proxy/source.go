@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"io"
+	"net"
 	"sync"
 	"syscall"
 )
@@ -18,23 +19,42 @@ func putBuffer(b *[]byte) { buffers.Put(b) }
 // idle connection holds none.
 type source struct {
 	peer io.Reader
-	raw  syscall.RawConn // nil: TLS and the like
+	raw  *rawSource // nil: TLS and the like
 }
 
 func newSource(conn io.Reader) source {
 	s := source{peer: conn}
-	if sc, ok := conn.(syscall.Conn); ok {
-		if raw, err := sc.SyscallConn(); err == nil {
-			s.raw = raw
-		}
+	if raw := rawOf(conn); raw != nil {
+		s.raw = newRawSource(raw)
 	}
 	return s
 }
 
+// rawOf is a socket of which one can know that it is readable or writable before a buffer is at hand; nil: it is none.
+func rawOf(conn any) syscall.RawConn {
+	if !canReadRaw {
+		return nil
+	}
+	var socket syscall.Conn
+	switch c := conn.(type) {
+	case *net.TCPConn:
+		socket = c
+	case *net.UnixConn:
+		socket = c
+	default:
+		return nil
+	}
+	raw, err := socket.SyscallConn()
+	if err != nil {
+		return nil
+	}
+	return raw
+}
+
 // take reads once, into a buffer that the caller owns. An error comes without a buffer.
 func (s *source) take() (*[]byte, int, error) {
-	if s.raw != nil && canReadRaw {
-		return s.takeRaw()
+	if s.raw != nil {
+		return s.raw.take()
 	}
 	buf := getBuffer()
 	n, err := s.peer.Read(*buf)
@@ -47,3 +67,29 @@ func (s *source) take() (*[]byte, int, error) {
 	}
 	return nil, 0, err
 }
+
+// sink writes to a connection, for one goroutine. Others may write to the connection beside it.
+type sink struct {
+	peer net.Conn
+	raw  *rawSink // nil: TLS and the like
+}
+
+func newSink(conn net.Conn) sink {
+	s := sink{peer: conn}
+	if raw := rawOf(conn); raw != nil {
+		s.raw = newRawSink(raw)
+	}
+	return s
+}
+
+// write writes all of b.
+func (s *sink) write(b []byte) error {
+	if s.raw != nil && len(b) <= maxQuick {
+		return s.raw.send(b)
+	}
+	_, err := s.peer.Write(b)
+	return err
+}
+
+// maxQuick is how much is written without the scheduler being told.
+const maxQuick = 16 << 10

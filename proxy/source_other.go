@@ -5,10 +5,21 @@ package proxy
 import (
 	"errors"
 	"net"
+	"syscall"
 )
 
 const canReadRaw = false
 
-func (s *source) takeRaw() (*[]byte, int, error) { return nil, 0, errors.ErrUnsupported }
+type rawSource struct{}
 
-func (s *source) pumpRaw(net.Conn) error { return errors.ErrUnsupported }
+func newRawSource(syscall.RawConn) *rawSource { return nil }
+
+func (s *rawSource) take() (*[]byte, int, error) { return nil, 0, errors.ErrUnsupported }
+
+func (s *rawSource) pump(net.Conn) error { return errors.ErrUnsupported }
+
+type rawSink struct{}
+
+func newRawSink(syscall.RawConn) *rawSink { return nil }
+
+func (s *rawSink) send([]byte) error { return errors.ErrUnsupported }

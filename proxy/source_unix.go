@@ -11,30 +11,36 @@ import (
 
 const canReadRaw = true
 
-// takeRaw takes a buffer only when the descriptor may have bytes, and gives it back if it has none.
-func (s *source) takeRaw() (*[]byte, int, error) {
-	var buf *[]byte
-	var n int
-	var failed error
-	err := s.raw.Read(func(fd uintptr) bool {
-		buf = getBuffer()
-		for {
-			n, failed = syscall.Read(int(fd), *buf)
-			if failed != syscall.EINTR {
-				break
-			}
-		}
-		if failed == syscall.EAGAIN {
-			putBuffer(buf)
-			buf, failed = nil, nil
-			return false
-		}
-		return true
-	})
-	switch {
-	case err == nil && failed == nil && n > 0:
+// maxAtOnce is how often a relay reads without having waited before it tells the scheduler what it does.
+const maxAtOnce = 4
+
+// rawSource reads a socket. It is of one goroutine.
+type rawSource struct {
+	socket  syscall.RawConn
+	attempt func(fd uintptr) bool // made once
+
+	buf    *[]byte
+	n      int
+	failed error
+	atOnce int // reads without having waited
+}
+
+func newRawSource(socket syscall.RawConn) *rawSource {
+	s := &rawSource{socket: socket}
+	s.attempt = s.read
+	return s
+}
+
+// take takes a buffer only when the descriptor may have bytes, and gives it back if it has none.
+func (s *rawSource) take() (*[]byte, int, error) {
+	s.atOnce++
+	err := s.socket.Read(s.attempt)
+	buf, n, failed := s.buf, s.n, s.failed
+	s.buf, s.n, s.failed = nil, 0, nil
+	if err == nil && failed == nil && n > 0 {
 		return buf, n, nil
-	case buf != nil:
+	}
+	if buf != nil {
 		putBuffer(buf)
 	}
 	switch {
@@ -47,18 +53,42 @@ func (s *source) takeRaw() (*[]byte, int, error) {
 	}
 }
 
-// pumpRaw writes to dst whatever arrives. It stays inside one call of the poller for as long as the connection lives, so
+// read tells whether there was anything, the end or an error too.
+func (s *rawSource) read(fd uintptr) bool {
+	s.buf = getBuffer()
+	s.n, s.failed = s.once(fd, *s.buf)
+	if s.failed != syscall.EAGAIN {
+		return true
+	}
+	putBuffer(s.buf)
+	s.buf, s.failed, s.atOnce = nil, nil, 0
+	return false
+}
+
+func (s *rawSource) once(fd uintptr, b []byte) (n int, err error) {
+	for {
+		if s.atOnce < maxAtOnce {
+			n, err = receive(fd, b)
+		} else {
+			n, err = syscall.Read(int(fd), b)
+		}
+		if err != syscall.EINTR {
+			return max(n, 0), err
+		}
+	}
+}
+
+// pump writes to dst whatever arrives. It stays inside one call of the poller for as long as the connection lives, so
 // that a wake-up costs a read, a write and the read that finds nothing more.
-func (s *source) pumpRaw(dst net.Conn) error {
+func (s *rawSource) pump(dst net.Conn) error {
+	to := newSink(dst)
 	var failed error
-	err := s.raw.Read(func(fd uintptr) bool {
+	err := s.socket.Read(func(fd uintptr) bool {
 		buf := getBuffer()
 		defer putBuffer(buf)
-		for {
-			n, err := syscall.Read(int(fd), *buf)
+		for s.atOnce = 0; ; s.atOnce++ {
+			n, err := s.once(fd, *buf)
 			switch {
-			case err == syscall.EINTR:
-				continue
 			case err == syscall.EAGAIN:
 				return false
 			case err != nil:
@@ -67,7 +97,7 @@ func (s *source) pumpRaw(dst net.Conn) error {
 			case n == 0:
 				return true
 			}
-			if _, failed = dst.Write((*buf)[:n]); failed != nil {
+			if failed = to.write((*buf)[:n]); failed != nil {
 				return true
 			}
 		}
@@ -76,4 +106,48 @@ func (s *source) pumpRaw(dst net.Conn) error {
 		return err
 	}
 	return failed
+}
+
+// rawSink writes to a socket. It is of one goroutine.
+type rawSink struct {
+	socket  syscall.RawConn
+	attempt func(fd uintptr) bool // made once
+
+	rest   []byte
+	failed error
+}
+
+func newRawSink(socket syscall.RawConn) *rawSink {
+	s := &rawSink{socket: socket}
+	s.attempt = s.write
+	return s
+}
+
+// send writes all of b.
+func (s *rawSink) send(b []byte) error {
+	s.rest, s.failed = b, nil
+	err := s.socket.Write(s.attempt)
+	s.rest = nil
+	if err != nil {
+		return err
+	}
+	return s.failed
+}
+
+// write tells whether nothing is left, or nothing can be written any more.
+func (s *rawSink) write(fd uintptr) bool {
+	for len(s.rest) > 0 {
+		n, err := send(fd, s.rest)
+		switch {
+		case err == syscall.EINTR:
+			continue
+		case err == syscall.EAGAIN:
+			return false
+		case err != nil:
+			s.failed = os.NewSyscallError("write", err)
+			return true
+		}
+		s.rest = s.rest[n:]
+	}
+	return true
 }

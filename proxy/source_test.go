@@ -1,0 +1,150 @@
+package proxy
+
+import (
+	"bytes"
+	"crypto/rand"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"testing"
+	"time"
+)
+
+// sockets are the two ends of a connection, once of each kind that is relayed.
+func sockets(t *testing.T) map[string][2]net.Conn {
+	t.Helper()
+	pairs := map[string][2]net.Conn{}
+	for _, network := range []string{"tcp", "unix"} {
+		address := "127.0.0.1:0"
+		if network == "unix" {
+			address = t.TempDir() + "/s"
+		}
+		l, err := net.Listen(network, address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		near, err := net.Dial(network, l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		far, err := l.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { near.Close(); far.Close(); l.Close() })
+		pairs[network] = [2]net.Conn{near, far}
+	}
+	a, b := net.Pipe() // as TLS: nothing but Read and Write
+	t.Cleanup(func() { a.Close(); b.Close() })
+	pairs["pipe"] = [2]net.Conn{a, b}
+	return pairs
+}
+
+// Every byte arrives, in order, where the reader is slower than what a socket takes: one large write, and many small ones.
+func TestSinkWritesAll(t *testing.T) {
+	large := make([]byte, 3<<20)
+	_, _ = rand.Read(large)
+	for name, ends := range sockets(t) {
+		t.Run(name, func(t *testing.T) {
+			got := make(chan []byte)
+			go func() {
+				time.Sleep(20 * time.Millisecond) // the socket is full meanwhile
+				b, _ := io.ReadAll(io.LimitReader(ends[1], 2*int64(len(large))))
+				got <- b
+			}()
+			to := newSink(ends[0])
+			if err := to.write(large); err != nil {
+				t.Fatal(err)
+			}
+			for rest := large; len(rest) > 0; {
+				n := min(len(rest), maxQuick)
+				if err := to.write(rest[:n]); err != nil {
+					t.Fatal(err)
+				}
+				rest = rest[n:]
+			}
+			if b := <-got; !bytes.Equal(b, append(bytes.Clone(large), large...)) {
+				t.Errorf("%d bytes arrived, not those %d that were written", len(b), 2*len(large))
+			}
+		})
+	}
+}
+
+// What a relay reads it writes, until the end, which it tells from an error.
+func TestPumpRelaysAll(t *testing.T) {
+	large := make([]byte, 5<<20)
+	_, _ = rand.Read(large)
+	from, to := sockets(t), sockets(t)
+	for name := range from {
+		t.Run(name, func(t *testing.T) {
+			go func() {
+				for _, n := range []int{1, 5, 100, 4 << 20} { // a few small ones, each waited for, then much
+					_, _ = from[name][0].Write(large[:n])
+					time.Sleep(5 * time.Millisecond)
+				}
+				from[name][0].Close()
+			}()
+			pumped := make(chan error, 1)
+			go func() {
+				pumped <- pump(to[name][0], from[name][1])
+				to[name][0].Close()
+			}()
+			got, _ := io.ReadAll(to[name][1])
+			want := bytes.Join([][]byte{large[:1], large[:5], large[:100], large[:4<<20]}, nil)
+			if !bytes.Equal(got, want) {
+				t.Errorf("%d bytes arrived, not those %d that were sent", len(got), len(want))
+			}
+			if err := <-pumped; err != nil {
+				t.Errorf("the end is an error: %v", err)
+			}
+		})
+	}
+}
+
+// A deadline ends who waits to read and who waits to write, as [conn.end] wants it.
+func TestDeadlineEndsWaiting(t *testing.T) {
+	for name, ends := range sockets(t) {
+		t.Run(name, func(t *testing.T) {
+			in, out := make(chan error, 1), make(chan error, 1)
+			go func() {
+				s := newSource(ends[0])
+				_, _, err := s.take()
+				in <- err
+			}()
+			go func() {
+				s, b := newSink(ends[0]), make([]byte, maxQuick)
+				for {
+					if err := s.write(b); err != nil { // nobody reads
+						out <- err
+						return
+					}
+				}
+			}()
+			time.Sleep(20 * time.Millisecond)
+			_ = ends[0].SetDeadline(time.Unix(1, 0))
+			for what, c := range map[string]chan error{"read": in, "write": out} {
+				if err := <-c; !errors.Is(err, os.ErrDeadlineExceeded) {
+					t.Errorf("%s: %v", what, err)
+				}
+			}
+		})
+	}
+}
+
+// A peer that is gone is an error of who writes, and no signal.
+func TestSinkOfWhoIsGone(t *testing.T) {
+	for name, ends := range sockets(t) {
+		t.Run(name, func(t *testing.T) {
+			ends[1].Close()
+			to := newSink(ends[0])
+			for range 1000 {
+				if err := to.write([]byte("nobody reads this")); err != nil {
+					return
+				}
+				time.Sleep(time.Millisecond)
+			}
+			t.Error("what nobody reads was written")
+		})
+	}
+}
