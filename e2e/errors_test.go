@@ -124,8 +124,9 @@ func TestErrorsOverHiddenColumns(t *testing.T) {
 	for sql, want := range map[string]string{
 		"SELECT people::int FROM people":                 `42846 cannot cast type people to integer|||at ::int`,
 		"SELECT array_agg(people) + 1 FROM people":       `42883 operator does not exist: people[] + integer||No operator matches the given name and argument types. You might need to add explicit type casts.|at +`,
-		"SELECT consent_statu FROM people":               `42703 column "consent_statu" does not exist|||at consent_statu`,
-		"SELECT p.consent_status FROM people AS p":       `42703 column p.consent_status does not exist|||at p.consent_status`,
+		"SELECT consent_statu FROM people":               `42703 column "consent_statu" does not exist||Columns that you can read of people: id, name.|at consent_statu`,
+		"SELECT p.consent_status FROM people AS p":       `42703 column p.consent_status does not exist||Columns that you can read of people: id, name.|at p.consent_status`,
+		"SELECT p.nothing FROM people AS p, memories":    `42703 column p.nothing does not exist||Columns that you can read of memories: id, title, body, metadata; of people: id, name.|at p.nothing`,
 		"SELECT nam FROM people":                         `42703 column "nam" does not exist||Perhaps you meant to reference the column "people.name".|at nam`,
 		"SELECT pg_class::int FROM pg_class":             `42846 cannot cast type pg_class to integer|||at ::int`,
 		"SELECT c::int FROM information_schema.tables c": `42846 cannot cast type information_schema.tables to integer|||at ::int`,

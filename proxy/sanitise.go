@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -109,6 +110,9 @@ func (f *fields) sanitised(e *entry) ([]byte, sqlstate.Code) {
 	} else {
 		told.message, told.hint = p.substitute()
 	}
+	if code == sqlstate.UndefinedColumn && told.hint == "" && told.message == f.message && e != nil && e.verdict != nil {
+		told.hint = columnsHint(e.verdict)
+	}
 	if p.passes('P') && f.own() && f.position > 0 && e != nil && e.verdict != nil && e.refusal == nil && e.verdict.Position != nil {
 		told.position = e.verdict.Position(f.position + e.shift())
 	}
@@ -129,6 +133,32 @@ func (f *fields) sanitised(e *entry) ([]byte, sqlstate.Code) {
 		return nil, code
 	}
 	return b, code
+}
+
+// namedColumns bounds how many columns a hint names.
+const namedColumns = 40
+
+// columnsHint says which columns agents see of the tables of a statement that hide some; "" if none does.
+func columnsHint(v *verdict.Verdict) string {
+	var parts []string
+	for _, r := range v.Renamed {
+		if len(r.Columns) == 0 {
+			continue
+		}
+		columns, more := r.Columns, ""
+		if len(columns) > namedColumns {
+			columns, more = columns[:namedColumns], ", …"
+		}
+		part := r.Client + ": " + strings.Join(columns, ", ") + more
+		if !slices.Contains(parts, part) && len(parts) < 3 {
+			parts = append(parts, part)
+		}
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	slices.Sort(parts)
+	return "Columns that you can read of " + strings.Join(parts, "; of ") + "."
 }
 
 // own tells whether the error arose in the client's own statement, not in what others wrote.

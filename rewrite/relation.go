@@ -290,7 +290,13 @@ func (w *walker) renames() []verdict.Renamed {
 		if relation.Schema == "pg_catalog" || slices.Contains(w.snap.SearchPath(), relation.Schema) {
 			client = catalog.QuoteIdent(relation.Name)
 		}
-		out = append(out, verdict.Renamed{Server: view.SQL(), Client: client})
+		r := verdict.Renamed{Server: view.SQL(), Client: client}
+		if table, listed := w.pol.Table(relation); listed && table.Columns != nil {
+			for _, c := range table.Columns.Columns {
+				r.Columns = append(r.Columns, catalog.QuoteIdent(c.Name))
+			}
+		}
+		out = append(out, r)
 	}
 	slices.SortFunc(out, func(a, b verdict.Renamed) int {
 		return cmp.Or(len(b.Server)-len(a.Server), strings.Compare(a.Server, b.Server))

@@ -175,8 +175,12 @@ type Part struct {
 	At   int // characters of the whole text in front of it
 }
 
-// Renamed is a relation as the server's messages name it, and as they would name what the client wrote.
-type Renamed struct{ Server, Client string }
+// Renamed is a relation as the server's messages name it, and as they would name what the client wrote. Columns are those that
+// agents see of a table that hides some.
+type Renamed struct {
+	Server, Client string
+	Columns        []string
+}
 
 // Allowed tells whether the text may go upstream.
 func (v *Verdict) Allowed() bool { return v.Refusal == nil }
