@@ -107,7 +107,7 @@ type Column struct {
 // BTree is a valid btree index over the whole table.
 type BTree struct {
 	Columns []string // its leading keys as far as they are plain columns
-	Unique  bool     // on exactly Columns
+	Unique  bool     // on exactly Columns, and not deferred
 	Bytes   bool     // text columns are in the order of their bytes (text_pattern_ops)
 }
 

@@ -269,9 +269,9 @@ func TestSQL(t *testing.T) {
 	n := predicate.All{predicate.Own{Column: "owner", Attribute: "user", Type: "pg_catalog.int8"}, consent}
 	const wantPolicy = `(items.owner OPERATOR(pg_catalog.=) (SELECT pgconsent_gate.attr('user'))::pg_catalog.int8` +
 		` AND (items.id IS NOT NULL AND (EXISTS (SELECT 1 FROM pgconsent.h_public_links) OR (SELECT pgconsent.empty_public_links()))` +
-		` AND CASE WHEN (SELECT pgconsent_gate.scan()) THEN (NOT (items.id OPERATOR(pg_catalog.=) ANY (SELECT r3.item FROM pgconsent.h_public_links AS r3` +
-		` LEFT JOIN (SELECT r4.id, r4.status FROM pgconsent.h_public_subjects AS r4) AS r4 ON r4.id OPERATOR(pg_catalog.=) r3.subject` +
-		` WHERE r3.item IS NOT NULL AND (r4.status::pg_catalog.text OPERATOR(pg_catalog.=) 'granted'::pg_catalog.text) IS NOT TRUE)))` +
+		` AND CASE WHEN pgconsent_gate.scan() THEN (NOT (items.id OPERATOR(pg_catalog.=) ANY (SELECT r3.item FROM pgconsent.h_public_links AS r3` +
+		` WHERE r3.item IS NOT NULL AND NOT EXISTS (SELECT 1 FROM pgconsent.h_public_subjects AS r4` +
+		` WHERE r4.id OPERATOR(pg_catalog.=) r3.subject AND (r4.status::pg_catalog.text OPERATOR(pg_catalog.=) 'granted'::pg_catalog.text)))))` +
 		` ELSE NOT EXISTS (SELECT 1 FROM pgconsent.h_public_links AS r1 LEFT JOIN LATERAL (SELECT r2.status FROM pgconsent.h_public_subjects AS r2 WHERE r2.id OPERATOR(pg_catalog.=) r1.subject OFFSET 0) AS r2 ON true` +
 		` WHERE r1.item OPERATOR(pg_catalog.=) items.id AND (r2.status::pg_catalog.text OPERATOR(pg_catalog.=) 'granted'::pg_catalog.text) IS NOT TRUE OFFSET 0) END))`
 	if got := predicate.Policy(n, b.relation("items")); got != wantPolicy {

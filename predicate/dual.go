@@ -22,9 +22,10 @@ const (
 
 // either writes a Consent or Visible in the form that the writer is in, which is not probe.
 //
-// The dual form is CASE WHEN (SELECT pgconsent_gate.scan()) THEN hashed ELSE probe END. Left to itself the planner chooses
+// The dual form is CASE WHEN pgconsent_gate.scan() THEN hashed ELSE probe END. Left to itself the planner chooses
 // by an estimate that ignores LIMIT, and has taken 235 times as long as the other would. What scan() says comes from the
-// text of the statement, and is no security input: both forms show the same rows.
+// text of the statement, and is no security input: both forms show the same rows. It stands bare, not in a sub-select: the
+// planner evaluates it, and plans and starts the one form only.
 func (w *writer) either(n Node, row string) string {
 	switch w.form {
 	case hashed:
@@ -39,7 +40,7 @@ func (w *writer) either(n Node, row string) string {
 		return slow
 	}
 	w.form = hashed
-	return "CASE WHEN (SELECT pgconsent_gate.scan()) THEN " + w.hash(n, row) + " ELSE " + slow + " END"
+	return "CASE WHEN pgconsent_gate.scan() THEN " + w.hash(n, row) + " ELSE " + slow + " END"
 }
 
 func (w *writer) probe(n Node, row string) string {
@@ -61,16 +62,8 @@ func (w *writer) hash(n Node, row string) string {
 			b.WriteString(within(start, w.set(n.Steps[0], first)) + " IS TRUE AND ")
 		}
 		first := w.alias()
-		last := first
-		var links strings.Builder
-		for i, step := range n.Steps[1:] {
-			next := w.alias()
-			links.WriteString(" LEFT JOIN (SELECT " + columns(next, append([]string{step.Column}, n.reads(i+1)...)...) + " FROM " + w.helper(step.Relation) + " AS " + next + ") AS " + next +
-				" ON " + equal(column(next, step.Column), column(last, step.From)))
-			last = next
-		}
-		b.WriteString("NOT " + within(start, "SELECT "+column(first, n.Steps[0].Column)+" FROM "+w.helper(n.Steps[0].Relation)+" AS "+first+links.String()+
-			" WHERE "+column(first, n.Steps[0].Column)+" IS NOT NULL AND "+n.agreed(last)+" IS NOT TRUE"))
+		b.WriteString("NOT " + within(start, "SELECT "+column(first, n.Steps[0].Column)+" FROM "+w.helper(n.Steps[0].Relation)+" AS "+first+
+			w.unagreed(n, first, column(first, n.Steps[0].Column)+" IS NOT NULL")))
 		return "(" + b.String() + ")"
 	case Visible:
 		target := w.alias()
@@ -80,6 +73,35 @@ func (w *writer) hash(n Node, row string) string {
 	default:
 		return "false"
 	}
+}
+
+// unagreed ends a query over the rows of the first step, called first: those that fulfil the condition and lead to somebody who
+// has not agreed, or to nobody. Where a link leads to one row at most, these are the rows without one that has: an anti-join,
+// which looks at the status of each subject once, and not for each link.
+func (w *writer) unagreed(n Consent, first, condition string) string {
+	var b strings.Builder
+	last := first
+	if len(n.Steps) > 1 && !slices.ContainsFunc(n.Steps[1:], func(s Step) bool { return !s.leadsToOne() }) {
+		var where string
+		for i, step := range n.Steps[1:] {
+			next := w.alias()
+			if i == 0 {
+				b.WriteString(w.helper(step.Relation) + " AS " + next)
+				where = step.on(next, last)
+			} else {
+				b.WriteString(" JOIN " + w.helper(step.Relation) + " AS " + next + " ON " + step.on(next, last))
+			}
+			last = next
+		}
+		return " WHERE " + condition + " AND NOT EXISTS (SELECT 1 FROM " + b.String() + " WHERE " + where + " AND " + n.agreed(last) + ")"
+	}
+	for i, step := range n.Steps[1:] {
+		next := w.alias()
+		b.WriteString(" LEFT JOIN (SELECT " + columns(next, append(step.columns(), n.reads(i+1)...)...) + " FROM " + w.helper(step.Relation) + " AS " + next + ") AS " + next +
+			" ON " + step.on(next, last))
+		last = next
+	}
+	return b.String() + " WHERE " + condition + " AND " + n.agreed(last) + " IS NOT TRUE"
 }
 
 func within(value, set string) string {

@@ -59,14 +59,8 @@ func (w *writer) flat(n Node, row string) string {
 			b.WriteString("EXISTS (SELECT 1 FROM " + w.helper(n.Steps[0].Relation) + " AS " + first + " WHERE " + n.Steps[0].on(first, row) + ") AND ")
 		}
 		first := w.alias()
-		last := first
-		b.WriteString("NOT EXISTS (SELECT 1 FROM " + w.helper(n.Steps[0].Relation) + " AS " + first)
-		for _, step := range n.Steps[1:] {
-			next := w.alias()
-			b.WriteString(" LEFT JOIN " + w.helper(step.Relation) + " AS " + next + " ON " + step.on(next, last))
-			last = next
-		}
-		b.WriteString(" WHERE " + n.Steps[0].on(first, row) + " AND " + n.agreed(last) + " IS NOT TRUE)")
+		b.WriteString("NOT EXISTS (SELECT 1 FROM " + w.helper(n.Steps[0].Relation) + " AS " + first +
+			w.unagreed(n, first, n.Steps[0].on(first, row)) + ")")
 		return b.String()
 	case Visible:
 		target := w.alias()

@@ -57,7 +57,7 @@ func (w *writer) kept(n Consent, row, live string) string {
 	case w.form == hashed && fits:
 		is = set()
 	case w.form == dual && fits:
-		is = "CASE WHEN (SELECT pgconsent_gate.scan()) THEN " + set() + " ELSE " + look() + " END"
+		is = "CASE WHEN pgconsent_gate.scan() THEN " + set() + " ELSE " + look() + " END"
 	default:
 		is = look()
 	}

@@ -1,6 +1,11 @@
 package predicate
 
-import "strings"
+import (
+	"slices"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/catalog"
+)
 
 // step is the link of a Visible.
 func (n Visible) step() Step { return Step{n.Relation, n.Column, n.From, n.And} }
@@ -35,6 +40,20 @@ func (s Step) on(to, from string) string {
 		parts = append(parts, equal(column(to, p.Column), column(from, p.From)))
 	}
 	return strings.Join(parts, " AND ")
+}
+
+// leadsToOne tells whether the link leads to one row at most, inside any transaction: it names the whole primary key, of a table
+// whose children do not count among its rows, and the key is not deferred.
+func (s Step) leadsToOne() bool {
+	r := s.Relation
+	if len(r.PrimaryKey) == 0 || !(r.Kind == catalog.PartitionedTable || r.Kind == catalog.Table && !r.HasChildren) {
+		return false
+	}
+	named := s.columns()
+	return !slices.ContainsFunc(r.PrimaryKey, func(c string) bool { return !slices.Contains(named, c) }) &&
+		slices.ContainsFunc(r.Indexes, func(i catalog.BTree) bool {
+			return i.Unique && len(i.Columns) == len(r.PrimaryKey) && !slices.ContainsFunc(i.Columns, func(c string) bool { return !slices.Contains(r.PrimaryKey, c) })
+		})
 }
 
 // On is the condition under which the row called to is one that the link leads to from the row called from.

@@ -8,7 +8,7 @@ import (
 )
 
 // Policy writes n as the USING expression of a policy on rel. The row is named by the table's own name. Where they can,
-// sublinks have two forms of the same meaning, of which pgconsent_gate.scan() chooses one as the statement runs: see
+// sublinks have two forms of the same meaning, of which pgconsent_gate.scan() chooses one as the statement is planned: see
 // [writer.dual].
 //
 // The expression never raises, since an error inside a policy would tell that a row exists. An attribute is asked for

@@ -196,7 +196,7 @@ func (l *loader) readIndexes(ctx context.Context) error {
 		keys  int
 		where *string
 	)
-	return l.each(ctx, `SELECT i.indrelid, i.indnkeyatts::int4, i.indisunique,
+	return l.each(ctx, `SELECT i.indrelid, i.indnkeyatts::int4, i.indisunique AND i.indimmediate,
 		  EXISTS (SELECT 1 FROM pg_opclass AS o WHERE o.oid = ANY (i.indclass::oid[]) AND o.opcname IN ('text_pattern_ops', 'varchar_pattern_ops')),
 		  ARRAY(SELECT COALESCE(a.attname::text, '') FROM generate_series(0, i.indnkeyatts - 1) AS k (n)
 		    LEFT JOIN pg_attribute AS a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[k.n] AND a.attnum > 0 ORDER BY k.n),
