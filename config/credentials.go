@@ -116,6 +116,26 @@ func DisableCredential(path, name string) error {
 }
 
 func updateCredentials(path string, change func([]Credential) ([]Credential, error)) error {
+	return UpdateSecret(path, func() ([]byte, error) {
+		all, err := ReadCredentials(path)
+		if err == nil {
+			all, err = change(all)
+		}
+		var b bytes.Buffer
+		for _, c := range all {
+			mark := ""
+			if c.Disabled {
+				mark = "!"
+			}
+			fmt.Fprintf(&b, "%s %s%s\n", c.Name, mark, c.Verifier)
+		}
+		return b.Bytes(), err
+	})
+}
+
+// UpdateSecret replaces a file by what change makes of it, atomically and under a lock: readers see the old file or the new, and changes come one after
+// the other.
+func UpdateSecret(path string, change func() ([]byte, error)) error {
 	lock, err := os.OpenFile(path+".lock", os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return err
@@ -124,22 +144,11 @@ func updateCredentials(path string, change func([]Credential) ([]Credential, err
 	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
 		return err
 	}
-	all, err := ReadCredentials(path)
+	content, err := change()
 	if err != nil {
 		return err
 	}
-	if all, err = change(all); err != nil {
-		return err
-	}
-	var b bytes.Buffer
-	for _, c := range all {
-		mark := ""
-		if c.Disabled {
-			mark = "!"
-		}
-		fmt.Fprintf(&b, "%s %s%s\n", c.Name, mark, c.Verifier)
-	}
-	return WriteSecret(path, b.Bytes())
+	return WriteSecret(path, content)
 }
 
 // WriteSecret writes a file with mode 0600 in one step: it has the old content or the new, never a part.

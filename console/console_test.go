@@ -2,11 +2,9 @@ package console_test
 
 import (
 	"context"
-	"fmt"
 	"html"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
@@ -24,6 +22,7 @@ import (
 	"github.com/pgconsent/pgconsent/demo"
 	"github.com/pgconsent/pgconsent/identity"
 	"github.com/pgconsent/pgconsent/pgtest"
+	harness "github.com/pgconsent/pgconsent/test/instance"
 	"github.com/pgconsent/pgconsent/world"
 )
 
@@ -45,17 +44,6 @@ type served struct {
 
 var started, kernle served
 
-// guest makes the role by which demos are started.
-var guest = sync.OnceValue(func() error {
-	ctx := context.Background()
-	conn, err := pgx.Connect(ctx, fmt.Sprintf("host=%s port=%d user=postgres dbname=postgres", pgtest.SocketDir(), pgtest.Port()))
-	if err == nil {
-		_, err = conn.Exec(ctx, "CREATE ROLE console_guest LOGIN CREATEDB CREATEROLE PASSWORD 'guest-password'")
-		_ = conn.Close(ctx)
-	}
-	return err
-})
-
 // running is a sidecar before a database whose ids and tables look like markup; all tests share it.
 func running(t *testing.T) *demo.Running {
 	t.Helper()
@@ -66,7 +54,8 @@ func (s *served) world(t *testing.T, name string) *demo.Running {
 	t.Helper()
 	s.Do(func() {
 		ctx := context.Background()
-		if s.err = guest(); s.err != nil {
+		dsn, err := harness.Guest()
+		if s.err = err; err != nil {
 			return
 		}
 		w, err := world.Get(name)
@@ -76,16 +65,8 @@ func (s *served) world(t *testing.T, name string) *demo.Running {
 		if s.dir, s.err = os.MkdirTemp("", "console"); s.err != nil {
 			return
 		}
-		free := func() string {
-			l, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				return "127.0.0.1:0"
-			}
-			defer l.Close()
-			return l.Addr().String()
-		}
-		s.running, s.err = demo.Start(ctx, demo.Config{World: w, Postgres: fmt.Sprintf("postgres://console_guest:guest-password@127.0.0.1:%d/postgres", pgtest.TCPPort()),
-			Dir: s.dir, Listen: free(), HTTP: free(), Log: slog.New(slog.DiscardHandler)})
+		s.running, s.err = demo.Start(ctx, demo.Config{World: w, Postgres: dsn,
+			Dir: s.dir, Listen: harness.Free(t), HTTP: harness.Free(t), Log: slog.New(slog.DiscardHandler)})
 	})
 	if s.err != nil {
 		t.Fatal(s.err)

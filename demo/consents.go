@@ -68,21 +68,7 @@ func (s subject) commands() []consent.Command {
 
 // subjects asks the world's query, as the owner.
 func (f folder) subjects(ctx context.Context, c *config.Config) ([]subject, error) {
-	db := c.Databases[f.world.Name]
-	dsn, err := c.ConnString(db, db.Roles.Migrate, db.Secrets.Migrate)
-	if err != nil {
-		return nil, err
-	}
-	conn, err := pgx.Connect(ctx, dsn)
-	if err != nil {
-		return nil, err
-	}
-	defer conn.Close(context.WithoutCancel(ctx))
-	rows, err := conn.Query(ctx, f.world.Consents)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (s subject, err error) {
+	return asked(ctx, c, f.world.Name, f.world.Consents, func(row pgx.CollectableRow) (s subject, err error) {
 		err = row.Scan(&s.id, &s.stream)
 		return s, err
 	})

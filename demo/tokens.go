@@ -56,10 +56,15 @@ func (f folder) tokens(ctx context.Context, c *config.Config) (map[string]string
 
 // persons asks the world's query, as the owner.
 func (f folder) persons(ctx context.Context, c *config.Config) ([]string, error) {
-	if f.world.Subjects == "" {
+	return asked(ctx, c, f.world.Name, f.world.Subjects, pgx.RowTo[string])
+}
+
+// asked is what a query of a world answers to the owner; none: nothing.
+func asked[T any](ctx context.Context, c *config.Config, database, query string, row pgx.RowToFunc[T]) ([]T, error) {
+	if query == "" {
 		return nil, nil
 	}
-	db := c.Databases[f.world.Name]
+	db := c.Databases[database]
 	dsn, err := c.ConnString(db, db.Roles.Migrate, db.Secrets.Migrate)
 	if err != nil {
 		return nil, err
@@ -69,9 +74,9 @@ func (f folder) persons(ctx context.Context, c *config.Config) ([]string, error)
 		return nil, err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	rows, err := conn.Query(ctx, f.world.Subjects)
+	rows, err := conn.Query(ctx, query)
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(rows, pgx.RowTo[string])
+	return pgx.CollectRows(rows, row)
 }

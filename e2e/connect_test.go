@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"sync"
 	"testing"
 	"time"
 
@@ -14,55 +12,10 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/pgconsent/pgconsent/config"
-	"github.com/pgconsent/pgconsent/demo"
 	"github.com/pgconsent/pgconsent/identity"
-	"github.com/pgconsent/pgconsent/pgtest"
 	"github.com/pgconsent/pgconsent/sqlstate"
-	"github.com/pgconsent/pgconsent/world"
+	harness "github.com/pgconsent/pgconsent/test/instance"
 )
-
-// guest is a role of the test server that may make databases.
-var guest = sync.OnceValues(func() (string, error) {
-	conn, err := pgx.Connect(context.Background(), fmt.Sprintf("host=%s port=%d user=postgres dbname=postgres", pgtest.SocketDir(), pgtest.Port()))
-	if err != nil {
-		return "", err
-	}
-	defer conn.Close(context.Background())
-	_, err = conn.Exec(context.Background(), "CREATE ROLE e2e_guest LOGIN CREATEDB CREATEROLE PASSWORD 'guest-password'")
-	return fmt.Sprintf("postgres://e2e_guest:guest-password@127.0.0.1:%d/postgres", pgtest.TCPPort()), err
-})
-
-// runDemo starts a world as the command would, on the test server.
-func runDemo(t testing.TB, name string) *demo.Running {
-	t.Helper()
-	dsn, err := guest()
-	if err != nil {
-		t.Fatal(err)
-	}
-	w, err := world.Get(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	free := func() string {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer l.Close()
-		return l.Addr().String()
-	}
-	r, err := demo.Start(context.Background(), demo.Config{World: w, Postgres: dsn, Dir: t.TempDir(), Listen: free(), HTTP: free()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = r.Stop()
-		if err := demo.Remove(context.Background(), dsn, w, func(string) {}); err != nil {
-			t.Error(err)
-		}
-	})
-	return r
-}
 
 // said is what a statement answers, or refuses.
 func said(t testing.TB, conn *pgx.Conn, sql string) []string {
@@ -88,7 +41,7 @@ func said(t testing.TB, conn *pgx.Conn, sql string) []string {
 
 // A face's connection shows what the agent's own shows, row for row and refusal for refusal.
 func TestConnectionOfAFace(t *testing.T) {
-	r := runDemo(t, "ciris")
+	r := harness.Demo(t, "ciris")
 	service := r.Service()
 	for _, agent := range r.Access.Agents {
 		caller := identity.Caller{Name: "test", Role: identity.Agent, Agent: agent.Name, Database: "ciris"}

@@ -12,7 +12,6 @@ import (
 	"os"
 	"regexp"
 	"slices"
-	"syscall"
 	"unicode"
 	"unicode/utf8"
 
@@ -196,26 +195,15 @@ func RevokeToken(path, name string) error {
 	})
 }
 
-// update changes the file atomically and under a lock: readers see the old one or the new.
 func update(path string, change func([]Token) ([]Token, error)) error {
-	lock, err := os.OpenFile(path+".lock", os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return err
-	}
-	defer lock.Close()
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
-		return err
-	}
-	all, err := ReadTokens(path)
-	if err != nil {
-		return err
-	}
-	if all, err = change(all); err != nil {
-		return err
-	}
-	text, err := yaml.Marshal(file{Tokens: all})
-	if err != nil {
-		return err
-	}
-	return config.WriteSecret(path, text)
+	return config.UpdateSecret(path, func() ([]byte, error) {
+		all, err := ReadTokens(path)
+		if err == nil {
+			all, err = change(all)
+		}
+		if err != nil {
+			return nil, err
+		}
+		return yaml.Marshal(file{Tokens: all})
+	})
 }

@@ -3,68 +3,20 @@ package mcp_test
 import (
 	"context"
 	"encoding/json"
-	"fmt"
-	"net"
 	"net/http"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/pgconsent/pgconsent/config"
 	"github.com/pgconsent/pgconsent/demo"
 	"github.com/pgconsent/pgconsent/identity"
-	"github.com/pgconsent/pgconsent/pgtest"
 	"github.com/pgconsent/pgconsent/serve"
-	"github.com/pgconsent/pgconsent/world"
+	harness "github.com/pgconsent/pgconsent/test/instance"
 )
-
-// guest is a role of the test server that may make databases.
-var guest = sync.OnceValues(func() (string, error) {
-	conn, err := pgx.Connect(context.Background(), fmt.Sprintf("host=%s port=%d user=postgres dbname=postgres", pgtest.SocketDir(), pgtest.Port()))
-	if err != nil {
-		return "", err
-	}
-	defer conn.Close(context.Background())
-	_, err = conn.Exec(context.Background(), "CREATE ROLE mcp_guest LOGIN CREATEDB CREATEROLE PASSWORD 'guest-password'")
-	return fmt.Sprintf("postgres://mcp_guest:guest-password@127.0.0.1:%d/postgres", pgtest.TCPPort()), err
-})
-
-// runDemo starts a world as the command would, on the test server.
-func runDemo(t testing.TB, name string) *demo.Running {
-	t.Helper()
-	dsn, err := guest()
-	if err != nil {
-		t.Fatal(err)
-	}
-	w, err := world.Get(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	free := func() string {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer l.Close()
-		return l.Addr().String()
-	}
-	r, err := demo.Start(context.Background(), demo.Config{World: w, Postgres: dsn, Dir: t.TempDir(), Listen: free(), HTTP: free()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = r.Stop()
-		if err := demo.Remove(context.Background(), dsn, w, func(string) {}); err != nil {
-			t.Error(err)
-		}
-	})
-	return r
-}
 
 // face is a served world with a file of tokens.
 type face struct {
@@ -77,7 +29,7 @@ type face struct {
 // runFace serves a world a second time, with tokens.
 func runFace(t testing.TB, name string) *face {
 	t.Helper()
-	f := &face{demo: runDemo(t, name), tokens: filepath.Join(t.TempDir(), "tokens.yaml")}
+	f := &face{demo: harness.Demo(t, name), tokens: filepath.Join(t.TempDir(), "tokens.yaml")}
 	c, err := config.Load(filepath.Join(f.demo.Dir, "pgconsent.yaml"))
 	if err != nil {
 		t.Fatal(err)
