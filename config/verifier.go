@@ -35,20 +35,34 @@ func NewVerifier(password string) (string, error) {
 }
 
 func verifier(password string, salt []byte) (string, error) {
+	c, err := credentials(password, salt, iterations)
+	if err != nil {
+		return "", err
+	}
+	b64 := base64.StdEncoding.EncodeToString
+	return fmt.Sprintf("%s%d:%s$%s:%s", scheme, iterations, b64(salt), b64(c.StoredKey), b64(c.ServerKey)), nil
+}
+
+// Verifies tells whether a verifier is that of the password.
+func Verifies(verifier, password string) bool {
+	want, err := ParseVerifier(verifier)
+	if err != nil {
+		return false
+	}
+	got, err := credentials(password, []byte(want.Salt), want.Iters)
+	return err == nil && hmac.Equal(got.StoredKey, want.StoredKey)
+}
+
+func credentials(password string, salt []byte, iterations int) (c scram.StoredCredentials, err error) {
 	// As PostgreSQL does: what SASLprep does not take is used as it is.
 	if prepared, err := stringprep.SASLprep.Prepare(password); err == nil && prepared != "" {
 		password = prepared
 	}
 	client, err := scram.SHA256.NewClientUnprepped("", password, "")
 	if err != nil {
-		return "", err
+		return c, err
 	}
-	c, err := client.GetStoredCredentialsWithError(scram.KeyFactors{Salt: string(salt), Iters: iterations})
-	if err != nil {
-		return "", err
-	}
-	b64 := base64.StdEncoding.EncodeToString
-	return fmt.Sprintf("%s%d:%s$%s:%s", scheme, iterations, b64(salt), b64(c.StoredKey), b64(c.ServerKey)), nil
+	return client.GetStoredCredentialsWithError(scram.KeyFactors{Salt: string(salt), Iters: iterations})
 }
 
 // ParseVerifier reads a verifier.

@@ -97,23 +97,6 @@ func (r *run) madeRoles(ctx context.Context) ([]string, error) {
 	return pgx.CollectRows(rows, pgx.RowTo[string])
 }
 
-// passwords sets the passwords that are given.
-func (r *run) passwords(ctx context.Context, o Options) error {
-	for _, role := range []struct{ name, password string }{{o.AgentRole, o.AgentPassword}, {o.ControlRole, o.ControlPassword}} {
-		if role.password == "" {
-			continue
-		}
-		verifier, err := scramVerifier(role.password)
-		if err != nil {
-			return fmt.Errorf("migrate: the password of %s: %w", role.name, err)
-		}
-		if err := r.quietly(ctx, "ALTER ROLE "+quoteIdent(role.name)+" PASSWORD "+quoteLiteral(verifier)); err != nil {
-			return fmt.Errorf("migrate: set the password of %s: %w", role.name, err)
-		}
-	}
-	return nil
-}
-
 func (r *run) databaseIdent(ctx context.Context) string {
 	return r.scalar(ctx, "SELECT pg_catalog.quote_ident(pg_catalog.current_database())")
 }

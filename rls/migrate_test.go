@@ -12,8 +12,10 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/pgconsent/pgconsent/catalog/pgcatalog"
+	"github.com/pgconsent/pgconsent/config"
 	"github.com/pgconsent/pgconsent/migrations"
 	"github.com/pgconsent/pgconsent/rls"
+	"github.com/pgconsent/pgconsent/sqlstate"
 )
 
 // state is everything that migrate could change of a database, by name, with default privileges written out.
@@ -323,6 +325,61 @@ func TestMigratingAtTheSameTime(t *testing.T) {
 			t.Errorf("%v, %v", drift, err)
 		}
 	}
+}
+
+// Roles are the whole server's: migrating a second database does not lock out the proxy of the first.
+func TestPasswordsOfOthersStay(t *testing.T) {
+	first, second, third := newWorld(t), newWorld(t), newWorld(t)
+	o := migrations.Options{AgentRole: "served_agent", ControlRole: "served_control", ReaderRole: "served_reader", RowsRole: "served_rows", AgentPassword: "one"}
+	names := rls.Options{AgentRole: o.AgentRole, ControlRole: o.ControlRole, ReaderRole: o.ReaderRole, RowsRole: o.RowsRole}
+	t.Cleanup(func() {
+		for _, w := range []*world{first, second, third} {
+			_ = migrations.Down(context.Background(), w.super, o)
+		}
+		_, _ = first.super.Exec(context.Background(), "DROP ROLE IF EXISTS served_agent, served_control, served_reader, served_rows")
+	})
+	up := func(w *world, user, password string) error {
+		t.Helper()
+		w.compile("testdata/policy.yaml", names)
+		o := o
+		o.AgentPassword = password
+		return migrations.Up(context.Background(), w.db.Connect(t, user), o, w.plan)
+	}
+	has := func(password string) {
+		t.Helper()
+		var verifier string
+		if err := first.super.QueryRow(context.Background(), "SELECT COALESCE(rolpassword, '') FROM pg_authid WHERE rolname = 'served_agent'").Scan(&verifier); err != nil {
+			t.Fatal(err)
+		}
+		if got := config.Verifies(verifier, password); !got {
+			t.Errorf("the role's password is not %q", password)
+		}
+	}
+	if err := up(first, "postgres", "one"); err != nil {
+		t.Fatal(err)
+	}
+	has("one")
+	var refused *sqlstate.Error
+	if err := up(second, "postgres", "two"); !errors.As(err, &refused) || refused.Code != sqlstate.InvalidPassword || !strings.Contains(refused.Hint, "roles.agent") {
+		t.Errorf("another password: %v", err)
+	}
+	has("one")
+	if err := up(second, "postgres", "one"); err != nil {
+		t.Errorf("the same password: %v", err)
+	}
+	if err := up(third, "app_owner", "two"); err != nil { // who may not look changes nothing
+		t.Errorf("as a role that may not read passwords: %v", err)
+	}
+	has("one")
+	if err := up(first, "postgres", "three"); err != nil { // its own roles
+		t.Error(err)
+	}
+	has("three")
+	first.exec(first.super, "ALTER ROLE served_agent PASSWORD NULL")
+	if err := up(second, "postgres", "two"); err != nil {
+		t.Errorf("no password yet: %v", err)
+	}
+	has("two")
 }
 
 // baseMigrations is how many there are: one file down for each up.

@@ -17,6 +17,7 @@ type Server struct {
 	Path     []string // the search path
 
 	Password bool // the role has one, which stands in migrate.pw
+	Others   bool // pgconsent serves another database of the server, by the roles with the usual names
 }
 
 // Configuration writes a configuration for the proposal. Secrets are in files beside it.
@@ -47,7 +48,12 @@ func (p *Proposal) Configuration(s Server) string {
 	w("    search_path: [%s]", strings.Join(path, ", "))
 	w("    # migrate makes the roles pgconsent_agent, pgconsent_control, pgconsent_reader and pgconsent_rows. It works as the")
 	w("    # owner of the tables, or as a superuser.")
-	w("    roles: { migrate: %s }", flow(s.Role))
+	roles := "migrate: " + flow(s.Role)
+	if s.Others {
+		w("    # Roles are the whole server's, and another database has the first two already: these are this one's own.")
+		roles = fmt.Sprintf("agent: %s, control: %s, ", flow(roleFor("pgconsent_agent_", s.Database)), flow(roleFor("pgconsent_control_", s.Database))) + roles
+	}
+	w("    roles: { %s }", roles)
 	w("    # Files that only you can read; serve needs no migrate.pw.")
 	secrets := "agent: agent.pw, control: control.pw"
 	if s.Password {
@@ -69,4 +75,10 @@ func (p *Proposal) Configuration(s Server) string {
 	w("#   assistant: { database: %s%s }", flow(s.Database), attributes)
 	w("audit: { mode: strict, file: audit/ }")
 	return b.String()
+}
+
+// roleFor names a role for a database, in as many bytes as PostgreSQL keeps of a name.
+func roleFor(prefix, database string) string {
+	name := prefix + database
+	return strings.ToValidUTF8(name[:min(len(name), 63)], "")
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/pgconsent/pgconsent/catalog"
 	"github.com/pgconsent/pgconsent/catalog/pgcatalog"
 	"github.com/pgconsent/pgconsent/config"
+	"github.com/pgconsent/pgconsent/migrations"
 	"github.com/pgconsent/pgconsent/policy"
 	"github.com/pgconsent/pgconsent/rewrite"
 	"github.com/pgconsent/pgconsent/sqlstate"
@@ -117,7 +118,9 @@ func reached(ctx context.Context, conn *pgx.Conn, parsed *pgx.ConnConfig) (start
 	}
 	var secure bool
 	if err := conn.QueryRow(ctx, `SELECT pg_catalog.current_database(), pg_catalog.current_schemas(false)::text[],
-		COALESCE((SELECT s.ssl FROM pg_catalog.pg_stat_ssl AS s WHERE s.pid = pg_catalog.pg_backend_pid()), false)`).Scan(&server.Database, &server.Path, &secure); err != nil {
+		COALESCE((SELECT s.ssl FROM pg_catalog.pg_stat_ssl AS s WHERE s.pid = pg_catalog.pg_backend_pid()), false),
+		pg_catalog.to_regnamespace('pgconsent') IS NULL AND EXISTS (SELECT FROM pg_catalog.pg_roles AS r WHERE r.rolname IN ($1, $2))`,
+		migrations.DefaultAgentRole, migrations.DefaultControlRole).Scan(&server.Database, &server.Path, &secure, &server.Others); err != nil {
 		return server, fmt.Errorf("ask the server who it is: %w", err)
 	}
 	if !secure { // sslmode=prefer falls back to no TLS

@@ -1,0 +1,77 @@
+package migrations
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pgconsent/pgconsent/config"
+	"github.com/pgconsent/pgconsent/sqlstate"
+)
+
+// passwords sets the passwords that are given. Roles are the whole server's: one that this database has not made may be how another
+// one is served, so that its password is set only where it has none.
+func (r *run) passwords(ctx context.Context, o Options) error {
+	own, err := r.madeRoles(ctx)
+	if err != nil {
+		return fmt.Errorf("migrate: %w", err)
+	}
+	for _, role := range []struct{ name, password, key string }{{o.AgentRole, o.AgentPassword, "agent"}, {o.ControlRole, o.ControlPassword, "control"}} {
+		if role.password == "" {
+			continue
+		}
+		if !slices.Contains(own, role.name) {
+			switch state, err := r.password(ctx, role.name, role.password); {
+			case err != nil:
+				return fmt.Errorf("migrate: %w", err)
+			case state == same, state == unknown:
+				continue
+			case state == another:
+				return sqlstate.New(sqlstate.InvalidPassword, sqlstate.ReasonIdentity, "role %s was there before, with another password than that of secrets.%s", role.name, role.key).
+					WithHint("Another database of this server may be served by it. Give this one a role of its own, under roles.%s in its configuration, or put the role's password where secrets.%s says. "+
+						"To change it for all of them: ALTER ROLE %s PASSWORD NULL, and migrate again.", role.key, role.key, quoteIdent(role.name))
+			}
+		}
+		verifier, err := config.NewVerifier(role.password) // the password itself is in no statement and no log
+		if err != nil {
+			return fmt.Errorf("migrate: the password of %s: %w", role.name, err)
+		}
+		if err := r.quietly(ctx, "ALTER ROLE "+quoteIdent(role.name)+" PASSWORD "+quoteLiteral(verifier)); err != nil {
+			return fmt.Errorf("migrate: set the password of %s: %w", role.name, err)
+		}
+	}
+	return nil
+}
+
+// standing of a password that a role has.
+type standing int
+
+const (
+	none standing = iota
+	same
+	another
+	unknown // only superusers may look: serve and doctor say if it is another
+)
+
+func (r *run) password(ctx context.Context, role, password string) (standing, error) {
+	var may bool
+	if err := r.tx.QueryRow(ctx, "SELECT pg_catalog.has_table_privilege('pg_catalog.pg_authid', 'SELECT')").Scan(&may); err != nil || !may {
+		return unknown, err
+	}
+	var verifier *string
+	err := r.tx.QueryRow(ctx, "SELECT a.rolpassword FROM pg_catalog.pg_authid AS a WHERE a.rolname = $1", role).Scan(&verifier)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return unknown, fmt.Errorf("role %s is gone", role)
+	case err != nil:
+		return unknown, err
+	case verifier == nil:
+		return none, nil
+	case config.Verifies(*verifier, password):
+		return same, nil
+	}
+	return another, nil
+}
