@@ -1,4 +1,4 @@
-//go:build linux && (amd64 || arm64) && !race
+//go:build linux && (amd64 || arm64)
 
 package proxy
 
@@ -19,11 +19,13 @@ func receive(fd uintptr, b []byte) (int, error) {
 	if errno != 0 {
 		return 0, errno
 	}
+	afterReceiving(fd)
 	return int(n), nil
 }
 
 // send writes what a socket takes, and does not wait: EAGAIN.
 func send(fd uintptr, b []byte) (int, error) {
+	beforeSending(fd)
 	n, _, errno := syscall.RawSyscall6(syscall.SYS_SENDTO, fd, uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)), syscall.MSG_DONTWAIT|syscall.MSG_NOSIGNAL, 0, 0)
 	if errno != 0 {
 		return 0, errno
