@@ -22,7 +22,7 @@ import (
 	"github.com/pgconsent/pgconsent/demo"
 	"github.com/pgconsent/pgconsent/identity"
 	"github.com/pgconsent/pgconsent/pgtest"
-	harness "github.com/pgconsent/pgconsent/test/instance"
+	"github.com/pgconsent/pgconsent/test/demos"
 	"github.com/pgconsent/pgconsent/world"
 )
 
@@ -54,7 +54,7 @@ func (s *served) world(t *testing.T, name string) *demo.Running {
 	t.Helper()
 	s.Do(func() {
 		ctx := context.Background()
-		dsn, err := harness.Guest()
+		dsn, err := demos.Guest()
 		if s.err = err; err != nil {
 			return
 		}
@@ -66,7 +66,7 @@ func (s *served) world(t *testing.T, name string) *demo.Running {
 			return
 		}
 		s.running, s.err = demo.Start(ctx, demo.Config{World: w, Postgres: dsn,
-			Dir: s.dir, Listen: harness.Free(t), HTTP: harness.Free(t), Log: slog.New(slog.DiscardHandler)})
+			Dir: s.dir, Listen: demos.Free(t), HTTP: demos.Free(t), Log: slog.New(slog.DiscardHandler)})
 	})
 	if s.err != nil {
 		t.Fatal(s.err)

@@ -14,7 +14,7 @@ import (
 	"github.com/pgconsent/pgconsent/config"
 	"github.com/pgconsent/pgconsent/identity"
 	"github.com/pgconsent/pgconsent/sqlstate"
-	harness "github.com/pgconsent/pgconsent/test/instance"
+	"github.com/pgconsent/pgconsent/test/demos"
 )
 
 // said is what a statement answers, or refuses.
@@ -41,7 +41,7 @@ func said(t testing.TB, conn *pgx.Conn, sql string) []string {
 
 // A face's connection shows what the agent's own shows, row for row and refusal for refusal.
 func TestConnectionOfAFace(t *testing.T) {
-	r := harness.Demo(t, "ciris")
+	r := demos.Start(t, "ciris")
 	service := r.Service()
 	for _, agent := range r.Access.Agents {
 		caller := identity.Caller{Name: "test", Role: identity.Agent, Agent: agent.Name, Database: "ciris"}

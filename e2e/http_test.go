@@ -17,7 +17,7 @@ import (
 
 	"github.com/pgconsent/pgconsent/consent"
 	"github.com/pgconsent/pgconsent/demo"
-	harness "github.com/pgconsent/pgconsent/test/instance"
+	"github.com/pgconsent/pgconsent/test/demos"
 )
 
 // httpFace is the HTTP API of a demo. Every answer is held against the document that the face serves.
@@ -228,14 +228,14 @@ func (f *httpFace) subjects() map[string][]string {
 // The HTTP API, from a demo as a user starts it.
 // seeds/001:69-78, 86-102, 103-115, 116-119, 120-122, 193-196, 303-328, 401-405.
 func TestHTTP(t *testing.T) {
-	f := openFace(t, harness.Demo(t, "ciris"))
+	f := openFace(t, demos.Start(t, "ciris"))
 	f.roles()
 	f.relationship()
 	f.badInput()
 	f.reports()
 	f.air(t)
 	f.expiry()
-	m := openFace(t, harness.Demo(t, "kernle"))
+	m := openFace(t, demos.Start(t, "kernle"))
 	m.memories()
 	maps.Copy(f.called, m.called)
 	f.everyOperation()

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	harness "github.com/pgconsent/pgconsent/test/instance"
+	"github.com/pgconsent/pgconsent/test/demos"
 )
 
 // The sessions of docs/http.md, docs/mcp.md and docs/air.md, played by a shell with curl and psql against the world that the pages name: what they print is what the pages say, but
@@ -21,7 +21,7 @@ func TestSessionsOfThePages(t *testing.T) {
 			t.Skipf("SKIPPED: no %s, so that nobody has played the sessions of the pages", program)
 		}
 	}
-	r := harness.Demo(t, "../docs/examples/air")
+	r := demos.Start(t, "../docs/examples/air")
 	dir := t.TempDir()
 	access, err := json.Marshal(r.Access)
 	if err == nil {

@@ -38,7 +38,7 @@ import (
 
 	"github.com/pgconsent/pgconsent/config"
 	"github.com/pgconsent/pgconsent/serve"
-	harness "github.com/pgconsent/pgconsent/test/instance"
+	"github.com/pgconsent/pgconsent/test/demos"
 )
 
 // provider is a key of an identity provider.
@@ -147,7 +147,7 @@ type abroad struct {
 // goAbroad starts the database of a demo again, reachable.
 func goAbroad(t *testing.T, name string) *abroad {
 	t.Helper()
-	r := harness.Demo(t, name)
+	r := demos.Start(t, name)
 	path := filepath.Join(r.Dir, "pgconsent.yaml")
 	written, err := os.ReadFile(path)
 	if err != nil {

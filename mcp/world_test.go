@@ -15,7 +15,7 @@ import (
 	"github.com/pgconsent/pgconsent/demo"
 	"github.com/pgconsent/pgconsent/identity"
 	"github.com/pgconsent/pgconsent/serve"
-	harness "github.com/pgconsent/pgconsent/test/instance"
+	"github.com/pgconsent/pgconsent/test/demos"
 )
 
 // face is a served world with a file of tokens.
@@ -29,7 +29,7 @@ type face struct {
 // runFace serves a world a second time, with tokens.
 func runFace(t testing.TB, name string) *face {
 	t.Helper()
-	f := &face{demo: harness.Demo(t, name), tokens: filepath.Join(t.TempDir(), "tokens.yaml")}
+	f := &face{demo: demos.Start(t, name), tokens: filepath.Join(t.TempDir(), "tokens.yaml")}
 	c, err := config.Load(filepath.Join(f.demo.Dir, "pgconsent.yaml"))
 	if err != nil {
 		t.Fatal(err)

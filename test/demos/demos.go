@@ -1,4 +1,6 @@
-package instance
+// Package demos starts the worlds as `pgconsent demo` does, for tests of their faces. It stands apart from test/instance,
+// which packages that a demo is made of test with.
+package demos
 
 import (
 	"context"
@@ -14,7 +16,7 @@ import (
 	"github.com/pgconsent/pgconsent/world"
 )
 
-// Guest is the DSN of a role of the test server that may make databases and roles, as that of [Demo].
+// Guest is the DSN of a role of the test server that may make databases and roles, as that of [Start].
 var Guest = sync.OnceValues(func() (string, error) {
 	conn, err := pgx.Connect(context.Background(), fmt.Sprintf("host=%s port=%d user=postgres dbname=postgres", pgtest.SocketDir(), pgtest.Port()))
 	if err != nil {
@@ -36,8 +38,8 @@ func Free(t testing.TB) string {
 	return l.Addr().String()
 }
 
-// Demo starts a world, one of ours or a folder, as the command would, on the test server, until the test ends.
-func Demo(t testing.TB, name string) *demo.Running {
+// Start starts a world, one of ours or a folder, as the command would, on the test server, until the test ends.
+func Start(t testing.TB, name string) *demo.Running {
 	t.Helper()
 	dsn, err := Guest()
 	if err != nil {
