@@ -95,8 +95,14 @@ func (h horizon) open() string {
 		known("t", h.steps[0].Froms()), end+catalog.QuoteIdent(h.Status), catalog.QuoteLiteral(h.Is), agreed, strings.Replace(from, "WHERETHIS", "WHERE "+last, 1), none)
 }
 
+// lockBuckets bounds how many locks a transaction takes at a step: the server has room for some thousands, of all
+// transactions together, and one that changed more people would fail. Who shares a bucket waits for the other's commit.
+const lockBuckets = 512
+
+// lockKey is the bucket of a value, among those of the step.
 func lockKey(name string, step int, value string) string {
-	return fmt.Sprintf("hashtextextended(%s || %s, 0)", catalog.QuoteLiteral(fmt.Sprintf("pgconsent kept %s %d ", name, step)), value)
+	of := catalog.QuoteLiteral(fmt.Sprintf("pgconsent kept %s %d", name, step))
+	return fmt.Sprintf("hashtextextended(%s, 0) & ~%d::int8 | hashtextextended(%s, 0) & %d::int8", of, lockBuckets-1, value, lockBuckets-1)
 }
 
 // settle works out what the transaction's changes mean.

@@ -62,6 +62,43 @@ INSERT INTO drafts SELECT 'x' || g % 3, g, g FROM generate_series(1, 10) g;`).Re
 	return db, super, plan
 }
 
+// A transaction that changes many people takes few locks, of which the server has room for some thousands, and settles each.
+func TestKeptManyAtOnce(t *testing.T) {
+	_, super, plan := keptDatabase(t)
+	ctx := context.Background()
+	if err := migrations.FillAll(ctx, super, plan.Fills(), func(migrations.Fill, int64) {}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := super.PgConn().Exec(ctx, `CREATE INDEX ON people (id); CREATE INDEX ON drafts (person); CREATE INDEX ON drafts (b);
+INSERT INTO people SELECT g, 'granted' FROM generate_series(100, 9099) g; ANALYZE people;
+INSERT INTO drafts SELECT 'many', g, g FROM generate_series(100, 9099) g; ANALYZE drafts;
+BEGIN; UPDATE people SET status = 'refused' WHERE id >= 100 AND id % 2 = 0; SET CONSTRAINTS ALL IMMEDIATE`).ReadAll(); err != nil {
+		t.Fatal(err)
+	}
+	var locks, open, wrong int
+	if err := super.QueryRow(ctx, "SELECT count(*) FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'advisory'").Scan(&locks); err != nil || locks < 2 || locks > 2000 {
+		t.Errorf("%d locks, %v", locks, err)
+	}
+	if _, err := super.Exec(ctx, "COMMIT"); err != nil {
+		t.Fatal(err)
+	}
+	if err := super.QueryRow(ctx, fmt.Sprintf(`SELECT count(*) FILTER (WHERE o.open_until > now()), count(*) FILTER (WHERE (o.open_until > now()) <> (o.b %% 2 = 1))
+		FROM %s AS o WHERE o.a = 'many'`, keptOf(t, super, "drafts"))).Scan(&open, &wrong); err != nil || open != 4500 || wrong != 0 {
+		t.Errorf("%d open, %d wrong, %v", open, wrong, err)
+	}
+}
+
+// keptOf is the table of what is kept beside another's rows.
+func keptOf(t *testing.T, conn *pgx.Conn, table string) (name string) {
+	t.Helper()
+	if err := conn.QueryRow(t.Context(), `SELECT c.oid::regclass::text FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attname = 'open_until'
+		WHERE c.relname LIKE 'kept%' AND EXISTS (SELECT FROM pg_attribute AS k, pg_attribute AS o WHERE k.attrelid = c.oid AND k.attnum = 1 AND o.attrelid = $1::text::regclass AND o.attnum = 1 AND k.attname = o.attname)`,
+		table).Scan(&name); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
 // However writers meet and are killed, what is kept and counts is what it should be, in every snapshot: while it is being
 // filled in, after transactions that could not be settled, and when triggers fire for several tables.
 func TestKeptUnderConcurrentWriters(t *testing.T) {
