@@ -56,6 +56,8 @@ type Subject struct {
 
 	Passed    map[string]bool // probes, by ID, that have passed already and are left out
 	ProbeTime time.Duration   // for each statement of [Probe]; 0: 30 s
+
+	running bool // it is [Check] that asks
 }
 
 // exam is one examination.
@@ -139,8 +141,10 @@ func Refuse(found []Finding) error {
 		WithHint("pgconsent doctor shows every finding.")
 }
 
-// Check is Examine for a server that runs: it returns an error unless the database is safe.
+// Check is Examine for a server that runs, which asks again and again: it returns an error unless the database is safe. It
+// leaves out what would read large tables.
 func Check(ctx context.Context, conn *pgx.Conn, s Subject) error {
+	s.running = true
 	found, err := Examine(ctx, conn, s)
 	if err != nil {
 		return err

@@ -26,6 +26,7 @@ func TestKept(t *testing.T) {
 	}
 	run(`CREATE TABLE people (id int PRIMARY KEY, consent text); CREATE TABLE notes (id int PRIMARY KEY, person int);
 		INSERT INTO people VALUES (1, 'granted'), (2, 'refused'); INSERT INTO notes SELECT g, 1 + g % 3 FROM generate_series(1, 9) g`)
+	var served error
 	examined := func(rules string) (string, []migrations.Fill) {
 		t.Helper()
 		snap, err := pgcatalog.Load(ctx, super, []string{"public"})
@@ -45,7 +46,9 @@ func TestKept(t *testing.T) {
 			t.Fatal(err)
 		}
 		control := db.Connect(t, migrations.DefaultControlRole)
-		found, err := doctor.Examine(ctx, control, doctor.Subject{Policy: p, Snapshot: snap, Plan: plan})
+		subject := doctor.Subject{Policy: p, Snapshot: snap, Plan: plan}
+		served = doctor.Check(ctx, control, subject)
+		found, err := doctor.Examine(ctx, control, subject)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -94,6 +97,15 @@ func TestKept(t *testing.T) {
 	fill()
 	run("UPDATE pgconsent.kept_" + fills[0].Name + " SET open_until = 'infinity'")
 	kept("unsafe kept: what is kept beside public.notes is wrong for")
+	if served == nil || !strings.Contains(served.Error(), "is wrong for") {
+		t.Errorf("who serves: %v", served)
+	}
+	// A server that runs looks every few seconds: it does not read what is large.
+	run("INSERT INTO notes SELECT g, 1 FROM generate_series(10, 60000) g")
+	kept("unsafe kept: what is kept beside public.notes is wrong for")
+	if served != nil && strings.Contains(served.Error(), "is wrong for") {
+		t.Errorf("who serves: %v", served)
+	}
 }
 
 // examinedOnly asks as the control role how many rows differ.

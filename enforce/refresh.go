@@ -173,7 +173,11 @@ func (d *database) publish(began time.Time, seen observation, err error) {
 			d.view.Store(&view{refusal: lost(err)})
 		}
 		if d.trouble != err.Error() {
-			log.Error("the database cannot be reached; its agents are refused when that lasts", "error", err)
+			what := "the database cannot be reached"
+			if errors.Is(err, context.DeadlineExceeded) {
+				what = fmt.Sprintf("the database does not answer what its walls depend on within %s", lookTimeout)
+			}
+			log.Error(what+"; its agents are refused when that lasts", "error", err)
 		}
 		d.trouble = err.Error()
 	default:

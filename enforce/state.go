@@ -72,7 +72,7 @@ func (d *database) current() (*view, *sqlstate.Error) {
 
 // lost is the refusal while the server does not answer.
 func lost(cause error) *sqlstate.Error {
-	return sqlstate.New(sqlstate.CannotConnectNow, sqlstate.ReasonUpstream, "pgconsent cannot reach the database to verify its state").
+	return sqlstate.New(sqlstate.CannotConnectNow, sqlstate.ReasonUpstream, "pgconsent cannot verify the state of the database: it cannot be reached, or does not answer in time").
 		WithHint("Statements of agents are refused until it can; try again in a few seconds.").WithCause(cause)
 }
 
