@@ -2,18 +2,15 @@ package migrations
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
-
-	"github.com/jackc/pgx/v5"
 
 	"github.com/pgconsent/pgconsent/config"
 	"github.com/pgconsent/pgconsent/sqlstate"
 )
 
-// passwords sets the passwords that are given. Roles are the whole server's: one that this database has not made may be how another
-// one is served, so that its password is set only where it has none.
+// passwords sets the passwords that are given. Roles are the whole server's: one that this database has not made, and that has rights
+// in another one, is how that one is served; its password is set only where it has none.
 func (r *run) passwords(ctx context.Context, o Options) error {
 	own, err := r.madeRoles(ctx)
 	if err != nil {
@@ -27,7 +24,7 @@ func (r *run) passwords(ctx context.Context, o Options) error {
 			switch state, err := r.password(ctx, role.name, role.password); {
 			case err != nil:
 				return fmt.Errorf("migrate: %w", err)
-			case state == same, state == unknown:
+			case state == same, state == unknown: // serve and doctor say if it is another
 				continue
 			case state == another:
 				return sqlstate.New(sqlstate.InvalidPassword, sqlstate.ReasonIdentity, "role %s was there before, with another password than that of secrets.%s", role.name, role.key).
@@ -50,26 +47,34 @@ func (r *run) passwords(ctx context.Context, o Options) error {
 type standing int
 
 const (
-	none standing = iota
+	free standing = iota // there is none, or no other database would miss it
 	same
 	another
-	unknown // only superusers may look: serve and doctor say if it is another
+	unknown // only superusers may look
 )
 
 func (r *run) password(ctx context.Context, role, password string) (standing, error) {
-	var may bool
-	if err := r.tx.QueryRow(ctx, "SELECT pg_catalog.has_table_privilege('pg_catalog.pg_authid', 'SELECT')").Scan(&may); err != nil || !may {
-		return unknown, err
+	var elsewhere, may bool
+	err := r.tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_catalog.pg_shdepend AS d, pg_catalog.pg_database AS here
+			WHERE here.datname = pg_catalog.current_database() AND d.refclassid = 'pg_catalog.pg_authid'::pg_catalog.regclass AND d.refobjid = r.oid
+			  AND CASE WHEN d.dbid <> 0 THEN d.dbid WHEN d.classid = 'pg_catalog.pg_database'::pg_catalog.regclass THEN d.objid ELSE here.oid END <> here.oid),
+		pg_catalog.has_table_privilege('pg_catalog.pg_authid', 'SELECT')
+		FROM pg_catalog.pg_roles AS r WHERE r.rolname = $1`, role).Scan(&elsewhere, &may)
+	switch {
+	case err != nil:
+		return unknown, fmt.Errorf("look at role %s: %w", role, err)
+	case !elsewhere:
+		return free, nil
+	case !may:
+		return unknown, nil
 	}
 	var verifier *string
-	err := r.tx.QueryRow(ctx, "SELECT a.rolpassword FROM pg_catalog.pg_authid AS a WHERE a.rolname = $1", role).Scan(&verifier)
+	if err := r.tx.QueryRow(ctx, "SELECT a.rolpassword FROM pg_catalog.pg_authid AS a WHERE a.rolname = $1", role).Scan(&verifier); err != nil {
+		return unknown, fmt.Errorf("look at role %s: %w", role, err)
+	}
 	switch {
-	case errors.Is(err, pgx.ErrNoRows):
-		return unknown, fmt.Errorf("role %s is gone", role)
-	case err != nil:
-		return unknown, err
 	case verifier == nil:
-		return none, nil
+		return free, nil
 	case config.Verifies(*verifier, password):
 		return same, nil
 	}
