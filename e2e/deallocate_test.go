@@ -37,7 +37,7 @@ func TestDeallocateOfWireStatements(t *testing.T) {
 	if n, code := count("kept"); n != "3" {
 		t.Errorf("the other statement: %q %s", n, code)
 	}
-	if a := harness.Ask(c, `DEALLOCATE _pg3_0`); a.Code != "26000" || a.Err != `ERROR 26000: prepared statement "_pg3_0" does not exist|||0|||||` {
+	if a := harness.Ask(c, `DEALLOCATE _pg3_0`); a.Code != "26000" || a.Err != `ERROR 26000: prepared statement "_pg3_0" does not exist|||0||||||` {
 		t.Errorf("a second time: %s", a.Err)
 	}
 	if a := harness.Ask(c, `DEALLOCATE pgconsent_seal`); a.Code != "26000" {
@@ -49,7 +49,7 @@ func TestDeallocateOfWireStatements(t *testing.T) {
 	if _, code := count("kept"); code != "26000" {
 		t.Errorf("after DEALLOCATE ALL: SQLSTATE %q", code)
 	}
-	if a := harness.Ask(c, `SELECT count(*) > 0 FROM memories`); a.String() != "[?column?] SELECT 1\nt\n" {
+	if a := harness.Ask(c, `SELECT count(*) > 0 FROM memories`); a.String() != "[?column?] [16] SELECT 1\nt\n" {
 		t.Errorf("the session after DEALLOCATE ALL: %s", a)
 	}
 }
