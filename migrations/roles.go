@@ -45,13 +45,16 @@ func (r *run) roles(ctx context.Context, o Options) ([]string, error) {
 	if !onDatabase {
 		missing = append(missing, Statement{"GRANT CREATE ON DATABASE " + r.databaseIdent(ctx) + " TO " + r.userIdent(ctx), "migrate makes schemas"})
 	}
-	if !canCreate {
-		for _, role := range []string{o.ReaderRole, o.RowsRole} {
-			if ok, err := r.isMember(ctx, role); err != nil {
-				return nil, err
-			} else if !ok {
-				missing = append(missing, Statement{"GRANT " + quoteIdent(role) + " TO " + r.userIdent(ctx), "views can only be given to a role one is a member of"})
-			}
+	for _, role := range []string{o.ReaderRole, o.RowsRole} {
+		ok, err := r.isMember(ctx, role)
+		if err == nil && !ok && canCreate {
+			ok, err = r.mayJoin(ctx, role)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
+			missing = append(missing, Statement{"GRANT " + quoteIdent(role) + " TO " + r.userIdent(ctx), "views can only be given to a role one is a member of"})
 		}
 	}
 	if len(missing) > 0 {
@@ -66,6 +69,15 @@ func (r *run) isMember(ctx context.Context, role string) (bool, error) {
 	err := r.tx.QueryRow(ctx, `SELECT EXISTS (SELECT 1 FROM pg_catalog.pg_roles AS r WHERE r.rolname = $1 AND pg_catalog.pg_has_role(r.oid,
 		CASE WHEN pg_catalog.current_setting('server_version_num')::pg_catalog.int4 >= 160000 THEN 'SET' ELSE 'MEMBER' END))`, role).Scan(&member)
 	return member, err
+}
+
+// mayJoin tells whether the migrating role, which may make roles, can make itself a member of role: from PostgreSQL 16 on of those
+// alone that it made or administers.
+func (r *run) mayJoin(ctx context.Context, role string) (bool, error) {
+	var may bool
+	err := r.tx.QueryRow(ctx, `SELECT EXISTS (SELECT 1 FROM pg_catalog.pg_roles AS r WHERE r.rolname = $1 AND
+		(pg_catalog.current_setting('server_version_num')::pg_catalog.int4 < 160000 OR pg_catalog.pg_has_role(r.oid, 'MEMBER WITH ADMIN OPTION')))`, role).Scan(&may)
+	return may, err
 }
 
 // joinOwners makes the migrating role a member of the roles that own views for as long as it gives views to them.

@@ -16,14 +16,15 @@ import (
 var (
 	relationNames = []string{"has_table_privilege", "has_column_privilege", "has_any_column_privilege", "has_sequence_privilege", "row_security_active", "pg_get_serial_sequence"}
 	relationArgs  = []string{"pg_relation_is_updatable", "pg_column_is_updatable"}
-	ofOthers      = map[string]func(*walker, string) *sqlstate.Error{
+	ofOthers      = map[string]func(w *walker, written string, read bool) *sqlstate.Error{
 		"has_type_privilege": (*walker).namedType, "has_function_privilege": (*walker).namedSignature, "has_schema_privilege": (*walker).namedSchema,
 	}
 )
 
-// byName are the types whose values are made from names of the catalogs, with what judges a name. Names of roles, operators,
-// collations and of what full text is made of show as they are.
-var byName = map[string]func(*walker, string) *sqlstate.Error{
+// byName are the types whose values are made from names of the catalogs, with what judges a name; read tells that the server
+// reads a constant as a value of the type, and makes it of no text. Names of roles, operators, collations and of what full text
+// is made of show as they are.
+var byName = map[string]func(w *walker, written string, read bool) *sqlstate.Error{
 	"regclass": (*walker).relationInText, "regtype": (*walker).namedType, "regproc": (*walker).namedFunction,
 	"regprocedure": (*walker).namedSignature, "regnamespace": (*walker).namedSchema,
 }
@@ -109,17 +110,17 @@ func (w *walker) namedArguments(name string, args []*sqltext.Node) {
 	}
 }
 
-func (w *walker) named(n *sqltext.Node, placed bool, judge func(*walker, string) *sqlstate.Error) {
+func (w *walker) named(n *sqltext.Node, placed bool, judge func(w *walker, written string, read bool) *sqlstate.Error) {
 	if written, constant := constantString(n); constant {
 		w.judged(n, written, placed, judge)
 	}
 }
 
-func (w *walker) judged(n *sqltext.Node, written string, placed bool, judge func(*walker, string) *sqlstate.Error) {
+func (w *walker) judged(n *sqltext.Node, written string, placed bool, judge func(w *walker, written string, read bool) *sqlstate.Error) {
 	if w.refused != nil {
 		return
 	}
-	if w.refused = judge(w, written); w.refused != nil && placed {
+	if w.refused = judge(w, written, placed); w.refused != nil && placed {
 		w.refused = w.refused.At(w.source.Position(n.GetAConst().GetLocation()))
 	}
 }
@@ -129,18 +130,21 @@ func absent(code sqlstate.Code, kind, name string) *sqlstate.Error {
 	return sqlstate.New(code, sqlstate.ReasonRelation, "%s \"%s\" does not exist", kind, name)
 }
 
+// softErrors is the first server that does not say which part of a name there is not, where it reads the name as a value.
+const softErrors = 160000
+
 // relationInText tells of the name of a relation that is not shown. Names that lead nowhere are for the server to complain of,
 // as it does whatever there is.
-func (w *walker) relationInText(written string) *sqlstate.Error {
+func (w *walker) relationInText(written string, read bool) *sqlstate.Error {
 	parts := splitName(written)
 	if len(parts) == 0 {
 		return nil
 	}
 	schema, name := lastTwo(parts)
-	if catalog.IsOwnSchema(schema) {
+	switch own := catalog.IsOwnSchema(schema); {
+	case own && (!read || w.snap.ServerVersion() < softErrors):
 		return absent(sqlstate.UndefinedSchema, "schema", schema)
-	}
-	if !w.hidesRelation(schema, name) {
+	case !own && !w.hidesRelation(schema, name):
 		return nil
 	}
 	if schema != "" {
@@ -156,7 +160,7 @@ func (w *walker) hidesRelation(schema, name string) bool {
 }
 
 // namedType tells of the row type of a relation that is not shown, and of the array of them.
-func (w *walker) namedType(written string) *sqlstate.Error {
+func (w *walker) namedType(written string, _ bool) *sqlstate.Error {
 	t := parseType(written)
 	schema, name, ok := qualifiedName(t.GetNames())
 	if ok && catalog.IsOwnSchema(schema) {
@@ -179,12 +183,12 @@ func (w *walker) namedType(written string) *sqlstate.Error {
 }
 
 // namedFunction tells of functions that are not shown.
-func (w *walker) namedFunction(written string) *sqlstate.Error {
+func (w *walker) namedFunction(written string, _ bool) *sqlstate.Error {
 	return w.functionInText(written, written)
 }
 
 // namedSignature does where the types of the arguments follow.
-func (w *walker) namedSignature(written string) *sqlstate.Error {
+func (w *walker) namedSignature(written string, _ bool) *sqlstate.Error {
 	name, _, _ := strings.Cut(written, "(")
 	return w.functionInText(name, written)
 }
@@ -196,7 +200,10 @@ func (w *walker) functionInText(written, whole string) *sqlstate.Error {
 	}
 	schema, name := lastTwo(parts)
 	if catalog.IsOwnSchema(schema) {
-		return absent(sqlstate.UndefinedSchema, "schema", schema)
+		if w.snap.ServerVersion() < softErrors {
+			return absent(sqlstate.UndefinedSchema, "schema", schema)
+		}
+		return absent(sqlstate.UndefinedFunction, "function", whole)
 	}
 	found := w.snap.FunctionsNamed(schema, name)
 	if len(found) == 0 || (schema == "" || schema == "pg_catalog") && w.snap.HasCatalogFunction(name) {
@@ -211,7 +218,7 @@ func (w *walker) functionInText(written, whole string) *sqlstate.Error {
 }
 
 // namedSchema tells of the schemas of our own.
-func (w *walker) namedSchema(written string) *sqlstate.Error {
+func (w *walker) namedSchema(written string, _ bool) *sqlstate.Error {
 	parts := splitName(written)
 	if len(parts) != 1 || !catalog.IsOwnSchema(parts[0]) {
 		return nil

@@ -19,7 +19,7 @@ func TestNamesInTexts(t *testing.T) {
 		"SELECT 'memory_edges'::regclass", "SELECT regclass 'memory_edges'", "SELECT CAST('public.Memory_Edges' AS pg_catalog.regclass)",
 		`SELECT '"public" . "memory_edges"'::regclass`, "SELECT 1 FROM pg_class WHERE oid = ' MEMORY_EDGES '::regclass", "SELECT 'memory_edges'::text::regclass::oid",
 		"SELECT regclass('memory_edges')", "SELECT '{memory_edges}'::regclass[]", `SELECT '{"\"memory_edges\"", 1}'::regclass[]`, "SELECT CAST(ARRAY['memory_edges'] AS regclass[])",
-		"SELECT 'pgconsent.keys'::regclass",
+		"SELECT 'pgconsent.keys'::regclass", "SELECT 'pgconsent.keys'::text::regclass", "SELECT regclass('pgconsent.keys')", "SELECT '{pgconsent.keys}'::regclass[]", "SELECT has_table_privilege('pgconsent.keys', 'SELECT')", "SELECT has_function_privilege('pgconsent.f(text)', 'EXECUTE')",
 		"SELECT 'memory_edges'::regtype", "SELECT regtype 'public.memory_edges'", "SELECT 'memory_edges[]'::regtype", "SELECT '_memory_edges'::regtype", `SELECT '"memory_edges"'::text::regtype`, "SELECT has_type_privilege('memory_edges', 'USAGE')",
 		"SELECT 'unlisted'::regproc", "SELECT regproc 'public.unlisted'", "SELECT 'unlisted(text)'::regprocedure", "SELECT CAST('public . Unlisted ( text )' AS regprocedure)", "SELECT has_function_privilege('unlisted(text)', 'EXECUTE')",
 		"SELECT 'pgconsent'::regnamespace", "SELECT '\"pgconsent_gate\"'::regnamespace", "SELECT has_schema_privilege('pgconsent', 'USAGE')", "SELECT 'pgconsent_gate.attr(text)'::regprocedure", "SELECT 'pgconsent.keys'::regtype", "SELECT 'pgconsent.changed'::regproc",

@@ -367,6 +367,17 @@ func TestPasswordsOfOthersStay(t *testing.T) {
 	if err := up(second, "postgres", "one"); err != nil {
 		t.Errorf("the same password: %v", err)
 	}
+	var version int
+	if err := first.super.QueryRow(context.Background(), "SELECT current_setting('server_version_num')::integer").Scan(&version); err != nil {
+		t.Fatal(err)
+	}
+	if version >= 160000 { // who may make roles may not join those of others
+		var missing *migrations.MissingRights
+		if err := up(third, "app_owner", "two"); !errors.As(err, &missing) || len(missing.Statements) != 2 || missing.Statements[0].SQL != `GRANT "served_reader" TO app_owner` {
+			t.Errorf("as a role that may not join those of others: %v", err)
+		}
+		first.exec(first.super, "GRANT served_reader, served_rows TO app_owner")
+	}
 	if err := up(third, "app_owner", "two"); err != nil { // who may not look changes nothing
 		t.Errorf("as a role that may not read passwords: %v", err)
 	}
