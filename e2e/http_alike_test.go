@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"io"
 	"maps"
 	"math/rand/v2"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -16,128 +18,230 @@ import (
 )
 
 // alike asks, for each operation of the document that takes somebody or something by its id, about one that there is and that is not the caller's to
-// know of, and about one that there is not. The answers are the same bytes, headers too: but for the date, and for the id itself where it is said back.
+// know of, and about one that there is not; so for each tool of MCP. The answers are the same bytes, headers too: but for the date, and for the id itself
+// where it is said back. So are the statements that the server was asked meanwhile, so that no class of time tells what the bytes do not.
 func (f *httpFace) alike() {
 	owner, err := pgx.Connect(f.t.Context(), f.run.Access.OwnerDSN)
 	if err != nil {
 		f.t.Fatal(err)
 	}
 	defer owner.Close(context.Background())
-	var memory string // of ash, about somebody, granted to nobody
-	if err := owner.QueryRow(f.t.Context(), "SELECT id FROM episodes WHERE stack_id = 'ash' AND access_grants = '[]' ORDER BY id LIMIT 1").Scan(&memory); err != nil {
+	var memory, database string // a memory of ash, about somebody, granted to nobody
+	if err := owner.QueryRow(f.t.Context(), "SELECT id, current_database() FROM episodes WHERE stack_id = 'ash' AND access_grants = '[]' ORDER BY id LIMIT 1").Scan(&memory, &database); err != nil {
 		f.t.Fatal(err)
 	}
 	const person = "human:student_123" // nobody in the stores of the caller
 	f.want(f.call("subject:"+person, "POST", "/v1/consent/grant", map[string]any{"stream": "TEMPORARY"}), 200, "")
 	f.want(f.call("system", "POST", "/v1/air/interactions", map[string]any{"user_id": person, "channel_id": "alike", "channel_type": "api"}), 200, "")
-	absent := func(id string) string { return id[:len(id)-3] + "~zz" } // as long, and of the same kind
-	// By the member's name: whom or what it names.
-	named := map[string]string{"user_id": person, "subject": person, "grantor": person, "id": memory, "source": memory}
-	fixed := map[string]any{"channel_id": "alike"}
-	// Who has nothing to do with either.
-	callers := []string{"subject:si:mallory", "agent:mallory", "operator"}
+	l := &likeness{
+		maker: &maker{httpFace: f, rnd: rand.New(rand.NewPCG(9, 9))}, client: &http.Client{Timeout: time.Minute}, log: logStatements(f.t, database),
+		named: map[string]string{
+			"user_id": person, "subject": person, "grantor": person, "id": memory, "source": memory, "told_from": memory,
+			"store": "student_123", "context": "ctx:student_123_academic",
+		},
+		fixed: map[string]any{"channel_id": "alike"},
+	}
+	defer l.client.CloseIdleConnections()
+	for _, who := range []string{"subject:si:mallory", "agent:mallory", "operator"} { // who have nothing to do with any of them
+		paths := f.document["paths"].(map[string]any)
+		for _, path := range slices.Sorted(maps.Keys(paths)) {
+			methods := paths[path].(map[string]any)
+			for _, method := range slices.Sorted(maps.Keys(methods)) {
+				l.operation(who, method, path, methods[method].(map[string]any))
+			}
+		}
+	}
+	if l.asked < 3*20 {
+		f.t.Errorf("only %d members of operations name somebody", l.asked)
+	}
+	l.asked = 0
+	for _, who := range []string{"subject:si:mallory", "agent:mallory"} {
+		l.tools(who)
+	}
+	if l.asked < 20 {
+		f.t.Errorf("only %d arguments of tools name somebody", l.asked)
+	}
+	if l.stated == 0 {
+		f.t.Error("no statement was seen")
+	}
+}
 
-	m := &maker{httpFace: f, rnd: rand.New(rand.NewPCG(9, 9))}
-	client := &http.Client{Timeout: time.Minute}
-	defer client.CloseIdleConnections()
-	ask := func(who, method, path string, q url.Values, body map[string]any) (int, string) {
-		f.t.Helper()
-		target := f.run.Access.HTTP + path
-		if len(q) > 0 {
-			target += "?" + q.Encode()
+// likeness asks about two ids and compares.
+type likeness struct {
+	*maker
+	client *http.Client
+	log    *statementLog
+	named  map[string]string // by the member's name: whom or what it names
+	fixed  map[string]any
+	asked  int
+	stated int // statements that were compared
+}
+
+func (l *likeness) operation(who, method, path string, o map[string]any) {
+	schema := l.schema(dig(o, "requestBody", "content", "application/json", "schema"))
+	query := map[string]bool{}
+	parameters, _ := o["parameters"].([]any)
+	for _, p := range parameters {
+		if dig(p, "in") == "query" {
+			query[dig(p, "name").(string)] = true
 		}
-		var text []byte
+	}
+	l.members(schema, query, func(name string, body map[string]any) {
+		l.compare(method+" "+path+" as "+who, name, func(value string) string {
+			q := url.Values{}
+			for member := range query {
+				if fixed, ok := l.fixed[member]; ok {
+					q.Set(member, fixed.(string))
+				}
+			}
+			if query[name] {
+				q.Set(name, value)
+			} else {
+				body[name] = value
+			}
+			target := path
+			if len(q) > 0 {
+				target += "?" + q.Encode()
+			}
+			var sent any
+			if schema != nil {
+				sent = body
+			}
+			return l.ask(who, strings.ToUpper(method), target, sent, http.Header{})
+		})
+	})
+}
+
+// members calls with each member of a schema, and each parameter of a query, that names somebody, and with the other members that there must be.
+func (l *likeness) members(schema map[string]any, query map[string]bool, each func(name string, body map[string]any)) {
+	properties, _ := schema["properties"].(map[string]any)
+	names := slices.Collect(maps.Keys(query))
+	names = slices.AppendSeq(names, maps.Keys(properties))
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
+		if _, ok := l.named[name]; !ok {
+			continue
+		}
+		l.asked++
+		body := map[string]any{}
+		required, _ := schema["required"].([]any)
+		for _, member := range required {
+			body[member.(string)] = l.valid(l.schema(properties[member.(string)]))
+		}
+		for member, fixed := range l.fixed {
+			if _, ok := properties[member]; ok {
+				body[member] = fixed
+			}
+		}
+		each(name, body)
+	}
+}
+
+func (l *likeness) tools(who string) {
+	header := http.Header{"Accept": {"application/json, text/event-stream"}}
+	number := 0
+	send := func(method string, parameters any) string {
+		number++
+		return l.ask(who, "POST", "/mcp", map[string]any{"jsonrpc": "2.0", "id": number, "method": method, "params": parameters}, header)
+	}
+	answer := send("initialize", map[string]any{"protocolVersion": "2025-11-25", "capabilities": map[string]any{}, "clientInfo": map[string]any{"name": "alike", "version": "1"}})
+	_, session, _ := strings.Cut(answer, "Mcp-Session-Id: ")
+	session, _, found := strings.Cut(session, "\r\n")
+	if !found {
+		l.t.Fatalf("no session in %s", answer)
+	}
+	header.Set("Mcp-Session-Id", session)
+	l.ask(who, "POST", "/mcp", map[string]any{"jsonrpc": "2.0", "method": "notifications/initialized"}, header)
+	var list struct {
+		Result struct {
+			Tools []struct {
+				Name        string
+				InputSchema map[string]any
+			}
+		}
+	}
+	_, text, _ := strings.Cut(send("tools/list", map[string]any{}), "\r\n\r\n")
+	if err := json.Unmarshal([]byte(text), &list); err != nil || len(list.Result.Tools) == 0 {
+		l.t.Fatalf("no tools in %s: %v", text, err)
+	}
+	for _, tool := range list.Result.Tools {
+		l.members(tool.InputSchema, nil, func(name string, arguments map[string]any) {
+			l.compare("the tool "+tool.Name+" as "+who, name, func(value string) string {
+				arguments[name], number = value, 100
+				return send("tools/call", map[string]any{"name": tool.Name, "arguments": arguments})
+			})
+		})
+	}
+}
+
+// madeID is an id that the face makes.
+var madeID = regexp.MustCompile(`[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
+
+// compare asks about one that there is and one that there is not. What the database was asked is asked again before it is said to differ: it may
+// have been asked by something else of the process.
+func (l *likeness) compare(what, name string, ask func(value string) string) {
+	l.t.Helper()
+	there := l.named[name]
+	absent := there[:len(there)-3] + "~zz" // as long, and of the same kind
+	var answers, statements [2]string
+	for range 3 {
+		for i, value := range []string{there, absent} {
+			l.log.taken()
+			answers[i] = madeID.ReplaceAllString(strings.ReplaceAll(ask(value), value, "ID"), "NEW")
+			taken := l.log.taken()
+			l.stated += len(taken)
+			statements[i] = strings.NewReplacer(there, "ID", absent, "ID").Replace(strings.Join(taken, "\n"))
+		}
+		if answers[0] != answers[1] {
+			l.t.Errorf("%s tells which %s there is: %s\n%s", what, name, answers[0], answers[1])
+			return
+		}
+		if statements[0] == statements[1] {
+			return
+		}
+	}
+	l.t.Errorf("%s asks the database more about one %s than about the other:\n%s\n\n%s", what, name, statements[0], statements[1])
+}
+
+// ask is an answer: the status, headers but the date, body.
+func (l *likeness) ask(who, method, target string, body any, header http.Header) string {
+	l.t.Helper()
+	var text []byte
+	if body != nil {
+		var err error
+		if text, err = json.Marshal(body); err != nil {
+			l.t.Fatal(err)
+		}
+	}
+	for range 100 {
+		r, err := http.NewRequest(method, l.run.Access.HTTP+target, bytes.NewReader(text))
+		if err != nil {
+			l.t.Fatal(err)
+		}
+		r.Header = header.Clone()
+		r.Header.Set("Authorization", "Bearer "+l.token(who))
 		if body != nil {
-			if text, err = json.Marshal(body); err != nil {
-				f.t.Fatal(err)
-			}
+			r.Header.Set("Content-Type", "application/json")
 		}
-		for range 100 {
-			r, err := http.NewRequest(method, target, bytes.NewReader(text))
-			if err != nil {
-				f.t.Fatal(err)
-			}
-			r.Header.Set("Authorization", "Bearer "+f.token(who))
-			if body != nil {
-				r.Header.Set("Content-Type", "application/json")
-			}
-			response, err := client.Do(r)
-			if err != nil {
-				f.t.Fatal(err)
-			}
-			var b bytes.Buffer
-			_, _ = b.ReadFrom(response.Body)
-			response.Body.Close()
-			if response.StatusCode == http.StatusTooManyRequests {
-				time.Sleep(time.Second)
-				continue
-			}
-			response.Header.Del("Date")
-			var headers strings.Builder
-			_ = response.Header.Write(&headers)
-			return response.StatusCode, headers.String() + b.String()
+		response, err := l.client.Do(r)
+		if err != nil {
+			l.t.Fatal(err)
 		}
-		return 0, ""
-	}
-	asked := 0
-	paths := f.document["paths"].(map[string]any)
-	for _, path := range slices.Sorted(maps.Keys(paths)) {
-		methods := paths[path].(map[string]any)
-		for _, method := range slices.Sorted(maps.Keys(methods)) {
-			o := methods[method].(map[string]any)
-			schema := m.schema(dig(o, "requestBody", "content", "application/json", "schema"))
-			parameters, _ := o["parameters"].([]any)
-			in := map[string]bool{} // the members and parameters, and whether they are in the body
-			for _, p := range parameters {
-				if dig(p, "in") == "query" {
-					in[dig(p, "name").(string)] = false
-				}
-			}
-			properties, _ := schema["properties"].(map[string]any)
-			for name := range properties {
-				in[name] = true
-			}
-			for _, name := range slices.Sorted(maps.Keys(in)) {
-				id, ok := named[name]
-				if !ok {
-					continue
-				}
-				asked++
-				var body map[string]any
-				if schema != nil {
-					body = map[string]any{}
-					required, _ := schema["required"].([]any)
-					for _, member := range required {
-						body[member.(string)] = m.valid(m.schema(properties[member.(string)]))
-					}
-				}
-				q := url.Values{}
-				for other, inBody := range in {
-					if value, ok := fixed[other]; ok && inBody {
-						body[other] = value
-					} else if ok {
-						q.Set(other, value.(string))
-					}
-				}
-				for _, who := range callers {
-					statuses, texts := [2]int{}, [2]string{}
-					for i, value := range []string{id, absent(id)} {
-						if in[name] {
-							body[name] = value
-						} else {
-							q.Set(name, value)
-						}
-						status, text := ask(who, strings.ToUpper(method), path, q, body)
-						statuses[i], texts[i] = status, strings.ReplaceAll(text, value, "ID")
-					}
-					if statuses[0] != statuses[1] || texts[0] != texts[1] {
-						f.t.Errorf("%s %s as %s tells which %s there is: %d %s\n%d %s", method, path, who, name, statuses[0], texts[0], statuses[1], texts[1])
-					}
-				}
-			}
+		got, err := io.ReadAll(response.Body)
+		response.Body.Close()
+		if err != nil {
+			l.t.Fatal(err)
 		}
+		if response.StatusCode == http.StatusTooManyRequests {
+			time.Sleep(time.Second)
+			continue
+		}
+		response.Header.Del("Date")
+		var out strings.Builder
+		out.WriteString(response.Status + "\r\n")
+		_ = response.Header.Write(&out)
+		return out.String() + "\r\n" + string(got)
 	}
-	if asked < 20 {
-		f.t.Errorf("only %d members of operations name somebody", asked)
-	}
+	l.t.Fatalf("%s %s is not answered", method, target)
+	return ""
 }

@@ -94,13 +94,16 @@ loop:
 	return errors.Join(err, <-written)
 }
 
-// readLines hands out the lines of in. One that is too long is cut; what is left of it is not JSON then, and refused.
+// longestLine is how much of a line is kept. Messages are shorter; of one that is not, the id is looked for.
+const longestLine = 64 * maxMessage
+
+// readLines hands out the lines of in. One that is much too long is cut.
 func readLines(ctx context.Context, in io.Reader, lines chan<- []byte) error {
 	r := bufio.NewReaderSize(in, 64<<10)
 	var line []byte
 	for {
 		part, err := r.ReadSlice('\n')
-		if len(line) <= maxMessage {
+		if len(line) <= longestLine {
 			line = append(line, part...)
 		}
 		if errors.Is(err, bufio.ErrBufferFull) {
@@ -126,11 +129,11 @@ func readLines(ctx context.Context, in io.Reader, lines chan<- []byte) error {
 // check answers what the server could not answer with the right id.
 func (w *bridging) check(line []byte) (envelope, bool) {
 	if len(line) > maxMessage {
-		w.tell(nil, invalidRequest, refusal(fmt.Sprintf("the message is longer than %d bytes", maxMessage), "Send less at once."))
+		w.tell(idOf(line), invalidRequest, refusal(fmt.Sprintf("the message is longer than %d bytes", maxMessage), "Send less at once."))
 		return envelope{}, false
 	}
 	if err := strictjson.Check(line, strictjson.Depth); err != nil {
-		w.tell(nil, parseError, refusal("the message is not JSON that is taken: "+err.Error(), "One message a line."))
+		w.tell(idOf(line), parseError, refusal("the message is not JSON that is taken: "+err.Error(), "One message a line."))
 		return envelope{}, false
 	}
 	m, why := read(line)

@@ -76,6 +76,8 @@ func TestBridge(t *testing.T) {
 		{`{"jsonrpc":`, `"code":-32700`},
 		{"[" + list + "]", `"code":-32600`},
 		{`{"jsonrpc":"2.0","id":"x","method":"tools/call","params":{"name":"query","arguments":{"sql":"` + strings.Repeat("x", 300_000) + `"}}}`, `"code":-32600`},
+		{`{"jsonrpc":"2.0","method":"tools/call","params":{"name":"query","arguments":{"sql":"` + strings.Repeat("x", 300_000) + `"}},"id":"x"}`, `"id":"x"`},
+		{`{"jsonrpc":"2.0","id":"x","method":"tools/call","params":{"name":"query","arguments":{"sql":"\ud800"}}}`, `"id":"x"`},
 		{hello, `"protocolVersion":"2025-06-18"`},
 	} {
 		if got := b.ask(t, c.line); !strings.Contains(got, c.want) {

@@ -106,7 +106,7 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request, bearer string, cal
 		return // else the client has gone
 	}
 	if err := strictjson.Check(body, strictjson.Depth); err != nil {
-		tell(w, http.StatusBadRequest, nil, parseError, refusal("the message is not JSON that is taken: "+err.Error(), fmt.Sprintf("UTF-8, no name twice, at most %d levels deep.", strictjson.Depth)))
+		tell(w, http.StatusBadRequest, idOf(body), parseError, refusal("the message is not JSON that is taken: "+err.Error(), fmt.Sprintf("UTF-8, no name twice, at most %d levels deep.", strictjson.Depth)))
 		return
 	}
 	m, why := read(body)
@@ -191,7 +191,7 @@ func read(body []byte) (m envelope, why *sqlstate.Error) {
 	if err := json.Unmarshal(body, &m); err != nil {
 		return envelope{}, refusal("the message is not one of JSON-RPC", "It has jsonrpc, method, params, and an id if it wants an answer.")
 	}
-	if m.ID != nil && m.ID[0] != '"' && (m.ID[0] != '-' && (m.ID[0] < '0' || m.ID[0] > '9') || bytes.ContainsAny(m.ID, ".eE")) || len(m.ID) > 200 {
+	if m.ID != nil && !isID(m.ID) {
 		return envelope{}, refusal("an id is a text or a whole number", "Leave it out of notifications.")
 	}
 	if m.Version != "2.0" || m.Method == "" {

@@ -68,6 +68,9 @@ func Port() int { return cluster.Port }
 // TCPPort is the port on 127.0.0.1.
 func TCPPort() int { return cluster.Port }
 
+// LogFile is where the server writes its log.
+func LogFile() string { return cluster.LogFile }
+
 // Binaries are those of the running server: psql and pg_dump are often in the same folder.
 func Binaries() pgcluster.Binaries { return cluster.Binaries }
 

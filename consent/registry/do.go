@@ -266,14 +266,15 @@ func (w *writer) decide(ctx context.Context, tx pgx.Tx) (Result, []pending, erro
 		return w.erasedBefore(ctx, tx)
 	}
 	if !known {
-		subject = newParty(key.Subject)
-	} else if before, ok, err := w.repeated(ctx, tx, subject); err != nil || ok {
+		subject = newParty(key.Subject) // of whom nothing is found; the same is asked, so that a refusal takes as long as that about somebody
+	}
+	if before, ok, err := w.repeated(ctx, tx, subject); err != nil || ok {
 		return before, nil, err
 	}
 	if c.Do == consent.Erase {
 		return w.erase(ctx, tx, subject, known)
 	}
-	situation, err := w.situation(ctx, tx, key, subject, known)
+	situation, err := w.situation(ctx, tx, key, subject)
 	if err != nil {
 		return Result{}, nil, err
 	}

@@ -12,14 +12,7 @@ import (
 // erase ends every consent of the subject, and then forgets the name and the key: what is sealed in the records opens no
 // more. Records of others, in which somebody is a grantee or a guardian, keep the reference.
 func (w *writer) erase(ctx context.Context, tx pgx.Tx, subject party, known bool) (Result, []pending, error) {
-	if !known {
-		// Who may not erase is refused as where there is somebody; the decision on nothing says which it is.
-		if _, err := consent.Decide(w.registry.Settings, w.now, consent.Situation{}, w.command); err != nil {
-			return Result{}, nil, err
-		}
-		return Result{}, nil, consent.NewNotFound()
-	}
-	situation, err := w.situation(ctx, tx, consent.Key{Subject: subject.name, Grantee: consent.Everybody, Scope: consent.Everything}, subject, true)
+	situation, err := w.situation(ctx, tx, consent.Key{Subject: subject.name, Grantee: consent.Everybody, Scope: consent.Everything}, subject)
 	if err != nil {
 		return Result{}, nil, err
 	}
@@ -27,6 +20,9 @@ func (w *writer) erase(ctx context.Context, tx pgx.Tx, subject party, known bool
 	var missing *consent.NotFoundError
 	if _, err := consent.Decide(w.registry.Settings, w.now, situation, w.command); err != nil && !errors.As(err, &missing) {
 		return Result{}, nil, err
+	}
+	if !known {
+		return Result{}, nil, consent.NewNotFound()
 	}
 	rows, err := tx.Query(ctx, "SELECT grantee, scope FROM pgconsent.consent_current WHERE subject = $1 ORDER BY grantee, scope", subject.name)
 	if err != nil {

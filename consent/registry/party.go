@@ -68,11 +68,8 @@ func (w *writer) add(ctx context.Context, tx pgx.Tx, p party) error {
 
 // situation is what the records say before a command. They are asked, not their fold: policies read that, and who changes it
 // changes no record.
-func (w *writer) situation(ctx context.Context, tx pgx.Tx, key consent.Key, subject party, known bool) (consent.Situation, error) {
+func (w *writer) situation(ctx context.Context, tx pgx.Tx, key consent.Key, subject party) (consent.Situation, error) {
 	var s consent.Situation
-	if !known {
-		return s, nil
-	}
 	c := w.command
 	if c.Do != consent.Appoint && c.Do != consent.Dismiss {
 		e, ok, err := w.lastOf(ctx, tx, key, subject)
@@ -157,15 +154,15 @@ func (w *writer) asker(ctx context.Context, tx pgx.Tx, subject party) (consent.P
 	var number int64
 	var sealed []byte
 	err := tx.QueryRow(ctx, "SELECT number, sealed FROM pgconsent.consent_record WHERE subject = $1 AND event = 'requested' ORDER BY number DESC LIMIT 1", subject.ref).Scan(&number, &sealed)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return consent.Party{}, nil
-	}
-	if err != nil {
+	var d details
+	switch {
+	case errors.Is(err, pgx.ErrNoRows): // the names of nobody are asked for
+	case err != nil:
 		return consent.Party{}, failed("look up who asked", err)
-	}
-	d, err := subject.open(w.id, number, sealed)
-	if err != nil {
-		return consent.Party{}, tampered(err.Error())
+	default:
+		if d, err = subject.open(w.id, number, sealed); err != nil {
+			return consent.Party{}, tampered(err.Error())
+		}
 	}
 	names, err := namesOf(ctx, tx, []string{d.ByRef})
 	return consent.Party{Role: d.By, ID: names[d.ByRef]}, err

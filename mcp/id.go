@@ -1,0 +1,57 @@
+package mcp
+
+import (
+	"bytes"
+	"encoding/json"
+)
+
+// isID tells whether a value is the id of a request.
+func isID(value json.RawMessage) bool {
+	if len(value) == 0 || len(value) > 200 {
+		return false
+	}
+	return value[0] == '"' || (value[0] == '-' || value[0] >= '0' && value[0] <= '9') && !bytes.ContainsAny(value, ".eE")
+}
+
+// idOf is the id of a message that is not taken as JSON, so that a client which waits for an answer by its id is told at once. It is nil where
+// there is none to be seen, or more than one.
+func idOf(message []byte) json.RawMessage {
+	d := json.NewDecoder(bytes.NewReader(message))
+	d.UseNumber()
+	var id json.RawMessage
+	depth, name := 0, false // of the object that the message is, a name is next
+	key := ""
+	for {
+		token, err := d.Token()
+		if err != nil {
+			return id
+		}
+		delim, isDelim := token.(json.Delim)
+		switch {
+		case depth == 0 && delim != '{':
+			return nil // no object
+		case delim == '{' || delim == '[':
+			depth++
+			name = depth == 1
+			continue
+		case isDelim:
+			depth--
+			if depth == 0 {
+				return id
+			}
+			name = depth == 1
+			continue
+		case depth > 1:
+			continue
+		case name:
+			key, _ = token.(string)
+		case key == "id":
+			value, err := json.Marshal(token)
+			if err != nil || id != nil || !isID(value) {
+				return nil
+			}
+			id = value
+		}
+		name = !name
+	}
+}

@@ -1,0 +1,36 @@
+package mcp
+
+import (
+	"strings"
+	"testing"
+)
+
+// What is not taken as JSON is answered by its id all the same, where one can be seen.
+func TestIDOf(t *testing.T) {
+	deep := strings.Repeat("[", 60) + strings.Repeat("]", 60)
+	for message, want := range map[string]string{
+		`{"jsonrpc":"2.0","id":7,"params":{"x":"\ud800"}}`: `7`,
+		`{"params":{"x":"\ud800","id":1},"id":"seven"}`:    `"seven"`,
+		"{\"params\":\"a\xffb\",\"id\":7}":                 `7`,
+		`{"params":` + deep + `,"id":7}`:                   `7`,
+		`{"params":{"a":1,"a":2},"id":7}`:                  `7`,
+		`{"params":[{"id":1},{"id":2}],"id":-7}`:           `-7`,
+		`{"id":7,"params":`:                                `7`,
+		`{"id":7} {"id":8}`:                                `7`,
+		`{"id":7,"id":8}`:                                  ``,
+		`{"id":7.5,"x":"\ud800"}`:                          ``,
+		`{"id":null}`:                                      ``,
+		`{"id":{"id":7}}`:                                  ``,
+		`{"method":"id","params":{"id":7}}`:                ``,
+		`[{"id":7}]`:                                       ``,
+		`{"x":`:                                            ``,
+		`7`:                                                ``,
+		``:                                                 ``,
+		`{"id":"` + strings.Repeat("i", 300) + `","x":"\ud800"}`:     ``,
+		`{"x":"` + strings.Repeat("long ", 60000) + `","id":"last"}`: `"last"`,
+	} {
+		if got := string(idOf([]byte(message))); got != want {
+			t.Errorf("%.80s: %s, not %s", message, got, want)
+		}
+	}
+}
