@@ -410,8 +410,12 @@ func (c *compiler) pair(at place, target, row *catalog.Relation, p predicate.Pai
 	to, from := c.column(at, target, p.Column), c.column(at, row, p.From)
 	switch {
 	case to == nil || from == nil:
-	case family(to.Type) == "" || family(to.Type) != family(from.Type):
-		c.fail(at, "links go over uuid, integer, text and date columns", "%s.%s is a %s and %s.%s a %s: they do not link",
+	case c.linkable(to) == "" || c.linkable(to) != c.linkable(from):
+		suggestion := "the two columns of a link are of one kind: uuid, integers, text and varchar, char, an enum, date, numeric, timestamp, boolean"
+		if c.linkable(to) == "" && to.Type == from.Type {
+			suggestion = "links go over uuid, integer, text, char, enum, date, numeric, timestamp and boolean columns"
+		}
+		c.fail(at, suggestion, "%s.%s is a %s and %s.%s a %s: they do not link",
 			target.Name, to.Name, to.Type, row.Name, from.Name, from.Type)
 	case to.Collation != from.Collation:
 		c.fail(at, "give both columns one collation", "%s.%s and %s.%s have different collations: PostgreSQL would not know by which to compare",
@@ -454,7 +458,7 @@ func (c *compiler) status(at, isAt place, r *catalog.Relation, name, is string) 
 		t = c.snap.TypeByOID(t.Base)
 	}
 	switch {
-	case family(under) == "text":
+	case family(under) == "text", blankPadded(under):
 		return
 	case under == "boolean":
 		if is != "true" && is != "false" {
@@ -472,7 +476,7 @@ func (c *compiler) status(at, isAt place, r *catalog.Relation, name, is string) 
 	if domain {
 		of += ", a domain over " + under
 	}
-	c.fail(at, "a status is a text, varchar, enum or boolean column, or a domain over one", "%s.%s is a %s", r.Name, name, of)
+	c.fail(at, "a status is a text, varchar, char, enum or boolean column, or a domain over one", "%s.%s is a %s", r.Name, name, of)
 }
 
 // family groups the types whose equality is in pg_catalog and means the same on both sides of a comparison. "" is every

@@ -242,7 +242,11 @@ func (c *compiler) looked(decl *attributeDecl, q *queryDecl, out *predicate.Live
 	c.valued(decl, q, table, column)
 	var rows predicate.All
 	if decl.Setting != "" {
-		rows = append(rows, predicate.Own{Column: q.column, Attribute: predicate.Claim, Type: decl.SQLType(), AsText: c.enum(column)})
+		claim := predicate.Own{Column: q.column, Attribute: predicate.Claim, Type: decl.SQLType(), AsText: c.enum(column)}
+		if blankPadded(column.Type) {
+			claim.Type = "pg_catalog.bpchar"
+		}
+		rows = append(rows, claim)
 	}
 	for _, m := range q.match {
 		if own := c.compared(m, table); own != nil {
@@ -267,7 +271,7 @@ func (c *compiler) valued(decl *attributeDecl, q *queryDecl, table *catalog.Rela
 	fits := false
 	switch decl.Type {
 	case "text":
-		fits = family(column.Type) == "text" || c.enum(column) || decl.Setting == "" && column.Type == "boolean"
+		fits = family(column.Type) == "text" || blankPadded(column.Type) || c.enum(column) || decl.Setting == "" && column.Type == "boolean"
 	case "uuid":
 		fits = column.Type == "uuid"
 	case "bigint":

@@ -96,10 +96,17 @@ func (c *compiler) compared(b ownBlock, row *catalog.Relation) *predicate.Own {
 		return nil
 	}
 	out := &predicate.Own{Column: b.column, Attribute: b.attribute, Type: attribute.SQLType(), AsText: c.enum(column) && attribute.element() == "text", Optional: attribute.Optional}
-	if f := family(column.Type); !out.AsText && (f == "" || f != family(attribute.element())) {
+	padded := blankPadded(column.Type) && attribute.element() == "text"
+	if padded {
+		out.Type = strings.Replace(out.Type, "pg_catalog.text", "pg_catalog.bpchar", 1)
+	}
+	if f := family(column.Type); !out.AsText && !padded && (f == "" || f != family(attribute.element())) {
 		suggestion := "declare the attribute with the column's type"
 		if f == "" {
-			suggestion = "own and tenant compare uuid, integer, text, varchar and enum columns"
+			suggestion = "own and tenant compare uuid, integer, text, varchar, char and enum columns"
+			if blankPadded(column.Type) {
+				suggestion = "declare the attribute as text"
+			}
 		}
 		if strings.HasSuffix(column.Type, "[]") {
 			suggestion = "write grant: { column: " + b.column + ", to: " + b.attribute + " } for a column that holds several"

@@ -200,7 +200,7 @@ func TestErrors(t *testing.T) {
 		{"attribute of another type", rows("own: { column: n, is: user }"), "p.yaml:6:9: public.memories.n is a bigint and the attribute user a uuid (declare the attribute with the column's type)"},
 		{"own over a list of varchar", rows("own: { column: labels, is: user }"), "public.memories.labels is a character varying(9)[] and the attribute"},
 		{"type with its own equality", rows("own: { column: owner_name, is: user }"), "public.memories.owner_name is a public.citext"},
-		{"status of another type", rows("status: { column: n, is: 1 }"), "p.yaml:6:27: public.memories.n is a bigint (a status is a text, varchar, enum or boolean column, or a domain over one)"},
+		{"status of another type", rows("status: { column: n, is: 1 }"), "p.yaml:6:27: public.memories.n is a bigint (a status is a text, varchar, char, enum or boolean column, or a domain over one)"},
 		{"link of other types", rows("consent: { every: [ memory_participants: { n: id } ], status: n, is: x }"), "p.yaml:6:52: public.memory_participants.n is a integer and public.memories.id a uuid: they do not link"},
 		{"link of other collations", rows("visible: { app.people: { label: label } }"), "p.yaml:6:34: app.people.label and public.memories.label have different collations"},
 		{"link to nothing", rows("consent: { every: [ participants: { n: id } ], status: n, is: x }"), `the database has no table "participants"`},

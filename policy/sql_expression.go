@@ -133,7 +133,7 @@ func (x *expression) columnRef(n *sqltext.ColumnRef) (operand, bool) {
 	return operand{out, out.Kind, n.Location}, true
 }
 
-// expressionColumn gives a column its kind. An enum is compared as text, lists in the widest type of their kind.
+// expressionColumn gives a column its kind. An enum is compared as text, and a char(n) as one without the blanks at its end, lists in the widest type of their kind.
 func (c *compiler) expressionColumn(column *catalog.Column) (predicate.Column, bool) {
 	out := predicate.Column{Name: column.Name}
 	element := strings.TrimSuffix(column.Type, "[]")
@@ -144,7 +144,7 @@ func (c *compiler) expressionColumn(column *catalog.Column) (predicate.Column, b
 		base += rest
 	}
 	switch {
-	case c.enum(column):
+	case c.enum(column), blankPadded(column.Type):
 		out.Kind, out.Cast = predicate.Text, "pg_catalog.text"
 	case isList && family(element) == "text":
 		out.Kind = predicate.Text.List()

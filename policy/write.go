@@ -469,8 +469,8 @@ func (c *compiler) blind(key catalog.ForeignKey, from *catalog.Relation) string 
 	}
 	for i, name := range key.Columns {
 		a, b := from.Column(name), target.relation.Column(key.TargetCols[i])
-		if a == nil || b == nil || family(a.Type) == "" || family(a.Type) != family(b.Type) {
-			return "it refers to " + key.Target.String() + " by a column that is neither uuid, integer nor text"
+		if a == nil || b == nil || c.linkable(a) == "" || c.linkable(a) != c.linkable(b) {
+			return "it refers to " + key.Target.String() + " by a column of which a visible row cannot be looked up"
 		}
 	}
 	return ""

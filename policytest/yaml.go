@@ -15,8 +15,9 @@ import (
 
 // Place is where something stands in a file.
 type Place struct {
-	File         string `json:"file"`
-	Line, Column int
+	File   string `json:"file"`
+	Line   int    `json:"line"`
+	Column int    `json:"column"`
 }
 
 func (p Place) String() string { return fmt.Sprintf("%s:%d:%d", p.File, p.Line, p.Column) }

@@ -30,13 +30,14 @@ var expressions = []string{
 	"doc ->> 'kind' = 'x'", "doc -> 'in' ->> 'kind' = 'x'", "doc ? 'kind'", "doc ->> 'kind' IS NULL", "jsonb_typeof(doc) = 'object'", "doc -> 'kind' IS NULL", "doc ->> 'n' = '5'",
 	"at > now()", "at <= now() - interval '30 days'", "at > now() + interval '1 month 2 hours'", "at > '2020-02-29 00:00:00+00:00'", "at BETWEEN now() - interval '1 year' AND now()",
 	"naive < now()", "naive > now() - interval '90 minutes'", "day <= current_date", "day > '2024-02-29'", "day = current_date", "naive < localtimestamp", "at IS DISTINCT FROM now()",
+	"code = 'x'", "code <> attribute('name')", "code IN ('x', 'é')", "code LIKE 'x%'", "length(code) > 1", "code = a",
 	"(a = 'x' AND n > 1) OR (NOT flag AND at > now())", "NOT (a = 'x' OR n = 1)", "(a = 'x') IS NOT TRUE", "(n > 1) IS UNKNOWN", "(a = 'x') = flag",
 }
 
 const expressionTable = `
 CREATE TYPE mood AS ENUM ('good', 'bad');
 CREATE TABLE t (row_id int PRIMARY KEY, id uuid, a text, b varchar(9), n integer, amount numeric(40,2), f double precision, flag boolean, mood mood,
-  at timestamptz(3), naive timestamp, day date, tags text[], numbers integer[], ids uuid[], doc jsonb, "Order" text COLLATE "POSIX");`
+  at timestamptz(3), naive timestamp, day date, tags text[], numbers integer[], ids uuid[], doc jsonb, "Order" text COLLATE "POSIX", code character(3));`
 
 const expressionPolicy = `version: 1
 attributes:
@@ -64,6 +65,7 @@ var oddValues = map[string][]string{
 	"ids":     {"{}", "{00000000-0000-0000-0000-000000000001,NULL}"},
 	"doc":     {`{}`, `{"kind": "x"}`, `{"kind": null}`, `{"n": 5, "in": {"kind": "x"}}`, `["kind"]`, `"kind"`, `null`, `5`, `true`},
 	"Order":   {"x", "z"},
+	"code":    {"x", "", "é", " s", "xs"},
 }
 
 var unreadable = map[string][]string{

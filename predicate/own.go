@@ -11,7 +11,7 @@ import (
 type Own struct {
 	Column    string
 	Attribute string
-	Type      string // of the attribute, qualified: pg_catalog.uuid, pg_catalog.text[]
+	Type      string // that the attribute is compared as, qualified: pg_catalog.uuid, pg_catalog.text[], pg_catalog.bpchar for a text with a char(n)
 	AsText    bool   // the column is an enum: its text is compared
 	Optional  bool   // the attribute may be missing
 }
@@ -71,10 +71,16 @@ func (n Own) judge(row Row, w World) truth {
 	if !ok || !sealed {
 		return unknown
 	}
+	of := []string{attribute}
 	if list(n.Type) {
-		return truthOf(slices.Contains(elements(attribute), value))
+		of = elements(attribute)
 	}
-	return truthOf(value == attribute)
+	return truthOf(slices.ContainsFunc(of, func(a string) bool {
+		if strings.HasPrefix(n.Type, "pg_catalog.bpchar") { // blanks at the end mean nothing
+			return strings.TrimRight(a, " ") == strings.TrimRight(value, " ")
+		}
+		return a == value
+	}))
 }
 
 func (n Tenant) judge(row Row, w World) truth {

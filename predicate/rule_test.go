@@ -135,9 +135,13 @@ func (s *schema) attribute(prefixes ...string) string {
 }
 
 func (s *schema) compared(t *table) object {
-	columns := t.where(func(c *tableColumn) bool { return c.keyed() || c.sqlType == "public.mood" })
+	columns := t.where(func(c *tableColumn) bool { return c.keyed() || c.sqlType == "public.mood" || c.family == "character" })
 	c := columns[s.IntN(len(columns))]
-	return object{"column": c.name, "is": s.attribute("one_", "one_", "many_", "live_", "opt_", "calc_") + c.family}
+	family := c.family
+	if c.use == coded {
+		family = "text"
+	}
+	return object{"column": c.name, "is": s.attribute("one_", "one_", "many_", "live_", "opt_", "calc_") + family}
 }
 
 func (s *schema) grant(c *tableColumn) object {
@@ -160,8 +164,8 @@ func (s *schema) grant(c *tableColumn) object {
 func (s *schema) link(t, target *table) (from, to *tableColumn) {
 	type pair struct{ from, to *tableColumn }
 	var good, any []pair
-	for _, a := range t.where((*tableColumn).keyed) {
-		for _, b := range target.where((*tableColumn).keyed) {
+	for _, a := range t.where((*tableColumn).linkable) {
+		for _, b := range target.where((*tableColumn).linkable) {
 			if a.family != b.family || collation(a) != collation(b) {
 				continue
 			}
@@ -190,10 +194,10 @@ func (s *schema) pairs(t, target *table, from, to *tableColumn) object {
 	if target.composite && s.chance(70) || s.chance(25) {
 		second := target.columns[0]
 		if !target.composite {
-			keyed := target.where((*tableColumn).keyed)
-			second = keyed[s.IntN(len(keyed))]
+			linkable := target.where((*tableColumn).linkable)
+			second = linkable[s.IntN(len(linkable))]
 		}
-		for _, c := range t.where((*tableColumn).keyed) {
+		for _, c := range t.where((*tableColumn).linkable) {
 			if c.family == second.family && collation(c) == collation(second) && out[second.name] == nil && s.chance(60) {
 				out[second.name] = c.name
 			}
@@ -345,7 +349,7 @@ func (s *schema) expression(t *table, depth int) string {
 		return s.pick("("+a+" AND "+b+")", "("+a+" OR "+b+")", "NOT ("+a+")", "("+a+") IS NOT TRUE", "("+a+") IS UNKNOWN", "CASE WHEN "+a+" THEN "+b+" END", "coalesce("+a+", "+b+")")
 	}
 	usable := t.where(func(c *tableColumn) bool {
-		return (c.use != jsonText || c.sqlType != "json") && !(s.plain && (c.use == instant || c.use == naive || c.use == day)) // attributes are compared without a clock
+		return (c.use != coded || c.family == "character") && (c.use != jsonText || c.sqlType != "json") && !(s.plain && (c.use == instant || c.use == naive || c.use == day)) // attributes are compared without a clock
 	})
 	c := usable[s.IntN(len(usable))]
 	other := c
@@ -361,6 +365,8 @@ func (s *schema) expression(t *table, depth int) string {
 		"uuid":    {"{} = attribute('one_uuid')", "{} = ANY (attribute('many_uuid'))", "{} IS NOT DISTINCT FROM attribute('one_uuid')", "{}::text = attribute('one_text')", "{} <> '" + id(1) + "'", "{} = ~"},
 	}[c.family]
 	switch c.use {
+	case coded:
+		templates = []string{"{} = 'a'", "{} <> 'b'", "{} LIKE 'a%'", "length({}) > 1", "lower({}) = 'a'", "{} = ANY (attribute('many_text'))", "{} IS DISTINCT FROM attribute('one_text')"}
 	case list:
 		templates = []string{"{} && attribute('many_" + c.family + "')", "{} @> attribute('many_" + c.family + "')", "attribute('one_" + c.family + "') = ANY ({})", "cardinality({}) > 1", "{} <@ attribute('many_" + c.family + "')"}
 	case document:

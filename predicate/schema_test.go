@@ -58,6 +58,7 @@ const (
 	instant
 	naive
 	day
+	coded // links with its like only: families of types that are no attribute's
 )
 
 // oddNames are what tables and columns may be called.
@@ -70,6 +71,20 @@ var sqlTypes = map[string][]string{
 	"uuid":    {"uuid"},
 	"integer": {"integer", "bigint", "smallint"},
 	"text":    {"text", "varchar", "varchar(40)", `text COLLATE "POSIX"`},
+}
+
+var codedTypes = map[string][]string{
+	"character": {"character(2)", "character(9)", "char(4)"},
+	"numeric":   {"numeric", "numeric(9,2)"},
+	"moment":    {"timestamp(3) with time zone", "timestamptz"},
+	"mood":      {"public.mood"},
+}
+
+var codedValues = map[string][]string{
+	"character": {"a", "b", "A", "ab", `\`, ""},
+	"numeric":   {"1.00", "2.50"},
+	"moment":    {"2026-01-01 00:00:00+00", "2026-01-02 00:00:00+00"},
+	"mood":      {"granted", "refused"},
 }
 
 var families = []string{"uuid", "integer", "text"}
@@ -157,6 +172,11 @@ func (s *schema) addColumns(t *table) {
 	for range 2 {
 		typed(scalar)
 	}
+	for _, family := range []string{"character", "numeric", "moment", "mood"} {
+		if s.chance(40) {
+			add(coded, family, s.pick(codedTypes[family]...))
+		}
+	}
 	add(status, "text", s.pick("text", "varchar(9)", "public.mood", "boolean"))
 	for _, family := range families {
 		if s.chance(60) {
@@ -202,6 +222,8 @@ func (s *schema) addRows(t *table, rows int) {
 				value = keyValue(c.family, s.IntN(rows+3))
 			case scalar:
 				value = s.value(c.family)
+			case coded:
+				value = s.pick(codedValues[c.family]...)
 			case status:
 				value = s.pick("granted", "granted", "granted", "granted", "refused")
 				if c.sqlType == "boolean" {
@@ -362,3 +384,6 @@ func (t *table) where(test func(*tableColumn) bool) []*tableColumn {
 
 // keyed tells whether a column's values compare with those of others.
 func (c *tableColumn) keyed() bool { return c.use <= scalar }
+
+// linkable tells whether a column can be a side of a link.
+func (c *tableColumn) linkable() bool { return c.keyed() || c.use == coded }

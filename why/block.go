@@ -36,6 +36,10 @@ func (e *explainer) within(ctx context.Context, at place, r *policy.Rule, holds 
 		if len(r.Parts) > 0 {
 			return b, nil
 		}
+		if parts, ok := n.(predicate.All); ok && r.Block == "shared" {
+			err = e.shared(ctx, b, parts, row)
+			break
+		}
 		b.Says, err = e.other(n, row)
 	case predicate.Open:
 		b.Says = "all rows show"
