@@ -214,6 +214,7 @@ func settings(cl *Cluster, c Config, port int) []string {
 		"log_destination":         "stderr",
 		"cluster_name":            "pgconsent",
 		"shared_buffers":          "64MB",
+		"jit":                     "off", // examples and tests are small: compiling a query takes longer than running it
 	}
 	if c.TCP {
 		s["listen_addresses"] = "127.0.0.1"
