@@ -178,7 +178,7 @@ func (s *Server) first(w http.ResponseWriter, r *http.Request, m envelope, beare
 }
 
 func (s *Server) pass(w http.ResponseWriter, r *http.Request, m envelope, one *session) {
-	t := &typed{ResponseWriter: w, id: m.ID}
+	t := &typed{ResponseWriter: w, message: m}
 	s.web.ServeHTTP(t, r.WithContext(inSession(r.Context(), one)))
 	t.done()
 }

@@ -224,6 +224,9 @@ func TestOutOfOrder(t *testing.T) {
 		{"a list before initialized", early, list, 400, -32600},
 		{"a call before initialized", early, calling("query", "{}"), 400, -32600},
 		{"initialize without parameters", "", `{"jsonrpc":"2.0","id":1,"method":"initialize"}`, 400, -32602},
+		{"a version that is a number", "", strings.Replace(hello, `"2025-06-18"`, "7", 1), 200, -32602},
+		{"a cursor that is a number", mine, `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"cursor":5}}`, 200, -32602},
+		{"a name that is a number", mine, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":7}}`, 200, -32602},
 		{"unknown method", mine, `{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"file:///etc/passwd"}}`, 200, -32601},
 		{"sampling", mine, `{"jsonrpc":"2.0","id":1,"method":"sampling/createMessage","params":{}}`, 200, -32601},
 		{"unknown tool", mine, calling("drop_everything", "{}"), 200, -32602},
@@ -253,6 +256,9 @@ func TestOutOfOrder(t *testing.T) {
 			r := send(t, "POST", d.url, "chat", c.session, c.body)
 			if got := r.code(t); got != c.code || c.status != 0 && r.status != c.status {
 				t.Errorf("%d, code %d, want %d, %d: %s", r.status, got, c.status, c.code, r.body)
+			}
+			if !strings.Contains(r.body, `"sqlstate":"`) || !strings.Contains(r.body, `"hint":"`) || strings.Contains(r.body, "unmarshal") {
+				t.Errorf("it has no data, or words that are not ours: %s", r.body)
 			}
 		})
 	}

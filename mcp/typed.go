@@ -1,15 +1,17 @@
 package mcp
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
 )
 
-// typed passes answers on, and makes errors of the protocol of those that the SDK words as text.
+// typed passes answers on, and makes errors of the protocol, with their data, of those that the SDK words itself.
 type typed struct {
 	http.ResponseWriter
-	id json.RawMessage
+	message envelope
 
 	began bool
 	held  int // the status of a text that is held back; 0: none is
@@ -22,17 +24,24 @@ func (w *typed) WriteHeader(status int) {
 		return
 	}
 	w.began = true
-	if status >= 400 && !strings.HasPrefix(w.Header().Get("Content-Type"), "application/json") {
+	if status >= 400 {
 		w.held = status
 		return
 	}
 	w.ResponseWriter.WriteHeader(status)
 }
 
+// errorBegins is how far from its beginning an answer says that it is an error: behind the longest id.
+const errorBegins = 300
+
 // Write implements http.ResponseWriter.
 func (w *typed) Write(p []byte) (int, error) {
 	if !w.began {
-		w.WriteHeader(http.StatusOK)
+		if bytes.Contains(p[:min(len(p), errorBegins)], []byte(`"error":`)) {
+			w.began, w.held = true, http.StatusOK
+		} else {
+			w.WriteHeader(http.StatusOK)
+		}
 	}
 	if w.held != 0 {
 		return w.text.Write(p)
@@ -45,10 +54,28 @@ func (w *typed) done() {
 	if w.held == 0 {
 		return
 	}
-	w.Header().Del("Content-Length")
-	code := invalidRequest
+	text, code := w.text.String(), invalidRequest
 	if w.held == http.StatusNotFound {
 		code = noSession
 	}
-	tell(w.ResponseWriter, w.held, w.id, code, refusal(clip(strings.TrimSpace(w.text.String())), "docs/mcp.md says what is taken."))
+	if strings.HasPrefix(w.Header().Get("Content-Type"), "application/json") {
+		var answer struct {
+			Error *struct {
+				Code    int             `json:"code"`
+				Message string          `json:"message"`
+				Data    json.RawMessage `json:"data"`
+			} `json:"error"`
+		}
+		err := json.Unmarshal([]byte(text), &answer)
+		if err != nil || answer.Error == nil || answer.Error.Data != nil {
+			w.ResponseWriter.WriteHeader(w.held)
+			_, _ = w.ResponseWriter.Write([]byte(text))
+			return
+		}
+		if text, code = answer.Error.Message, answer.Error.Code; code == 0 || code == invalidParams { // what its types do not take
+			text, code = fmt.Sprintf("the parameters of %q are not such as it has", clip(w.message.Method)), invalidParams
+		}
+	}
+	w.Header().Del("Content-Length")
+	tell(w.ResponseWriter, w.held, w.message.ID, code, refusal(clip(strings.TrimSpace(text)), "docs/mcp.md says what is taken."))
 }
