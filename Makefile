@@ -55,8 +55,8 @@ fuzz: setup ## each fuzz target for FUZZ (60s)
 	  done; \
 	done
 
-noninterference: setup ## N made cases (10000) from SEED on databases that differ in hidden rows only
-	@$(GO) test ./test/noninterference -run 'TestNoninterference$$' -timeout 0 -v -args -cases $(or $(N),10000) -seed $(SEED)
+noninterference: setup ## N made cases (10000) from SEED on databases that differ in hidden rows only, and N on such that differ in hidden values
+	@$(GO) test ./test/noninterference -run '^(TestNoninterference|TestValues)$$' -timeout 0 -v -args -cases $(or $(N),10000) -seed $(SEED)
 
 kills: setup ## kill the server N (1000) times at random while agents read: no answer without its record
 	@PGCONSENT_KILLS=$(or $(N),1000) $(GO) test -count=1 -timeout 4h -v -run '^TestKills$$' ./cmd/pgconsent

@@ -14,6 +14,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/pgconsent/pgconsent/sqlstate"
 )
 
 // Answer is everything a client learns from one message: per statement the columns, the rows and the tag, then the error
@@ -50,7 +52,8 @@ func Connect(t testing.TB, dsn string) *pgconn.PgConn {
 	return c
 }
 
-// Dial is Connect for those who close it themselves.
+// Dial is Connect for those who close it themselves. A proxy whose look at a database takes too long on a busy machine says that
+// it cannot connect now: it is asked again.
 func Dial(dsn string) (*pgconn.PgConn, error) {
 	cfg, err := pgconn.ParseConfig(dsn)
 	if err != nil {
@@ -61,9 +64,15 @@ func Dial(dsn string) (*pgconn.PgConn, error) {
 		defer noticesMu.Unlock()
 		notices[c] = append(notices[c], fmt.Sprintf("%s %s %s %s", n.Severity, n.Code, n.Message, n.Detail))
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-	defer cancel()
-	return pgconn.ConnectConfig(ctx, cfg)
+	for end := time.Now().Add(3 * time.Minute); ; time.Sleep(time.Second / 2) {
+		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		c, err := pgconn.ConnectConfig(ctx, cfg)
+		cancel()
+		var refused *pgconn.PgError
+		if err == nil || !errors.As(err, &refused) || refused.Code != string(sqlstate.CannotConnectNow) || time.Now().After(end) {
+			return c, err
+		}
+	}
 }
 
 // Close ends a connection.

@@ -8,5 +8,7 @@
 // Which rows are visible is said by a model of the package's own (model.go), which shares nothing with package predicate. A
 // difference is shrunk and saved under testdata/found, which is run again with every test.
 //
+// Values does the same for values that no row rule hides: of columns that a contract leaves out, and of those that exist by key.
+//
 // The grammar names no construct of the rewriter: it draws functions, relations and settings from the catalog.
 package noninterference

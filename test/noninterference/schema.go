@@ -21,6 +21,7 @@ type column struct {
 	ruled      bool   // a rule reads it
 	secret     bool   // the policy does not show it
 	keyed      bool   // but to who names the key of the row
+	barred     bool   // a contract leaves it out
 	mask       string // how it shows it; "": as it is
 	domain     string // its type, where that is a domain
 }
@@ -347,7 +348,10 @@ func (s *schema) policy() string {
 	if s.limits != "" {
 		fmt.Fprintf(&b, "limits: %s\n", s.limits)
 	}
-	if s.stages {
+	switch {
+	case s.stages && slices.ContainsFunc(s.tables, (*table).bars):
+		b.WriteString(s.ofColumns())
+	case s.stages:
 		b.WriteString(s.contract())
 	}
 	b.WriteString("tables:\n")

@@ -20,7 +20,7 @@ func (w *writer) source(items []item, depth int) (item, string) {
 		return it, quoted(name) + " AS " + quoted(it.alias)
 	}
 	t := pick(w.Rand, w.tables...)
-	columns := t.shown()
+	columns := w.sight(t)
 	if w.IntN(12) == 0 {
 		columns = t.columns
 	}

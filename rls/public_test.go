@@ -1,0 +1,56 @@
+package rls_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pgconsent/pgconsent/rls"
+)
+
+// Whatever PUBLIC may do, agents write nothing that the policy does not let them write: to its tables, to those that its
+// predicates read, and to their parts by name.
+func TestAgentsWriteNothingThatPublicMay(t *testing.T) {
+	for name, world := range map[string]func(t *testing.T) *world{
+		"listed": func(t *testing.T) *world { return newWorld(t).migrate() },
+		"unlisted": func(t *testing.T) *world {
+			w := newWorld(t)
+			w.compile("testdata/unlisted.yaml", rls.Options{})
+			return w.migrate()
+		},
+		"parts": partedWorld,
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, w := context.Background(), world(t)
+			rows, err := w.super.Query(ctx, `SELECT format('%s', c.oid::regclass), quote_ident(a.attname) FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+				WHERE c.relkind IN ('r', 'p') AND c.relnamespace IN (SELECT oid FROM pg_namespace WHERE nspname IN ('public', 'parts')) AND c.relrowsecurity ORDER BY 1, 2`)
+			if err != nil {
+				t.Fatal(err)
+			}
+			columns, err := pgx.CollectRows(rows, func(r pgx.CollectableRow) (out [2]string, err error) { return out, r.Scan(&out[0], &out[1]) })
+			if err != nil || len(columns) < 5 {
+				t.Fatalf("%v, %v", columns, err)
+			}
+			agent := w.agent(user1)
+			try := func(sql string) {
+				t.Helper()
+				tag, err := agent.Exec(ctx, sql)
+				var refused *pgconn.PgError
+				if err == nil && tag.RowsAffected() > 0 || err != nil && (!errors.As(err, &refused) || refused.Code != "42501" && refused.Code != "23514") { // a partition is looked for first
+					t.Errorf("%s: %s, %v", sql, tag, err)
+				}
+			}
+			for i, c := range columns {
+				if i == 0 || columns[i-1][0] != c[0] {
+					w.exec(w.super, "GRANT SELECT, INSERT, UPDATE, DELETE ON "+c[0]+" TO PUBLIC")
+					try("DELETE FROM " + c[0])
+					try("INSERT INTO " + c[0] + " DEFAULT VALUES")
+				}
+				try("UPDATE " + c[0] + " SET " + c[1] + " = DEFAULT")
+			}
+		})
+	}
+}
