@@ -15,6 +15,7 @@ func (r *run) up(ctx context.Context, o Options, p Plan) error {
 	if err != nil {
 		return err
 	}
+	putBack := false
 	if have > 0 {
 		current, err := r.isCurrent(ctx, have, o, p)
 		if err != nil {
@@ -26,6 +27,12 @@ func (r *run) up(ctx context.Context, o Options, p Plan) error {
 			}
 			return r.passwords(ctx, o)
 		}
+		putBack = true
+		if have == len(bases) {
+			if putBack, err = r.altered(ctx); err != nil {
+				return err
+			}
+		}
 		if err := r.undo(ctx); err != nil {
 			return err
 		}
@@ -36,6 +43,11 @@ func (r *run) up(ctx context.Context, o Options, p Plan) error {
 	}
 	if err := r.installBase(ctx, have); err != nil {
 		return err
+	}
+	if putBack {
+		if err := r.putBack(ctx); err != nil {
+			return err
+		}
 	}
 	before, err := r.privileges(ctx)
 	if err != nil {
@@ -86,8 +98,8 @@ func (r *run) isCurrent(ctx context.Context, have int, o Options, p Plan) (bool,
 	if err != nil || have != len(bases) || in.Hash != p.Hash() || in.PolicyVersion != p.PolicyVersion() {
 		return false, err
 	}
-	drift, err := drift(ctx, r.tx)
-	if err != nil || len(drift) > 0 {
+	altered, err := r.altered(ctx)
+	if err != nil || altered {
 		return false, err
 	}
 	missing, err := r.mayMake(ctx, o)

@@ -52,7 +52,7 @@ func (d *decoder) flag(into *bool, what string) func(*node) {
 var settingName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,40}\.[a-z_][a-z0-9_]{0,40}$`)
 
 // ownSettings are those that pgconsent keeps for itself. None of them may be an agent's to set.
-var ownSettings = []string{"pgconsent.seal", "pgconsent.changed", "pgconsent.catalog_changed", "pgconsent.discard_consent", "pgconsent.discard_audit", "pgconsent.kept_due", "pgconsent.reason"}
+var ownSettings = []string{"pgconsent.seal", "pgconsent.changed", "pgconsent.catalog_changed", "pgconsent.discard_consent", "pgconsent.discard_audit", "pgconsent.kept_due", "pgconsent.reason", "pgconsent.sweep"}
 
 // takenPrefixes are those of settings that mean something to the server's own modules.
 var takenPrefixes = []string{"pg_catalog", "plpgsql", "auto_explain", "pg_stat_statements", "pg_trgm", "hnsw", "ivfflat", "postgres_fdw", "pg_prewarm", "sepgsql", "basebackup_to_shell"}

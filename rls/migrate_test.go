@@ -155,7 +155,7 @@ func TestDriftIsFoundAndRepaired(t *testing.T) {
 			if err != nil || len(drift) == 0 {
 				t.Fatalf("drift %v, %v", drift, err)
 			}
-			if name == "foreign function" || name == "forced" || name == "grant" || name == "function" {
+			if name == "foreign function" || name == "forced" || name == "grant" {
 				return // what others have made or granted is theirs to take away
 			}
 			w.migrate()
@@ -167,6 +167,76 @@ func TestDriftIsFoundAndRepaired(t *testing.T) {
 				t.Errorf("after migrate: %v, %v", drift, err)
 			}
 		})
+	}
+}
+
+// What the base installs is put back as well, every function and every trigger, and nothing that somebody wrote in its place is taken for
+// what was installed.
+func TestMigratePutsTheBaseBack(t *testing.T) {
+	w := newWorld(t).migrate()
+	ctx := context.Background()
+	control := w.db.Connect(t, migrations.DefaultControlRole)
+	state := func() string {
+		var text string
+		if err := w.super.QueryRow(ctx, `SELECT string_agg(x, E'\n' ORDER BY x) FROM (
+			SELECT pg_get_functiondef(p.oid) || p.proacl::text FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace WHERE n.nspname IN ('pgconsent', 'pgconsent_gate')
+			UNION ALL SELECT concat(pg_get_triggerdef(t.oid), t.tgenabled) FROM pg_trigger AS t WHERE NOT t.tgisinternal
+			UNION ALL SELECT concat('change ', xid) FROM pgconsent.change WHERE xid = '0') AS s (x)`).Scan(&text); err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	before := state()
+	for _, sql := range []string{
+		`UPDATE pg_proc SET prosrc = 'BEGIN RETURN true; END', prosqlbody = NULL, prosecdef = false, proconfig = NULL
+			WHERE prolang = (SELECT oid FROM pg_language WHERE lanname = 'plpgsql') AND pronamespace IN ('pgconsent'::regnamespace, 'pgconsent_gate'::regnamespace)`,
+		"CREATE OR REPLACE FUNCTION pgconsent_gate.sealed() RETURNS bool LANGUAGE sql STABLE AS 'SELECT true'",
+		"CREATE OR REPLACE FUNCTION pgconsent.catalog_version() RETURNS int8 LANGUAGE sql STABLE AS 'SELECT 1::int8'",
+		"GRANT EXECUTE ON FUNCTION pgconsent.make_key() TO PUBLIC",
+		"ALTER TABLE pgconsent.consent_record DISABLE TRIGGER ALL",
+		"DROP TRIGGER kept_settle ON pgconsent.kept_due",
+		"DROP FUNCTION pgconsent.outbox_refuse() CASCADE",
+		"SET session_replication_role = replica; TRUNCATE pgconsent.change",
+	} {
+		w.exec(w.super, sql)
+		if state() == before {
+			t.Fatalf("it changed nothing: %s", sql)
+		}
+		w.migrate()
+		if diff := cmp.Diff(before, state()); diff != "" {
+			t.Errorf("%s: not as it was (-before +after):\n%s", sql, diff)
+		}
+		if drift, err := migrations.Drift(ctx, control); err != nil || len(drift) > 0 {
+			t.Errorf("%s: %v, %v", sql, drift, err)
+		}
+	}
+}
+
+// A table of ours that lets go of what it is given, or whose values somebody has a say in, is found.
+func TestDriftOfOurTablesIsFound(t *testing.T) {
+	w := newWorld(t).migrate()
+	ctx := context.Background()
+	w.exec(w.super, "CREATE FUNCTION public.nothing() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'; CREATE DOMAIN public.other AS text")
+	control := w.db.Connect(t, migrations.DefaultControlRole)
+	for _, change := range []struct{ do, undo string }{
+		{"CREATE TRIGGER mine BEFORE INSERT ON pgconsent.change FOR EACH ROW EXECUTE FUNCTION public.nothing()", "DROP TRIGGER mine ON pgconsent.change"},
+		{"CREATE RULE mine AS ON INSERT TO pgconsent.change DO INSTEAD NOTHING", "DROP RULE mine ON pgconsent.change"},
+		{"ALTER TABLE pgconsent.outbox ALTER subject TYPE public.other", "ALTER TABLE pgconsent.outbox ALTER subject TYPE text"},
+		{"ALTER TABLE pgconsent.outbox DROP CONSTRAINT outbox_number_key", "ALTER TABLE pgconsent.outbox ADD UNIQUE (number)"},
+		{"ALTER TABLE pgconsent.change SET UNLOGGED", "ALTER TABLE pgconsent.change SET LOGGED"},
+		{"ALTER TABLE pgconsent.sweep_note ENABLE ROW LEVEL SECURITY", "ALTER TABLE pgconsent.sweep_note DISABLE ROW LEVEL SECURITY"},
+		{"ALTER TABLE pgconsent.outbox RENAME TO was; CREATE TABLE pgconsent.outbox (LIKE pgconsent.was)", "DROP TABLE pgconsent.outbox; ALTER TABLE pgconsent.was RENAME TO outbox"},
+	} {
+		for _, sql := range []string{change.do, change.undo} {
+			w.exec(w.super, sql)
+			found, err := migrations.Drift(ctx, control)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if altered := len(found) > 0; altered != (sql == change.do) {
+				t.Errorf("%s: %v", sql, found)
+			}
+		}
 	}
 }
 

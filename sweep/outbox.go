@@ -91,7 +91,7 @@ func (o *Outbox) Deliver(ctx context.Context) (Delivered, error) {
 		return out, failed("deliver messages", err)
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
-	if _, err := conn.Exec(ctx, "DELETE FROM pgconsent.outbox WHERE sent_at < pg_catalog.clock_timestamp() - interval '30 days'"); err != nil {
+	if _, err := conn.Exec(ctx, "DELETE FROM pgconsent.outbox WHERE GREATEST(sent_at, recorded_at) < pg_catalog.clock_timestamp() - interval '720 hours' AND sent_at IS NOT NULL"); err != nil {
 		return out, failed("drop old messages", err)
 	}
 	for ctx.Err() == nil {

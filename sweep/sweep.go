@@ -193,19 +193,28 @@ func (s *Sweeper) clock(ctx context.Context, out *Report) {
 
 // notes tells the registry what was done with subjects' data.
 func (s *Sweeper) notes(ctx context.Context, conn *pgx.Conn, out *Report) error {
-	rows, err := conn.Query(ctx, "SELECT n.id::text, n.subject, n.what FROM pgconsent.sweep_note AS n ORDER BY n.id")
+	made, err := s.Registry.Notes(ctx)
+	if err != nil {
+		return err
+	}
+	rows, err := conn.Query(ctx, "SELECT n.id::text, n.subject, n.what, COALESCE(n.code, '') FROM pgconsent.sweep_note AS n ORDER BY n.id")
 	if err != nil {
 		return failed("read what was deleted", err)
 	}
-	type note struct{ id, subject, what string }
+	type note struct{ id, subject, what, code string }
 	notes, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (n note, err error) {
-		return n, row.Scan(&n.id, &n.subject, &n.what)
+		return n, row.Scan(&n.id, &n.subject, &n.what, &n.code)
 	})
 	if err != nil {
 		return failed("read what was deleted", err)
 	}
 	for i, n := range notes {
-		c := consent.Command{Do: consent.Deleted, Subject: n.subject, By: consent.Party{Role: consent.RoleSystem}, Via: "sweep", Request: "sweep " + n.id}
+		once, ok := made.Made(n.subject, n.code)
+		if !ok {
+			s.fail(out, "record that data were "+n.what, errors.New("no sweep has made this note (pgconsent.sweep_note): look who did, and delete it"))
+			continue
+		}
+		c := consent.Command{Do: consent.Deleted, Subject: n.subject, By: consent.Party{Role: consent.RoleSystem}, Via: "sweep", Request: "sweep " + once + " " + n.what}
 		if n.what == "anonymised" {
 			c.Do = consent.Anonymised
 		}
@@ -260,13 +269,17 @@ func (s *Sweeper) rows(ctx context.Context, conn *pgx.Conn, out *Report) error {
 	if err != nil {
 		return err
 	}
+	made, err := s.Registry.Notes(ctx)
+	if err != nil {
+		return err
+	}
 	tables := tables{}
 	for i := 0; i < len(list); {
 		d, expected := list[i], int64(0)
 		for ; i < len(list) && list[i].subject == d.subject && list[i].relation == d.relation; i++ {
 			expected += list[i].rows
 		}
-		if err := s.subject(ctx, conn, d, expected, tables); err != nil {
+		if err := s.subject(ctx, conn, d, made.Code(d.subject), expected, tables); err != nil {
 			if ctx.Err() != nil || conn.IsClosed() {
 				return failed("sweep "+d.relation, err)
 			}
@@ -279,13 +292,16 @@ func (s *Sweeper) rows(ctx context.Context, conn *pgx.Conn, out *Report) error {
 	return nil
 }
 
-// subject sweeps one table for one subject, in transactions of a bounded size.
-func (s *Sweeper) subject(ctx context.Context, conn *pgx.Conn, d due, expected int64, t tables) error {
+// subject sweeps one table for one subject, in transactions of a bounded size. Its notes have the code.
+func (s *Sweeper) subject(ctx context.Context, conn *pgx.Conn, d due, code string, expected int64, t tables) error {
 	batch := s.Batch
 	if batch <= 0 {
 		batch = 1000
 	}
 	const patience = 3 // transactions in which only what was made from rows went
+	if _, err := conn.Exec(ctx, "SELECT pg_catalog.set_config('pgconsent.sweep', $1, false)", code); err != nil {
+		return err
+	}
 	for done, idle := int64(0), 0; ; {
 		rows, err := conn.Query(ctx, "SELECT swept, what, number FROM pgconsent.sweep_rows($1, $2, $3)", d.relation, d.subject, batch)
 		if err != nil {

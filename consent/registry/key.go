@@ -28,6 +28,7 @@ type ring struct {
 
 	mu       sync.Mutex
 	read     os.FileInfo
+	looked   time.Time // at the file
 	byNumber map[int32]secret
 	newest   int32
 	leaving  map[int32]time.Time // keys that are not in the file any more, and until when they verify: what is being read may have been made with them
@@ -51,6 +52,10 @@ func (k Keys) signing() (int32, secret) {
 func (k Keys) secret(number int32) (secret, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	// Who only reads has to notice as well that a key was taken away.
+	if number != k.newest && time.Since(k.looked) > time.Second {
+		k.follow()
+	}
 	s, ok := k.byNumber[number]
 	if until, leaving := k.leaving[number]; leaving && time.Now().After(until) {
 		delete(k.byNumber, number)
@@ -69,6 +74,7 @@ func (r *ring) follow() {
 	if r.path == "" {
 		return
 	}
+	r.looked = time.Now()
 	info, err := os.Stat(r.path)
 	if err != nil || r.read != nil && os.SameFile(info, r.read) && info.ModTime().Equal(r.read.ModTime()) && info.Size() == r.read.Size() {
 		return

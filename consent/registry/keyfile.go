@@ -106,6 +106,9 @@ type InUseError struct {
 }
 
 func (e *InUseError) Error() string {
+	if e.Older.Notes > 0 {
+		return fmt.Sprintf("the older consent key is needed for %d notes of deletions in database %s, which the next sweep records", e.Older.Notes, e.Database)
+	}
 	return fmt.Sprintf("the older consent key is needed for %d people and %d records of database %s", e.Older.People, e.Older.Records, e.Database)
 }
 

@@ -27,6 +27,7 @@ func (plan) UpFrom(f migrations.Found) []migrations.Statement {
 		{SQL: "GRANT USAGE ON SCHEMA pgconsent TO pgconsent_control", Why: "test"},
 		{SQL: fmt.Sprintf(`REVOKE TEMPORARY, CREATE ON DATABASE %q FROM PUBLIC`, f.Database), Why: "test"},
 		{SQL: fmt.Sprintf(`GRANT CONNECT ON DATABASE %q TO PUBLIC`, f.Database), Why: "test"},
+		{SQL: "GRANT EXECUTE ON FUNCTION pgconsent.changed_since(pg_snapshot), pgconsent.prune_changes(), pgconsent.audit_ref(text), pgconsent.audit_forget(text) TO pgconsent_control", Why: "test"},
 	}, append(migrations.ConsentGrants("pgconsent_control"), migrations.SweepGrants("pgconsent_control")...)...)
 }
 func (plan) DownTo(migrations.Found) []migrations.Statement { return nil }

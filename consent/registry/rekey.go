@@ -15,6 +15,7 @@ type Older struct {
 	People  int  `json:"people"`  // whose keys are wrapped with it
 	Records int  `json:"records"` // that it alone proves
 	Anchor  bool `json:"anchor"`  // the head of this database in the anchor
+	Notes   int  `json:"notes"`   // of deletions that are not recorded yet, which the next sweep does
 }
 
 // None tells that older keys are not needed.
@@ -38,7 +39,8 @@ func (r *Registry) OlderThan(ctx context.Context, newest int32) (out Older, err 
 func (r *Registry) older(ctx context.Context, q querier, newest int32) (Older, error) {
 	var out Older
 	err := q.QueryRow(ctx, `SELECT (SELECT count(*) FROM pgconsent.subject WHERE substr(key, 1, 4) <> $1),
-		(SELECT count(*) FROM `+records+` WHERE kid <> $2 AND code_kid IS DISTINCT FROM $2)`, prefix(newest), newest).Scan(&out.People, &out.Records)
+		(SELECT count(*) FROM `+records+` WHERE kid <> $2 AND code_kid IS DISTINCT FROM $2),
+		(SELECT count(*) FROM pgconsent.sweep_note WHERE NOT starts_with(code, $2::int4 || '.'))`, prefix(newest), newest).Scan(&out.People, &out.Records, &out.Notes)
 	if err != nil {
 		return out, failed("look for what older keys are needed for", err)
 	}

@@ -25,10 +25,12 @@ WITH schema AS (
   SELECT n.oid, n.nspowner FROM pg_namespace AS n WHERE n.nspname = 'pgconsent'
 ), tables AS (
   SELECT c.* FROM pg_class AS c JOIN schema AS s ON s.oid = c.relnamespace
-  WHERE c.relname IN ('consent_registry', 'subject', 'consent_record', 'consent_code', 'consent_current', 'consent_guardian')
+  WHERE c.relname IN ('consent_registry', 'subject', 'consent_record', 'consent_code', 'consent_current', 'consent_guardian',
+    'change', 'outbox', 'sweep_state', 'sweep_erased', 'sweep_note', 'audit_subject')
 ), functions AS (
   SELECT p.* FROM pg_proc AS p JOIN schema AS s ON s.oid = p.pronamespace
-  WHERE p.proname LIKE 'consent\_%' OR p.proname IN ('changed', 'deleted', 'audit_forgets', 'audit_epoch', 'outbox_fill', 'sweep_erase')
+  WHERE p.proname LIKE 'consent\_%' OR p.proname IN ('changed', 'changed_since', 'prune_changes', 'deleted', 'audit_ref', 'audit_forget', 'audit_forgets', 'audit_epoch',
+    'outbox_fill', 'outbox_refuse', 'sweep_erase')
 ), names AS (
   SELECT r.oid, CASE WHEN r.oid = (SELECT s.nspowner FROM schema AS s) THEN 'owner' WHEN r.rolname = $1 THEN 'control' ELSE 'role ' || r.rolname END AS name
   FROM pg_roles AS r UNION ALL SELECT 0, 'PUBLIC'

@@ -37,7 +37,7 @@ func (r *Registry) Verify(ctx context.Context) (Report, error) {
 		anchored, out.Anchored = &h, h.Number
 	}
 	out.NoAnchor = !ok
-	err = r.snapshot(ctx, func(ctx context.Context, tx pgx.Tx, _ uuid, _ time.Time) error {
+	err = r.snapshot(ctx, func(ctx context.Context, tx pgx.Tx, id uuid, _ time.Time) error {
 		if _, err := tx.Exec(ctx, "SET LOCAL statement_timeout = 0"); err != nil {
 			return failed("verify the consent registry", err)
 		}
@@ -60,7 +60,7 @@ func (r *Registry) Verify(ctx context.Context) (Report, error) {
 			return err
 		}
 		out.Findings = append(append(out.Findings, compareStructure(now)...), Check(x, r.Keys, anchored)...)
-		more, err := beside(ctx, tx)
+		more, err := beside(ctx, tx, r.Keys, id)
 		out.Findings = append(out.Findings, more...)
 		return err
 	})

@@ -1,0 +1,44 @@
+package registry
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Who only reads notices as well that a key was taken out of the file, and lets it go a minute later.
+func TestARetiredKeyGoesWithoutAWrite(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "consent.key")
+	line := func(number, digit string) string { return number + " " + strings.Repeat(digit, 64) + "\n" }
+	write := func(text string) {
+		if err := os.WriteFile(path+".new", []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(path+".new", path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(line("1", "a") + line("2", "b"))
+	k, err := LoadKeys(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(line("2", "b"))
+	k.looked = time.Now().Add(-time.Hour)
+	if _, ok := k.secret(1); !ok {
+		t.Error("what is being read may have been made with it")
+	}
+	until, ok := k.leaving[1]
+	if !ok {
+		t.Fatal("it was not noticed")
+	}
+	if left := time.Until(until); left > leaveAfter {
+		t.Errorf("it stays for %v", left)
+	}
+	k.leaving[1] = time.Now().Add(-time.Second)
+	if _, ok := k.secret(1); ok {
+		t.Error("it is there for good")
+	}
+}

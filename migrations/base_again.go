@@ -1,0 +1,111 @@
+package migrations
+
+import (
+	"context"
+	"fmt"
+	"strings"
+)
+
+const whyAgain = "What was installed has been altered: functions and triggers are put back as they are installed."
+
+// baseAgain is what puts the functions, triggers and revoked rights of the base back, in the order of the files, each function as the last
+// of them has it. Tables, which have data, are left as they are.
+var baseAgain = func() []string {
+	last := map[string]int{}
+	var all []string
+	for _, b := range bases {
+		for _, s := range statements(b.up) {
+			if name, ok := functionOf(s); ok {
+				last[name] = len(all)
+			}
+			all = append(all, s)
+		}
+	}
+	var out []string
+	for i, s := range all {
+		name, isFunction := functionOf(s)
+		word, rest, _ := strings.Cut(s, " ")
+		switch {
+		case isFunction && last[name] == i:
+			out = append(out, "CREATE OR REPLACE "+s[strings.Index(s, "FUNCTION "):])
+		case strings.HasPrefix(s, "CREATE TRIGGER "):
+			out = append(out, "CREATE OR REPLACE "+rest)
+		case strings.HasPrefix(s, "CREATE CONSTRAINT TRIGGER "):
+			fields := strings.Fields(s)
+			for n, f := range fields {
+				if f == "ON" {
+					out = append(out, "DROP TRIGGER IF EXISTS "+fields[3]+" ON "+fields[n+1], s)
+					break
+				}
+			}
+		case word == "ALTER" && strings.Contains(s, " TRIGGER "), word == "REVOKE", word == "INSERT" && strings.Contains(s, "ON CONFLICT"):
+			out = append(out, s)
+		}
+	}
+	return out
+}()
+
+// functionOf is the name of the function that a statement makes. None is overloaded.
+func functionOf(statement string) (string, bool) {
+	for _, before := range []string{"CREATE FUNCTION ", "CREATE OR REPLACE FUNCTION "} {
+		if rest, ok := strings.CutPrefix(statement, before); ok {
+			name, _, _ := strings.Cut(rest, "(")
+			return name, true
+		}
+	}
+	return "", false
+}
+
+// statements cuts one of our files: a statement ends with a semicolon at the end of a line, outside of bodies.
+func statements(file string) []string {
+	var out, lines []string
+	quoted, atomic := false, false
+	for line := range strings.Lines(file) {
+		line = strings.TrimRight(line, "\n")
+		if len(lines) == 0 && (line == "" || strings.HasPrefix(line, "--")) {
+			continue
+		}
+		lines = append(lines, line)
+		if strings.Count(line, "$$")%2 == 1 {
+			quoted = !quoted
+		}
+		code, _, _ := strings.Cut(line, "--")
+		code = strings.TrimSpace(code)
+		switch {
+		case quoted:
+		case code == "BEGIN ATOMIC":
+			atomic = true
+		case atomic && line != "END;":
+		case strings.HasSuffix(code, ";"):
+			out = append(out, strings.Join(lines, "\n"))
+			lines, atomic = nil, false
+		}
+	}
+	if len(lines) > 0 {
+		panic("migrations: a statement has no end: " + lines[0])
+	}
+	return out
+}
+
+// altered tells whether what is installed is not as it was, or what tells of old snapshots was emptied.
+func (r *run) altered(ctx context.Context) (bool, error) {
+	changed, err := drift(ctx, r.tx)
+	if err != nil || len(changed) > 0 {
+		return true, err
+	}
+	var floor bool
+	if err := r.tx.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pgconsent.change WHERE xid = '0')").Scan(&floor); err != nil {
+		return true, fmt.Errorf("look for drift: %w", err)
+	}
+	return !floor, nil
+}
+
+// putBack is done before the policy is installed anew.
+func (r *run) putBack(ctx context.Context) error {
+	for _, sql := range baseAgain {
+		if err := r.exec(ctx, Statement{sql, whyAgain}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
