@@ -147,3 +147,34 @@ func TestWritesAreTakenAway(t *testing.T) {
 	}
 	w.want(w.super, rights, found)
 }
+
+// What was decided before DDL is not written after it, whether or not the command reads: as it is with what is read.
+func TestNothingIsWrittenUnderAnOlderCatalog(t *testing.T) {
+	for name, c := range map[string]struct {
+		world func(t *testing.T) *world
+		sql   []string // what is refused after DDL, and not before
+	}{
+		"a table": {func(t *testing.T) *world { return writtenWorld(t) }, []string{
+			"INSERT INTO public.drafts (title) VALUES ('a')", "INSERT INTO public.drafts (title) VALUES ('b') RETURNING n", "UPDATE public.drafts SET title = 'x'", "DELETE FROM public.drafts", "SELECT n FROM public.drafts",
+		}},
+		"parts": {partedWorld, []string{"SELECT id FROM public.events", "SELECT id FROM parts.events_1", "SELECT id FROM public.cats", "SELECT id FROM pgconsent_rows.public_narrow"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := c.world(t)
+			agent := w.agent("")
+			seen := claims(agent, user1)
+			var err error
+			if seen.Catalog, err = query(w.super, "SELECT pgconsent.catalog_version()"); err != nil {
+				t.Fatal(err)
+			}
+			w.setSeal(agent, w.key().Seal(seen))
+			for _, sql := range c.sql {
+				w.exec(agent, sql)
+			}
+			w.exec(w.super, "INSERT INTO pgconsent.catalog_change (xid) VALUES (pg_current_xact_id())") // as the event trigger does
+			for _, sql := range c.sql {
+				w.refused(agent, "40001", sql)
+			}
+		})
+	}
+}
