@@ -120,7 +120,7 @@ func (s *survey) refused(r *catalog.Relation) bool {
 	switch {
 	case register(r):
 		s.denied[r] = "it looks like a register of consents; agents need not read it, and which of its records counts is for a person to say"
-	case oneOf(lastWord(name), "session token migration secret credential") && len(s.columns[r].secrets) > 0 || oneOf(name, bookkeeping):
+	case oneOf(lastWord(name), "session token migration secret credential") && len(s.columns[r].secrets) > 0 || oneOf(name, keyTables) || oneOf(name, bookkeeping):
 		s.denied[r] = "it looks like the application's own bookkeeping or secrets"
 	case len(r.Columns) == 0:
 		s.denied[r] = "it has no columns"

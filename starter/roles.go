@@ -57,6 +57,11 @@ func (s *survey) identities() {
 		}
 		s.users = kept
 	}
+	for _, r := range s.tables { // profiles whose key is the account's own
+		if len(r.PrimaryKey) == 1 && snake(r.PrimaryKey[0]) == "id" && slices.Contains(s.users, s.target(r, r.PrimaryKey[0])) && !s.identity(r) {
+			s.users = append(s.users, r)
+		}
+	}
 	for _, r := range s.tables {
 		s.columns[r] = s.look(r)
 	}
@@ -106,7 +111,7 @@ func (s *survey) look(r *catalog.Relation) *roles {
 		if contactish(c.Name) && s.contactType(c) && !bound(r, c.Name) {
 			out.contacts = append(out.contacts, c.Name)
 		}
-		if secretish(c.Name) {
+		if secretish(c.Name) && !counted(c) {
 			out.secrets = append(out.secrets, c.Name)
 		}
 	}

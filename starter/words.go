@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"github.com/pgconsent/pgconsent/catalog"
 )
 
 // snake spells a name in lower case with underscores: userId, UserID and USER_ID are user_id.
@@ -89,6 +91,9 @@ const (
 		"django_session django_content_type django_admin_log auth_permission _prisma_migration sequelize_meta typeorm_metadata goose_db_version schema_version migration " +
 		"active_storage_blob active_storage_attachment active_storage_variant_record"
 
+	// keys by which programs log in
+	keyTables = "api_key apikey access_key service_key signing_key personal_access_token"
+
 	// words that mean yes, best first
 	agreed = "granted given consented yes accepted agreed opted_in opt_in approved confirmed allowed true y active"
 
@@ -100,12 +105,17 @@ const (
 // secretish tells whether a column looks like something that nobody but the application should read.
 func secretish(column string) bool {
 	name := snake(column)
-	for _, part := range []string{"password", "passwd", "pass_hash", "secret", "token", "api_key", "apikey", "private_key", "otp", "mfa", "totp", "recovery_code", "ssn", "social_security", "credit_card", "card_number", "cvv", "iban", "salt"} {
+	for _, part := range []string{"password", "passwd", "pass_hash", "secret", "token", "api_key", "apikey", "private_key", "key_hash", "hashed_key", "key_digest", "access_key", "signing_key", "encryption_key", "otp", "mfa", "totp", "recovery_code", "ssn", "social_security", "credit_card", "card_number", "cvv", "iban", "salt"} {
 		if name == part || strings.HasPrefix(name, part+"_") || strings.HasSuffix(name, "_"+part) || strings.Contains(name, "_"+part+"_") {
 			return true
 		}
 	}
 	return false
+}
+
+// counted tells whether a column is a number of tokens, as models count them, and not one.
+func counted(c *catalog.Column) bool {
+	return oneOf(c.Type, "smallint integer bigint real numeric") && strings.Contains(snake(c.Name), "token")
 }
 
 // contactish tells whether a column looks like a way to reach somebody.
