@@ -55,10 +55,10 @@ func (l *loader) readTypes(ctx context.Context) error {
 		    WHERE k.contypid = t.oid AND d.refclassid IN ('pg_proc'::regclass, 'pg_operator'::regclass)
 		    UNION SELECT p.oid FROM pg_range AS r
 		    JOIN pg_opclass AS c ON c.oid = r.rngsubopc
-		    LEFT JOIN pg_amproc AS s ON s.amprocfamily = c.opcfamily
-		    LEFT JOIN pg_amop AS m ON m.amopfamily = c.opcfamily
-		    LEFT JOIN pg_operator AS o ON o.oid = m.amopopr
-		    JOIN pg_proc AS p ON p.oid IN (r.rngcanonical, r.rngsubdiff, s.amproc, o.oprcode)
+		    CROSS JOIN LATERAL (SELECT r.rngcanonical::oid UNION ALL SELECT r.rngsubdiff::oid
+		      UNION ALL SELECT s.amproc::oid FROM pg_amproc AS s WHERE s.amprocfamily = c.opcfamily
+		      UNION ALL SELECT o.oprcode::oid FROM pg_amop AS m JOIN pg_operator AS o ON o.oid = m.amopopr WHERE m.amopfamily = c.opcfamily) AS f (oid)
+		    JOIN pg_proc AS p ON p.oid = f.oid
 		    WHERE r.rngtypid = t.oid AND p.pronamespace <> 'pg_catalog'::regnamespace ORDER BY 1),
 		  ARRAY(SELECT e.enumlabel::text FROM pg_enum AS e WHERE e.enumtypid = t.oid ORDER BY e.enumsortorder)
 		FROM pg_type AS t JOIN pg_namespace AS n ON n.oid = t.typnamespace
