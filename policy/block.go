@@ -60,7 +60,7 @@ type linkDecl struct {
 
 // laterBlocks are blocks of the design that this version does not have: said so, instead of "unknown".
 var laterBlocks = []string{
-	"columns", "function", "write", "limit",
+	"function", "limit",
 }
 
 // rows reads a table's rule: a list, of which every block must hold, or a single block.
@@ -100,14 +100,12 @@ func (d *decoder) block(n *node) block {
 		}
 		suggestion := closest(n.value, []string{"open"})
 		switch {
-		case slices.Contains([]string{"all", "any", "everything", "everybody", "public", "*"}, n.value):
+		case openSlip(n):
 			suggestion = `say "open" if every row may show`
 		case slices.Contains([]string{"none", "nothing", "nobody", "closed", "deny"}, n.value):
 			suggestion = "leave the table out: what is not listed is refused"
 		case strings.ContainsAny(n.value, " =()"):
 			suggestion = "write sql: \"…\" for a condition of SQL"
-		case n.literal == "bool":
-			suggestion = `say "open" if every row may show`
 		case slices.Contains(d.blockNames(), n.value) && n.value != "open":
 			suggestion = "write " + n.value + ": …, only open stands alone"
 		}
@@ -125,6 +123,10 @@ func (d *decoder) block(n *node) block {
 	at, value := n.keyAt[0], n.values[0]
 	d.doc.blocks[at] = n.keys[0]
 	known := d.blocksOf(at, value, &out)
+	if slices.Contains(tableKeys, n.keys[0]) {
+		d.fail(at, "it stands beside rows, not in it", "%q is no block of rows", n.keys[0])
+		return nil
+	}
 	if known[n.keys[0]] == nil && !slices.Contains(laterBlocks, n.keys[0]) {
 		d.fail(at, among(n.keys[0], keys(known)), "unknown block %q", n.keys[0])
 		return nil

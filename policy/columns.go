@@ -138,11 +138,7 @@ func (d *decoder) shownColumn(at place, name string, n *node) columnDecl {
 		case "by_key":
 			decl.byKey = &byKeyDecl{place: n.place}
 		default:
-			suggestion := closest(n.value, []string{"allow", "by_key"})
-			if slices.Contains([]string{"deny", "hide", "hidden", "none", "no", "false", "drop", "remove"}, n.value) {
-				suggestion = "leave the column out: what is not listed does not exist"
-			}
-			d.fail(n.place, suggestion, "unknown rule %q of %s: write allow, by_key, { mask: ... } or { keys: ... }", n.value, what)
+			d.fail(n.place, ruleSlip(n.value), "unknown rule %q of %s: write allow, by_key, { mask: ... } or { keys: ... }", n.value, what)
 		}
 		return decl
 	}

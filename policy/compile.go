@@ -435,7 +435,7 @@ func (c *compiler) column(at place, r *catalog.Relation, name string) *catalog.C
 	for _, column := range r.Columns {
 		names = append(names, column.Name)
 	}
-	c.fail(at, closest(name, names), "%s has no column %q", r.Name, name)
+	c.fail(at, oneOf(name, names), "%s has no column %q", r.Name, name)
 	return nil
 }
 

@@ -17,7 +17,11 @@ func (c *compiler) function(decl functionDecl) *Function {
 		return nil
 	}
 	if len(overloads) == 0 || system(overloads[0].Name.Schema) {
-		c.fail(decl.place, c.suggestFunction(schema, decl.name), "the database has no function %q%s", decl.name, c.onPath(schema))
+		suggestion := c.suggestFunction(schema, decl.name)
+		if plain, _, arguments := strings.Cut(decl.name, "("); arguments {
+			suggestion = "write the name alone, which stands for all of its overloads: " + strings.TrimSpace(plain)
+		}
+		c.fail(decl.place, suggestion, "the database has no function %q%s", decl.name, c.onPath(schema))
 		return nil
 	}
 	out := &Function{Name: overloads[0].Name}
@@ -69,7 +73,7 @@ func (c *compiler) pin(decl pinDecl, f *Function) (Pin, bool) {
 	for _, o := range f.Overloads {
 		i := slices.Index(o.ArgNames, decl.arg)
 		if i < 0 || i >= len(o.ArgTypes) {
-			c.fail(decl.place, closest(decl.arg, o.ArgNames), "%s has no argument %q", signature(o), decl.arg)
+			c.fail(decl.place, oneOf(decl.arg, o.ArgNames), "%s has no argument %q", signature(o), decl.arg)
 			return Pin{}, false
 		}
 		if argType != "" && argType != o.ArgTypes[i] {

@@ -94,7 +94,7 @@ func (d *decoder) fail(at place, suggestion, format string, args ...any) {
 
 // shapes are what somebody who writes a single value may have meant.
 var shapes = map[string]string{
-	"own": "write { column: …, is: … }", "tenant": "write { column: …, is: … }", "status": "write { column: …, is: … }", "grant": "write { column: …, to: … }",
+	"own": "write { column: …, is: … }", "tenant": "write { column: …, is: … }", "status": "write { column: …, is: … }", "granted": "write { column: …, is: … }", "stamp": "write { attribute: name } or { value: word }", "grant": "write { column: …, to: … }",
 	"write": "write { commands: [ … ], columns: [ … ] }", "columns": "left out, all columns show; else write { name: allow, … }",
 }
 
@@ -104,7 +104,9 @@ func (d *decoder) want(n *node, kind nodeKind, what string) bool {
 		suggestion := ""
 		switch {
 		case kind == mapNode && n.kind == listNode:
-			suggestion = "write name: value, without dashes and square brackets"
+			if suggestion = listSlips[what]; suggestion == "" {
+				suggestion = "write name: value, without dashes and square brackets"
+			}
 		case kind == listNode && n.kind == mapNode:
 			suggestion = "begin each entry with a dash, or write [ … ]"
 		case kind == listNode && n.kind == scalarNode:
@@ -145,6 +147,11 @@ func (d *decoder) fields(n *node, what string, known map[string]func(*node), lat
 			suggestion = "a block stands beneath rows, with a dash before it"
 		case what == "the policy" && n.values[i].kind == mapNode && slices.Contains(n.values[i].keys, "rows"):
 			suggestion = "a table stands beneath tables"
+		case what == "the policy" && slices.Contains(tableKeys, key):
+			suggestion = key + " stands with the table that it speaks of: tables: { name: { rows: …, " + key + ": … } }"
+		case comparisonSlip(n, what) != "":
+			d.fail(n.keyAt[i], comparisonSlip(n, what), "unknown key %q in %s", key, what)
+			return false
 		}
 		d.fail(n.keyAt[i], suggestion, "unknown key %q in %s", key, what)
 	}
@@ -153,11 +160,17 @@ func (d *decoder) fields(n *node, what string, known map[string]func(*node), lat
 
 // need reports fields that are missing.
 func (d *decoder) need(n *node, what string, fields ...string) {
+	if comparisonSlip(n, what) != "" { // which says it all
+		return
+	}
 	for _, f := range fields {
 		if n.kind == mapNode && !slices.Contains(n.keys, f) {
 			suggestion := ""
-			if f == "version" {
+			switch {
+			case f == "version":
 				suggestion = `begin with "version: 1"`
+			case f == "rows" && strings.HasPrefix(what, "table "):
+				suggestion = "say which rows show, or rows: open if every row may"
 			}
 			d.fail(n.place, suggestion, "%s needs %q", what, f)
 		}
@@ -238,7 +251,11 @@ func (d *decoder) attribute(at place, name string, n *node) {
 		"type": func(v *node) {
 			d.word(&decl.Type, "type")(v)
 			if _, ok := attributeTypes[decl.Type]; !ok && decl.Type != "" {
-				d.fail(v.place, among(decl.Type, keys(attributeTypes)), "%s has the unknown type %q", what, decl.Type)
+				suggestion := among(decl.Type, keys(attributeTypes))
+				if meant := typeSlips[strings.ToLower(decl.Type)]; meant != "" {
+					suggestion = "write " + meant
+				}
+				d.fail(v.place, suggestion, "%s has the unknown type %q", what, decl.Type)
 			}
 		},
 		"source": func(v *node) {
@@ -267,6 +284,9 @@ func (d *decoder) attribute(at place, name string, n *node) {
 	d.sourced(n, &decl)
 	d.doc.attributes = append(d.doc.attributes, decl)
 }
+
+// tableKeys are keys of a table that are looked for elsewhere.
+var tableKeys = []string{"rows", "columns", "write", "observe", "aggregate", "lifecycle"}
 
 func (d *decoder) table(at place, name string, n *node) {
 	decl := tableDecl{place: at, name: name}

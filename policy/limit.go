@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -92,7 +93,11 @@ func (d *decoder) number(n *node, what string, low, high int64) int64 {
 	}
 	v, err := strconv.ParseInt(n.value, 10, 64)
 	if err != nil || n.literal != "int" || v < low || v > high {
-		d.fail(n.place, "leave it out for no limit", "%s is a whole number from %d to %d", what, low, high)
+		suggestion := "leave it out for no limit"
+		if digits := len(n.value) - len(strings.TrimLeft(n.value, "0123456789")); digits > 0 && n.literal != "int" && n.literal != "float" {
+			suggestion = "write " + n.value[:digits] + ", without quotes or a unit"
+		}
+		d.fail(n.place, suggestion, "%s is a whole number from %d to %d", what, low, high)
 		return 0
 	}
 	return v
@@ -154,7 +159,7 @@ func (c *compiler) limits() []Limit {
 			}
 			switch {
 			case i < 0:
-				c.fail(decl.perAt, closest(decl.Per, append(names, "agent")), "limits are counted per agent or per attribute, and there is no attribute %q", decl.Per)
+				c.fail(decl.perAt, among(decl.Per, append(names, "agent")), "limits are counted per agent or per attribute, and there is no attribute %q", decl.Per)
 			case c.attributes[i].Source != "credential":
 				c.fail(decl.perAt, "name an attribute whose source is the credential", "limits cannot be counted per %s, which may change while a session lasts", decl.Per)
 			}

@@ -31,7 +31,11 @@ func (d *decoder) shared(at place, n *node) block {
 				d.fail(v.place, "name the table of the consent records", "record is empty")
 			}
 		},
-		"granted": func(v *node) { b.granted = d.status(v.place, v).(statusBlock) },
+		"granted": func(v *node) {
+			if d.want(v, mapNode, "granted") {
+				b.granted = d.status(v.place, v).(statusBlock)
+			}
+		},
 		"revoked": func(v *node) { b.revokedAt = v.place; d.word(&b.revoked, "revoked")(v) },
 		"active":  func(v *node) { b.activeAt = v.place; d.word(&b.active, "active")(v) },
 	})

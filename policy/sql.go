@@ -56,11 +56,19 @@ func (c *compiler) parsed(b sqlBlock, row *catalog.Relation, otherwise string) (
 		if err.Position > len(selecting) {
 			at = b.where(len(string([]rune(selecting + b.text)[:err.Position-1])) - len(selecting))
 		}
+		if slip := typographicSlip(b.text); slip != "" {
+			otherwise = slip
+		} else if slip := c.placeholderSlip(b.text); slip != "" {
+			otherwise = slip
+		}
 		c.fail(at, otherwise, "%s", err.Message)
 		return nil, nil
 	}
 	n := single(tree)
 	if n == nil {
+		if slip := typographicSlip(b.text); slip != "" {
+			otherwise = slip
+		}
 		c.fail(b.where(0), otherwise, "sql is one expression, not a statement")
 		return nil, nil
 	}

@@ -117,6 +117,8 @@ func (x *expression) columnRef(n *sqltext.ColumnRef) (operand, bool) {
 		}
 		suggestion := closest(name, columns)
 		switch {
+		case typographicSlip(name) != "":
+			suggestion = typographicSlip(name)
 		case suggestion != "":
 		case len(columns) == 0:
 			suggestion = "write attribute('" + name + "')"

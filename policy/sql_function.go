@@ -37,7 +37,13 @@ func (x *expression) attributeCall(n *sqltext.FuncCall) (operand, bool) {
 		name, _ = n.Args[0].GetAConst().GetVal().(*sqltext.A_Const_Sval)
 	}
 	if name == nil {
-		return x.fail(n.Location, "write attribute('user')", "attribute takes the name of an attribute")
+		meant := "user"
+		if len(n.Args) == 1 {
+			if names := stringsOf(n.Args[0].GetColumnRef().GetFields()); len(names) == 1 {
+				meant = names[0]
+			}
+		}
+		return x.fail(n.Location, "write attribute('"+meant+"')", "attribute takes the name of an attribute")
 	}
 	attribute := x.c.attribute(x.where(n.Location), name.Sval.Sval)
 	if attribute == nil {

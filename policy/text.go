@@ -96,6 +96,8 @@ func inPlainWords(message string) (suggestion, plain string) {
 		return "indent with spaces", "YAML is not indented with tabs"
 	case strings.Contains(message, "must be specified"):
 		return "close the bracket, or add what is missing before it", message
+	case strings.Contains(message, "unexpected key name"):
+		return "write name: with a colon behind it; a comment begins with #", "this is no name of a mapping"
 	case strings.Contains(message, "not allowed in this context"):
 		return "entries of one mapping begin at one column: look at the indentation here and above", message
 	}

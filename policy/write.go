@@ -181,7 +181,7 @@ func (c *compiler) write(t *compiling) *Write {
 		stamped := !slices.ContainsFunc(key.Columns, func(name string) bool {
 			return !slices.ContainsFunc(decl.stamps, func(s stampDecl) bool { return s.column == name })
 		})
-		if out.Insert && stamped && len(key.Columns) > 0 && !decl.accepts(acceptConflicts) && !decl.withinSight(key, t.rows) {
+		if out.Insert && stamped && len(key.Columns) > 0 && !decl.accepts(acceptConflicts) && !decl.withinSight(key, t.rows, t.relation) {
 			c.fail(decl.place, "say accept: ["+acceptConflicts+"], or stamp other columns",
 				"%s stamps all of the key %s: a collision would tell that a hidden row exists", r.Name, key.Name)
 		}
@@ -419,7 +419,7 @@ func (c *compiler) unwritable(decl *writeDecl, t *compiling, column *catalog.Col
 	}
 	if !decl.accepts(acceptConflicts) {
 		for _, key := range t.relation.Unique {
-			if slices.Contains(key.Columns, column.Name) && !decl.withinSight(key, t.rows) {
+			if slices.Contains(key.Columns, column.Name) && !decl.withinSight(key, t.rows, t.relation) {
 				return "it is part of the key " + key.Name + ", and a collision would tell that a hidden row exists",
 					"let the key begin with the columns that say whose row it is, or say accept: [" + acceptConflicts + "]"
 			}
@@ -436,9 +436,10 @@ func (c *compiler) unwritable(decl *writeDecl, t *compiling, column *catalog.Col
 	return "", ""
 }
 
-// withinSight tells whether rows that collide in a key are certain to be visible: every row is, or the rule asks nothing
-// but whose row it is, and the key holds that too, so that a new row collides with rows of the same owner only.
-func (d *writeDecl) withinSight(key catalog.Key, rows predicate.Node) bool {
+// withinSight tells whether rows that collide in a key are certain to be visible: every part of the rule reads nothing of a row
+// but columns that the key holds. Then it says of the row that is there what it says of the new one, which shows, or it would have
+// been refused before its key was looked at.
+func (d *writeDecl) withinSight(key catalog.Key, rows predicate.Node, r *catalog.Relation) bool {
 	for _, part := range predicate.Conjuncts(rows) {
 		own := predicate.Own{}
 		switch n := part.(type) {
@@ -449,7 +450,10 @@ func (d *writeDecl) withinSight(key catalog.Key, rows predicate.Node) bool {
 		case predicate.Tenant:
 			own = n.Own
 		default:
-			return false
+			if !d.decidedBy(key, part, r) {
+				return false
+			}
+			continue
 		}
 		disowned := slices.ContainsFunc(d.stamps, func(s stampDecl) bool {
 			return s.column == own.Column && (s.attribute != own.Attribute || s.unless != nil)
@@ -459,6 +463,38 @@ func (d *writeDecl) withinSight(key catalog.Key, rows predicate.Node) bool {
 		}
 	}
 	return true
+}
+
+// decidedBy tells whether two rows that are equal in a key are equal in all that a part of the rule reads of them, to the letter.
+// A stamped column is not: what it decides is not asked of a new row.
+func (d *writeDecl) decidedBy(key catalog.Key, part predicate.Node, r *catalog.Relation) bool {
+	columns, known := predicate.RowColumns(part)
+	return known && len(columns) > 0 && ofTheRow(part) && !slices.ContainsFunc(columns, func(name string) bool {
+		column := r.Column(name)
+		exact := column != nil && !column.Nondeterministic && (family(column.Type) != "" || column.Type == "boolean" || blankPadded(column.Type))
+		stamped := slices.ContainsFunc(d.stamps, func(s stampDecl) bool { return s.column == name })
+		return !exact || stamped || !slices.Contains(key.Equal, name)
+	})
+}
+
+// ofTheRow tells whether a part of a rule depends, of the row itself, on the columns that it names and on nothing else.
+func ofTheRow(n predicate.Node) bool {
+	all := func(parts []predicate.Node) bool {
+		return !slices.ContainsFunc(parts, func(part predicate.Node) bool { return !ofTheRow(part) })
+	}
+	switch n := n.(type) {
+	case predicate.Own, predicate.Tenant, predicate.Status, predicate.Grant, predicate.SQL, predicate.Visible:
+		return true
+	case predicate.Consent:
+		return n.Kept == nil && len(n.Steps) > 0
+	case predicate.All:
+		return all(n)
+	case predicate.Any:
+		return all(n)
+	case predicate.Not:
+		return ofTheRow(n.Node)
+	}
+	return false
 }
 
 // blind tells why a foreign key cannot be held to the rows that are visible.

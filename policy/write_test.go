@@ -47,6 +47,7 @@ func writable() *catalog.Snapshot {
 				Columns:     columns("id uuid!=, owner uuid!, slug text, code text, state text, title text, upper text*, topic uuid, place uuid, made text!="),
 				ForeignKeys: []catalog.ForeignKey{to("topics", "id", catalog.NoAction, "topic"), to("places", "id", catalog.NoAction, "place")}},
 			{Name: public("topics"), Kind: catalog.Table, PrimaryKey: []string{"id"}, Unique: []catalog.Key{unique("id")}, Columns: columns("id uuid!=, owner uuid!")},
+			{Name: public("links"), Kind: catalog.Table, Unique: []catalog.Key{unique("topic", "sku"), unique("amount", "n")}, Columns: columns("topic uuid!, owner uuid, sku text!, n integer, state text, amount numeric")},
 			{Name: public("places"), Kind: catalog.Table, PrimaryKey: []string{"id"}, Unique: []catalog.Key{unique("id")}, Columns: columns("id uuid!=")},
 			{Name: public("numbered"), Kind: catalog.Table, PrimaryKey: []string{"id"}, Unique: []catalog.Key{unique("id")}, Columns: columns("id bigint!@, owner uuid!, title text!")},
 			{Name: public("partial"), Kind: catalog.Table, Columns: columns("owner uuid, title text"), Unique: []catalog.Key{{Name: "p", Columns: []string{"owner", "title"}, Equal: []string{"title"}}}},
@@ -86,6 +87,8 @@ func TestWrite(t *testing.T) {
 		{"a key of another's", "  notes: { " + own + ", write: { commands: [insert], columns: [title], stamp: { owner: { value: 6f1e0000-0000-4000-8000-00000000abcd } } } }", "owner title", "", false},
 		{"keys, accepted", "  notes: { rows: [ { status: { column: state, is: done } } ], write: { commands: [insert], columns: [id, code], accept: [conflicts] } }", "id code", "", false},
 		{"a sequence, accepted", "  numbered: { " + own + ", write: { commands: [insert], columns: [title], stamp: { owner: { attribute: user } }, accept: [sequences] } }", "owner title", "", false},
+		{"a key with the row that it hangs on", "  topics: { " + own + " }\n  links: { rows: [ visible: { topics: { id: topic } } ], write: { commands: [insert, update], columns: [topic, sku, state] } }", "topic sku state", "topic sku state", false},
+		{"a key with a word that decides", "  topics: { " + own + " }\n  links: { rows: [ { visible: { topics: { id: topic } } }, { sql: \"sku <> 'x'\" } ], write: { commands: [insert], columns: [topic, sku] } }", "topic sku", "", false},
 		{"a check reads a column", "  notes: { " + own + ", write: { commands: [insert, update], columns: [title], check: [ { status: { column: slug, is: x } } ] } }", "title", "title", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -122,6 +125,11 @@ func TestWriteErrors(t *testing.T) {
 		{"a key beside another condition", write("notes", own+", "+done, "commands: [insert], columns: [slug]"), "it is part of the key owner_slug"},
 		{"a key whose predicate alone reads the owner", write("partial", own, "commands: [insert], columns: [title]"), "it is part of the key p"},
 		{"a key of rows stamped for another", write("notes", own, "commands: [insert], columns: [slug], stamp: { owner: { value: 6f1e0000-0000-4000-8000-00000000abcd } }"), "it is part of the key owner_slug"},
+		{"a key without what decides besides", write("links", "{ own: { column: topic, is: user } }, { status: { column: state, is: done } }", "commands: [insert], columns: [topic, sku]"), "it is part of the key topic_sku"},
+		{"a key with the row of one of several rules", write("links", "{ any: [ { own: { column: topic, is: user } }, { own: { column: owner, is: user } } ] }", "commands: [insert], columns: [topic, sku]"), "it is part of the key topic_sku"},
+		{"a key that a stamp decides", "  topics: { rows: [ " + own + " ] }\n" + write("links", "{ visible: { topics: { id: topic } } }", "commands: [insert], columns: [sku], stamp: { topic: { value: 6f1e0000-0000-4000-8000-00000000abcd } }"), "it is part of the key topic_sku"},
+		{"a key whose equality is not the letter's", write("links", "{ sql: \"amount > 1\" }", "commands: [insert], columns: [amount, n]"), "it is part of the key amount_n"},
+		{"a key whose rule reads elsewhere as well", "  topics: { rows: [ " + own + " ] }\n" + write("links", "{ visible: { topics: { id: topic, owner: owner } } }", "commands: [insert], columns: [topic, sku]"), "it is part of the key topic_sku"},
 		{"an immutable key", write("notes", own, "commands: [insert], immutable: [code]"), "it is part of the key code"},
 		{"a foreign key out of sight", write("notes", own, "commands: [insert], columns: [place]"), "it refers to public.places, which the policy does not list"},
 		{"stamped and written", write("notes", own, "commands: [insert], columns: [title, state], stamp: { state: { value: x } }"), "public.notes.state is stamped"},

@@ -178,3 +178,33 @@ func TestNothingIsWrittenUnderAnOlderCatalog(t *testing.T) {
 		})
 	}
 }
+
+// A key that holds what a row hangs on collides with rows that show only: where it would with a hidden one, the new row is
+// refused before, and in the same words as where it would not.
+func TestKeysThatHoldWhatDecides(t *testing.T) {
+	w := newWorld(t, written, `CREATE TABLE links (topic int REFERENCES topics, sku text, PRIMARY KEY (topic, sku));
+INSERT INTO links VALUES (1, 'a'), (2, 'a'); ALTER TABLE links OWNER TO app_owner;`)
+	file := filepath.Join(t.TempDir(), "policy.yaml")
+	if err := os.WriteFile(file, []byte(`
+version: 1
+attributes: { user: { type: uuid, source: credential } }
+tables:
+  topics: { rows: [ { own: { column: user_id, is: user } } ] }
+  links: { rows: [ { visible: { topics: { id: topic } } } ], write: { commands: [insert, update, delete], columns: [topic, sku] } }
+`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.compile(file, rls.Options{})
+	w.migrate()
+	agent := w.agent(user1)
+	w.want(agent, "INSERT INTO public.links VALUES (1, 'b') RETURNING sku", "b")
+	w.refused(agent, "23505", "INSERT INTO public.links VALUES (1, 'a')")
+	w.want(agent, "WITH i AS (INSERT INTO public.links VALUES (1, 'a') ON CONFLICT DO NOTHING RETURNING 1) SELECT count(*) FROM i", "0")
+	for _, key := range []string{"(2, 'a')", "(2, 'z')", "(3, 'a')"} {
+		for _, sql := range []string{"INSERT INTO public.links VALUES " + key, "INSERT INTO public.links VALUES " + key + " ON CONFLICT DO NOTHING",
+			"INSERT INTO public.links VALUES " + key + " ON CONFLICT (topic, sku) DO UPDATE SET sku = excluded.sku", "UPDATE public.links SET (topic, sku) = " + key + " WHERE sku = 'a'"} {
+			w.refused(agent, "42501", sql)
+		}
+	}
+	w.want(w.owner, "SELECT string_agg(topic || sku, ',' ORDER BY topic, sku) FROM public.links", "1a,1b,2a")
+}
