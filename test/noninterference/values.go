@@ -259,7 +259,7 @@ SELECT B, K FROM T WHERE C FOR SHARE
 func (w *writer) place() testCase {
 	t, x := pick(w.Rand, w.schema.tables[:2]...), w.schema.tables[2]
 	b := pick(w.Rand, t.columns...)
-	if other := slices.DeleteFunc(slices.Clone(t.columns), func(c column) bool { return !c.barred && !c.keyed }); w.IntN(5) > 0 {
+	if other := slices.DeleteFunc(slices.Clone(t.columns), func(c column) bool { return !c.barred && !c.keyed }); w.IntN(3) > 0 {
 		b = pick(w.Rand, other...)
 	}
 	list, c := places, "true"

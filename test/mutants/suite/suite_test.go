@@ -28,7 +28,7 @@ func TestTwins(t *testing.T) {
 
 // Nor do values that a contract leaves out, or that exist by key.
 func TestValues(t *testing.T) {
-	t.Log(noninterference.Values(t, noninterference.Config{Cases: 400, Seed: 5, PerData: 100, Quick: true, For: 20 * time.Second, Modes: []instance.Mode{instance.RLS}}))
+	t.Log(noninterference.Values(t, noninterference.Config{Cases: 300, Seed: 5, PerData: 100, Quick: true, For: 45 * time.Second, Modes: []instance.Mode{instance.RLS}}))
 }
 
 // So does the archive, whose tables are larger and whose policy publishes functions.
