@@ -68,3 +68,26 @@ func TestFilesAreFollowed(t *testing.T) {
 	eventually(t, "the policy is gone", func() bool { return times("the policy was not reloaded") >= 3 })
 	c.want(titles, "lake", "sea")
 }
+
+// A policy may be there before the proxy has noticed the table that it names: it is no lost one.
+func TestAPolicyMayComeBeforeItsTable(t *testing.T) {
+	w := start(t, nil)
+	c := w.client("caregiver")
+	named := rules + "  later: { rows: open }\n"
+	w.write(named)
+	eventually(t, "the policy does not fit", func() bool { return strings.Contains(w.log.String(), "the policy was not reloaded") })
+	c.want(titles, "lake", "sea")
+	if _, err := w.dba.Exec(t.Context(), "CREATE TABLE later (id integer PRIMARY KEY); INSERT INTO later VALUES (7)"); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "it waits for migrate", func() bool { return strings.Contains(w.log.String(), "policy_pending") })
+	c.want(titles, "lake", "sea")
+	if err := install(t.Context(), w.dba, named); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "it is in force", func() bool {
+		got, err := c.query("SELECT id FROM later")
+		return err == nil && slices.Equal(got, []string{"7"})
+	})
+	c.want(titles, "lake", "sea")
+}

@@ -44,6 +44,7 @@ type database struct {
 	doc     *policy.Document // in force
 	files   *policy.Watch    // of the policy, as they were when it was read last
 	next    *policy.Document // waits for pgconsent migrate; nil: none does
+	unfit   *policy.Document // the newest, where it did not fit the catalogs as they were known: it may name what was made a moment ago
 	seen    observation      // what the state was made of
 	shut    bool             // Check wants the gate door shut
 	checked time.Time        // when Check last agreed
@@ -242,7 +243,8 @@ func (d *database) judge(ctx context.Context, o observation) error {
 		}
 		doc := d.doc
 		c, err := d.compile(doc, snap)
-		if d.next != nil && (err != nil || c.plan.Hash() != o.installed.Hash) {
+		d.fits(snap)
+		if d.next != nil {
 			// pgconsent migrate may have installed what was waiting.
 			if waiting, errNext := d.compile(d.next, snap); errNext == nil && waiting.plan.Hash() == o.installed.Hash {
 				doc, c, err = d.next, waiting, nil
@@ -277,6 +279,20 @@ func (d *database) judge(ctx context.Context, o observation) error {
 		d.install(s, d.doc, o)
 	}
 	return nil
+}
+
+// fits lets a policy wait for pgconsent migrate that fits the catalogs only now. The caller holds mu.
+func (d *database) fits(snap *catalog.Snapshot) {
+	if d.unfit == nil {
+		return
+	}
+	c, err := d.compile(d.unfit, snap)
+	if err != nil {
+		return
+	}
+	d.next, d.unfit = d.unfit, nil
+	d.e.cfg.Metrics.PolicyPending(d.cfg.Name, true)
+	d.e.cfg.Log.Warn("policy_pending: the new policy fits the catalogs now; the old one stays in force until pgconsent migrate has installed the new one", "database", d.cfg.Name, "pending", c.policy.Version())
 }
 
 // snapshot reads the catalog as of a fingerprint.
@@ -348,7 +364,7 @@ func (d *database) check(ctx context.Context, s *state) error {
 // install makes a state the one in force with the next publish. Sessions that it does not know an identity for end.
 func (d *database) install(s *state, doc *policy.Document, o observation) {
 	if doc != d.doc {
-		d.doc, d.next = doc, nil
+		d.doc, d.next, d.unfit = doc, nil, nil
 		d.e.cfg.Metrics.PolicyPending(d.cfg.Name, false)
 	}
 	d.state, d.seen = s, o

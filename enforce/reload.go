@@ -27,8 +27,10 @@ func (d *database) reload() error {
 	}
 	c, err := d.compile(doc, d.state.snapshot)
 	if err != nil {
+		d.unfit = doc
 		return kept(err)
 	}
+	d.unfit = nil
 	if c.plan.Hash() != d.seen.installed.Hash {
 		d.next = doc
 		m.PolicyPending(d.cfg.Name, true)
