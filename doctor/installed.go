@@ -43,10 +43,18 @@ func checkDrift(ctx context.Context, x *exam) ([]Finding, error) {
 	}
 	var found []Finding
 	if len(walls) > 0 {
-		found = append(found, Finding{"drift", Unsafe, "what pgconsent migrate installed was altered: " + list(walls), "Run pgconsent migrate, which puts it back."})
+		found = append(found, Finding{"drift", Unsafe, "what pgconsent migrate installed was altered: " + list(walls), "Run pgconsent migrate, which puts back what is its own. What others have added stays: look at it first."})
 	}
 	if len(tables) > 0 {
 		found = append(found, Finding{"drift_table", Warning, "grants or settings of protected tables changed since pgconsent migrate: " + list(tables), "If that was meant, nothing; pgconsent migrate records it."})
+	}
+	// Asked of a snapshot that is newer than everything, this tells of no change.
+	var emptied bool
+	if err := x.conn.QueryRow(ctx, "SELECT pgconsent.changed_since('9000000000000000000:9000000000000000000:'::pg_catalog.pg_snapshot)").Scan(&emptied); err != nil {
+		return found, err
+	}
+	if emptied && len(walls) == 0 {
+		found = append(found, Finding{"changes", Warning, "pgconsent.change was emptied, or a trigger that fills it is off: everything that agents hold open ends with 40001", "Run pgconsent migrate, which puts it back."})
 	}
 	return found, nil
 }

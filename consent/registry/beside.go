@@ -32,6 +32,8 @@ func beside(ctx context.Context, tx pgx.Tx, keys Keys, id uuid) ([]Finding, erro
 		(SELECT 0, 'somebody''s rows are to be deleted (sweep_erased), and no record says that they were erased then' FROM pgconsent.sweep_erased AS e
 		WHERE NOT EXISTS (SELECT FROM pgconsent.consent_record AS r WHERE r.event = 'erased' AND r.recorded_at = e.erased_at) LIMIT $1)
 		UNION ALL
+		SELECT 0, 'what tells which snapshots are older than a withdrawal was emptied (change)' WHERE pgconsent.changed_since('9000000000000000000:9000000000000000000:'::pg_snapshot)
+		UNION ALL
 		SELECT 0, 'the sweeper is said to have come further than the records (sweep_state)' FROM pgconsent.sweep_state AS w WHERE w.epoch > pgconsent.consent_epoch()
 		UNION ALL
 		SELECT 0, 'the sweeper is said to have run at a time that is to come (sweep_state)' FROM pgconsent.sweep_state AS w WHERE w.finished_at > pgconsent.consent_now() + interval '1 minute'`, mostFindings)

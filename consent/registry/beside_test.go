@@ -35,6 +35,7 @@ func TestWhatStandsBesideIsFound(t *testing.T) {
 		{fmt.Sprintf(forge, "NULL"), "DELETE FROM pgconsent.sweep_note"},
 		{fmt.Sprintf(forge, "'1.00000000000000000000000000000000.00'"), "DELETE FROM pgconsent.sweep_note"},
 		{fmt.Sprintf(forge, "'"+notes.Code("eve")+"'"), "DELETE FROM pgconsent.sweep_note"},
+		{"TRUNCATE pgconsent.change", "INSERT INTO pgconsent.change VALUES ('0', 'infinity', 'infinity')"},
 		{"UPDATE pgconsent.outbox SET subject = 'eve'", "UPDATE pgconsent.outbox SET subject = 'ada'"},
 		{"UPDATE pgconsent.outbox SET event = 'rejected'", "UPDATE pgconsent.outbox SET event = 'approved'"},
 		{"UPDATE pgconsent.outbox SET categories = '{}'", "UPDATE pgconsent.outbox AS o SET categories = r.categories FROM pgconsent.consent_record AS r WHERE r.number = o.number"},
