@@ -64,6 +64,18 @@ func BeginRegistry(ctx context.Context, c *config.Config, conn *pgx.Conn, databa
 	return made, registry.Begin(ctx, conn, keys, c.Consent.Anchor, database)
 }
 
+// acknowledged tells of a consent registry that lacks what this proxy has acknowledged. Whose consent was withdrawn is not known then.
+func acknowledged(ctx context.Context, conn *pgx.Conn, c *config.Config, database string) error {
+	if c.Consent == nil {
+		return nil
+	}
+	keys, err := registry.LoadKeys(c.Consent.Key)
+	if err != nil {
+		return err
+	}
+	return registry.Acknowledged(ctx, conn, keys, c.Consent.Anchor, database)
+}
+
 // ConsentSettings are the durations and switches of a configuration.
 func ConsentSettings(c *config.Consent) consent.Settings {
 	const day = 24 * time.Hour

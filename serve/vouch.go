@@ -104,6 +104,9 @@ func (v *voucher) check(ctx context.Context, conn *pgx.Conn, t enforce.Target) e
 	if err := doctor.Check(ctx, conn, subject); err != nil {
 		return err
 	}
+	if err := acknowledged(ctx, conn, v.config, t.Database.Name); err != nil {
+		return err
+	}
 	versions := t.Policy.Version() + " " + t.Snapshot.Version()
 	if v.passed == versions || v.late == versions && time.Now().Before(v.again) {
 		return v.gate()

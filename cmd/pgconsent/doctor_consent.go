@@ -39,6 +39,10 @@ func lookAtConsent(ctx context.Context, c *config.Config, database string, sweep
 	for _, f := range seen.Findings {
 		found(doctor.Warning, verify, "the consent registry is not what was acknowledged: %s", f)
 	}
+	if seen.Gone != "" {
+		found(doctor.Unsafe, "Put the newest copy of the database in its place, or record again what was withdrawn since; docs/consent.md says how (\"After an older backup\").",
+			"the consent registry is not what was acknowledged: %s; withdrawals may have gone with it", seen.Gone)
+	}
 	if seen.NoAnchor {
 		found(doctor.Warning, "Restore consent.anchor from your copy; the next change makes one, if every record is right.", "nothing anchors the newest consent records: nobody could tell if they were cut off")
 	}

@@ -13,6 +13,7 @@ type Sight struct {
 	Last     int64         // number of the last record; 0: there is none
 	Behind   time.Duration // how far the database's clock is behind the last record; 0: it is not, or by no more than a correction
 	NoAnchor bool          // there are records, and nobody can say that the newest are there
+	Gone     string        // what was acknowledged and is not there: agents are refused meanwhile; "" if it is
 	Findings []Finding
 }
 
@@ -56,7 +57,7 @@ func (r *Registry) Look(ctx context.Context) (Sight, error) {
 				if !errors.As(err, &t) {
 					return err
 				}
-				found(err.Error())
+				out.Gone = t.Why
 			}
 		}
 		installed, err := readStructure(ctx, tx, r.Connect.User)
