@@ -18,7 +18,9 @@ func TestAnOlderDumpIsNoticed(t *testing.T) {
 	r := open(t, db, defaults)
 	must(t, r, grant("ada", consent.Temporary))
 	conn := db.Connect(t, "pgconsent_control")
-	check := func(conn *pgx.Conn, anchor string) error { return Acknowledged(t.Context(), conn, r.Keys, anchor, "app") }
+	check := func(conn *pgx.Conn, anchor string) error {
+		return Acknowledged(t.Context(), conn, r.Keys, anchor, "app")
+	}
 	file := filepath.Join(t.TempDir(), "older.dump")
 	if out, err := exec.Command("pg_dump", "-Fc", "-f", file, db.DSN("postgres", "")).CombinedOutput(); err != nil { //nolint:gosec // the test's own
 		t.Skipf("pg_dump: %v %s", err, out)
