@@ -2,6 +2,7 @@ package console
 
 import (
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/pgconsent/pgconsent/consent"
@@ -10,12 +11,14 @@ import (
 
 // Where an application keeps memories that are granted: who sees those about somebody, and what was made general of one's own.
 
-// mostMemories are those of one page.
-const mostMemories = 25
+// mostMemories are those of one page, and mostWhom those who are offered to ask about.
+const mostMemories, mostWhom = 25, 24
 
 type memoriesPage struct {
 	Subject string
-	Own     bool // it is whoever looks
+	Whom    []string // others to ask about
+	Many    bool     // there are more of them
+	Own     bool     // it is whoever looks
 	List    []privacy.Row
 	Later   bool   // it is not the first page
 	Next    string // handle of the page after this one
@@ -62,6 +65,13 @@ func (o *Console) about(c *call, subject, after string) (answer, error) {
 		if found.Next != "" {
 			p.Next = c.session.handle(subject + "\x00" + found.Next)
 		}
+	}
+	if p.Whom, p.Many, err = db.Privacy.Whom(c, c.caller, mostWhom); err != nil {
+		return answer{}, err
+	}
+	p.Whom = slices.DeleteFunc(p.Whom, func(id string) bool { return id == subject })
+	if !p.Own && len(p.Whom) > 0 && !slices.Contains(p.Whom, c.caller.Subject) {
+		p.Whom = slices.Insert(p.Whom, 0, c.caller.Subject)
 	}
 	return answer{template: "memories", title: "Who sees memories", data: p}, nil
 }

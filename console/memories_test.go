@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -87,6 +88,16 @@ func TestMemories(t *testing.T) {
 		f.fields.Set("subject", subject)
 		return p.submit(f)
 	}
+	// Whom they speak for is offered, and nobody else is.
+	offered := sean.get("me/memories").button(t, "dog:bella")
+	if got := slices.DeleteFunc(slices.Clone(offered.buttons), func(b string) bool { return b == "dog:bella" }); len(got) > 0 {
+		t.Errorf("sean is offered %q too", got)
+	}
+	offered.fields.Set("subject", "dog:bella")
+	sean.submit(offered).says(t, "Who sees memories about dog:bella", "kept by si:ash")
+	ash := to(t, r, "subject:si:ash").get("me/memories")
+	ash.button(t, "dog:bella")
+	ash.button(t, "human:mira")
 	about := ask(sean, "dog:bella")
 	about.says(t, "Who sees memories about dog:bella", "kept by si:ash", "dog:bella consented, by human:sean")
 	next := strings.Split(strings.SplitN(about.body, `/console/me/memories/`, 2)[1], `"`)[0]
@@ -103,6 +114,9 @@ func TestMemories(t *testing.T) {
 	}
 	mallory := to(t, r, "subject:human:mallory")
 	hidden, absent := ask(mallory, "human:kid_123"), ask(mallory, "human:nobodyx")
+	if strings.Contains(mallory.get("me/memories").body, `value="human:kid_123"`) {
+		t.Error("a stranger is offered somebody to ask about")
+	}
 	hidden.says(t, "There is nothing to show about human:kid_123")
 	if clean(hidden.body, "human:kid_123") != clean(absent.body, "human:nobodyx") || hidden.status != absent.status {
 		t.Errorf("somebody and nobody are told apart:\n%s\n%s", hidden.body, absent.body)

@@ -1,6 +1,7 @@
 package generalize
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 
@@ -15,6 +16,7 @@ type part struct {
 	before     string // what stands between, without characters that cannot be seen
 	upper      bool   // it begins with a capital letter
 	tag        bool   // it follows # or @
+	caseless   bool   // of a script of India or its neighbours: without capital letters, with vowels as marks around the consonants
 	script     script
 
 	plain  string // lower case, no marks
@@ -48,6 +50,11 @@ func scriptOf(r rune) script {
 	default:
 		return alphabetic
 	}
+}
+
+var indic = []*unicode.RangeTable{
+	unicode.Devanagari, unicode.Bengali, unicode.Gurmukhi, unicode.Gujarati, unicode.Oriya, unicode.Tamil, unicode.Telugu, unicode.Kannada, unicode.Malayalam, unicode.Sinhala,
+	unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar,
 }
 
 // unseen tells whether a character takes no room, or nothing but room within a word.
@@ -174,6 +181,7 @@ func (p *part) fold(runes []rune) {
 		seen.WriteString(looks(r))
 		roman.WriteString(romanise(runes, i))
 	}
+	p.caseless = p.script != latin && p.script != digits && slices.ContainsFunc(runes, func(r rune) bool { return unicode.In(r, indic...) })
 	p.plain = plain.String()
 	p.long = long.String()
 	p.seen = alike(seen.String())
@@ -302,6 +310,8 @@ var lookalikes = map[rune]string{
 	'ß': "b", 'ẞ': "b",
 	'ꓐ': "b", 'ꓑ': "p", 'ꓓ': "d", 'ꓔ': "t", 'ꓖ': "g", 'ꓗ': "k", 'ꓙ': "j", 'ꓚ': "c", 'ꓜ': "z", 'ꓝ': "f", 'ꓟ': "m", 'ꓠ': "n", 'ꓡ': "l", 'ꓢ': "s", 'ꓣ': "r", 'ꓦ': "v", 'ꓧ': "h", 'ꓪ': "w", 'ꓫ': "x", 'ꓬ': "y",
 	'ꓮ': "a", 'ꓯ': "a", 'ꓰ': "e", 'ꓱ': "e", 'ꓲ': "i", 'ꓳ': "o", 'ꓴ': "u",
+	'ᗩ': "a", 'ᗷ': "b", 'ᑕ': "c", 'ᗪ': "d", 'ᗴ': "e", 'ᖴ': "f", 'ᕼ': "h", 'ᒍ': "j", 'ᛕ': "k", 'ᒪ': "l", 'ᗰ': "m", 'ᑎ': "n", 'ᑭ': "p", 'ᖇ': "r", 'ᔕ': "s", 'ᑌ': "u", 'ᐯ': "v", 'ᗯ': "w", '᙭': "x",
+	'𐌀': "a", '𐌁': "b", '𐌂': "c", '𐌄': "e", '𐌉': "i", '𐌊': "k", '𐌋': "l", '𐌌': "m", '𐌍': "n", '𐌏': "o", '𐌓': "p", '𐌔': "s", '𐌕': "t", '𐌖': "v", '𐌗': "x",
 	'0': "o", '1': "l", '3': "e", '4': "a", '5': "s", '7': "t", '8': "b", '9': "g", '6': "b", '2': "z", '@': "a", '$': "s", '|': "l", 'ǀ': "l",
 }
 

@@ -12,8 +12,6 @@ package generalize
 
 import (
 	"cmp"
-	"html"
-	"net/url"
 	"slices"
 	"strings"
 )
@@ -108,49 +106,6 @@ func Judge(in Input) Report {
 		}
 	}
 	return out
-}
-
-// readings are a text as it stands, and what a page or an address would make of it.
-func readings(text string) []string {
-	out := []string{text}
-	if plain := html.UnescapeString(text); plain != text {
-		out = append(out, plain)
-	}
-	if plain, err := url.PathUnescape(text); err == nil && plain != text {
-		out = append(out, plain)
-	}
-	if strings.Contains(text, "|") { // a letter's look, or a line between letters
-		out = append(out, strings.ReplaceAll(text, "|", " "))
-	}
-	if strings.ContainsRune(text, rightToLeft) {
-		out = append(out, turned(text))
-	}
-	return out
-}
-
-// The marks that turn the direction of what follows, and end it.
-const (
-	rightToLeft = '\u202e'
-	endOfTurn   = '\u202c'
-)
-
-// turned is a text in the order in which it is seen.
-func turned(text string) string {
-	var out strings.Builder
-	for i, part := range strings.Split(text, string(rightToLeft)) {
-		if i > 0 {
-			end := strings.IndexAny(part, string(endOfTurn)+"\n\u2029")
-			if end < 0 {
-				end = len(part)
-			}
-			runes := []rune(part[:end])
-			slices.Reverse(runes)
-			out.WriteString(string(runes))
-			part = part[end:]
-		}
-		out.WriteString(part)
-	}
-	return out.String()
 }
 
 func rank(l Level) int { return map[Level]int{Block: 0, Warn: 1, Advisory: 2}[l] }

@@ -15,6 +15,7 @@ type pattern struct {
 	words  int    // of which the name is made
 	pieces int    // parts
 	whole  bool
+	stems  []stem
 }
 
 // names are the patterns of all subjects, and of the source's id.
@@ -43,6 +44,9 @@ func (in Input) names() []pattern {
 				}
 			}
 		}
+	}
+	for i := range out {
+		out[i].stems = stems(out[i].plain)
 	}
 	slices.SortStableFunc(out, func(a, b pattern) int { return len(b.plain) - len(a.plain) })
 	return slices.CompactFunc(out, func(a, b pattern) bool { return a.plain == b.plain && a.of == b.of && a.script == b.script })
@@ -220,7 +224,11 @@ func compare(w part, p pattern, n int, gap bool) Level {
 		return Block
 	}
 	if w.script == p.script && w.script != unspaced {
-		return inflected(w, p, length, gap)
+		level := inflected(w, p, length, gap)
+		if level == "" && length >= 4 && !gap && backwards(w.plain, p.plain) {
+			return Warn
+		}
+		return level
 	}
 	if w.script != p.script && !(gap && p.words == 1 && w.script != unspaced && p.script != unspaced) {
 		return across(w, p, n)
@@ -245,7 +253,11 @@ func inflected(w part, p pattern, length int, gap bool) Level {
 		same := common(w.plain, p.plain)
 		rest, lost := utf8.RuneCountInString(w.plain)-same, length-same
 		switch {
-		case length >= 3 && lost == 0 && rest <= 3, length >= 4 && lost == 1 && rest <= 3, length >= 5 && lost == 2 && rest <= 2 && rest > 0:
+		case length >= 3 && lost == 0 && rest <= 3, length >= 4 && lost == 1 && rest <= 3, length >= 5 && lost == 2 && rest <= 2 && rest > 0, length >= 6 && lost == 2 && rest == 3:
+			return Block
+		case length == 2 && lost == 0 && rest <= 3 && w.caseless: // vowels are marks, and postpositions stand without room
+			return Warn
+		case !gap && changed(w.plain, p):
 			return Block
 		case len(p.spoken) >= 4 && w.spoken == p.spoken:
 			return Block
@@ -269,7 +281,7 @@ func inflected(w part, p pattern, length int, gap bool) Level {
 			return doubtful
 		}
 	}
-	if len(p.spoken) >= 4 && w.spoken == p.spoken && !gap {
+	if len(p.spoken) >= 4 && w.spoken == p.spoken && !gap || !gap && changed(w.plain, p) {
 		return doubtful
 	}
 	if (length >= 5 || w.tag && length >= 3) && !gap && (strings.HasPrefix(w.plain, p.plain) || strings.HasSuffix(w.plain, p.plain)) {
@@ -331,6 +343,11 @@ func across(w part, p pattern, n int) Level {
 	if w.script != unspaced && p.script != unspaced {
 		return kindred(w, p)
 	}
+	a, b := strings.Trim(w.bones, "*"), strings.Trim(p.bones, "*")
+	consonants := func(s string) string { return single(strings.ReplaceAll(s, "*", "")) }
+	if len(consonants(a)) >= 2 && (a == b || w.caseless && consonants(a) == consonants(b)) {
+		return Warn // the vowels are those of another language, or written around the consonants
+	}
 	return ""
 }
 
@@ -338,12 +355,17 @@ func across(w part, p pattern, n int) Level {
 func kindred(w part, p pattern) Level {
 	a, b := strings.TrimRight(w.bones, "*"), strings.TrimRight(p.bones, "*")
 	if !leaves(a, b) && !leaves(b, a) {
+		if bare := strings.TrimRight(a[:max(len(a)-1, 0)], "*"); w.caseless && len(strings.ReplaceAll(bare, "*", "")) >= 2 && leaves(bare, b) {
+			return Warn // a postposition stands without room
+		}
 		return ""
 	}
 	consonants := len(strings.ReplaceAll(a, "*", ""))
 	switch {
-	case w.upper && consonants >= 3:
+	case (w.upper || w.caseless) && consonants >= 3:
 		return Block
+	case w.caseless && consonants == 2:
+		return Warn
 	case w.upper && consonants == 2 && a == b, consonants >= 4:
 		return Warn
 	}

@@ -27,6 +27,16 @@ func TestPlantedNamesAreNeverClear(t *testing.T) {
 		{"human:1", "Anne‑Marie", "Anne-Marie"}, {"human:1", "Jean-Luc", "Jeanluc's"},
 		// Initials and nicknames that are recorded.
 		{"human:1", "Sean O'Neil|Shaz", "Shaz struggled"}, {"human:1", "Sean O'Neil|SON", "S.O.N. struggled"}, {"human:1", "Robert Miller|Bob|RM", "r.m. said so"}, {"human:1", "Elisabeth|Lisl|Lizzy", "Lizzie sleeps"}, {"human:1", "Bo|B.", "B. sleeps"},
+		// Other cases that change a name within: vowels that come and go, consonants that soften or weaken; small forms.
+		{"human:1", "Павел", "с Павлом"}, {"human:1", "Лев", "у Льва"}, {"human:1", "Marek", "Markowi"}, {"human:1", "Karel", "Karlovi"}, {"human:1", "Zdeněk", "Zdeňkovi"}, {"human:1", "Jiří", "Jiřímu"},
+		{"human:1", "Agnieszka", "Agnieszce"}, {"human:1", "Достоевский", "о Достоевского"}, {"human:1", "Анна", "Аннушка"}, {"human:1", "Ольга", "Ользі"}, {"human:1", "Virtanen", "Virtasen"}, {"human:1", "Lahti", "Lahden"},
+		{"human:1", "Mehmet", "Mehmed'in"}, {"human:1", "Antoni", "Antoniego"}, {"human:1", "Heikki", "Heikiltä"}, {"human:1", "Piotr", "Piotrze"}, {"human:1", "Ayşe", "AYŞENİN"}, {"human:1", "Ilkka Koskinen", "Koskiselta"},
+		// Scripts of India and its neighbours, and Chinese, where the vowels are other ones.
+		{"dog:bella", "", "बेला को"}, {"dog:bella", "", "বেলার"}, {"dog:bella", "", "เบลล่า"}, {"dog:bella", "", "贝拉喜欢散步"}, {"human:1", "यश", "यशने"}, {"human:1", "राम", "रामको"}, {"human:1", "সুমন", "সুমনকে"}, {"human:1", "田中太郎", "田中さんは"},
+		{"human:1", "김민수", "민수가"}, {"human:1", "Nguyễn Văn An", "Nguyen Van An"}, {"human:1", "محمد", "بمحمد"}, {"human:1", "יוסף", "ליוסף"},
+		// As a page, a program or somebody on their head would read it; in addresses, tags and names of programs.
+		{"dog:bella", "", "Bel<b>la</b>"}, {"dog:bella", "", `\u0042ella`}, {"dog:bella", "", `\x42ella`}, {"dog:bella", "", `\u{42}ella`}, {"dog:bella", "", "QmVsbGEgc2xlZXBz"}, {"dog:bella", "", "ɐllǝq"}, {"dog:bella", "", "alleB"},
+		{"dog:bella", "", "ᗷᗴᒪᒪᗩ"}, {"dog:bella", "", "𐌁elꓡa"}, {"dog:bella", "", "the myBellaNotes table"}, {"dog:bella", "", "MY_BELLA_NOTES"}, {"human:1", "Sean Murphy", "smurphy@example.com"}, {"dog:bella", "", "🇧🇪🇱🇱🇦"},
 	} {
 		if r := judge(c.subject, c.alias, c.text); r.Verdict == Clear {
 			t.Errorf("%s %q in %q: %s", c.subject, c.alias, c.text, r.Verdict)

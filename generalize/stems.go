@@ -1,0 +1,102 @@
+package generalize
+
+import (
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// stem is what a name becomes before the endings of other cases, where it is not its own beginning: Павл- of Павел.
+type stem struct {
+	text    string
+	endings map[string]bool
+}
+
+var (
+	afterFleeting = words("a u e i y om em ovi ova ovo owi ow ie iem ami ach ech my а у е и ы ом ем ам ами ах ов ова ове ови ю я")
+	afterSoft     = words("e i ie y і и е")
+	afterNen      = words("en ta ella elle elta essa esta een eksi ia ille illa ilta ten et iin")
+	afterWeak     = words("n lla lle lta ssa sta ksi t")
+	afterVoiced   = words("i in e a un u on den dan ten tan im imiz")
+	ofAdjectives  = words("mu ho ego emu go m meho")
+)
+
+// softened is how the end of a name changes before e and i.
+var softened = [][2]string{
+	{"cka", "cc"}, {"cha", "sz"}, {"cha", "s"}, {"sta", "sci"}, {"ka", "c"}, {"ga", "dz"}, {"ga", "z"}, {"ha", "z"}, {"ha", "s"}, {"ra", "rz"}, {"ta", "ci"}, {"da", "dzi"},
+	{"ка", "ц"}, {"ка", "ч"}, {"га", "з"}, {"ха", "с"},
+}
+
+// weak is how the consonants before the last vowel of a name change where the syllable is closed.
+var weak = map[string]string{"ht": "hd", "nt": "nn", "nk": "ng", "mp": "mm", "lt": "ll", "rt": "rr"}
+
+// diminutive is what the small form of a name goes on with.
+var diminutive = []string{"ушк", "юшк", "ышк", "очк", "ечк", "оньк", "еньк", "чик", "уш", "юш", "ул", "usk", "uszk", "ock", "eck", "ick", "eczk", "enk", "onk", "usia", "unia", "ulka", "uska"}
+
+const vowels = "aeiouyаеиоуыэюяі"
+
+// stems of a name, in lower case and without marks.
+func stems(name string) []stem {
+	var out []stem
+	add := func(text string, endings map[string]bool) {
+		if utf8.RuneCountInString(text) >= 3 {
+			out = append(out, stem{text, endings})
+		}
+	}
+	r := []rune(name)
+	n := len(r)
+	vowel := func(i int) bool { return strings.ContainsRune(vowels, r[i]) }
+	if n >= 3 && strings.ContainsRune("eoео", r[n-2]) && !vowel(n-1) && !vowel(n-3) {
+		before, last := string(r[:n-2]), string(r[n-1])
+		add(before+last, afterFleeting)
+		if r[n-3] == 'л' || r[n-3] == 'н' {
+			add(before+"ь"+last, afterFleeting)
+		}
+	}
+	for _, s := range softened {
+		if before, ok := strings.CutSuffix(name, s[0]); ok {
+			add(before+s[1], afterSoft)
+		}
+	}
+	if before, ok := strings.CutSuffix(name, "nen"); ok {
+		add(before+"s", afterNen)
+	}
+	if n >= 5 && vowel(n-1) {
+		if changed, ok := weak[string(r[n-3:n-1])]; ok {
+			add(string(r[:n-3])+changed+string(r[n-1]), afterWeak)
+			if r[n-1] == 'i' {
+				add(string(r[:n-3])+changed+"e", afterWeak)
+			}
+		}
+	}
+	if n >= 5 && r[n-1] == 't' && vowel(n-2) {
+		add(string(r[:n-1])+"d", afterVoiced)
+	}
+	if n >= 4 && (r[n-1] == 'i' || r[n-1] == 'y') {
+		add(name, ofAdjectives)
+		add(string(r[:n-1]), ofAdjectives)
+	}
+	return out
+}
+
+// changed tells whether a word is a name in another case that changes it within, or its small form.
+func changed(word string, p pattern) bool {
+	for _, s := range p.stems {
+		if rest, ok := strings.CutPrefix(word, s.text); ok && s.endings[rest] {
+			return true
+		}
+	}
+	bare := strings.TrimRight(p.plain, vowels)
+	if utf8.RuneCountInString(bare) < 3 {
+		return false
+	}
+	rest, ok := strings.CutPrefix(word, bare)
+	return ok && utf8.RuneCountInString(rest) <= 7 && slices.ContainsFunc(diminutive, func(d string) bool { return strings.HasPrefix(rest, d) })
+}
+
+// backwards tells whether a word is another one from its end to its beginning.
+func backwards(a, b string) bool {
+	r := []rune(a)
+	slices.Reverse(r)
+	return string(r) == b
+}
