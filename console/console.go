@@ -344,7 +344,10 @@ func explain(err error) (status int, p problem, outcome, code string) {
 		return http.StatusBadRequest, problem{"This form cannot be read", "It is not what the page would have sent. Nothing was changed.", ""}, audit.Refused, "bounds"
 	}
 	var known *sqlstate.Error
-	if !errors.As(err, &known) {
+	if !errors.As(err, &known) && errors.Is(err, context.DeadlineExceeded) {
+		return http.StatusGatewayTimeout, problem{"This took too long", "The database has not answered in time.", "Try again in a minute."}, audit.Failed, string(sqlstate.QueryCanceled)
+	}
+	if known == nil {
 		return http.StatusInternalServerError, problem{"Something went wrong", "The log of pgconsent says what. Nothing was changed.", ""}, audit.Failed, string(sqlstate.InternalError)
 	}
 	p = problem{"This cannot be done", sentence(known.Message), sentence(known.Hint)}
