@@ -9,7 +9,7 @@ SEED    ?= 0
 DEMO    ?= --tour
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 
-.PHONY: help demo test matrix bench-plans bench-wire build setup check fuzz noninterference triples history mutants kills clean
+.PHONY: help demo test matrix bench-plans bench-wire build static setup check fuzz noninterference triples history mutants kills clean
 
 help: ## what there is to make
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile
@@ -43,6 +43,10 @@ check: ## format, vet, staticcheck
 build: ## the program, as bin/pgconsent
 	@echo "build: $(BIN)  (the first time the SQL parser is compiled: some minutes without output)"
 	@$(GO) build -ldflags "-X main.version=$(VERSION)" -o $(BIN) ./cmd/pgconsent
+
+static: ## the same without any library, for a container, as bin/pgconsent-static (Linux)
+	@echo "static: $(BIN)-static  (the first time the SQL parser is compiled: some minutes without output)"
+	@$(GO) build -tags netgo,osusergo -ldflags "-linkmode external -extldflags -static -X main.version=$(VERSION)" -o $(BIN)-static ./cmd/pgconsent
 
 setup: ## install what is missing: C compiler, PostgreSQL, pgvector
 	@sh scripts/setup.sh

@@ -11,6 +11,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/pgconsent/pgconsent/secretfile"
 )
 
 // Key authenticates records. It is kept outside the directory of the records: who may write these alone cannot make a chain
@@ -36,7 +38,7 @@ func LoadKey(path string) (Key, error) {
 	if err != nil {
 		return Key{}, fmt.Errorf("audit key: %w", err)
 	}
-	if info.Mode().Perm()&0o077 != 0 {
+	if secretfile.Exposed(info) {
 		return Key{}, fmt.Errorf("audit key: %s can be read or written by others (mode %04o): chmod 600 %s", path, info.Mode().Perm(), path)
 	}
 	text, err := os.ReadFile(path)

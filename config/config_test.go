@@ -262,7 +262,7 @@ func TestSecret(t *testing.T) {
 		"none":              {"", "", ""},
 		"file":              {write("a", "hush\n", 0o600), "hush", ""},
 		"read only":         {write("ro", "hush", 0o400), "hush", ""},
-		"group":             {write("g", "hush", 0o640), "", "chmod"},
+		"group":             {write("g", "hush", 0o660), "", "chmod"},
 		"world":             {write("w", "hush", 0o604), "", "chmod"},
 		"empty":             {write("e", "\n", 0o600), "", "one line"},
 		"two lines":         {write("t", "a\nb\n", 0o600), "", "one line"},

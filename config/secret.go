@@ -5,6 +5,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/pgconsent/pgconsent/secretfile"
 	"github.com/pgconsent/pgconsent/sqlstate"
 )
 
@@ -44,8 +45,8 @@ func CheckPrivate(path string) error {
 	if err != nil {
 		return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal, "a secret cannot be read: %v", err)
 	}
-	if mode := info.Mode().Perm(); mode&0o077 != 0 {
-		return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal, "%s can be read or written by others (mode %04o)", path, mode).
+	if secretfile.Exposed(info) {
+		return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal, "%s can be read or written by others (mode %04o)", path, info.Mode().Perm()).
 			WithHint("chmod 600 %s", path)
 	}
 	if !info.Mode().IsRegular() {

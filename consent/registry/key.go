@@ -16,6 +16,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pgconsent/pgconsent/secretfile"
 	"github.com/pgconsent/pgconsent/sqlstate"
 )
 
@@ -143,8 +144,8 @@ func LoadKeys(path string) (Keys, error) {
 	if err != nil {
 		return Keys{}, keyError(path, err)
 	}
-	if mode := info.Mode().Perm(); mode&0o077 != 0 {
-		return Keys{}, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal, "%s can be read or written by others (mode %04o)", path, mode).
+	if secretfile.Exposed(info) {
+		return Keys{}, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal, "%s can be read or written by others (mode %04o)", path, info.Mode().Perm()).
 			WithHint("chmod 600 %s", path)
 	}
 	text, err := os.ReadFile(path)
