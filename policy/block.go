@@ -47,6 +47,7 @@ type (
 		place
 		link  linkDecl
 		where []block // of the row that it points to, besides its own rule
+		rows  []block // instead of that rule
 	}
 )
 
@@ -220,13 +221,22 @@ func (d *decoder) consent(at place, n *node) block {
 	return b
 }
 
-// visible reads a link, and what the row that it leads to must be besides visible.
+// visible reads a link, and what the row that it leads to must be besides visible, or instead.
 func (d *decoder) visible(at place, n *node) block {
 	b := visibleBlock{place: at}
 	link := *n
-	if i := slices.Index(n.keys, "where"); n.kind == mapNode && len(n.keys) == 2 && i >= 0 {
-		b.where = d.blocks(n.values[i], "where")
+	for _, key := range []string{"where", "rows"} {
+		i := slices.Index(n.keys, key)
+		if n.kind != mapNode || len(n.keys) != 2 || i < 0 {
+			continue
+		}
+		if blocks := d.blocks(n.values[i], key); key == "where" {
+			b.where = blocks
+		} else {
+			b.rows = blocks
+		}
 		link.keys, link.keyAt, link.values = n.keys[1-i:2-i], n.keyAt[1-i:2-i], n.values[1-i:2-i]
+		break
 	}
 	b.link = d.link(&link, "visible")
 	return b

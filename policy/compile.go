@@ -355,15 +355,18 @@ func (c *compiler) visible(b visibleBlock, row *catalog.Relation) predicate.Node
 		c.fail(b.link.place, "list it under tables", "no row of %s is visible, since the policy does not list it", target.Name)
 		return predicate.Any{}
 	}
+	first := b.link.pairs[0]
+	if b.rows != nil {
+		return predicate.Visible{Relation: target, Column: first.Column, From: first.From, And: b.link.more(), Rows: c.conditionsOf("rows", b.rows, target)}
+	}
 	if i := slices.Index(c.path, target.Name); i >= 0 {
 		var circle []string
 		for _, n := range append(slices.Clone(c.path[i:]), target.Name) {
 			circle = append(circle, n.String())
 		}
-		c.fail(b.link.place, "let one of them stand on its own columns", "visible goes round in a circle: %s", strings.Join(circle, " → "))
+		c.fail(b.link.place, "let one of them stand on its own columns, or say under rows what the row that it points to must be instead", "visible goes round in a circle: %s", strings.Join(circle, " → "))
 		return predicate.Any{}
 	}
-	first := b.link.pairs[0]
 	if !b.link.isKey(target.PrimaryKey) && len(b.where) == 0 {
 		c.warnings = append(c.warnings, b.link.warningf("%s.%s is not its primary key: one visible row of several is enough", target.Name, first.Column))
 	}

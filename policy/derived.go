@@ -191,6 +191,21 @@ func (c *compiler) visibleConsents(b visibleBlock, row *catalog.Relation) predic
 	if target == nil || c.tables[target.Name] == nil {
 		return predicate.Any{} // told of the table itself
 	}
+	first := b.link.pairs[0]
+	if b.rows != nil {
+		asked := slices.DeleteFunc(flat(allBlock{place: b.place, parts: b.rows}, false), func(part block) bool {
+			switch part.(type) {
+			case ownBlock, tenantBlock:
+				return true
+			}
+			return false
+		})
+		rows := c.conditionsOf("rows", asked, target)
+		if rows == nil {
+			rows = predicate.All{predicate.Open{}}
+		}
+		return predicate.Visible{Relation: target, Column: first.Column, From: first.From, And: b.link.more(), Rows: rows}
+	}
 	rows, again := c.inherited(b.link.place, c.tables[target.Name], row, false)
 	for _, origin := range again {
 		rows = append(rows, predicate.Derived{Origin: origin, Rows: or(rows, predicate.All{predicate.Open{}}), Again: again})
@@ -198,7 +213,6 @@ func (c *compiler) visibleConsents(b visibleBlock, row *catalog.Relation) predic
 	if where := c.conditions(b.where, target); where != nil {
 		rows = append(predicate.All{where}, rows...)
 	}
-	first := b.link.pairs[0]
 	return predicate.Visible{Relation: target, Column: first.Column, From: first.From, And: b.link.more(), Rows: or(rows, predicate.All{predicate.Open{}})}
 }
 
@@ -245,7 +259,7 @@ func (c *compiler) begins(blocks []block, row *catalog.Relation) predicate.Node 
 				check(b.parts)
 			case visibleBlock:
 			default:
-				c.ownColumns(b)
+				c.ownColumns("where", b)
 			}
 		}
 	}

@@ -37,7 +37,11 @@ func (l *linter) impossible(b block, row *catalog.Relation) *why {
 			return &why{b.at(), "what stands under not holds for every row"}
 		}
 	case visibleBlock:
-		if target, ok := l.node(b, row).(predicate.Visible); ok {
+		if target, ok := l.node(b, row).(predicate.Visible); ok && b.rows != nil {
+			if w := l.impossible(allBlock{place: b.place, parts: b.rows}, target.Relation); w != nil {
+				return w
+			}
+		} else if ok {
 			if w := l.table(target.Relation.Name); w != nil {
 				return &why{b.at(), fmt.Sprintf("no row of %s shows", target.Relation.Name)}
 			}

@@ -210,7 +210,7 @@ func TestErrors(t *testing.T) {
 		{"visible of no table of the policy", rows("visible: { people: { id: id } }"), "p.yaml:6:20: no row of public.people is visible, since the policy does not list it (list it under tables)"},
 		{
 			"circle", head + "tables:\n  memories: { rows: [ { visible: { people: { id: user_id } } } ] }\n  people: { rows: [ { visible: { memories: { id: user_id } } } ] }",
-			"p.yaml:5:34: visible goes round in a circle: public.memories → public.people → public.memories (let one of them stand on its own columns)",
+			"p.yaml:5:34: visible goes round in a circle: public.memories → public.people → public.memories (let one of them stand on its own columns, or say under rows what the row that it points to must be instead)",
 		},
 		{"missing function", head + "functions: { mach: {} }", `p.yaml:3:14: the database has no function "mach" on the search path public, app (did you mean "match"?)`},
 		{"missing argument", head + "functions: { match: { pin: { respct: true } } }", `p.yaml:3:30: public.match(text, boolean, integer, uuid, character varying) has no argument "respct" (did you mean "respect"?)`},

@@ -355,11 +355,16 @@ func (c *compiler) names(at place, r *catalog.Relation, name string, other *cata
 
 // conditions compiles blocks over a helper table's own columns; nil if there are none.
 func (c *compiler) conditions(blocks []block, r *catalog.Relation) predicate.Node {
+	return c.conditionsOf("where", blocks, r)
+}
+
+// conditionsOf does that with blocks that stand under another key.
+func (c *compiler) conditionsOf(key string, blocks []block, r *catalog.Relation) predicate.Node {
 	if len(blocks) == 0 {
 		return nil
 	}
 	for _, b := range blocks {
-		c.ownColumns(b)
+		c.ownColumns(key, b)
 	}
 	defer func(r *Rule) { c.rule = r }(c.rule)
 	c.rule = &Rule{} // these are no rules of the row
@@ -367,21 +372,21 @@ func (c *compiler) conditions(blocks []block, r *catalog.Relation) predicate.Nod
 }
 
 // ownColumns refuses what reads a table besides.
-func (c *compiler) ownColumns(b block) {
+func (c *compiler) ownColumns(key string, b block) {
 	switch b := b.(type) {
 	case allBlock:
 		for _, part := range b.parts {
-			c.ownColumns(part)
+			c.ownColumns(key, part)
 		}
 	case anyBlock:
 		for _, part := range b.parts {
-			c.ownColumns(part)
+			c.ownColumns(key, part)
 		}
 	case notBlock:
-		c.ownColumns(b.part)
+		c.ownColumns(key, b.part)
 	case ownBlock, tenantBlock, grantBlock, statusBlock, sqlBlock, openBlock, nil:
 	default:
-		c.fail(b.at(), "", "where speaks of the table's own columns only")
+		c.fail(b.at(), "", "%s speaks of the table's own columns only", key)
 	}
 }
 

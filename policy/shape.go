@@ -348,8 +348,8 @@ func pairsShape() *shape {
 }
 
 func visibleShape() *shape {
-	// A table's name beside where: the decoder tells them apart, and a schema cannot say which key is the name.
-	return &shape{kind: aTable, doc: "The row that it points to shows by that table's own rule. { table: { its column: the column that it equals } }, and where: what that row must be besides.",
+	// A table's name beside where or rows: the decoder tells them apart, and a schema cannot say which key is the name.
+	return &shape{kind: aTable, doc: "The row that it points to shows by that table's own rule. { table: { its column: the column that it equals } }, and where: what that row must be besides, or rows: what it must be instead.",
 		some: true, values: eitherShape("", pairsShape(), someShape("where", blockShape()))}
 }
 

@@ -167,7 +167,7 @@ func (c *compiler) adopted(t *Table, r *catalog.Relation, step predicate.Step, w
 		}
 	}
 	for _, part := range predicate.Conjuncts(link.rows) {
-		if n, ok := part.(predicate.Visible); ok && n.Relation.Name == t.Relation.Name && len(n.And) == 0 && slices.Equal(step.Columns(), []string{n.From}) && slices.Equal(step.Froms(), []string{n.Column}) {
+		if n, ok := part.(predicate.Visible); ok && n.Relation.Name == t.Relation.Name && len(n.And) == 0 && slices.Equal(step.Columns(), []string{n.From}) && slices.Equal(step.Froms(), []string{n.Column}) && predicate.Asks(n.Rows, t.Rows) {
 			return
 		}
 	}

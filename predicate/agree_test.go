@@ -91,6 +91,9 @@ func (b *bench) tree(t *rapid.T, depth int, table string) predicate.Node {
 	}
 	if depth > 0 {
 		kinds = append(kinds, "all", "any", "all", "any")
+		if table == "items" {
+			kinds = append(kinds, "alike")
+		}
 	}
 	parts := func() []predicate.Node {
 		n := rapid.IntRange(0, 3).Draw(t, "parts")
@@ -127,6 +130,12 @@ func (b *bench) tree(t *rapid.T, depth int, table string) predicate.Node {
 		}
 	case "visible":
 		return predicate.Visible{Relation: b.relation("parents"), Column: "id", From: "parent", Rows: b.tree(t, depth-1, "parents")}
+	case "alike": // another row of the same table, or this one
+		rows := []predicate.Node{
+			predicate.Own{Column: "owner", Attribute: rapid.SampledFrom([]string{"user", "other"}).Draw(t, "attribute"), Type: "pg_catalog.int8"},
+			predicate.Status{Column: "state", Is: "open"},
+		}
+		return predicate.Visible{Relation: b.relation("items"), Column: "parent", From: "parent", Rows: rapid.SampledFrom([]predicate.Node{rows[0], rows[1], predicate.All(rows), predicate.Any(rows)}).Draw(t, "rows")}
 	case "all":
 		return predicate.All(parts())
 	case "any":

@@ -1,6 +1,7 @@
 package predicate
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 
@@ -100,6 +101,14 @@ func RowColumns(n Node) (columns []string, known bool) {
 		}
 	})
 	return sortedKeys(found), known
+}
+
+// Asks tells whether a condition asks for all that another does, part by part.
+func Asks(n, other Node) bool {
+	parts := Conjuncts(n)
+	return !slices.ContainsFunc(Conjuncts(other), func(asked Node) bool {
+		return !slices.ContainsFunc(parts, func(part Node) bool { return reflect.DeepEqual(part, asked) })
+	})
 }
 
 // Conjuncts returns the parts all of which must hold, nested ones included.

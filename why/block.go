@@ -185,6 +185,13 @@ func (e *explainer) visible(ctx context.Context, b *Block, n predicate.Visible, 
 	if b.Targets, b.More, err = e.rows(ctx, t, where, n.Rows, maxRecords); err != nil {
 		return err
 	}
+	if !predicate.Asks(n.Rows, t.Rows) { // what the policy says instead of the target's own rule
+		if b.Says = fmt.Sprintf("no row of %s with %s is what the rule asks for", n.Relation.Name, begins(pairs, row)); b.Holds {
+			b.Says = fmt.Sprintf("it points to a row of %s that is what the rule asks for", n.Relation.Name)
+		}
+		b.Targets, b.More = nil, false
+		return nil
+	}
 	for i := range b.Targets { // n.Rows has the target's own rule in it
 		b.Targets[i].Besides = b.Targets[i].Besides && b.Targets[i].Visible
 	}

@@ -7,7 +7,8 @@ UPDATE "User" SET email = 'q' || id, "displayName" = '1', "managerId" = NULL, "t
 UPDATE user_purpose_consent SET purpose = '1' || md5(purpose), decided_at = 'infinity' WHERE decision <> 'granted';
 DELETE FROM user_purpose_consent WHERE decision = 'withdrawn';
 UPDATE "Workspace" SET name = '1', slug = 'x' || left(md5(id::text), 9), settings = '7', "createdAt" = 'infinity' WHERE id NOT IN (SELECT id FROM kept_space);
-UPDATE "WorkspaceMember" SET role = 'OWNER', "joinedAt" = 'infinity' WHERE "userId" <> '018f0001-00b9-7000-8000-000000000005';
+UPDATE "WorkspaceMember" SET role = 'OWNER', "joinedAt" = 'infinity' WHERE ("workspaceId", "userId") NOT IN (SELECT space, who FROM kept_member);
+DELETE FROM "WorkspaceMember" WHERE ("workspaceId", "userId") NOT IN (SELECT space, who FROM kept_member) AND right("userId"::text, 1) = '3';
 UPDATE "Project" SET name = '1', budget = 0, tags = '{}', active = 'empty', "leadId" = NULL, key = 'Z' || right(md5(id::text), 6), "createdAt" = 'infinity' WHERE id NOT IN (SELECT id FROM kept_project);
 UPDATE "Task" SET title = '0', body = '(', status = 'CANCELED', priority = 0, labels = '{}', "customFields" = '{"points": 0, "links": 5}', estimate = '0', "dueOn" = 'infinity', "assigneeId" = NULL, "parentId" = NULL, "createdAt" = 'infinity', "completedAt" = '-infinity', number = number + 1000 WHERE id NOT IN (SELECT id FROM kept_task);
 UPDATE "Label" SET name = 'z' || id, color = '#000000' WHERE id NOT IN (SELECT id FROM kept_label);

@@ -184,6 +184,8 @@ BEGIN; UPDATE "Project" SET name = upper(name), budget = budget * 1.1, tags = ta
 BEGIN; DELETE FROM "Task" WHERE status = 'CANCELED' RETURNING number, title; ROLLBACK;
 BEGIN; DECLARE c CURSOR FOR SELECT id, title FROM "Task" ORDER BY id; FETCH 3 FROM c; MOVE 2 FROM c; FETCH NEXT FROM c; CLOSE c; COMMIT;
 SELECT * FROM "Task" WHERE status = 'TODO' ORDER BY id FOR UPDATE SKIP LOCKED;
+SELECT m."workspaceId", m.role, count(*), count(u.id) AS known FROM "WorkspaceMember" m LEFT JOIN "User" u ON u.id = m."userId" GROUP BY 1, 2 ORDER BY 1, 2;
+SELECT w.slug, string_agg(u."displayName", ', ' ORDER BY u.id) FROM "Workspace" w JOIN "WorkspaceMember" m ON m."workspaceId" = w.id JOIN "User" u ON u.id = m."userId" WHERE m.role IN ('OWNER', 'ADMIN') GROUP BY w.id ORDER BY w.slug;
 -- may be refused
 SELECT t.overdue FROM "Task" t;
 EXPLAIN SELECT * FROM "Task";

@@ -4,7 +4,7 @@ ALTER TABLE "Organization" DROP COLUMN "deletedAt";
 UPDATE "Organization" SET settings = jsonb_build_object('region', settings->'region');
 DELETE FROM "User" WHERE id NOT IN (SELECT id FROM kept_user);
 DELETE FROM user_purpose_consent WHERE decision <> 'granted';
-DELETE FROM "WorkspaceMember" WHERE "userId" <> '018f0001-00b9-7000-8000-000000000005';
+DELETE FROM "WorkspaceMember" WHERE ("workspaceId", "userId") NOT IN (SELECT space, who FROM kept_member);
 DELETE FROM "Workspace" WHERE id NOT IN (SELECT id FROM kept_space);
 DELETE FROM "Project" WHERE id NOT IN (SELECT id FROM kept_project);
 DELETE FROM "Task" WHERE id NOT IN (SELECT id FROM kept_task);
