@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/pgconsent/pgconsent/consent"
+	"github.com/pgconsent/pgconsent/pgtest"
 )
 
 // A registry that lacks what was acknowledged is told of: here an older dump, made by pg_dump, is in its place. A proxy that has
@@ -22,8 +23,10 @@ func TestAnOlderDumpIsNoticed(t *testing.T) {
 		return Acknowledged(t.Context(), conn, r.Keys, anchor, "app")
 	}
 	file := filepath.Join(t.TempDir(), "older.dump")
-	if out, err := exec.Command("pg_dump", "-Fc", "-f", file, db.DSN("postgres", "")).CombinedOutput(); err != nil { //nolint:gosec // the test's own
-		t.Skipf("pg_dump: %v %s", err, out)
+	dump, _ := pgtest.Client(t, "pg_dump")
+	restore, _ := pgtest.Client(t, "pg_restore")
+	if out, err := exec.Command(dump, "-Fc", "-f", file, db.DSN("postgres", "")).CombinedOutput(); err != nil { //nolint:gosec // the test's own
+		t.Fatalf("pg_dump: %v %s", err, out)
 	}
 	must(t, r, consent.Command{Do: consent.Revoke, Subject: "ada", By: subject("ada")})
 	if err := check(conn, r.Anchor); err != nil {
@@ -36,7 +39,7 @@ func TestAnOlderDumpIsNoticed(t *testing.T) {
 	if err := check(conn, r.Anchor); err != nil {
 		t.Errorf("nothing is installed, which others say: %v", err)
 	}
-	if out, err := exec.Command("pg_restore", "-d", db.DSN("postgres", ""), file).CombinedOutput(); err != nil { //nolint:gosec // the test's own
+	if out, err := exec.Command(restore, "-d", db.DSN("postgres", ""), file).CombinedOutput(); err != nil { //nolint:gosec // the test's own
 		t.Fatalf("%v %s", err, out)
 	}
 	if err := check(conn, r.Anchor); err == nil {
