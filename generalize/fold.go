@@ -20,6 +20,7 @@ type part struct {
 	script     script
 
 	plain  string // lower case, no marks
+	once   string // plain, with each letter once where it stands twice
 	long   string // with the letters that marks stand for: ae for ä
 	seen   string // the letters that it looks like
 	latin  string // by letter, in Latin

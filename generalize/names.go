@@ -46,7 +46,7 @@ func (in Input) names() []pattern {
 		}
 	}
 	for i := range out {
-		out[i].stems = stems(out[i].plain)
+		out[i].once, out[i].stems = single(out[i].plain), stems(out[i].plain)
 	}
 	slices.SortStableFunc(out, func(a, b pattern) int { return len(b.plain) - len(a.plain) })
 	return slices.CompactFunc(out, func(a, b pattern) bool { return a.plain == b.plain && a.of == b.of && a.script == b.script })
@@ -174,7 +174,7 @@ func findNames(text string, names []pattern) []Finding {
 			if j > i && len(w.latin) > most+8 && len(w.plain) > most+8 {
 				break
 			}
-			w.spoken, w.bones = sound(w.latin), bones(w.latin)
+			w.once, w.spoken, w.bones = single(w.plain), sound(w.latin), bones(w.latin)
 			for _, n := range names {
 				// Letters of several words make a name only if they are not words themselves.
 				if gap && n.words == 1 && !letters && !(utf8.RuneCountInString(n.plain) >= 6 && n.script != unspaced) && !strange {
@@ -220,7 +220,7 @@ func compare(w part, p pattern, n int, gap bool) Level {
 	if w.plain == p.plain || w.long == p.long || w.plain == p.long || w.long == p.plain || w.seen == p.seen && len(p.seen) > 1 {
 		return Block
 	}
-	if length >= 3 && len(single(w.plain)) >= 3 && single(w.plain) == single(p.plain) {
+	if length >= 3 && len(w.once) >= 3 && w.once == p.once {
 		return Block
 	}
 	if w.script == p.script && w.script != unspaced {
@@ -264,13 +264,11 @@ func inflected(w part, p pattern, length int, gap bool) Level {
 		}
 		return ""
 	}
-	for _, e := range endings {
-		if (length >= 4 || length >= 2 && strings.HasPrefix(e, "s")) && (w.plain == p.plain+e || w.long == p.long+e || w.seen == alike(p.seen+e) && len(p.seen) >= 4 || length >= 5 && single(w.plain) == single(p.plain+e)) {
-			if length < 3 && !w.upper {
-				return Warn
-			}
-			return Block
+	if ended(w, p, length) {
+		if length < 3 && !w.upper {
+			return Warn
 		}
+		return Block
 	}
 	doubtful := Warn
 	if w.upper {
@@ -289,9 +287,6 @@ func inflected(w part, p pattern, length int, gap bool) Level {
 	}
 	return ""
 }
-
-// endings that names take in languages with Latin letters.
-var endings = strings.Fields("s es n en in an ns ens ie chen lein a e i u y o om em am im um ov ev ow ou oi oy ej ey owi ovi owa ova ka ko ek ta te na ne ni da de la le nin un on den dan ten tan ssa lla lle lta sta sto ban ben val vel nak nek hoz tol rol nal nel ra re ia io us os is ine ette ito ita inho inha")
 
 // cases are what stands for the last vowel of a name in other cases.
 var cases = words("a e i o u y ie ou oi oy om em am ej ego emu ami ach")

@@ -96,6 +96,9 @@ func changed(word string, p pattern) bool {
 
 // backwards tells whether a word is another one from its end to its beginning.
 func backwards(a, b string) bool {
+	if len(a) != len(b) {
+		return false
+	}
 	r := []rune(a)
 	slices.Reverse(r)
 	return string(r) == b

@@ -1,0 +1,67 @@
+package generalize
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// endings that names take in languages with Latin letters.
+var endings = strings.Fields("s es n en in an ns ens ie chen lein a e i u y o om em am im um ov ev ow ou oi oy ej ey owi ovi owa ova ka ko ek ta te na ne ni da de la le nin un on den dan ten tan ssa lla lle lta sta sto ban ben val vel nak nek hoz tol rol nal nel ra re ia io us os is ine ette ito ita inho inha")
+
+var (
+	endingsPlain = set(endings, func(e string) string { return e })
+	endingsSeen  = set(endings, alike)
+	endingsOnce  = set(endings, single)
+
+	withS     = set(endings, func(e string) string { return only("s", e) })
+	withSSeen = set(endings, func(e string) string { return alike(only("s", e)) })
+)
+
+func set(from []string, form func(string) string) map[string]bool {
+	out := map[string]bool{}
+	for _, e := range from {
+		if f := form(e); f != "" {
+			out[f] = true
+		}
+	}
+	return out
+}
+
+func only(prefix, e string) string {
+	if strings.HasPrefix(e, prefix) {
+		return e
+	}
+	return ""
+}
+
+// ended tells whether a word is a name, of so many letters, with one of the endings. Only those with s follow a name of two or three. It
+// runs for each word of a text and each name: nothing is put together here.
+func ended(w part, p pattern, length int) bool {
+	plain, seen := endingsPlain, endingsSeen
+	switch {
+	case length < 2:
+		return false
+	case length < 4:
+		plain, seen = withS, withSSeen
+	}
+	if rest, ok := strings.CutPrefix(w.plain, p.plain); ok && plain[rest] {
+		return true
+	}
+	if rest, ok := strings.CutPrefix(w.long, p.long); ok && plain[rest] {
+		return true
+	}
+	if len(p.seen) >= 4 { // which is alike already
+		if rest, ok := strings.CutPrefix(w.seen, p.seen); ok && seen[rest] {
+			return true
+		}
+	}
+	if length < 5 {
+		return false
+	}
+	rest, ok := strings.CutPrefix(w.once, p.once)
+	if !ok || len(rest) > 4 { // no ending is longer
+		return false
+	}
+	last, _ := utf8.DecodeLastRuneInString(p.plain)
+	return endingsOnce[rest] || endingsOnce[string(last)+rest] // an ending that begins with the name's last letter has lost it
+}

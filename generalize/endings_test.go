@@ -1,0 +1,44 @@
+package generalize
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"pgregory.net/rapid"
+)
+
+// What ended looks up says the same as putting each ending behind the name and comparing.
+func TestEndingsAreThoseOfTheList(t *testing.T) {
+	letters := rapid.SampledFrom([]rune("aeinosstlumwjköéñ"))
+	word := func(t *rapid.T, label string, most int) string {
+		return string(rapid.SliceOfN(letters, 1, most).Draw(t, label))
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		name := word(t, "name", 7)
+		text := name
+		if rapid.Bool().Draw(t, "doubled") {
+			last, _ := utf8.DecodeLastRuneInString(name)
+			text += string(last)
+		}
+		switch rapid.IntRange(0, 3).Draw(t, "what follows") {
+		case 0:
+			text += word(t, "rest", 4)
+		case 1:
+			text = word(t, "other", 8)
+		default:
+			text += rapid.SampledFrom(endings).Draw(t, "ending")
+		}
+		w, p := join(read(text)), pattern{part: join(read(name))}
+		w.once, p.once = single(w.plain), single(p.plain)
+		length := utf8.RuneCountInString(p.plain)
+		want := slices.ContainsFunc(endings, func(e string) bool {
+			return (length >= 4 || length >= 2 && strings.HasPrefix(e, "s")) && (w.plain == p.plain+e || w.long == p.long+e ||
+				w.seen == alike(p.seen+e) && len(p.seen) >= 4 || length >= 5 && single(w.plain) == single(p.plain+e))
+		})
+		if got := ended(w, p, length); got != want {
+			t.Fatalf("%q of %q: %t, by the list %t", text, name, got, want)
+		}
+	})
+}
