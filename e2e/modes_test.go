@@ -40,10 +40,11 @@ func TestControlsSeeMissingWalls(t *testing.T) {
 			agent := in.agent(t)
 			for _, q := range corpus(t) {
 				harness.Ask(agent, q.sql)
+				if found, _ := in.tap.Hits(); len(found) > 0 {
+					return
+				}
 			}
-			if found, _ := in.tap.Hits(); len(found) == 0 {
-				t.Error("the broken variant was not found: no marker came through")
-			}
+			t.Error("the broken variant was not found: no marker came through")
 		})
 	}
 }
