@@ -245,6 +245,16 @@ func TestLoadSaysWhereToGetAConfiguration(t *testing.T) {
 	}
 }
 
+// ofSomebody gives a file to a user who is not root, where root runs the tests: what is root's may be readable by its group.
+func ofSomebody(t *testing.T, path string) string {
+	if os.Geteuid() == 0 {
+		if err := os.Chown(path, 65534, 65534); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return path
+}
+
 func TestSecret(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string, mode os.FileMode) string {
@@ -262,7 +272,8 @@ func TestSecret(t *testing.T) {
 		"none":              {"", "", ""},
 		"file":              {write("a", "hush\n", 0o600), "hush", ""},
 		"read only":         {write("ro", "hush", 0o400), "hush", ""},
-		"group":             {write("g", "hush", 0o660), "", "chmod"},
+		"group":             {ofSomebody(t, write("g", "hush", 0o640)), "", "chmod"},
+		"group may write":   {write("gw", "hush", 0o660), "", "chmod"},
 		"world":             {write("w", "hush", 0o604), "", "chmod"},
 		"empty":             {write("e", "\n", 0o600), "", "one line"},
 		"two lines":         {write("t", "a\nb\n", 0o600), "", "one line"},
