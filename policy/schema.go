@@ -82,6 +82,8 @@ func (s *shape) schema(defs map[string]any) map[string]any {
 		}
 		if s.single {
 			out["maxProperties"] = 1
+		} else if s.most > 0 {
+			out["maxProperties"] = s.most
 		}
 	case aMapping:
 		properties := map[string]any{}

@@ -119,7 +119,6 @@ func TestSchemaRefusesWhatIsWrong(t *testing.T) {
 		"aggregate-measure-order", "live-list", "live-seal", "live-setting", "live-no-within", "live-wrong-part",
 		"object-any",
 		"contract-terms-twice",
-		"visible-rows-both",
 		"registry-both", "registry-days", "registry-no-subject", "registry-until", "registry-until-groups", "registry-word",
 	}
 	refused := 0

@@ -21,7 +21,7 @@ type shape struct {
 	any     []*shape   // one of several shapes
 	example string     // of a word
 	least   int        // of a number; 0: 1
-	most    int        // of a number; 0: any
+	most    int        // of a number, or of the entries of such a mapping; 0: any
 	pattern string     // of a text
 }
 
@@ -350,7 +350,7 @@ func pairsShape() *shape {
 func visibleShape() *shape {
 	// A table's name beside where or rows: the decoder tells them apart, and a schema cannot say which key is the name.
 	return &shape{kind: aTable, doc: "The row that it points to shows by that table's own rule. { table: { its column: the column that it equals } }, and where: what that row must be besides, or rows: what it must be instead.",
-		some: true, values: eitherShape("", pairsShape(), someShape("where", blockShape()))}
+		some: true, most: 2, values: eitherShape("", pairsShape(), someShape("where", blockShape()))}
 }
 
 func derivedShape() *shape {
