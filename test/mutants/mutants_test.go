@@ -52,7 +52,7 @@ func TestMutantsOfTheDay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	day := int(time.Now().UTC().Unix() / 86400)
+	day := instance.Today()
 	var five []Mutant
 	for i := range 5 {
 		five = append(five, list[(day*5+i*len(list)/5)%len(list)])

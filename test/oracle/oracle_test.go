@@ -24,7 +24,7 @@ var inTurn = []string{"hospital", "crm", "ward", "bazaar", "orbit", "recall"}
 // What an agent receives for a statement is what PostgreSQL answers on a copy without the invisible rows, in every mode.
 func TestAnswersEqualThoseOfAFilteredCopy(t *testing.T) {
 	spare := 3
-	if instance.Full {
+	if instance.Full() {
 		spare = 1
 	}
 	options := Options{Modes: []instance.Mode{instance.Both, instance.Gate, instance.Injected}, Spare: spare}

@@ -159,13 +159,7 @@ COPY (SELECT id, title, status FROM "Task" ORDER BY id LIMIT 12) TO STDOUT WITH 
 COPY "Label" TO STDOUT;
 COPY "WorkspaceMember" ("workspaceId", role) TO STDOUT WITH (FORMAT csv);
 -- needs: row security
-PREPARE late (date, int) AS SELECT id, title FROM "Task" WHERE "dueOn" < $1 AND priority >= $2 ORDER BY id;
--- needs: row security
-EXECUTE late('2024-05-20', 3);
--- needs: row security
-EXECUTE late('2024-06-20', 4);
--- needs: row security
-DEALLOCATE late;
+PREPARE late (date, int) AS SELECT id, title FROM "Task" WHERE "dueOn" < $1 AND priority >= $2 ORDER BY id; EXECUTE late('2024-05-20', 3); EXECUTE late('2024-06-20', 4); DEALLOCATE late;
 BEGIN; UPDATE "Task" SET status = 'IN_PROGRESS', priority = priority + 1 WHERE status = 'TODO' AND priority < 4 RETURNING id, status, priority, "updatedAt"; ROLLBACK;
 BEGIN; UPDATE "Task" t SET labels = array_append(labels, 'lead:' || left(p.name, 3)), body = body || ' (moved)' FROM "Project" p WHERE p.id = t."projectId" AND p.budget > 20000 RETURNING t.number, t.labels, p.key; ROLLBACK;
 BEGIN; UPDATE "Task" SET "customFields" = jsonb_set("customFields", '{points}', '3') || '{"touched": true}', estimate = coalesce(estimate, interval '1 hour') * 2 WHERE "customFields" ? 'points' RETURNING id, "customFields", estimate; ROLLBACK;

@@ -132,13 +132,7 @@ BEGIN; INSERT INTO feedback (message_id, score) SELECT id, -1 FROM messages WHER
 BEGIN; UPDATE profiles SET full_name = 'Cleo R.' WHERE id = md5('user 4')::uuid RETURNING id, full_name; ROLLBACK;
 BEGIN; MERGE INTO documents d USING (SELECT id, metadata->>'source' AS src FROM documents) s ON s.id = d.id WHEN MATCHED AND s.src = 'mail' THEN DELETE WHEN MATCHED THEN UPDATE SET state = 'pending'; SELECT state, count(*) FROM documents GROUP BY state; ROLLBACK;
 -- needs: row security
-PREPARE near (cube, int) AS SELECT id, embedding <-> $1 AS d FROM chunks ORDER BY embedding <-> $1, id LIMIT $2;
--- needs: row security
-EXECUTE near('(0.1,0.5,0.5,0.1)', 3);
--- needs: row security
-EXECUTE near('(0.9,0.5,0.5,0.9)', 4);
--- needs: row security
-DEALLOCATE near;
+PREPARE near (cube, int) AS SELECT id, embedding <-> $1 AS d FROM chunks ORDER BY embedding <-> $1, id LIMIT $2; EXECUTE near('(0.1,0.5,0.5,0.1)', 3); EXECUTE near('(0.9,0.5,0.5,0.9)', 4); DEALLOCATE near;
 BEGIN; DECLARE r NO SCROLL CURSOR FOR SELECT seq, role FROM messages ORDER BY thread_id, seq; FETCH FORWARD 4 FROM r; FETCH 2 FROM r; CLOSE r; COMMIT;
 SELECT set_config('pg_trgm.similarity_threshold', '0.2', false) IS NOT NULL;
 -- may be refused
