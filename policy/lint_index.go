@@ -179,7 +179,7 @@ func (l *linter) records(b sharedBlock, row *catalog.Relation) {
 		for _, name := range columnsOf(predicate.Step{Column: link.Column, And: link.And}) {
 			key = append(key, catalog.QuoteIdent(name))
 		}
-		l.propose(b.revokedAt, r, "its records that are not revoked ("+b.revoked+")", "("+strings.Join(key, ", ")+") WHERE "+where)
+		l.propose(b.revokedAt, r, "("+strings.Join(key, ", ")+") WHERE "+where, "no index of %s leaves out the records that are revoked (%s), which the rule reads then as well", r.Name, b.revoked)
 	}
 	if b.active != "" && !slices.ContainsFunc(row.Partial, func(i catalog.Partial) bool { return implied(row, n, i.Where) }) {
 		l.btree(b.activeAt, row, n, b.active)
@@ -203,7 +203,11 @@ func (l *linter) btree(at place, r *catalog.Relation, holds predicate.Node, colu
 	for _, name := range columns {
 		quoted = append(quoted, catalog.QuoteIdent(name))
 	}
-	l.propose(at, r, strings.Join(columns, ", "), "("+strings.Join(quoted, ", ")+")")
+	if begins := "no index of %s begins with "; len(columns) == 1 {
+		l.propose(at, r, "("+quoted[0]+")", begins+"%s, by which the rule looks rows up", r.Name, columns[0])
+	} else {
+		l.propose(at, r, "("+strings.Join(quoted, ", ")+")", begins+"one of %s, by which the rule looks rows up", r.Name, strings.Join(columns, ", "))
+	}
 }
 
 // indexed tells whether an index begins with one of the columns. One over some rows counts if holds, which is a condition of
@@ -281,7 +285,7 @@ func (l *linter) id(at place, r *catalog.Relation, holds predicate.Node, id stri
 	for _, name := range equal {
 		quoted = append(quoted, catalog.QuoteIdent(name))
 	}
-	l.propose(at, r, strings.Join(equal, ", "), "("+strings.Join(quoted, ", ")+")")
+	l.propose(at, r, "("+strings.Join(quoted, ", ")+")", "no index of %s begins with %s, by which the rule looks rows up", r.Name, strings.Join(equal, ", "))
 }
 
 // inverted asks for an index of the column's elements. JSON in a text has none that could serve.
@@ -289,10 +293,11 @@ func (l *linter) inverted(at place, r *catalog.Relation, n predicate.Grant) {
 	if n.Form == predicate.GrantJSON || slices.Contains(r.Inverted, n.Column) {
 		return
 	}
-	l.propose(at, r, n.Column, "USING gin ("+catalog.QuoteIdent(n.Column)+")")
+	l.propose(at, r, "USING gin ("+catalog.QuoteIdent(n.Column)+")", "no GIN index of %s has the elements of %s, by which the rule looks rows up", r.Name, n.Column)
 }
 
-func (l *linter) propose(at place, r *catalog.Relation, columns, what string) {
+// propose warns of an index that is missing, once.
+func (l *linter) propose(at place, r *catalog.Relation, what, message string, a ...any) {
 	if r.Kind == catalog.ForeignTable {
 		return
 	}
@@ -308,5 +313,5 @@ func (l *linter) propose(at place, r *catalog.Relation, columns, what string) {
 	if r.Kind == catalog.PartitionedTable {
 		suggestion += " it locks out writers: index each partition CONCURRENTLY before"
 	}
-	l.warn(at, suggestion, "no index of %s begins with %s, by which the rule looks rows up", r.Name, columns)
+	l.warn(at, suggestion, message, a...)
 }
