@@ -119,13 +119,7 @@ type group struct {
 
 func (o Options) groups(r *Report) []group {
 	var out []group
-	noted := map[string]bool{}
-	note := func(format string, args ...any) {
-		if text := fmt.Sprintf(format, args...); !noted[text] {
-			noted[text] = true
-			r.Notes = append(r.Notes, text)
-		}
-	}
+	var lacks missing
 	values := func(side Side, agent string) map[string]string {
 		out := map[string]string{}
 		for _, a := range side.Policy.Attributes() {
@@ -135,13 +129,10 @@ func (o Options) groups(r *Report) []group {
 					value, ok = o.Live[agent][a.Name]
 				}
 			}
-			switch {
-			case ok:
+			if ok {
 				out[a.Name] = value
-			case a.Source == "credential":
-				note("%s: agent %s has no attribute %s: what needs it shows nothing", side.Path, agent, a.Name)
-			default:
-				note("%s: agent %s has no %s, which is not of the credential: what needs it counts as hidden; --set says what the agent has SET, --value %s=… what it is", side.Path, agent, a.Name, a.Name)
+			} else {
+				lacks.add(side.Path, agent, lack{a.Name, a.Source == "credential"})
 			}
 		}
 		return out
@@ -154,6 +145,7 @@ func (o Options) groups(r *Report) []group {
 			out = append(out, g)
 		}
 	}
+	r.Notes = append(r.Notes, lacks.notes()...)
 	return out
 }
 

@@ -194,8 +194,7 @@ func TestCompareIsWhatHappens(t *testing.T) {
 	r.Database = "d"
 	Printer{Out: &b}.Print(r)
 	want := `database d: old.yaml → new.yaml
-  note: old.yaml: agent nobody has no attribute team: what needs it shows nothing
-  note: new.yaml: agent nobody has no attribute team: what needs it shows nothing
+  note: agent nobody has no attribute team: what needs it shows nothing
 
 public.Notes
   - column   extra
