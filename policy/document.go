@@ -295,6 +295,17 @@ func (d *decoder) table(at place, name string, n *node) {
 		d.fail(n.place, "indent it further than the table's name", "%s is not beneath a table", name)
 		return
 	}
+	if n.kind == scalarNode || n.kind == listNode { // what belongs under rows stands in the table's place
+		suggestion := "write { rows: [ … ] }"
+		if n.kind == scalarNode {
+			suggestion = "write { rows: " + n.value + " }"
+			if n.value != "open" {
+				suggestion = "write { rows: … }, or { rows: open } if every row may show"
+			}
+		}
+		d.fail(n.place, suggestion, "%s must be %s, not %s", what, mapNode, n.kind)
+		return
+	}
 	d.fields(n, what, map[string]func(*node){
 		"rows":    func(v *node) { decl.rows = d.rows(v) },
 		"columns": func(v *node) { decl.columns = d.columns(v) },
