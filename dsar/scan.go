@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"runtime"
 	"slices"
 	"sync"
@@ -90,14 +91,14 @@ func (s Scan) Run(ctx context.Context) (LogRead, error) {
 	if err != nil {
 		return LogRead{}, err
 	}
-	out := LogRead{Segments: len(numbers)}
-	total := int64(0)
+	r := reading{Scan: s, pending: map[uint64]*decision{}}
+	r.out.Segments = len(numbers)
 	for i := range numbers {
 		if s.Progress != nil {
-			total += s.From.Size(numbers[i])
+			r.total += s.From.Size(numbers[i])
 		}
 		if i > 0 && numbers[i] != numbers[i-1]+1 {
-			out.Problem = fmt.Sprintf("segment %d is missing", numbers[i-1]+1)
+			r.out.Problem = fmt.Sprintf("segment %d is missing", numbers[i-1]+1)
 		}
 	}
 	ctx, stop := context.WithCancel(ctx)
@@ -114,86 +115,104 @@ func (s Scan) Run(ctx context.Context) (LogRead, error) {
 			}
 		}()
 	}
-	pending := map[uint64]*decision{}
-	var hash []byte
-	coded, done := false, int64(0)
 	for b := range order {
 		select {
 		case <-b.done:
 		case <-ctx.Done():
-			return out, ctx.Err()
+			return r.out, ctx.Err()
 		}
 		if b.err != nil {
-			return out, b.err
+			return r.out, b.err
 		}
-		if out.Torn > 0 && b.begin {
-			out.broken("a segment ends within a record")
-		}
-		out.Torn = int64(b.tail)
-		if b.problem != "" {
-			out.broken(b.problem)
-		}
-		if b.records > 0 {
-			if out.Records == 0 {
-				out.First, out.From = b.first.seq, b.first.at()
-			} else if !(b.gap && b.first.seq > out.Last+1) && (!bytes.Equal(b.first.prev, hash) || b.first.seq != out.Last+1) {
-				out.broken(fmt.Sprintf("record %d does not follow record %d", b.first.seq, out.Last))
-			}
-			// The code of a record is over a hash that all before it are in: one of each block tells of all.
-			// Older formats had none.
-			if coded = coded || len(b.last.mac) > 0; coded {
-				if why := s.Key.Doubt(string(b.last.hash), string(b.last.kid), string(b.last.mac)); why != "" {
-					out.broken(fmt.Sprintf("record %d: %s", b.last.seq, why))
-				}
-			}
-			out.Last, out.To, hash = b.last.seq, b.last.at(), bytes.Clone(b.last.hash)
-		}
-		b.first, b.last = line{}, line{}
+		r.follow(b)
+		r.take(b)
 		buffers.Put(&b.data)
-		out.Records += b.records
-		out.Decisions += b.decisions
-		for _, e := range b.events {
-			if e.call != nil {
-				if s.Called != nil {
-					s.Called(*e.call)
-				}
-				continue
-			}
-			if e.decision != nil {
-				pending[e.decision.seq] = e.decision
-				continue
-			}
-			if d, ok := pending[e.outcome.decision]; ok {
-				delete(pending, d.seq)
-				if e.outcome.rows > 0 {
-					s.Take(d.access(e.outcome, true))
-				}
-			}
-		}
-		if done += b.read; s.Progress != nil {
-			s.Progress(done, total)
+		if r.done += b.read; s.Progress != nil {
+			s.Progress(r.done, r.total)
 		}
 	}
 	if err := ctx.Err(); err != nil {
-		return out, err
+		return r.out, err
 	}
-	if !coded && out.Records > 0 && s.Key.ID() != "" {
-		out.broken(fmt.Sprintf("record %d was written without the key", out.Last))
+	r.end()
+	return r.out, nil
+}
+
+// reading is what is known of the log after the blocks that were read.
+type reading struct {
+	Scan
+	out     LogRead
+	pending map[uint64]*decision // whose outcome has not come
+	hash    []byte               // of the last record
+	coded   bool                 // records have codes from here on
+	done    int64                // bytes, of total
+	total   int64
+}
+
+// follow holds a block to what came before it.
+func (r *reading) follow(b *block) {
+	if r.out.Torn > 0 && b.begin {
+		r.out.broken("a segment ends within a record")
 	}
-	for _, h := range s.Heads {
-		if h.Seq > out.Last {
-			out.broken(fmt.Sprintf("the log ends at record %d, and record %d had been written: the newest records were cut off", out.Last, h.Seq))
+	r.out.Torn = int64(b.tail)
+	if b.problem != "" {
+		r.out.broken(b.problem)
+	}
+	if b.records > 0 {
+		if r.out.Records == 0 {
+			r.out.First, r.out.From = b.first.seq, b.first.at()
+		} else if !(b.gap && b.first.seq > r.out.Last+1) && (!bytes.Equal(b.first.prev, r.hash) || b.first.seq != r.out.Last+1) {
+			r.out.broken(fmt.Sprintf("record %d does not follow record %d", b.first.seq, r.out.Last))
+		}
+		// The code of a record is over a hash that all before it are in: one of each block tells of all.
+		// Older formats had none.
+		if r.coded = r.coded || len(b.last.mac) > 0; r.coded {
+			if why := r.Key.Doubt(string(b.last.hash), string(b.last.kid), string(b.last.mac)); why != "" {
+				r.out.broken(fmt.Sprintf("record %d: %s", b.last.seq, why))
+			}
+		}
+		r.out.Last, r.out.To, r.hash = b.last.seq, b.last.at(), bytes.Clone(b.last.hash)
+	}
+	b.first, b.last = line{}, line{}
+	r.out.Records += b.records
+	r.out.Decisions += b.decisions
+}
+
+// take hands on what a block has of the person.
+func (r *reading) take(b *block) {
+	for _, e := range b.events {
+		if e.call != nil {
+			if r.Called != nil {
+				r.Called(*e.call)
+			}
+			continue
+		}
+		if e.decision != nil {
+			r.pending[e.decision.seq] = e.decision
+			continue
+		}
+		if d, ok := r.pending[e.outcome.decision]; ok {
+			delete(r.pending, d.seq)
+			if e.outcome.rows > 0 {
+				r.Take(d.access(e.outcome, true))
+			}
 		}
 	}
-	var open []*decision
-	for _, d := range pending {
-		open = append(open, d)
+}
+
+// end holds the log to what is known of its end, and hands on the decisions without an outcome.
+func (r *reading) end() {
+	if !r.coded && r.out.Records > 0 && r.Key.ID() != "" {
+		r.out.broken(fmt.Sprintf("record %d was written without the key", r.out.Last))
 	}
-	slices.SortFunc(open, func(a, b *decision) int { return int(int64(a.seq) - int64(b.seq)) })
-	for _, d := range open {
-		s.Take(d.access(outcome{}, false))
+	for _, h := range r.Heads {
+		if h.Seq > r.out.Last {
+			r.out.broken(fmt.Sprintf("the log ends at record %d, and record %d had been written: the newest records were cut off", r.out.Last, h.Seq))
+		}
 	}
-	return out, nil
+	for _, seq := range slices.Sorted(maps.Keys(r.pending)) {
+		r.Take(r.pending[seq].access(outcome{}, false))
+	}
 }
 
 func (r *LogRead) broken(why string) {
