@@ -108,18 +108,8 @@ func Start(ctx context.Context, c Config) (_ *Running, err error) {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	for _, address := range []string{c.Listen, c.HTTP} {
-		host, _, err := net.SplitHostPort(address)
-		if err != nil {
-			return nil, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal, "%q is not of the form HOST:PORT", address)
-		}
-		if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-			return nil, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal, "the demo has no TLS and listens on loopback only, not on %s", address).
-				WithHint("Use 127.0.0.1; \"pgconsent serve\" with tls in its configuration listens anywhere.")
-		}
-		if err := pgcluster.PortFree(address); err != nil {
-			return nil, err
-		}
+	if err := c.free(); err != nil {
+		return nil, err
 	}
 	dir, err := filepath.Abs(c.Dir)
 	if err != nil {
@@ -146,40 +136,16 @@ func Start(ctx context.Context, c Config) (_ *Running, err error) {
 	if err != nil {
 		return nil, err
 	}
-	var cluster *pgcluster.Cluster
-	var upstream yaml.MapSlice
-	if c.Postgres != "" {
-		g, err := visit(ctx, c.Postgres, c.World, func(text string) { c.Progress(text) })
-		if err != nil {
-			return nil, err
-		}
-		c.Progress("on the server of --postgres: database " + f.names.database + ", roles " + strings.Join(f.names.roles(), ", ") + "; --down takes them away")
-		if err := g.load(ctx, f, c.Progress); err != nil {
-			return nil, err
-		}
-		if upstream, err = g.upstream(); err != nil {
-			return nil, err
-		}
-	} else {
-		super, err := config.Secret(f.secret("postgres"))
-		if err != nil {
-			return nil, err
-		}
-		c.Progress("starting PostgreSQL in " + dir)
-		if cluster, err = pgcluster.Start(ctx, pgcluster.Config{Dir: dir, Password: super, Fresh: fresh}); err != nil {
-			return nil, err
-		}
+	cluster, upstream, err := c.database(ctx, f, fresh)
+	if err != nil {
+		return nil, err
+	}
+	if cluster != nil {
 		defer func() {
 			if err != nil {
 				err = errors.Join(err, cluster.Stop())
 			}
 		}()
-		c.Progress(fmt.Sprintf("PostgreSQL %s runs (pid %d, data in %s)", cluster.Binaries.Version, cluster.PID(), cluster.DataDir))
-		up := server{cluster: cluster, password: super, notice: func(text string) { c.Progress(text) }}
-		if err := up.load(ctx, f, c.Progress); err != nil {
-			return nil, err
-		}
-		upstream = yaml.MapSlice{{Key: "host", Value: cluster.SocketDir}, {Key: "port", Value: cluster.Port}}
 	}
 	cfg, err := f.configure(c, upstream)
 	if err != nil {
@@ -215,6 +181,56 @@ func Start(ctx context.Context, c Config) (_ *Running, err error) {
 		return nil, errors.Join(err, <-r.served)
 	}
 	return r, nil
+}
+
+// free tells whether the demo may listen where it is told to.
+func (c Config) free() error {
+	for _, address := range []string{c.Listen, c.HTTP} {
+		host, _, err := net.SplitHostPort(address)
+		if err != nil {
+			return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal, "%q is not of the form HOST:PORT", address)
+		}
+		if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+			return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal, "the demo has no TLS and listens on loopback only, not on %s", address).
+				WithHint("Use 127.0.0.1; \"pgconsent serve\" with tls in its configuration listens anywhere.")
+		}
+		if err := pgcluster.PortFree(address); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// database fills the world's database, on a server that it starts or on that of --postgres, for which the cluster is nil. upstream is
+// how the configuration says where it is.
+func (c Config) database(ctx context.Context, f folder, fresh bool) (cluster *pgcluster.Cluster, upstream yaml.MapSlice, err error) {
+	if c.Postgres != "" {
+		g, err := visit(ctx, c.Postgres, c.World, func(text string) { c.Progress(text) })
+		if err != nil {
+			return nil, nil, err
+		}
+		c.Progress("on the server of --postgres: database " + f.names.database + ", roles " + strings.Join(f.names.roles(), ", ") + "; --down takes them away")
+		if err := g.load(ctx, f, c.Progress); err != nil {
+			return nil, nil, err
+		}
+		upstream, err := g.upstream()
+		return nil, upstream, err
+	}
+	super, err := config.Secret(f.secret("postgres"))
+	if err != nil {
+		return nil, nil, err
+	}
+	c.Progress("starting PostgreSQL in " + f.dir)
+	cluster, err = pgcluster.Start(ctx, pgcluster.Config{Dir: f.dir, Password: super, Fresh: fresh})
+	if err != nil {
+		return nil, nil, err
+	}
+	c.Progress(fmt.Sprintf("PostgreSQL %s runs (pid %d, data in %s)", cluster.Binaries.Version, cluster.PID(), cluster.DataDir))
+	up := server{cluster: cluster, password: super, notice: func(text string) { c.Progress(text) }}
+	if err := up.load(ctx, f, c.Progress); err != nil {
+		return nil, nil, errors.Join(err, cluster.Stop())
+	}
+	return cluster, yaml.MapSlice{{Key: "host", Value: cluster.SocketDir}, {Key: "port", Value: cluster.Port}}, nil
 }
 
 // Service is what serves.
@@ -337,7 +353,7 @@ func (s server) connect(ctx context.Context, database string) (*pgx.Conn, error)
 
 // load fills the world's database unless the marker says that this was done.
 func (s server) load(ctx context.Context, f folder, progress func(string)) error {
-	name := pgx.Identifier{f.world.Name}.Sanitize()
+	name := quote(f.world.Name)
 	_, err := os.Stat(f.marker())
 	loaded := err == nil && !s.cluster.Created
 	if loaded {
@@ -376,7 +392,7 @@ func (s server) load(ctx context.Context, f folder, progress func(string)) error
 	if err != nil {
 		return err
 	}
-	if _, err := conn.Exec(ctx, "ALTER ROLE "+pgx.Identifier{f.world.Owner}.Sanitize()+" LOGIN CREATEROLE PASSWORD '"+verifier+"'"); err != nil {
+	if _, err := conn.Exec(ctx, "ALTER ROLE "+quote(f.world.Owner)+" LOGIN CREATEROLE PASSWORD '"+verifier+"'"); err != nil {
 		return err
 	}
 	if loaded {

@@ -88,7 +88,7 @@ func visit(ctx context.Context, dsn string, w *world.World, notice func(string))
 			missing = append(missing, "CREATEROLE")
 		}
 		return nil, sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonUpstream, "role %s of --postgres may not make what the demo needs", g.user).
-			WithHint("Let a superuser run: ALTER ROLE %s %s", pgx.Identifier{g.user}.Sanitize(), strings.Join(missing, " "))
+			WithHint("Let a superuser run: ALTER ROLE %s %s", quote(g.user), strings.Join(missing, " "))
 	}
 	return g, nil
 }
@@ -162,51 +162,12 @@ func (g *guest) load(ctx context.Context, f folder, progress func(string)) (err 
 	if err != nil {
 		return err
 	}
-	quote := func(name string) string { return pgx.Identifier{name}.Sanitize() }
-	exec := func(conn *pgx.Conn, what string, statements ...string) error {
-		for _, sql := range statements {
-			if _, err := conn.Exec(ctx, sql); err != nil {
-				return g.explain(what, err)
-			}
-		}
-		return nil
-	}
-	mark := "'" + g.mark() + "'"
 	password, err := config.Secret(f.secret("owner"))
 	if err != nil {
 		return err
 	}
-	verifier, err := config.NewVerifier(password)
-	if err != nil {
+	if err := g.makeRoles(ctx, admin, there, password); err != nil {
 		return err
-	}
-	if !there.roles[g.names.owner] {
-		if err := exec(admin, "make the role "+g.names.owner, "CREATE ROLE "+quote(g.names.owner)+" LOGIN CREATEROLE", "COMMENT ON ROLE "+quote(g.names.owner)+" IS "+mark); err != nil {
-			return err
-		}
-	}
-	// The file is what counts: whatever the role's password was, it is now this.
-	if err := exec(admin, "give "+g.names.owner+" its password", "ALTER ROLE "+quote(g.names.owner)+" LOGIN CREATEROLE PASSWORD '"+verifier+"'"); err != nil {
-		return err
-	}
-	if !g.superuser { // only a member of a role gives things to it
-		if err := exec(admin, "join "+g.names.owner, "GRANT "+quote(g.names.owner)+" TO "+quote(g.user)); err != nil {
-			return err
-		}
-	}
-	for _, role := range g.names.roles() {
-		if role == g.names.owner || there.roles[role] {
-			continue
-		}
-		option := " NOLOGIN NOINHERIT"
-		if role == g.names.agent || role == g.names.control {
-			option = " LOGIN NOINHERIT"
-		}
-		// Made by the owner, who migrates and so must be able to give them what they need.
-		statements := []string{"SET ROLE " + quote(g.names.owner), "CREATE ROLE " + quote(role) + option, "COMMENT ON ROLE " + quote(role) + " IS " + mark, "RESET ROLE"}
-		if err := exec(admin, "make the role "+role, statements...); err != nil {
-			return err
-		}
 	}
 	if there.there && there.database == g.mark() {
 		progress("world " + g.world.Name + " is loaded already, in database " + g.names.database)
@@ -218,7 +179,7 @@ func (g *guest) load(ctx context.Context, f folder, progress func(string)) (err 
 		}
 	}
 	progress("making the database " + g.names.database)
-	if err := exec(admin, "make the database", "CREATE DATABASE "+quote(g.names.database)+" TEMPLATE template0", "COMMENT ON DATABASE "+quote(g.names.database)+" IS '"+g.mark()+loading+"'",
+	if err := g.exec(ctx, admin, "make the database", "CREATE DATABASE "+quote(g.names.database)+" TEMPLATE template0", "COMMENT ON DATABASE "+quote(g.names.database)+" IS '"+g.mark()+loading+"'",
 		"ALTER DATABASE "+quote(g.names.database)+" OWNER TO "+quote(g.names.owner)); err != nil {
 		return err
 	}
@@ -244,7 +205,57 @@ func (g *guest) load(ctx context.Context, f folder, progress func(string)) (err 
 	if err := f.anew(); err != nil {
 		return err
 	}
-	return exec(owner, "note that it is loaded", "COMMENT ON DATABASE "+quote(g.names.database)+" IS "+mark)
+	return g.exec(ctx, owner, "note that it is loaded", "COMMENT ON DATABASE "+quote(g.names.database)+" IS '"+g.mark()+"'")
+}
+
+// makeRoles makes those roles that are not there, and gives the owner the password that its file has.
+func (g *guest) makeRoles(ctx context.Context, admin *pgx.Conn, there found, password string) error {
+	mark := "'" + g.mark() + "'"
+	verifier, err := config.NewVerifier(password)
+	if err != nil {
+		return err
+	}
+	if !there.roles[g.names.owner] {
+		if err := g.exec(ctx, admin, "make the role "+g.names.owner, "CREATE ROLE "+quote(g.names.owner)+" LOGIN CREATEROLE", "COMMENT ON ROLE "+quote(g.names.owner)+" IS "+mark); err != nil {
+			return err
+		}
+	}
+	// The file is what counts: whatever the role's password was, it is now this.
+	if err := g.exec(ctx, admin, "give "+g.names.owner+" its password", "ALTER ROLE "+quote(g.names.owner)+" LOGIN CREATEROLE PASSWORD '"+verifier+"'"); err != nil {
+		return err
+	}
+	if !g.superuser { // only a member of a role gives things to it
+		if err := g.exec(ctx, admin, "join "+g.names.owner, "GRANT "+quote(g.names.owner)+" TO "+quote(g.user)); err != nil {
+			return err
+		}
+	}
+	for _, role := range g.names.roles() {
+		if role == g.names.owner || there.roles[role] {
+			continue
+		}
+		option := " NOLOGIN NOINHERIT"
+		if role == g.names.agent || role == g.names.control {
+			option = " LOGIN NOINHERIT"
+		}
+		// Made by the owner, who migrates and so must be able to give them what they need.
+		statements := []string{"SET ROLE " + quote(g.names.owner), "CREATE ROLE " + quote(role) + option, "COMMENT ON ROLE " + quote(role) + " IS " + mark, "RESET ROLE"}
+		if err := g.exec(ctx, admin, "make the role "+role, statements...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func quote(name string) string { return pgx.Identifier{name}.Sanitize() }
+
+// exec runs statements one by one; what names them in an error.
+func (g *guest) exec(ctx context.Context, conn *pgx.Conn, what string, statements ...string) error {
+	for _, sql := range statements {
+		if _, err := conn.Exec(ctx, sql); err != nil {
+			return g.explain(what, err)
+		}
+	}
+	return nil
 }
 
 // explain says what a role would need.
@@ -288,9 +299,9 @@ func Remove(ctx context.Context, dsn string, w *world.World, tell func(string)) 
 		}
 		become := ""
 		if !g.superuser && role != g.names.owner {
-			become = "SET LOCAL ROLE " + pgx.Identifier{g.names.owner}.Sanitize() + "; "
+			become = "SET LOCAL ROLE " + quote(g.names.owner) + "; "
 		}
-		if _, err := conn.PgConn().Exec(ctx, "BEGIN; "+become+"DROP ROLE "+pgx.Identifier{role}.Sanitize()+"; COMMIT").ReadAll(); err != nil {
+		if _, err := conn.PgConn().Exec(ctx, "BEGIN; "+become+"DROP ROLE "+quote(role)+"; COMMIT").ReadAll(); err != nil {
 			return g.explain("drop the role "+role, err)
 		}
 		tell("role " + role + " is gone")

@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/pgconsent/pgconsent/config"
 	"github.com/pgconsent/pgconsent/migrations"
 	"github.com/pgconsent/pgconsent/policy"
 	"github.com/pgconsent/pgconsent/policydiff"
@@ -67,57 +68,15 @@ func (p policyDiffCmd) Run(s *session) error {
 		}
 		name = all[0]
 	}
-	agents := map[string]map[string]string{}
-	for agent, a := range c.Agents {
-		if a.Database == name && (len(p.As) == 0 || slices.Contains(p.As, agent)) {
-			agents[agent] = a.Attributes
-		}
-	}
-	for _, agent := range p.As {
-		if agents[agent] == nil {
-			return usageError{fmt.Errorf("database %s has no agent %q: it has %s", name, agent, strings.Join(slices.Sorted(maps.Keys(c.Agents)), ", "))}
-		}
+	agents, err := p.agents(c, name)
+	if err != nil {
+		return err
 	}
 	revealed := false
 	err = s.each(c, name, asMigrate, func(t target) error {
-		paths := p.Policies
-		if len(paths) == 1 {
-			paths = []string{t.config.Policy, paths[0]}
-		}
-		var sides [2]policydiff.Side
-		for i, path := range paths {
-			side, config := t, *t.config
-			config.Policy = path
-			side.config = &config
-			built, err := s.compile(side)
-			if err != nil {
-				return err
-			}
-			sides[i] = policydiff.Side{Path: path, Policy: built.policy}
-		}
-		installed, err := migrations.ReadInstalled(s.ctx, t.conn)
-		if err != nil && !errors.Is(err, migrations.ErrNotInstalled) {
-			return err
-		}
-		live := map[string]map[string]string{}
-		for _, side := range sides {
-			if side.Policy.Version() != installed.PolicyVersion {
-				continue
-			}
-			// What the database works out under the policy that is installed holds for attributes of this name in the other.
-			for agent, attributes := range agents {
-				if live[agent], err = attributesOf(s.ctx, t.conn, side.Policy, attributes, set); err != nil {
-					return err
-				}
-			}
-		}
-		report, err := policydiff.Compare(s.ctx, t.conn, policydiff.Options{Old: sides[0], New: sides[1], Agents: agents, Values: values, Live: live, Samples: p.Samples, Progress: s.progress()})
+		report, err := p.compare(s, t, policydiff.Options{Agents: agents, Values: values, Samples: p.Samples, Progress: s.progress()}, set)
 		if err != nil {
 			return err
-		}
-		report.Database = t.name
-		if installed.PolicyVersion != report.OldVersion {
-			report.Notes = append(report.Notes, fmt.Sprintf("%s is not the policy that is installed", paths[0]))
 		}
 		revealed = report.Reveals()
 		if s.json {
@@ -140,6 +99,71 @@ func (p policyDiffCmd) Run(s *session) error {
 		return errSilent
 	}
 	return nil
+}
+
+// agents are those of the database that were asked for, with the attributes of their credentials.
+func (p policyDiffCmd) agents(c *config.Config, database string) (map[string]map[string]string, error) {
+	agents, all := map[string]map[string]string{}, []string{}
+	for _, agent := range slices.Sorted(maps.Keys(c.Agents)) {
+		a := c.Agents[agent]
+		if a.Database != database {
+			continue
+		}
+		if all = append(all, agent); len(p.As) == 0 || slices.Contains(p.As, agent) {
+			agents[agent] = a.Attributes
+		}
+	}
+	for _, agent := range p.As {
+		if !slices.Contains(all, agent) {
+			return nil, usageError{fmt.Errorf("database %s has no agent %q: it has %s", database, agent, strings.Join(all, ", "))}
+		}
+	}
+	return agents, nil
+}
+
+// compare holds the two policies against the data of a database.
+func (p policyDiffCmd) compare(s *session, t target, o policydiff.Options, set []why.Setting) (*policydiff.Report, error) {
+	paths := p.Policies
+	if len(paths) == 1 {
+		paths = []string{t.config.Policy, paths[0]}
+	}
+	var sides [2]policydiff.Side
+	for i, path := range paths {
+		side, config := t, *t.config
+		config.Policy = path
+		side.config = &config
+		built, err := s.compile(side)
+		if err != nil {
+			return nil, err
+		}
+		sides[i] = policydiff.Side{Path: path, Policy: built.policy}
+	}
+	installed, err := migrations.ReadInstalled(s.ctx, t.conn)
+	if err != nil && !errors.Is(err, migrations.ErrNotInstalled) {
+		return nil, err
+	}
+	live := map[string]map[string]string{}
+	for _, side := range sides {
+		if side.Policy.Version() != installed.PolicyVersion {
+			continue
+		}
+		// What the database works out under the policy that is installed holds for attributes of this name in the other.
+		for agent, attributes := range o.Agents {
+			if live[agent], err = attributesOf(s.ctx, t.conn, side.Policy, attributes, set); err != nil {
+				return nil, err
+			}
+		}
+	}
+	o.Old, o.New, o.Live = sides[0], sides[1], live
+	report, err := policydiff.Compare(s.ctx, t.conn, o)
+	if err != nil {
+		return nil, err
+	}
+	report.Database = t.name
+	if installed.PolicyVersion != report.OldVersion {
+		report.Notes = append(report.Notes, fmt.Sprintf("%s is not the policy that is installed", paths[0]))
+	}
+	return report, nil
 }
 
 // attributesOf are those of an agent's session under the policy that is installed.
