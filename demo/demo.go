@@ -396,7 +396,7 @@ func (s server) load(ctx context.Context, f folder, progress func(string)) error
 		return err
 	}
 	if loaded {
-		return nil
+		return f.resume("deleting "+f.dir, progress)
 	}
 	if err := f.anew(); err != nil {
 		return err
@@ -411,19 +411,11 @@ func (f folder) anew() error {
 			return err
 		}
 	}
-	return f.policy(true)
-}
-
-// policy copies the world's policy to the folder, where it may be changed: over that one only where it is new.
-func (f folder) policy(over bool) error {
-	if _, err := os.Stat(f.path("policy.yaml")); err == nil && !over {
-		return nil
-	}
-	text, err := f.world.File(f.world.Policy)
+	now, err := f.digests()
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(f.path("policy.yaml"), text, 0o644)
+	return f.copyPolicy(now.Rows)
 }
 
 // configure writes pgconsent.yaml for this start and reads it back as serve would.

@@ -171,7 +171,7 @@ func (g *guest) load(ctx context.Context, f folder, progress func(string)) (err 
 	}
 	if there.there && there.database == g.mark() {
 		progress("world " + g.world.Name + " is loaded already, in database " + g.names.database)
-		return f.policy(false)
+		return f.resume("--down", progress)
 	}
 	if there.there {
 		if err := pgcluster.DropDatabase(ctx, admin, g.names.database); err != nil {

@@ -1,0 +1,102 @@
+package demo
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io/fs"
+	"os"
+
+	"github.com/goccy/go-yaml"
+)
+
+// copied says what of the world the folder was made from, by digests: so that a start which resumes can tell what has changed since.
+type copied struct {
+	Policy string `yaml:"policy"`
+	Rows   string `yaml:"rows"` // schema.sql, data.sql and extensions.sql
+}
+
+// digests are those of the world as it is now.
+func (f folder) digests() (copied, error) {
+	text, err := f.world.File(f.world.Policy)
+	if err != nil {
+		return copied{}, err
+	}
+	rows := sha256.New()
+	for _, name := range []string{"extensions.sql", "schema.sql", "data.sql"} {
+		sql, err := f.world.File(name)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return copied{}, err
+		}
+		rows.Write(sql)
+		rows.Write([]byte{0})
+	}
+	return copied{Policy: digest(text), Rows: hex.EncodeToString(rows.Sum(nil))}, nil
+}
+
+func digest(text []byte) string {
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
+}
+
+// copyPolicy puts the world's policy into the folder, where it may be changed, and notes what it was.
+func (f folder) copyPolicy(rows string) error {
+	now, err := f.digests()
+	if err != nil {
+		return err
+	}
+	text, err := f.world.File(f.world.Policy)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(f.path("policy.yaml"), text, 0o644); err != nil {
+		return err
+	}
+	now.Rows = rows
+	note, err := yaml.Marshal(now)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(f.path("copied"), note, 0o644)
+}
+
+// resume is for a database that is loaded already. A policy that nobody has changed here follows the world's; one that was changed
+// stays. What the user may not expect is told; again is how to start over.
+func (f folder) resume(again string, progress func(string)) error {
+	now, err := f.digests()
+	if err != nil {
+		return err
+	}
+	here, err := os.ReadFile(f.path("policy.yaml"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return f.copyPolicy(now.Rows)
+	}
+	if err != nil {
+		return err
+	}
+	note, err := os.ReadFile(f.path("copied"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	var was copied
+	if err := yaml.NewDecoder(bytes.NewReader(note), yaml.Strict()).Decode(&was); err != nil {
+		return err
+	}
+	if was.Rows != now.Rows {
+		progress("schema.sql or data.sql has changed since the world was loaded; the database is as it was: " + again + " loads them at the next start")
+	}
+	switch {
+	case was.Policy == now.Policy:
+		return nil
+	case digest(here) == was.Policy:
+		progress("the world's policy has changed: taking it")
+		return f.copyPolicy(was.Rows)
+	case digest(here) != now.Policy:
+		progress("the world's policy has changed, and so has policy.yaml in " + f.dir + ", which is kept: delete it to take the world's")
+	}
+	return nil
+}
