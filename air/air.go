@@ -121,6 +121,8 @@ type Key struct {
 	// neither learns what others recorded nor adds to it.
 	By            string
 	User, Channel string
+	// Self says that it is the user's own token that records: of that nobody but its bearer says how many channels there are.
+	Self bool
 }
 
 // check refuses what cannot be an id.

@@ -405,6 +405,43 @@ func TestAgentShare(t *testing.T) {
 	}
 }
 
+// A user who names ever more channels takes no room that others need.
+func TestOwnShare(t *testing.T) {
+	tracker := New(Config{Sessions: 100_000, Messages: 1})
+	began := func(user string, self bool) (n int) {
+		for i := range 2 * mostOwn {
+			if _, err := tracker.Track(begin, Key{User: user, Channel: fmt.Sprint("api_", i), Self: self}, ""); err == nil {
+				n++
+			}
+		}
+		return n
+	}
+	if n := began("u1", true); n != mostOwn {
+		t.Errorf("u1 has begun %d sessions", n)
+	}
+	// What the application tells of is no user's to make up; and other users have theirs.
+	if n := began("u2", false); n != 2*mostOwn {
+		t.Errorf("of u2 %d sessions were told", n)
+	}
+	if n := began("u3", true); n != mostOwn {
+		t.Errorf("u3 has begun %d sessions", n)
+	}
+	// Those that are there go on, and what has ended makes room.
+	if _, err := tracker.Track(begin, Key{User: "u1", Channel: "api_0", Self: true}, ""); err != nil {
+		t.Error(err)
+	}
+	if !tracker.End(begin, Key{User: "u1", Channel: "api_0", Self: true}) {
+		t.Error("no session to end")
+	}
+	if _, err := tracker.Track(begin, Key{User: "u1", Channel: "api_new", Self: true}, ""); err != nil {
+		t.Error(err)
+	}
+	tracker.Clean(begin.Add(2 * time.Hour))
+	if n := began("u1", true); n != mostOwn {
+		t.Errorf("two hours later u1 has begun %d sessions", n)
+	}
+}
+
 // Due tells a reminder until its session is over.
 func TestDue(t *testing.T) {
 	c := talk(t, Config{})
@@ -441,7 +478,7 @@ func TestCaller(t *testing.T) {
 		{Caller{}, "", false},
 	} {
 		k, err := c.caller.Key("u1", "api_1")
-		if (err == nil) != c.ok || c.ok && k != (Key{"d", c.by, "u1", "api_1"}) {
+		if (err == nil) != c.ok || c.ok && k != (Key{Database: "d", By: c.by, User: "u1", Channel: "api_1", Self: c.caller.Role == "subject"}) {
 			t.Errorf("%+v: %+v, %v", c.caller, k, err)
 		}
 	}

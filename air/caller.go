@@ -18,6 +18,7 @@ func (c Caller) Key(user, channel string) (Key, error) {
 	switch {
 	case c.Role == "system":
 	case c.Role == "subject" && c.Subject != "" && c.Subject == user:
+		k.Self = true
 	case c.Role == "agent" && c.Agent != "":
 		k.By = c.Agent
 	default:

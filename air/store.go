@@ -16,6 +16,8 @@ type session struct {
 	figure        uint16 // of the reminder
 	next, times   uint16 // where the next time goes in the ring, how many before it are in use
 	reminded      bool
+	self          bool   // a user's own token has begun it
+	user          uint16 // then: where it counts
 }
 
 // page is how many sessions are made at once: growing copies nothing.

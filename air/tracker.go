@@ -27,11 +27,16 @@ type Tracker struct {
 	newest   slot
 	agents   map[[2]string]int32 // database and agent → the number of its share
 	shares   []int               // how many sessions an agent's recordings take
+	own      [1 << 16]uint16     // how many sessions users have begun themselves, each at a place by a keyed hash
 	counts   Counts
 }
 
 // digest stands for a [Key]. It is keyed with a secret of the process, so that nobody can look for ids that collide.
 type digest [16]byte
+
+// mostOwn: so many sessions at a time may be begun with a user's own token. Nobody talks in so many channels within an hour; who only says so takes
+// nobody else's room, but of those few who count at the same place.
+const mostOwn = 1000
 
 // agentShare: an agent's recordings may take this part of the room, so that none crowds out the application's.
 const agentShare = 10
@@ -109,9 +114,14 @@ func (t *Tracker) interact(id slot, at time.Duration) string {
 // begin makes a session if there is room. One whose pause was long enough for its next interaction to begin a new one makes
 // room; no other does.
 func (t *Tracker) begin(d digest, k Key, at time.Duration) (slot, bool) {
-	by := t.share(k)
+	by, user := t.share(k), uint16(0)
+	if k.Self {
+		place := t.digest(Key{Database: k.Database, User: k.User})
+		user = binary.BigEndian.Uint16(place[:])
+	}
+	share := max(1, t.config.Sessions/agentShare)
 	room := func() bool {
-		return len(t.index) < t.config.Sessions && (by < 0 || t.shares[by] < max(1, t.config.Sessions/agentShare))
+		return len(t.index) < t.config.Sessions && (by < 0 || t.shares[by] < share) && (!k.Self || int(t.own[user]) < min(mostOwn, share))
 	}
 	if !room() {
 		t.forget(t.config.Idle)
@@ -120,7 +130,10 @@ func (t *Tracker) begin(d digest, k Key, at time.Duration) (slot, bool) {
 		}
 	}
 	id := t.sessions.take()
-	*t.sessions.at(id) = session{key: d, started: at, last: at, by: by, newer: none, older: none}
+	*t.sessions.at(id) = session{key: d, started: at, last: at, by: by, self: k.Self, user: user, newer: none, older: none}
+	if k.Self {
+		t.own[user]++
+	}
 	if by >= 0 {
 		t.shares[by]++
 	}
@@ -250,6 +263,9 @@ func (t *Tracker) remove(id slot) {
 	delete(t.index, s.key)
 	if s.by >= 0 {
 		t.shares[s.by]--
+	}
+	if s.self {
+		t.own[s.user]--
 	}
 	t.sessions.free(id)
 }
