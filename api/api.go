@@ -145,7 +145,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("X-Content-Type-Options", "nosniff")
 	if r.URL.Path == "/openapi.json" {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
-			h.Set("Allow", "GET")
+			h.Set("Allow", "GET, HEAD")
 			newProblem(http.StatusMethodNotAllowed, noSuchMethod()).write(w)
 			return
 		}
@@ -192,13 +192,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // verify tells who calls.
 func (s *Server) verify(r *http.Request) (identity.Caller, error) {
-	given := r.Header.Values("Authorization")
-	if len(given) != 1 {
-		return identity.Caller{}, identity.Refused(errors.New("no token, or several"))
-	}
-	scheme, token, ok := strings.Cut(given[0], " ")
-	if token = strings.TrimSpace(token); !ok || !strings.EqualFold(scheme, "Bearer") || token == "" || len(token) > 16<<10 {
-		return identity.Caller{}, identity.Refused(errors.New("no bearer token"))
+	token, ok := identity.Bearer(r.Header)
+	if !ok || len(token) > 16<<10 {
+		return identity.Caller{}, identity.Refused(errors.New("no bearer token, or several"))
 	}
 	return s.Verifier.Verify(r.Context(), token)
 }
@@ -238,7 +234,7 @@ func Plain(r *http.Request) bool {
 // unknown answers what is no operation.
 func (s *Server) unknown(a *answer, r *http.Request) {
 	var others []string
-	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete} {
+	for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodDelete} {
 		if !Plain(r) {
 			break
 		}

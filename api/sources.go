@@ -36,7 +36,7 @@ func (s *Server) source(a *answer, r *http.Request) bool {
 	}
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		call.operation = "source.get"
-		a.Header().Set("Allow", "GET")
+		a.Header().Set("Allow", "GET, HEAD")
 		newProblem(http.StatusMethodNotAllowed, noSuchMethod()).write(a)
 		return true
 	}

@@ -117,6 +117,14 @@ func (m *maker) operation(method, path string, o map[string]any) {
 			r.want = want
 		}
 	}
+	if method == http.MethodGet {
+		r := base("HEAD")
+		got, ok := m.send(roles[0], r)
+		r.method, r.want = http.MethodHead, []int{got.Status}
+		if head, same := m.send(roles[0], r); ok && same && (head.Text != "" || head.Header.Get("Content-Type") != got.Header.Get("Content-Type") || head.Header.Get("Cache-Control") != got.Header.Get("Cache-Control")) {
+			m.t.Errorf("HEAD %s: %d %v %q", path, head.Status, head.Header, head.Text)
+		}
+	}
 	nobody := base("by nobody")
 	nobody.want = []int{401}
 	m.send("", nobody)
@@ -255,12 +263,21 @@ func (m *maker) others(path string, methods map[string]any) {
 			continue
 		}
 		a, ok := m.send([]string{"admin", "agent", "subject", "operator"}[m.sent%4], request{what: "another method", method: method, path: path, header: http.Header{}, want: []int{405}})
-		for has := range methods {
+		for has := range withHead(methods) {
 			if allow := ", " + a.Header.Get("Allow") + ","; ok && !strings.Contains(allow, " "+strings.ToUpper(has)+",") {
 				m.t.Errorf("%s %s: Allow: %s", method, path, allow)
 			}
 		}
 	}
+}
+
+// withHead are methods with HEAD where there is GET: what answers one answers the other (RFC 9110, 9.3.2).
+func withHead(methods map[string]any) map[string]any {
+	out := maps.Clone(methods)
+	if _, get := methods["get"]; get {
+		out["head"] = nil
+	}
+	return out
 }
 
 // nowhere are paths that are no operation's.

@@ -3,6 +3,7 @@ package identity
 import (
 	"context"
 	"errors"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -142,5 +143,18 @@ func TestBrokenFile(t *testing.T) {
 	}
 	if _, err := ReadTokens(path); err == nil {
 		t.Error("a file that others can read was read")
+	}
+}
+
+func TestBearer(t *testing.T) {
+	for want, headers := range map[string][]string{"t": {"Bearer t"}, "u": {"bearer  u "}, "v w": {"BEARER v w"}} {
+		if got, ok := Bearer(http.Header{"Authorization": headers}); !ok || got != want {
+			t.Errorf("%q: %q, %v", headers, got, ok)
+		}
+	}
+	for _, headers := range [][]string{nil, {""}, {"Bearer"}, {"Bearer "}, {"Basic dDp0"}, {"t"}, {"Bearer\tt"}, {"Bearer t", "Bearer t"}, {"Basic dDp0", "Bearer t"}} {
+		if got, ok := Bearer(http.Header{"Authorization": headers}); ok {
+			t.Errorf("%q: %q", headers, got)
+		}
 	}
 }

@@ -87,10 +87,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) authenticate(r *http.Request) (bearer string, caller identity.Caller, ok bool) {
-	scheme, bearer, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	bearer = strings.TrimSpace(bearer)
-	if !strings.EqualFold(scheme, "Bearer") {
-		bearer = ""
+	bearer, ok = identity.Bearer(r.Header)
+	if !ok {
+		return "", identity.Caller{}, false
 	}
 	caller, err := s.Verifier.Verify(r.Context(), bearer)
 	return bearer, caller, err == nil
@@ -190,6 +189,15 @@ func read(body []byte) (m envelope, why *sqlstate.Error) {
 	}
 	if err := json.Unmarshal(body, &m); err != nil {
 		return envelope{}, refusal("the message is not one of JSON-RPC", "It has jsonrpc, method, params, and an id if it wants an answer.")
+	}
+	var names map[string]json.RawMessage
+	_ = json.Unmarshal(body, &names) // it is an object
+	for name := range names {
+		for _, known := range []string{"jsonrpc", "id", "method", "params"} {
+			if name != known && strings.EqualFold(name, known) { // one reader takes it for the member, another does not
+				return envelope{}, refusal(fmt.Sprintf("%q is written in another case", known), "Names of members are in lower case.")
+			}
+		}
 	}
 	if m.ID != nil && !isID(m.ID) {
 		return envelope{}, refusal("an id is a text or a whole number", "Leave it out of notifications.")

@@ -240,6 +240,8 @@ func TestOutOfOrder(t *testing.T) {
 		{"nothing", mine, "", 400, -32700},
 		{"two values", mine, list + list, 400, -32700},
 		{"a name twice", mine, `{"jsonrpc":"2.0","id":1,"method":"ping","method":"tools/list"}`, 400, -32700},
+		{"a name in another case beside it", mine, `{"jsonrpc":"2.0","id":1,"method":"tools/call","Method":"ping"}`, 400, -32600},
+		{"a name in another case", mine, `{"jsonrpc":"2.0","id":1,"METHOD":"ping"}`, 400, -32600},
 		{"an argument twice", mine, calling("query", `{"sql":"SELECT 1","sql":"SELECT 2"}`), 400, -32700},
 		{"too deep", mine, calling("query", deep), 400, -32700},
 		{"far too deep", mine, strings.Repeat("[", 50_000), 400, -32700},

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"strings"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
@@ -51,7 +50,7 @@ func (s *Service) handler() http.Handler {
 
 // operator tells whether a request shows the token of one.
 func (s *Service) operator(r *http.Request) bool {
-	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	token, ok := identity.Bearer(r.Header)
 	if !ok || s.faces == nil {
 		return false
 	}
