@@ -1,6 +1,8 @@
 package predicate
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/pgconsent/pgconsent/catalog"
@@ -11,9 +13,29 @@ import (
 // rows that [Policy] shows this caller, is never NULL, and needs nothing installed but, for lists in JSON, the functions of
 // schema pgconsent_gate. It is for tools, and no wall.
 func Direct(n Node, alias string, attributes map[string]string) string {
+	return "(" + Constants(direct(n, alias), attributes) + ") IS TRUE"
+}
+
+func direct(n Node, alias string) string {
 	w := writer{direct: true, prefix: prefixFor(alias)}
-	parts := append(guards(optional(n)), w.write(n, catalog.QuoteIdent(alias)))
-	return "(" + Constants(strings.Join(parts, " AND "), attributes) + ") IS TRUE"
+	return strings.Join(append(guards(optional(n)), w.write(n, catalog.QuoteIdent(alias))), " AND ")
+}
+
+// Parameters numbers the attributes of a caller as parameters of a statement, so that it is planned once for many callers.
+type Parameters struct {
+	First int      // the number of the first
+	Names []string // of the attributes, in the order of their numbers: those that were asked for
+}
+
+// Direct is as [Direct], with the attributes as parameters of type text; one that is absent is NULL.
+func (p *Parameters) Direct(n Node, alias string) string {
+	return "(" + replaceAttributes(direct(n, alias), func(name string) string {
+		i := slices.Index(p.Names, name)
+		if i < 0 {
+			i, p.Names = len(p.Names), append(p.Names, name)
+		}
+		return fmt.Sprintf("$%d::pg_catalog.text", p.First+i)
+	}) + ") IS TRUE"
 }
 
 // Subject is the query of who is asked about the row called alias, for [Direct]'s callers: an id as text, whether the

@@ -51,14 +51,10 @@ func Sees(ctx context.Context, conn *pgx.Conn, p *policy.Policy, subject string,
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
 	// Where row security would hide rows from the owner as well, it is an error and not a wrong answer.
-	if _, err := tx.Exec(ctx, "SET LOCAL row_security = off; SET LOCAL jit = off"); err != nil {
+	if _, err := tx.Exec(ctx, "SET LOCAL row_security = off; SET LOCAL jit = off; SET LOCAL plan_cache_mode = force_generic_plan"); err != nil {
 		return nil, err
 	}
-	type place struct {
-		table *policy.Table
-		where string
-	}
-	var places []place
+	var places []counting
 	for _, t := range dsar.Tables(p) {
 		table, ok := p.Table(t.Relation.Name)
 		if !ok {
@@ -68,8 +64,16 @@ func Sees(ctx context.Context, conn *pgx.Conn, p *policy.Policy, subject string,
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", t.Relation.Name, err)
 		}
-		if where != "" {
-			places = append(places, place{table, where})
+		if where == "" {
+			continue
+		}
+		// Where nothing is theirs, no rule is worked out: planning those of one agent may take longer than all else.
+		var some bool
+		if err := tx.QueryRow(ctx, "SELECT EXISTS (SELECT 1 FROM "+table.Relation.Name.SQL()+" AS r WHERE "+where+")", subject).Scan(&some); err != nil {
+			return nil, fmt.Errorf("%s: %w", t.Relation.Name, err)
+		}
+		if some {
+			places = append(places, countingOf(table, where))
 		}
 	}
 	var out []Sight
@@ -90,13 +94,11 @@ func Sees(ctx context.Context, conn *pgx.Conn, p *policy.Policy, subject string,
 			continue
 		}
 		for _, at := range places {
-			t, err := count(ctx, tx, at.table, at.where, subject, one.Attributes)
+			t, err := at.of(ctx, tx, subject, one.Attributes)
 			if err != nil {
-				return nil, fmt.Errorf("%s: %w", at.table.Relation.Name, err)
+				return nil, fmt.Errorf("%s: %w", at.result.Table, err)
 			}
-			if t.Rows > 0 {
-				one.Tables = append(one.Tables, t)
-			}
+			one.Tables = append(one.Tables, t)
 		}
 		out = append(out, one)
 	}
@@ -121,13 +123,21 @@ func sealed(ctx context.Context, tx pgx.Tx, p *policy.Policy, credential map[str
 	return values, err
 }
 
-func count(ctx context.Context, tx pgx.Tx, t *policy.Table, where, subject string, attributes map[string]string) (SightTable, error) {
-	out := SightTable{Table: t.Relation.Name.String(), Observed: t.Observed != nil}
+// counting is a statement that counts the subject's rows of a table, as an agent sees them: the same for each agent, so that it is planned once.
+type counting struct {
+	sql    string
+	asked  predicate.Parameters // the attributes that it is given besides the subject
+	when   []int                // columns whose own count is in the answer
+	result SightTable           // without figures
+}
+
+func countingOf(t *policy.Table, where string) counting {
+	c := counting{asked: predicate.Parameters{First: 2}, result: SightTable{Table: t.Relation.Name.String(), Observed: t.Observed != nil}}
 	direct := func(n predicate.Node) string {
 		if n == nil {
 			return "true"
 		}
-		return predicate.Direct(n, "r", attributes)
+		return c.asked.Direct(n, "r")
 	}
 	counted := "false"
 	if t.Aggregate != nil {
@@ -135,38 +145,56 @@ func count(ctx context.Context, tx pgx.Tx, t *policy.Table, where, subject strin
 	}
 	shows := []string{direct(t.Rows) + " AS visible", counted + " AS counted"}
 	selected := []string{"count(*)", "count(*) FILTER (WHERE visible)", "count(*) FILTER (WHERE counted AND NOT visible)"}
-	into := []any{&out.Rows, &out.Visible, &out.Counted}
 	if t.Columns == nil {
-		for _, c := range t.Relation.Columns {
-			out.Columns = append(out.Columns, SightColumn{Name: c.Name})
+		for _, column := range t.Relation.Columns {
+			c.result.Columns = append(c.result.Columns, SightColumn{Name: column.Name})
 		}
 	} else {
-		for _, c := range t.Columns.Columns {
-			out.Columns = append(out.Columns, SightColumn{Name: c.Name, Mask: c.Masked()})
+		for _, column := range t.Columns.Columns {
+			c.result.Columns = append(c.result.Columns, SightColumn{Name: column.Name, Mask: column.Masked()})
 		}
 		if k := t.Columns.ByKey; k != nil {
-			for _, c := range k.All {
-				if !slices.ContainsFunc(out.Columns, func(s SightColumn) bool { return s.Name == c.Name }) {
-					out.Columns = append(out.Columns, SightColumn{Name: c.Name, Mask: "only in a row that is fetched by its key"})
+			for _, column := range k.All {
+				if !slices.ContainsFunc(c.result.Columns, func(s SightColumn) bool { return s.Name == column.Name }) {
+					c.result.Columns = append(c.result.Columns, SightColumn{Name: column.Name, Mask: "only in a row that is fetched by its key"})
 				}
 			}
 		}
-		for i, c := range t.Columns.Columns {
-			if c.When == nil {
+		for i, column := range t.Columns.Columns {
+			if column.When == nil {
 				continue
 			}
 			name := catalog.QuoteIdent(fmt.Sprintf("column %d", i))
-			shows = append(shows, direct(c.When)+" AS "+name)
+			shows = append(shows, direct(column.When)+" AS "+name)
 			selected = append(selected, "count(*) FILTER (WHERE visible AND "+name+")")
-			into = append(into, &out.Columns[i].Visible)
+			c.when = append(c.when, i)
 		}
 	}
-	sql := "SELECT " + strings.Join(selected, ", ") + " FROM (SELECT " + strings.Join(shows, ", ") + " FROM " + t.Relation.Name.SQL() + " AS r WHERE " + where + ") AS s"
-	if err := tx.QueryRow(ctx, sql, subject).Scan(into...); err != nil {
+	c.sql = "SELECT " + strings.Join(selected, ", ") + " FROM (SELECT " + strings.Join(shows, ", ") + " FROM " + t.Relation.Name.SQL() + " AS r WHERE " + where + ") AS s"
+	return c
+}
+
+// of counts for an agent with these attributes.
+func (c counting) of(ctx context.Context, tx pgx.Tx, subject string, attributes map[string]string) (SightTable, error) {
+	out := c.result
+	out.Columns = slices.Clone(out.Columns)
+	into := []any{&out.Rows, &out.Visible, &out.Counted}
+	for _, i := range c.when {
+		into = append(into, &out.Columns[i].Visible)
+	}
+	given := []any{subject}
+	for _, name := range c.asked.Names {
+		var value *string
+		if said, there := attributes[name]; there {
+			value = &said
+		}
+		given = append(given, value)
+	}
+	if err := tx.QueryRow(ctx, c.sql, given...).Scan(into...); err != nil {
 		return out, err
 	}
 	for i := range out.Columns {
-		if t.Columns == nil || i >= len(t.Columns.Columns) || t.Columns.Columns[i].When == nil {
+		if !slices.Contains(c.when, i) {
 			out.Columns[i].Visible = out.Visible
 		}
 	}

@@ -22,14 +22,23 @@ func Values(ctx context.Context, tx pgx.Tx, p *policy.Policy, credential map[str
 		return nil, err
 	}
 	values := map[string]string{}
+	var names []string
 	for _, a := range p.Attributes() {
-		var value *string
-		if err := tx.QueryRow(ctx, "SELECT pgconsent_gate.attr($1)", a.Name).Scan(&value); err != nil {
-			return nil, fmt.Errorf("attribute %s: %w", a.Name, err)
-		}
+		names = append(names, a.Name)
+	}
+	rows, err := tx.Query(ctx, "SELECT name, pgconsent_gate.attr(name) FROM pg_catalog.unnest($1::pg_catalog.text[]) AS name", names)
+	if err != nil {
+		return nil, fmt.Errorf("the attributes: %w", err)
+	}
+	var name string
+	var value *string
+	if _, err := pgx.ForEachRow(rows, []any{&name, &value}, func() error {
 		if value != nil {
-			values[a.Name] = *value
+			values[name] = *value
 		}
+		return nil
+	}); err != nil {
+		return nil, fmt.Errorf("the attributes: %w", err)
 	}
 	return values, nil
 }
