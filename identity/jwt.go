@@ -9,13 +9,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/lestrrat-go/jwx/v3/jwa"
-	"github.com/lestrrat-go/jwx/v3/jwk"
-	"github.com/lestrrat-go/jwx/v3/jws"
 	"github.com/lestrrat-go/jwx/v3/jwt"
 
 	"github.com/pgconsent/pgconsent/config"
@@ -70,27 +68,26 @@ func (v *JWT) read(ctx context.Context, token string) (Caller, time.Time, error)
 	if j == nil {
 		return Caller{}, none, errors.New("none are taken")
 	}
-	if len(token) > maxToken || strings.Count(token, ".") != 2 {
-		return Caller{}, none, errors.New("not a signed token in compact form")
+	if len(token) > maxToken {
+		return Caller{}, none, errors.New("it is too long")
 	}
-	message, err := jws.Parse([]byte(token), jws.WithCompact())
-	if err != nil || len(message.Signatures()) != 1 {
-		return Caller{}, none, errors.New("it cannot be read")
-	}
-	header := message.Signatures()[0].ProtectedHeaders()
-	algorithm, ok := header.Algorithm()
-	if !ok || !slices.Contains(j.Algorithms, algorithm.String()) {
-		return Caller{}, none, errors.New("it is signed by an algorithm that is not taken")
-	}
-	if critical, ok := header.Critical(); ok && len(critical) > 0 {
-		return Caller{}, none, errors.New("it has a critical header")
-	}
-	id, _ := header.KeyID()
-	key, err := v.keys.find(ctx, id, v.now())
+	header, given, err := compact(token)
 	if err != nil {
 		return Caller{}, none, err
 	}
-	if err := fits(key, algorithm); err != nil {
+	algorithm, err := header.algorithm(j.Algorithms)
+	if err != nil {
+		return Caller{}, none, err
+	}
+	id, err := header.text("kid")
+	if err != nil {
+		return Caller{}, none, err
+	}
+	key, err := v.keys.find(ctx, id, algorithm, v.now())
+	if err != nil {
+		return Caller{}, none, err
+	}
+	if err := given.times(); err != nil {
 		return Caller{}, none, err
 	}
 	read, err := jwt.Parse([]byte(token), jwt.WithKey(algorithm, key), jwt.WithValidate(true), jwt.WithIssuer(j.Issuer), jwt.WithAudience(j.Audience),
@@ -99,64 +96,42 @@ func (v *JWT) read(ctx context.Context, token string) (Caller, time.Time, error)
 		return Caller{}, none, errors.New("its signature, issuer, audience or time is not right") // the library's text may quote claims
 	}
 	until, _ := read.Expiration()
-	out, err := v.caller(c, claims(read))
+	out, err := v.caller(c, given)
 	out.Until = until.Add(j.Tolerance())
 	return out, out.Until, err
 }
 
-// fits tells whether a key is one for the algorithm: a public key that is taken for a secret would sign anything.
-func fits(key jwk.Key, algorithm jwa.SignatureAlgorithm) error {
-	if use, ok := key.KeyUsage(); ok && use != "sig" {
-		return errors.New("its key is not for signatures")
-	}
-	if alg, ok := key.Algorithm(); ok && alg.String() != algorithm.String() {
-		return errors.New("its key is for another algorithm")
-	}
-	want := map[string]string{"RS": "RSA", "PS": "RSA", "ES": "EC", "Ed": "OKP"}[algorithm.String()[:2]]
-	if want == "" || key.KeyType().String() != want {
-		return errors.New("its key is of another kind")
-	}
-	return nil
-}
-
-// claims are all of a token's.
-type tokenClaims map[string]any
-
-func claims(t jwt.Token) tokenClaims {
-	out := tokenClaims{}
-	for _, name := range t.Keys() {
-		var value any
-		if err := t.Get(name, &value); err == nil {
-			out[name] = value
-		}
-	}
-	return out
-}
-
-// text is a claim that is one.
-func (c tokenClaims) text(name string) string {
-	s, _ := c[name].(string)
-	return s
-}
-
 // caller is whom the claims name, by the configuration.
-func (v *JWT) caller(c *config.Config, given tokenClaims) (Caller, error) {
+func (v *JWT) caller(c *config.Config, given object) (Caller, error) {
 	j := c.JWT
-	role := Role(given.text(j.Claims.Role))
-	if !slices.Contains(j.Roles, string(role)) {
-		return Caller{}, errors.New("it gives no role that tokens may give")
+	var wrong error
+	text := func(claim string) string {
+		said, err := given.text(claim)
+		wrong = errors.Join(wrong, err)
+		return said
 	}
-	t := Token{Name: given.text("sub"), Role: role, Database: given.text(j.Claims.Database)}
-	if t.Name == "" {
+	role := Role(text(j.Claims.Role))
+	t := Token{Name: text("sub"), Role: role, Database: text(j.Claims.Database)}
+	switch role {
+	case Subject:
+		t.Subject = text(j.Claims.Subject)
+	case Agent:
+		t.Agent = text(j.Claims.Agent)
+	}
+	switch {
+	case wrong != nil:
+		return Caller{}, wrong
+	case !slices.Contains(j.Roles, string(role)):
+		return Caller{}, errors.New("it gives no role that tokens may give")
+	case t.Name == "":
 		return Caller{}, errors.New("it has no sub")
 	}
 	switch role {
 	case Subject:
-		if t.Subject = given.text(j.Claims.Subject); t.Subject == "" || !validSubject(t.Subject) {
+		if t.Subject == "" || !validSubject(t.Subject) {
 			return Caller{}, errors.New("it names no subject")
 		}
 	case Agent:
-		t.Agent = given.text(j.Claims.Agent)
 		if a, ok := c.Agents[t.Agent]; !ok || a.Auth != "jwt" {
 			return Caller{}, errors.New("it names no agent with auth: jwt")
 		}
@@ -192,24 +167,30 @@ func (v *JWT) name(role Role, sub string) string {
 	return "jwt " + hex.EncodeToString(h.Sum(nil)[:8])
 }
 
+var whole = regexp.MustCompile(`^(0|-?[1-9][0-9]*)$`)
+
 // attributeText is a claim as attributes are written: a list as PostgreSQL writes an array.
 func attributeText(value any) (string, error) {
 	switch v := value.(type) {
 	case string:
+		if strings.HasPrefix(strings.TrimSpace(v), "{") && strings.HasSuffix(strings.TrimSpace(v), "}") {
+			return "", errors.New("it is a text that is written like a list: send a list")
+		}
 		return v, nil
 	case json.Number:
-		return v.String(), nil
-	case float64:
-		if v != float64(int64(v)) || v > 1<<53 || v < -(1<<53) {
-			return "", errors.New("it is not a whole number that is read exactly")
+		if !whole.MatchString(v.String()) {
+			return "", errors.New("it is not a whole number, in digits alone")
 		}
-		return fmt.Sprint(int64(v)), nil
+		return v.String(), nil
 	case []any:
 		escape := strings.NewReplacer(`\`, `\\`, `"`, `\"`)
 		quoted := make([]string, len(v))
 		for i, one := range v {
-			text, err := attributeText(one)
-			if _, list := one.([]any); err != nil || list {
+			text, is := one.(string)
+			if number, ok := one.(json.Number); ok && whole.MatchString(number.String()) {
+				text, is = number.String(), true
+			}
+			if !is {
 				return "", errors.New("it is not a list of texts")
 			}
 			quoted[i] = `"` + escape.Replace(text) + `"`

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lestrrat-go/jwx/v3/jwa"
 	"github.com/lestrrat-go/jwx/v3/jwk"
 )
 
@@ -19,10 +20,11 @@ type keys struct {
 	remote bool
 
 	mu      sync.Mutex
-	set     jwk.Set
-	got     time.Time // when set was read
+	set     []jwk.Key
+	got     time.Time // when set was read; zero: never
 	tried   time.Time
 	trouble error
+	asking  chan struct{} // closed with the answer; nil: nobody asks
 }
 
 // How long keys are used, and how often they are asked for.
@@ -40,65 +42,139 @@ var fetcher = &http.Client{
 	CheckRedirect: func(*http.Request, []*http.Request) error { return errors.New("the address of the keys redirects") },
 }
 
-// find is the key of that id; "" finds the only one.
-func (k *keys) find(ctx context.Context, id string, now time.Time) (jwk.Key, error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
+// find is the key of that id that fits the algorithm; "" finds the only one. Who names a key that is there waits for nobody as long as keys are fresh.
+func (k *keys) find(ctx context.Context, id string, algorithm jwa.SignatureAlgorithm, now time.Time) (jwk.Key, error) {
 	fresh := keysFresh
 	if !k.remote {
 		fresh = fileFresh
 	}
-	if k.set == nil || now.Sub(k.got) > fresh {
-		k.read(ctx, now)
+	set, got, trouble := k.known()
+	if got.IsZero() || now.Sub(got) > fresh {
+		k.read(ctx, now, trouble == nil || now.Sub(got) > keysLast)
+		set, got, trouble = k.known()
 	}
-	key, ok := k.look(id)
-	if !ok && now.Sub(k.got) > 0 { // it may be a new one
-		k.read(ctx, now)
-		key, ok = k.look(id)
+	if len(of(set, id)) == 0 && now.Sub(got) > 0 { // it may be a new one
+		k.read(ctx, now, true)
+		set, got, trouble = k.known()
 	}
+	named := of(set, id)
 	switch {
-	case ok && now.Sub(k.got) <= keysLast:
-		return key, nil
-	case k.trouble != nil:
-		return nil, k.trouble
-	default:
+	case got.IsZero() || now.Sub(got) > keysLast || len(named) == 0 && trouble != nil:
+		if trouble == nil {
+			trouble = errors.New("the provider's keys cannot be read now")
+		}
+		return nil, trouble
+	case len(named) == 0 && id == "" && len(set) > 1:
+		return nil, errors.New("it names no key, and the provider has several")
+	case len(named) == 0:
 		return nil, errors.New("the provider has no such key")
 	}
+	return only(named, algorithm)
 }
 
-func (k *keys) look(id string) (jwk.Key, bool) {
-	if k.set == nil {
-		return nil, false
-	}
+func (k *keys) known() ([]jwk.Key, time.Time, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.set, k.got, k.trouble
+}
+
+// of are the keys of that id.
+func of(set []jwk.Key, id string) (out []jwk.Key) {
 	if id == "" {
-		if k.set.Len() != 1 {
-			return nil, false
+		if len(set) != 1 {
+			return nil
 		}
-		return k.set.Key(0)
+		return set
 	}
-	return k.set.LookupKeyID(id)
+	for _, key := range set {
+		if its, ok := key.KeyID(); ok && its == id {
+			out = append(out, key)
+		}
+	}
+	return out
 }
 
-// read asks for the keys; what cannot be read leaves those there are.
-func (k *keys) read(ctx context.Context, now time.Time) {
-	if k.remote && now.Sub(k.tried) < keysPause {
-		return
+// only is the one key that fits the algorithm. Keys of several kinds may share an id; of two that fit, nobody can say which is meant.
+func only(named []jwk.Key, algorithm jwa.SignatureAlgorithm) (found jwk.Key, err error) {
+	var why error
+	for _, key := range named {
+		if e := fits(key, algorithm); e != nil {
+			why = e
+			continue
+		}
+		if found != nil {
+			return nil, errors.New("the provider has several keys of its id")
+		}
+		found = key
 	}
-	k.tried = now
-	text, err := k.fetch(ctx)
-	if err == nil {
-		var set jwk.Set
-		if set, err = jwk.Parse(text); err == nil {
-			k.set, k.got, k.trouble = set, now, nil
+	if found == nil {
+		return nil, why
+	}
+	return found, nil
+}
+
+// read asks for the keys. Where somebody asks already it waits for the answer, if it is to: while a provider is in trouble, those who can do with the
+// keys there are need not. What cannot be read leaves those there are.
+func (k *keys) read(ctx context.Context, now time.Time, wait bool) {
+	k.mu.Lock()
+	if asking := k.asking; asking != nil {
+		k.mu.Unlock()
+		if !wait {
 			return
 		}
+		select {
+		case <-asking:
+		case <-ctx.Done():
+		}
+		return
 	}
-	k.trouble = fmt.Errorf("the provider's keys cannot be read: %w", err)
+	if k.remote && !k.tried.IsZero() && now.Sub(k.tried) < keysPause {
+		k.mu.Unlock()
+		return
+	}
+	answered := make(chan struct{})
+	k.tried, k.asking = now, answered
+	k.mu.Unlock()
+	set, err := []jwk.Key(nil), errors.New("nothing was read")
+	defer func() {
+		k.mu.Lock()
+		if k.asking = nil; err == nil {
+			k.set, k.got, k.trouble = set, now, nil
+		} else {
+			k.trouble = fmt.Errorf("the provider's keys cannot be read: %w", err)
+		}
+		k.mu.Unlock()
+		close(answered)
+	}()
+	text, e := k.fetch(ctx)
+	if err = e; err == nil {
+		set, err = parseKeys(text)
+	}
+}
+
+// parseKeys reads keys. One of a kind that nobody here knows is no reason to refuse the others.
+func parseKeys(text []byte) ([]jwk.Key, error) {
+	set, err := jwk.Parse(text, jwk.WithStrictKeySetParsing(false))
+	if err != nil {
+		return nil, errors.New("what is there is no set of keys")
+	}
+	var out []jwk.Key
+	for i := range set.Len() {
+		if key, ok := set.Key(i); ok {
+			out = append(out, key)
+		}
+	}
+	return out, nil
 }
 
 func (k *keys) fetch(ctx context.Context) ([]byte, error) {
 	if !k.remote {
-		return os.ReadFile(k.source)
+		file, err := os.Open(k.source)
+		if err != nil {
+			return nil, err
+		}
+		defer file.Close()
+		return bounded(file)
 	}
 	// Whoever waits for it gives up when he likes; the keys are for all.
 	request, err := http.NewRequestWithContext(context.WithoutCancel(ctx), http.MethodGet, k.source, nil)
@@ -113,7 +189,11 @@ func (k *keys) fetch(ctx context.Context) ([]byte, error) {
 	if response.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("status %d", response.StatusCode)
 	}
-	text, err := io.ReadAll(io.LimitReader(response.Body, keysSize+1))
+	return bounded(response.Body)
+}
+
+func bounded(from io.Reader) ([]byte, error) {
+	text, err := io.ReadAll(io.LimitReader(from, keysSize+1))
 	if err == nil && len(text) > keysSize {
 		err = errors.New("they are too many")
 	}

@@ -1,0 +1,60 @@
+package identity
+
+import (
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/rsa"
+	"errors"
+	"slices"
+
+	"github.com/lestrrat-go/jwx/v3/jwa"
+	"github.com/lestrrat-go/jwx/v3/jwk"
+)
+
+// leastRSA is how many bits a key for RSA has at least (RFC 7518, 3.3): shorter ones have been factored.
+const leastRSA = 2048
+
+// curves are those of the algorithms with elliptic curves: each has its own.
+var curves = map[string]string{"ES256": "P-256", "ES384": "P-384", "ES512": "P-521"}
+
+// fits tells whether a key is one for the algorithm: a public key that is taken for a secret would sign anything.
+func fits(key jwk.Key, algorithm jwa.SignatureAlgorithm) error {
+	if _, unknown := key.(jwk.UnsupportedKey); unknown {
+		return errors.New("its key cannot be read")
+	}
+	if use, ok := key.KeyUsage(); ok && use != "sig" {
+		return errors.New("its key is not for signatures")
+	}
+	if all, ok := key.KeyOps(); ok && !slices.Contains(all, jwk.KeyOpVerify) {
+		return errors.New("its key is not to verify by")
+	}
+	if alg, ok := key.Algorithm(); ok && alg.String() != algorithm.String() {
+		return errors.New("its key is for another algorithm")
+	}
+	var raw any
+	if err := jwk.Export(key, &raw); err != nil {
+		return errors.New("its key cannot be read")
+	}
+	kind := algorithm.String()[:2]
+	switch public := raw.(type) {
+	case *rsa.PublicKey:
+		if kind != "RS" && kind != "PS" {
+			break
+		}
+		if public.N.BitLen() < leastRSA {
+			return errors.New("its key is too short")
+		}
+		return nil
+	case *ecdsa.PublicKey:
+		if want, ok := curves[algorithm.String()]; ok && public.Params().Name == want {
+			return nil
+		}
+	case ed25519.PublicKey:
+		if kind == "Ed" {
+			return nil
+		}
+	case *rsa.PrivateKey, *ecdsa.PrivateKey, ed25519.PrivateKey:
+		return errors.New("its key is a private one, which everybody could read")
+	}
+	return errors.New("its key is of another kind")
+}
