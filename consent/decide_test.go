@@ -270,6 +270,52 @@ func TestStatesAreTold(t *testing.T) {
 	}
 }
 
+// Article 7(3): whoever has given takes it back by naming no more than was named then, in one step, at once, from wherever it stands, and nobody
+// else is asked; a reason may be given and is not asked for.
+// seeds/001:200.
+func TestWithdrawingTakesNoMoreThanGranting(t *testing.T) {
+	for name, given := range map[string]func(t testing.TB) *history{
+		"TEMPORARY":      func(t testing.TB) *history { h := begin(t); h.must(Command{Do: Grant, Stream: Temporary}); return h },
+		"an interaction": func(t testing.TB) *history { h := begin(t); h.must(Command{Do: Interact}); return h },
+		"PARTNERED":      func(t testing.TB) *history { return partnered(t) },
+		"ANONYMOUS":      func(t testing.TB) *history { h := begin(t); h.must(Command{Do: Grant, Stream: Anonymous}); return h },
+		"asked for":      func(t testing.TB) *history { h := begin(t); h.must(Command{Do: Grant, Stream: Partnered}); return h },
+		"asked for more": func(t testing.TB) *history {
+			h := begin(t)
+			h.must(Command{Do: Interact})
+			h.must(Command{Do: Upgrade})
+			return h
+		},
+		"decaying": func(t testing.TB) *history {
+			h := partnered(t)
+			h.must(Command{Do: Degrade, Stream: Anonymous})
+			return h.later(40 * day)
+		},
+		"with a deadline": func(t testing.TB) *history {
+			h := partnered(t)
+			h.must(Command{Do: Degrade, Stream: Temporary})
+			return h
+		},
+	} {
+		h := given(t)
+		before := len(h.events)
+		h.must(Command{Do: Revoke})
+		if h.at.State != Withdrawn || h.at.InForce(h.now) || len(h.events) != before+1 || h.at.Asked != nil || !h.at.GivenAt.IsZero() && !h.at.VoidBefore.Equal(h.now) {
+			t.Errorf("%s: %v %+v", name, h.events[before:], h.at)
+		}
+	}
+	to := Command{Subject: "ada", Grantee: "si:vet", Scope: "ctx:health"}
+	h := begin(t)
+	grant, revoke := to, to
+	grant.Do, grant.Purposes, grant.Categories, grant.Evidence = Grant, []string{"care"}, []string{"health"}, "form 7"
+	revoke.Do = Revoke
+	h.must(grant)
+	h.must(revoke)
+	if h.at.State != Withdrawn || h.at.InForce(h.now) {
+		t.Errorf("%+v", h.at)
+	}
+}
+
 // seeds/001:218-221.
 func TestErrorsAreNamed(t *testing.T) {
 	for name, err := range map[string]error{

@@ -86,6 +86,7 @@ var checks = []check{
 	{"reach", "nothing of others is in reach of agents", checkReach},
 	{"installed", "the configured policy is the one installed", checkInstalled},
 	{"drift", "what is installed has not been altered", checkDrift},
+	{"builtin", "what our functions call is PostgreSQL's own", checkBuiltin},
 	{"keys", "there is a good key, and agents cannot read it", checkKeys},
 	{"kept", "what is kept beside rows is what it should be", checkKept},
 	{"observed", "every table of the policy is enforced", checkObserved},

@@ -245,6 +245,9 @@ func TestUnsafeDatabases(t *testing.T) {
 		{"drift", "DO $$ DECLARE p record; BEGIN SELECT * INTO p FROM pg_policies WHERE permissive = 'RESTRICTIVE' AND tablename = 'memories' LIMIT 1; EXECUTE format('ALTER POLICY %I ON public.memories USING (true)', p.policyname); END $$", ""},
 		{"drift", "CREATE POLICY pgconsent_extra ON public.memories TO pgconsent_agent USING (true)", ""},
 		{"drift", "CREATE VIEW pgconsent_gate.everything AS SELECT * FROM public.memories", ""},
+		{"drift", "ALTER FUNCTION pgconsent_gate.sealed() LEAKPROOF", ""},
+		{"planted", "CREATE FUNCTION pg_catalog.sha256(text) RETURNS bytea LANGUAGE sql AS 'SELECT NULL::bytea'", ""},
+		{"planted", "CREATE FUNCTION public.f(text) RETURNS uuid LANGUAGE sql AS 'SELECT NULL::uuid'; CREATE CAST (text AS uuid) WITH FUNCTION public.f(text)", ""},
 		{"bad_key", "DELETE FROM pgconsent.keys", ""},
 		{"key_readable", "GRANT EXECUTE ON FUNCTION pgconsent.seal_key() TO PUBLIC", ""},
 		{"key_readable", "GRANT SELECT ON pgconsent.keys TO pgconsent_agent", ""},
@@ -339,6 +342,7 @@ func TestWarnings(t *testing.T) {
 		"reachable_function":          "CREATE FUNCTION public.helps() RETURNS int LANGUAGE sql AS 'SELECT 1'",
 		"reachable_definer":           "CREATE SCHEMA attic; GRANT USAGE ON SCHEMA attic TO PUBLIC; CREATE FUNCTION attic.all() RETURNS bigint LANGUAGE sql SECURITY DEFINER AS 'SELECT count(*) FROM public.memories'",
 		"reachable_operator":          "CREATE SCHEMA attic; CREATE FUNCTION attic.f(int, text) RETURNS bool LANGUAGE sql AS 'SELECT true'; CREATE OPERATOR public.= (LEFTARG = int, RIGHTARG = text, FUNCTION = attic.f)",
+		"control_members":             "GRANT pgconsent_control TO pg_monitor",
 		"triggers_off":                "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET session_replication_role = replica', current_database()); END $$",
 		"reachable_cast":              "CREATE SCHEMA attic; CREATE FUNCTION attic.f(text) RETURNS point LANGUAGE sql AS 'SELECT NULL::point'; CREATE CAST (text AS point) WITH FUNCTION attic.f(text) AS IMPLICIT",
 	} {
@@ -346,6 +350,9 @@ func TestWarnings(t *testing.T) {
 			db := safe(t)
 			s := subject(t, db)
 			exec(t, db.Connect(t, "postgres"), sql)
+			if want == "control_members" { // which outlives the database
+				t.Cleanup(func() { _, _ = pgtestExec(db, "REVOKE pgconsent_control FROM pg_monitor") })
+			}
 			found := examine(t, db, s)
 			if !has(found, want, doctor.Warning) {
 				t.Errorf("no warning %s in %v", want, found)

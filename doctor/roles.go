@@ -76,6 +76,14 @@ func checkRoles(ctx context.Context, x *exam) ([]Finding, error) {
 				`SELECT pg_catalog.quote_ident(r.rolname) FROM pg_catalog.pg_auth_members m JOIN pg_catalog.pg_roles r ON r.oid = m.member
 				 WHERE m.roleid = $1 AND NOT r.rolsuper`, x.roles[x.AgentRole].OID)
 		},
+		// Who creates a role holds it with nothing but the right to give it away.
+		func() ([]Finding, error) {
+			return x.each(ctx, Finding{"control_members", Warning, "the role %s is a member of " + x.ControlRole + ": it reads the keys of seals, and records consent",
+				"REVOKE " + quote(x.ControlRole) + " FROM %s"},
+				`SELECT DISTINCT pg_catalog.quote_ident(r.rolname) FROM pg_catalog.pg_auth_members m JOIN pg_catalog.pg_roles r ON r.oid = m.member CROSS JOIN LATERAL pg_catalog.to_jsonb(m) j
+				 WHERE m.roleid = $1 AND NOT r.rolsuper AND (COALESCE((j ->> 'inherit_option')::pg_catalog.bool, true) OR COALESCE((j ->> 'set_option')::pg_catalog.bool, true))
+				   AND r.oid <> (SELECT n.nspowner FROM pg_catalog.pg_namespace n WHERE n.nspname = 'pgconsent')`, x.roles[x.ControlRole].OID)
+		},
 		// A setting of the role or the database in the seal's name would be the default of every session.
 		func() ([]Finding, error) {
 			return x.each(ctx, Finding{"role_settings", Unsafe, "a default of the setting pgconsent.seal is stored for a role or database", "ALTER ROLE … RESET pgconsent.seal (see pg_db_role_setting)"},

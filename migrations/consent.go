@@ -13,7 +13,7 @@ func ConsentGrants(controlRole string) []Statement {
 			Why: "Changes of consent are recorded as this role, and in no other way.",
 		},
 		{
-			SQL: fmt.Sprintf("GRANT SELECT ON pgconsent.consent_registry, pgconsent.subject, pgconsent.consent_record, pgconsent.consent_code, pgconsent.consent_current, pgconsent.consent_guardian TO %s", control),
+			SQL: fmt.Sprintf("GRANT SELECT ON pgconsent.consent_registry, pgconsent.subject, pgconsent.consent_record, pgconsent.consent_code, pgconsent.consent_current, pgconsent.consent_guardian, pgconsent.change TO %s", control),
 			Why: "Who has consented to what is told, and verified, by this role.",
 		},
 	}

@@ -151,8 +151,8 @@ WITH ours AS (
   UNION ALL
   SELECT 'function ' || o.nspname || '.' || p.proname || '(' || pg_get_function_identity_arguments(p.oid) || ')',
     jsonb_build_array(pg_get_userbyid(p.proowner), p.proacl::text, p.prosecdef, p.provolatile, p.proparallel, p.proconfig, p.prosrc,
-      pg_get_function_sqlbody(p.oid), pg_get_function_result(p.oid))
-  FROM pg_proc AS p JOIN ours AS o ON o.oid = p.pronamespace
+      pg_get_function_sqlbody(p.oid), pg_get_function_result(p.oid), l.lanname, p.proisstrict, p.proleakproof, p.prosupport::text)
+  FROM pg_proc AS p JOIN ours AS o ON o.oid = p.pronamespace JOIN pg_language AS l ON l.oid = p.prolang
   UNION ALL
   SELECT 'policy ' || p.polname || ' on ' || n.nspname || '.' || c.relname, jsonb_build_array(p.polcmd, p.polpermissive,
     ARRAY(SELECT CASE WHEN r.oid = 0 THEN 'PUBLIC' ELSE pg_get_userbyid(r.oid)::text END FROM unnest(p.polroles) AS r (oid) ORDER BY 1),

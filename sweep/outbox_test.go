@@ -104,6 +104,22 @@ func TestWarningsAndDecisions(t *testing.T) {
 	if text, _ := json.Marshal(r.got); strings.Contains(string(text), "MARKER") {
 		t.Error("a message has a reason in it")
 	}
+	// Twelve days on the renewed consent is about to end, and so is that of whom nobody had to warn before.
+	heard, first := len(r.got), *r.got[0].ExpiresAt
+	s.ago(-12)
+	s.sweep()
+	s.sweep()
+	s.deliver(o)
+	warned := map[string]time.Time{}
+	for _, m := range r.got[heard:] {
+		if _, twice := warned[m.Subject]; twice || m.Event != "warned" {
+			t.Errorf("%s of %s", m.Event, m.Subject)
+		}
+		warned[m.Subject] = *m.ExpiresAt
+	}
+	if len(warned) != 2 || !warned["ada"].After(first) || warned["new"].IsZero() {
+		t.Errorf("warned later on: %v", warned)
+	}
 	if len(r.bad) > 0 {
 		t.Errorf("signatures: %v", r.bad)
 	}

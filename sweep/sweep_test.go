@@ -124,11 +124,11 @@ func (s *site) exec(sql string, args ...any) {
 	}
 }
 
-// ago moves the registry's clock.
+// ago moves the registry's clock; days that are to come are less than nothing.
 func (s *site) ago(days int) {
 	s.t.Helper()
 	body := "pg_catalog.clock_timestamp()"
-	if days > 0 {
+	if days != 0 {
 		body += fmt.Sprintf(" - interval '%d hours'", 24*days)
 	}
 	s.exec("CREATE OR REPLACE FUNCTION pgconsent.consent_now() RETURNS pg_catalog.timestamptz LANGUAGE sql VOLATILE PARALLEL SAFE RETURN " + body)

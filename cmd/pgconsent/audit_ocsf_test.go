@@ -99,7 +99,7 @@ func demanded(t *testing.T, event any) {
 	}
 	one := map[string][]string{
 		"": {"database", "databucket", "table"}, "actor": {"user", "process", "invoked_by", "session", "app_name", "app_uid"}, "user": {"name", "uid", "account"},
-		"src_endpoint": {"ip", "uid", "name", "hostname", "svc_name", "instance_uid", "interface_uid", "interface_name", "domain"},
+		"src_endpoint": {"ip", "uid", "name", "hostname", "svc_name", "instance_uid", "interface_uid", "interface_name"},
 		"database":     {"name", "uid"}, "table": {"name", "uid"}, "product": {"name", "uid"}, "query_info": {"name", "uid"},
 	}
 	var look func(name string, o map[string]any)

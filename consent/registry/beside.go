@@ -12,9 +12,12 @@ import (
 // after that nobody can tell. The control role of a database reads them.
 func beside(ctx context.Context, tx pgx.Tx, keys Keys, id uuid) ([]Finding, error) {
 	var readable bool
-	if err := tx.QueryRow(ctx, `SELECT COALESCE(bool_and(has_table_privilege(c.oid, 'SELECT')), false) FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
-		WHERE n.nspname = 'pgconsent' AND c.relname IN ('outbox', 'sweep_erased', 'sweep_note', 'sweep_state')`).Scan(&readable); err != nil || !readable {
-		return nil, err
+	if err := tx.QueryRow(ctx, `SELECT count(*) = 5 AND bool_and(has_table_privilege(c.oid, 'SELECT')) FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+		WHERE n.nspname = 'pgconsent' AND c.relname IN ('outbox', 'sweep_erased', 'sweep_note', 'sweep_state', 'change')`).Scan(&readable); err != nil {
+		return nil, failed("verify what is kept beside the consent registry", err)
+	}
+	if !readable {
+		return []Finding{{0, "what is kept beside the records cannot be read: a table is gone, or a right was taken away (pgconsent migrate gives it)"}}, nil
 	}
 	rows, err := tx.Query(ctx, `
 		(SELECT o.number, 'a message to a user says something else than it' FROM pgconsent.outbox AS o
@@ -33,6 +36,11 @@ func beside(ctx context.Context, tx pgx.Tx, keys Keys, id uuid) ([]Finding, erro
 		WHERE NOT EXISTS (SELECT FROM pgconsent.consent_record AS r WHERE r.event = 'erased' AND r.recorded_at = e.erased_at) LIMIT $1)
 		UNION ALL
 		SELECT 0, 'what tells which snapshots are older than a withdrawal was emptied (change)' WHERE pgconsent.changed_since('9000000000000000000:9000000000000000000:'::pg_snapshot)
+		UNION ALL
+		-- A restore puts all records in by one transaction, which is not the one that changed something.
+		(SELECT r.number, 'what tells which snapshots are older than it was taken away (change)' FROM pgconsent.consent_record AS r JOIN pgconsent.consent_record AS f ON f.number = 1
+		WHERE r.event IN ('withdrawn', 'revoked', 'degraded') AND r.recorded_at > clock_timestamp() - interval '55 minutes' AND r.xmin <> f.xmin
+		AND NOT EXISTS (SELECT FROM pgconsent.change AS c WHERE c.xid::xid = r.xmin) ORDER BY r.number LIMIT $1)
 		UNION ALL
 		SELECT 0, 'the sweeper is said to have come further than the records (sweep_state)' FROM pgconsent.sweep_state AS w WHERE w.epoch > pgconsent.consent_epoch()
 		UNION ALL

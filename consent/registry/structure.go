@@ -29,7 +29,7 @@ WITH schema AS (
     'change', 'outbox', 'sweep_state', 'sweep_erased', 'sweep_note', 'audit_subject')
 ), functions AS (
   SELECT p.* FROM pg_proc AS p JOIN schema AS s ON s.oid = p.pronamespace
-  WHERE p.proname LIKE 'consent\_%' OR p.proname IN ('changed', 'changed_since', 'prune_changes', 'deleted', 'audit_ref', 'audit_forget', 'audit_forgets', 'audit_epoch',
+  WHERE p.proname LIKE 'consent\_%' OR p.proname IN ('changed', 'changed_since', 'prune_changes', 'deleted', 'audit_ref', 'audit_forget', 'audit_forgets', 'audit_epoch', 'audit_subject_refuse',
     'outbox_fill', 'outbox_refuse', 'sweep_erase')
 ), names AS (
   SELECT r.oid, CASE WHEN r.oid = (SELECT s.nspowner FROM schema AS s) THEN 'owner' WHEN r.rolname = $1 THEN 'control' ELSE 'role ' || r.rolname END AS name
@@ -59,6 +59,7 @@ WITH schema AS (
   SELECT 'index ' || i.relname || ' on ' || c.relname, jsonb_build_array(pg_get_indexdef(x.indexrelid), x.indisvalid, x.indisready, x.indislive)
   FROM pg_index AS x JOIN tables AS c ON c.oid = x.indrelid JOIN pg_class AS i ON i.oid = x.indexrelid
   WHERE x.indisunique OR NOT x.indisvalid OR x.indexprs IS NOT NULL
+    OR EXISTS (SELECT FROM unnest(x.indclass::oid[]) AS s (opclass) WHERE s.opclass >= 16384) OR i.relam <> (SELECT m.oid FROM pg_am AS m WHERE m.amname = 'btree')
   UNION ALL
   SELECT 'trigger ' || t.tgname || ' on ' || c.relname, jsonb_build_array(pg_get_triggerdef(t.oid), t.tgenabled)
   FROM pg_trigger AS t JOIN tables AS c ON c.oid = t.tgrelid
@@ -75,7 +76,7 @@ WITH schema AS (
   SELECT 'policy ' || p.polname || ' on ' || c.relname, '[]' FROM pg_policy AS p JOIN tables AS c ON c.oid = p.polrelid
   UNION ALL
   SELECT 'function ' || p.proname || '(' || pg_get_function_identity_arguments(p.oid) || ')', jsonb_build_array(l.lanname, p.prosecdef, p.provolatile, p.proisstrict, p.proleakproof, p.proparallel, p.proconfig,
-    pg_get_function_result(p.oid), p.prosrc, p.prosqlbody IS NULL, (SELECT n.name FROM names AS n WHERE n.oid = p.proowner))
+    pg_get_function_result(p.oid), p.prosrc, p.prosqlbody IS NULL, p.prosupport::text, (SELECT n.name FROM names AS n WHERE n.oid = p.proowner))
   FROM functions AS p JOIN pg_language AS l ON l.oid = p.prolang
   UNION ALL
   SELECT 'right on function ' || p.proname || ': ' || n.name, '[]'

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/pgconsent/pgconsent/builtin"
 )
 
 // Report is what Verify found.
@@ -58,6 +60,13 @@ func (r *Registry) Verify(ctx context.Context) (Report, error) {
 		now, err := readStructure(ctx, tx, r.Connect.User)
 		if err != nil {
 			return err
+		}
+		planted, err := builtin.Planted(ctx, tx)
+		if err != nil {
+			return failed("verify the consent registry", err)
+		}
+		for _, name := range planted {
+			out.Findings = append(out.Findings, Finding{0, name + " is not PostgreSQL's own, and would be taken for it"})
 		}
 		out.Findings = append(append(out.Findings, compareStructure(now)...), Check(x, r.Keys, anchored)...)
 		more, err := beside(ctx, tx, r.Keys, id)

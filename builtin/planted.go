@@ -1,0 +1,73 @@
+// Package builtin tells whether what SQL of ours names in schema pg_catalog is PostgreSQL's own: functions, operators, casts, types
+// and the language of its functions.
+//
+// Names in that SQL are qualified, so that only a superuser, who may write to pg_catalog, can put something in their place: a
+// function whose arguments fit better than those of the one that was meant, or one that has its name. It would decide then what
+// triggers, policies and the checks themselves work out.
+//
+// Not found: what is written into the tables of pg_catalog by hand (allow_system_table_mods), and another server program.
+package builtin
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Querier is a connection or a transaction.
+type Querier interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+}
+
+// planted lists them. What initdb makes has an OID below 16384. A function that the server has in its own program runs by its OID,
+// whatever CREATE OR REPLACE makes of it, unless the planner puts an SQL body in its place. Extensions may have functions in
+// pg_catalog, but none by a name that ours call. Casts count that rules and ours write: those of attributes, which are text, above all.
+const planted = `
+WITH ours AS (
+  SELECT p.prosrc FROM pg_catalog.pg_proc AS p JOIN pg_catalog.pg_namespace AS n ON n.oid = p.pronamespace
+  WHERE n.nspname IN ('pgconsent', 'pgconsent_gate', 'pgconsent_catalog', 'pgconsent_rows')
+), functions AS (
+  SELECT p.oid, p.proname, p.prolang FROM pg_catalog.pg_proc AS p WHERE p.pronamespace = 'pg_catalog'::pg_catalog.regnamespace
+)
+SELECT pg_catalog.format('function pg_catalog.%s(%s)', f.proname, pg_catalog.pg_get_function_identity_arguments(f.oid)) FROM functions AS f
+WHERE f.oid >= 16384 AND (
+    EXISTS (SELECT FROM ours AS o WHERE pg_catalog.strpos(o.prosrc, 'pg_catalog.' || f.proname || '(') > 0)
+    OR EXISTS (SELECT FROM functions AS b WHERE b.proname = f.proname AND b.oid < 16384)
+      AND NOT EXISTS (SELECT FROM pg_catalog.pg_depend AS d WHERE d.classid = 'pg_catalog.pg_proc'::pg_catalog.regclass AND d.objid = f.oid AND d.deptype = 'e'))
+  OR f.oid < 16384 AND (
+    f.prolang NOT IN (SELECT l.oid FROM pg_catalog.pg_language AS l WHERE l.lanname IN ('internal', 'c', 'sql'))
+    OR f.prolang = (SELECT l.oid FROM pg_catalog.pg_language AS l WHERE l.lanname = 'sql') AND f.oid <> ALL ($1::pg_catalog.oid[])
+      AND EXISTS (SELECT FROM ours AS o WHERE pg_catalog.strpos(o.prosrc, 'pg_catalog.' || f.proname || '(') > 0))
+UNION ALL
+SELECT 'operator ' || pg_catalog.format('pg_catalog.%s(%s, %s)', o.oprname, NULLIF(o.oprleft, 0)::pg_catalog.regtype, o.oprright::pg_catalog.regtype) FROM pg_catalog.pg_operator AS o
+WHERE o.oprnamespace = 'pg_catalog'::pg_catalog.regnamespace AND GREATEST(o.oid, o.oprcode::pg_catalog.oid, o.oprrest::pg_catalog.oid, o.oprjoin::pg_catalog.oid) >= 16384
+UNION ALL
+SELECT pg_catalog.format('cast (%s AS %s)', c.castsource::pg_catalog.regtype, c.casttarget::pg_catalog.regtype) FROM pg_catalog.pg_cast AS c JOIN pg_catalog.pg_type AS t ON t.oid = c.casttarget
+WHERE c.castsource < 16384 AND c.casttarget < 16384 AND (c.oid >= 16384 AND c.castmethod <> 'i' OR c.castfunc >= 16384)
+  AND (c.castsource = 'pg_catalog.text'::pg_catalog.regtype AND t.typname IN ('bool', 'int2', 'int4', 'int8', 'numeric', 'float8', 'uuid', 'date', 'timestamp', 'timestamptz', 'jsonb')
+    OR EXISTS (SELECT FROM ours AS o WHERE o.prosrc ~ ('::pg_catalog\.' || t.typname || '\M')))
+UNION ALL
+SELECT 'type pg_catalog.' || t.typname FROM pg_catalog.pg_type AS t
+WHERE t.typnamespace = 'pg_catalog'::pg_catalog.regnamespace AND t.oid >= 16384 AND t.typname ~ '^[a-z0-9_]+$'
+  AND EXISTS (SELECT FROM ours AS o WHERE o.prosrc ~ ('pg_catalog\.' || t.typname || '\M'))
+UNION ALL
+SELECT 'language ' || l.lanname FROM pg_catalog.pg_language AS l LEFT JOIN pg_catalog.pg_proc AS p ON p.oid = l.lanplcallfoid
+WHERE l.lanname = 'plpgsql' AND (p.prosrc, p.probin) IS DISTINCT FROM ('plpgsql_call_handler', '$libdir/plpgsql')
+ORDER BY 1`
+
+// written are the functions of PostgreSQL 15 to 18 that are written in SQL and have the name of one that ours call. Theirs call none of them.
+var written = []uint32{879 /* lpad */, 1384 /* date_part */, 1708 /* round */, 1710 /* trunc */, 2074 /* substring */}
+
+// Planted names what is not PostgreSQL's own and would be taken for it. Every role may ask.
+func Planted(ctx context.Context, q Querier) ([]string, error) {
+	rows, err := q.Query(ctx, planted, written)
+	if err != nil {
+		return nil, fmt.Errorf("look at what PostgreSQL's functions are: %w", err)
+	}
+	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return nil, fmt.Errorf("look at what PostgreSQL's functions are: %w", err)
+	}
+	return names, nil
+}
