@@ -325,7 +325,7 @@ func TestSaysWhetherConsentIsActive(t *testing.T) {
 }
 
 // "Provides consent history for the audit trail".
-// seeds/001:147, 152.
+// seeds/001:147, 152, 200.
 func TestGivesTheHistory(t *testing.T) {
 	r, err := dsar.Assemble(story(6, true))
 	if err != nil {
