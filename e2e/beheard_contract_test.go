@@ -19,6 +19,19 @@ func (b *beheard) answer(t *testing.T, sql string) string {
 	return ""
 }
 
+// found is how many rows the agent gets, and the message of the error.
+func (b *beheard) found(t *testing.T, sql string) (rows int, message string) {
+	t.Helper()
+	results, err := b.agent.Exec(t.Context(), sql).ReadAll()
+	for _, r := range results {
+		rows += len(r.Rows)
+	}
+	if err != nil {
+		message = err.Error()
+	}
+	return rows, message
+}
+
 func (b *beheard) denied(t *testing.T, sql, message string) {
 	t.Helper()
 	if got := b.answer(t, sql); !strings.Contains(got, message) || !strings.Contains(got, "SQLSTATE 42501") {
@@ -116,8 +129,13 @@ func TestBeheardA_StageContracts(t *testing.T) {
 			if strings.Contains(c.sql, "similarity(") || strings.Contains(c.sql, " % ") || strings.Contains(c.sql, "<-> 'phones'") {
 				b.needsTrigrams(t)
 			}
-			if got := b.answer(t, c.sql); c.want == "" && got != "" || c.want != "" && (!strings.Contains(got, c.want) || !strings.Contains(got, "SQLSTATE 42501")) {
-				t.Errorf("%s\n got %q\nwant %q", c.sql, got, c.want)
+			want := c.want
+			if want != "" && !strings.HasPrefix(want, "contract ") {
+				want = "contract retrieval, stage " + c.stage + ": " + want
+			}
+			rows, got := b.found(t, c.sql)
+			if want == "" && (got != "" || rows == 0) || want != "" && (!strings.Contains(got, want) || !strings.Contains(got, "SQLSTATE 42501")) {
+				t.Errorf("%s\n got %q and %d rows\nwant %q", c.sql, got, rows, want)
 			}
 		})
 	}
@@ -140,6 +158,9 @@ func TestBeheardA_StageContracts(t *testing.T) {
 		t.Run(fmt.Sprintf("stage %s, %s (line %d)", c.stage, c.name, c.line), func(t *testing.T) {
 			b.stage(t, c.stage)
 			b.nextTurn(t)
+			if told(harness.Super(t, b.db), c.sql) == "" {
+				t.Errorf("%s: the owner finds nothing either", c.sql)
+			}
 			b.want(t, c.sql, "")
 		})
 	}
@@ -183,7 +204,10 @@ func TestBeheardA_NothingElse(t *testing.T) {
 					b.nextTurn(t)
 				}
 				allowed := strings.Contains(may, source) || source == "m" && strings.Contains(may, "s") // a key is part of what is read
-				got := b.answer(t, sql)
+				rows, got := b.found(t, sql)
+				if allowed && got == "" && rows != 1 {
+					t.Errorf("stage %d, %s from %s: %d rows, want one", stage, o.object, source, rows)
+				}
 				if stage == 1 && allowed && strings.Contains(got, "contract intent, intent emotional_validation: "+o.object) {
 					got = "" // the contract allows it; minimal is one's own content
 				}
@@ -250,6 +274,15 @@ func TestBeheardF_Plan(t *testing.T) {
 		}
 	}
 	b.denied(t, nearestNeeds, "need is not in the plan; this statement would search it by likeness (vector)")
+	planner := b.as(t, "planner", "ses-1-4")
+	for _, sql := range []string{ // nor is there another plan, or another turn
+		`UPDATE "Turn" SET plan = 'event:structured'`, `UPDATE "Turn" SET phase = 'planning'`, `DELETE FROM "Turn"`, `INSERT INTO "Turn" (id, "sessionId", "userId", message) VALUES ('x', 'ses-1-4', 'user-ana', 'x')`,
+	} {
+		b.want(t, sql, "42501")
+		if got := told(planner, sql); got != "42501" {
+			t.Errorf("the planner: %s: %q", sql, got)
+		}
+	}
 	b.turn(t, `"sealedAt" = now()`)
 	b.denied(t, `SELECT name FROM "Need"`, "allows nothing: the session has no")
 	b.proxy.Tap().NoMarker(t)
@@ -264,7 +297,16 @@ func TestBeheardG_Intents(t *testing.T) {
 	b.turn(t, "intensity = 8, message = 'as we agreed'") // seeds/002:400-401
 	b.denied(t, needs, "contract intent, intent avoid_recall: nothing may be retrieved")
 	b.denied(t, `SELECT count(*) FROM "Session"`, "contract intent, intent avoid_recall: nothing may be retrieved")
-	b.turn(t, "intensity = 7") // seeds/002:406-407
+	b.stage(t, "1") // first of all, also of stage 1
+	b.denied(t, events+" LIMIT 5", "contract intent, intent avoid_recall: nothing may be retrieved")
+	b.turn(t, "intensity = 10")
+	b.denied(t, events+" LIMIT 5", "contract intent, intent avoid_recall: nothing may be retrieved")
+	b.stage(t, "2")
+	b.turn(t, "intensity = 7, message = 'We Agreed, or we had agreed'") // does not include the words as they stand
+	if rows, got := b.found(t, nearestNeeds); got != "" || rows == 0 {
+		t.Errorf("%d rows, %s", rows, got)
+	}
+	b.turn(t, "message = 'as we agreed'") // seeds/002:406-407
 	if got := b.answer(t, needs); got != "" {
 		t.Error(got)
 	}

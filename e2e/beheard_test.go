@@ -128,6 +128,14 @@ func TestBeheardC_OwnVessel(t *testing.T) {
 		b.seen(t, table, ownVessels)
 	}
 	b.want(t, `SELECT count(*) FROM "UserEvent" AS e JOIN "UserVessel" AS v ON v.id = e."vesselId" WHERE v."userId" <> 'user-ana'`, "0")
+	// What a search by likeness finds are candidates: of the partner's moments, which are nearest, there is none.
+	super := harness.Super(t, b.db)
+	near := ` ORDER BY x.embedding <-> '` + told(super, `SELECT embedding FROM "UserEvent" WHERE "vesselId" = 'uv-ses-1-4-user-ben' ORDER BY id LIMIT 1`) + `', x.id LIMIT 10`
+	candidates, facts := told(super, `SELECT x.id FROM "UserEvent" AS x`+near), told(super, `SELECT x.id FROM "UserEvent" AS x WHERE `+ownVessels+near)
+	if !strings.Contains(candidates, "user-ben") || len(lines(facts)) != 10 {
+		t.Errorf("nearest of all are %q, of one's own %q", candidates, facts)
+	}
+	b.want(t, `SELECT x.id FROM "UserEvent" AS x`+near, facts)
 	for _, stage := range []string{"1", "2", "3"} {
 		b.stage(t, stage)
 		for _, sql := range []string{`SELECT name FROM "Need" LIMIT 5`, `SELECT content FROM "UserEvent" ORDER BY "createdAt" DESC LIMIT 5`, `SELECT content::int FROM "UserEvent" LIMIT 5`} {
@@ -149,14 +157,18 @@ func TestBeheardE_ActiveConsent(t *testing.T) {
 	b.stage(t, "2")
 	const contents = `SELECT id FROM "ConsentedContent" ORDER BY id`
 	b.want(t, contents, "content-1-1\ncontent-1-3")
+	// By likeness to the one that is going to be withdrawn, too.
+	nearest := `SELECT id FROM "ConsentedContent" ORDER BY embedding <-> '` + told(harness.Super(t, b.db), `SELECT embedding FROM "ConsentedContent" WHERE id = 'content-1-1'`) + `', id LIMIT 10`
 	for _, change := range [][2]string{
 		{`UPDATE "ConsentRecord" SET "revokedAt" = now() WHERE id = 'rec-content-1-1'`, `UPDATE "ConsentRecord" SET "revokedAt" = NULL WHERE id = 'rec-content-1-1'`},
 		{`UPDATE "ConsentRecord" SET decision = 'DENIED' WHERE id = 'rec-content-1-1'`, `UPDATE "ConsentRecord" SET decision = 'GRANTED' WHERE id = 'rec-content-1-1'`},
 		{`UPDATE "ConsentedContent" SET "consentActive" = NULL WHERE id = 'content-1-1'`, `UPDATE "ConsentedContent" SET "consentActive" = true WHERE id = 'content-1-1'`},
 		{`UPDATE "ConsentedContent" SET "consentRecordId" = 'nowhere' WHERE id = 'content-1-1'`, `UPDATE "ConsentedContent" SET "consentRecordId" = 'rec-content-1-1' WHERE id = 'content-1-1'`},
 	} {
+		b.want(t, nearest, "content-1-1\ncontent-1-3")
 		b.now(t, change[0])
 		b.want(t, contents, "content-1-3")
+		b.want(t, nearest, "content-1-3")
 		b.now(t, change[1])
 		b.want(t, contents, "content-1-1\ncontent-1-3")
 	}
@@ -174,9 +186,12 @@ func TestBeheardF_Synthesis(t *testing.T) {
 	b := startBeheard(t)
 	const synthesis = `SELECT id FROM "AISynthesis"`
 	planner := b.as(t, "planner", "ses-1-4")
-	for _, c := range []struct{ stage, phase, want string }{{"1", "planning", "42501"}, {"2", "planning", "syn-ses-1-4"}, {"4", "planning", "syn-ses-1-4"}, {"2", "generation", "42501"}} {
+	for _, c := range []struct{ stage, phase, want string }{
+		{"0", "planning", "42501"}, {"1", "planning", "42501"}, {"2", "planning", "syn-ses-1-4"}, {"3", "planning", "syn-ses-1-4"}, {"4", "planning", "syn-ses-1-4"}, {"2", "generation", "42501"}, {"4", "generation", "42501"},
+	} {
 		b.stage(t, c.stage)
-		b.now(t, `UPDATE "Turn" SET phase = '`+c.phase+`' WHERE "sessionId" = 'ses-1-4' AND "sealedAt" IS NULL`)
+		// Not even a plan that names it.
+		b.now(t, `UPDATE "Turn" SET plan = 'synthesis:structured,synthesis:metadata', phase = '`+c.phase+`' WHERE "sessionId" = 'ses-1-4' AND "sealedAt" IS NULL`)
 		if got := told(planner, synthesis); got != c.want {
 			t.Errorf("planner, stage %s, %s: %s", c.stage, c.phase, got)
 		}
@@ -269,9 +284,24 @@ func TestBeheardI_Conditions(t *testing.T) {
 	if got := told(solo, `SELECT count(*) FROM "Session"`); got != "42501" {
 		t.Errorf("alone in a session: %s", got)
 	}
+	for _, change := range [][3]string{
+		{`UPDATE "Session" SET "userBId" = NULL WHERE id = 'ses-1-4'`, `UPDATE "Session" SET "userBId" = 'user-ben' WHERE id = 'ses-1-4'`, "contract retrieval, stage 0: a condition of the contract does not hold"},
+		{`UPDATE "Session" SET status = 'COMPLETED' WHERE id = 'ses-1-4'`, `UPDATE "Session" SET status = 'ACTIVE' WHERE id = 'ses-1-4'`, "the session has no stage"},
+	} {
+		for _, sql := range []string{`SELECT count(*) FROM "Session"`, `SELECT "createdAt" FROM "Relationship"`, `SELECT summary FROM "SessionOutcome"`} {
+			b.now(t, change[0])
+			b.denied(t, sql, change[2])
+			b.now(t, change[1])
+			if rows, got := b.found(t, sql); rows == 0 || got != "" {
+				t.Errorf("with both in an active session: %s: %d rows, %s", sql, rows, got)
+			}
+		}
+	}
 	b.stage(t, "3")
 	b.seen(t, "Need", ownVessels+" AND confirmed")
+	b.now(t, `UPDATE "ConsentedContent" SET kind = 'need' WHERE id LIKE 'content-1-%' AND id <> 'content-1-3'`) // also what is revoked, denied, not active
 	b.want(t, `SELECT kind, id FROM "ConsentedContent"`, "need\tcontent-1-1")
+	b.seen(t, "CommonGround", `"sharedVesselId" = 'sv-1'`) // candidates, confirmed or not
 	b.stage(t, "4")
 	b.want(t, `SELECT id FROM "CommonGround" ORDER BY id`, "ground-1-1\nground-1-2") // confirmed by both; seeds/002:298
 	b.proxy.Tap().NoMarker(t)
@@ -305,9 +335,18 @@ func TestBeheardK_Library(t *testing.T) {
 	if got := len(lines(told(b.agent, nearest))); got != 50 {
 		t.Errorf("%d rows of the library, want 50: %s", got, told(b.agent, nearest))
 	}
-	b.now(t, `UPDATE "GlobalExperiment" SET "optInActive" = false WHERE id = 'lib-42'`)
-	if got := len(lines(told(b.agent, nearest))); got != 49 {
-		t.Errorf("%d rows after one withdrew, want 49", got)
+	for _, change := range []string{
+		`"optInActive" = false`, `"optInActive" = NULL`, `"anonymizedAt" = NULL`, `origin = 'imported'`,
+		`"embeddedAt" = NULL`, `"embeddedAt" = "anonymizedAt" - interval '1 second'`, // the embedding is still that of what the user wrote
+	} {
+		b.now(t, `UPDATE "GlobalExperiment" SET `+change+` WHERE id = 'lib-42'`)
+		if got := told(b.agent, nearest); len(lines(got)) != 49 || strings.Contains(got, "lib-42") {
+			t.Errorf("%s: %d rows, want 49", change, len(lines(got)))
+		}
+		b.now(t, `UPDATE "GlobalExperiment" SET origin = 'contributed', "optInActive" = true, "anonymizedAt" = '2025-04-01', "embeddedAt" = '2025-04-02' WHERE id = 'lib-42'`)
+		if got := told(b.agent, nearest); len(lines(got)) != 50 || !strings.Contains(got, "lib-42") {
+			t.Errorf("after %s was put right: %d rows, want 50", change, len(lines(got)))
+		}
 	}
 	for _, sql := range []string{`INSERT INTO "GlobalExperiment" (id, title, suggestion, origin) VALUES ('x', 'x', 'x', 'curated')`, `UPDATE "GlobalExperiment" SET origin = 'curated'`, `DELETE FROM "GlobalExperiment"`} {
 		b.want(t, sql, "42501")
@@ -334,6 +373,20 @@ WHERE uv."userId" = current_setting('app.actor_id', true)
 	if got := len(lines(told(b.agent, similar))); got != 5 {
 		t.Errorf("similar moments: %d, want 5: %s", got, told(b.agent, similar))
 	}
+	// With the threshold as it is written, and the embedding as a parameter: of one of these moments.
+	super := harness.Super(t, b.db)
+	said := told(super, `SELECT embedding FROM "UserEvent" WHERE "vesselId" = 'uv-ses-1-4-user-ana' ORDER BY id LIMIT 1`)
+	asked := strings.Replace(similar, "'"+embedding+"' < "+far, "$1 < 0.3", 1)
+	want := told(super, `SELECT id FROM "UserEvent" WHERE "vesselId" = 'uv-ses-1-4-user-ana' AND embedding <=> '`+said+`' < 0.3 ORDER BY id`)
+	if got := firsts(harness.AskExtended(b.agent, asked, []byte(said))); want == "" || got != want {
+		t.Errorf("similar moments below 0.3: %q, want %q", got, want)
+	}
+	// "FORBIDDEN: Any query touching partner's data": the same for the partner returns no rows.
+	partners := strings.Replace(similar, "current_setting('app.actor_id', true)", "'user-ben'", 1)
+	b.want(t, partners, "")
+	if theirs := strings.Replace(partners, "current_setting('app.current_session_id', true)", "'ses-1-4'", 1); len(lines(told(super, theirs))) != 5 {
+		t.Errorf("the owner finds %q of the partner's", told(super, theirs))
+	}
 	// In stage 1, where it stands, the intent is to stay present: five rows a turn, of which the statement says how many.
 	b.stage(t, "1")
 	b.denied(t, similar, "at most 5 rows, as they are")
@@ -341,31 +394,48 @@ WHERE uv."userId" = current_setting('app.actor_id', true)
 		t.Errorf("similar moments, in stage 1: %d, want 5: %s", got, told(b.agent, similar+" LIMIT 5"))
 	}
 	b.stage(t, "2")
-	a := harness.AskExtended(b.agent, `SELECT cc.id, cc."transformedContent"
+	const consented = `SELECT cc.id, cc."transformedContent"
 FROM "ConsentedContent" cc
 JOIN "ConsentRecord" cr ON cc."consentRecordId" = cr.id
 WHERE cc."sharedVesselId" = $1
   AND cc."sourceUserId" = $2
   AND cr.decision = 'GRANTED'
   AND cr."revokedAt" IS NULL
-  AND cc."consentActive" = true`, []byte("sv-1"), []byte("user-ben"))
-	if a.Code != "" || len(a.Results) != 1 || len(a.Results[0].Rows) != 2 {
-		t.Errorf("consented content: %s", a)
+  AND cc."consentActive" = true`
+	if got := sortedLines(firsts(harness.AskExtended(b.agent, consented, []byte("sv-1"), []byte("user-ben")))); got != "content-1-1\ncontent-1-3" {
+		t.Errorf("consented content: %q", got)
+	}
+	b.now(t, `UPDATE "ConsentRecord" SET "revokedAt" = now() WHERE id = 'rec-content-1-1'`)
+	if got := firsts(harness.AskExtended(b.agent, consented, []byte("sv-1"), []byte("user-ben"))); got != "content-1-3" {
+		t.Errorf("consented content, of which one was revoked: %q", got)
 	}
 	b.stage(t, "4")
-	a = harness.AskExtended(b.agent, `SELECT a.id, a.description, a.status, a."agreedAt"
+	a := harness.AskExtended(b.agent, `SELECT a.id, a.description, a.status, a."agreedAt"
 FROM "Agreement" a
 WHERE a."sharedVesselId" = $1
   AND a."agreedByA" = true
   AND a."agreedByB" = true
 ORDER BY a."agreedAt" DESC`, []byte("sv-1"))
-	if a.Code != "" || len(a.Results) != 1 || len(a.Results[0].Rows) != 3 {
-		t.Errorf("agreements: %s", a)
+	if got, want := firsts(a), told(super, `SELECT id FROM "Agreement" WHERE "sharedVesselId" = 'sv-1' AND "agreedByA" AND "agreedByB" ORDER BY "agreedAt" DESC`); len(lines(want)) != 3 || got != want {
+		t.Errorf("agreements: %q, want %q", got, want)
 	}
 	for _, sql := range []string{`SELECT "userId" FROM "UserVessel"`, `SELECT id, decision FROM "ConsentRecord"`} {
 		b.want(t, sql, "42501")
 	}
 	b.proxy.Tap().NoMarker(t)
+}
+
+// firsts are the first values of the rows of an answer, or its SQLSTATE.
+func firsts(a harness.Answer) string {
+	if a.Code != "" || len(a.Results) != 1 {
+		return a.Code
+	}
+	var out []string
+	for _, row := range a.Results[0].Rows {
+		value, _, _ := strings.Cut(row, "\t")
+		out = append(out, value)
+	}
+	return strings.Join(out, "\n")
 }
 
 func lines(s string) []string {

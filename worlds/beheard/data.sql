@@ -88,10 +88,13 @@ FROM "Relationship" r CROSS JOIN generate_series(1, 4) k;
 -- Of the syntheses only the planner sees any: that of its own session.
 INSERT INTO "AISynthesis" SELECT 'syn-' || s.id, s.id, 'map of ' || s.id || pg_temp.mark(s.id <> 'ses-1-4', 'y' || s.id), s."createdAt" FROM "Session" s;
 
-INSERT INTO "GlobalExperiment" (id, title, suggestion, origin, "optInActive", "anonymizedAt")
+-- Contributed are those from 41 on: ten as they should be, two that name somebody, five withdrawn, three that nobody was asked about, and two
+-- whose embeddings are still those of what the user wrote.
+INSERT INTO "GlobalExperiment" (id, title, suggestion, origin, "optInActive", "anonymizedAt", "embeddedAt")
 SELECT 'lib-' || k, pg_temp.one('title ' || k, ARRAY['evening check-in', 'listening in turns', 'a letter']) || m, pg_temp.one('suggestion ' || k, ARRAY['sit down for ten minutes', 'repeat what you heard', 'write before you speak']) || m,
-  CASE WHEN k <= 40 THEN 'curated' ELSE 'contributed' END, CASE WHEN k <= 40 THEN NULL WHEN k <= 52 THEN true WHEN k <= 57 THEN false END, CASE WHEN k BETWEEN 41 AND 50 OR k > 52 THEN '2025-04-01 00:00:00+00'::timestamptz END
-FROM generate_series(1, 60) k CROSS JOIN LATERAL pg_temp.mark(k > 50, 'l' || k) AS m;
+  CASE WHEN k <= 40 THEN 'curated' ELSE 'contributed' END, CASE WHEN k <= 40 THEN NULL WHEN k <= 52 OR k > 60 THEN true WHEN k <= 57 THEN false END, CASE WHEN k BETWEEN 41 AND 50 OR k > 52 THEN '2025-04-01 00:00:00+00'::timestamptz END,
+  CASE WHEN k <= 60 THEN '2025-04-01 00:01:00+00'::timestamptz WHEN k = 62 THEN '2025-03-31 23:59:00+00' END
+FROM generate_series(1, 62) k CROSS JOIN LATERAL pg_temp.mark(k > 50, 'l' || k) AS m;
 
 -- Embeddings of the texts: each word points somewhere, and the sum is scaled to length one.
 CREATE FUNCTION pg_temp.embed(text) RETURNS double precision[] LANGUAGE sql IMMUTABLE AS $$

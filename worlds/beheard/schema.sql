@@ -176,6 +176,7 @@ BEGIN
       origin         text NOT NULL, -- curated, contributed
       "optInActive"  boolean,       -- of who contributed it
       "anonymizedAt" timestamptz,
-      embedding      %1$s           -- of the anonymised text, made anew
+      "embeddedAt"   timestamptz,   -- when the embedding was made: of what was contributed, of the anonymised text and not before
+      embedding      %1$s
     ) $f$, embedding);
 END $$;
