@@ -12,7 +12,7 @@ import (
 
 type remembering struct {
 	Content       string    `json:"content" jsonschema:"what is to be remembered"`
-	SourceEntity  string    `json:"source_entity,omitempty" jsonschema:"who told it, as human:sean; left out: you have seen it yourself. It counts where you own the store: anybody else is the source."`
+	Source        string    `json:"source,omitempty" jsonschema:"who told it, as human:sean; left out: you have seen it yourself. It counts where you own the store: anybody else is the source."`
 	ToldFrom      string    `json:"told_from,omitempty" jsonschema:"the id of the memory that another SI told you this from, of the same kind: it shows to nobody to whom that one does not"`
 	SubjectIDs    []string  `json:"subject_ids,omitempty" jsonschema:"whom or what it is about, as dog:bella. Name everybody: those who are named are asked before others see it."`
 	AccessGrants  *[]string `json:"access_grants,omitempty" jsonschema:"who may see it: ids, roles, contexts, or * for everybody. Left out: what the context gives, else who told it. Empty: nobody but the owner."`
@@ -147,7 +147,7 @@ func memoryTools(d *Desk) []Tool {
 			Description: "Makes a memory of the kind " + m.Kind + ". It is private: only its owner sees it, and those in access_grants, if everybody in subject_ids has consented to them. " +
 				"In a context it is granted to what the context gives, and may be narrowed with access_grants; more is refused (42501) without the consent of those it is about and of who told it.",
 		}, func(ctx context.Context, c *Call, in remembering) (out rememberedOnce, err error) {
-			n := privacy.New{Kind: m.Kind, Store: in.Store, Content: in.Content, Source: in.SourceEntity, Told: in.ToldFrom, Subjects: in.SubjectIDs, Consent: in.ConsentGrants, Context: in.Context, Reason: in.Reason}
+			n := privacy.New{Kind: m.Kind, Store: in.Store, Content: in.Content, Source: in.Source, Told: in.ToldFrom, Subjects: in.SubjectIDs, Consent: in.ConsentGrants, Context: in.Context, Reason: in.Reason}
 			if in.AccessGrants != nil {
 				n.Access = append([]string{}, *in.AccessGrants...)
 			}

@@ -7,10 +7,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 // The tools of memories, by an agent's client, in one session.
-// seeds/003:143-148.
+// seeds/003:143-148, 199-207, 208-213.
 func TestMCPPrivacy(t *testing.T) {
 	f := runFace(t, "kernle")
 	ash, bella, sean, rex, vet := f.as(t, "agent:ash"), f.as(t, "agent:bella"), f.as(t, "agent:sean"), f.as(t, "agent:rex"), f.as(t, "agent:vet")
@@ -33,7 +35,7 @@ func TestMCPPrivacy(t *testing.T) {
 			t.Error(a.text)
 		}
 	}
-	made := ask(t, ash, "memory_raw", args{"content": "Bella has a heart murmur", "subject_ids": []string{"dog:bella"}, "source_entity": "human:sean", "access_grants": []string{"human:sean"}})
+	made := ask(t, ash, "memory_raw", args{"content": "Bella has a heart murmur", "subject_ids": []string{"dog:bella"}, "source": "human:sean", "access_grants": []string{"human:sean"}})
 	if made.failed || list(made, "access_grants") != `["human:sean"]` || made.member["source_entity"] != "human:sean" {
 		t.Fatalf("made %s", made.text)
 	}
@@ -142,6 +144,8 @@ func TestMCPPrivacy(t *testing.T) {
 	}
 	refused(ask(t, ash, "memory_episode", args{"content": "x", "access_grants": "human:sean"}), "22023")
 
+	tutored(t, f)
+
 	// A call that was refused is recorded as one that would have changed something, as on every face.
 	refusals := 0
 	files, err := filepath.Glob(filepath.Join(f.config.Audit.File, "*"))
@@ -163,5 +167,67 @@ func TestMCPPrivacy(t *testing.T) {
 	}
 	if refusals == 0 {
 		t.Errorf("no refusal is recorded in %q", files)
+	}
+}
+
+// tutored is the text's last example: a tutor notes something in an academic context, and a parent lets a specialist see it.
+// seeds/003:199-213.
+func tutored(t *testing.T, f *face) {
+	t.Helper()
+	tutor, other, parent, specialist := f.as(t, "agent:tutor_a"), f.as(t, "agent:tutor_b"), f.as(t, "agent:parent"), f.as(t, "agent:specialist")
+	const academic = "ctx:student_123_academic"
+	list := func(a answered, member string) string {
+		text, _ := json.Marshal(a.member[member])
+		return string(text)
+	}
+	entered := ask(t, tutor, "context_enter", args{"context": academic, "participants": []string{"human:parent_456", "si:school_agent"}, "role": "role:tutor"})
+	if entered.failed || entered.member["role_held"] != true || entered.member["created"] != false || list(entered, "added") != "[]" {
+		t.Fatalf("entered %s", entered.text)
+	}
+	noted := ask(t, tutor, "memory_raw", args{"content": "Student struggling with algebra concepts", "subject_ids": []string{"human:student_123"}, "access_grants": []string{academic}})
+	if noted.failed || list(noted, "access_grants") != `["`+academic+`"]` || noted.member["source_entity"] != nil || noted.member["store"] != "student_123" {
+		t.Fatalf("noted %s", noted.text)
+	}
+	sees := func(s *sdk.ClientSession) bool {
+		t.Helper()
+		return list(ask(t, s, "query", args{"sql": "SELECT content FROM raw_entries WHERE id = $1", "parameters": []any{noted.member["id"]}}), "rows") == `[["Student struggling with algebra concepts"]]`
+	}
+	if sees(parent) || sees(other) || sees(specialist) || !sees(tutor) {
+		t.Error("outside of the context others see it, or its owner does not")
+	}
+	for _, s := range []*sdk.ClientSession{parent, other} {
+		if a := ask(t, s, "context_enter", args{"context": academic}); a.failed {
+			t.Errorf("entered %s", a.text)
+		}
+	}
+	if a := ask(t, specialist, "context_enter", args{"context": academic}); !a.failed {
+		t.Errorf("a stranger enters %s", a.text)
+	}
+	if !sees(parent) || sees(other) { // the student's guardian, and another tutor to whom the guardian has not consented
+		t.Error("in the context its guardian does not see it, or others do without consent")
+	}
+	// The parent has consented before: that is taken back, and said once more.
+	consent := args{"grantor": "human:parent_456", "grantee": "si:reading_specialist", "scope": academic}
+	if a := ask(t, parent, "consent_revoke", args{"grantee": "si:reading_specialist"}); a.failed {
+		t.Fatalf("taken back %s", a.text)
+	}
+	grant := args{"id": noted.member["id"], "who": []string{"si:reading_specialist"}}
+	if code, _, _ := ask(t, tutor, "privacy_grant", grant).fault(); code != "42501" {
+		t.Errorf("granted without consent: %s", code)
+	}
+	if a := ask(t, tutor, "consent_grant", consent); !a.failed {
+		t.Errorf("the tutor consents for the parent: %s", a.text)
+	}
+	if a := ask(t, parent, "consent_grant", consent); a.failed || a.member["grantor"] != "human:parent_456" || a.member["store"] != "student_123" || a.member["repeated"] != false {
+		t.Fatalf("consented %s", a.text)
+	}
+	if sees(specialist) {
+		t.Error("by consent alone")
+	}
+	if a := ask(t, tutor, "privacy_grant", grant); a.failed || !sees(specialist) {
+		t.Errorf("granted %s, and seen: %t", a.text, sees(specialist))
+	}
+	if a := ask(t, parent, "consent_revoke", args{"grantee": "si:reading_specialist", "scope": academic}); a.failed || sees(specialist) {
+		t.Errorf("taken back %s, and seen: %t", a.text, sees(specialist))
 	}
 }
