@@ -31,7 +31,7 @@ func TestBeheardL_DoctorNamesMissingIndexes(t *testing.T) {
 	dir := t.TempDir()
 	config := filepath.Join(dir, "pgconsent.yaml")
 	for name, text := range map[string]string{"policy.yaml": string(text),
-		"pgconsent.yaml": fmt.Sprintf("version: 1\nupstream: { host: %s, port: %d }\ndatabases:\n  app: { name: %s, policy: policy.yaml, owners: [postgres] }\n", pgtest.SocketDir(), pgtest.Port(), db.Name)} {
+		"pgconsent.yaml": fmt.Sprintf("version: 1\nupstream: { host: %s, port: %d }\ndatabases:\n  app: { name: %s, policy: policy.yaml, owners: [postgres] }\nagents: { ana: { database: app, attributes: { user: user-ana, role: agent } } }\n", pgtest.SocketDir(), pgtest.Port(), db.Name)} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -44,6 +44,7 @@ func TestBeheardL_DoctorNamesMissingIndexes(t *testing.T) {
 			t.Error(errs)
 		}
 	})
+	t.Run("explain", func(t *testing.T) { explainsContracts(t, config) })
 	fixes := []string{
 		`CREATE INDEX CONCURRENTLY ON public."UserEvent" ("vesselId");`,
 		`CREATE INDEX CONCURRENTLY ON public."ConsentedContent" ("consentActive");`,
@@ -74,4 +75,25 @@ func TestBeheardL_DoctorNamesMissingIndexes(t *testing.T) {
 		}
 	}
 	told(false)
+}
+
+// explainsContracts: what a statement compiles into is printed, and which contract refuses which access (SYSTEMS.md 3 a). The session is in stage 1.
+func explainsContracts(t *testing.T, config string) {
+	for _, c := range []struct {
+		sql   string
+		code  int
+		parts []string
+	}{
+		{`SELECT e.content FROM "UserEvent" e JOIN "UserVessel" v ON v.id = e."vesselId" ORDER BY e.embedding <-> e.embedding LIMIT 5`, done, []string{`"object":"event","vessel":"user"`, `"source":"vector"`, `"object":"user_vessel"`, `"stage":"1"`}},
+		{`SELECT id FROM "Boundary" WHERE id = 'x' LIMIT 1`, done, []string{`"object":"boundary","vessel":"user"`, `"by_key":true`}},
+		{`SELECT description FROM "Agreement" LIMIT 5`, wrong, []string{`"object":"agreement","vessel":"shared"`, `"source":"structured"`, "contract retrieval, stage 1: agreement is not allowed; this statement would read it (structured)"}},
+		{`SELECT e.id, g.title FROM "UserEvent" e, "GlobalExperiment" g LIMIT 5`, wrong, []string{`"object":"event"`, `"object":"library","vessel":"global"`, "contract retrieval, stage 1: library is not allowed"}},
+	} {
+		out, errs, code := call(t, "", "explain", "--as", "ana", "--set", "app.current_session_id=ses-1-4", "--json", "-c", config, c.sql)
+		for _, part := range c.parts {
+			if code != c.code || !strings.Contains(out, part) {
+				t.Errorf("%s: code %d, no %q in %s%s", c.sql, code, part, out, errs)
+			}
+		}
+	}
 }

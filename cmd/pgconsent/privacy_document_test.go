@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"os"
 	"regexp"
 	"strings"
@@ -8,7 +9,8 @@ import (
 )
 
 // The sessions of docs/privacy.md and docs/generalize.md, line by line, by the command line against a demo: what it prints is what
-// stands there.
+// stands there. So are the commands of the world's text, as they stand in that.
+// seeds/003:67-84, 107-113, 115-121, 123-126.
 func TestPrivacyPageIsWhatHappens(t *testing.T) {
 	demo := launch(t, nil, "demo", "--world", "kernle", "--json", "--dir", t.TempDir(), "--listen", freeAddress(t), "--http", freeAddress(t))
 	access, _ := demo.ready(t)
@@ -32,20 +34,79 @@ func TestPrivacyPageIsWhatHappens(t *testing.T) {
 				end = lines[i+1][0]
 			}
 			t.Setenv("PGCONSENT_TOKEN", access.Tokens["agent:"+who])
-			var args []string
-			for j, part := range strings.Split(command, `"`) {
-				if j%2 == 1 {
-					args = append(args, part)
-				} else {
-					args = append(args, strings.Fields(part)...)
-				}
-			}
-			var out strings.Builder
-			run(append(args, "--url", access.HTTP), streams{strings.NewReader(""), &out, &out})
-			if got, want := made.ReplaceAllString(out.String(), "…"), session[m[1]:end]; got != want {
+			out, _ := commanded(command, access.HTTP)
+			if got, want := made.ReplaceAllString(out, "…"), session[m[1]:end]; got != want {
 				t.Errorf("%s: %s$ pgconsent %s\n%s\nwant\n%s", name, who, command, got, want)
 			}
 		}
+	}
+	t.Setenv("PGCONSENT_TOKEN", access.Tokens["agent:ash"])
+	t.Run("the text's own", func(t *testing.T) { seedCommands(t, access) })
+}
+
+// commanded runs a command against a server: what it prints, and its code.
+func commanded(command, url string) (string, int) {
+	var args []string
+	for i, part := range strings.Split(command, `"`) {
+		if i%2 == 1 {
+			args = append(args, part)
+		} else {
+			args = append(args, strings.Fields(part)...)
+		}
+	}
+	var out strings.Builder
+	code := run(append(args, "--url", url), streams{strings.NewReader(""), &out, &out})
+	return out.String(), code
+}
+
+// seedCommands are the commands of seeds/003, with "pgconsent privacy add --kind raw" for "kernle raw".
+func seedCommands(t *testing.T, access announced) {
+	owner := connect(t, access.OwnerDSN)
+	exec := func(sql string) {
+		t.Helper()
+		if _, err := owner.Exec(context.Background(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	told := func(command string, want int, parts ...string) string {
+		t.Helper()
+		out, code := commanded(command, access.HTTP)
+		for _, part := range parts {
+			if code != want || !strings.Contains(out, part) {
+				t.Errorf("pgconsent %s: code %d, no %q in\n%s", command, code, part, out)
+			}
+		}
+		return out
+	}
+	// Lines 109-113. What a vet has told is told further with the vet's consent, and that of whoever speaks for the dog.
+	const raw = `privacy add "Bella has a heart murmur" --kind raw --subject dog:bella --access human:sean si:bella_agent --consent human:sean --source vet:dr_smith`
+	told(raw, wrong, "PrivacyForbiddenError")
+	exec(`INSERT INTO consent_records (stack_id, grantor, grantee, scope) VALUES ('ash', 'vet:dr_smith', 'human:sean', '*'), ('ash', 'vet:dr_smith', 'si:bella_agent', '*'), ('ash', 'vet:dr_smith', 'si:new_vet', '*')`)
+	id, _, _ := strings.Cut(told(raw, done, "  source      vet:dr_smith\n  about       dog:bella\n  granted to  human:sean, si:bella_agent\n"), ",")
+	if n := number(t, owner, `SELECT count(*) FROM raw_entries WHERE id = '`+id+`' AND content = 'Bella has a heart murmur' AND subject_ids::jsonb = '["dog:bella"]' AND consent_grants::jsonb = '["human:sean"]'`); n != 1 {
+		t.Errorf("%d memories %s", n, id)
+	}
+	// Lines 116-121.
+	told("context enter ctx:bella_health --role care_agent --participants human:sean si:bella_agent", done, "takes part  human:sean, si:bella_agent\n", "new is for  human:sean, si:bella_agent, ctx:bella_health\n", "role        care_agent, which")
+	told("context list", done, "ctx:bella_health, in ash, your own", "you are in it", "ctx:dog_park")
+	if out := told("context show", done, "ctx:bella_health, in ash, your own"); strings.Contains(out, "ctx:dog_park") {
+		t.Errorf("another context is shown: %s", out)
+	}
+	told(`privacy add "She sleeps well"`, done, "granted to  human:sean, si:bella_agent, ctx:bella_health\n")
+	// Lines 124-126.
+	grant := "privacy grant " + id + " --to si:new_vet --consent human:sean"
+	told(grant, wrong, "PrivacyForbiddenError") // evidence is no consent
+	exec(`INSERT INTO consent_records (stack_id, grantor, grantee, scope) VALUES ('ash', 'human:sean', 'si:new_vet', '*')`)
+	told(grant, done, id+" is granted to si:new_vet as well.\n  granted to  human:sean, si:bella_agent, si:new_vet\n")
+	exec(`UPDATE raw_entries SET access_grants = '["human:sean", "si:old_agent"]' WHERE id = '` + id + `'`)
+	told("privacy revoke "+id+" --from si:old_agent", done, id+" is not granted to si:old_agent any more.\n  granted to  human:sean\n")
+	told("privacy audit --subject dog:bella", done, id, "human:sean", "si:old_agent")
+	// Lines 71-79.
+	exec(`INSERT INTO episodes (id, stack_id, content, source_entity, subject_ids) VALUES ('episode:private_health_incident', 'ash', 'Bella has a heart murmur since last Tuesday', 'vet:dr_smith', '["dog:bella"]')`)
+	const note = `"Generalized from direct care experience. No identifying details — applies to breed, not individual."`
+	told(`generalize --source episode:private_health_incident --belief "Heart murmurs in small breeds need exercise monitoring" --access-grants * --abstraction-note `+note, done, "in ash\n  granted to  *\n")
+	if n := number(t, owner, `SELECT count(*) FROM beliefs b JOIN generalizations g ON g.belief_id = b.id WHERE g.source_id = 'episode:private_health_incident' AND b.access_grants::jsonb = '["*"]' AND g.abstraction_note = '`+strings.Trim(note, `"`)+`'`); n != 1 {
+		t.Errorf("%d beliefs", n)
 	}
 }
 
