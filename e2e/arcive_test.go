@@ -59,6 +59,12 @@ func TestArciveA_AMemoryWithAnyUnconsentedParticipantDoesNotExist(t *testing.T) 
 	if len(hidden) < 100 || len(want) < 100 {
 		t.Fatalf("%d visible and %d hidden memories prove little", len(want), len(hidden))
 	}
+	// Some who were there have granted, and some have not.
+	mixed := truth(t, in, `SELECT m.id::text FROM memories m WHERE m.user_id = '`+user1+`' AND EXISTS (SELECT FROM memory_participants p JOIN people q ON q.id = p.person_id WHERE p.memory_id = m.id AND q.consent_status = 'granted')
+		AND EXISTS (SELECT FROM memory_participants p JOIN people q ON q.id = p.person_id WHERE p.memory_id = m.id AND q.consent_status IN ('pending', 'revoked')) ORDER BY 1`)
+	if len(mixed) < 20 {
+		t.Fatalf("%d memories with some who have granted and some who have not prove little", len(mixed))
+	}
 	clients(t, in, func(t *testing.T, agent, _ client) {
 		got, _ := agent.rows(`SELECT id::text FROM memories`)
 		same(t, "rows", got, want)
@@ -67,7 +73,7 @@ func TestArciveA_AMemoryWithAnyUnconsentedParticipantDoesNotExist(t *testing.T) 
 		}
 		got, _ = agent.rows(`SELECT DISTINCT m.id::text FROM memories m JOIN memory_participants p ON p.memory_id = m.id JOIN people q ON q.id = p.person_id`)
 		same(t, "join", got, truth(t, in, `SELECT m.id::text FROM memories m WHERE `+visible+` AND EXISTS (SELECT FROM memory_participants p JOIN people q ON q.id = p.person_id AND q.user_id = m.user_id WHERE p.memory_id = m.id)`))
-		for _, id := range []string{hidden[0], hidden[len(hidden)/2], lakeBen} {
+		for _, id := range []string{hidden[0], hidden[len(hidden)/2], mixed[0], mixed[len(mixed)/2], lakeBen} {
 			if got, code := agent.rows(`SELECT title FROM memories WHERE id = '` + id + `'`); len(got) != 0 || code != "" {
 				t.Errorf("hidden memory by key: %d rows, SQLSTATE %q", len(got), code)
 			}
@@ -75,6 +81,11 @@ func TestArciveA_AMemoryWithAnyUnconsentedParticipantDoesNotExist(t *testing.T) 
 				t.Error("EXISTS tells of a hidden memory")
 			}
 		}
+		done(t, agent, `BEGIN`)
+		done(t, agent, `DECLARE a SCROLL CURSOR FOR SELECT id::text FROM memories`)
+		got, _ = agent.rows(`FETCH ALL FROM a`)
+		same(t, "a cursor", got, want)
+		done(t, agent, `ROLLBACK`)
 		got, _ = agent.rows(`SELECT id::text FROM memories WHERE to_tsvector('english', title || ' ' || body) @@ to_tsquery('english', 'lake')`)
 		same(t, "full text", got, truth(t, in, `SELECT m.id::text FROM memories m WHERE to_tsvector('english', title || ' ' || body) @@ to_tsquery('english', 'lake') AND `+visible))
 		got, _ = agent.rows(`SELECT id::text FROM memories ORDER BY embedding <-> (SELECT embedding FROM memories WHERE id = '` + lakeAlone + `'), id LIMIT 20`)
@@ -238,6 +249,43 @@ func TestArciveE_NewPeopleArePending(t *testing.T) {
 	in.noMarker(t)
 }
 
+// Whom a memory mentions is the owner's to say, and counts at the next statement: a voice that is found to be somebody else's, two people
+// who turn out to be one, somebody who was not there.
+// seeds/000:53.
+func TestArciveH_WhoIsMentionedCountsAtOnce(t *testing.T) {
+	in := start(t, options{})
+	clients(t, in, func(t *testing.T, agent, owner client) {
+		const (
+			speaker = "00000000-0000-4000-8000-00000000ee02"
+			sql     = `SELECT count(*)::text FROM memories WHERE id = '` + lakeAlone + `'`
+		)
+		shows := func(what, want string) {
+			t.Helper()
+			if got := one(t, agent, sql); got != want {
+				t.Errorf("%s: %s memories", what, got)
+			}
+		}
+		mention := func(from, to string) {
+			done(t, owner, `UPDATE memory_participants SET person_id = '`+to+`' WHERE memory_id = '`+lakeAlone+`' AND person_id = '`+from+`'`)
+		}
+		done(t, owner, `INSERT INTO memory_participants VALUES ('`+lakeAlone+`', '`+alice+`', 'present')`)
+		shows("with Alice", "1")
+		done(t, owner, `INSERT INTO people (id, user_id, name) VALUES ('`+speaker+`', '`+user1+`', 'HIDDENMARK Unknown speaker')`)
+		mention(alice, speaker)
+		shows("it was not Alice who spoke", "0")
+		mention(speaker, ben)
+		shows("it was Ben", "0")
+		mention(ben, alice)
+		shows("Ben and Alice are one", "1")
+		mention(alice, speaker)
+		done(t, owner, `DELETE FROM people WHERE id = '`+speaker+`'`)
+		shows("nobody knows any more who spoke", "0")
+		done(t, owner, `DELETE FROM memory_participants WHERE memory_id = '`+lakeAlone+`' AND person_id = '`+speaker+`'`)
+		shows("nobody else was there", "1")
+	})
+	in.noMarker(t)
+}
+
 // seeds/000:47.
 func TestArciveF_GrantAndRevokeActOnTheNextStatement(t *testing.T) {
 	in := start(t, options{})
@@ -324,6 +372,7 @@ func TestArciveJ_EveryAgentIsAnsweredAlike(t *testing.T) {
 	for _, sql := range []string{
 		`SELECT * FROM memories ORDER BY id`, `SELECT * FROM people ORDER BY id`, `SELECT * FROM memory_participants ORDER BY 1, 2`, `SELECT * FROM memory_edges`, `SELECT count(*), max(occurred_at) FROM memories`,
 		`SELECT id, title, distance FROM search_memories_semantic('lake', 50)`, `SELECT id, title, distance FROM search_memories_semantic('lake', 50, respect_consent => false)`,
+		`SELECT id, title, distance FROM search_memories_semantic('lake', 50, respect_consent => true)`, `SELECT id FROM match_memories((SELECT embedding FROM memories WHERE id = '` + lakeAlone + `'), 20, true)`,
 		`SELECT id FROM match_memories((SELECT embedding FROM memories WHERE id = '` + lakeAlone + `'), 20, false)`, `SELECT title FROM memories WHERE id = '` + lakeBen + `'`,
 		`UPDATE people SET consent_status = 'granted'`, `SELECT body::int FROM memories`, `EXPLAIN SELECT 1 FROM memories`,
 	} {

@@ -10,6 +10,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/pgconsent/pgconsent/pgtest"
+	harness "github.com/pgconsent/pgconsent/test/instance"
 )
 
 // Reminders over HTTP: who may tell of whom, what comes back, and that nothing of it is anywhere else.
@@ -53,6 +56,23 @@ func (f *httpFace) air(t *testing.T) {
 	}
 	f.want(f.call("system", "POST", "/v1/air/interactions", map[string]any{"user_id": mine, "channel_id": "discord_1"}), 200, "")
 	f.want(f.call("system", "GET", "/v1/air/session?user_id="+mine+"&channel_id=discord_1", nil), 404, "42704")
+	// seeds/001:295-299, 306: a channel is of the type that its id tells, or that is given.
+	for _, c := range []struct {
+		channel, given string
+		tracked        bool
+	}{
+		{"api-air", "", true}, {"cli_air", "", false}, {"cli-air", "", false}, {"discord_2", "api", true}, {"123456789012345678", "", false}, {"api_other", "discord", false}, {"web_air", "", false},
+	} {
+		body := map[string]any{"user_id": mine, "channel_id": c.channel}
+		if c.given != "" {
+			body["channel_type"] = c.given
+		}
+		f.want(f.call("system", "POST", "/v1/air/interactions", body), 200, "")
+		a := f.call("system", "DELETE", "/v1/air/session?user_id="+mine+"&channel_id="+c.channel, nil)
+		if (a.Status == 200) != c.tracked || a.Status != 200 && a.Status != 404 {
+			f.t.Errorf("%s, said to be of type %q: %d %s", c.channel, c.given, a.Status, a.Text)
+		}
+	}
 	f.want(f.call("system", "POST", "/v1/air/interactions", map[string]any{"user_id": mine}), 422, "22023")
 	f.want(f.call("system", "DELETE", query, nil), 200, "")
 	f.want(f.call("system", "DELETE", query, nil), 404, "42704")
@@ -75,12 +95,12 @@ func (f *httpFace) air(t *testing.T) {
 			counted[name] = value
 		}
 	}
-	for name, want := range map[string]string{"consent_air_total_interactions": "22", "consent_air_reminders_sent": "1", "consent_air_message_triggered": "1", "consent_air_time_triggered": "0", "consent_air_active_sessions": "1"} {
+	for name, want := range map[string]string{"consent_air_total_interactions": "24", "consent_air_reminders_sent": "1", "consent_air_message_triggered": "1", "consent_air_time_triggered": "0", "consent_air_active_sessions": "1"} {
 		if counted[name] != want {
 			t.Errorf("%s is %q, want %s", name, counted[name], want)
 		}
 	}
-	if !strings.HasPrefix(counted["consent_air_reminder_rate_percent"], "4.5") {
+	if !strings.HasPrefix(counted["consent_air_reminder_rate_percent"], "4.16") { // 1 of 24
 		t.Errorf("the rate is %q", counted["consent_air_reminder_rate_percent"])
 	}
 	// Never in audit, log or table.
@@ -94,5 +114,15 @@ func (f *httpFace) air(t *testing.T) {
 		return nil
 	}); err != nil {
 		t.Error(err)
+	}
+	super := harness.Connect(t, fmt.Sprintf("host=%s port=%d user=postgres dbname=pgconsent_demo_ciris", pgtest.SocketDir(), pgtest.Port()))
+	tables := lines(told(super, "SELECT format('%I.%I', schemaname, tablename) FROM pg_tables WHERE schemaname NOT IN ('pg_catalog', 'information_schema')"))
+	if len(tables) < 10 {
+		t.Errorf("of the tables only %q are seen", tables)
+	}
+	for _, table := range tables {
+		if got := told(super, "SELECT count(*) FROM "+table+" AS x WHERE x::text LIKE '%"+channel+"%'"); got != "0" {
+			t.Errorf("%s of %s have the channel", got, table)
+		}
 	}
 }

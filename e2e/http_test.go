@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -343,6 +344,20 @@ func (f *httpFace) relationship() {
 	if before.Body["expires_at"] == nil || before.str("user_id") != id || fmt.Sprint(before.Body["categories"]) != "[ESSENTIAL]" {
 		f.t.Errorf("a TEMPORARY: %s", before.Text)
 	}
+	// seeds/001:91-101: the members, and instants as they are written there; 14 days from a grant on.
+	fresh := f.want(f.call("subject:"+ids["TEMPORARY"][1], "POST", "/v1/consent/grant", map[string]any{"user_id": ids["TEMPORARY"][1], "stream": "TEMPORARY", "categories": []string{"ESSENTIAL"}}), 200, "")
+	for name, a := range map[string]httpAnswer{"of the demo": before, "granted": fresh} {
+		var at [3]time.Time
+		for i, member := range []string{"granted_at", "expires_at", "last_modified"} {
+			var err error
+			if at[i], err = time.Parse(time.RFC3339, a.str(member)); err != nil || !strings.HasSuffix(a.str(member), "Z") {
+				f.t.Errorf("%s: %s is %v", name, member, a.Body[member])
+			}
+		}
+		if name == "granted" && at[1].Sub(at[2]) != 14*24*time.Hour {
+			f.t.Errorf("a TEMPORARY consent that was renewed at %v lasts to %v", at[2], at[1])
+		}
+	}
 	ask := map[string]any{"user_id": id, "stream": "PARTNERED", "categories": []string{"ESSENTIAL", "BEHAVIORAL"}, "reason": "User requested upgrade"}
 	asked := f.want(f.call(me, "POST", "/v1/consent/grant", ask, "Idempotency-Key", "first"), 202, "")
 	task, _ := asked.Body["task"].(map[string]any)
@@ -365,7 +380,7 @@ func (f *httpFace) relationship() {
 	f.want(f.call("agent:assistant", "POST", "/v1/consent/decide", map[string]any{"user_id": "nobody", "decision": "REJECT"}), 404, "ConsentNotFoundError")
 	f.want(f.call("agent:assistant", "POST", "/v1/consent/decide", map[string]any{"user_id": id, "decision": "DEFER"}), 200, "")
 	done := f.want(f.call("agent:assistant", "POST", "/v1/consent/decide", map[string]any{"user_id": id, "decision": "TASK_COMPLETE", "reason": "agreed"}), 200, "")
-	if done.str("stream") != "PARTNERED" || done.Body["expires_at"] != nil {
+	if done.str("stream") != "PARTNERED" || done.Body["expires_at"] != nil || fmt.Sprint(done.Body["categories"]) != "[BEHAVIORAL ESSENTIAL]" {
 		f.t.Errorf("decided: %s", done.Text)
 	}
 	f.want(f.call(me, "POST", "/v1/consent/grant", map[string]any{"stream": "PARTNERED", "categories": []string{"STATISTICAL"}}), 422, "ConsentValidationError")

@@ -104,7 +104,7 @@ func must[T any](t *testing.T, what string) func(T, error) T {
 func ids(list ...string) []string { return append([]string{}, list...) }
 
 // `privacy add`, MCP's memory_*.
-// seeds/003:107-113.
+// seeds/003:37-44, 107-113.
 func TestKernleH_MemoriesAreMadeWithTheirPrivacy(t *testing.T) {
 	k, d := startPrivacy(t, `INSERT INTO consent_records (id, stack_id, grantor, grantee, scope) VALUES
 		('consent:h1', 'ash', 'human:sean', 'si:new_vet', '*'), ('consent:h2', 'ash', 'vet:dr_smith', 'human:sean', '*'), ('consent:h3', 'ash', 'vet:dr_smith', 'si:bella_agent', '*')`)
@@ -119,6 +119,12 @@ func TestKernleH_MemoriesAreMadeWithTheirPrivacy(t *testing.T) {
 	}
 	if got := k.list(k.as("rex", ""), "SELECT content FROM raw_entries WHERE id = '"+made.ID+"'"); len(got) != 0 {
 		t.Errorf("si:rex sees %v of it", got)
+	}
+	// The ids of the text, as they are.
+	named := ids("human:sean", "human:kid_123", "si:ash", "si:my-project", "dog:bella")
+	made = must[*privacy.Memory](t, "ids")(d.Add(ctx, agentCaller("ash"), privacy.New{Kind: "note", Content: "of everybody", Subjects: named}))
+	if !slices.Equal(made.Subjects, named) || len(made.Access) != 0 {
+		t.Errorf("made %+v", made)
 	}
 	// Every form of a list.
 	for _, kind := range []string{"episode", "episode_array", "episode_jsonb", "belief", "note"} {

@@ -262,6 +262,7 @@ func TestKernleA_GrantsShowAndTheOwnerSeesItsOwn(t *testing.T) {
 			harness.Close(c)
 		}
 	}
+	k.scopes()
 	all := k.list(k.as("ash", ""), "SELECT count(*) FROM episodes WHERE stack_id <> 'ash' AND access_grants = '[]'")
 	if all[0] != "0" {
 		t.Errorf("%s memories of others, granted to nobody", all[0])
@@ -269,6 +270,39 @@ func TestKernleA_GrantsShowAndTheOwnerSeesItsOwn(t *testing.T) {
 	own := harness.Ask(harness.Super(t, k.db), "SELECT count(*) FROM episodes WHERE stack_id = 'ash'").Results[0].Rows[0]
 	if got := k.list(k.as("ash", ""), "SELECT count(*) FROM episodes WHERE stack_id = 'ash'")[0]; got != own {
 		t.Errorf("the owning SI sees %s of its own %s memories", got, own)
+	}
+}
+
+// scopes are the seed's four (seeds/003:21-35), and a stack that is loaded by somebody else (seeds/003:128-138), by name.
+func (k *kernle) scopes() {
+	k.Helper()
+	super := harness.Super(k, k.db)
+	for _, table := range kernleTables {
+		for _, m := range []struct{ id, stack, grant string }{
+			{"scope:self", "ash", ""}, {"scope:entity", "ash", "human:sean"}, {"scope:context", "ash", "ctx:bella_health"}, {"scope:public", "ash", "*"},
+			{"load:private", "student_123", ""}, {"load:entity", "student_123", "si:tutor_b"}, {"load:public", "student_123", "*"}, {"load:context", "student_123", "ctx:student_123_academic"},
+			{"load:group", "student_123", "role:tutor"}, {"load:longer", "student_123", "si:tutor_bb"}, {"load:shorter", "student_123", "si:tutor"},
+		} {
+			grants := kernleList(table)
+			if m.grant != "" {
+				grants = kernleList(table, m.grant)
+			}
+			k.do(super, "INSERT INTO "+table+" (id, stack_id, content, access_grants) VALUES ('"+m.id+"', '"+m.stack+"', 'x', "+grants+")")
+		}
+		for _, c := range []struct{ as, in, of, sees string }{
+			{"ash", "", "scope", "context entity public self"}, {"sean", "", "scope", "entity public"}, {"sean", "ctx:bella_health", "scope", "context entity public"},
+			{"bella", "", "scope", "public"}, {"bella", "ctx:bella_health", "scope", "context public"}, {"bella", "ctx:dog_park", "scope", "public"}, {"rex", "", "scope", "public"},
+			{"mallory", "ctx:bella_health", "scope", "public"}, {"ash_as_guest", "", "scope", "public"},
+			{"tutor_b", "", "load", "entity group public"}, {"tutor_b", "ctx:student_123_academic", "load", "context entity group public"}, {"tutor_a", "", "load", "context entity group longer private public shorter"},
+			{"parent", "ctx:student_123_academic", "load", "context public"}, {"specialist", "", "load", "public"}, {"ash", "", "load", "public"},
+		} {
+			conn := k.as(c.as, c.in)
+			got := strings.ReplaceAll(strings.Join(k.list(conn, "SELECT id FROM "+table+" WHERE id LIKE '"+c.of+":%'"), " "), c.of+":", "")
+			if got != c.sees {
+				k.Errorf("%s: %s in %q sees %q, want %q", table, c.as, c.in, got, c.sees)
+			}
+			harness.Close(conn)
+		}
 	}
 }
 
@@ -457,6 +491,12 @@ func TestKernleD_NewMemoriesInheritAndAreNotWider(t *testing.T) {
 		insert(ash, "42501", map[string]string{"access_grants": list("si:new_vet"), "subject_ids": list("dog:bella", "human:mira")}) // one has not
 		grants, source = insert(ash, "", map[string]string{"access_grants": list("*")})                                              // about nobody, seen by itself
 		is(grants, source, "", "*")
+		// The defaults of all four fields.
+		k.do(ash, "INSERT INTO "+table+" (stack_id, content) VALUES ('ash', 'as the defaults say')")
+		none := strings.Trim(kernleList(table), "'")
+		if got := harness.Ask(super, "SELECT source_entity, subject_ids, access_grants, consent_grants FROM "+table+" WHERE content = 'as the defaults say'").Results[0].Rows; !slices.Equal(got, []string{`\N` + strings.Repeat("\t"+none, 3)}) {
+			t.Errorf("%s: the defaults are %q", table, got)
+		}
 
 		// Anybody else is the source, whatever it says.
 		grants, source = insert(sean, "", map[string]string{"source_entity": "'si:ash'"})

@@ -17,7 +17,7 @@ import (
 )
 
 // GET /api/v1/brain/sources/{source_id}, from a demo as a user starts it.
-// seeds/004:50-54, 55-58, 59-62, 82-84, 100, 129-131.
+// seeds/004:50-54, 55-58, 59-62, 63, 82-84, 100, 129-131.
 func TestSources(t *testing.T) {
 	run := demos.Start(t, "memberintel")
 	const path, entry = "/api/v1/brain/sources/", "b0000000-0000-4000-8000-00000000000"
@@ -87,21 +87,47 @@ func TestSources(t *testing.T) {
 	}
 
 	// A value that is no string is null, never a text of it: seeds/004:61, SYSTEMS 5b.
-	nulls := 0
-	for _, id := range cells(t, run, "SELECT id FROM brain_entries WHERE tenant_id = 'global' AND metadata IS NOT NULL AND (jsonb_typeof(metadata->'title') <> 'string' OR jsonb_typeof(metadata) <> 'object') ORDER BY id LIMIT 12") {
-		status, _, text := get("agent:coach", path+id)
-		var body map[string]any
-		if err := json.Unmarshal([]byte(text), &body); status != 200 || err != nil || body["title"] != nil {
-			t.Errorf("%d %s", status, text)
-			continue
+	for _, field := range []string{"title", "category", "last_reviewed"} {
+		nulls := 0
+		for _, id := range cells(t, run, "SELECT id FROM brain_entries WHERE tenant_id = 'global' AND (metadata IS NULL OR jsonb_typeof(metadata) <> 'object' OR jsonb_typeof(metadata->'"+field+"') <> 'string') ORDER BY md5(id::text) LIMIT 6") {
+			status, _, text := get("agent:coach", path+id)
+			var body map[string]any
+			value, there := any(nil), false
+			err := json.Unmarshal([]byte(text), &body)
+			if value, there = body[field]; status != 200 || err != nil || value != nil || !there || strings.Contains(text, `"None"`) || strings.Contains(text, `"null"`) {
+				t.Errorf("%s: %d %s", field, status, text)
+				continue
+			}
+			if got := slices.Sorted(maps.Keys(body)); fmt.Sprint(got) != "[body category collection id last_reviewed title]" {
+				t.Errorf("%v", got)
+			}
+			nulls++
 		}
-		if got := slices.Sorted(maps.Keys(body)); fmt.Sprint(got) != "[body category collection id last_reviewed title]" {
-			t.Errorf("%v", got)
+		if nulls == 0 {
+			t.Errorf("no entry of the world has a %s that is no string", field)
 		}
-		nulls++
 	}
-	if nulls == 0 {
-		t.Error("no entry of the world has a title that is no string")
+
+	// seeds/004:63: it is read, and nothing else.
+	before := cells(t, run, "SELECT md5(string_agg(b::text, '' ORDER BY id)) FROM brain_entries b")
+	for _, method := range []string{"POST", "PUT", "PATCH", "DELETE"} {
+		request, err := http.NewRequest(method, run.Access.HTTP+path+entry+"1", strings.NewReader(`{"title":"x"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("Authorization", "Bearer "+run.Access.Tokens["agent:advisor"])
+		request.Header.Set("Content-Type", "application/json")
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = response.Body.Close()
+		if response.StatusCode != 405 || response.Header.Get("Allow") != "GET" {
+			t.Errorf("%s: %d %v", method, response.StatusCode, response.Header)
+		}
+	}
+	if after := cells(t, run, "SELECT md5(string_agg(b::text, '' ORDER BY id)) FROM brain_entries b"); after[0] != before[0] {
+		t.Error("an entry has changed")
 	}
 
 	// SQL and HTTP use up one limit, misses counted: 429, and when to come again. SYSTEMS 5c.
