@@ -237,6 +237,11 @@ func (b *beheard) trigrams(t *testing.T) bool {
 // seeds/002:14, 311-313.
 func TestBeheardD_Likeness(t *testing.T) {
 	b := startBeheard(t)
+	b.needsTrigrams(t)
+	distance := "cube_distance"
+	if told(harness.Super(t, b.db), "SELECT count(*) FROM pg_extension WHERE extname = 'vector'") == "1" {
+		distance = "l2_distance"
+	}
 	b.stage(t, "4")
 	const search = "event is not allowed; this statement would search it by likeness (vector)"
 	for _, sql := range []string{
@@ -252,6 +257,13 @@ func TestBeheardD_Likeness(t *testing.T) {
 		`PREPARE p AS SELECT id FROM "UserEvent" ORDER BY embedding <-> embedding`,
 		`COPY (SELECT id FROM "UserEvent" ORDER BY embedding <-> embedding) TO STDOUT`,
 		`BEGIN; DECLARE c CURSOR FOR SELECT id FROM "UserEvent" ORDER BY embedding <-> embedding; COMMIT`,
+		`SELECT id FROM "UserEvent" ORDER BY embedding OPERATOR(public.<->) embedding`,
+		`SELECT id FROM "UserEvent" GROUP BY id HAVING min(embedding <-> embedding) < 1`,
+		`SELECT id FROM "UserEvent" ORDER BY CASE WHEN embedding <-> embedding < 1 THEN 0 END`,
+		`SELECT id FROM "UserEvent" ORDER BY ` + distance + `(embedding, embedding)`,
+		`SELECT id FROM "UserEvent" e JOIN LATERAL (SELECT ` + distance + `(e.embedding, e.embedding)) AS d (x) ON true ORDER BY d.x`,
+		`SELECT id FROM "UserEvent" ORDER BY similarity(content, 'we argued')`, `SELECT id FROM "UserEvent" WHERE content % 'we argued'`, `SELECT id FROM "UserEvent" ORDER BY content <-> 'we argued'`,
+		`SELECT id FROM "UserEvent" ORDER BY 'argued' <<-> content`, `SELECT id FROM "UserEvent" WHERE word_similarity('argued', content) > 0.5`, `SELECT id FROM "UserEvent" WHERE strict_word_similarity('argued', content) > 0.5`,
 	} {
 		b.denied(t, sql, search)
 	}

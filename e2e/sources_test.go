@@ -108,6 +108,20 @@ func TestSources(t *testing.T) {
 		}
 	}
 
+	// seeds/004:60: what is left without the title, if that is anything.
+	owner := harness.Connect(t, run.Access.OwnerDSN)
+	for stored, want := range map[string]string{
+		`E'# A title\n\nOne line.\n\n# Another\nand more\n'`: "One line.\n\n# Another\nand more\n", `E'# A title\r\n\r\nOne line.'`: "One line.", `E'# A title\n  indented'`: "  indented",
+		`'# A title'`: "", `E'# A title\n'`: "", `''`: "", `NULL`: "",
+	} {
+		harness.Ask(owner, "UPDATE brain_entries SET content = "+stored+" WHERE id = '"+entry+"1'")
+		status, _, text := get("agent:coach", path+entry+"1")
+		var body struct{ Body *string }
+		if err := json.Unmarshal([]byte(text), &body); status != 200 || err != nil || body.Body == nil || *body.Body != want {
+			t.Errorf("%s: %d %s", stored, status, text)
+		}
+	}
+
 	// seeds/004:63: it is read, and nothing else.
 	before := cells(t, run, "SELECT md5(string_agg(b::text, '' ORDER BY id)) FROM brain_entries b")
 	for _, method := range []string{"POST", "PUT", "PATCH", "DELETE"} {
@@ -122,7 +136,7 @@ func TestSources(t *testing.T) {
 			t.Fatal(err)
 		}
 		_ = response.Body.Close()
-		if response.StatusCode != 405 || response.Header.Get("Allow") != "GET" {
+		if response.StatusCode != 405 || response.Header.Get("Allow") != "GET, HEAD" {
 			t.Errorf("%s: %d %v", method, response.StatusCode, response.Header)
 		}
 	}
