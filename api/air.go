@@ -12,7 +12,7 @@ const tagAIR = "air"
 
 // Interaction is what an application tells of a message.
 type Interaction struct {
-	UserID      string `json:"user_id,omitempty" maxLength:"256" doc:"Who sent it. Default: the caller, if that is a user."`
+	UserID      string `json:"user_id,omitempty" minLength:"1" maxLength:"256" doc:"Who sent it. Default: the caller, if that is a user."`
 	ChannelID   string `json:"channel_id" minLength:"1" maxLength:"256" doc:"Where. Each channel counts for itself."`
 	ChannelType string `json:"channel_type,omitempty" maxLength:"64" doc:"api: it is tracked; another one: it is not. Default: as the channel's id tells."`
 }
@@ -29,7 +29,7 @@ type Interactions struct {
 
 // InteractionsQuery names a session.
 type InteractionsQuery struct {
-	UserID    string `query:"user_id" maxLength:"256" doc:"Whose. Default: the caller, if that is a user."`
+	UserID    string `query:"user_id" minLength:"1" maxLength:"256" doc:"Whose. Default: the caller, if that is a user."`
 	ChannelID string `query:"channel_id" required:"true" minLength:"1" maxLength:"256"`
 }
 

@@ -120,7 +120,7 @@ func when(t time.Time) *time.Time {
 
 // UserQuery is the user that is asked about.
 type UserQuery struct {
-	UserID string `query:"user_id" maxLength:"512" doc:"Whose. Default: the caller's own, if that is a user."`
+	UserID string `query:"user_id" minLength:"1" maxLength:"512" doc:"Whose. Default: the caller's own, if that is a user."`
 }
 
 type (
@@ -163,7 +163,7 @@ type Paged struct {
 
 // Whose is the part of a body that says whose consent it is.
 type Whose struct {
-	UserID string `json:"user_id,omitempty" maxLength:"512" doc:"Whose. Default: the caller's own, if that is a user."`
+	UserID string `json:"user_id,omitempty" minLength:"1" maxLength:"512" doc:"Whose. Default: the caller's own, if that is a user."`
 }
 
 // Why is the part of a body that explains.
@@ -178,8 +178,8 @@ type grantRequest struct {
 		Stream       string   `json:"stream,omitempty" enum:"TEMPORARY,PARTNERED,ANONYMOUS" doc:"TEMPORARY, ANONYMOUS, or PARTNERED, which asks the agent's side. Left out: a consent to a grantee or about a scope."`
 		Categories   []string `json:"categories,omitempty" maxItems:"100" doc:"Fewer than the stream allows, never more. Default: all of them."`
 		Purposes     []string `json:"purposes,omitempty" maxItems:"100"`
-		Grantee      string   `json:"grantee,omitempty" maxLength:"512" doc:"To whom, of a consent without stream. Default: everybody."`
-		Scope        string   `json:"scope,omitempty" maxLength:"512" doc:"About what, likewise: table:NAME, row:TABLE:KEY or ctx:NAME. Default: everything."`
+		Grantee      string   `json:"grantee,omitempty" minLength:"1" maxLength:"512" doc:"To whom, of a consent without stream. Default: everybody."`
+		Scope        string   `json:"scope,omitempty" minLength:"1" maxLength:"512" doc:"About what, likewise: table:NAME, row:TABLE:KEY or ctx:NAME. Default: everything."`
 		DurationDays int      `json:"duration_days,omitempty" minimum:"1" maximum:"36500" doc:"How long a consent without stream lasts. Default: until it is withdrawn."`
 		Evidence     string   `json:"evidence,omitempty" maxLength:"10000" doc:"What proves it. Sealed in the record."`
 		Why
@@ -190,8 +190,8 @@ type revokeRequest struct {
 	Idempotent
 	Body *struct {
 		Whose
-		Grantee string `json:"grantee,omitempty" maxLength:"512" doc:"Of a consent without stream: to whom."`
-		Scope   string `json:"scope,omitempty" maxLength:"512" doc:"Likewise: about what."`
+		Grantee string `json:"grantee,omitempty" minLength:"1" maxLength:"512" doc:"Of a consent without stream: to whom."`
+		Scope   string `json:"scope,omitempty" minLength:"1" maxLength:"512" doc:"Likewise: about what."`
 		Why
 	} `required:"false"`
 }

@@ -45,7 +45,7 @@ type (
 		Idempotent
 		Body struct {
 			Context      string    `json:"context" minLength:"1" maxLength:"256"`
-			Store        string    `json:"store,omitempty" maxLength:"256" doc:"Where there are several of the name, or to make one: default the caller's own."`
+			Store        string    `json:"store,omitempty" minLength:"1" maxLength:"256" doc:"Where there are several of the name, or to make one: default the caller's own."`
 			Participants []string  `json:"participants,omitempty" maxItems:"256" doc:"Of a new context; of one that is there, its owner adds them."`
 			AccessGrants *[]string `json:"default_access_grants,omitempty" maxItems:"256" doc:"Of a new context. Default: its participants and itself."`
 			Role         string    `json:"role,omitempty" maxLength:"256" doc:"As whom. The credential says which roles the caller has."`

@@ -54,7 +54,7 @@ type (
 		Idempotent
 		Body struct {
 			Kind          string    `json:"kind,omitempty" maxLength:"32" doc:"Default: the first kind of the policy."`
-			Store         string    `json:"store,omitempty" maxLength:"256" doc:"Default: the context's, else the caller's own."`
+			Store         string    `json:"store,omitempty" minLength:"1" maxLength:"256" doc:"Default: the context's, else the caller's own."`
 			Content       string    `json:"content" minLength:"1" maxLength:"60000"`
 			SourceEntity  string    `json:"source_entity,omitempty" maxLength:"256" doc:"Who told it. It counts where the caller owns the store: anybody else is the source."`
 			ToldFrom      string    `json:"told_from,omitempty" maxLength:"256" doc:"The memory of another, of the same kind, that it was told from. It shows to nobody to whom that one does not."`
@@ -80,21 +80,21 @@ type (
 	giveRequest   struct {
 		Idempotent
 		Body struct {
-			Grantor string `json:"grantor,omitempty" maxLength:"256" doc:"Whose consent: the caller's, which is the default, or that of somebody whose guardian it is."`
+			Grantor string `json:"grantor,omitempty" minLength:"1" maxLength:"256" doc:"Whose consent: the caller's, which is the default, or that of somebody whose guardian it is."`
 			Grantee string `json:"grantee" minLength:"1" maxLength:"256"`
-			Scope   string `json:"scope,omitempty" maxLength:"256" doc:"A memory, or a context. Default: everything."`
-			Store   string `json:"store,omitempty" maxLength:"256" doc:"Default: the one that scope and grantor say."`
+			Scope   string `json:"scope,omitempty" minLength:"1" maxLength:"256" doc:"A memory, or a context. Default: everything."`
+			Store   string `json:"store,omitempty" minLength:"1" maxLength:"256" doc:"Default: the one that scope and grantor say."`
 			Reason  string `json:"reason,omitempty" maxLength:"256" doc:"Why: it is noted with the change."`
 		}
 	}
 	withdrawRequest struct {
 		Idempotent
 		Body struct {
-			ID      string `json:"id,omitempty" maxLength:"256" doc:"Of one record; else all that are of the grantor and to the grantee."`
-			Grantor string `json:"grantor,omitempty" maxLength:"256"`
-			Grantee string `json:"grantee,omitempty" maxLength:"256"`
-			Scope   string `json:"scope,omitempty" maxLength:"256"`
-			Store   string `json:"store,omitempty" maxLength:"256"`
+			ID      string `json:"id,omitempty" minLength:"1" maxLength:"256" doc:"Of one record; else all that are of the grantor and to the grantee."`
+			Grantor string `json:"grantor,omitempty" minLength:"1" maxLength:"256"`
+			Grantee string `json:"grantee,omitempty" minLength:"1" maxLength:"256"`
+			Scope   string `json:"scope,omitempty" minLength:"1" maxLength:"256"`
+			Store   string `json:"store,omitempty" minLength:"1" maxLength:"256"`
 			Reason  string `json:"reason,omitempty" maxLength:"256"`
 		}
 	}
@@ -108,8 +108,8 @@ type (
 		}
 	}
 	auditRequest struct {
-		Subject string `query:"subject" maxLength:"256" doc:"Whom the memories are about."`
-		ID      string `query:"id" maxLength:"256" doc:"Instead: one memory."`
+		Subject string `query:"subject" minLength:"1" maxLength:"256" doc:"Whom the memories are about."`
+		ID      string `query:"id" minLength:"1" maxLength:"256" doc:"Instead: one memory."`
 		Kind    string `query:"kind" maxLength:"32" doc:"Of that memory."`
 		After   string `query:"after" maxLength:"4096" doc:"What next of the answer before was: the memories that come after those."`
 	}

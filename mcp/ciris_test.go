@@ -102,6 +102,15 @@ func TestCiris(t *testing.T) {
 				t.Errorf("%s: %v", c.tool, r.StructuredContent)
 			}
 		}
+		// What is empty is not what is left out: everybody, everything, or oneself.
+		for tool, in := range map[string]args{
+			"consent_grant": {"grantee": "si:vet", "scope": "", "purposes": []string{"care"}}, "consent_revoke": {"grantee": ""}, "consent_status": {"user_id": ""},
+			"upgrade_relationship": {"user_id": "", "reason": "x"},
+		} {
+			if a := ask(t, s, tool, in); !strings.HasPrefix(a.text, "ERROR 22023") || !strings.Contains(a.text, "is empty") {
+				t.Errorf("%s of %v: %s", tool, in, a.text)
+			}
+		}
 		if a := ask(t, agent, "partnership_pending", nil); !strings.Contains(a.text, bea) {
 			t.Errorf("pending: %s", a.text)
 		}

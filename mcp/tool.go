@@ -82,6 +82,10 @@ func (c *Call) Connect(ctx context.Context) (*pgx.Conn, error) {
 // Set makes every later connection of this session run a statement first: a SET of what the policy lets agents claim. "" takes it back.
 func (c *Call) Set(setting, statement string) { c.session.remember(setting, statement) }
 
+// filled are arguments that are somebody or something where they are there: "" is not taken for having left them out, which may mean everybody, or
+// everything.
+var filled = []string{"user_id", "grantee", "scope", "store", "grantor", "id", "subject"}
+
 // New makes a tool whose arguments are In, a struct, and whose answer is Out, another. Their members' tags give names and descriptions; a
 // member without omitempty is required.
 func New[In, Out any](t Tool, run func(ctx context.Context, c *Call, in In) (Out, error)) Tool {
@@ -92,6 +96,12 @@ func New[In, Out any](t Tool, run func(ctx context.Context, c *Call, in In) (Out
 	out, err := jsonschema.For[Out](nil)
 	if err != nil {
 		panic(fmt.Sprintf("mcp: tool %s: %v", t.Name, err))
+	}
+	one := 1
+	for name, p := range in.Properties {
+		if slices.Contains(filled, name) {
+			p.MinLength = &one
+		}
 	}
 	t.input, t.output = in, answer(out)
 	t.resolve()
@@ -166,8 +176,14 @@ func (t *Tool) check(arguments json.RawMessage) (json.RawMessage, error) {
 	if err := json.Unmarshal(arguments, &v); err != nil {
 		return nil, t.invalid(err)
 	}
-	if _, ok := v.(map[string]any); !ok {
+	object, ok := v.(map[string]any)
+	if !ok {
 		return nil, t.invalid(fmt.Errorf("arguments are an object"))
+	}
+	for _, name := range filled {
+		if p := t.input.Properties[name]; p != nil && p.MinLength != nil && object[name] == "" {
+			return nil, t.invalid(fmt.Errorf("%s is empty, which is not the same as left out", name))
+		}
 	}
 	if err := t.strict.Validate(v); err != nil {
 		return nil, t.invalid(err)

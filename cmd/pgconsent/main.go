@@ -12,6 +12,8 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"reflect"
+	"slices"
 	"strings"
 	"syscall"
 	"unicode/utf8"
@@ -121,7 +123,15 @@ func run(args []string, s streams) (code int) {
 	parsed, err := parser.Parse(spread(args))
 	if err != nil {
 		fmt.Fprintf(s.err, "pgconsent: %v\n", err)
-		fmt.Fprintf(s.err, "hint: %s --help shows what there is.\n", strings.TrimSpace("pgconsent "+selected(parsed, err)))
+		more := ""
+		if strings.HasPrefix(err.Error(), "unknown flag -") && !strings.HasPrefix(err.Error(), "unknown flag --") {
+			more = " An id that begins with - comes after --."
+		}
+		fmt.Fprintf(s.err, "hint: %s --help shows what there is.%s\n", strings.TrimSpace("pgconsent "+selected(parsed, err)), more)
+		return usage
+	}
+	if name := empty(parsed); name != "" {
+		fmt.Fprintf(s.err, "pgconsent: --%s is empty, which is not the same as left out\n", name)
 		return usage
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
@@ -134,6 +144,20 @@ func run(args []string, s streams) (code int) {
 		return sess.fail(err)
 	}
 	return done
+}
+
+// texts are flags that may say nothing.
+var texts = []string{"reason", "evidence", "contact", "note", "abstraction-note"}
+
+// empty is the flag that was given with nothing in it, as by a script whose variable is not set: left out, a grantee would be everybody, and a
+// scope everything.
+func empty(parsed *kong.Context) string {
+	for _, p := range parsed.Path {
+		if p.Flag != nil && p.Flag.Target.Kind() == reflect.String && p.Flag.Target.String() == "" && !slices.Contains(texts, p.Flag.Name) {
+			return p.Flag.Name
+		}
+	}
+	return ""
 }
 
 type exitNow struct{}

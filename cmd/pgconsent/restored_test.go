@@ -1,0 +1,110 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pgconsent/pgconsent/pgtest"
+)
+
+// An older copy is put in the place of a database while serve runs, into it and by making it anew. What was withdrawn since is back in it,
+// and no agent reads it: they are refused, owners pass, and doctor says what to do, which helps.
+func TestRestoredUnderServe(t *testing.T) {
+	i := reported(t)
+	pgDump, _ := pgtest.Client(t, "pg_dump")
+	pgRestore, _ := pgtest.Client(t, "pg_restore")
+	run := func(program string, args ...string) {
+		t.Helper()
+		if out, err := exec.Command(program, args...).CombinedOutput(); err != nil { //nolint:gosec // the test's own
+			t.Fatalf("%s: %v %s", program, err, out)
+		}
+	}
+	file := filepath.Join(t.TempDir(), "older.dump")
+	anchor := filepath.Join(i.dir(), "consent.anchor")
+	p, address := i.serving(t)
+	// asked is what an agent that logs in now is answered: the number of ada's rows, or a refusal.
+	asked := func() (int, error) {
+		config, err := pgx.ParseConfig(i.dsn("chat", address))
+		if err != nil {
+			t.Fatal(err)
+		}
+		config.ConnectTimeout = 20 * time.Second
+		conn, err := pgx.ConnectConfig(t.Context(), config)
+		if err != nil {
+			return -1, err
+		}
+		defer conn.Close(t.Context())
+		var n int
+		err = conn.QueryRow(t.Context(), "SELECT count(*) FROM interactions WHERE user_id = 'ada'").Scan(&n)
+		return n, err
+	}
+	reads := func(want int) func() bool {
+		return func() bool { n, err := asked(); return err == nil && n == want }
+	}
+	for _, way := range []string{"into it", "made anew"} {
+		play(t, i.config, []played{{"consent grant ada --stream TEMPORARY", done, "given"}})
+		waitFor(t, way+": the agent reads", reads(2))
+		run(pgDump, "-Fc", "-f", file, i.db.DSN("postgres", ""))
+		agent := connect(t, i.dsn("chat", address))
+		play(t, i.config, []played{{"consent revoke ada", done, "withdrawn"}})
+		if n := number(t, agent, "SELECT count(*) FROM interactions WHERE user_id = 'ada'"); n != 0 {
+			t.Errorf("%s: %d rows after a withdrawal", way, n)
+		}
+		if way == "into it" {
+			run(pgRestore, "--clean", "--if-exists", "--single-transaction", "-d", i.db.DSN("postgres", ""), file)
+		} else {
+			i.remake(t)
+			run(pgRestore, "-d", i.db.DSN("postgres", ""), file)
+		}
+		waitFor(t, way+": agents are refused", func() bool { _, err := asked(); return err != nil })
+		// It stays so, and whoever was there before reads nothing either.
+		for until := time.Now().Add(3 * time.Second); time.Now().Before(until); time.Sleep(100 * time.Millisecond) {
+			if n, err := asked(); err == nil {
+				t.Fatalf("%s: an agent reads %d rows", way, n)
+			}
+			var n int
+			if err := agent.QueryRow(t.Context(), "SELECT count(*) FROM interactions WHERE user_id = 'ada'").Scan(&n); err == nil {
+				t.Fatalf("%s: an agent that was there reads %d rows", way, n)
+			}
+		}
+		owner := connect(t, i.dsn("app_owner", address))
+		if n := number(t, owner, "SELECT count(*) FROM interactions"); n != 3 {
+			t.Errorf("%s: the owner reads %d rows", way, n)
+		}
+		play(t, i.config, []played{{"migrate", done, ""}}) // rights on the database are in no dump
+		out, _, code := call(t, "", "doctor", "-c", i.config)
+		if code != wrong || !strings.Contains(out, "After an older backup") {
+			t.Errorf("%s: doctor says %d %s", way, code, out)
+		}
+		// As the page says: what was withdrawn is recorded again, and the anchor moved away.
+		play(t, i.config, []played{{"consent grant bob --stream TEMPORARY", wrong, "ConsentTamperedError"}, {"consent revoke ada", done, "withdrawn"}})
+		if err := os.Rename(anchor, anchor+"."+strings.ReplaceAll(way, " ", "-")); err != nil {
+			t.Fatal(err)
+		}
+		play(t, i.config, []played{{"consent grant bob --stream TEMPORARY", done, "given"}})
+		waitFor(t, way+": the agent is served again", reads(0))
+	}
+	if said := p.errs.String(); !strings.Contains(said, "which was acknowledged, is not in the database") {
+		t.Errorf("serve says\n%s", said)
+	}
+	p.signal(t, syscall.SIGTERM)
+	p.ended(t)
+}
+
+// remake makes the database anew, empty, as it was made.
+func (i *installation) remake(t *testing.T) {
+	t.Helper()
+	conn := pgtest.Database(t).Connect(t, "postgres")
+	for _, sql := range []string{"DROP DATABASE " + i.db.Name + " WITH (FORCE)", "CREATE DATABASE " + i.db.Name + " OWNER app_owner TEMPLATE template0"} {
+		if _, err := conn.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
