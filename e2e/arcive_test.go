@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"encoding/json"
 	"os/exec"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/pgconsent/pgconsent/audit"
 	harness "github.com/pgconsent/pgconsent/test/instance"
 )
 
@@ -245,45 +247,42 @@ func TestArciveE_NewPeopleArePending(t *testing.T) {
 			t.Error("an is_self person was not granted at creation")
 		}
 		done(t, owner, `DELETE FROM people WHERE id = '`+newcomer+`'`)
+		mentioned(t, agent, owner)
 	})
 	in.noMarker(t)
 }
 
-// Whom a memory mentions is the owner's to say, and counts at the next statement: a voice that is found to be somebody else's, two people
-// who turn out to be one, somebody who was not there.
-// seeds/000:53.
-func TestArciveH_WhoIsMentionedCountsAtOnce(t *testing.T) {
-	in := start(t, options{})
-	clients(t, in, func(t *testing.T, agent, owner client) {
-		const (
-			speaker = "00000000-0000-4000-8000-00000000ee02"
-			sql     = `SELECT count(*)::text FROM memories WHERE id = '` + lakeAlone + `'`
-		)
-		shows := func(what, want string) {
-			t.Helper()
-			if got := one(t, agent, sql); got != want {
-				t.Errorf("%s: %s memories", what, got)
-			}
+// mentioned: whom a memory mentions is the owner's to say, and counts at the next statement: a voice that is found to be somebody else's, two
+// people who turn out to be one, somebody who was not there (seeds/000:53).
+func mentioned(t *testing.T, agent, owner client) {
+	t.Helper()
+	const (
+		speaker = "00000000-0000-4000-8000-00000000ee02"
+		sql     = `SELECT count(*)::text FROM memories WHERE id = '` + lakeAlone + `'`
+	)
+	shows := func(what, want string) {
+		t.Helper()
+		if got := one(t, agent, sql); got != want {
+			t.Errorf("%s: %s memories", what, got)
 		}
-		mention := func(from, to string) {
-			done(t, owner, `UPDATE memory_participants SET person_id = '`+to+`' WHERE memory_id = '`+lakeAlone+`' AND person_id = '`+from+`'`)
-		}
-		done(t, owner, `INSERT INTO memory_participants VALUES ('`+lakeAlone+`', '`+alice+`', 'present')`)
-		shows("with Alice", "1")
-		done(t, owner, `INSERT INTO people (id, user_id, name) VALUES ('`+speaker+`', '`+user1+`', 'HIDDENMARK Unknown speaker')`)
-		mention(alice, speaker)
-		shows("it was not Alice who spoke", "0")
-		mention(speaker, ben)
-		shows("it was Ben", "0")
-		mention(ben, alice)
-		shows("Ben and Alice are one", "1")
-		mention(alice, speaker)
-		done(t, owner, `DELETE FROM people WHERE id = '`+speaker+`'`)
-		shows("nobody knows any more who spoke", "0")
-		done(t, owner, `DELETE FROM memory_participants WHERE memory_id = '`+lakeAlone+`' AND person_id = '`+speaker+`'`)
-		shows("nobody else was there", "1")
-	})
-	in.noMarker(t)
+	}
+	mention := func(from, to string) {
+		done(t, owner, `UPDATE memory_participants SET person_id = '`+to+`' WHERE memory_id = '`+lakeAlone+`' AND person_id = '`+from+`'`)
+	}
+	done(t, owner, `INSERT INTO memory_participants VALUES ('`+lakeAlone+`', '`+alice+`', 'present')`)
+	shows("with Alice", "1")
+	done(t, owner, `INSERT INTO people (id, user_id, name) VALUES ('`+speaker+`', '`+user1+`', 'HIDDENMARK Unknown speaker')`)
+	mention(alice, speaker)
+	shows("it was not Alice who spoke", "0")
+	mention(speaker, ben)
+	shows("it was Ben", "0")
+	mention(ben, alice)
+	shows("Ben and Alice are one", "1")
+	mention(alice, speaker)
+	done(t, owner, `DELETE FROM people WHERE id = '`+speaker+`'`)
+	shows("nobody knows any more who spoke", "0")
+	done(t, owner, `DELETE FROM memory_participants WHERE memory_id = '`+lakeAlone+`' AND person_id = '`+speaker+`'`)
+	shows("nobody else was there", "1")
 }
 
 // seeds/000:47.
@@ -369,6 +368,7 @@ func TestArciveJ_EveryAgentIsAnsweredAlike(t *testing.T) {
 	for _, agent := range arciveAgents {
 		connections[agent] = harness.Connect(t, in.dsn(agent, agentPassword))
 	}
+	asked := 0
 	for _, sql := range []string{
 		`SELECT * FROM memories ORDER BY id`, `SELECT * FROM people ORDER BY id`, `SELECT * FROM memory_participants ORDER BY 1, 2`, `SELECT * FROM memory_edges`, `SELECT count(*), max(occurred_at) FROM memories`,
 		`SELECT id, title, distance FROM search_memories_semantic('lake', 50)`, `SELECT id, title, distance FROM search_memories_semantic('lake', 50, respect_consent => false)`,
@@ -376,6 +376,7 @@ func TestArciveJ_EveryAgentIsAnsweredAlike(t *testing.T) {
 		`SELECT id FROM match_memories((SELECT embedding FROM memories WHERE id = '` + lakeAlone + `'), 20, false)`, `SELECT title FROM memories WHERE id = '` + lakeBen + `'`,
 		`UPDATE people SET consent_status = 'granted'`, `SELECT body::int FROM memories`, `EXPLAIN SELECT 1 FROM memories`,
 	} {
+		asked++
 		want := harness.Ask(connections["caregiver"], sql).String()
 		for _, agent := range arciveAgents {
 			if got := harness.Ask(connections[agent], sql).String(); got != want {
@@ -384,6 +385,40 @@ func TestArciveJ_EveryAgentIsAnsweredAlike(t *testing.T) {
 		}
 	}
 	in.noMarker(t)
+	// Each attempt of each of them is in the audit, allowed or not.
+	kept := attempts(t, in.audit)
+	for _, agent := range arciveAgents {
+		want := asked
+		if agent == "caregiver" {
+			want *= 2
+		}
+		if k := kept[agent]; k["allow"]+k["deny"] != want || k["deny"] == 0 || k["allow"] <= k["deny"] {
+			t.Errorf("of %d attempts of %s the audit has %v", want, agent, k)
+		}
+	}
+}
+
+// attempts counts the decisions of an audit, by agent and verdict.
+func attempts(t testing.TB, folder string) map[string]map[string]int {
+	t.Helper()
+	out := map[string]map[string]int{}
+	if _, err := audit.Walk(folder, func(r audit.Record) error {
+		var d audit.Decision
+		if r.Kind != "decision" {
+			return nil
+		}
+		if err := json.Unmarshal(r.Line, &d); err != nil {
+			return err
+		}
+		if out[d.Agent] == nil {
+			out[d.Agent] = map[string]int{}
+		}
+		out[d.Agent][d.Verdict]++
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return out
 }
 
 // gatedForOwner counts the memories of all users whose participants have all granted.

@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -366,7 +367,7 @@ func TestMemberintelC_DenialsTeach(t *testing.T) {
 // no row count as well.
 // seeds/004:127-128.
 func TestMemberintelC_ScrapingStops(t *testing.T) {
-	d := harness.Database{Name: "brain", DB: brain(t), Policy: brainPolicy(t), SearchPath: []string{"public"}}
+	d := harness.Database{Name: "brain", DB: brain(t), Policy: brainPolicy(t), SearchPath: []string{"public"}, Audit: filepath.Join(t.TempDir(), "audit")}
 	harness.Migrate(t, d, harness.Both)
 	proxy := harness.Serve(t, harness.Both, []harness.Database{d}, []harness.Agent{
 		{Name: "advisor", Database: "brain", Attributes: map[string]string{"user": user1}},
@@ -394,6 +395,15 @@ func TestMemberintelC_ScrapingStops(t *testing.T) {
 	}
 	if got := harness.Ask(proxy.Agent(t, "coach", "brain"), `SELECT content FROM brain_entries WHERE id = '`+brainForeign+`'`); got.Code != "" {
 		t.Errorf("another user is refused: %s", got.Err)
+	}
+	// Each attempt is in the audit, the one too many as well: by two agents, and then a list.
+	kept := attempts(t, d.Audit)
+	total := 0
+	for _, agent := range []string{"advisor", "member_ui"} {
+		total += kept[agent]["allow"] + kept[agent]["deny"]
+	}
+	if total != fetched+2 || kept["coach"]["allow"] != 1 {
+		t.Errorf("of %d attempts the audit has %v", fetched+3, kept)
 	}
 }
 
