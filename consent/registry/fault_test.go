@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -346,5 +347,38 @@ func TestDue(t *testing.T) {
 		if got := fmt.Sprint(sweep()); got != step.want {
 			t.Errorf("%s ago: %s, want %s", step.back, got, step.want)
 		}
+	}
+}
+
+// To verify everything may take longer than a call goes on trying; where the database is away it says so, and speaks of no change.
+func TestVerifyTakesItsTime(t *testing.T) {
+	db := database(t)
+	r := open(t, db, defaults)
+	must(t, r, grant("ada", consent.Temporary))
+	sound(t, r)
+	r.Patience = 500 * time.Millisecond
+	conn := db.Connect(t, "postgres")
+	if _, err := conn.Exec(t.Context(), "BEGIN; LOCK TABLE pgconsent.consent_guardian"); err != nil {
+		t.Fatal(err)
+	}
+	released := make(chan error, 1)
+	go func() {
+		time.Sleep(3 * r.Patience)
+		_, err := conn.Exec(context.Background(), "COMMIT")
+		released <- err
+	}()
+	sound(t, r)
+	if err := <-released; err != nil {
+		t.Fatal(err)
+	}
+	away := *r.Connect
+	away.Host, away.Fallbacks = t.TempDir(), nil
+	other, err := Open(Config{Connect: &away, Database: "app", Keys: r.Keys, Anchor: r.Anchor, Patience: 200 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	if _, err := other.Verify(t.Context()); err == nil || strings.Contains(err.Error(), "change") {
+		t.Errorf("away: %v", err)
 	}
 }

@@ -12,7 +12,12 @@ import (
 
 // snapshot runs f on one snapshot of the registry.
 func (r *Registry) snapshot(ctx context.Context, f func(ctx context.Context, tx pgx.Tx, id uuid, now time.Time) error) error {
-	return r.with(ctx, func(ctx context.Context, conn *pgx.Conn) error {
+	return r.look(ctx, false, f)
+}
+
+// look is snapshot; long: f reads everything, and takes as long as it takes.
+func (r *Registry) look(ctx context.Context, long bool, f func(ctx context.Context, tx pgx.Tx, id uuid, now time.Time) error) error {
+	return r.attempt(ctx, long, silent, func(ctx context.Context, conn *pgx.Conn) error {
 		tx, err := conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
 		if err != nil {
 			return failed("read consents", err)

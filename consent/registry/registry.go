@@ -102,13 +102,22 @@ func (r *Registry) release(c *pgx.Conn) {
 
 // with calls f with a connection, again and again while the database is away and it is worth it.
 func (r *Registry) with(ctx context.Context, f func(ctx context.Context, conn *pgx.Conn) error) error {
-	ctx, cancel := context.WithTimeout(ctx, r.Patience)
+	return r.attempt(ctx, false, unreachable, f)
+}
+
+// attempt is with, and says what an error is called. Where f may take long, its time is not that of the attempts.
+func (r *Registry) attempt(whole context.Context, long bool, away func(error) error, f func(ctx context.Context, conn *pgx.Conn) error) error {
+	ctx, cancel := context.WithTimeout(whole, r.Patience)
 	defer cancel()
+	of := ctx
+	if long {
+		of = whole
+	}
 	var last error
 	for wait := 20 * time.Millisecond; ; wait = min(2*wait, time.Second) {
 		conn, err := r.connect(ctx)
 		if err == nil {
-			err = f(ctx, conn)
+			err = f(of, conn)
 			r.release(conn)
 		}
 		if err == nil || !passing(err) {
@@ -119,7 +128,7 @@ func (r *Registry) with(ctx context.Context, f func(ctx context.Context, conn *p
 		}
 		select {
 		case <-ctx.Done():
-			return unreachable(last)
+			return away(last)
 		case <-time.After(wait):
 		}
 	}
@@ -156,6 +165,11 @@ var errConnection = errors.New("the connection was lost")
 func unreachable(err error) error {
 	return sqlstate.New(sqlstate.ConnectionFailure, sqlstate.ReasonUpstream, "the database did not answer in time: nothing is known of the change").
 		WithHint("Make the same call again, with the same key if it had one: what was done is not done twice.").WithCause(err)
+}
+
+func silent(err error) error {
+	return sqlstate.New(sqlstate.ConnectionFailure, sqlstate.ReasonUpstream, "the database did not answer in time").
+		WithHint("Nothing was changed. Try again when it can be reached.").WithCause(err)
 }
 
 // failed words an error of the database.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/hex"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -39,10 +40,12 @@ func (r *Registry) Verify(ctx context.Context) (Report, error) {
 		anchored, out.Anchored = &h, h.Number
 	}
 	out.NoAnchor = !ok
-	err = r.snapshot(ctx, func(ctx context.Context, tx pgx.Tx, id uuid, _ time.Time) error {
+	of := slices.Clip(out.Findings)
+	err = r.look(ctx, true, func(ctx context.Context, tx pgx.Tx, id uuid, _ time.Time) error {
 		if _, err := tx.Exec(ctx, "SET LOCAL statement_timeout = 0"); err != nil {
 			return failed("verify the consent registry", err)
 		}
+		out.Findings = of // also where it is tried again
 		x, err := read(ctx, tx)
 		var bad *unreadable
 		if errors.As(err, &bad) {
