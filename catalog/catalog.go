@@ -165,11 +165,12 @@ type Function struct {
 	ArgTypes        []string // of the input arguments, as format_type
 	Defaults        int
 	Variadic        bool
-	SecurityDefiner bool
-	Volatility      byte // i, s, v
+	SecurityDefiner bool // of an aggregate: one of the functions that it is made of is
+	Volatility      byte // i, s, v; of an aggregate the most of what it is made of
 	Language        string
-	Extension       string // "" if it belongs to none
-	Makes           uint32 // of a constructor that PostgreSQL made for a range type: the type of its result
+	Extension       string   // "" if it belongs to none
+	Results         []uint32 // the types of what it gives: its result and its OUT arguments
+	Makes           uint32   // of a constructor that PostgreSQL made for a range type: the type of its result
 }
 
 // Type is a row of pg_type that is not a table's row type or an array of one.

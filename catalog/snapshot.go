@@ -20,6 +20,8 @@ type Spec struct {
 	Operators []*Operator // outside pg_catalog
 	Casts     []*Cast     // by functions outside pg_catalog
 
+	Collations map[uint32][]string // by types outside pg_catalog: see Snapshot.Collations
+
 	CatalogFunctions    map[string]bool // names in pg_catalog
 	CatalogOperators    map[string]bool // names in pg_catalog
 	InfoSchemaFunctions map[string]bool // names in information_schema
@@ -171,6 +173,10 @@ func (s *Snapshot) TypesNamed(schema, name string) []*Type {
 	}
 	return out
 }
+
+// Collations returns the collations, other than the database's own, that a value of that type brings along: a domain's, and those of
+// whatever an array, a domain, a range or a row is made of.
+func (s *Snapshot) Collations(oid uint32) []string { return s.spec.Collations[oid] }
 
 // TypeByOID returns the type of that OID, or nil.
 func (s *Snapshot) TypeByOID(oid uint32) *Type {

@@ -142,8 +142,11 @@ func checkFunctions(ctx context.Context, x *exam) ([]Finding, error) {
 	}
 	return all(
 		func() ([]Finding, error) {
-			return x.each(ctx, Finding{"function_definer", Unsafe, "the function %s, which the policy lets agents call, is SECURITY DEFINER: it runs past row security", "ALTER FUNCTION %s SECURITY INVOKER, or take it out of the policy"},
-				`SELECT p.oid::pg_catalog.regprocedure::pg_catalog.text FROM pg_catalog.pg_proc p WHERE p.oid = ANY ($1::pg_catalog.oid[]) AND p.prosecdef ORDER BY 1`, listed)
+			return x.each(ctx, Finding{"function_definer", Unsafe, "the function %s, which the policy lets agents call, itself or in an aggregate, is SECURITY DEFINER: it runs past row security", "ALTER FUNCTION %s SECURITY INVOKER, or take it out of the policy"},
+				`SELECT p.oid::pg_catalog.regprocedure::pg_catalog.text FROM pg_catalog.pg_proc p WHERE p.prosecdef AND (p.oid = ANY ($1::pg_catalog.oid[])
+				   OR EXISTS (SELECT 1 FROM pg_catalog.pg_aggregate a WHERE a.aggfnoid = ANY ($1::pg_catalog.oid[]) AND p.oid IN (a.aggtransfn::pg_catalog.oid, a.aggfinalfn::pg_catalog.oid,
+				     a.aggcombinefn::pg_catalog.oid, a.aggserialfn::pg_catalog.oid, a.aggdeserialfn::pg_catalog.oid, a.aggmtransfn::pg_catalog.oid, a.aggminvtransfn::pg_catalog.oid,
+				     a.aggmfinalfn::pg_catalog.oid))) ORDER BY 1`, listed)
 		},
 		func() ([]Finding, error) {
 			return x.each(ctx, Finding{"function_path", Unsafe, "our function %s has lost its fixed search_path", "Run pgconsent migrate."},

@@ -32,8 +32,12 @@ func (c *compiler) function(decl functionDecl) *Function {
 			return nil
 		}
 		switch {
-		case o.Kind != 'f':
-			c.fail(decl.place, "", "%s is not an ordinary function", signature(o))
+		case o.Kind != 'f' && o.Kind != 'a':
+			c.fail(decl.place, "list a function or an aggregate, which SELECT calls", "%s is a %s", signature(o), map[byte]string{'p': "procedure", 'w': "window function"}[o.Kind])
+		case o.Kind == 'a' && o.SecurityDefiner:
+			c.fail(decl.place, "make that SECURITY INVOKER", "the aggregate %s is made of a function that is SECURITY DEFINER: it runs past row security", signature(o))
+		case o.Kind == 'a' && len(decl.pins) > 0:
+			c.fail(decl.place, "", "%s is an aggregate: its arguments cannot be pinned", signature(o))
 		case o.SecurityDefiner:
 			c.fail(decl.place, "make it SECURITY INVOKER", "%s is SECURITY DEFINER: it runs past row security", signature(o))
 		case o.Variadic && len(decl.pins) > 0:

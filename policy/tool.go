@@ -94,6 +94,8 @@ func (c *compiler) tool(p *Policy, decl functionDecl, f *Function) {
 		c.fail(t.nameAt, "choose another name", "%q is a tool of pgconsent's own", out.Name)
 	case len(out.Description) > 4096:
 		c.fail(t.place, "", "the description of tool %s is longer than 4096 bytes", out.Name)
+	case f.Overloads[0].Kind != 'f':
+		c.fail(t.place, "publish a function that calls it", "%s is an aggregate: a tool is a function", f.Name)
 	case len(f.Overloads) != 1:
 		c.fail(t.place, "publish a function of another name, which calls the one that is meant", "%s has %d overloads: a tool is one of them", f.Name, len(f.Overloads))
 	}

@@ -1,6 +1,7 @@
 package rewrite
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -50,6 +51,21 @@ func TestColumnsNamedLikeFunctions(t *testing.T) {
 	} {
 		if _, refused := r.Rewrite(sql, false); refused != nil {
 			t.Errorf("%s: %s", sql, refused.Message)
+		}
+	}
+}
+
+// A function of a row that the policy lists is one in attribute notation too: it is in the record, and the table stays a table.
+func TestListedFunctionsInAttributeNotation(t *testing.T) {
+	r := rewriter(t, Both)
+	for _, sql := range []string{"SELECT m.caption FROM memories m", "SELECT memories.caption FROM memories", "SELECT public.memories.caption FROM memories", "SELECT (m).caption FROM memories AS m"} {
+		result, refused := r.Rewrite(sql, false)
+		if refused != nil {
+			t.Errorf("%s: %s", sql, refused.Message)
+			continue
+		}
+		if !slices.Contains(result.Functions, "public.caption") || strings.Contains(result.Text, "WHERE") {
+			t.Errorf("%s: %s calls %q", sql, result.Text, result.Functions)
 		}
 	}
 }

@@ -2,13 +2,16 @@ package rewrite
 
 import (
 	"slices"
+	"strings"
 
+	"github.com/pgconsent/pgconsent/catalog"
 	"github.com/pgconsent/pgconsent/sqltext"
 )
 
 // Two values of different collations cannot be compared, which PostgreSQL notices when it comes to a row; and comparisons
 // of texts count as leak-proof, so that it may come to hidden rows: `CASE WHEN title = 'x' THEN a > b END` failed if a
-// hidden row had that title. (A collation counts once it is a column's, as that of a sub-select.) So what reads protected
+// hidden row had that title. (A collation counts once it is a column's, as that of a sub-select, and as that of a domain or of an attribute
+// of a composite type.) So what reads protected
 // tables may bring one collation besides the database's own, and a collation that must not be searched by prefix none.
 
 // collateClause visits x COLLATE c.
@@ -25,6 +28,27 @@ func (w *walker) collateClause(c *sqltext.CollateClause) {
 	}
 	if name != "default" {
 		w.collations[name] = true
+	}
+}
+
+// brings notes the collations of what a type is made of: those of a domain, and of the attributes of a composite type.
+func (w *walker) brings(t uint32) {
+	for _, name := range w.snap.Collations(t) {
+		w.collations[name] = true
+	}
+}
+
+// bringsRow is brings for the row type of a relation.
+func (w *walker) bringsRow(n catalog.Name) {
+	r, found := w.snap.Relation(n)
+	if !found {
+		return
+	}
+	for _, c := range r.Columns {
+		w.brings(c.TypeOID)
+		if c.Collation != "" {
+			w.collations[c.Collation] = true
+		}
 	}
 }
 
@@ -48,7 +72,11 @@ func (w *walker) checkCollations() {
 			continue
 		}
 		for _, c := range ref.relation.Columns {
-			if c.Collation != "" && (ref.whole || w.names[c.Name]) {
+			if !ref.whole && !w.names[c.Name] {
+				continue
+			}
+			w.brings(c.TypeOID)
+			if c.Collation != "" {
 				w.collations[c.Collation] = true
 				protected = protected || c.Nondeterministic && prefix
 			}
@@ -57,6 +85,17 @@ func (w *walker) checkCollations() {
 	for _, name := range nameFunctions {
 		if w.functions["pg_catalog."+name] {
 			w.collations["C"] = true
+		}
+	}
+	for name := range w.functions {
+		schema, function, _ := strings.Cut(name, ".")
+		if schema == "pg_catalog" || schema == "information_schema" {
+			continue
+		}
+		for _, f := range w.snap.FunctionsNamed(schema, function) {
+			for _, t := range f.Results {
+				w.brings(t)
+			}
 		}
 	}
 	if !protected || w.refused != nil {

@@ -238,12 +238,14 @@ func (w *walker) columnRef(c *sqltext.ColumnRef, expanded bool) {
 		w.missing("", last, c.Location)
 	case 2:
 		w.missing(fields[0], last, c.Location)
-		if !w.scope.hasColumn(fields[0], last) {
-			w.attribute(last, c.Location)
+		if !w.scope.hasColumn(fields[0], last) && w.attribute(last, c.Location) {
+			for _, item := range items { // the function takes the row
+				item.wholeRow(false)
+			}
 		}
 	case 3:
-		if !items[0].columns[last] {
-			w.attribute(last, c.Location)
+		if !items[0].columns[last] && w.attribute(last, c.Location) {
+			items[0].wholeRow(false)
 		}
 	}
 }

@@ -234,6 +234,7 @@ func (w *walker) castNotation(schema, name string) (callee, *sqlstate.Error) {
 		return callee{}, undefinedFunction(name)
 	}
 	for _, t := range found {
+		w.brings(t.OID)
 		if refused := w.castRefusal(t); refused != nil {
 			return callee{}, refused
 		}
@@ -336,10 +337,10 @@ func constantString(n *sqltext.Node) (string, bool) {
 }
 
 // attribute judges the last part of a.b, which PostgreSQL reads as the function b applied to a, or as a cast of a to the
-// type b, where a has no column b.
-func (w *walker) attribute(name string, location int32) {
+// type b, where a has no column b. It tells whether that may be a function of the policy's.
+func (w *walker) attribute(name string, location int32) (listed bool) {
 	if w.refused != nil {
-		return
+		return false
 	}
 	if slices.Contains(nameFunctions, name) {
 		w.collations["C"] = true
@@ -348,17 +349,25 @@ func (w *walker) attribute(name string, location int32) {
 	others := w.snap.FunctionsNamed("", name)
 	allowed := true
 	for _, f := range others {
-		allowed = allowed && extensionFunctions.allows(f.Extension, name)
+		switch of, isListed := w.pol.Function(f.Name); {
+		case extensionFunctions.allows(f.Extension, name):
+		case isListed && f.Kind == 'f' && len(of.Pins) == 0:
+			w.functions[f.Name.String()], listed = true, true
+		default:
+			allowed = false
+		}
 	}
 	if w.snap.HasCatalogFunction(name) {
 		_, shadowed := catalog.ShadowFunction(name)
 		allowed = allowed && catalogFunctions[name].class == classAllow && !shadowed && name != "current_setting"
 	}
 	for _, t := range w.snap.TypesNamed("", name) {
+		w.brings(t.OID)
 		allowed = allowed && w.castRefusal(t) == nil
 	}
 	if !allowed {
 		w.refuseAt(sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonFunction, "%q may be a function call in attribute notation here", name).
 			WithHint("A function or type of that name exists and may not be used like that. Give the column another alias, or call the function as %s(...).", name), location)
 	}
+	return listed
 }

@@ -35,6 +35,7 @@ func (w *walker) typeName(t *sqltext.TypeName) {
 				if refused := w.rowTypeRefusal(relation); refused != nil {
 					w.refuseAt(refused, t.Location)
 				}
+				w.bringsRow(relation)
 				return
 			}
 		}
@@ -43,6 +44,7 @@ func (w *walker) typeName(t *sqltext.TypeName) {
 		return
 	}
 	for _, candidate := range found {
+		w.brings(candidate.OID)
 		if refused := w.castRefusal(candidate); refused != nil {
 			w.refuseAt(refused, t.Location)
 			return

@@ -2,6 +2,7 @@ package pgcatalog_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -135,6 +136,7 @@ func TestLoad(t *testing.T) {
 	want := &catalog.Function{
 		Name: public("f"), Kind: 'f', ArgNames: []string{"a", "io", "rest"}, ArgTypes: []string{"integer", "public.mood", "text[]"},
 		Defaults: 1, Variadic: true, SecurityDefiner: true, Volatility: 's', Language: "sql",
+		Results: []uint32{25, 2249, s.TypesNamed("", "mood")[0].OID},
 	}
 	if diff := cmp.Diff(want, functions[0], cmpopts.IgnoreFields(catalog.Function{}, "OID")); diff != "" {
 		t.Error(diff)
@@ -226,5 +228,41 @@ func TestFingerprint(t *testing.T) {
 			t.Errorf("%s does not change the snapshot", sql)
 		}
 		before, version = f, v
+	}
+}
+
+// An aggregate is as volatile as the most volatile of what it is made of, and a definer if one of these is.
+func TestAggregatesAreWhatTheyAreMadeOf(t *testing.T) {
+	conn := pgtest.Database(t).Connect(t, "postgres")
+	exec(t, conn, `
+		CREATE FUNCTION step(text, text) RETURNS text LANGUAGE sql VOLATILE AS 'SELECT $1';
+		CREATE FUNCTION final(text) RETURNS text LANGUAGE sql STABLE SECURITY DEFINER AS 'SELECT $1';
+		CREATE AGGREGATE plain (text) (SFUNC = textcat, STYPE = text);
+		CREATE AGGREGATE moved (text) (SFUNC = textcat, STYPE = text, MSFUNC = step, MINVFUNC = step, MSTYPE = text);
+		CREATE AGGREGATE ended (text) (SFUNC = textcat, STYPE = text, FINALFUNC = final);`)
+	s := load(t, conn)
+	for name, want := range map[string]catalog.Function{"plain": {Volatility: 'i'}, "moved": {Volatility: 'v'}, "ended": {Volatility: 's', SecurityDefiner: true}} {
+		f := s.FunctionsNamed("", name)
+		if len(f) != 1 || f[0].Kind != 'a' || f[0].Volatility != want.Volatility || f[0].SecurityDefiner != want.SecurityDefiner {
+			t.Errorf("%s: %+v", name, f)
+		}
+	}
+}
+
+// Types bring the collations of what they are made of, however deep.
+func TestCollationsOfTypes(t *testing.T) {
+	conn := pgtest.Database(t).Connect(t, "postgres")
+	exec(t, conn, `
+		CREATE DOMAIN exact AS text COLLATE "POSIX";
+		CREATE TYPE coded AS (code exact[], label text COLLATE "C");
+		CREATE DOMAIN many AS coded[];
+		CREATE TYPE span AS RANGE (subtype = text, collation = "C");
+		CREATE DOMAIN plain AS text;
+		CREATE TABLE held (what many, other plain);`)
+	s := load(t, conn)
+	for name, want := range map[string][]string{"exact": {"POSIX"}, "_exact": {"POSIX"}, "coded": {"C", "POSIX"}, "many": {"C", "POSIX"}, "span": {"C"}, "plain": nil} {
+		if got := s.Collations(s.TypesNamed("", name)[0].OID); !slices.Equal(got, want) {
+			t.Errorf("%s brings %q, want %q", name, got, want)
+		}
 	}
 }

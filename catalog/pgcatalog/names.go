@@ -12,22 +12,29 @@ func (l *loader) readFunctions(ctx context.Context) error {
 		kind, volatility string
 		names            []string
 		types            []string
+		results          []uint32
 	)
-	// proargnames also names OUT arguments; those of the input arguments are told by proargmodes.
+	// proargnames also names OUT arguments; those of the input arguments are told by proargmodes. An aggregate is what the functions are
+	// that it is made of: by itself it says that it is immutable and no definer, whatever these do.
 	return l.each(ctx, `SELECT p.oid, n.nspname, p.proname, p.prokind::text,
 		  ARRAY(SELECT COALESCE(p.proargnames[k.ord], '') FROM unnest(COALESCE(p.proargmodes, array_fill('i'::"char", ARRAY[p.pronargs::int4]))) WITH ORDINALITY AS k (mode, ord)
 		    WHERE k.mode IN ('i', 'b', 'v') ORDER BY k.ord),
 		  ARRAY(SELECT format_type(k.type, NULL) FROM unnest(p.proargtypes::oid[]) WITH ORDINALITY AS k (type, ord) ORDER BY k.ord),
-		  p.pronargdefaults::int4, p.provariadic <> 0, p.prosecdef, p.provolatile::text, l.lanname, `+extensionOf("pg_proc", "p.oid")+`,
+		  p.pronargdefaults::int4, p.provariadic <> 0, p.prosecdef OR COALESCE(made.definer, false), COALESCE(made.volatility, p.provolatile::text), l.lanname, `+extensionOf("pg_proc", "p.oid")+`,
+		  ARRAY(SELECT p.prorettype UNION SELECT k.type FROM unnest(p.proallargtypes, p.proargmodes) AS k (type, mode) WHERE k.mode IN ('o', 'b', 't') ORDER BY 1),
 		  CASE WHEN l.lanname = 'internal' AND p.prosrc ~ '^(range_constructor[23]|multirange_constructor[012])$' THEN p.prorettype ELSE 0 END
 		FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace JOIN pg_language AS l ON l.oid = p.prolang
+		LEFT JOIN LATERAL (SELECT bool_or(f.prosecdef) AS definer, max(f.provolatile::text COLLATE "C") AS volatility
+		  FROM pg_aggregate AS a JOIN pg_proc AS f ON f.oid IN (a.aggtransfn::oid, a.aggfinalfn::oid, a.aggcombinefn::oid, a.aggserialfn::oid, a.aggdeserialfn::oid,
+		    a.aggmtransfn::oid, a.aggminvtransfn::oid, a.aggmfinalfn::oid) WHERE a.aggfnoid = p.oid) AS made ON p.prokind = 'a'
 		WHERE n.nspname NOT IN ('pg_catalog', 'information_schema') AND n.nspname !~ '^pg_temp' ORDER BY p.oid`,
-		[]any{&f.OID, &f.Name.Schema, &f.Name.Name, &kind, &names, &types, &f.Defaults, &f.Variadic, &f.SecurityDefiner, &volatility, &f.Language, &f.Extension, &f.Makes},
+		[]any{&f.OID, &f.Name.Schema, &f.Name.Name, &kind, &names, &types, &f.Defaults, &f.Variadic, &f.SecurityDefiner, &volatility, &f.Language, &f.Extension, &results, &f.Makes},
 		func() error {
 			function := f
 			function.Kind, function.Volatility = kind[0], volatility[0]
 			function.ArgNames, function.ArgTypes = names, types
-			names, types = nil, nil
+			function.Results = results
+			names, types, results = nil, nil, nil
 			l.spec.Functions = append(l.spec.Functions, &function)
 			return nil
 		})
@@ -73,6 +80,33 @@ func (l *loader) readTypes(ctx context.Context) error {
 			found.CheckFunctions, checks = checks, nil
 			found.Labels, labels = labels, nil
 			l.spec.Types = append(l.spec.Types, &found)
+			return nil
+		})
+}
+
+// readCollations reads which collations the values of types bring along. Of pg_catalog's types only name does, which the rewriter knows.
+func (l *loader) readCollations(ctx context.Context) error {
+	var (
+		oid  uint32
+		name string
+	)
+	l.spec.Collations = map[uint32][]string{}
+	return l.each(ctx, `WITH RECURSIVE part (type, of, coll) AS (
+		    SELECT t.oid, t.typelem, 0::oid FROM pg_type AS t WHERE t.typelem <> 0
+		    UNION ALL SELECT t.oid, t.typbasetype, 0 FROM pg_type AS t WHERE t.typbasetype <> 0
+		    UNION ALL SELECT c.reltype, a.atttypid, a.attcollation FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid
+		      WHERE c.reltype <> 0 AND c.relnamespace NOT IN ('pg_catalog'::regnamespace, 'information_schema'::regnamespace) AND a.attnum > 0 AND NOT a.attisdropped
+		    UNION ALL SELECT r.rngtypid, r.rngsubtype, r.rngcollation FROM pg_range AS r
+		    UNION ALL SELECT r.rngmultitypid, r.rngtypid, 0 FROM pg_range AS r),
+		  brings (type, coll) AS (
+		    SELECT t.oid, t.typcollation FROM pg_type AS t WHERE t.typcollation NOT IN (0, 'pg_catalog."default"'::regcollation)
+		    UNION SELECT type, coll FROM part WHERE coll NOT IN (0, 'pg_catalog."default"'::regcollation)
+		    UNION SELECT p.type, b.coll FROM brings AS b JOIN part AS p ON p.of = b.type)
+		SELECT b.type, trim('"' FROM b.coll::regcollation::text) FROM brings AS b JOIN pg_type AS t ON t.oid = b.type
+		WHERE t.typnamespace <> 'pg_catalog'::regnamespace AND t.typname !~ '^_?pg_toast' ORDER BY b.type, 2`,
+		[]any{&oid, &name},
+		func() error {
+			l.spec.Collations[oid] = append(l.spec.Collations[oid], name)
 			return nil
 		})
 }

@@ -60,3 +60,9 @@ CREATE TABLE pages (site text, slug varchar(40), n bigint UNIQUE, title text, bo
 CREATE TABLE letters (id integer PRIMARY KEY, code text UNIQUE, body text, topic text);
 INSERT INTO letters SELECT i, 'c' || i, 'body ' || i, 'topic' FROM generate_series(1, 9) i;
 INSERT INTO pages SELECT 's' || i % 2, 'p' || i, i, 'title', 'body ' || i FROM generate_series(1, 9) i;
+-- Types that bring collations along.
+CREATE DOMAIN exact AS text COLLATE "POSIX";
+CREATE TYPE coded AS (code exact, n integer);
+CREATE FUNCTION decoded() RETURNS coded LANGUAGE sql IMMUTABLE AS $$ SELECT ROW('a', 1)::coded $$;
+CREATE FUNCTION caption(memories) RETURNS text LANGUAGE sql STABLE AS $$ SELECT $1.title $$;
+CREATE AGGREGATE joined(text) (SFUNC = textcat, STYPE = text);
