@@ -57,7 +57,7 @@ func TestAttacksOnAnotherSchema(t *testing.T) {
 	if blocks, messages := count(list); blocks < 8 || messages < 300 {
 		t.Errorf("%d attacks with %d messages", blocks, messages)
 	}
-	if !instance.Turn(0, 6) {
+	if !instance.Turn(0, 8) {
 		t.Skip("another schema's turn")
 	}
 	onTwins(t, schema(t, "hospital"), list, "hospital.sql", []instance.Mode{instance.Both, instance.Doors})
@@ -70,7 +70,7 @@ func TestAttacksOnAThirdSchema(t *testing.T) {
 	if blocks, messages := count(list); blocks < 8 || messages < 300 {
 		t.Errorf("%d attacks with %d messages", blocks, messages)
 	}
-	if !instance.Turn(1, 6) {
+	if !instance.Turn(1, 8) {
 		t.Skip("another schema's turn")
 	}
 	onTwins(t, schema(t, "crm"), list, "crm.sql", []instance.Mode{instance.Both, instance.Doors})
@@ -83,7 +83,7 @@ func TestAttacksOnWards(t *testing.T) {
 	if blocks, messages := count(list); blocks < 5 || messages < 350 {
 		t.Errorf("%d attacks with %d messages", blocks, messages)
 	}
-	if !instance.Turn(2, 6) {
+	if !instance.Turn(2, 8) {
 		t.Skip("another schema's turn")
 	}
 	onTwins(t, schema(t, "ward"), list, "ward.sql", []instance.Mode{instance.Both, instance.Doors})
@@ -95,7 +95,7 @@ func TestAttacksOnABazaar(t *testing.T) {
 	if blocks, messages := count(list); blocks < 5 || messages < 250 {
 		t.Errorf("%d attacks with %d messages", blocks, messages)
 	}
-	if !instance.Turn(3, 6) {
+	if !instance.Turn(3, 8) {
 		t.Skip("another schema's turn")
 	}
 	onTwins(t, schema(t, "bazaar"), list, "bazaar.sql", []instance.Mode{instance.Both, instance.Doors})
@@ -107,7 +107,7 @@ func TestAttacksOnAPlanner(t *testing.T) {
 	if blocks, messages := count(list); blocks < 5 || messages < 300 {
 		t.Errorf("%d attacks with %d messages", blocks, messages)
 	}
-	if !instance.Turn(4, 6) {
+	if !instance.Turn(4, 8) {
 		t.Skip("another schema's turn")
 	}
 	onTwins(t, schema(t, "orbit"), list, "orbit.sql", []instance.Mode{instance.Both, instance.Doors})
@@ -119,10 +119,35 @@ func TestAttacksOnMemories(t *testing.T) {
 	if blocks, messages := count(list); blocks < 5 || messages < 280 {
 		t.Errorf("%d attacks with %d messages", blocks, messages)
 	}
-	if !instance.Turn(5, 6) {
+	if !instance.Turn(5, 8) {
 		t.Skip("another schema's turn")
 	}
 	onTwins(t, schema(t, "recall"), list, "recall.sql", []instance.Mode{instance.Both, instance.Doors})
+}
+
+// A law firm's cases: keys of three columns, generic foreign keys, composite types in domains and arrays, partitions by hash, consents as a history, an aggregate and
+// functions of a row.
+func TestAttacksOnADocket(t *testing.T) {
+	list := attacks(t, "docket.txt")
+	if blocks, messages := count(list); blocks < 5 || messages < 250 {
+		t.Errorf("%d attacks with %d messages", blocks, messages)
+	}
+	if !instance.Turn(6, 8) {
+		t.Skip("another schema's turn")
+	}
+	onTwins(t, schema(t, "docket"), list, "docket.sql", []instance.Mode{instance.Both, instance.Doors})
+}
+
+// Vehicles and readings: children of children, partitions by range and list, exclusion constraints, a session's own choice, a column by key only.
+func TestAttacksOnAFleet(t *testing.T) {
+	list := attacks(t, "fleet.txt")
+	if blocks, messages := count(list); blocks < 5 || messages < 200 {
+		t.Errorf("%d attacks with %d messages", blocks, messages)
+	}
+	if !instance.Turn(7, 8) {
+		t.Skip("another schema's turn")
+	}
+	onTwins(t, schema(t, "fleet"), list, "fleet.sql", []instance.Mode{instance.Both, instance.Doors})
 }
 
 func count(list []attack) (blocks, messages int) {

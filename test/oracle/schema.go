@@ -30,6 +30,8 @@ var Schemas = []Schema{
 	{Name: "bazaar", SearchPath: []string{"public"}, Attributes: map[string]string{"shop": "2", "user": "ab5d228a-c2ee-550f-9756-ecbc14665748"}},
 	{Name: "orbit", SearchPath: []string{"public", "analytics"}, Attributes: map[string]string{"user": "018f0001-00b9-7000-8000-000000000005"}},
 	{Name: "recall", SearchPath: []string{"public"}, Attributes: map[string]string{"user": "fa4c5984-5f8d-7540-5565-c1b5cc19b3cb", "orgs": "{e5043f73-a9b9-667b-8449-8870b5966f5b,b634f870-90f7-a2d9-391a-ecda393c69c9}", "owners": "{u4}"}},
+	{Name: "docket", SearchPath: []string{"public"}, Attributes: map[string]string{"me": "6"}},
+	{Name: "fleet", SearchPath: []string{"public", "telemetry"}, Attributes: map[string]string{"household": "h2", "no": "2"}},
 }
 
 // Names are those of the schemas.

@@ -1,0 +1,25 @@
+-- The twin of the oracle's schema fleet: other values in hidden rows and columns, some hidden rows less and others more.
+SET session_replication_role = replica;
+UPDATE household SET area = NULL, share_until = CASE WHEN share_until > now() THEN timestamptz '2080-01-01 00:00+00' ELSE timestamptz '2019-01-01 00:00+00' END;
+UPDATE household SET name = '1', plan = '"1"=>"("', home = NULL WHERE id NOT IN (SELECT id FROM kept_household);
+UPDATE driver SET name = '1', licence = 'x' || household_id || no, born = 'infinity', shifts = '{}', consent = CASE WHEN consent IS NULL THEN false END, guardian = NULL WHERE (household_id, no) NOT IN (SELECT * FROM kept_driver);
+UPDATE asset SET place = '1', price = '0', bought = 'infinity', updated = 'infinity' WHERE id NOT IN (SELECT id FROM kept_asset);
+UPDATE asset SET shared = '["h5", {"h2": 1}, "h2x"]' WHERE id NOT IN (SELECT id FROM kept_asset) AND id % 2 = 0;
+UPDATE asset SET shared = '{"h2": ["h2"]}' WHERE id NOT IN (SELECT id FROM kept_asset) AND id % 2 = 1;
+UPDATE vehicle SET vin = '1' || id, fuels = '{}', range_km = 'empty', fuel = 'none' WHERE id NOT IN (SELECT id FROM kept_asset);
+UPDATE truck SET axles = 0, loads = '{0}' WHERE id NOT IN (SELECT id FROM kept_asset);
+UPDATE gadget SET mac = NULL, addr = '::1', nets = '{}', firmware = B'' WHERE id NOT IN (SELECT id FROM kept_asset);
+UPDATE telemetry.reading SET value = 0, unit = '1', raw = '', at_fix = ROW(0, 0, 0)::fix WHERE vehicle_id NOT IN (SELECT id FROM my_vehicle);
+UPDATE trip SET km = CASE WHEN km IS NOT NULL THEN 0 END, purpose = '(', track = '{}', tolls = '0' WHERE id NOT IN (SELECT id FROM kept_trip);
+UPDATE passenger SET weight = 0, seat = 'z' WHERE trip_id NOT IN (SELECT id FROM kept_trip);
+UPDATE service SET shop = '1', cost = 0, items = '5', next = '290000 years', invoice = '' WHERE vehicle_id NOT IN (SELECT id FROM my_vehicle);
+UPDATE alert SET text = '1', seen_by = '{}', at = 'infinity', recipients = CASE WHEN recipients = '[]' THEN '{"h2": 1}'::jsonb ELSE recipients END WHERE id NOT IN (SELECT id FROM kept_alert);
+DELETE FROM telemetry.reading WHERE vehicle_id NOT IN (SELECT id FROM my_vehicle) AND extract(hour FROM at)::int % 3 = 0;
+DELETE FROM gadget WHERE id NOT IN (SELECT id FROM kept_asset) AND id % 3 = 0;
+DELETE FROM trip_tag WHERE trip_id NOT IN (SELECT id FROM kept_trip) AND trip_id % 2 = 0;
+DELETE FROM alert WHERE id NOT IN (SELECT id FROM kept_alert) AND level = 0;
+INSERT INTO gadget (id, household_id, place) SELECT 1000 + i, 'h5', 'x' FROM generate_series(1, 30) i;
+INSERT INTO trip (id, vehicle_id, household_id, driver_no, during, km, purpose) SELECT 900 + i, 113, 'h2', 3, tstzrange('2026-01-01 00:00+00'::timestamptz + i * interval '2 hours', '2026-01-01 01:00+00'::timestamptz + i * interval '2 hours'), 1, 'HIDDENMARK' FROM generate_series(1, 20) i WHERE NOT EXISTS (SELECT FROM kept_driver WHERE household_id = 'h2' AND no = 3);
+INSERT INTO telemetry.reading (vehicle_id, at, kind, value) SELECT 102, timestamptz '2024-02-02 00:00+00' + i * interval '1 minute', 'speed', 1 FROM generate_series(1, 50) i;
+SELECT setval('trip_id_seq', 90000);
+SET session_replication_role = origin;

@@ -1,0 +1,16 @@
+SET session_replication_role = replica;
+UPDATE auth_user SET username = 'HIDDENMARK' || id, first_name = 'HIDDENMARK', last_name = 'HIDDENMARK', email = 'HIDDENMARK@x' WHERE id NOT IN (SELECT id FROM kept_user);
+UPDATE legal_office SET name = 'HIDDENMARK ' || name WHERE code NOT IN ('NOR', 'ALL');
+UPDATE legal_employee SET grade = 'HIDDENMARK' WHERE office <> 'NOR';
+UPDATE legal_person SET name = 'HIDDENMARK ' || name, email = 'HIDDENMARK' || id, note = 'HIDDENMARK', tags = '{HIDDENMARK}', phones = ARRAY[ROW('HIDDENMARK', 'HIDDENMARK', NULL)::phone], home = ROW('HIDDENMARK', 'HIDDENMARK', '1')::postal WHERE id NOT IN (SELECT id FROM kept_person);
+UPDATE legal_consent SET evidence = '{"form": "HIDDENMARK"}';
+UPDATE legal_matter SET title = 'HIDDENMARK ' || title, path = 'HIDDENMARK' || path, doc = doc || '{"summary": "HIDDENMARK"}' WHERE (office, year, number) NOT IN (SELECT * FROM kept_matter);
+UPDATE legal_party SET role = 'HIDDENMARK ' || role, contact = ROW('HIDDENMARK', NULL, NULL)::phone WHERE (office, year, number) NOT IN (SELECT * FROM kept_matter) OR person_id NOT IN (SELECT id FROM kept_person);
+UPDATE legal_document SET title = 'HIDDENMARK ' || title, body = '<HIDDENMARK/>' WHERE id NOT IN (SELECT id FROM kept_document);
+UPDATE legal_hearing SET judge = 'HIDDENMARK', outcome = 'HIDDENMARK', room = 'HIDDENMARK ' || id WHERE id NOT IN (SELECT id FROM kept_hearing);
+UPDATE legal_task SET title = 'HIDDENMARK ' || title WHERE id NOT IN (SELECT id FROM kept_task);
+UPDATE legal_timeentry SET memo = 'HIDDENMARK' WHERE (office, year, number) NOT IN (SELECT * FROM kept_matter);
+UPDATE legal_template SET name = 'HIDDENMARK' || id, body = 'HIDDENMARK' WHERE office <> 'NOR';
+UPDATE legal_share SET summary = 'HIDDENMARK' WHERE id NOT IN (SELECT id FROM kept_share);
+UPDATE django_admin_log SET object_repr = 'HIDDENMARK', change_message = 'HIDDENMARK' WHERE user_id <> 6;
+SET session_replication_role = origin;

@@ -1,0 +1,8 @@
+-- What the assistant of user 6, of office NOR, may see, written without a look at the policy's SQL.
+CREATE TEMP TABLE kept_person AS SELECT p.id FROM legal_person p WHERE EXISTS (SELECT FROM legal_consent c WHERE (c.subject_id = p.id OR c.subject_id IN (SELECT g.guardian_id FROM legal_guardian g WHERE g.ward_id = p.id)) AND c.grantee IN ('*', 'NOR') AND c.topic = 'all' AND c.decision = 'granted' AND c.superseded_at IS NULL);
+CREATE TEMP TABLE kept_matter AS SELECT office, year, number FROM legal_matter WHERE (office = 'NOR' OR lead_id = 6) AND status <> 'sealed' AND doc #>> '{ai,allow}' = 'yes';
+CREATE TEMP TABLE kept_document AS SELECT id FROM legal_document d WHERE deleted_at IS NULL AND (office, year, number) IN (SELECT * FROM kept_matter) AND NOT EXISTS (SELECT FROM legal_document_subjects s JOIN legal_person p ON p.id = s.person_id WHERE s.document_id = d.id AND (p.ai_status = 'granted' AND (p.ai_until IS NULL OR p.ai_until > now())) IS NOT TRUE);
+CREATE TEMP TABLE kept_hearing AS SELECT id FROM legal_hearing WHERE (office, year, number) IN (SELECT * FROM kept_matter);
+CREATE TEMP TABLE kept_task AS SELECT id FROM legal_task WHERE content_type_id = 1 AND object_id IN (SELECT id FROM kept_person) OR content_type_id = 2 AND object_id IN (SELECT id FROM kept_hearing) OR content_type_id = 3 AND object_id = 6;
+CREATE TEMP TABLE kept_user AS SELECT user_id AS id FROM legal_employee WHERE office = 'NOR';
+CREATE TEMP TABLE kept_share AS SELECT s.id FROM legal_share s JOIN legal_consent c ON c.id = s.consent_id WHERE s.active AND c.decision = 'granted' AND c.superseded_at IS NULL;

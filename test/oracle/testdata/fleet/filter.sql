@@ -1,0 +1,15 @@
+SET session_replication_role = replica;
+ALTER TABLE household DROP COLUMN share_until, DROP COLUMN area;
+UPDATE driver SET born = date_trunc('year', born)::date;
+ALTER TABLE driver DROP COLUMN licence;
+DELETE FROM household WHERE id NOT IN (SELECT id FROM kept_household);
+DELETE FROM driver WHERE (household_id, no) NOT IN (SELECT * FROM kept_driver);
+DELETE FROM asset WHERE id NOT IN (SELECT id FROM kept_asset);
+DELETE FROM telemetry.reading WHERE vehicle_id NOT IN (SELECT id FROM my_vehicle);
+DELETE FROM passenger WHERE trip_id NOT IN (SELECT id FROM kept_trip) OR (household_id, no) NOT IN (SELECT * FROM kept_driver);
+DELETE FROM trip_tag WHERE trip_id NOT IN (SELECT id FROM kept_trip);
+DELETE FROM trip WHERE id NOT IN (SELECT id FROM kept_trip);
+DELETE FROM service WHERE vehicle_id NOT IN (SELECT id FROM my_vehicle);
+DELETE FROM alert WHERE id NOT IN (SELECT id FROM kept_alert);
+ALTER TABLE trip ALTER household_id SET DEFAULT 'h2';
+SET session_replication_role = origin;

@@ -1,0 +1,10 @@
+SET session_replication_role = replica;
+UPDATE household SET name = 'HIDDENMARK', plan = 'x=>HIDDENMARK' WHERE id NOT IN (SELECT id FROM kept_household);
+UPDATE driver SET name = 'HIDDENMARK' WHERE (household_id, no) NOT IN (SELECT * FROM kept_driver);
+UPDATE gadget SET firmware = B'1111111111111111', mac = 'ff:ff:ff:ff:ff:ff' WHERE id NOT IN (SELECT id FROM kept_asset);
+UPDATE asset SET place = 'hiddenmark' WHERE id NOT IN (SELECT id FROM kept_asset);
+UPDATE telemetry.reading SET unit = 'HIDDENMARK', raw = 'HIDDENMARK' WHERE vehicle_id NOT IN (SELECT id FROM my_vehicle);
+UPDATE trip SET purpose = 'HIDDENMARK ' || id WHERE id NOT IN (SELECT id FROM kept_trip);
+UPDATE service SET shop = 'HIDDENMARK', items = '["HIDDENMARK"]' WHERE vehicle_id NOT IN (SELECT id FROM my_vehicle);
+UPDATE alert SET text = 'HIDDENMARK', seen_by = '{HIDDENMARK}' WHERE id NOT IN (SELECT id FROM kept_alert);
+SET session_replication_role = origin;
