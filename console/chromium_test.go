@@ -228,10 +228,13 @@ func (c *chromium) open(url string) {
 // press a key as a keyboard does.
 func (c *chromium) press(key string) {
 	c.t.Helper()
-	codes := map[string]int{"Tab": 9, "Enter": 13}
+	codes := map[string]int{"Tab": 9, "Enter": 13, "Space": 32}
 	p := map[string]any{"key": key, "code": key, "windowsVirtualKeyCode": codes[key], "nativeVirtualKeyCode": codes[key], "type": "keyDown"}
-	if key == "Enter" {
+	switch key {
+	case "Enter":
 		p["text"] = "\r"
+	case "Space":
+		p["key"], p["text"] = " ", " "
 	}
 	c.must("Input.dispatchKeyEvent", p, nil)
 	p["type"] = "keyUp"
