@@ -136,6 +136,9 @@ func (d *Desk) Withdraw(ctx context.Context, c identity.Caller, g Give) ([]Conse
 			out[i].Repeated = true
 		}
 	}
+	if len(out) == 0 && g.ID == "" && g.Grantor != "" && g.Grantor != s.entity {
+		return nil, fail(NotFound, "What you have recorded as a guardian stands in your own name: leave out whose consent it is. Ids match whole: upper and lower case differ. What you may not see is not there.", "there is no such consent for you")
+	}
 	if len(out) == 0 {
 		return nil, missing("consent")
 	}

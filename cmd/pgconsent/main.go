@@ -120,6 +120,10 @@ func run(args []string, s streams) (code int) {
 			return usage
 		}
 	}
+	if flag := emptied(args); flag != "" {
+		fmt.Fprintf(s.err, "pgconsent: %s is empty\nhint: Leave it out where its default is meant. Is a variable of a script not set?\n", flag)
+		return usage
+	}
 	parsed, err := parser.Parse(spread(args))
 	if err != nil {
 		fmt.Fprintf(s.err, "pgconsent: %v\n", err)

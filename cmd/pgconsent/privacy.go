@@ -22,10 +22,10 @@ type privacyCmd struct {
 
 func (privacyCmd) Help() string {
 	return `Memories are private to their owner. Others see what is granted to them, to a role or a context of theirs, or to everybody, if each
-subject of it has consented by a record.
+subject of it has consented by a record. To grant more than a memory's source and context do, the subjects and who told it have to have consented.
 
   export PGCONSENT_TOKEN=…                        an agent's: pgconsent token add NAME --role agent --agent AGENT
-  pgconsent privacy add "Bella has a heart murmur" --subject dog:bella --access human:sean si:bella_agent --source vet:dr_smith
+  pgconsent privacy add "Bella has a heart murmur" --subject dog:bella --access human:sean si:bella_agent --source human:sean
   pgconsent privacy grant episode:0042 --to si:new_vet --consent human:sean --reason "the vet has moved"
   pgconsent privacy revoke episode:0042 --from si:old_agent
   pgconsent privacy consent --to si:new_vet --scope ctx:bella_health
@@ -185,7 +185,7 @@ type privacyRetractCmd struct {
 	face
 	ID     string `arg:"" optional:"" name:"record" help:"The record. Instead: --from, and --for and --scope."`
 	From   string `placeholder:"ID" help:"Every consent to this grantee."`
-	For    string `placeholder:"ID" help:"Whose consent, of somebody whose guardian the token's agent is. Default: its own."`
+	For    string `placeholder:"ID" help:"Whose consent: what somebody has given itself whose guardian the token's agent is. Default: its own, and what it gave as a guardian."`
 	Scope  string `placeholder:"ID" help:"Only about this."`
 	Store  string `placeholder:"ID" help:"Only there."`
 	Reason string `placeholder:"TEXT" help:"Why: it is noted."`
