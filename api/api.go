@@ -321,6 +321,7 @@ func accept(w http.ResponseWriter, r *http.Request) *Problem {
 	if charset := parameters["charset"]; err != nil || kind != "application/json" || charset != "" && !strings.EqualFold(charset, "utf-8") {
 		return wrong(http.StatusUnsupportedMediaType, sqlstate.FeatureNotSupported, "the body is not application/json")
 	}
+	r.Header.Set("Content-Type", kind) // the library knows it in small letters alone
 	if err := strictjson.Check(body, strictjson.Depth); err != nil {
 		code := sqlstate.InvalidParameterValue
 		if !utf8.Valid(body) {

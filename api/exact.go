@@ -9,9 +9,18 @@ const (
 	anyText = `^[^\x00]*$`
 	oneLine = `^[^\x00-\x1f\x7f-\x9f]*$`
 	oneWord = "^[^\\x00-\\x20\\x7f-\\xa0\"'`\\\\,;()\\[\\]{}<>$]*$"
-	aScope  = `^(|\*|(table|row|ctx):[^\x00-\x1f\x7f-\x9f]+)$`
+	aScope  = `^(\*|(table|row|ctx):[^\x00-\x1f\x7f-\x9f]+)$`
 	aPath   = `^[A-Za-z0-9_.:-]+(/[A-Za-z0-9_.:-]+)*$`
 )
+
+// described says in words what a text has to be, for who has sent another.
+var described = map[string]string{
+	anyText: "a text without NUL",
+	oneLine: "a text without line breaks and other control characters",
+	oneWord: "an id: no spaces, quotes, brackets, commas, dollar signs or control characters",
+	aScope:  "*, or table:, row: or ctx: with a name",
+	aPath:   "a word of letters, digits, _ . : -, or several with slashes between",
+}
 
 // texts are the members and parameters that are such, by the tags of operations. Of a list its items are meant.
 var texts = map[string]map[string]string{
@@ -33,7 +42,7 @@ func (s *Server) exact() {
 			schema = schema.Items
 		}
 		if pattern != "" && schema.Type == huma.TypeString && len(schema.Enum) == 0 {
-			schema.Pattern = pattern
+			schema.Pattern, schema.PatternDescription = pattern, described[pattern]
 			schema.PrecomputeMessages()
 		}
 	}

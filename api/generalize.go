@@ -53,7 +53,7 @@ type (
 			AbstractionNote string    `json:"abstraction_note,omitempty" maxLength:"4096" doc:"How it was abstracted. It is checked as the belief is, and is for the owner."`
 			AcceptWarnings  bool      `json:"accept_warnings,omitempty" doc:"What the report warns of as a name is none."`
 			Check           bool      `json:"check,omitempty" doc:"Judge, and make nothing."`
-			Context         string    `json:"context,omitempty" maxLength:"256" doc:"The context that the caller is in, of this call alone."`
+			Context         string    `json:"context,omitempty" minLength:"1" maxLength:"256" doc:"The context that the caller is in, of this call alone."`
 			Reason          string    `json:"reason,omitempty" maxLength:"256"`
 		}
 	}

@@ -56,12 +56,12 @@ type (
 			Kind          string    `json:"kind,omitempty" maxLength:"32" doc:"Default: the first kind of the policy."`
 			Store         string    `json:"store,omitempty" minLength:"1" maxLength:"256" doc:"Default: the context's, else the caller's own."`
 			Content       string    `json:"content" minLength:"1" maxLength:"60000"`
-			SourceEntity  string    `json:"source_entity,omitempty" maxLength:"256" doc:"Who told it. It counts where the caller owns the store: anybody else is the source."`
-			ToldFrom      string    `json:"told_from,omitempty" maxLength:"256" doc:"The memory of another, of the same kind, that it was told from. It shows to nobody to whom that one does not."`
+			SourceEntity  string    `json:"source_entity,omitempty" minLength:"1" maxLength:"256" doc:"Who told it. It counts where the caller owns the store: anybody else is the source."`
+			ToldFrom      string    `json:"told_from,omitempty" minLength:"1" maxLength:"256" doc:"The memory of another, of the same kind, that it was told from. It shows to nobody to whom that one does not."`
 			SubjectIDs    []string  `json:"subject_ids,omitempty" maxItems:"256"`
 			AccessGrants  *[]string `json:"access_grants,omitempty" maxItems:"256" doc:"Left out: what the context gives, else who told it. Empty: nobody but the owner."`
 			ConsentGrants []string  `json:"consent_grants,omitempty" maxItems:"256"`
-			Context       string    `json:"context,omitempty" maxLength:"256" doc:"The context that the caller is in, of this call alone."`
+			Context       string    `json:"context,omitempty" minLength:"1" maxLength:"256" doc:"The context that the caller is in, of this call alone."`
 			Reason        string    `json:"reason,omitempty" maxLength:"256"`
 		}
 	}

@@ -17,6 +17,9 @@ import (
 
 // Reminders over HTTP: who may tell of whom, what comes back, and that nothing of it is anywhere else.
 func (f *httpFace) air(t *testing.T) {
+	for _, kind := range []string{"APPLICATION/JSON", "application/json; charset=\"UTF-8\"", "Application/Json;x=y"} { // RFC 9110, 8.3.1
+		f.want(f.call("system", "POST", "/v1/air/interactions", map[string]any{"user_id": "u1", "channel_id": "cli_1"}, "Content-Type", kind), 200, "")
+	}
 	ids := f.subjects()
 	mine, other := ids["TEMPORARY"][0], ids["ANONYMOUS"][0]
 	me, channel := "subject:"+mine, "api_air_marker"

@@ -180,6 +180,9 @@ func TestCiris(t *testing.T) {
 		if a := ask(t, s, "consent_status", nil); !strings.Contains(a.text, `"grantee":"si:vet"`) || a.member["stream"] != "TEMPORARY" {
 			t.Errorf("both: %s", a.text)
 		}
+		if a := ask(t, s, "consent_grant", args{"grantee": "", "scope": "ctx:walks", "purposes": []any{"care"}}); !strings.HasPrefix(a.text, "ERROR 22023") {
+			t.Errorf("an empty grantee: %s", a.text)
+		}
 		if a := ask(t, s, "consent_grant", args{}); !strings.HasPrefix(a.text, "ERROR 22023") {
 			t.Errorf("to nothing: %s", a.text)
 		}

@@ -84,7 +84,7 @@ func (c *Call) Set(setting, statement string) { c.session.remember(setting, stat
 
 // filled are arguments that are somebody or something where they are there: "" is not taken for having left them out, which may mean everybody, or
 // everything.
-var filled = []string{"user_id", "grantee", "scope", "store", "grantor", "id", "subject"}
+var filled = []string{"user_id", "grantee", "scope", "store", "grantor", "id", "subject", "context", "source", "told_from"}
 
 // New makes a tool whose arguments are In, a struct, and whose answer is Out, another. Their members' tags give names and descriptions; a
 // member without omitempty is required.

@@ -120,10 +120,6 @@ func run(args []string, s streams) (code int) {
 			return usage
 		}
 	}
-	if flag := emptied(args); flag != "" {
-		fmt.Fprintf(s.err, "pgconsent: %s is empty\nhint: Leave it out where its default is meant. Is a variable of a script not set?\n", flag)
-		return usage
-	}
 	parsed, err := parser.Parse(spread(args))
 	if err != nil {
 		fmt.Fprintf(s.err, "pgconsent: %v\n", err)
@@ -156,9 +152,21 @@ var texts = []string{"reason", "evidence", "contact", "note", "abstraction-note"
 // empty is the flag that was given with nothing in it, as by a script whose variable is not set: left out, a grantee would be everybody, and a
 // scope everything.
 func empty(parsed *kong.Context) string {
+	given := map[*kong.Flag]int{}
 	for _, p := range parsed.Path {
-		if p.Flag != nil && p.Flag.Target.Kind() == reflect.String && p.Flag.Target.String() == "" && !slices.Contains(texts, p.Flag.Name) {
-			return p.Flag.Name
+		if p.Flag == nil || slices.Contains(texts, p.Flag.Name) {
+			continue
+		}
+		given[p.Flag]++
+		switch p.Flag.Target.Kind() {
+		case reflect.String:
+			if p.Flag.Target.String() == "" {
+				return p.Flag.Name
+			}
+		case reflect.Slice: // each time has at least one value
+			if p.Flag.Target.Len() < given[p.Flag] {
+				return p.Flag.Name
+			}
 		}
 	}
 	return ""
