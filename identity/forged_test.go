@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"context"
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/ed25519"
@@ -457,6 +458,10 @@ func TestProviderInTrouble(t *testing.T) {
 	elsewhere := httptest.NewServer(http.HandlerFunc(good))
 	defer elsewhere.Close()
 	f.config.JWT.JWKS = server.URL
+	fetcher.Timeout = 200 * time.Millisecond
+	t.Cleanup(func() { fetcher.Timeout = keysWithin })
+	over := make(chan struct{})
+	defer close(over)
 	begin := func() {
 		f.v = NewJWT(func() *config.Config { return f.config })
 		f.v.now = func() time.Time { return f.now }
@@ -473,16 +478,21 @@ func TestProviderInTrouble(t *testing.T) {
 		"it hangs up":   func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
 		"it says 404":   func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(404); good(w, r) },
 		"it says HTML":  func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<!doctype html>")) },
+		"it is silent":  func(http.ResponseWriter, *http.Request) { <-over },
 		"it has no key": func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"keys":[]}`)) },
 	} {
 		answer = h
 		begin()
 		f.refuses(what, token("r"))
+		if _, err := f.v.Verify(t.Context(), token("r")); errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%s: it is told as a call that took too long", what)
+		}
 		answer = good
 		f.now = f.now.Add(keysPause)
 		f.takes(what+", and is mended", token("r"))
 	}
 
+	fetcher.Timeout = time.Minute
 	// Somebody asks for a key that is not there, and the provider does not answer.
 	begin()
 	f.takes("at first", token("r"))

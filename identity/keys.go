@@ -141,7 +141,8 @@ func (k *keys) read(ctx context.Context, now time.Time, wait bool) {
 		if k.asking = nil; err == nil {
 			k.set, k.got, k.trouble = set, now, nil
 		} else {
-			k.trouble = fmt.Errorf("the provider's keys cannot be read: %w", err)
+			// Not wrapped: a provider that took too long is no call that did.
+			k.trouble = fmt.Errorf("the provider's keys cannot be read: %v", err)
 		}
 		k.mu.Unlock()
 		close(answered)
