@@ -458,7 +458,6 @@ func TestProviderInTrouble(t *testing.T) {
 	elsewhere := httptest.NewServer(http.HandlerFunc(good))
 	defer elsewhere.Close()
 	f.config.JWT.JWKS = server.URL
-	fetcher.Timeout = 200 * time.Millisecond
 	t.Cleanup(func() { fetcher.Timeout = keysWithin })
 	over := make(chan struct{})
 	defer close(over)
@@ -482,17 +481,19 @@ func TestProviderInTrouble(t *testing.T) {
 		"it has no key": func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"keys":[]}`)) },
 	} {
 		answer = h
+		if fetcher.Timeout = time.Minute; what == "it is silent" {
+			fetcher.Timeout = 100 * time.Millisecond
+		}
 		begin()
 		f.refuses(what, token("r"))
 		if _, err := f.v.Verify(t.Context(), token("r")); errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%s: it is told as a call that took too long", what)
 		}
-		answer = good
+		answer, fetcher.Timeout = good, time.Minute
 		f.now = f.now.Add(keysPause)
 		f.takes(what+", and is mended", token("r"))
 	}
 
-	fetcher.Timeout = time.Minute
 	// Somebody asks for a key that is not there, and the provider does not answer.
 	begin()
 	f.takes("at first", token("r"))
