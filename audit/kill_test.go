@@ -148,3 +148,18 @@ func rotating(cfg Config) {
 	}
 	select {}
 }
+
+// verified holds a log to its key and anchor, and returns how often each session's decision is in it.
+func verified(t *testing.T, cfg Config) (map[string]int, Report) {
+	t.Helper()
+	against := Against{Key: cfg.Key}
+	if cfg.Anchor != "" {
+		against.Heads = heads(t, cfg.Anchor, cfg.Key)
+	}
+	report, err := against.Walk(cfg.Dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, _ := sessions(t, cfg.Dir)
+	return found, report
+}

@@ -31,10 +31,10 @@ func openFile(path string) (file, error) {
 	return segmentFile{f}, nil
 }
 
-// Sync makes data and size durable; times do not matter.
+// Sync makes data and size durable.
 func (f segmentFile) Sync() error {
 	for {
-		err := syscall.Fdatasync(int(f.Fd()))
+		err := durable(f.File)
 		if !errors.Is(err, syscall.EINTR) {
 			return err
 		}

@@ -73,18 +73,18 @@ func (t *Tokens) current() map[string]Token {
 	if info, err := os.Stat(t.path); err == nil {
 		state = fmt.Sprint(info.Mode(), info.Size(), info.ModTime())
 		if st, ok := info.Sys().(*syscall.Stat_t); ok {
-			state = fmt.Sprint(state, st.Ino, st.Ctim)
+			state = fmt.Sprint(state, st.Ino, changed(st))
 		}
 	}
 	now := time.Now()
 	if state == t.seen && now.Sub(t.looked) < recheck {
 		return t.bySum
 	}
-	changed := state != t.seen
+	other := state != t.seen
 	t.seen, t.looked = state, now
 	all, err := ReadTokens(t.path)
 	if err != nil {
-		if changed {
+		if other {
 			t.log.Error("the tokens file cannot be used: the tokens read before stay in force", "error", err)
 		}
 		return t.bySum

@@ -110,21 +110,6 @@ func fill(t *testing.T, dir string) (empty func()) {
 	}
 }
 
-// verified holds a log to its key and anchor, and returns how often each session's decision is in it.
-func verified(t *testing.T, cfg Config) (map[string]int, Report) {
-	t.Helper()
-	against := Against{Key: cfg.Key}
-	if cfg.Anchor != "" {
-		against.Heads = heads(t, cfg.Anchor, cfg.Key)
-	}
-	report, err := against.Walk(cfg.Dir, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	found, _ := sessions(t, cfg.Dir)
-	return found, report
-}
-
 // asking is agents that ask until they are stopped: what was released, by its session.
 type asking struct {
 	released sync.Map
