@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strconv"
@@ -82,7 +83,7 @@ func (t auditTailCmd) print(s *session, from audit.Source) error {
 			return err
 		})
 	}
-	p := &tailing{table: tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0), short: t.Short, waiting: map[uint64]entry{}}
+	p := &tailing{table: tabwriter.NewWriter(&trimmed{to: s.out}, 0, 0, 2, ' ', 0), short: t.Short, waiting: map[uint64]entry{}}
 	p.head()
 	for _, l := range lines {
 		p.add(l.entry)
@@ -139,11 +140,33 @@ func (p *tailing) head() {
 	p.row("TIME", "AGENT", "FOR", "WHAT", "TABLES", "VERDICT", "ROWS", "")
 }
 
+// row keeps empty cells: a column ends where a line has none.
 func (p *tailing) row(cells ...string) {
-	for len(cells) > 0 && cells[len(cells)-1] == "" {
-		cells = cells[:len(cells)-1]
-	}
 	fmt.Fprintln(p.table, strings.Join(cells, "\t"))
+}
+
+// trimmed leaves out the spaces at the end of lines, which come in pieces.
+type trimmed struct {
+	to   io.Writer
+	held int // spaces that are the line's end, or are not
+}
+
+func (t *trimmed) Write(b []byte) (int, error) {
+	var out strings.Builder
+	for _, c := range b {
+		switch c {
+		case ' ':
+			t.held++
+			continue
+		case '\n':
+			t.held = 0
+		}
+		out.WriteString(strings.Repeat(" ", t.held))
+		out.WriteByte(c)
+		t.held = 0
+	}
+	_, err := io.WriteString(t.to, out.String())
+	return len(b), err
 }
 
 func (p *tailing) add(e entry) {

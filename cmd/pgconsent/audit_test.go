@@ -81,6 +81,15 @@ func TestAuditCommands(t *testing.T) {
 	if code != done || strings.Count(out, "public.memories") != 3 || strings.Count(out, "42501 relation") != 1 || !strings.Contains(out, "session open") {
 		t.Errorf("tail: %d\n%s%s", code, out, errs)
 	}
+	// A column is where its heading is, in every line.
+	if all := strings.Split(strings.TrimSpace(out), "\n"); len(all) > 1 {
+		at := strings.Index(all[0], "VERDICT")
+		for _, line := range all[1:] {
+			if verdict := strings.Index(line, "allow"); verdict >= 0 && verdict != at || strings.HasSuffix(line, " ") {
+				t.Errorf("not in its column:\n%s", out)
+			}
+		}
+	}
 	user := i.user(t)
 	if strings.Contains(out, user) {
 		t.Errorf("tail names the person:\n%s", out)
