@@ -64,7 +64,7 @@ var refusals = []*Refusal{
 		"Its choice of rows tells about rows that are not visible. Use ORDER BY random() LIMIT n."},
 	{"several collations", []string{"CollateClause(several)"}, "SELECT 1 FROM (SELECT name COLLATE \"C\" AS a, name COLLATE \"POSIX\" AS b FROM people) x WHERE a > b",
 		sqlstate.FeatureNotSupported, sqlstate.ReasonConstruct, "several collations in one statement are not available to agents",
-		"Comparing values of different collations fails, also on rows that are not visible. Use one COLLATE name in a statement, and with ^@ and starts_with none but \"C\"."},
+		"Comparing values of different collations fails, also on rows that are not visible. Columns, domains and COLLATE bring them: name columns of one collation besides the database's own in a statement, not whole rows, and use with ^@ and starts_with none but \"C\"."},
 	{"system columns", []string{"ColumnRef(system column)"}, "SELECT ctid FROM people",
 		sqlstate.InsufficientPrivilege, sqlstate.ReasonColumn, "system columns of tables under a policy are not available to agents",
 		"ctid, xmin, xmax, cmin and cmax tell about rows that are not visible. Use the primary key; a result column of such a name needs another alias."},
