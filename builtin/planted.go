@@ -53,7 +53,7 @@ WHERE t.typnamespace = 'pg_catalog'::pg_catalog.regnamespace AND t.oid >= 16384 
   AND EXISTS (SELECT FROM ours AS o WHERE o.prosrc ~ ('pg_catalog\.' || t.typname || '\M'))
 UNION ALL
 SELECT 'language ' || l.lanname FROM pg_catalog.pg_language AS l LEFT JOIN pg_catalog.pg_proc AS p ON p.oid = l.lanplcallfoid
-WHERE l.lanname = 'plpgsql' AND (p.prosrc, p.probin) IS DISTINCT FROM ('plpgsql_call_handler', '$libdir/plpgsql')
+WHERE l.lanname = 'plpgsql' AND (p.prosrc = 'plpgsql_call_handler' AND p.probin IN ('$libdir/plpgsql', 'plpgsql')) IS NOT TRUE
 ORDER BY 1`
 
 // written are the functions of PostgreSQL 15 to 18 that are written in SQL and have the name of one that ours call. Theirs call none of them.
