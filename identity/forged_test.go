@@ -432,8 +432,11 @@ func TestKeysOfAProvider(t *testing.T) {
 	// A secret, a private key, and kinds that nobody here knows, which leave the others what they are.
 	f.publish(`{"kty":"oct","kid":"k","k":"` + encoded("secret") + `"}`)
 	f.refuses("a secret", signed(header("HS256"), claims, byHMAC([]byte("secret"))))
-	b := func(n *big.Int) string { return base64.RawURLEncoding.EncodeToString(n.Bytes()) }
-	f.publish(keyOf("k", &f.ec.PublicKey, `,"d":"`+b(f.ec.D)+`"`))
+	d, err := f.ec.Bytes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.publish(keyOf("k", &f.ec.PublicKey, `,"d":"`+base64.RawURLEncoding.EncodeToString(d)+`"`))
 	f.refuses("a private key", signed(header("ES256"), claims, byEC(f.ec, sha256Of)))
 	f.publish(`{"kty":"AKP","alg":"ML-DSA-99","kid":"x","pub":"AAAA"}`, `{"kty":"EC","crv":"P-999","kid":"y","x":"AA","y":"AA"}`, `{"kty":"RSA","kid":"z"}`, one)
 	f.takes("beside unknown ones", mine)
