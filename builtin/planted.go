@@ -3,7 +3,7 @@
 //
 // Names in that SQL are qualified, so that only a superuser, who may write to pg_catalog, can put something in their place: a
 // function whose arguments fit better than those of the one that was meant, or one that has its name. It would decide then what
-// triggers, policies and the checks themselves work out.
+// triggers, policies and the checks themselves work out. [Leakproof] tells whom row security trusts with hidden rows besides.
 //
 // Not found: what is written into the tables of pg_catalog by hand (allow_system_table_mods), and another server program.
 package builtin

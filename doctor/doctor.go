@@ -87,6 +87,7 @@ var checks = []check{
 	{"installed", "the configured policy is the one installed", checkInstalled},
 	{"drift", "what is installed has not been altered", checkDrift},
 	{"builtin", "what our functions call is PostgreSQL's own", checkBuiltin},
+	{"leakproof", "row security lets no function at hidden rows but those that PostgreSQL vouches for", checkLeakproof},
 	{"keys", "there is a good key, and agents cannot read it", checkKeys},
 	{"kept", "what is kept beside rows is what it should be", checkKept},
 	{"observed", "every table of the policy is enforced", checkObserved},

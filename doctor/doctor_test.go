@@ -248,6 +248,8 @@ func TestUnsafeDatabases(t *testing.T) {
 		{"drift", "ALTER FUNCTION pgconsent_gate.sealed() LEAKPROOF", ""},
 		{"planted", "CREATE FUNCTION pg_catalog.sha256(text) RETURNS bytea LANGUAGE sql AS 'SELECT NULL::bytea'", ""},
 		{"planted", "CREATE FUNCTION public.f(text) RETURNS uuid LANGUAGE sql AS 'SELECT NULL::uuid'; CREATE CAST (text AS uuid) WITH FUNCTION public.f(text)", ""},
+		{"leakproof", "ALTER FUNCTION pg_catalog.textlike(text, text) LEAKPROOF", ""},
+		{"leakproof", "ALTER FUNCTION public.count_memories LEAKPROOF", ""},
 		{"bad_key", "DELETE FROM pgconsent.keys", ""},
 		{"key_readable", "GRANT EXECUTE ON FUNCTION pgconsent.seal_key() TO PUBLIC", ""},
 		{"key_readable", "GRANT SELECT ON pgconsent.keys TO pgconsent_agent", ""},

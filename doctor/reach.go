@@ -14,17 +14,11 @@ func checkReach(ctx context.Context, x *exam) ([]Finding, error) {
 	if !x.exists() {
 		return missing, nil
 	}
-	extensions, err := x.strings(ctx, "SELECT e.extname::pg_catalog.text FROM pg_catalog.pg_extension e")
+	known, err := x.known(ctx)
 	if err != nil {
 		return nil, err
 	}
-	known := slices.DeleteFunc(extensions, func(name string) bool { return !rewrite.KnownExtension(name) })
-	listed := []uint32{}
-	for _, f := range x.Policy.Functions() {
-		for _, o := range f.Overloads {
-			listed = append(listed, o.OID)
-		}
-	}
+	listed := x.listed()
 	// Trigger functions cannot be called, and procedures only by CALL.
 	const foreign = `p.oid <> ALL ($2::pg_catalog.oid[]) AND pg_catalog.has_function_privilege($1, p.oid, 'EXECUTE')
 		AND pn.nspname NOT IN ('pg_catalog', 'information_schema', 'pgconsent', 'pgconsent_gate', 'pgconsent_catalog', 'pgconsent_rows')
@@ -84,4 +78,24 @@ func checkReach(ctx context.Context, x *exam) ([]Finding, error) {
 		}
 	}
 	return found, nil
+}
+
+// known are the extensions of the database whose functions agents may call.
+func (x *exam) known(ctx context.Context) ([]string, error) {
+	extensions, err := x.strings(ctx, "SELECT e.extname::pg_catalog.text FROM pg_catalog.pg_extension e")
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(extensions, func(name string) bool { return !rewrite.KnownExtension(name) }), nil
+}
+
+// listed are the functions that the policy lists.
+func (x *exam) listed() []uint32 {
+	oids := []uint32{}
+	for _, f := range x.Policy.Functions() {
+		for _, o := range f.Overloads {
+			oids = append(oids, o.OID)
+		}
+	}
+	return oids
 }

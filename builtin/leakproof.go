@@ -1,0 +1,56 @@
+package builtin
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+)
+
+//go:embed leakproof.txt
+var leakproofs string
+
+// leakproof are the OIDs of the list.
+var leakproof = func() []uint32 {
+	var out []uint32
+	for line := range strings.Lines(leakproofs) {
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		oid, _, _ := strings.Cut(line, " ")
+		n, err := strconv.ParseUint(oid, 10, 32)
+		if err != nil {
+			panic("leakproof.txt: " + line)
+		}
+		out = append(out, uint32(n))
+	}
+	return out
+}()
+
+// A statement of an agent runs functions of pg_catalog, of these extensions, those listed, and those of casts.
+const marked = `
+SELECT p.oid::pg_catalog.regprocedure::pg_catalog.text FROM pg_catalog.pg_proc AS p
+WHERE p.proleakproof AND CASE WHEN p.oid < 16384 THEN p.oid <> ALL ($1::pg_catalog.oid[])
+  ELSE p.oid = ANY ($2::pg_catalog.oid[]) OR EXISTS (SELECT FROM pg_catalog.pg_cast AS c WHERE c.castfunc = p.oid)
+    OR EXISTS (SELECT FROM pg_catalog.pg_depend AS d JOIN pg_catalog.pg_extension AS e ON e.oid = d.refobjid
+      WHERE d.classid = 'pg_catalog.pg_proc'::pg_catalog.regclass AND d.objid = p.oid AND d.deptype = 'e'
+        AND d.refclassid = 'pg_catalog.pg_extension'::pg_catalog.regclass AND e.extname = ANY ($3::pg_catalog.name[])) END
+ORDER BY 1`
+
+// Leakproof names the functions that somebody has marked LEAKPROOF and that agents' statements may run: those of PostgreSQL that it does
+// not mark itself, those with one of the OIDs, of these extensions, and of casts. Row security lets what is marked so see rows
+// before the policy has judged them. Every role may ask.
+func Leakproof(ctx context.Context, q Querier, listed []uint32, extensions []string) ([]string, error) {
+	rows, err := q.Query(ctx, marked, leakproof, listed, extensions)
+	if err != nil {
+		return nil, fmt.Errorf("look for functions that were marked LEAKPROOF: %w", err)
+	}
+	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return nil, fmt.Errorf("look for functions that were marked LEAKPROOF: %w", err)
+	}
+	return names, nil
+}
