@@ -60,12 +60,14 @@ func (r *reader) column(c *sqltext.ColumnRef, own *names) []*output {
 				continue
 			}
 			r.use(it.row, shows|compared)
+			r.functionReads("", name)
 			found = []*output{it.row}
 		}
 		out = append(out, found...)
 	}
 	if len(items) == 0 {
 		r.everything(own, shows|compared)
+		r.functionReads("", name)
 	}
 	return out
 }
@@ -274,8 +276,11 @@ func (r *reader) indirection(x *sqltext.A_Indirection, own *names, f flow) {
 			r.expr(i.Lidx, own, f)
 			r.expr(i.Uidx, own, f)
 		}
-		if s := n.GetString_(); s != nil && (r.isMeasure("", s.GetSval())) { // a function in attribute notation
-			f |= compared
+		if s := n.GetString_(); s != nil { // it may be a function in attribute notation
+			if r.isMeasure("", s.GetSval()) {
+				f |= compared
+			}
+			r.functionReads("", s.GetSval())
 		}
 	}
 	r.expr(x.Arg, own, f)

@@ -69,3 +69,19 @@ func TestListedFunctionsInAttributeNotation(t *testing.T) {
 		}
 	}
 }
+
+// Nor does it take the gate door, whose views know no rows.
+func TestListedFunctionsInAttributeNotationAreNotVetted(t *testing.T) {
+	r := rewriter(t, Doors)
+	for _, sql := range []string{"SELECT m.caption FROM memories m", "SELECT (m).caption FROM memories m", "SELECT count(*) FROM memories m WHERE m.caption = 'x'"} {
+		result, refused := r.Rewrite(sql, false)
+		if refused != nil {
+			t.Errorf("%s: %s", sql, refused.Message)
+		} else if result.NeedsSignature {
+			t.Errorf("%s takes the gate door: %s", sql, result.Text)
+		}
+	}
+	if result, refused := r.Rewrite("SELECT count(*) FROM memories m WHERE m.title = 'x'", false); refused != nil || !result.NeedsSignature {
+		t.Errorf("a plain condition does not take the gate door: %v", refused)
+	}
+}

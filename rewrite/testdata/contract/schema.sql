@@ -18,3 +18,5 @@ CREATE VIEW ranked AS SELECT id FROM event ORDER BY embedding <-> '(1,1)'::cube;
 CREATE FUNCTION find_events(q text) RETURNS SETOF integer LANGUAGE sql STABLE AS $$ SELECT id FROM event WHERE title = q $$;
 CREATE FUNCTION silent(q text) RETURNS text LANGUAGE sql STABLE AS $$ SELECT q $$;
 CREATE FUNCTION harmless(q text) RETURNS text LANGUAGE sql STABLE AS $$ SELECT q $$;
+CREATE FUNCTION story(p plain) RETURNS text LANGUAGE sql STABLE AS $$ SELECT title FROM event WHERE id = p.id $$;
+CREATE FUNCTION mute(p plain) RETURNS text LANGUAGE sql STABLE AS $$ SELECT p.word $$;
