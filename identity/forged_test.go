@@ -23,6 +23,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -454,11 +455,11 @@ func TestKeysOfAProvider(t *testing.T) {
 func TestProviderInTrouble(t *testing.T) {
 	f := newForger(t)
 	known := `{"keys":[` + keyOf("r", &f.rsa.PublicKey, "") + `]}`
-	var answer http.HandlerFunc
-	good := func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(known)) }
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { answer(w, r) }))
+	var answer atomic.Value // http.HandlerFunc: one that is silent may still be at it
+	var good http.HandlerFunc = func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(known)) }
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { answer.Load().(http.HandlerFunc)(w, r) }))
 	defer server.Close()
-	elsewhere := httptest.NewServer(http.HandlerFunc(good))
+	elsewhere := httptest.NewServer(good)
 	defer elsewhere.Close()
 	f.config.JWT.JWKS = server.URL
 	t.Cleanup(func() { fetcher.Timeout = keysWithin })
@@ -483,7 +484,7 @@ func TestProviderInTrouble(t *testing.T) {
 		"it is silent":  func(http.ResponseWriter, *http.Request) { <-over },
 		"it has no key": func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"keys":[]}`)) },
 	} {
-		answer = h
+		answer.Store(h)
 		if fetcher.Timeout = time.Minute; what == "it is silent" {
 			fetcher.Timeout = 100 * time.Millisecond
 		}
@@ -492,7 +493,8 @@ func TestProviderInTrouble(t *testing.T) {
 		if _, err := f.v.Verify(t.Context(), token("r")); errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%s: it is told as a call that took too long", what)
 		}
-		answer, fetcher.Timeout = good, time.Minute
+		answer.Store(good)
+		fetcher.Timeout = time.Minute
 		f.now = f.now.Add(keysPause)
 		f.takes(what+", and is mended", token("r"))
 	}
@@ -501,7 +503,7 @@ func TestProviderInTrouble(t *testing.T) {
 	begin()
 	f.takes("at first", token("r"))
 	asked, answered := make(chan struct{}), make(chan struct{})
-	answer = func(w http.ResponseWriter, r *http.Request) { close(asked); <-answered; good(w, r) }
+	answer.Store(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { close(asked); <-answered; good(w, r) }))
 	f.now = f.now.Add(keysPause)
 	waits := make(chan error)
 	unknown := token("x")
