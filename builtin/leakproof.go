@@ -3,11 +3,8 @@ package builtin
 import (
 	"context"
 	_ "embed"
-	"fmt"
 	"strconv"
 	"strings"
-
-	"github.com/jackc/pgx/v5"
 )
 
 //go:embed leakproof.txt
@@ -44,13 +41,5 @@ ORDER BY 1`
 // not mark itself, those with one of the OIDs, of these extensions, and of casts. Row security lets what is marked so see rows
 // before the policy has judged them. Every role may ask.
 func Leakproof(ctx context.Context, q Querier, listed []uint32, extensions []string) ([]string, error) {
-	rows, err := q.Query(ctx, marked, leakproof, listed, extensions)
-	if err != nil {
-		return nil, fmt.Errorf("look for functions that were marked LEAKPROOF: %w", err)
-	}
-	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		return nil, fmt.Errorf("look for functions that were marked LEAKPROOF: %w", err)
-	}
-	return names, nil
+	return names(ctx, q, "look for functions that were marked LEAKPROOF", marked, leakproof, listed, extensions)
 }

@@ -61,13 +61,18 @@ var written = []uint32{879 /* lpad */, 1384 /* date_part */, 1708 /* round */, 1
 
 // Planted names what is not PostgreSQL's own and would be taken for it. Every role may ask.
 func Planted(ctx context.Context, q Querier) ([]string, error) {
-	rows, err := q.Query(ctx, planted, written)
+	return names(ctx, q, "look at what PostgreSQL's functions are", planted, written)
+}
+
+// names runs a query whose rows are a name each; what is said of an error.
+func names(ctx context.Context, q Querier, what, sql string, args ...any) ([]string, error) {
+	rows, err := q.Query(ctx, sql, args...)
 	if err != nil {
-		return nil, fmt.Errorf("look at what PostgreSQL's functions are: %w", err)
+		return nil, fmt.Errorf("%s: %w", what, err)
 	}
-	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	out, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err != nil {
-		return nil, fmt.Errorf("look at what PostgreSQL's functions are: %w", err)
+		return nil, fmt.Errorf("%s: %w", what, err)
 	}
-	return names, nil
+	return out, nil
 }
