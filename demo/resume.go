@@ -40,12 +40,8 @@ func digest(text []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// copyPolicy puts the world's policy into the folder, where it may be changed, and notes what it was.
+// copyPolicy puts the world's policy into the folder, where it may be changed, and notes what it was, beside the rows that were loaded.
 func (f folder) copyPolicy(rows string) error {
-	now, err := f.digests()
-	if err != nil {
-		return err
-	}
 	text, err := f.world.File(f.world.Policy)
 	if err != nil {
 		return err
@@ -53,8 +49,7 @@ func (f folder) copyPolicy(rows string) error {
 	if err := os.WriteFile(f.path("policy.yaml"), text, 0o644); err != nil {
 		return err
 	}
-	now.Rows = rows
-	note, err := yaml.Marshal(now)
+	note, err := yaml.Marshal(copied{Policy: digest(text), Rows: rows})
 	if err != nil {
 		return err
 	}
