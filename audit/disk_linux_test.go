@@ -72,7 +72,7 @@ func apart(t *testing.T) bool {
 		}
 		return false
 	}
-	t.Skip("no process with mounts of its own can be started here")
+	t.Skip("SKIPPED: no process with mounts of its own can be started here (root or user namespaces), so that no full, read-only or frozen disk was tried")
 	return false
 }
 
@@ -364,7 +364,7 @@ func freezing(t *testing.T) (dir string, set func(uintptr)) {
 	guard := exec.Command("sh", "-c", "cat <&3 >/dev/null; exec fsfreeze -u "+dir)
 	guard.ExtraFiles = []*os.File{os.NewFile(apartWatch, "watch")}
 	if err := guard.Start(); err != nil {
-		t.Skip(err)
+		t.Skip("SKIPPED: no shell that thaws a frozen disk can be started, so that none was tried: ", err)
 	}
 	t.Cleanup(func() {
 		_, _, _ = syscall.Syscall(syscall.SYS_IOCTL, f.Fd(), thaw, 0)
