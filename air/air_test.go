@@ -505,22 +505,30 @@ func TestLikeTheModel(t *testing.T) {
 		}
 		c.Keep = max(c.Idle, time.Duration(rapid.IntRange(1, 120).Draw(r, "keep"))*time.Minute)
 		tracker, models := New(c), map[Key]*model{}
-		at := time.Duration(0)
+		tracker.Clean(begin)
+		at, clock := time.Duration(0), time.Duration(0)
 		if rapid.Bool().Draw(r, "late") { // near where milliseconds begin again
 			at = 1<<32*time.Millisecond - time.Hour
-			tracker.Clean(begin)
+			clock = at
+			tracker.Clean(begin.Add(clock))
 		}
 		for range rapid.IntRange(1, 80).Draw(r, "n") {
-			at += time.Duration(rapid.IntRange(0, 20).Draw(r, "pause")*rapid.SampledFrom([]int{1, 1, 1, 5}).Draw(r, "times")) * time.Minute
+			clock += time.Duration(rapid.IntRange(0, 20).Draw(r, "pause")*rapid.SampledFrom([]int{1, 1, 1, 5}).Draw(r, "times")) * time.Minute
+			if rapid.IntRange(0, 9).Draw(r, "back") == 0 {
+				clock -= time.Duration(rapid.IntRange(1, 90).Draw(r, "by")) * time.Minute
+			}
+			at = max(at, clock) // time stands still until the clock is there again
 			k := Key{User: rapid.SampledFrom([]string{"a", "b"}).Draw(r, "user"), Channel: "api_1"}
 			if rapid.IntRange(0, 20).Draw(r, "end") == 0 {
 				_, there := models[k]
 				there = there && at-models[k].times[len(models[k].times)-1] < c.Keep
 				if there || c.Keep > c.Idle { // at Keep = Idle itself it still counts
-					if got := tracker.End(begin.Add(at), k); got != there {
+					if got := tracker.End(begin.Add(clock), k); got != there {
 						r.Fatalf("ended: %v, want %v", got, there)
 					}
 					delete(models, k)
+				} else {
+					tracker.Clean(begin.Add(clock))
 				}
 				continue
 			}
@@ -538,11 +546,11 @@ func TestLikeTheModel(t *testing.T) {
 			}
 			due := !m.reminded && (at-m.times[0] >= c.After || recent >= c.Messages)
 			m.reminded = m.reminded || due
-			text, err := tracker.Track(begin.Add(at), k, "")
+			text, err := tracker.Track(begin.Add(clock), k, "")
 			if err != nil || (text != "") != due {
 				r.Fatalf("at %v: %q, %v; want a reminder: %v", at, text, err, due)
 			}
-			s, _ := tracker.Session(begin.Add(at), k)
+			s, _ := tracker.Session(begin.Add(clock), k)
 			if want := min(recent, c.Messages); len(s.Messages) != want || s.Reminded != m.reminded || s.Last.Sub(begin) != at {
 				r.Fatalf("at %v: %+v, want %d messages", at, s, want)
 			}
@@ -550,7 +558,43 @@ func TestLikeTheModel(t *testing.T) {
 	})
 }
 
-// What a million users take. "Memory-Only", seeds/001:410.
+// A million users take no more memory than the page says, and those of the next hours take over theirs. "Memory-Only", seeds/001:410.
+func TestMillionUsers(t *testing.T) {
+	users := 1_000_000
+	if testing.Short() {
+		users = 100_000
+	}
+	before := heap()
+	tracker := New(Config{Sessions: users})
+	now := begin
+	for hour := range 2 {
+		for i := range users {
+			now = now.Add(100 * time.Microsecond)
+			k := Key{Database: "app", User: fmt.Sprintf("user-%d-%08d", hour, i), Channel: "api_0"}
+			if _, err := tracker.Track(now, k, ""); err != nil {
+				t.Fatal(err)
+			}
+		}
+		held := float64(heap()-before) / float64(users)
+		if c := tracker.Counts(now); c.Active != users || held > 220 {
+			t.Errorf("hour %d: %d sessions, %.0f bytes each", hour, c.Active, held)
+		}
+		if _, err := tracker.Track(now, Key{Database: "app", User: "one more", Channel: "api_0"}, ""); err == nil {
+			t.Errorf("hour %d: there is room for one more", hour)
+		}
+		now = now.Add(2 * time.Hour)
+	}
+	tracker.Clean(now)
+	if c := tracker.Counts(now); c.Active != 0 {
+		t.Errorf("%d sessions are left", c.Active)
+	}
+	if left := heap(); left > before+10<<20 {
+		t.Errorf("%d bytes are left", left-before)
+	}
+	runtime.KeepAlive(tracker)
+}
+
+// What a million users take.
 func BenchmarkMillionUsers(b *testing.B) {
 	const users = 1_000_000
 	for b.Loop() {
@@ -569,6 +613,12 @@ func BenchmarkMillionUsers(b *testing.B) {
 			b.Fatalf("%d sessions", c.Active)
 		}
 		b.ReportMetric(float64(held)/users, "bytes/user")
+		now = now.Add(2 * time.Hour)
+		over := time.Now()
+		if _, err := tracker.Track(now, one, ""); err != nil {
+			b.Fatal(err)
+		}
+		b.ReportMetric(float64(time.Since(over).Milliseconds()), "ms/all-over")
 	}
 }
 
