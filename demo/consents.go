@@ -34,11 +34,12 @@ func (f folder) consents(ctx context.Context, c *config.Config, progress func(st
 		return err
 	}
 	defer r.Close()
+	agent := f.world.Agents[0].Name // there is one
 	for i, s := range subjects {
 		if i%100 == 0 {
 			progress(fmt.Sprintf("recording consents: %d of %d", i, len(subjects)))
 		}
-		for _, command := range s.commands() {
+		for _, command := range s.commands(agent) {
 			command.Request = "demo " + string(command.Do) + " " + s.id
 			if _, err := r.Do(ctx, command); err != nil {
 				return fmt.Errorf("world %s: the consent of %s: %w", f.world.Name, s.id, err)
@@ -54,7 +55,8 @@ type subject struct {
 	stream consent.Stream
 }
 
-func (s subject) commands() []consent.Command {
+// commands make it; of a partnership the agent is the other side.
+func (s subject) commands(agent string) []consent.Command {
 	self := consent.Party{Role: consent.RoleSubject, ID: s.id}
 	if s.stream != consent.Partnered {
 		return []consent.Command{{Do: consent.Grant, Subject: s.id, Stream: s.stream, By: self, Via: "demo"}}
@@ -62,7 +64,7 @@ func (s subject) commands() []consent.Command {
 	return []consent.Command{
 		{Do: consent.Grant, Subject: s.id, Stream: consent.Temporary, By: self, Via: "demo"},
 		{Do: consent.Upgrade, Subject: s.id, By: self, Via: "demo", Reason: "we work together"},
-		{Do: consent.DecidePartnership, Subject: s.id, Decision: consent.TaskComplete, By: consent.Party{Role: consent.RoleAgent, ID: "demo"}, Via: "demo"},
+		{Do: consent.DecidePartnership, Subject: s.id, Decision: consent.TaskComplete, By: consent.Party{Role: consent.RoleAgent, ID: agent}, Via: "demo"},
 	}
 }
 

@@ -115,7 +115,30 @@ type agentListCmd struct{}
 type listed struct {
 	Name     string `json:"name"`
 	Database string `json:"database"`
-	Login    string `json:"login"` // yes, disabled, none
+	Login    string `json:"login"`
+}
+
+// logins tell of each agent of the configuration whether it can log in: yes, disabled, none.
+func logins(c *config.Config) (map[string]string, error) {
+	lines, err := config.ReadCredentials(c.Credentials)
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]string{}
+	for name, a := range c.Agents {
+		if out[name] = "none"; a.Auth == "jwt" {
+			out[name] = "yes"
+		}
+	}
+	for _, l := range lines {
+		if _, ok := c.Agents[l.Name]; !ok {
+			continue
+		}
+		if out[l.Name] = "yes"; l.Disabled {
+			out[l.Name] = "disabled"
+		}
+	}
+	return out, nil
 }
 
 func (agentListCmd) Run(s *session) error {
@@ -123,28 +146,13 @@ func (agentListCmd) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	lines, err := config.ReadCredentials(c.Credentials)
+	login, err := logins(c)
 	if err != nil {
 		return err
 	}
-	logins := map[string]string{}
-	for _, l := range lines {
-		logins[l.Name] = "yes"
-		if l.Disabled {
-			logins[l.Name] = "disabled"
-		}
-	}
 	all := []listed{}
 	for _, name := range slices.Sorted(maps.Keys(c.Agents)) {
-		login, ok := logins[name]
-		switch {
-		case login == "disabled":
-		case c.Agents[name].Auth == "jwt":
-			login = "yes"
-		case !ok:
-			login = "none"
-		}
-		all = append(all, listed{name, c.Agents[name].Database, login})
+		all = append(all, listed{name, c.Agents[name].Database, login[name]})
 	}
 	if s.json {
 		return s.print(all)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pgconsent/pgconsent/consent"
+	"github.com/pgconsent/pgconsent/sqlstate"
 )
 
 type consentGrantCmd struct {
@@ -130,24 +131,52 @@ func (u consentUpgradeCmd) Run(s *session) error {
 type consentDecideCmd struct {
 	ID       string `arg:"" name:"subject" help:"Who asks."`
 	Decision string `arg:"" help:"TASK_COMPLETE, REJECT or DEFER."`
-	Agent    string `required:"" placeholder:"ID" help:"Who decides. Not who asks."`
+	Agent    string `required:"" placeholder:"NAME" help:"Who decides: an agent of the configuration that can log in. Not who asks."`
 	Database string `placeholder:"NAME" help:"The database. Default: the only one."`
 	Reason   string `placeholder:"TEXT" help:"Why. Sealed in the record."`
 	Request  string `placeholder:"KEY" help:"A key of your choice: the same change with the same key is done once."`
 }
 
 func (consentDecideCmd) Help() string {
-	return `TASK_COMPLETE makes the partnership, REJECT declines it, DEFER leaves it open until the same deadline.
+	return `TASK_COMPLETE makes the partnership, REJECT declines it, DEFER leaves it open until the same deadline. Whose token could not
+decide over HTTP, since it is no agent of this database or cannot log in, does not decide here.
 
   pgconsent consent decide ada TASK_COMPLETE --agent chat
   pgconsent consent decide ada REJECT --agent chat --reason "too early"`
 }
 
 func (d consentDecideCmd) Run(s *session) error {
+	if err := s.decides(d.Database, d.Agent); err != nil {
+		return err
+	}
 	return s.change(d.Database, consent.Command{
 		Do: consent.DecidePartnership, Subject: d.ID, Decision: consent.Decision(strings.ToUpper(d.Decision)),
 		By: consent.Party{Role: consent.RoleAgent, ID: d.Agent}, Via: "cli", Reason: d.Reason, Request: d.Request,
 	})
+}
+
+// decides refuses an agent that could not decide over HTTP or MCP: no record says that somebody has agreed whom nobody knows.
+func (s *session) decides(database, name string) error {
+	c, err := s.load()
+	if err != nil {
+		return err
+	}
+	agent, err := agentOf(c, name)
+	if err != nil {
+		return err
+	}
+	if database != "" && agent.Database != database {
+		return usageError{fmt.Errorf("agent %s is one of database %s", name, agent.Database)}
+	}
+	login, err := logins(c)
+	if err != nil {
+		return err
+	}
+	if login[name] != "yes" {
+		return sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonIdentity, "agent %s cannot log in: it decides about nothing", name).
+			WithHint("pgconsent agent list says who can; pgconsent agent add lets it.")
+	}
+	return nil
 }
 
 type consentDegradeCmd struct {

@@ -25,10 +25,15 @@ func consenting(t *testing.T) (config string, db *pgtest.DB) {
 	config = filepath.Join(dir, "pgconsent.yaml")
 	for name, text := range map[string]string{
 		"policy.yaml":    "version: 1\ntables: { notes: { rows: [ { open: true } ] } }\n",
-		"pgconsent.yaml": fmt.Sprintf("version: 1\nupstream: { host: %s, port: %d }\ndatabases:\n  app: { name: %s, policy: policy.yaml, owners: [postgres] }\nconsent: { controller: Example GmbH }\n", pgtest.SocketDir(), pgtest.Port(), db.Name),
+		"pgconsent.yaml": fmt.Sprintf("version: 1\nupstream: { host: %s, port: %d }\ndatabases:\n  app: { name: %s, policy: policy.yaml, owners: [postgres] }\nagents: { ada: { database: app }, chat: { database: app }, idle: { database: app } }\nconsent: { controller: Example GmbH }\n", pgtest.SocketDir(), pgtest.Port(), db.Name),
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
+		}
+	}
+	for _, agent := range []string{"ada", "chat"} {
+		if _, errs, code := call(t, "", "agent", "add", agent, "-c", config); code != done {
+			t.Fatal(errs)
 		}
 	}
 	if _, errs, code := call(t, "", "migrate", "-c", config); code != done || !strings.Contains(errs, "keep a copy") {
@@ -140,6 +145,13 @@ func TestConsentCommands(t *testing.T) {
 		{"consent upgrade ada --reason 'we work together'", done, "partnership asked for"},
 		{"consent upgrade ada", done, "it was so before"},
 		{"consent pending", done, "ESSENTIAL, BEHAVIORAL, IMPROVEMENT"},
+		// Who decides is an agent that could decide over HTTP.
+		{"consent decide ada TASK_COMPLETE --agent nobody", usage, `there is no agent "nobody" in the configuration: it has ada, chat, idle`},
+		{"consent decide ada TASK_COMPLETE --agent idle", wrong, "agent idle cannot log in: it decides about nothing"},
+		{"agent disable chat", done, ""},
+		{"consent decide ada TASK_COMPLETE --agent chat", wrong, "agent chat cannot log in"},
+		{"agent add chat", done, ""},
+		{"consent decide ada TASK_COMPLETE --agent chat --database other", usage, "agent chat is one of database app"},
 		{"consent decide ada MAYBE --agent chat", wrong, "ConsentValidationError: there is no decision"},
 		{"consent decide ada TASK_COMPLETE --agent ada", wrong, "ConsentForbiddenError: who asks for a partnership does not decide about it"},
 		{"consent decide ada DEFER --agent chat", done, "partnership asked for"},

@@ -3,9 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"maps"
-	"slices"
-	"strings"
 
 	"github.com/pgconsent/pgconsent/catalog/pgcatalog"
 	"github.com/pgconsent/pgconsent/policy"
@@ -56,9 +53,9 @@ func (r rewriteCmd) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	agent, ok := c.Agents[r.As]
-	if !ok {
-		return usageError{fmt.Errorf("there is no agent %q in the configuration: it has %s", r.As, strings.Join(slices.Sorted(maps.Keys(c.Agents)), ", "))}
+	agent, err := agentOf(c, r.As)
+	if err != nil {
+		return err
 	}
 	text := r.SQL
 	if text == "" {
