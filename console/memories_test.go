@@ -40,6 +40,9 @@ func asAgent(t *testing.T, r *demo.Running, agent, path string, body map[string]
 // consents of the registry, no page says that they decide.
 func TestMemories(t *testing.T) {
 	r := kernle.world(t, "kernle")
+	// Who has made a belief is known of one that is granted to nobody, too.
+	asAgent(t, r, "ash", "/v1/generalize", map[string]any{"source": "episode:1001", "belief": "Rest after play helps", "access_grants": []string{}})
+	to(t, r, "subject:si:ash").get("me/general").says(t, "Rest after play helps", "Made by si:ash", "Granted to nobody", "It is granted to nobody: only you see it")
 	const belief = "Heart murmurs in small breeds need exercise monitoring"
 	made := asAgent(t, r, "ash", "/v1/generalize", map[string]any{"source": "episode:1001", "belief": belief, "access_grants": []string{"*"},
 		"abstraction_note": "It applies to the breed, not to one dog.", "reason": "useful to others"})

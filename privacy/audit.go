@@ -600,10 +600,13 @@ func (a auditor) agreed(subject string, c *candidate, r found) (Agreed, bool) {
 	return Agreed{}, false
 }
 
+// doer is who did what an event e tells: the entity, or, if no agent did it, the role of the database. $3 stands for who is forgotten.
+const doer = "CASE WHEN e.entity IS NULL THEN e.login ELSE coalesce((SELECT s.subject FROM pgconsent.audit_subject AS s WHERE s.ref = e.entity), $3) END"
+
 // history are the grants and revocations of a memory, the first first.
 func (a auditor) history(ctx context.Context, r found) ([]Event, error) {
 	rows, err := a.control.Query(ctx, `SELECT e.at, e.did, ARRAY(SELECT coalesce(s.subject, $3) FROM unnest(e.who) WITH ORDINALITY AS u (ref, n) LEFT JOIN pgconsent.audit_subject AS s USING (ref) ORDER BY u.n),
-		CASE WHEN e.entity IS NULL THEN e.login ELSE coalesce((SELECT s.subject FROM pgconsent.audit_subject AS s WHERE s.ref = e.entity), $3) END, coalesce(e.reason, '')
+		`+doer+`, coalesce(e.reason, '')
 		FROM pgconsent.privacy_event AS e WHERE e.relation = $1 AND e.key = $2 ORDER BY e.number DESC LIMIT 100`, a.privacy.Of(r.kind).Relation.Name.String(), r.key, forgotten)
 	if err != nil {
 		return nil, fmt.Errorf("look at what became of grants: %w", err)

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/pgconsent/pgconsent/identity"
+	"github.com/pgconsent/pgconsent/policy"
 )
 
 // Drawn is a belief that was made of a private memory, as the owner of both is told.
@@ -19,7 +20,7 @@ type Drawn struct {
 	SourceKind string    `json:"source_kind,omitempty"` // where the policy keeps it
 	Note       string    `json:"abstraction_note,omitempty"`
 	At         time.Time `json:"at,omitzero"`  // when; zero: nobody noted it
-	By         string    `json:"by,omitempty"` // who first granted it; "": it was granted to nobody
+	By         string    `json:"by,omitempty"` // who made it: the entity, or a role of the database; "": nobody noted it
 }
 
 // Drawings are the beliefs of a caller's, the newest first.
@@ -86,16 +87,46 @@ func (d *Desk) Drawn(ctx context.Context, c identity.Caller, after string) (*Dra
 	if err != nil {
 		return nil, err
 	}
+	var keys []string
+	for _, l := range links {
+		keys = append(keys, l.key)
+	}
+	makers, err := a.makers(ctx, section.Generalize, keys)
+	if err != nil {
+		return nil, err
+	}
 	for _, l := range links {
 		i := slices.IndexFunc(reports, func(r Row) bool { return r.Kind == l.kind && r.ID == l.key && r.Store == l.store })
 		if i < 0 {
 			continue // it has gone meanwhile
 		}
 		l.Belief = reports[i]
-		if h := l.Belief.History; len(h) > 0 {
+		l.By = makers[[2]string{l.key, l.store}]
+		if h := l.Belief.History; l.By == "" && len(h) > 0 { // made before that was noted: whoever first granted it
 			l.By = h[0].By
 		}
 		out.List = append(out.List, l.Drawn)
+	}
+	return out, nil
+}
+
+// makers tell who has drawn beliefs, by their keys and stores.
+func (a auditor) makers(ctx context.Context, g *policy.Generalize, keys []string) (map[[2]string]string, error) {
+	out := map[[2]string]string{}
+	if g == nil || len(keys) == 0 {
+		return out, nil
+	}
+	rows, err := a.control.Query(ctx, `SELECT e.key, coalesce(e.store, ''), `+doer+`
+		FROM pgconsent.privacy_event AS e WHERE e.relation = $1 AND e.key = ANY ($2) AND e.did = 'draw' ORDER BY e.number DESC`, g.Link.Relation.Name.String(), keys, forgotten)
+	if err == nil {
+		var key, store, by string
+		_, err = pgx.ForEachRow(rows, []any{&key, &store, &by}, func() error { // the first one stays
+			out[[2]string{key, store}] = by
+			return nil
+		})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("look at who has drawn what: %w", err)
 	}
 	return out, nil
 }

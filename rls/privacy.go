@@ -40,7 +40,7 @@ func asText(alias, column string) string {
 	return alias + "." + catalog.QuoteIdent(column) + "::pg_catalog.text"
 }
 
-// privacy makes the triggers that note grants, consents and who takes part in contexts, whoever writes; and the functions
+// privacy makes the triggers that note grants, consents, who takes part in contexts and what is drawn from memories, whoever writes; and the functions
 // that say who has what, for the control role to ask on behalf of a caller whom it knows.
 func (p *Plan) privacy() []Statement {
 	out := p.dropPrivacyFunctions()
@@ -87,6 +87,10 @@ func (p *Plan) privacy() []Statement {
 `+p.note("      ", "consent", x.Relation, asText("NEW", x.Key), asText("NEW", x.Store), "after")+`    END IF;
   END IF;
 `)...)
+	}
+	if g := s.Generalize; g != nil {
+		made := "COALESCE(" + asText("NEW", g.Link.Made) + ", '')"
+		out = append(out, p.noting(g.Link.Relation, "  IF TG_OP OPERATOR(pg_catalog.=) 'INSERT' THEN\n"+p.note("    ", "draw", g.Link.Relation, made, asText("NEW", g.Link.Store), "after")+"  END IF;\n")...)
 	}
 	return append(out, p.privacyFunctions(s)...)
 }
@@ -246,6 +250,9 @@ func (p *Plan) dropPrivacy() []Statement {
 	}
 	if s.Consents != nil {
 		drop(s.Consents.Relation)
+	}
+	if s.Generalize != nil {
+		drop(s.Generalize.Link.Relation)
 	}
 	return out
 }
