@@ -75,7 +75,7 @@ var passages = []passage{
 	{codes: "42501", only: []string{"new row violates row-level security policy*", "target row violates row-level security policy*"}, text: rowText,
 		hint: "The policy allows only rows that you could read afterwards, with the values it prescribes.", why: "names a policy"},
 	{codes: "42501", only: []string{"a list that is wider than it may be"}, text: "a list of ids is wider than it may be",
-		hint: "Leave the column out of an INSERT to get the list that the policy gives; in an UPDATE take ids out. More needs the consent of those whom the row is about.", why: "the trigger of ours that holds lists to the policy"},
+		hint: "Leave the column out of an INSERT to get the list that the policy gives; in an UPDATE take ids out. More needs the consent of those whom the row is about, and of who told it.", why: "the trigger of ours that holds lists to the policy"},
 	{codes: "42501", text: "permission denied", hint: "The database does not give agents the right to it. If the policy allows it, the operator finds the cause with `pgconsent doctor`.",
 		why: "names what the statement did not, such as tables that a function reads"},
 	{codes: "42601 42602 42622 42939", pass: "MDHP", why: "the client's own text: syntax and names"},

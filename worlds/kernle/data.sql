@@ -31,7 +31,9 @@ INSERT INTO consent_records (id, stack_id, grantor, grantee, scope, granted_at, 
   ('consent:7', 'student_123', 'human:parent_456', 'human:parent_456', '*', '2026-01-09', NULL),
   ('consent:8', 'mallory', 'human:mira', 'si:bella_agent', '*', '2026-01-10', NULL),                 -- about another stack
   ('consent:9', 'ash', 'human:mira', 'si:bella_agent_2', '*', '2026-01-10', NULL),                   -- to another agent of a longer name
-  ('consent:10', 'ash', 'human:lou', 'si:bella_agent', 'episode:0042', '2026-01-11', NULL);          -- about one memory
+  ('consent:10', 'ash', 'human:lou', 'si:bella_agent', 'episode:0042', '2026-01-11', NULL),          -- about one memory
+  ('consent:11', 'ash', 'vet:dr_smith', 'human:sean', '*', '2026-01-12', NULL),                      -- of who tells: what it has told may be told to these
+  ('consent:12', 'ash', 'vet:dr_smith', 'si:bella_agent', '*', '2026-01-12', NULL), ('consent:13', 'ash', 'vet:dr_smith', 'si:new_vet', '*', '2026-01-12', NULL);
 
 -- What the lists hold: ids as they are, look-alikes, and lists of several.
 CREATE TEMP TABLE lists (n integer PRIMARY KEY, ids text[]);
