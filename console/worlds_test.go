@@ -11,10 +11,10 @@ import (
 	"github.com/pgconsent/pgconsent/world"
 )
 
-// The pages of the worlds that are shipped, one world a day, in a browser that runs no script: whoever signs in gets by keyboard to everything that there
+// The pages of the worlds that are shipped, and of the example of the reminder, one world a day, in a browser that runs no script: whoever signs in gets by keyboard to everything that there
 // is to press, sees where they are, and is answered.
 func TestWorldsInABrowser(t *testing.T) {
-	all := world.List()
+	all := append(slices.Clone(world.List()), "../docs/examples/air")
 	for i, name := range all {
 		if instance.Turn(i, len(all)) {
 			t.Run(name, func(t *testing.T) { looksThrough(t, demos.Start(t, name), name) })
