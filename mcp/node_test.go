@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -59,27 +60,55 @@ func independentClient(t *testing.T, f *face) {
 	if err != nil {
 		t.Fatalf("node: %v\n%s", err, out)
 	}
-	var report map[string]struct {
-		Tools    []string
-		Found    int
-		Same     bool // text and structured content
-		Refused  string
-		Unknown  string
-		Strict   string
-		WrongKey string
+	var report struct {
+		HTTP, Stdio spoken
+		Raw         map[string]map[string]string
 	}
 	if err := json.Unmarshal(out, &report); err != nil {
 		t.Fatalf("%v in %s", err, out)
 	}
-	for _, way := range []string{"http", "stdio"} {
-		r := report[way]
-		if len(r.Tools) != 7 || r.Found != 4 || !r.Same || r.Refused != "42501" || r.Unknown != "-32602" || r.Strict != "22023" {
+	for way, r := range map[string]spoken{"http": report.HTTP, "stdio": report.Stdio} {
+		if len(r.Tools) != 7 || r.Found != 4 || !r.Same || r.Refused != "42501" || r.Unknown != "-32602" || r.Strict != "22023" ||
+			r.Cancelled != "room" || r.Side != "answered" || r.Outlives != "answered" {
 			t.Errorf("%s: %+v", way, r)
 		}
 	}
-	if r := report["http"]; r.WrongKey != "401" {
-		t.Errorf("a wrong token: %q", r.WrongKey)
+	if report.HTTP.WrongKey != "401" {
+		t.Errorf("a wrong token: %q", report.HTTP.WrongKey)
 	}
+	// The status is of HTTP alone; the code is that of docs/mcp.md.
+	for what, want := range map[string][2]string{
+		"list before initialize": {"400", "-32001 08P01"}, "no JSON": {"400", "-32700 08P01"}, "a name twice": {"400", "-32700 08P01"}, "a batch": {"400", "-32600 08P01"},
+		"no version": {"400", "-32600 08P01"}, "begin": {"200", "answered"}, "list before initialized": {"400", "-32600 08P01"}, "initialized": {"202", ""},
+		"unknown method": {"200", "-32601 08P01"}, "no parameters": {"400", "-32602 08P01"}, "begin again": {"400", "-32600 08P01"}, "cancels nothing": {"202", ""}, "list": {"200", "answered"},
+	} {
+		if got := report.Raw["http"][what]; got != strings.TrimSpace(want[0]+" "+want[1]) {
+			t.Errorf("over http %s: %s, want %v", what, got, want)
+		}
+		switch what { // the bridge begins another session, which is not initialized
+		case "begin again":
+			want[1] = "answered"
+		case "list":
+			want[1] = "-32600 08P01"
+		}
+		if got := report.Raw["stdio"][what]; got != want[1] {
+			t.Errorf("over stdio %s: %s, want %v", what, got, want)
+		}
+	}
+}
+
+// spoken is what the client makes of one way.
+type spoken struct {
+	Tools     []string
+	Found     int
+	Same      bool // text and structured content
+	Refused   string
+	Unknown   string
+	Strict    string
+	WrongKey  string
+	Cancelled string // after calls that were given up
+	Side      string // in a second session
+	Outlives  string // there, when the first has ended
 }
 
 // nodeModules installs the client once on a machine, beside other caches.
