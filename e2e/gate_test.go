@@ -113,6 +113,10 @@ func TestCollationsDoNotMeet(t *testing.T) {
 			t.Errorf("%s%s", a, b)
 		}
 	}
+	const apart = `SELECT count(*) > 0 FROM public.memories m CROSS JOIN public.people p WHERE m.mark = 'x' AND (p.nick < 'z' OR p.nick IS NULL) AND CASE WHEN p.nick > 'a' THEN m.mark END IS NULL`
+	if a := harness.Ask(agent, apart); a.Code != "" || len(a.Results) != 1 || a.Results[0].Rows[0] != harness.Ask(direct, apart).Results[0].Rows[0] {
+		t.Errorf("collations that do not meet: %s", a)
+	}
 }
 
 // Each entry of the vetted list has neighbours that are not on it, because they tell of hidden rows when the planner runs

@@ -1,6 +1,7 @@
 package rewrite
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -12,23 +13,30 @@ import (
 // of texts count as leak-proof, so that it may come to hidden rows: `CASE WHEN title = 'x' THEN a > b END` failed if a
 // hidden row had that title. (A collation counts once it is a column's, as that of a sub-select, and as that of a domain or of an attribute
 // of a composite type.) So what reads protected
-// tables may bring one collation besides the database's own, and a collation that must not be searched by prefix none.
+// tables may bring one collation besides the database's own, or several that never meet, and none that must not be searched by prefix
+// where it does that.
 
-// collateClause visits x COLLATE c.
-func (w *walker) collateClause(c *sqltext.CollateClause) {
+// collateClause visits x COLLATE c, or what says so of a column, and notes the collation.
+func (w *walker) collateClause(c *sqltext.CollateClause, in map[string]bool) {
 	w.saw("CollateClause")
 	w.expr(c.Arg)
-	schema, name, ok := qualifiedName(c.Collname)
+	name, ok := collationName(c)
 	if !ok {
 		w.refuseAt(refusal("RangeVar.catalogname"), c.Location)
 		return
 	}
+	if name != "default" {
+		in[name] = true
+	}
+}
+
+// collationName is the name of a collation as [catalog.Column] has it.
+func collationName(c *sqltext.CollateClause) (string, bool) {
+	schema, name, ok := qualifiedName(c.Collname)
 	if schema != "" && schema != "pg_catalog" {
 		name = schema + "." + name
 	}
-	if name != "default" {
-		w.collations[name] = true
-	}
+	return name, ok
 }
 
 // brings notes the collations of what a type is made of: those of a domain, and of the attributes of a composite type.
@@ -58,35 +66,7 @@ var nameFunctions = []string{"current_database", "current_schema", "current_sche
 	"pg_client_encoding", "pg_encoding_to_char", "pg_extension_update_paths", "pg_get_userbyid", "session_user"}
 
 // checkCollations refuses a statement that may compare values of different collations on hidden rows.
-func (w *walker) checkCollations() {
-	protected, prefix := false, w.functions["pg_catalog.starts_with"] || w.prefixes
-	for _, ref := range w.references {
-		switch {
-		case ref.fragment == nil:
-			w.collations["C"] = true // names in catalogs
-			continue
-		case !ref.fragment.open:
-			protected = true
-		}
-		if ref.relation == nil {
-			continue
-		}
-		for _, c := range ref.relation.Columns {
-			if !ref.whole && !w.names[c.Name] {
-				continue
-			}
-			w.brings(c.TypeOID)
-			if c.Collation != "" {
-				w.collations[c.Collation] = true
-				protected = protected || c.Nondeterministic && prefix
-			}
-		}
-	}
-	for _, name := range nameFunctions {
-		if w.functions["pg_catalog."+name] {
-			w.collations["C"] = true
-		}
-	}
+func (w *walker) checkCollations(tree *sqltext.ParseResult) {
 	for name := range w.functions {
 		schema, function, _ := strings.Cut(name, ".")
 		if schema == "pg_catalog" || schema == "information_schema" {
@@ -98,14 +78,53 @@ func (w *walker) checkCollations() {
 			}
 		}
 	}
+	for _, name := range nameFunctions {
+		if w.functions["pg_catalog."+name] {
+			w.collations["C"] = true
+		}
+	}
+	for _, ref := range w.references {
+		if ref.fragment == nil {
+			w.collations["C"] = true // names in catalogs
+		}
+	}
+	all, protected := w.columnCollations()
 	if !protected || w.refused != nil {
 		return
 	}
-	custom := false
-	for name := range w.collations {
-		custom = custom || !slices.Contains([]string{"C", "POSIX", "ucs_basic"}, name)
-	}
-	if len(w.collations) > 1 || prefix && custom {
+	custom := slices.ContainsFunc(slices.Collect(maps.Keys(all)), func(name string) bool { return !slices.Contains([]string{"C", "POSIX", "ucs_basic"}, name) })
+	if custom && w.searchesPrefix() || len(all) > 1 && w.meets(tree, w.collations) {
 		w.refuse(refusal("CollateClause(several)"))
 	}
+}
+
+func (w *walker) searchesPrefix() bool { return w.prefixes || w.functions["pg_catalog.starts_with"] }
+
+// columnCollations returns the collations of the columns that are read, with those that are there without them. protected
+// tells whether rows may be hidden from the agent.
+func (w *walker) columnCollations() (all map[string]bool, protected bool) {
+	all = maps.Clone(w.collations)
+	maps.Copy(all, w.explicit)
+	for _, ref := range w.references {
+		if ref.fragment == nil {
+			continue
+		}
+		protected = protected || !ref.fragment.open
+		if ref.relation == nil {
+			continue
+		}
+		for _, c := range ref.relation.Columns {
+			if !ref.whole && !w.names[c.Name] {
+				continue
+			}
+			for _, name := range w.snap.Collations(c.TypeOID) {
+				all[name] = true
+			}
+			if c.Collation != "" {
+				all[c.Collation] = true
+				protected = protected || c.Nondeterministic && w.searchesPrefix()
+			}
+		}
+	}
+	return all, protected
 }

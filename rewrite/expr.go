@@ -42,7 +42,7 @@ func (w *walker) expr(n *sqltext.Node) {
 		w.typeName(kind.TypeCast.TypeName)
 		w.namedCast(kind.TypeCast)
 	case *sqltext.Node_CollateClause:
-		w.collateClause(kind.CollateClause)
+		w.collateClause(kind.CollateClause, w.explicit)
 	case *sqltext.Node_FuncCall:
 		w.funcCall(n, kind.FuncCall)
 	case *sqltext.Node_NamedArgExpr:

@@ -197,7 +197,7 @@ func (w *walker) columnDefs(defs []*sqltext.Node) {
 		w.typeName(d.TypeName)
 		w.readsNoName(d.TypeName)
 		if d.CollClause != nil {
-			w.collateClause(d.CollClause)
+			w.collateClause(d.CollClause, w.collations)
 		}
 	}
 }

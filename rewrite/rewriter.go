@@ -127,7 +127,7 @@ func (r *Rewriter) Rewrite(text string, extended bool) (*Result, *sqlstate.Error
 	if refused := w.reconcile(tree); refused != nil {
 		return result, refused
 	}
-	w.checkCollations()
+	w.checkCollations(tree)
 	if w.refused != nil {
 		return result, w.refused
 	}

@@ -109,13 +109,13 @@ BEGIN; UPDATE legal_timeentry SET billed = NOT billed, memo = upper(memo) WHERE 
 BEGIN; WITH moved AS (UPDATE legal_person SET note = 'moved' WHERE (home).city = 'Ulm' RETURNING id, note) SELECT count(*), min(note) FROM moved; ROLLBACK;
 BEGIN; SELECT id FROM legal_hearing WHERE judge = 'Judge 2' ORDER BY id FOR UPDATE SKIP LOCKED; ROLLBACK;
 BEGIN; UPDATE legal_open SET title = title || '!' WHERE status = 'intake' RETURNING ref, title; ROLLBACK;
--- may be refused
--- Two collations in one statement
+-- Several collations that do not meet
 SELECT "legal_person"."id", "legal_person"."name", EXTRACT(YEAR FROM "legal_person"."born") AS "y" FROM "legal_person" WHERE (EXTRACT(YEAR FROM "legal_person"."born") >= 1960 AND "legal_person"."tags" @> (ARRAY['t1'])::text[]) ORDER BY "legal_person"."id" ASC;
 SELECT role, count(*), count(DISTINCT person_id), string_agg(DISTINCT role COLLATE "C", ',') FROM legal_party GROUP BY role ORDER BY lower(role COLLATE "C");
 SELECT jsonb_agg(to_jsonb(p) - 'tags' ORDER BY p.id) FROM legal_person p WHERE p.minor;
 SELECT name, area, center(area), area(area), outline @> point '(1,1)' AS has, npoints(outline), networks[1], masklen(networks[1]), '10.1.2.3'::inet <<= ANY (networks) AS local FROM legal_office ORDER BY name COLLATE "C";
 SELECT COALESCE(json_agg("root"), '[]') AS "root" FROM (SELECT row_to_json((SELECT "_e" FROM (SELECT "_root.base"."ref" AS "ref", "_root.or.parties"."parties" AS "parties") AS "_e")) AS "root" FROM (SELECT * FROM "public"."legal_matter" WHERE ((("public"."legal_matter"."status") = (('open')::matter_state))) ORDER BY "ref" LIMIT 5) AS "_root.base" LEFT OUTER JOIN LATERAL (SELECT coalesce(json_agg("parties" ORDER BY "parties"->>'person_id'), '[]') AS "parties" FROM (SELECT row_to_json((SELECT "_e" FROM (SELECT "_p"."person_id" AS "person_id", "_p"."role" AS "role") AS "_e")) AS "parties" FROM (SELECT * FROM "public"."legal_party" WHERE (("_root.base"."office") = ("office")) AND (("_root.base"."year") = ("year")) AND (("_root.base"."number") = ("number"))) AS "_p") AS "_x") AS "_root.or.parties" ON ('true')) AS "_rows";
+-- may be refused
 -- Others
 SELECT title =~ 'APPEAL' FROM legal_matter;
 SELECT id FROM legal_person WHERE name LIKE 'Ok%' ORDER BY id;

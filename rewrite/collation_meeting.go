@@ -1,0 +1,355 @@
+package rewrite
+
+import (
+	"maps"
+	"slices"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/pgconsent/pgconsent/sqltext"
+)
+
+// A meeting tells whether values of different collations may come together in a text that has several: in an operator,
+// in the arguments of a function, in a list, in what a sub-select is compared with. Where a value is a boolean by
+// the grammar (a condition in AND, OR and NOT, in WHEN, in FILTER, in WHERE) its collation ends, so that what stands beside it is apart.
+//
+// Columns count by their names alone, wherever they are from; so a name may bring more than the column has that is meant, and
+// never less. What is not known to be apart meets.
+type meeting struct {
+	spots   []*spot
+	columns map[string]map[string]bool // of a name, the collations
+	rows    map[string]bool            // names that may mean a whole row, or any column
+	depth   int                        // of queries
+	unknown bool                       // something is not understood
+}
+
+// A spot is an expression in which collations meet.
+type spot struct {
+	names    map[string]bool
+	explicit map[string]bool // by COLLATE
+	inJSON   bool            // a whole row becomes JSON here, or is counted
+	anything bool            // it may hold whatever there is
+	output   string          // the column that has its value
+	unnamed  bool            // its value has a name that is not known
+}
+
+// maxPasses bounds how often the columns of sub-selects are followed to what they are made of.
+const maxPasses = 20
+
+// meets tells whether collations meet in a text. base are those that come not by columns: they count everywhere.
+func (w *walker) meets(tree *sqltext.ParseResult, base map[string]bool) bool {
+	m := &meeting{columns: map[string]map[string]bool{}, rows: map[string]bool{}}
+	for _, ref := range w.references {
+		if ref.relation == nil && ref.fragment != nil {
+			return true
+		}
+		if ref.relation == nil {
+			continue
+		}
+		for _, c := range ref.relation.Columns {
+			if c.Collation != "" {
+				m.brings(c.Name, c.Collation)
+			}
+			for _, name := range w.snap.Collations(c.TypeOID) {
+				m.brings(c.Name, name)
+			}
+		}
+	}
+	for _, raw := range tree.Stmts {
+		m.visit(raw.Stmt, nil)
+	}
+	return m.unknown || m.several(base)
+}
+
+// several follows the columns of sub-selects until nothing is new, and tells whether a spot has more than one collation.
+func (m *meeting) several(base map[string]bool) bool {
+	everywhere := maps.Clone(base)
+	for range maxPasses {
+		changed := false
+		for _, p := range m.spots {
+			found := maps.Clone(everywhere)
+			maps.Copy(found, p.explicit)
+			for name := range p.names {
+				maps.Copy(found, m.columns[name])
+			}
+			if p.anything {
+				for _, of := range m.columns {
+					maps.Copy(found, of)
+				}
+			}
+			if len(found) > 1 {
+				return true
+			}
+			for name := range found {
+				switch {
+				case p.unnamed && !everywhere[name]:
+					everywhere[name], changed = true, true
+				case p.output != "" && !m.columns[p.output][name]:
+					m.brings(p.output, name)
+					changed = true
+				}
+			}
+		}
+		if !changed {
+			return false
+		}
+	}
+	return true
+}
+
+func (m *meeting) brings(column, collation string) {
+	if m.columns[column] == nil {
+		m.columns[column] = map[string]bool{}
+	}
+	m.columns[column][collation] = true
+}
+
+// spot opens one.
+func (m *meeting) spot() *spot {
+	p := &spot{names: map[string]bool{}, explicit: map[string]bool{}}
+	m.spots = append(m.spots, p)
+	return p
+}
+
+// apart visits each node in a spot of its own.
+func (m *meeting) apart(nodes ...*sqltext.Node) {
+	for _, n := range nodes {
+		m.visit(n, nil)
+	}
+}
+
+// visit adds what a node reads to a spot, or to a new one. It knows the nodes that divide; all others join what is in them.
+func (m *meeting) visit(n *sqltext.Node, p *spot) {
+	content := sqltext.Content(n)
+	if content == nil || m.unknown {
+		return
+	}
+	if p == nil {
+		p = m.spot()
+	}
+	m.message(content, p)
+}
+
+func (m *meeting) message(content proto.Message, p *spot) {
+	switch n := content.(type) {
+	case *sqltext.SelectStmt:
+		m.selectStmt(n, nil)
+	case *sqltext.InsertStmt, *sqltext.UpdateStmt, *sqltext.DeleteStmt, *sqltext.MergeStmt, *sqltext.RangeTableFunc:
+		m.unknown = true
+	case *sqltext.CommonTableExpr:
+		m.rows[n.Ctename] = true
+		m.renamed(n.Aliascolnames)
+		m.apart(n.Ctequery)
+	case *sqltext.RangeVar:
+		m.rows[n.Relname] = true
+		m.alias(n.Alias)
+	case *sqltext.RangeSubselect:
+		m.alias(n.Alias)
+		m.apart(n.Subquery)
+	case *sqltext.RangeFunction:
+		p.unnamed = true
+		m.alias(n.Alias)
+		m.parts(n, p)
+	case *sqltext.JoinExpr:
+		m.joinExpr(n)
+	case *sqltext.SubLink:
+		m.visit(n.Testexpr, p)
+		if n.SubLinkType == sqltext.EXISTS_SUBLINK {
+			p = nil
+		}
+		m.selectStmt(n.GetSubselect().GetSelectStmt(), p)
+	case *sqltext.BoolExpr:
+		m.apart(n.Args...)
+	case *sqltext.CaseExpr:
+		m.caseExpr(n, p)
+	case *sqltext.CollateClause:
+		m.apart(n.Arg)
+		if name, ok := collationName(n); ok && name != "default" {
+			p.explicit[name] = true
+		}
+	case *sqltext.FuncCall:
+		if makesJSON(n) {
+			for _, arg := range n.Args {
+				own := m.spot()
+				own.inJSON = arg.GetColumnRef() != nil || arg.GetSubLink().GetSubLinkType() == sqltext.EXPR_SUBLINK
+				m.visit(arg, own)
+			}
+			m.apart(n.AggOrder...)
+			m.apart(n.AggFilter)
+			m.windowDef(n.Over)
+			return
+		}
+		for _, list := range [][]*sqltext.Node{n.Args, n.AggOrder} {
+			for _, arg := range list {
+				m.visit(arg, p)
+			}
+		}
+		m.apart(n.AggFilter)
+		m.windowDef(n.Over)
+	case *sqltext.WindowDef:
+		m.windowDef(n)
+	case *sqltext.GroupingSet:
+		m.apart(n.Content...)
+	case *sqltext.ColumnRef:
+		if last := n.Fields[len(n.Fields)-1]; last.GetAStar() != nil {
+			p.anything = true
+		} else {
+			m.reads(last.GetString_().GetSval(), p)
+		}
+	case *sqltext.A_Indirection:
+		m.visit(n.Arg, p)
+		for _, part := range n.Indirection {
+			if field := part.GetString_(); field != nil {
+				m.reads(field.GetSval(), p)
+			} else {
+				m.visit(part, p)
+			}
+		}
+	case *sqltext.A_Star:
+		p.anything = true
+	default:
+		m.parts(n, p)
+	}
+}
+
+// JSON functions compare nothing, neither their arguments nor the parts of a row; nor does count look into one.
+var jsonFunctions = []string{"row_to_json", "to_json", "to_jsonb", "json_agg", "jsonb_agg", "json_build_object", "jsonb_build_object", "json_build_array", "jsonb_build_array", "count"}
+
+func makesJSON(f *sqltext.FuncCall) bool {
+	schema, name, ok := qualifiedName(f.Funcname)
+	return ok && (schema == "" || schema == "pg_catalog") && slices.Contains(jsonFunctions, name) && !f.AggDistinct && !f.AggWithinGroup
+}
+
+// parts visits whatever is in a message, in one spot.
+func (m *meeting) parts(of proto.Message, p *spot) {
+	of.ProtoReflect().Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		switch {
+		case f.Message() == nil:
+		case f.IsList():
+			for i := range v.List().Len() {
+				m.part(v.List().Get(i).Message().Interface(), p)
+			}
+		default:
+			m.part(v.Message().Interface(), p)
+		}
+		return true
+	})
+}
+
+func (m *meeting) part(of proto.Message, p *spot) {
+	if n, is := of.(*sqltext.Node); is {
+		m.visit(n, p)
+		return
+	}
+	m.message(of, p)
+}
+
+// selectStmt visits a query. Its columns come to a spot too, if it stands there as a value.
+func (m *meeting) selectStmt(s *sqltext.SelectStmt, p *spot) {
+	if s == nil || s.Op != sqltext.SETOP_NONE || s.IntoClause != nil {
+		m.unknown = true
+		return
+	}
+	m.depth++
+	defer func() { m.depth-- }()
+	for _, cte := range s.GetWithClause().GetCtes() {
+		m.apart(cte)
+	}
+	m.apart(s.FromClause...) // the names of rows come first
+	for _, row := range s.ValuesLists {
+		for _, value := range row.GetList().GetItems() {
+			own := m.spot()
+			own.unnamed = true
+			m.visit(value, own)
+			p.join(own)
+		}
+	}
+	for _, n := range s.TargetList {
+		t := n.GetResTarget()
+		if isStar(t.GetVal()) {
+			p.join(&spot{anything: true})
+			continue
+		}
+		own := m.spot()
+		own.inJSON = p != nil && p.inJSON && t.GetVal().GetColumnRef() != nil
+		own.output = outputName(t)
+		own.unnamed = own.output == "" && m.depth > 1
+		m.visit(t.GetVal(), own)
+		p.join(own)
+	}
+	m.apart(s.DistinctClause...)
+	m.apart(s.WhereClause, s.HavingClause, s.LimitOffset, s.LimitCount)
+	m.apart(s.GroupClause...)
+	m.apart(s.WindowClause...)
+	m.apart(s.SortClause...)
+}
+
+// join adds what another spot holds.
+func (p *spot) join(other *spot) {
+	if p == nil {
+		return
+	}
+	p.anything = p.anything || other.anything
+	if p.names == nil {
+		p.names = map[string]bool{}
+	}
+	if p.explicit == nil {
+		p.explicit = map[string]bool{}
+	}
+	maps.Copy(p.names, other.names)
+	maps.Copy(p.explicit, other.explicit)
+}
+
+func (m *meeting) joinExpr(j *sqltext.JoinExpr) {
+	m.apart(j.Larg, j.Rarg)
+	m.alias(j.Alias)
+	m.alias(j.JoinUsingAlias)
+	m.unknown = m.unknown || j.IsNatural
+	for _, n := range j.UsingClause {
+		m.reads(n.GetString_().GetSval(), m.spot())
+	}
+	m.apart(j.Quals)
+}
+
+// caseExpr: a condition after WHEN is apart, unless it is a value that CASE compares with.
+func (m *meeting) caseExpr(c *sqltext.CaseExpr, p *spot) {
+	var compared *spot
+	if c.Arg != nil {
+		compared = m.spot()
+		m.visit(c.Arg, compared)
+	}
+	for _, n := range c.Args {
+		m.visit(n.GetCaseWhen().GetExpr(), compared)
+		m.visit(n.GetCaseWhen().GetResult(), p)
+	}
+	m.visit(c.Defresult, p)
+}
+
+func (m *meeting) windowDef(d *sqltext.WindowDef) {
+	m.apart(d.GetPartitionClause()...)
+	m.apart(d.GetOrderClause()...)
+	m.apart(d.GetStartOffset(), d.GetEndOffset())
+}
+
+// reads adds a column, by its name.
+func (m *meeting) reads(name string, p *spot) {
+	p.names[name] = true
+	p.anything = p.anything || m.rows[name] && !p.inJSON
+}
+
+// alias notes the name of an item, which may mean its row, and the names that it gives to columns.
+func (m *meeting) alias(a *sqltext.Alias) {
+	if a == nil {
+		return
+	}
+	m.rows[a.Aliasname] = true
+	m.renamed(a.Colnames)
+}
+
+// renamed notes names that columns are given by their order: each may be any.
+func (m *meeting) renamed(names []*sqltext.Node) {
+	for _, n := range names {
+		m.rows[n.GetString_().GetSval()] = true
+	}
+}
