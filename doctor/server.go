@@ -10,9 +10,10 @@ const minVersion = 150000
 
 func checkServer(ctx context.Context, x *exam) ([]Finding, error) {
 	var version, encoding, strings string
+	var standby bool
 	err := x.conn.QueryRow(ctx, `SELECT pg_catalog.current_setting('server_version_num'), pg_catalog.current_setting('server_encoding'),
-		coalesce((SELECT s.reset_val FROM pg_catalog.pg_settings s WHERE s.name = 'standard_conforming_strings'), '')`).
-		Scan(&version, &encoding, &strings)
+		coalesce((SELECT s.reset_val FROM pg_catalog.pg_settings s WHERE s.name = 'standard_conforming_strings'), ''), pg_catalog.pg_is_in_recovery()`).
+		Scan(&version, &encoding, &strings, &standby)
 	if err != nil {
 		return nil, err
 	}
@@ -23,6 +24,10 @@ func checkServer(ctx context.Context, x *exam) ([]Finding, error) {
 	if encoding != "UTF8" {
 		found = append(found, Finding{"server_encoding", Unsafe, "the database's encoding is " + encoding + ", not UTF8",
 			"Move the data to a database created with ENCODING 'UTF8'."})
+	}
+	if standby {
+		found = append(found, Finding{"standby", Unsafe, "the server is a standby: a withdrawal is in force on the primary, and acknowledged, before it has come here",
+			"Let upstream name the primary, or promote this server: SELECT pg_promote()."})
 	}
 	if strings != "on" {
 		found = append(found, Finding{"standard_conforming_strings", Warning, "standard_conforming_strings is off by default; agents' sessions have it on, others read '\\' otherwise",

@@ -199,8 +199,12 @@ func (w *world) open(name string) (*client, error) {
 	}
 	w.t.Cleanup(func() { _ = conn.Close(context.Background()) })
 	c := &client{w: w, server: conn.PgConn(), revoked: make(chan *sqlstate.Error, 1)}
+	var server string
+	if err := conn.QueryRow(w.t.Context(), "SELECT "+serverStarted).Scan(&server); err != nil {
+		w.t.Fatal(err)
+	}
 	c.Decider, err = access.Open(w.t.Context(), SessionInfo{
-		ID: name + "-1", Agent: name, Database: "memories", RemoteAddr: "test", BackendPID: c.server.PID(),
+		ID: name + "-1", Agent: name, Database: "memories", RemoteAddr: "test", BackendPID: c.server.PID(), Server: server,
 		OnRevoke: func(err *sqlstate.Error) { c.revoked <- err },
 	})
 	if err == nil {

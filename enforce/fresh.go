@@ -96,11 +96,15 @@ func (s *session) Snapshot(ctx context.Context) (verdict.Snapshot, *sqlstate.Err
 			WithHint("Changes of %s cannot be noticed in time. Read in READ COMMITTED, each result to its end.", table)
 	}
 	shot := verdict.Snapshot{Rules: now.state.plan.Hash(), Taken: time.Now()}
+	var server string
 	err := s.db.askers.ask(ctx, s.db.control, func(ctx context.Context, conn *pgx.Conn) error {
-		return conn.QueryRow(ctx, "SELECT pg_catalog.pg_current_snapshot()::pg_catalog.text").Scan(&shot.Value)
+		return conn.QueryRow(ctx, "SELECT pg_catalog.pg_current_snapshot()::pg_catalog.text, "+serverStarted).Scan(&shot.Value, &server)
 	})
-	if err != nil {
+	switch {
+	case err != nil:
 		return verdict.Snapshot{}, lost(err)
+	case server != s.info.Server:
+		return verdict.Snapshot{}, another()
 	}
 	return shot, nil
 }
@@ -117,13 +121,14 @@ func (s *session) Fresh(ctx context.Context, since verdict.Snapshot, portal bool
 		return changed()
 	}
 	var is bool
+	var server string
 	err := s.db.askers.ask(ctx, s.db.control, func(ctx context.Context, conn *pgx.Conn) error {
-		return conn.QueryRow(ctx, "SELECT pgconsent.changed_since($1::pg_catalog.text::pg_catalog.pg_snapshot)", since.Value).Scan(&is)
+		return conn.QueryRow(ctx, "SELECT pgconsent.changed_since($1::pg_catalog.text::pg_catalog.pg_snapshot), "+serverStarted, since.Value).Scan(&is, &server)
 	})
 	switch {
 	case err != nil:
 		return lost(err)
-	case is:
+	case is, server != s.info.Server:
 		return changed()
 	}
 	return nil

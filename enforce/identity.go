@@ -37,6 +37,7 @@ type SessionInfo struct {
 	Database   string
 	RemoteAddr string
 	BackendPID uint32
+	Server     string // when the server was started, as it says: which one it is
 
 	Settings map[string]string     // of the startup message, by their names in lower case
 	Claims   func() verdict.Claims // how those stand that the policy maps to attributes
@@ -254,7 +255,7 @@ func (e *Enforcer) open(ctx context.Context, d *database, info SessionInfo) (ver
 	if !ok || !entitled(map[string]Agent{agent.Name: agent}, agent) || agent.Database != d.cfg.Name {
 		return refuse(noIdentity(errors.New("the agent was disabled while it logged in")))
 	}
-	v, refused := d.current()
+	v, refused := d.known(ctx, info.Server)
 	if refused != nil {
 		return refuse(refused)
 	}
@@ -295,6 +296,7 @@ func (e *Enforcer) open(ctx context.Context, d *database, info SessionInfo) (ver
 	if now, refused := d.current(); refused == nil && now.state != v.state {
 		e.reidentify(d, now.state)
 	}
+	e.leave(d)
 	if !info.Until.IsZero() {
 		s.expiry = time.AfterFunc(time.Until(info.Until), func() {
 			s.revoke(sqlstate.New(sqlstate.AdminShutdown, sqlstate.ReasonIdentity, "the token of this session has expired").WithHint("Connect again with a new one."))

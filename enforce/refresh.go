@@ -62,6 +62,7 @@ type observation struct {
 	keys        *seal.Keyring
 	catalog     int64 // the version before the rest was read
 	offset      time.Duration
+	server      string // when it was started: which one it is
 }
 
 func newDatabase(e *Enforcer, c Database) (*database, error) {
@@ -166,7 +167,8 @@ func (d *database) publish(began time.Time, seen observation, err error) {
 			log.Info("agents are served again")
 		}
 		d.trouble = ""
-		d.view.Store(&view{state: d.state, verified: began, offset: seen.offset, catalog: seen.catalog})
+		d.view.Store(&view{state: d.state, verified: began, offset: seen.offset, catalog: seen.catalog, server: seen.server})
+		d.e.leave(d)
 		m.PolicyInForce(d.cfg.Name, d.state.versions.Policy, d.state.versions.Catalog)
 	case gone:
 		// Nobody says that the state is wrong: it stays in force as long as the last look is young enough.
@@ -200,10 +202,10 @@ func (d *database) look(ctx context.Context) (observation, error) {
 		if err != nil {
 			return o, fmt.Errorf("control connection: %w", err)
 		}
-		d.conn = conn
+		d.conn, d.checked = conn, time.Time{} // it may be another server: all is examined again
 	}
 	var err error
-	if o.offset, err = clockOffset(ctx, d.conn); err != nil {
+	if o.offset, o.server, err = clockOffset(ctx, d.conn); err != nil {
 		return o, err
 	}
 	if o.catalog, err = catalogVersion(ctx, d.conn); err != nil {
@@ -221,15 +223,15 @@ func (d *database) look(ctx context.Context) (observation, error) {
 	return o, d.readEpoch(ctx, d.conn)
 }
 
-// clockOffset is the database's clock minus ours. Seals expire by the database's clock.
-func clockOffset(ctx context.Context, conn *pgx.Conn) (time.Duration, error) {
+// clockOffset is the database's clock minus ours. Seals expire by the database's clock. server is when it was started.
+func clockOffset(ctx context.Context, conn *pgx.Conn) (offset time.Duration, server string, err error) {
 	before := time.Now()
 	var theirs time.Time
-	if err := conn.QueryRow(ctx, "SELECT pg_catalog.clock_timestamp()").Scan(&theirs); err != nil {
-		return 0, fmt.Errorf("clock: %w", err)
+	if err := conn.QueryRow(ctx, "SELECT pg_catalog.clock_timestamp(), "+serverStarted).Scan(&theirs, &server); err != nil {
+		return 0, "", fmt.Errorf("clock: %w", err)
 	}
 	after := time.Now()
-	return theirs.Sub(before.Add(after.Sub(before) / 2)), nil
+	return theirs.Sub(before.Add(after.Sub(before) / 2)), server, nil
 }
 
 // judge makes a new state where what was seen differs from what the state was made of, and asks Check. The caller holds

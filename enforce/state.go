@@ -53,6 +53,7 @@ type view struct {
 	verified time.Time       // when the database was last looked at with success
 	offset   time.Duration   // the database's clock minus ours
 	catalog  int64           // the version of the catalogs that was looked at, or an older one
+	server   string          // which server was looked at
 }
 
 // current returns the state in force, or why agents are refused.

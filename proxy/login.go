@@ -64,7 +64,7 @@ func (c *conn) serveAgent(st *startup, route Route) error {
 	}
 
 	dialing, cancel := context.WithTimeout(c.ctx, c.server.config.DialTimeout)
-	server, err := route.Upstream.dial(dialing, st.database, settings)
+	server, started, err := route.Upstream.dial(dialing, st.database, settings)
 	cancel()
 	if err != nil {
 		return err
@@ -82,6 +82,7 @@ func (c *conn) serveAgent(st *startup, route Route) error {
 		Database:   st.database,
 		RemoteAddr: c.remote(),
 		BackendPID: server.PID,
+		Server:     started,
 		Settings:   settings,
 		Claims:     func() verdict.Claims { return s.claims() },
 		Granted:    c.granted.Attributes,

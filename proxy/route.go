@@ -72,6 +72,7 @@ type SessionInfo struct {
 	Database   string // as the client asked for it
 	RemoteAddr string
 	BackendPID uint32
+	Server     string // when the server was started, as it says: which one it is
 
 	// Settings are those of the startup message, by their names in lower case; Claims tells how those stand that the policy
 	// maps to attributes. It is called by the goroutine that calls the Decider.

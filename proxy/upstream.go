@@ -22,15 +22,18 @@ var dialer = net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle:
 // maxServerLogin bounds one message of the server while logging in.
 const maxServerLogin = 1 << 20
 
-// dial logs in to the server as the agent role. The pinned settings of u come after the client's, so that none of these
-// can take their place.
-func (u Upstream) dial(ctx context.Context, database string, settings map[string]string) (*pgconn.HijackedConn, error) {
+// serverAsked asks which server it is: one that was started anew, or another at the same address, has another moment.
+const serverAsked = "SELECT EXTRACT(epoch FROM pg_catalog.pg_postmaster_start_time())"
+
+// dial logs in to the server as the agent role, and tells which server that is. The pinned settings of u come after the client's, so that
+// none of these can take their place.
+func (u Upstream) dial(ctx context.Context, database string, settings map[string]string) (conn *pgconn.HijackedConn, started string, err error) {
 	if u.Database != "" {
 		database = u.Database
 	}
 	cfg, err := pgconn.ParseConfig("host=localhost port=5432 sslmode=disable")
 	if err != nil {
-		return nil, unreachable(err)
+		return nil, "", unreachable(err)
 	}
 	// Nothing of the process's environment (PGUSER, PGOPTIONS, ~/.pgpass …) takes part.
 	cfg.User, cfg.Password, cfg.Database = u.User, u.Password, database
@@ -54,18 +57,23 @@ func (u Upstream) dial(ctx context.Context, database string, settings map[string
 
 	pc, err := pgconn.ConnectConfig(ctx, cfg)
 	if err != nil {
-		return nil, loginFailed(err)
+		return nil, "", loginFailed(err)
 	}
 	// Where a write of the login took long, the driver has begun to read in the background. Left alone, that reader would
 	// take the first of the session's answers.
 	if err := pc.SyncConn(ctx); err != nil {
-		return nil, unreachable(err)
+		return nil, "", unreachable(err)
+	}
+	answer, err := pc.Exec(ctx, serverAsked).ReadAll()
+	if err != nil || len(answer) != 1 || len(answer[0].Rows) != 1 {
+		_ = pc.Close(ctx)
+		return nil, "", unreachable(err)
 	}
 	hc, err := pc.Hijack()
 	if err != nil {
-		return nil, unreachable(err)
+		return nil, "", unreachable(err)
 	}
-	return hc, nil
+	return hc, string(answer[0].Rows[0][0]), nil
 }
 
 func unreachable(cause error) *sqlstate.Error {

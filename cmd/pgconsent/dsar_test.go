@@ -36,7 +36,20 @@ tables:
 // reported is a protected database with a registry of consents, and its configuration.
 func reported(t *testing.T) *installation {
 	t.Helper()
-	i := &installation{db: pgtest.Database(t)}
+	i := reportedIn(t, pgtest.Database(t))
+	t.Cleanup(func() {
+		if _, errs, code := call(t, "", "migrate", "--down", "--discard-consent", "-c", i.config); code != done {
+			t.Errorf("migrate --down: %s", errs)
+		}
+		i.exec(t, "DROP OWNED BY app_owner CASCADE; ALTER DATABASE "+i.db.Name+" OWNER TO postgres; DROP ROLE app_owner")
+	})
+	return i
+}
+
+// reportedIn makes it in a database, and leaves it there.
+func reportedIn(t *testing.T, db *pgtest.DB) *installation {
+	t.Helper()
+	i := &installation{db: db}
 	i.exec(t, `CREATE ROLE app_owner LOGIN CREATEROLE PASSWORD 'secret'`)
 	i.exec(t, "ALTER DATABASE "+i.db.Name+" OWNER TO app_owner; ALTER SCHEMA public OWNER TO app_owner; SET ROLE app_owner; "+reportedSchema+"; RESET ROLE")
 	dir := t.TempDir()
@@ -49,19 +62,13 @@ upstream: { host: 127.0.0.1, port: %d }
 databases: { app: { name: %s, policy: policy.yaml, owners: [app_owner], secrets: { agent: pw, control: pw, migrate: pw } } }
 agents: { chat: { database: app } }
 consent: { controller: Example GmbH }
-`, pgtest.TCPPort(), i.db.Name),
+`, db.Port, i.db.Name),
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	i.config = filepath.Join(dir, "pgconsent.yaml")
-	t.Cleanup(func() {
-		if _, errs, code := call(t, "", "migrate", "--down", "--discard-consent", "-c", i.config); code != done {
-			t.Errorf("migrate --down: %s", errs)
-		}
-		i.exec(t, "DROP OWNED BY app_owner CASCADE; ALTER DATABASE "+i.db.Name+" OWNER TO postgres; DROP ROLE app_owner")
-	})
 	if _, errs, code := call(t, "", "migrate", "-c", i.config); code != done {
 		t.Fatalf("migrate: %s", errs)
 	}

@@ -1,0 +1,245 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pgconsent/pgconsent/pgcluster"
+	"github.com/pgconsent/pgconsent/pgtest"
+)
+
+// server runs a cluster of the test's own, at a port of 127.0.0.1; 0 is a free one.
+func server(t *testing.T, dir string, port int) *pgcluster.Cluster {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	c, err := pgcluster.Start(ctx, pgcluster.Config{Dir: dir, Port: port, TCP: true, Settings: map[string]string{"fsync": "off", "max_connections": "50", "shared_buffers": "32MB"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.StopNow() })
+	return c
+}
+
+// folder is one that the server's account can reach.
+func folder(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "promoted")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o711); err != nil { //nolint:gosec // the server may run as another user
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func on(c *pgcluster.Cluster, database string) *pgtest.DB {
+	return &pgtest.DB{Name: database, SocketDir: c.SocketDir, Port: c.Port}
+}
+
+// standby makes a copy of a running cluster that follows it, and runs it.
+func standby(t *testing.T, of *pgcluster.Cluster) *pgcluster.Cluster {
+	t.Helper()
+	dir := folder(t)
+	// The folders of a cluster are made by a start, which comes to its end.
+	made := server(t, dir, 0)
+	if err := made.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(made.DataDir); err != nil {
+		t.Fatal(err)
+	}
+	program, _ := pgtest.Client(t, "pg_basebackup")
+	cmd := exec.Command(program, "-D", made.DataDir, "-R", "-c", "fast", "-X", "stream", "-C", "-S", "copy", "-h", of.SocketDir, "-p", fmt.Sprint(of.Port), "-U", "postgres") //nolint:gosec // the test's own
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("pg_basebackup: %v %s", err, out)
+	}
+	info, err := os.Stat(of.DataDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	owner := info.Sys().(*syscall.Stat_t)
+	if err := filepath.WalkDir(made.DataDir, func(path string, _ fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		return os.Lchown(path, int(owner.Uid), int(owner.Gid))
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return server(t, dir, 0)
+}
+
+// A standby takes over. As long as it is a standby, no agent reads there: a withdrawal would come late. Promoted with every record that was
+// acknowledged, it goes on where the primary was; without one, and at the old primary, which has not heard of the newest, agents are refused.
+func TestPromotion(t *testing.T) {
+	old := server(t, folder(t), 0)
+	i := &installation{db: on(old, "postgres")}
+	i.exec(t, "CREATE DATABASE app")
+	i = reportedIn(t, on(old, "app"))
+	text, err := os.ReadFile(i.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(i.config, append(text, "audit: { mode: strict, file: audit/ }\n"...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	play(t, i.config, []played{{"consent grant ada --stream TEMPORARY", done, "given"}, {"consent grant bob --stream TEMPORARY", done, "given"}})
+	// reads is what an agent that logs in now is answered by serve before a server: the number of somebody's rows, or a refusal.
+	reads := func(address, who string) (int, error) {
+		config, err := pgx.ParseConfig(i.dsn("chat", address))
+		if err != nil {
+			t.Fatal(err)
+		}
+		config.ConnectTimeout = 20 * time.Second
+		conn, err := pgx.ConnectConfig(t.Context(), config)
+		if err != nil {
+			return -1, err
+		}
+		defer conn.Close(t.Context())
+		var n int
+		err = conn.QueryRow(t.Context(), "SELECT count(*) FROM interactions WHERE user_id = $1", who).Scan(&n)
+		return n, err
+	}
+	point := func(at *pgcluster.Cluster) {
+		t.Helper()
+		text, err := os.ReadFile(i.config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, rest, _ := strings.Cut(string(text), "\ndatabases:")
+		said := fmt.Sprintf("version: 1\nlisten: 127.0.0.1:0\nhttp: { listen: \"off\" }\nupstream: { host: 127.0.0.1, port: %d }\ndatabases:%s", at.Port, rest)
+		if err := os.WriteFile(i.config, []byte(said), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// refused wants serve not to start before a server, and doctor to call it unsafe.
+	refused := func(at *pgcluster.Cluster, says, unsafe string) {
+		t.Helper()
+		point(at)
+		for command, want := range map[string]string{"serve": says, "doctor": "UNSAFE   " + unsafe} {
+			out, errs, code := finished(t, command, "-c", i.config)
+			if code != wrong || !strings.Contains(out+errs, want) {
+				t.Errorf("%s does not say %q: %d %s %s", command, want, code, out, errs)
+			}
+		}
+	}
+	caughtUp := func(c *pgcluster.Cluster) {
+		t.Helper()
+		var lsn string
+		from := on(old, "app").Connect(t, "postgres")
+		if err := from.QueryRow(t.Context(), "SELECT pg_current_wal_lsn()::text").Scan(&lsn); err != nil {
+			t.Fatal(err)
+		}
+		to := on(c, "app").Connect(t, "postgres")
+		waitFor(t, "the standby has come so far", func() bool {
+			var there bool
+			return to.QueryRow(t.Context(), "SELECT pg_last_wal_replay_lsn() >= $1::text::pg_lsn", lsn).Scan(&there) == nil && there
+		})
+	}
+	promote := func(c *pgcluster.Cluster) {
+		t.Helper()
+		(&installation{db: on(c, "app")}).exec(t, "SELECT pg_promote()")
+	}
+	copied := standby(t, old)
+
+	play(t, i.config, []played{{"consent revoke ada", done, "withdrawn"}})
+	caughtUp(copied)
+	refused(copied, "the server is a standby", "standby: the server is a standby")
+	play(t, i.config, []played{
+		{"consent grant eve --stream TEMPORARY", wrong, "standby"}, {"consent revoke bob", wrong, "standby"}, {"sweep", wrong, "standby"}, {"migrate", wrong, "recovery"}, {"consent status ada", done, "withdrawn"}, {"audit verify", done, "3 records hold"},
+	})
+
+	// Nothing is lost: the promoted one goes on, with the same anchor and the same audit.
+	promote(copied)
+	p, address := i.serving(t)
+	waitFor(t, "the promoted one serves", func() bool { n, err := reads(address, "bob"); return err == nil && n == 1 })
+	if n, err := reads(address, "ada"); err != nil || n != 0 {
+		t.Errorf("what was withdrawn before: %d rows %v", n, err)
+	}
+	play(t, i.config, []played{{"consent revoke bob", done, "withdrawn"}, {"sweep", done, ""}, {"audit verify", done, "4 records hold; anchored up to 4"}})
+	if n, err := reads(address, "bob"); err != nil || n != 0 {
+		t.Errorf("what was withdrawn after: %d rows %v", n, err)
+	}
+	p.signal(t, syscall.SIGTERM)
+	p.ended(t)
+
+	// The old primary has not heard of the last withdrawal.
+	refused(old, "which was acknowledged, is not in the database", "consent: the consent registry is not what was acknowledged")
+	play(t, i.config, []played{{"consent grant eve --stream TEMPORARY", wrong, "ConsentTamperedError"}, {"audit verify", wrong, "the records after 3, up to 4, which was acknowledged, are gone"}})
+}
+
+// A standby that is promoted without the last records that were acknowledged closes its database to agents.
+func TestPromotionThatLoses(t *testing.T) {
+	old := server(t, folder(t), 0)
+	i := &installation{db: on(old, "postgres")}
+	i.exec(t, "CREATE DATABASE app")
+	i = reportedIn(t, on(old, "app"))
+	play(t, i.config, []played{{"consent grant ada --stream TEMPORARY", done, "given"}})
+	copied := standby(t, old)
+	on := on(copied, "app")
+	behind := &installation{db: on}
+	follower := on.Connect(t, "postgres")
+	waitFor(t, "the standby follows", func() bool {
+		var n int
+		return follower.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_wal_receiver WHERE status = 'streaming'").Scan(&n) == nil && n == 1
+	})
+	behind.exec(t, "ALTER SYSTEM SET primary_conninfo = ''")
+	behind.exec(t, "SELECT pg_reload_conf()")
+	waitFor(t, "the standby follows no more", func() bool {
+		var n int
+		return follower.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_wal_receiver").Scan(&n) == nil && n == 0
+	})
+	play(t, i.config, []played{{"consent revoke ada", done, "withdrawn"}})
+	p, address := i.serving(t)
+	agent := connect(t, i.dsn("chat", address))
+	if n := number(t, agent, "SELECT count(*) FROM interactions WHERE user_id = 'ada'"); n != 0 {
+		t.Errorf("%d rows after a withdrawal", n)
+	}
+	// Under serve the other one comes to the same address.
+	port := old.Port
+	if err := old.StopNow(); err != nil {
+		t.Fatal(err)
+	}
+	behind.exec(t, "SELECT pg_promote()")
+	if err := copied.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	server(t, filepath.Dir(filepath.Dir(copied.DataDir)), port)
+	for until := time.Now().Add(5 * time.Second); time.Now().Before(until); time.Sleep(100 * time.Millisecond) {
+		config, err := pgx.ParseConfig(i.dsn("chat", address))
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn, err := pgx.ConnectConfig(t.Context(), config)
+		if err != nil {
+			continue
+		}
+		var n int
+		if err := conn.QueryRow(t.Context(), "SELECT count(*) FROM interactions WHERE user_id = 'ada'").Scan(&n); err == nil && n > 0 {
+			t.Fatalf("an agent reads %d rows of somebody who has withdrawn", n)
+		}
+		_ = conn.Close(t.Context())
+	}
+	if out, _, code := call(t, "", "doctor", "-c", i.config); code != wrong || !strings.Contains(out, "After an older backup") {
+		t.Errorf("doctor says %d %s", code, out)
+	}
+	play(t, i.config, []played{{"consent revoke ada", done, "withdrawn"}})
+	if said := p.errs.String(); !strings.Contains(said, "which was acknowledged, is not in the database") {
+		t.Errorf("serve says\n%s", said)
+	}
+	p.signal(t, syscall.SIGTERM)
+	p.ended(t)
+}
