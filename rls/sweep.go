@@ -59,6 +59,8 @@ DECLARE
 BEGIN
   -- Nobody writes the registry until this transaction has ended.
   PERFORM FROM pgconsent.consent_registry AS g FOR SHARE;
+  -- They wait for no transaction that holds a row which has to go: an agent's may last.
+  PERFORM pg_catalog.set_config('lock_timeout', '1s', true);
   CASE sweep_rows.relation
 %s  END CASE;
 END $pgconsent_sweep$`, search, strings.Join(rows, "")), Why: why},

@@ -417,6 +417,8 @@ func failed(what string, err error) error {
 			return sqlstate.New(sqlstate.UndefinedObject, sqlstate.ReasonConsent, "this database has nothing to sweep with").WithHint("Run pgconsent migrate.").WithCause(err)
 		case "42501":
 			return sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonConsent, "the control role may not %s", what).WithHint("Run pgconsent migrate, which gives it the rights.").WithCause(err)
+		case "25006":
+			return registry.Standby(err)
 		}
 		return sqlstate.New(sqlstate.Code(pgErr.Code), sqlstate.ReasonConsent, "the database refused to %s", what).WithCause(err)
 	}

@@ -116,8 +116,9 @@ func (w *writer) write(ctx context.Context, conn *pgx.Conn) (out Result, err err
 		return Result{}, failed("begin a change of consent", err)
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
-	// What is acknowledged survives a crash of the server, whatever its settings.
-	if _, err := tx.Exec(ctx, "SET LOCAL synchronous_commit = on"); err != nil {
+	// What is acknowledged survives a crash of the server, whatever its settings. remote_apply, which is stronger, stays.
+	if _, err := tx.Exec(ctx, `SELECT pg_catalog.set_config('synchronous_commit', 'on', true)
+		WHERE pg_catalog.current_setting('synchronous_commit') NOT IN ('on', 'remote_apply')`); err != nil {
 		return Result{}, failed("begin a change of consent", err)
 	}
 	if err := w.open(ctx, tx, a); err != nil {

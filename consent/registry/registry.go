@@ -183,7 +183,15 @@ func failed(what string, err error) error {
 		case "42501":
 			return sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonConsent, "the control role may not %s", what).
 				WithHint("Run pgconsent migrate, which gives it the rights.").WithCause(err)
+		case "25006", "0A000": // no transaction of ours is read-only, or asks for what PostgreSQL cannot do, but on a standby
+			return Standby(err)
 		}
 	}
 	return fmt.Errorf("%s: %w", what, err)
+}
+
+// Standby is the error of a change on a server that takes none.
+func Standby(cause error) error {
+	return sqlstate.New(sqlstate.CannotConnectNow, sqlstate.ReasonUpstream, "the server takes no changes: it is a standby").
+		WithHint("Let upstream name the primary, or promote this server.").WithCause(cause)
 }
