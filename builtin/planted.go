@@ -28,7 +28,7 @@ WITH ours AS (
   SELECT p.prosrc FROM pg_catalog.pg_proc AS p JOIN pg_catalog.pg_namespace AS n ON n.oid = p.pronamespace
   WHERE n.nspname IN ('pgconsent', 'pgconsent_gate', 'pgconsent_catalog', 'pgconsent_rows')
 ), functions AS (
-  SELECT p.oid, p.proname, p.prolang FROM pg_catalog.pg_proc AS p WHERE p.pronamespace = 'pg_catalog'::pg_catalog.regnamespace
+  SELECT p.oid, p.proname, p.prolang, p.provolatile, p.proisstrict, p.prosecdef, p.proconfig FROM pg_catalog.pg_proc AS p WHERE p.pronamespace = 'pg_catalog'::pg_catalog.regnamespace
 )
 SELECT pg_catalog.format('function pg_catalog.%s(%s)', f.proname, pg_catalog.pg_get_function_identity_arguments(f.oid)) FROM functions AS f
 WHERE f.oid >= 16384 AND (
@@ -36,7 +36,9 @@ WHERE f.oid >= 16384 AND (
     OR EXISTS (SELECT FROM functions AS b WHERE b.proname = f.proname AND b.oid < 16384)
       AND NOT EXISTS (SELECT FROM pg_catalog.pg_depend AS d WHERE d.classid = 'pg_catalog.pg_proc'::pg_catalog.regclass AND d.objid = f.oid AND d.deptype = 'e'))
   OR f.oid < 16384 AND (
-    f.prolang NOT IN (SELECT l.oid FROM pg_catalog.pg_language AS l WHERE l.lanname IN ('internal', 'c', 'sql'))
+    f.provolatile = 'i' AND f.oid = ANY ($2::pg_catalog.oid[]) OR f.proisstrict AND f.oid = ANY ($3::pg_catalog.oid[])
+    OR (f.prosecdef OR f.proconfig IS NOT NULL) AND EXISTS (SELECT FROM ours AS o WHERE pg_catalog.strpos(o.prosrc, 'pg_catalog.' || f.proname || '(') > 0)
+    OR f.prolang NOT IN (SELECT l.oid FROM pg_catalog.pg_language AS l WHERE l.lanname IN ('internal', 'c', 'sql'))
     OR f.prolang = (SELECT l.oid FROM pg_catalog.pg_language AS l WHERE l.lanname = 'sql') AND f.oid <> ALL ($1::pg_catalog.oid[])
       AND EXISTS (SELECT FROM ours AS o WHERE pg_catalog.strpos(o.prosrc, 'pg_catalog.' || f.proname || '(') > 0))
 UNION ALL
@@ -59,9 +61,19 @@ ORDER BY 1`
 // written are the functions of PostgreSQL 15 to 18 that are written in SQL and have the name of one that ours call. Theirs call none of them.
 var written = []uint32{879 /* lpad */, 1384 /* date_part */, 1708 /* round */, 1710 /* trunc */, 2074 /* substring */}
 
+// moments are functions that rules and ours call and whose answer is of the moment. One that is IMMUTABLE is asked once, when a statement
+// is planned: a consent that has expired since would show as long as the plan lives.
+var moments = []uint32{
+	1299 /* now */, 2647 /* transaction_timestamp */, 2648 /* statement_timestamp */, 2649 /* clock_timestamp */, 2077, 3294 /* current_setting */, 817, /* current_query */
+	2026 /* pg_backend_pid */, 5059 /* pg_current_xact_id */, 5060 /* pg_current_xact_id_if_assigned */, 5061, /* pg_current_snapshot */
+}
+
+// tolerant are functions that ours call with what may be null.
+var tolerant = []uint32{3058 /* concat */, 3059 /* concat_ws */, 3539, 3540 /* format */, 2078 /* set_config */, 3036 /* pg_notify */}
+
 // Planted names what is not PostgreSQL's own and would be taken for it. Every role may ask.
 func Planted(ctx context.Context, q Querier) ([]string, error) {
-	return names(ctx, q, "look at what PostgreSQL's functions are", planted, written)
+	return names(ctx, q, "look at what PostgreSQL's functions are", planted, written, moments, tolerant)
 }
 
 // names runs a query whose rows are a name each; what is said of an error.

@@ -359,11 +359,32 @@ func TestWarnings(t *testing.T) {
 			if !has(found, want, doctor.Warning) {
 				t.Errorf("no warning %s in %v", want, found)
 			}
-			if err := doctor.Refuse(found); err != nil {
+			if err := doctor.Refuse(append(found, probe(t, db, s)...)); err != nil {
 				t.Error(err)
 			}
 		})
 	}
+}
+
+// What the server's configuration says is told as what is stored is.
+func TestTriggersOffForAll(t *testing.T) {
+	db := safe(t)
+	s := subject(t, db)
+	set := func(sql string, want bool) {
+		t.Helper()
+		for _, sql := range []string{sql, "SELECT pg_reload_conf()"} {
+			if _, err := pgtestExec(db, sql); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for until := time.Now().Add(20 * time.Second); has(examine(t, db, s), "triggers_off", doctor.Warning) != want; time.Sleep(50 * time.Millisecond) {
+			if time.Now().After(until) {
+				t.Fatalf("after %q: a warning triggers_off: want %v", sql, want)
+			}
+		}
+	}
+	defer set("ALTER SYSTEM RESET session_replication_role", false)
+	set("ALTER SYSTEM SET session_replication_role = replica", true)
 }
 
 // What runs without being named and with its owner's rights is past both walls.

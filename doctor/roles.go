@@ -98,6 +98,10 @@ func checkRoles(ctx context.Context, x *exam) ([]Finding, error) {
 				 WHERE (s.setdatabase = 0 OR s.setdatabase = (SELECT d.oid FROM pg_catalog.pg_database d WHERE d.datname = pg_catalog.current_database()))
 				   AND EXISTS (SELECT 1 FROM pg_catalog.unnest(s.setconfig) c WHERE c LIKE 'session_replication_role=%' AND c <> 'session_replication_role=origin') ORDER BY 1`)
 		},
+		func() ([]Finding, error) {
+			return x.each(ctx, Finding{"triggers_off", Warning, "session_replication_role is %s in the server's configuration: foreign keys and triggers that are not ENABLE ALWAYS do not fire", "ALTER SYSTEM RESET session_replication_role, and SELECT pg_reload_conf()."},
+				`SELECT s.reset_val FROM pg_catalog.pg_settings s WHERE s.name = 'session_replication_role' AND s.source = 'configuration file' AND s.reset_val <> 'origin'`)
+		},
 	)
 	return append(found, more...), err
 }

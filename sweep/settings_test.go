@@ -17,6 +17,7 @@ func TestStoredSettingsChangeNothing(t *testing.T) {
 		"timezone = 'Pacific/Kiritimati'", "datestyle = 'German'", "intervalstyle = 'sql_standard'", "bytea_output = 'escape'", "search_path = 'evil'",
 		"default_transaction_read_only = on", "default_transaction_isolation = 'serializable'", "synchronous_commit = off", "statement_timeout = 60000", "plan_cache_mode = force_generic_plan",
 		"row_security = off", "extra_float_digits = 0", "standard_conforming_strings = off", "session_replication_role = replica", "check_function_bodies = off",
+		"quote_all_identifiers = on", "transform_null_equals = on", "array_nulls = off", "plpgsql.variable_conflict = 'use_column'", "enable_seqscan = off", "enable_indexscan = off", "enable_hashjoin = off",
 	} {
 		s.exec("DO $$ BEGIN EXECUTE concat('ALTER DATABASE ', quote_ident(current_database()), $q$ SET " + setting + "$q$); EXECUTE concat('ALTER ROLE pgconsent_control IN DATABASE ', quote_ident(current_database()), $q$ SET " + setting + "$q$); END $$")
 	}

@@ -202,6 +202,7 @@ func TestClockGoesBack(t *testing.T) {
 	if n, _ := r.Epoch(t.Context()); n != 1 {
 		t.Errorf("%d records", n)
 	}
+	must(t, r, consent.Command{Do: consent.Report, Subject: "ada", By: subject("ada")})
 	out := must(t, r, consent.Command{Do: consent.Revoke, Subject: "ada", By: subject("ada")})
 	if out.At.Before(first.At) {
 		t.Error("records go back in time")

@@ -26,8 +26,11 @@ func TestWhatIsPlantedIsFound(t *testing.T) {
 		"CREATE FUNCTION public.f(text, uuid) RETURNS bool LANGUAGE sql AS 'SELECT true'; CREATE OPERATOR pg_catalog.= (FUNCTION = public.f, LEFTARG = text, RIGHTARG = uuid)":   true,
 		"CREATE FUNCTION public.f(internal, oid, internal, int) RETURNS float8 LANGUAGE internal AS 'eqsel'; ALTER OPERATOR pg_catalog.= (text, text) SET (RESTRICT = public.f)": true,
 		"CREATE FUNCTION public.f(text) RETURNS float8 LANGUAGE sql AS 'SELECT 1e9::float8'; CREATE CAST (text AS float8) WITH FUNCTION public.f(text)":                          true,
-		"CREATE CAST (bytea AS text) WITHOUT FUNCTION":                                                                                                                           true,
-		"ALTER TYPE pg_catalog.interval RENAME TO mine; CREATE DOMAIN pg_catalog.interval AS pg_catalog.mine":                                                                    true,
+		"ALTER FUNCTION pg_catalog.statement_timestamp() IMMUTABLE":                                                                                                              true, "ALTER FUNCTION pg_catalog.current_setting(text, bool) IMMUTABLE": true,
+		"ALTER FUNCTION pg_catalog.set_config(text, text, bool) STRICT": true, "ALTER FUNCTION pg_catalog.sha256(bytea) SET work_mem = '1MB'": true,
+		"ALTER FUNCTION pg_catalog.sha256(bytea) SECURITY DEFINER": true, "ALTER FUNCTION pg_catalog.ascii(text) VOLATILE": false,
+		"CREATE CAST (bytea AS text) WITHOUT FUNCTION":                                                        true,
+		"ALTER TYPE pg_catalog.interval RENAME TO mine; CREATE DOMAIN pg_catalog.interval AS pg_catalog.mine": true,
 		"ALTER EVENT TRIGGER zz_pgconsent_ddl DISABLE; ALTER EVENT TRIGGER zz_pgconsent_drop DISABLE; CREATE FUNCTION public.h() RETURNS language_handler LANGUAGE C AS '$libdir/plpgsql', 'plpgsql_inline_handler'; CREATE OR REPLACE TRUSTED LANGUAGE plpgsql HANDLER public.h": true,
 
 		"CREATE FUNCTION public.sha256(text) RETURNS bytea LANGUAGE sql AS 'SELECT NULL::bytea'; CREATE FUNCTION public.sha256(bytea) RETURNS bytea LANGUAGE sql AS 'SELECT $1'": false,

@@ -51,7 +51,7 @@ func Open(c Config) (*Registry, error) {
 	for name, value := range map[string]string{
 		"application_name": "pgconsent consent", "search_path": "pg_catalog", "statement_timeout": "10s", "lock_timeout": "8s",
 		"idle_in_transaction_session_timeout": "30s", "client_encoding": "UTF8", "DateStyle": "ISO", "TimeZone": "UTC",
-		"default_transaction_read_only": "off", "default_transaction_isolation": "read committed", // whatever is stored for the role
+		"default_transaction_read_only": "off", "default_transaction_isolation": "read committed", "quote_all_identifiers": "off", // whatever is stored for the role
 	} {
 		c.Connect.RuntimeParams[name] = value
 	}

@@ -38,6 +38,9 @@ WITH schema AS (
   SELECT 'table ' || c.relname, jsonb_build_array(c.relkind, c.relpersistence, c.relrowsecurity, c.relforcerowsecurity, c.relispartition, c.reloptions,
     (SELECT n.name FROM names AS n WHERE n.oid = c.relowner),
     EXISTS (SELECT FROM pg_inherits AS i WHERE i.inhparent = c.oid OR i.inhrelid = c.oid),
+    -- What the server is told not to look for, by hand; and what makes every change of a published table fail.
+    c.relhastriggers < EXISTS (SELECT FROM pg_trigger AS t WHERE t.tgrelid = c.oid) OR c.relhasindex < EXISTS (SELECT FROM pg_index AS i WHERE i.indrelid = c.oid)
+      OR c.relchecks <> (SELECT count(*) FROM pg_constraint AS k WHERE k.conrelid = c.oid AND k.contype = 'c') OR c.relreplident = 'n',
     ARRAY(SELECT a.attname || ' ' || format_type(a.atttypid, a.atttypmod) || CASE WHEN a.attnotnull THEN ' not null' ELSE '' END || a.attgenerated::text || a.attidentity::text
         || CASE WHEN a.attcollation NOT IN (0, 'pg_catalog."default"'::regcollation) THEN ' collate ' || a.attcollation::regcollation ELSE '' END
         || COALESCE(' default ' || pg_get_expr(d.adbin, d.adrelid), '')

@@ -5,6 +5,8 @@ import (
 	"flag"
 	"os"
 	"testing"
+
+	"github.com/pgconsent/pgconsent/consent"
 )
 
 var update = flag.Bool("update", false, "write structure.json again")
@@ -34,6 +36,17 @@ func TestStructureIsThatOfMigrate(t *testing.T) {
 	if len(now) < 40 {
 		t.Errorf("only %d things are described", len(now))
 	}
+}
+
+// How definitions are printed is a setting, and no tampering.
+func TestPrintedOtherwiseIsTheSame(t *testing.T) {
+	db := database(t)
+	first := open(t, db, defaults)
+	must(t, first, grant("ada", consent.Temporary))
+	if _, err := db.Connect(t, "postgres").Exec(t.Context(), "ALTER DATABASE "+db.Name+" SET quote_all_identifiers = on"); err != nil {
+		t.Fatal(err)
+	}
+	sound(t, openWithKeys(t, db, defaults, first.Keys, first.Anchor))
 }
 
 // What an owner or a superuser does to the schema is found, each by itself.
@@ -93,6 +106,10 @@ func TestAlteredStructureIsFound(t *testing.T) {
 		"GRANT INSERT ON pgconsent.audit_subject TO pgconsent_control",
 		"CREATE OR REPLACE FUNCTION pgconsent.changed_since(taken pg_snapshot) RETURNS bool LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS 'BEGIN RETURN false; END'",
 		"CREATE OR REPLACE FUNCTION pgconsent.audit_forgets() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS 'BEGIN RETURN NULL; END'",
+		"SET LOCAL allow_system_table_mods = on; UPDATE pg_catalog.pg_class SET relhastriggers = false WHERE oid = 'pgconsent.consent_record'::regclass",
+		"SET LOCAL allow_system_table_mods = on; UPDATE pg_catalog.pg_class SET relchecks = 0 WHERE oid = 'pgconsent.consent_record'::regclass",
+		"SET LOCAL allow_system_table_mods = on; UPDATE pg_catalog.pg_class SET relhasindex = false WHERE oid = 'pgconsent.consent_guardian'::regclass",
+		"ALTER TABLE pgconsent.consent_current REPLICA IDENTITY NOTHING; CREATE PUBLICATION mine FOR TABLE pgconsent.consent_current",
 		"ALTER TABLE pgconsent.consent_record RENAME TO hidden; CREATE VIEW pgconsent.consent_record AS SELECT * FROM pgconsent.hidden; GRANT SELECT ON pgconsent.consent_record TO pgconsent_control",
 	} {
 		if _, err := conn.Exec(t.Context(), "BEGIN"); err != nil {
