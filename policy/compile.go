@@ -241,6 +241,12 @@ func (c *compiler) suggestTable(written string) string {
 		if system(r.Name.Schema) || (r.Kind != catalog.Table && r.Kind != catalog.PartitionedTable) {
 			continue
 		}
+		if strings.Contains(r.Name.Schema, ".") {
+			if r.Name.String() == written {
+				return "a schema whose name has a dot cannot be named in a policy: its tables stay out of agents' reach until it is renamed"
+			}
+			continue
+		}
 		if schema == "" && slices.Contains(c.snap.SearchPath(), r.Name.Schema) {
 			names = append(names, r.Name.Name)
 		} else {

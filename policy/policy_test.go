@@ -41,6 +41,7 @@ func snapshot() *catalog.Snapshot {
 			{Name: public("parts"), Kind: catalog.Table, PrimaryKey: []string{"owner", "n"}, Columns: columns("owner uuid, n integer, state text")},
 			{Name: public("recent"), Kind: catalog.View, Columns: columns("id uuid")},
 			{Name: catalog.Name{Schema: "app", Name: "people"}, Kind: catalog.PartitionedTable, Columns: columns("id uuid, user_id uuid, label text")},
+			{Name: catalog.Name{Schema: "old.app", Name: "people"}, Kind: catalog.Table, Columns: columns("id uuid")},
 			{Name: catalog.Name{Schema: "pg_catalog", Name: "pg_class"}, Kind: catalog.Table, Columns: columns("oid oid")},
 		},
 		Functions: []*catalog.Function{
@@ -203,6 +204,7 @@ func TestErrors(t *testing.T) {
 		{"status of another type", rows("status: { column: n, is: 1 }"), "p.yaml:6:27: public.memories.n is a bigint (a status is a text, varchar, char, enum or boolean column, or a domain over one)"},
 		{"link of other types", rows("consent: { every: [ memory_participants: { n: id } ], status: n, is: x }"), "p.yaml:6:52: public.memory_participants.n is a integer and public.memories.id a uuid: they do not link"},
 		{"link of other collations", rows("visible: { app.people: { label: label } }"), "p.yaml:6:34: app.people.label and public.memories.label have different collations"},
+		{"schema with a dot", head + "tables: { old.app.people: { rows: open } }", `p.yaml:3:11: the database has no table "old.app.people" (a schema whose name has a dot cannot be named in a policy: its tables stay out of agents' reach until it is renamed)`},
 		{"link to nothing", rows("consent: { every: [ participants: { n: id } ], status: n, is: x }"), `the database has no table "participants"`},
 		{"link of two columns", rows("consent: { every: [ memory_participants: { memory_id: id, n: user_id } ], status: n, is: x }"), "public.memory_participants.n is a integer and public.memories.user_id a uuid: they do not link"},
 		{"link without columns", rows("consent: { every: [ memory_participants: {} ], status: n, is: x }"), "every needs one table with its columns"},
