@@ -62,7 +62,7 @@ func (b *batch) hold() {
 			continue
 		}
 		if err := e.ticket.Release(); err != nil {
-			e.refusal, e.replaced = newRefusal(err), true
+			e.replace(newRefusal(err))
 			refused = true
 			continue
 		}
@@ -70,7 +70,8 @@ func (b *batch) hold() {
 		e.watches()
 		if e.kind == query && e.limitable() {
 			if err := e.inSteps(); err != nil {
-				e.refusal, e.replaced, refused = newRefusal(err), true, true
+				e.replace(newRefusal(err))
+				refused = true
 			}
 		}
 	}
@@ -78,6 +79,9 @@ func (b *batch) hold() {
 		b.replace()
 	}
 }
+
+// replace has the refused form go in the place of what was written: in one step, in whatever steps that would have gone.
+func (e *entry) replace(r *refusal) { e.refusal, e.replaced, e.steps = r, true, nil }
 
 // replace puts the refused forms in the place of what was refused after it was written.
 func (b *batch) replace() {

@@ -207,7 +207,7 @@ func (s *session) freshen(end int) {
 			err = ask(u.since, func() *sqlstate.Error { return s.decider.Fresh(s.ctx, u.Snapshot, u.portal) })
 		}
 		if err != nil {
-			e.refusal, e.replaced = s.denied(err), true
+			e.replace(s.denied(err))
 			refused = true
 		}
 	}

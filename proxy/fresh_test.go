@@ -9,7 +9,14 @@ import (
 )
 
 // What sees one snapshot for longer than a statement is refused once consent has changed, and nothing else is.
-func TestFreshness(t *testing.T) {
+func TestFreshness(t *testing.T) { freshness(t) }
+
+// The same where results are bounded: what would have gone in steps is refused in one.
+func TestFreshnessWithinBounds(t *testing.T) {
+	freshness(t, withJudge(func(j *judge) { j.bound = wide(true) }))
+}
+
+func freshness(t *testing.T, options ...func(*proxied, *Config)) {
 	const series = "SELECT * FROM generate_series(1, 9)"
 	declare := "DECLARE c CURSOR FOR " + series
 	begin := []round{upToReady(1, q("BEGIN"))}
@@ -62,7 +69,7 @@ func TestFreshness(t *testing.T) {
 		"READ COMMITTED": {append(begin, one(q("SELECT 1"))...), one(q("SELECT 2")), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := start(t)
+			p := start(t, options...)
 			conn := p.raw(t)
 			for _, line := range conn.play(t, c.before) {
 				if strings.HasPrefix(line, "E ") {

@@ -74,7 +74,7 @@ func (s *session) outdated(end int) {
 			only(e.verdict, verdict.BeginsTx, verdict.EndsTx, verdict.ChangesGUC, verdict.Deallocates, verdict.Closes) {
 			continue
 		}
-		e.refusal, e.replaced = s.denied(decidedBefore()), true
+		e.replace(s.denied(decidedBefore()))
 		refused = true
 	}
 	if refused {
