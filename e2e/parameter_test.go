@@ -10,7 +10,8 @@ import (
 // A type that may not be named in a text may not be given to a parameter by its OID either.
 func TestDeclaredParameterTypes(t *testing.T) {
 	in := start(t, options{setup: `CREATE DOMAIN public.short AS text CHECK (length(VALUE) < 10); CREATE TYPE public.mood AS ENUM ('calm');
-		CREATE FUNCTION public.fits(text) RETURNS boolean LANGUAGE sql AS 'SELECT true'; CREATE DOMAIN public.checked AS text CHECK (public.fits(VALUE))`})
+		CREATE FUNCTION public.fits(text) RETURNS boolean LANGUAGE sql AS 'SELECT true'; CREATE DOMAIN public.checked AS text CHECK (public.fits(VALUE));
+		CREATE TYPE public.gauge AS (n integer); CREATE FUNCTION public.gauged(public.gauge) RETURNS text LANGUAGE sql AS 'SELECT (1 / $1.n)::text'; CREATE CAST (public.gauge AS text) WITH FUNCTION public.gauged(public.gauge)`})
 	oid := func(name string) uint32 {
 		return number(t, truth(t, in, `SELECT oid::text FROM pg_type WHERE typname = '`+name+`'`)[0])
 	}
@@ -20,6 +21,7 @@ func TestDeclaredParameterTypes(t *testing.T) {
 		28: "42501", 5069: "42501", 5038: "42501", // xid, xid8, pg_snapshot
 		oid("short"): "", oid("_short"): "", oid("_mood"): "",
 		oid("checked"): "42501", oid("_checked"): "42501",
+		oid("gauge"): "42501", oid("_gauge"): "42501", // the text casts it to text
 		4_000_000_000: "42704",
 	} {
 		_, err := c.Prepare(context.Background(), "", `SELECT $1::text IS NULL`, []uint32{oid})

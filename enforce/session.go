@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/pgconsent/pgconsent/audit"
+	"github.com/pgconsent/pgconsent/catalog"
 	"github.com/pgconsent/pgconsent/metrics"
 	"github.com/pgconsent/pgconsent/policy"
 	"github.com/pgconsent/pgconsent/rewrite"
@@ -58,6 +59,7 @@ type judgement struct {
 	plain  bool   // it was judged without signing
 
 	mayDeclare func(types []uint32) bool // of a text of the gate door
+	mayCast    func(snap *catalog.Snapshot, parameter uint32) *sqlstate.Error
 
 	acts       bool               // it may do more than show rows
 	keys       []int              // of each statement of the text, how many keys it fetches by
@@ -143,15 +145,20 @@ func (s *session) Declare(ctx context.Context, v *verdict.Verdict, types []uint3
 	if refused != nil {
 		return refusal(v.Original, verdict.Extended, v.Versions, refused)
 	}
+	j, ok := v.Detail.(*judgement)
 	for _, oid := range types {
 		if oid == 0 {
 			continue
 		}
-		if err := rewrite.CheckType(now.state.snapshot, oid); err != nil {
+		err := rewrite.CheckType(now.state.snapshot, oid)
+		if err == nil && ok && j.mayCast != nil {
+			err = j.mayCast(now.state.snapshot, oid)
+		}
+		if err != nil {
 			return refusal(v.Original, verdict.Extended, v.Versions, err)
 		}
 	}
-	if j, ok := v.Detail.(*judgement); ok && v.Door == verdict.DoorGate && !j.mayDeclare(types) {
+	if ok && v.Door == verdict.DoorGate && !j.mayDeclare(types) {
 		return s.admit(ctx, now.state, s.decide(now.state, v.Original, verdict.Extended, false), verdict.Extended)
 	}
 	return v
@@ -188,7 +195,7 @@ func (s *session) judge(st *state, text string, p verdict.Protocol, signing bool
 		}
 		return judged
 	}
-	j := &judgement{rights: st.rights, plain: !signing, mayDeclare: res.MayDeclare, record: audit.Decision{
+	j := &judgement{rights: st.rights, plain: !signing, mayDeclare: res.MayDeclare, mayCast: res.MayCast, record: audit.Decision{
 		Protocol: protocolName(p), Verdict: metrics.Allow, Door: string(res.Door),
 		Policy: st.versions.Policy, Catalog: st.versions.Catalog, Signed: res.NeedsSignature,
 	}}

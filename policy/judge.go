@@ -134,17 +134,30 @@ func (p *Policy) joined(objects []touched) *sqlstate.Error {
 		if !t.object.JoinOnly {
 			continue
 		}
-		hint := fmt.Sprintf("Join %s to another table on a key of it, and leave its columns out of the result, the order and the groups.", t.object.Name)
+		hint := fmt.Sprintf("Join %s to another object (%s) on a key of %s, and leave its columns out of the result, the order and the groups.",
+			t.object.Name, strings.Join(p.notJoinedOnly(), ", "), t.object.Name)
 		switch {
 		case t.Written || t.Source == Vector:
 			return denied("%s may be joined, and nothing else", t.describe()).WithHint("%s", hint)
 		case !others || !t.Joined:
-			return denied("%s may only be joined to another table, on a key", t.describe()).WithHint("%s", hint)
+			return denied("%s may only be joined to another object, on a key of it", t.describe()).WithHint("%s", hint)
 		case t.Output:
 			return denied("%s may only be joined: its columns may not be returned", t.describe()).WithHint("%s", hint)
 		}
 	}
 	return nil
+}
+
+// notJoinedOnly names the objects that stand by themselves.
+func (p *Policy) notJoinedOnly() []string {
+	var out []string
+	for _, o := range p.objects {
+		if !o.JoinOnly {
+			out = append(out, o.Name)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 // describe names an access.

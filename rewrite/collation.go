@@ -39,8 +39,10 @@ func collationName(c *sqltext.CollateClause) (string, bool) {
 	return name, ok
 }
 
-// brings notes the collations of what a type is made of: those of a domain, and of the attributes of a composite type.
+// brings notes a type of which the statement may have values, and the collations of what it is made of: those of a domain, and of
+// the attributes of a composite type.
 func (w *walker) brings(t uint32) {
+	w.present[t]++
 	for _, name := range w.snap.Collations(t) {
 		w.collations[name] = true
 	}

@@ -136,7 +136,7 @@ func isIdentifier(t sqltext.Token) bool { return t.Kind == sqltext.Ident }
 func (w *walker) callee(schema, name string, f *sqltext.FuncCall) (callee, *sqlstate.Error) {
 	if schema == "pg_catalog" {
 		if !w.snap.HasCatalogFunction(name) {
-			return w.castNotation(schema, name)
+			return w.castNotation(schema, name, f.Location)
 		}
 		return w.catalogFunction(name)
 	}
@@ -154,7 +154,7 @@ func (w *walker) callee(schema, name string, f *sqltext.FuncCall) (callee, *sqls
 		if inCatalog {
 			return w.catalogFunction(name)
 		}
-		return w.castNotation(schema, name)
+		return w.castNotation(schema, name, f.Location)
 	}
 	if len(others) == 0 {
 		others = named // PostgreSQL says what it takes
@@ -225,7 +225,7 @@ func (w *walker) catalogFunction(name string) (callee, *sqlstate.Error) {
 }
 
 // castNotation decides on a name that no function has: uuid('...') is a cast.
-func (w *walker) castNotation(schema, name string) (callee, *sqlstate.Error) {
+func (w *walker) castNotation(schema, name string, at int32) (callee, *sqlstate.Error) {
 	found := w.snap.TypesNamed(schema, name)
 	if len(found) == 0 {
 		if refused := newerFunction(name, w.snap.ServerVersion()); refused != nil && schema == "" {
@@ -235,7 +235,7 @@ func (w *walker) castNotation(schema, name string) (callee, *sqlstate.Error) {
 	}
 	for _, t := range found {
 		w.brings(t.OID)
-		if refused := w.castRefusal(t); refused != nil {
+		if refused := w.castRefusal(t, at); refused != nil {
 			return callee{}, refused
 		}
 	}
@@ -278,7 +278,7 @@ func (w *walker) makesRange(f *catalog.Function) bool {
 		return false
 	}
 	t := w.snap.TypeByOID(f.Makes)
-	return t != nil && w.castRefusal(t) == nil
+	return t != nil && w.castRefusal(t, -1) == nil
 }
 
 // qualify spells the call's name out.
@@ -363,7 +363,7 @@ func (w *walker) attribute(name string, location int32) (listed bool) {
 	}
 	for _, t := range w.snap.TypesNamed("", name) {
 		w.brings(t.OID)
-		allowed = allowed && w.castRefusal(t) == nil
+		allowed = allowed && w.castRefusal(t, location) == nil
 	}
 	if !allowed {
 		w.refuseAt(sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonFunction, "%q may be a function call in attribute notation here", name).

@@ -49,6 +49,7 @@ type Result struct {
 
 	params   map[int32]kind // what the gate door takes parameters for
 	mentions []*read
+	casts    []foreignCast
 }
 
 // Rewriter rewrites statements under one policy and one catalog. It is safe for concurrent use.
@@ -128,11 +129,12 @@ func (r *Rewriter) Rewrite(text string, extended bool) (*Result, *sqlstate.Error
 		return result, refused
 	}
 	w.checkCollations(tree)
+	w.checkCasts()
 	if w.refused != nil {
 		return result, w.refused
 	}
 	result.Statements, result.Accesses = w.typed(tree) // before anything is put into the tree
-	result.mentions = w.mentions
+	result.mentions, result.casts = w.mentions, w.casts
 	maySign := len(tree.Stmts) == 1 && !w.unsigned && signable(source)
 	grouped := w.aggregateStatement(tree, maySign)
 	if w.refused != nil {

@@ -45,7 +45,7 @@ func (w *walker) typeName(t *sqltext.TypeName) {
 	}
 	for _, candidate := range found {
 		w.brings(candidate.OID)
-		if refused := w.castRefusal(candidate); refused != nil {
+		if refused := w.castRefusal(candidate, t.Location); refused != nil {
 			w.refuseAt(refused, t.Location)
 			return
 		}
@@ -54,17 +54,6 @@ func (w *walker) typeName(t *sqltext.TypeName) {
 
 const availableTypes = "Types available to agents are those of PostgreSQL and of known extensions, enums, ranges, domains and composite types that call " +
 	"no function of others, and the row types of tables in the policy."
-
-// castRefusal tells why nothing may be cast to a type, or nil. Which cast a statement means depends on types, which Go does
-// not infer: one that runs a function of others closes its target.
-func (w *walker) castRefusal(t *catalog.Type) *sqlstate.Error {
-	for _, c := range w.snap.CastsTo(t.OID) {
-		if f := w.snap.FunctionByOID(c.Function); f == nil || !w.known(f) {
-			return unavailableType(t.Name.Name, "A cast to it runs a function that is neither PostgreSQL's nor of a known extension, and that the policy does not list.")
-		}
-	}
-	return typeRefusal(w.snap, t)
-}
 
 // known tells whether a function that is not named in the text may run: one of a known extension or of the policy, or one that
 // PostgreSQL made with a range type.

@@ -26,6 +26,8 @@ type walker struct {
 	names        map[string]bool // last parts of all column references: what columns may have been read
 	collations   map[string]bool // other than the database's own: see checkCollations
 	explicit     map[string]bool // those by COLLATE
+	present      map[uint32]int  // types of values and how often they are brought, see checkCasts; PostgreSQL's own not all
+	casts        []foreignCast
 	leftOut      map[string]bool // marks of columns that the policy fills in; true: every INSERT so far leaves it out
 	prefixes     bool            // ^@ is there
 	signed       bool
@@ -52,7 +54,7 @@ type walker struct {
 }
 
 func newWalker(r *Rewriter, source *sqltext.Source) *walker {
-	return &walker{Rewriter: r, source: source, seen: map[string]int{}, functions: map[string]bool{}, names: map[string]bool{}, renamed: map[catalog.Name]catalog.Name{}, collations: map[string]bool{}, explicit: map[string]bool{}, leftOut: map[string]bool{}}
+	return &walker{Rewriter: r, source: source, seen: map[string]int{}, functions: map[string]bool{}, names: map[string]bool{}, renamed: map[catalog.Name]catalog.Name{}, collations: map[string]bool{}, explicit: map[string]bool{}, present: map[uint32]int{}, leftOut: map[string]bool{}}
 }
 
 // refuse records the first refusal.

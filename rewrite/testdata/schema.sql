@@ -66,3 +66,12 @@ CREATE TYPE coded AS (code exact, n integer);
 CREATE FUNCTION decoded() RETURNS coded LANGUAGE sql IMMUTABLE AS $$ SELECT ROW('a', 1)::coded $$;
 CREATE FUNCTION caption(memories) RETURNS text LANGUAGE sql STABLE AS $$ SELECT $1.title $$;
 CREATE AGGREGATE joined(text) (SFUNC = textcat, STYPE = text);
+-- A type of others with a cast to one of PostgreSQL's.
+CREATE TYPE gauge AS (n integer, unit text);
+CREATE DOMAIN main_gauge AS gauge;
+CREATE DOMAIN positive AS integer CHECK (VALUE > 0);
+CREATE TYPE wrapped AS (n integer);
+CREATE FUNCTION gauged(gauge) RETURNS integer LANGUAGE sql IMMUTABLE AS $$ SELECT 1 / $1.n $$;
+CREATE CAST (gauge AS integer) WITH FUNCTION gauged(gauge);
+CREATE TABLE gauges (id integer PRIMARY KEY, g gauge, many gauge[], main main_gauge, n text);
+CREATE FUNCTION measured() RETURNS gauge LANGUAGE sql IMMUTABLE AS $$ SELECT ROW(0, 'a')::gauge $$;

@@ -1,0 +1,59 @@
+package catalog
+
+// maxDepth ends the search in types that are made of one another.
+const maxDepth = 32
+
+// MadeOf tells whether a value of a type is, or has within it, one of another: an element of an array, what a domain or a range
+// is over, an attribute of a composite type. A type that the snapshot does not know may be made of anything.
+func (s *Snapshot) MadeOf(whole, part uint32) bool { return s.madeOf(whole, part, maxDepth) }
+
+func (s *Snapshot) madeOf(whole, part uint32, depth int) bool {
+	if whole == part {
+		return true
+	}
+	t := s.TypeByOID(whole)
+	if t == nil || depth == 0 {
+		return true
+	}
+	for _, inner := range append(s.attributes(t), t.Element, t.Base) {
+		if inner != 0 && s.madeOf(inner, part, depth-1) {
+			return true
+		}
+	}
+	return false
+}
+
+// Parts returns a type and the types that a cast to it casts to as well: of the elements of an array, under a domain, of the
+// attributes of a composite type.
+func (s *Snapshot) Parts(oid uint32) []uint32 { return s.parts(nil, oid, maxDepth) }
+
+func (s *Snapshot) parts(out []uint32, oid uint32, depth int) []uint32 {
+	t := s.TypeByOID(oid)
+	if t == nil || depth == 0 {
+		return out
+	}
+	out = append(out, oid)
+	inner := append(s.attributes(t), t.Element)
+	if t.Kind == 'd' {
+		inner = append(inner, t.Base)
+	}
+	for _, part := range inner {
+		out = s.parts(out, part, depth-1)
+	}
+	return out
+}
+
+func (s *Snapshot) attributes(t *Type) []uint32 {
+	if t.Kind != 'c' {
+		return nil
+	}
+	r, found := s.Relation(t.Name)
+	if !found {
+		return nil
+	}
+	var out []uint32
+	for _, c := range r.Columns {
+		out = append(out, c.TypeOID)
+	}
+	return out
+}

@@ -1,0 +1,80 @@
+package rewrite
+
+import (
+	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/sqlstate"
+)
+
+// foreignCast is a cast of others that a statement has the target of: it runs if a value of the source is there to be cast.
+type foreignCast struct {
+	source  uint32
+	own     bool // the type that was named is made of the source itself, so that one mention of it is none too many
+	refused *sqlstate.Error
+	at      int32
+}
+
+// castRefusal tells why nothing may be cast to a type, or nil. Which cast a statement means depends on types, which Go does
+// not infer: one that runs a function of others closes its target, and whatever is made of that, to statements that may
+// have a value of its source. Of PostgreSQL's types and those of extensions every statement may; of others see checkCasts.
+func (w *walker) castRefusal(t *catalog.Type, at int32) *sqlstate.Error {
+	var casts []foreignCast
+	for _, part := range w.snap.Parts(t.OID) {
+		for _, c := range w.snap.CastsTo(part) {
+			if f := w.snap.FunctionByOID(c.Function); f != nil && w.known(f) {
+				continue
+			}
+			refused := unavailableType(t.Name.Name, "A cast to it runs a function that is neither PostgreSQL's nor of a known extension, and that the policy does not list.")
+			source := w.snap.TypeByOID(c.Source)
+			if source == nil || source.Name.Schema == "pg_catalog" || source.Extension != "" {
+				return refused
+			}
+			refused = unavailableType(t.Name.Name, "A cast from "+source.Name.Name+" to it runs a function that is neither PostgreSQL's nor of a known extension, "+
+				"and that the policy does not list; this statement reads or makes a value of "+source.Name.Name+".")
+			casts = append(casts, foreignCast{c.Source, w.snap.MadeOf(t.OID, c.Source), refused, at})
+		}
+	}
+	if refused := typeRefusal(w.snap, t); refused != nil {
+		return refused
+	}
+	w.casts = append(w.casts, casts...)
+	return nil
+}
+
+// checkCasts refuses a statement that may have a value of a type from which a cast of others leads to a type that it names.
+// Results of functions are known when checkCollations has looked for what they bring.
+func (w *walker) checkCasts() {
+	if len(w.casts) == 0 {
+		return
+	}
+	for _, ref := range w.references {
+		if ref.fragment == nil || ref.relation == nil {
+			continue
+		}
+		for _, c := range ref.relation.Columns {
+			if ref.whole || w.names[c.Name] {
+				w.present[c.TypeOID]++
+			}
+		}
+	}
+	for _, c := range w.casts {
+		mentions := 0
+		for t, n := range w.present {
+			if w.snap.MadeOf(t, c.source) {
+				mentions += n
+			}
+		}
+		if mentions > 1 || mentions == 1 && !c.own {
+			w.refuseAt(c.refused, c.at)
+		}
+	}
+}
+
+// MayCast tells why a parameter of a type cannot be given to a text, or nil: what the text casts, it may be cast to.
+func (r *Result) MayCast(snap *catalog.Snapshot, parameter uint32) *sqlstate.Error {
+	for _, c := range r.casts {
+		if snap.MadeOf(parameter, c.source) {
+			return c.refused
+		}
+	}
+	return nil
+}
