@@ -1,0 +1,18 @@
+SET session_replication_role = replica;
+UPDATE desk SET name = 'HIDDENMARK' WHERE house <> 'north';
+UPDATE staff SET name = 'HIDDENMARK ' || id, phones = 'own=>HIDDENMARK', langs = '{HIDDENMARK}' WHERE id NOT IN (SELECT id FROM kept_staff);
+UPDATE staff SET lives.street = 'HIDDENMARK';
+UPDATE informant SET alias = 'HIDDENMARK', name = 'HIDDENMARK', contact = '{"city": "HIDDENMARK"}' WHERE id NOT IN (SELECT id FROM kept_informant);
+UPDATE interview SET body = 'HIDDENMARK', topics = '{hiddenmark}', loc.street = 'HIDDENMARK', marks = ARRAY[ROW(1, 'HIDDENMARK', 0)::mark] WHERE id NOT IN (SELECT id FROM kept_interview);
+UPDATE quote SET line = 'HIDDENMARK' WHERE interview_id NOT IN (SELECT id FROM kept_interview);
+UPDATE piece SET title = 'HIDDENMARK ' || id, body = 'HIDDENMARK', search = 'HIDDENMARK' WHERE id NOT IN (SELECT id FROM kept_piece);
+UPDATE digest SET body = 'HIDDENMARK' WHERE id NOT IN (SELECT id FROM kept_digest);
+UPDATE booking SET purpose = 'HIDDENMARK' WHERE house <> 'north' OR cancelled AND who <> 4;
+UPDATE remark SET body = 'HIDDENMARK' WHERE id NOT IN (SELECT id FROM kept_remark);
+UPDATE log.event SET kind = 'HIDDENMARK' WHERE payload ->> 'house' IS DISTINCT FROM 'north';
+UPDATE clip SET caption = 'HIDDENMARK' WHERE id NOT IN (SELECT id FROM kept_clip);
+UPDATE answer SET note = 'HIDDENMARK' WHERE agree <> 'public';
+UPDATE expense SET cat = 'HIDDENMARK', meta = '{"shop": "HIDDENMARK"}' WHERE staff_id <> 4;
+UPDATE pref SET value = '{"name": "HIDDENMARK"}' WHERE who <> 4 AND key NOT LIKE 'saved%';
+UPDATE archive SET got = NULL WHERE house <> 'north';
+SET session_replication_role = origin;
