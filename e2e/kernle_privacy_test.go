@@ -575,3 +575,34 @@ func TestKernleD_CopyAndExecuteInheritAsInsertDoes(t *testing.T) {
 	}
 	k.proxy.Tap().NoMarker(t)
 }
+
+// Who received a consent cannot hold its record: whoever gave it takes it back meanwhile.
+func TestTheGranteeHoldsNothing(t *testing.T) {
+	k, _ := startPrivacy(t)
+	grantee := k.proxy.Agent(t, "specialist", "kernle")
+	if a := harness.Ask(grantee, "BEGIN; SELECT id FROM consent_records WHERE grantor = 'human:parent_456'"); a.Err != "" || len(a.Results) != 2 || len(a.Results[1].Rows) != 1 {
+		t.Fatalf("%+v", a)
+	}
+	for _, lock := range []string{"FOR UPDATE", "FOR NO KEY UPDATE", "FOR SHARE", "FOR KEY SHARE"} {
+		_ = harness.Ask(grantee, "ROLLBACK")
+		if a := harness.Ask(grantee, "BEGIN; SELECT id FROM consent_records "+lock); !strings.Contains(a.Err, "42501") {
+			t.Errorf("%s: %+v", lock, a)
+		}
+	}
+	for _, held := range []string{
+		"UPDATE consent_records SET revoked_at = NULL", "UPDATE consent_records SET revoked_at = revoked_at WHERE grantor = 'human:parent_456'",
+	} {
+		_ = harness.Ask(grantee, "ROLLBACK")
+		if a := harness.Ask(grantee, "BEGIN; SAVEPOINT s"); a.Err != "" {
+			t.Fatal(a.Err)
+		}
+		_ = harness.Ask(grantee, held)
+		if a := harness.Ask(grantee, "ROLLBACK TO s"); a.Err != "" {
+			t.Fatal(a.Err)
+		}
+		grantor := k.proxy.Agent(t, "parent", "kernle")
+		if a := harness.Ask(grantor, "SET lock_timeout = '5s'; BEGIN; UPDATE consent_records SET revoked_at = now() WHERE grantor = 'human:parent_456'; ROLLBACK"); a.Err != "" {
+			t.Errorf("after %q the grantor cannot withdraw: %s", held, a.Err)
+		}
+	}
+}

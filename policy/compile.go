@@ -52,6 +52,7 @@ func compile(doc *Document, snap *catalog.Snapshot, options []Option) (*compiler
 		t.Aggregate = c.aggregate(c.tables[t.Relation.Name].decl.aggregate, t)
 		t.Lifecycle = c.lifecycle(c.tables[t.Relation.Name].decl.lifecycle, t)
 	}
+	p.decisive()
 	c.origins(p.tables)
 	for _, decl := range doc.functions {
 		if f := c.function(decl); f != nil {

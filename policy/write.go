@@ -23,6 +23,9 @@ type Write struct {
 	InsertCheck predicate.Node // what a new row must be
 	UpdateCheck predicate.Node // what a changed row must be
 
+	// Decisive: rules of other tables read its rows, and who asks decides which of those that they see agents may change.
+	Decisive bool
+
 	// Unseen: rows that agents insert are certain not to be visible to them, because a stamp says so.
 	Unseen bool
 }
@@ -266,6 +269,8 @@ func (c *compiler) changes(out *Write, decl *writeDecl, t *compiling, sendable [
 	if decl.check != nil {
 		check := c.block(decl.check, t.relation)
 		insert, update = append(insert, check), append(update, check)
+		_, own := predicate.RowColumns(check)
+		out.Decisive = !own || len(predicate.Attributes(check)) > 0
 	}
 	out.InsertCheck, out.UpdateCheck = insert, update
 }
@@ -628,4 +633,16 @@ func (w *Write) describe(r *catalog.Relation) string {
 	}
 	parts = append(parts, describeBounds(w.Lists))
 	return strings.Join(parts, " ")
+}
+
+// decisive leaves it to tables that others depend on.
+func (p *Policy) decisive() {
+	for _, t := range p.tables {
+		if t.Write == nil || !t.Write.Decisive {
+			continue
+		}
+		t.Write.Decisive = slices.ContainsFunc(p.tables, func(o *Table) bool {
+			return o != t && slices.ContainsFunc(predicate.Helpers(o.Rows), func(h predicate.Helper) bool { return h.Relation.Name == t.Relation.Name })
+		})
+	}
 }

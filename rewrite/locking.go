@@ -5,7 +5,8 @@ import (
 )
 
 // lockingClauses visits FOR UPDATE and its kin. They lock rows that the statement returns, which row security has let
-// through, of tables that agents may update: PostgreSQL asks for that right. first is where the references of FROM begin.
+// through, of tables that agents may update: PostgreSQL asks for that right. Where they may not update all
+// that they see of a table on which others depend, there are no locks: who holds a consent that was given to them keeps it from being withdrawn. first is where the references of FROM begin.
 func (w *walker) lockingClauses(s *sqltext.SelectStmt, own *scope, first int) {
 	for _, n := range s.LockingClause {
 		c := n.GetLockingClause()
@@ -39,7 +40,7 @@ func (w *walker) lockingClauses(s *sqltext.SelectStmt, own *scope, first int) {
 func (w *walker) lockable(refs []*reference) {
 	for _, ref := range refs {
 		table, ok := w.pol.Table(ref.name)
-		if ref.fragment == nil || !ok || ref.fragment.stands() || !table.Write.Allows("UPDATE") {
+		if ref.fragment == nil || !ok || ref.fragment.stands() || !table.Write.Allows("UPDATE") || table.Write.Decisive {
 			w.refuseAt(refusal("LockingClause(policy)"), ref.start)
 			return
 		}

@@ -58,7 +58,7 @@ var refusals = []*Refusal{
 
 	{"FOR UPDATE, FOR SHARE of a table that agents do not update", []string{"LockingClause(policy)"}, "SELECT * FROM people FOR UPDATE",
 		sqlstate.InsufficientPrivilege, sqlstate.ReasonConstruct, "row locks are available to agents on tables that they may update",
-		"Leave the locking clause out, or name the tables to lock with OF. " + askPolicy},
+		"Leave the locking clause out, or name the tables to lock with OF. A table has none on which rules of others depend where who is asking decides which rows may be changed. " + askPolicy},
 	{"TABLESAMPLE", []string{"RangeTableSample"}, "SELECT * FROM people TABLESAMPLE SYSTEM (10)",
 		sqlstate.FeatureNotSupported, sqlstate.ReasonConstruct, "TABLESAMPLE is not available to agents",
 		"Its choice of rows tells about rows that are not visible. Use ORDER BY random() LIMIT n."},
