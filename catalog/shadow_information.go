@@ -49,6 +49,23 @@ var information = []Shadow{
 FROM pgconsent_catalog.pg_namespace AS n`,
 	},
 	{
+		// The original leaves out views on which the role has no right, and agents have theirs on copies.
+		Source: infoSchema("views"),
+		Query: `SELECT pg_catalog.current_database()::information_schema.sql_identifier AS table_catalog,
+  n.nspname::information_schema.sql_identifier AS table_schema,
+  c.relname::information_schema.sql_identifier AS table_name,
+  NULL::information_schema.character_data AS view_definition,
+  CASE WHEN 'check_option=cascaded'::pg_catalog.text OPERATOR(pg_catalog.=) ANY (c.reloptions) THEN 'CASCADED'
+    WHEN 'check_option=local'::pg_catalog.text OPERATOR(pg_catalog.=) ANY (c.reloptions) THEN 'LOCAL' ELSE 'NONE' END::information_schema.character_data AS check_option,
+  CASE WHEN pg_catalog.pg_relation_is_updatable(c.oid, false) OPERATOR(pg_catalog.&) 20 OPERATOR(pg_catalog.=) 20 THEN 'YES' ELSE 'NO' END::information_schema.yes_or_no AS is_updatable,
+  CASE WHEN pg_catalog.pg_relation_is_updatable(c.oid, false) OPERATOR(pg_catalog.&) 8 OPERATOR(pg_catalog.=) 8 THEN 'YES' ELSE 'NO' END::information_schema.yes_or_no AS is_insertable_into,
+  'NO'::information_schema.yes_or_no AS is_trigger_updatable,
+  'NO'::information_schema.yes_or_no AS is_trigger_deletable,
+  'NO'::information_schema.yes_or_no AS is_trigger_insertable_into
+FROM pgconsent_catalog.pg_class AS c JOIN pgconsent_catalog.pg_namespace AS n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace
+WHERE c.relkind OPERATOR(pg_catalog.=) 'v'::pg_catalog."char"`,
+	},
+	{
 		Source: infoSchema("table_constraints"),
 		Query: `SELECT pg_catalog.current_database()::information_schema.sql_identifier AS constraint_catalog,
   cn.nspname::information_schema.sql_identifier AS constraint_schema,

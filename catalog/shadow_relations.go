@@ -42,16 +42,16 @@ var shadows = slices.Concat(filtered, information, whole(
 	// Catalogs that clients join with, and whose content is free text, the rights of others, statistics or activity.
 	"pg_auth_members", "pg_db_role_setting", "pg_default_acl", "pg_description", "pg_event_trigger",
 	"pg_foreign_data_wrapper", "pg_foreign_server", "pg_foreign_table", "pg_init_privs", "pg_largeobject_metadata",
-	"pg_locks", "pg_matviews", "pg_parameter_acl", "pg_policies", "pg_policy", "pg_prepared_xacts", "pg_publication",
+	"pg_locks", "pg_parameter_acl", "pg_policies", "pg_policy", "pg_prepared_xacts", "pg_publication",
 	"pg_publication_namespace", "pg_publication_rel", "pg_publication_tables", "pg_rewrite", "pg_rules", "pg_seclabel",
 	"pg_seclabels", "pg_sequence", "pg_sequences", "pg_shdepend", "pg_shdescription", "pg_shseclabel",
 	"pg_stat_activity", "pg_stat_all_indexes", "pg_stat_all_tables", "pg_stat_database", "pg_stat_user_indexes",
 	"pg_stat_user_tables", "pg_statio_all_indexes", "pg_statio_all_tables", "pg_statio_user_indexes",
 	"pg_statio_user_tables", "pg_statistic_ext", "pg_stats", "pg_stats_ext", "pg_subscription",
-	"pg_subscription_rel", "pg_trigger", "pg_user_mappings", "pg_views",
+	"pg_subscription_rel", "pg_trigger", "pg_user_mappings",
 ), empty(infoSchema,
 	"check_constraint_routine_usage", "check_constraints", "sequences", "triggered_update_columns", "triggers",
-	"view_column_usage", "view_routine_usage", "view_table_usage", "views",
+	"view_column_usage", "view_routine_usage", "view_table_usage",
 ))
 
 // filtered are the catalogs of which a part shows.
@@ -177,6 +177,16 @@ var filtered = []Shadow{
 		Where:  "(t.schemaname, t.tablename) IN (SELECT s.nspname, s.relname FROM pgconsent.shown AS s)",
 		Keep:   []string{"schemaname", "tablename", "tableowner", "tablespace", "hasindexes"},
 		Set:    map[string]string{"hasrules": "false", "hastriggers": "false", "rowsecurity": "false"},
+	},
+	{
+		Source: pgCatalog("pg_views"),
+		Where:  "(t.schemaname, t.viewname) IN (SELECT s.nspname, s.relname FROM pgconsent.shown AS s)",
+		Keep:   []string{"schemaname", "viewname", "viewowner"},
+	},
+	{
+		Source: pgCatalog("pg_matviews"),
+		Where:  "(t.schemaname, t.matviewname) IN (SELECT s.nspname, s.relname FROM pgconsent.shown AS s)",
+		Keep:   []string{"schemaname", "matviewname", "matviewowner", "tablespace", "hasindexes", "ispopulated"},
 	},
 	{
 		Source: pgCatalog("pg_indexes"),

@@ -85,6 +85,11 @@ func TestShadowsOfViews(t *testing.T) {
 		"SELECT table_name || ' ' || table_type FROM pgconsent_catalog.is_tables WHERE table_schema = 'public' AND table_type = 'VIEW' ORDER BY 1": "names VIEW,relations VIEW,top VIEW",
 		"SELECT column_name FROM pgconsent_catalog.is_columns WHERE table_name = 'top' ORDER BY ordinal_position":                                  "title,matches",
 		"SELECT attname FROM pgconsent_catalog.pg_attribute WHERE attrelid = 'public.names'::regclass ORDER BY attnum":                             "name,present",
+		"SELECT table_name || ' ' || check_option || ' ' || is_updatable FROM pgconsent_catalog.is_views WHERE table_schema = 'public' ORDER BY 1": "names NONE YES,relations NONE YES,top NONE NO",
+		"SELECT count(*) FROM pgconsent_catalog.is_views WHERE view_definition IS NOT NULL":                                                        "0",
+		"SELECT schemaname || '.' || viewname FROM pgconsent_catalog.pg_views WHERE schemaname = 'public' ORDER BY 1":                              "public.names,public.relations,public.top",
+		"SELECT count(*) FROM pgconsent_catalog.pg_views WHERE definition IS NOT NULL":                                                             "0",
+		"SELECT count(*) FROM pgconsent_catalog.pg_matviews":                                                                                       "0",
 		"SELECT pgconsent_catalog.pg_get_viewdef('public.top'::regclass)":                                                                          "NULL",
 		"SELECT count(*) FROM pgconsent_catalog.pg_class WHERE relname LIKE '%public\\_%' AND relname NOT LIKE 'pg%' OR relname = 'beneath'":       "0",
 	} {

@@ -105,3 +105,5 @@ SELECT * FROM staff ORDER BY id;
 SELECT * FROM informant ORDER BY alias, id;
 SELECT * FROM desk;
 SELECT * FROM answer WHERE score::int > 3 ORDER BY id;
+SELECT table_name, check_option, is_updatable, is_insertable_into FROM information_schema.views WHERE table_schema = 'public' ORDER BY 1;
+SELECT viewname FROM pg_views WHERE schemaname NOT IN ('pg_catalog', 'information_schema') ORDER BY 1;
