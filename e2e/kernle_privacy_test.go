@@ -3,7 +3,9 @@ package e2e
 import (
 	"context"
 	"errors"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -603,6 +605,39 @@ func TestTheGranteeHoldsNothing(t *testing.T) {
 		grantor := k.proxy.Agent(t, "parent", "kernle")
 		if a := harness.Ask(grantor, "SET lock_timeout = '5s'; BEGIN; UPDATE consent_records SET revoked_at = now() WHERE grantor = 'human:parent_456'; ROLLBACK"); a.Err != "" {
 			t.Errorf("after %q the grantor cannot withdraw: %s", held, a.Err)
+		}
+	}
+}
+
+// A stranger's question about somebody in the memories takes the database as much work as one about nobody.
+func TestKernleH_AStrangersQuestionTakesAsMuch(t *testing.T) {
+	k, _ := startPrivacy(t, `INSERT INTO episodes (id, stack_id, content, subject_ids) SELECT 'episode:many_' || n, 'ash', 'one of many', '["human:kid_123"]' FROM generate_series(1, 500) n`)
+	super := harness.Super(t, k.db)
+	hits := regexp.MustCompile(`Buffers: shared hit=(\d+)`)
+	work := func(caller, subject string) (n int) {
+		t.Helper()
+		for range 3 { // what is read for the first time is in memory then
+			a := harness.Ask(super, "EXPLAIN (ANALYZE, BUFFERS, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT * FROM pgconsent.privacy_rows('"+caller+"', '"+subject+"', NULL, NULL, NULL, 201)")
+			if a.Err != "" {
+				t.Fatal(a)
+			}
+			found := hits.FindStringSubmatch(strings.Join(a.Results[0].Rows, "\n"))
+			if found == nil {
+				t.Fatalf("no work is told: %v", a.Results[0].Rows)
+			}
+			n, _ = strconv.Atoi(found[1])
+		}
+		return n
+	}
+	for _, caller := range []string{"si:rex", "human:guest", "human:sean"} {
+		if there, absent := work(caller, "human:kid_123"), work(caller, "human:nobody_1"); there != absent {
+			t.Errorf("%s: %d pages are read about somebody, %d about nobody", caller, there, absent)
+		}
+	}
+	// For those who may know there is more to do.
+	for _, caller := range []string{"human:mira", "si:ash", "human:kid_123"} {
+		if there, absent := work(caller, "human:kid_123"), work(caller, "human:nobody_1"); there <= absent {
+			t.Errorf("%s: %d pages are read about somebody, %d about nobody: the measure says nothing", caller, there, absent)
 		}
 	}
 }

@@ -132,31 +132,38 @@ END $pgconsent$`, name, body), Why: why},
 func (p *Plan) privacyFunctions(s *policy.Privacy) []Statement {
 	const why = "Owners, subjects and guardians are told who sees what. The proxy asks on their behalf, and gets what this caller may know."
 	const head = "LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $pgconsent$\n"
+	guards := func(store, subject string) string {
+		g := s.Guardians
+		if g == nil {
+			return "false"
+		}
+		return fmt.Sprintf("EXISTS (SELECT FROM %s AS g WHERE %s OPERATOR(pg_catalog.=) %s AND %s OPERATOR(pg_catalog.=) %s AND %s OPERATOR(pg_catalog.=) caller)",
+			g.Relation.Name.SQL(), asText("g", g.Store), store, asText("g", g.Subject), subject, asText("g", g.Guardian))
+	}
 	var parts []string
 	for _, m := range s.Memories {
-		owner, join := asText("t", m.Store), ""
+		store := asText("t", m.Store)
+		owner, join := store, ""
 		if x := s.Stores; x != nil {
 			owner = asText("o", x.Owner)
 			join = fmt.Sprintf(" JOIN %s AS o ON o.%s OPERATOR(pg_catalog.=) t.%s", x.Relation.Name.SQL(), catalog.QuoteIdent(x.ID), catalog.QuoteIdent(m.Store))
 		}
-		parts = append(parts, fmt.Sprintf("  SELECT %s::pg_catalog.text AS kind, %s AS key, %s AS store, %s AS owner, %s AS source, %s AS subjects, %s AS grants, %s AS evidence\n  FROM %s AS t%s",
-			catalog.QuoteLiteral(m.Kind), asText("t", m.Key), asText("t", m.Store), owner, asText("t", m.Source), listed(m.Subjects, "t"), listed(m.Grants, "t"), listed(m.Evidence, "t"), m.Relation.Name.SQL(), join))
-	}
-	speaks := "caller OPERATOR(pg_catalog.=) u.id"
-	if g := s.Guardians; g != nil {
-		speaks = fmt.Sprintf("(%s OR EXISTS (SELECT FROM %s AS g WHERE %s OPERATOR(pg_catalog.=) r.store AND %s OPERATOR(pg_catalog.=) u.id AND %s OPERATOR(pg_catalog.=) caller))",
-			speaks, g.Relation.Name.SQL(), asText("g", g.Store), asText("g", g.Subject), asText("g", g.Guardian))
+		subjects := listed(m.Subjects, "t")
+		// Whom a memory is about is looked at where the caller may ask that: a stranger's question takes as long about somebody as about nobody.
+		parts = append(parts, fmt.Sprintf("  SELECT %s::pg_catalog.text AS kind, %s AS key, %s AS store, %s AS owner, %s AS source, %s AS subjects, %s AS grants, %s AS evidence\n  FROM %s AS t%s\n"+
+			"  WHERE CASE WHEN privacy_rows.subject IS NULL THEN true WHEN %s OPERATOR(pg_catalog.=) caller OR privacy_rows.subject OPERATOR(pg_catalog.=) caller OR %s THEN privacy_rows.subject OPERATOR(pg_catalog.=) ANY (%s) ELSE false END",
+			catalog.QuoteLiteral(m.Kind), asText("t", m.Key), store, owner, asText("t", m.Source), subjects, listed(m.Grants, "t"), listed(m.Evidence, "t"), m.Relation.Name.SQL(), join,
+			owner, guards(store, "privacy_rows.subject"), subjects))
 	}
 	out := []Statement{{SQL: fmt.Sprintf(`CREATE FUNCTION pgconsent.privacy_rows(caller pg_catalog.text, subject pg_catalog.text, of_kind pg_catalog.text, id pg_catalog.text, after pg_catalog.text[], most pg_catalog.int4)
 RETURNS TABLE (kind pg_catalog.text, key pg_catalog.text, store pg_catalog.text, owner pg_catalog.text, source pg_catalog.text, subjects pg_catalog.text[], grants pg_catalog.text[], evidence pg_catalog.text[], speaks pg_catalog.text[])
-%sSELECT * FROM (SELECT r.*, ARRAY(SELECT DISTINCT u.id FROM pg_catalog.unnest(r.subjects) AS u (id) WHERE u.id IS NOT NULL AND %s ORDER BY 1) AS speaks FROM (
+%sSELECT * FROM (SELECT r.*, ARRAY(SELECT DISTINCT u.id FROM pg_catalog.unnest(r.subjects) AS u (id) WHERE u.id IS NOT NULL AND (caller OPERATOR(pg_catalog.=) u.id OR %s) ORDER BY 1) AS speaks FROM (
 %s) AS r
-  WHERE (privacy_rows.subject IS NULL OR privacy_rows.subject OPERATOR(pg_catalog.=) ANY (r.subjects))
-    AND (of_kind IS NULL OR of_kind OPERATOR(pg_catalog.=) r.kind) AND (privacy_rows.id IS NULL OR privacy_rows.id OPERATOR(pg_catalog.=) r.key)) AS q
+  WHERE (of_kind IS NULL OR of_kind OPERATOR(pg_catalog.=) r.kind) AND (privacy_rows.id IS NULL OR privacy_rows.id OPERATOR(pg_catalog.=) r.key)) AS q
 WHERE (q.owner OPERATOR(pg_catalog.=) caller OR privacy_rows.subject OPERATOR(pg_catalog.=) ANY (q.speaks) OR privacy_rows.subject IS NULL AND pg_catalog.cardinality(q.speaks) OPERATOR(pg_catalog.>) 0)
   AND (after IS NULL OR ROW(q.store, q.kind, q.key) OPERATOR(pg_catalog.>) ROW(after[1], after[2], after[3]))
 ORDER BY q.store, q.kind, q.key LIMIT most
-$pgconsent$`, head, speaks, strings.Join(parts, "\n  UNION ALL\n")), Why: why}}
+$pgconsent$`, head, guards("r.store", "u.id"), strings.Join(parts, "\n  UNION ALL\n")), Why: why}}
 	out = append(out, p.privacyConsents(s.Consents, head, why), p.privacyGuardians(s.Guardians, head, why), p.privacyContexts(s.Contexts, head, why), p.privacyDrawn(s, head, why))
 	all := strings.Join(privacyFunctions, ", ")
 	return append(out,
