@@ -273,9 +273,8 @@ func consentResource(s *Server) {
 		func(ctx context.Context, c *Call, in *userRequest) (*changeAnswer, error) {
 			return s.change(ctx, c, in.command(consent.Refuse))
 		})
-	add(s, post(Operation{ID: "consent-upgrade", Path: "/v1/consent/upgrade", Roles: mayChange, Summary: "Ask for a partnership",
-		Also:        map[int]string{http.StatusAccepted: "The agent's side has to agree: task says until when."},
-		Description: "The agent's side decides, or it lapses."}), func(ctx context.Context, c *Call, in *upgradeRequest) (*changeAnswer, error) {
+	add(s, post(Operation{ID: "consent-upgrade", Path: "/v1/consent/upgrade", Roles: mayChange, Summary: "Ask for a partnership", Status: http.StatusAccepted,
+		Description: "The agent's side decides, or it lapses: task says until when."}), func(ctx context.Context, c *Call, in *upgradeRequest) (*changeAnswer, error) {
 		command := consent.Command{Do: consent.Upgrade, Request: in.Key}
 		if b := in.Body; b != nil {
 			command.Subject, command.Categories, command.Reason = b.UserID, b.Categories, b.Reason

@@ -82,39 +82,38 @@ func contextsResource(s *Server) {
 		}
 		return out, nil
 	})
-	enter := func(id, path, summary, description string, do func(*privacy.Desk) func(context.Context, identity.Caller, privacy.Entry) (*privacy.Entered, error)) {
-		add(s, Operation{ID: id, Method: http.MethodPost, Path: path, Tag: tagPrivacy, Roles: agents, Writes: true, Once: true, Errors: []int{404, 409},
-			Also: map[int]string{http.StatusCreated: "It was made."}, Summary: summary, Description: description},
-			func(ctx context.Context, c *Call, in *enterRequest) (*enteredAnswer, error) {
-				d, err := s.privacyOf(c.Caller)
-				if err != nil {
-					return nil, err
+	enter := func(o Operation, do func(*privacy.Desk) func(context.Context, identity.Caller, privacy.Entry) (*privacy.Entered, error)) {
+		o.Method, o.Tag, o.Roles, o.Writes, o.Once, o.Errors = http.MethodPost, tagPrivacy, agents, true, true, []int{404, 409}
+		add(s, o, func(ctx context.Context, c *Call, in *enterRequest) (*enteredAnswer, error) {
+			d, err := s.privacyOf(c.Caller)
+			if err != nil {
+				return nil, err
+			}
+			b := in.Body
+			e := privacy.Entry{Context: b.Context, Store: b.Store, Participants: b.Participants, Role: b.Role, Reason: b.Reason}
+			if b.AccessGrants != nil {
+				if e.Access = *b.AccessGrants; e.Access == nil {
+					e.Access = []string{}
 				}
-				b := in.Body
-				e := privacy.Entry{Context: b.Context, Store: b.Store, Participants: b.Participants, Role: b.Role, Reason: b.Reason}
-				if b.AccessGrants != nil {
-					if e.Access = *b.AccessGrants; e.Access == nil {
-						e.Access = []string{}
-					}
-				}
-				out, err := do(d)(ctx, c.Caller, e)
-				if err != nil {
-					return nil, err
-				}
-				c.About(out.Added...)
-				status := http.StatusOK
-				if out.Made {
-					status = http.StatusCreated
-				}
-				return &enteredAnswer{status, EnteredContext{privacyContext(out.Context), out.Made, out.Added, out.Role, out.RoleHeld, out.Setting}}, nil
-			})
+			}
+			out, err := do(d)(ctx, c.Caller, e)
+			if err != nil {
+				return nil, err
+			}
+			c.About(out.Added...)
+			status := http.StatusOK
+			if out.Made {
+				status = http.StatusCreated
+			}
+			return &enteredAnswer{status, EnteredContext{privacyContext(out.Context), out.Made, out.Added, out.Role, out.RoleHeld, out.Setting}}, nil
+		})
 	}
-	enter("context-enter", "/v1/contexts/enter", "Enter a context",
-		"Says what it is and what new memories in it are granted to. No context is kept between calls: a call that makes a memory names it. The owner of a store makes the context if there is none, and adds participants; nobody else does.",
+	enter(Operation{ID: "context-enter", Path: "/v1/contexts/enter", Also: map[int]string{http.StatusCreated: "It was made."}, Summary: "Enter a context",
+		Description: "Says what it is and what new memories in it are granted to. No context is kept between calls: a call that makes a memory names it. The owner of a store makes the context if there is none, and adds participants; nobody else does."},
 		func(d *privacy.Desk) func(context.Context, identity.Caller, privacy.Entry) (*privacy.Entered, error) {
 			return d.Enter
 		})
-	enter("context-create", "/v1/contexts", "Make a context", "In a store of the caller's own.",
+	enter(Operation{ID: "context-create", Path: "/v1/contexts", Status: http.StatusCreated, Summary: "Make a context", Description: "In a store of the caller's own."},
 		func(d *privacy.Desk) func(context.Context, identity.Caller, privacy.Entry) (*privacy.Entered, error) {
 			return d.Make
 		})

@@ -159,6 +159,7 @@ func (m *maker) operation(method, path string, o map[string]any) {
 	}
 	with("an unknown parameter", func(r *request) { r.query = changed(r.query, "pl4nted", planted) }, 422)
 	with("a broken query", func(r *request) { r.query = "a;b=%" }, 400)
+	with("a query of 10 KB", func(r *request) { r.query = "pl4nted=" + strings.Repeat("x", 10<<10) }, 414)
 	// Headers that other software heeds.
 	for name, value := range m.some(map[string]string{
 		"X-Http-Method-Override": "DELETE", "X-Forwarded-For": planted, "X-Original-Url": "/v1/audit", "Accept": "text/html", "Accept-Encoding": "gzip, br", "Accept-Charset": "utf-16",
@@ -187,7 +188,10 @@ func (m *maker) operation(method, path string, o map[string]any) {
 	if schema == nil {
 		if method == http.MethodGet {
 			whole("a body where there is none", `{}`, 400)
+			return
 		}
+		whole("a body where there is none, of 64 KB", `{"a":"`+strings.Repeat("x", 64<<10)+`"}`, 413)
+		with("a body where there is none, of no kind", func(r *request) { r.body = strings.NewReader("a") }, 415)
 		return
 	}
 	wrong := m.wrongValues(schema)

@@ -29,6 +29,8 @@ type httpFace struct {
 	compiler *jsonschema.Compiler
 	schemas  map[string]*jsonschema.Schema // by their texts
 	called   map[string]bool               // operations that have succeeded
+	answered map[string]bool               // operations with the statuses that they have answered
+	members  map[string]bool               // of the schemas of answers, those that were there
 }
 
 // httpAnswer is an answer.
@@ -43,7 +45,7 @@ func (a httpAnswer) str(name string) string { s, _ := a.Body[name].(string); ret
 
 func openFace(t *testing.T, r *demo.Running) *httpFace {
 	t.Helper()
-	f := &httpFace{t: t, run: r, called: map[string]bool{}, compiler: jsonschema.NewCompiler()}
+	f := &httpFace{t: t, run: r, called: map[string]bool{}, answered: map[string]bool{}, members: map[string]bool{}, compiler: jsonschema.NewCompiler()}
 	response, err := http.Get(r.Access.HTTP + "/openapi.json")
 	if err != nil {
 		t.Fatal(err)
@@ -164,6 +166,8 @@ func (f *httpFace) compare(method, path string, a httpAnswer) {
 	if a.Status < 300 {
 		f.called[strings.ToLower(method)+" "+path] = true
 	}
+	f.answered[fmt.Sprint(strings.ToLower(method), " ", path, " ", a.Status)] = true
+	f.saw(dig(operation, "responses", fmt.Sprint(a.Status), "content", kind, "schema"), "", value)
 }
 
 // compiled is a schema of its own text.
@@ -232,16 +236,21 @@ func TestHTTP(t *testing.T) {
 	f := openFace(t, demos.Start(t, "ciris"))
 	f.roles()
 	f.relationship()
+	f.pending()
 	f.badInput()
 	f.reports()
 	f.air(t)
 	f.expiry()
 	m := openFace(t, demos.Start(t, "kernle"))
 	m.memories()
+	m.remembered()
 	maps.Copy(f.called, m.called)
 	f.everyOperation()
 	m.alike()
 	m.requests()
+	maps.Copy(f.answered, m.answered)
+	maps.Copy(f.members, m.members)
+	f.everyAnswer()
 }
 
 // everyOperation: there is none in the document that was not called with success.
