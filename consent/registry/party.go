@@ -71,16 +71,6 @@ func (w *writer) add(ctx context.Context, tx pgx.Tx, p party) error {
 func (w *writer) situation(ctx context.Context, tx pgx.Tx, key consent.Key, subject party) (consent.Situation, error) {
 	var s consent.Situation
 	c := w.command
-	if c.Do != consent.Appoint && c.Do != consent.Dismiss {
-		e, ok, err := w.lastOf(ctx, tx, key, subject)
-		if err != nil {
-			return s, err
-		}
-		if ok {
-			before := e.consent(key)
-			s.Consent = &before
-		}
-	}
 	guardian := c.Guardian
 	if c.By.Role == consent.RoleGuardian {
 		guardian = c.By.ID
@@ -98,6 +88,19 @@ func (w *writer) situation(ctx context.Context, tx pgx.Tx, key consent.Key, subj
 				return s, failed("look a guardian up", err)
 			}
 			s.Guardian = event == string(consent.EventAppointed)
+		}
+	}
+	if c.By.Role == consent.RoleGuardian && !s.Guardian {
+		return s, nil // who speaks for nobody is refused, and no record of anybody is read for it
+	}
+	if c.Do != consent.Appoint && c.Do != consent.Dismiss {
+		e, ok, err := w.lastOf(ctx, tx, key, subject)
+		if err != nil {
+			return s, err
+		}
+		if ok {
+			before := e.consent(key)
+			s.Consent = &before
 		}
 	}
 	if c.Do == consent.DecidePartnership {
