@@ -88,6 +88,54 @@ BEGIN; UPDATE people SET status = 'refused' WHERE id >= 100 AND id % 2 = 0; SET 
 	}
 }
 
+// One that has settled and not committed yet does not outlast what a transaction with a snapshot of its own has brought: neither is what
+// is kept filled in again without it, nor does it commit with an answer of before.
+func TestKeptWithoutOneThatHasSettled(t *testing.T) {
+	db, super, plan := keptDatabase(t)
+	ctx := context.Background()
+	fill := func() {
+		t.Helper()
+		if err := migrations.FillAll(ctx, super, plan.Fills(), func(migrations.Fill, int64) {}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fill()
+	settled, other := db.Connect(t, "postgres"), db.Connect(t, "postgres")
+	if _, err := settled.PgConn().Exec(ctx, "BEGIN; INSERT INTO notes VALUES (100); INSERT INTO note_people VALUES (100, 1); SET CONSTRAINTS ALL IMMEDIATE").ReadAll(); err != nil {
+		t.Fatal(err)
+	}
+	committed := make(chan error, 1)
+	go func() {
+		_, err := other.PgConn().Exec(ctx, "BEGIN ISOLATION LEVEL REPEATABLE READ; UPDATE people SET status = 'refused' WHERE id = 1; COMMIT").ReadAll()
+		committed <- err
+	}()
+	waits := false
+	for !waits && len(committed) == 0 {
+		if err := super.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_locks WHERE pid = $1 AND NOT granted)", other.PgConn().PID()).Scan(&waits); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fill()
+	if _, err := settled.Exec(ctx, "COMMIT"); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-committed; err != nil {
+		t.Fatal(err)
+	}
+	for _, again := range []bool{false, true} {
+		if again {
+			fill()
+		}
+		for _, f := range plan.Fills() {
+			var ready bool
+			var n int
+			if err := super.QueryRow(ctx, "SELECT (SELECT ready FROM pgconsent.kept WHERE name = $1), ("+f.Differs+")", f.Name).Scan(&ready, &n); err != nil || ready && n != 0 || again && !ready {
+				t.Errorf("%s: ready: %v, %d rows differ, %v", f.Relation, ready, n, err)
+			}
+		}
+	}
+}
+
 // keptOf is the table of what is kept beside another's rows.
 func keptOf(t *testing.T, conn *pgx.Conn, table string) (name string) {
 	t.Helper()
