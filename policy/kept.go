@@ -2,6 +2,7 @@ package policy
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/pgconsent/pgconsent/catalog"
 	"github.com/pgconsent/pgconsent/predicate"
@@ -47,14 +48,39 @@ func (c *compiler) unkeepable(row *catalog.Relation, out *predicate.Consent) (wh
 	case why != "":
 	case len(row.PrimaryKey) == 0:
 		why = row.Name.String() + " has no primary key"
-	case slices.ContainsFunc(row.PrimaryKey, func(name string) bool { return family(row.Column(name).Type) == "" }):
-		why = "the primary key of " + row.Name.String() + " is not of uuid, integer, text and date columns"
+	case slices.ContainsFunc(row.PrimaryKey, func(name string) bool {
+		return family(row.Column(name).Type) == "" || row.Column(name).Nondeterministic
+	}):
+		why = "the primary key of " + row.Name.String() + " is not of uuid, integer, text and date columns, whose collation takes different texts for different"
+	case c.ambiguous(row, out.Steps) != "":
+		why = c.ambiguous(row, out.Steps) + " has equal values that are written differently, and writers wait for each other by what is written"
 	case t == nil:
 		why = "the policy does not list " + row.Name.String()
 	case t.decl.write != nil:
 		why = "agents write " + row.Name.String() + ", and what is kept is settled when a transaction commits"
 	}
 	return why
+}
+
+// ambiguous is the first column of the links that may hold one value in two spellings, as 1 and 1.0, or by a setting of the session: "" for none.
+func (c *compiler) ambiguous(row *catalog.Relation, steps []predicate.Step) string {
+	before := row
+	for _, s := range steps {
+		for _, p := range s.Pairs() {
+			for _, end := range []struct {
+				relation *catalog.Relation
+				column   string
+			}{{before, p.From}, {s.Relation, p.Column}} {
+				column := end.relation.Column(end.column)
+				dated := column.Type == "date" || column.Type == "numeric" || strings.HasPrefix(column.Type, "numeric(") || strings.HasPrefix(column.Type, "timestamp")
+				if dated || column.Nondeterministic {
+					return end.relation.Name.String() + "." + column.Name
+				}
+			}
+		}
+		before = s.Relation
+	}
+	return ""
 }
 
 func relations(steps []predicate.Step) []*catalog.Relation {
