@@ -257,6 +257,59 @@ func TestLimitOfTime(t *testing.T) {
 	}
 }
 
+// A transaction ends when it has lasted too long, whoever waits for whom, and others have what it held.
+func TestTransactionTimeout(t *testing.T) {
+	db, proxy := marks(t, "{ transaction_timeout: 2s }")
+	owner := db.Connect(t, "postgres")
+	for name, hold := range map[string]func(*pgconn.PgConn){
+		"between statements": func(c *pgconn.PgConn) { harness.Ask(c, "BEGIN; UPDATE marks SET n = 7") },
+		"failed":             func(c *pgconn.PgConn) { harness.Ask(c, "BEGIN; UPDATE marks SET n = 7; SELECT 1 / 0") },
+		"without Sync": func(c *pgconn.PgConn) {
+			p := c.StartPipeline(context.Background())
+			p.SendQueryParams("UPDATE marks SET n = 7 RETURNING id", nil, nil, nil, nil)
+			_ = p.Flush()
+			_, _ = p.GetResults()
+		},
+		"a statement that runs": func(c *pgconn.PgConn) {
+			harness.Ask(c, "UPDATE marks SET n = 7; SELECT count(*) FROM generate_series(1, 1000000000000)")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			agent := proxy.Agent(t, "agent", "d")
+			held := make(chan struct{})
+			go func() {
+				defer close(held)
+				hold(agent)
+			}()
+			for ended := false; !ended; { // by the proxy, which closes the connection to the server
+				if err := owner.QueryRow(t.Context(), "SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE usename = 'pgconsent_agent' AND datname = current_database())").Scan(&ended); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(10 * time.Millisecond)
+			}
+			<-held
+			if got := harness.Ask(agent, "SELECT 1"); got.Code == "" {
+				t.Error("the session goes on")
+			}
+			var n int
+			if _, err := owner.Exec(t.Context(), "UPDATE marks SET n = n + 1"); err != nil {
+				t.Error(err)
+			}
+			if err := owner.QueryRow(t.Context(), "UPDATE marks SET n = 0 WHERE id = 1 RETURNING n").Scan(&n); err != nil {
+				t.Error(err)
+			}
+			if sevens := values(t, db, "SELECT count(*)::text FROM marks WHERE n >= 7"); sevens[0] != "0" {
+				t.Errorf("%s rows were written", sevens[0])
+			}
+		})
+	}
+	// What it is told, whether it had a statement under way or not.
+	agent := proxy.Agent(t, "agent", "d")
+	if got := harness.Ask(agent, "BEGIN; SELECT count(*) FROM generate_series(1, 1000000000000)"); got.Code != "25P04" {
+		t.Errorf("%s", got)
+	}
+}
+
 // marks serves a table that agents write, with the limits.
 func marks(t *testing.T, limits string) (*pgtest.DB, *harness.Proxy) {
 	t.Helper()

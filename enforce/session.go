@@ -458,6 +458,21 @@ func (s *session) revoke(err *sqlstate.Error) {
 	}
 }
 
+// TransactionTimeout implements [verdict.Timekeeper]: it is that of the policy in force.
+func (s *session) TransactionTimeout() time.Duration {
+	if v := s.db.view.Load(); v != nil && v.state != nil {
+		return v.state.policy.TransactionTimeout()
+	}
+	return 0
+}
+
+// Overdue implements [verdict.Timekeeper].
+func (s *session) Overdue() {
+	s.e.cfg.Metrics.Limited("transaction_timeout")
+	s.revoke(sqlstate.New(sqlstate.TransactionTimeout, sqlstate.ReasonLimit, "the transaction has lasted too long, and was rolled back").
+		WithHint("The policy says how long a transaction may last. Connect again; commit between steps, and end transactions before waiting for somebody."))
+}
+
 // Close ends the session for enforcement.
 func (s *session) Close() {
 	if s.expiry != nil {

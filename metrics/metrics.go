@@ -37,7 +37,7 @@ var Reasons = []string{
 }
 
 // Limits are the values of the label limit.
-var Limits = []string{"statements", "rows", "by_key", "result_rows", "result_bytes"}
+var Limits = []string{"statements", "rows", "by_key", "result_rows", "result_bytes", "transaction_timeout"}
 
 // family is a metric before it is registered: what docs/metrics.md says of it.
 type family struct {
@@ -70,7 +70,7 @@ var (
 	observed         = family{"pgconsent_observed_tables", "gauge", []string{"database"}, "Tables that the policy observes only: they are not protected."}
 	policyPending    = family{"pgconsent_policy_pending", "gauge", []string{"database"}, "1 when a changed policy waits for pgconsent migrate."}
 	refreshTotal     = family{"pgconsent_refresh_total", "counter", []string{"database", "result"}, "Checks of catalog, installed policy, keys and clock, by result."}
-	limitedTotal     = family{"pgconsent_limited_total", "counter", []string{"limit"}, "Executions that a limit of the policy refused or ended: a rate per minute, or the size of one result."}
+	limitedTotal     = family{"pgconsent_limited_total", "counter", []string{"limit"}, "Executions that a limit of the policy refused or ended: a rate per minute, or the size of one result; and transactions that lasted too long."}
 	revocationsTotal = family{"pgconsent_revocations_total", "counter", nil, "Sessions ended by pgconsent because an agent was disabled or changed, or a database became unsafe."}
 )
 

@@ -110,8 +110,10 @@ func (l Limit) parts() map[string]string {
 			out[name] = strconv.FormatInt(n, 10)
 		}
 	}
-	if out["statement_timeout"] = "no bound"; l.Timeout > 0 {
-		out["statement_timeout"] = l.Timeout.Round(time.Millisecond).String()
+	for name, most := range map[string]time.Duration{"statement_timeout": l.Timeout, "transaction_timeout": l.TransactionTimeout} {
+		if out[name] = "no bound"; most > 0 {
+			out[name] = most.Round(time.Millisecond).String()
+		}
 	}
 	return out
 }

@@ -22,6 +22,9 @@ type Limit struct {
 	ResultRows  int64
 	ResultBytes int64
 	Timeout     time.Duration
+
+	// Of one transaction.
+	TransactionTimeout time.Duration
 }
 
 // Limits returns the limits, in the order of the policy.
@@ -29,10 +32,20 @@ func (p *Policy) Limits() []Limit { return p.limits }
 
 // Timeout is how long a statement may take; 0: as long as it likes.
 func (p *Policy) Timeout() time.Duration {
+	return p.least(func(l Limit) time.Duration { return l.Timeout })
+}
+
+// TransactionTimeout is how long a transaction may last; 0: as long as it likes.
+func (p *Policy) TransactionTimeout() time.Duration {
+	return p.least(func(l Limit) time.Duration { return l.TransactionTimeout })
+}
+
+// least is the smallest bound of the limits; 0: there is none.
+func (p *Policy) least(of func(Limit) time.Duration) time.Duration {
 	least := time.Duration(0)
 	for _, l := range p.limits {
-		if l.Timeout > 0 && (least == 0 || l.Timeout < least) {
-			least = l.Timeout
+		if bound := of(l); bound > 0 && (least == 0 || bound < least) {
+			least = bound
 		}
 	}
 	return least
@@ -72,17 +85,18 @@ func (d *decoder) limit(n *node) {
 				decl.Per = ""
 			}
 		},
-		"statements":        number(&decl.Statements, "statements"),
-		"rows":              number(&decl.Rows, "rows"),
-		"by_key":            number(&decl.ByKey, "by_key"),
-		"result_rows":       func(v *node) { decl.ResultRows = d.number(v, "result_rows", 1, 1_000_000_000_000) },
-		"result_bytes":      func(v *node) { decl.ResultBytes = d.size(v, "result_bytes") },
-		"statement_timeout": func(v *node) { decl.Timeout = d.duration(v, "statement_timeout") },
+		"statements":          number(&decl.Statements, "statements"),
+		"rows":                number(&decl.Rows, "rows"),
+		"by_key":              number(&decl.ByKey, "by_key"),
+		"result_rows":         func(v *node) { decl.ResultRows = d.number(v, "result_rows", 1, 1_000_000_000_000) },
+		"result_bytes":        func(v *node) { decl.ResultBytes = d.size(v, "result_bytes") },
+		"statement_timeout":   func(v *node) { decl.Timeout = d.duration(v, "statement_timeout") },
+		"transaction_timeout": func(v *node) { decl.TransactionTimeout = d.duration(v, "transaction_timeout") },
 	}) {
 		return
 	}
 	if decl.Limit == (Limit{Per: decl.Per}) && len(d.errs) == before {
-		d.fail(n.place, "", "limits names no limit: statements, rows, by_key, result_rows, result_bytes and statement_timeout are known")
+		d.fail(n.place, "", "limits names no limit: statements, rows, by_key, result_rows, result_bytes, statement_timeout and transaction_timeout are known")
 	}
 	d.doc.limits = append(d.doc.limits, decl)
 }
@@ -170,5 +184,9 @@ func (c *compiler) limits() []Limit {
 }
 
 func (l Limit) describe() string {
-	return fmt.Sprintf("%q %d %d %d %d %d %d", l.Per, l.Statements, l.Rows, l.ByKey, l.ResultRows, l.ResultBytes, l.Timeout)
+	text := fmt.Sprintf("%q %d %d %d %d %d %d", l.Per, l.Statements, l.Rows, l.ByKey, l.ResultRows, l.ResultBytes, l.Timeout)
+	if l.TransactionTimeout > 0 {
+		text += fmt.Sprintf(" %d", l.TransactionTimeout)
+	}
+	return text
 }

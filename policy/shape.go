@@ -169,6 +169,7 @@ func limitShape() *shape {
 		key{"result_rows", numberShape("Rows of one result.")},
 		key{"result_bytes", eitherShape("Bytes of one result.", numberShape(""), textShape("", "16MiB"))},
 		key{"statement_timeout", textShape("How long a statement may take.", "30s")},
+		key{"transaction_timeout", textShape("How long a transaction may last.", "5m")},
 	)
 }
 

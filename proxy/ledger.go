@@ -101,6 +101,11 @@ type ledger struct {
 	staging  bool          // the inbound goroutine has messages that are not pushed yet
 	draining bool
 
+	// See boundTransactions.
+	bounded bool
+	since   time.Time // the transaction, or what may have begun one; zero: there is none
+	timer   *time.Timer
+
 	names
 	claims claims
 }
@@ -116,6 +121,9 @@ func newLedger() *ledger {
 func (l *ledger) close() {
 	l.mu.Lock()
 	l.closed = true
+	if l.timer != nil {
+		l.timer.Stop()
+	}
 	l.change.Broadcast()
 	l.mu.Unlock()
 }
@@ -138,6 +146,7 @@ func (l *ledger) push(entries []*entry) (skipped []*entry, ok bool) {
 	if l.closed {
 		return nil, false
 	}
+	l.busy()
 	for _, e := range entries {
 		if l.skipping && e.kind != syncs {
 			e.code, e.over = l.skipCode, true
@@ -313,6 +322,7 @@ func (l *ledger) ready(status byte) (drained, late bool) {
 		l.keep = l.keep && (status != 'I' || r.keepers != l.keepers)
 	}
 	if status == 'I' {
+		l.over()
 		l.portalsGone(false)
 		l.claims.ends(false)
 	}

@@ -49,6 +49,7 @@ func newSession(c *conn, d verdict.Decider, server *pgconn.HijackedConn, u Upstr
 		ledger:   newLedger(),
 	}
 	s.noticer, _ = d.(verdict.Noticer)
+	s.boundTransactions()
 	c.mu.Lock()
 	c.session = s
 	if c.ended {

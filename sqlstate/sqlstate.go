@@ -44,6 +44,7 @@ const (
 	InternalError            Code = "XX000"
 	ActiveTransaction        Code = "25001"
 	InFailedSQLTransaction   Code = "25P02"
+	TransactionTimeout       Code = "25P04"
 	ConfigFileError          Code = "F0000"
 
 	// Consent: class PC, where the number is the status that HTTP gives.

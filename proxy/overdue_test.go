@@ -1,0 +1,48 @@
+package proxy
+
+import (
+	"testing"
+	"time"
+)
+
+// What lasts is the transaction at hand: one that is over does not count for the next, however many there were.
+func TestTransactionsCountEachAlone(t *testing.T) {
+	l := newLedger()
+	l.bounded = true
+	statement := func() []*entry { return []*entry{{kind: query}} }
+	began := func() time.Time { return l.since }
+	l.push(statement())
+	first := began()
+	if first.IsZero() {
+		t.Fatal("it has not begun")
+	}
+	l.push(statement()) // behind it
+	l.ready('I')
+	second := began()
+	if !second.After(first) {
+		t.Error("what was sent behind a transaction lasts as long as that")
+	}
+	if l.ready('I'); !began().IsZero() {
+		t.Error("it goes on when it is over")
+	}
+	l.push(statement())
+	third := began()
+	l.ready('T')
+	l.push(statement())
+	if l.ready('E'); began() != third {
+		t.Error("a statement within it begins another")
+	}
+	l.push(statement())
+	if l.ready('I'); !began().IsZero() {
+		t.Error("it goes on after its end")
+	}
+	l.push([]*entry{{kind: bind}})
+	l.settle()
+	if began().IsZero() {
+		t.Error("what waits for Sync does not count")
+	}
+	l.push([]*entry{{kind: syncs}})
+	if l.ready('I'); !began().IsZero() {
+		t.Error("it goes on after Sync")
+	}
+}
