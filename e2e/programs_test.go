@@ -103,6 +103,9 @@ func TestPrograms(t *testing.T) {
 		}
 		run(t, cmd)
 	})
+	if _, searched := in.tap.Hits(); searched == 0 {
+		missing(t, "what any of these programs needs")
+	}
 	in.noMarker(t)
 }
 
