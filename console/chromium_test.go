@@ -244,6 +244,12 @@ func (c *chromium) press(key string) {
 
 func (c *chromium) write(text string) {
 	c.t.Helper()
+	// A field gets the focus by itself with the first picture of a page, which may come after its load.
+	for deadline, focused := time.Now().Add(60*time.Second), false; !focused; time.Sleep(20 * time.Millisecond) {
+		if c.eval(`document.hasFocus() && ["INPUT", "TEXTAREA"].includes(document.activeElement.tagName)`, &focused); time.Now().After(deadline) {
+			c.t.Fatal("no field has the focus")
+		}
+	}
 	c.must("Input.insertText", map[string]any{"text": text}, nil)
 }
 
