@@ -2,7 +2,6 @@ package policy
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/pgconsent/pgconsent/catalog"
 	"github.com/pgconsent/pgconsent/predicate"
@@ -53,7 +52,7 @@ func (c *compiler) unkeepable(row *catalog.Relation, out *predicate.Consent) (wh
 	}):
 		why = "the primary key of " + row.Name.String() + " is not of uuid, integer, text and date columns, whose collation takes different texts for different"
 	case c.ambiguous(row, out.Steps) != "":
-		why = c.ambiguous(row, out.Steps) + " has equal values that are written differently, and writers wait for each other by what is written"
+		why = c.ambiguous(row, out.Steps) + " is not of uuid, integers or text, whose collation takes different texts for different: writers wait for each other by what is written"
 	case t == nil:
 		why = "the policy does not list " + row.Name.String()
 	case t.decl.write != nil:
@@ -62,7 +61,8 @@ func (c *compiler) unkeepable(row *catalog.Relation, out *predicate.Consent) (wh
 	return why
 }
 
-// ambiguous is the first column of the links that may hold one value in two spellings, as 1 and 1.0, or by a setting of the session: "" for none.
+// ambiguous is the first column of the links whose values are not noted by triggers in one spelling each: of another type than uuid,
+// integers and text, or of a collation that takes different texts for equal. "": there is none.
 func (c *compiler) ambiguous(row *catalog.Relation, steps []predicate.Step) string {
 	before := row
 	for _, s := range steps {
@@ -72,8 +72,7 @@ func (c *compiler) ambiguous(row *catalog.Relation, steps []predicate.Step) stri
 				column   string
 			}{{before, p.From}, {s.Relation, p.Column}} {
 				column := end.relation.Column(end.column)
-				dated := column.Type == "date" || column.Type == "numeric" || strings.HasPrefix(column.Type, "numeric(") || strings.HasPrefix(column.Type, "timestamp")
-				if dated || column.Nondeterministic {
+				if of := family(column.Type); of == "" || of == "date" || column.Nondeterministic {
 					return end.relation.Name.String() + "." + column.Name
 				}
 			}

@@ -13,7 +13,7 @@ func TestKeptIsRefused(t *testing.T) {
 	conn := pgtest.Database(t).Connect(t, "postgres")
 	if _, err := conn.PgConn().Exec(t.Context(), derivedSchema+`
 CREATE COLLATION loosely (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
-CREATE TABLE priced (id integer PRIMARY KEY, whom numeric(9,2), since date, name text COLLATE loosely); CREATE TABLE of_prices (whom numeric(9,1), consent text, since date, name text COLLATE loosely)`).ReadAll(); err != nil {
+CREATE TYPE moods AS ENUM ('calm'); CREATE TABLE priced (id integer PRIMARY KEY, mood moods, whom numeric(9,2), since date, name text COLLATE loosely); CREATE TABLE of_prices (mood moods, whom numeric(9,1), consent text, since date, name text COLLATE loosely)`).ReadAll(); err != nil {
 		t.Fatal(err)
 	}
 	snap, err := pgcatalog.Load(t.Context(), conn, []string{"public"})
@@ -24,9 +24,10 @@ CREATE TABLE priced (id integer PRIMARY KEY, whom numeric(9,2), since date, name
 		return "priced: { rows: [ consent: { every: [ of_prices: { " + link + " } ], status: consent, is: granted, materialize: true } ] }"
 	}
 	for rule, want := range map[string]string{
-		kept("whom: whom"):   "public.priced.whom has equal values that are written differently",
-		kept("since: since"): "public.priced.since has equal values that are written differently",
-		kept("name: name"):   "public.priced.name has equal values that are written differently",
+		kept("whom: whom"):   "public.priced.whom is not of uuid, integers or text",
+		kept("since: since"): "public.priced.since is not of uuid, integers or text",
+		kept("mood: mood"):   "public.priced.mood is not of uuid, integers or text",
+		kept("name: name"):   "public.priced.name is not of uuid, integers or text",
 		"memories: { rows: [ consent: { every: [ people: { id: person_id } ], status: consent, is: granted, materialize: true } ] }":                                                                 "",
 		"memories: { rows: [ consent: { every: [ people: { id: person_id } ], status: consent, is: granted, materialize: true } ], write: { commands: [update], columns: [body] } }":                 "agents write public.memories, and what is kept is settled when a transaction commits",
 		"loose: { rows: [ consent: { every: [ people: { id: from_id } ], status: consent, is: granted, materialize: true } ] }":                                                                      "public.loose has no primary key",

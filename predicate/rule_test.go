@@ -210,14 +210,16 @@ func collation(c *tableColumn) bool { return strings.Contains(c.sqlType, "COLLAT
 
 func (s *schema) consent(t *table) object {
 	var every []any
-	at := t
+	at, plain := t, true
 	for range 1 + s.IntN(2) {
 		target := s.tables[s.IntN(len(s.tables))]
 		from, to := s.link(at, target)
 		if from == nil {
 			break
 		}
-		every = append(every, object{s.written(target): s.pairs(at, target, from, to)})
+		pairs := s.pairs(at, target, from, to)
+		plain = plain && s.noted(at, target, pairs)
+		every = append(every, object{s.written(target): pairs})
 		at = target
 	}
 	if every == nil {
@@ -232,10 +234,25 @@ func (s *schema) consent(t *table) object {
 	if instants := at.where(func(c *tableColumn) bool { return c.use == instant }); !s.plain && len(instants) > 0 && s.chance(40) { // attributes are compared without a clock
 		b["expires"] = instants[0].name
 	}
-	if t.primary && s.chance(40) {
+	if t.primary && plain && s.chance(40) {
 		b["materialize"] = true
 	}
 	return b
+}
+
+// noted tells whether the columns of a link have types whose changes triggers can note.
+func (s *schema) noted(t, target *table, pairs object) bool {
+	column := func(of *table, name string) *tableColumn {
+		return of.where(func(c *tableColumn) bool { return c.name == name })[0]
+	}
+	for to, from := range pairs {
+		for _, c := range []*tableColumn{column(target, to), column(t, from.(string))} {
+			if !slices.Contains([]string{"uuid", "integer", "text"}, c.family) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // recorded draws consent by records. Everything is a record to it: what matters is that ids meet.
