@@ -3,6 +3,7 @@ package rewrite
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -20,6 +21,7 @@ type meeting struct {
 	spots   []*spot
 	columns map[string]map[string]bool // of a name, the collations
 	rows    map[string]bool            // names that may mean a whole row, or any column
+	others  map[string]bool            // names that are also of functions which are not PostgreSQL's
 	depth   int                        // of queries
 	unknown bool                       // something is not understood
 }
@@ -39,7 +41,12 @@ const maxPasses = 20
 
 // meets tells whether collations meet in a text. base are those that come not by columns: they count everywhere.
 func (w *walker) meets(tree *sqltext.ParseResult, base map[string]bool) bool {
-	m := &meeting{columns: map[string]map[string]bool{}, rows: map[string]bool{}}
+	m := &meeting{columns: map[string]map[string]bool{}, rows: map[string]bool{}, others: map[string]bool{}}
+	for name := range w.functions {
+		if schema, function, _ := strings.Cut(name, "."); schema != "pg_catalog" {
+			m.others[function] = true
+		}
+	}
 	for _, ref := range w.references {
 		if ref.relation == nil && ref.fragment != nil {
 			return true
@@ -169,7 +176,7 @@ func (m *meeting) message(content proto.Message, p *spot) {
 			p.explicit[name] = true
 		}
 	case *sqltext.FuncCall:
-		if makesJSON(n) {
+		if m.makesJSON(n) {
 			for _, arg := range n.Args {
 				own := m.spot()
 				own.inJSON = arg.GetColumnRef() != nil || arg.GetSubLink().GetSubLinkType() == sqltext.EXPR_SUBLINK
@@ -216,9 +223,9 @@ func (m *meeting) message(content proto.Message, p *spot) {
 // JSON functions compare nothing, neither their arguments nor the parts of a row; nor does count look into one.
 var jsonFunctions = []string{"row_to_json", "to_json", "to_jsonb", "json_agg", "jsonb_agg", "json_build_object", "jsonb_build_object", "json_build_array", "jsonb_build_array", "count"}
 
-func makesJSON(f *sqltext.FuncCall) bool {
+func (m *meeting) makesJSON(f *sqltext.FuncCall) bool {
 	schema, name, ok := qualifiedName(f.Funcname)
-	return ok && (schema == "" || schema == "pg_catalog") && slices.Contains(jsonFunctions, name) && !f.AggDistinct && !f.AggWithinGroup
+	return ok && (schema == "" || schema == "pg_catalog") && slices.Contains(jsonFunctions, name) && !m.others[name] && !f.AggDistinct && !f.AggWithinGroup
 }
 
 // parts visits whatever is in a message, in one spot.

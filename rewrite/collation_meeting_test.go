@@ -11,34 +11,15 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/pgconsent/pgconsent/catalog/pgcatalog"
-	"github.com/pgconsent/pgconsent/policy"
 	"github.com/pgconsent/pgconsent/sqlstate"
 )
 
 // collated is the fixture with columns of two collations, code and name, beside those of the database's own.
 func collated(t *testing.T) (*Rewriter, *pgx.Conn) {
 	t.Helper()
-	db := database(t)
-	conn := db.Connect(t, "postgres")
-	if _, err := conn.PgConn().Exec(context.Background(), `ALTER TABLE people ALTER name TYPE text COLLATE "C"; ALTER TABLE memories ADD code text COLLATE "POSIX";
+	return altered(t, Both, `ALTER TABLE people ALTER name TYPE text COLLATE "C"; ALTER TABLE memories ADD code text COLLATE "POSIX";
 		INSERT INTO people (user_id, name) SELECT gen_random_uuid(), n FROM unnest('{k l,l,a}'::text[]) n;
-		INSERT INTO memories (user_id, title, body, code) SELECT gen_random_uuid(), n, n, n FROM unnest('{k l,l,a}'::text[]) n`).ReadAll(); err != nil {
-		t.Fatal(err)
-	}
-	snap, err := pgcatalog.Load(context.Background(), conn, []string{"public"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	doc, err := policy.Load("testdata/policy.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	pol, err := policy.Compile(doc, snap, policy.WithViews(Definition))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return New(snap, pol, Both), conn
+		INSERT INTO memories (user_id, title, body, code) SELECT gen_random_uuid(), n, n, n FROM unnest('{k l,l,a}'::text[]) n`)
 }
 
 // Several collations may stand in a statement where they do not meet.

@@ -67,3 +67,25 @@ func rewriter(t testing.TB, mode Mode) *Rewriter {
 	}
 	return New(fixture.snap, fixture.pol, mode)
 }
+
+// altered returns a rewriter over the fixture after a change of its schema, and a connection to it.
+func altered(t *testing.T, mode Mode, change string) (*Rewriter, *pgx.Conn) {
+	t.Helper()
+	conn := database(t).Connect(t, "postgres")
+	if _, err := conn.PgConn().Exec(context.Background(), change).ReadAll(); err != nil {
+		t.Fatal(err)
+	}
+	snap, err := pgcatalog.Load(context.Background(), conn, []string{"public"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc, err := policy.Load("testdata/policy.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pol, err := policy.Compile(doc, snap, policy.WithViews(Definition))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return New(snap, pol, mode), conn
+}

@@ -4,32 +4,12 @@ import (
 	"context"
 	"strings"
 	"testing"
-
-	"github.com/pgconsent/pgconsent/catalog/pgcatalog"
-	"github.com/pgconsent/pgconsent/policy"
 )
 
 // LIKE with a prefix becomes ^@ where the two mean the same and an index answers it, and nowhere else.
 func TestPrefixSearch(t *testing.T) {
-	db := database(t)
-	conn := db.Connect(t, "postgres")
-	if _, err := conn.PgConn().Exec(context.Background(), `CREATE INDEX ON memories (title text_pattern_ops); CREATE INDEX ON memories (body);
-		ALTER TABLE people ALTER name TYPE text COLLATE "C"; CREATE INDEX ON people (name text_pattern_ops)`).ReadAll(); err != nil {
-		t.Fatal(err)
-	}
-	snap, err := pgcatalog.Load(context.Background(), conn, []string{"public"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	doc, err := policy.Load("testdata/policy.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	pol, err := policy.Compile(doc, snap, policy.WithViews(Definition))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := New(snap, pol, RLS)
+	r, conn := altered(t, RLS, `CREATE INDEX ON memories (title text_pattern_ops); CREATE INDEX ON memories (body);
+		ALTER TABLE people ALTER name TYPE text COLLATE "C"; CREATE INDEX ON people (name text_pattern_ops)`)
 	for sql, want := range map[string]string{
 		"SELECT 1 FROM memories WHERE title LIKE 'abc%'":                                       "(title OPERATOR(pg_catalog.^@) 'abc')",
 		"SELECT 1 FROM memories m WHERE NOT m.title LIKE 'it''s%' AND 1 = 1":                   "NOT (m.title OPERATOR(pg_catalog.^@) 'it''s') AND 1 = 1",
