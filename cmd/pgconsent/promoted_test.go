@@ -97,22 +97,6 @@ func TestPromotion(t *testing.T) {
 		t.Fatal(err)
 	}
 	play(t, i.config, []played{{"consent grant ada --stream TEMPORARY", done, "given"}, {"consent grant bob --stream TEMPORARY", done, "given"}})
-	// reads is what an agent that logs in now is answered by serve before a server: the number of somebody's rows, or a refusal.
-	reads := func(address, who string) (int, error) {
-		config, err := pgx.ParseConfig(i.dsn("chat", address))
-		if err != nil {
-			t.Fatal(err)
-		}
-		config.ConnectTimeout = 20 * time.Second
-		conn, err := pgx.ConnectConfig(t.Context(), config)
-		if err != nil {
-			return -1, err
-		}
-		defer conn.Close(t.Context())
-		var n int
-		err = conn.QueryRow(t.Context(), "SELECT count(*) FROM interactions WHERE user_id = $1", who).Scan(&n)
-		return n, err
-	}
 	point := func(at *pgcluster.Cluster) {
 		t.Helper()
 		text, err := os.ReadFile(i.config)
@@ -165,12 +149,12 @@ func TestPromotion(t *testing.T) {
 	// Nothing is lost: the promoted one goes on, with the same anchor and the same audit.
 	promote(copied)
 	p, address := i.serving(t)
-	waitFor(t, "the promoted one serves", func() bool { n, err := reads(address, "bob"); return err == nil && n == 1 })
-	if n, err := reads(address, "ada"); err != nil || n != 0 {
+	waitFor(t, "the promoted one serves", func() bool { n, err := i.reads(t, address, "bob"); return err == nil && n == 1 })
+	if n, err := i.reads(t, address, "ada"); err != nil || n != 0 {
 		t.Errorf("what was withdrawn before: %d rows %v", n, err)
 	}
 	play(t, i.config, []played{{"consent revoke bob", done, "withdrawn"}, {"sweep", done, ""}, {"audit verify", done, "4 records hold; anchored up to 4"}})
-	if n, err := reads(address, "bob"); err != nil || n != 0 {
+	if n, err := i.reads(t, address, "bob"); err != nil || n != 0 {
 		t.Errorf("what was withdrawn after: %d rows %v", n, err)
 	}
 	p.signal(t, syscall.SIGTERM)

@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/pgconsent/pgconsent/pgtest"
 )
 
@@ -29,24 +27,8 @@ func TestRestoredUnderServe(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "older.dump")
 	anchor := filepath.Join(i.dir(), "consent.anchor")
 	p, address := i.serving(t)
-	// asked is what an agent that logs in now is answered: the number of ada's rows, or a refusal.
-	asked := func() (int, error) {
-		config, err := pgx.ParseConfig(i.dsn("chat", address))
-		if err != nil {
-			t.Fatal(err)
-		}
-		config.ConnectTimeout = 20 * time.Second
-		conn, err := pgx.ConnectConfig(t.Context(), config)
-		if err != nil {
-			return -1, err
-		}
-		defer conn.Close(t.Context())
-		var n int
-		err = conn.QueryRow(t.Context(), "SELECT count(*) FROM interactions WHERE user_id = 'ada'").Scan(&n)
-		return n, err
-	}
 	reads := func(want int) func() bool {
-		return func() bool { n, err := asked(); return err == nil && n == want }
+		return func() bool { n, err := i.reads(t, address, "ada"); return err == nil && n == want }
 	}
 	for _, way := range []string{"into it", "made anew"} {
 		play(t, i.config, []played{{"consent grant ada --stream TEMPORARY", done, "given"}})
@@ -63,10 +45,10 @@ func TestRestoredUnderServe(t *testing.T) {
 			i.remake(t)
 			run(pgRestore, "-d", i.db.DSN("postgres", ""), file)
 		}
-		waitFor(t, way+": agents are refused", func() bool { _, err := asked(); return err != nil })
+		waitFor(t, way+": agents are refused", func() bool { _, err := i.reads(t, address, "ada"); return err != nil })
 		// It stays so, and whoever was there before reads nothing either.
 		for until := time.Now().Add(3 * time.Second); time.Now().Before(until); time.Sleep(100 * time.Millisecond) {
-			if n, err := asked(); err == nil {
+			if n, err := i.reads(t, address, "ada"); err == nil {
 				t.Fatalf("%s: an agent reads %d rows", way, n)
 			}
 			var n int

@@ -35,6 +35,24 @@ func (i *installation) servingBy(t *testing.T, by []string, args ...string) (*pr
 	return p, address
 }
 
+// reads is what an agent that logs in now is answered: the number of somebody's rows, or a refusal.
+func (i *installation) reads(t *testing.T, address, who string) (int, error) {
+	t.Helper()
+	config, err := pgx.ParseConfig(i.dsn("chat", address))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.ConnectTimeout = 20 * time.Second
+	conn, err := pgx.ConnectConfig(t.Context(), config)
+	if err != nil {
+		return -1, err
+	}
+	defer conn.Close(t.Context())
+	var n int
+	err = conn.QueryRow(t.Context(), "SELECT count(*) FROM interactions WHERE user_id = $1", who).Scan(&n)
+	return n, err
+}
+
 func (i *installation) dsn(user, address string) string {
 	return "postgres://" + user + ":secret@" + address + "/app?sslmode=disable"
 }
