@@ -9,8 +9,9 @@ BEGIN
   FOR due IN SELECT DISTINCT c.name FROM pgconsent.kept_change AS c WHERE c.tx OPERATOR(pg_catalog.=) pg_catalog.pg_current_xact_id() ORDER BY c.name LOOP
     lock := pg_catalog.hashtextextended('pgconsent kept ' OPERATOR(pg_catalog.||) due, 0);
     IF pg_catalog.current_setting('transaction_isolation') OPERATOR(pg_catalog.<>) 'read committed' THEN
-      PERFORM pg_catalog.pg_advisory_xact_lock(lock);
+      -- In this order: who fills in has the row that is changed here, before it settles.
       PERFORM pgconsent.kept_distrust(due);
+      PERFORM pg_catalog.pg_advisory_xact_lock(lock);
     ELSE
       PERFORM pg_catalog.pg_advisory_xact_lock_shared(lock);
       EXECUTE pg_catalog.format('SELECT pgconsent.%I()', 'kept_settle_' OPERATOR(pg_catalog.||) due);
