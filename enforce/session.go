@@ -469,8 +469,8 @@ func (s *session) TransactionTimeout() time.Duration {
 // Overdue implements [verdict.Timekeeper].
 func (s *session) Overdue() {
 	s.e.cfg.Metrics.Limited("transaction_timeout")
-	s.revoke(sqlstate.New(sqlstate.TransactionTimeout, sqlstate.ReasonLimit, "the transaction has lasted too long, and was rolled back").
-		WithHint("The policy says how long a transaction may last. Connect again; commit between steps, and end transactions before waiting for somebody."))
+	s.revoke(sqlstate.New(sqlstate.TransactionTimeout, sqlstate.ReasonLimit, "the transaction has lasted too long").
+		WithHint("The policy says how long a transaction may last. What it had not committed is rolled back; a COMMIT that was under way may have taken effect. Connect again, commit between steps, and end transactions before waiting for somebody."))
 }
 
 // Close ends the session for enforcement.
