@@ -50,9 +50,9 @@ func (c *compiler) unkeepable(row *catalog.Relation, out *predicate.Consent) (wh
 	case slices.ContainsFunc(row.PrimaryKey, func(name string) bool {
 		return family(row.Column(name).Type) == "" || row.Column(name).Nondeterministic
 	}):
-		why = "the primary key of " + row.Name.String() + " is not of uuid, integer, text and date columns, whose collation takes different texts for different"
+		why = "the primary key of " + row.Name.String() + " has columns of other types than uuid, integer, text and date, or of a collation that takes different texts for equal"
 	case c.ambiguous(row, out.Steps) != "":
-		why = c.ambiguous(row, out.Steps) + " is not of uuid, integers or text, whose collation takes different texts for different: writers wait for each other by what is written"
+		why = c.ambiguous(row, out.Steps) + " is of another type than uuid, integer and text, or of a collation that takes different texts for equal: writers wait for each other by how values are written"
 	case t == nil:
 		why = "the policy does not list " + row.Name.String()
 	case t.decl.write != nil:

@@ -24,10 +24,10 @@ CREATE TYPE moods AS ENUM ('calm'); CREATE TABLE priced (id integer PRIMARY KEY,
 		return "priced: { rows: [ consent: { every: [ of_prices: { " + link + " } ], status: consent, is: granted, materialize: true } ] }"
 	}
 	for rule, want := range map[string]string{
-		kept("whom: whom"):   "public.priced.whom is not of uuid, integers or text",
-		kept("since: since"): "public.priced.since is not of uuid, integers or text",
-		kept("mood: mood"):   "public.priced.mood is not of uuid, integers or text",
-		kept("name: name"):   "public.priced.name is not of uuid, integers or text",
+		kept("whom: whom"):   "public.priced.whom is of another type than uuid, integer and text",
+		kept("since: since"): "public.priced.since is of another type than uuid, integer and text",
+		kept("mood: mood"):   "public.priced.mood is of another type than uuid, integer and text",
+		kept("name: name"):   "public.priced.name is of another type than uuid, integer and text",
 		"memories: { rows: [ consent: { every: [ people: { id: person_id } ], status: consent, is: granted, materialize: true } ] }":                                                                 "",
 		"memories: { rows: [ consent: { every: [ people: { id: person_id } ], status: consent, is: granted, materialize: true } ], write: { commands: [update], columns: [body] } }":                 "agents write public.memories, and what is kept is settled when a transaction commits",
 		"loose: { rows: [ consent: { every: [ people: { id: from_id } ], status: consent, is: granted, materialize: true } ] }":                                                                      "public.loose has no primary key",
