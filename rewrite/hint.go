@@ -369,17 +369,29 @@ func (l *hintLevel) top(s *sqltext.SelectStmt) {
 	}
 }
 
+// parts returns the conditions that all rows of a table have to meet.
+func parts(t *policy.Table) predicate.All {
+	if all, ok := t.Rows.(predicate.All); ok {
+		return all
+	}
+	return predicate.All{t.Rows}
+}
+
 // owned returns the columns that the rows of a policy have to equal an attribute in.
 func owned(t *policy.Table) []string {
 	var out []string
-	parts, ok := t.Rows.(predicate.All)
-	if !ok {
-		parts = predicate.All{t.Rows}
-	}
-	for _, part := range parts {
+	for _, part := range parts(t) {
 		if own, ok := part.(predicate.Own); ok {
 			out = append(out, own.Column)
 		}
 	}
 	return out
+}
+
+// keeps tells whether the answer of a consent is kept beside the rows of a table.
+func keeps(t *policy.Table) bool {
+	return slices.ContainsFunc(parts(t), func(part predicate.Node) bool {
+		consent, ok := part.(predicate.Consent)
+		return ok && consent.Kept != nil
+	})
 }

@@ -331,7 +331,7 @@ func newFragment(t *policy.Table, mode Mode) *fragment {
 	}
 	condition, gated := predicate.Inject(t.Rows, rowAlias)
 	f.gated, f.open = gated, condition == "true"
-	f.door = predicate.HasDoor(t.Rows, t.Relation)
+	f.door, f.kept = predicate.HasDoor(t.Rows, t.Relation), keeps(t)
 	f.condition(t, condition, rowAlias)
 	return f
 }

@@ -250,6 +250,7 @@ type fragment struct {
 
 	sets      []predicate.Set   // of the hashed form of the row policy
 	door      bool              // there is a door view
+	kept      bool              // row security compares an answer that is kept, where the door looks at the subjects
 	aggregate *policy.Aggregate // some rows count in groups only
 	owned     []string          // columns that equal an attribute in every visible row
 }

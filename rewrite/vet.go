@@ -21,6 +21,7 @@ type vetter struct {
 	ctes       []map[string][]vetColumn
 	types      []*sqltext.TypeName // to be qualified
 	params     map[int32]kind      // what they must be declared as, if at all
+	leaky      bool                // an operator is not leak-proof for the server: row security puts it off until the row shows, and reaches no index by it
 }
 
 type vetColumn struct {
@@ -75,10 +76,21 @@ func (w *walker) vet(tree *sqltext.ParseResult) *vetter {
 	if v.reason == "" {
 		v.query(tree.Stmts[0].GetStmt().GetSelectStmt(), place{}, true)
 	}
-	if v.reason == "" && w.mode != Gate && w.visits(tree) < leastVisits {
-		v.no("it reads few rows, which row security does as fast")
+	if w.mode != Gate {
+		v.pays(tree)
 	}
 	return v
+}
+
+// pays sends to row security what is as fast there. Nothing but speed depends on it.
+func (v *vetter) pays(tree *sqltext.ParseResult) {
+	switch {
+	case v.reason != "":
+	case v.visits(tree) < leastVisits:
+		v.no("it reads few rows, which row security does as fast")
+	case !v.leaky && !slices.ContainsFunc(v.walker.references, func(ref *reference) bool { return ref.fragment.door && !ref.fragment.kept }):
+		v.no("its answers are kept, and row security compares these without looking at anybody")
+	}
 }
 
 // relations wants every table to have a door view or to be open, and at least one of the first.

@@ -178,6 +178,7 @@ func (v *vetter) matches(what, name string, operands []value) (kind, bool) {
 	if what == "operator" && len(operands) == 2 && operands[0].untyped() && operands[1].untyped() { // PostgreSQL takes them for texts
 		operands = []value{v.asText(operands[0]), v.asText(operands[1])}
 	}
+	v.leaky = v.leaky || what == "operator" && !leakproof(name, operands)
 	for _, e := range vettedList[what+" "+name] {
 		for _, wanted := range e.operands {
 			if len(wanted) != len(operands) {
@@ -203,6 +204,30 @@ func (v *vetter) matches(what, name string, operands []value) (kind, bool) {
 	}
 	v.no("%s %s is not on the vetted list for these operands", what, name)
 	return kindOpaque, false
+}
+
+// leakproof tells whether the server takes an operator for leak-proof, for all that is known here.
+func leakproof(name string, operands []value) bool {
+	if name == "+" || name == "-" { // of now, once for the statement
+		return true
+	}
+	if !slices.Contains([]string{"=", "<>", "<", "<=", ">", ">="}, name) {
+		return false
+	}
+	var of kind
+	for _, o := range operands {
+		if o.kind == kindNow {
+			o.kind = "timestamptz"
+		}
+		switch {
+		case o.untyped():
+		case of == "":
+			of = o.kind
+		case of != o.kind:
+			return false
+		}
+	}
+	return slices.Contains([]kind{kindInt, kindText, kindBool, "uuid", "float", "date", "timestamp", "timestamptz"}, of)
 }
 
 func (v *vetter) asText(e value) value {

@@ -1,9 +1,11 @@
 package rewrite
 
 import (
+	"os"
 	"strings"
 	"testing"
 
+	"github.com/pgconsent/pgconsent/policy"
 	"github.com/pgconsent/pgconsent/verdict"
 )
 
@@ -171,6 +173,43 @@ func TestVettedListIsWellFormed(t *testing.T) {
 		}
 		if what == "operator" && !operatorList.allows(ofCatalog, called) {
 			t.Errorf("%s is not an operator that agents may use", called)
+		}
+	}
+}
+
+// What row security reads as a kept answer does not take the door, which looks at everybody, unless an operator needs it.
+func TestKeptAnswersNeedNoDoor(t *testing.T) {
+	rewriter(t, Doors)
+	text, err := os.ReadFile("testdata/policy.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := strings.Replace(string(text), "status: consent_status, is: granted }", "status: consent_status, is: granted, materialize: true }", 1)
+	doc, err := policy.Parse("policy.yaml", []byte(kept))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pol, err := policy.Compile(doc, fixture.snap, policy.WithViews(Definition))
+	if err != nil {
+		t.Fatal(err)
+	}
+	looks, keeps := rewriter(t, Doors).WithSizes(sizes()), New(fixture.snap, pol, Doors).WithSizes(sizes())
+	for sql, want := range map[string]verdict.Door{
+		"SELECT count(*) FROM memories": verdict.DoorRLS,
+		"SELECT count(*) FROM memories WHERE title <> 'x' AND occurred_at > now() - interval '1 day'": verdict.DoorRLS,
+		"SELECT count(*) FROM memories WHERE title ILIKE '%x%'":                                       verdict.DoorGate,
+		"SELECT count(*) FROM memories WHERE metadata @> '{}'":                                        verdict.DoorGate,
+		"SELECT count(*) FROM memories WHERE metadata = '{}'":                                         verdict.DoorGate,
+		"SELECT count(*) FROM memories m JOIN people p ON p.id = m.id":                                verdict.DoorGate,
+	} {
+		before, refused := looks.Rewrite(sql, false)
+		after, refusedToo := keeps.Rewrite(sql, false)
+		if refused != nil || refusedToo != nil {
+			t.Errorf("%s: %v, %v", sql, refused, refusedToo)
+			continue
+		}
+		if before.Door != verdict.DoorGate || after.Door != want {
+			t.Errorf("%s: %s (%s), and where the answers are kept %s (%s)", sql, before.Door, before.DoorReason, after.Door, after.DoorReason)
 		}
 	}
 }

@@ -63,43 +63,23 @@ func TestPlans(t *testing.T) {
 	if rows == 0 {
 		t.Skip("a measurement: make bench-plans")
 	}
-	ctx := context.Background()
 	db := pgtest.Database(t)
 	super := db.Connect(t, "postgres")
 	fill(t, super, rows)
-	w := migrate(t, super)
+	w := migrate(t, super, rules)
 	hand := db.Connect(t, "postgres")
 	agent := db.Connect(t, migrations.DefaultAgentRole)
 	for _, conn := range []*pgx.Conn{hand, agent} {
 		exec(t, conn, settings+fmt.Sprintf("SET work_mem = '%dMB'; SET hash_mem_multiplier = %d", rewrite.WorkMem, rewrite.HashMemMultiplier))
 	}
-	snap := w.snap
-	sizes, err := pgcatalog.Sizes(ctx, super, rls.Tables(w.pol))
-	if err != nil {
-		t.Fatal(err)
-	}
-	text := func(mode rewrite.Mode, hinted bool, sql string) (string, *rewrite.Result) {
-		r := rewrite.New(snap, w.pol, mode)
-		if hinted {
-			r = r.WithSizes(sizes)
-		}
-		res, refused := r.Rewrite(sql, false)
-		if refused != nil {
-			t.Fatalf("%s: %v", sql, refused)
-		}
-		if res.NeedsSignature {
-			return w.key.Sign("p", res.Text), res
-		}
-		return res.Text, res
-	}
 	var table strings.Builder
 	table.WriteString("| query | by hand, ms | row security | with its hint | doors | door taken | both | prepared: by hand, ms | doors | both |\n|---|---:|---:|---:|---:|---|---:|---:|---:|---:|\n")
 	for _, c := range classes {
 		began := time.Now()
-		plain, _ := text(rewrite.RLS, false, c.sql)
-		hinted, hintedRes := text(rewrite.RLS, true, c.sql)
-		doors, doorsRes := text(rewrite.Doors, true, c.sql)
-		both, _ := text(rewrite.Both, true, c.sql)
+		plain, _ := w.text(t, rewrite.RLS, false, c.sql)
+		hinted, hintedRes := w.text(t, rewrite.RLS, true, c.sql)
+		doors, doorsRes := w.text(t, rewrite.Doors, true, c.sql)
+		both, _ := w.text(t, rewrite.Both, true, c.sql)
 		w.reseal(t, agent)
 		base := cpu(t, hand, c.hand, nil)
 		want := count(t, hand, c.hand)
@@ -110,10 +90,7 @@ func TestPlans(t *testing.T) {
 			}
 			return fmt.Sprintf("%.2f×", cpu(t, agent, sql, func() { w.reseal(t, agent) })/base)
 		}
-		door := string(doorsRes.Door)
-		if doorsRes.Scan {
-			door += ", hint"
-		}
+		door := doorOf(doorsRes)
 		hint := cell(hinted)
 		if !hintedRes.Scan {
 			hint = "none given"
@@ -127,16 +104,82 @@ func TestPlans(t *testing.T) {
 		fmt.Printf("plans: %-16s %s\n", c.name, time.Since(began).Round(time.Second))
 	}
 	fmt.Print(table.String())
+	kept, filled := keptPlans(t, super, hand, agent)
+	fmt.Print(kept)
 	if out := os.Getenv("PLANS_OUT"); out != "" {
-		write(t, out, rows, pgtest.Binaries().Version, table.String())
+		write(t, out, "<!-- table: written by make bench-plans -->\n", caption(rows), table.String())
+		write(t, out, "<!-- what is kept: written by make bench-plans -->\n", fmt.Sprintf("%d memories; filling in took %s:\n\n", rows, filled), kept)
 	}
+}
+
+// keptPlans measures the same queries where the answers of memories are kept, and says how long filling these in took.
+func keptPlans(t *testing.T, super, hand, agent *pgx.Conn) (string, time.Duration) {
+	t.Helper()
+	w := migrate(t, super, strings.Replace(rules, "is: granted } } ] }\n  people", "is: granted, materialize: true } } ] }\n  people", 1))
+	began := time.Now()
+	err := migrations.FillAll(context.Background(), super, w.plan.Fills(), func(f migrations.Fill, left int64) {
+		if left%100_000 == 0 {
+			fmt.Printf("plans: %d of %s to fill in, %s\n", left, f.Relation, time.Since(began).Round(time.Second))
+		}
+	})
+	if err != nil || len(w.plan.Fills()) == 0 {
+		t.Fatal("nothing is kept: ", err)
+	}
+	filled := time.Since(began).Round(time.Second)
+	exec(t, super, "VACUUM ANALYZE")
+	var table strings.Builder
+	table.WriteString("| query | by hand, ms | row security | doors | door taken | prepared: by hand, ms | row security | doors |\n|---|---:|---:|---:|---|---:|---:|---:|\n")
+	for _, c := range classes {
+		rows, _ := w.text(t, rewrite.RLS, true, c.sql)
+		doors, res := w.text(t, rewrite.Doors, true, c.sql)
+		want := count(t, hand, c.hand)
+		base, basePrepared := cpu(t, hand, c.hand, nil), prepared(t, hand, c.hand, nil)
+		var once, often []string
+		for _, sql := range []string{rows, doors} {
+			w.reseal(t, agent)
+			if got := count(t, agent, sql); got != want {
+				t.Errorf("%s, kept: %q, by hand %q\n%s", c.name, got, want, sql)
+			}
+			once = append(once, fmt.Sprintf("%.2f×", cpu(t, agent, sql, func() { w.reseal(t, agent) })/base))
+			often = append(often, fmt.Sprintf("%.2f×", prepared(t, agent, sql, func() { w.reseal(t, agent) })/basePrepared))
+		}
+		fmt.Fprintf(&table, "| %s | %.3g | %s | %s | %.3g | %s |\n", c.name, base, strings.Join(once, " | "), doorOf(res), basePrepared, strings.Join(often, " | "))
+		fmt.Printf("plans: %-16s kept\n", c.name)
+	}
+	return table.String(), filled
+}
+
+func doorOf(r *rewrite.Result) string {
+	if r.Scan {
+		return string(r.Door) + ", hint"
+	}
+	return string(r.Door)
 }
 
 // world is the migrated database.
 type world struct {
-	snap *catalog.Snapshot
-	pol  *policy.Policy
-	key  seal.Key
+	snap  *catalog.Snapshot
+	pol   *policy.Policy
+	plan  *rls.Plan
+	sizes catalog.Sizes
+	key   seal.Key
+}
+
+// text is what goes out for an agent's statement, hinted if the proxy knows how large the tables are.
+func (w *world) text(t *testing.T, mode rewrite.Mode, hinted bool, sql string) (string, *rewrite.Result) {
+	t.Helper()
+	r := rewrite.New(w.snap, w.pol, mode)
+	if hinted {
+		r = r.WithSizes(w.sizes)
+	}
+	res, refused := r.Rewrite(sql, false)
+	if refused != nil {
+		t.Fatalf("%s: %v", sql, refused)
+	}
+	if res.NeedsSignature {
+		return w.key.Sign("p", res.Text), res
+	}
+	return res.Text, res
 }
 
 // fill makes the data: one memory of 800 bytes has two or three participants of a tenth as many people, of whom 8 in a
@@ -169,7 +212,7 @@ func fill(t *testing.T, conn *pgx.Conn, rows int) {
 	fmt.Printf("plans: data and indexes, %s\n", time.Since(began).Round(time.Second))
 }
 
-func migrate(t *testing.T, conn *pgx.Conn) *world {
+func migrate(t *testing.T, conn *pgx.Conn, rules string) *world {
 	t.Helper()
 	ctx := context.Background()
 	doc, err := policy.Parse("policy.yaml", []byte(rules))
@@ -183,7 +226,11 @@ func migrate(t *testing.T, conn *pgx.Conn) *world {
 	if w.pol, err = policy.Compile(doc, w.snap); err != nil {
 		t.Fatal(err)
 	}
-	if err := migrations.Up(ctx, conn, migrations.Options{}, rls.Generate(w.pol, w.snap, rls.Options{Doors: true})); err != nil {
+	w.plan = rls.Generate(w.pol, w.snap, rls.Options{Doors: true})
+	if err := migrations.Up(ctx, conn, migrations.Options{}, w.plan); err != nil {
+		t.Fatal(err)
+	}
+	if w.sizes, err = pgcatalog.Sizes(ctx, conn, rls.Tables(w.pol)); err != nil {
 		t.Fatal(err)
 	}
 	ring, err := seal.Load(ctx, conn)
@@ -302,10 +349,15 @@ func read(t *testing.T, name string) string {
 	return string(text)
 }
 
-// write puts the table between the marks of a page.
-func write(t *testing.T, page string, rows int, version, table string) {
+func caption(rows int) string {
+	load, _ := os.ReadFile("/proc/loadavg")
+	return fmt.Sprintf("%d memories, PostgreSQL %s, %s, %d processors, load average %s:\n\n", rows, pgtest.Binaries().Version, runtime.GOARCH, runtime.NumCPU(), strings.Fields(string(load) + " ?")[0])
+}
+
+// write puts a table between the marks of a page, under what it is of.
+func write(t *testing.T, page, begin, of, table string) {
 	t.Helper()
-	const begin, end = "<!-- table: written by make bench-plans -->\n", "<!-- end of table -->\n"
+	const end = "<!-- end of table -->\n"
 	text, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
@@ -315,9 +367,7 @@ func write(t *testing.T, page string, rows int, version, table string) {
 	if !ok || !ok2 {
 		t.Fatalf("%s has no table", page)
 	}
-	load, _ := os.ReadFile("/proc/loadavg")
-	caption := fmt.Sprintf("%d memories, PostgreSQL %s, %s, %d processors, load average %s:\n\n", rows, version, runtime.GOARCH, runtime.NumCPU(), strings.Fields(string(load) + " ?")[0])
-	if err := os.WriteFile(page, []byte(before+begin+caption+table+"\n"+end+after), 0o644); err != nil {
+	if err := os.WriteFile(page, []byte(before+begin+of+table+"\n"+end+after), 0o644); err != nil {
 		t.Fatal(err)
 	}
 }
