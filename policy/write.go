@@ -533,6 +533,7 @@ func (c *compiler) references(out *Write, decl *writeDecl, t *compiling, sendabl
 			insert = append(insert, node)
 		}
 		if overlap(key.Columns, out.Updatable) {
+			node.Before = c.before(out, t)
 			update = append(update, node)
 		}
 	}
@@ -546,6 +547,24 @@ func (c *compiler) references(out *Write, decl *writeDecl, t *compiling, sendabl
 	if out.Update {
 		c.referrers(decl, t.relation, func(k catalog.ForeignKey) catalog.Action { return k.OnUpdate }, out.Updatable, map[catalog.Name]bool{})
 	}
+}
+
+// before leads from a changed row to itself as it was, by a primary key that agents cannot change. It leads nowhere where agents do
+// not see all columns of a row: setting a key to what it is already would succeed, and tell what is hidden.
+func (c *compiler) before(out *Write, t *compiling) predicate.Step {
+	r := t.relation
+	if len(r.PrimaryKey) == 0 || t.decl.columns != nil || t.decl.aggregate != nil || overlap(r.PrimaryKey, out.Updatable) ||
+		slices.ContainsFunc(r.PrimaryKey, func(name string) bool { return c.linkable(r.Column(name)) == "" }) {
+		return predicate.Step{}
+	}
+	step := predicate.Step{Relation: r, Column: r.PrimaryKey[0], From: r.PrimaryKey[0]}
+	for _, name := range r.PrimaryKey[1:] {
+		step.And = append(step.And, predicate.Pair{Column: name, From: name})
+	}
+	if !step.LeadsToOne() {
+		return predicate.Step{}
+	}
+	return step
 }
 
 // referrers refuses a change of a row on which rows may depend that agents do not see: whether it fails would tell.

@@ -81,7 +81,7 @@ func (w *writer) hash(n Node, row string) string {
 func (w *writer) unagreed(n Consent, first, condition string) string {
 	var b strings.Builder
 	last := first
-	if len(n.Steps) > 1 && !slices.ContainsFunc(n.Steps[1:], func(s Step) bool { return !s.leadsToOne() }) {
+	if len(n.Steps) > 1 && !slices.ContainsFunc(n.Steps[1:], func(s Step) bool { return !s.LeadsToOne() }) {
 		var where string
 		for i, step := range n.Steps[1:] {
 			next := w.alias()

@@ -63,6 +63,10 @@ func Helpers(n Node) []Helper {
 				add(row, n.From...)
 			}
 			add(n.Relation, n.Columns...)
+			if n.Before.Relation != nil {
+				add(n.Before.Relation, n.Before.columns()...)
+				add(n.Before.Relation, n.From...)
+			}
 		case sourced:
 			add(n.Relation, n.columns()...)
 		case chained:

@@ -42,9 +42,9 @@ func (s Step) on(to, from string) string {
 	return strings.Join(parts, " AND ")
 }
 
-// leadsToOne tells whether the link leads to one row at most, inside any transaction: it names the whole primary key, of a table
+// LeadsToOne tells whether the link leads to one row at most, inside any transaction: it names the whole primary key, of a table
 // whose children do not count among its rows, and the key is not deferred.
-func (s Step) leadsToOne() bool {
+func (s Step) LeadsToOne() bool {
 	r := s.Relation
 	if len(r.PrimaryKey) == 0 || !(r.Kind == catalog.PartitionedTable || r.Kind == catalog.Table && !r.HasChildren) {
 		return false

@@ -15,6 +15,10 @@ type Reference struct {
 	Columns  []string // of Relation
 	From     []string // of the row, beside Columns
 	Rows     Node     // the predicate of Relation
+
+	// Before leads from a changed row to itself as it was before the statement: a key that has stayed as it was shows
+	// nothing, whatever it points to. Without a relation there was none.
+	Before Step
 }
 
 func (Reference) node() {}
@@ -33,6 +37,14 @@ func (w *writer) reference(n Reference, row string) string {
 		matches = append(matches, equal(column(target, n.Columns[i]), column(row, from)))
 	}
 	matches = append(matches, w.write(n.Rows, target))
+	if n.Before.Relation != nil {
+		before := w.alias()
+		same := []string{n.Before.on(before, row)}
+		for _, from := range n.From {
+			same = append(same, equal(column(before, from), column(row, from)))
+		}
+		parts = append(parts, "EXISTS (SELECT 1 FROM "+w.helper(n.Before.Relation)+" AS "+before+" WHERE "+strings.Join(same, " AND ")+fence)
+	}
 	parts = append(parts, "EXISTS (SELECT 1 FROM "+w.helper(n.Relation)+" AS "+target+" WHERE "+strings.Join(matches, " AND ")+fence)
 	return "(" + strings.Join(parts, " OR ") + ")"
 }
@@ -45,6 +57,11 @@ func refers(n Reference, row Row, w World) bool {
 		if _, ok := row[from]; !ok {
 			return true
 		}
+	}
+	if n.Before.Relation != nil && slices.ContainsFunc(follow(n.Before, row, w), func(before Row) bool {
+		return !slices.ContainsFunc(n.From, func(from string) bool { return before[from] != row[from] })
+	}) {
+		return true
 	}
 	return slices.ContainsFunc(w.Tables[n.Relation.Name], func(target Row) bool {
 		for i, c := range n.Columns {

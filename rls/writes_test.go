@@ -93,6 +93,17 @@ func TestAgentWritesWhatThePolicyAllows(t *testing.T) {
 				w.refused(agent, "42501", "INSERT INTO public.drafts (topic) VALUES ("+topic+")")
 				w.refused(agent, "42501", "UPDATE public.drafts SET topic = "+topic)
 			}
+			// A key that stays leads where it led; nobody learns where another one would.
+			id, err := query(w.owner, "UPDATE public.drafts SET topic = 2 WHERE id = (SELECT id FROM public.drafts WHERE user_id = '"+user1+"' LIMIT 1) RETURNING id::text")
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.want(agent, "UPDATE public.drafts SET title = 'stays' WHERE id = '"+id+"' RETURNING topic", "2")
+			w.want(agent, "UPDATE public.drafts SET topic = topic, title = 'stays' WHERE id = '"+id+"' RETURNING topic", "2")
+			w.refused(agent, "42501", "UPDATE public.drafts SET topic = 2 WHERE id <> '"+id+"'")
+			w.refused(agent, "42501", "UPDATE public.drafts SET topic = 3 WHERE id = '"+id+"'")
+			w.want(agent, "UPDATE public.drafts SET topic = 1 WHERE id = '"+id+"' RETURNING topic", "1")
+			w.refused(agent, "42501", "UPDATE public.drafts SET topic = 2 WHERE id = '"+id+"'")
 			w.refused(agent, "42501", "INSERT INTO public.topics VALUES (9)")
 			w.refused(agent, "42501", "TRUNCATE public.drafts")
 			// Without a seal nothing.
