@@ -2,40 +2,58 @@ package sweep
 
 import (
 	"context"
+	"sync"
 	"time"
 )
 
 // Every sweeps, and delivers messages, until ctx ends: after each period, and soon after something was withdrawn. Several
-// proxies may do so on one database; one of them is at work at a time. told is told of each sweep and delivery.
+// proxies may do so on one database; one of them is at work at a time. told is told of each sweep and of each delivery, one
+// after the other. No receiver of messages keeps the sweeper waiting.
 func (s *Sweeper) Every(ctx context.Context, period time.Duration, o *Outbox, told func(Report, Delivered, error)) {
 	const look, patience = 10 * time.Second, 5 * time.Minute
+	pause := min(look, max(period/4, time.Second))
+	var one sync.Mutex
+	tell := func(r Report, d Delivered, err error) {
+		one.Lock()
+		defer one.Unlock()
+		if told != nil && ctx.Err() == nil {
+			told(r, d, err)
+		}
+	}
+	var wait sync.WaitGroup
+	defer wait.Wait()
+	swept := make(chan struct{}, 1) // there may be messages
+	if o != nil {
+		wait.Go(func() {
+			for ctx.Err() == nil {
+				delivered, err := o.Deliver(ctx)
+				tell(Report{}, delivered, err)
+				select {
+				case <-ctx.Done():
+				case <-swept:
+				case <-time.After(pause):
+				}
+			}
+		})
+	}
 	var held time.Time // after a failure
-	for {
+	for ctx.Err() == nil {
 		var report Report
-		var delivered Delivered
 		due, err := s.due(ctx, period)
 		if err == nil && due && time.Now().After(held) {
 			report, err = s.Run(ctx, false)
 			if err != nil || len(report.Failures) > 0 {
 				held = time.Now().Add(patience)
 			}
-		}
-		if o != nil && ctx.Err() == nil {
-			d, e := o.Deliver(ctx)
-			if delivered = d; err == nil {
-				err = e
+			select {
+			case swept <- struct{}{}:
+			default:
 			}
 		}
-		if ctx.Err() != nil {
-			return
-		}
-		if told != nil {
-			told(report, delivered, err)
-		}
+		tell(report, Delivered{}, err)
 		select {
 		case <-ctx.Done():
-			return
-		case <-time.After(min(look, max(period/4, time.Second))):
+		case <-time.After(pause):
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -63,11 +64,17 @@ func Sign(secret []byte, timestamp string, body []byte) string {
 }
 
 // A message is taken for a time before it is sent: whoever dies with it leaves it to the next after that. The wait doubles
-// with each attempt.
+// with each attempt. One is taken at a time: those behind one that is not answered would be due again before it was their turn.
 const (
 	firstWait   = 30 * time.Second
 	longestWait = 6 * time.Hour
-	claimed     = 20 // messages that are taken at once
+	silences    = 3 // messages in a row that nobody answers: the others wait for the next delivery
+)
+
+// The reasons for which a receiver has said nothing.
+const (
+	noAnswer     = "no answer in time"
+	noConnection = "no connection"
 )
 
 // wait before a message is sent again, after so many attempts.
@@ -94,53 +101,55 @@ func (o *Outbox) Deliver(ctx context.Context) (Delivered, error) {
 	if _, err := conn.Exec(ctx, "DELETE FROM pgconsent.outbox WHERE GREATEST(sent_at, recorded_at) < pg_catalog.clock_timestamp() - interval '720 hours' AND sent_at IS NOT NULL"); err != nil {
 		return out, failed("drop old messages", err)
 	}
-	for ctx.Err() == nil {
-		messages, err := o.take(ctx, conn)
-		if err != nil || len(messages) == 0 {
+	silent := 0
+	for ctx.Err() == nil && silent < silences {
+		m, err := o.take(ctx, conn)
+		if err != nil || m == nil {
 			return out, err
 		}
-		for _, m := range messages {
-			why := o.send(ctx, m)
-			if ctx.Err() != nil {
-				return out, ctx.Err() // it is taken, and comes again
+		why := o.send(ctx, *m)
+		if ctx.Err() != nil {
+			return out, ctx.Err() // it is taken, and comes again
+		}
+		if why == noAnswer || why == noConnection {
+			silent++
+		} else {
+			silent = 0
+		}
+		if why == "" {
+			out.Sent++
+			_, err = conn.Exec(ctx, "UPDATE pgconsent.outbox SET sent_at = pg_catalog.clock_timestamp(), error = NULL WHERE id = $1::text::uuid", m.ID)
+		} else {
+			out.Failed++
+			if o.Log != nil {
+				o.Log.Warn("webhook", "message", m.ID, "attempt", m.attempts, "failure", why)
 			}
-			if why == "" {
-				out.Sent++
-				_, err = conn.Exec(ctx, "UPDATE pgconsent.outbox SET sent_at = pg_catalog.clock_timestamp(), error = NULL WHERE id = $1::text::uuid", m.ID)
-			} else {
-				out.Failed++
-				if o.Log != nil {
-					o.Log.Warn("webhook", "message", m.ID, "attempt", m.attempts, "failure", why)
-				}
-				_, err = conn.Exec(ctx, "UPDATE pgconsent.outbox SET error = $2 WHERE id = $1::text::uuid", m.ID, why)
-			}
-			if err != nil {
-				return out, failed("take a message off", err)
-			}
+			_, err = conn.Exec(ctx, "UPDATE pgconsent.outbox SET error = $2 WHERE id = $1::text::uuid", m.ID, why)
+		}
+		if err != nil {
+			return out, failed("take a message off", err)
 		}
 	}
 	return out, ctx.Err()
 }
 
-// take claims messages, and says when they are due again if nobody takes them off.
-func (o *Outbox) take(ctx context.Context, conn *pgx.Conn) ([]Message, error) {
-	rows, err := conn.Query(ctx, `
-		WITH next AS (SELECT id FROM pgconsent.outbox WHERE sent_at IS NULL AND next_at <= pg_catalog.clock_timestamp() ORDER BY next_at, number LIMIT $1 FOR UPDATE SKIP LOCKED)
+// take claims a message, nil if none is due, and says when it is due again if nobody takes it off.
+func (o *Outbox) take(ctx context.Context, conn *pgx.Conn) (*Message, error) {
+	var m Message
+	err := conn.QueryRow(ctx, `
+		WITH next AS (SELECT id FROM pgconsent.outbox WHERE sent_at IS NULL AND next_at <= pg_catalog.clock_timestamp() ORDER BY next_at, number LIMIT 1 FOR UPDATE SKIP LOCKED)
 		UPDATE pgconsent.outbox AS o SET attempts = o.attempts + 1,
-			next_at = pg_catalog.clock_timestamp() + CASE WHEN o.attempts > 9 THEN $3::interval ELSE LEAST($2::interval * pg_catalog.power(2, o.attempts), $3::interval) END
+			next_at = pg_catalog.clock_timestamp() + CASE WHEN o.attempts > 9 THEN $2::interval ELSE LEAST($1::interval * pg_catalog.power(2, o.attempts), $2::interval) END
 		FROM next WHERE o.id = next.id
 		RETURNING o.id::text, o.number, o.recorded_at, o.subject, o.event, o.state, o.stream, o.categories, o.expires_at, o.attempts`,
-		claimed, seconds(firstWait), seconds(longestWait))
-	if err != nil {
-		return nil, failed("take messages", err)
+		seconds(firstWait), seconds(longestWait)).Scan(&m.ID, &m.Record, &m.Time, &m.Subject, &m.Event, &m.State, &m.Stream, &m.Categories, &m.ExpiresAt, &m.attempts)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, nil
 	}
-	out, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (m Message, err error) {
-		return m, row.Scan(&m.ID, &m.Record, &m.Time, &m.Subject, &m.Event, &m.State, &m.Stream, &m.Categories, &m.ExpiresAt, &m.attempts)
-	})
 	if err != nil {
-		return nil, failed("take messages", err)
+		return nil, failed("take a message", err)
 	}
-	return out, nil
+	return &m, nil
 }
 
 func seconds(d time.Duration) string { return fmt.Sprintf("%d seconds", int64(d/time.Second)) }
@@ -175,9 +184,9 @@ func (o *Outbox) send(ctx context.Context, m Message) string {
 	response, err := o.client().Do(request)
 	if err != nil {
 		if ctx.Err() != nil {
-			return "no answer in time"
+			return noAnswer
 		}
-		return "no connection"
+		return noConnection
 	}
 	defer response.Body.Close()
 	_, _ = io.CopyN(io.Discard, response.Body, 4096)
