@@ -18,7 +18,8 @@ func (r *Registry) snapshot(ctx context.Context, f func(ctx context.Context, tx 
 // look is snapshot; long: f reads everything, and takes as long as it takes.
 func (r *Registry) look(ctx context.Context, long bool, f func(ctx context.Context, tx pgx.Tx, id uuid, now time.Time) error) error {
 	return r.attempt(ctx, long, silent, func(ctx context.Context, conn *pgx.Conn) error {
-		tx, err := conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
+		// The path once more: what runs at a login (an event trigger) may have set another.
+		tx, err := conn.BeginTx(ctx, pgx.TxOptions{BeginQuery: "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL search_path = pg_catalog"})
 		if err != nil {
 			return failed("read consents", err)
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -120,4 +121,41 @@ func TestNobodyWritesRecords(t *testing.T) {
 		}
 	}
 	sound(t, r)
+}
+
+// What an index does not have is hidden from who looks through it, though the table is right.
+func TestIndexesThatLeadAstrayAreFound(t *testing.T) {
+	db := database(t)
+	r := open(t, db, defaults)
+	lived(t, r)
+	sound(t, r)
+	conn := db.Connect(t, "postgres")
+	for name, change := range map[string]string{
+		// Each writes new versions of rows, as they were, that the index is not told of.
+		"consent_current_pkey":    "UPDATE pgconsent.consent_current SET expires_at = 'infinity' WHERE expires_at IS NULL; UPDATE pgconsent.consent_current SET expires_at = NULL WHERE expires_at = 'infinity'",
+		"consent_guardian_pkey":   "UPDATE pgconsent.consent_guardian SET subject = subject || ' '; UPDATE pgconsent.consent_guardian SET subject = rtrim(subject)",
+		"consent_current_expires": "UPDATE pgconsent.consent_current SET expires_at = expires_at + interval '1 day' WHERE state = 'given'; UPDATE pgconsent.consent_current SET expires_at = expires_at - interval '1 day' WHERE state = 'given'",
+		"subject_subject_key":     "ALTER TABLE pgconsent.subject DISABLE TRIGGER USER; UPDATE pgconsent.subject SET ref = ref, subject = subject || ' ' WHERE subject IS NOT NULL; UPDATE pgconsent.subject SET subject = rtrim(subject); ALTER TABLE pgconsent.subject ENABLE ALWAYS TRIGGER pgconsent_forget, ENABLE ALWAYS TRIGGER pgconsent_refuse, ENABLE ALWAYS TRIGGER pgconsent_refuse_truncate, ENABLE ALWAYS TRIGGER pgconsent_sweep, ENABLE ALWAYS TRIGGER zz_pgconsent_audit",
+		"outbox_next":             "UPDATE pgconsent.outbox SET next_at = next_at - interval '1 second'",
+	} {
+		ready := func(is bool) string {
+			return fmt.Sprintf("SET allow_system_table_mods = on; UPDATE pg_catalog.pg_index SET indisready = %v WHERE indexrelid = 'pgconsent.%s'::regclass; RESET allow_system_table_mods", is, name)
+		}
+		for _, sql := range []string{ready(false), change, ready(true)} {
+			if _, err := conn.Exec(t.Context(), sql); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+		}
+		report, err := r.Verify(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.ContainsFunc(report.Findings, func(f Finding) bool { return strings.Contains(f.Why, name+" does not lead") }) {
+			t.Errorf("%s: %v", name, report.Findings)
+		}
+		if _, err := conn.Exec(t.Context(), "REINDEX INDEX pgconsent."+name); err != nil {
+			t.Fatal(err)
+		}
+		sound(t, r)
+	}
 }

@@ -74,6 +74,11 @@ func (r *Registry) Verify(ctx context.Context) (Report, error) {
 		out.Findings = append(append(out.Findings, compareStructure(now)...), Check(x, r.Keys, anchored)...)
 		more, err := beside(ctx, tx, r.Keys, id)
 		out.Findings = append(out.Findings, more...)
+		if err != nil {
+			return err
+		}
+		more, err = indexes(ctx, tx, x)
+		out.Findings = append(out.Findings, more...)
 		return err
 	})
 	return out, err

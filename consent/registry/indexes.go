@@ -1,0 +1,148 @@
+package registry
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// throughIndexes are the settings under which PostgreSQL looks rows up by an index wherever there is one.
+const throughIndexes = `SELECT set_config('enable_' || s, 'off', true) FROM unnest('{seqscan,bitmapscan,indexonlyscan,hashjoin,mergejoin,tidscan}'::text[]) AS s
+	UNION ALL SELECT set_config('enable_' || s, 'on', true) FROM unnest('{indexscan,nestloop}'::text[]) AS s`
+
+// throughRows are those under which it reads tables from end to end.
+const throughRows = `SELECT set_config('enable_' || s, 'off', true) FROM unnest('{indexscan,bitmapscan,indexonlyscan,tidscan}'::text[]) AS s
+	UNION ALL SELECT set_config('enable_' || s, 'on', true) FROM unnest('{seqscan,nestloop,hashjoin,mergejoin}'::text[]) AS s`
+
+// batch is how many rows are looked up by one statement.
+const batch = 10_000
+
+// indexes looks every row of the registry up through the indexes by which policies and commands find it. An index that is not as the
+// table is (a collation that changed with the machine's libraries, a file put back, one that was switched off while something was
+// written) hides a withdrawal from who looks through it, and reading the table alone would not show that.
+func indexes(ctx context.Context, tx pgx.Tx, x *Export) ([]Finding, error) {
+	var out []Finding
+	astray := func(name string) {
+		out = append(out, Finding{0, "the index " + name + " does not lead to the rows of its table: REINDEX INDEX pgconsent." + name})
+	}
+	if _, err := tx.Exec(ctx, throughIndexes); err != nil {
+		return nil, failed("verify the indexes of the consent registry", err)
+	}
+	// Each statement counts the rows that are not found, or found as others.
+	look := func(name, sql string, n int, columns func(from, to int) []any) error {
+		for from := 0; from < n; from += batch {
+			var wrong int
+			if err := tx.QueryRow(ctx, sql, columns(from, min(from+batch, n))...).Scan(&wrong); err != nil {
+				return failed("verify the indexes of the consent registry", err)
+			}
+			if wrong > 0 {
+				astray(name)
+				return nil
+			}
+		}
+		return nil
+	}
+	current := func(from, to int) []any {
+		var subjects, grantees, scopes []string
+		var numbers []int64
+		for _, f := range x.folds[from:to] {
+			subjects, grantees, scopes, numbers = append(subjects, f.Subject), append(grantees, f.Grantee), append(scopes, f.Scope), append(numbers, f.Number)
+		}
+		return []any{subjects, grantees, scopes, numbers}
+	}
+	guardians := func(from, to int) []any {
+		var subjects, guardians []string
+		var numbers []int64
+		for _, g := range x.guardians[from:to] {
+			subjects, guardians, numbers = append(subjects, g.Subject), append(guardians, g.Guardian), append(numbers, g.Number)
+		}
+		return []any{subjects, guardians, numbers}
+	}
+	people := func(from, to int) []any {
+		var refs []uuid
+		var names []*string
+		for _, p := range x.people[from:to] {
+			refs, names = append(refs, p.Ref), append(names, p.Name)
+		}
+		return []any{refs, names}
+	}
+	records := func(from, to int) []any {
+		var numbers []int64
+		var hashes [][]byte
+		for _, e := range x.entries[from:to] {
+			numbers, hashes = append(numbers, e.Number), append(hashes, e.Hash)
+		}
+		return []any{numbers, hashes}
+	}
+	of := map[uuid]int64{}
+	for _, e := range x.entries {
+		of[e.Subject]++
+	}
+	written := func(from, to int) []any {
+		var refs []uuid
+		var counts []int64
+		for _, p := range x.people[from:to] {
+			refs, counts = append(refs, p.Ref), append(counts, of[p.Ref])
+		}
+		return []any{refs, counts}
+	}
+	for _, one := range []struct {
+		name, sql string
+		n         int
+		columns   func(from, to int) []any
+	}{
+		{"consent_current_pkey", `SELECT count(*) FROM unnest($1::text[], $2::text[], $3::text[], $4::int8[]) AS k (subject, grantee, scope, number) CROSS JOIN LATERAL
+			(SELECT count(*) AS n, bool_and(t.number = k.number) AS same FROM pgconsent.consent_current AS t WHERE t.subject = k.subject AND t.grantee = k.grantee AND t.scope = k.scope) AS f
+			WHERE f.n <> 1 OR f.same IS NOT TRUE`, len(x.folds), current},
+		{"consent_guardian_pkey", `SELECT count(*) FROM unnest($1::text[], $2::text[], $3::int8[]) AS k (subject, guardian, number) CROSS JOIN LATERAL
+			(SELECT count(*) AS n, bool_and(t.number = k.number) AS same FROM pgconsent.consent_guardian AS t WHERE t.subject = k.subject AND t.guardian = k.guardian) AS f
+			WHERE f.n <> 1 OR f.same IS NOT TRUE`, len(x.guardians), guardians},
+		{"subject_pkey", `SELECT count(*) FROM unnest($1::uuid[], $2::text[]) AS k (ref, name) CROSS JOIN LATERAL
+			(SELECT count(*) AS n, bool_and(t.subject IS NOT DISTINCT FROM k.name) AS same FROM pgconsent.subject AS t WHERE t.ref = k.ref) AS f
+			WHERE f.n <> 1 OR f.same IS NOT TRUE`, len(x.people), people},
+		{"subject_subject_key", `SELECT count(*) FROM unnest($1::uuid[], $2::text[]) AS k (ref, name) CROSS JOIN LATERAL
+			(SELECT count(*) AS n, bool_and(t.ref = k.ref) AS same FROM pgconsent.subject AS t WHERE t.subject = k.name) AS f
+			WHERE k.name IS NOT NULL AND (f.n <> 1 OR f.same IS NOT TRUE)`, len(x.people), people},
+		{"consent_record_pkey", `SELECT count(*) FROM unnest($1::int8[], $2::bytea[]) AS k (number, hash) CROSS JOIN LATERAL
+			(SELECT count(*) AS n, bool_and(t.hash = k.hash) AS same FROM pgconsent.consent_record AS t WHERE t.number = k.number) AS f
+			WHERE f.n <> 1 OR f.same IS NOT TRUE`, len(x.entries), records},
+		{"consent_record_subject", `SELECT count(*) FROM unnest($1::uuid[], $2::int8[]) AS k (ref, n) CROSS JOIN LATERAL
+			(SELECT count(*) AS n, bool_and(t.subject = k.ref) AS same FROM pgconsent.consent_record AS t WHERE t.subject = k.ref) AS f WHERE f.n <> k.n OR NOT f.same`, len(x.people), written},
+	} {
+		if err := look(one.name, one.sql, one.n, one.columns); err != nil {
+			return out, err
+		}
+	}
+	// Those that have some of the rows: as many as there are.
+	partial := []struct{ name, sql string }{
+		{"consent_current_expires", "SELECT count(*) FROM pgconsent.consent_current WHERE state = 'given' AND expires_at <= 'infinity'"},
+		{"consent_current_due", "SELECT count(*) FROM pgconsent.consent_current WHERE due_at <= 'infinity'"},
+		{"outbox_next", "SELECT count(*) FROM pgconsent.outbox WHERE sent_at IS NULL AND next_at <= 'infinity'"},
+	}
+	var outbox bool // where it cannot be read, that is told already
+	if err := tx.QueryRow(ctx, "SELECT COALESCE(has_table_privilege(to_regclass('pgconsent.outbox'), 'SELECT'), false)").Scan(&outbox); err != nil {
+		return out, failed("verify the indexes of the consent registry", err)
+	}
+	if !outbox {
+		partial = partial[:2]
+	}
+	var found [2][]int64
+	for i, way := range []string{throughIndexes, throughRows} {
+		if _, err := tx.Exec(ctx, way); err != nil {
+			return out, failed("verify the indexes of the consent registry", err)
+		}
+		for _, p := range partial {
+			var n int64
+			if err := tx.QueryRow(ctx, p.sql, pgx.QueryExecModeExec).Scan(&n); err != nil { // planned each time
+				return out, failed("verify the indexes of the consent registry", err)
+			}
+			found[i] = append(found[i], n)
+		}
+	}
+	for i, p := range partial {
+		if found[0][i] != found[1][i] {
+			astray(p.name)
+		}
+	}
+	return out, nil
+}
