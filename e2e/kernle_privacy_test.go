@@ -641,3 +641,48 @@ func TestKernleH_AStrangersQuestionTakesAsMuch(t *testing.T) {
 		}
 	}
 }
+
+// An agent that has changed a memory holds its row as long as its transaction lasts. Who grants or withdraws meanwhile is told so, in
+// time, and nothing was changed; consent is withdrawn all the same, since nobody else changes its record.
+func TestKernleH_ARowThatIsHeldIsSaidToBe(t *testing.T) {
+	k, desk := startPrivacy(t)
+	desk.Patience = 100 * time.Millisecond
+	ctx := t.Context()
+	holder, err := pgx.Connect(ctx, k.proxy.DSN("ash", "kernle"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = holder.Close(context.Background()) }()
+	for _, sql := range []string{"BEGIN", "UPDATE episodes SET access_grants = '[]' WHERE id = 'episode:1002'"} {
+		if _, err := holder.Exec(ctx, sql); err != nil {
+			t.Fatalf("%s: %v", sql, err)
+		}
+	}
+	for what, change := range map[string]func() error{
+		"revoked": func() error {
+			_, err := desk.Revoke(ctx, agentCaller("ash"), privacy.Change{ID: "episode:1002", Who: ids("ctx:bella_health")})
+			return err
+		},
+		"granted": func() error {
+			_, err := desk.Grant(ctx, agentCaller("ash"), privacy.Change{ID: "episode:1002", Who: ids("si:bella_agent"), Reason: "so it is"})
+			return err
+		},
+	} {
+		err := change()
+		fails(t, what, err, privacy.Busy)
+		if state, ok := errors.AsType[*sqlstate.Error](err); !ok || state.Code != "55P03" {
+			t.Errorf("%s: %v, want SQLSTATE 55P03", what, err)
+		}
+	}
+	if _, err := desk.Withdraw(ctx, agentCaller("sean"), privacy.Give{Grantee: "si:bella_agent"}); err != nil {
+		t.Errorf("a consent is not withdrawn: %v", err)
+	}
+	if _, err := holder.Exec(ctx, "ROLLBACK"); err != nil {
+		t.Fatal(err)
+	}
+	desk.Patience = 0
+	out, err := desk.Revoke(ctx, agentCaller("ash"), privacy.Change{ID: "episode:1002", Who: ids("ctx:bella_health")})
+	if err != nil || !slices.Equal(out.Revoked, ids("ctx:bella_health")) {
+		t.Errorf("%+v, %v", out, err)
+	}
+}

@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -23,6 +25,8 @@ type Desk struct {
 	Logins  func() map[string]map[string]string                       // the attributes of the agents of this database
 	Control func(context.Context) (*pgx.Conn, error)                  // as the control role; for Audit
 	Wall    func(context.Context) (*pgx.Conn, error)                  // as the agent's role, not through the proxy; for Audit
+
+	Patience time.Duration // how long a call waits for a row that somebody else holds; 0: 5 s, less than a face waits, which could not say what became of it
 }
 
 // session is a caller's connection, with what it was made for.
@@ -100,11 +104,17 @@ func (d *Desk) open(ctx context.Context, c identity.Caller, inContext, why strin
 		return nil, answered(err)
 	}
 	s := &session{conn: conn, policy: p, privacy: section, entity: entity, ids: all}
+	patience := d.Patience
+	if patience == 0 {
+		patience = 5 * time.Second
+	}
+	set := "SET lock_timeout = " + strconv.FormatInt(patience.Milliseconds(), 10)
 	if why != "" {
-		if _, err := conn.Exec(ctx, "SET pgconsent.reason = "+catalog.QuoteLiteral(why)); err != nil {
-			s.close(ctx)
-			return nil, answered(err)
-		}
+		set += "; SET pgconsent.reason = " + catalog.QuoteLiteral(why)
+	}
+	if _, err := conn.Exec(ctx, set); err != nil {
+		s.close(ctx)
+		return nil, answered(err)
 	}
 	if inContext != "" {
 		if err := s.enter(ctx, inContext); err != nil {

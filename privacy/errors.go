@@ -30,6 +30,7 @@ const (
 	Forbidden  = "PrivacyForbiddenError"
 	Validation = "PrivacyValidationError"
 	Conflict   = "PrivacyConflictError"
+	Busy       = "PrivacyBusyError"    // somebody else holds the row; nothing was changed
 	Blocked    = "PrivacyBlockedError" // a belief tells whom its source is about
 	Refused    = "PrivacyRefusedError" // by the policy or the proxy, for another reason: the SQLSTATE says which
 )
@@ -47,6 +48,8 @@ func missing(what string) *Error {
 	return fail(NotFound, "Ids match whole: upper and lower case differ. What you may not see is not there.", "there is no such %s for you", what)
 }
 
+const lockTimeout = "55P03"
+
 // answered turns what the proxy answered into an error of ours. Its texts are those that any client of this caller gets.
 func answered(err error) error {
 	var pg *pgconn.PgError
@@ -55,6 +58,9 @@ func answered(err error) error {
 	}
 	name := Refused
 	switch {
+	case pg.Code == lockTimeout:
+		return &Error{Busy, sqlstate.New(lockTimeout, sqlstate.ReasonConsent, "another transaction has changed the row and holds it: nothing was changed").
+			WithHint("Try again. The policy's transaction_timeout under limits says how long an agent's transaction lasts at most; pgconsent agent disable ends its sessions.")}
 	case pg.Code == "22P02": // an id that is none of the column's type is nobody's
 		return missing("row")
 	case pg.Code == string(sqlstate.InsufficientPrivilege):
