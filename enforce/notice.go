@@ -125,9 +125,12 @@ func catalogVersion(ctx context.Context, conn *pgx.Conn) (int64, error) {
 	return version, err
 }
 
-// catalogMoved tells whether another version of the catalogs is known than this one. While nothing is known it is not for
+// moved tells whether another version of the catalogs is known than this one, or another time. While nothing is known it is not for
 // a seal to say so.
-func (d *database) catalogMoved(version int64) bool {
+func (d *database) moved(version int64, offset time.Duration) bool {
 	v := d.view.Load()
-	return v != nil && v.refusal == nil && v.catalog != version
+	return v != nil && v.refusal == nil && (v.catalog != version || (v.offset-offset).Abs() > clockSlack)
 }
+
+// clockSlack is how far apart two looks may find the clocks of the database and of this machine without that one of them was moved.
+const clockSlack = 5 * time.Second

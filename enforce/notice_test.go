@@ -2,6 +2,7 @@ package enforce
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -157,5 +158,53 @@ func TestRulesUnderAnOlderCatalog(t *testing.T) {
 			t.Errorf("%s: %v, want SQLSTATE 40001", q.rule, err)
 		}
 		w.exec("DROP RULE opens ON public.memories")
+	}
+}
+
+// Where the database's clock was moved, or ours, what is planned under the seal of before is an error and no empty answer, whatever rows there
+// are. The proxy is told, looks at once, and seals by the new time; so does every other session at the next look.
+func TestClocksThatWereMoved(t *testing.T) {
+	for name, jump := range map[string]time.Duration{"forward": time.Hour, "back": -time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			w := start(t, func(w *world) { w.cfg.Refresh, w.cfg.maxStale = time.Hour, time.Hour })
+			d := w.db0(t)
+			d.stopListening(t)
+			c, other := w.client("caregiver"), w.client("caregiver")
+			c.want(titles, "lake", "sea")
+			// As if both clocks had shown the same until now: the database's is another by this much.
+			v := *d.view.Load()
+			v.offset -= jump
+			d.view.Store(&v)
+			for _, one := range []*client{c, other} {
+				one.seal()
+			}
+			for _, sql := range []string{titles, "SELECT count(*) FROM memories", "SELECT title FROM memories WHERE false", "SELECT EXISTS (SELECT FROM people)"} {
+				got, err := c.run(c.Decide(t.Context(), sql, verdict.Simple))
+				var pg *pgconn.PgError
+				if !errors.As(err, &pg) || pg.Code != "40001" || !strings.Contains(pg.Message, "of another time") {
+					t.Errorf("%s: %v, %v; want SQLSTATE 40001", sql, got, err)
+				}
+			}
+			if c.sealed.Stale() || other.sealed.Stale() {
+				t.Error("nobody has looked, and a seal is stale")
+			}
+			c.sealed.Late()
+			if !c.sealed.Stale() {
+				t.Error("the seal that the database refused is not stale")
+			}
+			if err := d.refresh(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if !other.sealed.Stale() {
+				t.Error("the seal of another session is not stale")
+			}
+			for _, one := range []*client{c, other} {
+				one.seal()
+				one.want(titles, "lake", "sea")
+				if one.sealed.Stale() {
+					t.Error("the new seal is stale")
+				}
+			}
+		})
 	}
 }

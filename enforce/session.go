@@ -94,8 +94,13 @@ func (s *session) Seal(ctx context.Context, b verdict.Backend) (verdict.Seal, er
 		Catalog:    strconv.FormatInt(v.catalog, 10),
 	})
 	s.e.cfg.Metrics.SealRenewed(true)
+	var late atomic.Bool // a look at the database's clock is due
 	return verdict.Seal{Setting: seal.Setting, Value: value, Renew: now.Add(seal.TTL / 2), Expires: now.Add(seal.TTL * 11 / 12),
-		Rights: v.state.rights, Stale: func() bool { return s.db.catalogMoved(v.catalog) }}, nil
+		Rights: v.state.rights, Stale: func() bool { return late.Load() || s.db.moved(v.catalog, v.offset) },
+		Late: func() {
+			late.Store(true)
+			s.db.notice()
+		}}, nil
 }
 
 // standing returns what is known of the database, or why this session may do nothing.

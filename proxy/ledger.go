@@ -88,18 +88,19 @@ type ledger struct {
 	change *sync.Cond
 	closed bool
 
-	queue    []*entry
-	first    int // of the queue
-	skipping bool
-	skipCode sqlstate.Code // of the error that began it
-	open     bool          // a transaction may have begun by messages pushed after the last Sync or Query
-	expires  time.Time     // of the seal
-	status   byte          // of the last ReadyForQuery
-	keep     bool          // transactions keep their snapshots by default
-	keepers  uint64        // counts what asked for that
-	resets   *entry        // has reset all settings, in the transaction that is in progress
-	staging  bool          // the inbound goroutine has messages that are not pushed yet
-	draining bool
+	queue     []*entry
+	first     int // of the queue
+	skipping  bool
+	skipCode  sqlstate.Code // of the error that began it
+	open      bool          // a transaction may have begun by messages pushed after the last Sync or Query
+	expires   time.Time     // of the seal
+	outOfTime func()        // see [verdict.Seal]
+	status    byte          // of the last ReadyForQuery
+	keep      bool          // transactions keep their snapshots by default
+	keepers   uint64        // counts what asked for that
+	resets    *entry        // has reset all settings, in the transaction that is in progress
+	staging   bool          // the inbound goroutine has messages that are not pushed yet
+	draining  bool
 
 	// See boundTransactions.
 	bounded bool
@@ -298,11 +299,21 @@ func (l *ledger) late(from int) bool {
 	return false
 }
 
-// sealed notes until when transactions may begin.
-func (l *ledger) sealed(expires time.Time) {
+// sealed notes until when transactions may begin, and whom to tell that the database says otherwise.
+func (l *ledger) sealed(s verdict.Seal) {
 	l.mu.Lock()
-	l.expires = expires
+	l.expires, l.outOfTime = s.Expires, s.Late
 	l.mu.Unlock()
+}
+
+// moved tells that the database found the seal out of its time: its clock was moved.
+func (l *ledger) moved() {
+	l.mu.Lock()
+	told := l.outOfTime
+	l.mu.Unlock()
+	if told != nil {
+		told()
+	}
 }
 
 // ready ends the head, a Query or a Sync, with ReadyForQuery. It tells whether the session is to be ended now because it

@@ -488,6 +488,9 @@ func (o *answers) failed(body []byte) ([]byte, *sqlstate.Error) {
 		}
 		return nil, nil
 	}
+	if f.message == outOfTime && f.code() == sqlstate.SerializationFailure {
+		o.ledger.moved()
+	}
 	var put []byte
 	var code sqlstate.Code
 	if e.refusal != nil && e.refusal.matches(f.message) {

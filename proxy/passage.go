@@ -33,6 +33,8 @@ const (
 	resourcesText  = "the server has run out of a resource"
 	resourcesHint  = "Ask for less at a time, or try again later; the server's log says what is missing."
 	rowText        = "the new row is not one that you may write"
+
+	outOfTime = "pgconsent: the session's identity is of another time than its transaction" // of pgconsent_gate.current_catalog
 )
 
 // passages is looked through from the top; the first row of the message's SQLSTATE counts.
@@ -68,6 +70,8 @@ var passages = []passage{
 		"could not serialize access due to concurrent update", "could not serialize access due to concurrent delete",
 		"could not serialize access due to read/write dependencies among transactions", "tuple to be locked was already moved to another partition due to concurrent update",
 	}, why: "the transaction may be tried again; without the detail, which tells of other transactions"},
+	{codes: "40001", only: []string{outOfTime}, text: "could not serialize access: the clock of the database was moved", hint: "The statement has shown nothing. Try it again.",
+		why: "ours, of a session's identity that is of another time"},
 	{codes: "40001", text: "could not serialize access", hint: "The transaction might succeed if retried.", why: "the same, in other words"},
 	{codes: "40P01", text: "deadlock detected", hint: "The transaction might succeed if retried.", why: "the detail names processes and transactions"},
 	{codes: "40", text: "the transaction was rolled back", hint: "The transaction might succeed if retried.", why: "tells of other transactions"},

@@ -37,7 +37,7 @@ func (s *session) setSeal() error {
 			// Without the monotonic clock, which stands still while a machine sleeps.
 			seal.Renew, seal.Expires = seal.Renew.Round(0), seal.Expires.Round(0)
 			s.seal = seal
-			s.ledger.sealed(seal.Expires)
+			s.ledger.sealed(seal)
 			return nil
 		case code == "57014" && attempt < 3:
 			// A cancel request of the client that came too late for its own statement.
@@ -51,7 +51,9 @@ func (s *session) setSeal() error {
 
 // The database holds a seal against the beginning of the transaction, and shows no rows where it has expired: the client
 // could not tell that from an answer. So nothing that may begin a transaction is sent under a seal that is due, but for the second
-// one of a message, which has some time more; and when the server gets to what was sent in time too late, the session ends.
+// one of a message, which has some time more; and when the server gets to what was sent in time too late, the session ends. Where the
+// database's clock was moved, what it plans it answers with 40001, and the seal is renewed by the new time; a plan that it has kept shows
+// no rows until the next look at its clock.
 
 // sealDue tells whether the seal is to be renewed before the next transaction.
 func (s *session) sealDue() bool {

@@ -112,6 +112,7 @@ type Seal struct {
 
 	Rights uint64      // what was decided under fewer is not to run under this seal; see [Verdict]
 	Stale  func() bool // tells whether it is to be renewed before the next transaction whatever the time; nil: no
+	Late   func()      // is told that the database found it out of its time, which makes it stale; nil: nobody asks
 }
 
 // Protocol says which message a text came in.
