@@ -705,7 +705,9 @@ func TestDatabaseLost(t *testing.T) {
 	w := start(t, func(w *world) { w.cfg.maxStale = 2 * time.Second })
 	c := w.client("caregiver")
 	c.want(titles, "lake", "sea")
-	w.exec("ALTER ROLE pgconsent_control CONNECTION LIMIT 0; SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'pgconsent_control'")
+	// First the limit is in force: who comes back before it is stays.
+	w.exec("ALTER ROLE pgconsent_control CONNECTION LIMIT 0")
+	w.exec("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'pgconsent_control'")
 	t.Cleanup(func() { _, _ = w.dba.Exec(context.Background(), "ALTER ROLE pgconsent_control CONNECTION LIMIT -1") })
 	c.want(titles, "lake", "sea") // the last look is young
 	eventually(t, "refused", func() bool { return w.Ready() != nil })
