@@ -8,6 +8,8 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/catalog/pgcatalog"
 	"github.com/pgconsent/pgconsent/pgtest"
 )
 
@@ -43,6 +45,60 @@ func TestNamesInTexts(t *testing.T) {
 	} {
 		if _, refused := r.Rewrite(shown, false); refused != nil && refused.Code != "42704" {
 			t.Errorf("%s: %v", shown, refused)
+		}
+	}
+}
+
+// Of all the relations that there are, those that a name in a text means are those that agents' catalogs show, the sequences that
+// number their rows, and parts of tables, of which a refusal tells as well.
+func TestNamesOfAllRelations(t *testing.T) {
+	conn := database(t).Connect(t, "postgres")
+	if _, err := conn.PgConn().Exec(context.Background(), "CREATE SEQUENCE apart; CREATE TABLE kept_apart (id serial PRIMARY KEY); CREATE VIEW seen_apart AS SELECT 1 AS one; CREATE MATERIALIZED VIEW made_apart AS SELECT 1 AS one; CREATE TYPE pair_apart AS (a integer)").ReadAll(); err != nil {
+		t.Fatal(err)
+	}
+	snap, err := pgcatalog.Load(context.Background(), conn, []string{"public"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := New(snap, rewriter(t, RLS).pol, RLS)
+	there := 0
+	for _, relation := range snap.Relations() {
+		name := relation.Name
+		if catalog.IsOwnSchema(name.Schema) || name.Schema == "pg_catalog" || name.Schema == "information_schema" || relation.Kind == catalog.Composite {
+			continue
+		}
+		var shown bool
+		if err := conn.QueryRow(context.Background(), `SELECT EXISTS (SELECT FROM pgconsent.shown WHERE oid = $1) OR EXISTS (SELECT FROM pg_depend AS d JOIN pgconsent.shown AS s ON s.oid = d.refobjid
+			WHERE d.classid = 'pg_class'::regclass AND d.objid = $1 AND d.deptype IN ('a', 'i') AND d.refclassid = 'pg_class'::regclass)`, relation.OID).Scan(&shown); err != nil {
+			t.Fatal(err)
+		}
+		if shown {
+			there++
+		}
+		shown = shown || childRefusal(r.pol, name) != ""
+		for _, sql := range []string{"SELECT " + catalog.QuoteLiteral(name.SQL()) + "::regclass", "SELECT has_table_privilege(" + catalog.QuoteLiteral(name.SQL()) + ", 'SELECT')"} {
+			if _, refused := r.Rewrite(sql, false); (refused == nil) != shown {
+				t.Errorf("%s: shown: %t, and %v", sql, shown, refused)
+			}
+		}
+	}
+	if there == 0 {
+		t.Error("agents' catalogs show nothing")
+	}
+}
+
+// No value of a type that is made from names comes out of a document, whichever type it is.
+func TestNamesInDocuments(t *testing.T) {
+	r := rewriter(t, RLS)
+	for name := range byName {
+		for _, place := range []string{
+			"SELECT x.a FROM jsonb_to_record('{}') AS x (a NAME)", "SELECT x.a FROM json_to_recordset('[]') AS x (a text, b NAME[])", "SELECT a FROM ROWS FROM (jsonb_to_record('{}') AS (a pg_catalog.NAME)) AS x",
+			"SELECT x.a FROM XMLTABLE('/a' PASSING '<a/>'::xml COLUMNS a NAME PATH 'b') AS x",
+		} {
+			sql := strings.ReplaceAll(place, "NAME", name)
+			if result, refused := r.Rewrite(sql, false); refused == nil {
+				t.Errorf("%s: %s", sql, result.Text)
+			}
 		}
 	}
 }

@@ -41,6 +41,9 @@ func suites(m Mutant, quick bool) (list []suite) {
 	if pkg == "rls" && !m.Machine { // below the proxy, as whom PUBLIC lets write, and after DDL: seconds
 		list = append(list, suite{pkg: "./rls", run: "TestAgentsWriteNothingThatPublicMay|TestNothingIsWrittenUnderAnOlderCatalog"})
 	}
+	if pkg == "rewrite" && !m.Machine { // whole classes of what a text may name: operators, relations, keys, locks; seconds
+		list = append(list, suite{pkg: "./rewrite", run: "TestOperatorsOfOthersStandNowhere|TestWhatNoDataFileHasIsRefused|TestNamesOfAllRelations|TestNamesInDocuments|TestRowsThatNobodyMayHold|TestKeysAreCounted|TestViewsReadNothingByKey"})
+	}
 	list = append(list, suite{pkg: "./test/mutants/suite", run: "."})
 	if pkg == "predicate" && !m.Machine {
 		list = append(list, suite{pkg: "./predicate", run: "TestFormsAgree"}) // the reference model
