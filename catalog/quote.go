@@ -37,8 +37,8 @@ func QuoteLiteral(value string) string {
 	return quoted
 }
 
-// reserved are the words of PostgreSQL's grammar that cannot stand for a name, or not for each kind of name, unquoted;
-// quoting one too many does no harm.
+// reserved are the words of PostgreSQL's grammar that cannot stand for a name, or not for each kind of name, unquoted, and
+// those of PL/pgSQL, which takes NEW.by for no field of NEW; quoting one too many does no harm.
 var reserved = func() map[string]bool {
 	words := `all analyse analyze and any array as asc asymmetric authorization between bigint binary bit boolean both case
 cast char character check coalesce collate collation column concurrently constraint create cross current_catalog
@@ -50,7 +50,8 @@ left like limit localtime localtimestamp merge_action national natural nchar non
 numeric offset on only or order out outer overlaps overlay placing position precision primary real references returning
 right row select session_user setof similar smallint some substring symmetric system_user table tablesample then time
 timestamp to trailing treat trim true union unique user using values varchar variadic verbose when where window with
-xmlattributes xmlconcat xmlelement xmlexists xmlforest xmlnamespaces xmlparse xmlpi xmlroot xmlserialize xmltable`
+xmlattributes xmlconcat xmlelement xmlexists xmlforest xmlnamespaces xmlparse xmlpi xmlroot xmlserialize xmltable
+begin by declare execute foreach if loop strict while`
 	set := map[string]bool{}
 	for _, w := range strings.Fields(words) {
 		set[w] = true

@@ -118,6 +118,36 @@ func TestAgentWritesWhatThePolicyAllows(t *testing.T) {
 	}
 }
 
+// A column may have any word of SQL's or PL/pgSQL's as its name: what migrate makes of it reads it as that column.
+func TestColumnsNamedByAnyWord(t *testing.T) {
+	w := newWorld(t, `DO $$ BEGIN EXECUTE (SELECT 'CREATE TABLE words ("by" uuid, "loop" text[], ' || string_agg('"' || word || '" text', ', ') || ')'
+		FROM (SELECT word FROM pg_get_keywords() UNION SELECT unnest('{if,while,foreach,strict,elsif,exit,raise,perform,return,open,new,old,found,tg_op,allowed}'::text[])) AS k
+		WHERE word NOT IN ('by', 'loop')); END $$;
+		ALTER TABLE words OWNER TO app_owner`)
+	file := filepath.Join(t.TempDir(), "policy.yaml")
+	if err := os.WriteFile(file, []byte(`
+version: 1
+attributes: { user: { type: uuid, source: credential } }
+tables:
+  words:
+    rows: [ { own: { column: by, is: user } } ]
+    write:
+      commands: [insert, update]
+      stamp: { by: { attribute: user }, begin: { value: stamped, unless: [ sql: "\"execute\" IS NOT NULL" ] } }
+      lists: { loop: { from: [ ids: [if] ], narrow: true } }
+`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.compile(file, rls.Options{})
+	w.migrate()
+	agent := w.agent(user1)
+	w.want(agent, `INSERT INTO pgconsent_rows.in_public_words ("if", "while", "loop", "declare", "strict", "select", "foreach", found, allowed)
+		VALUES ('a', 'b', '{a}', 'c', 'd', 'e', 'f', 'g', 'h') RETURNING "while"`, "b")
+	w.want(agent, `SELECT "if" || "while" || "loop"::text || "declare" || "strict" || "select" || "foreach" || found || allowed || "begin" FROM words`, "ab{a}cdefghstamped")
+	w.want(agent, `UPDATE words SET "loop" = '{}', "execute" = 'x' RETURNING "by"::text`, user1)
+	w.refused(agent, "42501", `UPDATE words SET "loop" = '{z}'`)
+}
+
 // What migrate adds to let agents write goes away again, and what others had stays.
 func TestWritesAreTakenAway(t *testing.T) {
 	w := newWorld(t, written)
