@@ -90,6 +90,23 @@ func TestErrorsHelp(t *testing.T) {
 	}
 }
 
+// What is written through a view or a table with hidden columns goes to a view of ours, which no message names.
+func TestErrorsNameWhatIsWritten(t *testing.T) {
+	in := startWrites(t, options{})
+	agent := in.agent(t)
+	for sql, want := range map[string]string{
+		"INSERT INTO full_items (name, nothing) VALUES ('a', 1)": `42703 column "nothing" of relation "full_items" does not exist|||at nothing)`,
+		"UPDATE all_slots SET nothing = 1":                       `42703 column "nothing" of relation "all_slots" does not exist|||at nothing`,
+		"UPDATE cards SET nothing = 1":                           `42703 column "nothing" of relation "cards" does not exist||Columns that you can read of cards: id, name, born, level, note.|at nothing`,
+	} {
+		for _, extended := range []bool{false, true} {
+			if got := errorOf(t, agent, sql, extended); got != want {
+				t.Errorf("%s\n got %s\nwant %s", sql, got, want)
+			}
+		}
+	}
+}
+
 // Messages name neither what pgconsent wrote into the text nor columns that do not exist for the agent.
 func TestErrorsOverHiddenColumns(t *testing.T) {
 	in := start(t, options{policy: narrowedPolicy})

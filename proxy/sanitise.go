@@ -187,6 +187,7 @@ func (f *fields) unwrite(v *verdict.Verdict) {
 	for _, field := range []*string{&f.message, &f.detail, &f.hint} {
 		for _, r := range v.Renamed {
 			*field = strings.ReplaceAll(*field, r.Server, r.Client)
+			*field = strings.ReplaceAll(*field, `relation "`+r.View+`"`, `relation "`+r.Relation+`"`)
 		}
 		*field = unwritten.Replace(*field)
 		if qualified {

@@ -290,7 +290,7 @@ func (w *walker) renames() []verdict.Renamed {
 		if relation.Schema == "pg_catalog" || slices.Contains(w.snap.SearchPath(), relation.Schema) {
 			client = catalog.QuoteIdent(relation.Name)
 		}
-		r := verdict.Renamed{Server: view.SQL(), Client: client}
+		r := verdict.Renamed{Server: view.SQL(), Client: client, View: view.Name, Relation: relation.Name}
 		if table, listed := w.pol.Table(relation); listed && table.Columns != nil {
 			for _, c := range table.Columns.Columns {
 				r.Columns = append(r.Columns, catalog.QuoteIdent(c.Name))

@@ -33,7 +33,7 @@ func (w *walker) target(rv *sqltext.RangeVar, commands ...string) *written {
 	case isView && view.Write != nil && ref.fragment != nil && ref.relation != nil:
 		table = &policy.Table{Relation: view.Relation, Write: view.Write} // its rules are those of the table beneath
 	case ref.fragment != nil: // a view that agents read
-		w.refuseAt(refusal(commands[0]+"(policy)"), ref.start)
+		w.refuseAt(refusal("view(policy)"), ref.start)
 		return nil
 	default:
 		w.refuseAt(notAvailable(ref.name.String()), ref.start)

@@ -176,10 +176,11 @@ type Part struct {
 	At   int // characters of the whole text in front of it
 }
 
-// Renamed is a relation as the server's messages name it, and as they would name what the client wrote. Columns are those that
-// agents see of a table that hides some.
+// Renamed is a relation as the server's messages name it, and as they would name what the client wrote; View and Relation
+// are both without a schema, as messages about what is written name them. Columns are those that agents see of a table that hides some.
 type Renamed struct {
 	Server, Client string
+	View, Relation string
 	Columns        []string
 }
 
