@@ -32,6 +32,7 @@ var Schemas = []Schema{
 	{Name: "recall", SearchPath: []string{"public"}, Attributes: map[string]string{"user": "fa4c5984-5f8d-7540-5565-c1b5cc19b3cb", "orgs": "{e5043f73-a9b9-667b-8449-8870b5966f5b,b634f870-90f7-a2d9-391a-ecda393c69c9}", "owners": "{u4}"}},
 	{Name: "docket", SearchPath: []string{"public"}, Attributes: map[string]string{"me": "6"}},
 	{Name: "fleet", SearchPath: []string{"public", "telemetry"}, Attributes: map[string]string{"household": "h2", "no": "2"}},
+	{Name: "kin", SearchPath: []string{"public"}, Attributes: map[string]string{"user": "8", "handle": "8"}},
 	{Name: "press", SearchPath: []string{"public", "log"}, Attributes: map[string]string{"user": "4", "house": "north", "desks": "{city,sport}"}},
 }
 
