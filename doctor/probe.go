@@ -36,6 +36,7 @@ func Probe(ctx context.Context, control *pgx.Conn, agent string, s Subject) ([]F
 	cfg.DefaultQueryExecMode = pgx.QueryExecModeSimpleProtocol
 	cfg.RuntimeParams["application_name"] = "pgconsent doctor"
 	cfg.RuntimeParams["standard_conforming_strings"] = "on" // as agents' sessions have it, whatever is stored
+	cfg.RuntimeParams["row_security"] = "on"                // likewise
 	cfg.RuntimeParams["jit"] = "off"                        // plans that are made dear by settings would be compiled
 	cfg.RuntimeParams["statement_timeout"] = strconv.FormatInt(s.ProbeTime.Milliseconds(), 10)
 	keys, err := seal.Load(ctx, control)

@@ -176,7 +176,7 @@ WITH ours AS (
   UNION ALL
   SELECT 'default of ' || o.nspname || '.' || c.relname || '.' || a.attname, jsonb_build_array(pg_get_expr(f.adbin, f.adrelid))
   FROM pg_attrdef AS f JOIN pg_class AS c ON c.oid = f.adrelid JOIN ours AS o ON o.oid = c.relnamespace
-  JOIN pg_attribute AS a ON a.attrelid = f.adrelid AND a.attnum = f.adnum WHERE c.relkind = 'v'
+  JOIN pg_attribute AS a ON a.attrelid = f.adrelid AND a.attnum = f.adnum WHERE c.relkind IN ('v', 'r', 'p')
 )
 SELECT p.identity, md5(p.content::text) FROM parts AS p`)
 	if err != nil {

@@ -2,8 +2,11 @@ package registry
 
 import (
 	"context"
+	"errors"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // throughIndexes are the settings under which PostgreSQL looks rows up by an index wherever there is one.
@@ -21,6 +24,15 @@ const batch = 10_000
 // table is (a collation that changed with the machine's libraries, a file put back, one that was switched off while something was
 // written) hides a withdrawal from who looks through it, and reading the table alone would not show that.
 func indexes(ctx context.Context, tx pgx.Tx, x *Export) ([]Finding, error) {
+	out, err := lookedUp(ctx, tx, x)
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) && strings.HasPrefix(pg.Code, "XX") {
+		return append(out, Finding{0, "an index, or its table, cannot be read (SQLSTATE " + pg.Code + "): REINDEX SCHEMA pgconsent, and then look again"}), nil
+	}
+	return out, err
+}
+
+func lookedUp(ctx context.Context, tx pgx.Tx, x *Export) ([]Finding, error) {
 	var out []Finding
 	astray := func(name string) {
 		out = append(out, Finding{0, "the index " + name + " does not lead to the rows of its table: REINDEX INDEX pgconsent." + name})

@@ -26,11 +26,11 @@ WITH schema AS (
 ), tables AS (
   SELECT c.* FROM pg_class AS c JOIN schema AS s ON s.oid = c.relnamespace
   WHERE c.relname IN ('consent_registry', 'subject', 'consent_record', 'consent_code', 'consent_current', 'consent_guardian',
-    'change', 'outbox', 'sweep_state', 'sweep_erased', 'sweep_note', 'audit_subject')
+    'change', 'outbox', 'sweep_state', 'sweep_erased', 'sweep_note', 'audit_subject', 'privacy_event')
 ), functions AS (
   SELECT p.* FROM pg_proc AS p JOIN schema AS s ON s.oid = p.pronamespace
   WHERE p.proname LIKE 'consent\_%' OR p.proname IN ('changed', 'changed_since', 'prune_changes', 'deleted', 'audit_ref', 'audit_forget', 'audit_forgets', 'audit_epoch', 'audit_subject_refuse',
-    'outbox_fill', 'outbox_refuse', 'sweep_erase')
+    'outbox_fill', 'outbox_refuse', 'sweep_erase', 'privacy_event_refuse')
 ), names AS (
   SELECT r.oid, CASE WHEN r.oid = (SELECT s.nspowner FROM schema AS s) THEN 'owner' WHEN r.rolname = $1 THEN 'control' ELSE 'role ' || r.rolname END AS name
   FROM pg_roles AS r UNION ALL SELECT 0, 'PUBLIC'
@@ -69,7 +69,8 @@ WITH schema AS (
   WHERE NOT t.tgisinternal
     -- A policy may have triggers of its own after a change of the fold, which is compared with the records.
     AND NOT (t.tgname LIKE 'zz\_pgconsent\_%' AND t.tgname NOT LIKE 'zz\_pgconsent\_current\_%' AND t.tgname NOT LIKE 'zz\_pgconsent\_guardian%'
-      AND t.tgenabled = 'A' AND (t.tgtype & 66) = 0 AND c.relname IN ('consent_current', 'consent_guardian'))
+      AND t.tgenabled = 'A' AND (t.tgtype & 66) = 0 AND c.relname IN ('consent_current', 'consent_guardian')
+      AND EXISTS (SELECT FROM pg_proc AS p JOIN schema AS s ON s.oid = p.pronamespace WHERE p.oid = t.tgfoid))
   UNION ALL
   SELECT 'foreign keys of ' || c.relname, jsonb_build_array(count(*), bool_and(t.tgenabled = 'O'))
   FROM pg_trigger AS t JOIN tables AS c ON c.oid = t.tgrelid WHERE t.tgisinternal GROUP BY c.relname
