@@ -338,7 +338,8 @@ func TestEncoding(t *testing.T) {
 
 func TestWarnings(t *testing.T) {
 	for want, sql := range map[string]string{
-		"standard_conforming_strings": "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET standard_conforming_strings = off', current_database()); END $$",
+		// Agents' sessions bring these two: neither is a reason to refuse them.
+		"standard_conforming_strings": "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET standard_conforming_strings = off', current_database()); EXECUTE format('ALTER DATABASE %I SET row_security = off', current_database()); END $$",
 		"agent_unlisted":              "CREATE TABLE public.other (id int); GRANT SELECT ON public.other TO PUBLIC",
 		"drift_table":                 "GRANT SELECT ON public.memories TO PUBLIC",
 		"reachable_function":          "CREATE FUNCTION public.helps() RETURNS int LANGUAGE sql AS 'SELECT 1'",
