@@ -1,0 +1,103 @@
+package rls_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/predicate"
+	"github.com/pgconsent/pgconsent/rls"
+)
+
+const narrowedPolicy = `version: 1
+attributes: { user: { type: uuid, source: credential } }
+tables:
+  slips:
+    rows: [ own: { column: user_id, is: user } ]
+    columns: { id: allow, user_id: allow, title: allow }
+    write: { commands: [insert, update, delete], columns: [id, user_id, title], accept: [conflicts] }
+  notices:
+    rows: [ own: { column: user_id, is: user } ]
+    write: { commands: [insert, update], columns: [id, user_id, title], accept: [conflicts] }
+views: { open_notices: {} }
+`
+
+const narrowedTables = `SET ROLE app_owner;
+CREATE TABLE slips (id int PRIMARY KEY, user_id uuid, title text, secret text);
+INSERT INTO slips SELECT i, CASE WHEN i < 3 THEN 'USER1'::uuid ELSE 'USER2' END, 'a', 's' FROM generate_series(1, 5) i;
+CREATE TABLE notices (id int PRIMARY KEY, user_id uuid, title text);
+INSERT INTO notices VALUES (1, 'USER1', 'a'), (2, 'USER1', ''), (3, 'USER2', 'a');
+CREATE VIEW open_notices AS SELECT id, user_id, title FROM notices WHERE title <> '' WITH CHECK OPTION;
+RESET ROLE`
+
+// What is written through a view of ours is what could be written to the table, or through the owner's view: rows that show, and rows
+// that show. Nothing is read back, so that the rule for reading plays no part.
+func TestViewsWriteVisibleRows(t *testing.T) {
+	w := newWorld(t, strings.NewReplacer("USER1", user1, "USER2", user2).Replace(narrowedTables))
+	file := filepath.Join(t.TempDir(), "policy.yaml")
+	if err := os.WriteFile(file, []byte(narrowedPolicy), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.compile(file, rls.Options{})
+	w.migrate()
+	agent, view := w.agent(user1), predicate.RowView(catalog.Name{Schema: "public", Name: "slips"}).SQL()
+	open := predicate.RowView(catalog.Name{Schema: "public", Name: "open_notices"}).SQL()
+	hidden := "SELECT string_agg(id || title || secret, ',' ORDER BY id) FROM public.slips WHERE user_id = '" + user2 + "'"
+	before, err := query(w.owner, hidden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		sql  string
+		rows int64 // -1: refused
+	}{
+		{"UPDATE " + view + " SET title = 'x'", 2},
+		{"UPDATE " + view + " SET user_id = '" + user2 + "'", -1},
+		{"INSERT INTO " + view + " (id, user_id, title) VALUES (7, '" + user2 + "', 'a')", -1},
+		{"INSERT INTO " + view + " (id, user_id, title) VALUES (7, '" + user1 + "', 'a')", 1},
+		{"DELETE FROM " + view, 3},
+		{"UPDATE " + open + " SET id = id + 10", 1},
+		{"UPDATE " + open + " SET title = ''", -1}, // the view's own condition
+		{"INSERT INTO " + open + " (id, user_id, title) VALUES (8, '" + user1 + "', '')", -1},
+		{"INSERT INTO " + open + " (id, user_id, title) VALUES (8, '" + user2 + "', 'a')", -1},
+		{"INSERT INTO " + open + " (id, user_id, title) VALUES (8, '" + user1 + "', 'a')", 1},
+	} {
+		tag, err := agent.Exec(context.Background(), c.sql)
+		if (err != nil) != (c.rows < 0) || err == nil && tag.RowsAffected() != c.rows {
+			t.Errorf("%s: %d rows, %v; want %d", c.sql, tag.RowsAffected(), err, c.rows)
+		}
+	}
+	w.want(w.owner, hidden, before)
+}
+
+// Nothing of an agent's runs on a row of the catalogs that its view leaves out: an error there would tell of it.
+func TestNothingRunsOnHiddenRowsOfCatalogs(t *testing.T) {
+	w := newWorld(t, "CREATE TABLE hidden_table (hidden_column int)", "CREATE FUNCTION hidden_function() RETURNS int LANGUAGE sql AS 'SELECT 1'").migrate()
+	agent, tried := w.agent(user1), 0
+	for _, s := range catalog.Shadows() {
+		source, there := w.snap.Relation(s.Source)
+		if s.Where == "" || s.Query != "" || !there {
+			continue
+		}
+		for _, c := range source.Columns {
+			if c.Type != "oid" && c.Type != "name" {
+				continue
+			}
+			name := catalog.QuoteIdent(c.Name)
+			hidden, err := query(w.super, "SELECT min(h.v) FROM (SELECT "+name+"::text AS v FROM "+s.Source.SQL()+" EXCEPT SELECT "+name+"::text FROM "+s.View().SQL()+") AS h")
+			if err != nil || hidden == "NULL" {
+				continue
+			}
+			tried++
+			if _, err := query(agent, "SELECT count(*) FROM "+s.View().SQL()+" AS s WHERE 1 / (CASE WHEN s."+name+" = '"+hidden+"' THEN 0 ELSE 1 END) = 1"); err != nil {
+				t.Errorf("%s.%s: %v", s.View(), c.Name, err)
+			}
+		}
+	}
+	if tried < 5 {
+		t.Errorf("%d catalogs hide rows", tried)
+	}
+}
