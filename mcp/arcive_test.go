@@ -288,7 +288,8 @@ func arciveBounds(t *testing.T, f *face) {
 	for range 24 {
 		seen[<-results]++
 	}
-	if seen["done"] == 0 || seen["done"]+seen["53300"] != 24 {
+	// A machine that is busy with these may not log one in within the time for that, which is 08006.
+	if seen["done"] == 0 || seen["done"]+seen["53300"]+seen["08006"] != 24 {
 		t.Errorf("side by side: %v", seen)
 	}
 }
