@@ -2,6 +2,8 @@ package rls_test
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -12,6 +14,46 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 	"github.com/pgconsent/pgconsent/rls"
 )
+
+// A row more can make an attribute ambiguous, which hides what it showed; where a key allows one row, it cannot.
+func TestRowsThatMakeAnAttributeAmbiguousAreNoted(t *testing.T) {
+	w := newWorld(t, "SET ROLE app_owner; CREATE TABLE desks (user_id uuid, desk int); CREATE TABLE rooms (user_id uuid PRIMARY KEY, room int); CREATE TABLE papers (desk int, room int); RESET ROLE")
+	file := filepath.Join(t.TempDir(), "policy.yaml")
+	if err := os.WriteFile(file, []byte(`version: 1
+attributes:
+  user: { type: uuid, source: credential }
+  desk: { type: integer, source: query, query: { table: desks, column: desk, match: { user_id: user } } }
+  room: { type: integer, source: query, query: { table: rooms, column: room, match: { user_id: user } } }
+tables: { papers: { rows: [ own: { column: desk, is: desk }, own: { column: room, is: room } ] } }
+`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.compile(file, rls.Options{})
+	w.migrate()
+	control := w.db.Connect(t, migrations.DefaultControlRole)
+	for _, c := range []struct {
+		sql   string
+		noted bool
+	}{
+		{"INSERT INTO desks VALUES ('" + user1 + "', 2)", true},
+		{"INSERT INTO rooms VALUES ('" + user1 + "', 2)", false},
+		{"UPDATE rooms SET room = 3", true},
+		{"DELETE FROM desks", true},
+	} {
+		var taken string
+		if err := control.QueryRow(context.Background(), "SELECT pg_current_snapshot()::text").Scan(&taken); err != nil {
+			t.Fatal(err)
+		}
+		w.exec(w.owner, c.sql)
+		var noted bool
+		if err := control.QueryRow(context.Background(), "SELECT pgconsent.changed_since($1::text::pg_snapshot)", taken).Scan(&noted); err != nil {
+			t.Fatal(err)
+		}
+		if noted != c.noted {
+			t.Errorf("%s: noted %v", c.sql, noted)
+		}
+	}
+}
 
 // The function that works live attributes out is the reader's, noticed when it drifts, out of an agent's reach, and gone with the
 // policy that has it.
