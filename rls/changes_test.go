@@ -2,6 +2,8 @@ package rls_test
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -130,6 +132,23 @@ func TestTablesWithChildrenAreNotWatched(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, w.plan.Unnoticed()); diff != "" {
 		t.Errorf("what is not noticed (-want +got):\n%s", diff)
+	}
+	// Nor is what a view shows of them, whatever stands between.
+	w.exec(w.owner, "CREATE VIEW beneath AS SELECT id, user_id FROM loose; CREATE VIEW seen AS SELECT id FROM beneath; CREATE VIEW names AS SELECT name FROM people")
+	text, err := os.ReadFile("testdata/children.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "policy.yaml")
+	if err := os.WriteFile(file, append(text, "views: { seen: {}, names: {} }\n"...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.compile(file, rls.Options{})
+	for _, name := range []string{"beneath", "seen"} {
+		want[catalog.Name{Schema: "public", Name: name}] = true
+	}
+	if diff := cmp.Diff(want, w.plan.Unnoticed()); diff != "" {
+		t.Errorf("what is not noticed, views among it (-want +got):\n%s", diff)
 	}
 }
 
