@@ -101,3 +101,25 @@ func TestNothingRunsOnHiddenRowsOfCatalogs(t *testing.T) {
 		t.Errorf("%d catalogs hide rows", tried)
 	}
 }
+
+// Who calls what fetches by key with more keys than the policy says gets nothing, whatever the rewriter would have said.
+func TestKeysAreCounted(t *testing.T) {
+	w := newWorld(t, "SET ROLE app_owner; CREATE TABLE pages (id int PRIMARY KEY, code text UNIQUE, body text); INSERT INTO pages SELECT i, 'c' || i, 'b' FROM generate_series(1, 9) i; RESET ROLE")
+	file := filepath.Join(t.TempDir(), "policy.yaml")
+	if err := os.WriteFile(file, []byte(`version: 1
+attributes: { user: { type: uuid, source: credential } }
+tables: { pages: { rows: [ open ], columns: { id: allow, code: allow, body: { by_key: { key: code, at_most: 3 } } } } }
+`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.compile(file, rls.Options{})
+	w.migrate()
+	agent := w.agent(user1)
+	for _, walled := range []bool{false, true} {
+		fetch := predicate.KeyedView(catalog.Name{Schema: "public", Name: "pages"}, walled).SQL()
+		for keys, rows := range map[string]string{"'c1'": "1", "'c1', 'c2', 'c3'": "3", "'c1', 'c2', 'c3', 'c4'": "0", "'c1', 'c1', 'c1', 'c1'": "0", "NULL, NULL, NULL, 'c1'": "0"} {
+			w.want(agent, "SELECT count(*) FROM "+fetch+"(true, ARRAY["+keys+"]) AS f", rows)
+		}
+		w.want(agent, "SELECT count(*) FROM "+fetch+"(true, NULL) AS f", "0")
+	}
+}
