@@ -549,11 +549,12 @@ func (c *compiler) references(out *Write, decl *writeDecl, t *compiling, sendabl
 	}
 }
 
-// before leads from a changed row to itself as it was, by a primary key that agents cannot change. It leads nowhere where agents do
-// not see all columns of a row: setting a key to what it is already would succeed, and tell what is hidden.
+// before leads from a changed row to itself as it was, by a primary key that agents cannot change. It leads nowhere where agents may
+// not see all columns of a row, by the table or by a contract, which may let them write what they do not read: setting a key to what it is
+// already would succeed, and tell what is hidden.
 func (c *compiler) before(out *Write, t *compiling) predicate.Step {
 	r := t.relation
-	if len(r.PrimaryKey) == 0 || t.decl.columns != nil || t.decl.aggregate != nil || overlap(r.PrimaryKey, out.Updatable) ||
+	if len(r.PrimaryKey) == 0 || t.decl.columns != nil || t.decl.aggregate != nil || len(c.doc.contracts) > 0 || overlap(r.PrimaryKey, out.Updatable) ||
 		slices.ContainsFunc(r.PrimaryKey, func(name string) bool { return c.linkable(r.Column(name)) == "" }) {
 		return predicate.Step{}
 	}

@@ -7,7 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pgconsent/pgconsent/catalog"
 	"github.com/pgconsent/pgconsent/migrations"
+	"github.com/pgconsent/pgconsent/predicate"
 	"github.com/pgconsent/pgconsent/rls"
 )
 
@@ -248,4 +250,46 @@ tables:
 		}
 	}
 	w.want(w.owner, "SELECT string_agg(topic || sku, ',' ORDER BY topic, sku) FROM public.links", "1a,1b,2a")
+}
+
+// Where agents may not read what a row has, a key that would be allowed to stay could be guessed: it is asked as any other.
+func TestKeysStayOnlyInRowsThatAgentsReadWhole(t *testing.T) {
+	const rows = "rows: [ own: { column: user_id, is: user } ]"
+	for name, c := range map[string]struct {
+		drafts, more, columns string
+		change                string
+		stays                 bool
+	}{
+		"read whole":       {columns: "[title, topic]", stays: true},
+		"some columns":     {drafts: "columns: { id: allow, title: allow, topic: allow }, ", columns: "[title, topic]"},
+		"under a contract": {columns: "[title, topic]", more: "objects: { draft: { table: drafts } }\ncontracts: { all: { by: user, values: { " + user1 + ": { allow: { draft: write } } } } }\n"},
+		"a key that moves": {columns: "[title, topic, id]"},
+		"children":         {columns: "[title, topic]", change: "CREATE TABLE heirs () INHERITS (drafts)"},
+		"no primary key":   {columns: "[title, topic]", change: "ALTER TABLE drafts DROP CONSTRAINT drafts_pkey"},
+		"a deferrable key": {columns: "[title, topic]", change: "ALTER TABLE drafts DROP CONSTRAINT drafts_pkey, ADD PRIMARY KEY (id) DEFERRABLE"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, written, c.change)
+			file := filepath.Join(t.TempDir(), "policy.yaml")
+			text := "version: 1\nattributes: { user: { type: uuid, source: credential } }\ntables:\n  topics: { " + rows + " }\n  drafts: { " + rows + ", " + c.drafts +
+				"write: { commands: [insert, update], columns: " + c.columns + ", stamp: { user_id: { attribute: user } }, accept: [conflicts, references, sequences] } }\n" + c.more
+			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			w.compile(file, rls.Options{})
+			table, _ := w.pol.Table(catalog.Name{Schema: "public", Name: "drafts"})
+			asked, stays := 0, 0
+			for _, part := range predicate.Conjuncts(table.Write.UpdateCheck) {
+				if r, ok := part.(predicate.Reference); ok {
+					asked++
+					if r.Before.Relation != nil {
+						stays++
+					}
+				}
+			}
+			if asked != 1 || stays == 1 != c.stays {
+				t.Errorf("%d keys are asked, and %d may stay", asked, stays)
+			}
+		})
+	}
 }
