@@ -198,6 +198,9 @@ func TestClocksThatWereMoved(t *testing.T) {
 			if !other.sealed.Stale() {
 				t.Error("the seal of another session is not stale")
 			}
+			if !strings.Contains(w.log.String(), "a clock was moved") || !strings.Contains(w.log.String(), "by="+jump.String()) {
+				t.Error("the log does not say that a clock was moved, and by how much")
+			}
 			for _, one := range []*client{c, other} {
 				one.seal()
 				one.want(titles, "lake", "sea")

@@ -167,6 +167,9 @@ func (d *database) publish(began time.Time, seen observation, err error) {
 			log.Info("agents are served again")
 		}
 		d.trouble = ""
+		if v := d.view.Load(); v != nil && v.refusal == nil && v.clockMoved(seen.offset) {
+			log.Warn("a clock was moved, the database's or this machine's: all sessions are sealed anew", "by", (seen.offset - v.offset).Round(time.Second).String())
+		}
 		d.view.Store(&view{state: d.state, verified: began, offset: seen.offset, catalog: seen.catalog, server: seen.server})
 		d.e.leave(d)
 		m.PolicyInForce(d.cfg.Name, d.state.versions.Policy, d.state.versions.Catalog)

@@ -70,7 +70,7 @@ var passages = []passage{
 		"could not serialize access due to concurrent update", "could not serialize access due to concurrent delete",
 		"could not serialize access due to read/write dependencies among transactions", "tuple to be locked was already moved to another partition due to concurrent update",
 	}, why: "the transaction may be tried again; without the detail, which tells of other transactions"},
-	{codes: "40001", only: []string{outOfTime}, text: "could not serialize access: the clock of the database was moved", hint: "The statement has shown nothing. Try it again.",
+	{codes: "40001", only: []string{outOfTime}, text: "could not serialize access: a clock was moved, the database's or the proxy's", hint: "The statement has shown nothing. Try it again.",
 		why: "ours, of a session's identity that is of another time"},
 	{codes: "40001", text: "could not serialize access", hint: "The transaction might succeed if retried.", why: "the same, in other words"},
 	{codes: "40P01", text: "deadlock detected", hint: "The transaction might succeed if retried.", why: "the detail names processes and transactions"},
