@@ -57,7 +57,7 @@ func add[I, O any](s *Server, o Operation, do func(context.Context, *Call, *I) (
 	slices.Sort(errs)
 	op := huma.Operation{
 		OperationID: o.ID, Method: o.Method, Path: o.Path, Tags: []string{o.Tag}, Summary: o.Summary,
-		Description:   o.Description + "\n\nRoles: " + roles(o.Roles) + ".",
+		Description:   o.Description + "\n\nRoles: " + desk.Roles(o.Roles) + ".",
 		DefaultStatus: o.Status, Errors: slices.Compact(errs), Security: []map[string][]string{{"bearer": {}}},
 		MaxBodyBytes: -1, BodyReadTimeout: -1, // the whole body is there already
 	}
@@ -148,12 +148,4 @@ var told = map[int]map[string]*huma.Header{
 
 func code(status int) string {
 	return string([]byte{byte('0' + status/100), byte('0' + status/10%10), byte('0' + status%10)})
-}
-
-func roles(all []identity.Role) string {
-	words := make([]string, len(all))
-	for i, r := range all {
-		words[i] = string(r)
-	}
-	return strings.Join(words, ", ")
 }

@@ -9,6 +9,7 @@ package desk
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -81,12 +82,22 @@ func Party(c identity.Caller) consent.Party {
 	}
 }
 
-// Allow refuses callers of other roles.
+// Allow refuses callers of other roles, and says which may: that depends on nothing but the operation and the caller's own credential.
 func Allow(c identity.Caller, roles ...identity.Role) error {
 	if slices.Contains(roles, c.Role) {
 		return nil
 	}
-	return forbidden()
+	return sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonIdentity, "the caller may not do this").
+		WithHint("This is for the roles: %s. The caller's is %s.", Roles(roles), c.Role)
+}
+
+// Roles names roles in a text.
+func Roles(all []identity.Role) string {
+	words := make([]string, len(all))
+	for i, r := range all {
+		words[i] = string(r)
+	}
+	return strings.Join(words, ", ")
 }
 
 // Whose is the subject that an operation is about: the one that is named, else the caller. A subject asks about no other; the refusal is the
@@ -115,7 +126,7 @@ func Speaker(c identity.Caller, named string) (subject string, by consent.Party,
 	return subject, by, err
 }
 
-// forbidden is every refusal of a caller: one text, and nothing in it.
+// forbidden is every refusal of a caller who asks for another: one text, and nothing in it.
 func forbidden() error {
 	return sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonIdentity, "the caller may not do this").
 		WithHint("Subjects act for themselves alone; admins read and change nothing; agents decide about partnerships; expiry is the system's.")

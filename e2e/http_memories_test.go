@@ -89,7 +89,9 @@ func (f *httpFace) memories() {
 	if none := f.want(f.call("agent:rex", "POST", path, with(body{"source": "episode:none"})), 404, "PrivacyNotFoundError"); none.Text != hidden.Text {
 		f.t.Errorf("the answers differ: %s, %s", hidden.Text, none.Text)
 	}
-	f.want(f.call("subject:dog:bella", "POST", path, good), 403, "42501")
+	if a := f.want(f.call("subject:dog:bella", "POST", path, good), 403, "42501"); a.Body["hint"] != "This is for the roles: agent. The caller's is subject." {
+		f.t.Errorf("a subject's token is told %s", a.Text)
+	}
 	f.want(f.call("agent:ash", "POST", path, `{"source":"`+id+`","belief":"`+"\xff"+`"}`), 400, "")
 	f.want(f.call("agent:ash", "POST", path, with(body{"belief": ""})), 422, "")
 }
