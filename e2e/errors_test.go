@@ -95,9 +95,13 @@ func TestErrorsNameWhatIsWritten(t *testing.T) {
 	in := startWrites(t, options{})
 	agent := in.agent(t)
 	for sql, want := range map[string]string{
-		"INSERT INTO full_items (name, nothing) VALUES ('a', 1)": `42703 column "nothing" of relation "full_items" does not exist|||at nothing)`,
-		"UPDATE all_slots SET nothing = 1":                       `42703 column "nothing" of relation "all_slots" does not exist|||at nothing`,
-		"UPDATE cards SET nothing = 1":                           `42703 column "nothing" of relation "cards" does not exist||Columns that you can read of cards: id, name, born, level, note.|at nothing`,
+		"INSERT INTO full_items (name, nothing) VALUES ('a', 1)":                                 `42703 column "nothing" of relation "full_items" does not exist|||at nothing)`,
+		"UPDATE all_slots SET nothing = 1":                                                       `42703 column "nothing" of relation "all_slots" does not exist|||at nothing`,
+		"UPDATE loose_items SET nothing = 1":                                                     `42703 column "nothing" of relation "loose_items" does not exist|||at nothing`,
+		"INSERT INTO odd_slots (a) VALUES ('x') ON CONFLICT ON CONSTRAINT slots_pkey DO NOTHING": `42704 constraint "slots_pkey" for table "odd_slots" does not exist|||at`,
+		"UPDATE red_items SET n = 9000":                                                          `44000 the new row is not one that you may write||The view allows only rows that it would show afterwards.|at`,
+		"UPDATE loose_items SET n = 1":                                                           `44000 the new row is not one that you may write||The view allows only rows that it would show afterwards.|at`,
+		"UPDATE cards SET nothing = 1":                                                           `42703 column "nothing" of relation "cards" does not exist||Columns that you can read of cards: id, name, born, level, note.|at nothing`,
 	} {
 		for _, extended := range []bool{false, true} {
 			if got := errorOf(t, agent, sql, extended); got != want {

@@ -328,6 +328,13 @@ INSERT INTO items (title) VALUES ('raise');
 UPDATE items SET state = 'x';
 INSERT INTO shelves (id) VALUES (9);
 DELETE FROM slots WHERE name = 'psql';
+INSERT INTO odd_slots (a, b) VALUES ('nested', 2) RETURNING a, b;
+INSERT INTO odd_slots (a) VALUES ('nested') ON CONFLICT DO NOTHING;
+PREPARE nested AS UPDATE odd_slots SET b = $1 WHERE a = 'nested' RETURNING b;
+EXECUTE nested (4);
+EXECUTE nested (400);
+DELETE FROM odd_slots WHERE a = 'nested';
+DELETE FROM over_ruled;
 `)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
@@ -336,7 +343,7 @@ DELETE FROM slots WHERE name = 'psql';
 	for _, want := range []string{
 		"UPDATE 1\n", "ERROR:  the row collides with another one\n", "ERROR:  the new row is not one that you may write\n",
 		"ERROR:  the statement failed on the server; its message is withheld\n", `column "state" of table "items" is not for agents to write`,
-		"INSERT: the policy does not let agents do that to this table", "DELETE 1\n",
+		"INSERT: the policy does not let agents do that to this table", "DELETE 1\nnested|2\nINSERT 0 1\nINSERT 0 0\nPREPARE\n4\nUPDATE 1\nERROR:  the new row is not one that you may write\n", "agents do not write through this view",
 	} {
 		if !strings.Contains(string(out), want) {
 			t.Errorf("no %q in\n%s", want, out)

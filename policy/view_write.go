@@ -7,32 +7,38 @@ import (
 	"github.com/pgconsent/pgconsent/sqltext"
 )
 
-// writable says what agents may change through a view: what its one table's rule lets them, in the columns that are that
-// table's own. PostgreSQL must take the view for updatable by itself: where triggers or rules answer in its place they mean
-// what their author meant, and the copy has none.
+// writable says what agents may change through a view: what they may of the one table or view that it reads, in the columns
+// that are that one's own. PostgreSQL must take the view for updatable by itself, and so every view beneath: where triggers or
+// rules answer in its place they mean what their author meant, and the copy has none.
 func (v *View) writable(p *Policy) {
 	if len(v.Relation.Reads) != 1 || v.Relation.Updatable == 0 {
 		return
 	}
-	t, ok := p.Table(v.Relation.Reads[0].Relation)
-	if !ok || t.Write == nil || t.Columns != nil {
+	var beneath *Write
+	var read *catalog.Relation
+	if t, ok := p.Table(v.Relation.Reads[0].Relation); ok {
+		beneath, read = t.Write, t.Relation
+	} else if inner, ok := p.View(v.Relation.Reads[0].Relation); ok {
+		beneath, read = inner.Write, inner.Relation
+	}
+	if beneath == nil {
 		return
 	}
-	base := viewColumns(v.Relation)
+	base := viewColumns(v.Relation, read)
 	if base == nil {
 		return
 	}
 	w := &Write{
-		Insert: t.Write.Insert && v.Relation.Updatable.Inserts() && !slices.ContainsFunc(v.Relation.Columns, func(c catalog.Column) bool { return c.Default != "" }),
-		Update: t.Write.Update && v.Relation.Updatable.Updates(),
-		Delete: t.Write.Delete && v.Relation.Updatable.Deletes(),
-		Unseen: t.Write.Unseen,
+		Insert: beneath.Insert && v.Relation.Updatable.Inserts() && !slices.ContainsFunc(v.Relation.Columns, func(c catalog.Column) bool { return c.Default != "" }),
+		Update: beneath.Update && v.Relation.Updatable.Updates(),
+		Delete: beneath.Delete && v.Relation.Updatable.Deletes(),
+		Unseen: beneath.Unseen,
 	}
 	for i, column := range v.Relation.Columns {
-		if slices.Contains(t.Write.Insertable, base[i]) {
+		if slices.Contains(beneath.Insertable, base[i]) {
 			w.Insertable = append(w.Insertable, column.Name)
 		}
-		if slices.Contains(t.Write.Updatable, base[i]) {
+		if slices.Contains(beneath.Updatable, base[i]) {
 			w.Updatable = append(w.Updatable, column.Name)
 		}
 	}
@@ -42,9 +48,9 @@ func (v *View) writable(p *Policy) {
 	}
 }
 
-// viewColumns returns what the columns of a view are in its one table, "" for those that are none of its columns; nil where the
-// query is of another form.
-func viewColumns(view *catalog.Relation) []string {
+// viewColumns returns what the columns of a view are in the one relation that it reads, "" for those that are none of its columns;
+// nil where the query is of another form.
+func viewColumns(view, read *catalog.Relation) []string {
 	tree, refused := sqltext.Parse(view.Definition)
 	if refused != nil || len(tree.Stmts) != 1 {
 		return nil
@@ -53,12 +59,24 @@ func viewColumns(view *catalog.Relation) []string {
 	if query == nil || len(query.FromClause) != 1 || query.FromClause[0].GetRangeVar() == nil || len(query.TargetList) != len(view.Columns) {
 		return nil
 	}
+	named := map[string]string{} // what a column is called there
+	given := query.FromClause[0].GetRangeVar().GetAlias().GetColnames()
+	if len(given) > len(read.Columns) {
+		return nil
+	}
+	for i, c := range read.Columns {
+		name := c.Name
+		if i < len(given) {
+			name = given[i].GetString_().GetSval()
+		}
+		named[name] = c.Name
+	}
 	out := make([]string, len(query.TargetList))
 	for i, n := range query.TargetList {
-		// Of one table: what stands before the column's name is the table's.
+		// Of one relation: what stands before the column's name is that one's.
 		fields := n.GetResTarget().GetVal().GetColumnRef().GetFields()
 		if len(fields) > 0 {
-			out[i] = fields[len(fields)-1].GetString_().GetSval()
+			out[i] = named[fields[len(fields)-1].GetString_().GetSval()]
 		}
 	}
 	return out

@@ -187,7 +187,9 @@ func (f *fields) unwrite(v *verdict.Verdict) {
 	for _, field := range []*string{&f.message, &f.detail, &f.hint} {
 		for _, r := range v.Renamed {
 			*field = strings.ReplaceAll(*field, r.Server, r.Client)
-			*field = strings.ReplaceAll(*field, `relation "`+r.View+`"`, `relation "`+r.Relation+`"`)
+			for _, kind := range []string{"relation", "table", "view"} {
+				*field = strings.ReplaceAll(*field, kind+` "`+r.View+`"`, kind+` "`+r.Relation+`"`)
+			}
 		}
 		*field = unwritten.Replace(*field)
 		if qualified {

@@ -38,7 +38,7 @@ var refusals = []*Refusal{
 		sqlstate.InsufficientPrivilege, sqlstate.ReasonStatement, "DELETE: " + notWritable, askPolicy},
 	{"INSERT, UPDATE or DELETE through a view that agents only read", []string{"view(policy)"}, "DELETE FROM short_titles",
 		sqlstate.InsufficientPrivilege, sqlstate.ReasonStatement, "agents do not write through this view",
-		"They do through one of columns of one table that hides none, without groups, triggers, or another view beneath. Write to its table, where the policy lets agents do that."},
+		"They do through one that shows columns of one table or such view, without joins, groups, triggers and rules. Write to its table, where the policy lets agents do that."},
 	{"MERGE that does nothing", []string{"MergeStmt(nothing)"}, "MERGE INTO people p USING people q ON p.id = q.id WHEN MATCHED THEN DO NOTHING",
 		sqlstate.InsufficientPrivilege, sqlstate.ReasonStatement, "MERGE without an action is not available to agents", "Use SELECT with a join."},
 	{"MERGE into a view, or a table with hidden columns", []string{"MergeStmt(view)"}, "MERGE INTO open_drafts d USING drafts s ON d.title = s.title WHEN MATCHED THEN DELETE",

@@ -22,7 +22,7 @@ tables:
   notices:
     rows: [ own: { column: user_id, is: user } ]
     write: { commands: [insert, update], columns: [id, user_id, title], accept: [conflicts] }
-views: { open_notices: {} }
+views: { open_notices: {}, late_notices: {}, few_slips: {}, read_notices: {} }
 `
 
 const narrowedTables = `SET ROLE app_owner;
@@ -31,6 +31,10 @@ INSERT INTO slips SELECT i, CASE WHEN i < 3 THEN 'USER1'::uuid ELSE 'USER2' END,
 CREATE TABLE notices (id int PRIMARY KEY, user_id uuid, title text);
 INSERT INTO notices VALUES (1, 'USER1', 'a'), (2, 'USER1', ''), (3, 'USER2', 'a');
 CREATE VIEW open_notices AS SELECT id, user_id, title FROM notices WHERE title <> '' WITH CHECK OPTION;
+CREATE VIEW mid_notices AS SELECT id AS n, user_id AS who, title AS t FROM open_notices WHERE id < 100;
+CREATE VIEW late_notices AS SELECT m.n, m.who, m.t FROM mid_notices m WHERE m.n > 1 WITH LOCAL CHECK OPTION;
+CREATE VIEW few_slips AS SELECT id, user_id, title FROM slips WHERE title <> '' WITH CHECK OPTION;
+CREATE VIEW read_beneath AS SELECT * FROM notices; CREATE VIEW read_notices AS SELECT count(*) FROM read_beneath;
 RESET ROLE`
 
 // What is written through a view of ours is what could be written to the table, or through the owner's view: rows that show, and rows
@@ -45,6 +49,8 @@ func TestViewsWriteVisibleRows(t *testing.T) {
 	w.migrate()
 	agent, view := w.agent(user1), predicate.RowView(catalog.Name{Schema: "public", Name: "slips"}).SQL()
 	open := predicate.RowView(catalog.Name{Schema: "public", Name: "open_notices"}).SQL()
+	late, mid, few := predicate.RowView(catalog.Name{Schema: "public", Name: "late_notices"}).SQL(), predicate.RowView(catalog.Name{Schema: "public", Name: "mid_notices"}).SQL(), predicate.RowView(catalog.Name{Schema: "public", Name: "few_slips"}).SQL()
+	beneath := predicate.RowView(catalog.Name{Schema: "public", Name: "read_beneath"}).SQL()
 	hidden := "SELECT string_agg(id || title || secret, ',' ORDER BY id) FROM public.slips WHERE user_id = '" + user2 + "'"
 	before, err := query(w.owner, hidden)
 	if err != nil {
@@ -58,12 +64,30 @@ func TestViewsWriteVisibleRows(t *testing.T) {
 		{"UPDATE " + view + " SET user_id = '" + user2 + "'", -1},
 		{"INSERT INTO " + view + " (id, user_id, title) VALUES (7, '" + user2 + "', 'a')", -1},
 		{"INSERT INTO " + view + " (id, user_id, title) VALUES (7, '" + user1 + "', 'a')", 1},
-		{"DELETE FROM " + view, 3},
+		{"UPDATE " + few + " SET title = 'y'", 3},
+		{"UPDATE " + few + " SET title = ''", -1},
+		{"UPDATE " + few + " SET user_id = '" + user2 + "'", -1},
+		{"INSERT INTO " + few + " (id, user_id, title) VALUES (6, '" + user2 + "', 'a')", -1},
+		{"INSERT INTO " + few + " (id, user_id, title) VALUES (6, '" + user1 + "', 'a')", 1},
+		{"DELETE FROM " + few + " WHERE id > 5", 2},
+		{"DELETE FROM " + view, 2},
 		{"UPDATE " + open + " SET id = id + 10", 1},
 		{"UPDATE " + open + " SET title = ''", -1}, // the view's own condition
 		{"INSERT INTO " + open + " (id, user_id, title) VALUES (8, '" + user1 + "', '')", -1},
 		{"INSERT INTO " + open + " (id, user_id, title) VALUES (8, '" + user2 + "', 'a')", -1},
 		{"INSERT INTO " + open + " (id, user_id, title) VALUES (8, '" + user1 + "', 'a')", 1},
+		{"UPDATE " + late + " SET n = n + 1", 2},
+		{"UPDATE " + late + " SET who = '" + user2 + "'", -1},
+		{"UPDATE " + late + " SET n = 1", -1},      // its own condition
+		{"UPDATE " + late + " SET t = ''", -1},     // that of the first
+		{"UPDATE " + late + " SET n = n + 200", 2}, // the one between has no check option, and its condition says which rows there are
+		{"UPDATE " + late + " SET n = 20", 0},      // to change
+		{"INSERT INTO " + late + " (n, who, t) VALUES (9, '" + user2 + "', 'a')", -1},
+		{"INSERT INTO " + late + " (n, who, t) VALUES (9, '" + user1 + "', '')", -1},
+		{"INSERT INTO " + late + " (n, who, t) VALUES (9, '" + user1 + "', 'a')", 1},
+		{"UPDATE " + mid + " SET who = '" + user2 + "'", -1}, // which agents cannot name
+		{"DELETE FROM " + late, -1},                          // the policy does not say that
+		{"UPDATE " + beneath + " SET title = 'x'", -1},
 	} {
 		tag, err := agent.Exec(context.Background(), c.sql)
 		if (err != nil) != (c.rows < 0) || err == nil && tag.RowsAffected() != c.rows {
@@ -71,6 +95,7 @@ func TestViewsWriteVisibleRows(t *testing.T) {
 		}
 	}
 	w.want(w.owner, hidden, before)
+	w.want(w.owner, "SELECT string_agg(id || title, ',' ORDER BY id) FROM public.notices WHERE user_id = '"+user2+"'", "3a")
 }
 
 // Nothing of an agent's runs on a row of the catalogs that its view leaves out: an error there would tell of it.

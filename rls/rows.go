@@ -128,6 +128,7 @@ func (p *Plan) dropRowViews() []Statement {
 func (p *Plan) views() []Statement {
 	const why = "A copy of a view that the policy lists, or that such a view reads. The original runs with its owner's rights, past row security."
 	var out []Statement
+	through := p.writtenViews()
 	for _, v := range p.policy.Views() {
 		columns := make([]string, len(v.Relation.Columns))
 		for i, c := range v.Relation.Columns {
@@ -146,9 +147,25 @@ func (p *Plan) views() []Statement {
 				Statement{SQL: fmt.Sprintf("GRANT SELECT ON %s TO %s", c.name.SQL(), p.agent), Why: why},
 			)
 		}
-		if v.Write != nil && v.Listed && p.mode == Enforce {
+		if through[v.Relation.Name] && p.mode == Enforce {
 			out = append(out, p.writtenThrough(predicate.RowView(v.Relation.Name), v.Write,
 				"PostgreSQL writes through the view with the agent's rights, under the row policies of its table.")...)
+		}
+	}
+	return out
+}
+
+// writtenViews are the views that agents write through, and those beneath them, for which PostgreSQL asks the same rights. These
+// give nothing that agents do not have of the table.
+func (p *Plan) writtenViews() map[catalog.Name]bool {
+	out := map[catalog.Name]bool{}
+	for _, v := range slices.Backward(p.policy.Views()) { // those that a view reads come before it
+		if v.Write == nil || !v.Listed && !out[v.Relation.Name] {
+			continue
+		}
+		out[v.Relation.Name] = true
+		if inner, nested := p.policy.View(v.Relation.Reads[0].Relation); nested {
+			out[inner.Relation.Name] = true
 		}
 	}
 	return out

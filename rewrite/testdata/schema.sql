@@ -55,6 +55,10 @@ CREATE VIEW titles AS SELECT m.id, m.title, count(p.person_id) AS people FROM me
 CREATE VIEW short_titles AS SELECT t.id, left(t.title, 10) AS title, t.people FROM titles t WHERE t.people < 5;
 CREATE VIEW patient_list AS SELECT id, name, born, (SELECT count(*) FROM notes) AS notes FROM patients;
 CREATE VIEW open_drafts AS SELECT d.title, d.user_id FROM drafts d WHERE d.title <> '' WITH CASCADED CHECK OPTION;
+CREATE VIEW long_drafts AS SELECT o.title AS heading, o.user_id, length(o.title) AS long FROM open_drafts o WHERE length(o.title) > 9;
+CREATE VIEW drafts_by_length AS SELECT d.heading, d.long FROM long_drafts d;
+CREATE VIEW counted_drafts AS SELECT count(*) AS n FROM long_drafts;
+CREATE VIEW over_counted AS SELECT n FROM counted_drafts;
 -- Tables with columns that exist by key only.
 CREATE TABLE pages (site text, slug varchar(40), n bigint UNIQUE, title text, body text, PRIMARY KEY (site, slug));
 CREATE TABLE letters (id integer PRIMARY KEY, code text UNIQUE, body text, topic text);

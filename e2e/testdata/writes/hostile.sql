@@ -130,3 +130,49 @@ UPDATE pgconsent_rows.public_cards SET level = 1
 UPDATE pgconsent_rows.w_public_cards SET level = 1
 COPY cards (name, secret) FROM STDIN
 SELECT secret FROM cards
+UPDATE red_items SET n = 9 WHERE label LIKE 'HIDDENMARK%' OR n > 9000 RETURNING *
+UPDATE red_items SET n = 9 WHERE 1 / (n - 9001) > 0
+UPDATE red_items SET state = 'secret'
+UPDATE red_items SET big = 'x'
+UPDATE red_items SET colour = 'forbidden'
+UPDATE red_items SET label = 'hide' WHERE label = 'apple'
+UPDATE red_items SET label = 'raise' WHERE label = 'apple'
+UPDATE red_items SET n = colour::int
+UPDATE red_items SET n = 1 / (n - 7)
+UPDATE red_items SET user_id = '22222222-2222-4222-8222-222222222222'
+UPDATE red_items SET n = 9 RETURNING ctid
+UPDATE red_items SET n = 9 RETURNING tableoid
+INSERT INTO red_items VALUES ('egg', 3, 'x', 'X', 'secret')
+INSERT INTO red_items (label, n, state) VALUES ('egg', 3, 'HIDDENMARK')
+INSERT INTO red_items (label, n) VALUES ('hide', 3) RETURNING label
+INSERT INTO red_items (label, n, colour) VALUES ('egg', 3, 'forbidden')
+INSERT INTO red_items (label, n) SELECT label, 5 FROM labels
+INSERT INTO red_items (label, n) VALUES ('egg', 3) ON CONFLICT (code) DO UPDATE SET n = 5
+DELETE FROM red_items WHERE label::int > 0
+DELETE FROM red_items WHERE n > 8999 RETURNING *
+MERGE INTO red_items r USING shelves s ON r.n = s.id WHEN MATCHED THEN DELETE
+UPDATE fair_items SET qty = 5
+DELETE FROM fair_items
+UPDATE few_slots SET uses = 5
+INSERT INTO few_slots (slot) VALUES ('evening')
+UPDATE pgconsent_rows.public_fair_items SET qty = 5
+UPDATE pgconsent_rows.public_red_items SET n = 5
+UPDATE pgconsent_rows.w_public_red_items SET n = 5
+UPDATE odd_slots SET b = 1 WHERE a IN ('evening', 'night') RETURNING *
+UPDATE odd_slots SET a = 'evening' WHERE a = 'noon' RETURNING a
+INSERT INTO odd_slots (a) VALUES ('night') RETURNING a
+DELETE FROM odd_slots WHERE a::int = 9003
+UPDATE over_ruled SET uses = 1
+DELETE FROM over_ruled
+DELETE FROM over_summed
+UPDATE over_summed SET total = 1
+INSERT INTO over_given (name) VALUES ('evening')
+INSERT INTO over_given (name, uses) VALUES ('evening', 1)
+UPDATE turned_items SET title = 'secret'
+INSERT INTO turned_items (title, state) VALUES ('secret', 'egg')
+UPDATE noted_cards SET level = 1 WHERE level > 9000 OR who = 'HIDDENMARK' RETURNING *
+UPDATE noted_cards SET note = secret
+INSERT INTO noted_cards (who, user_id) VALUES ('x', '22222222-2222-4222-8222-222222222222')
+DELETE FROM noted_cards WHERE who::int = 1
+SELECT * FROM red_items FOR UPDATE
+COPY red_items (label, n) FROM STDIN

@@ -59,3 +59,16 @@ INSERT INTO cards (user_id, name, secret, born, level, note, open) VALUES
   ('11111111-1111-4111-8111-111111111111', 'carl', 'HIDDENMARK', NULL, 3, 'x', true), ('11111111-1111-4111-8111-111111111111', 'HIDDENMARK', 'HIDDENMARK', '1980-01-01', 9001, 'HIDDENMARK', false),
   ('22222222-2222-4222-8222-222222222222', 'HIDDENMARK', 'HIDDENMARK', '1981-01-01', 9002, 'HIDDENMARK', true);
 ALTER TABLE cards OWNER TO arcive_owner;
+CREATE VIEW fair_items AS SELECT name AS label, qty, text, note, big, state FROM full_items WHERE qty < 9000;
+CREATE VIEW red_items WITH (security_barrier) AS SELECT label, qty AS n, text AS colour, big, state FROM fair_items WHERE lower(label) <> 'bread' WITH CASCADED CHECK OPTION;
+CREATE VIEW loose_items AS SELECT label, n FROM red_items WHERE n <> 4;
+CREATE VIEW few_slots WITH (security_invoker) AS SELECT name AS slot, uses FROM all_slots WHERE uses < 100 WITH LOCAL CHECK OPTION;
+CREATE VIEW odd_slots (b, a) AS SELECT s.uses, s.slot FROM few_slots s (slot, uses) WHERE s.uses <> 50;
+CREATE VIEW over_ruled AS SELECT * FROM ruled_slots;
+CREATE VIEW over_summed AS SELECT uses AS total FROM summed_slots;
+CREATE VIEW given_slots AS SELECT * FROM all_slots;
+ALTER VIEW given_slots ALTER COLUMN uses SET DEFAULT 7;
+CREATE VIEW over_given AS SELECT name, uses FROM given_slots;
+CREATE VIEW turned_items AS SELECT x.state, x.title FROM items x (id, user_id, title, state) WHERE x.state <> '';
+CREATE VIEW short_cards AS SELECT name AS who, level, note FROM cards WHERE level < 9000 WITH CHECK OPTION;
+CREATE VIEW noted_cards AS SELECT who, level, note FROM short_cards WHERE who <> 'carl';

@@ -119,3 +119,52 @@ WITH w AS (UPDATE cards SET note = 'w' WHERE level > 1 RETURNING name) SELECT co
 DELETE FROM cards WHERE born IS NULL RETURNING name
 DELETE FROM cards USING slots s WHERE s.uses = cards.level RETURNING cards.name, s.name
 UPDATE items SET note = c.name FROM cards c WHERE c.level = items.qty - 2 RETURNING title, items.note
+INSERT INTO red_items (label, n) VALUES ('egg', 3) RETURNING *
+INSERT INTO red_items (label, n, colour) VALUES (' egg ', 3, DEFAULT), ('fig', 9, 'x') RETURNING label, colour, big, state
+INSERT INTO red_items (label, n) VALUES ('egg', 2)
+INSERT INTO red_items (label, n) VALUES ('bread', 3)
+INSERT INTO red_items (label, n) VALUES ('egg', 9000)
+INSERT INTO red_items (label, n) VALUES ('egg', -1)
+INSERT INTO red_items (label, n) SELECT label || '!', n + 1 FROM red_items RETURNING label, n
+INSERT INTO red_items AS r (label, n) SELECT s.name, 5 FROM shelves s RETURNING r.label, r.n
+INSERT INTO red_items (label, n) VALUES ('egg', 3) ON CONFLICT DO NOTHING RETURNING label
+INSERT INTO loose_items (label, n) VALUES ('egg', 4), ('fig', 5) RETURNING label, n
+INSERT INTO loose_items (label, n) VALUES ('egg', 2)
+UPDATE red_items SET n = n + 1 RETURNING label, n
+UPDATE red_items SET n = 0
+UPDATE red_items SET n = 9000 WHERE label = 'apple'
+UPDATE red_items SET label = 'bread' WHERE label = 'apple'
+UPDATE red_items r SET (label, colour) = (SELECT s.name, r.big FROM shelves s WHERE s.id = 1) WHERE n = 7 RETURNING r.label, r.colour
+UPDATE red_items SET colour = i.body FROM items i WHERE i.title = 'bread' RETURNING red_items.label, colour, i.title
+UPDATE red_items SET label = 'n' || (SELECT count(*) FROM red_items) || (SELECT count(*) FROM items)
+UPDATE loose_items SET n = 4 RETURNING label, n
+UPDATE loose_items SET n = 1
+UPDATE ONLY loose_items SET n = n * 2 WHERE label < 'b' RETURNING *
+DELETE FROM red_items WHERE n > 2 RETURNING label, big
+DELETE FROM red_items r USING items i WHERE i.title = r.label AND i.shelf = 1 RETURNING r.label, i.title
+DELETE FROM loose_items
+WITH w AS (UPDATE red_items SET colour = 'w' RETURNING label) SELECT count(*), (SELECT count(*) FROM full_items WHERE text = 'w') FROM w
+WITH w AS (DELETE FROM loose_items RETURNING label) INSERT INTO red_items (label, n) SELECT label || '2', 3 FROM w RETURNING label
+INSERT INTO odd_slots (a) VALUES ('evening') RETURNING a, b
+INSERT INTO odd_slots VALUES (3, 'evening'), (50, 'dawn') RETURNING a, b
+INSERT INTO odd_slots (a, b) VALUES ('evening', 100)
+INSERT INTO odd_slots (a) VALUES ('noon')
+INSERT INTO odd_slots (a) VALUES ('noon'), ('dawn') ON CONFLICT DO NOTHING RETURNING a
+UPDATE odd_slots SET b = b * 10 RETURNING *
+UPDATE odd_slots SET b = 100
+UPDATE odd_slots SET b = 50 WHERE a = 'noon' RETURNING a, b
+UPDATE odd_slots SET a = 'noon' WHERE a = 'morning'
+DELETE FROM odd_slots WHERE b > 1 RETURNING a
+UPDATE over_given SET uses = uses + 1 RETURNING name, uses
+DELETE FROM over_given
+UPDATE turned_items SET state = 'x' || title RETURNING state, title
+INSERT INTO turned_items (state) VALUES ('egg') RETURNING state
+INSERT INTO noted_cards (who) VALUES ('dora') RETURNING who, level, note
+INSERT INTO noted_cards (who, level) VALUES ('dora', 9000)
+INSERT INTO noted_cards (who, level) VALUES ('carl', 7) RETURNING who
+UPDATE noted_cards SET level = level + 1 RETURNING *
+UPDATE short_cards SET note = who RETURNING who, note
+UPDATE noted_cards SET level = 9000 WHERE who = 'anna'
+UPDATE noted_cards c SET note = i.title FROM items i WHERE i.qty = c.level RETURNING c.who, c.note
+DELETE FROM noted_cards WHERE note IS NULL RETURNING who
+DELETE FROM short_cards
