@@ -32,7 +32,9 @@ func TestErrors(t *testing.T) {
 		GRANT USAGE ON SCHEMA pgconsent_catalog TO wire_agent;
 		INSERT INTO mine VALUES ('seen');
 		CREATE DOMAIN positive AS int CHECK (VALUE > 0);
-		GRANT ALL ON keyed, pointing, excluding, checked_view, guarded, triggered, mine, locked TO wire_agent;
+		CREATE TABLE deferred (id int UNIQUE DEFERRABLE, marker int);
+		INSERT INTO deferred VALUES (1);
+		GRANT ALL ON deferred, keyed, pointing, excluding, checked_view, guarded, triggered, mine, locked TO wire_agent;
 		CREATE FUNCTION fires() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM t::int FROM keyed; RETURN NEW; END $$;
 		CREATE TRIGGER fires BEFORE INSERT ON triggered FOR EACH ROW EXECUTE FUNCTION fires();
 		CREATE FUNCTION fails_inside() RETURNS int LANGUAGE plpgsql SECURITY DEFINER AS 'BEGIN RETURN t::int FROM keyed; END';
@@ -57,18 +59,23 @@ func TestErrors(t *testing.T) {
 	type shown struct{ code, message, detail, hint string }
 	const held = withheldText
 	const heldHint = withheldHint
+	deferrable := shown{"55000", "ON CONFLICT does not support deferrable unique constraints", "",
+		"A key of the table is DEFERRABLE, which only its owner can change. Name the columns of another key behind ON CONFLICT, or leave it out."}
 	for text, want := range map[string]shown{
 		// 23, 44: what collides is not told
-		"INSERT INTO keyed VALUES (1, 'x')":         {"23505", "the row collides with another one", "", passageFor("23505", "").hint},
-		"INSERT INTO keyed VALUES (2, 'bad')":       {"23514", "the row violates a check of the database", "", passageFor("23514", "").hint},
-		"INSERT INTO keyed VALUES (NULL, 'x')":      {"23502", "a column that must have a value would have none", "", passageFor("23502", "").hint},
-		"INSERT INTO pointing VALUES (5)":           {"23503", "a foreign key would be violated", "", passageFor("23503", "").hint},
-		"DELETE FROM keyed":                         {"23503", "a foreign key would be violated", "", passageFor("23503", "").hint},
-		"INSERT INTO excluding VALUES ('[2,5]')":    {"23P01", "the row collides with another one", "", passageFor("23P01", "").hint},
-		"INSERT INTO checked_view VALUES (50, 'x')": {"44000", rowText, "", "The view allows only rows that it would show afterwards."},
-		"INSERT INTO guarded VALUES (1, 'MARKER')":  {"42501", rowText, "", passageFor("42501", "new row violates row-level security policy \"x\"").hint},
-		"SELECT 'x'::positive":                      {"22P02", `invalid input syntax for type integer: "x"`, "", ""},
-		"SELECT '-1'::positive":                     {"23514", "the row violates a check of the database", "", passageFor("23514", "").hint},
+		"INSERT INTO keyed VALUES (1, 'x')":                      {"23505", "the row collides with another one", "", passageFor("23505", "").hint},
+		"INSERT INTO keyed VALUES (2, 'bad')":                    {"23514", "the row violates a check of the database", "", passageFor("23514", "").hint},
+		"INSERT INTO keyed VALUES (NULL, 'x')":                   {"23502", "a column that must have a value would have none", "", passageFor("23502", "").hint},
+		"INSERT INTO pointing VALUES (5)":                        {"23503", "a foreign key would be violated", "", passageFor("23503", "").hint},
+		"DELETE FROM keyed":                                      {"23503", "a foreign key would be violated", "", passageFor("23503", "").hint},
+		"INSERT INTO excluding VALUES ('[2,5]')":                 {"23P01", "the row collides with another one", "", passageFor("23P01", "").hint},
+		"INSERT INTO checked_view VALUES (50, 'x')":              {"44000", rowText, "", "The view allows only rows that it would show afterwards."},
+		"INSERT INTO guarded VALUES (1, 'MARKER')":               {"42501", rowText, "", passageFor("42501", "new row violates row-level security policy \"x\"").hint},
+		"SELECT 'x'::positive":                                   {"22P02", `invalid input syntax for type integer: "x"`, "", ""},
+		"SELECT '-1'::positive":                                  {"23514", "the row violates a check of the database", "", passageFor("23514", "").hint},
+		"INSERT INTO deferred VALUES (1) ON CONFLICT DO NOTHING": deferrable,
+		"INSERT INTO deferred VALUES (2) ON CONFLICT DO NOTHING": deferrable, // whatever rows there are
+		"INSERT INTO deferred VALUES (2) ON CONFLICT ON CONSTRAINT deferred_id_key DO UPDATE SET marker = 1": deferrable,
 		// what a function or a trigger says
 		"SELECT tell()":     {"P0001", held, "", heldHint},
 		"SELECT deny()":     {"42501", "permission denied", "", passageFor("42501", "").hint},
