@@ -42,6 +42,7 @@ type Relation struct {
 	Inverted    []string // columns that a valid GIN index over the whole table has, sorted
 	Unique      []Key    // what no two rows may share: unique indexes, exclusion constraints, the primary key
 	PartitionBy []string // of a partitioned table: the columns that say where a row goes
+	Checked     []string // columns that a CHECK constraint reads, by attnum
 	HasRules    bool     // rewrite rules, which a view's own is not counted as
 	RowSecurity bool     // relrowsecurity
 	ForceRLS    bool     // relforcerowsecurity
@@ -92,7 +93,8 @@ type Column struct {
 	TypeOID   uint32
 	NotNull   bool
 	Generated bool
-	Collation string // "" for a type without one, and for the database's own
+	From      []string // of a generated column: what it is computed from, by attnum
+	Collation string   // "" for a type without one, and for the database's own
 
 	Nondeterministic bool   // the collation takes different bytes for the same text
 	Identity         string // "", "always" or "by default"
@@ -132,6 +134,8 @@ type Key struct {
 	Name    string   // of the index, and of its constraint if it has one
 	Columns []string // those that its key, its expressions and its predicate read, by attnum
 	Equal   []string // those without which being equal no two rows collide: plain columns of a unique key, in their own collation
+	Apart   []string // those of which one that is NULL keeps the row from colliding: plain columns, where NULL equals no NULL
+	Where   string   // which rows it is about, as pg_get_expr writes it
 }
 
 // Action is what becomes of a row whose foreign key loses its target.
@@ -154,6 +158,8 @@ type ForeignKey struct {
 	Validated  bool
 	OnUpdate   Action
 	OnDelete   Action
+	Nulled     []string // those of its columns that ON DELETE SET NULL sets; none: all of them
+	Full       bool     // MATCH FULL: all of its columns are NULL, or none
 }
 
 // Function is a row of pg_proc outside pg_catalog and information_schema; of those two only the names are kept.

@@ -180,16 +180,13 @@ func (c *compiler) write(t *compiling) *Write {
 	failed := len(c.errs)
 	out.Stamps = c.stamps(decl, r)
 	out.Lists = c.bounds(decl, r)
-	for _, key := range r.Unique {
-		stamped := !slices.ContainsFunc(key.Columns, func(name string) bool {
-			return !slices.ContainsFunc(decl.stamps, func(s stampDecl) bool { return s.column == name })
-		})
-		if out.Insert && stamped && len(key.Columns) > 0 && !decl.accepts(acceptConflicts) && !decl.withinSight(key, t.rows, t.relation) {
+	sendable := c.sendable(decl, t)
+	for _, key := range c.collisions(r) {
+		if out.Insert && !decl.accepts(acceptConflicts) && collides(decl, key, r, sendable) && !decl.withinSight(key, t.rows, t.relation) {
 			c.fail(decl.place, "say accept: ["+acceptConflicts+"], or stamp other columns",
-				"%s stamps all of the key %s: a collision would tell that a hidden row exists", r.Name, key.Name)
+				"%s stamps all of the key %s, or leaves it to defaults: a collision would tell that a hidden row exists", r.Name, key.Name)
 		}
 	}
-	sendable := c.sendable(decl, t)
 	if len(c.errs) > failed {
 		return nil
 	}
@@ -227,6 +224,7 @@ func (c *compiler) changes(out *Write, decl *writeDecl, t *compiling, sendable [
 		more, all := predicate.RowColumns(c.block(decl.check, t.relation))
 		judged, known = append(judged, more...), known && all
 	}
+	judged = andSources(t.relation, judged)
 	for _, column := range t.relation.Columns {
 		name := column.Name
 		isStamped, isSendable := slices.Contains(stamped, name), slices.Contains(sendable, name)
@@ -379,7 +377,7 @@ func (c *compiler) sendable(decl *writeDecl, t *compiling) []string {
 	for i := range r.Columns {
 		column := &r.Columns[i]
 		at, explicit := written[column.Name]
-		if stamped(column.Name) || !explicit && (!decl.allColumns || decides(t.rows, column.Name)) {
+		if stamped(column.Name) || !explicit && (!decl.allColumns || slices.ContainsFunc(andComputed(r, []string{column.Name}), func(name string) bool { return decides(t.rows, name) })) {
 			continue
 		}
 		why, what := c.unwritable(decl, t, column)
@@ -423,7 +421,7 @@ func (c *compiler) unwritable(decl *writeDecl, t *compiling, column *catalog.Col
 		return "it is generated", "leave it out"
 	}
 	if !decl.accepts(acceptConflicts) {
-		for _, key := range t.relation.Unique {
+		for _, key := range c.collisions(t.relation) {
 			if slices.Contains(key.Columns, column.Name) && !decl.withinSight(key, t.rows, t.relation) {
 				return "it is part of the key " + key.Name + ", and a collision would tell that a hidden row exists",
 					"let the key begin with the columns that say whose row it is, or say accept: [" + acceptConflicts + "]"
@@ -431,11 +429,17 @@ func (c *compiler) unwritable(decl *writeDecl, t *compiling, column *catalog.Col
 		}
 	}
 	for _, key := range t.relation.ForeignKeys {
-		if !slices.Contains(key.Columns, column.Name) || decl.accepts(acceptReferences) {
+		if !slices.Contains(andSources(t.relation, key.Columns), column.Name) || decl.accepts(acceptReferences) {
 			continue
 		}
 		if why := c.blind(key, t.relation); why != "" {
 			return why, "list " + key.Target.String() + " under tables, or say accept: [" + acceptReferences + "]"
+		}
+	}
+	for _, own := range c.partsOwn(t.relation) {
+		if slices.Contains(andSources(own.part, own.key.Columns), column.Name) && !decl.accepts(acceptReferences) {
+			return own.part.Name.String() + ", a part of the table, has a foreign key of its own to " + own.key.Target.String(),
+				"make it a key of the whole table, or say accept: [" + acceptReferences + "]"
 		}
 	}
 	return "", ""
@@ -529,10 +533,10 @@ func (c *compiler) references(out *Write, decl *writeDecl, t *compiling, sendabl
 			continue
 		}
 		node := predicate.Reference{Relation: target.relation, Columns: key.TargetCols, From: key.Columns, Rows: target.rows}
-		if overlap(key.Columns, sendable) {
+		if overlap(andSources(t.relation, key.Columns), sendable) {
 			insert = append(insert, node)
 		}
-		if overlap(key.Columns, out.Updatable) {
+		if overlap(andSources(t.relation, key.Columns), out.Updatable) {
 			node.Before = c.before(out, t)
 			update = append(update, node)
 		}
@@ -542,10 +546,10 @@ func (c *compiler) references(out *Write, decl *writeDecl, t *compiling, sendabl
 		return
 	}
 	if out.Delete {
-		c.referrers(decl, t.relation, func(k catalog.ForeignKey) catalog.Action { return k.OnDelete }, nil, map[catalog.Name]bool{})
+		c.referrers(decl, t.relation, nil, map[string]bool{})
 	}
 	if out.Update {
-		c.referrers(decl, t.relation, func(k catalog.ForeignKey) catalog.Action { return k.OnUpdate }, out.Updatable, map[catalog.Name]bool{})
+		c.referrers(decl, t.relation, out.Updatable, map[string]bool{})
 	}
 }
 
@@ -566,40 +570,6 @@ func (c *compiler) before(out *Write, t *compiling) predicate.Step {
 		return predicate.Step{}
 	}
 	return step
-}
-
-// referrers refuses a change of a row on which rows may depend that agents do not see: whether it fails would tell.
-// keys are the columns that may change; nil: the row goes away.
-func (c *compiler) referrers(decl *writeDecl, r *catalog.Relation, action func(catalog.ForeignKey) catalog.Action, keys []string, seen map[catalog.Name]bool) {
-	if seen[r.Name] {
-		return
-	}
-	seen[r.Name] = true
-	for _, from := range c.snap.Relations() {
-		if from.IsPartition { // the partitioned table has the same key
-			continue
-		}
-		for _, key := range from.ForeignKeys {
-			if key.Target != r.Name || keys != nil && !overlap(key.TargetCols, keys) {
-				continue
-			}
-			what := action(key)
-			if what == catalog.Cascade {
-				gone := key.Columns
-				if keys == nil {
-					gone = nil
-				}
-				c.referrers(decl, from, action, gone, seen)
-				continue
-			}
-			nullable := !slices.ContainsFunc(key.Columns, func(name string) bool { return from.Column(name) == nil || from.Column(name).NotNull })
-			if what == catalog.SetNull && nullable || c.allVisible(from, key) {
-				continue
-			}
-			c.fail(decl.place, "let the foreign key cascade, or say accept: ["+acceptReferences+"]",
-				"whether a row of %s can be deleted, or its key changed, would tell that hidden rows of %s refer to it", r.Name, from.Name)
-		}
-	}
 }
 
 // allVisible tells whether whoever sees the target of a key sees every row that refers to it.

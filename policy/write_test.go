@@ -35,7 +35,7 @@ func writable() *catalog.Snapshot {
 		return out
 	}
 	unique := func(names ...string) catalog.Key {
-		return catalog.Key{Name: strings.Join(names, "_"), Columns: names, Equal: names}
+		return catalog.Key{Name: strings.Join(names, "_"), Columns: names, Equal: names, Apart: names}
 	}
 	to := func(target, column string, action catalog.Action, from ...string) catalog.ForeignKey {
 		return catalog.ForeignKey{Columns: from, Target: public(target), TargetCols: []string{column}, OnUpdate: action, OnDelete: action}

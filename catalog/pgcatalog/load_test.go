@@ -57,6 +57,11 @@ CREATE TABLE k (
 );
 CREATE UNIQUE INDEX once ON k (lower(b)) WHERE d > 0;
 CREATE UNIQUE INDEX covering ON k (i) INCLUDE (b);
+CREATE TYPE sum AS (amount int, unit text);
+CREATE TABLE w (a int, b int, c sum, CHECK (a > 0), FOREIGN KEY (b, a) REFERENCES c (b, a) MATCH FULL ON DELETE SET NULL (b), UNIQUE NULLS NOT DISTINCT (b));
+CREATE FUNCTION one(w) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT $1.a';
+CREATE UNIQUE INDEX whole ON w (one(w));
+CREATE VIEW fields AS SELECT (c).amount FROM w;
 CREATE RULE quiet AS ON DELETE TO k DO INSTEAD NOTHING;
 CREATE FUNCTION mooded(mood) RETURNS int LANGUAGE sql AS 'SELECT 1';
 CREATE CAST (mood AS text) WITH INOUT AS IMPLICIT;
@@ -74,22 +79,23 @@ func TestLoad(t *testing.T) {
 	}
 	ignore := cmpopts.IgnoreFields(catalog.Relation{}, "OID")
 	types := cmpopts.IgnoreFields(catalog.Column{}, "TypeOID")
+	fields := " SELECT (w.c).amount AS amount\n   FROM public.w;"
 	definition := " SELECT p.id\n   FROM public.p;"
 	if pgtest.Binaries().Major >= 16 {
-		definition = " SELECT id\n   FROM public.p;" // with one table names need no qualifier
+		fields, definition = " SELECT (c).amount AS amount\n   FROM public.w;", " SELECT id\n   FROM public.p;" // with one table names need no qualifier
 	}
 	for name, want := range map[string]*catalog.Relation{
 		"p": {
 			Name: public("p"), Kind: catalog.Table, Owner: "postgres", PrimaryKey: []string{"id"}, Indexes: []catalog.BTree{{Columns: []string{"id"}, Unique: true}}, RowSecurity: true,
-			Unique: []catalog.Key{{Name: "p_pkey", Columns: []string{"id"}, Equal: []string{"id"}}},
+			Unique: []catalog.Key{{Name: "p_pkey", Columns: []string{"id"}, Equal: []string{"id"}, Apart: []string{"id"}}},
 			Columns: []catalog.Column{
 				{Name: "id", Type: "integer", NotNull: true}, {Name: "m", Type: "public.mood"}, {Name: "s", Type: "public.short"},
-				{Name: "v", Type: "character varying(20)", NotNull: true}, {Name: "g", Type: "integer", Generated: true},
+				{Name: "v", Type: "character varying(20)", NotNull: true}, {Name: "g", Type: "integer", Generated: true, From: []string{"id"}},
 			},
 		},
 		"c": {
 			Name: public("c"), Kind: catalog.Table, Owner: "postgres", PrimaryKey: []string{"b", "a"}, Indexes: []catalog.BTree{{Columns: []string{"b", "a"}, Unique: true}},
-			Unique:      []catalog.Key{{Name: "c_pkey", Columns: []string{"a", "b"}, Equal: []string{"a", "b"}}},
+			Unique:      []catalog.Key{{Name: "c_pkey", Columns: []string{"a", "b"}, Equal: []string{"a", "b"}, Apart: []string{"a", "b"}}},
 			Columns:     []catalog.Column{{Name: "a", Type: "integer", NotNull: true}, {Name: "b", Type: "integer", NotNull: true}},
 			ForeignKeys: []catalog.ForeignKey{{Columns: []string{"a"}, Target: public("p"), TargetCols: []string{"id"}, OnUpdate: catalog.NoAction, OnDelete: catalog.NoAction}},
 		},
@@ -102,11 +108,23 @@ func TestLoad(t *testing.T) {
 				{Name: "a", Type: "integer", Default: "1"}, {Name: "b", Type: "text"}, {Name: "r", Type: "int4range"},
 			},
 			Indexes: []catalog.BTree{{Columns: []string{"i"}, Unique: true}},
-			Unique:  []catalog.Key{{Name: "apart", Columns: []string{"a", "r"}}, {Name: "covering", Columns: []string{"i"}, Equal: []string{"i"}}, {Name: "once", Columns: []string{"d", "b"}}},
+			Unique:  []catalog.Key{
+				{Name: "apart", Columns: []string{"a", "r"}, Apart: []string{"r"}, Where: "(a > 0)"}, {Name: "covering", Columns: []string{"i"}, Equal: []string{"i"}, Apart: []string{"i"}},
+				{Name: "once", Columns: []string{"d", "b"}, Where: "(d > 0)"},
+			},
 			ForeignKeys: []catalog.ForeignKey{{
 				Columns: []string{"a"}, Target: public("p"), TargetCols: []string{"id"}, Validated: true, OnUpdate: catalog.Cascade, OnDelete: catalog.SetNull,
 			}},
 		},
+		"w": {
+			Name: public("w"), Kind: catalog.Table, Owner: "postgres", Checked: []string{"a"},
+			Columns:     []catalog.Column{{Name: "a", Type: "integer"}, {Name: "b", Type: "integer"}, {Name: "c", Type: "public.sum"}},
+			Indexes:     []catalog.BTree{{Columns: []string{"b"}, Unique: true}},
+			Unique:      []catalog.Key{{Name: "w_b_key", Columns: []string{"b"}, Equal: []string{"b"}}, {Name: "whole", Columns: []string{"a", "b", "c"}}},
+			ForeignKeys: []catalog.ForeignKey{{Columns: []string{"b", "a"}, Target: public("c"), TargetCols: []string{"b", "a"}, Validated: true, OnUpdate: catalog.NoAction, OnDelete: catalog.SetNull, Nulled: []string{"b"}, Full: true}},
+		},
+		"fields": {Name: public("fields"), Kind: catalog.View, Owner: "postgres", Columns: []catalog.Column{{Name: "amount", Type: "integer"}},
+			Definition: fields, Reads: []catalog.Read{{Relation: public("w"), Columns: []string{"c"}}}, Updatable: 16},
 		"parts": {Name: public("parts"), Kind: catalog.PartitionedTable, Owner: "postgres", HasChildren: true, PartitionBy: []string{"id"}, Columns: []catalog.Column{{Name: "id", Type: "integer"}}},
 		"by_expression": {
 			Name: public("by_expression"), Kind: catalog.PartitionedTable, Owner: "postgres", PartitionBy: []string{"b", "c"},

@@ -13,6 +13,9 @@ func extensionOf(class, oid string) string {
 		  AND d.refclassid = 'pg_extension'::regclass), '')`
 }
 
+// wholeRow tells whether an expression reads a whole row, which is no column that it depends on.
+func wholeRow(tree string) string { return "(" + tree + "::text LIKE '%:varattno 0 %')" }
+
 func (l *loader) readRelations(ctx context.Context) error {
 	l.relations = map[uint32]*catalog.Relation{}
 	var (
@@ -27,6 +30,8 @@ func (l *loader) readRelations(ctx context.Context) error {
 		    JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = d.objsubid WHERE p.partrelid = c.oid
 		    UNION SELECT a.attname::text FROM pg_partitioned_table AS p JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = ANY (p.partattrs)
 		    WHERE p.partrelid = c.oid ORDER BY 1),
+		  ARRAY(SELECT a.attname::text FROM pg_attribute AS a WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND EXISTS (
+		    SELECT 1 FROM pg_constraint AS con WHERE con.conrelid = c.oid AND con.contype = 'c' AND (a.attnum = ANY (con.conkey) OR `+wholeRow("con.conbin")+`)) ORDER BY a.attnum),
 		  EXISTS (SELECT 1 FROM pg_index AS i JOIN pg_class AS ic ON ic.oid = i.indexrelid JOIN pg_am AS m ON m.oid = ic.relam WHERE i.indrelid = c.oid AND m.amname IN ('hnsw', 'ivfflat')),
 		  `+extensionOf("pg_class", "c.oid")+`,
 		  CASE WHEN c.relkind = 'v' AND `+foreign+` THEN COALESCE(pg_get_viewdef(c.oid), '') ELSE '' END,
@@ -36,10 +41,10 @@ func (l *loader) readRelations(ctx context.Context) error {
 		  COALESCE((SELECT o.option_value FROM pg_options_to_table(c.reloptions) AS o WHERE o.option_name = 'check_option' AND c.relkind = 'v'), '')
 		FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
 		WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S', 'c') AND n.nspname !~ '^pg_(toast|temp)'`,
-		[]any{&r.OID, &r.Name.Schema, &r.Name.Name, &kind, &r.Owner, &r.RowSecurity, &r.ForceRLS, &r.IsPartition, &r.HasChildren, &r.HasRules, &r.PartitionBy, &r.Approximate, &r.Extension, &r.Definition, &r.Governed, &r.Updatable, &r.CheckOption},
+		[]any{&r.OID, &r.Name.Schema, &r.Name.Name, &kind, &r.Owner, &r.RowSecurity, &r.ForceRLS, &r.IsPartition, &r.HasChildren, &r.HasRules, &r.PartitionBy, &r.Checked, &r.Approximate, &r.Extension, &r.Definition, &r.Governed, &r.Updatable, &r.CheckOption},
 		func() error {
 			relation := r
-			r.PartitionBy = nil
+			r.PartitionBy, r.Checked = nil, nil
 			relation.Kind = catalog.RelKind(kind[0])
 			l.relations[r.OID] = &relation
 			l.spec.Relations = append(l.spec.Relations, &relation)
@@ -72,6 +77,7 @@ func (l *loader) readViews(ctx context.Context) error {
 		FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
 		JOIN pg_rewrite AS w ON w.ev_class = c.oid AND w.rulename = '_RETURN'
 		JOIN pg_depend AS d ON d.classid = 'pg_rewrite'::regclass AND d.objid = w.oid AND d.refclassid = 'pg_class'::regclass AND d.refobjid <> c.oid
+		  AND NOT EXISTS (SELECT FROM pg_class AS t WHERE t.oid = d.refobjid AND t.relkind = 'c') -- a field of a composite type is none of a table
 		LEFT JOIN pg_attribute AS a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid AND a.attnum > 0
 		WHERE c.relkind = 'v' AND `+foreign+` GROUP BY 1, 2 ORDER BY 1, 2`,
 		[]any{&view, &reads, &columns},
@@ -94,7 +100,10 @@ func (l *loader) readColumns(ctx context.Context) error {
 		  CASE a.attidentity WHEN 'a' THEN 'always' WHEN 'd' THEN 'by default' ELSE '' END, CASE WHEN a.attgenerated = '' THEN COALESCE(pg_get_expr(f.adbin, f.adrelid), '') ELSE '' END,
 		  COALESCE(n.nspname, ''), COALESCE(s.relname, ''),
 		  CASE WHEN a.attcollation IN (0, 'pg_catalog."default"'::regcollation) THEN '' ELSE trim('"' FROM a.attcollation::regcollation::text) END,
-		  EXISTS (SELECT 1 FROM pg_collation AS l WHERE l.oid = a.attcollation AND NOT l.collisdeterministic)
+		  EXISTS (SELECT 1 FROM pg_collation AS l WHERE l.oid = a.attcollation AND NOT l.collisdeterministic),
+		  ARRAY(SELECT b.attname::text FROM pg_attribute AS b WHERE a.attgenerated <> '' AND b.attrelid = a.attrelid AND b.attnum > 0 AND b.attnum <> a.attnum AND EXISTS (
+		    SELECT 1 FROM pg_depend AS d WHERE d.classid = 'pg_attrdef'::regclass AND d.objid = f.oid AND d.refclassid = 'pg_class'::regclass
+		      AND d.refobjid = a.attrelid AND d.refobjsubid = b.attnum) ORDER BY b.attnum)
 		FROM pg_attribute AS a
 		LEFT JOIN pg_attrdef AS f ON f.adrelid = a.attrelid AND f.adnum = a.attnum
 		LEFT JOIN pg_class AS s ON s.relkind = 'S' AND s.oid = CASE WHEN a.attidentity <> ''
@@ -104,11 +113,12 @@ func (l *loader) readColumns(ctx context.Context) error {
 		    WHERE d.classid = 'pg_attrdef'::regclass AND d.objid = f.oid AND d.refclassid = 'pg_class'::regclass) END
 		LEFT JOIN pg_namespace AS n ON n.oid = s.relnamespace
 		WHERE a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attrelid, a.attnum`,
-		[]any{&oid, &c.Name, &c.Type, &c.TypeOID, &c.NotNull, &c.Generated, &c.Identity, &c.Default, &c.Sequence.Schema, &c.Sequence.Name, &c.Collation, &c.Nondeterministic},
+		[]any{&oid, &c.Name, &c.Type, &c.TypeOID, &c.NotNull, &c.Generated, &c.Identity, &c.Default, &c.Sequence.Schema, &c.Sequence.Name, &c.Collation, &c.Nondeterministic, &c.From},
 		func() error {
 			if r := l.relations[oid]; r != nil {
 				r.Columns = append(r.Columns, c)
 			}
+			c.From = nil
 			return nil
 		})
 }
@@ -122,17 +132,19 @@ func (l *loader) readKeys(ctx context.Context) error {
 		columns, refs []string
 		validated     bool
 		update, del   string
+		nulled        []string
+		full          bool
 	)
 	names := func(keys, relation string) string {
 		return `ARRAY(SELECT a.attname::text FROM unnest(` + keys + `) WITH ORDINALITY AS k (num, ord)
 			JOIN pg_attribute AS a ON a.attrelid = ` + relation + ` AND a.attnum = k.num ORDER BY k.ord)`
 	}
 	return l.each(ctx, `SELECT con.conrelid, con.confrelid, con.contype::text, `+names("con.conkey", "con.conrelid")+`, `+names("con.confkey", "con.confrelid")+`, con.convalidated,
-		  con.confupdtype::text, con.confdeltype::text
+		  con.confupdtype::text, con.confdeltype::text, `+names("con.confdelsetcols", "con.conrelid")+`, con.confmatchtype = 'f'
 		FROM pg_constraint AS con WHERE con.contype IN ('p', 'f') AND con.conrelid <> 0
 		  AND NOT EXISTS (SELECT FROM pg_constraint AS whole WHERE whole.oid = con.conparentid AND whole.conrelid = con.conrelid)
 		ORDER BY con.conrelid, con.conname`,
-		[]any{&oid, &target, &kind, &columns, &refs, &validated, &update, &del},
+		[]any{&oid, &target, &kind, &columns, &refs, &validated, &update, &del, &nulled, &full},
 		func() error {
 			r := l.relations[oid]
 			switch {
@@ -142,10 +154,10 @@ func (l *loader) readKeys(ctx context.Context) error {
 			case l.relations[target] != nil:
 				r.ForeignKeys = append(r.ForeignKeys, catalog.ForeignKey{
 					Columns: columns, Target: l.relations[target].Name, TargetCols: refs, Validated: validated,
-					OnUpdate: actions[update], OnDelete: actions[del],
+					OnUpdate: actions[update], OnDelete: actions[del], Nulled: nulled, Full: full,
 				})
 			}
-			columns, refs = nil, nil
+			columns, refs, nulled = nil, nil, nil
 			return nil
 		})
 }
@@ -165,6 +177,7 @@ func (l *loader) readUnique(ctx context.Context) error {
 	return l.each(ctx, `SELECT i.indrelid, c.relname, ARRAY(
 		  SELECT a.attname::text FROM pg_attribute AS a WHERE a.attrelid = i.indrelid AND a.attnum > 0 AND NOT a.attisdropped AND (
 		    a.attnum = ANY ((i.indkey::int2[])[0:i.indnkeyatts - 1])
+		    OR `+wholeRow("i.indexprs")+` OR `+wholeRow("i.indpred")+`
 		    OR (i.indexprs IS NOT NULL OR i.indpred IS NOT NULL) AND (
 		      EXISTS (SELECT 1 FROM pg_depend AS d WHERE d.classid = 'pg_class'::regclass AND d.objid = i.indexrelid
 		        AND d.refclassid = 'pg_class'::regclass AND d.refobjid = i.indrelid AND d.refobjsubid = a.attnum)
@@ -175,14 +188,17 @@ func (l *loader) readUnique(ctx context.Context) error {
 		  ARRAY(SELECT a.attname::text FROM pg_attribute AS a WHERE a.attrelid = i.indrelid AND i.indisunique AND NOT i.indisexclusion
 		    AND a.attnum > 0
 		    AND EXISTS (SELECT 1 FROM generate_series(0, i.indnkeyatts - 1) AS k (n) WHERE i.indkey[k.n] = a.attnum AND i.indcollation[k.n] = a.attcollation)
-		    ORDER BY a.attnum)
+		    ORDER BY a.attnum),
+		  ARRAY(SELECT a.attname::text FROM pg_attribute AS a WHERE a.attrelid = i.indrelid AND NOT i.indnullsnotdistinct AND a.attnum > 0
+		    AND a.attnum = ANY ((i.indkey::int2[])[0:i.indnkeyatts - 1]) ORDER BY a.attnum),
+		  COALESCE(pg_get_expr(i.indpred, i.indrelid), '')
 		FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid WHERE i.indisunique OR i.indisexclusion ORDER BY i.indrelid, c.relname`,
-		[]any{&oid, &key.Name, &key.Columns, &key.Equal},
+		[]any{&oid, &key.Name, &key.Columns, &key.Equal, &key.Apart, &key.Where},
 		func() error {
 			if r := l.relations[oid]; r != nil {
 				r.Unique = append(r.Unique, key)
 			}
-			key.Columns, key.Equal = nil, nil
+			key.Columns, key.Equal, key.Apart = nil, nil, nil
 			return nil
 		})
 }

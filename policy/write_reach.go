@@ -1,0 +1,256 @@
+package policy
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/catalog"
+)
+
+// What a table's own keys do not say, its parts may: partitions and children can have keys of their own, and can be referred to by
+// name. What agents write goes there.
+
+// withParts returns a table and all its partitions and children, to any depth.
+func (c *compiler) withParts(r *catalog.Relation) []*catalog.Relation {
+	out := []*catalog.Relation{r}
+	for i := 0; i < len(out); i++ {
+		if !out[i].HasChildren {
+			continue
+		}
+		for _, part := range c.snap.Relations() {
+			if slices.Contains(part.Parents, out[i].Name) && !slices.Contains(out, part) {
+				out = append(out, part)
+			}
+		}
+	}
+	return out
+}
+
+// wholesOf returns what a partition is one of, to any depth: a key to one of them may lead to a row of the partition.
+func (c *compiler) wholesOf(r *catalog.Relation) []*catalog.Relation {
+	var out []*catalog.Relation
+	for part := r; part != nil && part.IsPartition && len(part.Parents) > 0; {
+		whole, ok := c.snap.Relation(part.Parents[0])
+		if !ok {
+			break
+		}
+		out, part = append(out, whole), whole
+	}
+	return out
+}
+
+// andSources adds the columns that those which are generated are computed from.
+func andSources(r *catalog.Relation, names []string) []string {
+	out := slices.Clone(names)
+	for _, name := range names {
+		if column := r.Column(name); column != nil {
+			out = append(out, column.From...)
+		}
+	}
+	return out
+}
+
+// andComputed adds the columns that are computed from some.
+func andComputed(r *catalog.Relation, names []string) []string {
+	out := slices.Clone(names)
+	for _, column := range r.Columns {
+		if overlap(column.From, names) {
+			out = append(out, column.Name)
+		}
+	}
+	return out
+}
+
+// collisions are the keys of a table and its parts: columns that decide about a collision by what is computed from them are of the key.
+func (c *compiler) collisions(r *catalog.Relation) []catalog.Key {
+	var out []catalog.Key
+	for _, part := range c.withParts(r) {
+		for _, key := range part.Unique {
+			key.Columns = andSources(part, key.Columns)
+			out = append(out, key)
+		}
+	}
+	return out
+}
+
+// partsOwn are foreign keys that parts of a table have and the table has not.
+func (c *compiler) partsOwn(r *catalog.Relation) []partKey {
+	var out []partKey
+	for _, part := range c.withParts(r)[1:] {
+		for _, key := range part.ForeignKeys {
+			if !slices.ContainsFunc(r.ForeignKeys, func(k catalog.ForeignKey) bool { return alike(k, key) }) {
+				out = append(out, partKey{part, key})
+			}
+		}
+	}
+	return out
+}
+
+type partKey struct {
+	part *catalog.Relation
+	key  catalog.ForeignKey
+}
+
+// alike tells whether two foreign keys ask the same.
+func alike(a, b catalog.ForeignKey) bool {
+	return a.Target == b.Target && slices.Equal(a.Columns, b.Columns) && slices.Equal(a.TargetCols, b.TargetCols)
+}
+
+// ofTheWhole tells whether a foreign key of a partition is that of what it is a part of.
+func (c *compiler) ofTheWhole(r *catalog.Relation, key catalog.ForeignKey) bool {
+	return slices.ContainsFunc(c.wholesOf(r), func(whole *catalog.Relation) bool {
+		return slices.ContainsFunc(whole.ForeignKeys, func(k catalog.ForeignKey) bool { return alike(k, key) })
+	})
+}
+
+// collides tells whether rows may collide in a key though agents set no column of it: all have stamps, constants for defaults, or
+// NULL where NULL does not keep them apart.
+func collides(decl *writeDecl, key catalog.Key, r *catalog.Relation, sendable []string) bool {
+	fixed := func(name string) bool {
+		column := r.Column(name)
+		if column == nil {
+			return false
+		}
+		switch {
+		case slices.ContainsFunc(decl.stamps, func(s stampDecl) bool { return s.column == name }), column.Generated:
+			return true
+		case slices.Contains(sendable, name) || column.Identity != "":
+			return false
+		case column.Default == "":
+			return !column.NotNull && !slices.Contains(key.Apart, name)
+		}
+		return constant(column.Default)
+	}
+	// A row outside of what a partial index is about: WHERE active, and the default is false.
+	if column := r.Column(key.Where); column != nil && column.Default == "false" && !slices.Contains(sendable, key.Where) &&
+		!slices.ContainsFunc(decl.stamps, func(s stampDecl) bool { return s.column == key.Where }) {
+		return false
+	}
+	return len(key.Columns) > 0 && !slices.ContainsFunc(key.Columns, func(name string) bool { return !fixed(name) })
+}
+
+// constant tells whether a default calls no function: that of another row is the same.
+func constant(expression string) bool {
+	for i := range len(expression) {
+		switch expression[i] {
+		case '\'':
+			return true // a literal, whatever is in it; a call would have come before
+		case '(':
+			return false
+		}
+	}
+	return true
+}
+
+// breaks tells what may fail in a row when its foreign key changes along with the row that it leads to: columns of it are set to
+// NULL, or to the new key. "": nothing.
+func (c *compiler) breaks(from *catalog.Relation, key catalog.ForeignKey, changed []string, null bool) string {
+	if null && key.Full && slices.ContainsFunc(key.Columns, func(name string) bool { return !slices.Contains(changed, name) }) {
+		return "its key is MATCH FULL"
+	}
+	target, _ := c.snap.Relation(key.Target)
+	for _, part := range c.withParts(from) {
+		switch {
+		case overlap(part.Checked, changed):
+			return "a check reads what changes"
+		case overlap(part.PartitionBy, changed):
+			return "what changes says to which partition a row goes"
+		case len(andComputed(part, changed)) > len(changed):
+			return "a column is computed from what changes"
+		}
+		for i, name := range key.Columns {
+			column := part.Column(name)
+			if column == nil || !slices.Contains(changed, name) {
+				continue
+			}
+			t := c.snap.TypeByOID(column.TypeOID)
+			if null && t != nil && t.Kind == 'd' {
+				return "the domain of " + name + " may allow no NULL"
+			}
+			if to := target.Column(key.TargetCols[i]); !null && (to == nil || to.Type != column.Type) {
+				return name + " is of another type than what it refers to"
+			}
+		}
+		for _, k := range part.Unique {
+			switch {
+			case !overlap(k.Columns, changed):
+			case null && overlap(k.Apart, changed):
+			case !null && len(k.Equal) > 0 && !slices.ContainsFunc(key.Columns, func(name string) bool { return !slices.Contains(k.Equal, name) }):
+				// Rows that are equal in it lead to the same row, as they did before.
+			default:
+				return "what changes is part of the key " + k.Name
+			}
+		}
+		for _, k := range part.ForeignKeys {
+			if alike(k, key) || !overlap(k.Columns, changed) {
+				continue
+			}
+			if !null || k.Full {
+				return "what changes is part of another foreign key"
+			}
+		}
+	}
+	return ""
+}
+
+// referrers refuses a change of a row on which rows may depend that agents do not see: whether it fails would tell.
+// keys are the columns that may change; nil: the row goes away.
+func (c *compiler) referrers(decl *writeDecl, r *catalog.Relation, keys []string, seen map[string]bool) {
+	this := r.Name.String() + " " + strconv.FormatBool(keys == nil) + strings.Join(slices.Sorted(slices.Values(keys)), "\x00")
+	if seen[this] {
+		return
+	}
+	seen[this] = true
+	targets := append(c.withParts(r), c.wholesOf(r)...)
+	for _, from := range c.snap.Relations() {
+		for _, key := range from.ForeignKeys {
+			i := slices.IndexFunc(targets, func(target *catalog.Relation) bool { return target.Name == key.Target })
+			if i < 0 || keys != nil && !overlap(key.TargetCols, andComputed(targets[i], keys)) || c.ofTheWhole(from, key) {
+				continue
+			}
+			c.referrer(decl, r, from, key, keys, seen)
+		}
+	}
+}
+
+// referrer is one foreign key by which rows may depend on a row.
+func (c *compiler) referrer(decl *writeDecl, r, from *catalog.Relation, key catalog.ForeignKey, keys []string, seen map[string]bool) {
+	what := key.OnUpdate
+	changed := key.Columns
+	if keys == nil {
+		if what = key.OnDelete; what == catalog.SetNull && len(key.Nulled) > 0 {
+			changed = key.Nulled
+		}
+	} else if what == catalog.Cascade {
+		target, _ := c.snap.Relation(key.Target)
+		changed = slices.DeleteFunc(slices.Clone(changed), func(name string) bool {
+			return !slices.Contains(andComputed(target, keys), key.TargetCols[slices.Index(key.Columns, name)])
+		})
+	}
+	why := ""
+	switch what {
+	case catalog.Cascade:
+		if keys == nil {
+			c.referrers(decl, from, nil, seen)
+			return
+		}
+		why = c.breaks(from, key, changed, false)
+	case catalog.SetNull:
+		if slices.ContainsFunc(changed, func(name string) bool { return from.Column(name) == nil || from.Column(name).NotNull }) {
+			why = "their key may not be NULL"
+			break
+		}
+		why = c.breaks(from, key, changed, true)
+	default:
+		why = "the key does not let it"
+	}
+	if why == "" || c.allVisible(from, key) {
+		if what == catalog.Cascade || what == catalog.SetNull {
+			c.referrers(decl, from, changed, seen)
+		}
+		return
+	}
+	c.fail(decl.place, "let the foreign key cascade, or say accept: ["+acceptReferences+"]",
+		"whether a row of %s can be deleted, or its key changed, would tell that hidden rows of %s refer to it: %s", r.Name, from.Name, why)
+}
