@@ -180,6 +180,11 @@ func (w *walker) settleReference(ref *reference, signable bool) {
 		return
 	}
 	if ref.fragment.stands() {
+		if ref.kept == twoOfOneName && ref.rangeVar.GetAlias() == nil {
+			w.refuseAt(sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonConstruct, "relation %q needs an alias here", ref.name.String()).
+				WithHint("Agents do not see all of its columns, and another table of that name stands beside it: write %s AS t, and t.column.", ref.name.SQL()), ref.start)
+			return
+		}
 		if w.bare = w.bare || ref.fragment.bare; ref.fragment.bare && w.mode == Injected {
 			w.refuseAt(bare(ref, "a view"), ref.start)
 			return
