@@ -33,6 +33,7 @@ var Schemas = []Schema{
 	{Name: "docket", SearchPath: []string{"public"}, Attributes: map[string]string{"me": "6"}},
 	{Name: "fleet", SearchPath: []string{"public", "telemetry"}, Attributes: map[string]string{"household": "h2", "no": "2"}},
 	{Name: "kin", SearchPath: []string{"public"}, Attributes: map[string]string{"user": "8", "handle": "8"}},
+	{Name: "estate", SearchPath: []string{"core", "desk", "public"}, Attributes: map[string]string{"tenant": "t5", "who": "ann", "me": "96d72af7-666f-377d-9b93-9c9c813ad5f4", "teams": "{ann,cyd}"}},
 	{Name: "press", SearchPath: []string{"public", "log"}, Attributes: map[string]string{"user": "4", "house": "north", "desks": "{city,sport}"}},
 }
 

@@ -1,0 +1,25 @@
+SET session_replication_role = replica;
+UPDATE core.party SET tax = 'HIDDENMARK';
+UPDATE core.tenant SET plan = 'HIDDENMARK';
+UPDATE core.party SET consents = consents || '{"mail": "HIDDENMARK"}';
+UPDATE core.tenant SET name = 'HIDDENMARK', plan = 'HIDDENMARK' WHERE id NOT IN ('t5') AND parent IS DISTINCT FROM 't5';
+UPDATE core.party SET name = 'HIDDENMARK ' || no, notes = 'HIDDENMARK', tax = 'HIDDENMARK', consents = consents || '{"mail": "HIDDENMARK"}' WHERE (tenant, no) NOT IN (SELECT tenant, no FROM kept_party);
+UPDATE core.party_version SET name = 'HIDDENMARK', by_user = 'HIDDENMARK', home = ROW('HIDDENMARK', NULL, NULL, NULL)::core.address WHERE (tenant, no) NOT IN (SELECT tenant, no FROM kept_party); -- the agent can ask for what was known before
+UPDATE core.flat SET house = 'HIDDENMARK', meta = '{"heat": "HIDDENMARK"}', features = '{HIDDENMARK}' WHERE tenant <> 't5';
+UPDATE core.lease SET terms = '{"n": "HIDDENMARK"}' WHERE (tenant, no, version) NOT IN (SELECT tenant, no, version FROM kept_lease);
+UPDATE core.attribute SET name = 'HIDDENMARK' || id, unit = 'HIDDENMARK' WHERE sensitive;
+UPDATE core.value SET v_text = 'HIDDENMARK' WHERE id NOT IN (SELECT id FROM kept_value);
+UPDATE core.remark SET body = 'HIDDENMARK' WHERE id NOT IN (SELECT id FROM kept_remark);
+UPDATE desk.remark SET body = 'HIDDENMARK' WHERE tenant <> 't5' OR private;
+UPDATE desk.party SET tone = 'HIDDENMARK' WHERE (tenant, no) NOT IN (SELECT tenant, no FROM kept_party) OR role = 'debtor';
+UPDATE desk.event SET payload = payload || '{"body": {"title": "HIDDENMARK"}}' WHERE (stream, version) NOT IN (SELECT stream, version FROM kept_event);
+UPDATE desk.visit SET note = 'HIDDENMARK' WHERE tenant <> 't5' OR who <> 'ann';
+UPDATE desk.setting SET value = '{"v": "HIDDENMARK"}' WHERE tenant <> 't5';
+UPDATE desk.draft SET title = 'HIDDENMARK' || title, body = 'HIDDENMARK' WHERE owner <> 'ann';
+UPDATE desk.folder SET name = 'HIDDENMARK' || name WHERE owner <> 'ann';
+UPDATE desk.file SET name = 'HIDDENMARK' WHERE owner = 'bob';
+UPDATE desk.payout SET ref = 'HIDDENMARK' WHERE (tenant, lease, version) NOT IN (SELECT tenant, no, version FROM kept_lease);
+UPDATE desk."Öffentliche Aushänge ""am Brett"" im Treppenhaus, OG/EG; --" SET "count(*)" = 'HIDDENMARK', " " = 'HIDDENMARK' WHERE tenant <> 't5';
+UPDATE core.tables SET table_name = 'HIDDENMARK' || table_name WHERE tenant <> 't5';
+UPDATE core.product SET title = 'HIDDENMARK' WHERE tenant <> 't5';
+SET session_replication_role = origin;
