@@ -108,7 +108,7 @@ func TestLoad(t *testing.T) {
 				{Name: "a", Type: "integer", Default: "1"}, {Name: "b", Type: "text"}, {Name: "r", Type: "int4range"},
 			},
 			Indexes: []catalog.BTree{{Columns: []string{"i"}, Unique: true}},
-			Unique:  []catalog.Key{
+			Unique: []catalog.Key{
 				{Name: "apart", Columns: []string{"a", "r"}, Apart: []string{"r"}, Where: "(a > 0)"}, {Name: "covering", Columns: []string{"i"}, Equal: []string{"i"}, Apart: []string{"i"}},
 				{Name: "once", Columns: []string{"d", "b"}, Where: "(d > 0)"},
 			},
