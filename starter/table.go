@@ -35,6 +35,10 @@ func (s *survey) table(r *catalog.Relation, used map[string]bool) *Table {
 	}
 	for _, c := range roles.tenants {
 		a := s.tenantAttrs[s.tenantKey(r, c)]
+		if a == s.tenantOf(r) && !slices.Contains(r.PrimaryKey, c.Name) { // the tenant above this one: who must be both sees nothing
+			note("%s names another tenant, and is not used here: does it see this one?", c.Name)
+			continue
+		}
 		used[a.Name] = true
 		add(s.columnEvidence(r, c), "tenant: { column: %s, is: %s }", flow(c.Name), a.Name)
 		if !c.NotNull {

@@ -1,6 +1,6 @@
 -- A multi-tenant SaaS: organisations, users that belong to them, and no rule but the application's.
 CREATE TYPE task_state AS ENUM ('todo', 'doing', 'done');
-CREATE TABLE organizations (id uuid PRIMARY KEY, name text NOT NULL, stripe_customer_token text);
+CREATE TABLE organizations (id uuid PRIMARY KEY, name text NOT NULL, parent uuid REFERENCES organizations, stripe_customer_token text);
 CREATE TABLE users (id uuid PRIMARY KEY, organization_id uuid NOT NULL REFERENCES organizations, email text NOT NULL, password_hash text NOT NULL, api_token text);
 CREATE TABLE projects (id uuid PRIMARY KEY, organization_id uuid NOT NULL REFERENCES organizations, created_by uuid REFERENCES users, name text, deleted_at timestamptz);
 CREATE TABLE tasks (id uuid PRIMARY KEY, project_id uuid NOT NULL REFERENCES projects, assignee_id uuid REFERENCES users, state task_state NOT NULL, title text, visibility text CHECK (visibility IN ('team', 'private')));
