@@ -37,7 +37,7 @@ func needed(when predicate.Node, r *catalog.Relation, c policy.Shown, value stri
 		return value
 	}
 	cast := ""
-	if strings.Contains(c.Type, "(") { // CASE loses the length
+	if strings.Contains(c.Type, "(") && c.Mask != policy.Step { // CASE loses the length, which a step may not fit in
 		cast = "::" + c.Type
 	}
 	return "(CASE WHEN " + predicate.Check(when, r) + " THEN " + value + " END)" + cast

@@ -2,11 +2,15 @@ package rls_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 
+	"github.com/pgconsent/pgconsent/catalog"
 	"github.com/pgconsent/pgconsent/migrations"
 	"github.com/pgconsent/pgconsent/pgtest"
+	"github.com/pgconsent/pgconsent/policy"
+	"github.com/pgconsent/pgconsent/predicate"
 	"github.com/pgconsent/pgconsent/rls"
 )
 
@@ -82,6 +86,64 @@ func TestMasks(t *testing.T) {
 	other := oddWorld(t, rls.Options{}).migrate()
 	if second, _ := query(other.agent(user1), "SELECT hashed FROM pgconsent_rows.public_odd WHERE id = 1"); second == first || second == "" {
 		t.Errorf("two databases hash alike: %s, %s", first, second)
+	}
+}
+
+// Whatever a mask makes of a column, it comes out in the rows that meet the column's condition, and in no other: by whichever
+// view or function of ours.
+func TestNoMaskShowsWithoutItsCondition(t *testing.T) {
+	masks := map[policy.Mask]bool{}
+	conditional := func(when predicate.Node) *world {
+		w := oddWorld(t, rls.Options{})
+		odd, _ := w.pol.Table(catalog.Name{Schema: "public", Name: "odd"})
+		odd.Columns.Columns = append(odd.Columns.Columns, policy.Shown{Name: "secret", Type: "text"})
+		for i := range odd.Columns.Columns {
+			if c := &odd.Columns.Columns[i]; c.Name != "id" {
+				c.When, c.Counts, masks[c.Mask] = when, when, true
+			}
+		}
+		odd.Columns.ByKey = &policy.ByKey{Key: []string{"id"}, AtMost: 5, Columns: odd.Columns.Columns, All: odd.Columns.Columns}
+		w.plan = rls.Generate(w.pol, w.snap, rls.Options{})
+		return w.migrate()
+	}
+	always := conditional(nil)
+	for m := policy.Plain; m <= policy.Keys; m++ {
+		if !masks[m] {
+			t.Errorf("no column has mask %d", m)
+		}
+	}
+	all := always.agent(user1)
+	for _, met := range [][]string{{"1", "3"}, {"2", "4", "5"}} {
+		var when predicate.Any
+		for _, id := range met {
+			when = append(when, predicate.Status{Column: "id", Is: id})
+		}
+		w := conditional(when)
+		odd, _ := w.pol.Table(catalog.Name{Schema: "public", Name: "odd"})
+		some := w.agent(user1)
+		for _, from := range []string{
+			"pgconsent_rows.public_odd", "pgconsent_rows.w_public_odd",
+			"pgconsent_rows.key_public_odd(true, ARRAY[1,2,3,4,5])", "pgconsent_rows.wkey_public_odd(true, ARRAY[1,2,3,4,5])",
+		} {
+			for _, c := range odd.Columns.Columns {
+				if c.Name == "id" {
+					continue
+				}
+				value := c.Name
+				if c.Mask == policy.Hash { // the key of each database is its own
+					value += " IS NOT NULL"
+				}
+				ask := "SELECT CASE WHEN id IN (" + strings.Join(met, ", ") + ") THEN (" + value + ")::text ELSE %s END FROM " + from + " ORDER BY id"
+				want, err := query(all, fmt.Sprintf(ask, "'NULL'"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				got, err := query(some, fmt.Sprintf(ask, "COALESCE("+c.Name+"::text, 'NULL')"))
+				if err != nil || got != want {
+					t.Errorf("%s of %s: %s, %v; want %s", c.Name, from, got, err, want)
+				}
+			}
+		}
 	}
 }
 
