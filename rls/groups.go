@@ -169,7 +169,7 @@ func groups(t *policy.Table) string {
 		"\n  FROM (SELECT " + strings.Join(each, ",\n      ") +
 		"\n    FROM (SELECT " + strings.Join(hidden, ",\n        ") + "\n     " + from +
 		"\n      WHERE " + strings.Join(counts, "\n        AND ") + ") AS " + inner + "1) AS " + inner + "2) AS " + inner + "3" +
-		"\nWHERE " + strings.Join(enough, "\n  AND ") + ") AS " + inner + "4 OFFSET 0"
+		"\nWHERE " + strings.Join(enough, "\n  AND ") + ") AS " + inner + "4\nWHERE " + isFresh + " OFFSET 0"
 }
 
 // Counted is whom a row of the table counts for in groups: what stands for its subject where the sweeper makes rows anonymous,
