@@ -15,16 +15,5 @@ func (t *Table) asksRegistry() bool {
 	if t.Lifecycle != nil || t.Observed != nil && t.Observed.asksRegistry() {
 		return true
 	}
-	nodes := []predicate.Node{t.Rows}
-	if t.Aggregate != nil {
-		nodes = append(nodes, t.Aggregate.Rows)
-	}
-	if t.Columns != nil {
-		for _, c := range t.Columns.Columns {
-			nodes = append(nodes, c.When, c.Counts)
-		}
-	}
-	return slices.ContainsFunc(nodes, func(n predicate.Node) bool {
-		return n != nil && slices.ContainsFunc(predicate.Helpers(n), func(h predicate.Helper) bool { return h.Relation == predicate.RegistryRelation() })
-	})
+	return slices.ContainsFunc(predicate.Helpers(t.Decides()), func(h predicate.Helper) bool { return h.Relation == predicate.RegistryRelation() })
 }

@@ -387,3 +387,20 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// Whether any rule asks the registry is told of columns that exist by key, too.
+func TestAsksTheRegistry(t *testing.T) {
+	for column, want := range map[string]bool{"body: allow": false, "body: { by_key: {} }": false, "body: { category: ESSENTIAL }": true, "body: { by_key: {}, category: ESSENTIAL }": true} {
+		consent := ""
+		if want {
+			consent = ", consent: { subject: user_id, registry: {} }"
+		}
+		p, err := compile(head + "tables: { memories: { rows: [ own: { column: user_id, is: user } ], columns: { id: allow, " + column + " }" + consent + " } }")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := p.AsksRegistry(); got != want {
+			t.Errorf("%s: %v", column, got)
+		}
+	}
+}

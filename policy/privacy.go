@@ -490,7 +490,7 @@ func (p *Privacy) describe(h io.Writer) {
 	}
 	fmt.Fprintf(h, "privacy %q %q %q %q\n", p.Entity, p.Roles, p.Context, p.All)
 	for _, m := range p.Memories {
-		fmt.Fprintf(h, " memories %q %q %q %q %q %q %q %q\n", m.Kind, m.Relation.Name.String(), m.Store, m.Content, m.Source, m.Subjects.Column, m.Grants.Column, m.Evidence.Column)
+		fmt.Fprintf(h, " memories %q %q %q %q %q %q %q %q %q\n", m.Kind, m.Relation.Name.String(), m.Store, m.Content, m.Source, m.Told, m.Subjects.Column, m.Grants.Column, m.Evidence.Column)
 	}
 	if s := p.Stores; s != nil {
 		fmt.Fprintf(h, " stores %q %q %q\n", s.Relation.Name.String(), s.ID, s.Owner)

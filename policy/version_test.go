@@ -1,0 +1,205 @@
+package policy_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/goccy/go-yaml"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/catalog/pgcatalog"
+	"github.com/pgconsent/pgconsent/pgtest"
+	"github.com/pgconsent/pgconsent/policy"
+	"github.com/pgconsent/pgconsent/rewrite"
+)
+
+// written are policies that have, between them, nearly all that a policy may say, each beside the schema.sql that it is for.
+var written = []string{
+	"../worlds/arcive/policy.yaml", "../worlds/ciris/policy.yaml", "../worlds/ciris/policy_registry.yaml", "../worlds/kernle/policy.yaml", "../worlds/beheard/policy.yaml", "../worlds/memberintel/policy.yaml",
+	"../test/oracle/testdata/hospital/policy.yaml",
+}
+
+// unsaid are fields of a compiled policy that are not part of its meaning: where it was written, and in what words or order.
+var unsaid = []string{"version", "warnings", "place", "Rule", "order", "expressions"}
+
+// Two policies of one version are one policy: a changed word, a number more, an entry that is left out either changes nothing of what is
+// compiled, or changes the version. A proxy that is told to reload keeps what it has where the version is the same.
+func TestVersionsTellPoliciesApart(t *testing.T) {
+	same := cmp.Options{
+		cmp.Exporter(func(reflect.Type) bool { return true }),
+		cmp.Comparer(func(a, b *catalog.Relation) bool { return a == b }),
+		cmp.Comparer(func(a, b *catalog.Function) bool { return a == b }),
+		cmp.Comparer(func(a, b *regexp.Regexp) bool { return a == b || a != nil && b != nil && a.String() == b.String() }),
+		cmp.FilterPath(func(p cmp.Path) bool {
+			f, ok := p.Last().(cmp.StructField)
+			return ok && slices.Contains(unsaid, f.Name())
+		}, cmp.Ignore()),
+	}
+	for _, file := range written {
+		t.Run(filepath.Base(filepath.Dir(file))+"/"+filepath.Base(file), func(t *testing.T) {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			snap := schemaBeside(t, file)
+			compiled := func(text []byte) *policy.Policy {
+				doc, err := policy.Parse("p.yaml", text)
+				if err != nil {
+					return nil
+				}
+				p, err := policy.Compile(doc, snap, policy.WithViews(rewrite.Definition))
+				if err != nil {
+					return nil
+				}
+				return p
+			}
+			var tree yaml.MapSlice
+			if err := yaml.UnmarshalWithOptions(text, &tree, yaml.UseOrderedMap()); err != nil {
+				t.Fatal(err)
+			}
+			whole, err := yaml.Marshal(tree)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p := compiled(whole)
+			if p == nil {
+				t.Fatalf("%s does not compile\n%s", file, whole)
+			}
+			apart := 0
+			others := changes(tree, rand.New(rand.NewPCG(3, 3)), 120)
+			for _, c := range others {
+				changed, err := yaml.Marshal(c.tree)
+				if err != nil {
+					t.Fatal(err)
+				}
+				o := compiled(changed)
+				if o == nil {
+					continue
+				}
+				if p.Version() != o.Version() {
+					apart++
+				} else if d := cmp.Diff(p, o, same); d != "" {
+					t.Errorf("%s: the version stays as it was, and the policy does not\n%.1500s", c.what, d)
+				}
+			}
+			if apart < 5 {
+				t.Errorf("%d of %d changes make another policy", apart, len(others))
+			}
+			t.Logf("%d of %d changes make another policy", apart, len(others))
+		})
+	}
+}
+
+func schemaBeside(t *testing.T, file string) *catalog.Snapshot {
+	t.Helper()
+	conn := pgtest.Database(t).Connect(t, "postgres")
+	for _, name := range []string{"extensions.sql", "schema.sql"} {
+		sql, err := os.ReadFile(filepath.Join(filepath.Dir(file), name))
+		if os.IsNotExist(err) {
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := conn.PgConn().Exec(t.Context(), string(sql)).ReadAll(); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+	}
+	snap, err := pgcatalog.Load(t.Context(), conn, []string{"public"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return snap
+}
+
+type change struct {
+	what, kind string
+	tree       any
+}
+
+// changes are a document with one thing left out, one number more, a truth turned over, or a word that stands elsewhere in it: at most so
+// many, of each kind some.
+func changes(tree any, r *rand.Rand, most int) []change {
+	var words []string
+	var collect func(n any)
+	collect = func(n any) {
+		switch n := n.(type) {
+		case yaml.MapSlice:
+			for _, item := range n {
+				collect(item.Value)
+			}
+		case []any:
+			for _, item := range n {
+				collect(item)
+			}
+		case string:
+			words = append(words, n)
+		}
+	}
+	collect(tree)
+	var out []change
+	var walk func(n any, path, last string, put func(any) any)
+	walk = func(n any, path, last string, put func(any) any) {
+		with := func(what string, v any) {
+			kind := last
+			if strings.HasPrefix(what, "without ") {
+				kind = what
+			}
+			out = append(out, change{path + ": " + what, kind, put(v)})
+		}
+		switch n := n.(type) {
+		case yaml.MapSlice:
+			for i, item := range n {
+				name := fmt.Sprint(item.Key)
+				with("without "+name, slices.Delete(slices.Clone(n), i, i+1))
+				walk(item.Value, path+"."+name, name, func(v any) any {
+					c := slices.Clone(n)
+					c[i].Value = v
+					return put(c)
+				})
+			}
+		case []any:
+			for i, item := range n {
+				with(fmt.Sprintf("without entry %d", i+1), slices.Delete(slices.Clone(n), i, i+1))
+				walk(item, fmt.Sprintf("%s[%d]", path, i+1), last, func(v any) any {
+					c := slices.Clone(n)
+					c[i] = v
+					return put(c)
+				})
+			}
+		case bool:
+			with("turned over", !n)
+		case uint64:
+			with("one more", n+1)
+		case string:
+			for range 2 {
+				w := words[r.IntN(len(words))]
+				with(n+" is "+w, w)
+			}
+			with(n+" with a 1", n+"1")
+		}
+	}
+	walk(tree, "policy", "", func(v any) any { return v })
+	r.Shuffle(len(out), func(i, j int) { out[i], out[j] = out[j], out[i] })
+	seen := map[string]int{}
+	turn := map[*change]int{} // which one of its kind it is
+	var order []*change
+	for i := range out {
+		turn[&out[i]], order = seen[out[i].kind], append(order, &out[i])
+		seen[out[i].kind]++
+	}
+	slices.SortStableFunc(order, func(a, b *change) int { return turn[a] - turn[b] })
+	var chosen []change
+	for _, c := range order[:min(most, len(order))] {
+		chosen = append(chosen, *c)
+	}
+	return chosen
+}
