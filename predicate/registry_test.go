@@ -164,6 +164,7 @@ func (s *schema) registered(t *table) object {
 func TestConsentByRegistry(t *testing.T) {
 	r := newTriples(t)
 	people := []string{"si:ash", "si:ashley", "SI:ash", "si:bob", "5", id(1)}
+	sessions, asked := [][]string{{"a", "ESSENTIAL"}, {"ESSENTIALS"}, {"ctx:a", "ESSENTIAL/x"}, {}, {"ESSENTIAL/x"}, {"ESSENTIAL"}, {"xy"}}, 0
 	for i, rule := range []string{
 		`{ subject: who, registry: {} }`,
 		`{ subject: who, registry: { category: ESSENTIAL } }`,
@@ -171,6 +172,8 @@ func TestConsentByRegistry(t *testing.T) {
 		`{ subject: who, registry: { category: ESSENTIAL/x/y, purpose: [ESSENTIAL/x] } }`,
 		`{ subject: who, registry: { purposes: contexts, grantee: [user, contexts] } }`,
 		`{ subject: who, but: user, registry: { scope: { row: rid, context: contexts } } }`,
+		`{ subject: who, registry: { scope: { context: contexts } } }`,
+		`{ subject: who, registry: { category: ESSENTIAL, purposes: contexts, grantee: contexts } }`,
 		`{ subject: who, registry: { since: at } }`,
 		`{ subject: who, registry: { since: at, decay: { less_than: 90 days }, category: BEHAVIORAL } }`,
 		`{ subject: number, registry: { category: a, since: at, decay: { less_than: 30 days } } }`,
@@ -207,7 +210,7 @@ func TestConsentByRegistry(t *testing.T) {
 		before := r.shown
 		first := true
 		for range 3 {
-			s.registry = s.records(24, people, []string{"*", "*", "*", "si:ash", "ctx:a"}, []string{"*", "*", "*", "table:" + s.name + ".memories", "table:other", "row:1", "row:" + s.name + ".memories:1", "row:" + s.name + ".memories:7", "row:" + s.name + ".memories:30", "ctx:a", "ctx:ESSENTIAL"})
+			s.registry = s.records(24, people, []string{"*", "*", "*", "si:ash", "ctx:a"}, []string{"*", "*", "*", "table:" + s.name + ".memories", "table:other", "row:1", "row:" + s.name + ".memories:1", "row:" + s.name + ".memories:7", "row:" + s.name + ".memories:30", "ctx:a", "ctx:ESSENTIAL", "ctx:other", "ctx:b"})
 			if strings.Contains(rule, "decay") {
 				s.decaying(people)
 			}
@@ -222,7 +225,8 @@ tables:
   SCHEMA.about: { rows: open }
 `))
 			for range 2 {
-				attributes := map[string]string{"user": s.pick(people...), "contexts": predicate.WriteArray([]string{s.pick("ctx:a", "a", "ESSENTIAL"), s.pick("ESSENTIAL", "ESSENTIAL/x")}[s.IntN(2):])}
+				attributes := map[string]string{"user": s.pick(people...), "contexts": predicate.WriteArray(sessions[asked%len(sessions)])}
+				asked++
 				if s.chance(5) {
 					delete(attributes, s.pick("user", "contexts"))
 				}
