@@ -38,16 +38,19 @@ func suites(m Mutant, quick bool) (list []suite) {
 	if quick && m.Machine {
 		return list
 	}
-	if pkg == "rls" && !m.Machine { // below the proxy, as whom PUBLIC lets write, after DDL, through views of ours, and over the catalogs: seconds
-		list = append(list, suite{pkg: "./rls", run: "TestAgentsWriteNothingThatPublicMay|TestNothingIsWrittenUnderAnOlderCatalog|TestViewsWriteVisibleRows|TestNothingRunsOnHiddenRowsOfCatalogs"})
+	if pkg == "rls" && !m.Machine { // below the proxy, as whom PUBLIC lets write, after DDL, through views of ours, over the catalogs, and by masks: seconds
+		list = append(list, suite{pkg: "./rls", run: "TestAgentsWriteNothingThatPublicMay|TestNothingIsWrittenUnderAnOlderCatalog|TestNothingIsReadUnderAnOlderCatalog|TestViewsWriteVisibleRows|TestNothingRunsOnHiddenRowsOfCatalogs|TestNoMaskShowsWithoutItsCondition"})
 	}
 	if pkg == "rewrite" && !m.Machine { // whole classes of what a text may name: operators, relations, keys, locks; seconds
 		list = append(list, suite{pkg: "./rewrite", run: "TestOperatorsOfOthersStandNowhere|TestWhatNoDataFileHasIsRefused|TestNamesOfAllRelations|TestNamesInDocuments|TestRowsThatNobodyMayHold|TestKeysAreCounted|TestViewsReadNothingByKey"})
 	}
-	list = append(list, suite{pkg: "./test/mutants/suite", run: "."})
-	if pkg == "predicate" && !m.Machine {
-		list = append(list, suite{pkg: "./predicate", run: "TestFormsAgree"}) // the reference model
+	if pkg == "predicate" && !m.Machine { // the reference model, of the registry as well, and what hides rows by it; seconds
+		list = append(list, suite{pkg: "./predicate", run: "TestFormsAgree|TestNothingElseHidesRows|TestConsentByRegistry"})
 	}
+	if pkg == "policy" && !m.Machine { // whatever changes a policy changes its version; seconds
+		list = append(list, suite{pkg: "./policy", run: "TestVersionsTellPoliciesApart"})
+	}
+	list = append(list, suite{pkg: "./test/mutants/suite", run: "."})
 	return list
 }
 
