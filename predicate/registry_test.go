@@ -210,7 +210,7 @@ func TestConsentByRegistry(t *testing.T) {
 		before := r.shown
 		first := true
 		for range 3 {
-			s.registry = s.records(24, people, []string{"*", "*", "*", "si:ash", "ctx:a"}, []string{"*", "*", "*", "table:" + s.name + ".memories", "table:other", "row:1", "row:" + s.name + ".memories:1", "row:" + s.name + ".memories:7", "row:" + s.name + ".memories:30", "ctx:a", "ctx:ESSENTIAL", "ctx:other", "ctx:b"})
+			s.registry = s.records(24, people, []string{"*", "*", "*", "si:ash", "ctx:a"}, []string{"*", "*", "*", "table:" + s.name + ".memories", "table:" + s.name + ".memories", "table:" + s.name + ".memories", "table:other", "row:1", "row:" + s.name + ".memories:1", "row:" + s.name + ".memories:7", "row:" + s.name + ".memories:30", "ctx:a", "ctx:ESSENTIAL", "ctx:other", "ctx:b"})
 			if strings.Contains(rule, "decay") {
 				s.decaying(people)
 			}
