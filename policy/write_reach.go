@@ -228,14 +228,14 @@ func (c *compiler) referrer(decl *writeDecl, r, from *catalog.Relation, key cata
 			return !slices.Contains(andComputed(target, keys), key.TargetCols[slices.Index(key.Columns, name)])
 		})
 	}
-	why := ""
+	why, instead := "", "let the foreign key cascade"
 	switch what {
 	case catalog.Cascade:
 		if keys == nil {
 			c.referrers(decl, from, nil, seen)
 			return
 		}
-		why = c.breaks(from, key, changed, false)
+		why, instead = c.breaks(from, key, changed, false), "take the columns that others refer to out of write" // it cascades already
 	case catalog.SetNull:
 		if slices.ContainsFunc(changed, func(name string) bool { return from.Column(name) == nil || from.Column(name).NotNull }) {
 			why = "their key may not be NULL"
@@ -251,6 +251,6 @@ func (c *compiler) referrer(decl *writeDecl, r, from *catalog.Relation, key cata
 		}
 		return
 	}
-	c.fail(decl.place, "let the foreign key cascade, or say accept: ["+acceptReferences+"]",
+	c.fail(decl.place, instead+", or say accept: ["+acceptReferences+"]",
 		"whether a row of %s can be deleted, or its key changed, would tell that hidden rows of %s refer to it: %s", r.Name, from.Name, why)
 }
