@@ -70,8 +70,13 @@ func Replay(t *testing.T, modes ...instance.Mode) {
 				st := newStage(t, mode, d.script)
 				st.caller = d.caller
 				st.load(d.loads[0], d.loads[1], d.loads[2])
-				if found := st.compare(d.c, &Report{}); found != nil {
-					t.Errorf("mode %s: %s\n%s\none:\n%s\ntwo:\n%s", mode.Name, found.why, strings.Join(d.c.messages, "\n"), found.got[0], found.got[1])
+				for _, before := range []string{"", "ANALYZE"} {
+					for _, w := range st.writers {
+						instance.Ask(w, before)
+					}
+					if found := st.compare(d.c, &Report{}); found != nil {
+						t.Errorf("mode %s: %s\n%s\none:\n%s\ntwo:\n%s", mode.Name, found.why, strings.Join(d.c.messages, "\n"), found.got[0], found.got[1])
+					}
 				}
 			}
 		})

@@ -91,12 +91,12 @@ func (r *runner) schema(seed uint64, mode instance.Mode) {
 			}
 		}
 		if round == 0 && mode.Walls == rls.Enforce {
-			r.walls(st.unsealed(), text)
-			r.walls(st.emptied(s, one), text)
+			r.walls(st.unsealed(), text, seed)
+			r.walls(st.emptied(s, one), text, seed)
 		}
 		if !r.notated {
 			r.notated = true
-			r.walls(st.notations(r.catalog), text)
+			r.walls(st.notations(r.catalog), text, seed)
 		}
 		for _, t := range s.tables { // first of all, which rows there are
 			if t.rule != nil {
@@ -147,10 +147,10 @@ func (r *runner) try(st *stage, c testCase, text script, loads [3]string, seed u
 }
 
 // walls reports what the database let out.
-func (r *runner) walls(wrong []string, text script) {
+func (r *runner) walls(wrong []string, text script, seed uint64) {
 	for _, w := range wrong {
 		r.Report.Differences++
-		r.t.Errorf("%s\npolicy:\n%s", w, text.policy)
+		r.t.Errorf("seed %d: %s\npolicy:\n%s", seed, w, text.policy)
 	}
 }
 
