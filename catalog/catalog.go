@@ -98,7 +98,7 @@ type Column struct {
 
 	Nondeterministic bool   // the collation takes different bytes for the same text
 	Identity         string // "", "always" or "by default"
-	Default          string // its expression, "" if it has none; an identity column has none
+	Default          string // its expression, or that of its domain; "" if it has none; an identity column has none
 	Sequence         Name   // whose next value the default or the identity is; the zero value if none
 
 	// Values are the only ones that a validated CHECK of this column alone, or of its domain, lets through besides NULL,

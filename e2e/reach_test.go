@@ -62,6 +62,10 @@ var reach = []struct {
 		`INSERT INTO u VALUES (1, 'ann', 'bob', 'a')`, `commands: [update], columns: [code]`, "u: { rows: [ own: { column: who, is: who } ] }", `UPDATE t SET code = 'b'`},
 	{"a key whose columns have their defaults", `CREATE TABLE t (id uuid PRIMARY KEY DEFAULT gen_random_uuid(), owner text, title text, active boolean NOT NULL DEFAULT true); CREATE UNIQUE INDEX ON t (active) WHERE active`,
 		`INSERT INTO t (owner) VALUES ('bob')`, `commands: [insert], columns: [title], stamp: { owner: { attribute: who } }`, "", `INSERT INTO t (title) VALUES ('x')`},
+	{"a key whose default is the day", `CREATE TABLE t (id uuid PRIMARY KEY DEFAULT gen_random_uuid(), owner text, title text, day timestamptz NOT NULL DEFAULT date_trunc('century', now()) UNIQUE)`,
+		`INSERT INTO t (owner) VALUES ('bob')`, `commands: [insert], columns: [title], stamp: { owner: { attribute: who } }`, "", `INSERT INTO t (title) VALUES ('x')`},
+	{"a key whose default is its domain's", `CREATE DOMAIN kind AS text DEFAULT 'plain'; CREATE TABLE t (id uuid PRIMARY KEY DEFAULT gen_random_uuid(), owner text, title text, kind kind UNIQUE)`,
+		`INSERT INTO t (owner) VALUES ('bob')`, `commands: [insert], columns: [title], stamp: { owner: { attribute: who } }`, "", `INSERT INTO t (title) VALUES ('x')`},
 	{"a key of whole rows", `CREATE TABLE t (owner text, title text); CREATE FUNCTION one(t) RETURNS text LANGUAGE sql IMMUTABLE AS 'SELECT $1.title'; CREATE UNIQUE INDEX ON t (one(t))`,
 		`INSERT INTO t (owner, title) VALUES ('bob', 'x')`, `commands: [insert], columns: [title], stamp: { owner: { attribute: who } }`, "", `INSERT INTO t (title) VALUES ('x')`},
 	{"a second way by which a key cascades", `CREATE TABLE t (owner text, a integer, b integer, UNIQUE (owner, a), UNIQUE (owner, b)); CREATE TABLE u (id integer, owner text, x integer, y integer, who text, UNIQUE (owner, x), UNIQUE (owner, y), FOREIGN KEY (owner, x) REFERENCES t (owner, a) ON UPDATE CASCADE, FOREIGN KEY (owner, y) REFERENCES t (owner, b) ON UPDATE CASCADE); CREATE TABLE w (owner text, y integer, who text, FOREIGN KEY (owner, y) REFERENCES u (owner, y)); INSERT INTO t VALUES ('ann', 1, 2)`,
@@ -72,6 +76,8 @@ var reach = []struct {
 		`INSERT INTO u VALUES ('ann', 1)`, `commands: [delete]`, "", ""},
 	{"a key that cascades into a longer one", `CREATE TABLE t (owner text, code text, PRIMARY KEY (owner, code)); CREATE TABLE u (owner text, code text, n integer, PRIMARY KEY (owner, code, n), FOREIGN KEY (owner, code) REFERENCES t ON UPDATE CASCADE); INSERT INTO t VALUES ('ann', 'a'), ('ann', 'b')`,
 		`INSERT INTO u VALUES ('ann', 'a', 1), ('ann', 'b', 1)`, `commands: [update], columns: [code]`, "", ""},
+	{"keys whose defaults are drawn", `CREATE SEQUENCE s; CREATE FUNCTION code() RETURNS text LANGUAGE sql AS $$SELECT gen_random_uuid()::text$$; CREATE TABLE t (id uuid PRIMARY KEY DEFAULT gen_random_uuid(), owner text, title text, number text DEFAULT 'N-' || nextval('s') UNIQUE, code text DEFAULT code() UNIQUE, at timestamptz DEFAULT now() UNIQUE)`,
+		`INSERT INTO t (owner) VALUES ('bob')`, `commands: [insert], columns: [title], stamp: { owner: { attribute: who } }, accept: [sequences]`, "", ""},
 	{"a part of the rows where the default is outside", `CREATE TABLE t (id uuid PRIMARY KEY DEFAULT gen_random_uuid(), owner text, title text, active boolean NOT NULL DEFAULT false); CREATE UNIQUE INDEX ON t (active) WHERE active`,
 		`INSERT INTO t (owner, active) VALUES ('bob', true)`, `commands: [insert], columns: [title], stamp: { owner: { attribute: who } }`, "", ""},
 	{"keys of partitions that are those of the whole", `CREATE TABLE p (id integer PRIMARY KEY); CREATE TABLE t (owner text, n integer, title text, p integer REFERENCES p, PRIMARY KEY (owner, n)) PARTITION BY RANGE (n); CREATE TABLE t1 PARTITION OF t FOR VALUES FROM (0) TO (9); CREATE TABLE u (owner text, n integer, FOREIGN KEY (owner, n) REFERENCES t ON DELETE CASCADE)`,
@@ -104,7 +110,7 @@ func TestChangesThatReachHiddenRows(t *testing.T) {
 			if err != nil && strings.Contains(c.setup, "ON UPDATE CASCADE") && strings.Contains(err.Error(), "what changes") && strings.Contains(err.Error(), "let the foreign key cascade") {
 				t.Errorf("a key that cascades is to cascade: %v", err)
 			}
-			if err := compile(c.write + ", accept: [conflicts, references]"); err != nil {
+			if err := compile(accepting(c.write)); err != nil {
 				t.Errorf("accepted: %v", err)
 			}
 		})
@@ -147,7 +153,7 @@ func TestWhatIsAcceptedTells(t *testing.T) {
 				if i == 1 {
 					harness.Exec(t, db, c.others)
 				}
-				doc := reachText("", c.write+", accept: [conflicts, references]", c.more)
+				doc := reachText("", accepting(c.write), c.more)
 				agent := harness.Start(t, harness.Both, harness.Database{Name: "d", DB: db, Policy: doc, SearchPath: []string{"public"}}, map[string]string{"who": "ann"}).Agent(t, "agent", "d")
 				got[i] = harness.Ask(agent, c.asks).Multiset()
 				harness.Close(agent)
@@ -157,6 +163,12 @@ func TestWhatIsAcceptedTells(t *testing.T) {
 			}
 		})
 	}
+}
+
+// accepting adds to what a policy accepts what the changes here would ask for.
+func accepting(write string) string {
+	write, _, _ = strings.Cut(write, ", accept:")
+	return write + ", accept: [conflicts, references, sequences]"
 }
 
 func reachText(schema, write, more string) string {

@@ -104,8 +104,8 @@ func (c *compiler) ofTheWhole(r *catalog.Relation, key catalog.ForeignKey) bool 
 	})
 }
 
-// collides tells whether rows may collide in a key though agents set no column of it: all have stamps, constants for defaults, or
-// NULL where NULL does not keep them apart.
+// collides tells whether rows may collide in a key though agents set no column of it: all have stamps, defaults that say the same of
+// other rows, or NULL where NULL does not keep them apart.
 func collides(decl *writeDecl, key catalog.Key, r *catalog.Relation, sendable []string) bool {
 	fixed := func(name string) bool {
 		column := r.Column(name)
@@ -120,7 +120,7 @@ func collides(decl *writeDecl, key catalog.Key, r *catalog.Relation, sendable []
 		case column.Default == "":
 			return !column.NotNull && !slices.Contains(key.Apart, name)
 		}
-		return constant(column.Default)
+		return !drawn(column)
 	}
 	// A row outside of what a partial index is about: WHERE active, and the default is false.
 	if column := r.Column(key.Where); column != nil && column.Default == "false" && !slices.Contains(sendable, key.Where) &&
@@ -128,19 +128,6 @@ func collides(decl *writeDecl, key catalog.Key, r *catalog.Relation, sendable []
 		return false
 	}
 	return len(key.Columns) > 0 && !slices.ContainsFunc(key.Columns, func(name string) bool { return !fixed(name) })
-}
-
-// constant tells whether a default calls no function: that of another row is the same.
-func constant(expression string) bool {
-	for i := range len(expression) {
-		switch expression[i] {
-		case '\'':
-			return true // a literal, whatever is in it; a call would have come before
-		case '(':
-			return false
-		}
-	}
-	return true
 }
 
 // breaks tells what may fail in a row when its foreign key changes along with the row that it leads to: columns of it are set to

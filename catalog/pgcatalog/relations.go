@@ -97,7 +97,7 @@ func (l *loader) readColumns(ctx context.Context) error {
 	)
 	// The sequence of a default is what the default depends on; that of an identity column depends on the column.
 	return l.each(ctx, `SELECT a.attrelid, a.attname, format_type(a.atttypid, a.atttypmod), a.atttypid, a.attnotnull, a.attgenerated <> '',
-		  CASE a.attidentity WHEN 'a' THEN 'always' WHEN 'd' THEN 'by default' ELSE '' END, CASE WHEN a.attgenerated = '' THEN COALESCE(pg_get_expr(f.adbin, f.adrelid), '') ELSE '' END,
+		  CASE a.attidentity WHEN 'a' THEN 'always' WHEN 'd' THEN 'by default' ELSE '' END, CASE WHEN a.attgenerated = '' THEN COALESCE(pg_get_expr(f.adbin, f.adrelid), pg_get_expr(y.typdefaultbin, 0), '') ELSE '' END,
 		  COALESCE(n.nspname, ''), COALESCE(s.relname, ''),
 		  CASE WHEN a.attcollation IN (0, 'pg_catalog."default"'::regcollation) THEN '' ELSE trim('"' FROM a.attcollation::regcollation::text) END,
 		  EXISTS (SELECT 1 FROM pg_collation AS l WHERE l.oid = a.attcollation AND NOT l.collisdeterministic),
@@ -105,6 +105,7 @@ func (l *loader) readColumns(ctx context.Context) error {
 		    SELECT 1 FROM pg_depend AS d WHERE d.classid = 'pg_attrdef'::regclass AND d.objid = f.oid AND d.refclassid = 'pg_class'::regclass
 		      AND d.refobjid = a.attrelid AND d.refobjsubid = b.attnum) ORDER BY b.attnum)
 		FROM pg_attribute AS a
+		LEFT JOIN pg_type AS y ON y.oid = a.atttypid
 		LEFT JOIN pg_attrdef AS f ON f.adrelid = a.attrelid AND f.adnum = a.attnum
 		LEFT JOIN pg_class AS s ON s.relkind = 'S' AND s.oid = CASE WHEN a.attidentity <> ''
 		  THEN (SELECT min(d.objid) FROM pg_depend AS d WHERE d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass
