@@ -22,7 +22,7 @@ func writable() *catalog.Snapshot {
 			flags := c[len(plain):]
 			column := catalog.Column{Name: name, Type: sqlType, NotNull: strings.Contains(flags, "!"), Generated: strings.Contains(flags, "*")}
 			if strings.ContainsAny(flags, "=#") {
-				column.Default = "now()"
+				column.Default = "gen_random_uuid()"
 			}
 			if strings.ContainsAny(flags, "#@") {
 				column.Sequence = public(name + "_seq")
