@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"bytes"
 	"context"
 	"crypto/ecdsa"
 	"crypto/ed25519"
@@ -535,5 +536,31 @@ func TestNoSession(t *testing.T) {
 	}
 	if e := fails(t, p.agentDSN()); e.Code != "XX000" || strings.Contains(fmt.Sprint(e), "secret") {
 		t.Errorf("got %+v", e)
+	}
+}
+
+// slowly is a connection whose last write of the login returns long after the other side has read it.
+type slowly struct{ net.Conn }
+
+func (s slowly) Write(b []byte) (int, error) {
+	n, err := s.Conn.Write(b)
+	if bytes.Contains(b, []byte(serverAsked)) {
+		time.Sleep(100 * time.Millisecond)
+	}
+	return n, err
+}
+
+// Where writing to the server takes long, the driver that logs in begins to read beside. It keeps nothing of what is the session's.
+func TestSlowWritesWhileLoggingIn(t *testing.T) {
+	was := reach
+	t.Cleanup(func() { reach = was })
+	reach = func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := was(ctx, network, address)
+		return slowly{conn}, err
+	}
+	p := start(t, func(_ *proxied, c *Config) { c.LoginTimeout = 5 * time.Second })
+	var one int
+	if err := p.connect(t).QueryRow(t.Context(), "SELECT 1").Scan(&one); err != nil || one != 1 {
+		t.Errorf("%d, %v", one, err)
 	}
 }

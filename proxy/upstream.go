@@ -19,6 +19,9 @@ import (
 // dialer is how the server is reached: with keepalive, so that a server that is gone is noticed.
 var dialer = net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 60 * time.Second, Interval: 15 * time.Second, Count: 4}}
 
+// reach makes a connection to the server; tests have slow ones.
+var reach = dialer.DialContext
+
 // maxServerLogin bounds one message of the server while logging in.
 const maxServerLogin = 1 << 20
 
@@ -44,7 +47,7 @@ func (u Upstream) dial(ctx context.Context, database string, settings map[string
 	cfg.MaxProtocolMessageBodyLen = maxServerLogin
 	cfg.LookupFunc = func(context.Context, string) ([]string, error) { return []string{"127.0.0.1"}, nil } // not used by DialFunc
 	cfg.DialFunc = func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return dialer.DialContext(ctx, u.Network, u.Address)
+		return reach(ctx, u.Network, u.Address)
 	}
 	cfg.RuntimeParams = map[string]string{}
 	for name, value := range settings {
@@ -59,13 +62,14 @@ func (u Upstream) dial(ctx context.Context, database string, settings map[string
 	if err != nil {
 		return nil, "", loginFailed(err)
 	}
-	// Where a write of the login took long, the driver has begun to read in the background. Left alone, that reader would
-	// take the first of the session's answers.
-	if err := pc.SyncConn(ctx); err != nil {
-		return nil, "", unreachable(err)
-	}
 	answer, err := pc.Exec(ctx, serverAsked).ReadAll()
 	if err != nil || len(answer) != 1 || len(answer[0].Rows) != 1 {
+		_ = pc.Close(ctx)
+		return nil, "", unreachable(err)
+	}
+	// Where a write took long, of the login or of that question, the driver has begun to read in the background. Left alone, that
+	// reader would take the first of the session's answers.
+	if err := pc.SyncConn(ctx); err != nil {
 		_ = pc.Close(ctx)
 		return nil, "", unreachable(err)
 	}
