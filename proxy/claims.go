@@ -101,8 +101,11 @@ func (c *claims) apply(e verdict.Effect) {
 		if e.Claim != nil {
 			c.set(e.Name, e.Claim)
 		}
-	case verdict.Unseals, verdict.Discards:
+	case verdict.Unseals:
 		c.reset()
+	case verdict.Discards: // PostgreSQL commits it as it completes: no error behind it in a pipeline takes it back
+		c.reset()
+		c.ends(false)
 	case verdict.EndsTx:
 		c.ends(e.Undoes)
 	case verdict.Saves:

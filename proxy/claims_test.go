@@ -1,0 +1,172 @@
+package proxy
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	pgx3 "github.com/jackc/pgx/v5/pgproto3"
+
+	"github.com/pgconsent/pgconsent/verdict"
+)
+
+// What enforcement is told of the settings that a policy maps to attributes is what the server has when the statement runs, or
+// nothing is told: in every state of a transaction, in either protocol, and whatever is sent at once.
+func TestClaimsAreTheServers(t *testing.T) {
+	p := start(t)
+	w := &toldOf{is: map[int]string{}}
+	p.edit = func(r *Route) {
+		open := r.Open
+		r.Open = func(ctx context.Context, info SessionInfo) (verdict.Decider, error) {
+			d, err := open(ctx, info)
+			return &claiming{d.(*judge), w}, err
+		}
+	}
+	asked, known := 0, 0
+	for seed := range conversations(200) {
+		script := claimsConversation(rand.New(rand.NewPCG(uint64(seed), 3)))
+		if seed == 0 { // DISCARD ALL is not undone by what fails behind it
+			script = [][]pgx3.FrontendMessage{{q("SET app.a = '1'"), pa("", "DISCARD ALL"), bi("", ""), ex("", 0), q("SELECT 1/0"), q(probe(1))}}
+		}
+		c := hijack(t, p.agentDSN()+" sslmode=disable options='-c app.a=zero'")
+		for _, line := range converse(t, c, script) {
+			id, is, ok := strings.Cut(strings.TrimPrefix(line, `D ["probe`), `" "`)
+			n, err := strconv.Atoi(id)
+			if !strings.HasPrefix(line, "D [") || !ok || err != nil {
+				continue
+			}
+			asked++
+			w.mu.Lock()
+			told, here := w.is[n]
+			w.mu.Unlock()
+			if here {
+				known++
+			}
+			if is = strings.TrimSuffix(is, `"]`); here && told != is {
+				t.Fatalf("seed %d\n%s\nprobe %d ran under %q, and was judged under %q", seed, written(script), n, is, told)
+			}
+		}
+		w.is = map[int]string{}
+	}
+	if known < 200 || known < asked/2 {
+		t.Errorf("of %d probes %d were judged with what was known", asked, known)
+	}
+}
+
+// toldOf is what each probe was judged under, where something was known.
+type toldOf struct {
+	mu sync.Mutex
+	is map[int]string
+}
+
+type claiming struct {
+	*judge
+	w *toldOf
+}
+
+// probe shows what is claimed; "" is nothing.
+func probe(n int) string {
+	return fmt.Sprintf("SELECT 'probe%d', COALESCE(current_setting('app.a', true), '') || '/' || COALESCE(current_setting('app.b', true), '')", n)
+}
+
+// Decide gives statements the effects that the rewriter gives them.
+func (c *claiming) Decide(ctx context.Context, text string, p verdict.Protocol) *verdict.Verdict {
+	v := c.judge.Decide(ctx, text, p)
+	for i, t := range strings.Split(text, ";") {
+		if !v.Allowed() || i >= len(v.Effects) {
+			break
+		}
+		e, words := &v.Effects[i], strings.Fields(t)
+		switch {
+		case len(words) == 0:
+		case words[0] == "SAVEPOINT", words[0] == "RELEASE", strings.HasPrefix(strings.TrimSpace(t), "ROLLBACK TO"):
+			e.Name = words[len(words)-1]
+			if words[0] == "RELEASE" {
+				e.Kind = verdict.Releases
+			}
+		case words[0] == "ROLLBACK":
+			e.Undoes = true
+		case words[0] == "SET" && strings.HasPrefix(words[len(words)-3], "app."):
+			e.Kind, e.Name = verdict.ChangesGUC, words[len(words)-3]
+			e.Claim = &verdict.Claim{Value: strings.Trim(words[len(words)-1], "'"), Local: words[1] == "LOCAL"}
+		case words[0] == "RESET" && words[1] != "ALL":
+			e.Kind, e.Name, e.Claim = verdict.ChangesGUC, words[1], &verdict.Claim{Reset: true}
+		}
+	}
+	c.judged(v)
+	return v
+}
+
+func (c *claiming) Recheck(_ context.Context, v *verdict.Verdict) *verdict.Verdict {
+	c.judged(v)
+	return v
+}
+
+// judged notes what a probe is judged under.
+func (c *claiming) judged(v *verdict.Verdict) {
+	_, rest, ok := strings.Cut(v.Original, "'probe")
+	if !ok {
+		return
+	}
+	id, _, _ := strings.Cut(rest, "'")
+	n, _ := strconv.Atoi(id)
+	claims := c.info.Claims()
+	c.w.mu.Lock()
+	defer c.w.mu.Unlock()
+	delete(c.w.is, n)
+	if claims.Known && !verdict.ChangesOnTheWay(v.Effects) {
+		c.w.is[n] = claims.Values["app.a"] + "/" + claims.Values["app.b"]
+	}
+}
+
+// claimsConversation sets, undoes and asks, in all ways.
+func claimsConversation(r *rand.Rand) (sent [][]pgx3.FrontendMessage) {
+	pick := func(of ...string) string { return of[r.IntN(len(of))] }
+	n := 0
+	ask := func() string { n++; return probe(n) }
+	set := func() string {
+		return pick("SET ", "SET ", "SET LOCAL ") + pick("app.a", "app.b") + " = '" + pick("1", "2", "3") + "'"
+	}
+	var waiting []string
+	text := func() (next string) {
+		if len(waiting) > 0 {
+			next, waiting = waiting[0], waiting[1:]
+			return next
+		}
+		switch r.IntN(8) {
+		case 0, 1:
+			return set()
+		case 2:
+			return pick("RESET app.a", "RESET app.b", "RESET ALL", "DISCARD ALL")
+		case 3, 4: // what is set in a transaction, and undone, or not
+			waiting = []string{set(), ask(), "SAVEPOINT s", set(), pick("SAVEPOINT u", set()), pick("ROLLBACK TO s", "RELEASE s", "SELECT 1"), ask(), pick("COMMIT", "ROLLBACK"), ask()}
+			return "BEGIN"
+		case 5:
+			return pick("BEGIN", "COMMIT", "ROLLBACK", "SAVEPOINT u", "ROLLBACK TO u", "RELEASE s", "COMMIT; BEGIN", "ROLLBACK; BEGIN")
+		case 6:
+			return pick("SELECT 1/0", "SELEC", set()+"; SELECT 1/0", set()+"; ROLLBACK")
+		default:
+			return pick("", "", "SAVEPOINT u; ", set()+"; ") + ask()
+		}
+	}
+	for range 4 + r.IntN(8) {
+		var m []pgx3.FrontendMessage
+		for range 1 + r.IntN(5) {
+			t := text()
+			if strings.Contains(t, ";") || r.IntN(2) == 0 {
+				m = append(m, q(t))
+				continue
+			}
+			m = append(m, pa("", t), bi("", ""), ex("", 0))
+			if r.IntN(3) > 0 {
+				m = append(m, sy)
+			}
+		}
+		sent = append(sent, m)
+	}
+	return sent
+}
