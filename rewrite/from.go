@@ -86,6 +86,11 @@ func (w *walker) rangeVar(n *sqltext.Node, rv *sqltext.RangeVar, own *scope, kep
 	if item.bare {
 		item.name = rv.GetRelname()
 	}
+	if given := len(rv.GetAlias().GetColnames()); ref.fragment != nil && given > len(ref.relation.Columns) {
+		w.refuseAt(sqlstate.New(sqlstate.InvalidColumnReference, sqlstate.ReasonColumn, "table %q has %d columns available but %d columns specified", name, len(ref.relation.Columns), given).
+			WithHint("Agents see %d columns of %s: give as many names after %s, or none.", len(ref.relation.Columns), ref.name, name), rv.GetLocation())
+		return
+	}
 	if renamed {
 		ref.keep("column aliases")
 		ref.whole = true

@@ -31,6 +31,7 @@ type reference struct {
 	columnsEnd int32 // in COPY, behind the column list
 
 	kept     string // why the relation stays a relation; "" if it may become a subquery
+	shares   bool   // another item of its FROM has the same name
 	whole    bool   // all columns are read
 	copyFrom bool   // it is the target of COPY FROM
 	written  bool   // it is the target of a statement that writes
@@ -180,7 +181,7 @@ func (w *walker) settleReference(ref *reference, signable bool) {
 		return
 	}
 	if ref.fragment.stands() {
-		if ref.kept == twoOfOneName && ref.rangeVar.GetAlias() == nil {
+		if ref.shares && ref.rangeVar.GetAlias() == nil {
 			w.refuseAt(sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonConstruct, "relation %q needs an alias here", ref.name.String()).
 				WithHint("Agents do not see all of its columns, and another table of that name stands beside it: write %s AS t, and t.column.", ref.name.SQL()), ref.start)
 			return

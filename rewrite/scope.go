@@ -96,14 +96,13 @@ func (s *scope) qualified(n catalog.Name) []*fromItem {
 	return out
 }
 
-const twoOfOneName = "two items of one name"
-
 // keepDuplicates leaves relations as they are where two items share a name: PostgreSQL allows that between tables of
 // different schemas, and not between subqueries.
 func (s *scope) keepDuplicates() {
 	for _, item := range s.items {
 		if len(s.byName[item.name]) > 1 && item.ref != nil {
-			item.ref.keep(twoOfOneName)
+			item.ref.shares = true
+			item.ref.keep("two items of one name")
 		}
 	}
 }

@@ -104,7 +104,7 @@ func TestViewsThatAgentsMayNotRead(t *testing.T) {
 		CREATE FUNCTION leak() RETURNS int LANGUAGE sql AS 'SELECT 1'; CREATE VIEW calls AS SELECT leak() AS a;
 		CREATE VIEW sleeps AS SELECT pg_sleep(1)::text AS a; CREATE VIEW hidden AS SELECT id, consent_status FROM people;
 		CREATE VIEW statistics AS SELECT rolname FROM pg_authid; CREATE VIEW places AS SELECT ctid AS c FROM memories;
-		CREATE MATERIALIZED VIEW stored AS SELECT 1 AS a`)
+		CREATE VIEW named AS SELECT p.who FROM people AS p (who); CREATE MATERIALIZED VIEW stored AS SELECT 1 AS a`)
 	for view, want := range map[string]string{
 		"edges":      `p.yaml:13:10: view public.edges reads public.memory_edges, which the policy does not list (`,
 		"over_edges": `p.yaml:13:10: view public.edges reads public.memory_edges, which the policy does not list (`,
@@ -113,6 +113,7 @@ func TestViewsThatAgentsMayNotRead(t *testing.T) {
 		"statistics": `p.yaml:13:10: view statistics cannot be read by agents: relation `,
 		"places":     `p.yaml:13:10: view places cannot be read by agents: system columns`,
 		"hidden":     `p.yaml:13:10: view public.hidden reads public.people.consent_status, which is hidden from agents (show the column to agents, or make a view without it)`,
+		"named":      `p.yaml:13:10: view named cannot be read by agents: table "p" has 2 columns available but 5 columns specified (Agents see 2 columns of public.people: give as many names after p, or none.)`,
 		"stored":     `p.yaml:13:10: public.stored is a materialised view (list it under tables)`,
 		"people":     `p.yaml:13:10: public.people is a table (list it under tables)`,
 		"tip":        `p.yaml:13:10: the database has no view "tip" on the search path public (did you mean "top"?)`,

@@ -30,6 +30,7 @@ const (
 	InsufficientPrivilege    Code = "42501"
 	UndefinedTable           Code = "42P01"
 	UndefinedColumn          Code = "42703"
+	InvalidColumnReference   Code = "42P10"
 	UndefinedFunction        Code = "42883"
 	UndefinedObject          Code = "42704"
 	InvalidParameterValue    Code = "22023"
