@@ -41,6 +41,7 @@ func compile(doc *Document, snap *catalog.Snapshot, options []Option) (*compiler
 
 	p.limits = c.limits()
 	p.air = c.air()
+	p.operators = c.operators(doc.operators)
 	c.declare()
 	for _, name := range c.order {
 		rows := c.rows(name)
@@ -549,6 +550,9 @@ func (p *Policy) hash() string {
 		if f.Tool != nil {
 			fmt.Fprintf(h, " tool %s\n", f.Tool.describe())
 		}
+	}
+	for _, extension := range p.operators {
+		fmt.Fprintf(h, "operators %q\n", extension)
 	}
 	for _, d := range p.derivations {
 		from, where := d.Origin.Products(d.Table, "made", "source")

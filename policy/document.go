@@ -16,6 +16,7 @@ type Document struct {
 	views      []viewDecl
 	objects    []objectDecl
 	contracts  []contractDecl
+	operators  []wordDecl // extensions
 	air        *airDecl
 	privacy    *privacyDecl
 	sources    *sourcesDecl
@@ -213,6 +214,7 @@ func (d *decoder) root(n *node) {
 		"views":      func(v *node) { d.each(v, "views", d.view) },
 		"objects":    func(v *node) { d.each(v, "objects", d.object) },
 		"contracts":  func(v *node) { d.each(v, "contracts", d.contract) },
+		"operators":  func(v *node) { d.doc.operators = append(d.doc.operators, d.words(v, "operators")...) },
 		"limits":     d.limits,
 		"air":        d.air,
 		"privacy":    d.privacy,

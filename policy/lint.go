@@ -16,6 +16,7 @@ type Surroundings struct {
 	Claimed map[string][]string          // the attributes that an agent's tokens may give besides
 	Granted []catalog.Grant              // what agents may do in the database past a policy
 	Used    []catalog.Use                // what functions read, as far as it is known
+	Unknown func(*catalog.Operator) bool // tells of an operator whether it closes its name; nil: not known
 }
 
 // Lint returns what is allowed and unwise in a policy that compiles, in the order of the files: rules that never hold,
@@ -40,6 +41,7 @@ func Lint(doc *Document, snap *catalog.Snapshot, around Surroundings, options ..
 	l.allIndexes()
 	l.unlisted()
 	l.functions()
+	l.operators()
 	l.agents()
 	return l.sorted(), nil
 }

@@ -19,6 +19,7 @@ type Policy struct {
 	version    string
 	tables     []*Table
 	functions  []*Function
+	operators  []string // extensions
 	views      []*View
 	children   []*Child
 	attributes []Attribute

@@ -99,6 +99,7 @@ func policyShape() *shape {
 		key{"attributes", namesShape("Facts about the session.", attributeName.String(), attributeShape())},
 		key{"tables", namesShape("The tables that agents may read, as name or schema.name.", "", tableShape())},
 		key{"functions", namesShape("The functions that agents may call; SECURITY INVOKER only.", "", eitherShape("", &shape{kind: aNull}, functionShape()))},
+		key{"operators", listShape("Extensions that pgconsent does not know, whose operators agents may use: none of them acts, or reads rows.", wordShape("postgis"))},
 		key{"objects", namesShape("Names for tables, by which contracts speak of them.", attributeName.String(), objectShape())},
 		key{"contracts", namesShape("What the value of an attribute allows.", attributeName.String(), contractShape())},
 		key{"views", namesShape("The views that agents may read.", "", eitherShape("", &shape{kind: aNull}, keysShape("")))},

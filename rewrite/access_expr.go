@@ -1,6 +1,8 @@
 package rewrite
 
 import (
+	"slices"
+
 	"github.com/pgconsent/pgconsent/sqltext"
 )
 
@@ -368,12 +370,17 @@ func (r *reader) operation(x *sqltext.A_Expr, own *names, f flow) {
 	switch x.Kind {
 	case sqltext.AEXPR_BETWEEN, sqltext.AEXPR_NOT_BETWEEN, sqltext.AEXPR_BETWEEN_SYM, sqltext.AEXPR_NOT_BETWEEN_SYM:
 	default:
-		if _, name, ok := qualifiedName(x.Name); ok && likeness[name] && !r.isModulo(name, x, own) {
+		if _, name, ok := qualifiedName(x.Name); ok && (likeness[name] && !r.isModulo(name, x, own) || r.unknownOperator(name)) {
 			f |= compared
 		}
 	}
 	r.expr(x.Lexpr, own, f)
 	r.expr(x.Rexpr, own, f)
+}
+
+// unknownOperator tells whether only extensions that are not known have an operator of a name: it may measure likeness.
+func (r *reader) unknownOperator(name string) bool {
+	return !r.snap.HasCatalogOperator(name) && slices.ContainsFunc(r.snap.OperatorsNamed("", name), UnknownOperator)
 }
 
 // likeness are the operators that measure how like two values are, by pgvector, cube, pg_trgm and btree_gist, and those

@@ -1,5 +1,11 @@
 package rewrite
 
+import "github.com/pgconsent/pgconsent/catalog"
+
 // KnownExtension tells whether agents may use the types and operators of an extension, and its functions as far as they
 // are classified.
 func KnownExtension(name string) bool { return knownExtension(name) }
+
+// UnknownOperator tells whether an operator closes its name: statements with it are refused, unless the policy has its extension
+// under operators.
+func UnknownOperator(o *catalog.Operator) bool { return !knownExtension(o.Extension) }

@@ -112,7 +112,7 @@ func (policyCheckCmd) compare(s *session, t target, v *verdictOn) error {
 
 // warnings tell what of a policy is allowed and unwise.
 func (s *session) warnings(t target, doc *policy.Document, built compiled) ([]*policy.Error, error) {
-	around := policy.Surroundings{Agents: map[string]map[string]string{}, Claimed: map[string][]string{}}
+	around := policy.Surroundings{Agents: map[string]map[string]string{}, Claimed: map[string][]string{}, Unknown: rewrite.UnknownOperator}
 	for name, a := range t.agents {
 		if a.Database == t.name {
 			around.Agents[name] = a.Attributes

@@ -1,0 +1,98 @@
+package rewrite
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/catalog/pgcatalog"
+	"github.com/pgconsent/pgconsent/policy"
+	"github.com/pgconsent/pgconsent/sqlstate"
+)
+
+// Operators of an extension that is not known close their names, until the policy says that none of them acts. Those of nobody's stay
+// closed, and what such an operator makes of two values may be their likeness.
+func TestOperatorsOfUnknownExtensions(t *testing.T) {
+	conn := database(t).Connect(t, "postgres")
+	if _, err := conn.PgConn().Exec(context.Background(), "CREATE EXTENSION isn; CREATE EXTENSION seg; CREATE TABLE books (id integer, owner text, number isbn); CREATE FUNCTION mine(boolean, boolean) RETURNS boolean LANGUAGE sql AS 'SELECT true'; CREATE OPERATOR <> (FUNCTION = mine, LEFTARG = boolean, RIGHTARG = boolean)").ReadAll(); err != nil {
+		t.Fatal(err)
+	}
+	snap, err := pgcatalog.Load(context.Background(), conn, []string{"public"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const text = "version: 1\nattributes: { who: { type: text, source: credential } }\ntables:\n  books: { rows: [ own: { column: owner, is: who } ] }\n"
+	compile := func(more string) (*policy.Policy, []*policy.Error, error) {
+		doc, err := policy.Parse("p.yaml", []byte(text+more))
+		if err != nil {
+			return nil, nil, err
+		}
+		p, err := policy.Compile(doc, snap)
+		if err != nil {
+			return nil, nil, err
+		}
+		warnings, err := policy.Lint(doc, snap, policy.Surroundings{Unknown: UnknownOperator})
+		return p, warnings, err
+	}
+	for more, want := range map[string]struct {
+		open, closed []string
+		warnings     []string
+	}{
+		"": {[]string{"SELECT id % 2 FROM books"}, []string{"SELECT 1 FROM books WHERE id = 1", "SELECT 1 FROM books WHERE id IN (1, 2)", "SELECT 1 FROM books WHERE id <> 1", "SELECT 1 FROM books WHERE id && id"},
+			[]string{"of the extension isn", "of the extension seg", "of your own"}},
+		"operators: [isn, seg]\n": {[]string{"SELECT 1 FROM books WHERE id = 1", "SELECT number FROM books ORDER BY number", "SELECT 1 FROM books WHERE number > number", "SELECT 1 FROM books WHERE id && id"}, []string{"SELECT 1 FROM books WHERE id <> 1"}, []string{"of your own"}},
+		"operators: [isn]\n":      {nil, []string{"SELECT 1 FROM books WHERE id = 1"}, []string{"of the extension seg", "of your own"}},
+	} {
+		p, warnings, err := compile(more)
+		if err != nil {
+			t.Fatal(err)
+		}
+		said := ""
+		for _, w := range warnings {
+			said += w.Error() + "\n"
+		}
+		for _, w := range []string{"of the extension isn", "of the extension seg", "of your own"} {
+			if strings.Contains(said, w) != slices.Contains(want.warnings, w) {
+				t.Errorf("%q: %q is said, or is not:\n%s", more, w, said)
+			}
+		}
+		for _, mode := range []Mode{RLS, Doors, Both} {
+			r := New(snap, p, mode)
+			for _, sql := range want.open {
+				if _, refused := r.Rewrite(sql, true); refused != nil {
+					t.Errorf("%q: %s: %v", more, sql, refused)
+				}
+			}
+			for _, sql := range want.closed {
+				if _, refused := r.Rewrite(sql, true); refused == nil || refused.Code != sqlstate.InsufficientPrivilege || !strings.Contains(refused.Hint, "OPERATOR(pg_catalog.") {
+					t.Errorf("%q: %s: %v", more, sql, refused)
+				}
+			}
+		}
+	}
+	for more, want := range map[string]string{
+		"operators: [ism]\n":      `p.yaml:5:13: the database has no operators of an extension "ism" (did you mean "isn"?)`,
+		"operators: isn\n":        "p.yaml:5:12: ",
+		"operators: [isn, isn]\n": `p.yaml:5:18: "isn" is in operators twice`,
+	} {
+		if _, _, err := compile(more); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%q: %v", more, err)
+		}
+	}
+	with, _, err := compile("operators: [isn, seg]\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	without, _, err := compile("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if with.Version() == without.Version() {
+		t.Error("the version does not say whose operators agents may use")
+	}
+	if !UnknownOperator(&catalog.Operator{}) {
+		t.Error("an operator of nobody's is known")
+	}
+}
