@@ -171,8 +171,9 @@ type Function struct {
 	ArgTypes        []string // of the input arguments, as format_type
 	Defaults        int
 	Variadic        bool
-	SecurityDefiner bool // of an aggregate: one of the functions that it is made of is
-	Volatility      byte // i, s, v; of an aggregate the most of what it is made of
+	SecurityDefiner bool   // of an aggregate: one of the functions that it is made of is
+	DefinerDefault  string // a SECURITY DEFINER function that a default of an argument calls, by itself or in what PostgreSQL keeps parsed of others; "": none
+	Volatility      byte   // i, s, v; of an aggregate the most of what it is made of
 	Language        string
 	Extension       string   // "" if it belongs to none
 	Results         []uint32 // the types of what it gives: its result and its OUT arguments

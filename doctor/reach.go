@@ -20,13 +20,15 @@ func checkReach(ctx context.Context, x *exam) ([]Finding, error) {
 	}
 	listed := x.listed()
 	// Trigger functions cannot be called, and procedures only by CALL.
-	const foreign = `p.oid <> ALL ($2::pg_catalog.oid[]) AND pg_catalog.has_function_privilege($1, p.oid, 'EXECUTE')
+	const others = `p.oid <> ALL ($2::pg_catalog.oid[])
 		AND pn.nspname NOT IN ('pg_catalog', 'information_schema', 'pgconsent', 'pgconsent_gate', 'pgconsent_catalog', 'pgconsent_rows')
 		AND NOT EXISTS (SELECT 1 FROM pg_catalog.pg_depend d JOIN pg_catalog.pg_extension e ON e.oid = d.refobjid
 			WHERE d.classid = 'pg_catalog.pg_proc'::pg_catalog.regclass AND d.objid = p.oid AND d.deptype = 'e'
 			  AND d.refclassid = 'pg_catalog.pg_extension'::pg_catalog.regclass AND e.extname = ANY ($3::pg_catalog.name[]))`
+	const foreign = others + ` AND pg_catalog.has_function_privilege($1, p.oid, 'EXECUTE')`
 	const castsOf = `SELECT pg_catalog.format('%s AS %s', pg_catalog.format_type(k.castsource, NULL), pg_catalog.format_type(k.casttarget, NULL)) FROM pg_catalog.pg_cast k
-		JOIN pg_catalog.pg_proc p ON p.oid = k.castfunc JOIN pg_catalog.pg_namespace pn ON pn.oid = p.pronamespace WHERE `
+		JOIN pg_catalog.pg_proc p ON p.oid = k.castfunc JOIN pg_catalog.pg_namespace pn ON pn.oid = p.pronamespace
+		WHERE NOT (p.prosrc = 'multirange_constructor1' AND p.prolang = (SELECT l.oid FROM pg_catalog.pg_language l WHERE l.lanname = 'internal')) AND `
 	var found []Finding
 	for _, q := range []struct {
 		finding Finding
@@ -62,6 +64,14 @@ func checkReach(ctx context.Context, x *exam) ([]Finding, error) {
 			 JOIN pg_catalog.pg_proc p ON p.oid = COALESCE(o.oprcode::pg_catalog.oid, u.refobjid) JOIN pg_catalog.pg_namespace pn ON pn.oid = p.pronamespace
 			 WHERE k.contypid <> 0 AND u.refclassid IN ('pg_catalog.pg_proc'::pg_catalog.regclass, 'pg_catalog.pg_operator'::pg_catalog.regclass)
 			   AND p.prosecdef AND ` + foreign + ` ORDER BY 1`, false},
+		{Finding{"definer_order", Unsafe, "values are compared, hashed or rounded with the rights of a function's owner, by ORDER BY, GROUP BY and the like, which ask for no right to it: ",
+			"ALTER FUNCTION … SECURITY INVOKER."},
+			`SELECT DISTINCT pg_catalog.format_type(k.type, NULL) FROM (
+			   SELECT c.opcintype, s.amproc::pg_catalog.oid FROM pg_catalog.pg_opclass c JOIN pg_catalog.pg_amproc s ON s.amprocfamily = c.opcfamily
+			   UNION ALL SELECT c.opcintype, o.oprcode::pg_catalog.oid FROM pg_catalog.pg_opclass c JOIN pg_catalog.pg_amop m ON m.amopfamily = c.opcfamily JOIN pg_catalog.pg_operator o ON o.oid = m.amopopr
+			   UNION ALL SELECT r.rngtypid, f.oid FROM pg_catalog.pg_range r CROSS JOIN LATERAL (VALUES (r.rngcanonical::pg_catalog.oid), (r.rngsubdiff::pg_catalog.oid)) f (oid)) k (type, function)
+			 JOIN pg_catalog.pg_proc p ON p.oid = k.function JOIN pg_catalog.pg_namespace pn ON pn.oid = p.pronamespace
+			 WHERE p.prosecdef AND $1::pg_catalog.text IS NOT NULL AND ` + others + ` ORDER BY 1`, false},
 	} {
 		args := []any{x.AgentRole, listed, known}
 		if q.path {

@@ -142,11 +142,13 @@ func checkFunctions(ctx context.Context, x *exam) ([]Finding, error) {
 	}
 	return all(
 		func() ([]Finding, error) {
-			return x.each(ctx, Finding{"function_definer", Unsafe, "the function %s, which the policy lets agents call, itself or in an aggregate, is SECURITY DEFINER: it runs past row security", "ALTER FUNCTION %s SECURITY INVOKER, or take it out of the policy"},
+			return x.each(ctx, Finding{"function_definer", Unsafe, "the function %s, which the policy lets agents call, itself, in an aggregate or for an argument that is left out, is SECURITY DEFINER: it runs past row security", "ALTER FUNCTION %s SECURITY INVOKER, or take it out of the policy"},
 				`SELECT p.oid::pg_catalog.regprocedure::pg_catalog.text FROM pg_catalog.pg_proc p WHERE p.prosecdef AND (p.oid = ANY ($1::pg_catalog.oid[])
 				   OR EXISTS (SELECT 1 FROM pg_catalog.pg_aggregate a WHERE a.aggfnoid = ANY ($1::pg_catalog.oid[]) AND p.oid IN (a.aggtransfn::pg_catalog.oid, a.aggfinalfn::pg_catalog.oid,
 				     a.aggcombinefn::pg_catalog.oid, a.aggserialfn::pg_catalog.oid, a.aggdeserialfn::pg_catalog.oid, a.aggmtransfn::pg_catalog.oid, a.aggminvtransfn::pg_catalog.oid,
-				     a.aggmfinalfn::pg_catalog.oid))) ORDER BY 1`, listed)
+				     a.aggmfinalfn::pg_catalog.oid))
+				   OR EXISTS (SELECT 1 FROM pg_catalog.pg_proc l, pg_catalog.regexp_matches(l.proargdefaults::pg_catalog.text, ':(?:funcid|opfuncid) ([0-9]+)', 'g') k
+				     WHERE l.oid = ANY ($1::pg_catalog.oid[]) AND k[1]::pg_catalog.oid = p.oid)) ORDER BY 1`, listed)
 		},
 		func() ([]Finding, error) {
 			return x.each(ctx, Finding{"function_path", Unsafe, "our function %s has lost its fixed search_path", "Run pgconsent migrate."},

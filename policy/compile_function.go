@@ -40,6 +40,8 @@ func (c *compiler) function(decl functionDecl) *Function {
 			c.fail(decl.place, "", "%s is an aggregate: its arguments cannot be pinned", signature(o))
 		case o.SecurityDefiner:
 			c.fail(decl.place, "make it SECURITY INVOKER", "%s is SECURITY DEFINER: it runs past row security", signature(o))
+		case o.DefinerDefault != "":
+			c.fail(decl.place, "make that SECURITY INVOKER, or the argument one that is always given", "a default of %s calls %s, which is SECURITY DEFINER: it runs past row security", signature(o), o.DefinerDefault)
 		case o.Variadic && len(decl.pins) > 0:
 			c.fail(decl.place, "", "%s is variadic: its arguments cannot be pinned", signature(o))
 		}

@@ -17,6 +17,9 @@ type Surroundings struct {
 	Granted []catalog.Grant              // what agents may do in the database past a policy
 	Used    []catalog.Use                // what functions read, as far as it is known
 	Unknown func(*catalog.Operator) bool // tells of an operator whether it closes its name; nil: not known
+
+	Triggers []catalog.Trigger // those that run with the rights of whoever writes
+	Defaults []catalog.Default // those that run with somebody else's
 }
 
 // Lint returns what is allowed and unwise in a policy that compiles, in the order of the files: rules that never hold,
@@ -42,6 +45,7 @@ func Lint(doc *Document, snap *catalog.Snapshot, around Surroundings, options ..
 	l.unlisted()
 	l.functions()
 	l.operators()
+	l.triggers()
 	l.agents()
 	return l.sorted(), nil
 }

@@ -1,5 +1,7 @@
 package policy
 
+import "github.com/pgconsent/pgconsent/catalog"
+
 // functions warns of functions that agents may call and that read what agents may not: they run with the agents' rights, and so
 // fail.
 func (l *linter) functions() {
@@ -13,6 +15,8 @@ func (l *linter) functions() {
 				continue
 			}
 			switch t, listed := l.policy.Table(use.Relation); {
+			case listed && t.Columns != nil && use.Takes:
+				l.warn(decl.place, "let it take the columns that it needs", "%s takes rows of %s, of which agents have some columns only: theirs are of another type, and the call fails with 42883", use.Function, use.Relation)
 			case listed && t.Columns != nil:
 				l.warn(decl.place, "docs/policy-columns.md says what to write it over", "%s reads %s, of which agents have some columns only: called by an agent it fails with 42501", use.Function, use.Relation)
 			case !listed && !l.lists(use.Relation):
@@ -20,4 +24,53 @@ func (l *linter) functions() {
 			}
 		}
 	}
+}
+
+// triggers warns of triggers that fire when agents write and do, with the agents' rights, what agents may not; and of columns whose defaults
+// agents read though somebody else's rights have worked them out.
+func (l *linter) triggers() {
+	for _, name := range l.order {
+		t, _ := l.policy.Table(name)
+		if t == nil || t.Write == nil {
+			continue
+		}
+		decl := l.tables[name].decl
+		for _, trigger := range l.around.Triggers {
+			if trigger.Relation != name || !(trigger.Insert && t.Write.Insert || trigger.Update && t.Write.Update || trigger.Delete && t.Write.Delete) {
+				continue
+			}
+			for _, use := range l.around.Used {
+				if use.Function == trigger.Function && !use.Takes && l.beyond(use) {
+					l.warn(decl.place, "make that SECURITY DEFINER, with a search_path of its own, if it shall", "the trigger %s of %s runs %s with the agents' rights, which do not reach as far as what that does with %s: what agents write may fail with 42501",
+						trigger.Name, name, use.Function, use.Relation)
+				}
+			}
+		}
+		for _, d := range l.around.Defaults {
+			if d.Relation == name && t.Write.Insert && t.Visible().Column(d.Column) != nil && !stamped(t.Write, d.Column) {
+				l.warn(decl.place, "hide the column, or stamp it", "the default of %s.%s calls %s, which is SECURITY DEFINER: what it works out of hidden rows, agents read in the rows that they make", name, d.Column, d.Function)
+			}
+		}
+	}
+}
+
+// beyond tells whether agents have no right to what a function does with a relation.
+func (l *linter) beyond(use catalog.Use) bool {
+	t, listed := l.policy.Table(use.Relation)
+	switch {
+	case listed && use.Writes:
+		return t.Write == nil || t.Columns != nil
+	case listed:
+		return t.Columns != nil
+	}
+	return use.Writes || !l.lists(use.Relation)
+}
+
+func stamped(w *Write, column string) bool {
+	for _, s := range w.Stamps {
+		if s.Column == column {
+			return true
+		}
+	}
+	return false
 }

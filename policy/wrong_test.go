@@ -144,6 +144,14 @@ func TestWrongPolicies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	triggers, err := pgcatalog.Triggers(t.Context(), conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defaults, err := pgcatalog.Defaults(t.Context(), conn)
+	if err != nil {
+		t.Fatal(err)
+	}
 	paths, err := filepath.Glob("testdata/wrong/*.txt")
 	if err != nil {
 		t.Fatal(err)
@@ -152,7 +160,7 @@ func TestWrongPolicies(t *testing.T) {
 	for _, path := range paths {
 		t.Run(strings.TrimSuffix(filepath.Base(path), ".txt"), func(t *testing.T) {
 			c := readCase(t, path)
-			around := policy.Surroundings{Used: used}
+			around := policy.Surroundings{Used: used, Triggers: triggers, Defaults: defaults}
 			if strings.Contains(c.files[0][1], "contexts:") {
 				around.Agents = map[string]map[string]string{"chat": {"user": "6f1e0000-0000-4000-8000-000000000001", "tenant": "north", "contexts": `{"work"}`}}
 			}

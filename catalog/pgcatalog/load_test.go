@@ -267,6 +267,28 @@ func TestAggregatesAreWhatTheyAreMadeOf(t *testing.T) {
 	}
 }
 
+// What a call leaves out is worked out by functions that it does not name: those that run with their owner's rights are told.
+func TestDefaultsOfArguments(t *testing.T) {
+	conn := pgtest.Database(t).Connect(t, "postgres")
+	exec(t, conn, `
+		CREATE SCHEMA inner_part;
+		CREATE FUNCTION inner_part.all_rows() RETURNS integer LANGUAGE sql STABLE SECURITY DEFINER AS 'SELECT count(*)::integer FROM pg_class';
+		CREATE FUNCTION inner_part.add(integer, integer) RETURNS integer LANGUAGE sql STABLE SECURITY DEFINER AS 'SELECT $1';
+		CREATE FUNCTION inner_part.more() RETURNS integer LANGUAGE sql STABLE BEGIN ATOMIC SELECT 1 + inner_part.all_rows(); END;
+		CREATE OPERATOR inner_part.<+> (LEFTARG = integer, RIGHTARG = integer, FUNCTION = inner_part.add);
+		CREATE FUNCTION plain(a integer DEFAULT 1, b timestamptz DEFAULT now()) RETURNS integer LANGUAGE sql AS 'SELECT $1';
+		CREATE FUNCTION direct(a text, b integer DEFAULT 2 * inner_part.all_rows()) RETURNS integer LANGUAGE sql AS 'SELECT $2';
+		CREATE FUNCTION through(a integer DEFAULT inner_part.more()) RETURNS integer LANGUAGE sql AS 'SELECT $1';
+		CREATE FUNCTION signed(a integer DEFAULT 1 OPERATOR(inner_part.<+>) 2) RETURNS integer LANGUAGE sql AS 'SELECT $1';
+		CREATE FUNCTION body(a integer DEFAULT 1) RETURNS integer LANGUAGE sql BEGIN ATOMIC SELECT inner_part.all_rows(); END;`)
+	s := load(t, conn)
+	for name, want := range map[string]string{"plain": "", "direct": "inner_part.all_rows()", "through": "inner_part.all_rows()", "signed": "inner_part.add(integer,integer)", "body": ""} {
+		if f := s.FunctionsNamed("", name); len(f) != 1 || f[0].DefinerDefault != want {
+			t.Errorf("%s: %+v, want %q", name, f, want)
+		}
+	}
+}
+
 // Types bring the collations of what they are made of, however deep.
 func TestCollationsOfTypes(t *testing.T) {
 	conn := pgtest.Database(t).Connect(t, "postgres")

@@ -6,6 +6,13 @@ import (
 	"github.com/pgconsent/pgconsent/catalog"
 )
 
+// definerDefault is a function that runs with its owner's rights where a call of p leaves an argument out: the defaults call it, or a function
+// does that they call and whose body PostgreSQL keeps parsed. Defaults are kept as trees, which name functions by their OIDs.
+const definerDefault = `WITH RECURSIVE called (oid) AS (
+		    SELECT k[1]::oid FROM regexp_matches(p.proargdefaults::text, ':(?:funcid|opfuncid) ([0-9]+)', 'g') AS k
+		    UNION SELECT d.refobjid FROM called AS c JOIN pg_depend AS d ON d.classid = 'pg_proc'::regclass AND d.objid = c.oid AND d.refclassid = 'pg_proc'::regclass)
+		  SELECT min(f.oid::regprocedure::text) AS definer FROM called AS c JOIN pg_proc AS f ON f.oid = c.oid WHERE f.prosecdef`
+
 func (l *loader) readFunctions(ctx context.Context) error {
 	var (
 		f                catalog.Function
@@ -20,15 +27,16 @@ func (l *loader) readFunctions(ctx context.Context) error {
 		  ARRAY(SELECT COALESCE(p.proargnames[k.ord], '') FROM unnest(COALESCE(p.proargmodes, array_fill('i'::"char", ARRAY[p.pronargs::int4]))) WITH ORDINALITY AS k (mode, ord)
 		    WHERE k.mode IN ('i', 'b', 'v') ORDER BY k.ord),
 		  ARRAY(SELECT format_type(k.type, NULL) FROM unnest(p.proargtypes::oid[]) WITH ORDINALITY AS k (type, ord) ORDER BY k.ord),
-		  p.pronargdefaults::int4, p.provariadic <> 0, p.prosecdef OR COALESCE(made.definer, false), COALESCE(made.volatility, p.provolatile::text), l.lanname, `+extensionOf("pg_proc", "p.oid")+`,
+		  p.pronargdefaults::int4, p.provariadic <> 0, p.prosecdef OR COALESCE(made.definer, false), COALESCE(made.volatility, p.provolatile::text), COALESCE(left_out.definer, ''), l.lanname, `+extensionOf("pg_proc", "p.oid")+`,
 		  ARRAY(SELECT p.prorettype UNION SELECT k.type FROM unnest(p.proallargtypes, p.proargmodes) AS k (type, mode) WHERE k.mode IN ('o', 'b', 't') ORDER BY 1),
 		  CASE WHEN l.lanname = 'internal' AND p.prosrc ~ '^(range_constructor[23]|multirange_constructor[012])$' THEN p.prorettype ELSE 0 END
 		FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace JOIN pg_language AS l ON l.oid = p.prolang
 		LEFT JOIN LATERAL (SELECT bool_or(f.prosecdef) AS definer, max(f.provolatile::text COLLATE "C") AS volatility
 		  FROM pg_aggregate AS a JOIN pg_proc AS f ON f.oid IN (a.aggtransfn::oid, a.aggfinalfn::oid, a.aggcombinefn::oid, a.aggserialfn::oid, a.aggdeserialfn::oid,
 		    a.aggmtransfn::oid, a.aggminvtransfn::oid, a.aggmfinalfn::oid) WHERE a.aggfnoid = p.oid) AS made ON p.prokind = 'a'
+		LEFT JOIN LATERAL (`+definerDefault+`) AS left_out ON p.pronargdefaults > 0
 		WHERE n.nspname NOT IN ('pg_catalog', 'information_schema') AND n.nspname !~ '^pg_temp' ORDER BY p.oid`,
-		[]any{&f.OID, &f.Name.Schema, &f.Name.Name, &kind, &names, &types, &f.Defaults, &f.Variadic, &f.SecurityDefiner, &volatility, &f.Language, &f.Extension, &results, &f.Makes},
+		[]any{&f.OID, &f.Name.Schema, &f.Name.Name, &kind, &names, &types, &f.Defaults, &f.Variadic, &f.SecurityDefiner, &volatility, &f.DefinerDefault, &f.Language, &f.Extension, &results, &f.Makes},
 		func() error {
 			function := f
 			function.Kind, function.Volatility = kind[0], volatility[0]

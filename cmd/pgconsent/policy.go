@@ -128,6 +128,12 @@ func (s *session) warnings(t target, doc *policy.Document, built compiled) ([]*p
 	if around.Used, err = pgcatalog.Used(s.ctx, t.conn); err != nil {
 		return nil, err
 	}
+	if around.Triggers, err = pgcatalog.Triggers(s.ctx, t.conn); err != nil {
+		return nil, err
+	}
+	if around.Defaults, err = pgcatalog.Defaults(s.ctx, t.conn); err != nil {
+		return nil, err
+	}
 	return policy.Lint(doc, built.snapshot, around, policy.WithViews(rewrite.Definition))
 }
 
