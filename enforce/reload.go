@@ -49,7 +49,7 @@ func (d *database) reload() error {
 	}
 	d.install(s, doc, d.seen)
 	if v := d.view.Load(); v.state != nil {
-		d.view.Store(&view{state: s, verified: v.verified, offset: v.offset, catalog: v.catalog})
+		d.view.Store(&view{state: s, verified: v.verified, offset: v.offset, catalog: v.catalog, server: v.server})
 	}
 	m.PolicyInForce(d.cfg.Name, s.versions.Policy, s.versions.Catalog)
 	log.Info("policy reloaded", "policy", s.versions.Policy)
