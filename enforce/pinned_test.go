@@ -1,0 +1,76 @@
+package enforce
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Settings by which texts, names and walls mean something else are as they are pinned, whatever is stored for the agents' role or asked
+// for by the client.
+func TestPinnedSettings(t *testing.T) {
+	w := start(t, nil)
+	other := map[string]string{
+		"search_path": "pg_temp", "client_encoding": "LATIN1", "standard_conforming_strings": "off", "backslash_quote": "on", "transform_null_equals": "on",
+		"row_security": "off", "default_transaction_isolation": "serializable", "jit": "on", "work_mem": "64kB", "hash_mem_multiplier": "9",
+		"hnsw.iterative_scan": "off", "hnsw.ef_search": "1", "ivfflat.iterative_scan": "off",
+	}
+	access, _ := w.Agent("caregiver", "memories")
+	for name := range access.Params {
+		if other[name] == "" {
+			t.Errorf("%s is pinned: say another value that it could have", name)
+		}
+	}
+	show := func() map[string]string {
+		c, err := w.open("caregiver")
+		if err != nil {
+			t.Fatal(err)
+		}
+		out := map[string]string{}
+		for name := range other {
+			r := c.server.ExecParams(t.Context(), "SELECT pg_catalog.current_setting($1, true)", [][]byte{[]byte(name)}, nil, nil, nil).Read()
+			if r.Err != nil {
+				t.Fatal(r.Err)
+			}
+			out[name] = string(r.Rows[0][0])
+		}
+		return out
+	}
+	before := show()
+	for name, value := range other {
+		w.exec(fmt.Sprintf("ALTER ROLE pgconsent_agent IN DATABASE %s SET %s = '%s'", pgx.Identifier{w.db.Name}.Sanitize(), name, value))
+	}
+	for name, is := range show() {
+		if is != before[name] {
+			t.Errorf("%s is %q where the role has another, and %q else", name, is, before[name])
+		}
+	}
+
+	// A client that asks for one is refused, or not heard; of these two by the wire, which puts the pinned one in its place.
+	byWire := []string{"default_transaction_isolation", "jit"}
+	rows, err := w.dba.Query(t.Context(), "SELECT name, setting FROM pg_settings")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var name, value string
+	kept := 0
+	if _, err := pgx.ForEachRow(rows, []any{&name, &value}, func() error {
+		for _, asked := range []string{name, strings.ToUpper(name)} {
+			for _, where := range []string{"startup", "options"} {
+				_, keep, refused := access.CheckSetting(asked, value, where)
+				if keep && refused == nil {
+					kept++
+				}
+				if _, pinned := access.Params[name]; pinned && keep && refused == nil && !slices.Contains(byWire, name) {
+					t.Errorf("%s of a client (%s) goes to the server", asked, where)
+				}
+			}
+		}
+		return nil
+	}); err != nil || kept == 0 {
+		t.Errorf("%d settings are kept, %v", kept, err)
+	}
+}
