@@ -11,6 +11,9 @@ import (
 // OperatorsOf tells whether the DBA says of an extension that agents may use its operators: none of them acts, or reads rows.
 func (p *Policy) OperatorsOf(extension string) bool { return slices.Contains(p.operators, extension) }
 
+// Operators returns the extensions that pgconsent does not know and whose operators agents may use, sorted.
+func (p *Policy) Operators() []string { return p.operators }
+
 // operators compiles the extensions whose operators agents may use.
 func (c *compiler) operators(decls []wordDecl) []string {
 	var installed, out []string

@@ -48,7 +48,7 @@ func Compare(ctx context.Context, conn *pgx.Conn, o Options) (*Report, error) {
 		return nil, err
 	}
 	r := &Report{Old: o.Old.Path, New: o.New.Path, OldVersion: o.Old.Policy.Version(), NewVersion: o.New.Policy.Version(), Tables: []Table{},
-		Functions: functions(o.Old.Policy, o.New.Policy), Views: views(o.Old.Policy, o.New.Policy),
+		Functions: functions(o.Old.Policy, o.New.Policy), Operators: operators(o.Old.Policy, o.New.Policy), Views: views(o.Old.Policy, o.New.Policy),
 		Shape: shape(o.Old.Policy, o.New.Policy), Notes: []string{}}
 	groups := o.groups(r)
 	for _, relation := range relations(o.Old.Policy, o.New.Policy) {

@@ -30,6 +30,7 @@ CREATE TABLE log (at integer, what text) PARTITION BY RANGE (at);
 CREATE TABLE log_1 PARTITION OF log FOR VALUES FROM (0) TO (500);
 CREATE TABLE log_2 PARTITION OF log FOR VALUES FROM (500) TO (1000);
 CREATE TABLE extra (id integer PRIMARY KEY);
+CREATE EXTENSION isn;
 CREATE FUNCTION f(a integer) RETURNS integer LANGUAGE sql RETURN a;
 INSERT INTO people SELECT i, CASE WHEN i % 2 = 0 THEN 'n' ELSE 's' END, CASE i % 3 WHEN 0 THEN 'granted' WHEN 1 THEN 'pending' END FROM generate_series(1, 60) i;
 INSERT INTO "Notes" SELECT p.team, i, p.id, repeat('x', 200), NULL FROM generate_series(1, 600) i JOIN people p ON p.id = i % 65;
@@ -57,6 +58,7 @@ tables:
   log: { rows: [ not: { status: { column: what, is: open } } ] }
   extra: { rows: open }
 functions: { f: { pin: { a: 7 } } }
+operators: [isn]
 `
 
 func compile(t *testing.T, conn *pgx.Conn, text string) (*policy.Policy, *rls.Plan) {
@@ -211,7 +213,7 @@ public.Notes
 	if got := b.String(); !strings.HasPrefix(got, want) {
 		t.Errorf("the report is\n%s\nwant\n%s", got, want)
 	}
-	for _, line := range []string{"+ table    agents may name it", "+ function public.f (pinned: a is ", "agents gain something"} {
+	for _, line := range []string{"+ table    agents may name it", "+ function public.f (pinned: a is ", "+ of       isn", "agents gain something"} {
 		if !strings.Contains(b.String(), line) {
 			t.Errorf("the report has no %q:\n%s", line, b.String())
 		}

@@ -47,6 +47,10 @@ func (p Printer) Print(r *Report) {
 		fmt.Fprintf(p.Out, "\n%s\n", p.paint("1", "functions"))
 		p.change("function", r.Functions)
 	}
+	if !r.Operators.empty() {
+		fmt.Fprintf(p.Out, "\n%s\n", p.paint("1", "operators"))
+		p.change("of", r.Operators)
+	}
 	if !r.Views.empty() {
 		fmt.Fprintf(p.Out, "\n%s\n", p.paint("1", "views"))
 		p.change("view", r.Views)

@@ -11,6 +11,7 @@ type Report struct {
 	NewVersion string   `json:"new_version"`
 	Tables     []Table  `json:"tables"` // that differ
 	Functions  Change   `json:"functions"`
+	Operators  Change   `json:"operators"` // extensions whose operators agents may use
 	Views      Change   `json:"views"`
 	Shape      []string `json:"shape"` // what bounds statements and is otherwise than before: contracts, limits, aggregates …, by name
 	Notes      []string `json:"notes"`
@@ -51,7 +52,7 @@ type Rows struct {
 
 // Same tells whether nothing differs.
 func (r *Report) Same() bool {
-	return len(r.Tables) == 0 && r.Functions.empty() && r.Views.empty() && len(r.Shape) == 0
+	return len(r.Tables) == 0 && r.Functions.empty() && r.Operators.empty() && r.Views.empty() && len(r.Shape) == 0
 }
 
 // Gains tells whether an agent gains something for certain: a row, a column, a right; and whether it may, by what is
@@ -70,6 +71,7 @@ func (r *Report) Gains() (certain, possible bool) {
 		}
 	}
 	take(r.Functions)
+	take(r.Operators)
 	take(r.Views)
 	return certain, possible || certain || len(r.Shape) > 0
 }

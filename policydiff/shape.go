@@ -142,6 +142,17 @@ func functions(before, after *policy.Policy) Change {
 	return changes(describe(before), describe(after))
 }
 
+func operators(before, after *policy.Policy) Change {
+	describe := func(p *policy.Policy) map[string]string {
+		out := map[string]string{}
+		for _, extension := range p.Operators() {
+			out[extension] = ""
+		}
+		return out
+	}
+	return changes(describe(before), describe(after))
+}
+
 func views(before, after *policy.Policy) Change {
 	describe := func(p *policy.Policy) map[string]string {
 		out := map[string]string{}

@@ -34,6 +34,7 @@ type shownPolicy struct {
 	Tables     []shownTable     `json:"tables"`
 	Views      []string         `json:"views"`
 	Functions  []shownFunction  `json:"functions"`
+	Operators  []string         `json:"operators"` // extensions whose operators agents may use besides
 	Contracts  []string         `json:"contracts"`
 	Unlisted   []string         `json:"unlisted"` // tables that agents cannot read
 }
@@ -125,7 +126,7 @@ func (c policyShowCmd) Run(s *session) error {
 
 func resolve(database string, built compiled) shownPolicy {
 	p := built.policy
-	out := shownPolicy{Database: database, Version: p.Version(), Attributes: []shownAttribute{}, Tables: []shownTable{}, Views: []string{}, Functions: []shownFunction{}, Contracts: []string{}, Unlisted: []string{}}
+	out := shownPolicy{Database: database, Version: p.Version(), Attributes: []shownAttribute{}, Tables: []shownTable{}, Views: []string{}, Functions: []shownFunction{}, Operators: append([]string{}, p.Operators()...), Contracts: []string{}, Unlisted: []string{}}
 	for _, a := range p.Attributes() {
 		out.Attributes = append(out.Attributes, shownAttribute{a.Name, a.Type, a.Source, a.Setting, a.Optional, p.Origin(a.Name)})
 	}
@@ -242,7 +243,7 @@ func (p shownPolicy) write(s *session, tableOnly bool) {
 	for _, part := range []struct {
 		name  string
 		lines []string
-	}{{"views", p.Views}, {"contracts", p.Contracts}, {"not listed, and so not there for agents", p.Unlisted}} {
+	}{{"views", p.Views}, {"operators of extensions", p.Operators}, {"contracts", p.Contracts}, {"not listed, and so not there for agents", p.Unlisted}} {
 		w("\n%s", part.name)
 		for _, line := range part.lines {
 			w("  %s", line)
