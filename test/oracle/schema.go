@@ -34,6 +34,7 @@ var Schemas = []Schema{
 	{Name: "fleet", SearchPath: []string{"public", "telemetry"}, Attributes: map[string]string{"household": "h2", "no": "2"}},
 	{Name: "kin", SearchPath: []string{"public"}, Attributes: map[string]string{"user": "8", "handle": "8"}},
 	{Name: "estate", SearchPath: []string{"core", "desk", "public"}, Attributes: map[string]string{"tenant": "t5", "who": "ann", "me": "96d72af7-666f-377d-9b93-9c9c813ad5f4", "teams": "{ann,cyd}"}},
+	{Name: "scribe", SearchPath: []string{"public"}, Attributes: map[string]string{"user": "1efd853f-f24d-d22e-908e-615599a44d1d", "tenant": "t2"}},
 	{Name: "press", SearchPath: []string{"public", "log"}, Attributes: map[string]string{"user": "4", "house": "north", "desks": "{city,sport}"}},
 }
 
