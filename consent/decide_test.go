@@ -4,6 +4,7 @@ import (
 	"errors"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -333,23 +334,40 @@ func TestErrorsAreNamed(t *testing.T) {
 // Whatever is asked in whatever order, the guarantees of the package hold.
 func TestDecideProperties(t *testing.T) {
 	roles := []Role{RoleSubject, RoleSubject, RoleSubject, RoleGuardian, RoleAgent, RoleController, RoleApplication, RoleSystem, "other"}
-	actions := []Action{Grant, Revoke, Refuse, Upgrade, Degrade, DecidePartnership, Interact, Expire, Lapse, Warn, Deleted, Anonymised, Erase, "other"}
+	actions := []Action{Grant, Grant, Revoke, Refuse, Upgrade, Upgrade, Degrade, DecidePartnership, DecidePartnership, Interact, Expire, Lapse, Warn, Deleted, Anonymised, Report, Appoint, Dismiss, Erase, "other"}
 	categories := []string{Essential, Behavioral, Improvement, Statistical, "ESSENTIAL/id", "BEHAVIORAL/style", "own"}
-	rapid.Check(t, func(t *rapid.T) {
+	walk := func(t *rapid.T) {
 		s := Settings{
 			RequireExplicit: rapid.Bool().Draw(t, "explicit"), NoRenewal: rapid.Bool().Draw(t, "norenewal"), NoDecay: rapid.Bool().Draw(t, "nodecay"),
+			Duration: rapid.SampledFrom([]time.Duration{0, day}).Draw(t, "duration"),
 		}
 		now := began
 		var at *Consent
 		var asker Party
-		for range rapid.IntRange(1, 40).Draw(t, "n") {
+		key := rapid.SampledFrom([]Key{{}, {}, {}, {Grantee: "bob"}, {Scope: "table:notes"}}).Draw(t, "key")
+		for range rapid.IntRange(1, 60).Draw(t, "n") {
 			now = now.Add(time.Duration(rapid.SampledFrom([]int{0, 0, 1, 60, 24 * 60, 5 * 24 * 60, 40 * 24 * 60}).Draw(t, "minutes")) * time.Minute)
 			role := rapid.SampledFrom(roles).Draw(t, "role")
 			c := Command{
-				Do: rapid.SampledFrom(actions).Draw(t, "do"), Subject: "ada", Stream: rapid.SampledFrom(append(Streams, Temporary, "", "other")).Draw(t, "stream"),
+				Do: rapid.SampledFrom(actions).Draw(t, "do"), Subject: "ada", Grantee: key.Grantee, Scope: key.Scope, Stream: rapid.SampledFrom(append(Streams, Temporary, "", "other")).Draw(t, "stream"),
 				Categories: rapid.SliceOfN(rapid.SampledFrom(categories), 0, 3).Draw(t, "categories"),
 				Decision:   rapid.SampledFrom([]Decision{TaskComplete, TaskComplete, Reject, Defer, "other"}).Draw(t, "decision"),
-				By:         Party{role, map[bool]string{true: "ada", false: "chat"}[role == RoleSubject]},
+				By:         Party{role, rapid.SampledFrom([]string{"ada", "ada", "bob", "chat"}).Draw(t, "by")},
+				For:        time.Duration(rapid.SampledFrom([]int{0, 0, 0, 9}).Draw(t, "days")) * day,
+				Guardian:   rapid.SampledFrom([]string{"bob", "*", "ada"}).Draw(t, "whom"),
+			}
+			if role != RoleSubject && c.By.ID == "ada" && rapid.Bool().Draw(t, "else") {
+				c.By.ID = "chat"
+			}
+			if at != nil && at.Asked != nil && rapid.Bool().Draw(t, "answer") {
+				c.Do, c.Decision = DecidePartnership, rapid.SampledFrom([]Decision{TaskComplete, TaskComplete, Reject}).Draw(t, "so")
+			}
+			if who := may[c.Do]; len(who) > 0 && rapid.IntRange(0, 3).Draw(t, "meant") > 0 { // so that something comes of it
+				role = rapid.SampledFrom(who).Draw(t, "entitled")
+				c.By = Party{role, map[bool]string{true: "ada", false: rapid.SampledFrom([]string{"chat", "chat", "bob"}).Draw(t, "party")}[role == RoleSubject]}
+			}
+			if rapid.Bool().Draw(t, "for purposes") {
+				c.Purposes = []string{"care"}
 			}
 			guardian := rapid.Bool().Draw(t, "guardian")
 			var before *Consent
@@ -365,14 +383,26 @@ func TestDecideProperties(t *testing.T) {
 			if err != nil && (!errors.As(err, &named) || len(steps) > 0) {
 				t.Fatalf("%T %v with %d steps", err, err, len(steps))
 			}
-			if c.Do == Revoke && role == RoleSubject {
+			if !entitled(c, guardian) && err == nil {
+				t.Fatalf("%+v may %s: guardian %v", c.By, c.Do, guardian)
+			}
+			if c.Do == Revoke && c.By == subject("ada") {
 				if err != nil && !errors.As(err, new(*NotFoundError)) {
 					t.Fatalf("a withdrawal is refused: %v", err)
 				}
 			}
+			if c.Do == Appoint || c.Do == Dismiss { // beside consents
+				if err == nil && (c.Guardian != "bob" || (len(steps) > 0) != (guardian == (c.Do == Dismiss))) {
+					t.Fatalf("%s %s where guardian is %v: %v", c.Do, c.Guardian, guardian, steps)
+				}
+				continue
+			}
 			from := at
 			for _, step := range steps {
 				check(t, s, now, from, step, c)
+				if step.Event == EventApproved && (c.By.ID == asker.ID || c.By.ID == "ada") {
+					t.Fatalf("%s asked, and %s decided", asker.ID, c.By.ID)
+				}
 				after := step.Consent
 				from = &after
 				if step.Event == EventRequested {
@@ -395,7 +425,20 @@ func TestDecideProperties(t *testing.T) {
 				}
 			}
 		}
-	})
+	}
+	for range 20 { // deep enough for what takes several steps
+		rapid.Check(t, walk)
+	}
+}
+
+// entitled tells who may do what: nobody for somebody else, but those who are named for it.
+func entitled(c Command, guardian bool) bool {
+	who := map[Action]string{
+		Grant: "subject guardian", Refuse: "subject guardian", Upgrade: "subject guardian", Degrade: "subject guardian", DecidePartnership: "agent",
+		Revoke: "subject guardian controller system", Erase: "subject guardian controller system", Report: "subject guardian controller",
+		Interact: "subject application", Expire: "system", Lapse: "system", Warn: "system", Deleted: "system", Anonymised: "system", Appoint: "controller", Dismiss: "controller",
+	}
+	return slices.Contains(strings.Fields(who[c.Do]), string(c.By.Role)) && (c.By.Role != RoleSubject || c.By.ID == c.Subject) && (c.By.Role != RoleGuardian || guardian)
 }
 
 // check holds a step against the guarantees.
@@ -441,6 +484,24 @@ func check(t *rapid.T, s Settings, now time.Time, before *Consent, step Step, c 
 			t.Fatal("an interaction overrode a withdrawal")
 		}
 	}
+	if after.Stream != "" && (after.Grantee != Everybody || after.Scope != Everything) {
+		t.Fatalf("%s to %s about %s", after.Stream, after.Grantee, after.Scope)
+	}
+	if after.State != Given && !after.DecayFrom.IsZero() {
+		t.Fatalf("%s, and the countdown goes on", after.State)
+	}
+	switch after.State {
+	case Withdrawn, Revoked, Refused:
+		if step.Event != EventDeleted && step.Event != EventAnonymised && step.Event != EventReported && step.Event != EventRequested && after.Asked != nil {
+			t.Fatalf("%s, and a question waits", after.State)
+		}
+	}
+	if before != nil {
+		checkMove(t, s, now, *before, step, c)
+	}
+	if c.For != 0 && after.Stream == "" && (step.Event == EventGiven || step.Event == EventModified) && !after.ExpiresAt.Equal(now.Add(c.For)) {
+		t.Fatalf("for %v, and expires at %v", c.For, after.ExpiresAt)
+	}
 	if (after.Asked == nil) != after.DueAt.IsZero() {
 		t.Fatalf("a question without a deadline, or the other way: %+v", after)
 	}
@@ -449,6 +510,58 @@ func check(t *rapid.T, s Settings, now time.Time, before *Consent, step Step, c 
 	}
 	if s.RequireExplicit && c.Do == Interact && step.Event == EventGiven {
 		t.Fatal("an interaction gave a consent that has to be explicit")
+	}
+}
+
+// checkMove holds a step to where it comes from.
+func checkMove(t *rapid.T, s Settings, now time.Time, before Consent, step Step, c Command) {
+	after := step.Consent
+	told := step.Event == EventReported // which changes nothing
+	switch {
+	case (before.Stream == "") != (after.Stream == ""):
+		t.Fatalf("from %q to %q", before.Stream, after.Stream)
+	case before.State == Given && !before.InForce(now) && step.Event != EventExpired && step.Event != EventLapsed && !told:
+		t.Fatalf("%s of what has expired", step.Event)
+	case before.Asked != nil && !before.Pending(now) && step.Event != EventLapsed && step.Event != EventExpired && !told:
+		t.Fatalf("%s, and a question nobody has decided in time waits", step.Event)
+	case step.Event == EventRejected && after.State == Requested, step.Event == EventLapsed && after.State == Requested:
+		t.Fatalf("%s, and still asked for", step.Event)
+	case (step.Event == EventWithdrawn) != (after.State == Withdrawn && before.State != Withdrawn), step.Event == EventWithdrawn && c.By.Role != RoleSubject && c.By.Role != RoleGuardian:
+		t.Fatalf("%s by %s: %s", step.Event, c.By.Role, after.State)
+	case step.Event == EventRevoked && (c.By.Role == RoleSubject || c.By.Role == RoleGuardian):
+		t.Fatalf("revoked by %s", c.By.Role)
+	case c.Do == Interact && before.State != Given && after.State == Given && before.State != Expired && !before.VoidBefore.IsZero():
+		t.Fatal("an interaction gave anew what had ended")
+	case before.State != Given && after.State == Given && step.Event != EventApproved && len(c.Purposes) == 0 && len(after.Purposes) > 0:
+		t.Fatalf("for %v, of what had ended", after.Purposes)
+	}
+	ended := now // what is older is void
+	if step.Event == EventExpired {
+		ended = before.ExpiresAt
+	}
+	if after.Stream != "" && after.State != Given && (before.State == Given || step.Event == EventWithdrawn || step.Event == EventRevoked || step.Event == EventRefused && !before.VoidBefore.IsZero()) {
+		if before.State == Given && after.VoidBefore.Before(ended) || !before.VoidBefore.IsZero() && after.VoidBefore.Before(ended) {
+			t.Fatalf("%s at %v, and void is what is older than %v", step.Event, ended, after.VoidBefore)
+		}
+	}
+	if before.State != Given || after.State != Given || before.Stream == after.Stream {
+		return
+	}
+	// What was removed on the way stays removed.
+	gone := before.DecayDays(now)
+	switch {
+	case before.Stream == Anonymous && before.DecayFrom.IsZero():
+		gone = AnonymousFrom
+	case after.Stream == Temporary:
+		gone = AggregatedFrom
+	}
+	switch {
+	case after.Stream == Anonymous && after.DecayFrom.IsZero() != s.NoDecay:
+		t.Fatalf("ANONYMOUS, and the countdown began at %v", after.DecayFrom)
+	case after.Stream != Anonymous && (!after.DecayFrom.IsZero() || after.DecayedDays < gone):
+		t.Fatalf("from %s to %s: %d days, not %d", before.Stream, after.Stream, after.DecayedDays, gone)
+	case gone > 0 && after.Stream != Anonymous && before.DecayFrom.IsZero() && !after.DecayedBefore.Equal(now):
+		t.Fatalf("from %s to %s: removed of what is older than %v", before.Stream, after.Stream, after.DecayedBefore)
 	}
 }
 
