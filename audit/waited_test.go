@@ -1,0 +1,38 @@
+package audit
+
+import (
+	"testing"
+	"time"
+)
+
+// Whatever somebody waits for is let go when its record is durable, and refused while the disk does not answer: nothing is answered on
+// the strength of a record that nobody has.
+func TestWhatIsWaitedForIsDurable(t *testing.T) {
+	for name, c := range map[string]struct {
+		mode Mode
+		add  func(*Log) *Ticket
+	}{
+		"a decision":                  {Strict, func(l *Log) *Ticket { return l.Decision(decision("s")) }},
+		"a refusal":                   {Strict, func(l *Log) *Ticket { return l.Decision(Decision{Session: "s", Verdict: "deny"}) }},
+		"a session":                   {Strict, func(l *Log) *Ticket { return l.Session(Session{Session: "s", Event: "open"}) }},
+		"a call":                      {Strict, func(l *Log) *Ticket { return l.Call(Call{}) }},
+		"a report":                    {Strict, func(l *Log) *Ticket { return l.Made(Made{}) }},
+		"a report, whatever the mode": {Buffered, func(l *Log) *Ticket { return l.Made(Made{}) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			disk := &sick{}
+			l := open(t, Config{Mode: c.mode, Dir: t.TempDir(), Deadline: 100 * time.Millisecond, openFile: disk.file})
+			hang := make(chan struct{})
+			disk.mu.Lock()
+			disk.hang = hang
+			disk.mu.Unlock()
+			wantRefusal(t, releaseWithin(t, c.add(l), 20*time.Second))
+			disk.mu.Lock()
+			disk.hang = nil
+			disk.mu.Unlock()
+			close(hang)
+			eventually(t, l, "after")
+			closeLog(t, l)
+		})
+	}
+}
