@@ -50,6 +50,13 @@ func suites(m Mutant, quick bool) (list []suite) {
 	if pkg == "policy" && !m.Machine { // whatever changes a policy changes its version; seconds
 		list = append(list, suite{pkg: "./policy", run: "TestVersionsTellPoliciesApart"})
 	}
+	if properties := map[string]string{ // of each, what holds whatever is sent, asked or changed; seconds
+		"proxy":   "TestNothingGoesUpstreamUndecided|TestClaimsAreTheServers",
+		"enforce": "TestKeptVerdictsAreThoseMadeAnew|TestStatesAreToldApart|TestWhateverChangesOfAnAgentEndsItsSessions|TestWhatTokensGive|TestWhatChangesDuringALogin|TestPinnedSettings|TestWhatWasSeenMayBeShown",
+		"consent": "TestDecideProperties",
+	}[pkg]; properties != "" && !m.Machine {
+		list = append(list, suite{pkg: "./" + pkg, run: properties})
+	}
 	list = append(list, suite{pkg: "./test/mutants/suite", run: "."})
 	return list
 }
