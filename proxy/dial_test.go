@@ -3,7 +3,9 @@ package proxy
 import (
 	"context"
 	"errors"
+	"maps"
 	"net"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -55,6 +57,35 @@ func TestDial(t *testing.T) {
 		t.Error(err)
 	}
 	eventually(t, "the session is closed", func() bool { j := p.last(); j.mu.Lock(); defer j.mu.Unlock(); return j.closed })
+}
+
+// Enforcement is told all that is known of a session; what it is not told it cannot hold the session to.
+func TestEnforcementIsToldEverything(t *testing.T) {
+	p := start(t)
+	id := Identity{
+		Agent: agentName, Database: p.db.Name, Remote: "token of a test", Claims: map[string]string{"user": "u"}, Until: time.Now().Add(time.Hour).Round(0), Lists: true,
+	}
+	filled := reflect.ValueOf(id)
+	for i := range filled.NumField() {
+		if filled.Field(i).IsZero() {
+			t.Errorf("%s: give it a value", filled.Type().Field(i).Name)
+		}
+	}
+	conn, err := p.inside(t.Context(), id, agentName, p.db.Name+" application_name=told")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context())
+	info := p.last().info
+	for i, told := 0, reflect.ValueOf(info); i < told.NumField(); i++ {
+		if told.Field(i).IsZero() {
+			t.Errorf("it is not told %s", told.Type().Field(i).Name)
+		}
+	}
+	if info.Agent != id.Agent || info.Database != id.Database || info.RemoteAddr != id.Remote || !maps.Equal(info.Granted, id.Claims) || !info.Until.Equal(id.Until) || info.Lists != id.Lists ||
+		info.BackendPID != p.last().backend.PID || info.Settings["application_name"] != "told" {
+		t.Errorf("it is told %+v of %+v", info, id)
+	}
 }
 
 // A connection within the process is an agent's, the one that was named, and no other.

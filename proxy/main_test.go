@@ -37,6 +37,7 @@ const (
 type judge struct {
 	mu       sync.Mutex
 	info     SessionInfo
+	backend  verdict.Backend
 	recorded []string
 	outcomes []string
 	closed   bool
@@ -52,7 +53,8 @@ type judge struct {
 	stale atomic.Value // func(*verdict.Verdict) *verdict.Verdict
 }
 
-func (j *judge) Seal(context.Context, verdict.Backend) (verdict.Seal, error) {
+func (j *judge) Seal(_ context.Context, b verdict.Backend) (verdict.Seal, error) {
+	j.backend = b
 	n := j.seals.Add(1)
 	name := settingSeal
 	if j.badSeal.Load() {

@@ -2,10 +2,12 @@ package proxy
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -271,11 +273,16 @@ func TestCancel(t *testing.T) {
 	}()
 	eventually(t, "recorded", func() bool { return len(p.last().seen()) > 0 })
 	time.Sleep(50 * time.Millisecond)
-	// A key that nobody has does nothing.
-	nc := p.bare(t)
-	_, _ = nc.Write([]byte{0, 0, 0, 16, 4, 210, 22, 46, 1, 2, 3, 4, 5, 6, 7, 8})
-	if n, _ := nc.Read(make([]byte, 1)); n != 0 {
-		t.Error("a cancel request was answered")
+	// A key that nobody has does nothing, nor does one that is right but for one bit, wherever that is.
+	own := append(binary.BigEndian.AppendUint32(nil, conn.PgConn().PID()), conn.PgConn().SecretKey()...)
+	for bit := range 8 * len(own) {
+		other := slices.Clone(own)
+		other[bit/8] ^= 1 << (bit % 8)
+		nc := p.bare(t)
+		_, _ = nc.Write(append([]byte{0, 0, 0, 16, 4, 210, 22, 46}, other...))
+		if n, _ := nc.Read(make([]byte, 1)); n != 0 {
+			t.Error("a cancel request was answered")
+		}
 	}
 	select {
 	case err := <-done:
@@ -292,6 +299,13 @@ func TestCancel(t *testing.T) {
 	if err := conn.Ping(t.Context()); err != nil {
 		t.Error(err)
 	}
+	conn.Close(context.Background())
+	eventually(t, "the key goes with the session", func() bool {
+		c := &p.server.cancels
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return len(c.agents) == 0
+	})
 }
 
 func TestPsqlCancel(t *testing.T) {
