@@ -1,6 +1,8 @@
 package proxy
 
 import (
+	"math/rand/v2"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -203,4 +205,87 @@ func TestWhatIsSentInAdvanceIsAskedAboutInTurn(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Whatever a client keeps open, by transactions, cursors and portals, and however it comes back to it: no row shows what was there before
+// the last change.
+func TestNothingOlderThanAChangeIsShown(t *testing.T) {
+	p := start(t)
+	admin := p.db.Connect(t, "postgres")
+	run := func(sql string, args ...any) {
+		t.Helper()
+		if _, err := admin.Exec(t.Context(), sql, args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run("CREATE TABLE mark (n int)")
+	run("INSERT INTO mark VALUES (0)")
+	run("GRANT SELECT ON mark TO wire_agent")
+	shown, refused, n := 0, 0, 0
+	for seed := range conversations(150) {
+		c := p.raw(t)
+		script := keepingConversation(rand.New(rand.NewPCG(uint64(seed), 5)))
+		for i, round := range script {
+			n++
+			run("UPDATE mark SET n = $1", n)
+			p.last().changes.Add(1)
+			c.send(t, append(round, sy, q("misspelt"))...) // which is refused in every state
+			for over := false; ; {
+				m, err := c.front.Receive()
+				if err != nil {
+					t.Fatalf("seed %d, round %d: %v\n%s", seed, i, err, written(script[:i+1]))
+				}
+				line, typ := transcribe(m)
+				if value, ok := strings.CutPrefix(line, `D ["`); ok {
+					shown++
+					if was, err := strconv.Atoi(strings.TrimSuffix(value, `"]`)); err != nil || was < n {
+						t.Fatalf("seed %d, round %d shows %s, of before the change %d\n%s", seed, i, line, n, written(script[:i+1]))
+					}
+				}
+				if strings.HasPrefix(line, "E ERROR 40001") {
+					refused++
+				}
+				if over = over || strings.HasPrefix(line, `E ERROR 42601 syntax error at or near "misspelt"`); over && typ == 'Z' {
+					break
+				}
+			}
+		}
+		c.Close()
+	}
+	if shown < 200 || refused < 15 {
+		t.Errorf("%d rows and %d refusals", shown, refused)
+	}
+}
+
+// keepingConversation keeps what it has seen open, and comes back to it.
+func keepingConversation(r *rand.Rand) (rounds [][]pgx3.FrontendMessage) {
+	const show = "SELECT (SELECT max(n) FROM mark) FROM generate_series(1, 4)"
+	pick := func(of ...string) string { return of[r.IntN(len(of))] }
+	text := func() string {
+		return pick(show, show, show, "BEGIN", "BEGIN", "BEGIN ISOLATION LEVEL REPEATABLE READ", "BEGIN ISOLATION LEVEL REPEATABLE READ; "+show, "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ",
+			"SET default_transaction_isolation = 'repeatable read'", "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL REPEATABLE READ -- DEFAULT", "COMMIT", "ROLLBACK", "SAVEPOINT s", "ROLLBACK TO s",
+			"DECLARE k CURSOR FOR "+show, "DECLARE k CURSOR WITH HOLD FOR "+show, "FETCH 1 FROM k", "FETCH 2 FROM k", "FETCH 1 FROM p", "CLOSE k", "PREPARE x AS "+show, "EXECUTE x",
+			"RESET ALL", "DISCARD ALL", "SELECT 1/0", "BEGIN; "+show, "COMMIT; "+show, "COMMIT; BEGIN", show+"; "+show, "BEGIN; DECLARE k CURSOR FOR "+show+"; FETCH 1 FROM k")
+	}
+	for range 4 + r.IntN(8) {
+		var m []pgx3.FrontendMessage
+		for range 1 + r.IntN(4) {
+			portal := pick("", "p")
+			switch r.IntN(6) {
+			case 0, 1, 2:
+				m = append(m, q(text()))
+			case 3:
+				m = append(m, pa("", text()), bi(portal, ""), ex(portal, uint32(r.IntN(3))))
+			case 4:
+				m = append(m, ex(portal, uint32(r.IntN(3))))
+			case 5:
+				m = append(m, pa("", text()), bi(portal, ""))
+			}
+			if r.IntN(4) == 0 {
+				m = append(m, sy)
+			}
+		}
+		rounds = append(rounds, m)
+	}
+	return rounds
 }
