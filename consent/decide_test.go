@@ -201,6 +201,18 @@ func TestPartnership(t *testing.T) {
 	}
 }
 
+// What expired while a partnership was asked for does not come back when that is approved.
+func TestExpiryBeforeADecisionCounts(t *testing.T) {
+	h := begin(t)
+	h.settings.Duration = day
+	h.must(Command{Do: Grant, Stream: Temporary})
+	h.must(Command{Do: Upgrade})
+	h.later(day + time.Hour).must(Command{Do: DecidePartnership, By: agent, Decision: TaskComplete})
+	if h.at.Stream != Partnered || !h.at.VoidBefore.Equal(began.Add(day)) {
+		t.Errorf("%+v", h.at)
+	}
+}
+
 // "Decay Protocol": days 0-30, 31-60, 61-90, 90. SYSTEMS.md 2 e.
 // seeds/001:163-168, 425.
 func TestDecay(t *testing.T) {

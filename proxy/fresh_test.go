@@ -222,7 +222,7 @@ func TestNothingOlderThanAChangeIsShown(t *testing.T) {
 	run("INSERT INTO mark VALUES (0)")
 	run("GRANT SELECT ON mark TO wire_agent")
 	shown, refused, n := 0, 0, 0
-	for seed := range conversations(150) {
+	for seed := range conversations(200) {
 		c := p.raw(t)
 		script := keepingConversation(rand.New(rand.NewPCG(uint64(seed), 5)))
 		for i, round := range script {
@@ -261,15 +261,30 @@ func TestNothingOlderThanAChangeIsShown(t *testing.T) {
 func keepingConversation(r *rand.Rand) (rounds [][]pgx3.FrontendMessage) {
 	const show = "SELECT (SELECT max(n) FROM mark) FROM generate_series(1, 4)"
 	pick := func(of ...string) string { return of[r.IntN(len(of))] }
-	text := func() string {
+	const byDefault = "SET default_transaction_isolation = 'repeatable read'"
+	var waiting []string
+	text := func() (next string) {
+		if len(waiting) > 0 && r.IntN(5) > 0 {
+			next, waiting = waiting[0], waiting[1:]
+			return next
+		}
+		if r.IntN(3) > 0 { // what is come back to
+			waiting = [][]string{
+				{byDefault, "BEGIN", show, show, "ROLLBACK", "BEGIN; " + show, show}, {byDefault, "BEGIN; RESET ALL", "ROLLBACK", "BEGIN", show, show}, {byDefault, "DISCARD ALL", byDefault, "BEGIN; " + show, show},
+				{"BEGIN ISOLATION LEVEL REPEATABLE READ", show, "SAVEPOINT s", show, "ROLLBACK TO s", show}, {"BEGIN", "DECLARE k CURSOR FOR " + show, "FETCH 1 FROM k", "FETCH 1 FROM k"},
+				{"DECLARE k CURSOR WITH HOLD FOR " + show, "FETCH 1 FROM k", "BEGIN", "FETCH 1 FROM k"}, {"BEGIN", show, show, "FETCH 1 FROM p", "FETCH 1 FROM p"},
+			}[r.IntN(7)]
+			next, waiting = waiting[0], waiting[1:]
+			return next
+		}
 		return pick(show, show, show, "BEGIN", "BEGIN", "BEGIN ISOLATION LEVEL REPEATABLE READ", "BEGIN ISOLATION LEVEL REPEATABLE READ; "+show, "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ",
 			"SET default_transaction_isolation = 'repeatable read'", "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL REPEATABLE READ -- DEFAULT", "COMMIT", "ROLLBACK", "SAVEPOINT s", "ROLLBACK TO s",
 			"DECLARE k CURSOR FOR "+show, "DECLARE k CURSOR WITH HOLD FOR "+show, "FETCH 1 FROM k", "FETCH 2 FROM k", "FETCH 1 FROM p", "CLOSE k", "PREPARE x AS "+show, "EXECUTE x",
 			"RESET ALL", "DISCARD ALL", "SELECT 1/0", "BEGIN; "+show, "COMMIT; "+show, "COMMIT; BEGIN", show+"; "+show, "BEGIN; DECLARE k CURSOR FOR "+show+"; FETCH 1 FROM k")
 	}
-	for range 4 + r.IntN(8) {
+	for range 6 + r.IntN(8) {
 		var m []pgx3.FrontendMessage
-		for range 1 + r.IntN(4) {
+		for range 1 + r.IntN(3) {
 			portal := pick("", "p")
 			switch r.IntN(6) {
 			case 0, 1, 2:
@@ -279,7 +294,7 @@ func keepingConversation(r *rand.Rand) (rounds [][]pgx3.FrontendMessage) {
 			case 4:
 				m = append(m, ex(portal, uint32(r.IntN(3))))
 			case 5:
-				m = append(m, pa("", text()), bi(portal, ""))
+				m = append(m, pa("", pick(show, text())), bi(portal, ""))
 			}
 			if r.IntN(4) == 0 {
 				m = append(m, sy)
