@@ -1,0 +1,61 @@
+package audit
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// No record goes before its time, however many share a segment with older ones; and what is over goes.
+func TestNoRecordGoesBeforeItsTime(t *testing.T) {
+	const day = 24 * time.Hour
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	cfg := Config{
+		Dir: filepath.Join(t.TempDir(), "audit"), Key: testKey(t, 'k'), MaxAge: 7 * day, Retention: 10 * day, Now: func() time.Time { return now }, Log: quiet(), Deadline: time.Hour,
+	}
+	made := map[uint64]time.Time{}
+	removed := uint64(0)
+	for range 60 {
+		filled(t, cfg, 2)
+		if _, err := Walk(cfg.Dir, func(r Record) error { made[r.Seq] = r.Time; return nil }); err != nil {
+			t.Fatal(err)
+		}
+		report, err := Walk(cfg.Dir, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for ; removed+1 < report.FirstSeq; removed++ {
+			if age := now.Sub(made[removed+1]); age < cfg.Retention {
+				t.Fatalf("record %d is gone after %v", removed+1, age)
+			}
+		}
+		now = now.Add(day)
+	}
+	if removed < 30 {
+		t.Errorf("%d records are gone of %d", removed, len(made))
+	}
+}
+
+// What a commitment is made of tells: another session, table, part of a key, or other parts of the same letters, has another.
+func TestCommitmentsAreToldApart(t *testing.T) {
+	key := testKey(t, 'k')
+	seen := map[string]string{}
+	for name, c := range map[string]string{
+		"":              key.Commit("s", "t", "a", "bc"),
+		"session":       key.Commit("s2", "t", "a", "bc"),
+		"table":         key.Commit("s", "t2", "a", "bc"),
+		"first part":    key.Commit("s", "t", "b", "bc"),
+		"last part":     key.Commit("s", "t", "a", "bd"),
+		"parts":         key.Commit("s", "t", "ab", "c"),
+		"one part":      key.Commit("s", "t", "abc"),
+		"a part more":   key.Commit("s", "t", "a", "bc", ""),
+		"key":           testKey(t, 'l').Commit("s", "t", "a", "bc"),
+		"order":         key.Commit("s", "t", "bc", "a"),
+		"table's place": key.Commit("t", "s", "a", "bc"),
+	} {
+		if other, ok := seen[c]; ok {
+			t.Errorf("another %q and another %q have one commitment", name, other)
+		}
+		seen[c] = name
+	}
+}
