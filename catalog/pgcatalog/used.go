@@ -55,17 +55,19 @@ WHERE NOT t.tgisinternal AND NOT p.prosecdef AND t.tgenabled OPERATOR(pg_catalog
 		})
 }
 
-// Defaults returns the columns whose defaults run with their functions' owners' rights.
+// Defaults returns the columns whose defaults, or those of their domains, run with their functions' owners' rights.
 func Defaults(ctx context.Context, conn *pgx.Conn) ([]catalog.Default, error) {
 	return collect(ctx, conn, "defaults", `
 SELECT pn.nspname, c.relname, a.attname, pg_catalog.min(p.oid::pg_catalog.regprocedure::pg_catalog.text)
-FROM pg_catalog.pg_attrdef AS f
-JOIN pg_catalog.pg_attribute AS a ON a.attrelid OPERATOR(pg_catalog.=) f.adrelid AND a.attnum OPERATOR(pg_catalog.=) f.adnum AND a.attgenerated OPERATOR(pg_catalog.=) ''
-JOIN pg_catalog.pg_class AS c ON c.oid OPERATOR(pg_catalog.=) f.adrelid JOIN pg_catalog.pg_namespace AS pn ON pn.oid OPERATOR(pg_catalog.=) c.relnamespace
-JOIN pg_catalog.pg_depend AS d ON d.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_attrdef'::pg_catalog.regclass AND d.objid OPERATOR(pg_catalog.=) f.oid
-  AND d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_proc'::pg_catalog.regclass
+FROM pg_catalog.pg_attribute AS a
+JOIN pg_catalog.pg_class AS c ON c.oid OPERATOR(pg_catalog.=) a.attrelid JOIN pg_catalog.pg_namespace AS pn ON pn.oid OPERATOR(pg_catalog.=) c.relnamespace
+CROSS JOIN LATERAL (
+  SELECT 'pg_catalog.pg_attrdef'::pg_catalog.regclass AS class, f.oid FROM pg_catalog.pg_attrdef AS f WHERE f.adrelid OPERATOR(pg_catalog.=) a.attrelid AND f.adnum OPERATOR(pg_catalog.=) a.attnum
+  UNION ALL SELECT 'pg_catalog.pg_type'::pg_catalog.regclass, t.oid FROM pg_catalog.pg_type AS t
+  WHERE NOT a.atthasdef AND t.oid OPERATOR(pg_catalog.=) a.atttypid AND t.typdefaultbin IS NOT NULL) AS f
+JOIN pg_catalog.pg_depend AS d ON d.classid OPERATOR(pg_catalog.=) f.class AND d.objid OPERATOR(pg_catalog.=) f.oid AND d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_proc'::pg_catalog.regclass
 JOIN pg_catalog.pg_proc AS p ON p.oid OPERATOR(pg_catalog.=) d.refobjid
-WHERE p.prosecdef AND `+notOurs+` GROUP BY 1, 2, 3 ORDER BY 1, 2, 3`,
+WHERE p.prosecdef AND NOT a.attisdropped AND a.attgenerated OPERATOR(pg_catalog.=) '' AND `+notOurs+` GROUP BY 1, 2, 3 ORDER BY 1, 2, 3`,
 		func(d *catalog.Default) []any {
 			return []any{&d.Relation.Schema, &d.Relation.Name, &d.Column, &d.Function}
 		})

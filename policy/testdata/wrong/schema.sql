@@ -40,6 +40,7 @@ CREATE FUNCTION paged(page integer, size integer DEFAULT app.all_sizes()) RETURN
 CREATE FUNCTION titles(of_tenant text) RETURNS SETOF text LANGUAGE plpgsql STABLE AS $$ BEGIN RETURN QUERY EXECUTE format('SELECT title FROM %s notes', ''); RETURN QUERY SELECT n.title FROM only public.notes n WHERE n.tenant = of_tenant; END $$;
 CREATE TABLE changes (at timestamptz DEFAULT now(), what text);
 CREATE FUNCTION note_change() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO changes (what) VALUES (TG_OP); UPDATE people SET name = name WHERE user_id = NEW.owner; RETURN NEW; END $$;
-CREATE TABLE drawers (id uuid PRIMARY KEY DEFAULT gen_random_uuid(), owner uuid NOT NULL, label text, place integer DEFAULT app.all_sizes(), shelf integer DEFAULT app.all_sizes());
+CREATE DOMAIN sized AS integer DEFAULT app.all_sizes();
+CREATE TABLE drawers (id uuid PRIMARY KEY DEFAULT gen_random_uuid(), owner uuid NOT NULL, label text, place integer DEFAULT app.all_sizes(), shelf integer DEFAULT app.all_sizes(), size sized, room sized DEFAULT 1);
 CREATE INDEX ON drawers (owner);
 CREATE TRIGGER note_change AFTER INSERT ON drawers FOR EACH ROW EXECUTE FUNCTION note_change();
