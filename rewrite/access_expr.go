@@ -188,7 +188,7 @@ func (r *reader) expr(n *sqltext.Node, own *names, f flow) {
 	case *sqltext.Node_A_Indirection:
 		r.indirection(kind.AIndirection, own, f)
 	case *sqltext.Node_SortBy:
-		if _, name, ok := qualifiedName(kind.SortBy.UseOp); ok && len(kind.SortBy.UseOp) > 0 && likeness[name] {
+		if _, name, ok := qualifiedName(kind.SortBy.UseOp); ok && len(kind.SortBy.UseOp) > 0 && (likeness[name] || r.unknownOperator(name)) {
 			f |= compared
 		}
 		r.expr(kind.SortBy.Node, own, f)
