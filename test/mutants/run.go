@@ -51,7 +51,7 @@ func suites(m Mutant, quick bool) (list []suite) {
 		list = append(list, suite{pkg: "./policy", run: "TestVersionsTellPoliciesApart"})
 	}
 	if properties := map[string]string{ // of each, what holds whatever is sent, asked or changed; seconds
-		"proxy":   "TestNothingGoesUpstreamUndecided|TestClaimsAreTheServers",
+		"proxy":   "TestNothingGoesUpstreamUndecided|TestClaimsAreTheServers|TestRecheck",
 		"enforce": "TestKeptVerdictsAreThoseMadeAnew|TestStatesAreToldApart|TestWhateverChangesOfAnAgentEndsItsSessions|TestWhatTokensGive|TestWhatChangesDuringALogin|TestPinnedSettings|TestWhatWasSeenMayBeShown",
 		"consent": "TestDecideProperties",
 	}[pkg]; properties != "" && !m.Machine {
