@@ -238,6 +238,10 @@ func onTwins(t *testing.T, s oracle.Schema, list []attack, disturb string, modes
 						ask = instance.AskBinary
 					}
 					got[i] = append(got[i], strings.ReplaceAll(ask(c, message).Multiset(), name, "DATABASE"))
+					// A transaction that fails within its own message would refuse all that comes after.
+					if !c.IsClosed() && c.TxStatus() == 'E' && strings.HasPrefix(message, "BEGIN") && strings.Contains(message, ";") {
+						instance.Ask(c, "ROLLBACK")
+					}
 				}
 				_ = c.Close(context.Background())
 			}
