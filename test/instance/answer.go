@@ -268,14 +268,18 @@ func answerOf(c *pgconn.PgConn, tag pgconn.CommandTag, data string, err error) A
 	return a
 }
 
-// AskCopy is Ask, but for COPY TO STDOUT, whose data count too.
+// AskCopy is Ask, but for COPY TO STDOUT, whose data count too, and for COPY FROM STDIN, which gets none.
 func AskCopy(c *pgconn.PgConn, sql string) Answer {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if strings.HasPrefix(sql, "COPY ") && strings.Contains(sql, "FROM STDIN") {
+		tag, err := c.CopyFrom(ctx, strings.NewReader(""), sql)
+		return answerOf(c, tag, "", err)
+	}
 	if !strings.HasPrefix(sql, "COPY ") || !strings.Contains(sql, "TO STDOUT") {
 		return Ask(c, sql)
 	}
 	var data strings.Builder
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
 	tag, err := c.CopyTo(ctx, &data, sql)
 	return answerOf(c, tag, data.String(), err)
 }
