@@ -188,7 +188,7 @@ func (r *reader) expr(n *sqltext.Node, own *names, f flow) {
 	case *sqltext.Node_A_Indirection:
 		r.indirection(kind.AIndirection, own, f)
 	case *sqltext.Node_SortBy:
-		if _, name, ok := qualifiedName(kind.SortBy.UseOp); ok && len(kind.SortBy.UseOp) > 0 && (likeness[name] || r.unknownOperator(name)) {
+		if r.isLikeness(kind.SortBy.UseOp) {
 			f |= compared
 		}
 		r.expr(kind.SortBy.Node, own, f)
@@ -289,7 +289,7 @@ func (r *reader) indirection(x *sqltext.A_Indirection, own *names, f flow) {
 }
 
 func (r *reader) subLink(s *sqltext.SubLink, own *names, f flow) {
-	if _, name, ok := qualifiedName(s.OperName); ok && likeness[name] {
+	if r.isLikeness(s.OperName) {
 		f |= compared
 	}
 	r.expr(s.Testexpr, own, f)
@@ -370,7 +370,7 @@ func (r *reader) operation(x *sqltext.A_Expr, own *names, f flow) {
 	switch x.Kind {
 	case sqltext.AEXPR_BETWEEN, sqltext.AEXPR_NOT_BETWEEN, sqltext.AEXPR_BETWEEN_SYM, sqltext.AEXPR_NOT_BETWEEN_SYM:
 	default:
-		if _, name, ok := qualifiedName(x.Name); ok && (likeness[name] && !r.isModulo(name, x, own) || r.unknownOperator(name)) {
+		if _, name, _ := qualifiedName(x.Name); r.isLikeness(x.Name) && !r.isModulo(name, x, own) {
 			f |= compared
 		}
 	}
@@ -378,9 +378,20 @@ func (r *reader) operation(x *sqltext.A_Expr, own *names, f flow) {
 	r.expr(x.Rexpr, own, f)
 }
 
-// unknownOperator tells whether only extensions that are not known have an operator of a name: it may measure likeness.
-func (r *reader) unknownOperator(name string) bool {
-	return !r.snap.HasCatalogOperator(name) && slices.ContainsFunc(r.snap.OperatorsNamed("", name), UnknownOperator)
+// isLikeness tells whether an operator may measure how like two values are: by its name, or because only extensions that are not known
+// have it where it is looked for.
+func (r *reader) isLikeness(parts []*sqltext.Node) bool {
+	schema, name, ok := qualifiedName(parts)
+	if !ok || len(parts) == 0 {
+		return false
+	}
+	if likeness[name] {
+		return true
+	}
+	if schema == "pg_catalog" || schema == "" && r.snap.HasCatalogOperator(name) {
+		return false
+	}
+	return slices.ContainsFunc(r.snap.OperatorsNamed(schema, name), UnknownOperator)
 }
 
 // likeness are the operators that measure how like two values are, by pgvector, cube, pg_trgm and btree_gist, and those

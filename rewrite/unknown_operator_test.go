@@ -16,7 +16,7 @@ import (
 // closed, and what such an operator makes of two values may be their likeness.
 func TestOperatorsOfUnknownExtensions(t *testing.T) {
 	conn := database(t).Connect(t, "postgres")
-	if _, err := conn.PgConn().Exec(context.Background(), "CREATE EXTENSION isn; CREATE EXTENSION seg; CREATE TABLE books (id integer, owner text, number isbn); CREATE FUNCTION mine(boolean, boolean) RETURNS boolean LANGUAGE sql AS 'SELECT true'; CREATE OPERATOR <> (FUNCTION = mine, LEFTARG = boolean, RIGHTARG = boolean)").ReadAll(); err != nil {
+	if _, err := conn.PgConn().Exec(context.Background(), "CREATE EXTENSION isn; CREATE EXTENSION seg; CREATE TABLE books (id integer, owner text, number isbn, span seg); CREATE OPERATOR <<< (FUNCTION = seg_left, LEFTARG = seg, RIGHTARG = seg); ALTER EXTENSION seg ADD OPERATOR <<< (seg, seg); CREATE FUNCTION mine(boolean, boolean) RETURNS boolean LANGUAGE sql AS 'SELECT true'; CREATE OPERATOR <> (FUNCTION = mine, LEFTARG = boolean, RIGHTARG = boolean)").ReadAll(); err != nil {
 		t.Fatal(err)
 	}
 	snap, err := pgcatalog.Load(context.Background(), conn, []string{"public"})
@@ -79,6 +79,26 @@ func TestOperatorsOfUnknownExtensions(t *testing.T) {
 	} {
 		if _, _, err := compile(more); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%q: %v", more, err)
+		}
+	}
+	// By its name, by a schema, before a sub-select.
+	likely, _, err := compile("operators: [isn, seg]\nobjects: { o: { table: books, metadata: [id] } }\ncontracts: { c: { by: who, values: { x: everything } } }\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for sql, want := range map[string]string{
+		"SELECT id FROM books WHERE span <<< span":                                  "books vector(id, span) out",
+		"SELECT id FROM books WHERE span OPERATOR(public.<<<) span":                 "books vector(id, span) out",
+		"SELECT id FROM books WHERE span OPERATOR(public.@>) span":                  "books vector(id, span) out",
+		"SELECT 1 FROM books WHERE span OPERATOR(public.@>) ANY (SELECT '1'::text)": "books vector(span) out",
+		"SELECT id FROM books WHERE span @> span":                                   "books structured(id, span) out",
+		"SELECT id FROM books WHERE id OPERATOR(pg_catalog.=) 1":                    "books metadata(id) out",
+	} {
+		result, refused := New(snap, likely, RLS).Rewrite(sql, false)
+		if refused != nil {
+			t.Errorf("%s: %v", sql, refused)
+		} else if got := oneLine(result.Accesses); got != want {
+			t.Errorf("%s\n got %s\nwant %s", sql, got, want)
 		}
 	}
 	with, _, err := compile("operators: [isn, seg]\n")
