@@ -109,6 +109,39 @@ func TestAnchor(t *testing.T) {
 	}
 }
 
+// A log whose newest record is another than the anchor names is not gone on with, with a key or without one.
+func TestOpenHoldsTheNewestRecordToTheAnchor(t *testing.T) {
+	for name, key := range map[string]Key{"with a key": testKey(t, 'k'), "without": {}} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			cfg := Config{Dir: filepath.Join(dir, "audit"), Key: key, Anchor: filepath.Join(dir, "anchor"), Log: quiet()}
+			filled(t, cfg, 2)
+			path := filepath.Join(cfg.Dir, segmentName(1))
+			two, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			filled(t, cfg, 1)
+			if err := os.WriteFile(path, two, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			other := cfg
+			other.Anchor = ""
+			filled(t, other, 1)
+			if _, err := Verify(cfg.Dir); err != nil {
+				t.Fatalf("the chain alone does not hold: %v", err)
+			}
+			var broken *Broken
+			if l, err := Open(cfg); !errors.As(err, &broken) {
+				if err == nil {
+					closeLog(t, l)
+				}
+				t.Errorf("a log with another newest record is gone on with: %v", err)
+			}
+		})
+	}
+}
+
 // One slot may be torn by a crash of the machine; the other one is whole.
 func TestTornAnchor(t *testing.T) {
 	dir, key := t.TempDir(), testKey(t, 'k')

@@ -206,6 +206,30 @@ func (b *bench) records() (audit.Report, map[string]int, map[string]bool) {
 	return report, kinds, sessions
 }
 
+// Records are committed as durably as "on" says at least, whatever is stored for the database, after a connection was lost too.
+func TestHowDurableARecordIs(t *testing.T) {
+	b := begin(t)
+	for stored, want := range map[string]string{"off": "on", "local": "on", "remote_write": "on", "on": "on", "remote_apply": "remote_apply"} {
+		if _, err := b.dba.Exec(t.Context(), "ALTER DATABASE "+b.db.Name+" SET synchronous_commit = "+stored); err != nil {
+			t.Fatal(err)
+		}
+		s := b.store("durable-" + stored)
+		for _, when := range []string{"at first", "connected again"} {
+			if err := s.Take(); err != nil {
+				t.Fatal(err)
+			}
+			var value string
+			if err := s.conn.QueryRow(t.Context(), "SHOW synchronous_commit").Scan(&value); err != nil || value != want {
+				t.Errorf("%s is stored, %s: records are written with %q, want %q (%v)", stored, when, value, want, err)
+			}
+			if err := s.conn.Close(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s.Close()
+	}
+}
+
 // A chain in the database is one that verifies, goes on after a restart, and can be read from anywhere on.
 func TestChainInADatabase(t *testing.T) {
 	b := begin(t)
