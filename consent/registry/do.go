@@ -60,6 +60,11 @@ func protects(c consent.Command) bool {
 	}
 }
 
+// ends tells whether a command leaves nothing in force, whatever was: what it is about need not be known.
+func ends(c consent.Command) bool {
+	return c.Do == consent.Revoke || c.Do == consent.Erase
+}
+
 // Do makes the records of a command, and returns when they are in force and anchored. The errors are those of package
 // consent, *TamperedError, *AnchorError and *sqlstate.Error.
 func (r *Registry) Do(ctx context.Context, c consent.Command) (Result, error) {
@@ -177,7 +182,7 @@ func (w *writer) open(ctx context.Context, tx pgx.Tx, a *anchor) error {
 	}
 	w.now, w.last = w.clock, head{w.id, 0, genesis(w.id)}
 	if number != nil {
-		if err := tx.QueryRow(ctx, "SELECT "+columns+" FROM "+records+" WHERE number = $1", *number).Scan(e.fields()...); err != nil {
+		if err := e.scan(tx.QueryRow(ctx, "SELECT "+columns+" FROM "+records+" WHERE number = $1", *number)); err != nil {
 			return failed("read the last consent record", err)
 		}
 		w.last = head{w.id, e.Number, e.Hash}

@@ -5,8 +5,11 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 	"slices"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/pgconsent/pgconsent/consent"
 )
@@ -49,13 +52,22 @@ type entry struct {
 // records are consent_record with the codes that were made since.
 const records = "pgconsent.consent_record LEFT JOIN pgconsent.consent_code USING (number)"
 
-// columns of records in the order of entry.
-const columns = "number, recorded_at, subject, event, state, stream, categories, purposes, asked, grantee, scope, given_at, expires_at, due_at, " +
-	"decay_from, decayed_before, decayed_days, void_before, warned_at, controller, request, sealed, prev, hash, mac, kid, code_kid, code"
+// columns of records in the order of entry.fields: first what is known even of one that cannot be read.
+const columns = "number, hash, recorded_at, subject, event, state, stream, categories, purposes, asked, grantee, scope, given_at, expires_at, due_at, " +
+	"decay_from, decayed_before, decayed_days, void_before, warned_at, controller, request, sealed, prev, mac, kid, code_kid, code"
 
 func (e *entry) fields() []any {
-	return []any{&e.Number, &e.RecordedAt, &e.Subject, &e.Event, &e.State, &e.Stream, &e.Categories, &e.Purposes, &e.Asked, &e.Grantee, &e.Scope, &e.GivenAt,
-		&e.ExpiresAt, &e.DueAt, &e.DecayFrom, &e.DecayedBefore, &e.DecayedDays, &e.VoidBefore, &e.WarnedAt, &e.Controller, &e.Request, &e.Sealed, &e.Prev, &e.Hash, &e.Mac, &e.Kid, &e.CodeKid, &e.Code}
+	return []any{&e.Number, &e.Hash, &e.RecordedAt, &e.Subject, &e.Event, &e.State, &e.Stream, &e.Categories, &e.Purposes, &e.Asked, &e.Grantee, &e.Scope, &e.GivenAt,
+		&e.ExpiresAt, &e.DueAt, &e.DecayFrom, &e.DecayedBefore, &e.DecayedDays, &e.VoidBefore, &e.WarnedAt, &e.Controller, &e.Request, &e.Sealed, &e.Prev, &e.Mac, &e.Kid, &e.CodeKid, &e.Code}
+}
+
+// scan reads an entry. A value that pgconsent never writes, such as infinity, leaves one that is wrong.
+func (e *entry) scan(row pgx.Row) error {
+	err := row.Scan(e.fields()...)
+	if errors.As(err, new(pgx.ScanArgError)) {
+		return nil
+	}
+	return err
 }
 
 // sum is the hash of everything but hash and mac. Each field is written with its length, so that no two entries give one text.

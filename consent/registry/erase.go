@@ -37,17 +37,16 @@ func (w *writer) erase(ctx context.Context, tx pgx.Tx, subject party, known bool
 	}
 	var steps []consent.Step
 	for _, key := range keys {
-		e, ok, err := w.lastOf(ctx, tx, key, subject)
+		before, err := w.lastOf(ctx, tx, key, subject)
 		if err != nil {
 			return Result{}, nil, err
 		}
-		if !ok {
+		if before == nil {
 			continue
 		}
 		c := w.command
 		c.Do, c.Grantee, c.Scope = consent.Revoke, key.Grantee, key.Scope
-		before := e.consent(key)
-		ended, err := consent.Decide(w.registry.Settings, w.now, consent.Situation{Consent: &before, Guardian: situation.Guardian}, c)
+		ended, err := consent.Decide(w.registry.Settings, w.now, consent.Situation{Consent: before, Guardian: situation.Guardian}, c)
 		if err != nil {
 			return Result{}, nil, err
 		}

@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -81,26 +82,18 @@ func (w *writer) situation(ctx context.Context, tx pgx.Tx, key consent.Key, subj
 			return s, err
 		}
 		if ok {
-			var event string
-			err := tx.QueryRow(ctx, `SELECT event FROM pgconsent.consent_record WHERE subject = $1 AND grantee = $2 AND event IN ('appointed', 'dismissed')
-				ORDER BY number DESC LIMIT 1`, subject.ref, p.ref).Scan(&event)
-			if err != nil && !errors.Is(err, pgx.ErrNoRows) {
-				return s, failed("look a guardian up", err)
+			if s.Guardian, err = w.appointed(ctx, tx, subject, p); err != nil {
+				return s, err
 			}
-			s.Guardian = event == string(consent.EventAppointed)
 		}
 	}
 	if c.By.Role == consent.RoleGuardian && !s.Guardian {
 		return s, nil // who speaks for nobody is refused, and no record of anybody is read for it
 	}
 	if c.Do != consent.Appoint && c.Do != consent.Dismiss {
-		e, ok, err := w.lastOf(ctx, tx, key, subject)
-		if err != nil {
+		var err error
+		if s.Consent, err = w.lastOf(ctx, tx, key, subject); err != nil {
 			return s, err
-		}
-		if ok {
-			before := e.consent(key)
-			s.Consent = &before
 		}
 	}
 	if c.Do == consent.DecidePartnership {
@@ -112,23 +105,56 @@ func (w *writer) situation(ctx context.Context, tx pgx.Tx, key consent.Key, subj
 	return s, nil
 }
 
-// lastOf is the last record of a key.
-func (w *writer) lastOf(ctx context.Context, tx pgx.Tx, key consent.Key, subject party) (entry, bool, error) {
+// appointed tells whether the records say that somebody speaks for the subject. Nobody does by a record that was altered.
+func (w *writer) appointed(ctx context.Context, tx pgx.Tx, subject, guardian party) (bool, error) {
+	var e entry
+	err := e.scan(tx.QueryRow(ctx, "SELECT "+columns+" FROM "+records+` WHERE subject = $1 AND grantee = $2 AND event IN ('appointed', 'dismissed')
+		ORDER BY number DESC LIMIT 1`, subject.ref, guardian.ref))
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return false, nil
+	case err != nil:
+		return false, failed("look a guardian up", err)
+	}
+	if why := e.wrong(w.registry.Keys, w.id); why != "" {
+		return false, tampered(why)
+	}
+	return e.Event == string(consent.EventAppointed), nil
+}
+
+// lastOf is what the last record of a key says; nil: there is none.
+func (w *writer) lastOf(ctx context.Context, tx pgx.Tx, key consent.Key, subject party) (*consent.Consent, error) {
 	var grantee *uuid
 	if key.Grantee != consent.Everybody {
 		p, ok, err := w.know(ctx, tx, key.Grantee, subject)
 		if err != nil || !ok {
-			return entry{}, false, err
+			return nil, err
 		}
 		grantee = &p.ref
 	}
 	e, ok, err := lastRecord(ctx, tx, subject, grantee, key.Scope)
-	if err == nil && ok {
-		if why := e.wrong(w.registry.Keys, w.id); why != "" {
-			return e, false, tampered(why)
-		}
+	if err != nil || !ok {
+		return nil, err
 	}
-	return e, ok, err
+	before := e.consent(key)
+	if why := e.wrong(w.registry.Keys, w.id); why != "" {
+		if !ends(w.command) {
+			return nil, tampered(why)
+		}
+		w.problem = cmp.Or(w.problem, error(tampered(why)))
+		before = unknown(key, before)
+	}
+	return &before, nil
+}
+
+// unknown is a consent of which no record can be trusted: it may be in force, and what it was about may be there, so that the end of it
+// is recorded and everything from before is void.
+func unknown(key consent.Key, said consent.Consent) consent.Consent {
+	c := consent.Consent{Key: key, State: consent.Given, Stream: said.Stream, Categories: []string{}, Purposes: []string{}, VoidBefore: said.VoidBefore}
+	if c.Stream == "" && key.Grantee == consent.Everybody && key.Scope == consent.Everything {
+		c.Stream = consent.Temporary
+	}
+	return c
 }
 
 // know is find that knows the subject.
@@ -141,8 +167,8 @@ func (w *writer) know(ctx context.Context, tx pgx.Tx, name string, subject party
 
 func lastRecord(ctx context.Context, q querier, subject party, grantee *uuid, scope string) (entry, bool, error) {
 	var e entry
-	err := q.QueryRow(ctx, "SELECT "+columns+` FROM `+records+` WHERE subject = $1 AND grantee IS NOT DISTINCT FROM $2 AND scope IS NOT DISTINCT FROM $3
-		AND event NOT IN ('appointed', 'dismissed', 'erased') ORDER BY number DESC LIMIT 1`, subject.ref, grantee, subject.scope(scope)).Scan(e.fields()...)
+	err := e.scan(q.QueryRow(ctx, "SELECT "+columns+` FROM `+records+` WHERE subject = $1 AND grantee IS NOT DISTINCT FROM $2 AND scope IS NOT DISTINCT FROM $3
+		AND event NOT IN ('appointed', 'dismissed', 'erased') ORDER BY number DESC LIMIT 1`, subject.ref, grantee, subject.scope(scope)))
 	if errors.Is(err, pgx.ErrNoRows) {
 		return e, false, nil
 	}
@@ -154,16 +180,18 @@ func lastRecord(ctx context.Context, q querier, subject party, grantee *uuid, sc
 
 // asker is who asked for the partnership last.
 func (w *writer) asker(ctx context.Context, tx pgx.Tx, subject party) (consent.Party, error) {
-	var number int64
-	var sealed []byte
-	err := tx.QueryRow(ctx, "SELECT number, sealed FROM pgconsent.consent_record WHERE subject = $1 AND event = 'requested' ORDER BY number DESC LIMIT 1", subject.ref).Scan(&number, &sealed)
+	var e entry
+	err := e.scan(tx.QueryRow(ctx, "SELECT "+columns+" FROM "+records+" WHERE subject = $1 AND event = 'requested' ORDER BY number DESC LIMIT 1", subject.ref))
 	var d details
 	switch {
 	case errors.Is(err, pgx.ErrNoRows): // the names of nobody are asked for
 	case err != nil:
 		return consent.Party{}, failed("look up who asked", err)
 	default:
-		if d, err = subject.open(w.id, number, sealed); err != nil {
+		if why := e.wrong(w.registry.Keys, w.id); why != "" {
+			return consent.Party{}, tampered(why)
+		}
+		if d, err = subject.open(w.id, e.Number, e.Sealed); err != nil {
 			return consent.Party{}, tampered(err.Error())
 		}
 	}
