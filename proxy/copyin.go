@@ -187,10 +187,15 @@ func (l *ledger) stopCopy(e *entry) {
 func (l *ledger) startCopy(e *entry) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if e.own || e.verdict == nil || e.completed >= len(e.verdict.Effects) || e.verdict.Effects[e.completed].Kind != verdict.CopiesIn {
+	if !e.copiesIn() {
 		return false
 	}
 	e.copying = true
 	l.change.Broadcast()
 	return true
+}
+
+// copiesIn tells whether the statement of e that runs is the client's COPY FROM STDIN.
+func (e *entry) copiesIn() bool {
+	return e != nil && !e.own && e.verdict != nil && e.completed < len(e.verdict.Effects) && e.verdict.Effects[e.completed].Kind == verdict.CopiesIn
 }

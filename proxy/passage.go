@@ -169,8 +169,11 @@ var passingNotices = map[sqlstate.Code]bool{
 var ownContexts = []string{
 	"unnamed portal parameter $", "unnamed portal with parameters: ", `portal "`, "extended query with parameters: ",
 	"JSON data, line ",
-	"COPY ",
 }
+
+// parallelWorker is a context line of its own. Where the server has others help it, which it does with large tables, hidden rows
+// counted, it adds this one: whose expression failed, the other lines say.
+const parallelWorker = "parallel worker"
 
 var copyContext = regexp.MustCompile(`^COPY [^\n]*?, line ([0-9]{1,19})[,:\n]`)
 
@@ -182,12 +185,16 @@ func copyLine(context string) string {
 	return ""
 }
 
-// isOwnContext judges the context field of an error.
-func isOwnContext(context string) bool {
+// isOwnContext judges the context field of an error. A line of a COPY is the client's own where it copies rows to the server: a
+// foreign table that is a file is read as COPY reads, and what fails there may be in anybody's row.
+func isOwnContext(context string, copies bool) bool {
 	for line := range strings.SplitSeq(context, "\n") {
-		own := line == ""
+		own := line == "" || line == parallelWorker
 		for _, begins := range ownContexts {
 			own = own || strings.HasPrefix(line, begins)
+		}
+		if strings.HasPrefix(line, "COPY ") { // one line: a COPY may have to read such a table
+			own, copies = copies, false
 		}
 		if !own {
 			return false

@@ -149,7 +149,7 @@ func TestNothingElsePasses(t *testing.T) {
 				value = "7"
 			case 'W':
 				value = []string{"PL/pgSQL function f() line 3 at RAISE MARKER", "JSON data, line 1: MARKER", "COPY t, line 1: MARKER",
-					"JSON data, line 1: MARKER\nSQL statement \"MARKER\"", "unnamed portal parameter $1 = 'MARKER'"}[rng.IntN(5)]
+					"JSON data, line 1: MARKER\nSQL statement \"MARKER\"", "unnamed portal parameter $1 = 'MARKER'", "COPY t, line 1: MARKER\nCOPY u, line 2: MARKER", "parallel worker"}[rng.IntN(7)]
 			case 'M':
 				value = []string{"MARKER-M", "canceling statement due to user request", `portal "MARKER-M"`, "", "new row violates row-level security policy MARKER-M",
 					"pgconsent_rows MARKER-M", "MARKER-M denied_00"}[rng.IntN(7)]
@@ -168,13 +168,15 @@ func TestNothingElsePasses(t *testing.T) {
 			body = body[:rng.IntN(len(body)+1)]
 		}
 		f := parseFields(body)
-		e := []*entry{nil, {}, {verdict: v}, {verdict: v, refusal: &refusal{}}}[rng.IntN(4)]
+		copying := &verdict.Verdict{Position: v.Position, Effects: []verdict.Effect{{}, {Kind: verdict.CopiesIn}}}
+		e := []*entry{nil, {}, {verdict: v}, {verdict: v, refusal: &refusal{}}, {verdict: copying, completed: 1}, {verdict: copying}, {verdict: copying, completed: 2}}[rng.IntN(7)]
+		copies := e != nil && e.completed == 1
 		b, _ := f.sanitised(e)
 		var got pgx3.ErrorResponse
 		if err := got.Decode(b[5:]); err != nil {
 			t.Fatalf("%q: %v", body, err)
 		}
-		own := whole && (values['W'] == "" || !strings.Contains(values['W'], "PL/") && !strings.Contains(values['W'], "SQL") && isOwnContext(values['W']))
+		own := whole && (values['W'] == "" || !strings.Contains(values['W'], "PL/") && !strings.Contains(values['W'], "SQL") && (!strings.Contains(values['W'], "COPY") || copies && !strings.Contains(values['W'], "COPY u")) && isOwnContext(values['W'], copies))
 		may := func(field byte) bool {
 			return own && strings.IndexByte(row.pass, field) >= 0 && values['M'] != "" && !strings.Contains(values['M'], "pgconsent")
 		}

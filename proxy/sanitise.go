@@ -99,7 +99,7 @@ func (f *fields) sanitised(e *entry) ([]byte, sqlstate.Code) {
 	}
 	p := passageFor(code, f.message)
 	told := fields{severity: f.severity, unlocalised: f.unlocalised}
-	if f.message != "" && p.passes('M') && f.own() && !namesOurs(f.message) && !f.betrays(e) {
+	if f.message != "" && p.passes('M') && f.own(e) && !namesOurs(f.message) && !f.betrays(e) {
 		told.message = f.message
 		if p.passes('D') && !namesOurs(f.detail) {
 			told.detail = f.detail
@@ -113,10 +113,10 @@ func (f *fields) sanitised(e *entry) ([]byte, sqlstate.Code) {
 	if code == sqlstate.UndefinedColumn && told.hint == "" && told.message == f.message && e != nil && e.verdict != nil {
 		told.hint = columnsHint(e.verdict)
 	}
-	if p.passes('P') && f.own() && f.position > 0 && e != nil && e.verdict != nil && e.refusal == nil && e.verdict.Position != nil {
+	if p.passes('P') && f.own(e) && f.position > 0 && e != nil && e.verdict != nil && e.refusal == nil && e.verdict.Position != nil {
 		told.position = e.verdict.Position(f.position + e.shift())
 	}
-	if f.own() {
+	if f.own(e) {
 		told.context = copyLine(f.context)
 	}
 	b, err := (&pgproto3.ErrorResponse{
@@ -161,8 +161,8 @@ func columnsHint(v *verdict.Verdict) string {
 	return "Columns that you can read of " + strings.Join(parts, "; of ") + "."
 }
 
-// own tells whether the error arose in the client's own statement, not in what others wrote.
-func (f *fields) own() bool { return !f.cut && isOwnContext(f.context) }
+// own tells whether the error arose in the client's own statement, which e is an answer to, and not in what others wrote.
+func (f *fields) own(e *entry) bool { return !f.cut && isOwnContext(f.context, e.copiesIn()) }
 
 // betrays tells whether the message quotes what a refused statement was sent as.
 func (f *fields) betrays(e *entry) bool {

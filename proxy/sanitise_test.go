@@ -164,6 +164,77 @@ func TestErrors(t *testing.T) {
 	}
 }
 
+// failed is the last error until the server is ready.
+func (p *peer) failed(t *testing.T) *pgx3.ErrorResponse {
+	t.Helper()
+	var last *pgx3.ErrorResponse
+	for {
+		m, err := p.front.Receive()
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch m := m.(type) {
+		case *pgx3.ErrorResponse:
+			copied := *m
+			last = &copied
+		case *pgx3.ReadyForQuery:
+			return last
+		}
+	}
+}
+
+// A foreign table that is a file is read as COPY reads: a row that is none is quoted, whoever's it is. In a COPY of the client's own its
+// line is the client's.
+func TestErrorsOfForeignTables(t *testing.T) {
+	p := start(t)
+	admin := p.db.Connect(t, "postgres")
+	if _, err := admin.Exec(t.Context(), "CREATE EXTENSION file_fdw"); err != nil {
+		t.Skipf("NOT TESTED: this server has no file_fdw: %v", err)
+	}
+	if _, err := admin.Exec(t.Context(), `
+		CREATE SERVER files FOREIGN DATA WRAPPER file_fdw;
+		CREATE FOREIGN TABLE fed (id int, doc json) SERVER files OPTIONS (program $$printf '1\t{}\nMARKER\t{}\n'$$);
+		CREATE FOREIGN TABLE documents (id int, doc json) SERVER files OPTIONS (program $$printf '1\t{MARKER\n'$$);
+		CREATE TABLE filled (id int);
+		GRANT ALL ON fed, documents, filled TO wire_agent`); err != nil {
+		t.Fatal(err)
+	}
+	c := p.raw(t)
+	for _, text := range []string{"SELECT * FROM fed", "SELECT * FROM documents", "INSERT INTO filled SELECT id FROM fed", "SELECT 1; SELECT * FROM fed", "COPY (SELECT * FROM fed) TO STDOUT"} {
+		c.send(t, q(text))
+		if e := c.failed(t); e == nil || e.Code != "22P02" || strings.Contains(e.Message+e.Detail+e.Hint+e.Where, "MARKER") || e.Where != "" {
+			t.Errorf("%s: %+v", text, e)
+		}
+	}
+	c.send(t, q("COPY filled FROM STDIN; SELECT * FROM fed"), rowsOf("1\n"), rowsDone)
+	if e := c.failed(t); e == nil || strings.Contains(e.Message+e.Where, "MARKER") || e.Where != "" {
+		t.Errorf("behind a COPY: %+v", e)
+	}
+	c.send(t, q("COPY filled FROM STDIN"), rowsOf("1\n"), rowsOf("mine\n"), rowsDone)
+	if e := c.failed(t); e == nil || !strings.Contains(e.Message, "mine") || e.Where != "COPY, line 2" {
+		t.Errorf("a COPY: %+v", e)
+	}
+}
+
+// What an error says does not depend on whether the server has others help it, which it does with large tables.
+func TestErrorsOfParallelWorkers(t *testing.T) {
+	p := start(t)
+	if _, err := p.db.Connect(t, "postgres").Exec(t.Context(), `CREATE TABLE wide AS SELECT 'seen' AS t FROM generate_series(1, 5000); GRANT SELECT ON wide TO wire_agent;
+		CREATE FUNCTION fails_inside(t text) RETURNS int LANGUAGE plpgsql PARALLEL SAFE AS 'BEGIN RETURN t::int; END'`); err != nil {
+		t.Fatal(err)
+	}
+	const parallel = "SET max_parallel_workers_per_gather = 2; SET min_parallel_table_scan_size = 0; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET parallel_leader_participation = off; "
+	c := p.raw(t)
+	for text, want := range map[string]string{"SELECT count(*) FROM wide WHERE t::int > 0": `invalid input syntax for type integer: "seen"`, "SELECT count(*) FROM wide WHERE fails_inside(t) > 0": withheldText} {
+		for _, with := range []string{"", parallel} {
+			c.send(t, q(with+text))
+			if e := c.failed(t); e == nil || e.Message != want {
+				t.Errorf("%s%s: %+v", with, text, e)
+			}
+		}
+	}
+}
+
 func TestNotices(t *testing.T) {
 	p := start(t)
 	c := p.raw(t)
