@@ -2,6 +2,7 @@ package enforce
 
 import (
 	"math/rand/v2"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -70,10 +71,48 @@ func TestRatesChange(t *testing.T) {
 	if ok, _ := b.take(1, 60, now.Add(-time.Hour)); ok {
 		t.Error("a clock that goes back fills it")
 	}
+	if ok, _ := b.take(1, 60, now); ok {
+		t.Error("a clock that went back and comes forward again fills it")
+	}
 	if ok, _ := b.take(30, 60, now.Add(30*time.Second)); !ok {
 		t.Error("half a minute does not fill half of it")
 	}
 	if got, _ := b.reserve(100, 10, now.Add(time.Hour)); got != 10 {
 		t.Errorf("%d of 10", got)
+	}
+}
+
+// TestOnlyWhatIsFullIsForgotten: where there is no room for more counts, those are dropped that a new one would be the same as, and no others.
+func TestOnlyWhatIsFullIsForgotten(t *testing.T) {
+	l := newLimiters()
+	now := time.Now()
+	l.now = func() time.Time { return now }
+	use := []func(*count){
+		func(*count) {},
+		func(c *count) { c.statements.take(1, 10, now) },
+		func(c *count) { c.byKey.take(1, 10, now) },
+		func(c *count) { c.rows.reserve(1, 10, now) },
+		func(c *count) { c.rows.reserve(1, 10, now.Add(-time.Hour)) }, // full again, and not settled
+	}
+	for n := range 1 << len(use) {
+		c := l.count(countKey{value: strconv.Itoa(n)})
+		for i, f := range use {
+			if n&(1<<i) != 0 {
+				f(c)
+			}
+		}
+	}
+	l.drop()
+	for n := range 1 << len(use) {
+		if _, kept := l.counts[countKey{value: strconv.Itoa(n)}]; kept != (n > 1) {
+			t.Errorf("the count with uses %05b is kept: %t", n, kept)
+		}
+	}
+	now = now.Add(time.Minute)
+	l.drop()
+	for k, c := range l.counts {
+		if c.rows.taken == 0 {
+			t.Errorf("count %s is kept, and nothing of it is in use", k.value)
+		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
@@ -191,6 +192,155 @@ func TestEndedResults(t *testing.T) {
 	for _, kind := range []string{"Z I", "Z E", "written"} {
 		if kinds[kind] == 0 {
 			t.Errorf("the conversations have no %q", kind)
+		}
+	}
+}
+
+// TestNoResultIsLongerThanItsBound: of a result as many rows are relayed as the bound has room for, however it is asked for and whatever
+// bounds it: rows, bytes, or what a rate gives at a time. The client is told which it was, and so is the record.
+func TestNoResultIsLongerThanItsBound(t *testing.T) {
+	type given struct {
+		rows, bytes int64
+		chunks      []int64 // that the rate gives, one after the other; nil: there is none
+	}
+	var now given
+	var left []int64
+	p := start(t, withJudge(func(j *judge) {
+		left = now.chunks
+		j.bound = verdict.Bound{Rows: now.rows, Bytes: now.bytes, Exceeded: func(by verdict.Excess) *sqlstate.Error {
+			return sqlstate.New(sqlstate.LimitExceeded, sqlstate.ReasonLimit, "excess %d", by)
+		}}
+		if now.chunks != nil {
+			j.bound.More = func() (n int64) {
+				if len(left) > 0 {
+					n, left = left[0], left[1:]
+				}
+				return n
+			}
+		}
+	}))
+	ways := map[string]struct {
+		before, ask []pgx3.FrontendMessage
+		length      int64 // of a row's message beside its value
+		row         byte
+	}{
+		"Query":          {ask: []pgx3.FrontendMessage{q("SELECT %s")}, length: 6, row: 'D'},
+		"Execute":        {ask: []pgx3.FrontendMessage{pa("", "SELECT %s"), bi("", ""), ex("", 0), sy}, length: 6, row: 'D'},
+		"Flush":          {ask: []pgx3.FrontendMessage{pa("", "SELECT %s"), bi("", ""), ex("", 0), fl, sy}, length: 6, row: 'D'},
+		"COPY":           {ask: []pgx3.FrontendMessage{q("COPY (SELECT %s) TO STDOUT")}, length: 1, row: 'd'},
+		"EXECUTE":        {before: []pgx3.FrontendMessage{q("PREPARE x AS SELECT %s")}, ask: []pgx3.FrontendMessage{q("EXECUTE x")}, length: 6, row: 'D'},
+		"FETCH":          {before: []pgx3.FrontendMessage{q("DECLARE k CURSOR WITH HOLD FOR SELECT %s")}, ask: []pgx3.FrontendMessage{q("FETCH ALL FROM k")}, length: 6, row: 'D'},
+		"behind another": {ask: []pgx3.FrontendMessage{q("SELECT 1 WHERE false; SELECT %s")}, length: 6, row: 'D'},
+	}
+	fill := func(list []pgx3.FrontendMessage, rows, size int) (out []pgx3.FrontendMessage) {
+		for _, m := range list {
+			with := func(text string) string {
+				return strings.Replace(text, "%s", fmt.Sprintf("repeat('x', %d) FROM generate_series(1, %d)", size, rows), 1)
+			}
+			switch of := m.(type) {
+			case *pgx3.Query:
+				m = &pgx3.Query{String: with(of.String)}
+			case *pgx3.Parse:
+				m = &pgx3.Parse{Name: of.Name, Query: with(of.Query)}
+			}
+			out = append(out, m)
+		}
+		return out
+	}
+	met := map[string]int{}
+	for name, way := range ways {
+		for seed := range uint64(14) {
+			r := rand.New(rand.NewPCG(seed, 17))
+			rows, size := r.IntN(9), 1+r.IntN(5000)
+			now = given{}
+			if seed%3 != 1 {
+				now.rows = 1 + r.Int64N(8)
+			}
+			if seed%2 == 0 {
+				now.bytes = 1 + r.Int64N(int64(8*size))
+			}
+			if seed%3 == 1 || seed%5 == 0 {
+				now.chunks = []int64{}
+				for range r.IntN(5) {
+					now.chunks = append(now.chunks, 1+r.Int64N(3))
+				}
+			}
+			// What there is room for, one row after the other.
+			rate := int64(0)
+			for _, n := range now.chunks {
+				rate += n
+			}
+			shown, want := int64(0), ""
+			for ; shown < int64(rows) && want == ""; shown++ {
+				switch {
+				case now.rows > 0 && shown == now.rows:
+					want = fmt.Sprint("excess ", int(verdict.TooManyRows))
+				case now.bytes > 0 && (shown+1)*(way.length+int64(size)) > now.bytes:
+					want = fmt.Sprint("excess ", int(verdict.TooManyBytes))
+				case now.chunks != nil && shown == rate:
+					want = fmt.Sprint("excess ", int(verdict.RateSpent))
+				}
+				if want != "" {
+					break
+				}
+			}
+			c := p.raw(t)
+			got, ended := int64(0), ""
+			hear := func(sent []pgx3.FrontendMessage) {
+				c.send(t, fill(sent, rows, size)...)
+				for {
+					m, err := c.front.Receive()
+					if err != nil {
+						t.Fatal(err)
+					}
+					line, typ := transcribe(m)
+					switch {
+					case typ == way.row:
+						got++
+					case typ == 'E':
+						ended = line
+					case typ == 'Z':
+						return
+					}
+				}
+			}
+			if way.before != nil {
+				hear(way.before)
+			}
+			hear(way.ask)
+			if want == "" && ended != "" || !strings.Contains(ended, want) || got != shown {
+				t.Errorf("%s, %d rows of %d bytes within %+v: %d rows and %q, want %d and %q", name, rows, size, now, got, ended, shown, want)
+			}
+			met[want]++
+			if name == "FETCH" && want != "" { // the cursor outlives the error, and shows no more
+				hear([]pgx3.FrontendMessage{q("FETCH ALL FROM k")})
+				if got != shown {
+					t.Errorf("%s, %d rows of %d bytes within %+v: %d rows more by the same cursor", name, rows, size, now, got-shown)
+				}
+			}
+			j := p.last()
+			c.Close()
+			outcome := fmt.Sprintf(": 00000 %d", shown)
+			if want != "" {
+				outcome = fmt.Sprintf(": 53400 %d", shown)
+			}
+			for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+				j.mu.Lock()
+				all := strings.Join(j.outcomes, "\n")
+				j.mu.Unlock()
+				if strings.Contains(all+"\n", outcome+"\n") {
+					break
+				}
+				if time.Now().After(deadline) {
+					t.Fatalf("%s within %+v: no outcome%s in\n%s", name, now, outcome, all)
+				}
+			}
+		}
+	}
+	t.Log(met)
+	for _, by := range []verdict.Excess{verdict.TooManyRows, verdict.TooManyBytes, verdict.RateSpent} {
+		if met[fmt.Sprint("excess ", int(by))] == 0 {
+			t.Errorf("nothing was ended by %d", by)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"fmt"
 	"testing"
 
 	pgx3 "github.com/jackc/pgx/v5/pgproto3"
@@ -59,5 +60,73 @@ func TestAnswersOutOfTurn(t *testing.T) {
 				t.Error("a part of it would be passed on")
 			}
 		})
+	}
+}
+
+// TestAsidesOfTheServer: of what the server may say at any time, the settings that clients are told of by default reach the client, and notices
+// about its own commands, unless they answer a message of the proxy's; nothing else does, whatever the server's version or an
+// extension makes of it.
+func TestAsidesOfTheServer(t *testing.T) {
+	encode := func(m pgx3.BackendMessage) []byte {
+		b, err := m.Encode(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	notice := func(code, message, where string) []byte {
+		return encode(&pgx3.NoticeResponse{Severity: "NOTICE", SeverityUnlocalized: "NOTICE", Code: code, Message: message, Where: where})
+	}
+	const passes, never = true, false
+	type aside struct {
+		message []byte
+		passes  bool
+	}
+	asides := map[string]aside{
+		"a notification":                {encode(&pgx3.NotificationResponse{PID: 7, Channel: "c", Payload: "hidden"}), never},
+		"a notice of a function":        {notice("00000", "hidden", "PL/pgSQL function f() line 1 at RAISE"), never},
+		"a notice of any code":          {notice("01000", "hidden", ""), never},
+		"a notice that names ours":      {notice("42622", "identifier pgconsent_x will be truncated", ""), never},
+		"a notice from inside":          {notice("25P01", "hidden", "SQL statement"), never},
+		"a notice about transactions":   {notice("25P01", "there is no transaction in progress", ""), passes},
+		"a notice about identifiers":    {notice("42622", "identifier will be truncated", ""), passes},
+		"a setting of an extension":     {encode(&pgx3.ParameterStatus{Name: "vendor.tenant", Value: "hidden"}), never},
+		"a setting of ours":             {encode(&pgx3.ParameterStatus{Name: settingSeal, Value: "hidden"}), never},
+		"a setting named like a listed": {encode(&pgx3.ParameterStatus{Name: "timezone_abbreviations", Value: "hidden"}), never},
+	}
+	for _, name := range reported {
+		asides["the setting "+name] = aside{encode(&pgx3.ParameterStatus{Name: name, Value: "x"}), passes}
+	}
+	state := func(sent ...*entry) func(*answers) {
+		return func(o *answers) { o.ledger.push(sent) }
+	}
+	for in, c := range map[string]struct {
+		make func(*answers)
+		own  bool // what is said answers the proxy
+	}{
+		"between messages": {func(*answers) {}, false},
+		"during a query":   {state(&entry{kind: query}), false},
+		"during a Sync":    {state(&entry{kind: syncs}), false},
+		"during a seal":    {state(&entry{kind: execute, own: true}), true},
+		"behind a limit":   {func(o *answers) { e := &entry{kind: query}; o.ledger.push([]*entry{e}); o.muted = e }, true},
+	} {
+		for what, a := range asides {
+			t.Run(fmt.Sprintf("%s %s", what, in), func(t *testing.T) {
+				server, err := New(Config{Router: &proxied{}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				buf := make([]byte, bufferSize)
+				o := answers{session: &session{conn: newConn(server, nil), ledger: newLedger()}, buf: &buf, w: copy(buf, a.message)}
+				c.make(&o)
+				if err := o.scan(); err != nil {
+					t.Fatal(err)
+				}
+				told := len(o.out)+o.r-o.from > 0
+				if want := a.passes && !(c.own && a.message[0] == 'N'); told != want {
+					t.Errorf("it reaches the client: %t", told)
+				}
+			})
+		}
 	}
 }
