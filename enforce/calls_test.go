@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -83,5 +84,15 @@ func TestNoRecordNoCall(t *testing.T) {
 	w.exec("ROLLBACK")
 	if err := w.RecordCall(t.Context(), call); err != nil {
 		t.Errorf("afterwards: %v", err)
+	}
+	// Nor is a call answered whose record is not written.
+	if err := os.Remove(filepath.Join(w.audit, "audit-000001.jsonl")); err != nil {
+		t.Fatal(err)
+	}
+	for _, outcome := range []string{audit.Done, audit.Refused} {
+		call.Outcome = outcome
+		if err := w.RecordCall(t.Context(), call); !errors.As(err, &refused) || refused.Code != sqlstate.IOError {
+			t.Errorf("%s, without an audit: %v", outcome, err)
+		}
 	}
 }

@@ -91,6 +91,35 @@ func TestWrongPassword(t *testing.T) {
 	}
 }
 
+// TestWhoIsNotServed: a route of no kind that is known, one of an agent without anything to prove itself by, and one that refuses are served to nobody,
+// not even to who has a password that fits.
+func TestWhoIsNotServed(t *testing.T) {
+	right := verifier()
+	for name, edit := range map[string]func(*Route){
+		"refused":                      func(r *Route) { r.Kind = Refused },
+		"no kind":                      func(r *Route) { r.Kind = Agent + 1 },
+		"an agent without credential":  func(r *Route) { r.Credential = nil },
+		"refused, without credential":  func(r *Route) { r.Kind, r.Credential = Refused, nil },
+		"an agent that nobody decides": func(r *Route) { r.Open = nil },
+	} {
+		p := start(t, func(p *proxied, _ *Config) {
+			p.edit = func(r *Route) {
+				if r.Kind == Agent {
+					r.Credential = &right
+					edit(r)
+				}
+			}
+		})
+		e := fails(t, p.agentDSN())
+		if (name == "refused" || name == "no kind") && e.Code != "28P01" {
+			t.Errorf("%s: %v", name, e)
+		}
+		if p.judges != nil {
+			t.Errorf("%s: a session began", name)
+		}
+	}
+}
+
 func TestSettings(t *testing.T) {
 	p := start(t)
 	for extra, want := range map[string]string{

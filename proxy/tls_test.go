@@ -1,0 +1,39 @@
+package proxy
+
+import (
+	"crypto/tls"
+	"testing"
+)
+
+// TestTLSOfOldVersions: whatever the configuration allows, and whichever it chooses for a client, no handshake is older than TLS 1.2.
+func TestTLSOfOldVersions(t *testing.T) {
+	cert, _ := certificate(t, "rsa")
+	old := func() *tls.Config {
+		return &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS10}
+	}
+	chosen := old()
+	chosen.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) { return old(), nil }
+	p := start(t, func(p *proxied, c *Config) {
+		cfg := old()
+		p.tlsConf = nil
+		c.TLS = func() *tls.Config { return cfg }
+	})
+	q := start(t, func(_ *proxied, c *Config) { c.TLS = func() *tls.Config { return chosen } })
+	for _, of := range []*proxied{p, q} {
+		for version, fits := range map[uint16]bool{tls.VersionTLS10: false, tls.VersionTLS11: false, tls.VersionTLS12: true, tls.VersionTLS13: true} {
+			nc := of.bare(t)
+			if _, err := nc.Write([]byte{0, 0, 0, 8, 4, 210, 22, 47}); err != nil {
+				t.Fatal(err)
+			}
+			var answer [1]byte
+			if _, err := nc.Read(answer[:]); err != nil || answer[0] != 'S' {
+				t.Fatalf("%q, %v", answer, err)
+			}
+			client := tls.Client(nc, &tls.Config{InsecureSkipVerify: true, MinVersion: version, MaxVersion: version})
+			if err := client.HandshakeContext(t.Context()); (err == nil) != fits {
+				t.Errorf("%s: %v", tls.VersionName(version), err)
+			}
+			nc.Close()
+		}
+	}
+}
