@@ -64,6 +64,7 @@ tables:
 		if err != nil {
 			t.Fatal(err)
 		}
+		c.Decider.(*session).info.ID = fmt.Sprint(name, len(sessions)) // no two sessions have one
 		sessions = append(sessions, c)
 	}
 

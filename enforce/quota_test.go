@@ -79,6 +79,7 @@ func TestQuotasCountTogether(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		c.Decider.(*session).info.ID = fmt.Sprint(name, len(sessions)) // no two sessions have one
 		sessions = append(sessions, c)
 	}
 	const atMost = 6
