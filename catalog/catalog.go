@@ -40,6 +40,7 @@ type Relation struct {
 	Indexes     []BTree
 	Partial     []Partial
 	Inverted    []string // columns that a valid GIN index over the whole table has, sorted
+	Vectors     []string // text search vectors, of PostgreSQL's own functions alone, that a valid index has computed for every row
 	Unique      []Key    // what no two rows may share: unique indexes, exclusion constraints, the primary key
 	PartitionBy []string // of a partitioned table: the columns that say where a row goes
 	Checked     []string // columns that a CHECK constraint reads, by attnum

@@ -190,6 +190,36 @@ func TestNeighboursOfTheVettedList(t *testing.T) {
 	in.noMarker(t)
 }
 
+// A vector that an index has computed takes the gate door, where it says something about a hidden row: that reaches nobody.
+func TestIndexedVectorsTellNothing(t *testing.T) {
+	const index = "CREATE INDEX ON memories USING gin (to_tsvector('english', title || ' ' || coalesce(body, '')))"
+	indexed, plain := start(t, options{mode: rewrite.Gate, setup: gateWorld + index}), start(t, options{setup: gateWorld})
+	f, agent, both := indexed.forced(t), indexed.agent(t), plain.agent(t)
+	if a := harness.Ask(f.conn, "SET enable_bitmapscan = off"); a.Code != "" { // each row is looked at
+		t.Fatal(a)
+	}
+	const vector = "to_tsvector('english', title || ' ' || coalesce(body, ''))"
+	if told := f.ask(t, "SELECT count(*) FROM memories WHERE "+vector+" @@ plainto_tsquery('english', 'twin')"); len(told.Notices) == 0 {
+		t.Errorf("the server says nothing: the test proves nothing\n%s", told)
+	}
+	for _, sql := range []string{
+		"SELECT title FROM memories WHERE " + vector + " @@ plainto_tsquery('english', 'twin')",
+		"SELECT title FROM memories WHERE NOT " + vector + " @@ plainto_tsquery('english', 'twin') ORDER BY title",
+		"SELECT count(*), count(" + vector + ") FROM memories",
+		"SELECT m.title, count(p.id) FROM memories m LEFT JOIN people p ON to_tsvector('english', m.title || ' ' || coalesce(m.body, '')) @@ plainto_tsquery('english', 'lake') GROUP BY m.title ORDER BY 1",
+	} {
+		before := indexed.byDoor(t)["gate"]
+		got, want := harness.Ask(agent, sql), harness.Ask(both, sql)
+		if got.Multiset() != want.Multiset() || got.Code != "" || len(got.Notices) > 0 {
+			t.Errorf("%s: %s\nwithout the index, by both walls: %s", sql, got, want)
+		}
+		if n := indexed.byDoor(t)["gate"] - before; n != 1 {
+			t.Errorf("%s: %d statements took the gate door", sql, n)
+		}
+	}
+	indexed.noMarker(t)
+}
+
 // byDoor counts the allowed statements of agents so far by the door they took.
 func (in *instance) byDoor(t testing.TB) map[string]int {
 	t.Helper()

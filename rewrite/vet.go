@@ -33,7 +33,8 @@ type vetColumn struct {
 type vetItem struct {
 	name    string
 	columns []vetColumn
-	merged  map[string]bool // by USING: without qualification the other item's is meant
+	table   *catalog.Relation // whose columns they are; nil: those of a query
+	merged  map[string]bool   // by USING: without qualification the other item's is meant
 }
 
 type vetScope struct {
@@ -279,7 +280,7 @@ func (v *vetter) table(rv *sqltext.RangeVar) []*vetItem {
 		name = a.Aliasname
 	}
 	if ref := v.references[rv]; ref != nil {
-		item := &vetItem{name: name}
+		item := &vetItem{name: name, table: ref.relation}
 		for i := range ref.relation.Columns {
 			c := &ref.relation.Columns[i]
 			item.columns = append(item.columns, vetColumn{c.Name, kindOf(c, v.snap)})

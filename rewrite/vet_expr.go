@@ -40,6 +40,9 @@ func (v *vetter) expr(n *sqltext.Node, at place) value {
 		v.no("an expression that is missing")
 		return value{}
 	}
+	if v.indexedVector(n, at.scope) {
+		return value{kind: kindTSVector}
+	}
 	switch n := n.GetNode().(type) {
 	case *sqltext.Node_ColumnRef:
 		return v.columnRef(n.ColumnRef, at)

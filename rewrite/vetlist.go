@@ -16,17 +16,18 @@ var vettedText string
 type kind string
 
 const (
-	kindOpaque  kind = "opaque" // may be returned, counted, and asked whether it is NULL
-	kindString  kind = "string" // a constant whose type the context gives; NULL too
-	kindParam   kind = "parameter"
-	kindInt     kind = "int"
-	kindNumeric kind = "numeric"
-	kindText    kind = "text"
-	kindBool    kind = "bool"
-	kindEnum    kind = "enum"
-	kindNow     kind = "now"
-	kindSpan    kind = "span"
-	kindTSQuery kind = "tsquery"
+	kindOpaque   kind = "opaque" // may be returned, counted, and asked whether it is NULL
+	kindString   kind = "string" // a constant whose type the context gives; NULL too
+	kindParam    kind = "parameter"
+	kindInt      kind = "int"
+	kindNumeric  kind = "numeric"
+	kindText     kind = "text"
+	kindBool     kind = "bool"
+	kindEnum     kind = "enum"
+	kindNow      kind = "now"
+	kindSpan     kind = "span"
+	kindTSQuery  kind = "tsquery"
+	kindTSVector kind = "tsvector"
 )
 
 // typeKinds are the types that have a kind of their own, by OID.
@@ -34,7 +35,7 @@ var typeKinds = map[uint32]kind{
 	16: kindBool, 20: kindInt, 21: kindInt, 23: kindInt, 1700: kindNumeric,
 	700: "float", 701: "float", 25: kindText, 1043: kindText, 2950: "uuid",
 	1082: "date", 1114: "timestamp", 1184: "timestamptz", 3802: "jsonb",
-	3614: "tsvector", 3615: kindTSQuery, 1009: "text[]", 2951: "uuid[]",
+	3614: kindTSVector, 3615: kindTSQuery, 1009: "text[]", 2951: "uuid[]",
 	1005: "int[]", 1007: "int[]", 1016: "int[]",
 }
 
@@ -95,7 +96,7 @@ var vettedList = func() map[string][]vettedEntry {
 
 // sortable kinds can be grouped, sorted and compared without knowing more.
 func sortable(k kind) bool {
-	return k != kindOpaque && k != kindTSQuery && k != kindSpan && k != "tsvector"
+	return k != kindOpaque && k != kindTSQuery && k != kindSpan && k != kindTSVector
 }
 
 // timeFields every time has.

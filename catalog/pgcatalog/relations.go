@@ -262,3 +262,27 @@ func (l *loader) readInverted(ctx context.Context) error {
 			return nil
 		})
 }
+
+// readVectors reads the text search vectors that an index has computed for each row of a table, so that they fail for none. An index that
+// rows of older snapshots may be missing from (indcheckxmin), over some rows, or of a table with children is none; nor is any where a name of
+// a configuration could mean two.
+func (l *loader) readVectors(ctx context.Context) error {
+	var (
+		oid        uint32
+		expression string
+	)
+	return l.each(ctx, `SELECT i.indrelid, pg_get_indexdef(i.indexrelid, k.n, false)
+		FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indrelid CROSS JOIN LATERAL generate_series(1, i.indnkeyatts::int4) AS k (n)
+		WHERE i.indexprs IS NOT NULL AND i.indkey[k.n - 1] = 0 AND i.indpred IS NULL AND i.indisvalid AND i.indisready AND i.indislive AND NOT i.indcheckxmin
+		  AND c.relkind = 'r' AND NOT c.relhassubclass AND pg_get_indexdef(i.indexrelid, k.n, false) LIKE '%to_tsvector(%'
+		  AND NOT EXISTS (SELECT 1 FROM pg_depend AS d WHERE d.classid = 'pg_class'::regclass AND d.objid = i.indexrelid AND d.refclassid <> 'pg_class'::regclass AND d.refobjid >= 16384)
+		  AND NOT EXISTS (SELECT 1 FROM pg_ts_config AS t JOIN pg_ts_config AS o ON o.cfgname = t.cfgname AND o.oid <> t.oid)
+		ORDER BY i.indrelid, 2`,
+		[]any{&oid, &expression},
+		func() error {
+			if r := l.relations[oid]; r != nil {
+				r.Vectors = append(r.Vectors, expression)
+			}
+			return nil
+		})
+}

@@ -1,0 +1,197 @@
+package rewrite
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/sqltext"
+)
+
+// indexedVector tells whether an expression is a text search vector that an index has computed for each row of its table: what could
+// fail for a hidden row failed when the row was written. Every other call of to_tsvector may fail, or say something, for some row.
+func (v *vetter) indexedVector(n *sqltext.Node, scope *vetScope) bool {
+	var of *vetItem
+	var types []*sqltext.TypeName // to be qualified
+	said, ok := vectorForm{
+		column: func(c *sqltext.ColumnRef) (string, bool) {
+			item, name := scope.plainColumn(c)
+			if item == nil || of != nil && of != item {
+				return "", false
+			}
+			of = item
+			return name, true
+		},
+		named: func(t *sqltext.TypeName) bool {
+			if i := v.source.At(t.Location); i < 0 || !v.source.Tokens[i].IsName() || v.source.Kind(i+1) == sqltext.Dot {
+				return false
+			}
+			types = append(types, t)
+			return true
+		},
+	}.vector(n)
+	if !ok || of == nil || len(v.snap.FunctionsNamed("", "to_tsvector"))+len(v.snap.FunctionsNamed("", "setweight")) > 0 || v.othersConcatenate() {
+		return false
+	}
+	for _, expression := range of.table.Vectors {
+		tree, err := sqltext.Parse("SELECT " + expression)
+		if err != nil || len(tree.Stmts) != 1 {
+			continue
+		}
+		targets := tree.Stmts[0].GetStmt().GetSelectStmt().GetTargetList()
+		if len(targets) != 1 {
+			continue
+		}
+		has, ok := vectorForm{
+			column: func(c *sqltext.ColumnRef) (string, bool) {
+				if len(c.Fields) != 1 || c.Fields[0].GetString_() == nil {
+					return "", false
+				}
+				name := c.Fields[0].GetString_().GetSval()
+				return name, plainText(of.table, name)
+			},
+			named: func(*sqltext.TypeName) bool { return true },
+		}.vector(targets[0].GetResTarget().GetVal())
+		if ok && has == said {
+			v.types = append(v.types, types...)
+			return true
+		}
+	}
+	return false
+}
+
+func (v *vetter) othersConcatenate() bool {
+	return slices.ContainsFunc(v.snap.OperatorsNamed("", "||"), func(o *catalog.Operator) bool { return !knownExtension(o.Extension) })
+}
+
+// plainColumn finds the table whose column a name plainly is, in the innermost query that has it. One that USING merged is another's too.
+func (s *vetScope) plainColumn(c *sqltext.ColumnRef) (*vetItem, string) {
+	fields := c.GetFields()
+	if len(fields) == 0 || len(fields) > 2 || fields[len(fields)-1].GetString_() == nil {
+		return nil, ""
+	}
+	name := fields[len(fields)-1].GetString_().GetSval()
+	for ; s != nil; s = s.parent {
+		var found *vetItem
+		for _, item := range s.items {
+			if len(fields) == 2 && item.name != fields[0].GetString_().GetSval() {
+				continue
+			}
+			for _, column := range item.columns {
+				switch {
+				case column.name != name:
+				case found != nil || item.merged[name]:
+					return nil, ""
+				default:
+					found = item
+				}
+			}
+		}
+		if found != nil {
+			if found.table == nil || !plainText(found.table, name) {
+				return nil, ""
+			}
+			return found, name
+		}
+	}
+	return nil, ""
+}
+
+// plainText tells whether a column is one of texts, for which a cast to text changes nothing.
+func plainText(r *catalog.Relation, name string) bool {
+	c := r.Column(name)
+	return c != nil && c.Collation == "" && (c.TypeOID == 25 || c.TypeOID == 1043)
+}
+
+// vectorForm writes an expression over texts in one way, whoever wrote it: without casts that change nothing, and without PostgreSQL's schema. It
+// knows to_tsvector with a configuration, setweight and || of such vectors, and columns, constants, || and COALESCE for their texts.
+type vectorForm struct {
+	column func(*sqltext.ColumnRef) (string, bool)
+	named  func(*sqltext.TypeName) bool // whether a type named without a schema is PostgreSQL's
+}
+
+func (v vectorForm) vector(n *sqltext.Node) (string, bool) {
+	if x := n.GetAExpr(); x != nil {
+		return concatenated(x, v.vector)
+	}
+	f := n.GetFuncCall()
+	schema, name, ok := qualifiedName(f.GetFuncname())
+	if f == nil || !ok || schema != "" && schema != "pg_catalog" || len(f.Args) != 2 || f.Over != nil || f.AggStar || f.AggDistinct || f.AggFilter != nil || f.AggWithinGroup ||
+		f.FuncVariadic || len(f.AggOrder) > 0 {
+		return "", false
+	}
+	switch name {
+	case "to_tsvector":
+		configuration, ok := v.constant(f.Args[0], "regconfig")
+		text, plain := v.text(f.Args[1])
+		return "to_tsvector(" + strconv.Quote(configuration) + "," + text + ")", ok && plain
+	case "setweight":
+		vector, ok := v.vector(f.Args[0])
+		weight, plain := v.constant(f.Args[1], "char")
+		return "setweight(" + vector + "," + strconv.Quote(weight) + ")", ok && plain
+	default:
+		return "", false
+	}
+}
+
+func (v vectorForm) text(n *sqltext.Node) (string, bool) {
+	if text, ok := v.constant(n, "text", "varchar"); ok {
+		return strconv.Quote(text), true
+	}
+	switch n := n.GetNode().(type) {
+	case *sqltext.Node_ColumnRef:
+		name, ok := v.column(n.ColumnRef)
+		return "column " + strconv.Quote(name), ok
+	case *sqltext.Node_TypeCast:
+		if !v.cast(n.TypeCast, "text", "varchar") {
+			return "", false
+		}
+		return v.text(n.TypeCast.Arg)
+	case *sqltext.Node_A_Expr:
+		return concatenated(n.AExpr, v.text)
+	case *sqltext.Node_CoalesceExpr:
+		out := "coalesce("
+		for _, arg := range n.CoalesceExpr.Args {
+			text, ok := v.text(arg)
+			if !ok {
+				return "", false
+			}
+			out += text + ","
+		}
+		return out + ")", true
+	default:
+		return "", false
+	}
+}
+
+// constant is the string of a constant, cast to one of these types or not at all.
+func (v vectorForm) constant(n *sqltext.Node, types ...string) (string, bool) {
+	if c := n.GetTypeCast(); c != nil {
+		if c.Arg.GetAConst().GetSval() == nil || !v.cast(c, types...) {
+			return "", false
+		}
+		n = c.Arg
+	}
+	s := n.GetAConst().GetSval()
+	return s.GetSval(), s != nil
+}
+
+// cast tells whether a cast is to one of PostgreSQL's types, without a length.
+func (v vectorForm) cast(c *sqltext.TypeCast, types ...string) bool {
+	t := c.TypeName
+	schema, name, ok := qualifiedName(t.GetNames())
+	if !ok || !slices.Contains(types, name) || len(t.Typmods) > 0 || len(t.ArrayBounds) > 0 || t.Setof || t.PctType {
+		return false
+	}
+	return schema == "pg_catalog" || schema == "" && v.named(t)
+}
+
+func concatenated(x *sqltext.A_Expr, form func(*sqltext.Node) (string, bool)) (string, bool) {
+	schema, name, ok := qualifiedName(x.Name)
+	if !ok || x.Kind != sqltext.AEXPR_OP || name != "||" || schema != "" && schema != "pg_catalog" || x.Lexpr == nil || x.Rexpr == nil {
+		return "", false
+	}
+	left, ok := form(x.Lexpr)
+	right, plain := form(x.Rexpr)
+	return "(" + left + "||" + right + ")", ok && plain
+}
