@@ -2,7 +2,7 @@ package e2e
 
 import "testing"
 
-// What a text runs by name is judged with what is claimed when it runs, not with what was claimed before the text.
+// What a text runs, by name too, is judged with what is claimed when it runs, not with what was claimed before the text.
 func TestClaimsOfWhatRunsByName(t *testing.T) {
 	b := startBeheard(t)
 	b.stage(t, "4")
@@ -23,6 +23,11 @@ func TestClaimsOfWhatRunsByName(t *testing.T) {
 		}
 	}
 	rows := "content-2-1\ncontent-2-3"
+	run(rows, near)
+	run("42501", here, near)
+	run("42501", here+"; "+near)
+	run("42501", "BEGIN; "+here+"; "+near+"; COMMIT")
+	run("42501", here, there+"; "+near) // what is claimed on the way is not known yet
 	run(rows, "PREPARE v AS "+near, "EXECUTE v")
 	run("42501", "PREPARE v AS "+near, here, "EXECUTE v")
 	run("42501", "PREPARE v AS "+near, here+"; EXECUTE v")

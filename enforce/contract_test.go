@@ -3,6 +3,7 @@ package enforce
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/pgconsent/pgconsent/rls"
@@ -11,12 +12,13 @@ import (
 )
 
 // TestContractsHoldForEachStatement: where a contract goes by what an agent's credential says, a text may run if each of its statements may with
-// these attributes: whatever stands beside it, whether it runs now or is prepared, and whoever asked for the same text before.
+// these attributes: whatever stands beside it, whether it runs now or is prepared, and whoever asked for the same text before. Records name the
+// contracts, and the attribute by a reference.
 func TestContractsHoldForEachStatement(t *testing.T) {
 	const contracted = `version: 1
 attributes:
   user: { type: uuid, source: credential }
-  stage: { type: integer, source: credential, optional: true }
+  stage: { type: text, source: credential, optional: true }
 tables:
   memories: { rows: [ { own: { column: user_id, is: user } } ] }
   people: { rows: [ { own: { column: user_id, is: user } } ] }
@@ -27,10 +29,10 @@ contracts:
   reading:
     by: stage
     values:
-      1: { allow: { memory: structured } }
-      2: { allow: { person: structured } }
-      3: { allow: { memory: structured, person: structured } }
-      4: { allow: { memory: metadata } }
+      marker-1: { allow: { memory: structured } }
+      marker-2: { allow: { person: structured } }
+      marker-3: { allow: { memory: structured, person: structured } }
+      marker-4: { allow: { memory: metadata } }
 `
 	const memory, person, either, ids = 1, 2, 4, 8 // what a statement needs
 	needs := map[string]int{
@@ -43,9 +45,9 @@ contracts:
 		w.write(contracted)
 		w.cfg.Agents = nil
 		for stage := range gives {
-			a := agent("stage "+stage, ann)
+			a := agent("agent "+stage, ann)
 			if stage != "none" {
-				a.Attributes["stage"] = stage
+				a.Attributes["stage"] = "marker-" + stage
 			}
 			w.cfg.Agents = append(w.cfg.Agents, a)
 		}
@@ -56,7 +58,7 @@ contracts:
 	met := map[bool]int{}
 	for round := range 2 { // the second time what is kept is asked
 		for stage, allows := range gives {
-			c := w.client("stage " + stage)
+			c := w.client("agent " + stage)
 			ask := func(text string, needed int) {
 				t.Helper()
 				may := needed&^allows == 0
@@ -79,6 +81,9 @@ contracts:
 					}
 				}
 			}
+			if _, err := c.query("SELECT title FROM memories"); (err == nil) != (allows&memory != 0) {
+				t.Errorf("stage %s: %v", stage, err)
+			}
 			for one, first := range needs {
 				ask(one, first)
 				ask("PREPARE p AS "+one, first)
@@ -91,6 +96,18 @@ contracts:
 			}
 			c.Close()
 		}
+	}
+	named := 0
+	for _, d := range w.records("decision") {
+		if fmt.Sprint(d["contracts"]) != "<nil>" {
+			named++
+		}
+		if line := fmt.Sprint(d); strings.Contains(line, "marker") {
+			t.Errorf("a record has the value: %s", line)
+		}
+	}
+	if named == 0 {
+		t.Error("no record names a contract")
 	}
 	if met[true] == 0 || met[false] == 0 {
 		t.Errorf("%v", met)

@@ -549,6 +549,9 @@ func TestCheckRefuses(t *testing.T) {
 	c := w.client("caregiver")
 	unsafe.set(true)
 	w.exec("CREATE TABLE public.another (id int)") // the catalog changes: Check is asked at once
+	if err := w.databases["memories"].refresh(t.Context()); err == nil {
+		t.Error("what Check refuses is taken over until it is asked again")
+	}
 	eventually(t, "refused", func() bool { return w.Ready() != nil })
 	c.refused(titles, sqlstate.CannotConnectNow)
 	unsafe.set(false)
