@@ -25,7 +25,7 @@ import (
 	"github.com/pgconsent/pgconsent/seal"
 )
 
-//go:embed schema.sql indexes.sql
+//go:embed schema.sql indexes.sql shop.sql
 var files embed.FS
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
@@ -106,9 +106,12 @@ func TestPlans(t *testing.T) {
 	fmt.Print(table.String())
 	kept, filled := keptPlans(t, super, hand, agent)
 	fmt.Print(kept)
+	bought := shopPlans(t, rows)
+	fmt.Print(bought)
 	if out := os.Getenv("PLANS_OUT"); out != "" {
 		write(t, out, "<!-- table: written by make bench-plans -->\n", caption(rows), table.String())
 		write(t, out, "<!-- what is kept: written by make bench-plans -->\n", fmt.Sprintf("%d memories; filling in took %s:\n\n", rows, filled), kept)
+		write(t, out, "<!-- a shop: written by make bench-plans -->\n", fmt.Sprintf("%d orders, load average %s:\n\n", rows/2, load()), bought)
 	}
 }
 
@@ -163,6 +166,7 @@ type world struct {
 	plan  *rls.Plan
 	sizes catalog.Sizes
 	key   seal.Key
+	about map[string]string // the attributes of the agent
 }
 
 // text is what goes out for an agent's statement, hinted if the proxy knows how large the tables are.
@@ -243,7 +247,7 @@ func migrate(t *testing.T, conn *pgx.Conn, rules string) *world {
 
 func (w *world) reseal(t *testing.T, conn *pgx.Conn) {
 	t.Helper()
-	value := w.key.Seal(seal.Claims{Nonce: 1, PID: conn.PgConn().PID(), Expires: time.Now().Add(seal.TTL), Profile: "p"})
+	value := w.key.Seal(seal.Claims{Nonce: 1, PID: conn.PgConn().PID(), Expires: time.Now().Add(seal.TTL), Profile: "p", Attributes: w.about})
 	if _, err := conn.Exec(context.Background(), "SELECT set_config('pgconsent.seal', $1, false)", pgx.QueryExecModeExec, value); err != nil {
 		t.Fatal(err)
 	}
@@ -350,8 +354,12 @@ func read(t *testing.T, name string) string {
 }
 
 func caption(rows int) string {
-	load, _ := os.ReadFile("/proc/loadavg")
-	return fmt.Sprintf("%d memories, PostgreSQL %s, %s, %d processors, load average %s:\n\n", rows, pgtest.Binaries().Version, runtime.GOARCH, runtime.NumCPU(), strings.Fields(string(load) + " ?")[0])
+	return fmt.Sprintf("%d memories, PostgreSQL %s, %s, %d processors, load average %s:\n\n", rows, pgtest.Binaries().Version, runtime.GOARCH, runtime.NumCPU(), load())
+}
+
+func load() string {
+	text, _ := os.ReadFile("/proc/loadavg")
+	return strings.Fields(string(text) + " ?")[0]
 }
 
 // write puts a table between the marks of a page, under what it is of.
