@@ -165,6 +165,16 @@ func (b *batch) groupEnd() int {
 	return len(b.items)
 }
 
+// ending tells whether a Query or a Sync is in what is not sent yet.
+func (b *batch) ending() bool {
+	for _, i := range b.items[b.sent:] {
+		if e := i.entry; e != nil && (e.kind == query || e.kind == syncs) {
+			return true
+		}
+	}
+	return false
+}
+
 // forward sends the items up to end.
 func (s *session) forward(end int) error {
 	b := &s.batch

@@ -76,6 +76,7 @@ func (s *session) last(err error) error {
 		return err
 	}
 	s.ledger.quiet()
+	s.ledger.groups()
 	return err
 }
 
@@ -97,6 +98,7 @@ func (s *session) message(typ byte, body []byte) (last bool, err error) {
 	switch typ {
 	case 'Q':
 		err = s.query(body)
+		s.ledger.queries()
 	case 'P':
 		s.parse(body)
 	case 'B':
@@ -300,7 +302,7 @@ func (s *session) describe(body []byte) error {
 		}
 	} else {
 		kind, missing = describePortal, noPortal
-		p, err := s.ledger.portal(name, s.group, s.flush)
+		p, err := s.portal(name)
 		if err != nil {
 			return err
 		}
@@ -331,7 +333,7 @@ func (s *session) execute(body []byte) error {
 		s.invalid(execute)
 		return nil
 	}
-	p, err := s.ledger.portal(name, s.group, s.flush)
+	p, err := s.portal(name)
 	if err != nil {
 		return err
 	}

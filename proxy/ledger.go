@@ -216,8 +216,6 @@ func (l *ledger) fail(code sqlstate.Code) []*entry {
 	l.change.Broadcast()
 	if e.kind == query || e.kind == syncs {
 		if e.kind == query {
-			// The portal without a name goes later than the statement, with the first plan; an error in between leaves it.
-			// The server says whether it is there.
 			l.forget("")
 		}
 		return nil
@@ -373,7 +371,7 @@ func (l *ledger) quiet() bool {
 	for l.awaited() && !l.closed {
 		l.change.Wait()
 	}
-	return !l.closed && l.status == 'I'
+	return !l.closed && !l.skipping && l.status == 'I' // what was waited for may have failed, and a Query behind it is skipped
 }
 
 // outside waits for the answers to all that may have changed the state of the transaction, and tells whether the server is
@@ -385,6 +383,33 @@ func (l *ledger) outside() bool {
 		l.change.Wait()
 	}
 	return !l.closed && l.status == 'I'
+}
+
+// groups waits for the answers to each Query, and to each group that has its Sync. What comes behind the last of these the
+// server may keep back.
+func (l *ledger) groups() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for l.ending() && !l.closed {
+		l.change.Wait()
+	}
+}
+
+// between tells whether such an answer is to come.
+func (l *ledger) between() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.ending()
+}
+
+// ending tells whether an answer is in flight that ends a Query or a group.
+func (l *ledger) ending() bool {
+	for _, e := range l.queue[l.first:] {
+		if e.kind == query || e.kind == syncs {
+			return true
+		}
+	}
+	return false
 }
 
 // deciding tells whether an answer is in flight that may tell of another state of the transaction.

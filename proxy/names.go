@@ -32,6 +32,7 @@ type portal struct {
 	hold    bool    // it outlives its transaction
 	over    bool    // its transaction has ended
 	broken  bool    // an error met it while it ran
+	dropped bool    // a Query behind its Bind has taken it away
 
 	// Of the inbound goroutine alone.
 	fill  uint64 // of the client's input that opened it
@@ -87,6 +88,19 @@ func (l *ledger) bind(name string, p *portal) {
 	l.binding[name] = p
 }
 
+// queries notes that a Query is about to be sent: the portal without a name goes with it. One that fails in a transaction leaves its own
+// in the place, which PostgreSQL may not be asked to run: its statements are gone from memory, and the server with them.
+func (l *ledger) queries() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, portals := range []map[string]*portal{l.portals, l.binding} {
+		if p := portals[""]; p != nil {
+			p.dropped = true
+			delete(portals, "")
+		}
+	}
+}
+
 // statement finds what name stands for, for a message of this group. It is nil if there is none. Where that is still
 // open, flush is called and the answer awaited.
 func (l *ledger) statement(name string, group uint64, flush func() error) (*statement, error) {
@@ -124,6 +138,19 @@ func (l *ledger) portal(name string, group uint64, flush func() error) (*portal,
 		}
 		flush = nil
 	}
+}
+
+// portal finds what name stands for. A portal of an earlier group may go with that: where this is still open, it is awaited.
+func (s *session) portal(name string) (*portal, error) {
+	p, err := s.ledger.portal(name, s.group, s.flush)
+	if p == nil || err != nil || p.group == s.group || !s.batch.ending() && !s.ledger.between() {
+		return p, err
+	}
+	if err := s.flush(); err != nil {
+		return nil, err
+	}
+	s.ledger.groups()
+	return s.ledger.portal(name, s.group, s.flush)
 }
 
 // await waits for any answer, after flush if it is given; the caller holds the lock.
@@ -183,6 +210,7 @@ func (n *names) succeeded(e *entry) {
 	case e.statement != nil:
 		n.forget(e.name)
 		n.statements[e.name] = e.statement
+	case e.portal != nil && e.portal.dropped:
 	case e.portal != nil:
 		n.portals[e.name] = e.portal
 	case e.kind == closeStatement:

@@ -41,6 +41,15 @@ func (r *refusal) text() string {
 	return `SELECT "` + r.token + `"`
 }
 
+// early tells whether the server finds the fault of a Bind, a Describe or an Execute before it looks at the state of the transaction.
+func (r *refusal) early() bool {
+	switch r.err.Code {
+	case invalidStatementName, invalidCursorName, sqlstate.ProtocolViolation:
+		return true
+	}
+	return false
+}
+
 var noParameters = []byte{0, 0, 0, 0, 0, 0}
 
 // append adds the refused form of a message of this kind. A Parse keeps its name: without one, it drops the statement
@@ -51,6 +60,11 @@ func (r *refusal) append(dst []byte, kind message, name string) []byte {
 		return appendQuery(dst, r.text())
 	case parse:
 		return appendParse(dst, name, r.text(), []byte{0, 0})
+	}
+	if !r.early() { // and fails as a statement does, which is asked in a transaction that has failed
+		return appendParse(dst, r.token, r.text(), []byte{0, 0})
+	}
+	switch kind {
 	case bind:
 		return appendBind(dst, "", r.token, noParameters)
 	case execute:

@@ -177,9 +177,10 @@ func TestRecheck(t *testing.T) {
 			c.play(t, []round{upToReady(1, pa("s", "SELECT 1 AS a"), de('S', "s"), sy), upToReady(1, bi("", "s"), ex("", 0), sy),
 				upToReady(1, q("BEGIN")), upToReady(1, bi("open", "s"), sy)})
 			p.last().stale.Store(change)
-			got := c.play(t, []round{upToReady(1, ex("open", 0), sy), upToReady(1, q("ROLLBACK")), upToReady(1, bi("", "s"), ex("", 0), sy),
+			got := c.play(t, []round{upToReady(1, ex("open", 0), sy), upToReady(1, ex("open", 0), sy), upToReady(1, q("ROLLBACK")), upToReady(1, bi("", "s"), ex("", 0), sy),
 				upToReady(1, de('S', "s"), sy), upToReady(1, pa("s2", "SELECT 1 AS b"), sy)})
-			want := []string{refused, "Z E", "C ROLLBACK", "Z I", refused, "Z I", refused, "Z I", "1", "Z I"}
+			want := []string{refused, "Z E", "E ERROR 25P02 current transaction is aborted, commands ignored until end of transaction block  @0", "Z E",
+				"C ROLLBACK", "Z I", refused, "Z I", refused, "Z I", "1", "Z I"}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Error(diff)
 			}

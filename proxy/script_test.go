@@ -261,6 +261,15 @@ var scripts = map[string][]round{
 		upToReady(1, q("BEGIN")), upToReady(1, q("DISCARD ALL")), upToReady(1, q("SELECT 1")), upToReady(1, q("ROLLBACK")),
 		upToReady(2, pa("", "DISCARD ALL"), bi("", ""), ex("", 0), sy, pa("", "SELECT 5"), bi("", ""), ex("", 0), sy),
 	},
+	"discard all, skipped": {
+		upToReady(2, de('P', "never was"), q("DISCARD ALL"), de('P', "nor this"), sy, q("SELECT 6")),
+		upToReady(2, pa("", "SELECT nope"), q("DISCARD ALL"), pa("", "CREATE TEMP TABLE made ()"), bi("", ""), ex("", 0), sy, q("SELECT to_regclass('made')")),
+		upToReady(2, pa("", "SELECT nope"), q("RESET ALL"), pa("", "SELECT 7"), bi("", ""), ex("", 0), sy, q("SELECT 8")),
+	},
+	"portal of a group that failed": {
+		upToReady(2, pa("f", "FETCH 2 FROM nowhere"), bi("", "f"), ex("", 0), sy, ex("", 0), sy),
+		upToReady(2, pa("f2", "FETCH 2 FROM nowhere"), bi("p", "f2"), ex("p", 0), sy, de('P', "p"), sy),
+	},
 	"reset all": {
 		upToReady(1, q("SET TimeZone = 'Asia/Tokyo'")), upToReady(1, q("RESET ALL")), upToReady(1, q("SHOW TimeZone")),
 		upToReady(1, q("SET TimeZone = 'Asia/Tokyo'")), upToReady(1, pa("", "RESET ALL"), bi("", ""), ex("", 0), sy), upToReady(1, q("SHOW TimeZone")),

@@ -151,8 +151,10 @@ func (s *session) sendSeal(setting, value string) (sqlstate.Code, error) {
 	out = appendExecute(out, sealName, 0)
 	out = appendSync(out)
 	entries := []*entry{{kind: closeStatement, own: true}, {kind: parse, own: true}, {kind: bind, own: true}, {kind: execute, own: true}, end}
-	if _, ok := s.ledger.push(entries); !ok {
+	if skipped, ok := s.ledger.push(entries); !ok {
 		return "", errGone
+	} else if len(skipped) > 0 {
+		return "", lost(errors.New("the seal would be skipped"))
 	}
 	if _, err := s.upstream.Write(out); err != nil {
 		return "", s.awaitEnd(err)

@@ -519,11 +519,37 @@ func TestTerminate(t *testing.T) {
 	if got := c.play(t, []round{{nil, 'Z', 1}}); got[len(got)-1] != "Z I" {
 		t.Errorf("%q", got)
 	}
+	// Also where a group is open behind it.
+	open := p.raw(t)
+	open.send(t, pa("", "SELECT pg_sleep(0.1), 1 AS a"), bi("", ""), ex("", 0), sy, pa("", "SELECT 2"), &pgx3.Terminate{})
+	if got := open.play(t, []round{{nil, 'Z', 1}}); got[len(got)-1] != "Z I" {
+		t.Errorf("%q", got)
+	}
 	half := p.raw(t)
 	half.send(t, q("SELECT pg_sleep(0.1), 1 AS a"))
 	_ = half.Conn.(interface{ CloseWrite() error }).CloseWrite()
 	if got := half.play(t, []round{{nil, 'Z', 1}}); got[len(got)-1] != "Z I" {
 		t.Errorf("%q", got)
+	}
+}
+
+// TestPortalOfAFailedQuery: a Query that fails in a transaction leaves a portal without a name whose statements are freed already. PostgreSQL
+// reads them where it is asked to run it, and may crash; it is not asked.
+func TestPortalOfAFailedQuery(t *testing.T) {
+	p := start(t)
+	for name, script := range map[string][]round{
+		"in rounds": {upToReady(1, q("BEGIN")), upToReady(1, pa("", "SELECT 1"), bi("", ""), sy), upToReady(1, q("RELEASE nothing")), upToReady(1, ex("", 0), sy)},
+		"at once":   {upToReady(4, q("BEGIN"), pa("", "SELECT 1"), bi("", ""), sy, q("RELEASE nothing"), ex("", 0), sy)},
+		"no sync":   {upToReady(3, q("BEGIN"), pa("", "SELECT 1"), bi("", ""), q("RELEASE nothing"), ex("", 0), sy)},
+		"bound anew": {upToReady(1, q("BEGIN")), upToReady(1, pa("s", "SELECT 1"), bi("", "s"), sy), upToReady(1, q("RELEASE nothing")),
+			upToReady(1, bi("", "s"), ex("", 0), sy), upToReady(1, ex("", 0), sy)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := p.raw(t).play(t, script)
+			if want := []string{`E ERROR 34000 portal "" does not exist  @0`, "Z E"}; len(got) < 2 || !slices.Equal(got[len(got)-2:], want) {
+				t.Errorf("%q, want %q at the end", got, want)
+			}
+		})
 	}
 }
 

@@ -67,7 +67,7 @@ func (s *session) prepareUses(v *verdict.Verdict, group uint64) (u uses, refused
 		case verdict.Fetches:
 			p := opened[e.Name]
 			if p == nil {
-				if p, err = s.ledger.portal(e.Name, s.group, s.flush); err != nil {
+				if p, err = s.portal(e.Name); err != nil {
 					return u, nil, err
 				}
 			}
