@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -112,13 +113,35 @@ func Migrate(t testing.TB, d Database, mode Mode) *Migrated {
 type Proxy struct {
 	addr string
 	tap  *Tap
+	log  *errorLog
+}
+
+// errorLog keeps what a proxy logs of errors, which goes to standard error as well.
+type errorLog struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *errorLog) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.text.Write(b)
+	return os.Stderr.Write(b)
+}
+
+// Errors are the lines of the proxy's log that tell of errors.
+func (p *Proxy) Errors() string {
+	p.log.mu.Lock()
+	defer p.log.mu.Unlock()
+	return p.log.text.String()
 }
 
 // Serve starts a proxy before databases that are migrated already.
 func Serve(t testing.TB, mode Mode, databases []Database, agents []Agent) *Proxy {
 	t.Helper()
 	ctx := context.Background()
-	logger := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
+	logged := &errorLog{}
+	logger := slog.New(slog.NewTextHandler(logged, &slog.HandlerOptions{Level: slog.LevelError}))
 	kept := audit.Config{Mode: audit.Off}
 	if len(databases) > 0 && databases[0].Audit != "" {
 		kept = audit.Config{Mode: audit.Strict, Dir: databases[0].Audit}
@@ -171,7 +194,7 @@ func Serve(t testing.TB, mode Mode, databases []Database, agents []Agent) *Proxy
 			t.Errorf("audit: %v", err)
 		}
 	})
-	p := &Proxy{addr: listener.Addr().String()}
+	p := &Proxy{addr: listener.Addr().String(), log: logged}
 	p.tap = NewTap(t, p.addr)
 	return p
 }

@@ -1,0 +1,57 @@
+package messages
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/pgconsent/pgconsent/test/instance"
+)
+
+const foundDir = "test/messages/testdata/found"
+
+// save writes a sequence as a file that Replay plays: what it shows, then a line for each message.
+func save(t testing.TB, s sequence, at setting, why string, seed uint64) {
+	t.Helper()
+	first, _, _ := strings.Cut(why, "\n")
+	text := fmt.Sprintf("%s, %s (seed %d).\n%s", first, at.name, seed, s)
+	sum := sha256.Sum256([]byte(text))
+	dir := instance.Path(t, foundDir)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(dir, hex.EncodeToString(sum[:6])+".txt")
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("saved as %s", file)
+}
+
+// Replay plays what was found before.
+func Replay(t *testing.T, settings []setting) {
+	files, err := filepath.Glob(filepath.Join(instance.Path(t, foundDir), "*.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, at := range settings {
+		st := newStage(t, at)
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, lines, _ := strings.Cut(string(text), "\n")
+			s, err := readSequence([]byte(lines))
+			if err != nil {
+				t.Fatalf("%s: %v", file, err)
+			}
+			if why, got := st.compare(s); why != "" {
+				t.Errorf("%s, %s: %s\n%s", filepath.Base(file), at.name, why, diff(got))
+			}
+		}
+	}
+}
