@@ -39,14 +39,15 @@ type Relation struct {
 	ForeignKeys []ForeignKey
 	Indexes     []BTree
 	Partial     []Partial
-	Inverted    []string // columns that a valid GIN index over the whole table has, sorted
-	Vectors     []string // text search vectors, of PostgreSQL's own functions alone, that a valid index has computed for every row
-	Unique      []Key    // what no two rows may share: unique indexes, exclusion constraints, the primary key
-	PartitionBy []string // of a partitioned table: the columns that say where a row goes
-	Checked     []string // columns that a CHECK constraint reads, by attnum
-	HasRules    bool     // rewrite rules, which a view's own is not counted as
-	RowSecurity bool     // relrowsecurity
-	ForceRLS    bool     // relforcerowsecurity
+	Inverted    []string   // columns that a valid GIN index over the whole table has, sorted
+	Vectors     []string   // text search vectors, of PostgreSQL's own functions alone, that a valid index has computed for every row
+	Unique      []Key      // what no two rows may share: unique indexes, exclusion constraints, the primary key
+	PartitionBy []string   // of a partitioned table: the columns that say where a row goes
+	Checked     []string   // columns that a CHECK constraint reads, by attnum
+	Together    [][]string // of each CHECK constraint that reads several columns: which, by attnum
+	HasRules    bool       // rewrite rules, which a view's own is not counted as
+	RowSecurity bool       // relrowsecurity
+	ForceRLS    bool       // relforcerowsecurity
 	IsPartition bool
 	HasChildren bool      // inheritance children or partitions
 	Parents     []Name    // of a partition or an inheritance child, directly

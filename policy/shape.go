@@ -272,7 +272,7 @@ func writeShape() *shape {
 		key{"commands", listShape("", wordsShape("", "insert", "update", "delete"))},
 		key{"columns", listShape("The columns that they may set.", wordShape("A column."))},
 		key{"immutable", listShape("Columns that they may set in a new row and not change.", wordShape("A column."))},
-		key{"accept", listShape("What agents may learn of hidden rows.", wordsShape("", acceptConflicts, acceptReferences, acceptSequences))},
+		key{"accept", listShape("What agents may learn of hidden rows and columns.", wordsShape("", acceptConflicts, acceptReferences, acceptSequences, acceptValues))},
 		key{"check", rowsShape()},
 		key{"stamp", namesShape("Columns that an INSERT sets whatever agents send.", "", keysShape("",
 			key{"attribute", wordShape("The attribute whose value it gets.")},

@@ -61,6 +61,7 @@ const (
 	acceptConflicts  = "conflicts"  // that a key collides with a hidden row
 	acceptReferences = "references" // that a foreign key points to, or from, a hidden row
 	acceptSequences  = "sequences"  // how many numbers others have drawn
+	acceptValues     = "values"     // what hidden columns of a visible row hold
 )
 
 type writeDecl struct {
@@ -97,9 +98,11 @@ func (d *decoder) write(n *node) *writeDecl {
 			decl.columns, decl.allColumns = d.words(v, "columns"), false
 		},
 		"immutable": func(v *node) { decl.immutable = d.words(v, "immutable") },
-		"accept":    func(v *node) { decl.accept = d.words(v, "accept", acceptConflicts, acceptReferences, acceptSequences) },
-		"check":     func(v *node) { decl.check = d.rows(v) },
-		"lists":     func(v *node) { decl.lists = d.lists(v) },
+		"accept": func(v *node) {
+			decl.accept = d.words(v, "accept", acceptConflicts, acceptReferences, acceptSequences, acceptValues)
+		},
+		"check": func(v *node) { decl.check = d.rows(v) },
+		"lists": func(v *node) { decl.lists = d.lists(v) },
 		"stamp": func(v *node) {
 			if !d.want(v, mapNode, "stamp") {
 				return
@@ -240,7 +243,11 @@ func (c *compiler) changes(out *Write, decl *writeDecl, t *compiling, sendable [
 		if out.Update && moves && named && !immutable {
 			c.fail(decl.place, "list it under immutable", "agents cannot update %s.%s: the row would go to another partition, and be stamped anew", t.relation.Name, name)
 		}
-		if out.Update && isSendable && !immutable && !moves && (named || known && !slices.Contains(judged, name)) {
+		why := c.probes(decl, t, name)
+		if out.Update && isSendable && !immutable && !moves && named && why != "" {
+			c.fail(decl.place, "list it under immutable, or say accept: ["+acceptValues+"]", "agents cannot update %s.%s: %s", t.relation.Name, name, why)
+		}
+		if out.Update && isSendable && !immutable && !moves && why == "" && (named || known && !slices.Contains(judged, name)) {
 			out.Updatable = append(out.Updatable, name)
 		}
 	}

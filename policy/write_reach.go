@@ -74,6 +74,34 @@ func (c *compiler) collisions(r *catalog.Relation) []catalog.Key {
 	return out
 }
 
+// probes tells why an UPDATE of a column would tell what hidden columns of the row hold: a check, or what is computed, reads both, so
+// that it goes by them whether the update fails, and they may stand in what the error says. What is made for text search fails by size alone.
+func (c *compiler) probes(decl *writeDecl, t *compiling, column string) string {
+	if t.decl.columns == nil || decl.accepts(acceptValues) {
+		return ""
+	}
+	hidden := func(together []string) string {
+		i := slices.IndexFunc(together, func(name string) bool { return !t.decl.plain(name) })
+		if i < 0 || !slices.Contains(together, column) {
+			return ""
+		}
+		return together[i]
+	}
+	for _, part := range c.withParts(t.relation) {
+		for _, together := range part.Together {
+			if name := hidden(andSources(part, together)); name != "" {
+				return "a check reads it together with " + name + ", which is hidden or masked, and whether the check holds would tell what that is"
+			}
+		}
+		for _, computed := range part.Columns {
+			if name := hidden(computed.From); name != "" && computed.Type != "tsvector" {
+				return computed.Name + " is computed from it and from " + name + ", which is hidden or masked, and whether that fails would tell what that is"
+			}
+		}
+	}
+	return ""
+}
+
 // partsOwn are foreign keys that parts of a table have and the table has not.
 func (c *compiler) partsOwn(r *catalog.Relation) []partKey {
 	var out []partKey

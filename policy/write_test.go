@@ -54,6 +54,10 @@ func writable() *catalog.Snapshot {
 			{Name: public("spread"), Kind: catalog.PartitionedTable, PartitionBy: []string{"region"}, Columns: columns("owner uuid!, region text, title text")},
 			{Name: public("ruled"), Kind: catalog.Table, HasRules: true, Columns: columns("owner uuid")},
 			{Name: public("part"), Kind: catalog.Table, IsPartition: true, Columns: columns("owner uuid")},
+			{Name: public("prices"), Kind: catalog.PartitionedTable, HasChildren: true, PrimaryKey: []string{"id"}, Unique: []catalog.Key{unique("id")}, Together: [][]string{{"price", "cost"}, {"label", "owner"}},
+				Columns: append(columns("id uuid!=, owner uuid!, price integer, cost integer, label text, note text, bonus integer, inner text"),
+					catalog.Column{Name: "margin", Type: "integer", Generated: true, From: []string{"bonus", "cost"}}, catalog.Column{Name: "search", Type: "tsvector", Generated: true, From: []string{"note", "inner"}})},
+			{Name: public("prices_1"), Kind: catalog.Table, IsPartition: true, Parents: []catalog.Name{public("prices")}, Together: [][]string{{"label", "inner"}}, Columns: columns("label text, inner text")},
 			{Name: public("replies"), Kind: catalog.Table, Columns: columns("note uuid!, again uuid"), ForeignKeys: []catalog.ForeignKey{to("notes", "id", catalog.Cascade, "note"), to("replies", "note", catalog.Cascade, "again")}},
 		},
 	})
@@ -89,6 +93,11 @@ func TestWrite(t *testing.T) {
 		{"a sequence, accepted", "  numbered: { " + own + ", write: { commands: [insert], columns: [title], stamp: { owner: { attribute: user } }, accept: [sequences] } }", "owner title", "", false},
 		{"a key with the row that it hangs on", "  topics: { " + own + " }\n  links: { rows: [ visible: { topics: { id: topic } } ], write: { commands: [insert, update], columns: [topic, sku, state] } }", "topic sku state", "topic sku state", false},
 		{"a key with a word that decides", "  topics: { " + own + " }\n  links: { rows: [ { visible: { topics: { id: topic } } }, { sql: \"sku <> 'x'\" } ], write: { commands: [insert], columns: [topic, sku] } }", "topic sku", "", false},
+		{"a check with what is hidden", "  prices: { " + own + ", columns: { owner: allow, price: allow, label: allow, note: allow, bonus: allow, search: allow }, write: { commands: [insert, update], columns: [price, label, bonus, note], immutable: [price, label, bonus] } }",
+			"price label note bonus", "note", false},
+		{"a check with what is hidden, accepted", "  prices: { " + own + ", columns: { owner: allow, price: allow, label: allow, note: allow, bonus: allow }, write: { commands: [update], columns: [price, label, bonus, note], accept: [values] } }",
+			"", "price label note bonus", false},
+		{"a check with what is shown", "  prices: { " + own + ", write: { commands: [update], columns: [price, label, bonus, note] } }", "", "price label note bonus", false},
 		{"a check reads a column", "  notes: { " + own + ", write: { commands: [insert, update], columns: [title], check: [ { status: { column: slug, is: x } } ] } }", "title", "title", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -145,6 +154,10 @@ func TestWriteErrors(t *testing.T) {
 		{"a partition key of a stamped table", write("spread", own, "commands: [update], columns: [region], stamp: { owner: { attribute: user } }"), "be stamped anew"},
 		{"a sequence", write("numbered", own, "commands: [insert]"), "numbered by a sequence"},
 		{"hidden columns", "  notes: { rows: [ " + own + " ], columns: { title: { mask: null } }, write: { commands: [insert], columns: [title] } }", "it is hidden or masked"},
+		{"a check over a hidden column", "  prices: { rows: [ " + own + " ], columns: { owner: allow, price: allow }, write: { commands: [update], columns: [price] } }", "agents cannot update public.prices.price: a check reads it together with cost, which is hidden or masked"},
+		{"a check over a masked column", "  prices: { rows: [ " + own + " ], columns: { owner: allow, price: allow, cost: { mask: { generalise: 10 } } }, write: { commands: [update], columns: [price] } }", "a check reads it together with cost"},
+		{"a check of a partition", "  prices: { rows: [ " + own + " ], columns: { owner: allow, label: allow }, write: { commands: [update], columns: [label] } }", "a check reads it together with inner"},
+		{"computed with a hidden column", "  prices: { rows: [ " + own + " ], columns: { owner: allow, bonus: allow, margin: allow }, write: { commands: [update], columns: [bonus] } }", "margin is computed from it and from cost, which is hidden"},
 		{"rules", write("ruled", own, "commands: [insert]"), "has rewrite rules"},
 		{"a partition", write("part", own, "commands: [insert]"), "is a partition"},
 		{"unknown key", write("notes", own, "commands: [insert], keys: accept"), `unknown key "keys" in write (it has "accept", "check", "columns", "commands", "immutable", "lists", "stamp")`},

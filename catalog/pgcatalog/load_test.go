@@ -58,7 +58,7 @@ CREATE TABLE k (
 CREATE UNIQUE INDEX once ON k (lower(b)) WHERE d > 0;
 CREATE UNIQUE INDEX covering ON k (i) INCLUDE (b);
 CREATE TYPE sum AS (amount int, unit text);
-CREATE TABLE w (a int, b int, c sum, CHECK (a > 0), FOREIGN KEY (b, a) REFERENCES c (b, a) MATCH FULL ON DELETE SET NULL (b), UNIQUE NULLS NOT DISTINCT (b));
+CREATE TABLE w (a int, b int, c sum, CHECK (a > 0), CHECK (b IS NOT NULL OR (c).amount > a), CHECK (b > 0 OR a > 1), FOREIGN KEY (b, a) REFERENCES c (b, a) MATCH FULL ON DELETE SET NULL (b), UNIQUE NULLS NOT DISTINCT (b));
 CREATE FUNCTION one(w) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT $1.a';
 CREATE UNIQUE INDEX whole ON w (one(w));
 CREATE VIEW fields AS SELECT (c).amount FROM w;
@@ -117,7 +117,7 @@ func TestLoad(t *testing.T) {
 			}},
 		},
 		"w": {
-			Name: public("w"), Kind: catalog.Table, Owner: "postgres", Checked: []string{"a"},
+			Name: public("w"), Kind: catalog.Table, Owner: "postgres", Checked: []string{"a", "b", "c"}, Together: [][]string{{"a", "b"}, {"a", "b", "c"}},
 			Columns:     []catalog.Column{{Name: "a", Type: "integer"}, {Name: "b", Type: "integer"}, {Name: "c", Type: "public.sum"}},
 			Indexes:     []catalog.BTree{{Columns: []string{"b"}, Unique: true}},
 			Unique:      []catalog.Key{{Name: "w_b_key", Columns: []string{"b"}, Equal: []string{"b"}}, {Name: "whole", Columns: []string{"a", "b", "c"}}},

@@ -32,6 +32,9 @@ func (l *loader) readRelations(ctx context.Context) error {
 		    WHERE p.partrelid = c.oid ORDER BY 1),
 		  ARRAY(SELECT a.attname::text FROM pg_attribute AS a WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND EXISTS (
 		    SELECT 1 FROM pg_constraint AS con WHERE con.conrelid = c.oid AND con.contype = 'c' AND (a.attnum = ANY (con.conkey) OR `+wholeRow("con.conbin")+`)) ORDER BY a.attnum),
+		  COALESCE((SELECT jsonb_agg(k.columns ORDER BY k.columns) FROM (SELECT DISTINCT (SELECT jsonb_agg(a.attname ORDER BY a.attnum) FROM pg_attribute AS a
+		      WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND (a.attnum = ANY (con.conkey) OR `+wholeRow("con.conbin")+`)) AS columns
+		    FROM pg_constraint AS con WHERE con.conrelid = c.oid AND con.contype = 'c') AS k WHERE jsonb_array_length(k.columns) > 1), '[]'),
 		  EXISTS (SELECT 1 FROM pg_index AS i JOIN pg_class AS ic ON ic.oid = i.indexrelid JOIN pg_am AS m ON m.oid = ic.relam WHERE i.indrelid = c.oid AND m.amname IN ('hnsw', 'ivfflat')),
 		  `+extensionOf("pg_class", "c.oid")+`,
 		  CASE WHEN c.relkind = 'v' AND `+foreign+` THEN COALESCE(pg_get_viewdef(c.oid), '') ELSE '' END,
@@ -41,10 +44,10 @@ func (l *loader) readRelations(ctx context.Context) error {
 		  COALESCE((SELECT o.option_value FROM pg_options_to_table(c.reloptions) AS o WHERE o.option_name = 'check_option' AND c.relkind = 'v'), '')
 		FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
 		WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S', 'c') AND n.nspname !~ '^pg_(toast|temp)'`,
-		[]any{&r.OID, &r.Name.Schema, &r.Name.Name, &kind, &r.Owner, &r.RowSecurity, &r.ForceRLS, &r.IsPartition, &r.HasChildren, &r.HasRules, &r.PartitionBy, &r.Checked, &r.Approximate, &r.Extension, &r.Definition, &r.Governed, &r.Updatable, &r.CheckOption},
+		[]any{&r.OID, &r.Name.Schema, &r.Name.Name, &kind, &r.Owner, &r.RowSecurity, &r.ForceRLS, &r.IsPartition, &r.HasChildren, &r.HasRules, &r.PartitionBy, &r.Checked, &r.Together, &r.Approximate, &r.Extension, &r.Definition, &r.Governed, &r.Updatable, &r.CheckOption},
 		func() error {
 			relation := r
-			r.PartitionBy, r.Checked = nil, nil
+			r.PartitionBy, r.Checked, r.Together = nil, nil, nil
 			relation.Kind = catalog.RelKind(kind[0])
 			l.relations[r.OID] = &relation
 			l.spec.Relations = append(l.spec.Relations, &relation)

@@ -1,0 +1,40 @@
+package attacks
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/pgconsent/pgconsent/test/instance"
+)
+
+// Agents update no column that a check or a generated column reads together with a hidden one, unless the policy accepts what that tells:
+// whether the check holds, and what an error quotes.
+func TestHiddenColumnsAreNotProbed(t *testing.T) {
+	s := schema(t, "payroll")
+	const named = "columns: [phone, skills, langs, note, desk], check:"
+	for _, c := range []struct {
+		write   string
+		refused bool
+	}{{"check:", true}, {"accept: [values], check:", false}} {
+		d := s.Behind(t)
+		instance.Exec(t, d.DB, `ALTER TABLE hr.employee ADD CHECK (phone IS DISTINCT FROM substr(iban, 3, 2)),
+			ADD code integer GENERATED ALWAYS AS ((substr(iban, 3, 2) || coalesce(substr(note, 30), ''))::int) STORED`)
+		if !strings.Contains(d.Policy, named) {
+			t.Fatal("the policy has changed")
+		}
+		d.Policy = strings.Replace(d.Policy, named, c.write, 1)
+		agent := instance.Start(t, instance.Doors, d, s.Attributes).Agent(t, "agent", s.Name)
+		for message, told := range map[string]string{ // what is told where it is accepted: the hidden iban is DE00HIDDENMARK
+			"UPDATE employee SET phone = '00' WHERE id = 6":                                    "the row violates a check",
+			"UPDATE employee SET note = 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaxx' WHERE id = 6":        `"00xx"`,
+			"UPDATE employee SET langs = '{de}' WHERE id = 6 RETURNING id":                     "6",
+			"UPDATE employee SET desk = '(1,1)' WHERE id = 6 AND phone IS NULL RETURNING desk": "(1,1)",
+		} {
+			got := instance.Ask(agent, message)
+			reads := strings.Contains(message, "phone =") || strings.Contains(message, "note =")
+			if refused := got.Refused() && got.Code == "42501"; refused != (reads && c.refused) || !refused && !strings.Contains(got.Multiset(), told) {
+				t.Errorf("%s: %s\n%s", c.write, message, got.Multiset())
+			}
+		}
+	}
+}
