@@ -17,7 +17,7 @@ func pick[T any](r *rand.Rand, of ...T) T { return of[r.IntN(len(of))] }
 
 func newSequence(seed uint64, n int) sequence {
 	m := &maker{Rand: rand.New(rand.NewPCG(seed, 23)), params: map[string][]string{}}
-	m.changes = m.IntN(5) == 0
+	m.changes = m.IntN(3) == 0
 	for end := 4 + m.IntN(n); len(m.out) < end; {
 		m.next()
 	}
@@ -88,9 +88,9 @@ func (m *maker) next() {
 		m.add(message{Kind: call})
 	case n < 55:
 		m.add(message{Kind: pause})
-	case n < 58:
+	case n < 57:
 		m.add(message{Kind: wait})
-	case n < 59:
+	case n < 58:
 		switch m.IntN(6) {
 		case 0:
 			m.add(message{Kind: long})
@@ -102,8 +102,11 @@ func (m *maker) next() {
 	default:
 		if m.changes {
 			m.changes = false
-			m.suspended()
+			portal := m.suspended()
 			m.add(message{Kind: withdraw})
+			if m.IntN(2) == 0 { // as an agent reads on
+				m.add(message{Kind: execute, Portal: portal, Rows: m.rowLimit()}, message{Kind: query, Text: "FETCH ALL FROM k"})
+			}
 			for range 1 + m.IntN(3) {
 				m.add(message{Kind: execute, Portal: m.portal(), Rows: m.rowLimit()})
 				m.add(pick(m.Rand, message{Kind: syncs}, message{Kind: query, Text: "FETCH 2 FROM k"}, message{Kind: query, Text: "SELECT note FROM deed ORDER BY id"}))
@@ -188,19 +191,22 @@ func (m *maker) whole() {
 	}
 }
 
-// suspended leaves a portal or a cursor open in a transaction.
-func (m *maker) suspended() {
+// suspended leaves a portal or a cursor open in a transaction, and tells which.
+func (m *maker) suspended() string {
 	m.add(message{Kind: syncs}, message{Kind: query, Text: pick(m.Rand, "BEGIN", "BEGIN ISOLATION LEVEL REPEATABLE READ", "ROLLBACK; BEGIN")})
 	if m.IntN(3) == 0 {
 		m.add(message{Kind: query, Text: pick(m.Rand, "DECLARE k CURSOR FOR SELECT name FROM person ORDER BY id", "DECLARE k CURSOR WITH HOLD FOR SELECT note FROM deed ORDER BY id")})
 		m.add(message{Kind: query, Text: "FETCH 1 FROM k"})
-		return
+		return "k"
 	}
-	portal := m.portal()
-	m.parse("", pick(m.Rand, reads...))
+	portal := pick(m.Rand, "p", "q", "k", m.portal())
+	m.parse("", pick(m.Rand, append([]word{{text: "SELECT note FROM deed ORDER BY id"}, {text: "SELECT id, name FROM person ORDER BY id"}}, pick(m.Rand, reads...))...))
 	m.bind(portal, "")
 	m.add(message{Kind: execute, Portal: portal, Rows: 1}, pick(m.Rand, message{Kind: syncs}, message{Kind: flush}, message{Kind: pause}))
-	m.add(message{Kind: execute, Portal: portal, Rows: m.rowLimit()})
+	if m.IntN(2) == 0 {
+		m.add(message{Kind: execute, Portal: portal, Rows: m.rowLimit()})
+	}
+	return portal
 }
 
 // data are the rows of a COPY, in its turn or out of it.

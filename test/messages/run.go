@@ -189,7 +189,7 @@ func (st *stage) judge(s sequence, got [places]transcript) string {
 //   - a key is there already: COPY into a view looks at each row, COPY into a table when it has some;
 //   - nobody knows how old what a portal sees is, that was run to its end before;
 //   - no transaction can begin, behind a DISCARD ALL in the same group;
-//   - there is no such portal, in a transaction that has failed: a Bind or a Query that fails leaves one, as far as it came.
+//   - there is no such portal or cursor, in a transaction that has failed: a Bind or a Query that fails leaves one, as far as it came.
 func (st *stage) cut(s sequence, t transcript) int {
 	changes, failed := false, false
 	for _, m := range s {
@@ -204,7 +204,7 @@ func (st *stage) cut(s sequence, t transcript) int {
 		case a.typ != 'E':
 		case changes && strings.Contains(a.raw, "C40001\x00Mcould not serialize access: consent has changed"), strings.Contains(a.raw, "during COPY from stdin"), strings.Contains(a.raw, "no transaction can begin here"),
 			strings.Contains(a.raw, "C40001\x00Mcould not serialize access: it is not known"),
-			i > 0 && t.answers[i-1].typ == 'G' && strings.Contains(a.raw, "C23505\x00"), failed && strings.Contains(a.raw, "C34000\x00Mportal "):
+			i > 0 && t.answers[i-1].typ == 'G' && strings.Contains(a.raw, "C23505\x00"), failed && strings.Contains(a.raw, "C34000\x00"):
 			return i
 		}
 	}
