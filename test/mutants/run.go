@@ -53,7 +53,7 @@ func suites(m Mutant, quick bool) (list []suite) {
 	}
 	if properties := map[string]string{ // of each, what holds whatever is sent, asked or changed; seconds
 		"proxy":   "TestNothingGoesUpstreamUndecided|TestClaimsAreTheServers|TestRecheck|TestNoResultIsLongerThanItsBound|TestAsidesOfTheServer|TestPassages|TestNothingElsePasses|TestWhoIsNotServed|TestCancelKeys|TestTLSOfOldVersions",
-		"enforce": "TestKeptVerdictsAreThoseMadeAnew|TestStatesAreToldApart|TestWhateverChangesOfAnAgentEndsItsSessions|TestWhatTokensGive|TestWhatChangesDuringALogin|TestPinnedSettings|TestWhatWasSeenMayBeShown|TestLimitsHoldWhateverIsAsked|TestOnlyWhatIsFullIsForgotten|TestQuotasCountTogether|TestContractsHoldForEachStatement|TestWhatMayDoMore|TestNoRecordNoCall",
+		"enforce": "TestKeptVerdictsAreThoseMadeAnew|TestStatesAreToldApart|TestWhateverChangesOfAnAgentEndsItsSessions|TestWhatTokensGive|TestWhatChangesDuringALogin|TestPinnedSettings|TestWhatWasSeenMayBeShown|TestLimitsHoldWhateverIsAsked|TestOnlyWhatIsFullIsForgotten|TestQuotasCountTogether|TestContractsHoldForEachStatement|TestWhatMayDoMore|TestNoRecordNoCall|TestEveryTableIsRecorded|TestCheckRefuses",
 		"consent": "TestDecideProperties",
 	}[pkg]; properties != "" && !m.Machine {
 		list = append(list, suite{pkg: "./" + pkg, run: properties})

@@ -1,0 +1,92 @@
+package enforce
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/pgconsent/pgconsent/rls"
+	"github.com/pgconsent/pgconsent/sqlstate"
+	"github.com/pgconsent/pgconsent/verdict"
+)
+
+// TestEveryTableIsRecorded: of each table whose keys are recorded an outcome says something, whatever stands beside it and however it is run; and that it
+// knows which rows were returned, only where it has seen each of them.
+func TestEveryTableIsRecorded(t *testing.T) {
+	const recording = `version: 1
+attributes: { user: { type: uuid, source: credential } }
+tables:
+  memories: { rows: [ { own: { column: user_id, is: user } } ], audit: { keys: true } }
+  people: { rows: [ { own: { column: user_id, is: user } } ], audit: { keys: true } }
+`
+	w := start(t, func(w *world) {
+		w.write(recording)
+		if err := installWith(context.Background(), w.dba, recording, rls.Options{}); err != nil {
+			t.Fatal(err)
+		}
+	})
+	c := w.client("caregiver")
+	tables := map[string][]string{
+		"SELECT id FROM memories": {"public.memories"}, "SELECT id FROM people": {"public.people"}, "SELECT 1": nil,
+		"SELECT m.id, p.id FROM memories m, people p":                                       {"public.memories", "public.people"},
+		"SELECT id FROM memories WHERE id IN (SELECT id FROM people)":                       {"public.memories", "public.people"},
+		"SELECT id FROM people UNION ALL SELECT id FROM memories":                           {"public.memories", "public.people"},
+		"WITH w AS (SELECT id FROM people) SELECT id FROM w":                                {"public.people"},
+		"SELECT (SELECT count(*) FROM people), (SELECT count(*) FROM memories), lower('x')": {"public.memories", "public.people"},
+	}
+	type outcome struct {
+		text string
+		rows int64
+		of   []string
+	}
+	var all []outcome
+	decide := func(text string) *verdict.Verdict {
+		v := c.Decide(t.Context(), text, verdict.Simple)
+		if !v.Allowed() {
+			t.Fatalf("%s: %v", text, v.Refusal)
+		}
+		return v
+	}
+	done := func(text string, of []string, v *verdict.Verdict, runs ...*verdict.Verdict) {
+		for _, rows := range []int64{0, 3} { // none of which the wire has shown to the record
+			ticket := c.Record(v, runs...)
+			if reads := ticket.(verdict.KeyReader).ReadsKeys(); reads != (len(of) > 0) {
+				t.Errorf("%s: rows are looked at: %t", text, reads)
+			}
+			ticket.Done(verdict.Outcome{Rows: rows, Code: sqlstate.SuccessfulCompletion})
+			all = append(all, outcome{text, rows, of})
+		}
+	}
+	for one, first := range tables {
+		done(one, first, decide(one))
+		done("EXECUTE of "+one, first, decide("EXECUTE p"), decide(one))
+		done("EXECUTE of PREPARE of "+one, first, decide("EXECUTE p"), decide("PREPARE p AS " + one).Effects[0].Body)
+		for other, second := range tables {
+			both := slices.Concat(first, second)
+			slices.Sort(both)
+			both = slices.Compact(both)
+			done(one+"; "+other, both, decide(one+"; "+other))
+			done(one+"; EXECUTE of "+other, both, decide(one+"; EXECUTE p"), decide(other))
+		}
+	}
+	c.Close()
+	found := w.records("outcome")
+	if len(found) != len(all) {
+		t.Fatalf("%d outcomes of %d", len(found), len(all))
+	}
+	for i, o := range all {
+		var of []string
+		keys, _ := found[i]["keys"].([]any)
+		for _, k := range keys {
+			k := k.(map[string]any)
+			of = append(of, fmt.Sprint(k["table"]))
+			if exact, _ := k["exact"].(bool); exact != (o.rows == 0) {
+				t.Errorf("%s: %d rows of %s that nobody has looked at are known: %t", o.text, o.rows, k["table"], exact)
+			}
+		}
+		if slices.Sort(of); !slices.Equal(of, o.of) {
+			t.Errorf("%s: the outcome speaks of %v, want %v", o.text, of, o.of)
+		}
+	}
+}
