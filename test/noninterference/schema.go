@@ -329,6 +329,9 @@ func (s *schema) ddl() string {
 			if c.ruled && s.IntN(2) == 0 {
 				fmt.Fprintf(&b, "CREATE INDEX ON %s (%s);\n", t.sql(), c.sql())
 			}
+			if sqlTypes[c.kind] == "text" { // what an index has computed may be asked of hidden rows
+				fmt.Fprintf(&b, "CREATE INDEX ON %s USING gin (to_tsvector('simple', %s));\n", t.sql(), c.sql())
+			}
 		}
 	}
 	return b.String()
