@@ -4,11 +4,10 @@ import "fmt"
 
 // word is a text that is sent.
 type word struct {
-	text    string
-	plain   string   // what PostgreSQL is sent in its place; "": the same
-	params  []string // their kinds
-	rows    bool     // it returns rows
-	several bool     // it is more than one statement, or none
+	text   string
+	plain  string   // what PostgreSQL is sent in its place; "": the same
+	params []string // their kinds
+	rows   bool     // it returns rows
 }
 
 // refused fails where a statement fails that the policy refuses.
