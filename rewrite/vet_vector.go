@@ -13,7 +13,8 @@ import (
 func (v *vetter) indexedVector(n *sqltext.Node, scope *vetScope) bool {
 	var of *vetItem
 	var types []*sqltext.TypeName // to be qualified
-	said, ok := vectorForm{
+	written := &vectorForm{
+		left: longestVector,
 		column: func(c *sqltext.ColumnRef) (string, bool) {
 			item, name := scope.plainColumn(c)
 			if item == nil || of != nil && of != item {
@@ -29,7 +30,8 @@ func (v *vetter) indexedVector(n *sqltext.Node, scope *vetScope) bool {
 			types = append(types, t)
 			return true
 		},
-	}.vector(n)
+	}
+	said, ok := written.vector(n)
 	if !ok || of == nil || len(v.snap.FunctionsNamed("", "to_tsvector"))+len(v.snap.FunctionsNamed("", "setweight")) > 0 || v.othersConcatenate() {
 		return false
 	}
@@ -42,7 +44,8 @@ func (v *vetter) indexedVector(n *sqltext.Node, scope *vetScope) bool {
 		if len(targets) != 1 {
 			continue
 		}
-		has, ok := vectorForm{
+		indexed := &vectorForm{
+			left: longestVector,
 			column: func(c *sqltext.ColumnRef) (string, bool) {
 				if len(c.Fields) != 1 || c.Fields[0].GetString_() == nil {
 					return "", false
@@ -51,8 +54,8 @@ func (v *vetter) indexedVector(n *sqltext.Node, scope *vetScope) bool {
 				return name, plainText(of.table, name)
 			},
 			named: func(*sqltext.TypeName) bool { return true },
-		}.vector(targets[0].GetResTarget().GetVal())
-		if ok && has == said {
+		}
+		if has, ok := indexed.vector(targets[0].GetResTarget().GetVal()); ok && has == said {
 			v.types = append(v.types, types...)
 			return true
 		}
@@ -105,12 +108,27 @@ func plainText(r *catalog.Relation, name string) bool {
 
 // vectorForm writes an expression over texts in one way, whoever wrote it: without casts that change nothing, and without PostgreSQL's schema. It
 // knows to_tsvector with a configuration, setweight and || of such vectors, and columns, constants, || and COALESCE for their texts.
+// What is longer than an index is likely to be it does not read to its end: it is asked from each part of a long expression.
 type vectorForm struct {
+	left   int // of the parts that may be read
 	column func(*sqltext.ColumnRef) (string, bool)
 	named  func(*sqltext.TypeName) bool // whether a type named without a schema is PostgreSQL's
 }
 
-func (v vectorForm) vector(n *sqltext.Node) (string, bool) {
+const (
+	longestVector   = 100 // parts
+	longestConstant = 200 // bytes
+)
+
+func (v *vectorForm) more() bool {
+	v.left--
+	return v.left >= 0
+}
+
+func (v *vectorForm) vector(n *sqltext.Node) (string, bool) {
+	if !v.more() {
+		return "", false
+	}
 	if x := n.GetAExpr(); x != nil {
 		return concatenated(x, v.vector)
 	}
@@ -134,7 +152,10 @@ func (v vectorForm) vector(n *sqltext.Node) (string, bool) {
 	}
 }
 
-func (v vectorForm) text(n *sqltext.Node) (string, bool) {
+func (v *vectorForm) text(n *sqltext.Node) (string, bool) {
+	if !v.more() {
+		return "", false
+	}
 	if text, ok := v.constant(n, "text", "varchar"); ok {
 		return strconv.Quote(text), true
 	}
@@ -165,7 +186,7 @@ func (v vectorForm) text(n *sqltext.Node) (string, bool) {
 }
 
 // constant is the string of a constant, cast to one of these types or not at all.
-func (v vectorForm) constant(n *sqltext.Node, types ...string) (string, bool) {
+func (v *vectorForm) constant(n *sqltext.Node, types ...string) (string, bool) {
 	if c := n.GetTypeCast(); c != nil {
 		if c.Arg.GetAConst().GetSval() == nil || !v.cast(c, types...) {
 			return "", false
@@ -173,11 +194,11 @@ func (v vectorForm) constant(n *sqltext.Node, types ...string) (string, bool) {
 		n = c.Arg
 	}
 	s := n.GetAConst().GetSval()
-	return s.GetSval(), s != nil
+	return s.GetSval(), s != nil && len(s.GetSval()) <= longestConstant
 }
 
 // cast tells whether a cast is to one of PostgreSQL's types, without a length.
-func (v vectorForm) cast(c *sqltext.TypeCast, types ...string) bool {
+func (v *vectorForm) cast(c *sqltext.TypeCast, types ...string) bool {
 	t := c.TypeName
 	schema, name, ok := qualifiedName(t.GetNames())
 	if !ok || !slices.Contains(types, name) || len(t.Typmods) > 0 || len(t.ArrayBounds) > 0 || t.Setof || t.PctType {
@@ -192,6 +213,9 @@ func concatenated(x *sqltext.A_Expr, form func(*sqltext.Node) (string, bool)) (s
 		return "", false
 	}
 	left, ok := form(x.Lexpr)
-	right, plain := form(x.Rexpr)
-	return "(" + left + "||" + right + ")", ok && plain
+	if !ok {
+		return "", false
+	}
+	right, ok := form(x.Rexpr)
+	return "(" + left + "||" + right + ")", ok
 }

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pgconsent/pgconsent/sqltext"
 	"github.com/pgconsent/pgconsent/verdict"
 )
 
@@ -49,6 +50,8 @@ func TestIndexedVectors(t *testing.T) {
 		"SELECT m.id FROM memories m JOIN (SELECT body AS title FROM memories) n USING (title) WHERE to_tsvector('english', title)" + query: false,
 		"SELECT id FROM memories WHERE to_tsvector($1, title)" + query:                                                                      false,
 		"SELECT id FROM memories WHERE to_tsvector('english', title) @@ to_tsquery('english', title)":                                       false,
+		"SELECT a FROM memories AS m (a, b, body, title) WHERE to_tsvector('english', title)" + query:                                       false,
+		"SELECT m.id FROM memories m FULL JOIN memories n USING (title) WHERE to_tsvector('english', title)" + query:                        false,
 		"SELECT DISTINCT to_tsvector('english', title) FROM memories":                                                                       false,
 	} {
 		result, refused := r.Rewrite(sql, false)
@@ -61,6 +64,17 @@ func TestIndexedVectors(t *testing.T) {
 			if _, err := conn.Prepare(t.Context(), "", strings.ReplaceAll(sql, "pgconsent_gate.door_public_", "public.")); err != nil {
 				t.Errorf("%s: %v", sql, err)
 			}
+		}
+	}
+	// What is longer than any index is not read to its end, once from each of its parts: that would grow with the cube.
+	for _, part := range []string{"to_tsvector('english', title)", "to_tsvector('english', title" + strings.Repeat(" || ' '", 300) + ")"} {
+		tree, err := sqltext.Parse("SELECT " + part + strings.Repeat(" || "+part, 300))
+		if err != nil {
+			t.Fatal(err)
+		}
+		form := &vectorForm{left: longestVector, column: func(*sqltext.ColumnRef) (string, bool) { return "title", true }, named: func(*sqltext.TypeName) bool { return true }}
+		if _, ok := form.vector(tree.Stmts[0].GetStmt().GetSelectStmt().TargetList[0].GetResTarget().GetVal()); ok || form.left < -1 {
+			t.Errorf("%.60s, many times: %d parts were read, %v", part, longestVector-form.left, ok)
 		}
 	}
 	// A configuration of the same name elsewhere, and operators of others, may be meant.
