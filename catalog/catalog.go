@@ -95,6 +95,7 @@ type Column struct {
 	TypeOID   uint32
 	NotNull   bool
 	Generated bool
+	Virtual   bool     // generated, and computed as it is read: by an expression, which may fail
 	From      []string // of a generated column: what it is computed from, by attnum
 	Collation string   // "" for a type without one, and for the database's own
 

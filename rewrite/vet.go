@@ -25,8 +25,9 @@ type vetter struct {
 }
 
 type vetColumn struct {
-	name string
-	kind kind
+	name    string
+	kind    kind
+	virtual bool // read, it is an expression of the owner's, which may fail on a hidden row
 }
 
 // vetItem is an item of FROM.
@@ -283,7 +284,7 @@ func (v *vetter) table(rv *sqltext.RangeVar) []*vetItem {
 		item := &vetItem{name: name, table: ref.relation}
 		for i := range ref.relation.Columns {
 			c := &ref.relation.Columns[i]
-			item.columns = append(item.columns, vetColumn{c.Name, kindOf(c, v.snap)})
+			item.columns = append(item.columns, vetColumn{c.Name, kindOf(c, v.snap), c.Virtual})
 		}
 		return []*vetItem{item}
 	}
@@ -330,7 +331,7 @@ func (v *vetter) targets(list []*sqltext.Node, at place) []vetColumn {
 			out = append(out, v.star(t.GetVal().GetColumnRef().GetFields(), at.scope)...)
 			continue
 		}
-		out = append(out, vetColumn{outputName(t), v.result(v.expr(t.GetVal(), at))})
+		out = append(out, vetColumn{name: outputName(t), kind: v.result(v.expr(t.GetVal(), at))})
 	}
 	return out
 }
@@ -359,7 +360,9 @@ func (v *vetter) star(fields []*sqltext.Node, scope *vetScope) []vetColumn {
 			return nil
 		}
 		if len(fields) == 1 || item.name == fields[0].GetString_().GetSval() {
-			out = append(out, item.columns...)
+			for _, c := range item.columns {
+				out = append(out, vetColumn{name: c.name, kind: v.read(c)})
+			}
 		}
 	}
 	return out
@@ -406,6 +409,14 @@ func (v *vetter) has(s *vetScope, name string) bool {
 	return false
 }
 
+// read is the kind of a column whose value is asked for.
+func (v *vetter) read(c vetColumn) kind {
+	if c.virtual {
+		v.no("column %q is computed as it is read", c.name)
+	}
+	return c.kind
+}
+
 // column finds an unqualified column.
 func (v *vetter) column(s *vetScope, name string) kind {
 	for ; s != nil; s = s.parent {
@@ -413,7 +424,7 @@ func (v *vetter) column(s *vetScope, name string) kind {
 		for _, item := range s.items {
 			for _, c := range item.columns {
 				if c.name == name && !item.merged[name] {
-					found, n = c.kind, n+1
+					found, n = v.read(c), n+1
 				}
 			}
 		}
@@ -440,7 +451,7 @@ func (v *vetter) columnOf(s *vetScope, item, name string) kind {
 			named++
 			for _, c := range i.columns {
 				if c.name == name {
-					found = append(found, c.kind)
+					found = append(found, v.read(c))
 				}
 			}
 		}

@@ -99,7 +99,7 @@ func (l *loader) readColumns(ctx context.Context) error {
 		c   catalog.Column
 	)
 	// The sequence of a default is what the default depends on; that of an identity column depends on the column.
-	return l.each(ctx, `SELECT a.attrelid, a.attname, format_type(a.atttypid, a.atttypmod), a.atttypid, a.attnotnull, a.attgenerated <> '',
+	return l.each(ctx, `SELECT a.attrelid, a.attname, format_type(a.atttypid, a.atttypmod), a.atttypid, a.attnotnull, a.attgenerated <> '', a.attgenerated = 'v',
 		  CASE a.attidentity WHEN 'a' THEN 'always' WHEN 'd' THEN 'by default' ELSE '' END, CASE WHEN a.attgenerated = '' THEN COALESCE(pg_get_expr(f.adbin, f.adrelid), pg_get_expr(y.typdefaultbin, 0), '') ELSE '' END,
 		  COALESCE(n.nspname, ''), COALESCE(s.relname, ''),
 		  CASE WHEN a.attcollation IN (0, 'pg_catalog."default"'::regcollation) THEN '' ELSE trim('"' FROM a.attcollation::regcollation::text) END,
@@ -117,7 +117,7 @@ func (l *loader) readColumns(ctx context.Context) error {
 		    WHERE d.classid = 'pg_attrdef'::regclass AND d.objid = f.oid AND d.refclassid = 'pg_class'::regclass) END
 		LEFT JOIN pg_namespace AS n ON n.oid = s.relnamespace
 		WHERE a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attrelid, a.attnum`,
-		[]any{&oid, &c.Name, &c.Type, &c.TypeOID, &c.NotNull, &c.Generated, &c.Identity, &c.Default, &c.Sequence.Schema, &c.Sequence.Name, &c.Collation, &c.Nondeterministic, &c.From},
+		[]any{&oid, &c.Name, &c.Type, &c.TypeOID, &c.NotNull, &c.Generated, &c.Virtual, &c.Identity, &c.Default, &c.Sequence.Schema, &c.Sequence.Name, &c.Collation, &c.Nondeterministic, &c.From},
 		func() error {
 			if r := l.relations[oid]; r != nil {
 				r.Columns = append(r.Columns, c)

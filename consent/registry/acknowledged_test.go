@@ -23,7 +23,10 @@ func TestAnOlderDumpIsNoticed(t *testing.T) {
 		return Acknowledged(t.Context(), conn, r.Keys, anchor, "app")
 	}
 	file := filepath.Join(t.TempDir(), "older.dump")
-	dump, _ := pgtest.Client(t, "pg_dump")
+	dump, same := pgtest.Client(t, "pg_dump")
+	if !same {
+		t.Skip("pg_dump does not dump a server of another version")
+	}
 	restore, _ := pgtest.Client(t, "pg_restore")
 	if out, err := exec.Command(dump, "-Fc", "-f", file, db.DSN("postgres", "")).CombinedOutput(); err != nil { //nolint:gosec // the test's own
 		t.Fatalf("pg_dump: %v %s", err, out)
