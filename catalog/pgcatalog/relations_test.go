@@ -1,0 +1,93 @@
+package pgcatalog_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/pgtest"
+)
+
+const oddities = `
+CREATE TABLE whole (a int, b int, c int);
+CREATE FUNCTION good(whole) RETURNS bool LANGUAGE sql IMMUTABLE AS 'SELECT true';
+ALTER TABLE whole ADD CHECK (good(whole)), ADD CHECK (a > 0);
+CREATE UNIQUE INDEX some_rows ON whole (a) WHERE good(whole);
+CREATE TABLE pairs (x int, y int, z int, w int, CHECK (x < y), CHECK (z < w));
+CREATE TABLE more_pairs (k int, l int, m int, n int, CHECK (l < k), CHECK (m < n));
+CREATE TABLE later (g int GENERATED ALWAYS AS (n + 1) STORED, n int, o int);
+CREATE TABLE away (a int, b int, EXCLUDE USING gist (int4range(a, b) WITH &&), EXCLUDE USING btree (a WITH =));
+CREATE TABLE texts (a text, b text COLLATE "C", c text COLLATE "default");
+CREATE UNIQUE INDEX in_bytes ON texts (a COLLATE "C", b);
+CREATE TABLE waits (a int, b int, c int, UNIQUE (a) DEFERRABLE INITIALLY DEFERRED);
+CREATE UNIQUE INDEX leads ON waits (b, (c + 1));
+CREATE INDEX broken ON waits (c);
+CREATE UNIQUE INDEX broken_too ON waits (b, c);
+UPDATE pg_index SET indisvalid = false WHERE indexrelid IN ('broken'::regclass, 'broken_too'::regclass);
+CREATE UNIQUE INDEX part_of ON waits (c) WHERE a > 0;
+CREATE TABLE listed (a text[], b text[], c text[]);
+CREATE INDEX ON listed USING gin (a); CREATE INDEX ON listed USING gin (b) WHERE c IS NULL; CREATE INDEX broken_gin ON listed USING gin (c);
+UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'broken_gin'::regclass;
+CREATE TABLE one (a int); CREATE TABLE two (b int); CREATE TABLE of_both () INHERITS (one, two);
+CREATE TABLE to_governed (a int); CREATE POLICY pgconsent_other ON to_governed; CREATE TABLE governed (a int); CREATE POLICY pgconsent_select ON governed;
+CREATE DOMAIN filled AS int DEFAULT 7; CREATE TABLE fills (a filled, b filled DEFAULT 8, c int);
+CREATE TABLE acts (a int PRIMARY KEY, b int REFERENCES acts ON DELETE SET DEFAULT ON UPDATE RESTRICT, c int REFERENCES acts ON DELETE RESTRICT ON UPDATE SET NULL);
+CREATE VIEW plain AS SELECT a, b FROM whole;
+CREATE VIEW counted AS SELECT count(*) FROM one;
+CREATE VIEW triggered AS SELECT a FROM one; CREATE VIEW ruled AS SELECT a FROM one; CREATE VIEW grouped AS SELECT a FROM one GROUP BY a; CREATE VIEW over_grouped AS SELECT a FROM grouped;
+CREATE FUNCTION instead() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END';
+CREATE TRIGGER instead INSTEAD OF UPDATE ON triggered FOR EACH ROW EXECUTE FUNCTION instead(); CREATE TRIGGER instead INSTEAD OF INSERT OR UPDATE OR DELETE ON grouped FOR EACH ROW EXECUTE FUNCTION instead();
+CREATE RULE instead AS ON UPDATE TO ruled DO INSTEAD NOTHING;
+CREATE VIEW checks WITH (security_barrier, check_option = local) AS SELECT a FROM one WHERE a > 0; CREATE VIEW barrier WITH (security_barrier) AS SELECT a FROM one;
+CREATE FOREIGN DATA WRAPPER nothing; CREATE SERVER nowhere FOREIGN DATA WRAPPER nothing; CREATE FOREIGN TABLE foreigner (a int) SERVER nowhere;
+CREATE MATERIALIZED VIEW stored AS SELECT a FROM one; CREATE SEQUENCE numbers; CREATE TYPE pair AS (a int);`
+
+// What of a relation the policy, the rewriter and what writes ask rests on: checks and keys of whole rows, columns that are computed from later
+// ones, keys of other collations, indexes that are deferred, broken or over some rows, views that PostgreSQL does not write through by itself.
+func TestRelations(t *testing.T) {
+	t.Parallel()
+	conn := pgtest.Database(t).Connect(t, "postgres")
+	exec(t, conn, oddities)
+	snap := load(t, conn)
+	get := func(name string) *catalog.Relation {
+		r, ok := snap.Relation(public(name))
+		if !ok {
+			t.Fatalf("no %s", name)
+		}
+		return r
+	}
+	keys := func(list []catalog.Key) string {
+		var out []string
+		for _, k := range list {
+			out = append(out, fmt.Sprint(k.Name, k.Columns, k.Equal, k.Apart))
+		}
+		return strings.Join(out, " ")
+	}
+	for _, c := range []struct{ what, got, want string }{
+		{"checks of whole rows", fmt.Sprint(get("whole").Checked, get("whole").Together), "[a b c] [[a b c]]"},
+		{"a key over some rows, by whole rows", keys(get("whole").Unique), "some_rows[a b c] [a] [a]"},
+		{"two checks of two columns each", fmt.Sprint(get("pairs").Checked, get("pairs").Together, get("more_pairs").Together), "[x y z w] [[x y] [z w]] [[k l] [m n]]"},
+		{"computed from a later column", fmt.Sprint(get("later").Column("g").From, get("later").Column("n").From, get("later").Column("g").Generated), "[n] [] true"},
+		{"exclusions", keys(get("away").Unique), "away_a_excl[a] [] [a] away_int4range_excl[a b] [] []"},
+		{"a key in another collation", keys(get("texts").Unique), "in_bytes[a b] [b] [a b]"},
+		{"collations", fmt.Sprintf("%q %q %q", get("texts").Column("a").Collation, get("texts").Column("b").Collation, get("texts").Column("c").Collation), `"" "C" ""`},
+		{"deferred, led by a column, broken", fmt.Sprint(get("waits").Indexes), "[{[b] false false} {[a] false false}]"},
+		{"what is broken refuses rows nevertheless", keys(get("waits").Unique), "broken_too[b c] [b c] [b c] leads[b c] [b] [b] part_of[a c] [c] [c] waits_a_key[a] [a] [a]"},
+		{"over some rows", fmt.Sprint(get("waits").Partial), "[{[c] (a > 0)}]"},
+		{"inverted", fmt.Sprint(get("listed").Inverted), "[a]"},
+		{"two parents", fmt.Sprint(get("of_both").Parents, get("of_both").IsPartition, get("one").HasChildren, get("of_both").HasChildren), "[public.one public.two] false true false"},
+		{"policies", fmt.Sprint(get("to_governed").Governed, get("governed").Governed), "false true"},
+		{"defaults of domains", fmt.Sprintf("%q %q %q", get("fills").Column("a").Default, get("fills").Column("b").Default, get("fills").Column("c").Default), `"7" "8" ""`},
+		{"actions", fmt.Sprint(get("acts").ForeignKeys[0].OnDelete, "/", get("acts").ForeignKeys[0].OnUpdate, " ", get("acts").ForeignKeys[1].OnDelete, "/", get("acts").ForeignKeys[1].OnUpdate), "set default/restrict restrict/set null"},
+		{"a view that reads no column", fmt.Sprint(get("counted").Reads), "[{public.one []}]"},
+		{"a view that reads two", fmt.Sprint(get("plain").Reads, get("plain").Updatable), "[{public.whole [a b]}] 28"},
+		{"what others write in a view's place", fmt.Sprint(get("triggered").Updatable, get("ruled").Updatable, get("grouped").Updatable, get("over_grouped").Updatable, get("checks").Updatable), "0 0 0 0 28"},
+		{"what a view checks", fmt.Sprintf("%q %q", get("checks").CheckOption, get("barrier").CheckOption), `"local" ""`},
+		{"kinds", fmt.Sprintf("%c%c%c%c", get("foreigner").Kind, get("stored").Kind, get("numbers").Kind, get("pair").Kind), "fmSc"},
+	} {
+		if c.got != c.want {
+			t.Errorf("%s:\n got %s\nwant %s", c.what, c.got, c.want)
+		}
+	}
+}
