@@ -25,7 +25,12 @@ func exec(t *testing.T, conn *pgx.Conn, sql string) {
 
 func load(t *testing.T, conn *pgx.Conn) *catalog.Snapshot {
 	t.Helper()
-	s, err := pgcatalog.Load(context.Background(), conn, []string{"public"})
+	return loadAlong(t, conn, "public")
+}
+
+func loadAlong(t *testing.T, conn *pgx.Conn, path ...string) *catalog.Snapshot {
+	t.Helper()
+	s, err := pgcatalog.Load(context.Background(), conn, path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -253,13 +258,19 @@ func TestFingerprint(t *testing.T) {
 func TestAggregatesAreWhatTheyAreMadeOf(t *testing.T) {
 	conn := pgtest.Database(t).Connect(t, "postgres")
 	exec(t, conn, `
-		CREATE FUNCTION step(text, text) RETURNS text LANGUAGE sql VOLATILE AS 'SELECT $1';
+		CREATE FUNCTION step(text, text) RETURNS text LANGUAGE sql VOLATILE STRICT AS 'SELECT $1';
 		CREATE FUNCTION final(text) RETURNS text LANGUAGE sql STABLE SECURITY DEFINER AS 'SELECT $1';
 		CREATE AGGREGATE plain (text) (SFUNC = textcat, STYPE = text);
 		CREATE AGGREGATE moved (text) (SFUNC = textcat, STYPE = text, MSFUNC = step, MINVFUNC = step, MSTYPE = text);
-		CREATE AGGREGATE ended (text) (SFUNC = textcat, STYPE = text, FINALFUNC = final);`)
+		CREATE AGGREGATE ended (text) (SFUNC = textcat, STYPE = text, FINALFUNC = final);
+		CREATE AGGREGATE joined (text) (SFUNC = textcat, STYPE = text, COMBINEFUNC = step);
+		CREATE AGGREGATE moved_back (text) (SFUNC = textcat, STYPE = text, MSFUNC = textcat, MINVFUNC = step, MSTYPE = text);
+		CREATE AGGREGATE moved_to_an_end (text) (SFUNC = textcat, STYPE = text, MSFUNC = textcat, MINVFUNC = textcat, MSTYPE = text, MFINALFUNC = final);`)
 	s := load(t, conn)
-	for name, want := range map[string]catalog.Function{"plain": {Volatility: 'i'}, "moved": {Volatility: 'v'}, "ended": {Volatility: 's', SecurityDefiner: true}} {
+	for name, want := range map[string]catalog.Function{
+		"plain": {Volatility: 'i'}, "moved": {Volatility: 'v'}, "ended": {Volatility: 's', SecurityDefiner: true}, "joined": {Volatility: 'v'}, "moved_back": {Volatility: 'v'},
+		"moved_to_an_end": {Volatility: 's', SecurityDefiner: true},
+	} {
 		f := s.FunctionsNamed("", name)
 		if len(f) != 1 || f[0].Kind != 'a' || f[0].Volatility != want.Volatility || f[0].SecurityDefiner != want.SecurityDefiner {
 			t.Errorf("%s: %+v", name, f)

@@ -22,6 +22,7 @@ CREATE TABLE texts (a text, b text COLLATE "C", c text COLLATE "default");
 CREATE UNIQUE INDEX in_bytes ON texts (a COLLATE "C", b);
 CREATE TABLE waits (a int, b int, c int, UNIQUE (a) DEFERRABLE INITIALLY DEFERRED);
 CREATE UNIQUE INDEX leads ON waits (b, (c + 1));
+CREATE INDEX behind ON waits ((a + 1), b);
 CREATE INDEX broken ON waits (c);
 CREATE UNIQUE INDEX broken_too ON waits (b, c);
 UPDATE pg_index SET indisvalid = false WHERE indexrelid IN ('broken'::regclass, 'broken_too'::regclass);
@@ -89,5 +90,14 @@ func TestRelations(t *testing.T) {
 		if c.got != c.want {
 			t.Errorf("%s:\n got %s\nwant %s", c.what, c.got, c.want)
 		}
+	}
+	if _, err := conn.Exec(t.Context(), "CREATE EXTENSION vector"); err != nil {
+		t.Logf("indexes that search approximately are NOT TESTED, since pgvector is not installed: %v", err)
+		return
+	}
+	exec(t, conn, "CREATE TABLE near (v vector(2)); CREATE TABLE nearer (v vector(2)); CREATE INDEX ON near USING ivfflat (v vector_l2_ops); CREATE INDEX ON nearer USING hnsw (v vector_l2_ops)")
+	snap = load(t, conn)
+	if !get("near").Approximate || !get("nearer").Approximate || get("whole").Approximate {
+		t.Error("indexes that search approximately are not told")
 	}
 }
