@@ -230,6 +230,19 @@ func TestForgedSignatures(t *testing.T) {
 			f.refuses("alg "+alg, signed(`{"alg":`+alg+`,"kid":"r"}`, f.claims(""), sign))
 		}
 	}
+	// What is signed as it should be, by an algorithm that the configuration does not name.
+	for _, named := range f.config.JWT.Algorithms {
+		f.config.JWT.Algorithms = []string{named}
+		for alg, token := range map[string]string{"RS256": signed(headerRSA, f.claims(""), byRSA(f.rsa)), "ES256": signed(headerEC, f.claims(""), byEC(f.ec, sha256Of))} {
+			if alg == named {
+				f.takes(alg+", the only one", token)
+			} else {
+				f.refuses(alg+" where "+named+" is named", token)
+			}
+		}
+	}
+	f.config.JWT.Algorithms = []string{"RS256", "ES256", "ES384", "EdDSA"}
+
 	other, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
 		t.Fatal(err)
@@ -409,6 +422,7 @@ func TestKeysOfAProvider(t *testing.T) {
 	// Two of one id that could both be meant; of several kinds it is plain.
 	f.publish(one, two)
 	f.refuses("one of two", mine)
+	f.refuses("the other of two", signed(header("RS256"), claims, byRSA(second)))
 	f.publish(one, keyOf("k", &f.ec.PublicKey, ""))
 	f.takes("RSA beside EC", mine)
 	f.takes("EC beside RSA", signed(header("ES256"), claims, byEC(f.ec, sha256Of)))
@@ -518,5 +532,18 @@ func TestProviderInTrouble(t *testing.T) {
 	close(answered)
 	if err := <-waits; err == nil {
 		t.Error("an unknown key is taken")
+	}
+
+	// Whoever sends tokens of keys that nobody has does not have the provider asked for each.
+	var questions atomic.Int64
+	answer.Store(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { questions.Add(1); good(w, r) }))
+	begin()
+	for i := range 20 {
+		f.refuses("an unknown key", token(fmt.Sprint("x", i)))
+		f.takes("a known one between", token("r"))
+		f.now = f.now.Add(keysPause / 25)
+	}
+	if n := questions.Load(); n != 1 {
+		t.Errorf("the provider was asked %d times within %v", n, keysPause)
 	}
 }

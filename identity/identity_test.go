@@ -115,6 +115,7 @@ func TestBrokenFile(t *testing.T) {
 		"everybody":         "tokens: [ { name: a, role: subject, subject: '*', sha256: " + sum + " } ]",
 		"no agent":          "tokens: [ { name: a, role: agent, sha256: " + sum + " } ]",
 		"admin's subject":   "tokens: [ { name: a, role: admin, subject: x, sha256: " + sum + " } ]",
+		"admin's agent":     "tokens: [ { name: a, role: admin, agent: chat, sha256: " + sum + " } ]",
 		"no sum":            "tokens: [ { name: a, role: admin } ]",
 		"a token for a sum": "tokens: [ { name: a, role: admin, sha256: " + admin + " } ]",
 		"two of a name":     "tokens: [ { name: a, role: admin, sha256: " + sum + " }, { name: a, role: admin, sha256: " + Sum("y") + " } ]",
@@ -134,6 +135,13 @@ func TestBrokenFile(t *testing.T) {
 		if _, err := v.Verify(context.Background(), "x"); err == nil {
 			t.Errorf("%s: somebody was let in", name)
 		}
+	}
+	// A sum is one however its digits are written.
+	if err := os.WriteFile(path, []byte("tokens: [ { name: a, role: admin, sha256: "+strings.ToUpper(Sum(admin))+" } ]"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if c, err := v.Verify(context.Background(), admin); err != nil || c.Name != "a" {
+		t.Errorf("a sum in capitals: %+v, %v", c, err)
 	}
 	if err := os.WriteFile(path, []byte("tokens: []\n"), 0o644); err != nil {
 		t.Fatal(err)
