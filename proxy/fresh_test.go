@@ -50,6 +50,11 @@ func freshness(t *testing.T, options ...func(*proxied, *Config)) {
 		"REPEATABLE READ":            {append(rr, upToReady(1, q("SELECT 1"))), one(q("SELECT 2")), true},
 		"REPEATABLE READ, extended":  {append(rr, upToReady(1, q("SELECT 1"))), one(pa("", "SELECT 2"), bi("", ""), ex("", 0), sy), true},
 		"REPEATABLE READ, parsed":    {append(rr, upToReady(1, pa("s", "SELECT 1"), sy)), one(bi("", "s"), ex("", 0), sy), true},
+		"REPEATABLE READ, bound":     {append(append(one(pa("s", "SELECT 1"), sy), rr...), upToReady(1, bi("", "s"), sy)), one(q("SELECT 2")), true},
+		"REPEATABLE READ, described": {append(append(one(pa("s", "SELECT 1"), sy), rr...), upToReady(1, de('S', "s"), sy)), one(q("SELECT 2")), true},
+		"REPEATABLE READ, flushed":   {append(rr, round{[]pgx3.FrontendMessage{pa("", "SELECT 1"), bi("", ""), ex("", 0), fl}, 'C', 1}), one(pa("", "SELECT 2"), bi("", ""), ex("", 0), sy), true},
+		"portal, flushed":            {append(begin, round{[]pgx3.FrontendMessage{pa("", series), bi("p", ""), ex("p", 2), fl}, 's', 1}), one(ex("p", 2), sy), true},
+		"bound portal, flushed":      {append(begin, round{[]pgx3.FrontendMessage{pa("", series), bi("p", ""), fl}, '2', 1}), one(ex("p", 0), sy), true},
 		"REPEATABLE READ, first":     {rr, one(q("SELECT 2")), false},
 		"REPEATABLE READ, over":      {append(rr, upToReady(1, q("SELECT 1")), upToReady(1, q("COMMIT"))), one(q("SELECT 2")), false},
 		"REPEATABLE READ, COMMIT":    {append(rr, upToReady(1, q("SELECT 1"))), one(q("COMMIT")), false},
@@ -184,9 +189,10 @@ func TestWhatIsSentInAdvanceIsAskedAboutInTurn(t *testing.T) {
 			pa("", "BEGIN ISOLATION LEVEL REPEATABLE READ"), bi("", ""), ex("", 0), pa("", "SELECT 1"), bi("", ""), ex("", 0), sy,
 			q("SELECT 1"), pa("", slow), bi("", ""), ex("", 0), sy, pa("", "SELECT 1"), bi("", ""), ex("", 0), sy,
 		},
-		"cursor":          {q("BEGIN"), q("DECLARE c CURSOR FOR " + series), q(slow), q("FETCH c")},
-		"portal":          {q("BEGIN"), pa("", series), bi("p", ""), sy, q(slow), ex("p", 1), sy},
-		"portal, resumed": {q("BEGIN"), pa("", series), bi("p", ""), ex("p", 1), sy, q(slow), ex("p", 1), sy},
+		"cursor":                         {q("BEGIN"), q("DECLARE c CURSOR FOR " + series), q(slow), q("FETCH c")},
+		"portal":                         {q("BEGIN"), pa("", series), bi("p", ""), sy, q(slow), ex("p", 1), sy},
+		"portal, resumed":                {q("BEGIN"), pa("", series), bi("p", ""), ex("p", 1), sy, q(slow), ex("p", 1), sy},
+		"portal, resumed behind a group": {q("BEGIN"), pa("", series), bi("p", ""), ex("p", 1), sy, pa("", slow), bi("", ""), ex("", 0), sy, ex("p", 1), sy},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := start(t)
