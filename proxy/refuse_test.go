@@ -273,17 +273,26 @@ func TestRecordsNameWhatRan(t *testing.T) {
 
 // TestOutcomeOfWhatIsNotAnswered: what is in flight when a session ends has its outcome too.
 func TestOutcomeOfWhatIsNotAnswered(t *testing.T) {
-	p := start(t)
+	for name, options := range map[string][]func(*proxied, *Config){
+		"sent":               nil,
+		"waiting to be sent": {withJudge(func(j *judge) { j.bound = wide(true) })}, // a result that is bounded is awaited
+	} {
+		t.Run(name, func(t *testing.T) { outcomeOfWhatIsNotAnswered(t, options...) })
+	}
+}
+
+func outcomeOfWhatIsNotAnswered(t *testing.T, options ...func(*proxied, *Config)) {
+	p := start(t, options...)
 	c := p.raw(t)
-	c.send(t, q("SELECT pg_sleep(30)"))
-	eventually(t, "recorded", func() bool { p.mu.Lock(); n := len(p.judges); p.mu.Unlock(); return n > 0 && len(p.last().seen()) > 0 })
+	c.send(t, q("SELECT pg_sleep(30)"), q("SELECT 2"))
+	eventually(t, "recorded", func() bool { p.mu.Lock(); n := len(p.judges); p.mu.Unlock(); return n > 0 && len(p.last().seen()) > 1 })
 	p.last().info.OnRevoke(sqlstate.New(sqlstate.AdminShutdown, sqlstate.ReasonIdentity, "the agent was disabled"))
 	if e := c.told(); e == nil || e.Code != "57P01" || e.Severity != "FATAL" || e.Message != "the agent was disabled" {
 		t.Errorf("got %+v", e)
 	}
 	j := p.last()
 	eventually(t, "closed", func() bool { j.mu.Lock(); defer j.mu.Unlock(); return j.closed })
-	if fmt.Sprint(j.outcomes) != "[SELECT pg_sleep(30): 57P01 0]" {
+	if fmt.Sprint(j.outcomes) != "[SELECT pg_sleep(30): 57P01 0 SELECT 2: 57P01 0]" {
 		t.Errorf("outcomes: %v", j.outcomes)
 	}
 	conn := p.db.Connect(t, "postgres")

@@ -538,9 +538,11 @@ func TestTerminate(t *testing.T) {
 func TestPortalOfAFailedQuery(t *testing.T) {
 	p := start(t)
 	for name, script := range map[string][]round{
-		"in rounds": {upToReady(1, q("BEGIN")), upToReady(1, pa("", "SELECT 1"), bi("", ""), sy), upToReady(1, q("RELEASE nothing")), upToReady(1, ex("", 0), sy)},
-		"at once":   {upToReady(4, q("BEGIN"), pa("", "SELECT 1"), bi("", ""), sy, q("RELEASE nothing"), ex("", 0), sy)},
-		"no sync":   {upToReady(3, q("BEGIN"), pa("", "SELECT 1"), bi("", ""), q("RELEASE nothing"), ex("", 0), sy)},
+		"in rounds":                        {upToReady(1, q("BEGIN")), upToReady(1, pa("", "SELECT 1"), bi("", ""), sy), upToReady(1, q("RELEASE nothing")), upToReady(1, ex("", 0), sy)},
+		"at once":                          {upToReady(4, q("BEGIN"), pa("", "SELECT 1"), bi("", ""), sy, q("RELEASE nothing"), ex("", 0), sy)},
+		"no sync":                          {upToReady(3, q("BEGIN"), pa("", "SELECT 1"), bi("", ""), q("RELEASE nothing"), ex("", 0), sy)},
+		"bound in the same round":          {upToReady(1, q("BEGIN")), upToReady(2, pa("", "SELECT 1"), bi("", ""), sy, q("RELEASE nothing")), upToReady(1, ex("", 0), sy)},
+		"bound in the same round, no sync": {upToReady(1, q("BEGIN")), upToReady(1, pa("", "SELECT 1"), bi("", ""), q("RELEASE nothing")), upToReady(1, ex("", 0), sy)},
 		"bound anew": {upToReady(1, q("BEGIN")), upToReady(1, pa("s", "SELECT 1"), bi("", "s"), sy), upToReady(1, q("RELEASE nothing")),
 			upToReady(1, bi("", "s"), ex("", 0), sy), upToReady(1, ex("", 0), sy)},
 	} {
