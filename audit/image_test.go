@@ -1,0 +1,190 @@
+package audit
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// image is what a crash of the machine leaves of a folder of records: of each file what was synced, and no file that was removed.
+type image struct {
+	t         *testing.T
+	real, dir string
+
+	mu    sync.Mutex
+	syncs int
+}
+
+func (i *image) file(path string) (file, error) {
+	f, err := openFile(path)
+	return imageFile{f, path, i}, err
+}
+
+type imageFile struct {
+	file
+	path string
+	i    *image
+}
+
+func (f imageFile) Sync() error {
+	f.i.mu.Lock()
+	defer f.i.mu.Unlock()
+	f.i.holds("before it is synced")
+	if err := f.file.Sync(); err != nil {
+		return err
+	}
+	text, err := os.ReadFile(f.path)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(f.i.dir, filepath.Base(f.path)), text, 0o600)
+	}
+	if err != nil {
+		f.i.t.Error(err)
+	}
+	f.i.syncs++
+	f.i.holds("synced")
+	return nil
+}
+
+// holds holds the image to the chain: its end may be missing, and nothing else.
+func (i *image) holds(when string) Report {
+	i.t.Helper()
+	files, err := os.ReadDir(i.dir)
+	for _, f := range files {
+		if _, gone := os.Stat(filepath.Join(i.real, f.Name())); errors.Is(gone, fs.ErrNotExist) {
+			err = errors.Join(err, os.Remove(filepath.Join(i.dir, f.Name())))
+		}
+	}
+	if err != nil {
+		i.t.Error(err)
+	}
+	report, err := Verify(i.dir)
+	if err != nil {
+		i.t.Errorf("%s for the %d. time: a crash would leave: %v", when, i.syncs, err)
+	}
+	return report
+}
+
+// Whenever the machine stops, the records that are left are a chain, and those that stand for others are there before these go; when the log
+// is closed, or has had time, all of them are.
+func TestWhatACrashLeaves(t *testing.T) {
+	for _, mode := range []Mode{Strict, Buffered} {
+		t.Run(string(mode), func(t *testing.T) {
+			i := &image{t: t, real: t.TempDir(), dir: t.TempDir()}
+			var later atomic.Int64
+			cfg := Config{Mode: mode, Dir: i.real, MaxSegment: 1, Retention: time.Hour, openFile: i.file, Now: func() time.Time { return time.Now().Add(time.Duration(later.Load())) }}
+			l := open(t, cfg)
+			write := func(n int) {
+				t.Helper()
+				for range n {
+					eventually(t, l, "s") // while the clock jumps, the disk seems not to answer
+					time.Sleep(time.Millisecond)
+				}
+			}
+			until := func(what string, is func(segments []int) bool) {
+				t.Helper()
+				for deadline := time.Now().Add(20 * time.Second); ; {
+					write(1)
+					segments, err := listSegments(i.real)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if is(segments) {
+						return
+					}
+					if time.Now().After(deadline) {
+						t.Fatalf("%s: segments %v", what, segments)
+					}
+				}
+			}
+			until("some segments", func(segments []int) bool { return len(segments) > 4 })
+			later.Store(int64(30 * time.Hour)) // their time is over
+			until("the first is removed", func(segments []int) bool { return segments[0] > 1 })
+			write(1)
+			time.Sleep(2 * syncEvery) // what was written is synced without another record
+			closeLog(t, l)
+			_, all := sessions(t, i.real)
+			if left := i.holds("closed"); left.LastSeq != all.LastSeq || all.Checkpoints == 0 {
+				t.Errorf("a crash leaves %d of %d records, with %d checkpoints", left.LastSeq, all.LastSeq, all.Checkpoints)
+			}
+			if mode == Buffered { // closed at once
+				cfg.MaxSegment = 0
+				l = open(t, cfg)
+				write(3)
+				closeLog(t, l)
+				_, all := sessions(t, i.real)
+				if left := i.holds("closed at once"); left.LastSeq != all.LastSeq {
+					t.Errorf("a crash leaves %d of %d records", left.LastSeq, all.LastSeq)
+				}
+			}
+		})
+	}
+}
+
+// What waits in memory is bounded, and who closes a log whose records are not on the disk is told.
+func TestWhatWaitsIsBounded(t *testing.T) {
+	disk, hang := &sick{}, make(chan struct{})
+	l := open(t, Config{Mode: Buffered, Dir: t.TempDir(), Deadline: time.Minute, openFile: disk.file})
+	disk.mu.Lock()
+	disk.hang = hang
+	disk.mu.Unlock()
+	refused := 0
+	for range maxQueue + 100 {
+		if err := l.Decision(decision("s")).Release(); err != nil {
+			wantRefusal(t, err)
+			refused++
+		}
+	}
+	if refused < 90 || refused > 100 {
+		t.Errorf("%d records more than fit, and %d were refused", 100, refused)
+	}
+	disk.mu.Lock()
+	disk.hang = nil
+	disk.write = syscall.ENOSPC
+	disk.mu.Unlock()
+	close(hang)
+	if err := l.Close(t.Context()); err == nil {
+		t.Error("a log whose records could not be written is closed without a word")
+	}
+}
+
+// An anchor that is gone on with keeps the newest head in one of its slots, whenever it is written.
+func TestAnchorIsGoneOnWith(t *testing.T) {
+	key := testKey(t, 'k')
+	path := filepath.Join(t.TempDir(), "anchor")
+	for seq := uint64(1); seq < 8; seq++ {
+		before, _ := os.ReadFile(path)
+		a, _, err := openAnchor(path, key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := a.set(Head{seq, genesis}, time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		a.close()
+		after, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for slot := range 2 { // the one that was written is torn
+			part := after[slot*slotSize : (slot+1)*slotSize]
+			if seq == 1 || string(part) == string(before[slot*slotSize:(slot+1)*slotSize]) {
+				continue
+			}
+			torn := []byte(string(after))
+			copy(torn[slot*slotSize+20:], "\x00\x00\x00\x00")
+			other := filepath.Join(t.TempDir(), "torn")
+			if err := os.WriteFile(other, torn, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if h, err := ReadAnchor(other, key); err != nil || h.Seq != seq-1 {
+				t.Errorf("torn while head %d is written: %d, %v", seq, h.Seq, err)
+			}
+		}
+	}
+}
