@@ -252,6 +252,18 @@ func TestRecordsNameWhatRan(t *testing.T) {
 		"a Bind that is skipped": {
 			[]round{upToReady(1, q("BEGIN")), upToReady(1, pa("a", "SELECT 'old'"), pa("b", "SELECT 'new'"), bi("p", "a"), sy), upToReady(1, q("SAVEPOINT x"))},
 			upToReady(3, pa("x", "SELECT nope"), bi("p", "b"), sy, q("ROLLBACK TO x"), ex("p", 0), sy), "SELECT 'old'"},
+		"EXECUTE": {[]round{upToReady(1, pa("s", "SELECT 'old'"), sy)}, upToReady(1, q("EXECUTE s")), "EXECUTE s runs SELECT 'old'"},
+		"EXECUTE in extended": {
+			[]round{upToReady(1, pa("s", "SELECT 'old'"), sy)}, upToReady(1, pa("", "EXECUTE s"), bi("", ""), ex("", 0), sy), "EXECUTE s runs SELECT 'old'"},
+		"EXECUTE of PREPARE": {
+			[]round{upToReady(1, q("PREPARE s AS SELECT 'old'"))}, upToReady(1, q("EXECUTE s")), "EXECUTE s runs PREPARE s AS SELECT 'old'"},
+		"FETCH": {
+			[]round{upToReady(1, q("BEGIN")), upToReady(1, q("DECLARE c CURSOR FOR SELECT 'old'"))}, upToReady(1, q("FETCH 1 FROM c")), "FETCH 1 FROM c runs DECLARE c CURSOR FOR SELECT 'old'"},
+		"FETCH in extended": {
+			[]round{upToReady(1, q("BEGIN")), upToReady(1, q("DECLARE c CURSOR FOR SELECT 'old'"))}, upToReady(1, pa("", "FETCH 1 FROM c"), bi("", ""), ex("", 0), sy),
+			"FETCH 1 FROM c runs DECLARE c CURSOR FOR SELECT 'old'"},
+		"FETCH of a portal": {
+			[]round{upToReady(1, q("BEGIN")), upToReady(1, pa("", "SELECT 'old'"), bi("p", ""), sy)}, upToReady(1, q("FETCH 1 FROM p")), "FETCH 1 FROM p runs SELECT 'old'"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			client := p.raw(t)
@@ -264,7 +276,8 @@ func TestRecordsNameWhatRan(t *testing.T) {
 			if got := j.recorded[len(j.recorded)-1]; got != c.want {
 				t.Errorf("recorded %q", got)
 			}
-			if got := j.outcomes[len(j.outcomes)-1]; got != c.want+": 00000 1" {
+			text, _, _ := strings.Cut(c.want, " runs ")
+			if got := j.outcomes[len(j.outcomes)-1]; got != text+": 00000 1" {
 				t.Errorf("outcome %q", got)
 			}
 		})
