@@ -122,8 +122,9 @@ func (s *schema) newRow(r *rand.Rand, t *table, n int) row {
 			if v, ok := s.ruling(r, t, c); ok {
 				out[c.name] = v
 			}
+		case c.generated != "":
 		default:
-			if v, ok := tame(r, c, n); ok {
+			if v, ok := tame(r, c, n); ok && !c.forbids(v) {
 				out[c.name] = v
 			}
 		}
@@ -180,8 +181,8 @@ func (s *schema) roughen(r *rand.Rand, d data, caller map[string]string) {
 					}
 					continue
 				}
-				if !c.ruled && (!visible || c.mask != "" || c.secret && !c.keyed) && r.IntN(4) > 0 {
-					if v, ok := wild(r, c); ok {
+				if !c.ruled && c.generated == "" && (!visible || c.mask != "" || c.secret && !c.keyed) && r.IntN(4) > 0 {
+					if v, ok := wild(r, c); ok && !c.forbids(v) {
 						row[c.name] = v
 					} else {
 						delete(row, c.name)
@@ -281,8 +282,12 @@ func (s *schema) load(d data, caller map[string]string, narrow bool) string {
 	if !narrow {
 		b.WriteString(s.loadRegistry(d))
 	}
+	var all []string
 	for _, t := range s.tables {
-		fmt.Fprintf(&b, "TRUNCATE %s;\n", t.sql())
+		all = append(all, t.sql())
+	}
+	fmt.Fprintf(&b, "TRUNCATE %s;\n", strings.Join(all, ", "))
+	for _, t := range s.tables {
 		for _, hidden := range []bool{false, true} {
 			for _, row := range d[t] {
 				if d.visible(t, row, caller) == hidden {
@@ -295,6 +300,10 @@ func (s *schema) load(d data, caller map[string]string, narrow bool) string {
 				values := make([]string, len(columns))
 				for i, c := range columns {
 					values[i] = "NULL"
+					if c.generated != "" {
+						values[i] = "DEFAULT"
+						continue
+					}
 					v, ok := row[c.name]
 					if narrow {
 						v, ok = c.seen(v, ok)
@@ -303,9 +312,12 @@ func (s *schema) load(d data, caller map[string]string, narrow bool) string {
 						values[i] = catalog.QuoteLiteral(v)
 					}
 				}
-				fmt.Fprintf(&b, "INSERT INTO %s VALUES (%s);\n", t.sql(), strings.Join(values, ", "))
+				fmt.Fprintf(&b, "INSERT INTO %s VALUES (%s);\n", t.into(row), strings.Join(values, ", "))
 			}
 		}
+	}
+	for _, t := range s.stored {
+		fmt.Fprintf(&b, "REFRESH MATERIALIZED VIEW %s;\n", t.sql())
 	}
 	return b.String()
 }

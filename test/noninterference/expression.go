@@ -80,6 +80,7 @@ func (w *writer) expr(items []item, kind string, depth int) string {
 			"length(" + e("text") + ")", "coalesce(" + e("int") + ", 0)", "cardinality(" + e("arr") + ")", "(" + e("bool") + ")::int", "position('a' IN " + e("text") + ")",
 			"CASE WHEN " + e("bool") + " THEN " + e("int") + " ELSE 1 END", "extract(month FROM " + e("time") + ")::int", "sign(" + e("num") + ")::int", "ascii(" + e("text") + ")", "-(" + e("int") + " % 97)",
 		}
+		list = append(list, w.schema.calls...)
 		if !w.tameOps {
 			list = append(list, "("+e("text")+")::int", "100 / "+e("int"), e("int")+" * "+e("int"), "("+e("int")+")::int2::int", "("+e("json")+" ->> 'n')::int", "("+e("num")+")::int", "mod(7, "+e("int")+")",
 				"extract(epoch FROM "+e("time")+")::int", "width_bucket("+e("num")+", 0, 10, "+e("int")+")", "to_number("+e("text")+", '999')::int", "pg_catalog.int4div(1, "+e("int")+")")

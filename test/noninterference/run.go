@@ -98,10 +98,11 @@ func (r *runner) schema(seed uint64, mode instance.Mode) {
 			r.notated = true
 			r.walls(st.notations(r.catalog), text, seed)
 		}
-		for _, t := range s.tables { // first of all, which rows there are
-			if t.rule != nil {
-				r.try(st, testCase{messages: []string{"SELECT * FROM " + t.sql()}}, text, loads, seed)
-			}
+		for _, t := range s.readable() { // first of all, which rows there are
+			r.try(st, testCase{messages: []string{"SELECT * FROM " + t.sql()}}, text, loads, seed)
+		}
+		for _, call := range s.calls {
+			r.try(st, testCase{messages: []string{"SELECT " + call}}, text, loads, seed)
 		}
 		for _, t := range s.tables { // and which of them may be written
 			for _, c := range append(t.blind(), t.fetches()...) {

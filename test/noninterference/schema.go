@@ -24,6 +24,8 @@ type column struct {
 	barred     bool   // a contract leaves it out
 	mask       string // how it shows it; "": as it is
 	domain     string // its type, where that is a domain
+	generated  string // the expression that it is computed by
+	checked    bool   // a CHECK forbids values
 }
 
 func (c column) sql() string { return catalog.QuoteIdent(c.name) }
@@ -46,6 +48,9 @@ type table struct {
 	rule     *rule    // nil: the policy does not list the table
 	grouped  bool     // its hidden rows count in aggregates
 	commands []string // that agents may send
+	bounds   string   // what the policy says of them besides
+	shape    shape
+	of       *table // whose rows it keeps: it is a materialised view
 }
 
 func (t *table) sql() string { return catalog.QuoteIdent(t.name) }
@@ -95,6 +100,12 @@ type schema struct {
 	stages   bool   // a contract says which tables a team may retrieve
 	registry *table // what the consent registry says; nil: no rule asks it
 	grouped  bool   // hidden rows of some tables would count in aggregates, of groups larger than there are
+
+	views     []*table // that the policy lists
+	stored    []*table // materialised views
+	functions []string // that the policy lists
+	calls     []string // of them
+	extra     string   // what else there is, in DDL
 }
 
 var (
@@ -149,6 +160,9 @@ func newSchema(seed uint64, wide bool) *schema {
 		})
 	}
 	s.byRegistry(rand.New(rand.NewPCG(seed, 31)), wide)
+	if !wide {
+		s.around(rand.New(rand.NewPCG(seed, 47)))
+	}
 	return s
 }
 
@@ -316,12 +330,16 @@ func (s *schema) ddl() string {
 	for _, t := range s.tables {
 		var parts, keys []string
 		for _, c := range t.columns {
-			parts = append(parts, c.sql()+" "+cmp.Or(c.domain, sqlTypes[c.kind]))
+			parts = append(parts, c.sql()+" "+cmp.Or(c.domain, sqlTypes[c.kind])+c.definition())
 		}
 		for _, c := range t.key() {
 			keys = append(keys, c.sql())
 		}
-		fmt.Fprintf(&b, "CREATE TABLE %s (%s, PRIMARY KEY (%s));\n", t.sql(), strings.Join(parts, ", "), strings.Join(keys, ", "))
+		by := ""
+		if t.shape == partitioned {
+			by = " PARTITION BY HASH (" + keys[0] + ")"
+		}
+		fmt.Fprintf(&b, "CREATE TABLE %s (%s, PRIMARY KEY (%s))%s;\n%s", t.sql(), strings.Join(parts, ", "), strings.Join(keys, ", "), by, t.partsDDL())
 		if t.rule == nil && s.IntN(2) == 0 { // an owner who never had agents in mind
 			fmt.Fprintf(&b, "GRANT SELECT ON %s TO PUBLIC;\n", t.sql())
 		}
@@ -333,6 +351,10 @@ func (s *schema) ddl() string {
 				fmt.Fprintf(&b, "CREATE INDEX ON %s USING gin (to_tsvector('simple', %s));\n", t.sql(), c.sql())
 			}
 		}
+	}
+	b.WriteString(s.extra)
+	for _, t := range s.stored {
+		fmt.Fprintf(&b, "CREATE MATERIALIZED VIEW %s AS SELECT * FROM %s;\n", t.sql(), t.of.sql())
 	}
 	return b.String()
 }
@@ -379,9 +401,10 @@ func (s *schema) policy() string {
 			fmt.Fprintf(&b, "    aggregate: { subject: %q, rows: open, minimum: 1000 }\n", t.columns[0].name)
 		}
 		if len(t.commands) > 0 {
-			fmt.Fprintf(&b, "    write: { commands: [%s] }\n", strings.Join(t.commands, ", "))
+			fmt.Fprintf(&b, "    write: { commands: [%s]%s }\n", strings.Join(t.commands, ", "), t.bounds)
 		}
 	}
+	b.WriteString(s.listed())
 	return b.String()
 }
 

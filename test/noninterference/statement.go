@@ -184,6 +184,9 @@ func (w *writer) change(depth int) testCase {
 	alias := quoted(it.alias)
 	var sets, names, values []string
 	for _, c := range t.columns {
+		if c.generated != "" && w.IntN(8) > 0 {
+			continue
+		}
 		if w.IntN(2) == 0 || len(sets) == 0 {
 			sets = append(sets, c.sql()+" = "+w.cast(c, w.expr(items, c.textual(), depth-1)))
 		}
@@ -230,12 +233,7 @@ func (w *writer) cast(c column, e string) string { return "(" + e + ")::" + sqlT
 
 // tableOps decides of which tables a case is, and whether its expressions may fail on visible values.
 func (w *writer) tableOps() {
-	w.tables = nil
-	for _, t := range w.schema.tables {
-		if t.rule != nil {
-			w.tables = append(w.tables, t)
-		}
-	}
+	w.tables = w.schema.readable()
 	w.tameOps = w.IntN(3) == 0
 }
 
@@ -249,7 +247,7 @@ func (t *table) blind() []testCase {
 			sql = "DELETE FROM " + t.sql()
 		case "update":
 			for _, c := range t.columns[t.keys:] {
-				if !c.ruled {
+				if !c.ruled && c.generated == "" {
 					sql = "UPDATE " + t.sql() + " SET " + c.sql() + " = NULL"
 					break
 				}
