@@ -20,11 +20,11 @@ type Config struct {
 	PerData  int // cases on one pair of contents; 0: 60
 	PerTable int // pairs of contents on one schema; 0: 4
 	Modes    []instance.Mode
-	Wide     bool      // schemas with every kind of rule
-	Quick    bool      // stop at the first difference, and do not shrink it
-	Save     bool      // under testdata/found
-	Progress io.Writer // nil: none
-	For      time.Duration
+	Wide     bool          // schemas with every kind of rule
+	Quick    bool          // stop at the first difference, and do not shrink it
+	Save     bool          // under testdata/found
+	Progress io.Writer     // nil: none
+	For      time.Duration // from the first case on; 0: no bound
 }
 
 // Report counts.
@@ -138,7 +138,9 @@ func (r *runner) try(st *stage, c testCase, text script, loads [3]string, seed u
 	if r.done() {
 		return
 	}
-	r.Report.Cases++
+	if r.Report.Cases++; r.Report.Cases == 1 { // what it takes to get there is not of the time
+		r.start = time.Now()
+	}
 	if d := st.compare(c, &r.Report); d != nil {
 		r.Report.Differences++
 		d.script, d.loads, d.seed = text, loads, seed
