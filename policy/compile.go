@@ -437,8 +437,19 @@ func (c *compiler) pair(at place, target, row *catalog.Relation, p predicate.Pai
 	return false
 }
 
-// column finds a column; nil after an error.
+// column finds a column that is read of every row, hidden ones too, before anybody knows whether the row shows; nil after an error.
 func (c *compiler) column(at place, r *catalog.Relation, name string) *catalog.Column {
+	column := c.named(at, r, name)
+	if column != nil && column.Virtual {
+		c.fail(at, "make it STORED, or write what it is computed from, under sql for example",
+			"%s.%s is computed as it is read: it could raise an error on some row, and say what the row holds", r.Name, name)
+		return nil
+	}
+	return column
+}
+
+// named finds a column; nil after an error.
+func (c *compiler) named(at place, r *catalog.Relation, name string) *catalog.Column {
 	if column := r.Column(name); column != nil {
 		return column
 	}

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,6 +15,7 @@ func (c *compiler) narrowing(decl tableDecl, r *catalog.Relation) *Narrowing {
 	if decl.columns == nil && stored(r) {
 		all := &Narrowing{}
 		for _, column := range r.Columns {
+			c.barred(decl.place, r, &column)
 			all.Columns = append(all.Columns, Shown{Name: column.Name, Type: column.Type})
 		}
 		return all
@@ -52,14 +54,46 @@ func (c *compiler) narrowing(decl tableDecl, r *catalog.Relation) *Narrowing {
 		all = append(all, s)
 	}
 	out.ByKey = c.byKey(decl, r, out, all, more)
+	for _, d := range decl.columns {
+		if s, ok := shown[d.Name]; ok {
+			c.quotes(d.place, r, s, shown)
+		}
+	}
 	return out
 }
 
+// barred refuses a column that is computed as it is read where no row security puts that off until the row shows.
+func (c *compiler) barred(at place, r *catalog.Relation, column *catalog.Column) {
+	if column.Virtual && stored(r) {
+		c.fail(at, "list the others under columns", "%s.%s is computed as it is read: it could raise an error on some row, and say what the row holds", r.Name, column.Name)
+	}
+}
+
+// quotes refuses to show a column that is computed as it is read from what does not show as it is: where that fails, the error says
+// what stands there. Stored, it did not fail.
+func (c *compiler) quotes(at place, r *catalog.Relation, s Shown, shown map[string]Shown) {
+	for _, part := range c.withParts(r) {
+		column := part.Column(s.Name)
+		if column == nil || !column.Virtual {
+			continue
+		}
+		for _, from := range column.From {
+			source, ok := shown[from]
+			if !ok || source.Mask != Plain || source.When != nil && !reflect.DeepEqual(source.When, s.When) {
+				c.fail(at, "make it STORED, or allow "+from+" as it is",
+					"%s.%s is computed from %s as it is read: where that fails, the error would say what the hidden or masked column holds", r.Name, s.Name, from)
+				return
+			}
+		}
+	}
+}
+
 func (c *compiler) shown(d columnDecl, r *catalog.Relation) (Shown, bool) {
-	column := c.column(d.place, r, d.Name)
+	column := c.named(d.place, r, d.Name)
 	if column == nil {
 		return Shown{}, false
 	}
+	c.barred(d.place, r, column)
 	s := d.Shown
 	s.Type = column.Type
 	if t := c.snap.TypeByOID(column.TypeOID); t != nil && t.Kind == 'd' && (s.Mask != Plain || d.category != nil) || t != nil && t.Kind == 'd' && d.general {

@@ -70,12 +70,12 @@ func (c *compiler) object(decl objectDecl) *Object {
 	}
 	o := &Object{Name: decl.name, Relation: r.Name, Vessel: decl.vessel, JoinOnly: decl.joinOnly}
 	for _, w := range decl.metadata {
-		if c.column(w.place, r, w.text) != nil {
+		if c.named(w.place, r, w.text) != nil {
 			o.Metadata = append(o.Metadata, w.text)
 		}
 	}
 	for _, w := range decl.embeddings {
-		if c.column(w.place, r, w.text) != nil {
+		if c.named(w.place, r, w.text) != nil {
 			o.Embeddings = append(o.Embeddings, w.text)
 		}
 		if slices.Contains(o.Metadata, w.text) {
@@ -181,7 +181,7 @@ func (c *compiler) terms(decl termsDecl, contract *Contract, objects map[string]
 		}
 		r, _ := c.snap.Relation(o.Relation)
 		for _, w := range a.columns {
-			if c.column(w.place, r, w.text) != nil {
+			if c.named(w.place, r, w.text) != nil {
 				allowance.Columns = append(allowance.Columns, w.text)
 			}
 		}

@@ -101,12 +101,12 @@ func (c *compiler) sources(p *Policy) *Sources {
 			c.fail(decl.keyAt, "name the primary key", "%s.%s does not tell one row from all others", r.Name, key.Name)
 		}
 	}
-	if column := c.column(decl.bodyAt, r, decl.body); column != nil && family(column.Type) != "text" {
+	if column := c.named(decl.bodyAt, r, decl.body); column != nil && family(column.Type) != "text" {
 		c.fail(decl.bodyAt, "name a text column", "%s.%s is a %s", r.Name, column.Name, column.Type)
 	}
 	for i, w := range decl.fields {
 		name, key, inJSON := strings.Cut(w.word, ".")
-		column := c.column(w.place, r, name)
+		column := c.named(w.place, r, name)
 		if column == nil {
 			continue
 		}

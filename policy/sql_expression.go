@@ -127,6 +127,9 @@ func (x *expression) columnRef(n *sqltext.ColumnRef) (operand, bool) {
 		}
 		return x.fail(n.Location, suggestion, "%s has no column %q", x.row.Name, name)
 	}
+	if column.Virtual {
+		return x.fail(n.Location, "make it STORED, or write what it is computed from", "%s.%s is computed as it is read: it could raise an error on some row, and say what the row holds", x.row.Name, name)
+	}
 	out, ok := x.c.expressionColumn(column)
 	if !ok {
 		return x.fail(n.Location, "docs/policy.md lists the types", "%s.%s is a %s, which sql does not compare", x.row.Name, name, column.Type)

@@ -302,7 +302,7 @@ func contradicts(n predicate.Node, stamps predicate.All) bool {
 func (c *compiler) stamps(decl *writeDecl, r *catalog.Relation) []Stamp {
 	var out []Stamp
 	for _, s := range decl.stamps {
-		column := c.column(s.place, r, s.column)
+		column := c.named(s.place, r, s.column)
 		if column == nil {
 			continue
 		}
@@ -371,7 +371,7 @@ func (c *compiler) sendable(decl *writeDecl, t *compiling) []string {
 	written := map[string]place{}
 	for _, list := range [][]wordDecl{decl.columns, decl.immutable} {
 		for _, w := range list {
-			if c.column(w.place, r, w.word) == nil {
+			if c.named(w.place, r, w.word) == nil {
 				continue
 			}
 			if stamped(w.word) {

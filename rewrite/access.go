@@ -51,6 +51,14 @@ func (r *read) mark(column string, f flow) {
 		return
 	}
 	r.columns[column] |= f
+	if r.relation == nil {
+		return
+	}
+	if c := r.relation.Column(column); c != nil && c.Virtual { // where what it is computed from does not do, the error says what it is
+		for _, from := range c.From {
+			r.columns[from] |= f | shows
+		}
+	}
 }
 
 // output is a column as an item of FROM or a query offers it.

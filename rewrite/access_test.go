@@ -236,3 +236,28 @@ func TestTypedAccesses(t *testing.T) {
 		}
 	}
 }
+
+// A column that is computed as it is read counts with what it is computed from: where that fails, the error says what it is.
+func TestAccessesOfVirtualColumns(t *testing.T) {
+	r := underContract(t)
+	event, _ := contracted.snap.Relation(catalog.Name{Schema: "public", Name: "event"})
+	made := event.Column("made")
+	made.Virtual, made.From = true, []string{"title", "embedding"}
+	defer func() { made.Virtual, made.From = false, nil }()
+	for sql, accesses := range map[string]string{
+		"SELECT id FROM event":                        "event metadata(id) out",
+		"SELECT count(*) FROM event":                  "event metadata()",
+		"SELECT made FROM event":                      "event vector(title, embedding, made) out",
+		"SELECT id FROM event WHERE made IS NULL":     "event vector(id, title, embedding, made) out",
+		"SELECT x.id FROM (SELECT * FROM event) AS x": "event metadata(id) out",
+	} {
+		result, refused := r.Rewrite(sql, false)
+		if refused != nil {
+			t.Errorf("%s: %v", sql, refused)
+			continue
+		}
+		if got := oneLine(result.Accesses); got != accesses {
+			t.Errorf("%s\n got %s\nwant %s", sql, got, accesses)
+		}
+	}
+}

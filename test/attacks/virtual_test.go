@@ -58,7 +58,7 @@ tables:
   lot: { rows: [ visible: { shelf: { id: shelf } } ] }
   parcel:
     rows: [ any: [ grant: { column: guests, to: me }, visible: { shelf: { id: shelf } } ] ]
-    columns: { id: allow, quantity: allow, share: allow, number: allow, label: allow }
+    columns: { id: allow, quantity: allow, code: allow, share: allow, number: allow, label: allow }
 `
 
 // A column that is computed as it is read may fail on a hidden row, with what the row says in its error: it is worked out for visible
