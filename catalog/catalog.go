@@ -153,7 +153,7 @@ const (
 	SetDefault Action = "set default"
 )
 
-// ForeignKey is a validated or unvalidated FOREIGN KEY constraint.
+// ForeignKey is a validated or unvalidated FOREIGN KEY constraint, enforced in any case.
 type ForeignKey struct {
 	Columns    []string
 	Target     Name

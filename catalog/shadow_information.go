@@ -76,7 +76,7 @@ WHERE c.relkind OPERATOR(pg_catalog.=) 'v'::pg_catalog."char"`,
   CASE c.contype WHEN 'p' THEN 'PRIMARY KEY' WHEN 'u' THEN 'UNIQUE' ELSE 'FOREIGN KEY' END::information_schema.character_data AS constraint_type,
   CASE WHEN c.condeferrable THEN 'YES' ELSE 'NO' END::information_schema.yes_or_no AS is_deferrable,
   CASE WHEN c.condeferred THEN 'YES' ELSE 'NO' END::information_schema.yes_or_no AS initially_deferred,
-  'YES'::information_schema.yes_or_no AS enforced,
+  CASE pg_catalog.to_jsonb(c) OPERATOR(pg_catalog.->>) 'conenforced' WHEN 'false' THEN 'NO' ELSE 'YES' END::information_schema.yes_or_no AS enforced,
   NULL::information_schema.yes_or_no AS nulls_distinct
 ` + constraintFrom + `
 WHERE c.contype OPERATOR(pg_catalog.=) ANY (ARRAY['p', 'u', 'f']::pg_catalog."char"[])`,

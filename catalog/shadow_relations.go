@@ -107,7 +107,7 @@ var filtered = []Shadow{
 			"oid", "conname", "connamespace", "contype", "condeferrable", "condeferred", "convalidated", "conrelid",
 			"contypid", "conindid", "conparentid", "confrelid", "confupdtype", "confdeltype", "confmatchtype", "conislocal",
 			"coninhcount", "connoinherit", "conkey", "confkey", "conpfeqop", "conppeqop", "conffeqop", "confdelsetcols",
-			"conexclop",
+			"conexclop", "conenforced", "conperiod",
 		},
 	},
 	{

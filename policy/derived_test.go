@@ -45,10 +45,10 @@ func derivedCompile(t *testing.T, snap *catalog.Snapshot, text string) (*policy.
 	return p, strings.Join(warnings, "\n")
 }
 
-func derivedSnapshot(t *testing.T) *catalog.Snapshot {
+func derivedSnapshot(t *testing.T, more ...string) *catalog.Snapshot {
 	t.Helper()
 	conn := pgtest.Database(t).Connect(t, "postgres")
-	if _, err := conn.PgConn().Exec(t.Context(), derivedSchema).ReadAll(); err != nil {
+	if _, err := conn.PgConn().Exec(t.Context(), derivedSchema+strings.Join(more, "")).ReadAll(); err != nil {
 		t.Fatal(err)
 	}
 	snap, err := pgcatalog.Load(t.Context(), conn, []string{"public"})
@@ -110,6 +110,28 @@ func TestDerivedIsRefused(t *testing.T) {
 			_, got := derivedCompile(t, snap, derivedHead+c.text)
 			if c.want == "" && got != "" || !strings.Contains(got, c.want) {
 				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// A foreign key rules out that a source's key is given again only where every row was held to it.
+func TestKeysOfSourcesThatAreGone(t *testing.T) {
+	const text = `  memories: { rows: [ own: { column: user_id, is: user }, status: { column: body, is: x } ], write: { commands: [insert], columns: [id, user_id, body], accept: [conflicts] } }
+  summaries: { rows: [ derived: { from: [ summary_sources: { summary_id: id }, memories: { id: memory_id } ] } ] }`
+	for _, c := range []struct {
+		how   string
+		since int
+		holds bool
+	}{{"", 15, true}, {"NOT VALID", 15, false}, {"NOT ENFORCED", 18, false}} {
+		t.Run("foreign key "+c.how, func(t *testing.T) {
+			if pgtest.Binaries().Major < c.since {
+				t.Skipf("NOT TESTED: PostgreSQL %d has it (make matrix)", c.since)
+			}
+			snap := derivedSnapshot(t, "ALTER TABLE summary_sources ADD FOREIGN KEY (memory_id) REFERENCES memories "+c.how)
+			_, got := derivedCompile(t, snap, derivedHead+text)
+			if refused := strings.Contains(got, "agents could give a new row of public.memories the key of one that is gone"); refused == c.holds {
+				t.Errorf("got %q", got)
 			}
 		})
 	}

@@ -133,13 +133,13 @@ func overlaps(columns, key []string) bool {
 	return slices.ContainsFunc(columns, func(name string) bool { return !slices.Contains(key, name) })
 }
 
-// replaced refuses that an agent gives another row the key of a source that is gone. A foreign key rules that out.
+// replaced refuses that an agent gives another row the key of a source that is gone. A foreign key that every row was held to rules that out.
 func (c *compiler) replaced(at place, t *Table, from, r *catalog.Relation, step predicate.Step, w *Write) {
 	if w == nil || !overlap(w.Insertable, step.Columns()) && !overlap(w.Updatable, step.Columns()) {
 		return
 	}
 	if from != nil && slices.ContainsFunc(from.ForeignKeys, func(k catalog.ForeignKey) bool {
-		return k.Target == r.Name && slices.Equal(k.Columns, step.Froms()) && slices.Equal(k.TargetCols, step.Columns())
+		return k.Validated && k.Target == r.Name && slices.Equal(k.Columns, step.Froms()) && slices.Equal(k.TargetCols, step.Columns())
 	}) {
 		return
 	}

@@ -93,17 +93,8 @@ func (s *survey) look(r *catalog.Relation) *roles {
 		case ofUsers && (oneOf(word, authorStems) || oneOf(name, authorStems)) && out.author == nil:
 			out.author = c
 		}
-		if s.agreed(c) {
-			out.consent = append(out.consent, c)
-		}
-		if oneOf(name, grantColumns) && grantable(c.Type) {
-			out.grants = append(out.grants, c)
-		}
-		if oneOf(name, softDeletes) && timeType(c.Type) && !c.NotNull || oneOf(name, deleteFlags) && c.Type == "boolean" {
-			out.deleted = append(out.deleted, c)
-		}
-		if oneOf(name, expiries) && c.Type == "timestamp with time zone" {
-			out.expiry = c
+		if !c.Virtual { // no rule reads what is computed as it is read
+			s.decides(out, c, name)
 		}
 		if s.vector(c) {
 			out.vectors = append(out.vectors, c.Name)
@@ -116,6 +107,22 @@ func (s *survey) look(r *catalog.Relation) *roles {
 		}
 	}
 	return out
+}
+
+// decides notes what a column says about who sees the row.
+func (s *survey) decides(out *roles, c *catalog.Column, name string) {
+	if s.agreed(c) {
+		out.consent = append(out.consent, c)
+	}
+	if oneOf(name, grantColumns) && grantable(c.Type) {
+		out.grants = append(out.grants, c)
+	}
+	if oneOf(name, softDeletes) && timeType(c.Type) && !c.NotNull || oneOf(name, deleteFlags) && c.Type == "boolean" {
+		out.deleted = append(out.deleted, c)
+	}
+	if oneOf(name, expiries) && c.Type == "timestamp with time zone" {
+		out.expiry = c
+	}
 }
 
 // agreed tells whether a column says what somebody agreed to: by its name, that of its enum, or by the words that it may hold.
@@ -227,7 +234,7 @@ func (s *survey) links(r *catalog.Relation) []link {
 	for i := range r.Columns {
 		c := &r.Columns[i]
 		plain := stem(c.Name) == snake(c.Name) // of the table's name alone: a number or a uuid, no word
-		if bound[c.Name] || family(c.Type) == "" || plain && family(c.Type) == "text" {
+		if bound[c.Name] || c.Virtual || family(c.Type) == "" || plain && family(c.Type) == "text" {
 			continue
 		}
 		for _, to := range s.tables {

@@ -103,6 +103,11 @@ func (s *survey) table(r *catalog.Relation, used map[string]bool) *Table {
 		}
 	}
 	for _, c := range r.Columns {
+		if c.Virtual && !slices.Contains(t.Hidden, c.Name) && slices.ContainsFunc(c.From, func(from string) bool { return slices.Contains(t.Hidden, from) }) {
+			t.Hidden = append(t.Hidden, c.Name) // where it fails, the error would say what it is computed from
+		}
+	}
+	for _, c := range r.Columns {
 		if word := snake(c.Name); oneOf(word, "status state visibility privacy privacy_level sensitivity classification confidentiality") && !slices.Contains(roles.consent, r.Column(c.Name)) {
 			note("%s is not used here%s: does it say who may see a row?", c.Name, s.valuesOf(r.Column(c.Name)))
 		}

@@ -317,3 +317,26 @@ func TestCollationsOfTypes(t *testing.T) {
 		}
 	}
 }
+
+// What is NOT ENFORCED holds no row to anything, and what is computed as it is read is no value that is there.
+func TestNewerConstraintsAndColumns(t *testing.T) {
+	if pgtest.Binaries().Major < 18 {
+		t.Skip("NOT TESTED: PostgreSQL 18 has it (make matrix)")
+	}
+	conn := pgtest.Database(t).Connect(t, "postgres")
+	exec(t, conn, `CREATE TABLE p (id int PRIMARY KEY);
+		CREATE TABLE c (id int PRIMARY KEY, a int REFERENCES p NOT ENFORCED, b int REFERENCES p, state text CHECK (state IN ('x', 'y')) NOT ENFORCED,
+		  seen int GENERATED ALWAYS AS (a + 1), kept int GENERATED ALWAYS AS (a + b) STORED,
+		  CHECK (a > b) NOT ENFORCED, CHECK (b > id))`)
+	r, _ := load(t, conn).Relation(public("c"))
+	if len(r.ForeignKeys) != 1 || !slices.Equal(r.ForeignKeys[0].Columns, []string{"b"}) {
+		t.Errorf("foreign keys: %+v", r.ForeignKeys)
+	}
+	if !slices.Equal(r.Checked, []string{"id", "b"}) || len(r.Together) != 1 || r.Column("state").Values != nil {
+		t.Errorf("checks: %v %v %v", r.Checked, r.Together, r.Column("state").Values)
+	}
+	seen, kept := r.Column("seen"), r.Column("kept")
+	if !seen.Generated || !seen.Virtual || !slices.Equal(seen.From, []string{"a"}) || !kept.Generated || kept.Virtual {
+		t.Errorf("%+v\n%+v", seen, kept)
+	}
+}

@@ -13,6 +13,14 @@ func extensionOf(class, oid string) string {
 		  AND d.refclassid = 'pg_extension'::regclass), '')`
 }
 
+// enforced tells of a constraint con that PostgreSQL holds rows to it; one that says NOT ENFORCED, from 18 on, rules nothing out.
+func (l *loader) enforced() string {
+	if l.spec.ServerVersion < 180000 {
+		return "true"
+	}
+	return "con.conenforced"
+}
+
 // wholeRow tells whether an expression reads a whole row, which is no column that it depends on.
 func wholeRow(tree string) string { return "(" + tree + "::text LIKE '%:varattno 0 %')" }
 
@@ -31,10 +39,10 @@ func (l *loader) readRelations(ctx context.Context) error {
 		    UNION SELECT a.attname::text FROM pg_partitioned_table AS p JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = ANY (p.partattrs)
 		    WHERE p.partrelid = c.oid ORDER BY 1),
 		  ARRAY(SELECT a.attname::text FROM pg_attribute AS a WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND EXISTS (
-		    SELECT 1 FROM pg_constraint AS con WHERE con.conrelid = c.oid AND con.contype = 'c' AND (a.attnum = ANY (con.conkey) OR `+wholeRow("con.conbin")+`)) ORDER BY a.attnum),
+		    SELECT 1 FROM pg_constraint AS con WHERE con.conrelid = c.oid AND con.contype = 'c' AND `+l.enforced()+` AND (a.attnum = ANY (con.conkey) OR `+wholeRow("con.conbin")+`)) ORDER BY a.attnum),
 		  COALESCE((SELECT jsonb_agg(k.columns ORDER BY k.columns) FROM (SELECT DISTINCT (SELECT jsonb_agg(a.attname ORDER BY a.attnum) FROM pg_attribute AS a
 		      WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND (a.attnum = ANY (con.conkey) OR `+wholeRow("con.conbin")+`)) AS columns
-		    FROM pg_constraint AS con WHERE con.conrelid = c.oid AND con.contype = 'c') AS k WHERE jsonb_array_length(k.columns) > 1), '[]'),
+		    FROM pg_constraint AS con WHERE con.conrelid = c.oid AND con.contype = 'c' AND `+l.enforced()+`) AS k WHERE jsonb_array_length(k.columns) > 1), '[]'),
 		  EXISTS (SELECT 1 FROM pg_index AS i JOIN pg_class AS ic ON ic.oid = i.indexrelid JOIN pg_am AS m ON m.oid = ic.relam WHERE i.indrelid = c.oid AND m.amname IN ('hnsw', 'ivfflat')),
 		  `+extensionOf("pg_class", "c.oid")+`,
 		  CASE WHEN c.relkind = 'v' AND `+foreign+` THEN COALESCE(pg_get_viewdef(c.oid), '') ELSE '' END,
@@ -145,7 +153,7 @@ func (l *loader) readKeys(ctx context.Context) error {
 	}
 	return l.each(ctx, `SELECT con.conrelid, con.confrelid, con.contype::text, `+names("con.conkey", "con.conrelid")+`, `+names("con.confkey", "con.confrelid")+`, con.convalidated,
 		  con.confupdtype::text, con.confdeltype::text, `+names("con.confdelsetcols", "con.conrelid")+`, con.confmatchtype = 'f'
-		FROM pg_constraint AS con WHERE con.contype IN ('p', 'f') AND con.conrelid <> 0
+		FROM pg_constraint AS con WHERE con.contype IN ('p', 'f') AND con.conrelid <> 0 AND `+l.enforced()+`
 		  AND NOT EXISTS (SELECT FROM pg_constraint AS whole WHERE whole.oid = con.conparentid AND whole.conrelid = con.conrelid)
 		ORDER BY con.conrelid, con.conname`,
 		[]any{&oid, &target, &kind, &columns, &refs, &validated, &update, &del, &nulled, &full},
