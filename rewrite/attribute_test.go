@@ -22,6 +22,10 @@ func TestAttributeNotationFindsNoFunction(t *testing.T) {
 		`WITH c AS (SELECT 1 AS pg_stat_get_live_tuples) SELECT (SELECT "regclass".pg_stat_get_live_tuples FROM CAST('memories' AS regclass)) FROM c AS "regclass"`,
 		`WITH c AS (SELECT 1 AS pg_sleep) SELECT (SELECT "coalesce".pg_sleep FROM coalesce(sqrt(4))) FROM c AS "coalesce"`,
 		`WITH c AS (SELECT 1 AS secret) SELECT (SELECT "current_user".secret FROM ROWS FROM (current_user, abs(1))) FROM c AS "current_user"`,
+		// an alias renames the first columns of XMLTABLE, and without one it is an item all the same
+		"SELECT x.pg_sleep FROM XMLTABLE('/a' PASSING xml '<a/>' COLUMNS pg_sleep int) AS x (b)",
+		"SELECT x.pg_sleep FROM XMLTABLE('/a' PASSING xml '<a/>' COLUMNS a int) AS x",
+		`WITH c AS (SELECT 1 AS pg_sleep) SELECT (SELECT "xmltable".pg_sleep FROM XMLTABLE('/a' PASSING xml '<a/>' COLUMNS b int)) FROM c AS "xmltable"`,
 		// casts in attribute notation
 		"SELECT age(((ARRAY['3'])._xid)[1])",
 		"SELECT x._xid FROM lower('{3}') AS x",
@@ -47,6 +51,9 @@ func TestColumnsNamedLikeFunctions(t *testing.T) {
 		"SELECT x.age FROM (VALUES (1)) AS x (age)",
 		"SELECT x.age FROM generate_series(1, 3) AS x (age)",
 		"SELECT x.age FROM jsonb_to_record('{}') AS x (name text, age int)",
+		"SELECT x.age, x.b FROM XMLTABLE('/a' PASSING xml '<a/>' COLUMNS b int, age int) AS x",
+		"SELECT x.age, x.checked_text, x.b FROM XMLTABLE('/a' PASSING xml '<a/>' COLUMNS a int, age int, checked_text text) AS x (b)",
+		"SELECT y.age FROM (SELECT * FROM XMLTABLE('/a' PASSING xml '<a/>' COLUMNS age int) AS x) AS y",
 		"SELECT x.age FROM (SELECT 1 AS age) AS x WHERE EXISTS (SELECT 1 FROM people p WHERE x.age > 0)",
 	} {
 		if _, refused := r.Rewrite(sql, false); refused != nil {

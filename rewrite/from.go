@@ -228,5 +228,9 @@ func (w *walker) rangeTableFunc(f *sqltext.RangeTableFunc, own *scope) {
 		w.expr(c.Coldefexpr)
 	}
 	name, _ := w.alias(f.Alias)
-	own.add(&fromItem{name: name})
+	columns := renamedColumns(f.GetAlias().GetColnames())
+	for _, n := range f.Columns[min(len(f.GetAlias().GetColnames()), len(f.Columns)):] { // the alias renames the first of them
+		columns[n.GetRangeTableFuncCol().GetColname()] = true
+	}
+	own.add(&fromItem{name: name, columns: columns})
 }
