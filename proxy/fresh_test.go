@@ -52,6 +52,8 @@ func freshness(t *testing.T, options ...func(*proxied, *Config)) {
 		"REPEATABLE READ, parsed":    {append(rr, upToReady(1, pa("s", "SELECT 1"), sy)), one(bi("", "s"), ex("", 0), sy), true},
 		"REPEATABLE READ, bound":     {append(append(one(pa("s", "SELECT 1"), sy), rr...), upToReady(1, bi("", "s"), sy)), one(q("SELECT 2")), true},
 		"REPEATABLE READ, described": {append(append(one(pa("s", "SELECT 1"), sy), rr...), upToReady(1, de('S', "s"), sy)), one(q("SELECT 2")), true},
+		"begin, flushed": {[]round{{[]pgx3.FrontendMessage{pa("", "BEGIN ISOLATION LEVEL REPEATABLE READ"), bi("", ""), ex("", 0), pa("", "SELECT 1"), bi("", ""), ex("", 0), fl}, 'C', 2}},
+			one(pa("", "SELECT 2"), bi("", ""), ex("", 0), sy), true},
 		"REPEATABLE READ, flushed":   {append(rr, round{[]pgx3.FrontendMessage{pa("", "SELECT 1"), bi("", ""), ex("", 0), fl}, 'C', 1}), one(pa("", "SELECT 2"), bi("", ""), ex("", 0), sy), true},
 		"portal, flushed":            {append(begin, round{[]pgx3.FrontendMessage{pa("", series), bi("p", ""), ex("p", 2), fl}, 's', 1}), one(ex("p", 2), sy), true},
 		"bound portal, flushed":      {append(begin, round{[]pgx3.FrontendMessage{pa("", series), bi("p", ""), fl}, '2', 1}), one(ex("p", 0), sy), true},

@@ -192,6 +192,35 @@ func TestRecheck(t *testing.T) {
 	}
 }
 
+// TestRecheckOfWhatRunsByName: so is what a statement runs by name, whatever may be said of that statement itself.
+func TestRecheckOfWhatRunsByName(t *testing.T) {
+	p := start(t)
+	for name, use := range map[string][]pgx3.FrontendMessage{
+		"EXECUTE":             {q("EXECUTE s")},
+		"EXECUTE of PREPARE":  {q("EXECUTE made")},
+		"FETCH":               {q("FETCH 1 FROM c")},
+		"FETCH of a portal":   {q("FETCH 1 FROM open")},
+		"EXECUTE in extended": {pa("", "EXECUTE s"), bi("", ""), ex("", 0), sy},
+		"behind another":      {q("SELECT 1; EXECUTE s")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := p.raw(t)
+			c.play(t, []round{upToReady(1, pa("s", "SELECT 'by name'"), sy), upToReady(1, q("PREPARE made AS SELECT 'by name'")), upToReady(1, q("BEGIN")),
+				upToReady(1, q("DECLARE c CURSOR FOR SELECT 'by name'")), upToReady(1, bi("open", "s"), sy)})
+			p.last().stale.Store(func(v *verdict.Verdict) *verdict.Verdict {
+				if !strings.Contains(v.Original, "by name") {
+					return v
+				}
+				return &verdict.Verdict{Original: "again", Refusal: sqlstate.New("0A000", sqlstate.ReasonStale, "cached plan must not change result type")}
+			})
+			got := c.play(t, []round{upToReady(1, use...)})
+			if !slices.Contains(got, "E ERROR 0A000 cached plan must not change result type  @0") || strings.Contains(strings.Join(got, "\n"), "D [") {
+				t.Errorf("%q", got)
+			}
+		})
+	}
+}
+
 // TestRecords: each execution and each refusal has one record and one outcome, with the code that the client got.
 func TestRecords(t *testing.T) {
 	p := start(t)
