@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/pgconsent/pgconsent/catalog"
 	"github.com/pgconsent/pgconsent/policy"
@@ -68,14 +69,18 @@ func standIn(n catalog.Name, mode Mode) catalog.Name {
 	return predicate.RowView(n)
 }
 
-// condition writes and parses the sub-select of a table's visible rows, in which the table has the name row.
+// condition writes the sub-select of a table's visible rows, in which the table has the name row. It is parsed when a statement needs it:
+// each view has a rewriter of its own, and reads few of the tables.
 func (f *fragment) condition(t *policy.Table, condition, row string) {
-	f.sql = "(SELECT * FROM " + t.Relation.Name.SQL() + " AS " + row + " WHERE " + condition + ")"
-	f.subquery = nil
-	tree, refused := sqltext.Parse("SELECT FROM " + f.sql + " AS x")
-	if refused == nil && len(tree.Stmts) == 1 {
-		if from := tree.Stmts[0].GetStmt().GetSelectStmt().GetFromClause(); len(from) == 1 {
-			f.subquery = from[0].GetRangeSubselect().GetSubquery()
+	sql := "(SELECT * FROM " + t.Relation.Name.SQL() + " AS " + row + " WHERE " + condition + ")"
+	f.sql = sql
+	f.subquery = sync.OnceValue(func() *sqltext.Node {
+		tree, refused := sqltext.Parse("SELECT FROM " + sql + " AS x")
+		if refused == nil && len(tree.Stmts) == 1 {
+			if from := tree.Stmts[0].GetStmt().GetSelectStmt().GetFromClause(); len(from) == 1 {
+				return from[0].GetRangeSubselect().GetSubquery()
+			}
 		}
-	}
+		return nil
+	})
 }

@@ -230,7 +230,7 @@ func (w *walker) settleReference(ref *reference, signable bool) {
 		w.replace(ref.start, ref.end, name.SQL(), func() { rv.Schemaname, rv.Relname = name.Schema, name.Name })
 		return
 	}
-	if ref.fragment.subquery == nil {
+	if ref.fragment.subquery == nil || ref.fragment.subquery() == nil {
 		w.refuse(sqlstate.From(errFragment))
 		return
 	}
@@ -263,7 +263,7 @@ func (w *walker) inject(ref *reference) {
 	}
 	w.replace(ref.start, ref.end, text, func() {
 		ref.node.Node = &sqltext.Node_RangeSubselect{RangeSubselect: &sqltext.RangeSubselect{
-			Subquery: proto.Clone(ref.fragment.subquery).(*sqltext.Node),
+			Subquery: proto.Clone(ref.fragment.subquery()).(*sqltext.Node),
 			Alias:    alias,
 		}}
 	})

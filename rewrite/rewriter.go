@@ -238,11 +238,11 @@ type edit struct {
 
 // fragment is what stands for a protected table.
 type fragment struct {
-	sql      string        // (SELECT * FROM public.t AS pgconsent_row WHERE ...)
-	subquery *sqltext.Node // its tree, to be cloned
-	gated    bool          // it names gate views, which raise unless the text is signed
-	open     bool          // the predicate is true
-	standIn  catalog.Name  // the view whose name stands for the table's, which agents cannot read; else zero
+	sql      string               // (SELECT * FROM public.t AS pgconsent_row WHERE ...)
+	subquery func() *sqltext.Node // its tree, to be cloned
+	gated    bool                 // it names gate views, which raise unless the text is signed
+	open     bool                 // the predicate is true
+	standIn  catalog.Name         // the view whose name stands for the table's, which agents cannot read; else zero
 	visible  *catalog.Relation
 	keyed    *keyed         // nil: it has no columns that exist by key only
 	tables   []catalog.Name // of a view: the tables it reads
