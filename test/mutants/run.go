@@ -48,8 +48,11 @@ func suites(m Mutant, quick bool) (list []suite) {
 	if pkg == "predicate" && !m.Machine { // the reference model, of the registry as well, and what hides rows by it; seconds
 		list = append(list, suite{pkg: "./predicate", run: "TestFormsAgree|TestNothingElseHidesRows|TestConsentByRegistry"})
 	}
-	if pkg == "policy" && !m.Machine { // whatever changes a policy changes its version; seconds
-		list = append(list, suite{pkg: "./policy", run: "TestVersionsTellPoliciesApart"})
+	if pkg == "policy" && !m.Machine { // whatever changes a policy changes its version, and what rows that agents write must be; seconds
+		list = append(list, suite{pkg: "./policy", run: "TestVersionsTellPoliciesApart|TestWhatRowsMustBe"})
+	}
+	if strings.HasPrefix(pkg, "catalog") && !m.Machine { // what is read of a database, and when it is read again; seconds
+		list = append(list, suite{pkg: "./catalog/pgcatalog", run: "TestRelations|TestTypesAndWhatTheyRun|TestAggregatesAreWhatTheyAreMadeOf|TestNothingIsLoadedThatTheFingerprintDoesNotTell"})
 	}
 	if properties := map[string]string{ // of each, what holds whatever is sent, asked or changed; seconds
 		"proxy":    "TestFreshness$|TestWhatIsSentInAdvanceIsAskedAboutInTurn|TestOutcomeOfWhatIsNotAnswered|TestPortalOfAFailedQuery|TestRecords$|TestNothingGoesUpstreamUndecided|TestClaimsAreTheServers|TestRecheck|TestNoResultIsLongerThanItsBound|TestAsidesOfTheServer|TestPassages|TestNothingElsePasses|TestWhoIsNotServed|TestCancelKeys|TestTLSOfOldVersions",
