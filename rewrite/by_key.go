@@ -308,7 +308,7 @@ func (f *keyFinder) castsTo(t *sqltext.TypeName, to string) bool {
 	if schema != "" {
 		found = f.snap.TypesNamed(schema, name)
 	}
-	return len(found) == 1 && (found[0].Name.SQL() == to || to == "pg_catalog.text" && found[0].Name.SQL() == "pg_catalog.varchar")
+	return len(found) == 1 && (found[0].Name.SQL() == to || to == "pg_catalog.text" && found[0].Name == catalog.Name{Schema: "pg_catalog", Name: "varchar"})
 }
 
 // wanted tells whether a statement may read what a mention has by its key only. Else its list is read, which costs no key.
