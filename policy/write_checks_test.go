@@ -31,6 +31,10 @@ func held() *catalog.Snapshot {
 	to := func(target, column, from string) catalog.ForeignKey {
 		return catalog.ForeignKey{Columns: []string{from}, Target: public(target), TargetCols: []string{column}, OnUpdate: catalog.NoAction, OnDelete: catalog.NoAction}
 	}
+	acts := func(k catalog.ForeignKey, what catalog.Action) catalog.ForeignKey {
+		k.OnUpdate, k.OnDelete = what, what
+		return k
+	}
 	id := []catalog.BTree{{Columns: []string{"id"}, Unique: true}}
 	notes := func(name string) *catalog.Relation {
 		return &catalog.Relation{Name: public(name), Kind: catalog.Table, PrimaryKey: []string{"id"}, Indexes: id, Unique: []catalog.Key{key("id")},
@@ -51,6 +55,15 @@ func held() *catalog.Snapshot {
 			notes("notes"), deferred, pairs, bare,
 			{Name: public("people"), Kind: catalog.Table, PrimaryKey: []string{"id"}, Indexes: id, Unique: []catalog.Key{key("id")}, Columns: columns("id uuid, owner uuid, mail text")},
 			{Name: public("kinds"), Kind: catalog.Table, PrimaryKey: []string{"name"}, Unique: []catalog.Key{key("name")}, Columns: columns("name text, owner uuid")},
+			{Name: public("roots"), Kind: catalog.Table, PrimaryKey: []string{"id"}, Indexes: id, Unique: []catalog.Key{key("id"), key("owner", "code")}, Columns: columns("id uuid, owner uuid, code text")},
+			{Name: public("middles"), Kind: catalog.Table, PrimaryKey: []string{"id"}, Unique: []catalog.Key{key("id")}, Columns: columns("id uuid, root uuid, owner uuid"), ForeignKeys: []catalog.ForeignKey{acts(to("roots", "id", "root"), catalog.Cascade)}},
+			{Name: public("leaves"), Kind: catalog.Table, Columns: columns("middle uuid, owner uuid"), ForeignKeys: []catalog.ForeignKey{to("middles", "id", "middle")}},
+			{Name: public("lists"), Kind: catalog.Table, PrimaryKey: []string{"id"}, Unique: []catalog.Key{key("id")}, Columns: columns("id uuid, owner uuid")},
+			{Name: public("entries"), Kind: catalog.Table, Columns: []catalog.Column{{Name: "list", Type: "uuid", NotNull: true}}, ForeignKeys: []catalog.ForeignKey{acts(to("lists", "id", "list"), catalog.SetNull)}},
+			{Name: public("names"), Kind: catalog.Table, Columns: columns("owner uuid, name text"), Unique: []catalog.Key{key("owner", "name")}},
+			{Name: public("named"), Kind: catalog.Table, Columns: columns("owner uuid, name character varying(3)"),
+				ForeignKeys: []catalog.ForeignKey{acts(catalog.ForeignKey{Columns: []string{"owner", "name"}, Target: public("names"), TargetCols: []string{"owner", "name"}}, catalog.Cascade)}},
+			{Name: public("computed"), Kind: catalog.Table, Unique: []catalog.Key{key("flag")}, Columns: append(columns("owner uuid, title text"), catalog.Column{Name: "flag", Type: "text", Generated: true})},
 			{Name: public("coded"), Kind: catalog.Table, Unique: []catalog.Key{key("owner", "code")}, Columns: append(columns("owner uuid"), catalog.Column{Name: "code", Type: "text", Collation: "levelled", Nondeterministic: true})},
 			{Name: public("replies"), Kind: catalog.Table, Columns: columns("note uuid, owner uuid, title text, score money"),
 				ForeignKeys: []catalog.ForeignKey{to("notes", "id", "note")}},
@@ -208,6 +221,10 @@ func TestWhatRowsMustBe(t *testing.T) {
 		{"whoever refers to it and shows with the row that another column leads to", others + "  notes: { " + own + ", write: { commands: [delete] } }\n  replies: { rows: [ visible: { notes: { id: owner } } ] }", "would tell that hidden rows of public.replies refer to it"},
 		{"a key of columns of which a stamp decides unless", "  coded: { " + own + ", write: { commands: [insert], columns: [code], stamp: { owner: { attribute: user, unless: [ { status: { column: code, is: x } } ] } } } }", "it is part of the key owner_code"},
 		{"a key of texts that are equal though their letters are not", "  coded: { rows: [ { sql: \"code <> 'x'\" } ], write: { commands: [insert], columns: [owner, code] } }", "it is part of the key owner_code"},
+		{"whoever refers to what goes with it", "  roots: { " + own + ", write: { commands: [delete] } }", "would tell that hidden rows of public.leaves refer to it"},
+		{"a key that is set to NULL and may not be", "  lists: { " + own + ", write: { commands: [delete] } }", "would tell that hidden rows of public.entries refer to it: their key may not be NULL"},
+		{"a key that changes along and does not hold what it becomes", "  names: { " + own + ", write: { commands: [update], columns: [name] } }", "would tell that hidden rows of public.named refer to it: name is of another type"},
+		{"a key of what is computed from nothing", "  computed: { " + own + ", write: { commands: [insert], columns: [title] } }", "stamps all of the key flag"},
 		{"whoever refers to it and shows with it in part", others + "  notes: { " + own + ", write: { commands: [delete] } }\n  replies: { rows: [ { visible: { notes: { id: note } } }, { own: { column: owner, is: user } } ] }", "would tell that hidden rows of public.replies refer to it"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
