@@ -106,3 +106,19 @@ func TestGuardiansOfRecordsThatWereAltered(t *testing.T) {
 		t.Errorf("wards: %v, %v", named, err)
 	}
 }
+
+// Nobody decides about a partnership that a record asks for which was altered, though it is not the last one: who asked must not
+// be who agrees.
+func TestPartnershipsOfRequestsThatWereAltered(t *testing.T) {
+	db := database(t)
+	r := open(t, db, defaults)
+	conn := db.Connect(t, "postgres")
+	chat := consent.Party{Role: consent.RoleAgent, ID: "chat"}
+	must(t, r, grant("ada", consent.Temporary))
+	must(t, r, consent.Command{Do: consent.Upgrade, Subject: "ada", By: subject("ada")})
+	must(t, r, consent.Command{Do: consent.DecidePartnership, Subject: "ada", Decision: consent.Defer, By: chat})
+	alter(t, conn, "UPDATE pgconsent.consent_record SET purposes = '{all}' WHERE event = 'requested'")
+	if _, err := r.Do(t.Context(), consent.Command{Do: consent.DecidePartnership, Subject: "ada", Decision: consent.TaskComplete, By: chat}); !errors.As(err, new(*TamperedError)) {
+		t.Errorf("decided: %v", err)
+	}
+}
