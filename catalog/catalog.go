@@ -136,7 +136,7 @@ type Sizes map[Name]Size
 type Key struct {
 	Name    string   // of the index, and of its constraint if it has one
 	Columns []string // those that its key, its expressions and its predicate read, by attnum
-	Equal   []string // those without which being equal no two rows collide: plain columns of a unique key, in their own collation
+	Equal   []string // those without which being equal no two rows collide: plain columns of a unique key, or WITH = of one that excludes, in their own collation
 	Apart   []string // those of which one that is NULL keeps the row from colliding: plain columns, where NULL equals no NULL
 	Where   string   // which rows it is about, as pg_get_expr writes it
 }

@@ -1,6 +1,7 @@
 package pgcatalog_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/pgconsent/pgconsent/catalog"
@@ -37,5 +38,43 @@ func TestForeignKeysToPartitionedTables(t *testing.T) {
 		if len(keys) != 1 || keys[0].Target != whole || len(keys[0].Columns) != 2 {
 			t.Errorf("%s: %v", name, keys)
 		}
+	}
+}
+
+// In a constraint that excludes, rows that are not equal in a column WITH = do not collide; whatever another operator says is
+// no equality.
+func TestKeysThatExclude(t *testing.T) {
+	t.Parallel()
+	conn := pgtest.Database(t).Connect(t, "postgres")
+	if _, err := conn.Exec(t.Context(), `
+		CREATE OPERATOR === (LEFTARG = int, RIGHTARG = int, FUNCTION = int4eq, COMMUTATOR = ===);
+		CREATE OPERATOR CLASS others FOR TYPE int USING hash AS OPERATOR 1 ===, FUNCTION 1 hashint4(int);
+		CREATE TABLE booked (room int4range, owner int, during tstzrange, name text,
+		  CONSTRAINT pair EXCLUDE USING gist (room WITH =, during WITH &&),
+		  CONSTRAINT near EXCLUDE USING gist (room WITH &&, during WITH =) WHERE (owner > 0),
+		  CONSTRAINT one EXCLUDE USING btree (owner WITH =, name WITH =),
+		  CONSTRAINT hashed EXCLUDE USING hash (owner WITH =),
+		  CONSTRAINT other EXCLUDE USING hash (owner others WITH ===),
+		  CONSTRAINT computed EXCLUDE USING btree ((owner % 10) WITH =),
+		  CONSTRAINT collated EXCLUDE USING btree (name COLLATE "POSIX" WITH =));`); err != nil {
+		t.Fatal(err)
+	}
+	snap, err := pgcatalog.Load(t.Context(), conn, []string{"public"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, ok := snap.Relation(catalog.Name{Schema: "public", Name: "booked"})
+	if !ok {
+		t.Fatal("not loaded")
+	}
+	want := map[string][]string{"pair": {"room"}, "near": {"during"}, "one": {"owner", "name"}, "hashed": {"owner"}, "other": {}, "computed": {}, "collated": {}}
+	for _, key := range r.Unique {
+		if !slices.Equal(key.Equal, want[key.Name]) {
+			t.Errorf("%s: equal %q, want %q", key.Name, key.Equal, want[key.Name])
+		}
+		delete(want, key.Name)
+	}
+	if len(want) > 0 {
+		t.Errorf("not loaded: %v", want)
 	}
 }

@@ -180,7 +180,8 @@ var actions = map[string]catalog.Action{
 }
 
 // readUnique reads what no two rows may share. The columns of expressions and predicates are those that the index
-// depends on; an index of a constraint depends on the constraint instead, and has neither unless it excludes.
+// depends on; an index of a constraint depends on the constraint instead, and has neither unless it excludes. A constraint that
+// excludes asks for equal values where its operator is what a btree takes for equality, which is strategy 3.
 func (l *loader) readUnique(ctx context.Context) error {
 	var (
 		oid uint32
@@ -197,9 +198,12 @@ func (l *loader) readUnique(ctx context.Context) error {
 		        WHERE con.conindid = i.indexrelid AND con.conrelid = i.indrelid AND con.contype IN ('p', 'u', 'x')
 		          AND d.refclassid = 'pg_class'::regclass AND d.refobjid = i.indrelid AND d.refobjsubid = a.attnum)))
 		  ORDER BY a.attnum),
-		  ARRAY(SELECT a.attname::text FROM pg_attribute AS a WHERE a.attrelid = i.indrelid AND i.indisunique AND NOT i.indisexclusion
-		    AND a.attnum > 0
-		    AND EXISTS (SELECT 1 FROM generate_series(0, i.indnkeyatts - 1) AS k (n) WHERE i.indkey[k.n] = a.attnum AND i.indcollation[k.n] = a.attcollation)
+		  ARRAY(SELECT a.attname::text FROM pg_attribute AS a WHERE a.attrelid = i.indrelid AND a.attnum > 0
+		    AND EXISTS (SELECT 1 FROM generate_series(0, i.indnkeyatts - 1) AS k (n) WHERE i.indkey[k.n] = a.attnum AND i.indcollation[k.n] = a.attcollation
+		      AND (NOT i.indisexclusion OR EXISTS (SELECT 1 FROM pg_constraint AS con JOIN pg_amop AS o ON o.amopopr = con.conexclop[k.n + 1] AND o.amopstrategy = 3
+		        JOIN pg_opclass AS c ON c.opcfamily = o.amopfamily AND c.opcdefault AND c.opcintype = o.amoplefttype AND c.opcintype = o.amoprighttype
+		        JOIN pg_am AS m ON m.oid = c.opcmethod AND m.amname = 'btree'
+		        WHERE con.conindid = i.indexrelid AND con.conrelid = i.indrelid AND con.contype IN ('p', 'u', 'x'))))
 		    ORDER BY a.attnum),
 		  ARRAY(SELECT a.attname::text FROM pg_attribute AS a WHERE a.attrelid = i.indrelid AND NOT i.indnullsnotdistinct AND a.attnum > 0
 		    AND a.attnum = ANY ((i.indkey::int2[])[0:i.indnkeyatts - 1]) ORDER BY a.attnum),

@@ -70,7 +70,7 @@ func TestRelations(t *testing.T) {
 		{"a key over some rows, by whole rows", keys(get("whole").Unique), "some_rows[a b c] [a] [a]"},
 		{"two checks of two columns each", fmt.Sprint(get("pairs").Checked, get("pairs").Together, get("more_pairs").Together), "[x y z w] [[x y] [z w]] [[k l] [m n]]"},
 		{"computed from a later column", fmt.Sprint(get("later").Column("g").From, get("later").Column("n").From, get("later").Column("g").Generated), "[n] [] true"},
-		{"exclusions", keys(get("away").Unique), "away_a_excl[a] [] [a] away_int4range_excl[a b] [] []"},
+		{"exclusions", keys(get("away").Unique), "away_a_excl[a] [a] [a] away_int4range_excl[a b] [] []"},
 		{"a key in another collation", keys(get("texts").Unique), "in_bytes[a b] [b] [a b]"},
 		{"collations", fmt.Sprintf("%q %q %q", get("texts").Column("a").Collation, get("texts").Column("b").Collation, get("texts").Column("c").Collation), `"" "C" ""`},
 		{"deferred, led by a column, broken", fmt.Sprint(get("waits").Indexes), "[{[b] false false} {[a] false false}]"},
