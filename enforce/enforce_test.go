@@ -559,6 +559,29 @@ func TestCheckRefuses(t *testing.T) {
 	c.want(titles, "lake", "sea")
 }
 
+// Reading the catalogs does not stand in the way of the owner's DDL: of two that wait for each other it gives in first, and reads
+// again.
+func TestReadingCatalogsGivesInToDDL(t *testing.T) {
+	w := start(t, func(w *world) { w.cfg.Refresh, w.cfg.maxStale = time.Hour, time.Hour })
+	w.db0(t).stopListening(t)
+	w.exec("CREATE TABLE public.held (id int); CREATE VIEW public.over_held AS SELECT id FROM public.held")
+	owner := w.db.Connect(t, "postgres")
+	if _, err := owner.Exec(t.Context(), "BEGIN; LOCK TABLE public.held IN ACCESS EXCLUSIVE MODE"); err != nil {
+		t.Fatal(err)
+	}
+	var pg *pgconn.PgError
+	if err := w.db0(t).refresh(t.Context()); !errors.As(err, &pg) || pg.Code != "55P03" {
+		t.Errorf("reading the catalogs while the owner has a lock: %v, want lock_not_available", err)
+	}
+	if _, err := owner.Exec(t.Context(), "COMMIT"); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.db0(t).refresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w.client("caregiver").want(titles, "lake", "sea")
+}
+
 type syncFlag struct {
 	mu sync.Mutex
 	b  bool

@@ -300,10 +300,17 @@ func (d *database) fits(snap *catalog.Snapshot) {
 	d.e.cfg.Log.Warn("policy_pending: the new policy fits the catalogs now; the old one stays in force until pgconsent migrate has installed the new one", "database", d.cfg.Name, "pending", c.policy.Version())
 }
 
-// snapshot reads the catalog as of a fingerprint.
+// snapshot reads the catalog as of a fingerprint. PostgreSQL locks the tables of a view whose definition it prints: it waits for
+// them for less than deadlock_timeout, or the owner's DDL over several tables could be the victim of a deadlock.
 func (d *database) snapshot(ctx context.Context, fingerprint string) (*catalog.Snapshot, error) {
+	if _, err := d.conn.Exec(ctx, "SET lock_timeout = '500ms'"); err != nil {
+		return nil, fmt.Errorf("catalog: %w", err)
+	}
 	snap, err := pgcatalog.Load(ctx, d.conn, d.cfg.SearchPath)
-	if err != nil {
+	if err != nil { // the connection is given up
+		return nil, fmt.Errorf("catalog: %w", err)
+	}
+	if _, err := d.conn.Exec(ctx, "RESET lock_timeout"); err != nil {
 		return nil, fmt.Errorf("catalog: %w", err)
 	}
 	again, err := pgcatalog.Fingerprint(ctx, d.conn)
