@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/pgtest"
 )
 
 // shape is how a table stores its rows.
@@ -23,6 +24,10 @@ var computed = map[string]string{
 	"text": "upper(%s)", "digits": "left(%s, 2)", "int": "coalesce(%s, 0) %% 7", "num": "round(%s, 1)", "bool": "NOT %s", "json": "%s -> 'k'", "arr": "array_remove(%s, 'a')",
 }
 
+// asked are expressions of columns that are computed as they are read, which PostgreSQL has from 18 on, with their kinds. They fail on some
+// values of hidden rows.
+var asked = map[string][2]string{"digits": {"(%s)::integer", "int"}, "int": {"100 / %s", "int"}, "num": {"1 / %s", "num"}}
+
 // forbidden are values that a CHECK does not take, by kind. Columns under one have none of them, but what agents set may.
 var forbidden = map[string][]string{"text": {"tea", "a", "", "apple pie"}, "int": {"12", "0", "-1", "3"}, "num": {"0", "10", "1.5"}}
 
@@ -31,18 +36,6 @@ func (c column) forbids(value string) bool {
 		return false
 	}
 	return slices.Contains(forbidden[c.kind], value) || c.kind == "num" && strings.Trim(value, "0.") == ""
-}
-
-// conditions that views and functions have on a column, by kind. Those in the second list fail on some values of hidden rows.
-var filters = map[string][2][]string{
-	"text":   {{"%s LIKE '%%a%%'", "length(%s) > 3"}, {"%s ~ '^[A-Za-z]'"}},
-	"digits": {{"%s > '2'"}, {"(%s)::int > 20", "100 / (%s)::int > 2"}},
-	"int":    {{"%s > 3", "%s IS NOT NULL"}, {"100 / %s > 3", "(%s)::int2 > 2"}},
-	"num":    {{"%s < 40"}, {"sqrt(%s) > 2", "1 / %s < 0.5"}},
-	"bool":   {{"%s"}, nil},
-	"time":   {{"%s < '2023-01-01'"}, {"%s + interval '1000 years' > '3000-01-01'"}},
-	"json":   {{"%s ? 'n'"}, {"(%s ->> 'n')::int > 2", "(%s -> 'n')::numeric > 1"}},
-	"arr":    {{"%s && '{a,b}'"}, {"(%s)[1] IS NOT NULL"}},
 }
 
 // around draws what a database has around its tables: partitions and children, generated columns, CHECKs, foreign keys, indexes on
@@ -74,7 +67,7 @@ func (s *schema) around(r *rand.Rand) {
 		if r.IntN(3) == 0 && !t.narrowed() { // of a table with hidden columns agents read a view
 			s.function(r, t, fmt.Sprintf("tell%d", n))
 		}
-		if r.IntN(4) == 0 && !t.narrowed() && t.shape == plain && t.rule.ofRow() {
+		if r.IntN(4) == 0 && !t.narrowed() && t.shape == plain && t.rule.ofRow() && !slices.ContainsFunc(t.columns, func(c column) bool { return c.virtual }) {
 			s.stored = append(s.stored, &table{name: t.name + " stored", columns: t.columns, keys: t.keys, rule: t.rule, of: t})
 		}
 	}
@@ -118,6 +111,14 @@ func (s *schema) constraints(r *rand.Rand, t *table) {
 	if t.rule == nil || s.grouped || r.IntN(3) > 0 {
 		return
 	}
+	if pgtest.Binaries().Major >= 18 && r.IntN(2) == 0 {
+		for _, c := range t.columns[t.keys:] {
+			if form := asked[c.kind]; form[0] != "" && c.asIs() && c.domain == "" {
+				t.columns = append(t.columns, column{name: "asked of it", kind: form[1], generated: fmt.Sprintf(form[0], c.sql()), virtual: true})
+				return
+			}
+		}
+	}
 	for _, c := range t.columns[t.keys:] {
 		if form := computed[c.kind]; form != "" && c.asIs() && c.domain == "" {
 			kind := c.kind
@@ -134,7 +135,7 @@ func (s *schema) constraints(r *rand.Rand, t *table) {
 func (c column) definition() string {
 	out := ""
 	if c.generated != "" {
-		out = " GENERATED ALWAYS AS (" + c.generated + ") STORED"
+		out = " GENERATED ALWAYS AS (" + c.generated + ") " + map[bool]string{true: "VIRTUAL", false: "STORED"}[c.virtual]
 	}
 	if c.checked {
 		out += fmt.Sprintf(" CHECK (%s NOT IN ('%s'))", c.sql(), strings.Join(forbidden[c.kind], "', '"))
@@ -165,7 +166,7 @@ func (t *table) into(row row) string {
 
 func (s *schema) indexes(r *rand.Rand, t *table, n int) {
 	for _, c := range t.columns[t.keys:] {
-		if r.IntN(4) > 0 {
+		if r.IntN(4) > 0 || c.virtual {
 			continue
 		}
 		index := map[string][]string{
@@ -178,7 +179,7 @@ func (s *schema) indexes(r *rand.Rand, t *table, n int) {
 		where := pick(r, "", "", " WHERE "+c.sql()+" IS NOT NULL")
 		s.extra += fmt.Sprintf("CREATE INDEX ON %s "+pick(r, index...)+"%s;\n", t.sql(), c.sql(), where)
 	}
-	if r.IntN(4) == 0 && len(t.columns) > t.keys+1 && t.columns[t.keys].kind != "json" && t.columns[t.keys+1].kind != "json" {
+	if r.IntN(4) == 0 && len(t.columns) > t.keys+1 && t.columns[t.keys].kind != "json" && t.columns[t.keys+1].kind != "json" && !t.columns[t.keys+1].virtual {
 		s.extra += fmt.Sprintf("CREATE STATISTICS known%d ON %s, %s FROM %s;\n", n, t.columns[t.keys].sql(), t.columns[t.keys+1].sql(), t.sql())
 	}
 }
@@ -249,146 +250,4 @@ func (s *schema) bound(r *rand.Rand, t *table) {
 			t.bounds = fmt.Sprintf(", immutable: [%q]", c.name)
 		}
 	}
-}
-
-// condition is on one of the columns that show.
-func (s *schema) condition(r *rand.Rand, alias string, columns []column) string {
-	c := pick(r, columns...)
-	list := filters[c.kind]
-	sql := alias + "." + c.sql()
-	if c.mask == "" && list[1] != nil && r.IntN(3) > 0 {
-		return fmt.Sprintf(pick(r, list[1]...), sql)
-	}
-	if list[0] != nil {
-		return fmt.Sprintf(pick(r, list[0]...), sql)
-	}
-	return sql + " IS NOT NULL"
-}
-
-// view makes a view that the policy lists.
-func (s *schema) view(r *rand.Rand, t *table, name string) {
-	var shown []column
-	for _, c := range t.shown() {
-		shown = append(shown, column{name: c.name, kind: c.kind, mask: c.mask})
-	}
-	v := &table{name: name, keys: t.keys, columns: shown, rule: &rule{kind: "open"}}
-	var names []string
-	for _, c := range shown {
-		names = append(names, "t."+c.sql())
-	}
-	list, from := strings.Join(names, ", "), " FROM "+t.sql()+" t"
-	where := " WHERE " + s.condition(r, "t", shown)
-	query := "SELECT " + list + from + where
-	switch r.IntN(7) {
-	case 0:
-		query = "SELECT " + list + ", upper(t." + shown[0].sql() + "::text) || '!' AS said" + from + pick(r, "", where)
-		v.columns = append(v.columns, column{name: "said", kind: "text"})
-	case 1:
-		if t.grouped { // a view cannot hold an aggregate that the policy bounds
-			break
-		}
-		by := pick(r, shown...)
-		if by.kind == "json" {
-			by = shown[0]
-		}
-		query = fmt.Sprintf("SELECT t.%s AS by, count(*)::int AS n, string_agg(t.%s::text, ',' ORDER BY t.%[2]s) AS which%s%s GROUP BY 1", by.sql(), shown[0].sql(), from, pick(r, "", where))
-		v.columns, v.keys = []column{{name: "by", kind: by.kind}, {name: "n", kind: "int"}, {name: "which", kind: "text"}}, 1
-	case 2:
-		other := pick(r, s.tables...)
-		if other.rule == nil {
-			break
-		}
-		key := other.columns[0]
-		on := s.condition(r, "o", other.shown())
-		if c := t.column("ref " + other.name); c != nil && !c.secret {
-			on = fmt.Sprintf("o.%s = t.%s", key.sql(), c.sql())
-		}
-		var more []string
-		for _, c := range other.key() {
-			more = append(more, "o."+c.sql()+" AS "+catalog.QuoteIdent("o "+c.name))
-		}
-		query = fmt.Sprintf("SELECT %s, %s%s %s public.%s o ON %s", strings.Join(more, ", "), list, from, pick(r, "JOIN", "LEFT JOIN"), other.sql(), on)
-		v.columns = nil
-		for _, c := range other.key() {
-			v.columns = append(v.columns, column{name: "o " + c.name, kind: c.kind})
-		}
-		v.columns, v.keys = append(v.columns, shown...), other.keys+t.keys
-	case 3:
-		query = "SELECT " + list + ", row_number() OVER (ORDER BY t." + strings.Join(keyNames(t), ", t.") + ")::int AS place" + from + pick(r, "", where)
-		v.columns = append(v.columns, column{name: "place", kind: "int"})
-	case 4:
-		query = "WITH c AS (" + query + ") SELECT * FROM c UNION ALL SELECT " + list + from + " WHERE false"
-	case 5:
-		query += " ORDER BY t." + strings.Join(keyNames(t), ", t.") + " LIMIT 5"
-	}
-	s.extra += fmt.Sprintf("CREATE VIEW %s%s AS %s;\n", v.sql(), pick(r, "", " WITH (security_barrier)", " WITH (security_invoker)"), query)
-	s.views = append(s.views, v)
-}
-
-func keyNames(t *table) []string {
-	var out []string
-	for _, c := range t.key() {
-		out = append(out, c.sql())
-	}
-	return out
-}
-
-// function makes a function that the policy lists.
-func (s *schema) function(r *rand.Rand, t *table, name string) {
-	shown := t.shown()
-	from := fmt.Sprintf(" FROM public.%s t WHERE %s", t.sql(), s.condition(r, "t", shown))
-	key := "t." + shown[0].sql()
-	switch r.IntN(4) {
-	case 0:
-		s.extra += fmt.Sprintf("CREATE FUNCTION %s() RETURNS integer LANGUAGE sql STABLE AS $tell$ SELECT count(*)::int%s $tell$;\n", name, from)
-	case 1:
-		s.extra += fmt.Sprintf("CREATE FUNCTION %s() RETURNS integer LANGUAGE plpgsql STABLE AS $tell$ BEGIN RETURN (SELECT count(*)%s); EXCEPTION WHEN others THEN RETURN length(SQLERRM); END $tell$;\n", name, from)
-	case 2:
-		s.extra += fmt.Sprintf("CREATE FUNCTION %s() RETURNS integer LANGUAGE plpgsql AS $tell$ DECLARE n int := 0; row record; BEGIN FOR row IN SELECT %s AS k%s LOOP n := n + length(row.k::text); END LOOP; RETURN n; END $tell$;\n", name, key, from)
-	case 3:
-		s.extra += fmt.Sprintf("CREATE FUNCTION %[1]s_of() RETURNS TABLE (k text) LANGUAGE sql STABLE ROWS 3 AS $tell$ SELECT %[2]s::text%[3]s $tell$;\nCREATE FUNCTION %[1]s() RETURNS integer LANGUAGE sql STABLE AS $tell$ SELECT count(DISTINCT k)::int FROM public.%[1]s_of() $tell$;\n", name, key, from)
-		s.functions = append(s.functions, name+"_of")
-	}
-	s.functions = append(s.functions, name)
-	s.calls = append(s.calls, "public."+name+"()")
-}
-
-// listed is what a policy says of views and functions, and of the tables that stand for others.
-func (s *schema) listed() string {
-	var b strings.Builder
-	for _, t := range s.stored {
-		fmt.Fprintf(&b, "  %q:\n    rows: [ %s ]\n", t.name, t.rule.yaml())
-	}
-	if len(s.views) > 0 {
-		b.WriteString("views:\n")
-		for _, v := range s.views {
-			fmt.Fprintf(&b, "  %q: {}\n", v.name)
-		}
-	}
-	if len(s.functions) > 0 {
-		b.WriteString("functions:\n")
-		for _, f := range s.functions {
-			fmt.Fprintf(&b, "  %s: {}\n", f)
-		}
-	}
-	return b.String()
-}
-
-// readable are the tables, parts and views that agents may name.
-func (s *schema) readable() []*table {
-	var out []*table
-	for _, t := range s.tables {
-		if t.rule == nil {
-			continue
-		}
-		out = append(out, t)
-		if t.shape != plain && !t.narrowed() {
-			for n := range map[shape]int{partitioned: 2, inherited: 1}[t.shape] {
-				part := *t
-				part.name, part.shape = fmt.Sprintf("%s part%d", t.name, n), plain
-				out = append(out, &part)
-			}
-		}
-	}
-	return append(append(out, s.views...), s.stored...)
 }

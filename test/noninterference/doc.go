@@ -1,6 +1,6 @@
 // Package noninterference looks for a bit about a hidden row.
 //
-// It makes schemas (with what a database has around its tables: around.go), policies over them, data, callers and statements; runs each statement over the wire on two databases that
+// It makes schemas (with what a database has around its tables: around.go, listed.go), policies over them, data, callers and statements; runs each statement over the wire on two databases that
 // differ in rows hidden from the caller only; and compares everything the caller received. Where SQL leaves an answer open (the
 // order of evaluation decides which error comes first), both answers must be ones that PostgreSQL gives on the visible rows
 // alone under one setting of its planner or another. What is answered must also be what the visible rows alone answer.

@@ -100,6 +100,11 @@ func (r *runner) schema(seed uint64, mode instance.Mode) {
 		}
 		for _, t := range s.readable() { // first of all, which rows there are
 			r.try(st, testCase{messages: []string{"SELECT * FROM " + t.sql()}}, text, loads, seed)
+			for _, c := range t.columns[t.keys:] {
+				if c.kind == "int" && !c.secret { // the simplest of questions
+					r.try(st, testCase{messages: []string{fmt.Sprintf("SELECT count(*) FROM %s WHERE %s > %d", t.sql(), c.sql(), rng.IntN(20))}}, text, loads, seed)
+				}
+			}
 		}
 		for _, call := range s.calls {
 			r.try(st, testCase{messages: []string{"SELECT " + call}}, text, loads, seed)

@@ -25,6 +25,7 @@ type column struct {
 	mask       string // how it shows it; "": as it is
 	domain     string // its type, where that is a domain
 	generated  string // the expression that it is computed by
+	virtual    bool   // as it is read
 	checked    bool   // a CHECK forbids values
 }
 
