@@ -171,7 +171,7 @@ func TestEndedResults(t *testing.T) {
 	}
 	kinds := map[string]int{}
 	for seed := range conversations(60) {
-		script := greedy(rand.New(rand.NewPCG(uint64(seed), 13)))
+		script := apart(greedy(rand.New(rand.NewPCG(uint64(seed), 13)))...)
 		direct := hijack(t, fmt.Sprintf("host=%s port=%d user=%s dbname=%s options='-c test.bounded=on'", p.db.SocketDir, p.db.Port, agentRole, p.db.Name))
 		want := same(converse(t, direct, script))
 		wrote := inMarks()

@@ -199,7 +199,7 @@ func TestSealsUnderLoad(t *testing.T) {
 						m, ends = append(m, sy), ends+1
 					}
 				}
-				m = append(m, sy)
+				m = append(apart(m)[0], sy)
 				client.send(t, m...)
 				for done := false; !done; {
 					b, err := client.front.Receive()

@@ -232,7 +232,7 @@ func TestNothingOlderThanAChangeIsShown(t *testing.T) {
 	shown, refused, n := 0, 0, 0
 	for seed := range conversations(200) {
 		c := p.raw(t)
-		script := keepingConversation(rand.New(rand.NewPCG(uint64(seed), 5)))
+		script := apart(keepingConversation(rand.New(rand.NewPCG(uint64(seed), 5)))...)
 		for i, round := range script {
 			n++
 			run("UPDATE mark SET n = $1", n)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -108,6 +109,10 @@ func TestOwnerTools(t *testing.T) {
 		out, err := exec.Command(dump, "--restrict-key=x", dsn).Output()
 		if err != nil { // before 15.14
 			out, err = exec.Command(dump, dsn).Output()
+		}
+		var exit *exec.ExitError
+		if errors.As(err, &exit) && strings.Contains(string(exit.Stderr), "server version mismatch") {
+			t.Skipf("NOT TESTED: %s", exit.Stderr)
 		}
 		if err != nil {
 			t.Fatal(err)

@@ -11,6 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	pgx3 "github.com/jackc/pgx/v5/pgproto3"
+
+	"github.com/pgconsent/pgconsent/pgtest"
 )
 
 // conversation makes up messages that make sense often enough, and else fail.
@@ -129,6 +131,34 @@ func conversations(by int) int {
 		return n
 	}
 	return by
+}
+
+// apart ends a group before a Query that would stand in it. From PostgreSQL 18 on what comes after such a Query and its Sync fails
+// with XX000, "unexpected state STARTED", and nothing is to be learned of it.
+func apart(script ...[]pgx3.FrontendMessage) (out [][]pgx3.FrontendMessage) {
+	if pgtest.Binaries().Major < 18 {
+		return script
+	}
+	open := false
+	for _, messages := range script {
+		var round []pgx3.FrontendMessage
+		for _, m := range messages {
+			switch m.(type) {
+			case *pgx3.Query:
+				if open {
+					round = append(round, sy)
+				}
+				open = false
+			case *pgx3.Sync:
+				open = false
+			default:
+				open = true
+			}
+			round = append(round, m)
+		}
+		out = append(out, round)
+	}
+	return out
 }
 
 // converse sends the rounds of a conversation and writes down what comes back.

