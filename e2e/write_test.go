@@ -529,7 +529,7 @@ COPY items (title, qty) FROM STDIN;
 p1	5
 p2	\N
 \.
-COPY slots (name) FROM STDIN (FORMAT csv) WHERE name <> 'no';
+COPY slots (name) FROM STDIN WHERE name <> 'no';
 yes
 no
 \.
