@@ -42,12 +42,15 @@ func TestForeignKeysToPartitionedTables(t *testing.T) {
 }
 
 // In a constraint that excludes, rows that are not equal in a column WITH = do not collide; whatever another operator says is
-// no equality.
+// no equality, and neither is what somebody's operator class takes for it.
 func TestKeysThatExclude(t *testing.T) {
 	t.Parallel()
 	conn := pgtest.Database(t).Connect(t, "postgres")
 	if _, err := conn.Exec(t.Context(), `
 		CREATE OPERATOR === (LEFTARG = int, RIGHTARG = int, FUNCTION = int4eq, COMMUTATOR = ===);
+		CREATE OPERATOR CLASS own FOR TYPE int USING hash AS OPERATOR 1 =, FUNCTION 1 hashint4(int);
+		CREATE FUNCTION loosely(text, text) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT bttextcmp(lower($1), lower($2))';
+		CREATE OPERATOR CLASS any_case FOR TYPE text USING btree AS OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 loosely(text, text);
 		CREATE OPERATOR CLASS others FOR TYPE int USING hash AS OPERATOR 1 ===, FUNCTION 1 hashint4(int);
 		CREATE TABLE booked (room int4range, owner int, during tstzrange, name text,
 		  CONSTRAINT pair EXCLUDE USING gist (room WITH =, during WITH &&),
@@ -55,11 +58,14 @@ func TestKeysThatExclude(t *testing.T) {
 		  CONSTRAINT one EXCLUDE USING btree (owner WITH =, name WITH =),
 		  CONSTRAINT hashed EXCLUDE USING hash (owner WITH =),
 		  CONSTRAINT other EXCLUDE USING hash (owner others WITH ===),
+		  CONSTRAINT with_own EXCLUDE USING hash (owner own WITH =),
 		  CONSTRAINT computed EXCLUDE USING btree ((owner % 10) WITH =),
-		  CONSTRAINT collated EXCLUDE USING btree (name COLLATE "POSIX" WITH =));`); err != nil {
+		  CONSTRAINT collated EXCLUDE USING btree (name COLLATE "POSIX" WITH =));
+		CREATE UNIQUE INDEX loose ON booked (name any_case, owner);
+		CREATE UNIQUE INDEX patterns ON booked (name text_pattern_ops);`); err != nil {
 		t.Fatal(err)
 	}
-	want := map[string][]string{"pair": {"room"}, "near": {"during"}, "one": {"owner", "name"}, "hashed": {"owner"}, "other": {}, "computed": {}, "collated": {}}
+	want := map[string][]string{"pair": {"room"}, "near": {"during"}, "one": {"owner", "name"}, "hashed": {"owner"}, "other": {}, "with_own": {}, "loose": {"owner"}, "patterns": {"name"}, "computed": {}, "collated": {}}
 	if pgtest.Binaries().Major >= 18 {
 		if _, err := conn.Exec(t.Context(), `ALTER TABLE booked ADD CONSTRAINT timed UNIQUE (room, during WITHOUT OVERLAPS)`); err != nil {
 			t.Fatal(err)

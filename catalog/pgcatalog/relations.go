@@ -181,7 +181,8 @@ var actions = map[string]catalog.Action{
 
 // readUnique reads what no two rows may share. The columns of expressions and predicates are those that the index
 // depends on; an index of a constraint depends on the constraint instead, and has neither unless it excludes. A constraint that
-// excludes asks for equal values where its operator is what a btree takes for equality, which is strategy 3.
+// excludes asks for equal values where its operator is what a btree takes for equality, which is strategy 3. What others have made,
+// and calls equal what is not, or fails on some values while an index is searched, is no equality.
 func (l *loader) readUnique(ctx context.Context) error {
 	var (
 		oid uint32
@@ -200,10 +201,13 @@ func (l *loader) readUnique(ctx context.Context) error {
 		  ORDER BY a.attnum),
 		  ARRAY(SELECT a.attname::text FROM pg_attribute AS a WHERE a.attrelid = i.indrelid AND a.attnum > 0
 		    AND EXISTS (SELECT 1 FROM generate_series(0, i.indnkeyatts - 1) AS k (n) WHERE i.indkey[k.n] = a.attnum AND i.indcollation[k.n] = a.attcollation
+		      AND EXISTS (SELECT 1 FROM pg_opclass AS c WHERE c.oid = i.indclass[k.n] AND (c.oid < 16384 OR c.opcdefault))
 		      AND (NOT i.indisexclusion OR EXISTS (SELECT 1 FROM pg_constraint AS con JOIN pg_amop AS o ON o.amopopr = con.conexclop[k.n + 1] AND o.amopstrategy = 3
 		        JOIN pg_opclass AS c ON c.opcfamily = o.amopfamily AND c.opcdefault AND c.opcintype = o.amoplefttype AND c.opcintype = o.amoprighttype
 		        JOIN pg_am AS m ON m.oid = c.opcmethod AND m.amname = 'btree'
-		        WHERE con.conindid = i.indexrelid AND con.conrelid = i.indrelid AND con.contype IN ('p', 'u', 'x'))))
+		        WHERE con.conindid = i.indexrelid AND con.conrelid = i.indrelid AND con.contype IN ('p', 'u', 'x')
+		          AND NOT EXISTS (SELECT 1 FROM unnest(con.conexclop) AS x (oid) WHERE x.oid >= 16384)
+		          AND NOT EXISTS (SELECT 1 FROM unnest(i.indclass::oid[]) AS x (oid) WHERE x.oid >= 16384 AND `+extensionOf("pg_opclass", "x.oid")+` <> 'btree_gist'))))
 		    ORDER BY a.attnum),
 		  ARRAY(SELECT a.attname::text FROM pg_attribute AS a WHERE a.attrelid = i.indrelid AND NOT i.indnullsnotdistinct AND a.attnum > 0
 		    AND a.attnum = ANY ((i.indkey::int2[])[0:i.indnkeyatts - 1]) ORDER BY a.attnum),
