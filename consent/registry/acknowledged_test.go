@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -23,12 +24,12 @@ func TestAnOlderDumpIsNoticed(t *testing.T) {
 		return Acknowledged(t.Context(), conn, r.Keys, anchor, "app")
 	}
 	file := filepath.Join(t.TempDir(), "older.dump")
-	dump, same := pgtest.Client(t, "pg_dump")
-	if !same {
-		t.Skip("pg_dump does not dump a server of another version")
-	}
+	dump, _ := pgtest.Client(t, "pg_dump")
 	restore, _ := pgtest.Client(t, "pg_restore")
 	if out, err := exec.Command(dump, "-Fc", "-f", file, db.DSN("postgres", "")).CombinedOutput(); err != nil { //nolint:gosec // the test's own
+		if strings.Contains(string(out), "server version mismatch") {
+			t.Skipf("NOT TESTED: this pg_dump does not dump a server of a later version: %s", out)
+		}
 		t.Fatalf("pg_dump: %v %s", err, out)
 	}
 	must(t, r, consent.Command{Do: consent.Revoke, Subject: "ada", By: subject("ada")})
