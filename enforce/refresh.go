@@ -308,6 +308,10 @@ func (d *database) snapshot(ctx context.Context, fingerprint string) (*catalog.S
 	}
 	snap, err := pgcatalog.Load(ctx, d.conn, d.cfg.SearchPath)
 	if err != nil { // the connection is given up
+		var pg *pgconn.PgError
+		if errors.As(err, &pg) && pg.Code == "55P03" {
+			return nil, fmt.Errorf("catalog: DDL that is not committed yet has locked a table that a view reads; reading begins anew until it is: %w", err)
+		}
 		return nil, fmt.Errorf("catalog: %w", err)
 	}
 	if _, err := d.conn.Exec(ctx, "RESET lock_timeout"); err != nil {
