@@ -56,7 +56,7 @@ func (c *compiler) narrowing(decl tableDecl, r *catalog.Relation) *Narrowing {
 	out.ByKey = c.byKey(decl, r, out, all, more)
 	for _, d := range decl.columns {
 		if s, ok := shown[d.Name]; ok {
-			c.quotes(d.place, r, s, shown)
+			c.quotes(d.place, r, s, shown, byKey)
 		}
 	}
 	return out
@@ -69,9 +69,9 @@ func (c *compiler) barred(at place, r *catalog.Relation, column *catalog.Column)
 	}
 }
 
-// quotes refuses to show a column that is computed as it is read from what does not show as it is: where that fails, the error says
-// what stands there. Stored, it did not fail.
-func (c *compiler) quotes(at place, r *catalog.Relation, s Shown, shown map[string]Shown) {
+// quotes refuses to show a column that is computed as it is read from what does not show as it is, or by key only: where that fails, the
+// error says what stands there. Stored, it did not fail.
+func (c *compiler) quotes(at place, r *catalog.Relation, s Shown, shown map[string]Shown, byKey map[string]bool) {
 	for _, part := range c.withParts(r) {
 		column := part.Column(s.Name)
 		if column == nil || !column.Virtual {
@@ -79,7 +79,7 @@ func (c *compiler) quotes(at place, r *catalog.Relation, s Shown, shown map[stri
 		}
 		for _, from := range column.From {
 			source, ok := shown[from]
-			if !ok || source.Mask != Plain || source.When != nil && !reflect.DeepEqual(source.When, s.When) {
+			if !ok || source.Mask != Plain || byKey[from] && !byKey[s.Name] || source.When != nil && !reflect.DeepEqual(source.When, s.When) {
 				c.fail(at, "make it STORED, or allow "+from+" as it is",
 					"%s.%s is computed from %s as it is read: where that fails, the error would say what the hidden or masked column holds", r.Name, s.Name, from)
 				return

@@ -19,7 +19,7 @@ func TestVirtualColumns(t *testing.T) {
 		{Name: "kept", Type: "text", TypeOID: 25, Generated: true, From: []string{"raw", "secret"}},
 	}
 	snap := catalog.NewSnapshot(catalog.Spec{Database: "d", ServerVersion: 180000, SearchPath: []string{"public"}, Relations: []*catalog.Relation{
-		{Name: name("lots"), Kind: catalog.Table, PrimaryKey: []string{"id"}, Columns: columns},
+		{Name: name("lots"), Kind: catalog.Table, PrimaryKey: []string{"id"}, Indexes: []catalog.BTree{{Columns: []string{"id"}, Unique: true}}, Columns: columns},
 		{Name: name("files"), Kind: catalog.ForeignTable, Columns: columns},
 		{Name: name("shelves"), Kind: catalog.Table, PrimaryKey: []string{"id"}, Columns: []catalog.Column{{Name: "id", Type: "uuid", TypeOID: 2950}, {Name: "lot", Type: "uuid", TypeOID: 2950}}},
 	}})
@@ -34,6 +34,8 @@ func TestVirtualColumns(t *testing.T) {
 		"{ lots: { rows: [ own: { column: id, is: me } ] }, shelves: { rows: [ visible: { lots: { owner: lot } } ] } }":                          "public.lots.owner is computed as it is read",
 		"lots: { rows: [ own: { column: id, is: me } ], columns: { id: allow, owner: allow } }":                                                  "public.lots.owner is computed from raw as it is read",
 		"lots: { rows: [ own: { column: id, is: me } ], columns: { id: allow, raw: allow, secret: { mask: { generalise: 1 } }, state: allow } }": "public.lots.state is computed from secret as it is read",
+		"lots: { rows: [ own: { column: id, is: me } ], columns: { id: allow, raw: by_key, owner: allow } }":                                     "public.lots.owner is computed from raw as it is read",
+		"lots: { rows: [ own: { column: id, is: me } ], columns: { id: allow, raw: by_key, owner: by_key } }":                                    "",
 		"files: { rows: [ own: { column: id, is: me } ] }":                                                                                       "public.files.owner is computed as it is read",
 		"files: { rows: [ own: { column: id, is: me } ], columns: { id: allow, raw: allow, kept: allow } }":                                      "",
 	} {
