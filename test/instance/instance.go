@@ -96,14 +96,18 @@ func Compile(t testing.TB, d Database, mode Mode) *Migrated {
 	return &Migrated{Policy: pol, Snapshot: snap, Plan: rls.Generate(pol, snap, rls.Options{Mode: mode.Walls, Doors: mode.Rewrite.Doors()})}
 }
 
-// Migrate installs the policy in the database, with the superuser's rights.
+// Migrate installs the policy in the database, with the superuser's rights, and fills in what is kept.
 func Migrate(t testing.TB, d Database, mode Mode) *Migrated {
 	t.Helper()
 	m := Compile(t, d, mode)
 	rolesMu.Lock()
 	defer rolesMu.Unlock()
 	options := migrations.Options{AgentPassword: rolePassword, ControlPassword: rolePassword}
-	if err := migrations.Up(context.Background(), d.DB.Connect(t, "postgres"), options, m.Plan); err != nil {
+	conn := d.DB.Connect(t, "postgres")
+	if err := migrations.Up(context.Background(), conn, options, m.Plan); err != nil {
+		t.Fatal(err)
+	}
+	if err := migrations.FillAll(context.Background(), conn, m.Plan.Fills(), func(migrations.Fill, int64) {}); err != nil {
 		t.Fatal(err)
 	}
 	return m

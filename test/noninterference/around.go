@@ -74,7 +74,7 @@ func (s *schema) around(r *rand.Rand) {
 }
 
 func (s *schema) shapes(r *rand.Rand, t *table) {
-	if s.grouped || t.rule == nil || t.link() != nil {
+	if s.grouped || t.rule == nil || t.link() != nil || t.noParts {
 		return
 	}
 	switch n := r.IntN(12); {
@@ -100,7 +100,9 @@ func (r *rule) ofRow() bool {
 }
 
 // asIs tells whether a column shows as it is, and nothing else is made of it.
-func (c column) asIs() bool { return !c.ruled && !c.secret && c.mask == "" && c.generated == "" }
+func (c column) asIs() bool {
+	return !c.ruled && !c.secret && c.mask == "" && c.needs == nil && c.generated == ""
+}
 
 func (s *schema) constraints(r *rand.Rand, t *table) {
 	for i := t.keys; i < len(t.columns); i++ {

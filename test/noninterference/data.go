@@ -79,6 +79,9 @@ func (s *schema) ruling(r *rand.Rand, t *table, c column) (string, bool) {
 		return pick(r, append(persons, "nobody")...), true
 	case c.name == "heard":
 		return pick(r, "{}", "{p1}", "{p2}", "{p1,p2}", "{p3,p4}", "{p1,NULL}"), true
+	case c.name == "until":
+		v := pick(r, moments...)
+		return v, v != ""
 	case c.name == "since":
 		return pick(r, daysAgo(1), daysAgo(20), daysAgo(60), daysAgo(150), daysAgo(400)), true
 	case c.name == "acl":
@@ -87,6 +90,10 @@ func (s *schema) ruling(r *rand.Rand, t *table, c column) (string, bool) {
 	for _, target := range s.tables {
 		if c.name == "ref "+target.name {
 			return keyValue(target.columns[0].kind, r.IntN(rowsPerTable+2)), true
+		}
+		if c.name == "made from "+target.name {
+			one := func() string { return keyValue(target.columns[0].kind, r.IntN(rowsPerTable+1)) }
+			return "{" + pick(r, one(), one(), one()+","+one(), one()+",NULL", "") + "}", true
 		}
 	}
 	return "", false
@@ -181,7 +188,7 @@ func (s *schema) roughen(r *rand.Rand, d data, caller map[string]string) {
 					}
 					continue
 				}
-				if !c.ruled && c.generated == "" && (!visible || c.mask != "" || c.secret && !c.keyed) && r.IntN(4) > 0 {
+				if !c.ruled && c.generated == "" && (!visible || c.mask != "" || c.secret && !c.keyed || !d.consented(c, row, caller)) && r.IntN(4) > 0 {
 					if v, ok := wild(r, c); ok && !c.forbids(v) {
 						row[c.name] = v
 					} else {
@@ -203,7 +210,7 @@ func (s *schema) seen(d data, caller map[string]string) string {
 				var values []string
 				for _, c := range t.shown() {
 					v, known := row[c.name]
-					v, known = c.seen(v, known)
+					v, known = c.seen(v, known && d.consented(c, row, caller))
 					values = append(values, fmt.Sprint(v, known))
 				}
 				for _, c := range t.columns {
@@ -269,8 +276,19 @@ func (s *schema) visibleOnly(d data, caller map[string]string) data {
 	for t, rows := range d {
 		for _, row := range rows {
 			if d.visible(t, row, caller) {
-				out[t] = append(out[t], row)
+				out[t] = append(out[t], d.withoutUnconsented(t, row, caller))
 			}
+		}
+	}
+	return out
+}
+
+// hidden tells of each row whether the caller does not see it.
+func (s *schema) hidden(d data, caller map[string]string) map[*table][]bool {
+	out := map[*table][]bool{}
+	for t, rows := range d {
+		for _, row := range rows {
+			out[t] = append(out[t], !d.visible(t, row, caller))
 		}
 	}
 	return out
@@ -282,15 +300,20 @@ func (s *schema) load(d data, caller map[string]string, narrow bool) string {
 	if !narrow {
 		b.WriteString(s.loadRegistry(d))
 	}
+	hidden := s.hidden(d, caller)
+	changes := ""
+	if s.keeps && !narrow {
+		d, changes = s.otherwiseFirst(s.Rand, d, caller)
+	}
 	var all []string
 	for _, t := range s.tables {
 		all = append(all, t.sql())
 	}
 	fmt.Fprintf(&b, "TRUNCATE %s;\n", strings.Join(all, ", "))
 	for _, t := range s.tables {
-		for _, hidden := range []bool{false, true} {
-			for _, row := range d[t] {
-				if d.visible(t, row, caller) == hidden {
+		for _, last := range []bool{false, true} {
+			for i, row := range d[t] {
+				if last != (i >= len(hidden[t]) || hidden[t][i]) {
 					continue
 				}
 				columns := t.columns
@@ -315,6 +338,9 @@ func (s *schema) load(d data, caller map[string]string, narrow bool) string {
 				fmt.Fprintf(&b, "INSERT INTO %s VALUES (%s);\n", t.into(row), strings.Join(values, ", "))
 			}
 		}
+	}
+	if changes != "" {
+		b.WriteString(filled + changes)
 	}
 	for _, t := range s.stored {
 		fmt.Fprintf(&b, "REFRESH MATERIALIZED VIEW %s;\n", t.sql())

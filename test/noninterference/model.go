@@ -34,7 +34,7 @@ func (d data) judge(r *rule, at row, caller map[string]string) verdict {
 	switch r.kind {
 	case "open":
 		return shows
-	case "all":
+	case "all", "rows":
 		out := shows
 		for _, part := range r.parts {
 			out = min(out, d.judge(part, at, caller))
@@ -50,9 +50,10 @@ func (d data) judge(r *rule, at row, caller map[string]string) verdict {
 		return conditions[r.condition].judge(at, caller)
 	case "not":
 		return shows - d.judge(r.parts[0], at, caller)
-	case "visible", "consent", "shared", "registry":
+	case "visible", "consent", "shared", "registry", "derived":
 		// What reads other tables shows or does not; its negation never shows.
-		if r.kind == "visible" && d.pointsToVisible(r, at, caller) || r.kind == "consent" && d.allConsent(r, at) || r.kind == "shared" && d.isShared(r, at) || r.kind == "registry" && d.byRecords(r, at, caller) {
+		if r.kind == "visible" && d.pointsToVisible(r, at, caller) || r.kind == "consent" && d.allConsent(r, at) || r.kind == "shared" && d.isShared(r, at) || r.kind == "registry" && d.byRecords(r, at, caller) ||
+			r.kind == "derived" && d.isMadeWell(r, at, caller, nil) {
 			return shows
 		}
 		return undecided
@@ -117,7 +118,8 @@ func (d data) allConsent(r *rule, at row) bool {
 		for _, target := range d[r.target] {
 			if target[r.targetColumn] == subject {
 				state, known := target["state"]
-				return known && state == r.word
+				until, ends := target["until"]
+				return known && state == r.word && !(r.expires && ended(until, ends))
 			}
 		}
 		return false

@@ -37,36 +37,10 @@ func (s *schema) byRegistry(r *rand.Rand, wide bool) {
 		return
 	}
 	s.registry = fold()
-	asks := func(t *table) *rule {
-		a := asking{list: r.IntN(3) == 0, row: r.IntN(2) == 0 && t.keys == 1, contexts: r.IntN(2) == 0, since: r.IntN(2) == 0, of: t, fold: s.registry}
-		out := &rule{kind: "registry", column: "who", word: t.columns[0].name, registry: &a}
-		if a.list {
-			out.column = "heard"
-			t.need("heard", "arr")
-		}
-		t.need(out.column, "code")
-		if r.IntN(2) == 0 {
-			a.category = pick(r, "ESSENTIAL", "BEHAVIORAL", "ESSENTIAL/x")
-		}
-		if r.IntN(3) == 0 {
-			a.purpose = "care"
-		}
-		if r.IntN(2) == 0 {
-			a.grantees = []string{"team", "groups"}[r.IntN(2):]
-		}
-		if r.IntN(6) == 0 {
-			a.streams = pick(r, "TEMPORARY", "PARTNERED")
-		}
-		if a.since {
-			t.need("since", "time")
-			a.days = pick(r, 0, 30, 90)
-		}
-		return out
-	}
 	if wide {
 		for _, name := range []string{"drafts", "calls"} {
 			t := s.table(name)
-			t.rule = asks(t)
+			t.rule = s.asks(r, t, true)
 			s.tables = append(s.tables, t)
 		}
 		return
@@ -75,11 +49,39 @@ func (s *schema) byRegistry(r *rand.Rand, wide bool) {
 		switch {
 		case t.rule == nil || t.link() != nil || strings.HasPrefix(t.name, "link") || r.IntN(2) == 0:
 		case t.rule.kind == "open" || r.IntN(2) == 0:
-			t.rule = asks(t)
+			t.rule = s.asks(r, t, true)
 		default:
-			t.rule = &rule{kind: pick(r, "any", "all"), parts: []*rule{t.rule, asks(t)}}
+			t.rule = &rule{kind: pick(r, "any", "all"), parts: []*rule{t.rule, s.asks(r, t, true)}}
 		}
 	}
+}
+
+// asks draws what is asked of the registry about a row of t, of lists too.
+func (s *schema) asks(r *rand.Rand, t *table, lists bool) *rule {
+	a := asking{list: r.IntN(3) == 0 && lists, row: r.IntN(2) == 0 && t.keys == 1, contexts: r.IntN(2) == 0, since: r.IntN(2) == 0, of: t, fold: s.registry}
+	out := &rule{kind: "registry", column: "who", word: t.columns[0].name, registry: &a}
+	if a.list {
+		out.column = "heard"
+		t.need("heard", "arr")
+	}
+	t.need(out.column, "code")
+	if r.IntN(2) == 0 {
+		a.category = pick(r, "ESSENTIAL", "BEHAVIORAL", "ESSENTIAL/x")
+	}
+	if r.IntN(3) == 0 {
+		a.purpose = "care"
+	}
+	if r.IntN(2) == 0 {
+		a.grantees = []string{"team", "groups"}[r.IntN(2):]
+	}
+	if r.IntN(6) == 0 {
+		a.streams = pick(r, "TEMPORARY", "PARTNERED")
+	}
+	if a.since {
+		t.need("since", "time")
+		a.days = pick(r, 0, 30, 90)
+	}
+	return out
 }
 
 func (r *rule) registryYAML() string {

@@ -94,6 +94,7 @@ func (r *runner) schema(seed uint64, mode instance.Mode) {
 			r.walls(st.unsealed(), text, seed)
 			r.walls(st.emptied(s, one), text, seed)
 		}
+		r.walls(st.unkept(), text, seed)
 		if !r.notated {
 			r.notated = true
 			r.walls(st.notations(r.catalog), text, seed)

@@ -23,6 +23,8 @@ type column struct {
 	keyed      bool   // but to who names the key of the row
 	barred     bool   // a contract leaves it out
 	mask       string // how it shows it; "": as it is
+	needs      *rule  // it is NULL unless the subject of the row consents to this; nil: it needs nothing
+	until      int    // the last day of a countdown on which it shows; 0: as long as the row does
 	domain     string // its type, where that is a domain
 	generated  string // the expression that it is computed by
 	virtual    bool   // as it is read
@@ -51,6 +53,8 @@ type table struct {
 	commands []string // that agents may send
 	bounds   string   // what the policy says of them besides
 	shape    shape
+	consent  *rule  // whose consent columns need; nil: none needs one
+	noParts  bool   // whose shape must be plain
 	of       *table // whose rows it keeps: it is a materialised view
 }
 
@@ -77,7 +81,7 @@ func (t *table) need(name, kind string) string {
 
 // rule is a row rule as the policy's author would write it.
 type rule struct {
-	kind         string // open, own, status, tenant, grant, visible, consent, registry, sql, not, all, any
+	kind         string // open, own, status, tenant, grant, visible, consent, registry, derived, sql, not, all, any; rows is a list of them
 	condition    int    // sql
 	column       string
 	attributes   []string
@@ -88,6 +92,9 @@ type rule struct {
 	targetColumn string
 	parts        []*rule
 	registry     *asking
+	making       *making
+	kept         bool // consent: the answer is kept beside the rows
+	expires      bool // consent: it ends when the target says
 }
 
 // schema is a database, a policy and its callers.
@@ -101,6 +108,7 @@ type schema struct {
 	stages   bool   // a contract says which tables a team may retrieve
 	registry *table // what the consent registry says; nil: no rule asks it
 	grouped  bool   // hidden rows of some tables would count in aggregates, of groups larger than there are
+	keeps    bool   // the answer of some consent is kept
 
 	views     []*table // that the policy lists
 	stored    []*table // materialised views
@@ -162,6 +170,9 @@ func newSchema(seed uint64, wide bool) *schema {
 	}
 	s.byRegistry(rand.New(rand.NewPCG(seed, 31)), wide)
 	if !wide {
+		s.categories(rand.New(rand.NewPCG(seed, 67)))
+		s.derive(rand.New(rand.NewPCG(seed, 61)))
+		s.keep(rand.New(rand.NewPCG(seed, 59)))
 		s.around(rand.New(rand.NewPCG(seed, 47)))
 	}
 	return s
@@ -180,7 +191,7 @@ func (t *table) shown() []column {
 
 // narrowed tells whether the policy shows less of the columns than there is.
 func (t *table) narrowed() bool {
-	return slices.ContainsFunc(t.columns, func(c column) bool { return c.secret || c.mask != "" })
+	return slices.ContainsFunc(t.columns, func(c column) bool { return c.secret || c.mask != "" || c.needs != nil })
 }
 
 // narrow takes the columns away that the policy does not show.
@@ -200,6 +211,9 @@ func (s *schema) narrow() string {
 func (t *table) link() *table {
 	var find func(r *rule) *table
 	find = func(r *rule) *table {
+		if r == nil {
+			return nil
+		}
 		if r.link != nil {
 			return r.link
 		}
@@ -288,11 +302,7 @@ func (s *schema) ruleOf(kind string, t *table, depth int) *rule {
 			break
 		}
 		r.column = t.columns[0].name
-		s.links++
-		r.link = &table{name: fmt.Sprintf("link%d", s.links), keys: 2, columns: []column{
-			{name: "item", kind: t.columns[0].kind, ruled: true}, {name: "subject", kind: r.target.columns[0].kind, ruled: true}, {name: "note", kind: "text"},
-		}}
-		s.tables = append(s.tables, r.link)
+		r.link = s.newLink(t, r.target)
 		if s.IntN(2) == 0 && t.keys == 1 {
 			r.link.rule = &rule{kind: "visible", column: "subject", target: r.target, targetColumn: r.targetColumn}
 		}
@@ -389,7 +399,7 @@ func (s *schema) policy() string {
 		if t.narrowed() {
 			var allowed []string
 			for _, c := range t.shown() {
-				allowed = append(allowed, fmt.Sprintf("%q: %s", c.name, cmp.Or(c.mask, "allow")))
+				allowed = append(allowed, fmt.Sprintf("%q: %s", c.name, c.entry()))
 			}
 			for _, c := range t.columns {
 				if c.keyed {
@@ -397,6 +407,9 @@ func (s *schema) policy() string {
 				}
 			}
 			fmt.Fprintf(&b, "    columns: { %s }\n", strings.Join(allowed, ", "))
+		}
+		if t.consent != nil {
+			fmt.Fprintf(&b, "    consent: %s\n", strings.TrimSuffix(strings.TrimPrefix(t.consent.registryYAML(), "{ consent: "), " }"))
 		}
 		if t.grouped {
 			fmt.Fprintf(&b, "    aggregate: { subject: %q, rows: open, minimum: 1000 }\n", t.columns[0].name)
@@ -419,6 +432,8 @@ func (r *rule) yaml() string {
 		return fmt.Sprintf("{ own: { column: %q, is: %s } }", r.column, r.attributes[0])
 	case "registry":
 		return r.registryYAML()
+	case "derived":
+		return r.derivedYAML()
 	case "shared":
 		return fmt.Sprintf("{ shared: { record: { %q: { %q: %q } }, granted: { column: state, is: %q } } }", r.target.name, r.targetColumn, r.column, r.word)
 	case "status":
@@ -445,7 +460,14 @@ func (r *rule) yaml() string {
 		if r.link != nil {
 			every = fmt.Sprintf("%q: { item: %q }, %q: { %q: subject }", r.link.name, r.column, r.target.name, r.targetColumn)
 		}
-		return fmt.Sprintf("{ consent: { every: [ %s ], status: state, is: %q } }", every, r.word)
+		more := ""
+		if r.expires {
+			more += ", expires: until"
+		}
+		if r.kept {
+			more += ", materialize: true"
+		}
+		return fmt.Sprintf("{ consent: { every: [ %s ], status: state, is: %q%s } }", every, r.word, more)
 	}
 	var parts []string
 	for _, part := range r.parts {
@@ -454,6 +476,9 @@ func (r *rule) yaml() string {
 		} else {
 			parts = append(parts, y)
 		}
+	}
+	if r.kind == "rows" {
+		return strings.Join(parts, ", ")
 	}
 	return fmt.Sprintf("{ %s: [ %s ] }", r.kind, strings.Join(parts, ", "))
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/pgconsent/pgconsent/migrations"
 	"github.com/pgconsent/pgconsent/pgtest"
 	"github.com/pgconsent/pgconsent/test/instance"
 )
@@ -32,7 +33,8 @@ type stage struct {
 	agents  [2]*pgconn.PgConn
 	super   *pgconn.PgConn
 	writers [3]*pgconn.PgConn // load the databases
-	visible string            // what the visible rows were loaded from
+	fills   [2][]migrations.Fill
+	visible string // what the visible rows were loaded from
 	caller  int
 	grouped bool // what agents get of aggregates is not what the visible rows answer
 }
@@ -55,7 +57,7 @@ func newStage(t testing.TB, mode instance.Mode, s script) *stage {
 	for i := range st.dbs {
 		st.dbs[i] = database()
 		behind = append(behind, instance.Database{Name: names[i], DB: st.dbs[i], Policy: s.policy, SearchPath: []string{"public"}})
-		instance.Migrate(t, behind[i], mode)
+		st.fills[i] = instance.Migrate(t, behind[i], mode).Plan.Fills()
 		instance.Exec(t, st.dbs[i], sameHashes())
 		for n, attributes := range s.callers {
 			agents = append(agents, instance.Agent{Name: fmt.Sprintf("%s%d", names[i], n), Database: names[i], Attributes: attributes})
@@ -76,8 +78,13 @@ func (st *stage) load(one, two, alone string) {
 	st.t.Helper()
 	st.visible = alone
 	for i, sql := range []string{one, two, alone} {
-		if a := instance.Ask(st.writers[i], "SET session_replication_role = replica; "+sql); a.Err != "" {
-			st.t.Fatalf("%s\n%s", a.Err, sql)
+		for n, part := range strings.SplitN(sql, filled, 2) {
+			if n > 0 {
+				st.fill(i)
+			}
+			if a := instance.Ask(st.writers[i], "SET session_replication_role = replica; "+part); a.Err != "" {
+				st.t.Fatalf("%s\n%s", a.Err, sql)
+			}
 		}
 	}
 }
@@ -216,14 +223,18 @@ func (st *stage) possible(c testCase, i int) map[string]bool {
 
 // shuffles are a case with the rows of its cursor in several orders, where its statement gives none.
 func shuffles(c testCase) (out []testCase) {
-	head, query, ok := strings.Cut(c.messages[0], " FOR ")
-	if !ok || !strings.HasPrefix(head, "DECLARE ") || strings.Contains(query, "ORDER BY") {
+	at := slices.IndexFunc(c.messages, func(m string) bool { return strings.HasPrefix(m, "DECLARE ") })
+	if at < 0 {
+		return nil
+	}
+	head, query, ok := strings.Cut(c.messages[at], " FOR ")
+	if !ok || strings.Contains(query, "ORDER BY") {
 		return nil
 	}
 	for seed := range 16 {
 		shuffled := c
 		shuffled.messages = slices.Clone(c.messages)
-		shuffled.messages[0] = fmt.Sprintf("%s FOR SELECT * FROM (%s) AS q ORDER BY md5(q::text || '%d')", head, query, seed)
+		shuffled.messages[at] = fmt.Sprintf("%s FOR SELECT * FROM (%s) AS q ORDER BY md5(q::text || '%d')", head, query, seed)
 		out = append(out, shuffled)
 	}
 	return out
