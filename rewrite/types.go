@@ -29,8 +29,10 @@ func (w *walker) typeName(t *sqltext.TypeName) {
 	}
 	found := w.snap.TypesNamed(schema, name)
 	if len(found) == 0 {
+		hint := availableTypes
 		if relation, isRelation := w.snap.ResolveRelation(schema, name); isRelation {
-			if table, listed := w.pol.Table(relation); listed && table.Columns == nil {
+			table, listed := w.pol.Table(relation)
+			if listed && table.Columns == nil {
 				// The row type of a table that the agent can read whole.
 				if refused := w.rowTypeRefusal(relation); refused != nil {
 					w.refuseAt(refused, t.Location)
@@ -38,9 +40,12 @@ func (w *walker) typeName(t *sqltext.TypeName) {
 				w.bringsRow(relation)
 				return
 			}
+			if listed {
+				hint = "The policy names the columns of that table that agents have, so its row type is not available. Name columns with their types instead, as in: jsonb_to_record(…) AS r (id int, title text)."
+			}
 		}
 		w.refuseAt(sqlstate.New(sqlstate.UndefinedObject, sqlstate.ReasonFunction, "type %q does not exist", name).
-			WithHint("%s", availableTypes), t.Location)
+			WithHint("%s", hint), t.Location)
 		return
 	}
 	for _, candidate := range found {
