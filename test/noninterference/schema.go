@@ -173,6 +173,7 @@ func newSchema(seed uint64, wide bool) *schema {
 		s.categories(rand.New(rand.NewPCG(seed, 67)))
 		s.derive(rand.New(rand.NewPCG(seed, 61)))
 		s.keep(rand.New(rand.NewPCG(seed, 59)))
+		s.narrowWritten(rand.New(rand.NewPCG(seed, 71)))
 		s.around(rand.New(rand.NewPCG(seed, 47)))
 	}
 	return s

@@ -117,6 +117,24 @@ func (s *schema) more(r *rand.Rand) {
 	s.limits = pick(r, "", "{ result_rows: 100000, rows: 50000000 }", "{ result_bytes: 1GiB }", "{ result_rows: 5 }")
 }
 
+// narrowWritten hides and masks columns of tables that agents write.
+func (s *schema) narrowWritten(r *rand.Rand) {
+	for _, t := range s.tables {
+		if t.commands == nil || strings.HasPrefix(t.name, "link") || r.IntN(3) > 0 {
+			continue
+		}
+		for i := t.keys; i < len(t.columns); i++ {
+			switch c := &t.columns[i]; {
+			case !c.asIs() || c.domain != "":
+			case r.IntN(3) == 0:
+				c.secret = true
+			case masks[c.kind] != nil && r.IntN(4) == 0:
+				c.mask = pick(r, masks[c.kind]...)
+			}
+		}
+	}
+}
+
 // record is a listed table, other than t, whose rows t may point to, or nil.
 func (s *schema) record(r *rand.Rand, t *table) *table {
 	var list []*table

@@ -247,7 +247,7 @@ func (t *table) blind() []testCase {
 			sql = "DELETE FROM " + t.sql()
 		case "update":
 			for _, c := range t.columns[t.keys:] {
-				if !c.ruled && c.generated == "" {
+				if c.asIs() {
 					sql = "UPDATE " + t.sql() + " SET " + c.sql() + " = NULL"
 					break
 				}
