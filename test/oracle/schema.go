@@ -37,6 +37,7 @@ var Schemas = []Schema{
 	{Name: "scribe", SearchPath: []string{"public"}, Attributes: map[string]string{"user": "1efd853f-f24d-d22e-908e-615599a44d1d", "tenant": "t2"}},
 	{Name: "payroll", SearchPath: []string{"hr", "pay", "public"}, Attributes: map[string]string{"me": "6", "id": "6", "company": "CYN", "units": "{6,14}"}},
 	{Name: "campus", SearchPath: []string{"sis", "lms", "public"}, Attributes: map[string]string{"user": "ed92eff8-13a0-2a31-a267-7be0563a0739", "school": "MOOR", "grantee": "assistant"}},
+	{Name: "carrier", SearchPath: []string{"public", "tel", "msg"}, Attributes: map[string]string{"me": "7", "brand": "blue", "household": "1", "groups": "{care,night}"}},
 	{Name: "press", SearchPath: []string{"public", "log"}, Attributes: map[string]string{"user": "4", "house": "north", "desks": "{city,sport}"}},
 }
 
