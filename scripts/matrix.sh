@@ -7,7 +7,7 @@ set -eu
 cd "$(dirname "$0")/.."
 GO=${GO:-go}
 MAJORS=${MAJORS:-15 16 17 18}
-PACKAGES="./catalog/... ./predicate ./rewrite ./migrations ./rls ./doctor ./test/oracle ./test/attacks"
+PACKAGES="./catalog/... ./predicate ./rewrite ./migrations ./rls ./doctor ./test/oracle ./test/written ./test/attacks"
 # Of the end-to-end tests those that compare answers: with a filtered copy, of two databases, with PostgreSQL's second opinion.
 E2E='FilteredCopy|Twins|Touched|Declared|Arcive|Psql'
 say() { printf '%s\n' "matrix: $*"; }

@@ -1,0 +1,243 @@
+package written
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/migrations"
+	"github.com/pgconsent/pgconsent/pgtest"
+	"github.com/pgconsent/pgconsent/predicate"
+	"github.com/pgconsent/pgconsent/rls"
+	"github.com/pgconsent/pgconsent/test/instance"
+	"github.com/pgconsent/pgconsent/test/oracle"
+)
+
+var update = flag.Bool("update", false, "write testdata as it comes out; the difference is what a review reads")
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+// source is a policy and the schema that it is about.
+type source struct {
+	name       string
+	schema     []string // files
+	policy     string   // file
+	searchPath []string
+}
+
+func sources() []source {
+	var out []source
+	for _, name := range []string{"clinic", "works", "docket", "press", "kin", "scribe", "fleet", "payroll"} {
+		i := slices.IndexFunc(oracle.Schemas, func(s oracle.Schema) bool { return s.Name == name })
+		out = append(out, folder(name, "test/oracle/testdata/"+name, oracle.Schemas[i].SearchPath...))
+	}
+	for _, name := range []string{"chat", "crm", "health", "saas", "support"} {
+		out = append(out, folder("cookbook_"+name, "docs/cookbook/"+name))
+	}
+	for _, name := range []string{"arcive", "beheard", "ciris", "kernle", "memberintel"} {
+		w := folder(name, "worlds/"+name)
+		if name == "arcive" || name == "beheard" {
+			w.schema = append([]string{"worlds/" + name + "/extensions.sql"}, w.schema...)
+		}
+		out = append(out, w)
+	}
+	registry := folder("ciris_registry", "worlds/ciris")
+	registry.policy = "worlds/ciris/policy_registry.yaml"
+	return append(out, registry, folder("air", "docs/examples/air"), folder("kinds", "test/written/testdata/kinds"))
+}
+
+func folder(name, path string, searchPath ...string) source {
+	if len(searchPath) == 0 {
+		searchPath = []string{"public"}
+	}
+	return source{name, []string{path + "/schema.sql"}, path + "/policy.yaml", searchPath}
+}
+
+// No word of what the database is told changes unseen, nor of what a rule becomes anywhere else.
+func TestWrittenOut(t *testing.T) {
+	for _, s := range sources() {
+		t.Run(s.name, func(t *testing.T) {
+			db := pgtest.Database(t)
+			for _, file := range s.schema {
+				instance.Exec(t, db, instance.Read(t, file))
+			}
+			m := instance.Compile(t, instance.Database{Name: s.name, DB: db, Policy: instance.Read(t, s.policy), SearchPath: s.searchPath}, instance.Doors)
+			compare(t, s.name, m)
+		})
+	}
+}
+
+// short is up to which length a file has the statements themselves; a longer one has their beginnings, and digests.
+const short = 64 << 10
+
+func compare(t *testing.T, name string, m *instance.Migrated) {
+	t.Helper()
+	texts := append(statements(m, name == "kinds"), forms(m)...)
+	got, whole := text(texts)
+	file := instance.Path(t, "test/written/testdata") + "/" + name + ".txt"
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(want) == got {
+		return
+	}
+	t.Errorf("something else is written (with -update it is taken over): -committed +now\n%s", cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")))
+	for _, text := range texts {
+		if !whole && !strings.Contains(string(want), digest(text)) {
+			t.Logf("now:\n%s", text)
+		}
+	}
+}
+
+// text is a file: the texts themselves, or their digests.
+func text(texts []string) (text string, whole bool) {
+	if text = strings.Join(texts, "\n\n") + "\n"; len(text) <= short {
+		return text, true
+	}
+	var b strings.Builder
+	for _, t := range texts {
+		begins, _, _ := strings.Cut(t, "\n")
+		fmt.Fprintf(&b, "%s %.80s\n", digest(t), begins)
+	}
+	return b.String(), false
+}
+
+func digest(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:6])
+}
+
+// statements are those of the plan, up and down, and those that are others where row security was on. The stand-ins of the
+// catalogs are those of the server's version, and not here; and copies of views without their queries, which the server prints.
+func statements(m *instance.Migrated, others bool) []string {
+	var out []string
+	seen := map[string]bool{}
+	add := func(statements []rls.Statement) {
+		for _, s := range statements {
+			if seen[s.SQL] || strings.Contains(s.SQL, catalog.ShadowSchema+".") {
+				continue
+			}
+			seen[s.SQL] = true
+			sql := s.SQL
+			if head, _, ok := strings.Cut(sql, "\n"); ok && strings.Contains(head, "security_invoker") {
+				sql = head
+			}
+			out = append(out, sql)
+		}
+	}
+	add(m.Plan.Up())
+	on := migrations.Found{
+		Database: "of Theirs", RowSecurity: map[string]bool{}, PublicUsage: map[string]bool{"public": true},
+		PublicOnDatabase: []string{"CREATE", "TEMPORARY"}, PublicCreate: []string{"public"}, KeepRoles: []string{"somebody", "Somebody Else"},
+	}
+	for _, r := range rls.Tables(m.Policy) {
+		on.RowSecurity[r.Name.String()] = true
+	}
+	add(m.Plan.UpFrom(on))
+	add(rls.Generate(m.Policy, m.Snapshot, rls.Options{Mode: rls.SealOnly, Doors: true}).Up())
+	if others { // whose names need quotes
+		add(rls.Generate(m.Policy, m.Snapshot, rls.Options{AgentRole: "Its Agent", ControlRole: "Its Control", ReaderRole: "Its Reader", RowsRole: "Its Rows"}).Up())
+	}
+	down := m.Plan.Down()
+	before := len(out)
+	add(append(down, m.Plan.DownTo(on)...))
+	return append(out[:before], strings.Join(out[before:], "\n"))
+}
+
+// forms are what the rules of the tables become besides, and what is asked about them.
+func forms(m *instance.Migrated) []string {
+	var out []string
+	say := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
+	for _, t := range m.Policy.Tables() {
+		name := t.Relation.Name.String()
+		nodes := append([]predicate.Node{t.Rows}, t.Conditions()...)
+		if t.Aggregate != nil {
+			nodes = append(nodes, t.Aggregate.Rows)
+		}
+		if w := t.Write; w != nil {
+			for _, n := range []predicate.Node{w.InsertCheck, w.UpdateCheck} {
+				if n != nil {
+					nodes = append(nodes, n)
+				}
+			}
+		}
+		for i, n := range nodes {
+			sql, signed := predicate.Inject(n, "r1")
+			say("inject %s %d, signed %v: %s", name, i, signed, sql)
+			say("direct %s %d: %s", name, i, predicate.Direct(n, "t", map[string]string{"user": "it's one", "tenant": "t1", "me": "1"}))
+			numbered := predicate.Parameters{First: 3}
+			say("numbered %s %d: %s %q", name, i, numbered.Direct(n, "t"), numbered.Names)
+			if flat, ok := predicate.Flat(n, "t"); ok {
+				say("flat %s %d, door %v: %s", name, i, predicate.HasDoor(n, t.Relation), flat)
+			}
+			say("check %s %d: %s", name, i, predicate.Check(n, t.Relation))
+			columns, known := predicate.RowColumns(n)
+			say("about %s %d: attributes %q, columns %q (%v), timed %v, grows %q, empty %q, sets %q, reads %q", name, i, predicate.Attributes(n), columns, known,
+				predicate.Timed(n), names(predicate.Grows(n)), names(predicate.Links(n)), sets(n, t.Relation), helpers(n))
+			for _, part := range predicate.Conjuncts(n) {
+				switch part := part.(type) {
+				case predicate.Recorded:
+					say("subjects %s %d: %s", name, i, predicate.Subject(part, "t", map[string]string{"user": "u"}))
+				case predicate.Registered:
+					say("registry %s %d: %s", name, i, predicate.Registry(part, "t", map[string]string{"user": "u"}))
+				}
+			}
+		}
+	}
+	for _, t := range m.Policy.Tables() {
+		if t.Aggregate != nil {
+			dimensions, counts, known := rls.Cell(t, "t")
+			say("group of %s: by %q, counted where %q (%v), as %s", t.Relation.Name, dimensions, counts, known, rls.Counted(t, "t"))
+		}
+	}
+	for _, f := range m.Plan.Fills() {
+		say("fill %s of %s: %s; %s; %s", f.Name, f.Relation, f.Next(100), f.Left, f.Differs)
+	}
+	unnoticed := slices.SortedFunc(maps.Keys(m.Plan.Unnoticed()), func(a, b catalog.Name) int { return strings.Compare(a.String(), b.String()) })
+	say("changes: what is not watched %q, unnoticed %q, timed %v, doors %v, about %q", m.Plan.Watchable(), unnoticed, m.Plan.Timed(), m.Plan.HasDoors(), names(rls.Tables(m.Policy)))
+	for _, d := range m.Policy.Derivations() {
+		from, where := d.Origin.Products(d.Table, "made", "source")
+		say("products of %s: %q where %s", d.Table.Name, from, where)
+		say("made %s: %s", d.Table.Name, d.Origin.Made("made", "source"))
+	}
+	return out
+}
+
+func names(relations []*catalog.Relation) []string {
+	var out []string
+	for _, r := range relations {
+		out = append(out, r.Name.String())
+	}
+	return out
+}
+
+func sets(n predicate.Node, of *catalog.Relation) []string {
+	var out []string
+	for _, s := range predicate.Sets(n, of) {
+		out = append(out, fmt.Sprint(s.Relation.Name, s.Column, names(s.Reads)))
+	}
+	return out
+}
+
+func helpers(n predicate.Node) []string {
+	var out []string
+	for _, h := range predicate.Helpers(n) {
+		out = append(out, fmt.Sprint(h.Relation.Name, h.Columns))
+	}
+	return out
+}
