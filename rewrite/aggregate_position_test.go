@@ -14,6 +14,7 @@ import (
 
 const countedSchema = `CREATE TABLE people (id integer PRIMARY KEY, status text);
 	CREATE TABLE events (id integer PRIMARY KEY, person integer, kind text, level integer, at timestamptz, amount integer, note text);
+	CREATE FUNCTION initcap(integer) RETURNS integer LANGUAGE sql AS 'SELECT $1';
 	CREATE AGGREGATE together (text) (SFUNC = textcat, STYPE = text)`
 
 const countedPolicy = `version: 1
@@ -28,7 +29,7 @@ tables:
       minimum: 3
       dimensions: { kind: allow, level: allow, at: { by: month } }
       measures: { amount: { between: [0, 50] } }
-functions: { together: { reads: nothing } }
+functions: { together: { reads: nothing }, public.initcap: { reads: nothing } }
 `
 
 // counted is a table of which rows count in groups only.
@@ -99,7 +100,7 @@ var countedPlaces = []string{
 var notInCells = []string{
 	"amount", "person", "at", "note", "id", "ev.amount", "ev.at", "people.id", "public.events.level", "ev", "kind.level", "max(level)", "min(amount)", "sum(level)", "sum(person)", "sum(note)", "count(note)", "count(at)",
 	"sum(amount + 1)", "avg(abs(amount))", "count(DISTINCT amount)", "sum(DISTINCT amount)", "avg(DISTINCT amount)", "sum(*)", "count(DISTINCT person)", "count(amount + 1)",
-	"date_trunc('day', at)", "date_trunc('month', at, 'UTC')", "date_part('day', at)", "array_agg(kind)", "string_agg(kind, ',')", "count(kind ORDER BY level)", "together(kind)", "json_arrayagg(kind)",
+	"date_trunc('day', at)", "initcap(level)", "date_trunc('month', at, 'UTC')", "date_part('day', at)", "array_agg(kind)", "string_agg(kind, ',')", "count(kind ORDER BY level)", "together(kind)", "json_arrayagg(kind)",
 	"percentile_disc(0.5) WITHIN GROUP (ORDER BY level)", "count(*) OVER ()", "random()", "clock_timestamp()", "current_user", "current_setting('TimeZone')", "(SELECT 1)",
 	"EXISTS (SELECT)", "ROW(level) = ROW(1)", "(ARRAY[level])[1]", "xmlelement(NAME x)", "concat(VARIADIC ARRAY[kind])", "CURRENT_TIME", "json_array(level)", "kind COLLATE \"C\"",
 }
@@ -233,6 +234,12 @@ func TestGroupsAreOfCells(t *testing.T) {
 		"SELECT CASE WHEN true THEN max(level) ELSE 1 END FROM events",
 		"SELECT count(DISTINCT person) FROM events",
 		"SELECT count(DISTINCT person) FROM events GROUP BY kind, level",
+		"SELECT count(DISTINCT person) FROM events WHERE kind IS DISTINCT FROM 'a' AND level = 2 GROUP BY date_trunc('month', at)",
+		"SELECT count(DISTINCT person) FROM events WHERE kind = ANY ('{a,b}') AND level = 2 GROUP BY date_trunc('month', at)",
+		"SELECT count(DISTINCT person) FROM events WHERE kind LIKE 'a' AND level = 2 GROUP BY date_trunc('month', at)",
+		"SELECT level FROM (SELECT max(amount) AS level FROM events) AS x",
+		"SELECT level FROM (SELECT amount AS level FROM events GROUP BY amount) AS events",
+		"SELECT level FROM (SELECT count(DISTINCT person) AS level FROM events) AS events WHERE level = 1",
 		"SELECT count(DISTINCT person) FROM events GROUP BY kind, level, date_trunc('year', at)",
 		"SELECT count(DISTINCT person) FROM events GROUP BY upper(kind), level, date_trunc('month', at)",
 		"SELECT count(DISTINCT person) FROM events GROUP BY ROLLUP (kind, level, date_trunc('month', at))",

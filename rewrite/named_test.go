@@ -93,8 +93,12 @@ func TestNamesInDocuments(t *testing.T) {
 	for name := range byName {
 		for _, place := range []string{
 			"SELECT x.a FROM jsonb_to_record('{}') AS x (a NAME)", "SELECT x.a FROM json_to_recordset('[]') AS x (a text, b NAME[])", "SELECT a FROM ROWS FROM (jsonb_to_record('{}') AS (a pg_catalog.NAME)) AS x",
-			"SELECT x.a FROM XMLTABLE('/a' PASSING '<a/>'::xml COLUMNS a NAME PATH 'b') AS x",
+			"SELECT x.a FROM XMLTABLE('/a' PASSING ('<a/>'::xml) COLUMNS a NAME PATH 'b') AS x", "SELECT x.a FROM XMLTABLE('/a' PASSING '<a/>' COLUMNS n FOR ORDINALITY, a NAME) AS x",
 		} {
+			plain := strings.NewReplacer("pg_catalog.NAME", "text", "NAME", "text").Replace(place)
+			if _, refused := r.Rewrite(plain, false); refused != nil {
+				t.Errorf("%s: %v", plain, refused)
+			}
 			sql := strings.ReplaceAll(place, "NAME", name)
 			if result, refused := r.Rewrite(sql, false); refused == nil {
 				t.Errorf("%s: %s", sql, result.Text)

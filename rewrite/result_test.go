@@ -105,6 +105,27 @@ func TestTagsAndEffects(t *testing.T) {
 		{"SET TimeZone = 'UTC'", "SET", []verdict.Effect{{Kind: verdict.ChangesGUC, Name: "timezone"}}},
 		{"RESET datestyle", "RESET", []verdict.Effect{{Kind: verdict.ChangesGUC, Name: "datestyle"}}},
 		{"SHOW datestyle", "SHOW", []verdict.Effect{{Returns: true}}},
+		{"INSERT INTO drafts (title) VALUES ('a')", "INSERT", []verdict.Effect{{Reads: true, Writes: true}}},
+		{"DELETE FROM drafts WHERE CURRENT OF c RETURNING id", "DELETE", []verdict.Effect{{Reads: true, Writes: true, Returns: true, Name: "c"}}},
+		{"WITH d AS (UPDATE drafts SET title = 'a') SELECT 1", "SELECT", []verdict.Effect{{Reads: true, Writes: true, Returns: true}}},
+		{"COPY drafts (title) FROM STDIN", "COPY", []verdict.Effect{{Kind: verdict.CopiesIn, Writes: true}}},
+		{"COPY (DELETE FROM drafts RETURNING id) TO STDOUT", "COPY", []verdict.Effect{{Reads: true, Writes: true, Returns: true}}},
+		{"PREPARE p AS SELECT 1", "PREPARE", []verdict.Effect{{Kind: verdict.Prepares, Name: "p", Tag: "SELECT", Body: &verdict.Verdict{Effects: []verdict.Effect{reads}}}}},
+		{"PREPARE p AS DELETE FROM drafts", "PREPARE", []verdict.Effect{{Kind: verdict.Prepares, Name: "p", Tag: "DELETE", Body: &verdict.Verdict{Effects: []verdict.Effect{{Reads: true, Writes: true}}}}}},
+		{"EXECUTE p (1)", "EXECUTE", []verdict.Effect{{Kind: verdict.Executes, Name: "p", Returns: true}}},
+		{"DEALLOCATE PREPARE p", "DEALLOCATE", []verdict.Effect{{Kind: verdict.Deallocates, Name: "p"}}},
+		{"DEALLOCATE ALL", "DEALLOCATE", []verdict.Effect{{Kind: verdict.Deallocates}}},
+		{"DECLARE c CURSOR WITH HOLD FOR SELECT 1", "DECLARE", []verdict.Effect{{Kind: verdict.Declares, Name: "c", Hold: true, Tag: "SELECT", Body: &verdict.Verdict{Effects: []verdict.Effect{reads}}}}},
+		{"DECLARE c CURSOR FOR SELECT 1", "DECLARE", []verdict.Effect{{Kind: verdict.Declares, Name: "c", Tag: "SELECT", Body: &verdict.Verdict{Effects: []verdict.Effect{reads}}}}},
+		{"FETCH 3 FROM c", "FETCH", []verdict.Effect{{Kind: verdict.Fetches, Name: "c", Returns: true}}},
+		{"MOVE c", "MOVE", []verdict.Effect{{Kind: verdict.Fetches, Name: "c"}}},
+		{"CLOSE c", "CLOSE", []verdict.Effect{{Kind: verdict.Closes, Name: "c"}}},
+		{"CLOSE ALL", "CLOSE", []verdict.Effect{{Kind: verdict.Closes}}},
+		{"DISCARD ALL", "DISCARD", []verdict.Effect{{Kind: verdict.Discards}}},
+		{"RESET ALL", "RESET", []verdict.Effect{{Kind: verdict.Unseals}}},
+		{"BEGIN ISOLATION LEVEL SERIALIZABLE", "BEGIN", []verdict.Effect{{Kind: verdict.BeginsTx, Keeps: verdict.KeepsTx}}},
+		{"DELETE FROM drafts; SELECT 1; SELECT 2", "multi", []verdict.Effect{{Reads: true, Writes: true}, reads, reads}},
+		{"DELETE FROM drafts WHERE CURRENT OF c; DELETE FROM drafts", "multi", []verdict.Effect{{Reads: true, Writes: true, Name: "c"}, {Reads: true, Writes: true}}},
 		{"BEGIN; SELECT 1; COMMIT", "multi", []verdict.Effect{{Kind: verdict.BeginsTx}, reads, {Kind: verdict.EndsTx}}},
 	} {
 		result, refused := r.Rewrite(c.sql, false)
@@ -137,6 +158,26 @@ func TestTagsAndEffects(t *testing.T) {
 			if i < len(returns) && e.Returns != returns[i] || e.Body != nil && !e.Body.Effects[0].Returns {
 				t.Errorf("%s: statement %d returns rows: %t", sql, i, e.Returns)
 			}
+		}
+	}
+	// What takes the seal away is the last of a message and outside transactions, whatever stands before it.
+	for _, last := range []string{"RESET ALL", "DISCARD ALL"} {
+		for _, sql := range []string{"BEGIN; " + last, "COMMIT; " + last, "ROLLBACK; " + last, "BEGIN; COMMIT; " + last, last + "; SELECT 1", last + "; " + last, "SELECT 1; " + last + "; SELECT 1"} {
+			if _, refused := r.Rewrite(sql, false); refused == nil {
+				t.Errorf("%s is let through", sql)
+			}
+		}
+		if _, refused := r.Rewrite("SELECT 1; "+last, false); refused != nil {
+			t.Errorf("%s: %v", last, refused)
+		}
+	}
+	// A text that runs later, under another, is not signed; one that runs what was signed is.
+	for sql, signed := range map[string]bool{
+		"SELECT title FROM memories": true, "PREPARE p AS SELECT title FROM memories": false, "DECLARE c CURSOR FOR SELECT title FROM memories": false, "EXECUTE p": true, "FETCH c": false,
+		"SELECT title FROM memories; SELECT 1": false, "EXECUTE p; SELECT 1": false,
+	} {
+		if result, refused := r.Rewrite(sql, false); refused != nil || result.NeedsSignature != signed {
+			t.Errorf("%s: %v, signed %v", sql, refused, !signed)
 		}
 	}
 	// A refusal has its tag, too.

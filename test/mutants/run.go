@@ -42,8 +42,9 @@ func suites(m Mutant, quick bool) (list []suite) {
 	if pkg == "rls" && !m.Machine { // below the proxy, as whom PUBLIC lets write, after DDL, through views of ours, over the catalogs, and by masks: seconds
 		list = append(list, suite{pkg: "./rls", run: "TestAgentsWriteNothingThatPublicMay|TestNothingIsWrittenUnderAnOlderCatalog|TestNothingIsReadUnderAnOlderCatalog|TestViewsWriteVisibleRows|TestNothingRunsOnHiddenRowsOfCatalogs|TestNoMaskShowsWithoutItsCondition"})
 	}
-	if pkg == "rewrite" && !m.Machine { // whole classes of what a text may name: operators, relations, keys, locks; seconds
-		list = append(list, suite{pkg: "./rewrite", run: "TestOperatorsOfOthersStandNowhere|TestWhatNoDataFileHasIsRefused|TestNamesOfAllRelations|TestNamesInDocuments|TestRowsThatNobodyMayHold|TestKeysAreCounted|TestKeysAreFixed|TestViewsReadNothingByKey"})
+	if pkg == "rewrite" && !m.Machine { // whole classes of what a text may name, read, write and send through a door: operators, relations, keys, locks, places; seconds
+		list = append(list, suite{pkg: "./rewrite", run: "TestOperatorsOfOthersStandNowhere|TestWhatNoDataFileHasIsRefused|TestNamesOfAllRelations|TestNamesInDocuments|TestRowsThatNobodyMayHold|TestKeysAreCounted|TestKeysAreFixed|TestViewsReadNothingByKey|" +
+			"TestUnvettedWhereverItStands|TestParametersOfTheDoor|TestDoorTextsAreQualified|TestPlainReads|TestWhatCellsTellOfStandsAnywhere|TestGroupsAreOfCells|TestAnswersDependOnWhatIsRead|TestOnlyListed|TestNamedStatementsToTheToken"})
 	}
 	if pkg == "predicate" && !m.Machine { // the reference model, of the registry as well, and what hides rows by it; seconds
 		list = append(list, suite{pkg: "./predicate", run: "TestFormsAgree|TestNothingElseHidesRows|TestConsentByRegistry"})

@@ -1,0 +1,77 @@
+package rewrite
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/pgconsent/pgconsent/sqltext"
+)
+
+// named tells whether a text is the one template; what does not parse is not.
+func named(t *testing.T, template, text string) bool {
+	t.Helper()
+	source, refused := sqltext.Scan(text)
+	if refused != nil {
+		return false
+	}
+	tree, refused := source.Parse()
+	if refused != nil || len(tree.Stmts) != 1 {
+		return false
+	}
+	w := newWalker(&Rewriter{templates: readTemplates([]string{template, "SELECT 1"})}, source)
+	found := w.templatesOf(tree.Stmts[0].GetStmt())
+	if len(found) > 1 || len(found) == 1 && found[0] != template {
+		t.Errorf("%s is %q", text, found)
+	}
+	return len(found) == 1
+}
+
+// A named statement is its tokens: words in any case, a constant or a parameter for each of its parameters, and everything else as it stands there. Each token
+// is changed in turn.
+func TestNamedStatementsToTheToken(t *testing.T) {
+	const template = `SELECT "Title", body AS b, $tag$Abc$tag$ FROM event AS e WHERE body = 'Abc' AND n > 3 AND id = $1 AND (n, 1.5) = ($2, 1.5) OR e."For" = E'Abc' ORDER BY 1`
+	source, refused := sqltext.Scan(template)
+	if refused != nil {
+		t.Fatal(refused)
+	}
+	with := func(i int, text string) string {
+		token := source.Tokens[i]
+		return template[:token.Start] + text + template[token.End:]
+	}
+	other := strings.NewReplacer("a", "A", "A", "a", "t", "T", "T", "t", "f", "F", "F", "f")
+	for i, token := range source.Tokens {
+		s := source.String(token)
+		parameter := strings.HasPrefix(s, "$") && !strings.HasSuffix(s, "$")
+		literal := token.IsConstant() || s[0] == '"'
+		same := map[string]bool{other.Replace(s): parameter || !literal, strings.ToUpper(s): parameter || !literal || strings.ToUpper(s) == s}
+		for _, constant := range []string{"$7", "5", "'x'", "1.5", "$q$x$q$"} {
+			same[constant] = parameter || constant == s
+		}
+		for _, more := range []string{"id", "NULL", "(5)", "-5", "5 + 1", "now()", "$1::text", "(SELECT 5)", "", s + " " + s, s + ", 1", "xyz", `"xyz"`, "<", "2", "'Abd'", "E'Abd'"} {
+			if _, known := same[more]; !known {
+				same[more] = strings.EqualFold(more, s) && !literal || parameter && (more == "2" || more == "'Abd'" || more == "E'Abd'")
+			}
+		}
+		same[s] = true
+		for text, want := range same {
+			sql := with(i, text)
+			if tree, refused := sqltext.Parse(sql); refused != nil || len(tree.Stmts) != 1 {
+				continue
+			}
+			if named(t, template, sql) != want {
+				t.Errorf("%s: %v", sql, !want)
+			}
+		}
+	}
+	for around, want := range map[string]bool{
+		"{}": true, "{};": true, " {} ;;": true, "/* a */ {} -- b": true,
+		"PREPARE p AS {}": true, "PREPARE p (integer, text) AS {}": true, `PREPARE "as" AS {};`: true, "PREPARE p (numeric(3, 2)) AS {}": true,
+		"DECLARE c CURSOR FOR {}": true, `DECLARE "for" BINARY NO SCROLL CURSOR WITH HOLD FOR {}`: true,
+		"COPY ({}) TO STDOUT": false, "EXPLAIN {}": false, "({})": false, "{} LIMIT 1": false, "SELECT 1 UNION {}": false, "WITH w AS (SELECT 1) {}": false, "PREPARE p AS WITH w AS ({}) SELECT 1": false,
+		"PREPARE p AS ({})": false, "DECLARE c CURSOR FOR {} FOR UPDATE": false,
+	} {
+		if named(t, template, strings.Replace(around, "{}", template, 1)) != want {
+			t.Errorf("%s: %v", around, !want)
+		}
+	}
+}

@@ -1,0 +1,199 @@
+package rewrite
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/catalog/pgcatalog"
+	"github.com/pgconsent/pgconsent/pgtest"
+	"github.com/pgconsent/pgconsent/policy"
+	"github.com/pgconsent/pgconsent/sqlstate"
+)
+
+const thingsSchema = `CREATE TYPE spot AS (city text, street text);
+	CREATE TABLE things (title text, tags text[], at spot, made date, id integer PRIMARY KEY, owner text, marks text[], home spot);
+	CREATE TABLE notes (n integer PRIMARY KEY, body text)`
+
+// insertsOf, updatesOf and deletes are statements that do nothing else, and set the column {}.
+var (
+	insertsOf = []string{
+		"INSERT INTO things ({}) VALUES (NULL)",
+		"INSERT INTO things AS t ({}) SELECT NULL FROM notes",
+		"INSERT INTO things ({}) VALUES (NULL) ON CONFLICT DO NOTHING RETURNING 1",
+		"WITH w AS (INSERT INTO things ({}) VALUES (NULL) RETURNING 1) SELECT 1",
+		"COPY (INSERT INTO things ({}) VALUES (NULL) RETURNING 1) TO STDOUT",
+		"PREPARE p AS INSERT INTO things ({}) VALUES (NULL)",
+		"MERGE INTO things t USING notes n ON n.n = 1 WHEN NOT MATCHED THEN INSERT ({}) VALUES (NULL)",
+		"MERGE INTO things t USING notes n ON n.n = 1 WHEN MATCHED THEN DO NOTHING WHEN NOT MATCHED AND n.n > 3 THEN INSERT ({}) VALUES (NULL)",
+	}
+	updatesOf = []string{
+		"UPDATE things SET {} = NULL",
+		"UPDATE things AS t SET {} = DEFAULT FROM notes n WHERE n.n = 1",
+		"UPDATE things SET ({}) = ROW(NULL) RETURNING 1",
+		"UPDATE things SET ({}) = (SELECT NULL FROM notes)",
+		"WITH w AS (UPDATE things SET {} = NULL RETURNING 1) SELECT 1",
+		"PREPARE p AS UPDATE things SET {} = NULL",
+		"MERGE INTO things t USING notes n ON n.n = 1 WHEN MATCHED THEN UPDATE SET {} = NULL",
+		"MERGE INTO things t USING notes n ON n.n = 1 WHEN NOT MATCHED THEN DO NOTHING WHEN MATCHED AND n.n > 3 THEN UPDATE SET {} = NULL",
+	}
+	deletes = []string{
+		"DELETE FROM things",
+		"DELETE FROM things AS t USING notes n WHERE n.n = 1 RETURNING 1",
+		"WITH w AS (DELETE FROM things RETURNING 1) SELECT 1",
+		"PREPARE p AS DELETE FROM things",
+		"MERGE INTO things t USING notes n ON n.n = 1 WHEN MATCHED THEN DELETE",
+	}
+	copies = []string{"COPY things ({}) FROM STDIN", "COPY things (title, {}) FROM STDIN WHERE title IS NULL"}
+)
+
+// things is a table of which agents may set title, tags and at, and made where they insert.
+func things(t *testing.T) func(commands ...string) *Rewriter {
+	t.Helper()
+	conn := pgtest.Database(t).Connect(t, "postgres")
+	if _, err := conn.PgConn().Exec(context.Background(), thingsSchema).ReadAll(); err != nil {
+		t.Fatal(err)
+	}
+	snap, err := pgcatalog.Load(context.Background(), conn, []string{"public"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(commands ...string) *Rewriter {
+		t.Helper()
+		write := ""
+		if len(commands) > 0 {
+			write = fmt.Sprintf(", write: { commands: [%s], columns: [title, tags, at, made], immutable: [made] }", strings.ToLower(strings.Join(commands, ", ")))
+		}
+		doc, err := policy.Parse("policy.yaml", []byte("version: 1\nattributes: {}\ntables:\n  things: { rows: [ open ]"+write+" }\n  notes: { rows: [ open ] }\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		pol, err := policy.Compile(doc, snap, policy.WithViews(Definition))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return New(snap, pol, Both)
+	}
+}
+
+// Agents do what the policy lets them do to a table, whatever says so: each form of each command, and all that one statement may do together, under
+// each set of commands.
+func TestOnlyListedCommands(t *testing.T) {
+	rewriters := things(t)
+	type statement struct {
+		sql   string
+		needs []string
+	}
+	var statements []statement
+	add := func(list []string, needs ...string) {
+		for _, sql := range list {
+			statements = append(statements, statement{strings.ReplaceAll(strings.Replace(sql, "(title, {})", "(title, at)", 1), "{}", "title"), needs})
+		}
+	}
+	add(insertsOf, "INSERT")
+	add(copies, "INSERT")
+	add(updatesOf, "UPDATE")
+	add(deletes, "DELETE")
+	add([]string{"INSERT INTO things (title) VALUES ('a') ON CONFLICT (id) DO UPDATE SET title = 'b'"}, "INSERT", "UPDATE")
+	actions := map[string]string{
+		"INSERT": "WHEN NOT MATCHED AND n.n > 1 THEN INSERT (title) VALUES ('a') ", "UPDATE": "WHEN MATCHED AND n.n > 1 THEN UPDATE SET title = 'a' ", "DELETE": "WHEN MATCHED AND n.n > 2 THEN DELETE ",
+	}
+	for _, needs := range [][]string{{"INSERT", "UPDATE"}, {"UPDATE", "INSERT"}, {"INSERT", "DELETE"}, {"DELETE", "INSERT"}, {"UPDATE", "DELETE"}, {"DELETE", "UPDATE"},
+		{"INSERT", "UPDATE", "DELETE"}, {"DELETE", "UPDATE", "INSERT"}, {"UPDATE", "INSERT", "DELETE"}} {
+		sql := "MERGE INTO things t USING notes n ON n.n = 1 "
+		for _, action := range needs {
+			sql += actions[action]
+		}
+		add([]string{sql}, needs...)
+	}
+	all := []string{"INSERT", "UPDATE", "DELETE"}
+	for set := range 8 {
+		var commands []string
+		for i, command := range all {
+			if set&(1<<i) != 0 {
+				commands = append(commands, command)
+			}
+		}
+		r := rewriters(commands...)
+		for _, s := range statements {
+			may := !slices.ContainsFunc(s.needs, func(command string) bool { return !slices.Contains(commands, command) })
+			_, refused := r.Rewrite(s.sql, false)
+			if (refused == nil) != may || refused != nil && refused.Code != sqlstate.InsufficientPrivilege {
+				t.Errorf("with %v: %s: %v", commands, s.sql, refused)
+			}
+		}
+	}
+}
+
+// A column is set where the policy lets agents set it, whatever sets it, in whole or in part, and named or not.
+func TestOnlyListedColumns(t *testing.T) {
+	r := things(t)("INSERT", "UPDATE", "DELETE")
+	relation, _ := r.snap.Relation(catalog.Name{Schema: "public", Name: "things"})
+	insertable, updatable := []string{"title", "tags", "at", "made"}, []string{"title", "tags", "at"}
+	judge := func(sql string, may bool) {
+		t.Helper()
+		_, refused := r.Rewrite(sql, false)
+		if (refused == nil) != may || refused != nil && refused.Code != sqlstate.InsufficientPrivilege {
+			t.Errorf("%s: %v", sql, refused)
+		}
+	}
+	for _, c := range relation.Columns {
+		parts := []string{c.Name}
+		switch c.Name {
+		case "tags", "marks":
+			parts = append(parts, c.Name+"[1]", c.Name+"[1:2]")
+		case "at", "home":
+			parts = append(parts, c.Name+".city")
+		}
+		for _, part := range parts {
+			for _, sql := range insertsOf {
+				judge(strings.ReplaceAll(sql, "{}", part), slices.Contains(insertable, c.Name))
+				judge(strings.ReplaceAll(strings.ReplaceAll(sql, "({})", "(title, {})"), "{}", part), slices.Contains(insertable, c.Name))
+			}
+			for _, sql := range append([]string{"INSERT INTO things (title) VALUES ('a') ON CONFLICT (id) DO UPDATE SET {} = NULL", "INSERT INTO things (title) VALUES ('a') ON CONFLICT (id) DO UPDATE SET title = 'b', ({}) = ROW(NULL)"}, updatesOf...) {
+				judge(strings.ReplaceAll(sql, "{}", part), slices.Contains(updatable, c.Name))
+				judge(strings.ReplaceAll(strings.Replace(sql, "SET {} =", "SET title = 'a', {} =", 1), "{}", part), slices.Contains(updatable, c.Name))
+			}
+		}
+		for _, sql := range copies {
+			judge(strings.ReplaceAll(sql, "{}", c.Name), slices.Contains(insertable, c.Name))
+		}
+	}
+	// Columns that are not named are the first ones, as many as there are values.
+	for sql, may := range map[string]bool{
+		"INSERT INTO things DEFAULT VALUES":                                                                                                  true,
+		"INSERT INTO things VALUES ('a', NULL, NULL, NULL)":                                                                                  true,
+		"INSERT INTO things SELECT 'a', NULL, NULL, NULL FROM notes":                                                                         true,
+		"INSERT INTO things SELECT 'a', NULL UNION ALL SELECT body, NULL FROM notes":                                                         true,
+		"INSERT INTO things VALUES ('a', NULL, NULL, NULL, 5)":                                                                               false,
+		"INSERT INTO things VALUES ('a', NULL, NULL, NULL, DEFAULT)":                                                                         false,
+		"INSERT INTO things SELECT 'a', NULL, NULL, NULL, 5 FROM notes":                                                                      false,
+		"INSERT INTO things SELECT 'a', NULL, NULL, NULL, 5 UNION SELECT 'a', NULL, NULL, NULL, 5":                                           false,
+		"INSERT INTO things (SELECT 'a', NULL, NULL, NULL, 5 UNION SELECT 'a', NULL, NULL, NULL, 5) UNION VALUES ('a', NULL, NULL, NULL, 5)": false,
+		"INSERT INTO things SELECT * FROM things":                                                                                            false,
+		"INSERT INTO things TABLE things":                                                                                                    false,
+		"INSERT INTO things SELECT t.* FROM things t":                                                                                        false,
+		"INSERT INTO things SELECT (t).* FROM things t":                                                                                      false,
+		"INSERT INTO things SELECT 'a', x.* FROM (SELECT NULL, NULL, NULL, 5) AS x":                                                          false,
+		"INSERT INTO things VALUES ('a'), ('b')":                                                                                             true,
+		"WITH w AS (INSERT INTO things VALUES ('a', NULL, NULL, NULL, 5)) SELECT 1":                                                          false,
+		"MERGE INTO things t USING notes n ON n.n = 1 WHEN NOT MATCHED THEN INSERT VALUES ('a')":                                             true,
+		"MERGE INTO things t USING notes n ON n.n = 1 WHEN NOT MATCHED THEN INSERT VALUES ('a', NULL, NULL, NULL, 5)":                        false,
+		"COPY things FROM STDIN":                                                                  false,
+		"INSERT INTO things (title, id) VALUES ('a', DEFAULT)":                                    true, // left to its default
+		"INSERT INTO things (title, id) VALUES ('a', DEFAULT), ('b', 5)":                          false,
+		"INSERT INTO things (title, id) VALUES ('a', 5), ('b', DEFAULT)":                          false,
+		"INSERT INTO things (title, id) SELECT 'a', 5":                                            false,
+		"INSERT INTO things (id) VALUES (DEFAULT)":                                                false,
+		"INSERT INTO things (title) VALUES ('a') ON CONFLICT (title COLLATE \"C\") DO NOTHING":    false,
+		"INSERT INTO things (title) VALUES ('a') ON CONFLICT (title text_pattern_ops) DO NOTHING": false,
+		"INSERT INTO things (title) VALUES ('a') ON CONFLICT (id) DO NOTHING":                     true,
+	} {
+		if _, refused := r.Rewrite(sql, false); (refused == nil) != may {
+			t.Errorf("%s: %v", sql, refused)
+		}
+	}
+}
