@@ -44,11 +44,7 @@ func sources() []source {
 		out = append(out, folder("cookbook_"+name, "docs/cookbook/"+name))
 	}
 	for _, name := range []string{"arcive", "beheard", "ciris", "kernle", "memberintel"} {
-		w := folder(name, "worlds/"+name)
-		if name == "arcive" || name == "beheard" {
-			w.schema = append([]string{"worlds/" + name + "/extensions.sql"}, w.schema...)
-		}
-		out = append(out, w)
+		out = append(out, folder(name, "worlds/"+name)) // without their extensions, of which a server has one or another
 	}
 	registry := folder("ciris_registry", "worlds/ciris")
 	registry.policy = "worlds/ciris/policy_registry.yaml"
