@@ -225,6 +225,7 @@ func TestTypedAccesses(t *testing.T) {
 		{"SELECT title FROM event; SELECT embedding FROM need", "event structured(title) out; need vector(embedding) out"},
 		{"COPY event (title) FROM STDIN WHERE silent(title) = 'x'", "event structured(title); event write(title); silent function()"},
 		{"SELECT e.id FROM event e JOIN library l USING (title)", "event AS e structured(id, title) out; library AS l structured(title)"},
+		{"SELECT e.id FROM event e JOIN library l USING (embedding)", "event AS e vector(id, embedding) out; library AS l vector(embedding)"},
 		{"EXECUTE p (silent('x'))", "silent function()"},
 		{"MERGE INTO event e USING need n ON n.id = 1 WHEN NOT MATCHED THEN INSERT (embedding) VALUES (n.embedding)", "event AS e write(embedding); need AS n vector(id, embedding) out"},
 		// Parts of a table.
