@@ -11,6 +11,7 @@ import (
 	"github.com/pgconsent/pgconsent/catalog/pgcatalog"
 	"github.com/pgconsent/pgconsent/pgtest"
 	"github.com/pgconsent/pgconsent/policy"
+	"github.com/pgconsent/pgconsent/predicate"
 	"github.com/pgconsent/pgconsent/sqlstate"
 )
 
@@ -65,7 +66,7 @@ func things(t *testing.T) func(commands ...string) *Rewriter {
 		t.Helper()
 		write := ""
 		if len(commands) > 0 {
-			write = fmt.Sprintf(", write: { commands: [%s], columns: [title, tags, at, made], immutable: [made] }", strings.ToLower(strings.Join(commands, ", ")))
+			write = fmt.Sprintf(", write: { commands: [%s], columns: [title, tags, at, made], immutable: [made], lists: { tags: { from: [ { ids: [title] } ] } } }", strings.ToLower(strings.Join(commands, ", ")))
 		}
 		doc, err := policy.Parse("policy.yaml", []byte("version: 1\nattributes: {}\ntables:\n  things: { rows: [ open ]"+write+" }\n  notes: { rows: [ open ] }\n"))
 		if err != nil {
@@ -194,6 +195,46 @@ func TestOnlyListedColumns(t *testing.T) {
 	} {
 		if _, refused := r.Rewrite(sql, false); (refused == nil) != may {
 			t.Errorf("%s: %v", sql, refused)
+		}
+	}
+}
+
+// The policy fills a list in where every INSERT of the text leaves it out, however it says so.
+func TestListsThatAreLeftOut(t *testing.T) {
+	r := things(t)("INSERT", "UPDATE", "DELETE")
+	mark := predicate.LeftOut(catalog.Name{Schema: "public", Name: "things"}, "tags")
+	for sql, left := range map[string]bool{
+		"INSERT INTO things (title) VALUES ('a')":                                                                    true,
+		"INSERT INTO things (title, tags) VALUES ('a', DEFAULT)":                                                     true,
+		"INSERT INTO things (tags, title) VALUES (DEFAULT, 'a'), (DEFAULT, 'b')":                                     true,
+		"INSERT INTO things (title) SELECT body FROM notes":                                                          true,
+		"INSERT INTO things VALUES ('a')":                                                                            true,
+		"INSERT INTO things SELECT body FROM notes":                                                                  true,
+		"INSERT INTO things DEFAULT VALUES":                                                                          true,
+		"WITH w AS (INSERT INTO things (title) VALUES ('a')) INSERT INTO things (at) VALUES (NULL)":                  true,
+		"PREPARE p AS INSERT INTO things (title) VALUES ($1)":                                                        true,
+		"INSERT INTO things (title, tags) VALUES ('a', '{}')":                                                        false,
+		"INSERT INTO things (tags, title) VALUES ('{}', 'a')":                                                        false,
+		"INSERT INTO things (tags) VALUES (NULL)":                                                                    false,
+		"INSERT INTO things (title, tags) VALUES ('a', DEFAULT), ('b', '{}')":                                        false,
+		"INSERT INTO things (title, tags) VALUES ('a', '{}'), ('b', DEFAULT)":                                        false,
+		"INSERT INTO things (title, tags) SELECT 'a', NULL":                                                          false,
+		"INSERT INTO things VALUES ('a', '{}')":                                                                      false,
+		"INSERT INTO things SELECT 'a', '{}', NULL":                                                                  false,
+		"INSERT INTO things (tags[1]) VALUES ('a')":                                                                  false,
+		"WITH w AS (INSERT INTO things (tags) VALUES ('{}')) INSERT INTO things (title) VALUES ('a')":                false,
+		"WITH w AS (INSERT INTO things (title) VALUES ('a')) INSERT INTO things (tags) VALUES ('{}')":                false,
+		"MERGE INTO things t USING notes n ON n.n = 1 WHEN NOT MATCHED THEN INSERT (title) VALUES ('a')":             true,
+		"MERGE INTO things t USING notes n ON n.n = 1 WHEN NOT MATCHED THEN INSERT VALUES ('a')":                     true,
+		"MERGE INTO things t USING notes n ON n.n = 1 WHEN NOT MATCHED THEN INSERT (title, tags) VALUES ('a', '{}')": false,
+		"MERGE INTO things t USING notes n ON n.n = 1 WHEN NOT MATCHED THEN INSERT VALUES ('a', '{}')":               false,
+		"MERGE INTO things t USING notes n ON n.n = 1 WHEN NOT MATCHED AND n.n > 1 THEN INSERT (tags) VALUES ('{}') WHEN NOT MATCHED THEN INSERT (title) VALUES ('a')": false,
+		"UPDATE things SET tags = '{}'": false,
+		"DELETE FROM things":            false,
+	} {
+		result, refused := r.Rewrite(sql, false)
+		if refused != nil || strings.Contains(result.Text, mark) != left {
+			t.Errorf("%s: %v, %s", sql, refused, result.Text)
 		}
 	}
 }
