@@ -424,7 +424,7 @@ func (c *compiler) pair(at place, target, row *catalog.Relation, p predicate.Pai
 	case c.linkable(to) == "" || c.linkable(to) != c.linkable(from):
 		suggestion := "the two columns of a link are of one kind: uuid, integers, text and varchar, char, an enum, date, numeric, timestamp, boolean"
 		if c.linkable(to) == "" && to.Type == from.Type {
-			suggestion = "links go over uuid, integer, text, char, enum, date, numeric, timestamp and boolean columns"
+			suggestion = "links go over uuid, integer, text, char, enum, date, numeric, timestamp and boolean columns, and domains over these but enums"
 		}
 		c.fail(at, suggestion, "%s.%s is a %s and %s.%s a %s: they do not link",
 			target.Name, to.Name, to.Type, row.Name, from.Name, from.Type)
@@ -468,11 +468,8 @@ func (c *compiler) status(at, isAt place, r *catalog.Relation, name, is string) 
 		return
 	}
 	// A value of a domain is compared as that of the type under it.
-	t := c.snap.TypeByOID(column.TypeOID)
-	under, domain := column.Type, t != nil && t.Kind == 'd'
-	if domain {
-		under = t.Under
-	}
+	t, under := c.snap.TypeByOID(column.TypeOID), c.under(column)
+	domain := t != nil && t.Kind == 'd'
 	for range 32 { // domains over domains
 		if t == nil || t.Kind != 'd' {
 			break

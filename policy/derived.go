@@ -119,6 +119,11 @@ func (c *compiler) derive(b derivedBlock, row *catalog.Relation, everything bool
 		case len(source.PrimaryKey) == 0:
 			c.fail(at, "give it one", "rows of %s are made from each other, and it has no primary key to follow them by", source.Name)
 		}
+		for _, name := range source.PrimaryKey {
+			if key := source.Column(name); family(key.Type) == "" {
+				c.fail(at, "follow rows by a key of uuid, integer, text, varchar or date columns", "rows of %s are made from each other, and %s of its primary key is a %s", source.Name, name, key.Type)
+			}
+		}
 	}
 	if len(b.where) > 0 {
 		rows = append(rows, c.otherRows(b.where, source)...)

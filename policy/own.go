@@ -96,15 +96,16 @@ func (c *compiler) compared(b ownBlock, row *catalog.Relation) *predicate.Own {
 		return nil
 	}
 	out := &predicate.Own{Column: b.column, Attribute: b.attribute, Type: attribute.SQLType(), AsText: c.enum(column) && attribute.element() == "text", Optional: attribute.Optional}
-	padded := blankPadded(column.Type) && attribute.element() == "text"
+	under := c.under(column)
+	padded := blankPadded(under) && attribute.element() == "text"
 	if padded {
 		out.Type = strings.Replace(out.Type, "pg_catalog.text", "pg_catalog.bpchar", 1)
 	}
-	if f := family(column.Type); !out.AsText && !padded && (f == "" || f != family(attribute.element())) {
+	if f := family(under); !out.AsText && !padded && (f == "" || f != family(attribute.element())) {
 		suggestion := "declare the attribute with the column's type"
 		if f == "" {
-			suggestion = "own and tenant compare uuid, integer, text, varchar, char and enum columns"
-			if blankPadded(column.Type) {
+			suggestion = "own and tenant compare uuid, integer, text, varchar, char and enum columns, and domains over all but enums"
+			if blankPadded(under) {
 				suggestion = "declare the attribute as text"
 			}
 		}

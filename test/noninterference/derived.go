@@ -33,7 +33,8 @@ func (s *schema) derive(r *rand.Rand) {
 		if target == t || r.IntN(3) == 0 {
 			m.unless = &rule{kind: "status", column: t.need("state", "code"), word: pick(r, "granted", "revoked", "Granted")}
 		}
-		if target != t && r.IntN(3) == 0 {
+		again := slices.ContainsFunc(target.rule.of("derived"), func(d *rule) bool { return d.making.self })
+		if target != t && !again && r.IntN(3) == 0 {
 			m.where = &rule{kind: "status", column: target.need("state", "code"), word: pick(r, "granted", "revoked")}
 		}
 		made := &rule{kind: "derived", target: target, targetColumn: target.columns[0].name, making: m}

@@ -18,7 +18,7 @@ func (s *schema) keep(r *rand.Rand) {
 		return
 	}
 	for _, t := range s.tables {
-		for _, c := range t.rule.consents() {
+		for _, c := range t.rule.of("consent") {
 			if r.IntN(2) == 0 {
 				c.expires = true
 				c.target.need("until", "time")
@@ -33,21 +33,6 @@ func (s *schema) keep(r *rand.Rand) {
 			}
 		}
 	}
-}
-
-// consents are the parts of a rule that ask people for their status.
-func (r *rule) consents() []*rule {
-	if r == nil {
-		return nil
-	}
-	var out []*rule
-	if r.kind == "consent" {
-		out = append(out, r)
-	}
-	for _, part := range r.parts {
-		out = append(out, part.consents()...)
-	}
-	return out
 }
 
 // moments at which agreements end.

@@ -97,6 +97,20 @@ type rule struct {
 	expires      bool // consent: it ends when the target says
 }
 
+// of gives the parts of a rule that are of a kind.
+func (r *rule) of(kind string) (out []*rule) {
+	if r == nil {
+		return nil
+	}
+	if r.kind == kind {
+		out = append(out, r)
+	}
+	for _, part := range r.parts {
+		out = append(out, part.of(kind)...)
+	}
+	return out
+}
+
 // schema is a database, a policy and its callers.
 type schema struct {
 	*rand.Rand
@@ -173,6 +187,7 @@ func newSchema(seed uint64, wide bool) *schema {
 		s.categories(rand.New(rand.NewPCG(seed, 67)))
 		s.derive(rand.New(rand.NewPCG(seed, 61)))
 		s.keep(rand.New(rand.NewPCG(seed, 59)))
+		s.numbers(rand.New(rand.NewPCG(seed, 73)))
 		s.narrowWritten(rand.New(rand.NewPCG(seed, 71)))
 		s.around(rand.New(rand.NewPCG(seed, 47)))
 	}

@@ -24,9 +24,47 @@ var masks = map[string][]string{
 }
 
 // domains are types over those of columns.
-const domains = `CREATE DOMAIN saying AS text CHECK (length(VALUE) < 1000);
+const domains = numbering + `CREATE DOMAIN saying AS text CHECK (length(VALUE) < 1000);
 CREATE DOMAIN tally AS integer CHECK (VALUE IS DISTINCT FROM -77);
 `
+
+// numbering are domains of the columns by which rules compare.
+const numbering = `CREATE DOMAIN numbered AS bigint CHECK (VALUE > -1000000);
+CREATE DOMAIN marked AS uuid;
+CREATE DOMAIN word AS text CHECK (VALUE !~ '!');
+CREATE DOMAIN coded AS word;
+`
+
+var numberedBy = map[string][]string{"id": {"numbered"}, "uid": {"marked"}, "code": {"word", "coded"}}
+
+// numbers gives columns by which rules compare a type of a domain, where a policy can have that.
+func (s *schema) numbers(r *rand.Rand) {
+	if r.IntN(3) > 0 {
+		return
+	}
+	plain := map[*table]bool{} // whose key is of no domain
+	for _, t := range s.tables {
+		plain[t] = plain[t] || t.noParts || t.grouped || t.consent != nil || len(t.rule.of("registry")) > 0 || slices.ContainsFunc(t.columns, func(c column) bool { return c.keyed })
+		for _, d := range t.rule.of("derived") {
+			if d.making.self || d.making.list {
+				plain[d.target] = true
+			}
+		}
+	}
+	for _, t := range s.tables {
+		written := "who" // what the registry and rules in SQL read is of no domain
+		for _, part := range t.rule.of("sql") {
+			written += " " + conditions[part.condition].sql
+		}
+		for i := range t.columns {
+			c := &t.columns[i]
+			if numberedBy[c.kind] == nil || i < t.keys && plain[t] || i >= t.keys && !c.ruled || strings.Contains(written, c.name) || t.noParts || r.IntN(2) == 0 {
+				continue
+			}
+			c.domain = pick(r, numberedBy[c.kind]...)
+		}
+	}
+}
 
 var domainOf = map[string]string{"text": "saying", "int": "tally"}
 
@@ -123,9 +161,12 @@ func (s *schema) narrowWritten(r *rand.Rand) {
 		if t.commands == nil || strings.HasPrefix(t.name, "link") || r.IntN(3) > 0 {
 			continue
 		}
+		left := false // a column that they may change
 		for i := t.keys; i < len(t.columns); i++ {
 			switch c := &t.columns[i]; {
 			case !c.asIs() || c.domain != "":
+			case !left:
+				left = true
 			case r.IntN(3) == 0:
 				c.secret = true
 			case masks[c.kind] != nil && r.IntN(4) == 0:
