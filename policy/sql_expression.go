@@ -138,18 +138,19 @@ func (x *expression) columnRef(n *sqltext.ColumnRef) (operand, bool) {
 	return operand{out, out.Kind, n.Location}, true
 }
 
-// expressionColumn gives a column its kind. An enum is compared as text, and a char(n) as one without the blanks at its end, lists in the widest type of their kind.
+// expressionColumn gives a column its kind, of a domain the one of the type under it. An enum is compared as text, and a char(n) as one without the blanks at its end, lists in the widest type of their kind.
 func (c *compiler) expressionColumn(column *catalog.Column) (predicate.Column, bool) {
-	out := predicate.Column{Name: column.Name}
-	element := strings.TrimSuffix(column.Type, "[]")
-	isList := element != column.Type
+	out, under := predicate.Column{Name: column.Name}, c.under(column)
+	element := strings.TrimSuffix(under, "[]")
+	isList := element != under
 	base, _, modified := strings.Cut(element, "(")
 	if modified { // character varying(9), timestamp(3) with time zone
 		_, rest, _ := strings.Cut(element, ")")
 		base += rest
 	}
 	switch {
-	case c.enum(column), blankPadded(column.Type):
+	case isList && under != column.Type: // a list's elements would be those of a domain
+	case c.enum(column), blankPadded(under):
 		out.Kind, out.Cast = predicate.Text, "pg_catalog.text"
 	case isList && family(element) == "text":
 		out.Kind = predicate.Text.List()
