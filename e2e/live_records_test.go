@@ -55,6 +55,9 @@ func TestRecordsHaveLiveAttributes(t *testing.T) {
 			}
 			if r.Kind == "decision" {
 				got = append(got, r.Attributes["session"]+" "+r.Attributes["stage"])
+				if r.Attributes["user"] == "" { // which the credential says
+					t.Errorf("a record says nothing of the user: %s", line)
+				}
 			}
 		}
 	}

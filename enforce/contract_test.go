@@ -6,16 +6,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pgconsent/pgconsent/rewrite"
 	"github.com/pgconsent/pgconsent/rls"
 	"github.com/pgconsent/pgconsent/sqlstate"
 	"github.com/pgconsent/pgconsent/verdict"
 )
 
-// TestContractsHoldForEachStatement: where a contract goes by what an agent's credential says, a text may run if each of its statements may with
-// these attributes: whatever stands beside it, whether it runs now or is prepared, and whoever asked for the same text before. Records name the
-// contracts, and the attribute by a reference.
-func TestContractsHoldForEachStatement(t *testing.T) {
-	const contracted = `version: 1
+// contracted goes by the stage of a credential.
+const contracted = `version: 1
 attributes:
   user: { type: uuid, source: credential }
   stage: { type: text, source: credential, optional: true }
@@ -34,6 +32,11 @@ contracts:
       marker-3: { allow: { memory: structured, person: structured } }
       marker-4: { allow: { memory: metadata } }
 `
+
+// TestContractsHoldForEachStatement: where a contract goes by what an agent's credential says, a text may run if each of its statements may with
+// these attributes: whatever stands beside it, whether it runs now or is prepared, and whoever asked for the same text before. Records name the
+// contracts, and the attribute by a reference.
+func TestContractsHoldForEachStatement(t *testing.T) {
 	const memory, person, either, ids = 1, 2, 4, 8 // what a statement needs
 	needs := map[string]int{
 		"SELECT title FROM memories": memory, "SELECT name FROM people": person, "SELECT 1": either, "SELECT id FROM memories": ids,
@@ -111,5 +114,53 @@ contracts:
 	}
 	if met[true] == 0 || met[false] == 0 {
 		t.Errorf("%v", met)
+	}
+}
+
+// TestContractsOfANewPolicy: what was prepared is held to the contracts of a policy from the moment that it is in force, at the first
+// time that it is asked again.
+func TestContractsOfANewPolicy(t *testing.T) {
+	changed := strings.Replace(contracted, "marker-1: { allow: { memory: structured } }", "marker-1: { allow: { person: structured } }", 1)
+	w := start(t, func(w *world) {
+		w.cfg.Mode = rewrite.Doors // by row security a text stays as it is
+		w.write(contracted)
+		a := agent("one", ann)
+		a.Attributes["stage"] = "marker-1"
+		w.cfg.Agents = []Agent{a}
+		if err := installWith(context.Background(), w.dba, contracted, rls.Options{Doors: true}); err != nil {
+			t.Fatal(err)
+		}
+	})
+	const memory, person = "SELECT title FROM memories WHERE id = '00000000-0000-4000-8000-000000000001'", "SELECT name FROM people"
+	c := w.client("one")
+	decided := map[string]*verdict.Verdict{}
+	for _, text := range []string{memory, "SELECT 1", "PREPARE p AS " + memory, "COPY (" + memory + ") TO STDOUT"} {
+		for _, p := range []verdict.Protocol{verdict.Simple, verdict.Extended} {
+			v := c.Decide(t.Context(), text, p)
+			if !v.Allowed() {
+				t.Fatalf("%s: %v", text, v.Refusal)
+			}
+			decided[fmt.Sprint(text, p)] = v
+			for _, e := range v.Effects {
+				if e.Body != nil {
+					decided[fmt.Sprint(text, p, " prepared")] = e.Body
+				}
+			}
+		}
+	}
+	w.write(changed)
+	if err := installWith(t.Context(), w.dba, changed, rls.Options{Doors: true}); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	for text, v := range decided {
+		if again := c.Recheck(t.Context(), v); again.Allowed() != strings.HasPrefix(text, "SELECT 1") {
+			t.Errorf("%s: %v", text, again.Refusal)
+		}
+	}
+	if v := c.Decide(t.Context(), person, verdict.Extended); !v.Allowed() {
+		t.Errorf("%s: %v", person, v.Refusal)
 	}
 }

@@ -57,7 +57,7 @@ func suites(m Mutant, quick bool) (list []suite) {
 	}
 	if properties := map[string]string{ // of each, what holds whatever is sent, asked or changed; seconds
 		"proxy":    "TestFreshness$|TestWhatIsSentInAdvanceIsAskedAboutInTurn|TestOutcomeOfWhatIsNotAnswered|TestPortalOfAFailedQuery|TestRecords$|TestNothingGoesUpstreamUndecided|TestClaimsAreTheServers|TestRecheck|TestNoResultIsLongerThanItsBound|TestAsidesOfTheServer|TestPassages|TestNothingElsePasses|TestWhoIsNotServed|TestCancelKeys|TestTLSOfOldVersions",
-		"enforce":  "TestKeptVerdictsAreThoseMadeAnew|TestStatesAreToldApart|TestWhateverChangesOfAnAgentEndsItsSessions|TestWhatTokensGive|TestWhatChangesDuringALogin|TestPinnedSettings|TestWhatWasSeenMayBeShown|TestLimitsHoldWhateverIsAsked|TestOnlyWhatIsFullIsForgotten|TestQuotasCountTogether|TestContractsHoldForEachStatement|TestWhatMayDoMore|TestNoRecordNoCall|TestEveryTableIsRecorded|TestCheckRefuses",
+		"enforce":  "TestKeptVerdictsAreThoseMadeAnew|TestStatesAreToldApart|TestWhateverChangesOfAnAgentEndsItsSessions|TestWhatTokensGive|TestWhatChangesDuringALogin|TestPinnedSettings|TestWhatWasSeenMayBeShown|TestLimitsHoldWhateverIsAsked|TestOnlyWhatIsFullIsForgotten|TestQuotasCountTogether|TestContractsHoldForEachStatement|TestContractsOfANewPolicy|TestWhatMayDoMore|TestNoRecordNoCall|TestEveryTableIsRecorded|TestCheckRefuses",
 		"consent":  "TestDecideProperties",
 		"identity": "TestForgedSignatures|TestKeysOfAProvider|TestProviderInTrouble|TestBrokenFile",
 		"audit":    "TestWhatACrashLeaves|TestWhatWaitsIsBounded|TestAnchorIsGoneOnWith|TestOutcomesBelongToDecisions|TestWhatIsWaitedForIsDurable",
