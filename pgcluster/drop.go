@@ -10,7 +10,7 @@ import (
 )
 
 // dropTries is how often a database is tried that somebody has open: PostgreSQL waits five seconds each time for those who go by themselves.
-const dropTries = 6
+const dropTries = 3
 
 // endOwn ends the sessions in a database of roles that the caller is a member of.
 const endOwn = `SELECT pg_catalog.count(pg_catalog.pg_terminate_backend(s.pid)) FROM pg_catalog.pg_stat_activity AS s JOIN pg_catalog.pg_roles AS r ON r.oid = s.usesysid
