@@ -120,8 +120,9 @@ func (c *compiler) derive(b derivedBlock, row *catalog.Relation, everything bool
 			c.fail(at, "give it one", "rows of %s are made from each other, and it has no primary key to follow them by", source.Name)
 		}
 		for _, name := range source.PrimaryKey {
-			if key := source.Column(name); family(key.Type) == "" {
-				c.fail(at, "follow rows by a key of uuid, integer, text, varchar or date columns", "rows of %s are made from each other, and %s of its primary key is a %s", source.Name, name, key.Type)
+			key := source.Column(name)
+			if under := c.under(key); family(key.Type) == "" && family(under) != "text" && !blankPadded(under) { // these are followed as text
+				c.fail(at, "follow rows by a key of uuid, integer, text, varchar, char or date columns, or of domains over texts", "rows of %s are made from each other, and %s of its primary key is a %s", source.Name, name, key.Type)
 			}
 		}
 	}

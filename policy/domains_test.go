@@ -16,6 +16,7 @@ CREATE DOMAIN person AS uuid NOT NULL; CREATE DOMAIN number AS bigint CHECK (VAL
 CREATE DOMAIN padded AS char(4); CREATE DOMAIN price AS numeric(9,2); CREATE DOMAIN many AS uuid[]; CREATE DOMAIN loose AS citext;
 CREATE TYPE mood AS ENUM ('calm'); CREATE DOMAIN moody AS mood;
 CREATE TABLE items (who person, n small, c code, p padded, cost price, several many, l loose, m moody, plain uuid, i integer, t text, ch char(4), num numeric, PRIMARY KEY (who));
+CREATE TABLE padding (id char(4) PRIMARY KEY, up char(4), t text); CREATE TABLE coding (id code PRIMARY KEY, up code, t text); CREATE TABLE pricing (id numeric PRIMARY KEY, up numeric, t text);
 CREATE TABLE others (who person PRIMARY KEY, n number, c code, p padded, cost price, l loose, m moody, uid uuid, state text)`).ReadAll(); err != nil {
 		t.Fatal(err)
 	}
@@ -61,6 +62,13 @@ CREATE TABLE others (who person PRIMARY KEY, n number, c code, p padded, cost pr
 		}
 		if want == "" && got != "" || !strings.Contains(got, want) {
 			t.Errorf("%s: got %q, want %q", rule, got, want)
+		}
+	}
+	for table, may := range map[string]bool{"padding": true, "coding": true, "pricing": false} {
+		_, got := derivedCompile(t, snap, "version: 1\nattributes: { user: { type: uuid, source: credential } }\ntables:\n  "+table+
+			": { rows: [ derived: { from: { "+table+": { id: up } }, unless: [ status: { column: t, is: x } ] } ] }\n")
+		if refused := strings.Contains(got, "of its primary key is a numeric"); refused == may {
+			t.Errorf("rows of %s made from each other: %q", table, got)
 		}
 	}
 }

@@ -63,7 +63,7 @@ func longSeed(t *testing.T) uint64 {
 
 // Among the schemas there are all that more can add.
 func TestEveryBlockIsMade(t *testing.T) {
-	missing := []string{"shared: {", "materialize: true", "expires: until", "derived: { from: {", "derived: { from: [", "sources:", "unless:", "where:", "inherit: everything", "    consent: {", "until: {", "mask: hash", "source: query", "contracts:", "aggregate:", "by_key", "sql:", "generalise:", "limits:", "registry:",
+	missing := []string{"shared: {", "\" numbered", "\" marked", "\" coded", "materialize: true", "expires: until", "derived: { from: {", "derived: { from: [", "sources:", "unless:", "where:", "inherit: everything", "    consent: {", "until: {", "mask: hash", "source: query", "contracts:", "aggregate:", "by_key", "sql:", "generalise:", "limits:", "registry:",
 		"views:", "functions:", "GENERATED ALWAYS", " CHECK (", "PARTITION OF", "INHERITS", "FOREIGN KEY", "CREATE STATISTICS", "BEFORE INSERT OR UPDATE", "REFERENCING NEW TABLE", "MATERIALIZED VIEW", "EXCEPTION WHEN others", "stamp:", "check:", "immutable:"}
 	for seed := range uint64(150) {
 		s := newSchema(seed, false)
