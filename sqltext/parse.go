@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	pg_query "github.com/pganalyze/pg_query_go/v5"
 	"github.com/pganalyze/pg_query_go/v5/parser"
@@ -17,16 +18,31 @@ func (s *Source) Parse() (*ParseResult, *sqlstate.Error) {
 		large <- struct{}{}
 		defer func() { <-large }()
 	}
-	tree, err := pg_query.Parse(s.parsable())
+	text := s.parsable()
+	tree, err := pg_query.Parse(text)
 	if err != nil {
-		return nil, s.withoutLiteral(parseError(err))
+		refusal := parseError(err)
+		if refusal.Position > 0 && len(text) == len(s.Text) && text != s.Text { // in characters, of which a comment may have fewer than blanks
+			refusal.Position = utf8.RuneCountInString(s.Text[:byteOf(text, refusal.Position)]) + 1
+		}
+		return nil, s.withoutLiteral(refusal)
 	}
 	return tree, nil
 }
 
-// lookahead are words that the parser's lexer reads together with the one behind them.
+// byteOf is where in a text the character of a position stands, counted from 1.
+func byteOf(text string, position int) int {
+	for offset := range text {
+		if position--; position == 0 {
+			return offset
+		}
+	}
+	return len(text)
+}
+
+// lookahead are words that the parser's lexer reads together with the one behind them. So it does literals and names of U&.
 var lookahead = map[string]string{
-	"not": "between in like ilike similar", "nulls": "first last", "with": "time ordinality", "without": "time",
+	"not": "between in like ilike similar", "nulls": "first last", "with": "time ordinality", "without": "time", "format": "json",
 }
 
 // parsable is the text as the parser can read it: it does not look past a comment for the second of two words that it reads
@@ -35,12 +51,15 @@ func (s *Source) parsable() string {
 	var out []byte
 	for i := 0; i+1 < len(s.Tokens); i++ {
 		a, b := s.Tokens[i], s.Tokens[i+1]
-		if b.Start-a.End < 3 || a.End-a.Start > 7 {
+		escaped := a.Kind == usconst || a.Kind == uident
+		if b.Start-a.End < 3 || !escaped && a.End-a.Start > 7 || strings.TrimSpace(s.Text[a.End:b.Start]) == "" {
 			continue
 		}
-		seconds, ok := lookahead[strings.ToLower(s.String(a))]
-		gap := s.Text[a.End:b.Start]
-		if !ok || !slices.Contains(strings.Fields(seconds), strings.ToLower(s.String(b))) || strings.TrimSpace(gap) == "" || strings.ContainsFunc(gap, func(r rune) bool { return r > 0x7f }) {
+		seconds := "uescape"
+		if !escaped {
+			seconds = lookahead[strings.ToLower(s.String(a))]
+		}
+		if !slices.Contains(strings.Fields(seconds), strings.ToLower(s.String(b))) {
 			continue
 		}
 		if out == nil {

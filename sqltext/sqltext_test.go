@@ -32,11 +32,61 @@ func TestScanRefuses(t *testing.T) {
 	}
 }
 
+// What is no text is none wherever it stands, and of every length.
+func TestBrokenTextAnywhere(t *testing.T) {
+	for _, broken := range []string{"\x00", "\xff", "\xc3", "\xed\xa0\x80", "\xf5\x80\x80\x80", "\xc0\x80"} {
+		for _, text := range []string{"", "SELECT 1", "SELECT 'ä', \"é\" -- €", strings.Repeat("SELECT 1;", 10_000)} {
+			for _, at := range []int{0, len(text) / 2, len(text)} {
+				if _, err := Scan(text[:at] + broken + text[at:]); err == nil || err.Code != sqlstate.CharacterNotInRepertoire {
+					t.Errorf("%q at %d of %.20q: %v", broken, at, text, err)
+				}
+			}
+		}
+	}
+}
+
+// Whatever the form of a literal: an error does not quote it, a fingerprint leaves it out, and what is named is no literal.
+func TestLiteralsAreLeftOut(t *testing.T) {
+	for _, literal := range []string{"'4711'", "E'4711'", "N'4711'", "U&'4711'", "U&'d!0061 4711' UESCAPE '!'", "$$4711$$", "$a$4711$a$", "B'0100111'", "X'4711'", "4711", "47.11", "47e11", ".4711", "0x4711", "4_711", "$4711", "'4' /* x */\n'711'"} {
+		for _, text := range []string{literal, "SELECT a " + literal, "SELECT 'ä', 1 FROM t WHERE (" + literal + "." + literal + ")", "SELECT ä, " + literal + " " + literal, literal + " SELECT", "INSERT INTO t (a, " + literal + ") VALUES (1)"} {
+			source, err := Scan(text)
+			if err != nil {
+				if strings.Contains(err.Message+err.Detail+err.Hint, "711") {
+					t.Errorf("%s: %v", text, err)
+				}
+				continue
+			}
+			if bare := source.Bare(); strings.Contains(bare, "711") || strings.Contains(bare, "0100111") {
+				t.Errorf("%s: without literals %q", text, bare)
+			}
+			if _, err = source.Parse(); err != nil && (strings.Contains(err.Message+err.Detail+err.Hint, "711") || strings.Contains(err.Message, "0100111")) {
+				t.Errorf("%s: %v", text, err)
+			}
+		}
+		// An end is missing: what is there is quoted by nobody.
+		for i := range literal[:len(literal)-1] {
+			if _, err := Parse("SELECT " + literal[:i+1]); err != nil && strings.Contains(err.Message, "711") {
+				t.Errorf("%s: %v", literal[:i+1], err)
+			}
+		}
+	}
+	for _, name := range []string{"a", "\"a\"", "U&\"a\"", "select", "date", "name", "SET", "\"4711\""} {
+		source, err := Scan(name)
+		if err != nil || len(source.Tokens) != 1 || !source.Tokens[0].IsName() || source.Tokens[0].IsConstant() {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // Syntax errors carry PostgreSQL's message and position, in characters.
 func TestSyntaxError(t *testing.T) {
 	_, err := Parse("SELECT 'ä' FROM FROM x")
 	if err == nil || err.Code != sqlstate.SyntaxError || err.Message != `syntax error at or near "FROM"` || err.Position != 17 {
 		t.Errorf("%+v", err)
+	}
+	_, err = Parse("SELECT ä NOT /* äöü */ IN (1), ö NOT /* € */ LIKE 'b' FROM FROM x")
+	if err == nil || err.Message != `syntax error at or near "FROM"` || err.Position != 60 {
+		t.Errorf("behind comments that are blanks for the parser: %+v", err)
 	}
 	_, err = Parse("SELECT 'ä' 'secret' 'x' 'secret'")
 	if err == nil || err.Message != "syntax error at or near a literal" || err.Position != 12 {
@@ -208,6 +258,38 @@ func TestCommentsBetweenPairsOfWords(t *testing.T) {
 		}
 		if !proto.Equal(a, b) {
 			t.Errorf("%s: another tree than without the comment", commented)
+		}
+	}
+	// Each of these pairs, in any case, with any comment.
+	for text, pairs := range map[string]string{
+		"SELECT a NOT BETWEEN 1 AND 2": "NOT BETWEEN", "SELECT a NOT IN (1)": "NOT IN", "SELECT a NOT LIKE 'b'": "NOT LIKE", "SELECT a NOT ILIKE 'b'": "NOT ILIKE", "SELECT a NOT SIMILAR TO 'b'": "NOT SIMILAR",
+		"SELECT a FROM t ORDER BY a NULLS FIRST": "NULLS FIRST", "SELECT a FROM t ORDER BY a NULLS LAST": "NULLS LAST",
+		"SELECT a::timestamp WITH TIME ZONE": "WITH TIME", "SELECT a::timestamp WITHOUT TIME ZONE": "WITHOUT TIME", "SELECT a::time(3) WITHOUT TIME ZONE": "WITHOUT TIME", "SELECT * FROM f() WITH ORDINALITY": "WITH ORDINALITY",
+		"SELECT U&'d!0061' UESCAPE '!'": "' UESCAPE", "SELECT json_object('a': '1' FORMAT JSON)": "FORMAT JSON", "WITH a AS (SELECT 1) SELECT 1": "AS (",
+	} {
+		first, second, _ := strings.Cut(pairs, " ")
+		for _, gap := range []string{"/**/", " /* x */ ", "/* /* ' */ */\n", " -- '\n", "\n--\n-- b\n", "/*ä*/", " "} {
+			for _, of := range []string{text, strings.ToLower(text)} {
+				a, b := first, second
+				if of != text {
+					a, b = strings.ToLower(a), strings.ToLower(b)
+				}
+				commented := strings.Replace(of, a+" "+b, a+gap+b, 1)
+				tree, err := Parse(commented)
+				if err != nil {
+					t.Errorf("%q: %v", commented, err)
+					continue
+				}
+				plain, err := Parse(of)
+				if err != nil {
+					t.Fatal(of, err)
+				}
+				StripLocations(tree)
+				StripLocations(plain)
+				if !proto.Equal(tree, plain) {
+					t.Errorf("%q: another tree than without the comment", commented)
+				}
+			}
 		}
 	}
 	// A comment is not where a literal only looks like one.
