@@ -171,12 +171,12 @@ func (s *session) freshen(end int) {
 	// What was sent before may run for long, and these only after it.
 	s.ledger.quiet()
 	refused := false
-	answers := map[*since]*sqlstate.Error{}
-	ask := func(m *since, f func() *sqlstate.Error) *sqlstate.Error {
-		err, ok := answers[m]
+	answers := map[use]*sqlstate.Error{}
+	ask := func(u use, f func() *sqlstate.Error) *sqlstate.Error { // of one moment: what waits in a portal may be too old where the rest is not
+		err, ok := answers[u]
 		if !ok {
 			err = f()
-			answers[m] = err
+			answers[u] = err
 		}
 		return err
 	}
@@ -187,7 +187,7 @@ func (s *session) freshen(end int) {
 		}
 		err := e.unnoticed()
 		if m := e.takes; m != nil && !m.known {
-			refused := ask(m, func() *sqlstate.Error {
+			refused := ask(use{since: m}, func() *sqlstate.Error {
 				snapshot, err := s.decider.Snapshot(s.ctx)
 				m.Snapshot, m.known = snapshot, err == nil
 				return err
@@ -204,7 +204,7 @@ func (s *session) freshen(end int) {
 				err = unknownAge()
 				break
 			}
-			err = ask(u.since, func() *sqlstate.Error { return s.decider.Fresh(s.ctx, u.Snapshot, u.portal) })
+			err = ask(u, func() *sqlstate.Error { return s.decider.Fresh(s.ctx, u.Snapshot, u.portal) })
 		}
 		if err != nil {
 			e.replace(s.denied(err))

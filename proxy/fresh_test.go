@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -147,6 +148,49 @@ func TestQuestionsAreFew(t *testing.T) {
 	})
 	if j := p.last(); j.snapshots.Load() != 1 || j.asked.Load() != 2 {
 		t.Errorf("%d snapshots and %d questions for a cursor", j.snapshots.Load(), j.asked.Load())
+	}
+}
+
+// TestWhatWaitsIsAskedAboutAsThat: results that wait in a portal may be too old, by the clock alone, where a statement that runs anew is not. Whatever
+// opens one, comes back to it, and in whichever transaction: it is asked about as what waits, and nothing else is.
+func TestWhatWaitsIsAskedAboutAsThat(t *testing.T) {
+	const series = "SELECT * FROM generate_series(1, 9)"
+	one := func(m ...pgx3.FrontendMessage) round { return upToReady(1, m...) }
+	begins := map[string][]round{
+		"READ COMMITTED":                 {one(q("BEGIN"))},
+		"REPEATABLE READ":                {one(q("BEGIN ISOLATION LEVEL REPEATABLE READ"))},
+		"SERIALIZABLE":                   {one(q("BEGIN ISOLATION LEVEL SERIALIZABLE"))},
+		"REPEATABLE READ by SET":         {one(q("BEGIN")), one(q("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"))},
+		"REPEATABLE READ by default":     {one(q("SET default_transaction_isolation = 'repeatable read'")), one(q("BEGIN"))},
+		"REPEATABLE READ, something ran": {one(q("BEGIN ISOLATION LEVEL REPEATABLE READ")), one(q("SELECT 1"))},
+	}
+	opens := map[string]struct {
+		by   round
+		uses []round
+	}{
+		"DECLARE":             {one(q("DECLARE c CURSOR FOR " + series)), []round{one(q("FETCH 1 FROM c")), one(pa("", "FETCH 1 FROM c"), bi("", ""), ex("", 0), sy), one(ex("c", 1), sy), one(q("SELECT 1; FETCH 1 FROM c"))}},
+		"DECLARE and FETCH":   {one(q("DECLARE c CURSOR WITH HOLD FOR " + series + "; FETCH 1 FROM c")), []round{one(q("FETCH 1 FROM c"))}},
+		"a portal":            {one(pa("", series), bi("c", ""), sy), []round{one(ex("c", 0), sy), one(ex("c", 1), sy), one(q("FETCH 1 FROM c"))}},
+		"a portal, suspended": {one(pa("", series), bi("c", ""), ex("c", 2), sy), []round{one(ex("c", 0), sy), one(ex("c", 1), sy), one(q("FETCH 1 FROM c"))}},
+	}
+	p := start(t)
+	for in, begin := range begins {
+		for by, open := range opens {
+			for i, use := range append(open.uses, one(q("SELECT 1")), one(pa("", "SELECT 1"), bi("", ""), ex("", 0), sy)) {
+				conn := p.raw(t)
+				for _, line := range conn.play(t, append(slices.Clone(begin), open.by)) {
+					if strings.HasPrefix(line, "E ") {
+						t.Fatal(line)
+					}
+				}
+				p.last().waited.Store(true)
+				got := strings.Join(conn.play(t, []round{use}), "\n")
+				if refused := strings.Contains(got, "E ERROR 40001 time has hidden something"); refused != (i < len(open.uses)) || refused && strings.Contains(got, "D [\"2") {
+					t.Errorf("%s, %s, %v: %s", in, by, use, got)
+				}
+				conn.Close()
+			}
+		}
 	}
 }
 

@@ -49,6 +49,7 @@ type judge struct {
 	badSeal                   atomic.Bool
 	changes, snapshots, asked atomic.Int32 // of consent; moments taken; questions about them
 	lost                      atomic.Bool  // nobody can say
+	waited                    atomic.Bool  // time has hidden what was worked out before
 
 	stale atomic.Value // func(*verdict.Verdict) *verdict.Verdict
 }
@@ -182,9 +183,11 @@ func (j *judge) Snapshot(context.Context) (verdict.Snapshot, *sqlstate.Error) {
 	return verdict.Snapshot{Value: fmt.Sprint(j.changes.Load()), Rules: fmt.Sprint(n)}, nil
 }
 
-func (j *judge) Fresh(_ context.Context, since verdict.Snapshot, _ bool) *sqlstate.Error {
+func (j *judge) Fresh(_ context.Context, since verdict.Snapshot, portal bool) *sqlstate.Error {
 	j.asked.Add(1)
 	switch {
+	case portal && j.waited.Load():
+		return sqlstate.New(sqlstate.SerializationFailure, sqlstate.ReasonStale, "time has hidden something")
 	case j.lost.Load():
 		return sqlstate.New(sqlstate.CannotConnectNow, sqlstate.ReasonUpstream, "lost")
 	case since.Value != fmt.Sprint(j.changes.Load()):
