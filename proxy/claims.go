@@ -20,6 +20,7 @@ type claims struct {
 	pending   bool              // something was set in the transaction that is in progress
 	failed    bool              // an error came in it
 	lost      bool              // something was undone that is not known
+	ended     bool              // a transaction has, since the last ReadyForQuery: what is set since then is of one that ends by itself
 }
 
 type savedClaims struct {
@@ -106,8 +107,10 @@ func (c *claims) apply(e verdict.Effect) {
 	case verdict.Discards: // PostgreSQL commits it as it completes: no error behind it in a pipeline takes it back
 		c.reset()
 		c.ends(false)
+		c.ended = true
 	case verdict.EndsTx:
 		c.ends(e.Undoes)
+		c.ended = true
 	case verdict.Saves:
 		c.savepoint(e.Name)
 	case verdict.Releases:
@@ -119,13 +122,13 @@ func (c *claims) apply(e verdict.Effect) {
 
 // unsettled tells whether e, which is not answered yet, may change what is claimed.
 func (c *claims) unsettled(e *entry, inside bool) bool {
-	if e == nil || e.refusal != nil {
+	if e == nil {
 		return false
 	}
 	if c.pending && !inside && (e.kind == query || e.kind == syncs) {
-		return true // it ends the transaction in which it was set
+		return true // it ends the transaction in which it was set, and undoes it where it fails, as what is refused does
 	}
-	if e.verdict == nil || e.kind != query && e.kind != execute {
+	if e.refusal != nil || e.verdict == nil || e.kind != query && e.kind != execute {
 		return false
 	}
 	for _, effect := range e.verdict.Effects {
@@ -149,7 +152,7 @@ func (c *claims) unsettled(e *entry, inside bool) bool {
 func (l *ledger) claimed(staged []item) (verdict.Claims, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	inside := l.status == 'T'
+	inside := l.status == 'T' && !l.claims.ended
 	for _, e := range l.queue[l.first:] {
 		if l.claims.unsettled(e, inside) {
 			return verdict.Claims{}, false

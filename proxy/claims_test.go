@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -66,6 +67,68 @@ func TestClaimsAreTheServers(t *testing.T) {
 	}
 	if known < 200 || known < asked/2 {
 		t.Errorf("of %d probes %d were judged with what was known", asked, known)
+	}
+}
+
+// TestClaimsBehindWhatFails: what was set in a group whose Sync has not come goes with whatever fails behind it, on the server or by a refusal. What is
+// sent at once behind that is judged under what the server has then, or under nothing.
+func TestClaimsBehindWhatFails(t *testing.T) {
+	p := start(t)
+	w := &toldOf{is: map[int]string{}}
+	p.edit = func(r *Route) {
+		open := r.Open
+		r.Open = func(ctx context.Context, info SessionInfo) (verdict.Decider, error) {
+			d, err := open(ctx, info)
+			return &claiming{d.(*judge), w}, err
+		}
+	}
+	run := func(text string) []pgx3.FrontendMessage {
+		return []pgx3.FrontendMessage{pa("", text), bi("", ""), ex("", 0)}
+	}
+	set := run("SET app.a = '1'")
+	n := 0
+	for before, prefix := range map[string][]round{
+		"alone":                {{append(slices.Clone(set), fl), 'C', 1}},
+		"behind another group": {upToReady(1, append(run("SELECT 1"), sy)...), {append(slices.Clone(set), fl), 'C', 1}},
+		"behind a COMMIT":      {upToReady(1, q("BEGIN")), {append(append(run("COMMIT"), set...), fl), 'C', 2}},
+		"behind a ROLLBACK":    {upToReady(1, q("BEGIN; SET app.a = '2'")), {append(append(run("ROLLBACK"), set...), fl), 'C', 2}},
+		"behind COMMIT, alone": {upToReady(1, q("BEGIN")), {append(run("COMMIT"), fl), 'C', 1}, {append(slices.Clone(set), fl), 'C', 1}},
+		"behind BEGIN":         {{append(append(run("BEGIN"), set...), fl), 'C', 2}},
+		"RESET":                {{append(run("RESET app.a"), fl), 'C', 1}},
+		"LOCAL":                {upToReady(1, q("BEGIN")), {append(append(run("COMMIT"), run("SET LOCAL app.a = '3'")...), fl), 'C', 2}},
+	} {
+		for what, fails := range map[string][]pgx3.FrontendMessage{
+			"a refused Query": {q("SELECT forbidden")}, "a misspelt Query": {q("misspelt")}, "a Query": {q("SELECT 1/0")}, "a Query that ends": {q("SELECT 1")}, "a Query of nothing": {q("")},
+			"a refused Parse": {pa("", "SELECT forbidden"), sy}, "an Execute": append(run("SELECT 1/0"), sy), "a Bind": {bi("", "none"), sy}, "a Describe": {de('S', "none"), sy}, "an Execute of nothing": {ex("none", 0), sy},
+			"a refused Parse, and no Sync": {pa("", "SELECT forbidden")}, "a refused one of two": {q("SELECT forbidden"), q("SELECT forbidden")}, "nothing": {sy},
+		} {
+			for _, extended := range []bool{false, true} {
+				n++
+				behind := []pgx3.FrontendMessage{q(probe(n))}
+				if extended {
+					behind = append(run(probe(n)), sy)
+				}
+				c := hijack(t, p.agentDSN()+" sslmode=disable options='-c app.a=zero'")
+				c.play(t, prefix)
+				c.send(t, append(append(slices.Clone(fails), behind...), sy, q("ROLLBACK"), q("the end"))...)
+				for over := false; !over; {
+					m, err := c.front.Receive()
+					if err != nil {
+						t.Fatal(err)
+					}
+					line, _ := transcribe(m)
+					over = strings.Contains(line, `at or near "the"`)
+					is, ok := strings.CutPrefix(line, fmt.Sprintf(`D ["probe%d" "`, n))
+					w.mu.Lock()
+					told, here := w.is[n]
+					w.mu.Unlock()
+					if is = strings.TrimSuffix(is, `"]`); ok && here && told != is {
+						t.Errorf("%s, then %s, extended %t: a statement ran under %q, and was judged under %q", before, what, extended, is, told)
+					}
+				}
+				c.Close()
+			}
+		}
 	}
 }
 
@@ -167,7 +230,7 @@ func claimsConversation(r *rand.Rand) (sent [][]pgx3.FrontendMessage) {
 		case 5:
 			return pick("BEGIN", "COMMIT", "ROLLBACK", "SAVEPOINT u", "ROLLBACK TO u", "RELEASE s", "COMMIT; BEGIN", "ROLLBACK; BEGIN")
 		case 6:
-			return pick("SELECT 1/0", "SELEC", set()+"; SELECT 1/0", set()+"; ROLLBACK")
+			return pick("SELECT 1/0", "SELEC", "SELECT forbidden", set()+"; SELECT 1/0", set()+"; ROLLBACK")
 		default:
 			return pick("", "", "SAVEPOINT u; ", set()+"; ") + ask()
 		}

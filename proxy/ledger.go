@@ -325,6 +325,7 @@ func (l *ledger) ready(status byte) (drained, late bool) {
 		l.queried()
 	}
 	l.status = status
+	l.claims.ended = false
 	if r := l.resets; r != nil {
 		l.resets = nil
 		// What was sent since may have asked for it again.
