@@ -3,6 +3,7 @@ package proxy
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -67,6 +68,47 @@ func TestClaimsAreTheServers(t *testing.T) {
 	}
 	if known < 200 || known < asked/2 {
 		t.Errorf("of %d probes %d were judged with what was known", asked, known)
+	}
+}
+
+// TestWhatChangesClaims: whatever kind of statement changes what is claimed: a text says so of it where others stand behind it, and nothing is judged by
+// what was claimed before while it is not answered.
+func TestWhatChangesClaims(t *testing.T) {
+	changed := map[verdict.EffectKind]bool{}
+	for kind := verdict.NoEffect; kind <= verdict.Discards; kind++ {
+		for _, name := range []string{"", "app.a", "app.b", "s", "u", "missing"} {
+			for _, claim := range []*verdict.Claim{nil, {Value: "9"}, {Value: "9", Local: true}, {Reset: true}} {
+				for _, undoes := range []bool{false, true} {
+					c := &claims{}
+					c.begin(map[string]string{"app.a": "0"})
+					c.set("app.a", &verdict.Claim{Value: "1"})
+					c.ends(false)
+					c.set("app.a", &verdict.Claim{Value: "2"})
+					c.savepoint("s")
+					c.set("app.a", &verdict.Claim{Value: "3", Local: true})
+					c.savepoint("u")
+					c.set("app.b", &verdict.Claim{Value: "4"})
+					e := verdict.Effect{Kind: kind, Name: name, Claim: claim, Undoes: undoes}
+					unsettled := c.unsettled(&entry{kind: execute, verdict: &verdict.Verdict{Effects: []verdict.Effect{{}, e}}}, true)
+					was, lost := c.now, c.lost
+					if c.apply(e); maps.Equal(was, c.now) && lost == c.lost {
+						continue
+					}
+					changed[kind] = true
+					for i, text := range [][]verdict.Effect{{e, {}}, {{}, e, {}}, {e, {}, {}}, {{}, {}, e, {Kind: verdict.Executes}}} {
+						if !verdict.ChangesOnTheWay(text) && kind != verdict.Releases { // of one that is missing, which fails
+							t.Errorf("%v behind %d others: what is claimed changes, and nobody is told", e, i)
+						}
+					}
+					if !unsettled {
+						t.Errorf("%v: what is claimed changes, and is not waited for", e)
+					}
+				}
+			}
+		}
+	}
+	if len(changed) < 6 {
+		t.Errorf("what changes: %v", changed)
 	}
 }
 
@@ -232,7 +274,7 @@ func claimsConversation(r *rand.Rand) (sent [][]pgx3.FrontendMessage) {
 		case 6:
 			return pick("SELECT 1/0", "SELEC", "SELECT forbidden", set()+"; SELECT 1/0", set()+"; ROLLBACK")
 		default:
-			return pick("", "", "SAVEPOINT u; ", set()+"; ") + ask()
+			return pick("", "", "", "SAVEPOINT u; ", set()+"; ", pick("ROLLBACK TO s; ", "ROLLBACK TO u; ", "RELEASE s; ", "COMMIT; ", "ROLLBACK; ", "RESET ALL; ", "RESET app.a; ")) + ask()
 		}
 	}
 	for range 4 + r.IntN(8) {

@@ -1,13 +1,14 @@
 package sqltext
 
 import (
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"path/filepath"
 	"strings"
 	"testing"
 
+	pg_query "github.com/pganalyze/pg_query_go/v5"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
@@ -192,63 +193,232 @@ func TestWalksMissNothing(t *testing.T) {
 
 // Each of the parser's names that is given on is given on under its own name.
 func TestNamesOfTheParser(t *testing.T) {
-	files, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
+	values := []struct {
+		is   fmt.Stringer
+		name string
+	}{
+		{SETOP_NONE, "SETOP_NONE"},
+		{SETOP_UNION, "SETOP_UNION"},
+		{JOIN_INNER, "JOIN_INNER"},
+		{JOIN_LEFT, "JOIN_LEFT"},
+		{JOIN_RIGHT, "JOIN_RIGHT"},
+		{COERCE_EXPLICIT_CALL, "COERCE_EXPLICIT_CALL"},
+		{COERCE_SQL_SYNTAX, "COERCE_SQL_SYNTAX"},
+		{TRANS_STMT_BEGIN, "TRANS_STMT_BEGIN"},
+		{TRANS_STMT_START, "TRANS_STMT_START"},
+		{TRANS_STMT_COMMIT, "TRANS_STMT_COMMIT"},
+		{TRANS_STMT_ROLLBACK, "TRANS_STMT_ROLLBACK"},
+		{TRANS_STMT_SAVEPOINT, "TRANS_STMT_SAVEPOINT"},
+		{TRANS_STMT_RELEASE, "TRANS_STMT_RELEASE"},
+		{TRANS_STMT_ROLLBACK_TO, "TRANS_STMT_ROLLBACK_TO"},
+		{TRANS_STMT_PREPARE, "TRANS_STMT_PREPARE"},
+		{TRANS_STMT_COMMIT_PREPARED, "TRANS_STMT_COMMIT_PREPARED"},
+		{TRANS_STMT_ROLLBACK_PREPARED, "TRANS_STMT_ROLLBACK_PREPARED"},
+		{VAR_SET_VALUE, "VAR_SET_VALUE"},
+		{VAR_SET_DEFAULT, "VAR_SET_DEFAULT"},
+		{VAR_SET_CURRENT, "VAR_SET_CURRENT"},
+		{VAR_SET_MULTI, "VAR_SET_MULTI"},
+		{VAR_RESET, "VAR_RESET"},
+		{VAR_RESET_ALL, "VAR_RESET_ALL"},
+		{AEXPR_OP, "AEXPR_OP"},
+		{AEXPR_OP_ANY, "AEXPR_OP_ANY"},
+		{AEXPR_OP_ALL, "AEXPR_OP_ALL"},
+		{AEXPR_DISTINCT, "AEXPR_DISTINCT"},
+		{AEXPR_NOT_DISTINCT, "AEXPR_NOT_DISTINCT"},
+		{AEXPR_NULLIF, "AEXPR_NULLIF"},
+		{AEXPR_IN, "AEXPR_IN"},
+		{AEXPR_LIKE, "AEXPR_LIKE"},
+		{AEXPR_ILIKE, "AEXPR_ILIKE"},
+		{AEXPR_SIMILAR, "AEXPR_SIMILAR"},
+		{AEXPR_BETWEEN, "AEXPR_BETWEEN"},
+		{AEXPR_NOT_BETWEEN, "AEXPR_NOT_BETWEEN"},
+		{AEXPR_BETWEEN_SYM, "AEXPR_BETWEEN_SYM"},
+		{AEXPR_NOT_BETWEEN_SYM, "AEXPR_NOT_BETWEEN_SYM"},
+		{ONCONFLICT_NOTHING, "ONCONFLICT_NOTHING"},
+		{ONCONFLICT_UPDATE, "ONCONFLICT_UPDATE"},
+		{CMD_INSERT, "CMD_INSERT"},
+		{CMD_UPDATE, "CMD_UPDATE"},
+		{CMD_DELETE, "CMD_DELETE"},
+		{LCS_NONE, "LCS_NONE"},
+		{LCS_UNDEFINED, "LOCK_CLAUSE_STRENGTH_UNDEFINED"},
+		{CMD_NOTHING, "CMD_NOTHING"},
+		{ANY_SUBLINK, "ANY_SUBLINK"},
+		{EXISTS_SUBLINK, "EXISTS_SUBLINK"},
+		{EXPR_SUBLINK, "EXPR_SUBLINK"},
+		{LIMIT_OPTION_DEFAULT, "LIMIT_OPTION_DEFAULT"},
+		{LIMIT_OPTION_COUNT, "LIMIT_OPTION_COUNT"},
+		{AND_EXPR, "AND_EXPR"},
+		{DISCARD_ALL, "DISCARD_ALL"},
+		{DISCARD_PLANS, "DISCARD_PLANS"},
+		{DISCARD_SEQUENCES, "DISCARD_SEQUENCES"},
+		{DISCARD_TEMP, "DISCARD_TEMP"},
+		{DEFELEM_UNSPEC, "DEFELEM_UNSPEC"},
+		{OR_EXPR, "OR_EXPR"},
+		{NOT_EXPR, "NOT_EXPR"},
+		{IS_NULL, "IS_NULL"},
+		{IS_NOT_NULL, "IS_NOT_NULL"},
+		{IS_TRUE, "IS_TRUE"},
+		{IS_NOT_TRUE, "IS_NOT_TRUE"},
+		{IS_FALSE, "IS_FALSE"},
+		{IS_NOT_FALSE, "IS_NOT_FALSE"},
+		{IS_UNKNOWN, "IS_UNKNOWN"},
+		{IS_NOT_UNKNOWN, "IS_NOT_UNKNOWN"},
+		{SVFOP_CURRENT_DATE, "SVFOP_CURRENT_DATE"},
+		{SVFOP_CURRENT_TIMESTAMP, "SVFOP_CURRENT_TIMESTAMP"},
+		{SVFOP_LOCALTIMESTAMP, "SVFOP_LOCALTIMESTAMP"},
 	}
-	plain := func(name string) string {
-		return strings.TrimSuffix(strings.TrimPrefix(strings.ToLower(strings.ReplaceAll(name, "_", "")), "kw"), "p")
-	}
-	tokens := map[string]string{ // that have no word of their own
-		"OpenParen": "", "CloseParen": "", "Arrow": "EQUALS_GREATER", "Assign": "COLON_EQUALS", "Group": "GROUP_P", "LCS_UNDEFINED": "LOCK_CLAUSE_STRENGTH_UNDEFINED",
-	}
-	aliases := 0
-	for _, file := range files {
-		if strings.HasSuffix(file, "_test.go") {
-			continue
+	for _, v := range values {
+		if v.is.String() != v.name {
+			t.Errorf("%s is %s", v.name, v.is)
 		}
+	}
+	tokens := []struct {
+		is   TokenKind
+		name string
+	}{
+		{Ident, "IDENT"},
+		{Sconst, "SCONST"},
+		{Table, "TABLE"},
+		{Only, "ONLY"},
+		{Treat, "TREAT"},
+		{Binary, "BINARY"},
+		{Copy, "COPY"},
+		{Group, "GROUP_P"},
+		{By, "BY"},
+		{Distinct, "DISTINCT"},
+		{All, "ALL"},
+		{Arrow, "EQUALS_GREATER"},
+		{Assign, "COLON_EQUALS"},
+		{uident, "UIDENT"},
+		{fconst, "FCONST"},
+		{usconst, "USCONST"},
+		{bconst, "BCONST"},
+		{xconst, "XCONST"},
+		{iconst, "ICONST"},
+		{param, "PARAM"},
+		{sqlComment, "SQL_COMMENT"},
+		{cComment, "C_COMMENT"},
+		{kwAnd, "AND"},
+		{kwAs, "AS"},
+		{kwAtomic, "ATOMIC"},
+		{kwBetween, "BETWEEN"},
+		{kwCase, "CASE"},
+		{kwCross, "CROSS"},
+		{kwElse, "ELSE"},
+		{kwEnd, "END_P"},
+		{kwExcept, "EXCEPT"},
+		{kwFull, "FULL"},
+		{kwInner, "INNER_P"},
+		{kwIntersect, "INTERSECT"},
+		{kwJoin, "JOIN"},
+		{kwLeft, "LEFT"},
+		{kwNatural, "NATURAL"},
+		{kwOr, "OR"},
+		{kwOuter, "OUTER_P"},
+		{kwRight, "RIGHT"},
+		{kwReturning, "RETURNING"},
+		{kwSelect, "SELECT"},
+		{kwSet, "SET"},
+		{kwThen, "THEN"},
+		{kwUnion, "UNION"},
+		{kwWhen, "WHEN"},
+		{kwWhere, "WHERE"},
+		{kwHaving, "HAVING"},
+		{kwWindow, "WINDOW"},
+		{kwOrder, "ORDER"},
+		{kwLimit, "LIMIT"},
+		{kwOffset, "OFFSET"},
+		{kwFetch, "FETCH"},
+		{kwFor, "FOR"},
+	}
+	for _, v := range tokens {
+		if is := pg_query.Token(v.is).String(); is != v.name {
+			t.Errorf("%s is %s", v.name, is)
+		}
+	}
+	// None is missing here.
+	given := map[string]int{}
+	for _, file := range []string{"ast.go", "ast_expression.go", "tokens.go"} {
 		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
-		check := func(own string, e ast.Expr) {
-			if call, ok := e.(*ast.CallExpr); ok && len(call.Args) == 1 {
-				e = call.Args[0]
-			}
-			of, ok := e.(*ast.SelectorExpr)
-			if !ok {
-				return
-			}
-			if of, is := of.X.(*ast.Ident); !is || of.Name != "pg_query" {
-				return
-			}
-			aliases++
-			theirs := of.Sel.Name
-			if other, ok := tokens[own]; ok {
-				own = other
-			}
-			_, theirs, found := strings.Cut(theirs, "_")
-			if !found {
-				theirs = of.Sel.Name
-			}
-			// Token_IDENT, SetOperation_SETOP_NONE, A_Expr_Kind_AEXPR_OP, Node_AConst: their last part is the name.
-			if a, b := plain(own), plain(of.Sel.Name); a != b && plain(theirs) != a && !strings.HasSuffix(strings.ToUpper(of.Sel.Name), "_"+strings.ToUpper(own)) {
-				t.Errorf("%s: %s is %s", file, own, of.Sel.Name)
-			}
-		}
 		ast.Inspect(parsed, func(n ast.Node) bool {
-			switch n := n.(type) {
-			case *ast.TypeSpec:
-				check(n.Name.Name, n.Type)
-			case *ast.ValueSpec:
-				for i, value := range n.Values {
-					check(n.Names[i].Name, value)
+			if v, ok := n.(*ast.ValueSpec); ok && len(v.Values) == 1 {
+				if call, ok := v.Values[0].(*ast.CallExpr); ok && len(call.Args) == 1 {
+					v.Values[0] = call.Args[0]
+				}
+				if of, ok := v.Values[0].(*ast.SelectorExpr); ok {
+					given[map[bool]string{true: "tokens", false: "values"}[strings.HasPrefix(of.Sel.Name, "Token_")]]++
 				}
 			}
 			return true
 		})
 	}
-	if aliases < 200 {
-		t.Errorf("%d names", aliases)
+	if given["values"] != len(values) || given["tokens"] != len(tokens) {
+		t.Errorf("%v are given on, and %d and %d looked at", given, len(values), len(tokens))
+	}
+}
+
+// TestConditionsOfGroups: what is put where a SELECT keeps its HAVING, or could, is its HAVING, and changes nothing else of it.
+func TestConditionsOfGroups(t *testing.T) {
+	tried := 0
+	for _, from := range []string{"t", "t x (a, b)", "(SELECT a FROM t GROUP BY a HAVING a > 1 ORDER BY a LIMIT 1) x", "t, f(ARRAY[1, 2]) WITH ORDINALITY", "t JOIN u ON t.having = u.order"} {
+		for _, where := range []string{"", " WHERE a IN (SELECT b FROM u GROUP BY b HAVING b > 1)", " WHERE t.limit > ARRAY[(SELECT 1 LIMIT 1)]"} {
+			for _, group := range []string{"", " GROUP BY a", " GROUP BY (t.window), t.fetch", " GROUP BY a[(SELECT 1 ORDER BY 1)]"} {
+				for _, having := range []string{"", " HAVING a > 1", " HAVING t.order > (SELECT 1 LIMIT 1) OR a = ANY (ARRAY[1])"} {
+					for _, after := range []string{"", ";", " WINDOW w AS (ORDER BY a)", " ORDER BY a", " LIMIT 1", " OFFSET 1", " FETCH FIRST ROW ONLY", " FOR UPDATE", " ORDER BY t.limit LIMIT 1;", " -- x"} {
+						text := "SELECT a, (SELECT 1 FROM u HAVING true ORDER BY 1) FROM " + from + where + group + having + after
+						source, err := Scan(text)
+						if err != nil {
+							t.Fatal(text, err)
+						}
+						begins := source.At(int32(len("SELECT a, (SELECT 1 FROM u HAVING true ORDER BY 1) ")))
+						keyword, end := source.Having(begins + 1)
+						if (keyword >= 0) != (having != "") {
+							t.Errorf("%s: HAVING is at token %d", text, keyword)
+							continue
+						}
+						with := text[:end] + " HAVING false" + text[end:]
+						if keyword >= 0 {
+							with = text[:source.Tokens[keyword].End] + " false" + text[end:]
+						}
+						without, err := Parse(text)
+						if err != nil {
+							t.Fatal(text, err)
+						}
+						tree, err := Parse(with)
+						if err != nil {
+							t.Errorf("%s: %v", with, err)
+							continue
+						}
+						is := tree.Stmts[0].Stmt.GetSelectStmt()
+						if c := is.GetHavingClause().GetAConst(); c == nil || c.GetBoolval() == nil || c.GetBoolval().Boolval {
+							t.Errorf("%s: its HAVING is another", with)
+						}
+						is.HavingClause = nil
+						without.Stmts[0].Stmt.GetSelectStmt().HavingClause = nil
+						StripLocations(tree)
+						StripLocations(without)
+						if !proto.Equal(tree, without) {
+							t.Errorf("%s: something else has changed", with)
+						}
+						tried++
+					}
+				}
+			}
+		}
+	}
+	if tried < 1000 {
+		t.Errorf("%d texts", tried)
+	}
+	for text, want := range map[string]int{"(a)": 2, "(a (b) [c] (d))": 11, "((": -1, "(a, ((b)))": 8, "f(a)": 3} {
+		source, err := Scan(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := source.Closing(0); got != want {
+			t.Errorf("%s closes at %d, want %d", text, got, want)
+		}
 	}
 }

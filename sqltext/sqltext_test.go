@@ -1,6 +1,8 @@
 package sqltext
 
 import (
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -78,6 +80,40 @@ func TestLiteralsAreLeftOut(t *testing.T) {
 	}
 }
 
+// A place is that of a token or of none, and a position counts characters.
+func TestPlaces(t *testing.T) {
+	text := "SELECT 'ä', \"é\" FROM t -- €\nWHERE a = 'ö'"
+	source, err := Scan(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	starts := map[int32]int{}
+	for i, token := range source.Tokens {
+		starts[token.Start] = i
+	}
+	for offset := int32(-2); int(offset) < len(text)+3; offset++ {
+		want, ok := starts[offset]
+		if !ok {
+			want = -1
+		}
+		if got := source.At(offset); got != want {
+			t.Errorf("at %d is token %d, want %d", offset, got, want)
+		}
+		position := 0
+		if offset >= 0 && int(offset) <= len(text) {
+			position = len([]rune(text[:offset])) + 1
+		}
+		if got := source.Position(offset); got != position {
+			t.Errorf("%d is position %d, want %d", offset, got, position)
+		}
+	}
+	for i := -2; i < len(source.Tokens)+2; i++ {
+		if kind := source.Kind(i); (kind == 0) != (i < 0 || i >= len(source.Tokens)) {
+			t.Errorf("token %d is %d", i, kind)
+		}
+	}
+}
+
 // Syntax errors carry PostgreSQL's message and position, in characters.
 func TestSyntaxError(t *testing.T) {
 	_, err := Parse("SELECT 'ä' FROM FROM x")
@@ -143,6 +179,79 @@ func TestSplice(t *testing.T) {
 	}
 }
 
+// TestSpliceAgreesWithTheModel: whatever is edited, and in whichever order it is asked for, the text is that of a plain model, and each character of it is
+// traced back to where it was, or to its edit.
+func TestSpliceAgreesWithTheModel(t *testing.T) {
+	random := rand.New(rand.NewPCG(7, 9))
+	letters := []rune("aä€😀 b")
+	word := func(most int) string {
+		out := make([]rune, random.IntN(most+1))
+		for i := range out {
+			out[i] = letters[random.IntN(len(letters))]
+		}
+		return string(out)
+	}
+	for range 3000 {
+		text := word(60)
+		places := []int{}
+		for offset := range text {
+			places = append(places, offset)
+		}
+		places = append(places, len(text))
+		var edits []Edit
+		var want []rune
+		var from []int // of each character of the new text, counted from 1 in the old one
+		keep := func(until int, start *int) {
+			for _, r := range text[*start:until] {
+				want, from = append(want, r), append(from, len([]rune(text[:*start]))+1)
+				*start += len(string(r))
+			}
+		}
+		put := func(s string, at int) {
+			for _, r := range s {
+				want, from = append(want, r), append(from, len([]rune(text[:at]))+1)
+			}
+		}
+		at := 0
+		for i := 0; i < len(places); i++ {
+			var here []Edit
+			for range random.IntN(3) * random.IntN(2) {
+				here = append(here, Edit{int32(places[i]), int32(places[i]), word(3)})
+			}
+			last := min(len(places)-1, i+random.IntN(3)*random.IntN(2))
+			keep(places[i], &at)
+			for _, e := range here {
+				put(e.Text, places[i])
+			}
+			edits = append(edits, here...)
+			if last > i { // a replacement, asked for at any place among the others
+				e := Edit{int32(places[i]), int32(places[last]), word(4)}
+				put(e.Text, places[i])
+				at = places[last]
+				n := len(edits) - random.IntN(len(here)+1)
+				edits = slices.Insert(edits, n, e)
+				i = last - 1
+			}
+		}
+		keep(len(text), &at)
+		for i := len(edits) - 1; i > 0; i-- { // insertions at one place keep their order
+			if j := random.IntN(i + 1); edits[i].Start != edits[i].End {
+				e := edits[i]
+				edits = slices.Insert(slices.Delete(edits, i, i+1), j, e)
+			}
+		}
+		got, err := Splice(text, slices.Clone(edits))
+		if err != nil || got.Text != string(want) {
+			t.Fatalf("%q with %v is %q, want %q: %v", text, edits, got.Text, string(want), err)
+		}
+		for i, origin := range from {
+			if is := got.Position(i + 1); is != origin {
+				t.Fatalf("%q with %v is %q: the character %d comes from %d, want %d", text, edits, got.Text, i+1, is, origin)
+			}
+		}
+	}
+}
+
 func TestProve(t *testing.T) {
 	intended := func(text string) *ParseResult {
 		tree, err := Parse(text)
@@ -167,6 +276,12 @@ func TestProve(t *testing.T) {
 	} {
 		if err := Prove(intended(c.intended), c.text); err == nil || err.Reason != sqlstate.ReasonProof {
 			t.Errorf("%q passed for %q: %v", c.text, c.intended, err)
+		}
+	}
+	// What does not fit, with what was put into it, is said as that, and is not proved.
+	for _, text := range []string{"SELECT 1" + strings.Repeat("+1", MaxDepth), "SELECT 1 -- " + strings.Repeat("x", MaxBytes), "SELECT 1" + strings.Repeat(",1", MaxTokens/2), "SELECT 1 -- \x00", "SELECT 1 -- \xff", "SELECT " + strings.Repeat("(", MaxBytes/2)} {
+		if err := Prove(intended("SELECT 1"), text); err == nil || err.Reason != sqlstate.ReasonBounds {
+			t.Errorf("%.20q passed: %v", text, err)
 		}
 	}
 	if err := Prove(intended("SELECT 1"), "SELECT ("); err == nil || err.Reason != sqlstate.ReasonProof {

@@ -1,4 +1,4 @@
-// Package mutants breaks one line of what decides (rewrite, predicate, rls, policy, catalog, proxy, enforce, consent, identity, audit) at a time and asks whether the harness sees it.
+// Package mutants breaks one line of what decides (sqltext, rewrite, predicate, rls, policy, catalog, verdict, proxy, enforce, consent, identity, audit) at a time and asks whether the harness sees it.
 //
 // Those of hand/ are holes that somebody would make by mistake; each file says which. The harness, that is package suite, names
 // none of the constructs they are about. A mutant is a file, a text in it and another in its place; the build takes it by an

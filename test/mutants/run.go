@@ -56,13 +56,17 @@ func suites(m Mutant, quick bool) (list []suite) {
 		list = append(list, suite{pkg: "./catalog/pgcatalog", run: "TestRelations|TestKeysThatExclude|TestTypesAndWhatTheyRun|TestAggregatesAreWhatTheyAreMadeOf|TestNothingIsLoadedThatTheFingerprintDoesNotTell"})
 	}
 	if properties := map[string]string{ // of each, what holds whatever is sent, asked or changed; seconds
-		"proxy":    "TestFreshness$|TestWhatIsSentInAdvanceIsAskedAboutInTurn|TestOutcomeOfWhatIsNotAnswered|TestPortalOfAFailedQuery|TestRecords$|TestNothingGoesUpstreamUndecided|TestClaimsAreTheServers|TestRecheck|TestNoResultIsLongerThanItsBound|TestAsidesOfTheServer|TestPassages|TestNothingElsePasses|TestWhoIsNotServed|TestCancelKeys|TestTLSOfOldVersions",
+		"proxy":    "TestFreshness$|TestWhatIsSentInAdvanceIsAskedAboutInTurn|TestOutcomeOfWhatIsNotAnswered|TestPortalOfAFailedQuery|TestRecords$|TestNothingGoesUpstreamUndecided|TestClaimsAreTheServers|TestRecheck|TestNoResultIsLongerThanItsBound|TestAsidesOfTheServer|TestPassages|TestNothingElsePasses|TestWhoIsNotServed|TestCancelKeys|TestTLSOfOldVersions|TestWhatWaitsIsAskedAboutAsThat|TestClaimsBehindWhatFails|TestWhatChangesClaims",
 		"enforce":  "TestKeptVerdictsAreThoseMadeAnew|TestStatesAreToldApart|TestWhateverChangesOfAnAgentEndsItsSessions|TestWhatTokensGive|TestWhatChangesDuringALogin|TestPinnedSettings|TestWhatWasSeenMayBeShown|TestLimitsHoldWhateverIsAsked|TestOnlyWhatIsFullIsForgotten|TestQuotasCountTogether|TestContractsHoldForEachStatement|TestContractsOfANewPolicy|TestWhatMayDoMore|TestNoRecordNoCall|TestEveryTableIsRecorded|TestCheckRefuses",
 		"consent":  "TestDecideProperties",
+		"sqltext":  "TestOnlyPlacesAreStripped|TestWalksMissNothing|TestNamesOfTheParser|TestBrokenTextAnywhere|TestLiteralsAreLeftOut|TestPlaces|TestDepthOfRandomText",
 		"identity": "TestForgedSignatures|TestKeysOfAProvider|TestProviderInTrouble|TestBrokenFile",
 		"audit":    "TestWhatACrashLeaves|TestWhatWaitsIsBounded|TestAnchorIsGoneOnWith|TestOutcomesBelongToDecisions|TestWhatIsWaitedForIsDurable",
 	}[pkg]; properties != "" && !m.Machine {
 		list = append(list, suite{pkg: "./" + pkg, run: properties})
+	}
+	if pkg == "verdict" && !m.Machine { // what it tells the wire of a text is held against the server
+		list = append(list, suite{pkg: "./proxy", run: "TestClaimsAreTheServers|TestClaimsBehindWhatFails|TestWhatChangesClaims|TestRecords$|TestNothingGoesUpstreamUndecided"})
 	}
 	list = append(list, suite{pkg: "./test/mutants/suite", run: "."})
 	if pkg == "predicate" || pkg == "rls" { // last: it sees that the walls are others, not that they let something through
