@@ -134,6 +134,7 @@ func (d *database) params() map[string]string {
 		"hnsw.iterative_scan":    "strict_order",
 		"hnsw.ef_search":         "200",
 		"ivfflat.iterative_scan": "relaxed_order",
+		"ivfflat.probes":         "32768", // all lists: in an order without mistakes, and not by where hidden rows have put the lists
 		// Row policies make hash tables of helper tables; what does not fit would be gone through for each row. What is
 		// not needed is not taken.
 		"work_mem":            strconv.Itoa(rewrite.WorkMem) + "MB",

@@ -271,16 +271,21 @@ func (w *walker) schemaQualified(c *sqltext.ColumnRef, fields []string) []*fromI
 	ref := items[0].ref
 	if ref.fragment != nil && !ref.fragment.stands() {
 		ref.keep("schema.table.column")
+		ref.qualified = append(ref.qualified, c)
 		return items
 	}
-	// The view that stands for it carries its name as alias: the schema goes.
+	w.unqualify(c)
+	return items
+}
+
+// unqualify takes the schema away: what stands for the table carries its name as alias.
+func (w *walker) unqualify(c *sqltext.ColumnRef) {
 	i := w.source.At(c.Location)
 	if i < 0 || i+2 >= len(w.source.Tokens) || w.source.Kind(i+1) != sqltext.Dot {
 		w.refuseAt(refusal("ColumnRef.location"), c.Location)
-		return nil
+		return
 	}
 	w.replace(w.source.Tokens[i].Start, w.source.Tokens[i+1].End, "", func() { c.Fields = c.Fields[1:] })
-	return items
 }
 
 // column notes the name of a column that is read.

@@ -36,7 +36,7 @@ func (w *walker) searchesNearest(tree *sqltext.ParseResult) bool {
 	if at < 0 {
 		return false
 	}
-	if ref := w.references[at]; ref.relation == nil || !ref.relation.Approximate || ref.kept == "a whole-row reference" {
+	if ref := w.references[at]; ref.relation == nil || !ref.relation.Approximate || ref.kept == "a whole-row reference" || w.tableOID {
 		return false
 	}
 	if alias := s.FromClause[0].GetRangeVar().GetAlias(); alias != nil && len(alias.Colnames) > 0 {
@@ -77,10 +77,14 @@ func limitOf(s *sqltext.SelectStmt) string {
 }
 
 const (
-	nearHead  = "WITH pgconsent_near AS MATERIALIZED ("
-	nearTail  = ") SELECT * FROM pgconsent_near WHERE (SELECT pg_catalog.count(*) FROM pgconsent_near) OPERATOR(pg_catalog.>=) COALESCE(%[1]s, 0) UNION ALL SELECT * FROM ("
+	nearHead  = "WITH pgconsent_near AS MATERIALIZED (SELECT * FROM ("
+	nearGuard = ") AS pgconsent_search WHERE EXISTS (SELECT 1 "
+	nearTail  = ")) SELECT * FROM pgconsent_near WHERE (SELECT pg_catalog.count(*) FROM pgconsent_near) OPERATOR(pg_catalog.>=) COALESCE(%[1]s, 0) UNION ALL SELECT * FROM ("
 	exactTail = ") AS pgconsent_exact WHERE (SELECT pg_catalog.count(*) FROM pgconsent_near) OPERATOR(pg_catalog.<) COALESCE(%[1]s, 0)"
 )
+
+// An index that has rows fails on a vector of other dimensions, whether or not they are visible; so the search is made only if there is
+// a visible row for it to find.
 
 // withExactTwin adds the exact twin to a search in its rewritten form. What cannot be written so stays as it is.
 func withExactTwin(text string) (out string, position func(int) int, refused *sqlstate.Error) {
@@ -107,19 +111,23 @@ func withExactTwin(text string) (out string, position func(int) int, refused *sq
 	}
 	search := nearTree.Stmts[0].GetStmt().GetSelectStmt()
 	limit := limitOf(search)
-	if limit == "" {
+	rows, ok := fromAndWhere(near)
+	if limit == "" || !ok {
 		return unchanged()
 	}
-	head, middle, tail := comment+nearHead, fmt.Sprintf(nearTail, limit), fmt.Sprintf(exactTail, limit)
+	head, middle, tail := comment+nearHead, nearGuard+rows+fmt.Sprintf(nearTail, limit), fmt.Sprintf(exactTail, limit)
 	out = head + near + middle + exact.text + tail
 
 	// The intended tree: that of the frame around trees that are known.
-	frame, refused := sqltext.Parse(nearHead + "SELECT 1" + middle + "SELECT 1" + tail)
+	frame, refused := sqltext.Parse(nearHead + "SELECT 1" + nearGuard + fmt.Sprintf(nearTail, limit) + "SELECT 1" + tail)
 	if refused != nil {
 		return "", nil, refused
 	}
 	union := frame.Stmts[0].GetStmt().GetSelectStmt()
-	union.GetWithClause().GetCtes()[0].GetCommonTableExpr().Ctequery = nearTree.Stmts[0].Stmt
+	guarded := union.GetWithClause().GetCtes()[0].GetCommonTableExpr().Ctequery.GetSelectStmt()
+	guarded.FromClause[0].GetRangeSubselect().Subquery = nearTree.Stmts[0].Stmt
+	exists := guarded.WhereClause.GetSubLink().GetSubselect().GetSelectStmt()
+	exists.FromClause, exists.WhereClause = search.FromClause, search.WhereClause
 	twin, ok := proto.Clone(nearTree.Stmts[0].Stmt).(*sqltext.Node)
 	if !ok || !exact.apply(twin.GetSelectStmt()) {
 		return unchanged()
@@ -140,6 +148,36 @@ func withExactTwin(text string) (out string, position func(int) int, refused *sq
 			return skipped + 1
 		}
 	}, nil
+}
+
+// fromAndWhere is the text of a search from FROM on, up to ORDER BY.
+func fromAndWhere(text string) (string, bool) {
+	source, refused := sqltext.Scan(text)
+	if refused != nil {
+		return "", false
+	}
+	depth, from := 0, int32(-1)
+	for i, t := range source.Tokens {
+		switch t.Kind {
+		case sqltext.OpenParen:
+			depth++
+		case sqltext.CloseParen:
+			depth--
+		}
+		switch {
+		case depth != 0:
+		case from < 0 && isFrom(source, i):
+			from = t.Start
+		case from >= 0 && strings.EqualFold(source.String(t), "order"):
+			return strings.TrimSpace(text[from:t.Start]), true
+		}
+	}
+	return "", false
+}
+
+// isFrom tells whether a token begins a FROM, and not the end of IS DISTINCT FROM.
+func isFrom(source *sqltext.Source, i int) bool {
+	return strings.EqualFold(source.String(source.Tokens[i]), "from") && (i == 0 || !strings.EqualFold(source.String(source.Tokens[i-1]), "distinct"))
 }
 
 // fence is the edit that keeps a search's table from being read in an index's order.
@@ -171,12 +209,12 @@ func fenced(text string) (fence, bool) {
 		case sqltext.CloseParen:
 			depth--
 		}
-		if depth != 0 || !strings.EqualFold(source.String(t), "from") || i+1 >= len(source.Tokens) {
+		if depth != 0 || !isFrom(source, i) || i+1 >= len(source.Tokens) {
 			continue
 		}
 		switch item := s.FromClause[0]; {
 		case item.GetRangeVar() != nil:
-			return fenceTable(source, i+1, item.GetRangeVar())
+			return fenceTable(source, tree, i+1, item.GetRangeVar())
 		case item.GetRangeSubselect() != nil && source.Kind(i+1) == sqltext.OpenParen:
 			return fenceSubselect(source, i+1)
 		}
@@ -185,20 +223,33 @@ func fenced(text string) (fence, bool) {
 	return fence{}, false
 }
 
-func fenceTable(source *sqltext.Source, first int, r *sqltext.RangeVar) (fence, bool) {
+func fenceTable(source *sqltext.Source, tree *sqltext.ParseResult, first int, r *sqltext.RangeVar) (fence, bool) {
 	if source.At(r.Location) != first || r.Schemaname == "" || source.Kind(first+1) != sqltext.Dot || !r.Inh {
 		return fence{}, false
 	}
 	start, end := source.Tokens[first].Start, source.Tokens[first+2].End
+	edits, ok := withoutSchema(source, tree, r)
+	if !ok {
+		return fence{}, false
+	}
 	inner := "(SELECT * FROM " + source.Text[start:end] + " OFFSET 0)"
 	alias := r.GetAlias().GetAliasname()
 	if alias == "" {
 		alias = r.Relname
 		inner += " AS " + source.Text[source.Tokens[first+2].Start:end]
 	}
+	fenced, refused := sqltext.Splice(source.Text, append(edits, sqltext.Edit{Start: start, End: end, Text: inner}))
+	if refused != nil {
+		return fence{}, false
+	}
 	return fence{
-		text: source.Text[:start] + inner + source.Text[end:],
+		text: fenced.Text,
 		apply: func(s *sqltext.SelectStmt) bool {
+			for _, c := range sqltext.Columns(s) {
+				if qualifiedBy(c, r) {
+					c.Fields = c.Fields[1:]
+				}
+			}
 			frame, refused := sqltext.Parse("SELECT FROM (SELECT * FROM a.b OFFSET 0) AS c")
 			if refused != nil {
 				return false
@@ -211,6 +262,31 @@ func fenceTable(source *sqltext.Source, first int, r *sqltext.RangeVar) (fence, 
 			return true
 		},
 	}, true
+}
+
+// qualifiedBy tells whether a column is named with the schema of a table, by which the subselect in its place is not known.
+func qualifiedBy(c *sqltext.ColumnRef, r *sqltext.RangeVar) bool {
+	return len(c.Fields) > 2 && c.Fields[0].GetString_().GetSval() == r.Schemaname && c.Fields[1].GetString_().GetSval() == r.Relname
+}
+
+// withoutSchema are the edits that take the schema away where a column is named with it. In a statement with sub-selects the name alone
+// might be another table's.
+func withoutSchema(source *sqltext.Source, tree *sqltext.ParseResult, r *sqltext.RangeVar) ([]sqltext.Edit, bool) {
+	var edits []sqltext.Edit
+	for _, c := range sqltext.Columns(tree) {
+		if !qualifiedBy(c, r) {
+			continue
+		}
+		at := source.At(c.Location)
+		if at < 0 || at+2 >= len(source.Tokens) || source.Kind(at+1) != sqltext.Dot {
+			return nil, false
+		}
+		edits = append(edits, sqltext.Edit{Start: source.Tokens[at].Start, End: source.Tokens[at+1].End})
+	}
+	if counts, _ := sqltext.Count(tree); len(edits) > 0 && counts["SelectStmt"] > 1 {
+		return nil, false
+	}
+	return edits, true
 }
 
 func fenceSubselect(source *sqltext.Source, open int) (fence, bool) {

@@ -9,7 +9,7 @@ import (
 
 // The exact twin of a search reads the same table behind OFFSET 0, and runs where the search found too little.
 func TestExactTwin(t *testing.T) {
-	const near, enough, short = "WITH pgconsent_near AS MATERIALIZED (", ") SELECT * FROM pgconsent_near WHERE (SELECT pg_catalog.count(*) FROM pgconsent_near) OPERATOR(pg_catalog.>=) COALESCE(",
+	const near, guard, enough, short = "WITH pgconsent_near AS MATERIALIZED (SELECT * FROM (", ") AS pgconsent_search WHERE EXISTS (SELECT 1 ", ")) SELECT * FROM pgconsent_near WHERE (SELECT pg_catalog.count(*) FROM pgconsent_near) OPERATOR(pg_catalog.>=) COALESCE(",
 		") AS pgconsent_exact WHERE (SELECT pg_catalog.count(*) FROM pgconsent_near) OPERATOR(pg_catalog.<) COALESCE("
 	for text, exact := range map[string]string{
 		"SELECT id FROM public.notes ORDER BY emb <-> '[1]' LIMIT 10":                                                               "SELECT id FROM (SELECT * FROM public.notes OFFSET 0) AS notes ORDER BY emb <-> '[1]' LIMIT 10",
@@ -17,6 +17,8 @@ func TestExactTwin(t *testing.T) {
 		`SELECT id FROM "S"."T" t ORDER BY 1 LIMIT 5`:                                                                               `SELECT id FROM (SELECT * FROM "S"."T" OFFSET 0) t ORDER BY 1 LIMIT 5`,
 		`SELECT id FROM "S"."from" ORDER BY 1 LIMIT 5`:                                                                              `SELECT id FROM (SELECT * FROM "S"."from" OFFSET 0) AS "from" ORDER BY 1 LIMIT 5`,
 		"SELECT (SELECT 1 FROM a.b) FROM (SELECT * FROM public.notes AS r WHERE (r.x = 1)) AS notes ORDER BY emb <-> '[1]' LIMIT 2": "SELECT (SELECT 1 FROM a.b) FROM (SELECT * FROM public.notes AS r WHERE (r.x = 1) OFFSET 0) AS notes ORDER BY emb <-> '[1]' LIMIT 2",
+		`SELECT "S".n.id FROM "S".n WHERE a = 1 AND "S".n.b ORDER BY "S".n.e <-> '[1]', n.id LIMIT 3`:                               `SELECT n.id FROM (SELECT * FROM "S".n OFFSET 0) AS n WHERE a = 1 AND n.b ORDER BY n.e <-> '[1]', n.id LIMIT 3`,
+		"SELECT a IS DISTINCT FROM (b) FROM (SELECT * FROM s.t) AS t WHERE a IS NOT DISTINCT FROM 1 ORDER BY e <-> '[1]' LIMIT 1":   "SELECT a IS DISTINCT FROM (b) FROM (SELECT * FROM s.t OFFSET 0) AS t WHERE a IS NOT DISTINCT FROM 1 ORDER BY e <-> '[1]' LIMIT 1",
 		"/*pgconsent:scan*/SELECT extract(day FROM d) FROM public.notes ORDER BY e <-> 'ä' LIMIT 1; -- x":                           "SELECT extract(day FROM d) FROM (SELECT * FROM public.notes OFFSET 0) AS notes ORDER BY e <-> 'ä' LIMIT 1",
 	} {
 		got, position, refused := withExactTwin(text)
@@ -28,10 +30,11 @@ func TestExactTwin(t *testing.T) {
 		if head != text[:strings.Index(text, "SELECT")] {
 			t.Errorf("%s: begins with %q", text, head)
 		}
-		search, rest, _ := strings.Cut(rest, enough)
+		search, rest, _ := strings.Cut(rest, guard)
+		rows, rest, _ := strings.Cut(rest, enough)
 		limit, rest, _ := strings.Cut(rest, ", 0) UNION ALL SELECT * FROM (")
 		twin, again, _ := strings.Cut(rest, short)
-		if !strings.HasPrefix(text[len(head):], search) || twin != exact || again != limit+", 0)" || !strings.Contains(search, "LIMIT "+limit) {
+		if !strings.HasPrefix(text[len(head):], search) || twin != exact || rows == "" || !strings.Contains(search, rows+" ORDER BY ") || !strings.HasPrefix(rows, "FROM ") || again != limit+", 0)" || !strings.Contains(search, "LIMIT "+limit) {
 			t.Errorf("%s became\n%s", text, got)
 		}
 		// A place in the search is that place of the statement; one in the twin is the statement's beginning.
@@ -46,6 +49,7 @@ func TestExactTwin(t *testing.T) {
 	for _, text := range []string{
 		"SELECT id FROM notes ORDER BY 1 LIMIT 5", "SELECT id FROM ONLY public.notes ORDER BY 1 LIMIT 5", "SELECT id FROM public.notes, public.notes n ORDER BY 1 LIMIT 5",
 		"SELECT id FROM public.notes ORDER BY 1 LIMIT 2 + 3", "SELECT id FROM (SELECT 1 AS id LIMIT 1) AS n ORDER BY 1 LIMIT 5", "SELECT 1; SELECT 2",
+		"SELECT a.n.id FROM a.n WHERE EXISTS (SELECT 1 FROM b.n) ORDER BY a.n.e <-> '[1]' LIMIT 3",
 	} {
 		if got, _, refused := withExactTwin(text); refused != nil || got != text {
 			t.Errorf("%s: %v\n%s", text, refused, got)

@@ -37,6 +37,8 @@ type reference struct {
 	written  bool   // it is the target of a statement that writes
 	fetch    *fetch // its key is fixed: it has columns that the list has not
 	copied   bool   // the tree holds this mention more often than the text
+
+	qualified []*sqltext.ColumnRef // that name it with its schema
 }
 
 func (r *reference) keep(why string) {
@@ -207,6 +209,11 @@ func (w *walker) settleReference(ref *reference, signable bool) {
 			w.fetchByKey(ref)
 			return
 		}
+		if w.isFenced(ref) {
+			w.renamed[ref.fragment.standIn] = ref.name
+			w.fence(ref, ref.fragment.standIn.SQL())
+			return
+		}
 		w.substitute(ref, ref.fragment.standIn)
 		return
 	}
@@ -226,6 +233,10 @@ func (w *walker) settleReference(ref *reference, signable bool) {
 			w.listColumns(ref)
 			return
 		}
+		if w.isFenced(ref) {
+			w.fence(ref, ref.name.SQL())
+			return
+		}
 		rv, name := ref.rangeVar, ref.name
 		w.replace(ref.start, ref.end, name.SQL(), func() { rv.Schemaname, rv.Relname = name.Schema, name.Name })
 		return
@@ -237,6 +248,10 @@ func (w *walker) settleReference(ref *reference, signable bool) {
 	w.signed = w.signed || ref.fragment.gated
 	if ref.copyStmt != nil {
 		w.injectCopy(ref)
+		return
+	}
+	if w.isFenced(ref) {
+		w.fence(ref, ref.fragment.sql)
 		return
 	}
 	w.inject(ref)
@@ -251,7 +266,10 @@ func bare(ref *reference, why string) *sqlstate.Error {
 
 // inject puts the protected subquery in the place of the name.
 func (w *walker) inject(ref *reference) {
-	text := ref.fragment.sql
+	w.injectSubquery(ref, ref.fragment.sql, func() *sqltext.Node { return proto.Clone(ref.fragment.subquery()).(*sqltext.Node) })
+}
+
+func (w *walker) injectSubquery(ref *reference, text string, subquery func() *sqltext.Node) {
 	alias := ref.rangeVar.GetAlias()
 	if alias == nil {
 		alias = &sqltext.Alias{Aliasname: ref.rangeVar.GetRelname()}
@@ -263,7 +281,7 @@ func (w *walker) inject(ref *reference) {
 	}
 	w.replace(ref.start, ref.end, text, func() {
 		ref.node.Node = &sqltext.Node_RangeSubselect{RangeSubselect: &sqltext.RangeSubselect{
-			Subquery: proto.Clone(ref.fragment.subquery()).(*sqltext.Node),
+			Subquery: subquery(),
 			Alias:    alias,
 		}}
 	})

@@ -143,6 +143,11 @@ func (r *Rewriter) Rewrite(text string, extended bool) (*Result, *sqlstate.Error
 	nearest := !grouped && w.searchesNearest(tree)
 	gate := !grouped && w.door(tree, result)
 	if !gate && !grouped {
+		var search *sqltext.RangeVar
+		if nearest {
+			search = tree.Stmts[0].GetStmt().GetSelectStmt().FromClause[0].GetRangeVar()
+		}
+		w.fences(tree, search)
 		w.settle(maySign)
 	}
 	if w.refused != nil {

@@ -87,6 +87,8 @@ var settings = map[string]setting{
 	"row_security":                pinnedTo("on", "true", "yes", "1"),
 	"transform_null_equals":       pinnedTo("off", "false", "no", "0"),
 	"array_nulls":                 pinnedTo("on", "true", "yes", "1"),
+	"hnsw.iterative_scan":         pinnedTo("strict_order"), // what else it may be, searches end before they have found enough, or out of order
+	"ivfflat.iterative_scan":      pinnedTo("relaxed_order"),
 	"role":                        pinnedTo("none"),
 	"session_replication_role":    pinnedTo("origin"),
 }

@@ -34,6 +34,13 @@ func TestCheckSetting(t *testing.T) {
 		{"default_transaction_isolation", "repeatable read", "options", "22023"},
 		{"default_transaction_read_only", "on", "set", ""},
 		{"hnsw.ef_search", "100", "set", ""},
+		{"hnsw.iterative_scan", "Strict_Order", "set", "dropped"},
+		{"hnsw.iterative_scan", "relaxed_order", "set", "42501"},
+		{"hnsw.iterative_scan", "off", "startup", "42501"},
+		{"ivfflat.iterative_scan", "relaxed_order", "options", "dropped"},
+		{"ivfflat.iterative_scan", "off", "set", "42501"},
+		{"hnsw.max_scan_tuples", "1", "set", "42501"},
+		{"hnsw.scan_mem_multiplier", "1", "set", "42501"},
 		{"default_text_search_config", "pg_catalog.english", "set", ""},
 		{"default_text_search_config", "other.english", "set", "22023"},
 

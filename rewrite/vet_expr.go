@@ -351,7 +351,7 @@ func (v *vetter) call(f *sqltext.FuncCall, at place) value {
 	case !ok || schema != "" && schema != "pg_catalog":
 		v.no("function %s is not vetted", name)
 		return value{}
-	case schema == "" && len(v.snap.FunctionsNamed("", name)) > 0:
+	case schema == "" && !v.plainlyCatalogs(name):
 		v.no("function %s has overloads outside pg_catalog", name)
 		return value{}
 	case f.Over != nil, f.AggWithinGroup, f.FuncVariadic, len(f.AggOrder) > 0:
@@ -374,6 +374,12 @@ func (v *vetter) call(f *sqltext.FuncCall, at place) value {
 	}
 	result, _ := v.matches("function", name, args)
 	return value{kind: result}
+}
+
+// plainlyCatalogs tells whether a function is pg_catalog's for operands whose type is known: nothing else has its name, but for aggregates of
+// extensions, which are over types of their own.
+func (v *vetter) plainlyCatalogs(name string) bool {
+	return !slices.ContainsFunc(v.snap.FunctionsNamed("", name), func(f *catalog.Function) bool { return f.Kind != 'a' || !knownExtension(f.Extension) })
 }
 
 func (v *vetter) aggregateCall(name string, f *sqltext.FuncCall, at place) value {
@@ -409,6 +415,9 @@ func (v *vetter) aggregateCall(name string, f *sqltext.FuncCall, at place) value
 		return value{}
 	}
 	if args[0].untyped() {
+		if len(v.snap.FunctionsNamed("", name)) > 0 {
+			v.no("aggregate %s of an extension's type, or not", name)
+		}
 		args[0] = value{kind: v.result(args[0])}
 	}
 	result, _ := v.matches("aggregate", name, args)

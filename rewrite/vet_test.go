@@ -245,3 +245,19 @@ func TestKeptAnswersNeedNoDoor(t *testing.T) {
 		}
 	}
 }
+
+// Aggregates that an extension has over its own types take nothing from those of the same name over types that are known.
+func TestDoorIsForAggregatesOfManyNames(t *testing.T) {
+	r, _ := altered(t, Gate, "CREATE EXTENSION citext")
+	for sql, gate := range map[string]bool{
+		"SELECT max(title), min(occurred_at) FROM memories": true, "SELECT max('x') FROM memories": false, "SELECT min(NULL) FROM memories": false, "SELECT max($1) FROM memories": false,
+	} {
+		if result, refused := r.Rewrite(sql, false); refused != nil || gate != (result.Door == verdict.DoorGate) {
+			t.Errorf("%s: door %s, %q, %v", sql, result.Door, result.DoorReason, refused)
+		}
+	}
+	r, _ = altered(t, Gate, "CREATE AGGREGATE public.max(jsonb) (SFUNC = jsonb_concat, STYPE = jsonb)")
+	if result, refused := r.Rewrite("SELECT max(title) FROM memories", false); refused == nil && result.Door == verdict.DoorGate {
+		t.Errorf("an aggregate of the owner's: %s", result.Text)
+	}
+}

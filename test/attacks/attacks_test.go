@@ -317,3 +317,14 @@ func tellsApart(t *testing.T, list []attack, one, two *pgtest.DB) {
 		t.Errorf("without walls only %d messages tell the twins apart", differ)
 	}
 }
+
+// Retrieval with pgvector: vectors of every type, of one dimension and of several, searches that are told to look at little, indexes of a part of the rows, of casts and of partitions.
+func TestAttacksOnAQuarry(t *testing.T) {
+	list := attacks(t, "quarry.txt")
+	if blocks, messages := count(list); blocks < 5 || messages < 190 {
+		t.Errorf("%d attacks with %d messages", blocks, messages)
+	}
+	oracle.NeedsPgvector(t)
+	onTwins(t, oracle.Quarry, list, "quarry.sql", []instance.Mode{instance.Both, instance.Doors})
+	onTwins(t, oracle.Quarry.ByIndex(), list, "quarry.sql", []instance.Mode{instance.Doors})
+}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/pgconsent/pgconsent/catalog"
 	"github.com/pgconsent/pgconsent/pgtest"
 	"github.com/pgconsent/pgconsent/test/instance"
 	"github.com/pgconsent/pgconsent/world"
@@ -17,6 +18,7 @@ type Schema struct {
 	Name       string
 	SearchPath []string
 	Attributes map[string]string // of the agent
+	settings   []string          // of the database behind the proxy, "name = value"
 }
 
 // Schemas are those of testdata.
@@ -116,7 +118,11 @@ func (s Schema) Filtered(t testing.TB) *pgtest.DB {
 // Behind is the schema as a proxy is given it.
 func (s Schema) Behind(t testing.TB) instance.Database {
 	t.Helper()
-	return instance.Database{Name: s.Name, DB: s.Database(t), Policy: s.Policy(t), SearchPath: s.SearchPath}
+	db := s.Database(t)
+	for _, setting := range s.settings {
+		instance.Exec(t, db, "ALTER DATABASE "+catalog.QuoteIdent(db.Name)+" SET "+setting)
+	}
+	return instance.Database{Name: s.Name, DB: db, Policy: s.Policy(t), SearchPath: s.SearchPath}
 }
 
 // exists tells whether a file of the schema is there.

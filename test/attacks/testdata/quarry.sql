@@ -1,0 +1,23 @@
+-- The twin of the oracle's schema quarry: other vectors and values in hidden rows, some hidden rows less and others more.
+SET session_replication_role = replica;
+UPDATE people SET email = 'x' || id;
+UPDATE people SET name = '1', taste = '[1,0,0,0]', joined = 'infinity' WHERE id NOT IN (SELECT id FROM kept_person);
+UPDATE documents SET title = '1', body = '(', lang = '0', metadata = '{"page": "x", "tags": 5}', embedding = '[0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8]', created_at = 'infinity' WHERE id NOT IN (SELECT id FROM kept_document);
+UPDATE chunks SET content = '1', tokens = 1, embedding = '[0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8]', half = '[1,0,1,0,1,0,1,0]', bits = '1010101010101010', sparse = '{}/32', ordinal = ordinal + 1000 WHERE document_id NOT IN (SELECT id FROM kept_document);
+UPDATE messages SET content = '1', role = '0', model = 'old', embedding = '[1,2,3]', at = 'infinity' WHERE id NOT IN (SELECT id FROM kept_message) AND id % 2 = 0;
+UPDATE messages SET embedding = '[0,0,0,0,0,0,0,0]' WHERE id NOT IN (SELECT id FROM kept_message) AND model = 'e8';
+UPDATE memories SET fact = id::text, importance = 0, embedding = '[60000,60000,0,0,0,0,0,0]', seen = 9 WHERE id NOT IN (SELECT id FROM kept_memory);
+UPDATE pictures SET caption = '1', hash = B'0000111100001111', parts = ARRAY['[1,1,1,1,1,1,1,1]'::vector], colours = '{1}' WHERE person_id NOT IN (SELECT id FROM kept_person);
+UPDATE langchain_pg_embedding SET document = '1', id = 'x' || id, embedding = '[0.1,0.2,0.3]', cmetadata = '{"space": "grey", "page": "x"}' WHERE cmetadata->>'space' NOT IN ('public', 'red', 'blue');
+UPDATE data_llamaindex SET text = '1', embedding = '[1,0,0,0,0,0,0,0]', metadata_ = '{"space": "grey", "year": "x"}' WHERE metadata_->>'space' NOT IN ('red', 'blue');
+UPDATE shop_item SET name = '1', price = 0, embedding = '[1,1,1,1,1,1,1,1]', half_embedding = NULL, sparse_embedding = '{1:1,3:2}/32' WHERE seller_id NOT IN (SELECT id FROM kept_person);
+DELETE FROM chunks WHERE space = 'green';
+DELETE FROM chunks WHERE document_id NOT IN (SELECT id FROM kept_document) AND id % 3 = 0;
+DELETE FROM pictures WHERE person_id NOT IN (SELECT id FROM kept_person) AND id % 2 = 0;
+DELETE FROM data_llamaindex WHERE metadata_->>'space' NOT IN ('red', 'blue') AND id % 2 = 0;
+DELETE FROM shop_item WHERE seller_id NOT IN (SELECT id FROM kept_person) AND id % 5 = 0;
+INSERT INTO documents (id, space, owner_id, title, body, embedding, deleted_at) SELECT 5000 + i, 'red', 4, 'HIDDENMARK', 'hotel refund', '[0.5,0.5,0.5,0.5,0,0,0,0]', '2024-01-01' FROM generate_series(1, 40) i;
+INSERT INTO chunks (space, document_id, ordinal, content, tokens, embedding) SELECT 'red', 5000 + i, 0, 'HIDDENMARK hotel refund', 5, '[1,0,0,0,0,0,0,1]' FROM generate_series(1, 40) i;
+INSERT INTO shop_item (id, name, seller_id, embedding) SELECT 9000 + i, 'HIDDENMARK', (SELECT max(id) FROM people WHERE id NOT IN (SELECT id FROM kept_person)), '[0,1,1,1,1,1,1,1]' FROM generate_series(1, 300) i;
+SELECT setval('documents_id_seq', 77777), setval('chunks_id_seq', 88888), setval('messages_id_seq', 99999);
+SET session_replication_role = origin;

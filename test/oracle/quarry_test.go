@@ -1,0 +1,23 @@
+package oracle
+
+import (
+	"testing"
+
+	"github.com/pgconsent/pgconsent/test/instance"
+)
+
+// Searches by pgvector's types, operators and indexes are answered as on a copy without the invisible rows that has no index of
+// the approximate kinds.
+func TestVectorsAreSearchedAsOnAFilteredCopy(t *testing.T) {
+	NeedsPgvector(t)
+	var r Report
+	Quarry.run(t, Options{Modes: []instance.Mode{instance.Doors, instance.Both, instance.Injected}, Spare: 2}, &r)
+	t.Log(r)
+	t.Run("by index", func(t *testing.T) {
+		var r Report
+		Quarry.ByIndex().run(t, Options{Modes: []instance.Mode{instance.Doors}}, &r)
+	})
+	if r.Must < 100 || r.Sensitive*3 < r.Answered*2 {
+		t.Errorf("%d statements must be answered; %d of %d answered ones are sensitive to hidden rows", r.Must, r.Sensitive, r.Answered)
+	}
+}

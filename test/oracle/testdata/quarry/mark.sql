@@ -1,0 +1,12 @@
+SET session_replication_role = replica;
+UPDATE people SET email = 'HIDDENMARK' || id;
+UPDATE people SET name = 'HIDDENMARK' WHERE id NOT IN (SELECT id FROM kept_person);
+UPDATE documents SET title = 'HIDDENMARK ' || title, body = 'HIDDENMARK ' || body, metadata = metadata || '{"source": "HIDDENMARK"}', lang = 'HIDDENMARK' WHERE id NOT IN (SELECT id FROM kept_document);
+UPDATE chunks SET content = 'HIDDENMARK ' || content WHERE document_id NOT IN (SELECT id FROM kept_document);
+UPDATE messages SET content = 'HIDDENMARK ' || content, role = 'HIDDENMARK' WHERE id NOT IN (SELECT id FROM kept_message);
+UPDATE memories SET fact = 'HIDDENMARK ' || fact WHERE id NOT IN (SELECT id FROM kept_memory);
+UPDATE pictures SET caption = 'HIDDENMARK' WHERE person_id NOT IN (SELECT id FROM kept_person);
+UPDATE langchain_pg_embedding SET document = 'HIDDENMARK', id = 'HIDDENMARK' || id WHERE cmetadata->>'space' NOT IN ('public', 'red', 'blue');
+UPDATE data_llamaindex SET text = 'HIDDENMARK ' || text WHERE metadata_->>'space' NOT IN ('red', 'blue');
+UPDATE shop_item SET name = 'HIDDENMARK ' || name WHERE seller_id NOT IN (SELECT id FROM kept_person);
+SET session_replication_role = origin;
