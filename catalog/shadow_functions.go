@@ -15,7 +15,7 @@ func ShadowFunctions() []ShadowFunctionSpec { return shadowFunctions }
 // The definitions that hold no expression come from the server, and only for what the shadows show.
 const (
 	constraintQuery = `SELECT pg_catalog.pg_get_constraintdef($1) FROM pgconsent_catalog.pg_constraint AS c
-WHERE c.oid OPERATOR(pg_catalog.=) $1 AND c.contype OPERATOR(pg_catalog.=) ANY (ARRAY['p', 'u', 'f']::pg_catalog."char"[])`
+WHERE c.oid OPERATOR(pg_catalog.=) $1 AND c.contype OPERATOR(pg_catalog.=) ANY (ARRAY['p', 'u', 'f', 'n']::pg_catalog."char"[])`
 	indexFrom = ` FROM pg_catalog.pg_index AS i
 WHERE i.indexrelid OPERATOR(pg_catalog.=) $1 AND i.indexprs IS NULL AND i.indpred IS NULL
 AND EXISTS (SELECT 1 FROM pgconsent_catalog.pg_index AS s WHERE s.indexrelid OPERATOR(pg_catalog.=) i.indexrelid)`

@@ -78,6 +78,7 @@ SELECT label FROM boat WHERE region IN ('n', 's') AND id > 3 ORDER BY id LIMIT 4
 SELECT crc32(string_agg(label, ',' ORDER BY id)::bytea), gamma(count(*) / 20) FROM boat
 SELECT count(*) FROM person p WHERE EXISTS (SELECT FROM visit v WHERE v.person = p.id)
 SELECT conname, contype, conenforced, conperiod FROM pg_constraint WHERE conrelid IN ('berth'::regclass, 'booking'::regclass, 'visit'::regclass, 'stay'::regclass) AND contype IN ('p', 'u', 'f', 'n') ORDER BY 1
+SELECT conname, pg_get_constraintdef(oid), pg_get_constraintdef(oid, true) FROM pg_constraint WHERE conrelid IN ('berth'::regclass, 'visit'::regclass, 'stay'::regclass) AND contype = 'n' ORDER BY 1
 SELECT constraint_name, enforced FROM information_schema.table_constraints WHERE table_name IN ('berth', 'booking', 'visit', 'stay') AND constraint_type IN ('PRIMARY KEY', 'FOREIGN KEY') ORDER BY 1
 SELECT attname, attgenerated FROM pg_attribute WHERE attrelid = 'berth'::regclass AND attnum > 0 ORDER BY 1
 COPY (SELECT title FROM berth ORDER BY id, valid) TO STDOUT (FORMAT csv)
