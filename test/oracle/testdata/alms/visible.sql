@@ -1,0 +1,12 @@
+CREATE TEMP TABLE kept_user AS SELECT id FROM public."User" WHERE "tenantId" = 't1' AND "deletedAt" IS NULL AND (id = 'u07' OR consent #>> '{channels,directory,granted}' = 'true');
+CREATE TEMP TABLE kept_post AS SELECT id FROM public."Post" WHERE "authorId" IN (SELECT id FROM kept_user) AND ("authorId" = 'u07' OR state = 'LIVE');
+CREATE TEMP TABLE kept_tag AS SELECT id FROM public."Tag" WHERE "tenantId" = 't1';
+CREATE TEMP TABLE kept_comment AS SELECT id FROM rails.comments WHERE discarded_at IS NULL AND user_id IN (SELECT id FROM kept_user) AND (commentable_type = 'Post' AND commentable_id IN (SELECT id FROM kept_post) OR commentable_type = 'User' AND commentable_id IN (SELECT id FROM kept_user));
+CREATE TEMP TABLE kept_person AS SELECT tenant_id, id FROM hib.person p WHERE tenant_id = 't1' AND (quiet_until IS NULL OR quiet_until <= now()) AND EXISTS (SELECT FROM app.consent_period c WHERE c.tenant_id = p.tenant_id AND c.person_id = p.id AND c.grantee IN ('team-a', '*') AND c.purpose = 'care' AND c.withdrawn_at IS NULL AND c.during @> (now() AT TIME ZONE 'UTC')::date);
+CREATE TEMP TABLE kept_party AS SELECT tenant_id, id FROM hib.party WHERE tenant_id = 't1' AND active AND (dtype = 'Organisation' OR (tenant_id, id) IN (SELECT * FROM kept_person));
+CREATE TEMP TABLE kept_gift AS SELECT tenant_id, gift_no, given_at FROM fin.gift WHERE tenant_id = 't1' AND (donor_id IS NULL OR (tenant_id, donor_id) IN (SELECT * FROM kept_person));
+CREATE TEMP TABLE kept_case AS SELECT id, tenant_id FROM app.case_file WHERE (tenant_id, person_id) IN (SELECT * FROM kept_person) AND secret = false;
+CREATE TEMP TABLE kept_field AS SELECT id FROM app.custom_field WHERE tenant_id = 't1' AND NOT sensitive;
+CREATE TEMP TABLE kept_value AS SELECT tenant_id, entity, entity_id, field_id FROM app.custom_value WHERE field_id IN (SELECT id FROM kept_field) AND (entity = 'person' AND (tenant_id, entity_id) IN (SELECT * FROM kept_person) OR entity = 'case' AND (tenant_id, entity_id) IN (SELECT tenant_id, id FROM kept_case));
+CREATE TEMP TABLE kept_digest AS SELECT id FROM app.digest WHERE tenant_id = 't1' AND posts <> '{}' AND posts <@ ARRAY(SELECT id FROM kept_post);
+CREATE TEMP TABLE kept_r1 AS SELECT r1 FROM app.r1 WHERE attr = 't1';
