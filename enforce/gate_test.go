@@ -2,6 +2,7 @@ package enforce
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 
@@ -84,6 +85,42 @@ func TestDeclaredTypesAndTheGate(t *testing.T) {
 		}
 		if again := c.Recheck(t.Context(), v); again.Text != v.Text {
 			t.Errorf("%s with %v: judged again it takes the other door", q.sql, q.types)
+		}
+	}
+}
+
+// TestDeclaredTypesAtAnyPlace: a type that may not be named is refused, and one that the gate door was not vetted for takes the other, at whichever place it
+// stands among others, declared or left to the server, through either door.
+func TestDeclaredTypesAtAnyPlace(t *testing.T) {
+	w := start(t, func(w *world) {
+		w.cfg.Mode = rewrite.Gate
+		if err := installWith(context.Background(), w.dba, rules, rls.Options{Doors: true}); err != nil {
+			t.Fatal(err)
+		}
+	})
+	c := w.client("caregiver")
+	const xid, nothing, numeric = 28, 4_000_000_000, 1700
+	for sql, door := range map[string]verdict.Door{
+		"SELECT title FROM memories WHERE id = $1 AND id > $2 AND id < $3 AND id = $4":                 verdict.DoorGate,
+		"SELECT title FROM memories WHERE id = $1 AND id > $2 AND id < $3 AND id = $4 AND title ~ 'a'": verdict.DoorRLS,
+	} {
+		for _, others := range []uint32{0, 20, 23} {
+			for at := range 4 {
+				for n := at + 1; n <= 4; n++ {
+					types := slices.Repeat([]uint32{others}, n)
+					v := c.Decide(t.Context(), sql, verdict.Extended)
+					if now := c.Declare(t.Context(), v, types); !now.Allowed() || v.Door != door || now.Door != door {
+						t.Fatalf("%s with %v: door %s, %v", sql, types, now.Door, now.Refusal)
+					}
+					for _, odd := range []uint32{xid, nothing, numeric} {
+						types[at] = odd
+						now := c.Declare(t.Context(), v, types)
+						if now.Allowed() != (odd == numeric) || now.Allowed() && now.Door != verdict.DoorRLS {
+							t.Errorf("%s (door %s) with %v: door %s, %v", sql, door, types, now.Door, now.Refusal)
+						}
+					}
+				}
+			}
 		}
 	}
 }

@@ -2,9 +2,12 @@ package proxy
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	pgx3 "github.com/jackc/pgx/v5/pgproto3"
+
+	"github.com/pgconsent/pgconsent/verdict"
 )
 
 // TestAnswersOutOfTurn: what the server says without having been asked, or cannot mean, ends the session, except the
@@ -61,6 +64,65 @@ func TestAnswersOutOfTurn(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestEachMessageHasItsAnswers: of all that a server could send, each message has the answers that PostgreSQL has for it, and any other ends the session
+// before a byte of it is passed on: nobody would know what belongs to whom.
+func TestEachMessageHasItsAnswers(t *testing.T) {
+	copying := &verdict.Verdict{Effects: []verdict.Effect{{Kind: verdict.CopiesIn}}}
+	asides := "ENSAZ" // have rules of their own
+	passed := 0
+	for kind, answers := range map[message]string{
+		query: "TDCIHdc", execute: "DCIsHdc", parse: "1", bind: "2", describePortal: "Tn", describeStatement: "t", closeStatement: "3", closePortal: "3", syncs: "",
+	} {
+		for name, e := range map[string]entry{
+			"": {}, "of COPY FROM STDIN": {verdict: copying}, "behind a COPY": {verdict: copying, completed: 1}, "refused": {refusal: newRefusal(noStatement("x"))}, "described in part": {described: true}, "ours": {own: true},
+		} {
+			for typ := range 256 {
+				if strings.IndexByte(asides, byte(typ)) >= 0 {
+					continue
+				}
+				may := strings.IndexByte(answers, byte(typ)) >= 0
+				switch name {
+				case "of COPY FROM STDIN":
+					may = may || typ == 'G' && (kind == query || kind == execute)
+				case "refused":
+					may = false
+				case "described in part":
+					if kind == describeStatement {
+						may = typ == 'T' || typ == 'n'
+					}
+				}
+				server, err := New(Config{Router: &proxied{}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				s := &session{conn: newConn(server, nil), ledger: newLedger()}
+				sent := e
+				sent.kind, sent.done = kind, make(chan struct{})
+				s.ledger.push([]*entry{&sent})
+				buf := make([]byte, bufferSize)
+				o := answersOf(s, &buf, []byte{byte(typ), 0, 0, 0, 4})
+				ended := o.scan()
+				if (ended == nil) != may {
+					t.Errorf("kind %d %s, type %q: %v", kind, name, byte(typ), ended)
+				}
+				if ended != nil && (len(o.out) > 0 || o.from != o.r) {
+					t.Errorf("kind %d %s, type %q: a part of it would be passed on", kind, name, byte(typ))
+				}
+				if ended == nil {
+					passed++
+				}
+			}
+		}
+	}
+	if passed < 60 {
+		t.Errorf("%d answers", passed)
+	}
+}
+
+func answersOf(s *session, buf *[]byte, answer []byte) *answers {
+	return &answers{session: s, buf: buf, w: copy(*buf, answer)}
 }
 
 // TestAsidesOfTheServer: of what the server may say at any time, the settings that clients are told of by default reach the client, and notices

@@ -120,6 +120,35 @@ func TestPassages(t *testing.T) {
 
 var allFields = []byte("SVCMDHPpqWstcdnFLRXx")
 
+// TestContextsOfOthers: what PostgreSQL says of where an error arose is the client's own in the forms that the table has, and in no other: one line of another,
+// wherever it stands among them, makes the error another's.
+func TestContextsOfOthers(t *testing.T) {
+	own := []string{"", "unnamed portal parameter $1 = '…'", "unnamed portal with parameters: $1 = '…'", `portal "p" parameter $2`, "extended query with parameters: $1 = '…'", "JSON data, line 1: {…", "parallel worker"}
+	others := []string{
+		"PL/pgSQL function f() line 3 at RAISE", `SQL function "f" statement 1`, `SQL function "f" during inlining`, `SQL statement "SELECT 1"`, `PL/pgSQL expression "1/n"`, "PL/Python function \"f\"", "parallel worker of f", "Parallel worker",
+		" parallel worker", "a parallel worker", `while inserting index tuple (0,1) in relation "t"`, `while updating tuple (0,1) in relation "t"`, `while locking tuple (0,1) in relation "t"`, `while rechecking updated tuple (0,1) in relation "t"`,
+		`while checking exclusion constraint on tuple (0,1) in relation "t"`, `column "c" of foreign table "t"`, `whole-row reference to foreign table "t"`, "processing expression at position 1 in select list", `remote SQL command: SELECT 1`,
+		"COPY t, line 1, column c: 'x'", "COPY t FROM STDIN", "while scanning block 1 of relation \"public.t\"", "line 1 of configuration file \"x\"", "SQL/JSON data", "json data, line 1", "portal p parameter $1", "a JSON data, line 1", "anything else",
+	}
+	for _, copies := range []bool{false, true} {
+		for _, mine := range own {
+			for _, second := range own {
+				if !isOwnContext(mine+"\n"+second, copies) {
+					t.Errorf("%q, %q: another's", mine, second)
+				}
+				for _, other := range others {
+					may := copies && strings.HasPrefix(other, "COPY ")
+					for _, context := range []string{other, other + "\n" + mine, mine + "\n" + other, mine + "\n" + other + "\n" + second, other + "\n" + other} {
+						if isOwnContext(context, copies) && (!may || strings.Count(context, other) > 1) {
+							t.Errorf("%q counts as the client's own", context)
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
 // Whatever an ErrorResponse holds, a field passes only as the table says, and nothing passes of an error that arose in a
 // function or whose end is missing.
 func TestNothingElsePasses(t *testing.T) {
@@ -138,6 +167,8 @@ func TestNothingElsePasses(t *testing.T) {
 			code += fmt.Sprintf("%03d", rng.IntN(1000))
 		case rng.IntN(20) == 0:
 			code = string([]byte{byte(rng.IntN(256)), byte(rng.IntN(256))}) + code[2:]
+		case rng.IntN(20) == 0:
+			code = strings.ToLower(code)
 		}
 		row := passageFor((&fields{sqlstate: code}).code(), "")
 		values := map[byte]string{}
@@ -202,7 +233,7 @@ func TestNothingElsePasses(t *testing.T) {
 		if e != nil && e.refusal != nil && strings.Contains(got.Message, "denied_") {
 			t.Fatalf("the refused form passed: %q", got.Message)
 		}
-		if got.Position != 0 && !(own && row.passes('P')) {
+		if got.Position != 0 && (!own || !row.passes('P') || e.refusal != nil) {
 			t.Fatalf("a position passed from %q", body)
 		}
 		if got.Where != "" && (got.Where != "COPY, line 1" || !own || !strings.HasPrefix(values['W'], "COPY t, line 1: ")) {
@@ -211,7 +242,7 @@ func TestNothingElsePasses(t *testing.T) {
 		if rest := got.SchemaName + got.TableName + got.ColumnName + got.DataTypeName + got.ConstraintName + got.File + got.Routine + got.InternalQuery; rest != "" || got.Line != 0 || got.InternalPosition != 0 || len(got.UnknownFields) > 0 {
 			t.Fatalf("%q passed from %q", rest, body)
 		}
-		if len(got.Code) != 5 || got.Message == "" {
+		if len(got.Code) != 5 || strings.Trim(got.Code, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ") != "" || got.Message == "" {
 			t.Fatalf("SQLSTATE %q, message %q from %q", got.Code, got.Message, body)
 		}
 		if notice := f.notice(); notice != nil {
