@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"context"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -9,6 +10,8 @@ import (
 	"time"
 
 	pgx3 "github.com/jackc/pgx/v5/pgproto3"
+
+	"github.com/pgconsent/pgconsent/verdict"
 )
 
 // What sees one snapshot for longer than a statement is refused once consent has changed, and nothing else is.
@@ -355,4 +358,86 @@ func keepingConversation(r *rand.Rand) (rounds [][]pgx3.FrontendMessage) {
 		rounds = append(rounds, m)
 	}
 	return rounds
+}
+
+// unwatching is a judge for which nobody tells of changes of what some texts read.
+type unwatching struct{ *judge }
+
+func (u *unwatching) Decide(ctx context.Context, text string, p verdict.Protocol) *verdict.Verdict {
+	v := u.judge.Decide(ctx, text, p)
+	if strings.Contains(text, "nobody tells") {
+		v.Unnoticed = "public.loose"
+		for _, e := range v.Effects {
+			if e.Body != nil {
+				e.Body.Unnoticed = v.Unnoticed
+			}
+		}
+	}
+	return v
+}
+
+// TestNobodyTells: what reads something of whose changes nobody tells is answered by the snapshot of its own statement, whole. In a transaction that keeps
+// one, by a cursor, and of a portal that waits it is refused, however it is named, and alone or beside others; nothing else is.
+func TestNobodyTells(t *testing.T) {
+	p := start(t)
+	p.edit = func(r *Route) {
+		open := r.Open
+		r.Open = func(ctx context.Context, info SessionInfo) (verdict.Decider, error) {
+			d, err := open(ctx, info)
+			return &unwatching{d.(*judge)}, err
+		}
+	}
+	const series, plain = "SELECT 'nobody tells' FROM generate_series(1, 9)", "SELECT * FROM generate_series(1, 9)"
+	one := func(m ...pgx3.FrontendMessage) round { return upToReady(1, m...) }
+	run := func(text string, rows uint32) round { return one(pa("", text), bi("p", ""), ex("p", rows), sy) }
+	begin, rr := one(q("BEGIN")), one(q("BEGIN ISOLATION LEVEL REPEATABLE READ"))
+	prepared, named := one(q("PREPARE s AS "+series)), one(pa("s", series), sy)
+	first := one(q("SELECT 1"))
+	for name, c := range map[string]struct {
+		script  []round // of which the last is
+		refused bool
+	}{
+		"alone":                                {[]round{one(q(series))}, false},
+		"in a transaction":                     {[]round{begin, one(q(series))}, false},
+		"in a transaction, extended":           {[]round{begin, run(series, 0)}, false},
+		"by name":                              {[]round{prepared, begin, one(q("EXECUTE s"))}, false},
+		"something else":                       {[]round{rr, first, one(q(plain))}, false},
+		"something else, by a cursor":          {[]round{begin, one(q("DECLARE c CURSOR FOR " + plain))}, false},
+		"REPEATABLE READ":                      {[]round{rr, one(q(series))}, true},
+		"REPEATABLE READ, later":               {[]round{rr, first, one(q(series))}, true},
+		"REPEATABLE READ, beside":              {[]round{rr, first, one(q(plain + "; " + series))}, true},
+		"REPEATABLE READ, extended":            {[]round{rr, run(series, 0)}, true},
+		"REPEATABLE READ, extended, later":     {[]round{rr, first, run(series, 0)}, true},
+		"REPEATABLE READ, prepared before":     {[]round{named, rr, first, one(bi("", "s"), ex("", 0), sy)}, true},
+		"REPEATABLE READ, bound":               {[]round{named, rr, one(bi("", "s"), sy)}, true},
+		"REPEATABLE READ, by name":             {[]round{prepared, rr, one(q("EXECUTE s"))}, true},
+		"REPEATABLE READ, by name, later":      {[]round{prepared, rr, first, one(q("EXECUTE s"))}, true},
+		"REPEATABLE READ, by name of the wire": {[]round{named, rr, first, one(q("EXECUTE s"))}, true},
+		"REPEATABLE READ, by name, extended":   {[]round{prepared, rr, first, run("EXECUTE s", 0)}, true},
+		"REPEATABLE READ, by name, beside":     {[]round{prepared, rr, first, one(q(plain + "; EXECUTE s"))}, true},
+		"REPEATABLE READ, prepared inside":     {[]round{rr, first, one(q("PREPARE s AS " + series + "; EXECUTE s"))}, true},
+		"REPEATABLE READ by default":           {[]round{one(q("SET default_transaction_isolation = 'repeatable read'")), begin, first, one(q(series))}, true},
+		"REPEATABLE READ by default, at once":  {[]round{one(q("SET default_transaction_isolation = 'repeatable read'; BEGIN; " + plain)), one(q(series))}, true},
+		"a cursor":                             {[]round{begin, one(q("DECLARE c CURSOR FOR " + series))}, true},
+		"a cursor WITH HOLD":                   {[]round{one(q("DECLARE c CURSOR WITH HOLD FOR " + series))}, true},
+		"a cursor, extended":                   {[]round{begin, run("DECLARE c CURSOR FOR "+series, 0)}, true},
+		"a cursor and its rows":                {[]round{begin, one(q("DECLARE c CURSOR FOR " + series + "; FETCH 1 FROM c"))}, true},
+		"a portal that waits":                  {[]round{begin, one(pa("", series), bi("p", ""), sy)}, true},
+		"a portal in parts":                    {[]round{begin, run(series, 2)}, true},
+		"a portal of EXECUTE, in parts":        {[]round{prepared, begin, run("EXECUTE s", 2), one(ex("p", 2), sy)}, true},
+		"a portal of EXECUTE, fetched":         {[]round{prepared, begin, run("EXECUTE s", 2), one(ex("p", 0), sy)}, true},
+	} {
+		conn := p.raw(t)
+		last := len(c.script) - 1
+		for _, line := range conn.play(t, c.script[:last]) {
+			if strings.HasPrefix(line, "E ") {
+				t.Fatalf("%s: %s", name, line)
+			}
+		}
+		got := strings.Join(conn.play(t, c.script[last:]), "\n")
+		if refused := strings.Contains(got, "E ERROR 0A000 cursors, row limits"); refused != c.refused || refused && strings.Contains(got, "nobody tells\"]") {
+			t.Errorf("%s: %s", name, got)
+		}
+		conn.Close()
+	}
 }
