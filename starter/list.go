@@ -111,7 +111,7 @@ func (s *survey) reaches(from, to *catalog.Relation, seen map[*catalog.Relation]
 // register tells whether a table looks like a register of consents.
 func register(r *catalog.Relation) bool {
 	name := singular(r.Name.Name)
-	return oneOf(name, consentTables) || oneOf(lastWord(name), "consent")
+	return oneOf(name, consentTables) || slices.Contains(strings.Split(name, "_"), "consent")
 }
 
 // refused notes why a table cannot be listed whatever its columns are.

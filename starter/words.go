@@ -74,7 +74,7 @@ const (
 
 	personTables = "person contact patient customer client subject resident student individual participant guest donor volunteer child guardian employee member friend relative"
 
-	consentTables = "consent permission_grant consent_record consent_log consent_event consent_history"
+	consentTables = "permission_grant" // and what has the word consent in its name
 
 	softDeletes = "deleted_at removed_at trashed_at archived_at"
 	deleteFlags = "deleted is_deleted removed is_removed trashed archived is_archived"

@@ -13,3 +13,4 @@ CREATE TABLE gift_cards (id bigserial PRIMARY KEY, buyer_id uuid NOT NULL REFERE
 CREATE TABLE gift_card_use (gift_card bigint NOT NULL, at timestamptz NOT NULL, cents integer NOT NULL);
 CREATE TABLE comments (id bigserial PRIMARY KEY, commentable_type text NOT NULL, commentable_id bigint NOT NULL, body text);
 CREATE TABLE attachments (id bigserial PRIMARY KEY, user_id uuid NOT NULL REFERENCES users, record_type text, record_id bigint, file text);
+CREATE TABLE consent_periods (user_id uuid NOT NULL REFERENCES users, purpose text NOT NULL, during daterange NOT NULL, withdrawn_at timestamptz);

@@ -1,0 +1,57 @@
+package policy
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/catalog"
+)
+
+// deletes warns of a check that says less than it seems to: it is about the row as it will be, and a row that is deleted
+// will not be.
+func (l *linter) deletes(t *compiling) {
+	w := t.decl.write
+	if w == nil || w.check == nil || !slices.ContainsFunc(w.commands, func(d wordDecl) bool { return d.word == "delete" }) {
+		return
+	}
+	rows := map[string]bool{}
+	for _, part := range flat(t.decl.rows, false) {
+		rows[l.meaning(part, t.relation)] = true
+	}
+	for _, part := range flat(w.check, false) {
+		if !rows[l.meaning(part, t.relation)] {
+			l.warn(w.check.at(), "leave delete out, or ask the same under rows",
+				"check is about what a row will be: agents delete every row of %s that shows to them", t.relation.Name)
+			return
+		}
+	}
+}
+
+// parts warns of a partition or child with a rule of its own beneath a table that is listed as well: through that table it
+// shows by the table's rule.
+func (l *linter) parts(t *compiling) {
+	own := l.ofPart(t, t.relation)
+	seen := map[catalog.Name]bool{}
+	var ascend func(r *catalog.Relation)
+	ascend = func(r *catalog.Relation) {
+		for _, name := range r.Parents {
+			if seen[name] {
+				continue
+			}
+			seen[name] = true
+			if above := l.tables[name]; above != nil && l.ofPart(above, t.relation) != own {
+				l.warn(t.decl.rows.at(), "ask the same of both, if this one asks more",
+					"rows of %s show through %s too, by the rule of that table alone: what is asked here is asked where agents name %s", t.relation.Name, name, t.relation.Name)
+			}
+			if parent, ok := l.snap.Relation(name); ok {
+				ascend(parent)
+			}
+		}
+	}
+	ascend(t.relation)
+}
+
+// ofPart is what a table asks, as if of a part of it.
+func (l *linter) ofPart(t *compiling, part *catalog.Relation) string {
+	return strings.ReplaceAll(l.meaning(t.decl.rows, t.relation), catalog.QuoteIdent(t.relation.Name.Name)+".", catalog.QuoteIdent(part.Name.Name)+".")
+}
