@@ -200,6 +200,40 @@ func TestWhatChangesDuringALogin(t *testing.T) {
 	}
 }
 
+// A connection whose statements may take as long as the policy of before let them does not become a session under another policy.
+func TestTimeoutOfANewPolicy(t *testing.T) {
+	w := start(t, func(w *world) { w.cfg.Refresh = time.Hour })
+	limits := []string{"", "limits: { statement_timeout: 5s }\n", "limits: { statement_timeout: 20s }\n"}
+	put := func(of string) {
+		t.Helper()
+		w.write(rules + of)
+		if err := w.Reload(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	server := w.databases["memories"].view.Load().server
+	for _, before := range limits {
+		for _, after := range limits {
+			put(before)
+			access, ok := w.Agent("caregiver", "memories")
+			if !ok {
+				t.Fatal("no agent")
+			}
+			if _, set := access.Params[statementTimeout]; set != (before != "") {
+				t.Errorf("%q: %v", before, access.Params)
+			}
+			put(after)
+			d, err := access.Open(t.Context(), SessionInfo{ID: "s", Agent: "caregiver", Database: "memories", Server: server})
+			if (err == nil) != (before == after) {
+				t.Errorf("from %q to %q: %v", before, after, err)
+			}
+			if err == nil {
+				d.Close()
+			}
+		}
+	}
+}
+
 // waiting tells whether a session waits for a lock.
 func waiting(ctx context.Context, conn *pgx.Conn) (yes bool) {
 	_ = conn.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)").Scan(&yes)

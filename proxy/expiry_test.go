@@ -235,3 +235,75 @@ func TestSealsUnderLoad(t *testing.T) {
 		})
 	}
 }
+
+// steady is a judge whose seals say to the database how long they hold, and hold for a minute.
+type steady struct{ *judge }
+
+func (s *steady) Seal(ctx context.Context, b verdict.Backend) (verdict.Seal, error) {
+	seal, err := s.judge.Seal(ctx, b)
+	now := time.Now()
+	seal.Renew, seal.Expires = now.Add(30*time.Second), now.Add(55*time.Second)
+	seal.Value = fmt.Sprintf("%.6f", float64(now.Add(time.Minute).UnixMicro())/1e6)
+	return seal, err
+}
+
+// TestNothingRunsWithoutASeal: what takes the seal away, RESET ALL and DISCARD ALL, is followed by nothing that runs without one, however it is sent: in the
+// same group, behind a Flush, behind the Sync, or in the next message. Either the row is there, or there is an error.
+func TestNothingRunsWithoutASeal(t *testing.T) {
+	p := withWall(t)
+	edit := p.edit
+	p.edit = func(r *Route) {
+		edit(r)
+		open := r.Open
+		r.Open = func(ctx context.Context, info SessionInfo) (verdict.Decider, error) {
+			d, err := open(ctx, info)
+			return &steady{d.(*shortLived).judge}, err
+		}
+	}
+	rows, refused := 0, 0
+	for _, reset := range []string{"RESET ALL", "DISCARD ALL"} {
+		for between, gap := range map[string][]pgx3.FrontendMessage{"": nil, "Flush": {fl}, "Sync": {sy}, "Syncs": {sy, sy}} {
+			for _, extended := range []bool{false, true} {
+				before := []pgx3.FrontendMessage{q(reset)}
+				if extended {
+					before = group(reset)
+				}
+				for name, after := range map[string][]pgx3.FrontendMessage{
+					"a group": group(walled), "two": group("SELECT 1 AS n", walled), "a Query": {q(walled)}, "two Queries": {q("SELECT 1 AS n"), q(walled)}, "what is prepared": {bi("", "w"), ex("", 0)},
+					"what is prepared, described": {de('S', "w"), bi("", "w"), de('P', ""), ex("", 0)}, "in a transaction": group("BEGIN", walled, "COMMIT"), "a Query in a transaction": {q("BEGIN; " + walled + "; COMMIT")}, "again": append(group(reset), group(walled)...),
+				} {
+					client := p.raw(t)
+					client.play(t, []round{upToReady(1, pa("w", walled), sy)})
+					client.send(t, slices.Concat(before, gap, after, []pgx3.FrontendMessage{sy, q(walled), q("the end")})...)
+					last := ""
+					for over := false; !over; {
+						m, err := client.front.Receive()
+						if err != nil {
+							t.Fatal(err)
+						}
+						line, _ := transcribe(m)
+						switch over = strings.Contains(line, `at or near "the"`); {
+						case strings.HasPrefix(line, "D "):
+							rows++
+							if last = line; line != `D ["1"]` {
+								t.Errorf("%s (extended %t), %s, %s: %s", reset, extended, between, name, line)
+							}
+						case strings.HasPrefix(line, "E ERROR 0A000 no transaction can begin here"), strings.HasPrefix(line, "E ERROR 25001"), strings.HasPrefix(line, "E ERROR 0A000 RESET ALL is not available"),
+							strings.HasPrefix(line, "E ERROR 26000"), strings.HasPrefix(line, "E ERROR 34000"):
+							refused++
+						case strings.HasPrefix(line, "E ") && !over:
+							t.Errorf("%s (extended %t), %s, %s: %s", reset, extended, between, name, line)
+						}
+					}
+					if last != `D ["1"]` {
+						t.Errorf("%s (extended %t), %s, %s: nothing at the end", reset, extended, between, name)
+					}
+					client.Close()
+				}
+			}
+		}
+	}
+	if rows < 100 || refused < 10 {
+		t.Errorf("%d rows, %d refusals", rows, refused)
+	}
+}
