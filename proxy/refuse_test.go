@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -349,4 +350,39 @@ func (j *judge) seen() []string {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return slices.Clone(j.recorded)
+}
+
+// typing is a judge that refuses what declares one type, wherever.
+type typing struct{ *judge }
+
+func (y *typing) Declare(_ context.Context, v *verdict.Verdict, types []uint32) *verdict.Verdict {
+	if !slices.Contains(types, 28) {
+		return v
+	}
+	return &verdict.Verdict{Original: v.Original, Detail: v.Detail, Refusal: sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonFunction, "not this type")}
+}
+
+// Every Parse that declares types has them judged, whatever its name and however many there are.
+func TestDeclaredTypesAreJudged(t *testing.T) {
+	p := start(t)
+	p.edit = func(r *Route) {
+		open := r.Open
+		r.Open = func(ctx context.Context, info SessionInfo) (verdict.Decider, error) {
+			d, err := open(ctx, info)
+			return &typing{d.(*judge)}, err
+		}
+	}
+	conn := p.raw(t)
+	for i, name := range []string{"", "s", "S", strings.Repeat("n", 100)} {
+		for n := range 4 {
+			for at := range n + 1 {
+				types := make([]uint32, n+1)
+				types[at] = 28
+				got := conn.play(t, []round{upToReady(1, &pgx3.Parse{Name: name, Query: "SELECT $1, $2, $3, $4", ParameterOIDs: types}, sy)})
+				if len(got) == 0 || !strings.HasPrefix(got[0], "E ERROR 42501 not this type") {
+					t.Errorf("name %d, %v: %q", i, types, got)
+				}
+			}
+		}
+	}
 }

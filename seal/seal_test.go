@@ -2,6 +2,9 @@ package seal_test
 
 import (
 	"bytes"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
 	"strings"
 	"testing"
 	"time"
@@ -27,6 +30,40 @@ func TestFormat(t *testing.T) {
 	signed := key.Sign("p", "SELECT 1")
 	if !strings.HasPrefix(signed, "/*pgconsent:v1:") || signed[seal.SignatureLen-2:] != "*/SELECT 1" || seal.SignatureLen != 81 {
 		t.Errorf("got %s", signed)
+	}
+}
+
+// The database works codes out by itself: over the whole payload, or the profile and the text, each behind its own word, with the whole key.
+func TestCodesAreOfAllThatTheyStandFor(t *testing.T) {
+	code := func(message string) string {
+		h := hmac.New(sha256.New, key.Secret)
+		h.Write([]byte(message))
+		return hex.EncodeToString(h.Sum(nil))
+	}
+	for _, profile := range []string{"p", "p|1", "a=b#c%d", ""} {
+		for _, text := range []string{"SELECT 1", "", "|", "SELECT '|#='", "/*pgconsent:v1:*/"} {
+			if got, want := key.Sign(profile, text), "/*pgconsent:v1:"+code("stmt|"+strings.NewReplacer("%", "%25", "|", "%7C", "#", "%23", "=", "%3D").Replace(profile)+"|"+text)+"*/"+text; got != want {
+				t.Errorf("%q of %q: %s, want %s", text, profile, got, want)
+			}
+		}
+		value := key.Seal(seal.Claims{Nonce: 1, PID: 2, Expires: time.Unix(3, 0), Profile: profile, Attributes: map[string]string{"a|b": "c=d", "e": "f"}, Catalog: "7"})
+		payload, mac, _ := strings.Cut(value, "#")
+		if mac != code("seal|"+payload) || !strings.HasSuffix(payload, "|a%7Cb=c%3Dd|e=f|pgconsent.catalog=7") {
+			t.Errorf("%s", value)
+		}
+	}
+	// A key that is too short is refused at any place.
+	for at := range 3 {
+		for _, secret := range [][]byte{nil, {}, []byte("short"), bytes.Repeat([]byte{1}, 31), bytes.Repeat([]byte{1}, 33)} {
+			keys := []seal.Key{key, key, key}
+			keys[at].Secret = secret
+			if _, err := seal.NewKeyring(keys); err == nil {
+				t.Errorf("a key of %d bytes at %d", len(secret), at)
+			}
+		}
+	}
+	if _, err := seal.NewKeyring([]seal.Key{}); err == nil {
+		t.Error("an empty ring")
 	}
 }
 

@@ -24,3 +24,44 @@ func TestUpstreamName(t *testing.T) {
 		}
 	}
 }
+
+// Long names that differ in one letter, wherever it is, differ on the server.
+func TestLongNamesAreToldApart(t *testing.T) {
+	seen := map[string]bool{}
+	n := 0
+	for _, length := range []int{61, 62, 63, 64, 65, 100, 1000} {
+		for at := range min(length, 200) {
+			for _, letter := range "abcXYZ" {
+				b := []byte(strings.Repeat("n", length))
+				b[at] = byte(letter)
+				seen[verdict.UpstreamName(string(b))] = true
+				n++
+			}
+		}
+	}
+	if len(seen) != n {
+		t.Errorf("%d names of %d", len(seen), n)
+	}
+}
+
+// SQL runs by name what is one query, or nothing: whatever else a text does, it goes unnoticed there.
+func TestRunnable(t *testing.T) {
+	for kind := verdict.NoEffect; kind <= verdict.Discards; kind++ {
+		for _, reads := range []bool{false, true} {
+			for n := range 4 {
+				for at := range max(n, 1) {
+					v := &verdict.Verdict{Effects: make([]verdict.Effect, n)}
+					for i := range v.Effects {
+						v.Effects[i].Reads = true
+					}
+					if n > 0 {
+						v.Effects[at] = verdict.Effect{Kind: kind, Reads: reads}
+					}
+					if want := n == 0 || n == 1 && kind == verdict.NoEffect && reads; v.Runnable() != want {
+						t.Errorf("%v: %t", v.Effects, !want)
+					}
+				}
+			}
+		}
+	}
+}

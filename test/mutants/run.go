@@ -56,7 +56,7 @@ func suites(m Mutant, quick bool) (list []suite) {
 		list = append(list, suite{pkg: "./catalog/pgcatalog", run: "TestRelations|TestKeysThatExclude|TestTypesAndWhatTheyRun|TestAggregatesAreWhatTheyAreMadeOf|TestNothingIsLoadedThatTheFingerprintDoesNotTell"})
 	}
 	if properties := map[string]string{ // of each, what holds whatever is sent, asked or changed; seconds
-		"proxy":    "TestFreshness$|TestWhatIsSentInAdvanceIsAskedAboutInTurn|TestOutcomeOfWhatIsNotAnswered|TestPortalOfAFailedQuery|TestRecords$|TestNothingGoesUpstreamUndecided|TestClaimsAreTheServers|TestRecheck|TestNoResultIsLongerThanItsBound|TestAsidesOfTheServer|TestPassages|TestNothingElsePasses|TestWhoIsNotServed|TestCancelKeys|TestTLSOfOldVersions|TestWhatWaitsIsAskedAboutAsThat|TestClaimsBehindWhatFails|TestWhatChangesClaims|TestEachMessageHasItsAnswers|TestContextsOfOthers|TestNobodyTells|TestNothingRunsWithoutASeal",
+		"proxy":    "TestFreshness$|TestWhatIsSentInAdvanceIsAskedAboutInTurn|TestOutcomeOfWhatIsNotAnswered|TestPortalOfAFailedQuery|TestRecords$|TestNothingGoesUpstreamUndecided|TestClaimsAreTheServers|TestRecheck|TestNoResultIsLongerThanItsBound|TestAsidesOfTheServer|TestPassages|TestNothingElsePasses|TestWhoIsNotServed|TestCancelKeys|TestTLSOfOldVersions|TestWhatWaitsIsAskedAboutAsThat|TestClaimsBehindWhatFails|TestWhatChangesClaims|TestEachMessageHasItsAnswers|TestContextsOfOthers|TestNobodyTells|TestNothingRunsWithoutASeal|TestDeclaredTypesAreJudged",
 		"enforce":  "TestKeptVerdictsAreThoseMadeAnew|TestStatesAreToldApart|TestWhateverChangesOfAnAgentEndsItsSessions|TestWhatTokensGive|TestWhatChangesDuringALogin|TestPinnedSettings|TestWhatWasSeenMayBeShown|TestLimitsHoldWhateverIsAsked|TestOnlyWhatIsFullIsForgotten|TestQuotasCountTogether|TestContractsHoldForEachStatement|TestContractsOfANewPolicy|TestWhatMayDoMore|TestNoRecordNoCall|TestEveryTableIsRecorded|TestCheckRefuses|TestDeclaredTypesAtAnyPlace|TestUnnoticedAmongOthers|TestTimeoutOfANewPolicy",
 		"consent":  "TestDecideProperties",
 		"sqltext":  "TestProve|TestSpliceAgreesWithTheModel|TestConditionsOfGroups|TestOnlyPlacesAreStripped|TestWalksMissNothing|TestNamesOfTheParser|TestBrokenTextAnywhere|TestLiteralsAreLeftOut|TestPlaces|TestDepthOfRandomText",
@@ -65,8 +65,8 @@ func suites(m Mutant, quick bool) (list []suite) {
 	}[pkg]; properties != "" && !m.Machine {
 		list = append(list, suite{pkg: "./" + pkg, run: properties})
 	}
-	if pkg == "verdict" && !m.Machine { // what it tells the wire of a text is held against the server
-		list = append(list, suite{pkg: "./proxy", run: "TestClaimsAreTheServers|TestClaimsBehindWhatFails|TestWhatChangesClaims|TestRecords$|TestNothingGoesUpstreamUndecided"})
+	if pkg == "verdict" && !m.Machine { // what runs by name, and what it tells the wire of a text is held against the server
+		list = append(list, suite{pkg: "./verdict", run: "TestRunnable|TestLongNamesAreToldApart"}, suite{pkg: "./proxy", run: "TestClaimsAreTheServers|TestClaimsBehindWhatFails|TestWhatChangesClaims|TestRecords$|TestNothingGoesUpstreamUndecided"})
 	}
 	list = append(list, suite{pkg: "./test/mutants/suite", run: "."})
 	if pkg == "predicate" || pkg == "rls" { // last: it sees that the walls are others, not that they let something through
