@@ -57,7 +57,7 @@ type Relation struct {
 	Updatable   Updatable // of such a view without triggers and rules of its own: what PostgreSQL lets be done to it
 	CheckOption string    // of such a view: "", local or cascaded
 	Extension   string
-	Approximate bool // an index of it searches approximately: pgvector's hnsw and ivfflat
+	Approximate bool // an index of it may search approximately: pgvector's hnsw and ivfflat, and every access method that is not PostgreSQL's own
 }
 
 // Updatable is what pg_relation_is_updatable says: a bit for each command.

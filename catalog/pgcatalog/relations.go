@@ -43,7 +43,7 @@ func (l *loader) readRelations(ctx context.Context) error {
 		  COALESCE((SELECT jsonb_agg(k.columns ORDER BY k.columns) FROM (SELECT DISTINCT (SELECT jsonb_agg(a.attname ORDER BY a.attnum) FROM pg_attribute AS a
 		      WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND (a.attnum = ANY (con.conkey) OR `+wholeRow("con.conbin")+`)) AS columns
 		    FROM pg_constraint AS con WHERE con.conrelid = c.oid AND con.contype = 'c' AND `+l.enforced()+`) AS k WHERE jsonb_array_length(k.columns) > 1), '[]'),
-		  EXISTS (SELECT 1 FROM pg_index AS i JOIN pg_class AS ic ON ic.oid = i.indexrelid JOIN pg_am AS m ON m.oid = ic.relam WHERE i.indrelid = c.oid AND m.amname IN ('hnsw', 'ivfflat')),
+		  EXISTS (SELECT 1 FROM pg_index AS i JOIN pg_class AS ic ON ic.oid = i.indexrelid JOIN pg_am AS m ON m.oid = ic.relam WHERE i.indrelid = c.oid AND m.oid >= 16384 AND m.amname <> 'bloom'),
 		  `+extensionOf("pg_class", "c.oid")+`,
 		  CASE WHEN c.relkind = 'v' AND `+foreign+` THEN COALESCE(pg_get_viewdef(c.oid), '') ELSE '' END,
 		  EXISTS (SELECT 1 FROM pg_policy AS p WHERE p.polrelid = c.oid AND p.polname = 'pgconsent_select'),

@@ -91,6 +91,14 @@ func TestRelations(t *testing.T) {
 			t.Errorf("%s:\n got %s\nwant %s", c.what, c.got, c.want)
 		}
 	}
+	exec(t, conn, `CREATE ACCESS METHOD other TYPE INDEX HANDLER gisthandler;
+		CREATE OPERATOR CLASS others FOR TYPE box USING other AS OPERATOR 3 &&, FUNCTION 1 gist_box_consistent(internal, box, smallint, oid, internal), FUNCTION 2 gist_box_union(internal, internal),
+		  FUNCTION 5 gist_box_penalty(internal, internal, internal), FUNCTION 6 gist_box_picksplit(internal, internal), FUNCTION 7 gist_box_same(box, box, internal);
+		CREATE TABLE indexed (n int4, b box); CREATE INDEX ON indexed (n); CREATE INDEX ON indexed USING gist (b); CREATE TABLE otherwise (b box); CREATE INDEX ON otherwise USING other (b others)`)
+	snap = load(t, conn)
+	if get("indexed").Approximate || !get("otherwise").Approximate {
+		t.Error("access methods that are not PostgreSQL's own are not told")
+	}
 	if _, err := conn.Exec(t.Context(), "CREATE EXTENSION vector"); err != nil {
 		t.Logf("indexes that search approximately are NOT TESTED, since pgvector is not installed: %v", err)
 		return
