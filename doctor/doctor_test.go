@@ -368,6 +368,30 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
+// A listed function that searches by distance is named where an approximate index may lie under what it reads, and no more when it searches exactly.
+func TestSearchingFunctions(t *testing.T) {
+	db := safe(t)
+	s := subject(t, db)
+	conn := db.Connect(t, "postgres")
+	for _, step := range []struct {
+		sql  string
+		want bool
+	}{
+		{`CREATE OR REPLACE FUNCTION public.count_memories(respect_consent boolean DEFAULT false) RETURNS bigint LANGUAGE sql STABLE
+			AS 'SELECT count(*) FROM (SELECT FROM public.memories ORDER BY point(id, 0) <-> point(0, 0) LIMIT 5) AS n'`, false}, // no such index
+		{`CREATE ACCESS METHOD other TYPE INDEX HANDLER gisthandler;
+			CREATE OPERATOR CLASS others FOR TYPE box USING other AS OPERATOR 3 &&, FUNCTION 1 gist_box_consistent(internal, box, smallint, oid, internal), FUNCTION 2 gist_box_union(internal, internal),
+			FUNCTION 5 gist_box_penalty(internal, internal, internal), FUNCTION 6 gist_box_picksplit(internal, internal), FUNCTION 7 gist_box_same(box, box, internal);
+			CREATE INDEX ON memories USING other (box(point(0, 0), point(1, 1)) others)`, true},
+		{"ALTER FUNCTION count_memories SET enable_indexscan = off", false},
+	} {
+		exec(t, conn, step.sql)
+		if found := examine(t, db, s); has(found, "function_search", doctor.Warning) != step.want {
+			t.Errorf("%s: %v", step.sql, found)
+		}
+	}
+}
+
 // What the server's configuration says is told as what is stored is.
 func TestTriggersOffForAll(t *testing.T) {
 	db := safe(t)

@@ -151,6 +151,15 @@ func checkFunctions(ctx context.Context, x *exam) ([]Finding, error) {
 				     WHERE l.oid = ANY ($1::pg_catalog.oid[]) AND k[1]::pg_catalog.oid = p.oid)) ORDER BY 1`, listed)
 		},
 		func() ([]Finding, error) {
+			return x.each(ctx, Finding{"function_search", Warning, "the function %s, which the policy lets agents call, may search by an approximate index: by hidden rows it returns fewer visible ones, or none", "ALTER FUNCTION %s SET enable_indexscan = off"},
+				`SELECT p.oid::pg_catalog.regprocedure::pg_catalog.text FROM pg_catalog.pg_proc p WHERE p.oid = ANY ($1::pg_catalog.oid[])
+				   AND pg_catalog.concat(p.prosrc, pg_catalog.pg_get_function_sqlbody(p.oid)) ~ '<->|<#>|<=>|<[+]>|<~>|<%>'
+				   AND pg_catalog.concat(p.prosrc, pg_catalog.pg_get_function_sqlbody(p.oid)) !~* 'offset\s+0'
+				   AND NOT EXISTS (SELECT 1 FROM pg_catalog.unnest(p.proconfig) o WHERE o IN ('enable_indexscan=off', 'enable_indexscan=false'))
+				   AND EXISTS (SELECT 1 FROM pg_catalog.pg_index i JOIN pg_catalog.pg_class c ON c.oid = i.indexrelid JOIN pg_catalog.pg_am m ON m.oid = c.relam
+				     WHERE i.indrelid = ANY ($2::pg_catalog.oid[]) AND m.oid >= 16384 AND m.amname <> 'bloom') ORDER BY 1`, listed, x.protected(false))
+		},
+		func() ([]Finding, error) {
 			return x.each(ctx, Finding{"function_path", Unsafe, "our function %s has lost its fixed search_path", "Run pgconsent migrate."},
 				`SELECT p.oid::pg_catalog.regprocedure::pg_catalog.text FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace
 				 WHERE n.nspname IN ('pgconsent', 'pgconsent_gate', 'pgconsent_catalog', 'pgconsent_rows') AND p.prosecdef

@@ -101,6 +101,9 @@ BEGIN
 
   IF vector = 'vector' THEN
     CREATE INDEX memories_embedding ON memories USING hnsw (embedding vector_l2_ops);
+    -- These two are to find what is nearest of the rows that are seen, which this index alone does not promise.
+    ALTER FUNCTION match_memories SET enable_indexscan = off;
+    ALTER FUNCTION search_memories_semantic SET enable_indexscan = off;
   ELSIF vector = 'cube' THEN
     CREATE INDEX memories_embedding ON memories USING gist (embedding);
   END IF;
