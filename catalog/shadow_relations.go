@@ -4,24 +4,40 @@ import "slices"
 
 // The rows a shadow shows are told by views of schema pgconsent, which migrate makes from the policy:
 //
-//	shown(oid, nspname, relname)    relations: those of the policy with their indexes, composite types, the catalogs;
-//	                                of indexes not those with expressions or conditions, which clients would print
+//	shown_table(oid, nspname, relname)  relations: those of the policy, composite types, the catalogs
+//	shown(oid, nspname, relname)    the same and the indexes, but those with expressions or conditions, which clients would
+//	                                print
+//	shown_constraint(oid)           keys, foreign keys and NOT NULL of such relations, but those of hidden columns
 //	shown_type(oid)                 types: all but the row types of other relations
 //	narrowed(attrelid, attnum, hidden) columns that are hidden or masked
 //	reads(oid, nspname, relname, relkind, owner, view, view_schema, view_name)  relations that are read through a view
 //	shown_function(oid, nspname, proname)  functions: those of pg_catalog and of the policy
+//
+// IS TRUE keeps the planner from making joins of them, whose rows it guesses wrong: what is looked up for each row of a
+// catalog is a hash that is made once for the statement.
 const (
-	shownRelation = ` IN (SELECT s.oid FROM pgconsent.shown AS s)`
-	shownType     = ` IN (SELECT s.oid FROM pgconsent.shown_type AS s)`
-	hiddenColumns = ` NOT IN (SELECT w.attrelid, w.attnum FROM pgconsent.narrowed AS w WHERE w.hidden)`
-	maskedColumn  = `(t.attrelid, t.attnum) IN (SELECT w.attrelid, w.attnum FROM pgconsent.narrowed AS w)`
-	shownFunction = ` IN (SELECT s.oid FROM pgconsent.shown_function AS s)`
+	shownRelation = ` IN (SELECT s.oid FROM pgconsent.shown AS s) IS TRUE`
+	shownTable    = ` IN (SELECT s.oid FROM pgconsent.shown_table AS s) IS TRUE`
+	shownType     = ` IN (SELECT s.oid FROM pgconsent.shown_type AS s) IS TRUE`
+	// CHECKs are expressions, and so are exclusion constraints in part: neither shows.
+	shownConstraint = ` IN (SELECT s.oid FROM pgconsent.shown_constraint AS s) IS TRUE`
+	hiddenColumns   = ` NOT IN (SELECT w.attrelid, w.attnum FROM pgconsent.narrowed AS w WHERE w.hidden)`
+	maskedColumn    = `(t.attrelid, t.attnum) IN (SELECT w.attrelid, w.attnum FROM pgconsent.narrowed AS w)`
+	shownFunction   = ` IN (SELECT s.oid FROM pgconsent.shown_function AS s) IS TRUE`
 	// Foreign keys are triggers to PostgreSQL, and psql asks for the ones only where there are the others.
 	hasForeignKeys = `EXISTS (SELECT 1 FROM pg_catalog.pg_constraint AS k WHERE k.contype OPERATOR(pg_catalog.=) 'f'::pg_catalog."char"
   AND (k.conrelid OPERATOR(pg_catalog.=) t.oid OR k.confrelid OPERATOR(pg_catalog.=) t.oid)
-  AND k.conrelid` + shownRelation + ` AND k.confrelid` + shownRelation + `)`
+  AND k.conrelid` + shownTable + ` AND k.confrelid` + shownTable + `)`
 	notOurs = ` NOT IN ('pgconsent', 'pgconsent_gate', 'pgconsent_catalog', 'pgconsent_rows')`
 )
+
+// shownDependent tells whether one side of a row of pg_depend is a relation, a column or a constraint that shows.
+func shownDependent(class, object, column string) string {
+	return "(" + class + " OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass AND " + object + shownRelation +
+		" AND (" + object + ", " + column + ")" + hiddenColumns +
+		" OR " + class + " OPERATOR(pg_catalog.=) 'pg_catalog.pg_constraint'::pg_catalog.regclass AND " + object +
+		shownConstraint + ")"
+}
 
 // IsOwnSchema tells whether a schema is one of those that migrate makes, which no agent sees.
 func IsOwnSchema(name string) bool {
@@ -85,7 +101,7 @@ var filtered = []Shadow{
 			"attnotnull":    "t.attnotnull AND NOT " + maskedColumn,
 		},
 	},
-	{Source: pgCatalog("pg_attrdef"), Where: "t.adrelid" + shownRelation + " AND (t.adrelid, t.adnum)" + hiddenColumns, Keep: []string{"oid", "adrelid", "adnum"}},
+	{Source: pgCatalog("pg_attrdef"), Where: "t.adrelid" + shownTable + " AND (t.adrelid, t.adnum)" + hiddenColumns, Keep: []string{"oid", "adrelid", "adnum"}},
 	{
 		Source: pgCatalog("pg_index"), Where: "t.indexrelid" + shownRelation,
 		Keep: []string{
@@ -96,13 +112,8 @@ var filtered = []Shadow{
 		Set: map[string]string{"indcheckxmin": "false"},
 	},
 	{
-		// CHECKs are expressions, and so are exclusion constraints in part.
 		Source: pgCatalog("pg_constraint"),
-		Where: "t.contype OPERATOR(pg_catalog.=) ANY (ARRAY['p', 'u', 'f', 'n']::pg_catalog.\"char\"[]) AND t.conrelid" + shownRelation +
-			" AND (t.confrelid OPERATOR(pg_catalog.=) 0::pg_catalog.oid OR t.confrelid" + shownRelation + ")" +
-			" AND NOT EXISTS (SELECT 1 FROM pgconsent.narrowed AS w WHERE w.hidden" +
-			" AND (w.attrelid OPERATOR(pg_catalog.=) t.conrelid AND w.attnum OPERATOR(pg_catalog.=) ANY (t.conkey)" +
-			" OR w.attrelid OPERATOR(pg_catalog.=) t.confrelid AND w.attnum OPERATOR(pg_catalog.=) ANY (t.confkey)))",
+		Where:  "t.oid" + shownConstraint,
 		Keep: []string{
 			"oid", "conname", "connamespace", "contype", "condeferrable", "condeferred", "convalidated", "conrelid",
 			"contypid", "conindid", "conparentid", "confrelid", "confupdtype", "confdeltype", "confmatchtype", "conislocal",
@@ -131,13 +142,12 @@ var filtered = []Shadow{
 	},
 	{
 		Source: pgCatalog("pg_namespace"),
-		Where:  "t.nspname" + notOurs + " AND pg_catalog.has_schema_privilege(t.oid, 'USAGE')",
+		Where:  "t.oid IN (SELECT s.oid FROM pg_catalog.pg_namespace AS s WHERE s.nspname" + notOurs + " AND pg_catalog.has_schema_privilege(s.oid, 'USAGE')) IS TRUE",
 	},
 	{
 		Source: pgCatalog("pg_depend"),
-		Where: "t.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass AND t.objid" + shownRelation +
-			" AND t.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass AND t.refobjid" + shownRelation +
-			" AND (t.objid, t.objsubid)" + hiddenColumns + " AND (t.refobjid, t.refobjsubid)" + hiddenColumns,
+		// Of constraints, whose keys and indexes drivers find here.
+		Where: shownDependent("t.classid", "t.objid", "t.objsubid") + " AND " + shownDependent("t.refclassid", "t.refobjid", "t.refobjsubid"),
 	},
 	{
 		Source: pgCatalog("pg_extension"),
@@ -145,7 +155,7 @@ var filtered = []Shadow{
 	},
 	{Source: pgCatalog("pg_inherits"), Where: "t.inhrelid" + shownRelation + " AND t.inhparent" + shownRelation},
 	{
-		Source: pgCatalog("pg_partitioned_table"), Where: "t.partrelid" + shownRelation,
+		Source: pgCatalog("pg_partitioned_table"), Where: "t.partrelid" + shownTable,
 		Keep: []string{"partrelid", "partstrat", "partnatts", "partdefid", "partattrs", "partclass", "partcollation"},
 	},
 	{

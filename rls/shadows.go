@@ -12,40 +12,54 @@ import (
 // shown makes the views that say which relations, types and functions the shadows show.
 func (p *Plan) shown() []Statement {
 	const why = "What agents see of the catalogs: the relations and functions of the policy, and the system's own."
-	var tables, functions []string
+	var tables, functions named
 	for _, t := range p.policy.Tables() {
-		tables = append(tables, pair(t.Relation.Name))
+		tables.add(t.Relation.Name)
 	}
 	for _, c := range p.children {
 		if c.Direct {
-			tables = append(tables, pair(c.Relation.Name))
+			tables.add(c.Relation.Name)
 		}
 	}
 	for _, v := range p.policy.Views() {
 		if v.Listed {
-			tables = append(tables, pair(v.Relation.Name))
+			tables.add(v.Relation.Name)
 		}
 	}
 	for _, f := range p.policy.Functions() {
-		functions = append(functions, pair(f.Name))
+		functions.add(f.Name)
 	}
 	return []Statement{
 		{SQL: "CREATE VIEW pgconsent.reads AS\n" + p.reads(), Why: "Which view agents read in place of a relation."},
 		{SQL: "CREATE VIEW pgconsent.narrowed AS\n" + p.narrowedColumns(), Why: "Which columns agents do not see, or not as they are."},
-		{SQL: `CREATE VIEW pgconsent.shown AS
+		{SQL: `CREATE VIEW pgconsent.shown_table AS
 SELECT c.oid, n.nspname, c.relname
 FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
 WHERE n.nspname IN ('pg_catalog', 'information_schema')
   OR (c.relkind = 'c' AND n.nspname NOT IN ('pgconsent', 'pgconsent_gate', 'pgconsent_catalog', 'pgconsent_rows'))
-  OR ` + in("n.nspname", "c.relname", tables) + `
+UNION ALL
+SELECT c.oid, n.nspname, c.relname
+FROM ` + tables.relations(), Why: why},
+
+		{SQL: `CREATE VIEW pgconsent.shown AS
+SELECT s.oid, s.nspname, s.relname FROM pgconsent.shown_table AS s
 UNION ALL
 SELECT i.indexrelid, n.nspname, x.relname
-FROM pg_catalog.pg_index AS i
-JOIN pg_catalog.pg_class AS c ON c.oid = i.indrelid
+FROM ` + tables.relations() + `
+JOIN pg_catalog.pg_index AS i ON i.indrelid = c.oid
 JOIN pg_catalog.pg_class AS x ON x.oid = i.indexrelid
-JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
-WHERE i.indexprs IS NULL AND i.indpred IS NULL AND ` + in("n.nspname", "c.relname", tables) + `
-  AND NOT EXISTS (SELECT 1 FROM pgconsent.narrowed AS w WHERE w.attrelid = i.indrelid AND w.hidden AND w.attnum = ANY (i.indkey::pg_catalog.int2[]))`, Why: why},
+WHERE i.indexprs IS NULL AND i.indpred IS NULL
+  AND i.indexrelid NOT IN (SELECT h.indexrelid FROM pgconsent.narrowed AS w JOIN pg_catalog.pg_index AS h ON h.indrelid = w.attrelid
+    WHERE w.hidden AND w.attnum = ANY (h.indkey::pg_catalog.int2[]))`, Why: why},
+
+		{SQL: `CREATE VIEW pgconsent.shown_constraint AS
+SELECT k.oid
+FROM pg_catalog.pg_constraint AS k
+WHERE k.contype IN ('p', 'u', 'f', 'n')
+  AND (k.conrelid IN (SELECT s.oid FROM pgconsent.shown_table AS s)) IS TRUE
+  AND (k.confrelid = 0 OR k.confrelid IN (SELECT s.oid FROM pgconsent.shown_table AS s))
+  AND k.oid NOT IN (SELECT h.oid FROM pgconsent.narrowed AS w JOIN pg_catalog.pg_constraint AS h ON h.conrelid = w.attrelid WHERE w.hidden AND w.attnum = ANY (h.conkey))
+  AND k.oid NOT IN (SELECT h.oid FROM pgconsent.narrowed AS w JOIN pg_catalog.pg_constraint AS h ON h.confrelid = w.attrelid WHERE w.hidden AND w.attnum = ANY (h.confkey))`, Why: why},
 
 		{SQL: `CREATE VIEW pgconsent.shown_type AS
 SELECT t.oid
@@ -53,73 +67,87 @@ FROM pg_catalog.pg_type AS t
 JOIN pg_catalog.pg_namespace AS n ON n.oid = t.typnamespace
 LEFT JOIN pg_catalog.pg_type AS e ON e.oid = t.typelem
 WHERE n.nspname NOT IN ('pgconsent', 'pgconsent_gate', 'pgconsent_catalog', 'pgconsent_rows')
-  AND (t.typrelid = 0 OR t.typrelid IN (SELECT s.oid FROM pgconsent.shown AS s))
-  AND (e.oid IS NULL OR e.typrelid = 0 OR e.typrelid IN (SELECT s.oid FROM pgconsent.shown AS s))`, Why: why},
+  AND (t.typrelid = 0 OR t.typrelid IN (SELECT s.oid FROM pgconsent.shown_table AS s))
+  AND (e.oid IS NULL OR e.typrelid = 0 OR e.typrelid IN (SELECT s.oid FROM pgconsent.shown_table AS s))`, Why: why},
 
 		{SQL: `CREATE VIEW pgconsent.shown_function AS
 SELECT p.oid, n.nspname, p.proname
 FROM pg_catalog.pg_proc AS p JOIN pg_catalog.pg_namespace AS n ON n.oid = p.pronamespace
-WHERE n.nspname = 'pg_catalog' OR ` + in("n.nspname", "p.proname", functions), Why: why},
+WHERE n.nspname = 'pg_catalog' OR (n.nspname, p.proname) IN (SELECT l.nspname, l.name FROM ` + functions.rows("l", "name") + `)`, Why: why},
 	}
 }
 
 // reads maps the relations that agents read through a view of ours: reads (oid, nspname, relname, relkind, owner, view, view_schema, view_name).
 func (p *Plan) reads() string {
-	var pairs []string
+	var through named
+	var views []string
 	for _, name := range p.readThrough() {
-		pairs = append(pairs, triple(name, predicate.RowView(name).Name))
-	}
-	where := "false"
-	if len(pairs) > 0 {
-		where = "(n.nspname, c.relname, v.relname) IN (" + strings.Join(pairs, ", ") + ")"
+		through.add(name)
+		views = append(views, predicate.RowView(name).Name)
 	}
 	return `SELECT c.oid, n.nspname, c.relname, c.relkind, pg_catalog.pg_get_userbyid(c.relowner) AS owner, v.oid AS view, vn.nspname AS view_schema, v.relname AS view_name
-FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
-CROSS JOIN pg_catalog.pg_class AS v JOIN pg_catalog.pg_namespace AS vn ON vn.oid = v.relnamespace
-WHERE vn.nspname = '` + predicate.RowsSchema + `' AND ` + where
+FROM ` + through.relations(column{"view", "name", views}) + `
+JOIN pg_catalog.pg_class AS v ON v.relname = l.view JOIN pg_catalog.pg_namespace AS vn ON vn.oid = v.relnamespace
+WHERE vn.nspname = '` + predicate.RowsSchema + `'`
 }
 
 // narrowedColumns lists what is hidden of narrowed tables, columns that they get later included, and what is masked.
 func (p *Plan) narrowedColumns() string {
-	var tables, shown, plain []string
+	var tables, shown, plain named
+	var shownColumns, plainColumns []string
 	for _, t := range p.narrowed() {
-		tables = append(tables, pair(t.Relation.Name))
+		tables.add(t.Relation.Name)
 		for _, c := range t.Columns.Columns {
-			shown = append(shown, triple(t.Relation.Name, c.Name))
+			shown.add(t.Relation.Name)
+			shownColumns = append(shownColumns, c.Name)
 			if c.Plain() {
-				plain = append(plain, triple(t.Relation.Name, c.Name))
+				plain.add(t.Relation.Name)
+				plainColumns = append(plainColumns, c.Name)
 			}
 		}
 	}
-	const column = "(n.nspname, c.relname, a.attname)"
-	not := func(triples []string) string {
-		if len(triples) == 0 {
-			return "true"
-		}
-		return column + " NOT IN (" + strings.Join(triples, ", ") + ")"
+	not := func(list named, columns []string) string {
+		return "(n.nspname, c.relname, a.attname) NOT IN (SELECT s.nspname, s.relname, s.attname FROM " + list.rows("s", "relname", column{"attname", "name", columns}) + ")"
 	}
-	return `SELECT a.attrelid, a.attnum, ` + not(shown) + ` AS hidden
-FROM pg_catalog.pg_attribute AS a JOIN pg_catalog.pg_class AS c ON c.oid = a.attrelid JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
-WHERE a.attnum > 0 AND ` + in("n.nspname", "c.relname", tables) + ` AND ` + not(plain)
+	return `SELECT a.attrelid, a.attnum, ` + not(shown, shownColumns) + ` AS hidden
+FROM ` + tables.relations() + `
+JOIN pg_catalog.pg_attribute AS a ON a.attrelid = c.oid
+WHERE a.attnum > 0 AND ` + not(plain, plainColumns)
 }
 
-func triple(n catalog.Name, third string) string {
-	return "(" + catalog.QuoteLiteral(n.Schema) + ", " + catalog.QuoteLiteral(n.Name) + ", " + catalog.QuoteLiteral(third) + ")"
+// named is a list of objects by schema and name. In a query it stands as arrays, which are one constant each however long
+// they are: the catalogs that agents read have it a dozen times over, and each is planned anew for every statement.
+type named struct{ schemas, names []string }
+
+// column is one more column of such a list.
+type column struct {
+	name, typ string
+	values    []string
 }
 
-func pair(n catalog.Name) string {
-	return "(" + catalog.QuoteLiteral(n.Schema) + ", " + catalog.QuoteLiteral(n.Name) + ")"
+func (n *named) add(name catalog.Name) {
+	n.schemas, n.names = append(n.schemas, name.Schema), append(n.names, name.Name)
 }
 
-func in(schema, name string, pairs []string) string {
-	if len(pairs) == 0 {
-		return "false"
+// rows has the list as an item of FROM: alias (nspname, name, …).
+func (n *named) rows(alias, name string, more ...column) string {
+	var arrays, columns []string
+	for _, c := range append([]column{{"nspname", "name", n.schemas}, {name, "name", n.names}}, more...) {
+		arrays = append(arrays, catalog.QuoteLiteral(predicate.WriteArray(c.values))+"::pg_catalog."+c.typ+"[]")
+		columns = append(columns, c.name)
 	}
-	return "(" + schema + ", " + name + ") IN (" + strings.Join(pairs, ", ") + ")"
+	return "unnest(" + strings.Join(arrays, ", ") + ") AS " + alias + " (" + strings.Join(columns, ", ") + ")"
+}
+
+// relations has the list as items of FROM: l, the list, n, the schema, and c, the relation.
+func (n *named) relations(more ...column) string {
+	return n.rows("l", "relname", more...) + `
+JOIN pg_catalog.pg_namespace AS n ON n.nspname = l.nspname
+JOIN pg_catalog.pg_class AS c ON c.relname = l.relname AND c.relnamespace = n.oid`
 }
 
 func (p *Plan) dropShown() []Statement {
-	return []Statement{{SQL: "DROP VIEW IF EXISTS pgconsent.shown_function, pgconsent.shown_type, pgconsent.shown, pgconsent.narrowed, pgconsent.reads", Why: "Take the shadows away."}}
+	return []Statement{{SQL: "DROP VIEW IF EXISTS pgconsent.shown_function, pgconsent.shown_type, pgconsent.shown_constraint, pgconsent.shown, pgconsent.shown_table, pgconsent.narrowed, pgconsent.reads", Why: "Take the shadows away."}}
 }
 
 // shadows makes the views and functions that stand for the catalogs: first the views that only filter, then the
