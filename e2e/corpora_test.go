@@ -23,7 +23,7 @@ type sent struct {
 }
 
 // clientStatements reads a file of testdata/clients.
-func clientStatements(t *testing.T, file, oid string) []sent {
+func clientStatements(t testing.TB, file, oid string) []sent {
 	t.Helper()
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -51,7 +51,7 @@ func clientStatements(t *testing.T, file, oid string) []sent {
 
 // answered is what came of a statement: the names and types of the columns of each result, the numbers of rows, or the
 // error.
-func answered(t *testing.T, c *pgconn.PgConn, s sent, oid string) (shape string, rows int, err error) {
+func answered(t testing.TB, c *pgconn.PgConn, s sent, oid string) (shape string, rows int, err error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
 	defer cancel()

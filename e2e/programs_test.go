@@ -3,6 +3,7 @@ package e2e
 import (
 	"bytes"
 	"context"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -60,6 +61,7 @@ func TestPrograms(t *testing.T) {
 	in.python(ctx, t, "sqlalchemy", "sqlalchemy_.py", "sqlalchemy, psycopg2")
 	in.python(ctx, t, "django", "django_.py", "django, psycopg2")
 	in.python(ctx, t, "psycopg", "psycopg_.py", "psycopg, psycopg2")
+	in.python(ctx, t, "asyncpg", "asyncpg_.py", "asyncpg, peewee")
 	for _, settings := range some(t, "", "Protocol=7.4-2;UseDeclareFetch=1;Fetch=5", "Protocol=7.4-1;UpdatableCursors=1", "UseServerSidePrepare=0;BoolsAsChar=0", "ShowSystemTables=1;ShowOidColumn=1;RowVersioning=1;FakeOidIndex=1") {
 		in.python(ctx, t, "odbc "+settings, "odbc_.py", "pyodbc; assert 'PostgreSQL Unicode' in pyodbc.drivers()", settings)
 	}
@@ -103,10 +105,28 @@ func TestPrograms(t *testing.T) {
 		}
 		run(t, cmd)
 	})
+	host, port, err := net.SplitHostPort(in.tap.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts := []string{host, port, "arcive", "caregiver", agentPassword}
+	in.script(ctx, t, "ruby_.rb", []string{"ruby", "-e", "require 'pg'; require 'sequel'; require 'active_record'"}, dsn)
+	in.script(ctx, t, "perl_.pl", []string{"perl", "-e", "use DBI; use DBD::Pg"}, parts...)
+	in.script(ctx, t, "php_.php", []string{"php", "-r", "exit(extension_loaded('pgsql') && extension_loaded('pdo_pgsql') ? 0 : 1);"}, parts...)
 	if _, searched := in.tap.Hits(); searched == 0 {
 		missing(t, "what any of these programs needs")
 	}
 	in.noMarker(t)
+}
+
+// script runs a program with its language, of which has tells by running whether it has what the program needs.
+func (in *instance) script(ctx context.Context, t *testing.T, file string, has []string, args ...string) {
+	t.Run(has[0], func(t *testing.T) {
+		if exec.CommandContext(ctx, has[0], has[1:]...).Run() != nil {
+			missing(t, has[0]+", or what "+file+" needs,")
+		}
+		run(t, exec.CommandContext(ctx, has[0], append([]string{filepath.Join(programs, file)}, args...)...))
+	})
 }
 
 // some are the first two settings, or with REQUIRE_CLIENTS all of them.
