@@ -30,6 +30,22 @@ func (s *Source) Parse() (*ParseResult, *sqlstate.Error) {
 	return tree, nil
 }
 
+// closed is the end of the literal or name of U& that begins at start and ends before another place.
+func closed(text string, start, before int32) int32 {
+	open := start + int32(len("U&"))
+	for i := open + 1; i < before; i++ {
+		if text[i] != text[open] {
+			continue
+		}
+		if i+1 < before && text[i+1] == text[open] {
+			i++
+			continue
+		}
+		return i + 1
+	}
+	return before
+}
+
 // byteOf is where in a text the character of a position stands, counted from 1.
 func byteOf(text string, position int) int {
 	for offset := range text {
@@ -52,6 +68,9 @@ func (s *Source) parsable() string {
 	for i := 0; i+1 < len(s.Tokens); i++ {
 		a, b := s.Tokens[i], s.Tokens[i+1]
 		escaped := a.Kind == usconst || a.Kind == uident
+		if escaped && a.End <= a.Start { // as the scanner says of one that UESCAPE follows
+			a.End = closed(s.Text, a.Start, b.Start)
+		}
 		if b.Start-a.End < 3 || !escaped && a.End-a.Start > 7 || strings.TrimSpace(s.Text[a.End:b.Start]) == "" {
 			continue
 		}

@@ -412,3 +412,12 @@ func TestCommentsBetweenPairsOfWords(t *testing.T) {
 		t.Error("a literal between the words passes for a comment")
 	}
 }
+
+// A literal that UESCAPE follows directly is read as it is.
+func TestEscapedLiterals(t *testing.T) {
+	for _, sql := range []string{"SELECT U&'d!0061t' UESCAPE '!'", "SELECT U&'d!0061t''' UESCAPE '!'", "SELECT U&'d!0061t'/* ' */UESCAPE '!'"} {
+		if tree, refused := Parse(sql); refused != nil || !strings.Contains(tree.String(), "dat") {
+			t.Errorf("%s: %v, %v", sql, tree, refused)
+		}
+	}
+}
