@@ -37,15 +37,8 @@ tables: { notes: { rows: [ { own: { column: member, is: member } } ] } }
 // A search for the nearest k rows returns min(k, visible) of them however few are visible, and nearly those that an exact
 // search returns on the visible rows alone.
 func TestNearestRowsAreFilledFromVisibleOnes(t *testing.T) {
-	db := pgtest.Database(t)
-	super := db.Connect(t, "postgres")
+	db, super := vectors(t)
 	ctx := context.Background()
-	if _, err := super.Exec(ctx, "CREATE EXTENSION vector; DROP EXTENSION vector"); err != nil {
-		if os.Getenv("REQUIRE_PGVECTOR") != "" {
-			t.Fatalf("REQUIRE_PGVECTOR is set: %v", err)
-		}
-		t.Skipf("NOT TESTED, since pgvector is not installed: %v", err)
-	}
 	if _, err := super.PgConn().Exec(ctx, searched).ReadAll(); err != nil {
 		t.Fatal(err)
 	}
@@ -107,6 +100,65 @@ func TestNearestRowsAreFilledFromVisibleOnes(t *testing.T) {
 		_, err := agent.Exec(ctx, "/* é */ SELECT missing FROM notes ORDER BY emb <-> '[1]' LIMIT 1").ReadAll()
 		if pg, ok := err.(*pgconn.PgError); !ok || pg.Code != "42703" || pg.Position != 16 {
 			t.Errorf("an unknown column: %v", err)
+		}
+	}
+}
+
+// vectors is a database that may have pgvector.
+func vectors(t *testing.T) (*pgtest.DB, *pgx.Conn) {
+	t.Helper()
+	db := pgtest.Database(t)
+	super := db.Connect(t, "postgres")
+	if _, err := super.Exec(context.Background(), "CREATE EXTENSION vector; DROP EXTENSION vector"); err != nil {
+		if os.Getenv("REQUIRE_PGVECTOR") != "" {
+			t.Fatalf("REQUIRE_PGVECTOR is set: %v", err)
+		}
+		t.Skipf("NOT TESTED, since pgvector is not installed: %v", err)
+	}
+	return db, super
+}
+
+// An index fails on a vector of other dimensions once it has a row. Where what is visible is in no index, that would tell
+// that hidden rows are: what is null, and what a condition leaves out.
+func TestSearchesFailOverVisibleRowsOnly(t *testing.T) {
+	db, super := vectors(t)
+	ctx := context.Background()
+	const table = `CREATE TABLE %[1]s (id int PRIMARY KEY, member int NOT NULL, kind text, emb vector(3), other vector(3));
+INSERT INTO %[1]s SELECT i, 1, 'visible', NULL, NULL FROM generate_series(1, 20) AS i; CREATE INDEX ON %[1]s USING hnsw (emb vector_l2_ops);
+CREATE INDEX ON %[1]s USING hnsw ((emb::halfvec(3)) halfvec_cosine_ops); ALTER TABLE %[1]s OWNER TO nearest_owner;`
+	for _, sql := range []string{
+		"CREATE EXTENSION vector; DO $$ BEGIN CREATE ROLE nearest_owner LOGIN; EXCEPTION WHEN duplicate_object THEN END $$", fmt.Sprintf(table, "empty"), fmt.Sprintf(table, "filled"),
+		"INSERT INTO filled SELECT i, 2, 'hidden', '[1,2,3]', '[1,2,3]' FROM generate_series(21, 40) AS i; ANALYZE",
+		"DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET enable_seqscan = off', current_database()); EXECUTE format('ALTER DATABASE %I SET enable_sort = off', current_database()); END $$",
+	} {
+		if _, err := super.PgConn().Exec(ctx, sql).ReadAll(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, mode := range []harness.Mode{harness.Doors, harness.Both} {
+		behind := harness.Database{Name: "notes", DB: db, SearchPath: []string{"public"}, Policy: strings.Replace(searchedPolicy, "tables: { notes: { rows: [ { own: { column: member, is: member } } ] } }",
+			"tables:\n  empty: { rows: [ { own: { column: member, is: member } } ] }\n  filled: { rows: [ { own: { column: member, is: member } } ] }", 1)}
+		harness.Migrate(t, behind, mode)
+		agent := harness.Serve(t, mode, []harness.Database{behind}, []harness.Agent{{Name: "one", Database: "notes", Attributes: map[string]string{"member": "1"}}}).Agent(t, "one", "notes")
+		for _, search := range []string{
+			"SELECT id FROM %s ORDER BY emb <-> '[1,2]' LIMIT 2",
+			"SELECT id, emb <-> '[1,2]' AS d FROM %s WHERE kind = 'visible' OR id = 7 ORDER BY d LIMIT 2",
+			"SELECT emb::halfvec(3) <=> '[1,2]', id FROM %s AS x ORDER BY 1 LIMIT 2",
+			"SELECT public.%[1]s.id FROM %[1]s WHERE EXISTS (SELECT FROM %[1]s AS y WHERE y.id = 1) ORDER BY public.%[1]s.emb <-> '[1,2]' LIMIT 2",
+			"SELECT id FROM %s ORDER BY emb <-> (SELECT '[1,2]'::vector) LIMIT 2",
+			"SELECT count(*) FROM (SELECT id FROM %s ORDER BY emb <-> '[1,2]' LIMIT 2) AS s",
+		} {
+			var answers [2]string
+			for i, name := range []string{"empty", "filled"} {
+				results, err := agent.Exec(ctx, fmt.Sprintf(search, name)).ReadAll()
+				answers[i] = fmt.Sprint(codeOf(err))
+				if err == nil {
+					answers[i] = fmt.Sprintf("%d rows", len(results[0].Rows))
+				}
+			}
+			if answers[0] != answers[1] || !strings.HasSuffix(answers[1], "rows") {
+				t.Errorf("%s, %s: %s without hidden rows, %s with", mode.Name, search, answers[0], answers[1])
+			}
 		}
 	}
 }

@@ -19,23 +19,25 @@ func TestSearchesAreFenced(t *testing.T) {
 	for _, mode := range []Mode{RLS, Doors, Both} {
 		r := New(fixture.snap, &pol, mode)
 		for sql, fenced := range map[string]int{
-			"SELECT count(*) FROM (SELECT id FROM memories ORDER BY embedding <-> '(1,1)' LIMIT 3) x":                                    1,
-			"SELECT min(m.embedding <-> '(1,1)') FROM memories m":                                                                        1,
-			"SELECT id FROM memories ORDER BY embedding <-> '(1,1)'":                                                                     1,
-			"SELECT id FROM memories ORDER BY embedding <-> '(1,1)' LIMIT 3":                                                             0, // it has its twin
-			"SELECT id, (SELECT count(*) FROM memories) FROM memories ORDER BY embedding <-> '(1,1)' LIMIT 3":                            0,
-			"SELECT id, (SELECT min(m.embedding <-> '(1,1)') FROM memories m) FROM memories ORDER BY embedding <-> '(1,1)' LIMIT 3":      1,
-			"WITH n AS (SELECT id, embedding FROM memories) SELECT id FROM n ORDER BY embedding <-> '(1,1)' LIMIT 3":                     1,
-			"SELECT a.id FROM memories a JOIN memories b ON a.embedding <-> b.embedding < 1":                                             2,
-			"SELECT p.name FROM people p, LATERAL (SELECT id FROM memories ORDER BY embedding OPERATOR(public.<->) '(1,1)' LIMIT 1) n":   1,
-			"SELECT public.memories.id FROM memories JOIN people USING (user_id) ORDER BY public.memories.embedding <-> '(1,1)' LIMIT 1": 1,
-			"SELECT name FROM people WHERE user_id IN (SELECT user_id FROM memories) ORDER BY name":                                      0,
-			"SELECT id FROM memories WHERE title = 'x' ORDER BY title":                                                                   0,
-			"SELECT title, min(embedding <-> '(1,1)') FROM memories GROUP BY id":                                                         0,
-			"UPDATE drafts SET title = 'x' WHERE id IN (SELECT id FROM memories ORDER BY embedding <-> '(1,1)' LIMIT 3)":                 1,
-			"COPY (SELECT id FROM memories m ORDER BY m.embedding <-> '(1,1)') TO STDOUT":                                                1,
-			"PREPARE p AS SELECT id FROM memories m ORDER BY m.embedding <-> $1 LIMIT 3":                                                 1,
-			"SELECT id FROM patients ORDER BY '(1,1)'::cube <-> '(1,1)'":                                                                 1,
+			"SELECT count(*) FROM (SELECT id FROM memories ORDER BY embedding <-> '(1,1)' LIMIT 3) x":                                          1,
+			"SELECT min(m.embedding <-> '(1,1)') FROM memories m":                                                                              1,
+			"SELECT id FROM memories ORDER BY embedding <-> '(1,1)'":                                                                           1,
+			"SELECT id FROM memories ORDER BY embedding <-> '(1,1)' LIMIT 3":                                                                   0, // it has its twin
+			"SELECT id, (SELECT count(*) FROM memories) FROM memories ORDER BY embedding <-> '(1,1)' LIMIT 3":                                  0,
+			"SELECT id, (SELECT min(m.embedding <-> '(1,1)') FROM memories m) FROM memories ORDER BY embedding <-> '(1,1)' LIMIT 3":            1,
+			"WITH n AS (SELECT id, embedding FROM memories) SELECT id FROM n ORDER BY embedding <-> '(1,1)' LIMIT 3":                           1,
+			"SELECT a.id FROM memories a JOIN memories b ON a.embedding <-> b.embedding < 1":                                                   2,
+			"SELECT p.name FROM people p, LATERAL (SELECT id FROM memories ORDER BY embedding OPERATOR(public.<->) '(1,1)' LIMIT 1) n":         1,
+			"SELECT public.memories.id FROM memories JOIN people USING (user_id) ORDER BY public.memories.embedding <-> '(1,1)' LIMIT 1":       1,
+			"SELECT name FROM people WHERE user_id IN (SELECT user_id FROM memories) ORDER BY name":                                            0,
+			"SELECT id FROM memories WHERE title = 'x' ORDER BY title":                                                                         0,
+			"SELECT title, min(embedding <-> '(1,1)') FROM memories GROUP BY id":                                                               0,
+			"UPDATE drafts SET title = 'x' WHERE id IN (SELECT id FROM memories ORDER BY embedding <-> '(1,1)' LIMIT 3)":                       1,
+			"COPY (SELECT id FROM memories m ORDER BY m.embedding <-> '(1,1)') TO STDOUT":                                                      1,
+			"PREPARE p AS SELECT id FROM memories m ORDER BY m.embedding <-> $1 LIMIT 3":                                                       1,
+			"SELECT id FROM memories ORDER BY embedding <-> (SELECT '(1,1)'::cube) LIMIT 3":                                                    1, // no twin can be written
+			"SELECT public.memories.id FROM memories WHERE EXISTS (SELECT FROM people) ORDER BY public.memories.embedding <-> '(1,1)' LIMIT 3": 1,
+			"SELECT id FROM patients ORDER BY '(1,1)'::cube <-> '(1,1)'":                                                                       1,
 		} {
 			result, refused := r.Rewrite(sql, false)
 			if refused != nil {
@@ -53,6 +55,7 @@ func TestSearchesAreFenced(t *testing.T) {
 		}
 		for _, sql := range []string{
 			"SELECT tableoid FROM memories ORDER BY embedding <-> '(1,1)'", "SELECT id FROM ONLY memories ORDER BY embedding <-> '(1,1)'", "SELECT id FROM memories * ORDER BY embedding <-> '(1,1)'",
+			"SELECT id FROM ONLY memories ORDER BY embedding <-> '(1,1)' LIMIT 3", "SELECT id FROM memories * ORDER BY embedding <-> '(1,1)' LIMIT 3",
 		} {
 			if _, refused := r.Rewrite(sql, false); refused == nil || refused.Code != "0A000" {
 				t.Errorf("%s: %v", sql, refused)

@@ -9,6 +9,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/pgconsent/pgconsent/catalog"
 	"github.com/pgconsent/pgconsent/sqlstate"
 	"github.com/pgconsent/pgconsent/sqltext"
 )
@@ -47,22 +48,33 @@ func (w *walker) searchesNearest(tree *sqltext.ParseResult) bool {
 
 // isDistance tells whether a sort key is a distance: written there, or named or numbered in the target list.
 func isDistance(key *sqltext.Node, targets []*sqltext.Node) bool {
+	return distanceOf(key, targets) != nil
+}
+
+// distanceOf is the distance that a sort key is, or nil.
+func distanceOf(key *sqltext.Node, targets []*sqltext.Node) *sqltext.Node {
 	if x := key.GetAExpr(); x != nil {
-		_, name, ok := qualifiedName(x.Name)
-		return ok && x.Kind == sqltext.AEXPR_OP && slices.Contains(distances, name)
+		if _, name, ok := qualifiedName(x.Name); ok && x.Kind == sqltext.AEXPR_OP && slices.Contains(distances, name) {
+			return key
+		}
+		return nil
 	}
+	var val *sqltext.Node
 	if c := key.GetColumnRef(); c != nil && len(c.Fields) == 1 {
 		for _, t := range targets {
 			if name := t.GetResTarget().GetName(); name != "" && name == c.Fields[0].GetString_().GetSval() {
-				return t.GetResTarget().GetVal().GetAExpr() != nil && isDistance(t.GetResTarget().GetVal(), nil)
+				val = t.GetResTarget().GetVal()
+				break
 			}
 		}
 	}
 	if n := key.GetAConst().GetIval().GetIval(); n > 0 && int(n) <= len(targets) {
-		val := targets[n-1].GetResTarget().GetVal()
-		return val.GetAExpr() != nil && isDistance(val, nil)
+		val = targets[n-1].GetResTarget().GetVal()
 	}
-	return false
+	if val.GetAExpr() == nil {
+		return nil
+	}
+	return distanceOf(val, nil)
 }
 
 // limitOf writes the limit out where it is a number or a parameter, else returns "".
@@ -84,14 +96,16 @@ const (
 )
 
 // An index that has rows fails on a vector of other dimensions, whether or not they are visible; so the search is made only if there is
-// a visible row for it to find.
+// a visible row for it to find, in which no column of the distance is null: what is null is in no index.
 
-// withExactTwin adds the exact twin to a search in its rewritten form. What cannot be written so stays as it is.
-func withExactTwin(text string) (out string, position func(int) int, refused *sqlstate.Error) {
-	unchanged := func() (string, func(int) int, *sqlstate.Error) { return text, func(p int) int { return p }, nil }
+// withExactTwin adds the exact twin to a search in its rewritten form. False: it cannot be written so, and is text.
+func withExactTwin(text string) (out string, position func(int) int, ok bool, refused *sqlstate.Error) {
+	unchanged := func() (string, func(int) int, bool, *sqlstate.Error) {
+		return text, func(p int) int { return p }, false, nil
+	}
 	source, refused := sqltext.Scan(text)
 	if refused != nil {
-		return "", nil, refused
+		return "", nil, false, refused
 	}
 	tokens := source.Tokens
 	for len(tokens) > 0 && tokens[len(tokens)-1].Kind == sqltext.Semicolon {
@@ -107,13 +121,25 @@ func withExactTwin(text string) (out string, position func(int) int, refused *sq
 	}
 	nearTree, refused := sqltext.Parse(near)
 	if refused != nil {
-		return "", nil, refused
+		return "", nil, false, refused
 	}
 	search := nearTree.Stmts[0].GetStmt().GetSelectStmt()
 	limit := limitOf(search)
-	rows, ok := fromAndWhere(near)
-	if limit == "" || !ok {
+	columns, known := measured(search)
+	from, where, found := fromAndWhere(near)
+	if limit == "" || !known || !found {
 		return unchanged()
+	}
+	present, condition := presence(columns), search.WhereClause
+	if where != "" {
+		where = "(" + where + ")"
+		condition = and(append(present.tests, search.WhereClause))
+	} else {
+		condition = and(present.tests)
+	}
+	rows := from
+	if texts := slices.DeleteFunc([]string{present.text, where}, func(s string) bool { return s == "" }); len(texts) > 0 {
+		rows += " WHERE " + strings.Join(texts, " AND ")
 	}
 	head, middle, tail := comment+nearHead, nearGuard+rows+fmt.Sprintf(nearTail, limit), fmt.Sprintf(exactTail, limit)
 	out = head + near + middle + exact.text + tail
@@ -121,20 +147,20 @@ func withExactTwin(text string) (out string, position func(int) int, refused *sq
 	// The intended tree: that of the frame around trees that are known.
 	frame, refused := sqltext.Parse(nearHead + "SELECT 1" + nearGuard + fmt.Sprintf(nearTail, limit) + "SELECT 1" + tail)
 	if refused != nil {
-		return "", nil, refused
+		return "", nil, false, refused
 	}
 	union := frame.Stmts[0].GetStmt().GetSelectStmt()
 	guarded := union.GetWithClause().GetCtes()[0].GetCommonTableExpr().Ctequery.GetSelectStmt()
 	guarded.FromClause[0].GetRangeSubselect().Subquery = nearTree.Stmts[0].Stmt
 	exists := guarded.WhereClause.GetSubLink().GetSubselect().GetSelectStmt()
-	exists.FromClause, exists.WhereClause = search.FromClause, search.WhereClause
-	twin, ok := proto.Clone(nearTree.Stmts[0].Stmt).(*sqltext.Node)
-	if !ok || !exact.apply(twin.GetSelectStmt()) {
+	exists.FromClause, exists.WhereClause = search.FromClause, condition
+	twin, cloned := proto.Clone(nearTree.Stmts[0].Stmt).(*sqltext.Node)
+	if !cloned || !exact.apply(twin.GetSelectStmt()) {
 		return unchanged()
 	}
 	union.GetRarg().GetFromClause()[0].GetRangeSubselect().Subquery = twin
 	if refused := sqltext.Prove(frame, out); refused != nil {
-		return "", nil, refused
+		return "", nil, false, refused
 	}
 	return out, func(p int) int {
 		before := utf8.RuneCountInString(head)
@@ -147,16 +173,64 @@ func withExactTwin(text string) (out string, position func(int) int, refused *sq
 		default: // in the twin: what it says of the statement it has said of the search before
 			return skipped + 1
 		}
-	}, nil
+	}, true, nil
 }
 
-// fromAndWhere is the text of a search from FROM on, up to ORDER BY.
-func fromAndWhere(text string) (string, bool) {
+// measured are the columns whose distance a search sorts by.
+func measured(s *sqltext.SelectStmt) ([]*sqltext.ColumnRef, bool) {
+	key := distanceOf(s.SortClause[0].GetSortBy().GetNode(), s.TargetList)
+	if key == nil {
+		return nil, false
+	}
+	if counts, _ := sqltext.Count(key); counts["SubLink"] > 0 {
+		return nil, false
+	}
+	return sqltext.Columns(key), true
+}
+
+// presence is that columns are not null, as a text and as its trees.
+func presence(columns []*sqltext.ColumnRef) (out struct {
+	text  string
+	tests []*sqltext.Node
+}) {
+	var texts []string
+	for _, c := range columns {
+		names := make([]string, len(c.Fields))
+		for i, f := range c.Fields {
+			names[i] = catalog.QuoteIdent(f.GetString_().GetSval())
+		}
+		text := strings.Join(names, ".") + " IS NOT NULL"
+		if slices.Contains(texts, text) {
+			continue
+		}
+		texts = append(texts, text)
+		out.tests = append(out.tests, &sqltext.Node{Node: &sqltext.Node_NullTest{NullTest: &sqltext.NullTest{
+			Arg:          &sqltext.Node{Node: &sqltext.Node_ColumnRef{ColumnRef: c}},
+			Nulltesttype: sqltext.IS_NOT_NULL,
+		}}})
+	}
+	out.text = strings.Join(texts, " AND ")
+	return out
+}
+
+// and is the tree of conditions that are all to hold.
+func and(conditions []*sqltext.Node) *sqltext.Node {
+	switch len(conditions) {
+	case 0:
+		return nil
+	case 1:
+		return conditions[0]
+	}
+	return &sqltext.Node{Node: &sqltext.Node_BoolExpr{BoolExpr: &sqltext.BoolExpr{Boolop: sqltext.AND_EXPR, Args: conditions}}}
+}
+
+// fromAndWhere is the text of a search from FROM on, up to WHERE, and what stands behind that up to ORDER BY.
+func fromAndWhere(text string) (items, condition string, ok bool) {
 	source, refused := sqltext.Scan(text)
 	if refused != nil {
-		return "", false
+		return "", "", false
 	}
-	depth, from := 0, int32(-1)
+	depth, from, where := 0, -1, -1
 	for i, t := range source.Tokens {
 		switch t.Kind {
 		case sqltext.OpenParen:
@@ -167,12 +241,19 @@ func fromAndWhere(text string) (string, bool) {
 		switch {
 		case depth != 0:
 		case from < 0 && isFrom(source, i):
-			from = t.Start
+			from = i
+		case from >= 0 && where < 0 && strings.EqualFold(source.String(t), "where"):
+			where = i
 		case from >= 0 && strings.EqualFold(source.String(t), "order"):
-			return strings.TrimSpace(text[from:t.Start]), true
+			// Up to the token before: what a comment is behind is not to be in it.
+			start, last := source.Tokens[from].Start, source.Tokens[i-1].End
+			if where < 0 {
+				return text[start:last], "", true
+			}
+			return text[start:source.Tokens[where-1].End], text[source.Tokens[where+1].Start:last], true
 		}
 	}
-	return "", false
+	return "", "", false
 }
 
 // isFrom tells whether a token begins a FROM, and not the end of IS DISTINCT FROM.

@@ -99,6 +99,11 @@ func New(snap *catalog.Snapshot, pol *policy.Policy, mode Mode) *Rewriter {
 //
 // In the extended protocol a text holds one statement at most.
 func (r *Rewriter) Rewrite(text string, extended bool) (*Result, *sqlstate.Error) {
+	return r.rewrite(text, extended, true)
+}
+
+// rewrite does; twins tells whether a search may have its exact twin. Without one it is fenced in.
+func (r *Rewriter) rewrite(text string, extended, twins bool) (*Result, *sqlstate.Error) {
 	result := &Result{Position: func(p int) int { return p }, Door: verdict.DoorRLS}
 	source, refused := sqltext.Scan(text)
 	if refused != nil {
@@ -140,7 +145,7 @@ func (r *Rewriter) Rewrite(text string, extended bool) (*Result, *sqlstate.Error
 	if w.refused != nil {
 		return result, w.refused
 	}
-	nearest := !grouped && w.searchesNearest(tree)
+	nearest := twins && !grouped && w.searchesNearest(tree)
 	gate := !grouped && w.door(tree, result)
 	if !gate && !grouped {
 		var search *sqltext.RangeVar
@@ -185,13 +190,16 @@ func (r *Rewriter) Rewrite(text string, extended bool) (*Result, *sqlstate.Error
 		result.Text, result.Position = spliced.Text, spliced.Position
 	}
 	if nearest {
-		text, position, refused := withExactTwin(result.Text)
+		twinned, position, ok, refused := withExactTwin(result.Text)
 		if refused != nil {
 			return result, refused
 		}
+		if !ok {
+			return r.rewrite(text, extended, false)
+		}
 		w.functions["pg_catalog.count"] = true
 		inner := result.Position
-		result.Text, result.Position = text, func(p int) int { return inner(position(p)) }
+		result.Text, result.Position = twinned, func(p int) int { return inner(position(p)) }
 	}
 	// A statement that was prepared signed reads gate views, which look at the text that is running: the EXECUTE's.
 	result.NeedsSignature = w.signed || w.executes && maySign && r.mode != RLS
