@@ -130,12 +130,11 @@ func withExactTwin(text string) (out string, position func(int) int, ok bool, re
 	if limit == "" || !known || !found {
 		return unchanged()
 	}
-	present, condition := presence(columns), search.WhereClause
+	present := presence(columns)
+	conditions := present.tests
 	if where != "" {
 		where = "(" + where + ")"
-		condition = and(append(present.tests, search.WhereClause))
-	} else {
-		condition = and(present.tests)
+		conditions = append(conditions, search.WhereClause)
 	}
 	rows := from
 	if texts := slices.DeleteFunc([]string{present.text, where}, func(s string) bool { return s == "" }); len(texts) > 0 {
@@ -153,7 +152,7 @@ func withExactTwin(text string) (out string, position func(int) int, ok bool, re
 	guarded := union.GetWithClause().GetCtes()[0].GetCommonTableExpr().Ctequery.GetSelectStmt()
 	guarded.FromClause[0].GetRangeSubselect().Subquery = nearTree.Stmts[0].Stmt
 	exists := guarded.WhereClause.GetSubLink().GetSubselect().GetSelectStmt()
-	exists.FromClause, exists.WhereClause = search.FromClause, condition
+	exists.FromClause, exists.WhereClause = search.FromClause, and(conditions)
 	twin, cloned := proto.Clone(nearTree.Stmts[0].Stmt).(*sqltext.Node)
 	if !cloned || !exact.apply(twin.GetSelectStmt()) {
 		return unchanged()
