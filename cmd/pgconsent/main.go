@@ -11,11 +11,9 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"os/signal"
 	"reflect"
 	"slices"
 	"strings"
-	"syscall"
 	"unicode/utf8"
 
 	"github.com/alecthomas/kong"
@@ -134,10 +132,8 @@ func run(args []string, s streams) (code int) {
 		fmt.Fprintf(s.err, "pgconsent: --%s is empty, which is not the same as left out\n", name)
 		return usage
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	ctx, stop := interruptible()
 	defer stop()
-	// A second signal ends the program at once.
-	context.AfterFunc(ctx, stop)
 	sess := &session{streams: s, ctx: ctx, json: cli.JSON, terminal: isTerminal(s.out), cli: &cli}
 	sess.log = sess.logger()
 	if err := parsed.Run(sess); err != nil {
