@@ -139,7 +139,7 @@ func (w *watched) triggers() []Statement {
 	table := w.relation.Name.SQL()
 	var out []Statement
 	add := func(event, rest, function string) {
-		name := changeTrigger + strings.ToLower(event)
+		name := triggerOn(w.relation, changeTrigger+strings.ToLower(event))
 		out = append(out,
 			Statement{SQL: fmt.Sprintf("CREATE TRIGGER %s AFTER %s ON %s %s EXECUTE FUNCTION pgconsent.%s()", name, event, table, rest, function), Why: why},
 			Statement{SQL: fmt.Sprintf("ALTER TABLE %s ENABLE ALWAYS TRIGGER %s", table, name), Why: why},
@@ -205,7 +205,7 @@ func (p *Plan) dropChanges() []Statement {
 	for _, w := range p.watched() {
 		for _, event := range []string{"delete", "update", "insert", "truncate"} {
 			out = append(out, Statement{
-				SQL: fmt.Sprintf("DROP TRIGGER IF EXISTS %s ON %s", changeTrigger+event, w.relation.Name.SQL()),
+				SQL: fmt.Sprintf("DROP TRIGGER IF EXISTS %s ON %s", triggerOn(w.relation, changeTrigger+event), w.relation.Name.SQL()),
 				Why: "Take the triggers away.",
 			})
 		}

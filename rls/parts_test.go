@@ -1,0 +1,70 @@
+package rls_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/pgconsent/pgconsent/migrations"
+	"github.com/pgconsent/pgconsent/policy"
+	"github.com/pgconsent/pgconsent/rewrite"
+	"github.com/pgconsent/pgconsent/rls"
+)
+
+const listedPartsPolicy = `
+version: 1
+attributes: { user: { type: uuid, source: credential } }
+tables:
+  events:
+    rows: [ { own: { column: user_id, is: user } } ]
+    write: { commands: [insert], columns: [id], stamp: { user_id: { attribute: user } } }
+  parts.events_1: { rows: [ { visible: { people: { id: user_id } } } ] }
+  events_3: { rows: [ { own: { column: user_id, is: user } } ] }
+  people: { rows: [ { own: { column: id, is: user } } ] }
+  events_31: { rows: [ { own: { column: user_id, is: user } } ] }
+`
+
+// A table and its partitions can have rules of their own, though PostgreSQL gives a partition a copy of each trigger of its table.
+func TestPartitionsWithRulesOfTheirOwn(t *testing.T) {
+	w := newWorld(t, partedSchema)
+	doc, err := policy.Parse("p.yaml", []byte(listedPartsPolicy))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w.pol, err = policy.Compile(doc, w.snap, policy.WithViews(rewrite.Definition)); err != nil {
+		t.Fatal(err)
+	}
+	w.plan = rls.Generate(w.pol, w.snap, rls.Options{})
+	w.migrate().migrate()
+	agent := w.agent(user1)
+	w.want(agent, "SELECT count(*) FROM events", "15")
+	w.want(agent, "SELECT count(*) FROM events_31", "5")
+	w.exec(agent, "INSERT INTO events (id) VALUES (24)")
+	w.want(agent, "SELECT string_agg(DISTINCT user_id::text, ' ') FROM events_31 WHERE id = 24", user1)
+
+	control := w.db.Connect(t, migrations.DefaultControlRole)
+	for _, sql := range []string{
+		"DELETE FROM events WHERE id = 2", "DELETE FROM events_31 WHERE id = 22", "DELETE FROM events_3 WHERE id = 21",
+		"UPDATE events SET user_id = '" + user2 + "' WHERE id = 24", "TRUNCATE events_31",
+	} {
+		var taken string
+		var changed bool
+		if err := control.QueryRow(context.Background(), "SELECT pg_current_snapshot()::text").Scan(&taken); err != nil {
+			t.Fatal(err)
+		}
+		w.exec(w.owner, sql)
+		if err := control.QueryRow(context.Background(), "SELECT pgconsent.changed_since($1::text::pg_snapshot)", taken).Scan(&changed); err != nil {
+			t.Fatal(err)
+		}
+		if !changed {
+			t.Errorf("%s is not noted", sql)
+		}
+	}
+
+	// A partition that leaves and comes back is none of migrate's business.
+	w.exec(w.owner, "ALTER TABLE events DETACH PARTITION parts.events_1; ALTER TABLE events ATTACH PARTITION parts.events_1 FOR VALUES FROM (0) TO (10)")
+	w.migrate()
+	if err := migrations.Down(context.Background(), w.owner, migrations.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	w.want(w.super, "SELECT count(*) FROM pg_trigger WHERE tgname LIKE '%pgconsent%'", "0")
+}

@@ -1,0 +1,18 @@
+package rls
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+
+	"github.com/pgconsent/pgconsent/catalog"
+)
+
+// triggerOn returns the name, quoted, of a trigger that is made on a relation itself. A partition has copies of its table's triggers,
+// by the same names (CloneRowTriggersToPartition in PostgreSQL's tablecmds.c), so one of its own is called after the partition besides.
+func triggerOn(r *catalog.Relation, name string) string {
+	if !r.IsPartition {
+		return catalog.QuoteIdent(name)
+	}
+	sum := sha256.Sum256([]byte(r.Name.Schema + "\x00" + r.Name.Name))
+	return catalog.QuoteIdent(name + "_" + hex.EncodeToString(sum[:8]))
+}
