@@ -24,7 +24,7 @@ INSERT INTO notes
 SELECT i, CASE WHEN i % 10000 = 7 THEN 4 WHEN i % 100 = 8 THEN 3 WHEN i % 100 < 7 THEN 2 WHEN i % 100 < 85 THEN 1 ELSE 5 END, 'k' || i % 3,
   ARRAY(SELECT (random() + i % 4)::real FROM generate_series(1, 12) AS d WHERE i IS NOT NULL)::vector FROM generate_series(1, 50000) AS i;
 CREATE INDEX ON notes USING hnsw (emb vector_l2_ops);
-CREATE ROLE nearest_owner LOGIN;
+DO $$ BEGIN CREATE ROLE nearest_owner LOGIN; EXCEPTION WHEN duplicate_object THEN END $$;
 ALTER TABLE notes OWNER TO nearest_owner;
 ANALYZE notes`
 
@@ -100,6 +100,45 @@ func TestNearestRowsAreFilledFromVisibleOnes(t *testing.T) {
 		_, err := agent.Exec(ctx, "/* é */ SELECT missing FROM notes ORDER BY emb <-> '[1]' LIMIT 1").ReadAll()
 		if pg, ok := err.(*pgconn.PgError); !ok || pg.Code != "42703" || pg.Position != 16 {
 			t.Errorf("an unknown column: %v", err)
+		}
+	}
+}
+
+// Windows and aggregates go over every row that a search looks at and say so in the rows that come back. They are of the visible rows, not of those
+// that an index has found before it gave up among hidden ones.
+func TestSearchesTellOfAllVisibleRows(t *testing.T) {
+	db, super := vectors(t)
+	if _, err := super.PgConn().Exec(context.Background(), searched).ReadAll(); err != nil {
+		t.Fatal(err)
+	}
+	for _, mode := range []harness.Mode{harness.Doors, harness.Both} {
+		behind := harness.Database{Name: "notes", DB: db, Policy: searchedPolicy, SearchPath: []string{"public"}}
+		harness.Migrate(t, behind, mode)
+		proxy := harness.Serve(t, mode, []harness.Database{behind}, []harness.Agent{{Name: "few", Database: "notes", Attributes: map[string]string{"member": "2"}}})
+		agent := proxy.Agent(t, "few", "notes")
+		at := vectorAt(t, super, 11)
+		for _, list := range []string{
+			"count(*) OVER ()", "sum(id) OVER ()", "rank() OVER (ORDER BY kind)", "json_arrayagg(id) OVER ()", "count(*) OVER w",
+			"min(emb <-> '%[1]s')", "count(*)", "count(*) FILTER (WHERE id > 0)", "string_agg(id::text, ',' ORDER BY emb <-> '%[1]s')", "array_agg(id ORDER BY id)", "json_arrayagg(id ORDER BY emb <-> '%[1]s')",
+		} {
+			window := ""
+			if strings.HasSuffix(list, " w") {
+				window = " WINDOW w AS ()"
+			}
+			by := "emb"
+			if !strings.Contains(list, "OVER") { // of no row: what is sorted is one row
+				by = "'%[1]s'::vector"
+			}
+			sql := fmt.Sprintf("SELECT "+list+" FROM %[2]s AS n"+window+" ORDER BY "+by+" <-> '%[1]s' LIMIT 1", at, "%s")
+			if strings.HasPrefix(list, "json_arrayagg") { // the server is older
+				if _, err := super.Exec(context.Background(), "SELECT json_arrayagg(1)"); err != nil {
+					continue
+				}
+			}
+			want := column(t, super.PgConn(), fmt.Sprintf(sql, "(SELECT * FROM notes WHERE member = 2 OFFSET 0)"))
+			if got := column(t, agent, fmt.Sprintf(sql, "notes")); !slices.Equal(got, want) {
+				t.Errorf("%s: %.200v, on the visible rows %.200v: %s", mode.Name, got, want, fmt.Sprintf(sql, "notes"))
+			}
 		}
 	}
 }

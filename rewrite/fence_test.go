@@ -32,6 +32,11 @@ func TestSearchesAreFenced(t *testing.T) {
 			"SELECT name FROM people WHERE user_id IN (SELECT user_id FROM memories) ORDER BY name":                                            0,
 			"SELECT id FROM memories WHERE title = 'x' ORDER BY title":                                                                         0,
 			"SELECT title, min(embedding <-> '(1,1)') FROM memories GROUP BY id":                                                               0,
+			"SELECT count(*) OVER () FROM memories ORDER BY embedding <-> '(1,1)' LIMIT 1":                                                     1, // one row that counts those the index found
+			"SELECT id FROM memories ORDER BY embedding <-> '(1,1)', rank() OVER (ORDER BY id) LIMIT 1":                                        1,
+			"SELECT min(embedding <-> '(1,1)') FROM memories ORDER BY '(1,1)'::cube <-> '(1,2)' LIMIT 1":                                       1,
+			"SELECT array_agg(id ORDER BY embedding <-> '(1,1)') FROM memories ORDER BY '(1,1)'::cube <-> '(1,2)' LIMIT 1":                     1,
+			"SELECT json_arrayagg(id ORDER BY embedding <-> '(1,1)') FROM memories ORDER BY '(1,1)'::cube <-> '(1,2)' LIMIT 1":                 1,
 			"UPDATE drafts SET title = 'x' WHERE id IN (SELECT id FROM memories ORDER BY embedding <-> '(1,1)' LIMIT 3)":                       1,
 			"COPY (SELECT id FROM memories m ORDER BY m.embedding <-> '(1,1)') TO STDOUT":                                                      1,
 			"PREPARE p AS SELECT id FROM memories m ORDER BY m.embedding <-> $1 LIMIT 3":                                                       1,

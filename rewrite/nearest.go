@@ -43,6 +43,11 @@ func (w *walker) searchesNearest(tree *sqltext.ParseResult) bool {
 	if alias := s.FromClause[0].GetRangeVar().GetAlias(); alias != nil && len(alias.Colnames) > 0 {
 		return false
 	}
+	// A window or an aggregate goes over all rows that the index finds, and says so in each row that comes back: their number is right, what
+	// they hold is not.
+	if counts, _ := sqltext.Count(s); counts["WindowDef"] > 0 || w.aggregates(s) {
+		return false
+	}
 	return isDistance(s.SortClause[0].GetSortBy().GetNode(), s.TargetList)
 }
 
