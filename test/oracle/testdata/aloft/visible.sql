@@ -1,0 +1,7 @@
+CREATE TEMP TABLE kept_tail AS SELECT tail FROM ops.aircraft WHERE carrier = 'QX';
+CREATE TEMP TABLE kept_flight AS SELECT carrier, day, flno, suffix FROM ops.flight WHERE (carrier = 'QX' OR 'QX' = ANY (codeshare)) AND state <> 'draft';
+CREATE TEMP TABLE kept_person AS SELECT id FROM crew.person WHERE carrier = 'QX' AND (id = 7 OR jsonb_typeof(shown_to) = 'array' AND (shown_to @> '"ops"' OR shown_to @> '"chief"' OR shown_to @> '"*"')) AND (left_at IS NULL OR left_at > now());
+CREATE TEMP TABLE kept_note AS SELECT id FROM crew.note WHERE author = 7 OR about <> 7 AND ('ops' = ANY (readers) OR 'chief' = ANY (readers) OR '*' = ANY (readers));
+CREATE TEMP TABLE kept_member AS SELECT id FROM loyal.member WHERE (programme = 'SKY' OR programme IS NULL) AND consent = 'granted' AND (consent_until IS NULL OR consent_until > now());
+CREATE TEMP TABLE kept_ledger AS SELECT member, at, n FROM loyal.ledger l WHERE member IN (SELECT id FROM kept_member) AND EXISTS (SELECT FROM loyal.permission p WHERE p.grantor = l.member AND p.grantee IN ('ops', 'chief', '7', '*') AND p.topic IN (l.reason, 'all') AND p.revoked IS NULL AND (p.until IS NULL OR p.until > now()));
+CREATE TEMP TABLE kept_booking AS SELECT pnr, made FROM sales.booking b WHERE carrier = 'QX' AND private = false AND (agent = 7 OR NOT EXISTS (SELECT FROM sales.pax p LEFT JOIN loyal.member m ON m.id = p.member WHERE (p.pnr, p.made) = (b.pnr, b.made) AND (m.consent = 'granted' AND (m.consent_until IS NULL OR m.consent_until > now())) IS NOT TRUE));
