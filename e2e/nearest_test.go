@@ -111,6 +111,11 @@ func TestSearchesTellOfAllVisibleRows(t *testing.T) {
 	if _, err := super.PgConn().Exec(context.Background(), searched).ReadAll(); err != nil {
 		t.Fatal(err)
 	}
+	for _, setting := range []string{"enable_hashagg", "enable_seqscan", "enable_sort"} { // as where the table is larger
+		if _, err := super.PgConn().Exec(context.Background(), fmt.Sprintf("DO $$ BEGIN EXECUTE format('ALTER DATABASE %%I SET %s = off', current_database()); END $$", setting)).ReadAll(); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for _, mode := range []harness.Mode{harness.Doors, harness.Both} {
 		behind := harness.Database{Name: "notes", DB: db, Policy: searchedPolicy, SearchPath: []string{"public"}}
 		harness.Migrate(t, behind, mode)
@@ -134,6 +139,9 @@ func TestSearchesTellOfAllVisibleRows(t *testing.T) {
 				if _, err := super.Exec(context.Background(), "SELECT json_arrayagg(1)"); err != nil {
 					continue
 				}
+			}
+			if list == "count(*)" {
+				sql = fmt.Sprintf("SELECT count(*) FROM (SELECT id FROM %[2]s AS n GROUP BY emb <-> '%[1]s', id LIMIT 3000) AS x", at, "%s")
 			}
 			want := column(t, super.PgConn(), fmt.Sprintf(sql, "(SELECT * FROM notes WHERE member = 2 OFFSET 0)"))
 			if got := column(t, agent, fmt.Sprintf(sql, "notes")); !slices.Equal(got, want) {

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/pgconsent/pgconsent/catalog/pgcatalog"
 	"github.com/pgconsent/pgconsent/pgtest"
 	"github.com/pgconsent/pgconsent/policy"
@@ -270,6 +272,30 @@ func TestGroupsAreOfCells(t *testing.T) {
 		result, refused := r.Rewrite(sql, false)
 		if refused != nil || strings.Contains(result.Text, "group_public_events") {
 			t.Errorf("%s: %v, %s", sql, refused, result.Text)
+		}
+	}
+}
+
+// Of all the aggregates that the server has, three are of cells; the others tell of single rows, whatever they are of.
+func TestNoOtherAggregateIsOfCells(t *testing.T) {
+	r := counted(t, Both)
+	rows, err := pgtest.Database(t).Connect(t, "postgres").Query(t.Context(), "SELECT DISTINCT proname::text FROM pg_proc WHERE prokind = 'a' AND pronamespace = 'pg_catalog'::regnamespace AND pronargs = 1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil || len(names) < 25 {
+		t.Fatalf("%d aggregates, %v", len(names), err)
+	}
+	for _, name := range names {
+		for _, argument := range []string{"amount", "level", "person", "note", "kind", "DISTINCT amount", "DISTINCT level"} {
+			of := name == "count" && argument != "note" && argument != "DISTINCT amount" || (name == "sum" || name == "avg") && argument == "amount"
+			for _, place := range []string{"SELECT {}(@) FROM events GROUP BY level", "SELECT level FROM events GROUP BY level HAVING {}(@) IS NULL", "SELECT level FROM events GROUP BY level ORDER BY {}(@)"} {
+				sql := strings.Replace(strings.Replace(place, "{}", name, 1), "@", argument, 1)
+				if result, refused := r.Rewrite(sql, false); (refused == nil) != of {
+					t.Errorf("%s: %v, %s", sql, refused, result.Text)
+				}
+			}
 		}
 	}
 }

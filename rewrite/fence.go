@@ -44,7 +44,7 @@ func (w *walker) isFenced(ref *reference) bool {
 		return false
 	}
 	switch ref.kept {
-	case "GROUP BY the primary key": // what is grouped by a key is not sorted by a distance
+	case "GROUP BY the primary key": // what is grouped by a key, and by no distance, is not sorted by one
 		return false
 	case "ONLY", "t *", "tableoid":
 		w.refuseAt(sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonConstruct, "relation %q cannot be searched by distance here (%s)", ref.name.String(), ref.kept).

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/policy"
 )
 
 // What an approximate index might put in order is read behind OFFSET 0 wherever the search is not the statement.
@@ -32,6 +33,10 @@ func TestSearchesAreFenced(t *testing.T) {
 			"SELECT name FROM people WHERE user_id IN (SELECT user_id FROM memories) ORDER BY name":                                            0,
 			"SELECT id FROM memories WHERE title = 'x' ORDER BY title":                                                                         0,
 			"SELECT title, min(embedding <-> '(1,1)') FROM memories GROUP BY id":                                                               0,
+			"SELECT id FROM memories GROUP BY embedding <-> '(1,1)', id LIMIT 3":                                                               1,
+			"SELECT m.id, m.embedding <-> '(1,1)' AS d FROM memories AS m GROUP BY d, m.id LIMIT 3":                                            1,
+			"SELECT embedding <-> '(1,1)', id FROM memories GROUP BY 1, 2 LIMIT 3":                                                             1,
+			"SELECT id FROM memories GROUP BY ROLLUP (id, (embedding <-> '(1,1)', id))":                                                        1,
 			"SELECT count(*) OVER () FROM memories ORDER BY embedding <-> '(1,1)' LIMIT 1":                                                     1, // one row that counts those the index found
 			"SELECT id FROM memories ORDER BY embedding <-> '(1,1)', rank() OVER (ORDER BY id) LIMIT 1":                                        1,
 			"SELECT min(embedding <-> '(1,1)') FROM memories ORDER BY '(1,1)'::cube <-> '(1,2)' LIMIT 1":                                       1,
@@ -70,5 +75,72 @@ func TestSearchesAreFenced(t *testing.T) {
 	memories.Approximate, patients.Approximate = false, false
 	if result, refused := New(fixture.snap, &pol, RLS).Rewrite("SELECT min(embedding <-> '(1,1)') FROM memories", false); refused != nil || strings.Contains(result.Text, "OFFSET") {
 		t.Errorf("without such an index: %v, %s", refused, result.Text)
+	}
+}
+
+// The twin is for a plain search alone: whatever else stands in a statement, what an index might order is behind OFFSET 0 at every mention, or the statement is refused.
+func TestOnlyPlainSearchesHaveTwins(t *testing.T) {
+	rewriter(t, RLS)
+	memories, _ := fixture.snap.Relation(catalog.Name{Schema: "public", Name: "memories"})
+	memories.Approximate = true
+	defer func() { memories.Approximate = false }()
+	const plain, distance = "memories AS m", "m.embedding <-> '(1,1)'"
+	for _, mode := range []Mode{RLS, Doors, Both} {
+		r := New(fixture.snap, fixture.pol, mode)
+		twins, fenced := 0, 0
+		for _, with := range []string{"", "WITH x AS (SELECT id FROM memories ORDER BY embedding <-> '(1,1)' LIMIT 1) "} {
+			for _, list := range []string{"m.id", "DISTINCT " + distance, "DISTINCT ON (" + distance + ") m.id", "m", "count(*) OVER ()"} {
+				for _, from := range []string{plain, "memories AS m (a)", "memories AS m, people", "people JOIN memories AS m ON true", "(SELECT * FROM memories) AS m", "people CROSS JOIN LATERAL (SELECT * FROM memories) AS m"} {
+					for _, rest := range []string{"", "WHERE m.title = 'a' ", "GROUP BY m.title, m.embedding ", "WINDOW w AS () "} {
+						for _, end := range []string{"LIMIT 3", "", "LIMIT ALL", "LIMIT 1 + 1", "FETCH FIRST 3 ROWS WITH TIES", "LIMIT 3 OFFSET 1"} {
+							sql := with + "SELECT " + list + " FROM " + from + " " + rest + "ORDER BY " + distance + " " + end
+							result, refused := r.Rewrite(sql, false)
+							if refused != nil {
+								continue
+							}
+							mentions := strings.Count(result.Text, "public.memories")
+							behind := strings.Count(result.Text, "public.memories OFFSET 0)") + strings.Count(result.Text, "IS NOT NULL OFFSET 0)")
+							if !strings.Contains(result.Text, nearHead) {
+								if fenced++; mentions != behind {
+									t.Fatalf("mode %d, %s: %d of %d mentions are fenced in: %s", mode, sql, behind, mentions, result.Text)
+								}
+								continue
+							}
+							twins++
+							if with != "" || from != plain || strings.Contains(list, "DISTINCT") || strings.Contains(list, "OVER") || list == "m" || strings.HasPrefix(rest, "GROUP") || strings.HasPrefix(rest, "WINDOW") || !strings.HasPrefix(end, "LIMIT 3") {
+								t.Fatalf("mode %d, %s has a twin: %s", mode, sql, result.Text)
+							}
+						}
+					}
+				}
+			}
+		}
+		if twins < 4 || fenced < 300 {
+			t.Errorf("mode %d: %d twins, %d that are fenced in", mode, twins, fenced)
+		}
+	}
+}
+
+// An index of a part may put the rows of the whole in order, however far below it is.
+func TestIndexesOfPartsAreFenced(t *testing.T) {
+	r, _ := altered(t, RLS, `CREATE TABLE shelf (id integer, owner uuid, at cube) PARTITION BY LIST (id); CREATE TABLE shelf_1 PARTITION OF shelf FOR VALUES IN (1) PARTITION BY LIST (id);
+		CREATE TABLE shelf_2 PARTITION OF shelf_1 FOR VALUES IN (1)`)
+	doc, err := policy.Parse("policy.yaml", []byte("version: 1\nattributes: { user: { type: uuid, source: credential } }\ntables: { shelf: { rows: [ own: { column: owner, is: user } ] } }\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	part, _ := r.snap.Relation(catalog.Name{Schema: "public", Name: "shelf_2"})
+	part.Approximate = true
+	pol, err := policy.Compile(doc, r.snap, policy.WithViews(Definition))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, mode := range []Mode{RLS, Doors, Both} {
+		for _, sql := range []string{"SELECT id FROM shelf ORDER BY at <-> '(1,1)' LIMIT 3", "SELECT min(s.at <-> '(1,1)') FROM shelf AS s", "SELECT id FROM shelf ORDER BY at <-> '(1,1)'"} {
+			result, refused := New(r.snap, pol, mode).Rewrite(sql, false)
+			if refused != nil || !strings.Contains(result.Text, "OFFSET 0") {
+				t.Errorf("mode %d, %s: %v, %s", mode, sql, refused, result.Text)
+			}
+		}
 	}
 }

@@ -202,6 +202,8 @@ func (w *walker) groupByKey(s *sqltext.SelectStmt, own *scope) {
 			grouped[c.Fields[len(c.Fields)-1].GetString_().GetSval()] = true
 		}
 	}
+	distance := false // something is grouped by one: an index that orders by it may be what feeds the groups
+	measures := func(n *sqltext.Node) { distance = distance || n != nil && sqltext.Ordered(n, distances) != nil }
 	position, named := false, map[string]bool{}
 	var item func(n *sqltext.Node)
 	items := func(nodes []*sqltext.Node) {
@@ -221,6 +223,7 @@ func (w *walker) groupByKey(s *sqltext.SelectStmt, own *scope) {
 			position = true
 		default:
 			column(n)
+			measures(n)
 			if c := n.GetColumnRef(); c != nil && len(c.Fields) == 1 { // the name of a result column
 				named[c.Fields[0].GetString_().GetSval()] = true
 			}
@@ -230,10 +233,11 @@ func (w *walker) groupByKey(s *sqltext.SelectStmt, own *scope) {
 	for _, n := range s.TargetList {
 		if target := n.GetResTarget(); position || target.GetName() != "" && named[target.GetName()] {
 			column(target.GetVal())
+			measures(target.GetVal())
 		}
 	}
 	for _, i := range own.items {
-		if i.ref == nil || i.ref.fragment == nil {
+		if i.ref == nil || i.ref.fragment == nil || distance && w.approximates(i.ref) { // such a one is fenced in, and every column has to be grouped
 			continue
 		}
 		for _, key := range i.ref.relation.PrimaryKey {

@@ -28,6 +28,27 @@ var (
 var doorPlaces = []string{
 	"SELECT {r} FROM memories",
 	"SELECT {r} IS NULL FROM memories",
+	"SELECT id, {r} FROM memories",
+	"SELECT id, {c} FROM memories",
+	"SELECT id FROM memories WHERE true AND true AND {c}",
+	"SELECT id FROM memories WHERE false OR false OR {c}",
+	"SELECT p.id FROM people p JOIN people q ON true JOIN memories ON {c}",
+	"SELECT p.id FROM people p CROSS JOIN people q LEFT JOIN memories ON {c}",
+	"WITH a AS (SELECT id FROM people), m AS (SELECT id FROM memories WHERE {c}) SELECT id FROM m",
+	"SELECT id FROM people UNION ALL SELECT id FROM people UNION ALL SELECT id FROM memories WHERE {c}",
+	"SELECT count(*), max(body) FILTER (WHERE {c}) FROM memories",
+	"SELECT CASE WHEN body = 'a' THEN 1 WHEN {c} THEN 2 END FROM memories",
+	"SELECT coalesce(body, body, {t}) FROM memories",
+	"SELECT CASE body WHEN 'a' THEN 1 WHEN {t} THEN 2 END FROM memories",
+	"SELECT CASE WHEN body = 'a' THEN 'a' WHEN body = 'b' THEN {t} ELSE 'c' END FROM memories",
+	"SELECT id FROM memories ORDER BY id, {t}",
+	"SELECT count(*) FROM memories GROUP BY body, {t}",
+	"SELECT body, {t}, count(*) FROM memories GROUP BY 1, 2",
+	"SELECT DISTINCT ON (id, {t}) id FROM memories",
+	"SELECT DISTINCT id, {t} FROM memories",
+	"SELECT id, {t} FROM memories UNION SELECT id, name FROM people",
+	"SELECT id FROM memories WHERE body IN ('a', 'b', {t})",
+	"SELECT id FROM memories WHERE body = ANY (ARRAY['a', 'b', {t}])",
 	"SELECT count({r}) FROM memories",
 	"SELECT max(body) FILTER (WHERE {c}) FROM memories",
 	"SELECT id FROM memories WHERE {c}",
@@ -173,6 +194,33 @@ func TestUnvettedWhereverItStands(t *testing.T) {
 		if !seen[f] && !noColumn[f] && !slices.Contains([]string{"SelectStmt.values_lists", "SelectStmt.window_clause", "SelectStmt.limit_count", "SelectStmt.limit_offset",
 			"FuncCall.agg_order", "FuncCall.over", "SelectStmt.locking_clause"}, f) {
 			t.Errorf("no place is below %s", f)
+		}
+	}
+}
+
+// A sum may overflow by rows that a hidden row of the query around it chooses: inside an expression it keeps a text from the door, wherever in it.
+func TestSumsInsideExpressions(t *testing.T) {
+	r := rewriter(t, Gate)
+	for _, query := range []string{
+		"SELECT {} FROM memories AS n", "SELECT {} FROM memories AS n WHERE n.id = m.id", "SELECT max(x) FROM (SELECT {} AS x FROM memories AS n) AS a", "WITH a AS (SELECT {} AS x FROM memories AS n) SELECT max(x) FROM a",
+		"SELECT max(x) FROM (WITH a AS (SELECT {} AS x FROM memories AS n) SELECT x FROM a) AS b", "SELECT max(x) FROM (SELECT {} AS x FROM memories AS n UNION ALL SELECT 1 AS x FROM people) AS a",
+		"SELECT max(x) FROM (SELECT 1 AS x FROM people UNION ALL SELECT {} AS x FROM memories AS n) AS a", "SELECT max(p.id::text) FROM people AS p WHERE EXISTS (SELECT {} FROM memories AS n)",
+		"SELECT max(p.id::text) FROM people AS p JOIN (SELECT {} AS x FROM memories AS n) AS a ON true", "SELECT count(*) FROM memories AS n HAVING {} IS NULL",
+	} {
+		for _, place := range []string{"SELECT m.id FROM memories AS m WHERE EXISTS (@)", "SELECT m.id FROM memories AS m WHERE (@) IS NULL", "SELECT (@) FROM memories AS m", "SELECT m.id FROM memories AS m ORDER BY (@)"} {
+			for aggregate, sums := range map[string]bool{"sum(length(n.title))": true, "avg(length(n.title))": true, "count(n.title)": false} {
+				if strings.Contains(query, "HAVING") && !strings.Contains(place, "EXISTS") {
+					continue // it has several rows, or none, for all that is known here
+				}
+				sql := strings.Replace(place, "@", strings.Replace(query, "{}", aggregate, 1), 1)
+				result, refused := r.Rewrite(sql, false)
+				if refused != nil || sums && result.Door == verdict.DoorGate {
+					t.Errorf("%s: %v, door %s", sql, refused, result.Door)
+				}
+				if !sums && result.Door != verdict.DoorGate && !strings.Contains(query, "1 AS x") && !strings.Contains(query, "p.id::text") {
+					t.Errorf("%s does not take the door: %s", sql, result.DoorReason)
+				}
+			}
 		}
 	}
 }
