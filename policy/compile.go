@@ -46,7 +46,7 @@ func compile(doc *Document, snap *catalog.Snapshot, options []Option) (*compiler
 	for _, name := range c.order {
 		rows := c.rows(name)
 		t := c.tables[name]
-		p.tables = append(p.tables, &Table{Relation: t.relation, Rows: rows, Rule: t.rule, Columns: c.narrowing(t.decl, t.relation), AuditKeys: c.recordsKeys(t.decl, t.relation)})
+		p.tables = append(p.tables, &Table{Relation: t.relation, Rows: rows, Rule: t.rule, Columns: c.narrowing(t.decl, t.relation), AuditKeys: c.recordsKeys(t.decl, t.relation), Approximate: t.decl.approximate})
 	}
 	for _, t := range p.tables { // when every table's rule is known
 		t.Write = c.write(c.tables[t.Relation.Name])
@@ -579,6 +579,9 @@ func (t *Table) describe(h io.Writer) {
 	}
 	if t.AuditKeys {
 		fmt.Fprintln(h, " audit keys")
+	}
+	if t.Approximate {
+		fmt.Fprintln(h, " approximate")
 	}
 	if t.Aggregate != nil {
 		fmt.Fprintf(h, " aggregate %s\n", t.Aggregate.describe(t.Relation))

@@ -46,6 +46,8 @@ type tableDecl struct {
 	auditKeys bool   // it says audit: { keys: true }
 	keysAt    *place // where
 
+	approximate bool // it says approximate: accept
+
 	aggregate *aggregateDecl
 	consent   block // that columns with a category need; nil: none has one
 	lifecycle *lifecycleDecl
@@ -316,6 +318,13 @@ func (d *decoder) table(at place, name string, n *node) {
 
 		"aggregate": func(v *node) { decl.aggregate = d.aggregate(v.place, v) },
 		"audit":     func(v *node) { d.audited(&decl, v) },
+		"approximate": func(v *node) {
+			word := ""
+			d.word(&word, "approximate")(v)
+			if decl.approximate = word == "accept"; !decl.approximate && word != "" {
+				d.fail(v.place, "write approximate: accept, or leave it out: searches for the nearest rows are then exact", "unknown word %q in approximate", word)
+			}
+		},
 		"consent":   func(v *node) { decl.consent = d.consent(v.place, v) },
 		"lifecycle": func(v *node) { decl.lifecycle = d.lifecycle(v.place, v) },
 	}, "source", "limit")

@@ -58,6 +58,8 @@ type Table struct {
 	Aggregate *Aggregate // nil: aggregates see what shows one by one
 	Lifecycle *Lifecycle // nil: rows stay until the application deletes them
 
+	Approximate bool // which visible rows a search for the nearest finds may depend on hidden ones
+
 	AuditKeys bool // the outcome of what reads it has commitments to the keys of the rows
 
 	Observed *Table // the table as it would be: it is observed only, and this one is open; nil: the policy is enforced

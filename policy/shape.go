@@ -207,6 +207,7 @@ func tableShape() *shape {
 		key{"write", writeShape()},
 		key{"observe", &shape{kind: aBool, doc: "true: the table is not protected, and what the policy would do is counted. false: it is enforced although the policy observes."}},
 		key{"aggregate", aggregateShape()},
+		key{"approximate", wordsShape("Searches for the nearest rows may use an approximate index: which of the visible rows they find then depends on hidden ones. Without it they are exact.", "accept")},
 		key{"audit", keysShape("What records say of its rows.", key{"keys", &shape{kind: aBool, doc: "true: of what is read of it, which rows: commitments to their keys."}})},
 		key{"consent", consentShape()},
 		key{"lifecycle", lifecycleShape()},

@@ -14,9 +14,12 @@ import (
 	"github.com/pgconsent/pgconsent/sqltext"
 )
 
-// An approximate index gives up after some rows, whether or not those it found are visible: a search for the nearest k may
-// come back with fewer although more are visible. A statement that is such a search is therefore sent with its exact twin,
-// whose table the planner cannot order by an index, and which runs only if the search found fewer than it was asked for.
+// Which of the visible rows an approximate index finds depends on the hidden ones in its graph or its lists. So a statement that is a search
+// for the nearest k reads its table behind OFFSET 0, where the planner cannot order it by an index, with its WHERE.
+//
+// Where the policy accepts that, or no row is hidden, the index is asked first. It gives up after some rows, whether or not those it found are
+// visible, and the search may come back with fewer than k although more are visible. It is therefore sent with its exact twin, which runs only
+// if the search found fewer than it was asked for.
 
 // distances are the operators of pgvector that an index can order by.
 var distances = []string{"<->", "<#>", "<=>", "<+>", "<~>", "<%>"}
@@ -180,6 +183,36 @@ func withExactTwin(text string) (out string, position func(int) int, ok bool, re
 	}, true, nil
 }
 
+// mayApproximate tells whether a search may ask an approximate index of its table: the policy accepts what hidden rows tell by that, or none is hidden.
+func (w *walker) mayApproximate(search *sqltext.RangeVar) bool {
+	at := slices.IndexFunc(w.references, func(ref *reference) bool { return ref.rangeVar == search })
+	if at < 0 || w.references[at].fragment == nil {
+		return false
+	}
+	f := w.references[at].fragment
+	table, listed := w.pol.Table(w.references[at].name)
+	return listed && (table.Approximate || f.open && f.aggregate == nil)
+}
+
+// exactly is a search in its rewritten form with its table behind OFFSET 0. False: it cannot be written so, and is text.
+func exactly(text string) (out string, position func(int) int, ok bool, refused *sqlstate.Error) {
+	exact, ok := fenced(text)
+	if !ok {
+		return text, nil, false, nil
+	}
+	tree, refused := sqltext.Parse(text)
+	if refused != nil {
+		return "", nil, false, refused
+	}
+	if !exact.apply(tree.Stmts[0].GetStmt().GetSelectStmt()) {
+		return text, nil, false, nil
+	}
+	if refused := sqltext.Prove(tree, exact.text); refused != nil {
+		return "", nil, false, refused
+	}
+	return exact.text, exact.position, true, nil
+}
+
 // measured are the columns whose distance a search sorts by.
 func measured(s *sqltext.SelectStmt) ([]*sqltext.ColumnRef, bool) {
 	key := distanceOf(s.SortClause[0].GetSortBy().GetNode(), s.TargetList)
@@ -267,12 +300,13 @@ func isFrom(source *sqltext.Source, i int) bool {
 
 // fence is the edit that keeps a search's table from being read in an index's order.
 type fence struct {
-	text  string
-	apply func(*sqltext.SelectStmt) bool
+	text     string
+	position func(int) int
+	apply    func(*sqltext.SelectStmt) bool
 }
 
-// fenced writes a search with its table behind OFFSET 0: FROM t becomes FROM (SELECT * FROM t OFFSET 0) AS t, and a
-// subselect in its place gets the OFFSET itself.
+// fenced writes a search with its table behind OFFSET 0: FROM t WHERE c becomes FROM (SELECT * FROM t WHERE c OFFSET 0) AS t. The
+// condition goes with the table, so that the other indexes serve it.
 func fenced(text string) (fence, bool) {
 	source, refused := sqltext.Scan(text)
 	if refused != nil {
@@ -286,6 +320,55 @@ func fenced(text string) (fence, bool) {
 	if len(s.GetFromClause()) != 1 {
 		return fence{}, false
 	}
+	var name string
+	table := s.FromClause[0].GetRangeVar()
+	switch item := s.FromClause[0]; {
+	case table != nil && table.Schemaname != "":
+		if name = table.GetAlias().GetAliasname(); name == "" {
+			name = table.Relname
+		}
+	case item.GetRangeSubselect() != nil:
+		name = item.GetRangeSubselect().GetAlias().GetAliasname()
+	}
+	start, end, found := searched(source)
+	if name == "" || !found {
+		return fence{}, false
+	}
+	edits, ok := withoutSchema(source, tree, table, start, end)
+	if !ok {
+		return fence{}, false
+	}
+	edits = append(edits, sqltext.Edit{Start: start, End: start, Text: "(SELECT * FROM "}, sqltext.Edit{Start: end, End: end, Text: " OFFSET 0) AS " + catalog.QuoteIdent(name)})
+	spliced, refused := sqltext.Splice(source.Text, edits)
+	if refused != nil {
+		return fence{}, false
+	}
+	return fence{
+		text:     spliced.Text,
+		position: spliced.Position,
+		apply: func(s *sqltext.SelectStmt) bool {
+			frame, refused := sqltext.Parse("SELECT FROM (SELECT * FROM b OFFSET 0) AS c")
+			if refused != nil {
+				return false
+			}
+			item := frame.Stmts[0].GetStmt().GetSelectStmt().FromClause[0]
+			item.GetRangeSubselect().Alias.Aliasname = name
+			inner := item.GetRangeSubselect().GetSubquery().GetSelectStmt()
+			inner.FromClause, inner.WhereClause = s.FromClause, s.WhereClause
+			s.FromClause, s.WhereClause = nil, nil
+			for _, c := range sqltext.Columns(s) {
+				if table != nil && qualifiedBy(c, table) {
+					c.Fields = c.Fields[1:]
+				}
+			}
+			s.FromClause = []*sqltext.Node{item}
+			return true
+		},
+	}, true
+}
+
+// searched is where the one item of a search's FROM begins, and where its WHERE ends, or the item: at the ORDER of ORDER BY, but before a comment.
+func searched(source *sqltext.Source) (start, end int32, found bool) {
 	depth := 0
 	for i, t := range source.Tokens {
 		switch t.Kind {
@@ -294,59 +377,15 @@ func fenced(text string) (fence, bool) {
 		case sqltext.CloseParen:
 			depth--
 		}
-		if depth != 0 || !isFrom(source, i) || i+1 >= len(source.Tokens) {
-			continue
+		switch {
+		case depth != 0 || i+1 >= len(source.Tokens):
+		case !found && isFrom(source, i):
+			start, found = source.Tokens[i+1].Start, true
+		case found && strings.EqualFold(source.String(t), "order"):
+			return start, source.Tokens[i-1].End, true
 		}
-		switch item := s.FromClause[0]; {
-		case item.GetRangeVar() != nil:
-			return fenceTable(source, tree, i+1, item.GetRangeVar())
-		case item.GetRangeSubselect() != nil && source.Kind(i+1) == sqltext.OpenParen:
-			return fenceSubselect(source, i+1)
-		}
-		return fence{}, false
 	}
-	return fence{}, false
-}
-
-func fenceTable(source *sqltext.Source, tree *sqltext.ParseResult, first int, r *sqltext.RangeVar) (fence, bool) {
-	if source.At(r.Location) != first || r.Schemaname == "" || source.Kind(first+1) != sqltext.Dot || !r.Inh {
-		return fence{}, false
-	}
-	start, end := source.Tokens[first].Start, source.Tokens[first+2].End
-	edits, ok := withoutSchema(source, tree, r)
-	if !ok {
-		return fence{}, false
-	}
-	inner := "(SELECT * FROM " + source.Text[start:end] + " OFFSET 0)"
-	alias := r.GetAlias().GetAliasname()
-	if alias == "" {
-		alias = r.Relname
-		inner += " AS " + source.Text[source.Tokens[first+2].Start:end]
-	}
-	fenced, refused := sqltext.Splice(source.Text, append(edits, sqltext.Edit{Start: start, End: end, Text: inner}))
-	if refused != nil {
-		return fence{}, false
-	}
-	return fence{
-		text: fenced.Text,
-		apply: func(s *sqltext.SelectStmt) bool {
-			for _, c := range sqltext.Columns(s) {
-				if qualifiedBy(c, r) {
-					c.Fields = c.Fields[1:]
-				}
-			}
-			frame, refused := sqltext.Parse("SELECT FROM (SELECT * FROM a.b OFFSET 0) AS c")
-			if refused != nil {
-				return false
-			}
-			item := frame.Stmts[0].GetStmt().GetSelectStmt().FromClause[0]
-			item.GetRangeSubselect().Alias.Aliasname = alias
-			table := item.GetRangeSubselect().GetSubquery().GetSelectStmt().FromClause[0].GetRangeVar()
-			table.Schemaname, table.Relname = r.Schemaname, r.Relname
-			s.FromClause[0] = item
-			return true
-		},
-	}, true
+	return 0, 0, false
 }
 
 // qualifiedBy tells whether a column is named with the schema of a table, by which the subselect in its place is not known.
@@ -354,51 +393,24 @@ func qualifiedBy(c *sqltext.ColumnRef, r *sqltext.RangeVar) bool {
 	return len(c.Fields) > 2 && c.Fields[0].GetString_().GetSval() == r.Schemaname && c.Fields[1].GetString_().GetSval() == r.Relname
 }
 
-// withoutSchema are the edits that take the schema away where a column is named with it. In a statement with sub-selects the name alone
-// might be another table's.
-func withoutSchema(source *sqltext.Source, tree *sqltext.ParseResult, r *sqltext.RangeVar) ([]sqltext.Edit, bool) {
+// withoutSchema are the edits that take the schema away where a column is named with it, outside of what is put into the subselect. In a statement
+// with sub-selects the name alone might be another table's.
+func withoutSchema(source *sqltext.Source, tree *sqltext.ParseResult, r *sqltext.RangeVar, start, end int32) ([]sqltext.Edit, bool) {
 	var edits []sqltext.Edit
 	for _, c := range sqltext.Columns(tree) {
-		if !qualifiedBy(c, r) {
+		if r == nil || !qualifiedBy(c, r) {
 			continue
 		}
 		at := source.At(c.Location)
 		if at < 0 || at+2 >= len(source.Tokens) || source.Kind(at+1) != sqltext.Dot {
 			return nil, false
 		}
-		edits = append(edits, sqltext.Edit{Start: source.Tokens[at].Start, End: source.Tokens[at+1].End})
+		if first := source.Tokens[at].Start; first < start || first >= end {
+			edits = append(edits, sqltext.Edit{Start: first, End: source.Tokens[at+1].End})
+		}
 	}
 	if counts, _ := sqltext.Count(tree); len(edits) > 0 && counts["SelectStmt"] > 1 {
 		return nil, false
 	}
 	return edits, true
-}
-
-func fenceSubselect(source *sqltext.Source, open int) (fence, bool) {
-	depth := 0
-	for i := open; i < len(source.Tokens); i++ {
-		switch source.Kind(i) {
-		case sqltext.OpenParen:
-			depth++
-		case sqltext.CloseParen:
-			if depth--; depth > 0 {
-				continue
-			}
-			at := source.Tokens[i].Start
-			return fence{
-				text: source.Text[:at] + " OFFSET 0" + source.Text[at:],
-				apply: func(s *sqltext.SelectStmt) bool {
-					frame, refused := sqltext.Parse("SELECT OFFSET 0")
-					inner := s.FromClause[0].GetRangeSubselect().GetSubquery().GetSelectStmt()
-					if refused != nil || inner == nil || inner.LimitOffset != nil || inner.LimitCount != nil || inner.Op != sqltext.SETOP_NONE {
-						return false
-					}
-					with := frame.Stmts[0].GetStmt().GetSelectStmt()
-					inner.LimitOffset, inner.LimitOption = with.LimitOffset, with.LimitOption
-					return true
-				},
-			}, true
-		}
-	}
-	return fence{}, false
 }

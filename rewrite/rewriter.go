@@ -146,12 +146,13 @@ func (r *Rewriter) rewrite(text string, extended, twins bool) (*Result, *sqlstat
 		return result, w.refused
 	}
 	nearest := twins && !grouped && w.searchesNearest(tree)
+	var search *sqltext.RangeVar
+	if nearest {
+		search = tree.Stmts[0].GetStmt().GetSelectStmt().FromClause[0].GetRangeVar()
+	}
+	indexed := nearest && w.mayApproximate(search)
 	gate := !grouped && w.door(tree, result)
 	if !gate && !grouped {
-		var search *sqltext.RangeVar
-		if nearest {
-			search = tree.Stmts[0].GetStmt().GetSelectStmt().FromClause[0].GetRangeVar()
-		}
 		w.fences(tree, search)
 		w.settle(maySign)
 	}
@@ -190,14 +191,18 @@ func (r *Rewriter) rewrite(text string, extended, twins bool) (*Result, *sqlstat
 		result.Text, result.Position = spliced.Text, spliced.Position
 	}
 	if nearest {
-		twinned, position, ok, refused := withExactTwin(result.Text)
+		write := exactly
+		if indexed {
+			write = withExactTwin
+			w.functions["pg_catalog.count"] = true
+		}
+		twinned, position, ok, refused := write(result.Text)
 		if refused != nil {
 			return result, refused
 		}
 		if !ok {
 			return r.rewrite(text, extended, false)
 		}
-		w.functions["pg_catalog.count"] = true
 		inner := result.Position
 		result.Text, result.Position = twinned, func(p int) int { return inner(position(p)) }
 	}
