@@ -212,7 +212,7 @@ func (s *session) judge(st *state, text string, p verdict.Protocol, signing bool
 	judged = &verdict.Verdict{
 		Original: text, Text: res.Text, Door: res.Door, Versions: st.versions, Rights: st.rights,
 		Effects: res.Effects, Position: res.Position, Renamed: res.Renamed, Detail: j, Keys: len(j.keyed) > 0,
-		Unnoticed: st.unnoticed.in(res),
+		Unnoticed: st.unnoticed.in(res), Together: res.Together,
 	}
 	if len(res.Effects) > 1 {
 		judged.Parts = sync.OnceValue(func() []verdict.Part { return parts(res.Text) })

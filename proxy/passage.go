@@ -33,6 +33,7 @@ const (
 	resourcesText  = "the server has run out of a resource"
 	resourcesHint  = "Ask for less at a time, or try again later; the server's log says what is missing."
 	rowText        = "the new row is not one that you may write"
+	togetherHint   = " No part of a statement sees the rows that its other parts make: where this row needs one of them, send two statements in one transaction, that row first."
 
 	outOfTime = "pgconsent: the session's identity is of another time than its transaction" // of pgconsent_gate.current_catalog
 )

@@ -110,6 +110,9 @@ func (f *fields) sanitised(e *entry) ([]byte, sqlstate.Code) {
 	} else {
 		told.message, told.hint = p.substitute()
 	}
+	if told.message == rowText && f.own(e) && e != nil && e.verdict != nil && e.verdict.Together {
+		told.hint += togetherHint
+	}
 	if code == sqlstate.UndefinedColumn && told.hint == "" && told.message == f.message && e != nil && e.verdict != nil {
 		told.hint = columnsHint(e.verdict)
 	}

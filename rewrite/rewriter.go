@@ -44,6 +44,7 @@ type Result struct {
 	Functions   []string           // functions called, qualified; sorted, each once
 	Effects     []verdict.Effect
 	Keys        []int  // of each statement, how many keys it fetches columns by that exist by key only
+	Together    bool   // one statement writes in several parts, which do not see each other's rows
 	Fingerprint string // of the shape of the text, literals left out
 	Tag         string // "SELECT", "COPY", "BEGIN", "SET" …; "multi" for several statements, "" for none
 
@@ -125,6 +126,7 @@ func (r *Rewriter) rewrite(text string, extended, twins bool) (*Result, *sqlstat
 		if w.refused != nil {
 			return result, w.refused
 		}
+		result.Together = result.Together || writesTogether(raw)
 	}
 	if refused := resets(result.Effects); refused != nil {
 		return result, refused

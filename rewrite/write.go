@@ -160,6 +160,13 @@ func (w *walker) returning(targets []*sqltext.Node) map[string]bool {
 	return w.targetList(targets)
 }
 
+// writesTogether tells whether a statement makes or changes rows in several parts: no part sees what another has made, so that a rule over both cannot
+// hold for a row that leads to one of the same statement.
+func writesTogether(raw *sqltext.RawStmt) bool {
+	counts, _ := sqltext.Count(raw)
+	return counts["InsertStmt"]+counts["UpdateStmt"]+counts["MergeStmt"] > 1
+}
+
 // query visits a statement that returns rows, as in WITH, and returns the names of its columns, or nil.
 func (w *walker) query(n *sqltext.Node, parent *scope) map[string]bool {
 	switch kind := n.GetNode().(type) {

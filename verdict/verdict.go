@@ -155,6 +155,9 @@ type Verdict struct {
 	// Renamed are the relations whose names in Original are other ones in Text, longest first.
 	Renamed []Renamed
 
+	// Together tells that one statement writes in several parts, which do not see each other's rows.
+	Together bool
+
 	Rights uint64 // numbers the rights that it was decided under; later ones have more
 
 	// Partly tells that an execution may take a part of the result: of a portal, whose other parts come with later ones.
