@@ -15,7 +15,7 @@ func TestPinnedSettings(t *testing.T) {
 	w := start(t, nil)
 	other := map[string]string{
 		"search_path": "pg_temp", "client_encoding": "LATIN1", "standard_conforming_strings": "off", "backslash_quote": "on", "transform_null_equals": "on",
-		"row_security": "off", "default_transaction_isolation": "serializable", "jit": "on", "work_mem": "64kB", "hash_mem_multiplier": "9",
+		"row_security": "off", "default_transaction_isolation": "serializable", "jit": "on", "work_mem": "64kB", "hash_mem_multiplier": "9", "cpu_operator_cost": "0.0025",
 		"hnsw.iterative_scan": "off", "hnsw.ef_search": "1", "ivfflat.iterative_scan": "off", "ivfflat.probes": "1",
 	}
 	access, _ := w.Agent("caregiver", "memories")

@@ -2,6 +2,7 @@ package attacks
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 
@@ -263,6 +264,17 @@ func TestAttacksOnAloft(t *testing.T) {
 	}
 	if !instance.Turn(16, 17) {
 		t.Skip("another schema's turn")
+	}
+	onTwins(t, schema(t, "aloft"), list, "aloft.sql", []instance.Mode{instance.Both, instance.Doors})
+}
+
+// What a condition compares with may say nothing of the row, raise an error, or draw a random number; PostgreSQL works it out for the rows that come so far. Policies come before: each day, and not in turn.
+func TestPoliciesComeFirst(t *testing.T) {
+	list := slices.DeleteFunc(attacks(t, "aloft.txt"), func(a attack) bool {
+		return !strings.HasPrefix(a.name, "what says nothing of a row")
+	})
+	if blocks, messages := count(list); blocks != 1 || messages < 50 {
+		t.Errorf("%d attacks with %d messages", blocks, messages)
 	}
 	onTwins(t, schema(t, "aloft"), list, "aloft.sql", []instance.Mode{instance.Both, instance.Doors})
 }
