@@ -117,6 +117,10 @@ func (w *walker) aggregateStatement(tree *sqltext.ParseResult, signable bool) bo
 	first := w.aggregations[0]
 	j := &grouping{walker: w, ref: first.item.ref, name: first.item.name, policy: first.item.ref.fragment.aggregate, at: -1, keys: map[string]bool{}}
 	switch s := tree.Stmts[0].GetStmt().GetSelectStmt(); {
+	case w.view:
+		w.refuse(sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonConstruct, "a view cannot aggregate over %q, which the policy lets count in groups", j.ref.name.String()).
+			WithHint("Such an answer is signed for one statement, and a view is read by many. Leave the view out of the policy, and let agents send its query themselves."))
+		return false
 	case len(tree.Stmts) != 1:
 		j.no(-1, "it is one of several statements of a message")
 	case s != first.query || len(w.aggregations) != 1:
@@ -129,7 +133,7 @@ func (w *walker) aggregateStatement(tree *sqltext.ParseResult, signable bool) bo
 		j.no(j.ref.start, "the table stands with %s", j.ref.kept)
 	case w.mode == RLS:
 		w.refuse(sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonConstruct, "aggregates over %q cannot be answered at this moment", j.ref.name.String()).
-			WithHint("Their texts must be signed, and this session cannot have signatures now. Try again. If it stays so, pgconsent doctor says why; a view cannot hold such an aggregate."))
+			WithHint("Their texts must be signed, and this session cannot have signatures now. Try again. If it stays so, pgconsent doctor says why."))
 		return false
 	case !signable:
 		j.no(-1, `it has a backslash outside E'' strings`)

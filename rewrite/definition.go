@@ -24,6 +24,7 @@ func Definition(p *policy.Policy, snap *catalog.Snapshot, view *catalog.Relation
 		mode = Both
 	}
 	r := New(snap, p, mode)
+	r.view = true
 	r.fetches = false             // a view has a list's columns, whatever its query asks for
 	for _, v := range p.Views() { // those that it reads need not be listed
 		r.protected[v.Relation.Name] = viewFragment(v, mode)

@@ -61,6 +61,7 @@ type Rewriter struct {
 	sizes     catalog.Sizes
 	protected map[catalog.Name]*fragment
 	pins      map[string]*sqltext.Node // by the SQL of the value
+	view      bool                     // what it judges is the query of a view, which agents read as a table
 	fetches   bool                     // some table has columns that exist by key only
 	lists     bool                     // see [Rewriter.Lists]
 	templates []template

@@ -1,0 +1,33 @@
+package rewrite
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/pgconsent/pgconsent/catalog/pgcatalog"
+	"github.com/pgconsent/pgconsent/pgtest"
+	"github.com/pgconsent/pgconsent/policy"
+)
+
+// A view over a table that counts in groups is refused when the policy is loaded, for what it is: trying again does not help.
+func TestViewsDoNotCountInGroups(t *testing.T) {
+	for _, query := range []string{"SELECT kind, count(*) FROM events GROUP BY kind", "SELECT avg(amount) FROM events JOIN people ON people.id = person", "SELECT * FROM (SELECT max(level) FROM events) AS x"} {
+		conn := pgtest.Database(t).Connect(t, "postgres")
+		if _, err := conn.PgConn().Exec(context.Background(), countedSchema+"; CREATE VIEW totals AS "+query).ReadAll(); err != nil {
+			t.Fatal(err)
+		}
+		snap, err := pgcatalog.Load(context.Background(), conn, []string{"public"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		doc, err := policy.Parse("policy.yaml", []byte(countedPolicy+"views: { totals: {} }\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = policy.Compile(doc, snap, policy.WithViews(Definition))
+		if err == nil || !strings.Contains(err.Error(), `a view cannot aggregate over "public.events"`) || !strings.Contains(err.Error(), "let agents send its query themselves") {
+			t.Errorf("%s: %v", query, err)
+		}
+	}
+}
