@@ -199,13 +199,26 @@ func (r *reader) useRows(q *rows, f flow) {
 // base follows an output to the table's column that it is, and tells whether it is named there directly; nil if it is
 // none, or may be several.
 func (o *output) base() (found *output, direct bool) {
-	for direct = true; o != nil && o.read == nil; direct = false {
-		if len(o.from) != 1 || o.expr != nil {
-			return nil, false
-		}
-		o = o.from[0]
+	found = o.origin()
+	if found == nil || found.read == nil {
+		return nil, false
 	}
-	return o, direct
+	return found, found == o
+}
+
+// origin follows an output to where it does not come from another one alone; nil if nothing is known of that, or if it comes from
+// itself alone, as in WITH RECURSIVE x (n) AS (SELECT n FROM x), which PostgreSQL refuses.
+func (o *output) origin() *output {
+	mark, steps, next := o, 0, 1 // the mark moves on after 1, 2, 4, … steps, so that a walk in a circle comes upon it
+	for o != nil && o.read == nil && len(o.from) == 1 && o.expr == nil {
+		if o = o.from[0]; o == mark {
+			return nil
+		}
+		if steps++; steps == next {
+			mark, steps, next = o, 0, 2*next
+		}
+	}
+	return o
 }
 
 // idle notes columns that are named and go nowhere so far.

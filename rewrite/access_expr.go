@@ -232,13 +232,14 @@ func (r *reader) expr(n *sqltext.Node, own *names, f flow) {
 
 // isRow tells whether an output is, or may be, a whole row.
 func (o *output) isRow() bool {
-	for o != nil && o.read == nil {
-		if len(o.from) != 1 || o.expr != nil {
-			return o.name == ""
-		}
-		o = o.from[0]
+	switch origin := o.origin(); {
+	case origin == nil:
+		return true
+	case origin.read != nil:
+		return origin.column == ""
+	default:
+		return origin.name == ""
 	}
-	return o == nil || o.column == ""
 }
 
 func (r *reader) jsonValue(v *sqltext.JsonValueExpr, own *names, f flow) {
