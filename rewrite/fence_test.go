@@ -99,7 +99,7 @@ func TestOnlyPlainSearchesHaveTwins(t *testing.T) {
 		for _, with := range []string{"", "WITH x AS (SELECT id FROM memories ORDER BY embedding <-> '(1,1)' LIMIT 1) "} {
 			for _, list := range []string{"m.id", "DISTINCT " + distance, "DISTINCT ON (" + distance + ") m.id", "m", "count(*) OVER ()"} {
 				for _, from := range []string{plain, "memories AS m (a)", "memories AS m, people", "people JOIN memories AS m ON true", "(SELECT * FROM memories) AS m", "people CROSS JOIN LATERAL (SELECT * FROM memories) AS m"} {
-					for _, rest := range []string{"", "WHERE m.title = 'a' ", "GROUP BY m.title, m.embedding ", "WINDOW w AS () "} {
+					for _, rest := range []string{"", "WHERE m.title = 'a' ", "GROUP BY m.title, m.embedding ", "GROUP BY " + distance + ", m.id ", "WINDOW w AS () "} {
 						for _, end := range []string{"LIMIT 3", "", "LIMIT ALL", "LIMIT 1 + 1", "FETCH FIRST 3 ROWS WITH TIES", "LIMIT 3 OFFSET 1"} {
 							sql := with + "SELECT " + list + " FROM " + from + " " + rest + "ORDER BY " + distance + " " + end
 							result, refused := r.Rewrite(sql, false)

@@ -44,7 +44,7 @@ func suites(m Mutant, quick bool) (list []suite) {
 	}
 	if pkg == "rewrite" && !m.Machine { // whole classes of what a text may name, read, write and send through a door: operators, relations, keys, locks, places; seconds
 		list = append(list, suite{pkg: "./rewrite", run: "TestOperatorsOfOthersStandNowhere|TestWhatNoDataFileHasIsRefused|TestNamesOfAllRelations|TestNamesInDocuments|TestRowsThatNobodyMayHold|TestKeysAreCounted|TestKeysAreFixed|TestViewsReadNothingByKey|" +
-			"TestOnlyPlainSearchesHaveTwins|TestIndexesOfPartsAreFenced|TestNoOtherAggregateIsOfCells|TestSumsInsideExpressions|" +
+			"TestOnlyPlainSearchesHaveTwins|TestIndexesOfPartsAreFenced|TestNoOtherAggregateIsOfCells|TestSumsInsideExpressions|TestRefusedAmongOthers|TestAnyIsOfEquality|" +
 			"TestUnvettedWhereverItStands|TestParametersOfTheDoor|TestDoorTextsAreQualified|TestPlainReads|TestWhatCellsTellOfStandsAnywhere|TestGroupsAreOfCells|TestAnswersDependOnWhatIsRead|TestOnlyListed|TestNamedStatementsToTheToken"})
 	}
 	if pkg == "predicate" && !m.Machine { // the reference model, of the registry as well, and what hides rows by it; seconds

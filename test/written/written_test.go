@@ -139,7 +139,7 @@ func statements(m *instance.Migrated, others bool) []string {
 	add(m.Plan.Up())
 	on := migrations.Found{
 		Database: "of Theirs", RowSecurity: map[string]bool{}, PublicUsage: map[string]bool{"public": true},
-		PublicOnDatabase: []string{"CREATE", "TEMPORARY"}, PublicCreate: []string{"public"}, KeepRoles: []string{"somebody", "Somebody Else"},
+		PublicOnDatabase: []string{"CREATE", "TEMPORARY"}, PublicCreate: []string{"public", "of Theirs"}, KeepRoles: []string{"somebody", "Somebody Else"},
 	}
 	for _, r := range rls.Tables(m.Policy) {
 		on.RowSecurity[r.Name.String()] = true

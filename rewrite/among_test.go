@@ -1,0 +1,73 @@
+package rewrite
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pgconsent/pgconsent/pgtest"
+	"github.com/pgconsent/pgconsent/verdict"
+)
+
+// What is refused by itself is refused among others as well, wherever it stands among them.
+func TestRefusedAmongOthers(t *testing.T) {
+	tried := 0
+	for _, g := range goldens(t) {
+		mode := g.mode(t)
+		r := rewriter(t, mode)
+		sql := strings.TrimRight(g.sql(), "; \n")
+		if _, refused := r.Rewrite(sql, false); refused == nil || strings.Contains(sql, "--") {
+			continue
+		}
+		for _, text := range []string{sql + "; SELECT 1", "SELECT 1; " + sql, "SELECT 1; " + sql + "; SELECT 2"} {
+			tried++
+			if result, refused := r.Rewrite(text, false); refused == nil {
+				t.Errorf("%s: %s is answered: %s", g.path, text, result.Text)
+			}
+		}
+	}
+	r := rewriter(t, Both)
+	for _, sql := range []string{"SELECT g::int FROM gauges", "SELECT (g).int4 FROM gauges", "UPDATE gauges SET n = g::int", "SELECT measured()::int"} { // what is looked for behind the walk
+		for _, text := range []string{sql, sql + "; SELECT 1", "SELECT 1; " + sql} {
+			tried++
+			if result, refused := r.Rewrite(text, false); refused == nil {
+				t.Errorf("%s is answered: %s", text, result.Text)
+			}
+		}
+	}
+	if tried < 300 {
+		t.Errorf("%d texts were tried", tried)
+	}
+}
+
+// Of all the operators that take two texts ANY and ALL take the gate door with equality alone, where what the array holds is not known: another may fail for some pattern.
+func TestAnyIsOfEquality(t *testing.T) {
+	r := rewriter(t, Gate)
+	rows, err := pgtest.Database(t).Connect(t, "postgres").Query(t.Context(), "SELECT DISTINCT oprname::text FROM pg_operator WHERE oprleft = 'text'::regtype AND oprright = 'text'::regtype AND oprresult = 'bool'::regtype")
+	if err != nil {
+		t.Fatal(err)
+	}
+	operators, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil || len(operators) < 15 {
+		t.Fatalf("%d operators, %v", len(operators), err)
+	}
+	vetted := []string{}
+	for _, operator := range operators {
+		for _, array := range []string{"$1", "'{a,b}'", "'{a,b}'::text[]", "$1::text[]"} {
+			for _, of := range []string{"ANY", "ALL"} {
+				result, refused := r.Rewrite("SELECT id FROM memories WHERE title "+operator+" "+of+" ("+array+")", true)
+				if refused != nil || result.Door != verdict.DoorGate {
+					continue
+				}
+				if vetted = append(vetted, array); operator != "=" || of != "ANY" {
+					t.Errorf("%s %s (%s) takes the gate door", operator, of, array)
+				}
+			}
+		}
+	}
+	if slices.Sort(vetted); len(slices.Compact(vetted)) != 4 {
+		t.Errorf("only %v take the door", vetted)
+	}
+}
