@@ -134,6 +134,10 @@ func (p *Plan) views() []Statement {
 		for i, c := range v.Relation.Columns {
 			columns[i] = catalog.QuoteIdent(c.Name)
 		}
+		named := ""
+		if len(columns) > 0 { // PostgreSQL has views without any, and no empty list of them
+			named = " (" + strings.Join(columns, ", ") + ")"
+		}
 		plain := ""
 		if v.Relation.CheckOption != "" && v.Write != nil {
 			plain = ", check_option = " + v.Relation.CheckOption
@@ -143,7 +147,7 @@ func (p *Plan) views() []Statement {
 			options, query string
 		}{{predicate.RowView(v.Relation.Name), plain, v.Query}, {predicate.WalledView(v.Relation.Name), "", v.Walled}} {
 			out = append(out,
-				Statement{SQL: fmt.Sprintf("CREATE VIEW %s (%s) WITH (security_invoker = true%s) AS\n%s", c.name.SQL(), strings.Join(columns, ", "), c.options, c.query), Why: why},
+				Statement{SQL: fmt.Sprintf("CREATE VIEW %s%s WITH (security_invoker = true%s) AS\n%s", c.name.SQL(), named, c.options, c.query), Why: why},
 				Statement{SQL: fmt.Sprintf("GRANT SELECT ON %s TO %s", c.name.SQL(), p.agent), Why: why},
 			)
 		}

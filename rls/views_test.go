@@ -136,3 +136,17 @@ func TestViewsThatAgentsMayNotRead(t *testing.T) {
 		t.Error("a policy with views compiles without a judge of views")
 	}
 }
+
+// PostgreSQL has views without columns: they say how many rows there are.
+func TestViewsWithoutColumns(t *testing.T) {
+	w := newWorld(t, viewSchema+`; CREATE VIEW many AS SELECT FROM people`)
+	file := filepath.Join(t.TempDir(), "policy.yaml")
+	if err := os.WriteFile(file, []byte(strings.Replace(viewPolicy, "views: { ", "views: { many: {}, ", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.compile(file, rls.Options{})
+	w.migrate()
+	for _, view := range []string{"public_many", "w_public_many"} {
+		w.want(w.agent(user1), "SELECT count(*) FROM pgconsent_rows."+view, "1")
+	}
+}
