@@ -14,8 +14,8 @@ import (
 	"github.com/pgconsent/pgconsent/seal"
 )
 
-// canaryShapes put an expression that fails on the canary's hidden row at every place where a planner might evaluate it
-// too early; %s is the canary.
+// canaryShapes put an expression that fails on the canary's hidden row, or because of it, at every place where a planner might evaluate
+// it too early; %s is the canary.
 var canaryShapes = []string{
 	"SELECT id FROM %s WHERE secret::pg_catalog.int4 OPERATOR(pg_catalog.=) 7",
 	"SELECT a.id FROM %s AS a JOIN %s AS b ON a.secret::pg_catalog.int4 OPERATOR(pg_catalog.=) (b.id OPERATOR(pg_catalog.+) 6)",
@@ -29,6 +29,8 @@ var canaryShapes = []string{
 	"SELECT c.id FROM %s AS c, LATERAL (SELECT c.secret::pg_catalog.int4 AS n) AS x WHERE x.n OPERATOR(pg_catalog.=) 7",
 	"SELECT (SELECT c.id FROM %s AS c WHERE c.secret::pg_catalog.int4 OPERATOR(pg_catalog.=) 7)",
 	"SELECT DISTINCT ON (secret::pg_catalog.int4) id FROM %s",
+	// Both comparisons are leak-proof, and what the second compares with fails when a row gets so far: the hidden one alone passes the first. No index has it.
+	"SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM %s WHERE secret OPERATOR(pg_catalog.=) 'a hidden row' AND consent OPERATOR(pg_catalog.=) (SELECT (1 OPERATOR(pg_catalog./) (g OPERATOR(pg_catalog.-) g))::pg_catalog.text FROM pg_catalog.generate_series(1, 1) AS g))",
 	"SELECT id FROM %s WHERE secret::pg_catalog.int4 OPERATOR(pg_catalog.=) 7 UNION SELECT id FROM %s WHERE id OPERATOR(pg_catalog.=) 1",
 }
 
