@@ -130,28 +130,28 @@ func TestNeighboursOfTheVettedList(t *testing.T) {
 		t.Fatalf("a signed statement over the door views: %s", got)
 	}
 	for name, c := range map[string]struct {
-		sql  string
+		sql  string // which fails for no visible row: conditions joined by AND have no order
 		code string // what tells; "": a notice
 		args []string
 	}{
 		"comparison: texts of different collations":      {"SELECT count(*) FROM memories WHERE title = 'HIDDENMARK twin' AND mark > (SELECT max(nick) FROM people)", "42P22", nil},
 		"comparison: an array whose elements have none":  {"SELECT count(*) FROM memories WHERE docs = docs", "42883", nil},
-		"comparison: a regular expression":               {"SELECT count(*) FROM memories WHERE title = 'HIDDENMARK twin' AND body ~ ('[' || title)", "2201B", nil},
+		"comparison: a regular expression":               {"SELECT count(*) FROM memories WHERE CASE WHEN title = 'HIDDENMARK twin' THEN body ~ ('[' || title) END", "2201B", nil},
 		"LIKE: a pattern that ends in its escape":        {`SELECT count(*) FROM memories WHERE title LIKE E'HIDDENMARK twi\\'`, "22025", nil},
-		"LIKE: a pattern from the row":                   {`SELECT count(*) FROM memories WHERE title = 'HIDDENMARK twin' AND title LIKE (left(title, 5) || E'\\')`, "22025", nil},
+		"LIKE: a pattern from the row":                   {`SELECT count(*) FROM memories WHERE CASE WHEN title = 'HIDDENMARK twin' THEN title LIKE (left(title, 5) || E'\\') END`, "22025", nil},
 		"arithmetic: division":                           {"SELECT count(*) FROM memories WHERE 1 / (length(body) - 3000) > 5", "22012", nil},
 		"arithmetic: addition":                           {"SELECT count(*) FROM memories WHERE length(body) + 2147480648 > 5", "22003", nil},
 		"now and a span: a time of the row and a span":   {"SELECT count(*) FROM memories WHERE occurred_at + interval '2 years' > now()", "22008", nil},
-		"extract: date_trunc of the row's time zone":     {"SELECT count(*) FROM memories WHERE title = 'HIDDENMARK twin' AND date_trunc('hour', occurred_at AT TIME ZONE title) > now()", "22023", nil},
-		"extract: a part that not every time has":        {"SELECT count(*) FROM memories WHERE title = 'HIDDENMARK twin' AND date_part(title, occurred_at) > 5", "22023", nil},
-		"substr: a length from the row":                  {"SELECT count(*) FROM memories WHERE title = 'HIDDENMARK twin' AND substr(title, 1, length(title) - 16) > 'a'", "22011", nil},
+		"extract: date_trunc of the row's time zone":     {"SELECT count(*) FROM memories WHERE CASE WHEN title = 'HIDDENMARK twin' THEN date_trunc('hour', occurred_at AT TIME ZONE title) > now() END", "22023", nil},
+		"extract: a part that not every time has":        {"SELECT count(*) FROM memories WHERE CASE WHEN title = 'HIDDENMARK twin' THEN date_part(title, occurred_at) > 5 END", "22023", nil},
+		"substr: a length from the row":                  {"SELECT count(*) FROM memories WHERE CASE WHEN title = 'HIDDENMARK twin' THEN substr(title, 1, length(title) - 16) > 'a' END", "22011", nil},
 		"cast: text to a number":                         {"SELECT count(*) FROM memories WHERE (metadata->>'n')::int = 5", "22P02", nil},
 		"cast: bigint to int":                            {"SELECT count(*) FROM memories WHERE (extract(epoch from occurred_at)::bigint)::int = 5", "22003", nil},
 		"cast: a parameter declared as text":             {"SELECT count(*) FROM memories WHERE title = 'HIDDENMARK twin' AND id = $1::uuid", "22P02", []string{"no uuid"}},
-		"tsquery: from the row":                          {"SELECT count(*) FROM memories WHERE title = 'HIDDENMARK twin' AND tsv @@ to_tsquery('english', title)", "42601", nil},
+		"tsquery: from the row":                          {"SELECT count(*) FROM memories WHERE CASE WHEN title = 'HIDDENMARK twin' THEN tsv @@ to_tsquery('english', title) END", "42601", nil},
 		"tsvector: of the row":                           {"SELECT count(*) FROM memories WHERE to_tsvector('english', body) @@ plainto_tsquery('english', 'a')", "", nil},
 		"json: the length of what is no array":           {"SELECT count(*) FROM memories WHERE jsonb_array_length(metadata->'n') = 5", "22023", nil},
-		"json: a path":                                   {"SELECT count(*) FROM memories WHERE title = 'HIDDENMARK twin' AND jsonb_path_query_first(metadata, 'strict $.n.x') IS NULL", "2203A", nil},
+		"json: a path":                                   {"SELECT count(*) FROM memories WHERE CASE WHEN title = 'HIDDENMARK twin' THEN jsonb_path_query_first(metadata, 'strict $.n.x') IS NULL END", "2203A", nil},
 		"aggregates: sum in a sub-select":                {"SELECT count(*) FROM memories WHERE (SELECT sum(1e308::float8) FROM people WHERE name = title) > 5", "22003", nil},
 		"sub-selects: one value":                         {"SELECT count(*) FROM memories WHERE (SELECT id FROM people WHERE name = title) IS NOT NULL", "21000", nil},
 		"sub-selects: an aggregate of the query outside": {"SELECT count(*) FROM memories WHERE title = 'HIDDENMARK twin' AND EXISTS (SELECT FROM people HAVING (SELECT max(people.name) FROM memories LIMIT 2) > title)", "21000", nil},
