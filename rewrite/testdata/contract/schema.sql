@@ -8,6 +8,8 @@ CREATE TABLE content (id integer PRIMARY KEY, record_id integer REFERENCES recor
 CREATE TABLE agreement (id integer PRIMARY KEY, description text, state text, agreed_at timestamptz);
 CREATE TABLE library (id integer PRIMARY KEY, title text, embedding cube);
 CREATE TABLE plain (id integer PRIMARY KEY, word text);
+CREATE DOMAIN place AS cube;
+CREATE TABLE pair (a integer, b integer, word text, place place, PRIMARY KEY (a, b));
 CREATE TABLE parted (id integer, day date, body text) PARTITION BY RANGE (day);
 CREATE TABLE parted_1 PARTITION OF parted FOR VALUES FROM ('2026-01-01') TO ('2027-01-01');
 CREATE VIEW event_titles AS SELECT id, title FROM event;
@@ -20,3 +22,4 @@ CREATE FUNCTION silent(q text) RETURNS text LANGUAGE sql STABLE AS $$ SELECT q $
 CREATE FUNCTION harmless(q text) RETURNS text LANGUAGE sql STABLE AS $$ SELECT q $$;
 CREATE FUNCTION story(p plain) RETURNS text LANGUAGE sql STABLE AS $$ SELECT title FROM event WHERE id = p.id $$;
 CREATE FUNCTION mute(p plain) RETURNS text LANGUAGE sql STABLE AS $$ SELECT p.word $$;
+CREATE FUNCTION likened(q text) RETURNS bigint LANGUAGE sql STABLE AS $$ SELECT count(made) FROM event WHERE embedding <-> '(1,1)'::cube < 1 $$;
