@@ -59,6 +59,10 @@ const helperView = "pgconsent.h_public_people"
 
 // compile reads the rules against a database.
 func compile(ctx context.Context, conn *pgx.Conn) (doctor.Subject, error) {
+	return compileRules(ctx, conn, rules)
+}
+
+func compileRules(ctx context.Context, conn *pgx.Conn, rules string) (doctor.Subject, error) {
 	doc, err := policy.Parse("policy.yaml", []byte(rules))
 	if err != nil {
 		return doctor.Subject{}, err
@@ -384,11 +388,24 @@ func TestSearchingFunctions(t *testing.T) {
 			FUNCTION 5 gist_box_penalty(internal, internal, internal), FUNCTION 6 gist_box_picksplit(internal, internal), FUNCTION 7 gist_box_same(box, box, internal);
 			CREATE INDEX ON memories USING other (box(point(0, 0), point(1, 1)) others)`, true},
 		{"ALTER FUNCTION count_memories SET enable_indexscan = off", false},
+		{"ALTER FUNCTION count_memories RESET enable_indexscan", true},
 	} {
 		exec(t, conn, step.sql)
 		if found := examine(t, db, s); has(found, "function_search", doctor.Warning) != step.want {
 			t.Errorf("%s: %v", step.sql, found)
 		}
+	}
+	// Where the policy accepts it there is nothing to say; another table's index is another matter.
+	accepted, err := compileRules(t.Context(), conn, strings.Replace(rules, "  memories:\n", "  memories:\n    approximate: accept\n", 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found := examine(t, db, accepted); has(found, "function_search", doctor.Warning) {
+		t.Errorf("of a table with approximate: accept: %v", found)
+	}
+	exec(t, conn, "CREATE INDEX ON people USING other (box(point(0, 0), point(1, 1)) others)")
+	if found := examine(t, db, accepted); !has(found, "function_search", doctor.Warning) {
+		t.Errorf("nothing of a table without approximate: accept: %v", found)
 	}
 }
 
