@@ -273,7 +273,7 @@ func TestPoliciesComeFirst(t *testing.T) {
 	list := slices.DeleteFunc(attacks(t, "aloft.txt"), func(a attack) bool {
 		return !strings.HasPrefix(a.name, "what says nothing of a row")
 	})
-	if blocks, messages := count(list); blocks != 1 || messages < 50 {
+	if blocks, messages := count(list); blocks != 2 || messages < 100 {
 		t.Errorf("%d attacks with %d messages", blocks, messages)
 	}
 	onTwins(t, schema(t, "aloft"), list, "aloft.sql", []instance.Mode{instance.Both, instance.Doors})
