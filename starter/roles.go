@@ -208,7 +208,7 @@ func keysOf(r *catalog.Relation, column string) []catalog.ForeignKey {
 // target is the table that a column refers to alone, by a foreign key.
 func (s *survey) target(r *catalog.Relation, column string) *catalog.Relation {
 	for _, k := range keysOf(r, column) {
-		if to, ok := s.snap.Relation(k.Target); ok {
+		if to, ok := s.relation(k.Target); ok {
 			return to
 		}
 	}
@@ -220,7 +220,7 @@ func (s *survey) links(r *catalog.Relation) []link {
 	var out []link
 	bound := map[string]bool{}
 	for _, k := range r.ForeignKeys {
-		to, ok := s.snap.Relation(k.Target)
+		to, ok := s.relation(k.Target)
 		if !ok || slices.ContainsFunc(out, func(l link) bool { return l.to == to && slices.Equal(l.columns, k.Columns) }) {
 			continue
 		}

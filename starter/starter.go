@@ -55,7 +55,7 @@ type Denied struct {
 
 // Propose looks at a snapshot. Tables of rejected are denied for the reason it gives.
 func Propose(snap *catalog.Snapshot, rejected map[string]string) *Proposal {
-	s := &survey{snap: snap, rejected: rejected, columns: map[*catalog.Relation]*roles{}, rank: map[*catalog.Relation]int{}, denied: map[*catalog.Relation]string{},
+	s := &survey{snap: snap, rejected: rejected, plain: map[catalog.Name]*catalog.Relation{}, columns: map[*catalog.Relation]*roles{}, rank: map[*catalog.Relation]int{}, denied: map[*catalog.Relation]string{},
 		parents: map[*catalog.Relation][]parent{}, circles: map[*catalog.Relation][]link{}}
 	s.collect()
 	s.identities()
@@ -68,7 +68,8 @@ func Propose(snap *catalog.Snapshot, rejected map[string]string) *Proposal {
 type survey struct {
 	snap     *catalog.Snapshot
 	rejected map[string]string
-	tables   []*catalog.Relation // that could be listed, sorted by name
+	tables   []*catalog.Relation                // that could be listed, sorted by name
+	plain    map[catalog.Name]*catalog.Relation // relations as [survey.relation] returns them
 
 	users, tenants []*catalog.Relation // tables of accounts, and of tenants
 	columns        map[*catalog.Relation]*roles
@@ -83,9 +84,37 @@ type survey struct {
 	other   []Denied
 }
 
+// relation returns a relation with its columns of domains as ones of the types under them, by which they compare.
+func (s *survey) relation(name catalog.Name) (*catalog.Relation, bool) {
+	if r := s.plain[name]; r != nil {
+		return r, true
+	}
+	r, ok := s.snap.Relation(name)
+	if !ok {
+		return nil, false
+	}
+	domain := func(c catalog.Column) bool {
+		t := s.snap.TypeByOID(c.TypeOID)
+		return t != nil && t.Kind == 'd' && family(t.Under) != ""
+	}
+	if slices.ContainsFunc(r.Columns, domain) {
+		seen := *r
+		seen.Columns = slices.Clone(r.Columns)
+		for i, c := range seen.Columns {
+			if domain(c) {
+				seen.Columns[i].Type = s.snap.TypeByOID(c.TypeOID).Under
+			}
+		}
+		r = &seen
+	}
+	s.plain[name] = r
+	return r, true
+}
+
 // collect sorts the relations into tables that could be listed and those that could not.
 func (s *survey) collect() {
 	for _, r := range s.snap.Relations() {
+		r, _ := s.relation(r.Name)
 		if system(r.Name.Schema) || r.IsPartition {
 			continue
 		}
