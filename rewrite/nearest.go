@@ -281,7 +281,7 @@ func fromAndWhere(text string) (items, condition string, ok bool) {
 			from = i
 		case from >= 0 && where < 0 && strings.EqualFold(source.String(t), "where"):
 			where = i
-		case from >= 0 && strings.EqualFold(source.String(t), "order"):
+		case from >= 0 && isOrderBy(source, i):
 			// Up to the token before: what a comment is behind is not to be in it.
 			start, last := source.Tokens[from].Start, source.Tokens[i-1].End
 			if where < 0 {
@@ -367,6 +367,11 @@ func fenced(text string) (fence, bool) {
 	}, true
 }
 
+// isOrderBy tells whether ORDER BY stands there: t.order is a column.
+func isOrderBy(source *sqltext.Source, i int) bool {
+	return strings.EqualFold(source.String(source.Tokens[i]), "order") && i+1 < len(source.Tokens) && strings.EqualFold(source.String(source.Tokens[i+1]), "by")
+}
+
 // searched is where the one item of a search's FROM begins, and where its WHERE ends, or the item: at the ORDER of ORDER BY, but before a comment.
 func searched(source *sqltext.Source) (start, end int32, found bool) {
 	depth := 0
@@ -381,7 +386,7 @@ func searched(source *sqltext.Source) (start, end int32, found bool) {
 		case depth != 0 || i+1 >= len(source.Tokens):
 		case !found && isFrom(source, i):
 			start, found = source.Tokens[i+1].Start, true
-		case found && strings.EqualFold(source.String(t), "order"):
+		case found && isOrderBy(source, i):
 			return start, source.Tokens[i-1].End, true
 		}
 	}

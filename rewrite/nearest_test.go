@@ -77,6 +77,11 @@ func TestExactSearch(t *testing.T) {
 	if want := "/*ä*/SELECT t.id FROM (SELECT * FROM s.t WHERE a = 'ö' OFFSET 0) AS t ORDER BY t.e <-> $1 LIMIT $2"; refused != nil || !ok || got != want {
 		t.Fatalf("%v %v\n%s", ok, refused, got)
 	}
+	// A column may be called order.
+	if got, _, ok, refused := exactly("SELECT m.id FROM s.t AS m WHERE m.order = 1 ORDER BY m.order, m.e <-> $1 LIMIT 3"); refused != nil || !ok ||
+		got != "SELECT m.id FROM (SELECT * FROM s.t AS m WHERE m.order = 1 OFFSET 0) AS m ORDER BY m.order, m.e <-> $1 LIMIT 3" {
+		t.Errorf("%v %v\n%s", ok, refused, got)
+	}
 	for _, word := range []string{"a = 'ö'", "<-> $1", "$2"} {
 		server, client := []rune(got[:strings.Index(got, word)]), []rune(text[:strings.Index(text, word)])
 		if p := position(len(server) + 1); p != len(client)+1 {
