@@ -148,6 +148,8 @@ func TestContractsOfANewPolicy(t *testing.T) {
 			}
 		}
 	}
+	d := w.databases["memories"]
+	before := d.view.Load().state.versions.Policy
 	w.write(changed)
 	if err := installWith(t.Context(), w.dba, changed, rls.Options{Doors: true}); err != nil {
 		t.Fatal(err)
@@ -155,6 +157,10 @@ func TestContractsOfANewPolicy(t *testing.T) {
 	if err := w.Reload(); err != nil {
 		t.Fatal(err)
 	}
+	eventually(t, "the look that finds it installed", func() bool {
+		v := d.view.Load()
+		return v.state != nil && v.state.versions.Policy != before
+	})
 	for text, v := range decided {
 		if again := c.Recheck(t.Context(), v); again.Allowed() != strings.HasPrefix(text, "SELECT 1") {
 			t.Errorf("%s: %v", text, again.Refusal)
