@@ -222,6 +222,11 @@ func TestTimeoutOfANewPolicy(t *testing.T) {
 			if _, set := access.Params[statementTimeout]; set != (before != "") {
 				t.Errorf("%q: %v", before, access.Params)
 			}
+			for asked, more := range map[string]bool{"1s": false, "21s": true, "1h": true, "0": true} {
+				if _, _, refused := access.CheckSetting(statementTimeout, asked, "startup"); (refused != nil) != (more && before != "") {
+					t.Errorf("%q: a client asks for %s: %v", before, asked, refused)
+				}
+			}
 			put(after)
 			d, err := access.Open(t.Context(), SessionInfo{ID: "s", Agent: "caregiver", Database: "memories", Server: server})
 			if (err == nil) != (before == after) {

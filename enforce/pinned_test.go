@@ -24,6 +24,19 @@ func TestPinnedSettings(t *testing.T) {
 			t.Errorf("%s is pinned: say another value that it could have", name)
 		}
 	}
+	for name := range other {
+		if _, pinned := access.Params[name]; !pinned {
+			t.Errorf("%s is not pinned", name)
+		}
+	}
+	for name, value := range map[string]string{ // what the walls are built on
+		"search_path": `"public"`, "client_encoding": "UTF8", "standard_conforming_strings": "on", "backslash_quote": "safe_encoding", "transform_null_equals": "off",
+		"row_security": "on", "default_transaction_isolation": "read committed", "cpu_operator_cost": "0",
+	} {
+		if access.Params[name] != value {
+			t.Errorf("%s is pinned to %q, want %q", name, access.Params[name], value)
+		}
+	}
 	show := func() map[string]string {
 		c, err := w.open("caregiver")
 		if err != nil {
