@@ -45,10 +45,13 @@ func TestStored(t *testing.T) {
 	w.compile(file, rls.Options{})
 	w.migrate()
 	agent := w.agent(user1)
+	w.exec(agent, "SET cpu_operator_cost = 0") // as the proxy pins it
 	for _, prefix := range []string{"", "w_"} {
 		digest, far := "pgconsent_rows."+prefix+"public_digest", "pgconsent_rows."+prefix+"public_far"
 		w.want(agent, "SELECT title FROM "+digest+" ORDER BY id", visible)
 		w.want(agent, "SELECT count(*) FROM "+digest+" WHERE 1 / (size - 6) IS NOT NULL", "2") // 6 is the size of hidden ones
+		// What it compares with says nothing of the row: PostgreSQL takes the condition into the view, and has it worked out for the rows that come so far.
+		w.want(agent, "SELECT count(*) FROM "+digest+" WHERE size = 6 AND title = (SELECT (1 / (count(*) - count(*)))::text FROM "+far+")", "0")
 		w.want(agent, "SELECT name FROM "+far+" ORDER BY 1", "A,B,C,D")
 		w.want(agent, "SELECT count(*) FROM "+far+" WHERE 1 / (length(name || id) - 37) IS NULL AND id = '"+uuid(21)+"'", "0")
 		w.refused(agent, "42703", "SELECT user_id FROM "+far)
