@@ -188,10 +188,25 @@ func (s *session) query(body []byte) error {
 		return nil
 	}
 	e := &entry{kind: query, verdict: v, runs: u.runs, ticket: s.decider.Record(v, u.runs...), prepared: u.prepared, declared: u.declared, unseals: u.unseals, keepers: s.ledger.keepersNow(), running: u.fetched, alone: s.executes == 0}
+	fails, err := s.failsOutside(v)
+	if err != nil {
+		return err
+	}
+	start := len(s.batch.out)
+	text = v.Text
+	if !fails {
+		text, refused = e.withCare()
+	}
+	if refused != nil {
+		e.refusal = s.denied(refused)
+		s.batch.out = e.refusal.append(s.batch.out, query, "")
+		s.batch.add(start, e)
+		s.executes = 0
+		return nil
+	}
 	s.sees(e, true)
 	s.cursors(e, u)
-	start := len(s.batch.out)
-	s.batch.out = appendQuery(s.batch.out, v.Text)
+	s.batch.out = appendQuery(s.batch.out, text)
 	s.batch.add(start, e)
 	s.executes = 0
 	if copies(v) {
@@ -276,6 +291,9 @@ func (s *session) bind(body []byte) error {
 		p.formats = resultFormats(rest)
 	}
 	s.ledger.bind(portalName, p)
+	if v.Cautious() {
+		s.care()
+	}
 	start := len(s.batch.out)
 	e := &entry{kind: bind, verdict: v, portal: p, name: portalName, upstream: verdict.UpstreamName(portalName), source: name}
 	s.batch.out = appendBind(s.batch.out, e.upstream, verdict.UpstreamName(name), rest)
@@ -362,6 +380,9 @@ func (s *session) execute(body []byte) error {
 	if refused != nil {
 		s.refuseMessage(execute, refused, v, u.ticket)
 		return nil
+	}
+	if which, any := careOf(v, u.runs); any && (which[0] && v.Effects[0].Caution != verdict.PlannedAsItIsBound) {
+		s.care()
 	}
 	start := len(s.batch.out)
 	s.batch.out = appendExecute(s.batch.out, verdict.UpstreamName(name), rows)

@@ -28,6 +28,7 @@ const (
 type entry struct {
 	kind      message
 	own       bool     // the proxy's, not the client's: its answers are swallowed
+	forNext   bool     // own: it is for what comes behind it, which an error of it answers
 	refusal   *refusal // a refused form was sent; its error is replaced
 	verdict   *verdict.Verdict
 	runs      []*verdict.Verdict // query, execute: what it runs by name
@@ -49,12 +50,17 @@ type entry struct {
 	upstream  string       // and as the server does
 	source    string       // bind: of the statement, as the client calls it
 
+	care     []bool     // query: which of its statements are planned with care
+	before   []bool     // before which of them the settings for that stand in its text
+	inserted []inserted // where
+
 	requested time.Duration // spent on the request before it was sent
 	sent      time.Time
 
 	// Set while the answers come, by the goroutine that reads them.
 	described   bool // ParameterDescription has come
 	completed   int  // statements of a query that have completed
+	leading     int  // settings of care that are answered before the next of them
 	rows        int64
 	bytes       int64
 	code        sqlstate.Code // of the error the client got

@@ -44,6 +44,7 @@ type judge struct {
 
 	bound                     verdict.Bound
 	prefix                    string // put in front of every text
+	careful                   bool   // every statement is planned with care
 	ttl                       time.Duration
 	seals                     atomic.Int32
 	badSeal                   atomic.Bool
@@ -149,11 +150,33 @@ func (j *judge) Decide(_ context.Context, text string, _ verdict.Protocol) *verd
 			at += len(t) + 1
 		}
 		v.Text = j.prefix + strings.Join(texts, ";")
+		for i := range v.Effects {
+			if j.careful {
+				withCaution(&v.Effects[i], texts[i])
+			}
+		}
 		if len(parts) > 1 {
 			v.Parts = func() []verdict.Part { return parts }
 		}
 	}
 	return v
+}
+
+// withCaution has a statement planned with care, if it is planned.
+func withCaution(e *verdict.Effect, text string) {
+	switch e.Kind {
+	case verdict.NoEffect:
+		switch upper := strings.TrimSpace(strings.ToUpper(text)); {
+		case strings.HasPrefix(upper, "COPY"):
+			e.Caution = verdict.PlannedAsItRuns
+		case strings.HasPrefix(upper, "SELECT"), strings.HasPrefix(upper, "INSERT"):
+			e.Caution = verdict.PlannedAsItIsBound
+		}
+	case verdict.Declares, verdict.CopiesIn:
+		e.Caution = verdict.PlannedAsItRuns
+	case verdict.Prepares:
+		e.Body.Effects[0].Caution = verdict.PlannedAsItIsBound
+	}
 }
 
 func (j *judge) Declare(_ context.Context, v *verdict.Verdict, _ []uint32) *verdict.Verdict { return v }

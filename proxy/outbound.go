@@ -273,6 +273,11 @@ func (o *answers) result(typ byte, length int) *sqlstate.Error {
 	}
 	o.swallow = e.own || o.muted != nil
 	running := e.kind == query || e.kind == execute
+	if e.leading > 0 && e.steps == nil && typ == 'C' {
+		e.leading--
+		o.swallow = true
+		return nil
+	}
 	if e.steps != nil {
 		switch typ {
 		case '1', '2', '3', 'n': // what a Query has no answers for
@@ -358,6 +363,7 @@ func (o *answers) completed(e *entry) *sqlstate.Error {
 	if e.kind == execute {
 		return o.executed(e)
 	}
+	e.leads()
 	return nil
 }
 
@@ -478,7 +484,7 @@ func (o *answers) failed(body []byte) ([]byte, *sqlstate.Error) {
 		return b, nil
 	}
 	o.farewell = o.farewell || f.fatal()
-	if e.own {
+	if e.own && !e.forNext {
 		o.sealCode = f.code()
 		o.head = nil
 		o.ledger.fail(o.sealCode)
@@ -517,7 +523,7 @@ func (o *answers) failed(body []byte) ([]byte, *sqlstate.Error) {
 // notice takes a NoticeResponse and returns what the client gets.
 func (o *answers) notice(body []byte) []byte {
 	e := o.current()
-	if e != nil && e.own || o.muted != nil {
+	if e != nil && (e.own || e.leading > 0) || o.muted != nil {
 		return nil
 	}
 	f := parseFields(body)

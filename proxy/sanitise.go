@@ -117,7 +117,7 @@ func (f *fields) sanitised(e *entry) ([]byte, sqlstate.Code) {
 		told.hint = columnsHint(e.verdict)
 	}
 	if p.passes('P') && f.own(e) && f.position > 0 && e != nil && e.verdict != nil && e.refusal == nil && e.verdict.Position != nil {
-		told.position = e.verdict.Position(f.position + e.shift())
+		told.position = e.verdict.Position(e.without(f.position) + e.shift())
 	}
 	if f.own(e) {
 		told.context = copyLine(f.context)

@@ -23,7 +23,8 @@ const stepName = verdict.SealStatement + "_step"
 // divided is a Query that goes in steps.
 type divided struct {
 	parts []verdict.Part
-	block bool // several statements that control no transaction
+	care  []bool // which of them are planned with care; nil: none
+	block bool   // several statements that control no transaction
 
 	begun   bool   // the BEGIN in front is answered
 	inside  bool   // which said that a block is open already: the client's
@@ -37,7 +38,8 @@ func (e *entry) inSteps() *sqlstate.Error {
 	v := e.verdict
 	if len(v.Effects) <= 1 {
 		if e.bound.Undoes || !e.alone {
-			e.steps = &divided{parts: []verdict.Part{{Text: v.Text}}}
+			e.steps = &divided{parts: []verdict.Part{{Text: v.Text}}, care: e.care}
+			e.leading = e.steps.leading(0)
 		}
 		return nil
 	}
@@ -49,7 +51,8 @@ func (e *entry) inSteps() *sqlstate.Error {
 		return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonLimit, "these statements cannot share a message: the policy bounds what they return").
 			WithHint("Send each in a message of its own.")
 	}
-	e.steps = &divided{parts: parts, block: true}
+	e.steps = &divided{parts: parts, care: e.care, block: true}
+	e.leading = e.steps.leading(0)
 	for _, effect := range v.Effects {
 		switch effect.Kind {
 		case verdict.BeginsTx, verdict.EndsTx, verdict.Saves, verdict.Releases, verdict.Rewinds:
@@ -69,6 +72,11 @@ func (st *divided) step(i int) []byte {
 		}
 	}
 	if i < len(st.parts) {
+		if st.leading(i) > 0 {
+			for _, text := range verdict.Care {
+				b = appendStep(b, text)
+			}
+		}
 		return appendMessage(appendStep(b, st.parts[i].Text), 'H')
 	}
 	if st.wrapped() {
@@ -76,6 +84,14 @@ func (st *divided) step(i int) []byte {
 	}
 	st.ended = true
 	return appendSync(appendClose(b, 'S', stepName))
+}
+
+// leading is how many settings of care go before the i-th statement.
+func (st *divided) leading(i int) int {
+	if i < len(st.care) && st.care[i] {
+		return len(verdict.Care)
+	}
+	return 0
 }
 
 // wrapped tells whether the block is the proxy's.
@@ -100,6 +116,9 @@ func (o *answers) stepped(e *entry, message []byte) ([]byte, *sqlstate.Error) {
 		return nil, nil
 	case st.undoing || e.completed >= len(st.parts): // ROLLBACK, COMMIT
 		return nil, nil
+	case e.leading > 0:
+		e.leading--
+		return nil, nil
 	}
 	o.late = o.ledger.completed(e, e.completed)
 	e.completed++
@@ -111,6 +130,7 @@ func (o *answers) stepped(e *entry, message []byte) ([]byte, *sqlstate.Error) {
 	case e.completed == len(st.parts):
 		st.last, message = message, nil
 	}
+	e.leading = st.leading(e.completed)
 	return message, o.send(st.step(e.completed))
 }
 

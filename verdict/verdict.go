@@ -145,6 +145,10 @@ type Verdict struct {
 	Versions Versions
 	Effects  []Effect // one per statement in the text, in order
 
+	// Careful is Text with the settings of care in it (see [Carefully]), for a Query: of one statement that is signed, which nobody else
+	// can put them in. "": it is not signed.
+	Careful string
+
 	// Parts are the statements of Text, where there are several: parts of it, in order, each of which reads by itself as it does
 	// there. It is nil where there is one, and returns nil where the text cannot be divided.
 	Parts func() []Part
@@ -206,6 +210,8 @@ type Effect struct {
 	Hold bool   // of DECLARE: the cursor outlives its transaction
 
 	Keeps Keeping // what sees one snapshot from now on
+
+	Caution Caution // of what is planned with the settings of care; see docs/decisions/0073
 
 	Claim  *Claim // of ChangesGUC: the policy maps the setting to an attribute
 	Undoes bool   // of EndsTx: it is a ROLLBACK

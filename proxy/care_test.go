@@ -1,0 +1,139 @@
+package proxy
+
+import (
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	pgx3 "github.com/jackc/pgx/v5/pgproto3"
+
+	"github.com/pgconsent/pgconsent/verdict"
+)
+
+func careful(j *judge) { j.careful = true }
+
+// TestScriptsWithCare: what is planned with care is answered as without, message by message, positions and states of transactions too.
+func TestScriptsWithCare(t *testing.T) {
+	playScripts(t, start(t, withJudge(func(j *judge) { j.careful, j.prefix = true, "/* p */ " })), func(lines []string) []string { return lines })
+	playScripts(t, start(t, withJudge(func(j *judge) { j.careful, j.bound = true, wide(true) })), same)
+	playScripts(t, start(t, withJudge(func(j *judge) { j.careful, j.bound = true, wide(false) })), same)
+}
+
+// TestRandomScriptsWithCare is the same of made up conversations. What differs is a cursor that is declared behind messages whose answers the
+// server keeps back: whether a transaction is open there is not known, and the settings of care make one.
+func TestRandomScriptsWithCare(t *testing.T) {
+	for i, p := range []*proxied{start(t, withJudge(careful)), start(t, withJudge(func(j *judge) { j.careful, j.bound = true, wide(true) }))} {
+		for seed := range conversations(100) {
+			script := conversation(rand.New(rand.NewPCG(uint64(seed), 13)))
+			for _, round := range script {
+				for k, m := range round {
+					if query, ok := m.(*pgx3.Query); ok && strings.HasPrefix(query.String, "DECLARE k CURSOR FOR") {
+						round[k] = &pgx3.Query{String: "SELECT 4"}
+					}
+				}
+			}
+			want, got := converse(t, p.direct(t), script), converse(t, p.raw(t), script)
+			if i == 1 {
+				want, got = same(want), same(got)
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Fatalf("seed %d\n%s\ndirect (-) and through the proxy (+):\n%s", seed, written(script), diff)
+			}
+		}
+	}
+}
+
+// TestCopyScriptsWithCare: rows go to a COPY behind the settings of care.
+func TestCopyScriptsWithCare(t *testing.T) {
+	p := start(t, withJudge(careful))
+	for name, script := range copyScripts {
+		t.Run(name, func(t *testing.T) {
+			direct, through := p.direct(t), p.raw(t)
+			direct.play(t, []round{upToReady(1, q(copyTables))})
+			through.play(t, []round{upToReady(1, q(copyTables))})
+			if diff := cmp.Diff(direct.play(t, script), through.play(t, script)); diff != "" {
+				t.Errorf("direct (-) and through the proxy (+):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestCareHolds: the settings hold for what they are for, whatever was undone before it, and for nothing in the next transaction.
+func TestCareHolds(t *testing.T) {
+	const asks = "SELECT current_setting('cpu_operator_cost') || ' ' || current_setting('enable_bitmapscan') || ' ' || current_setting('plan_cache_mode')"
+	const want = "0 off force_custom_plan"
+	for _, bound := range []verdict.Bound{{}, wide(true), wide(false)} {
+		p := start(t, withJudge(func(j *judge) { j.careful, j.bound = true, bound }))
+		c := p.raw(t)
+		parse := []pgx3.FrontendMessage{pa("s", asks), sy}
+		c.play(t, []round{upToReady(1, parse...)})
+		extended := []pgx3.FrontendMessage{bi("", "s"), ex("", 0)}
+		for name, script := range map[string][]round{
+			"alone":                       {upToReady(1, q(asks))},
+			"extended":                    {upToReady(1, append(extended, sy)...)},
+			"behind another":              {upToReady(1, q("SELECT 1; "+asks))},
+			"behind a transaction":        {upToReady(1, q("BEGIN; SELECT 1; COMMIT; "+asks))},
+			"behind what was undone":      {upToReady(1, q("BEGIN; SAVEPOINT a; SELECT 1; ROLLBACK TO a; "+asks+"; COMMIT"))},
+			"behind RESET":                {upToReady(1, q("BEGIN; SELECT 1; ROLLBACK; "+asks))},
+			"in a transaction":            {upToReady(1, q("BEGIN")), upToReady(1, q(asks)), upToReady(1, q("COMMIT"))},
+			"behind ROLLBACK TO":          {upToReady(1, q("BEGIN; SAVEPOINT a")), upToReady(1, q(asks)), upToReady(1, q("ROLLBACK TO a")), upToReady(1, q(asks)), upToReady(1, q("COMMIT"))},
+			"extended behind ROLLBACK TO": {upToReady(1, q("BEGIN; SAVEPOINT a")), upToReady(1, q("ROLLBACK TO a")), upToReady(1, append(extended, sy)...), upToReady(1, q("COMMIT"))},
+			"executed by name":            {upToReady(1, q("PREPARE x AS "+asks)), upToReady(1, q("EXECUTE x")), upToReady(1, q("DEALLOCATE x"))},
+			"executed, extended":          {upToReady(1, q("PREPARE x AS "+asks)), upToReady(1, pa("", "EXECUTE x"), bi("", ""), ex("", 0), sy), upToReady(1, q("DEALLOCATE x"))},
+			"copied":                      {upToReady(1, q("COPY ("+asks+") TO STDOUT"))},
+			"copied, extended":            {upToReady(1, pa("", "COPY ("+asks+") TO STDOUT"), bi("", ""), ex("", 0), sy)},
+			"a cursor":                    {upToReady(1, q("BEGIN; DECLARE k CURSOR FOR "+asks+"; FETCH ALL FROM k; COMMIT"))},
+			"a cursor, extended":          {upToReady(1, q("BEGIN")), upToReady(1, pa("", "DECLARE k CURSOR FOR "+asks), bi("", ""), ex("", 0), sy), upToReady(1, q("FETCH ALL FROM k")), upToReady(1, q("COMMIT"))},
+		} {
+			asked := 0
+			for _, r := range script {
+				for _, m := range r.send {
+					if query, ok := m.(*pgx3.Query); ok {
+						asked += strings.Count(query.String, asks)
+					}
+				}
+			}
+			got := c.play(t, script)
+			n := 0
+			for _, line := range got {
+				if strings.HasPrefix(line, "E ") {
+					t.Errorf("%s: %s", name, line)
+				}
+				if strings.Contains(line, want) {
+					n++
+				}
+			}
+			if n == 0 || strings.HasPrefix(name, "behind ROLLBACK TO") && n != 2 {
+				t.Errorf("%s: %d of %d times %q in %q", name, n, asked, want, got)
+			}
+		}
+	}
+	// They end with their transaction.
+	c := start(t, withJudge(careful)).raw(t)
+	for _, line := range c.play(t, []round{upToReady(1, q("SELECT 1")), upToReady(1, q("SHOW cpu_operator_cost"))}) {
+		if line == `D ["0"]` {
+			t.Error("they hold for what comes after")
+		}
+	}
+}
+
+// TestErrorsOfCare: where the settings fail, the client has the error in the place of its own, and goes on.
+func TestErrorsOfCare(t *testing.T) {
+	p := start(t, withJudge(careful))
+	for name, script := range map[string][]round{
+		"aborted":           {upToReady(1, q("BEGIN")), upToReady(1, q("SELECT 1/0")), upToReady(1, q("SELECT 1")), upToReady(1, q("ROLLBACK")), upToReady(1, q("SELECT 2"))},
+		"aborted, extended": {upToReady(1, pa("s", "SELECT 1"), sy), upToReady(1, q("BEGIN")), upToReady(1, q("SELECT 1/0")), upToReady(1, bi("p", "s"), ex("p", 0), sy), upToReady(1, q("ROLLBACK")), upToReady(1, bi("p", "s"), ex("p", 0), sy)},
+		"aborted by a bind": {upToReady(1, pa("", "BEGIN"), bi("", ""), ex("", 0), pa("", "SELECT 1/0"), bi("", ""), ex("", 0), pa("", "SELECT 1"), bi("", ""), ex("", 0), sy), upToReady(1, q("ROLLBACK"))},
+		"statements stay":   {upToReady(1, pa("", "SELECT 5"), sy), upToReady(1, bi("", ""), ex("", 0), sy), upToReady(1, q("BEGIN")), upToReady(1, q("SELECT nope")), upToReady(1, pa("u", "SELECT 1"), sy), upToReady(1, q("ROLLBACK")), upToReady(1, bi("", "u"), ex("", 0), sy)},
+		"deallocated":       {upToReady(1, q("DEALLOCATE ALL")), upToReady(1, pa("", "SELECT 5"), bi("", ""), ex("", 0), sy), upToReady(1, q("DEALLOCATE ALL")), upToReady(1, pa("", "SELECT 5"), bi("", ""), ex("", 0), sy)},
+		"positions":         {upToReady(1, q("SELECT 1; SELECT 'ä', nope; SELECT 2")), upToReady(1, q("SELECT 'ä', nope")), upToReady(1, pa("", "SELECT 'ä', nope"), sy), upToReady(1, q("SELECT 1; SELEC 2"))},
+		"a cursor outside":  {upToReady(1, q("DECLARE k CURSOR FOR SELECT 1")), upToReady(2, q("SELECT 1"), q("DECLARE k CURSOR FOR SELECT 1"))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(p.direct(t).play(t, script), p.raw(t).play(t, script)); diff != "" {
+				t.Errorf("direct (-) and through the proxy (+):\n%s", diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,51 @@
+package verdict
+
+import (
+	"slices"
+	"strings"
+)
+
+// Caution tells whether a statement is planned with care, and when the server makes its plan in the extended protocol.
+type Caution int
+
+// When a statement is planned.
+const (
+	NoCaution          Caution = iota
+	PlannedAsItIsBound         // by Bind
+	PlannedAsItRuns            // by Execute: DECLARE, COPY, EXPLAIN
+)
+
+// Care are the settings of a careful plan, as statements that hold until the transaction ends or goes back (docs/decisions/0073):
+// policies come before all that an agent asks; no index waits for what another has found; and what parameters make is worked out as the
+// plan is made, whatever plan that is.
+var Care = []string{"SET LOCAL cpu_operator_cost = 0", "SET LOCAL enable_bitmapscan = off", "SET LOCAL plan_cache_mode = force_custom_plan"}
+
+// CareText is the same in front of a statement.
+var CareText = strings.Join(Care, ";") + ";"
+
+// CareCall is the same as a query.
+const CareCall = "SELECT pg_catalog.set_config('cpu_operator_cost', '0', true), pg_catalog.set_config('enable_bitmapscan', 'off', true), pg_catalog.set_config('plan_cache_mode', 'force_custom_plan', true)"
+
+// Cautious tells whether a statement of v is planned with care.
+func (v *Verdict) Cautious() bool {
+	return slices.ContainsFunc(v.Effects, func(e Effect) bool { return e.Caution != NoCaution })
+}
+
+// Hints is how many bytes of comments of ours a text begins with: the signature and what row policies look at. They stay in front.
+func Hints(text string) int {
+	at := 0
+	for strings.HasPrefix(text[at:], "/*pgconsent:") {
+		end := strings.Index(text[at:], "*/")
+		if end < 0 {
+			break
+		}
+		at += end + len("*/")
+	}
+	return at
+}
+
+// Carefully is a text of one statement with the settings of care in front of it.
+func Carefully(text string) string {
+	at := Hints(text)
+	return text[:at] + CareText + text[at:]
+}
