@@ -36,6 +36,9 @@ type Result struct {
 	DoorReason     string        // in mode Doors: what keeps the text from the gate door
 	Position       func(int) int // from a 1-based character position in Text to one in the original
 
+	Care         string // why its plans are made with care; "": they are not, or where types are declared for parameters alone
+	CareDeclared bool   // they are where these are declared
+
 	bare    bool              // a table stands without the predicate that the mode asks for
 	Renamed []verdict.Renamed // relations that have another name in Text, longest first
 
@@ -142,6 +145,7 @@ func (r *Rewriter) rewrite(text string, extended, twins bool) (*Result, *sqlstat
 		return result, w.refused
 	}
 	result.Statements, result.Accesses = w.typed(tree) // before anything is put into the tree
+	w.careful(tree, result)
 	result.mentions, result.casts = w.mentions, w.casts
 	maySign := len(tree.Stmts) == 1 && !w.unsigned && signable(source)
 	grouped := w.aggregateStatement(tree, maySign)
@@ -155,6 +159,9 @@ func (r *Rewriter) rewrite(text string, extended, twins bool) (*Result, *sqlstat
 	}
 	indexed := nearest && w.mayApproximate(search)
 	gate := !grouped && w.door(tree, result)
+	if gate { // where nothing can fail
+		result.careless()
+	}
 	if !gate && !grouped {
 		w.fences(tree, search)
 		w.settle(maySign)

@@ -1,0 +1,127 @@
+package rewrite
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/pgconsent/pgconsent/verdict"
+)
+
+// What may compare with something that fails, or is drawn, and says nothing of the row, is planned with care, at every place where the server may
+// come by it for a hidden row; and the everyday statements are not.
+func TestCare(t *testing.T) {
+	r := rewriter(t, RLS)
+	for _, c := range []struct{ sql, want string }{
+		// everyday statements
+		{"SELECT title FROM memories WHERE id = $1", ""},
+		{"SELECT title, body FROM memories WHERE title LIKE '%lake%' ORDER BY occurred_at DESC LIMIT 20", ""},
+		{"SELECT lower(title), length(body) / 2, metadata ->> 'a' FROM memories WHERE user_id = $1 ORDER BY lower(title) LIMIT $2", ""},
+		{"SELECT count(*), sum(length(body)) FROM memories GROUP BY date_trunc('month', occurred_at) HAVING count(*) > 5", ""},
+		{"SELECT * FROM memories WHERE 1 / length(title) > 5 AND title = 'number'", ""},
+		{"SELECT * FROM memories WHERE occurred_at > now() - interval '7 days'", ""},
+		{"SELECT * FROM memories WHERE occurred_at >= date_trunc('month', now()) AND occurred_at < current_date", ""},
+		{"SELECT * FROM memories WHERE occurred_at BETWEEN '2026-01-01'::date AND $1", ""},
+		{"SELECT * FROM memories WHERE id IN ($1, $2) OR $3 = '' OR title = ANY ($4)", ""},
+		{"SELECT * FROM memories WHERE id = $1::uuid AND title = $2::text", "declared"},
+		{"SELECT m.title, p.name FROM memories m JOIN memory_participants x ON x.memory_id = m.id JOIN people p ON p.id = x.person_id WHERE p.name = 'Alice'", ""},
+		{"SELECT * FROM memories m WHERE EXISTS (SELECT 1 FROM memory_participants x WHERE x.memory_id = m.id AND x.role = 'host')", ""},
+		{"SELECT * FROM memories WHERE id IN (SELECT memory_id FROM memory_participants WHERE role <> 'host')", ""},
+		{"SELECT * FROM memories WHERE occurred_at = (SELECT max(occurred_at) FROM memories)", ""},
+		{"SELECT m.id, (SELECT count(*) FROM memory_participants x WHERE x.memory_id = m.id) FROM memories m", ""},
+		{"SELECT CASE WHEN title = 'a' THEN 1 / length(body) ELSE 0 END, row_number() OVER (ORDER BY length(title)) FROM memories", ""},
+		{"SELECT title FROM memories UNION SELECT upper(name) FROM people WHERE lower(name) = 'x'", ""},
+		{"WITH recent AS (SELECT id, title FROM memories WHERE occurred_at > $1) SELECT upper(title) FROM recent", ""},
+		{"SELECT * FROM (SELECT id, 10 / length(title) AS n FROM memories) q", ""},
+		{"BEGIN", ""}, {"COMMIT", ""}, {"SET TimeZone = 'UTC'", ""}, {"SHOW TimeZone", ""}, {"FETCH ALL FROM c", ""}, {"CLOSE c", ""}, {"EXECUTE p (1 / 0)", ""},
+		{"DECLARE c CURSOR FOR SELECT title FROM memories", ""},
+		{"COPY memories (title) TO STDOUT", ""},
+
+		// parameters and constants
+		{"SELECT * FROM memories WHERE id = $1 AND length(title) > 0 AND title = 'a' || ($2 / $3)", "no column"},
+		{"SELECT * FROM notes WHERE id = $1 / $2", "no column"},
+		{"SELECT * FROM notes WHERE id = ANY (ARRAY[$1 / $2])", "no column"},
+		{"SELECT * FROM notes WHERE id IN (1, $1 / $2)", "no column"},
+		{"SELECT * FROM notes WHERE id BETWEEN 1 AND $1 / $2", "no column"},
+		{"SELECT * FROM notes WHERE NOT (id = 1 OR id = abs($1))", "no column"},
+		{"SELECT * FROM notes WHERE (id, body) = (1, upper($1))", "no column"},
+		{"SELECT * FROM notes WHERE id = ($1::text)::int", "no column"},
+		{"SELECT * FROM notes WHERE id = $1::int AND body = $1", "no column"},
+		{"SELECT * FROM notes WHERE id = (random() * 0)::int", "no column"},
+		{"SELECT * FROM notes WHERE body = (1e30::money)::text", "no column"},
+		{"SELECT * FROM notes WHERE body = '1' AND 1e30::money = '1'", "no column"},
+		{"SELECT * FROM notes WHERE id = ANY (SELECT 1 WHERE true = ANY (SELECT $1 / 2 = 1))", "sub-select"},
+		{"SELECT * FROM notes WHERE id = CASE $1 WHEN 1 THEN 2 ELSE 3 / $2 END", "no column"},
+		{"SELECT * FROM notes WHERE id = COALESCE($1, 1 / $2)", "no column"},
+		{"SELECT * FROM memories WHERE occurred_at > now() - $1::interval", "no column"},
+		{"SELECT * FROM memories WHERE occurred_at > now() - interval '300000 years'", "no column"},
+		{"SELECT id FROM notes GROUP BY id HAVING id = 1 / $1", "no column"},
+		{"SELECT * FROM notes n JOIN lists l ON n.id = 1 / $1", "no column"},
+		{"SELECT * FROM notes n LEFT JOIN lists l USING (id) WHERE n.id = 1", ""},
+
+		// sub-selects: whatever they say of themselves, they run when something asks for them
+		{"SELECT * FROM notes WHERE id = (SELECT id FROM notes)", "several rows"},
+		{"SELECT * FROM notes WHERE id = (SELECT 1 / min(id) FROM notes)", "sub-select"},
+		{"SELECT * FROM notes WHERE id = (SELECT count(*) FROM notes WHERE 1 / id > 0)", "sub-select"},
+		{"SELECT * FROM notes WHERE id = ANY (ARRAY(SELECT 1 / id FROM notes))", "sub-select"},
+		{"SELECT * FROM notes WHERE id IN (SELECT 1 / id FROM notes)", "sub-select"},
+		{"SELECT * FROM notes WHERE EXISTS (SELECT 1 FROM notes WHERE 1 / id > 0) OR id = 3", "sub-select"},
+		{"SELECT * FROM notes WHERE id = (SELECT count(*) FROM (SELECT 1 / id FROM notes) q)", "sub-select"},
+		{"WITH q AS (SELECT 1 / id AS v FROM notes) SELECT * FROM notes WHERE id = (SELECT max(v) FROM q)", "sub-select"},
+
+		// columns of a query outside say nothing of the row either
+		{"SELECT (SELECT count(*) FROM notes WHERE id = 1 / length(m.title)) FROM memories m", "no column"},
+		{"SELECT * FROM memories m WHERE EXISTS (SELECT FROM notes WHERE id = 1 / length(m.title) OFFSET 0)", "sub-select"},
+		{"SELECT * FROM memories m, LATERAL (SELECT id FROM notes WHERE id = 1 / length(m.title)) q", "LATERAL"},
+		{"SELECT (SELECT count(*) FROM (notes n JOIN memories m ON true) j WHERE j.body = 'a' AND m.title = upper(m.title)) FROM memories m", "no column"},
+		{"SELECT (SELECT count(*) FROM notes n JOIN notes o ON n.id = 1 / length(m.title), memories m) FROM memories m", "no column"},
+		{"SELECT (SELECT count(*) FROM notes WHERE id = q.v) FROM (SELECT 1 / length(title) AS v FROM memories) q", "query in FROM"},
+		{"SELECT * FROM (SELECT $1 / $2 AS v) q JOIN notes n ON n.id = q.v", "no column"},
+		{"SELECT * FROM (SELECT $1::int AS v) q JOIN notes n ON n.id = 1 / q.v", "no column"},
+		{"SELECT * FROM (VALUES (1 / $1)) q (v) JOIN notes n ON n.id = q.v", "no column"},
+
+		// what is not known
+		{"SELECT * FROM short_titles", "view"},
+		{"SELECT relname FROM pg_class", "catalog"},
+		{"SELECT * FROM generate_series(1, 3) g", "function in FROM"},
+		{"SELECT plain_listed(1) FROM notes", "not PostgreSQL's own"},
+		{"SELECT NULL::mood FROM notes", "not PostgreSQL's own"},
+		{"INSERT INTO drafts (title) VALUES ('a')", "writes"},
+		{"UPDATE drafts SET title = 'a' WHERE id = $1", "writes"},
+		{"DELETE FROM drafts WHERE id = $1", "writes"},
+		{"WITH d AS (DELETE FROM drafts RETURNING id) SELECT id FROM d", "writes"},
+		{"COPY drafts (title) FROM STDIN", "writes"},
+		{"COPY (SELECT id FROM notes WHERE id = (SELECT id FROM notes)) TO STDOUT", "several rows"},
+		{"DECLARE c CURSOR FOR SELECT * FROM notes WHERE id = (SELECT id FROM notes)", "several rows"},
+		{"PREPARE p AS SELECT * FROM notes WHERE id = 1 / $1", "no column"},
+		{"PREPARE p (text) AS SELECT * FROM notes WHERE id = $1::int", "declared"},
+		{"EXPLAIN SELECT 1", "explains"},
+	} {
+		result, refused := r.Rewrite(c.sql, false)
+		if refused != nil {
+			if c.want != "" || !strings.Contains(c.sql, "USING (id)") {
+				t.Errorf("%s: %v", c.sql, refused)
+			}
+			continue
+		}
+		switch {
+		case c.want == "declared" && result.CareDeclared && result.Care == "":
+		case result.Care == "" && c.want != "", c.want == "" && (result.Care != "" || result.CareDeclared), !strings.Contains(result.Care, c.want):
+			t.Errorf("%s: care %q (declared %t), want %q", c.sql, result.Care, result.CareDeclared, c.want)
+		}
+		cautious := false
+		for _, e := range result.Effects {
+			cautious = cautious || e.Caution != verdict.NoCaution || e.Body != nil && e.Body.Cautious()
+		}
+		if cautious != (result.Care != "") {
+			t.Errorf("%s: care %q, and its effects say %t", c.sql, result.Care, cautious)
+		}
+	}
+}
+
+// What the gate door takes cannot fail, and is planned as PostgreSQL plans.
+func TestTheGateNeedsNoCare(t *testing.T) {
+	result, refused := rewriter(t, Gate).Rewrite("SELECT count(*) FROM memories WHERE occurred_at > (SELECT min(occurred_at) FROM memories)", false)
+	if refused != nil || result.Door != verdict.DoorGate || result.Care != "" || result.Effects[0].Caution != verdict.NoCaution {
+		t.Errorf("%+v %v", result, refused)
+	}
+}
