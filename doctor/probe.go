@@ -37,7 +37,8 @@ func Probe(ctx context.Context, control *pgx.Conn, agent string, s Subject) ([]F
 	cfg.RuntimeParams["application_name"] = "pgconsent doctor"
 	cfg.RuntimeParams["standard_conforming_strings"] = "on" // as agents' sessions have it, whatever is stored
 	cfg.RuntimeParams["row_security"] = "on"                // likewise
-	cfg.RuntimeParams["cpu_operator_cost"] = "0"            // likewise: policies come before comparisons that are leak-proof
+	cfg.RuntimeParams["cpu_operator_cost"] = "0"            // as what asks such things is planned: policies come before comparisons that are leak-proof
+	cfg.RuntimeParams["enable_bitmapscan"] = "off"          // likewise
 	cfg.RuntimeParams["jit"] = "off"                        // plans that are made dear by settings would be compiled
 	cfg.RuntimeParams["statement_timeout"] = strconv.FormatInt(s.ProbeTime.Milliseconds(), 10)
 	keys, err := seal.Load(ctx, control)

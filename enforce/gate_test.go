@@ -124,3 +124,28 @@ func TestDeclaredTypesAtAnyPlace(t *testing.T) {
 		}
 	}
 }
+
+// A cast says of which type its parameter is, unless the client declares another: then it may fail, and is planned with care, when it is asked again as well.
+func TestDeclaredTypesArePlannedWithCare(t *testing.T) {
+	w := start(t, nil)
+	c := w.client("caregiver")
+	const text = 25
+	for sql, want := range map[string][2]bool{ // as the server takes it, and declared
+		"SELECT title FROM memories WHERE id = $1":                     {false, false},
+		"SELECT title FROM memories WHERE id = $1::int":                {false, true},
+		"SELECT title FROM memories WHERE id = $1::int + 1":            {true, true},
+		"SELECT title FROM memories WHERE id = $1::int AND title = $1": {true, true},
+	} {
+		v := c.Decide(t.Context(), sql, verdict.Extended)
+		for _, types := range [][]uint32{nil, {0}} {
+			if now := c.Declare(t.Context(), v, types); !now.Allowed() || now.Cautious() != want[0] {
+				t.Errorf("%s with %v: %t %v", sql, types, now.Cautious(), now.Refusal)
+			}
+		}
+		declared := c.Declare(t.Context(), v, []uint32{text})
+		again := c.Recheck(t.Context(), declared)
+		if !declared.Allowed() || declared.Cautious() != want[1] || again.Cautious() != want[1] || v.Cautious() != want[0] {
+			t.Errorf("%s declared: %t, again %t; without %t; %v", sql, declared.Cautious(), again.Cautious(), v.Cautious(), declared.Refusal)
+		}
+	}
+}

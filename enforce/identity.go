@@ -129,10 +129,6 @@ func (d *database) params() map[string]string {
 		"row_security":                  "on",
 		"default_transaction_isolation": "read committed",
 		"jit":                           "off", // policies make plans look dearer than they are: compiling took 200 ms of a 300 ms scan
-		// PostgreSQL lets a comparison that is leak-proof and costs less than ten times this go before what a row policy asks. What it
-		// compares with may raise an error, or draw a random number, that tells of a hidden row by being worked out at all. Less than
-		// nothing does not cost: so each policy comes first.
-		"cpu_operator_cost": "0",
 		// pgvector 0.8 and later: go on searching until enough visible rows are found. Elsewhere it means nothing.
 		// An index that was looked at more closely makes up for the rows that are not visible: recall 0.97 becomes 0.99.
 		"hnsw.iterative_scan":    "strict_order",

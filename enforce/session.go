@@ -60,6 +60,8 @@ type judgement struct {
 
 	mayDeclare func(types []uint32) bool // of a text of the gate door
 	mayCast    func(snap *catalog.Snapshot, parameter uint32) *sqlstate.Error
+	declared   bool // it is planned with care since types were declared for its parameters
+	careful    bool // it is where they are
 
 	acts       bool               // it may do more than show rows
 	keys       []int              // of each statement of the text, how many keys it fetches by
@@ -151,10 +153,12 @@ func (s *session) Declare(ctx context.Context, v *verdict.Verdict, types []uint3
 		return refusal(v.Original, verdict.Extended, v.Versions, refused)
 	}
 	j, ok := v.Detail.(*judgement)
+	declared := false
 	for _, oid := range types {
 		if oid == 0 {
 			continue
 		}
+		declared = true
 		err := rewrite.CheckType(now.state.snapshot, oid)
 		if err == nil && ok && j.mayCast != nil {
 			err = j.mayCast(now.state.snapshot, oid)
@@ -164,9 +168,26 @@ func (s *session) Declare(ctx context.Context, v *verdict.Verdict, types []uint3
 		}
 	}
 	if ok && v.Door == verdict.DoorGate && !j.mayDeclare(types) {
-		return s.admit(ctx, now.state, s.decide(now.state, v.Original, verdict.Extended, false), verdict.Extended)
+		v = s.admit(ctx, now.state, s.decide(now.state, v.Original, verdict.Extended, false), verdict.Extended)
+		j, ok = v.Detail.(*judgement)
+	}
+	if ok && declared && j.careful && v.Allowed() {
+		return carefully(v)
 	}
 	return v
+}
+
+// carefully is a verdict on a statement whose casts of parameters may be casts, since types are declared for these.
+func carefully(v *verdict.Verdict) *verdict.Verdict {
+	out, j := *v, *v.Detail.(*judgement)
+	j.declared = true
+	out.Detail, out.Effects = &j, slices.Clone(v.Effects)
+	for i := range out.Effects {
+		if out.Effects[i].Caution == verdict.NoCaution {
+			out.Effects[i].Caution = verdict.PlannedAsItIsBound
+		}
+	}
+	return &out
 }
 
 // judge rewrites a text. A defect that panics is a refusal.
@@ -200,7 +221,7 @@ func (s *session) judge(st *state, text string, p verdict.Protocol, signing bool
 		}
 		return judged
 	}
-	j := &judgement{rights: st.rights, plain: !signing, mayDeclare: res.MayDeclare, mayCast: res.MayCast, record: audit.Decision{
+	j := &judgement{rights: st.rights, plain: !signing, mayDeclare: res.MayDeclare, mayCast: res.MayCast, careful: res.CareDeclared, record: audit.Decision{
 		Protocol: protocolName(p), Verdict: metrics.Allow, Door: string(res.Door),
 		Policy: st.versions.Policy, Catalog: st.versions.Catalog, Signed: res.NeedsSignature,
 	}}
@@ -219,6 +240,9 @@ func (s *session) judge(st *state, text string, p verdict.Protocol, signing bool
 	}
 	if res.NeedsSignature {
 		judged.Text = st.key.Sign(st.profile, res.Text)
+		if p == verdict.Simple {
+			judged.Careful = st.key.Sign(st.profile, verdict.Carefully(res.Text))
+		}
 		judged.Position = func(at int) int {
 			if at <= seal.SignatureLen {
 				return 0
@@ -301,6 +325,9 @@ func (s *session) Recheck(ctx context.Context, v *verdict.Verdict) *verdict.Verd
 		} else {
 			again = refusal(v.Original, p, again.Versions, sqlstate.From(fmt.Errorf("a text prepares another number of queries than before")))
 		}
+	}
+	if again.Allowed() && ok && j.declared {
+		again = carefully(again)
 	}
 	if again.Allowed() && v.Allowed() && again.Text == v.Text {
 		return s.admit(ctx, now.state, again, p)

@@ -45,7 +45,7 @@ func TestStored(t *testing.T) {
 	w.compile(file, rls.Options{})
 	w.migrate()
 	agent := w.agent(user1)
-	w.exec(agent, "SET cpu_operator_cost = 0") // as the proxy pins it
+	w.exec(agent, "SET cpu_operator_cost = 0") // as the proxy has what compares so planned
 	for _, prefix := range []string{"", "w_"} {
 		digest, far := "pgconsent_rows."+prefix+"public_digest", "pgconsent_rows."+prefix+"public_far"
 		w.want(agent, "SELECT title FROM "+digest+" ORDER BY id", visible)

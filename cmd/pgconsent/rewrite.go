@@ -34,6 +34,7 @@ type rewritten struct {
 	NeedsSignature bool            `json:"needs_signature,omitempty"`
 	Door           verdict.Door    `json:"door,omitempty"`
 	DoorReason     string          `json:"door_reason,omitempty"`
+	Care           string          `json:"care,omitempty"`
 	Scan           bool            `json:"scan,omitempty"`
 	Tag            string          `json:"tag,omitempty"`
 	Accesses       []policy.Access `json:"accesses,omitempty"`
@@ -85,7 +86,7 @@ func (r rewriteCmd) Run(s *session) error {
 		} else {
 			answer.Text, answer.NeedsSignature, answer.Tag = result.Text, result.NeedsSignature, result.Tag
 			answer.Accesses, answer.Functions = result.Accesses, result.Functions
-			answer.Door, answer.DoorReason, answer.Scan = result.Door, result.DoorReason, result.Scan
+			answer.Door, answer.DoorReason, answer.Scan, answer.Care = result.Door, result.DoorReason, result.Scan, result.Care
 		}
 		switch {
 		case s.json:
@@ -124,6 +125,12 @@ func (s *session) explain(t target, result *rewrite.Result) {
 		fmt.Fprintln(s.err, "door:  row security, and signed predicates in the text (enforcement: both)")
 	default:
 		fmt.Fprintln(s.err, "door:  row security (enforcement: both)")
+	}
+	switch {
+	case result.Care != "":
+		fmt.Fprintf(s.err, "plan:  with care: %s\n", result.Care)
+	case result.CareDeclared:
+		fmt.Fprintln(s.err, "plan:  with care where the client declares types for its parameters")
 	}
 	if result.Scan {
 		fmt.Fprintln(s.err, "hint:  scan: it reads so much that row policies make sets of the tables they look up")

@@ -79,12 +79,12 @@ func shopPlans(t *testing.T, rows int) string {
 	for _, conn := range []*pgx.Conn{hand, agent} {
 		exec(t, conn, settings+fmt.Sprintf("SET work_mem = '%dMB'; SET hash_mem_multiplier = %d", rewrite.WorkMem, rewrite.HashMemMultiplier))
 	}
-	exec(t, agent, "SET cpu_operator_cost = 0")
 	var table strings.Builder
 	table.WriteString("| query | by hand, ms | doors, ms | | door taken |\n|---|---:|---:|---:|---|\n")
 	for _, c := range shop {
 		began := time.Now()
 		text, res := w.text(t, rewrite.Doors, true, c.sql)
+		planned(t, agent, res)
 		by := byHand.Replace(c.hand)
 		w.reseal(t, agent)
 		if got, want := count(t, agent, text), count(t, hand, by); got != want {
