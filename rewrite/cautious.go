@@ -55,11 +55,8 @@ type stand struct {
 
 // care says when a statement is planned, and why that is to be with care, if it is; declared tells that it is as well where types are declared
 // for its parameters.
-func (w *walker) care(raw *sqltext.RawStmt) (when verdict.Caution, reason string, declared bool) {
-	c := &cautious{walker: w, of: map[*sqltext.RangeVar]*reference{}, params: map[int32]*paramUse{}}
-	for _, ref := range w.references {
-		c.of[ref.rangeVar] = ref
-	}
+func (w *walker) care(raw *sqltext.RawStmt, of map[*sqltext.RangeVar]*reference) (when verdict.Caution, reason string, declared bool) {
+	c := &cautious{walker: w, of: of, params: map[int32]*paramUse{}}
 	c.count(raw.GetStmt())
 	when = c.statement(raw.GetStmt())
 	if c.outputs && c.sublinks {
@@ -240,17 +237,6 @@ func (c *cautious) from(n *sqltext.Node, at stand) {
 	}
 }
 
-// columns tells whether an expression names a column of a table of its own query, sub-selects left out.
-func (c *cautious) columns(n *sqltext.Node, at stand) bool {
-	found := false
-	c.inside(n, func(n *sqltext.Node) bool {
-		ref := n.GetColumnRef()
-		found = found || ref != nil && at.column(ref) != nil
-		return n.GetSubLink() == nil
-	})
-	return found
-}
-
 // inside calls f for a node and, where it wants them, for those inside.
 func (c *cautious) inside(n *sqltext.Node, f func(*sqltext.Node) bool) {
 	if n == nil || !f(n) {
@@ -316,21 +302,23 @@ var quiet = []string{
 	"ParamRef", "ResTarget", "RowExpr", "SQLValueFunction", "SortBy", "String", "GroupingSet", "GroupingFunc", "WindowDef",
 }
 
-// expr visits an expression.
-func (c *cautious) expr(n *sqltext.Node, at stand) {
+// expr visits an expression, and tells whether it names a column of a table of its own query, sub-selects left out.
+func (c *cautious) expr(n *sqltext.Node, at stand) (own bool) {
 	if n.GetNode() == nil || c.reason != "" {
-		return
+		return false
 	}
 	switch x := n.GetNode().(type) {
 	case *sqltext.Node_SubLink:
 		c.operators(x.SubLink.OperName)
 		c.expr(x.SubLink.Testexpr, at)
 		c.sublink(x.SubLink, at)
-		return
+		return false
+	case *sqltext.Node_ColumnRef:
+		own = at.column(x.ColumnRef) != nil
 	case *sqltext.Node_FuncCall:
 		if !c.plain(x.FuncCall) {
 			c.because("it calls a function that is not PostgreSQL's own")
-			return
+			return false
 		}
 	case *sqltext.Node_A_Expr:
 		c.operators(x.AExpr.Name)
@@ -339,15 +327,15 @@ func (c *cautious) expr(n *sqltext.Node, at stand) {
 	case *sqltext.Node_TypeCast:
 		if schema, name, ok := qualifiedName(x.TypeCast.GetTypeName().GetNames()); !ok || schema != "" && schema != "pg_catalog" || len(c.snap.TypesNamed("pg_catalog", name)) != 1 {
 			c.because("it casts to a type that is not PostgreSQL's own")
-			return
+			return false
 		}
 	}
+	children(n, func(child *sqltext.Node) { own = c.expr(child, at) || own })
 	kind := sqltext.Kind(n)
 	if x := n.GetCaseExpr(); x != nil && x.Arg == nil {
 		kind = "CaseWhen" // without a comparison of its own
 	}
 	if !slices.Contains(quiet, kind) && !c.harmless(n, at) {
-		own := c.columns(n, at)
 		switch {
 		case at.strict:
 			c.because("a sub-select computes what may fail: " + kind)
@@ -357,11 +345,8 @@ func (c *cautious) expr(n *sqltext.Node, at stand) {
 		default:
 			c.outputs = c.outputs || at.feeds
 		}
-		if c.reason != "" {
-			return
-		}
 	}
-	children(n, func(child *sqltext.Node) { c.expr(child, at) })
+	return own
 }
 
 // operators wants operators of a name to be PostgreSQL's own, or of extensions that are known. Behind words stand those of comparisons.
@@ -474,9 +459,22 @@ func (c *cautious) comparable(n *sqltext.Node, at stand) bool {
 	case *sqltext.Node_A_ArrayExpr:
 		return !slices.ContainsFunc(x.AArrayExpr.Elements, func(n *sqltext.Node) bool { return !c.comparable(n, at) })
 	case *sqltext.Node_FuncCall, *sqltext.Node_A_Expr:
-		return isNow(n) || x != nil && c.harmless(n, at)
+		return isNow(n) || x != nil && shallow(n) && c.harmless(n, at)
 	}
 	return false
+}
+
+// shallow tells whether an operand is no deeper than what harmless knows by name: deeper ones would be looked through again at each level.
+func shallow(n *sqltext.Node) bool {
+	if x := n.GetAExpr(); x != nil {
+		return x.Lexpr.GetAExpr() == nil && x.Rexpr.GetAExpr() == nil && x.Lexpr.GetList() == nil && x.Rexpr.GetList() == nil
+	}
+	for _, arg := range n.GetFuncCall().GetArgs() {
+		if arg.GetFuncCall() != nil && !isNow(arg) || arg.GetAExpr() != nil {
+			return false
+		}
+	}
+	return true
 }
 
 func isNow(n *sqltext.Node) bool {
@@ -506,8 +504,12 @@ func (c *cautious) harmlessCall(f *sqltext.FuncCall, at stand) bool {
 
 // careful notes which statements of a text are planned with care.
 func (w *walker) careful(tree *sqltext.ParseResult, result *Result) {
+	of := map[*sqltext.RangeVar]*reference{}
+	for _, ref := range w.references {
+		of[ref.rangeVar] = ref
+	}
 	for i, raw := range tree.Stmts {
-		when, reason, declared := w.care(raw)
+		when, reason, declared := w.care(raw, of)
 		if reason == "" {
 			result.CareDeclared = result.CareDeclared || declared
 			continue
