@@ -185,9 +185,9 @@ func WasLeftOut(table catalog.Name, column string) string {
 }
 
 // executed is the name of the statement that the text executes, NULL if it does something else, or begins with a comment that has
-// a star in it: then what was left out keeps the table's default.
+// a star in it: then what was left out keeps the table's default. The settings that the proxy plans with care by (package verdict) may stand before it.
 const (
-	execute  = `^(?:\s|/\*[^*]*\*/)*[Ee][Xx][Ee][Cc][Uu][Tt][Ee]\s+`
+	execute  = `^(?:\s|/\*[^*]*\*/|SET LOCAL [a-z_]+ = [a-z0-9_]+;)*[Ee][Xx][Ee][Cc][Uu][Tt][Ee]\s+`
 	executed = "COALESCE(pg_catalog.replace(pg_catalog.substring(pg_catalog.current_query(), '" + execute + `"((?:[^"]|"")+)"` + "'), '\"\"', '\"'), pg_catalog.substring(pg_catalog.current_query(), '" + execute + "([a-z_][a-z0-9_]*)'))"
 )
 
