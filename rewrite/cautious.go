@@ -42,6 +42,7 @@ type paramUse struct {
 type level struct {
 	parent *level
 	tables map[string]*catalog.Relation // tables in FROM, by the name that they go by there
+	scalar map[string]map[string]bool   // columns of sub-selects in FROM of which it is certain that they can be compared
 	merged bool                         // USING or NATURAL: a column without qualification may be another's
 }
 
@@ -187,22 +188,55 @@ func (c *cautious) names(n *sqltext.Node, own *level) {
 	switch n := n.GetNode().(type) {
 	case *sqltext.Node_RangeVar:
 		ref := c.of[n.RangeVar]
-		if ref == nil || ref.fragment == nil || ref.fragment.stands() || ref.relation.Kind != catalog.Table && ref.relation.Kind != catalog.PartitionedTable || len(n.RangeVar.GetAlias().GetColnames()) > 0 {
-			return
-		}
 		name := n.RangeVar.Relname
 		if a := n.RangeVar.GetAlias(); a != nil {
 			name = a.Aliasname
 		}
+		own.unknown(name)
+		if ref == nil || ref.fragment == nil || ref.fragment.stands() || ref.relation.Kind != catalog.Table && ref.relation.Kind != catalog.PartitionedTable || len(n.RangeVar.GetAlias().GetColnames()) > 0 {
+			return
+		}
 		own.tables[name] = ref.relation
+	case *sqltext.Node_RangeSubselect:
+		own.unknown(n.RangeSubselect.GetAlias().GetAliasname())
+		alias, query := n.RangeSubselect.GetAlias(), n.RangeSubselect.GetSubquery().GetSelectStmt()
+		if alias == nil || len(alias.Colnames) > 0 || query == nil || query.Op != sqltext.SETOP_NONE {
+			return
+		}
+		inside := &level{tables: map[string]*catalog.Relation{}}
+		for _, n := range query.FromClause {
+			c.names(n, inside)
+		}
+		columns := map[string]bool{}
+		for _, n := range query.TargetList {
+			if t := n.GetResTarget(); !isStar(t.GetVal()) {
+				name := outputName(t)
+				_, twice := columns[name]
+				columns[name] = !twice && c.isScalar(t.GetVal(), inside)
+			}
+		}
+		own.scalar[alias.Aliasname] = columns
 	case *sqltext.Node_JoinExpr:
+		own.unknown(n.JoinExpr.GetAlias().GetAliasname())
 		if n.JoinExpr.Alias != nil { // it hides the names inside, which then are those of a query outside
 			return
 		}
 		own.merged = own.merged || n.JoinExpr.IsNatural || len(n.JoinExpr.UsingClause) > 0
 		c.names(n.JoinExpr.Larg, own)
 		c.names(n.JoinExpr.Rarg, own)
+	case *sqltext.Node_RangeFunction:
+		own.unknown(n.RangeFunction.GetAlias().GetAliasname())
+	case *sqltext.Node_RangeTableFunc:
+		own.unknown(n.RangeTableFunc.GetAlias().GetAliasname())
 	}
+}
+
+// unknown notes a name of which no column is certain yet.
+func (l *level) unknown(name string) {
+	if l.scalar == nil {
+		l.scalar = map[string]map[string]bool{}
+	}
+	l.scalar[name] = nil
 }
 
 func (c *cautious) from(n *sqltext.Node, at stand) {
@@ -219,8 +253,19 @@ func (c *cautious) from(n *sqltext.Node, at stand) {
 			c.because("it reads a view")
 		}
 	case *sqltext.Node_RangeSubselect:
-		if n.RangeSubselect.Lateral {
-			c.because("LATERAL")
+		if query := n.RangeSubselect.GetSubquery().GetSelectStmt(); n.RangeSubselect.Lateral {
+			if len(query.GetFromClause()) > 0 || query.GetOp() != sqltext.SETOP_NONE || query.GetWithClause() != nil || query.GetWhereClause() != nil {
+				c.because("LATERAL")
+				return
+			}
+			// It reads nothing: what it computes is of the columns beside it.
+			at.feeds = true
+			for _, list := range [][]*sqltext.Node{query.GetTargetList(), query.GetValuesLists(), query.GetGroupClause(), query.GetSortClause(), {query.GetHavingClause(), query.GetLimitCount(), query.GetLimitOffset()}} {
+				for _, n := range list {
+					c.expr(n, at)
+				}
+			}
+			return
 		}
 		c.query(n.RangeSubselect.GetSubquery().GetSelectStmt(), at.parent, false, at.strict)
 	case *sqltext.Node_JoinExpr:
@@ -235,6 +280,27 @@ func (c *cautious) from(n *sqltext.Node, at stand) {
 	default:
 		c.because("it has a function in FROM")
 	}
+}
+
+// isScalar tells whether what a sub-select returns is certain to be of a plain type.
+func (c *cautious) isScalar(n *sqltext.Node, inside *level) bool {
+	switch x := n.GetNode().(type) {
+	case *sqltext.Node_ColumnRef:
+		column := inside.column(x.ColumnRef)
+		return column != nil && sortable(kindOf(column, c.snap)) || inside.derived(x.ColumnRef)
+	case *sqltext.Node_TypeCast:
+		_, name, _ := qualifiedName(x.TypeCast.GetTypeName().GetNames())
+		found := c.snap.TypesNamed("pg_catalog", name)
+		return len(found) == 1 && len(x.TypeCast.TypeName.ArrayBounds) == 0 && sortable(kindOfOID(found[0].OID))
+	case *sqltext.Node_FuncCall:
+		return c.plain(x.FuncCall) && lastName(x.FuncCall.Funcname) == "count"
+	}
+	return false
+}
+
+// derived tells whether a column, named with the sub-select that it is of, can be compared for certain.
+func (l *level) derived(ref *sqltext.ColumnRef) bool {
+	return len(ref.Fields) == 2 && l.scalar[ref.Fields[0].GetString_().GetSval()][ref.Fields[1].GetString_().GetSval()]
 }
 
 // inside calls f for a node and, where it wants them, for those inside.
@@ -450,6 +516,12 @@ func (c *cautious) comparable(n *sqltext.Node, at stand) bool {
 		for l := at.level; l != nil; l = l.parent {
 			if column := l.column(x.ColumnRef); column != nil {
 				return sortable(kindOf(column, c.snap))
+			}
+			if l.derived(x.ColumnRef) {
+				return true
+			}
+			if _, here := l.scalar[x.ColumnRef.Fields[0].GetString_().GetSval()]; here && len(x.ColumnRef.Fields) > 1 {
+				return false // of something of that name further in than any other
 			}
 		}
 	case *sqltext.Node_TypeCast:
