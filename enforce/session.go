@@ -153,12 +153,12 @@ func (s *session) Declare(ctx context.Context, v *verdict.Verdict, types []uint3
 		return refusal(v.Original, verdict.Extended, v.Versions, refused)
 	}
 	j, ok := v.Detail.(*judgement)
-	declared := false
+	declared, odd := false, false
 	for _, oid := range types {
 		if oid == 0 {
 			continue
 		}
-		declared = true
+		declared, odd = true, odd || !rewrite.PlainParameter(oid)
 		err := rewrite.CheckType(now.state.snapshot, oid)
 		if err == nil && ok && j.mayCast != nil {
 			err = j.mayCast(now.state.snapshot, oid)
@@ -171,13 +171,13 @@ func (s *session) Declare(ctx context.Context, v *verdict.Verdict, types []uint3
 		v = s.admit(ctx, now.state, s.decide(now.state, v.Original, verdict.Extended, false), verdict.Extended)
 		j, ok = v.Detail.(*judgement)
 	}
-	if ok && declared && j.careful && v.Allowed() {
+	if ok && v.Allowed() && (declared && j.careful || odd && v.Door != verdict.DoorGate) {
 		return carefully(v)
 	}
 	return v
 }
 
-// carefully is a verdict on a statement whose casts of parameters may be casts, since types are declared for these.
+// carefully is a verdict on a statement whose parameters may have to be converted, since types are declared for them.
 func carefully(v *verdict.Verdict) *verdict.Verdict {
 	out, j := *v, *v.Detail.(*judgement)
 	j.declared = true

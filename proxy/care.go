@@ -56,24 +56,20 @@ func (e *entry) withCare() (string, *sqlstate.Error) {
 		return "", sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonStatement, "these statements cannot share a message: one of them is planned with care").
 			WithHint("Send each in a message of its own.")
 	}
-	e.before = make([]bool, len(which))
 	var out strings.Builder
-	from, set := 0, false
-	for i, effect := range v.Effects {
-		if which[i] && !set {
-			at := byteOf(v.Text, parts[i].At)
-			if at == 0 {
-				at = verdict.Hints(v.Text)
-			}
-			out.WriteString(v.Text[from:at])
-			out.WriteString(verdict.CareText)
-			e.inserted = append(e.inserted, inserted{utf8.RuneCountInString(v.Text[:at])})
-			e.before[i], from, set = true, at, true
+	from := 0
+	for i := range v.Effects { // before each: what stands between may have set or undone them
+		if !which[i] {
+			continue
 		}
-		switch effect.Kind {
-		case verdict.EndsTx, verdict.Rewinds, verdict.Unseals, verdict.Discards:
-			set = false
+		at := byteOf(v.Text, parts[i].At)
+		if at == 0 {
+			at = verdict.Hints(v.Text)
 		}
+		out.WriteString(v.Text[from:at])
+		out.WriteString(verdict.CareText)
+		e.inserted = append(e.inserted, inserted{utf8.RuneCountInString(v.Text[:at])})
+		from = at
 	}
 	out.WriteString(v.Text[from:])
 	e.leads()
@@ -95,7 +91,7 @@ func byteOf(text string, characters int) int {
 
 // leads notes that the answers to the settings come next, if they do.
 func (e *entry) leads() {
-	if e.completed < len(e.before) && e.before[e.completed] {
+	if e.steps == nil && e.completed < len(e.care) && e.care[e.completed] {
 		e.leading = len(verdict.Care)
 	}
 }

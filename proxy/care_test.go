@@ -76,6 +76,8 @@ func TestCareHolds(t *testing.T) {
 			"behind a transaction":        {upToReady(1, q("BEGIN; SELECT 1; COMMIT; "+asks))},
 			"behind what was undone":      {upToReady(1, q("BEGIN; SAVEPOINT a; SELECT 1; ROLLBACK TO a; "+asks+"; COMMIT"))},
 			"behind RESET":                {upToReady(1, q("BEGIN; SELECT 1; ROLLBACK; "+asks))},
+			"behind SET":                  {upToReady(1, q("SELECT 1; SET plan_cache_mode = force_generic_plan; "+asks))},
+			"behind a comment like ours":  {upToReady(1, q("/*pgconsent:/* x */ y */"+asks))},
 			"in a transaction":            {upToReady(1, q("BEGIN")), upToReady(1, q(asks)), upToReady(1, q("COMMIT"))},
 			"behind ROLLBACK TO":          {upToReady(1, q("BEGIN; SAVEPOINT a")), upToReady(1, q(asks)), upToReady(1, q("ROLLBACK TO a")), upToReady(1, q(asks)), upToReady(1, q("COMMIT"))},
 			"extended behind ROLLBACK TO": {upToReady(1, q("BEGIN; SAVEPOINT a")), upToReady(1, q("ROLLBACK TO a")), upToReady(1, append(extended, sy)...), upToReady(1, q("COMMIT"))},

@@ -51,8 +51,7 @@ type entry struct {
 	source    string       // bind: of the statement, as the client calls it
 
 	care     []bool     // query: which of its statements are planned with care
-	before   []bool     // before which of them the settings for that stand in its text
-	inserted []inserted // where
+	inserted []inserted // where the settings for that stand in its text
 
 	requested time.Duration // spent on the request before it was sent
 	sent      time.Time

@@ -169,7 +169,7 @@ func withCaution(e *verdict.Effect, text string) {
 		switch upper := strings.TrimSpace(strings.ToUpper(text)); {
 		case strings.HasPrefix(upper, "COPY"):
 			e.Caution = verdict.PlannedAsItRuns
-		case strings.HasPrefix(upper, "SELECT"), strings.HasPrefix(upper, "INSERT"):
+		case strings.Contains(upper, "SELECT"), strings.HasPrefix(upper, "INSERT"):
 			e.Caution = verdict.PlannedAsItIsBound
 		}
 	case verdict.Declares, verdict.CopiesIn:

@@ -63,8 +63,13 @@ func (w *walker) care(raw *sqltext.RawStmt, of map[*sqltext.RangeVar]*reference)
 	if c.outputs && c.sublinks {
 		c.because("a sub-select may ask for what a query in FROM computes")
 	}
-	if c.casts && len(raw.GetStmt().GetPrepareStmt().GetArgtypes()) > 0 {
-		c.because("it casts a parameter that is declared")
+	for _, n := range raw.GetStmt().GetPrepareStmt().GetArgtypes() {
+		switch name := lastName(n.GetTypeName().GetNames()); {
+		case c.casts:
+			c.because("it casts a parameter that is declared")
+		case !slices.Contains(plainNames, name) || len(n.GetTypeName().GetArrayBounds()) > 0:
+			c.because("it declares a parameter that may have to be converted")
+		}
 	}
 	if len(w.casts) > 0 {
 		c.because("it brings a cast that is not PostgreSQL's own")
@@ -106,7 +111,7 @@ func (c *cautious) says(t *sqltext.TypeCast) bool {
 		return false
 	}
 	u := c.params[p.Number]
-	if u == nil || u.stands != u.cast {
+	if u == nil || u.stands != u.cast || !slices.Contains(plainNames, lastName(t.GetTypeName().GetNames())) {
 		return false
 	}
 	c.casts = true
@@ -271,6 +276,9 @@ func (c *cautious) from(n *sqltext.Node, at stand) {
 	case *sqltext.Node_JoinExpr:
 		c.from(n.JoinExpr.Larg, at)
 		c.from(n.JoinExpr.Rarg, at)
+		if (n.JoinExpr.IsNatural || len(n.JoinExpr.UsingClause) > 0) && !(c.isTable(n.JoinExpr.Larg) && c.isTable(n.JoinExpr.Rarg)) {
+			c.because("USING or NATURAL over what is not a table")
+		}
 		// A join's condition sees the two sides, and what is beside them is of a query outside.
 		sides := &level{parent: at.parent, tables: map[string]*catalog.Relation{}, merged: n.JoinExpr.IsNatural || len(n.JoinExpr.UsingClause) > 0}
 		c.names(n.JoinExpr.Larg, sides)
@@ -287,11 +295,11 @@ func (c *cautious) isScalar(n *sqltext.Node, inside *level) bool {
 	switch x := n.GetNode().(type) {
 	case *sqltext.Node_ColumnRef:
 		column := inside.column(x.ColumnRef)
-		return column != nil && sortable(kindOf(column, c.snap)) || inside.derived(x.ColumnRef)
+		return column != nil && sortable(kindOf(column, c.snap)) && !c.touchy(column) && column.TypeOID != numericOID || inside.derived(x.ColumnRef)
 	case *sqltext.Node_TypeCast:
 		_, name, _ := qualifiedName(x.TypeCast.GetTypeName().GetNames())
 		found := c.snap.TypesNamed("pg_catalog", name)
-		return len(found) == 1 && len(x.TypeCast.TypeName.ArrayBounds) == 0 && sortable(kindOfOID(found[0].OID))
+		return len(found) == 1 && len(x.TypeCast.TypeName.ArrayBounds) == 0 && sortable(kindOfOID(found[0].OID)) && converted[found[0].OID] == 0 && found[0].OID != numericOID
 	case *sqltext.Node_FuncCall:
 		return c.plain(x.FuncCall) && lastName(x.FuncCall.Funcname) == "count"
 	}
@@ -376,6 +384,9 @@ func (c *cautious) expr(n *sqltext.Node, at stand) (own bool) {
 	switch x := n.GetNode().(type) {
 	case *sqltext.Node_SubLink:
 		c.operators(x.SubLink.OperName)
+		if column, _ := at.resolved(x.SubLink.Testexpr); column != nil && c.touchy(column) && !at.output {
+			c.because("it compares with what may have to be converted first")
+		}
 		c.expr(x.SubLink.Testexpr, at)
 		c.sublink(x.SubLink, at)
 		return false
@@ -388,6 +399,9 @@ func (c *cautious) expr(n *sqltext.Node, at stand) (own bool) {
 		}
 	case *sqltext.Node_A_Expr:
 		c.operators(x.AExpr.Name)
+		if !at.output && !c.alike(x.AExpr, at) {
+			c.because("it compares with what may have to be converted first")
+		}
 	case *sqltext.Node_SortBy:
 		c.operators(x.SortBy.UseOp)
 	case *sqltext.Node_TypeCast:
@@ -471,6 +485,106 @@ func constant(t *sqltext.TypeCast) bool {
 	return c != nil && (c.Isnull || c.GetSval() != nil || slices.Contains([]string{"int2", "int4", "int8", "numeric", "float4", "float8", "bool", "text", "varchar"}, lastName(t.GetTypeName().GetNames())))
 }
 
+// isTable tells whether an item of FROM is made of tables alone.
+func (c *cautious) isTable(n *sqltext.Node) bool {
+	if j := n.GetJoinExpr(); j != nil {
+		return c.isTable(j.Larg) && c.isTable(j.Rarg)
+	}
+	own := &level{tables: map[string]*catalog.Relation{}}
+	c.names(n, own)
+	return len(own.tables) == 1
+}
+
+const numericOID = 1700
+
+// converted are types with which PostgreSQL compares others by converting these, which may raise an error: numbers to floating point, big
+// integers to OIDs, dates and times to each other in lists. 2: a parameter may be one of these however it is declared.
+var converted = map[uint32]int{700: 1, 701: 1, 1114: 1, 1184: 1, 26: 2, 24: 2, 2202: 2, 2203: 2, 2204: 2, 2205: 2, 2206: 2, 3734: 2, 3769: 2, 4089: 2, 4096: 2, 4191: 2}
+
+// plainNames are types that a declared parameter can have without being converted to another by a function that may fail.
+var plainNames = []string{"bool", "int2", "int4", "int8", "text", "varchar", "bpchar", "uuid", "timestamptz", "jsonb", "json", "bytea"}
+
+// PlainParameter tells the same of an OID: of these types and arrays of them.
+func PlainParameter(oid uint32) bool {
+	return slices.Contains([]uint32{16, 17, 20, 21, 23, 25, 114, 1042, 1043, 1184, 2950, 3802, 1000, 1005, 1007, 1009, 1014, 1015, 1016, 2951}, oid)
+}
+
+func (c *cautious) touchy(column *catalog.Column) bool { return converted[c.under(column)] > 0 }
+
+// under is the type of a column, or the one under its domain.
+func (c *cautious) under(column *catalog.Column) uint32 {
+	oid := column.TypeOID
+	for range 64 { // domains over domains
+		t := c.snap.TypeByOID(oid)
+		if t == nil || t.Kind != 'd' {
+			break
+		}
+		oid = t.Base
+	}
+	return oid
+}
+
+// resolved is the column that an operand is, of a table of this query or of one outside, and whether it is one of this query.
+func (l *level) resolved(n *sqltext.Node) (column *catalog.Column, own bool) {
+	ref := n.GetColumnRef()
+	if ref == nil {
+		return nil, false
+	}
+	for at := l; at != nil; at = at.parent {
+		if column := at.column(ref); column != nil {
+			return column, at == l
+		}
+	}
+	return nil, false
+}
+
+// alike tells whether what is compared needs no conversion that may fail, but of columns of this very query, which are put off until the row
+// shows. Operands of other operators than comparisons are not asked about: those are not leak-proof.
+func (c *cautious) alike(x *sqltext.A_Expr, at stand) bool {
+	operands := []*sqltext.Node{x.Lexpr}
+	switch {
+	case x.Rexpr.GetList() != nil:
+		operands = append(operands, x.Rexpr.GetList().GetItems()...)
+	case x.Rexpr.GetAArrayExpr() != nil:
+		operands = append(operands, x.Rexpr.GetAArrayExpr().GetElements()...)
+	default:
+		operands = append(operands, x.Rexpr)
+	}
+	kind := 0
+	var of uint32
+	for _, n := range operands {
+		if column, _ := at.resolved(n); column != nil {
+			if t := c.under(column); converted[t] > kind {
+				kind, of = converted[t], t
+			}
+		}
+	}
+	if kind == 0 {
+		return true
+	}
+	for _, n := range operands {
+		column, own := at.resolved(n)
+		switch {
+		case n.GetAConst() != nil, n.GetTypeCast() != nil && constant(n.GetTypeCast()), isNow(n), n.GetAExpr() != nil && isNow(n.GetAExpr().Lexpr) && c.harmless(n, at), kind == 1 && n.GetParamRef() != nil:
+		case n.GetFuncCall() != nil && lastName(n.GetFuncCall().Funcname) == "date_trunc" && c.harmless(n, at):
+		case column != nil && (c.under(column) == of || own && !at.strict):
+		case column == nil && !at.strict && c.hasOwn(n, at):
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// hasOwn tells whether an operand names a column of a table of this query, sub-selects left out.
+func (c *cautious) hasOwn(n *sqltext.Node, at stand) (found bool) {
+	c.inside(n, func(n *sqltext.Node) bool {
+		found = found || n.GetColumnRef() != nil && at.column(n.GetColumnRef()) != nil
+		return !found && n.GetSubLink() == nil
+	})
+	return found
+}
+
 var comparisons = []string{"=", "<>", "!=", "<", "<=", ">", ">="}
 
 // harmless tells whether something cannot raise an error, by itself; what is inside is asked for itself.
@@ -504,7 +618,7 @@ func (c *cautious) harmlessOperator(x *sqltext.A_Expr, at stand) bool {
 	default:
 		return false
 	}
-	return c.comparable(x.Lexpr, at) && c.comparable(x.Rexpr, at)
+	return c.comparable(x.Lexpr, at) && c.comparable(x.Rexpr, at) && c.alike(x, at)
 }
 
 // comparable tells whether an operand is of a kind that can be compared whatever its value is.

@@ -26,7 +26,8 @@ func TestCare(t *testing.T) {
 		{"SELECT m.title, p.name FROM memories m JOIN memory_participants x ON x.memory_id = m.id JOIN people p ON p.id = x.person_id WHERE p.name = 'Alice'", ""},
 		{"SELECT * FROM memories m WHERE EXISTS (SELECT 1 FROM memory_participants x WHERE x.memory_id = m.id AND x.role = 'host')", ""},
 		{"SELECT * FROM memories WHERE id IN (SELECT memory_id FROM memory_participants WHERE role <> 'host')", ""},
-		{"SELECT * FROM memories WHERE occurred_at = (SELECT max(occurred_at) FROM memories)", ""},
+		{"SELECT * FROM memories WHERE occurred_at = (SELECT max(occurred_at) FROM memories)", "converted"},
+		{"SELECT * FROM memories WHERE title = (SELECT max(title) FROM memories)", ""},
 		{"SELECT m.id, (SELECT count(*) FROM memory_participants x WHERE x.memory_id = m.id) FROM memories m", ""},
 		{"SELECT CASE WHEN title = 'a' THEN 1 / length(body) ELSE 0 END, row_number() OVER (ORDER BY length(title)) FROM memories", ""},
 		{"SELECT title FROM memories UNION SELECT upper(name) FROM people WHERE lower(name) = 'x'", ""},
@@ -57,11 +58,27 @@ func TestCare(t *testing.T) {
 		{"SELECT * FROM notes WHERE id = ANY (SELECT 1 WHERE true = ANY (SELECT $1 / 2 = 1))", "sub-select"},
 		{"SELECT * FROM notes WHERE id = CASE $1 WHEN 1 THEN 2 ELSE 3 / $2 END", "no column"},
 		{"SELECT * FROM notes WHERE id = COALESCE($1, 1 / $2)", "no column"},
-		{"SELECT * FROM memories WHERE occurred_at > now() - $1::interval", "no column"},
-		{"SELECT * FROM memories WHERE occurred_at > now() - interval '300000 years'", "no column"},
+		{"SELECT * FROM memories WHERE occurred_at > now() - $1::interval", "converted"},
+		{"SELECT * FROM memories WHERE occurred_at > now() - interval '300000 years'", "converted"},
 		{"SELECT id FROM notes GROUP BY id HAVING id = 1 / $1", "no column"},
 		{"SELECT * FROM notes n JOIN lists l ON n.id = 1 / $1", "no column"},
 		{"SELECT * FROM notes n LEFT JOIN lists l USING (id) WHERE n.id = 1", ""},
+
+		// what PostgreSQL converts by itself
+		{"SELECT * FROM meters WHERE reading = $1 AND reading < 5 AND reading > other", ""},
+		{"SELECT * FROM meters WHERE reading > other * 2 AND at > now() AND at IN ($1, $2)", ""},
+		{"SELECT * FROM meters WHERE object = $1", "converted"},
+		{"SELECT * FROM meters WHERE reading = $1::numeric", "converted"},
+		{"SELECT * FROM meters WHERE reading = (SELECT max(amount) FROM meters)", "converted"},
+		{"SELECT * FROM meters WHERE reading IN (SELECT $1 FROM meters)", "converted"},
+		{"SELECT * FROM meters JOIN (SELECT $1 AS v) q ON q.v = reading", "converted"},
+		{"SELECT * FROM meters JOIN (SELECT $1 AS reading) q USING (reading)", "USING"},
+		{"SELECT (SELECT count(*) FROM meters WHERE reading = m.amount) FROM meters m", "converted"},
+		{"SELECT (SELECT count(*) FROM meters WHERE at IN (m.day, $1)) FROM meters m", "converted"},
+		{"SELECT * FROM meters m WHERE EXISTS (SELECT FROM meters WHERE amount = m.reading)", "converted"},
+		{"SELECT (SELECT count(*) FROM meters WHERE reading = m.reading) FROM meters m", ""},
+		{"SELECT * FROM meters m JOIN meters o ON m.reading = o.amount", ""},
+		{"PREPARE p (numeric) AS SELECT * FROM meters WHERE reading = $1", "converted"},
 
 		// sub-selects: whatever they say of themselves, they run when something asks for them
 		{"SELECT * FROM notes WHERE id = (SELECT id FROM notes)", "several rows"},
@@ -130,5 +147,25 @@ func TestTheGateNeedsNoCare(t *testing.T) {
 	result, refused := rewriter(t, Gate).Rewrite("SELECT count(*) FROM memories WHERE occurred_at > (SELECT min(occurred_at) FROM memories)", false)
 	if refused != nil || result.Door != verdict.DoorGate || result.Care != "" || result.Effects[0].Caution != verdict.NoCaution {
 		t.Errorf("%+v %v", result, refused)
+	}
+}
+
+// How statements are planned is said by SET alone, in front of which the settings of care stand anew: not by a call that a statement makes before what it
+// runs is planned.
+func TestPlansAreNotSetOnTheWay(t *testing.T) {
+	r := rewriter(t, RLS)
+	for _, sql := range []string{
+		"EXECUTE p (length(set_config('plan_cache_mode', 'force_generic_plan', false)))", "EXECUTE p (set_config('TimeZone', 'UTC', false))",
+		"SELECT set_config('plan_cache_mode', 'force_generic_plan', false)", "SELECT set_config('plan_cache_mode', 'force_generic_plan', false), plain_listed(1)",
+		"SET cpu_operator_cost = 1", "SET enable_bitmapscan = on", "SELECT set_config('cpu_operator_cost', '1', false)", "SELECT set_config('enable_bitmapscan', 'on', true)",
+	} {
+		if result, refused := r.Rewrite(sql, false); refused == nil {
+			t.Errorf("%s: %s", sql, result.Text)
+		}
+	}
+	for _, sql := range []string{"SET plan_cache_mode = force_generic_plan", "SELECT set_config('TimeZone', 'UTC', false)"} {
+		if _, refused := r.Rewrite(sql, false); refused != nil {
+			t.Errorf("%s: %v", sql, refused)
+		}
 	}
 }

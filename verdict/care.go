@@ -1,6 +1,7 @@
 package verdict
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -31,18 +32,11 @@ func (v *Verdict) Cautious() bool {
 	return slices.ContainsFunc(v.Effects, func(e Effect) bool { return e.Caution != NoCaution })
 }
 
-// Hints is how many bytes of comments of ours a text begins with: the signature and what row policies look at. They stay in front.
-func Hints(text string) int {
-	at := 0
-	for strings.HasPrefix(text[at:], "/*pgconsent:") {
-		end := strings.Index(text[at:], "*/")
-		if end < 0 {
-			break
-		}
-		at += end + len("*/")
-	}
-	return at
-}
+// Hints is how many bytes of comments of ours a text begins with: the signature and what row policies and triggers look at. They stay in
+// front. A client may begin with a comment that looks like one: what is taken for ours is whole, and has no other comment inside.
+func Hints(text string) int { return len(hints.FindString(text)) }
+
+var hints = regexp.MustCompile(`^(?:/\*pgconsent:(?:v1:[0-9a-f]{64}|scan|left [0-9a-f]{16})\*/)*`)
 
 // Carefully is a text of one statement with the settings of care in front of it.
 func Carefully(text string) string {

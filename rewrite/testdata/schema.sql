@@ -79,3 +79,5 @@ CREATE FUNCTION gauged(gauge) RETURNS integer LANGUAGE sql IMMUTABLE AS $$ SELEC
 CREATE CAST (gauge AS integer) WITH FUNCTION gauged(gauge);
 CREATE TABLE gauges (id integer PRIMARY KEY, g gauge, many gauge[], main main_gauge, n text);
 CREATE FUNCTION measured() RETURNS gauge LANGUAGE sql IMMUTABLE AS $$ SELECT ROW(0, 'a')::gauge $$;
+-- Types with which PostgreSQL compares others by converting these.
+CREATE TABLE meters (id integer PRIMARY KEY, reading double precision, other double precision, amount numeric, at timestamptz, day date, object oid);
