@@ -26,24 +26,22 @@ type cautious struct {
 	reason string
 
 	outputs  bool // a query in FROM computes what may raise an error, of columns of its own
-	sublinks bool // a sub-select stands where it may ask for that
+	sublinks bool // a sub-select or LATERAL may ask for that
 
 	params map[int32]*paramUse
 	casts  bool // it casts parameters, which say their types by that
+
+	frame  *frame // WITH queries in sight
+	levels map[*sqltext.SelectStmt]*level
+	given  map[*sqltext.SelectStmt][]typed
+
+	starred int // columns that stars have copied
 }
 
 // paramUse is how often a parameter stands in a statement, and how often of that under a cast.
 type paramUse struct {
 	stands, cast int
 	to           string // the type; all casts are to that
-}
-
-// level is what the columns of one SELECT may be of.
-type level struct {
-	parent *level
-	tables map[string]*catalog.Relation // tables in FROM, by the name that they go by there
-	scalar map[string]map[string]bool   // columns of sub-selects in FROM of which it is certain that they can be compared
-	merged bool                         // USING or NATURAL: a column without qualification may be another's
 }
 
 // stand is where an expression stands.
@@ -57,7 +55,7 @@ type stand struct {
 // care says when a statement is planned, and why that is to be with care, if it is; declared tells that it is as well where types are declared
 // for its parameters.
 func (w *walker) care(raw *sqltext.RawStmt, of map[*sqltext.RangeVar]*reference) (when verdict.Caution, reason string, declared bool) {
-	c := &cautious{walker: w, of: of, params: map[int32]*paramUse{}}
+	c := &cautious{walker: w, of: of, params: map[int32]*paramUse{}, levels: map[*sqltext.SelectStmt]*level{}, given: map[*sqltext.SelectStmt][]typed{}}
 	c.count(raw.GetStmt())
 	when = c.statement(raw.GetStmt())
 	if c.outputs && c.sublinks {
@@ -159,89 +157,37 @@ func (c *cautious) query(s *sqltext.SelectStmt, parent *level, shown, strict boo
 		c.because("it has a query of another kind")
 		return
 	}
-	for _, n := range s.GetWithClause().GetCtes() {
-		body := n.GetCommonTableExpr().GetCtequery()
-		if body.GetSelectStmt() == nil {
+	defer c.with(s, parent, func(query *sqltext.CommonTableExpr) {
+		if query.GetCtequery().GetSelectStmt() == nil {
 			c.because("it writes")
 			return
 		}
-		c.query(body.GetSelectStmt(), parent, false, strict)
-	}
-	own := &level{parent: parent, tables: map[string]*catalog.Relation{}}
+		c.query(query.Ctequery.GetSelectStmt(), parent, false, strict)
+	})()
+	own := c.levelOf(s, parent)
 	condition, output := stand{level: own, strict: strict}, stand{level: own, output: shown, feeds: !shown, strict: strict}
 	if s.Op != sqltext.SETOP_NONE {
 		c.query(s.Larg, parent, shown, strict)
 		c.query(s.Rarg, parent, shown, strict)
 	}
 	for _, n := range s.FromClause {
-		c.names(n, own)
-	}
-	for _, n := range s.FromClause {
 		c.from(n, condition)
 	}
 	c.expr(s.WhereClause, condition)
 	c.expr(s.HavingClause, condition)
-	for _, list := range [][]*sqltext.Node{s.TargetList, s.GroupClause, s.SortClause, s.DistinctClause, s.WindowClause, s.ValuesLists, {s.LimitCount, s.LimitOffset}} {
+	for _, n := range s.TargetList {
+		if at := output; !shown && c.collects(n, own) {
+			at.output, at.feeds = true, false
+			c.expr(n, at)
+		} else {
+			c.expr(n, output)
+		}
+	}
+	for _, list := range [][]*sqltext.Node{s.GroupClause, s.SortClause, s.DistinctClause, s.WindowClause, s.ValuesLists, {s.LimitCount, s.LimitOffset}} {
 		for _, n := range list {
 			c.expr(n, output)
 		}
 	}
-}
-
-// names collects the tables of FROM whose columns are columns and nothing else.
-func (c *cautious) names(n *sqltext.Node, own *level) {
-	switch n := n.GetNode().(type) {
-	case *sqltext.Node_RangeVar:
-		ref := c.of[n.RangeVar]
-		name := n.RangeVar.Relname
-		if a := n.RangeVar.GetAlias(); a != nil {
-			name = a.Aliasname
-		}
-		own.unknown(name)
-		if ref == nil || ref.fragment == nil || ref.fragment.stands() || ref.relation.Kind != catalog.Table && ref.relation.Kind != catalog.PartitionedTable || len(n.RangeVar.GetAlias().GetColnames()) > 0 {
-			return
-		}
-		own.tables[name] = ref.relation
-	case *sqltext.Node_RangeSubselect:
-		own.unknown(n.RangeSubselect.GetAlias().GetAliasname())
-		alias, query := n.RangeSubselect.GetAlias(), n.RangeSubselect.GetSubquery().GetSelectStmt()
-		if alias == nil || len(alias.Colnames) > 0 || query == nil || query.Op != sqltext.SETOP_NONE {
-			return
-		}
-		inside := &level{tables: map[string]*catalog.Relation{}}
-		for _, n := range query.FromClause {
-			c.names(n, inside)
-		}
-		columns := map[string]bool{}
-		for _, n := range query.TargetList {
-			if t := n.GetResTarget(); !isStar(t.GetVal()) {
-				name := outputName(t)
-				_, twice := columns[name]
-				columns[name] = !twice && c.isScalar(t.GetVal(), inside)
-			}
-		}
-		own.scalar[alias.Aliasname] = columns
-	case *sqltext.Node_JoinExpr:
-		own.unknown(n.JoinExpr.GetAlias().GetAliasname())
-		if n.JoinExpr.Alias != nil { // it hides the names inside, which then are those of a query outside
-			return
-		}
-		own.merged = own.merged || n.JoinExpr.IsNatural || len(n.JoinExpr.UsingClause) > 0
-		c.names(n.JoinExpr.Larg, own)
-		c.names(n.JoinExpr.Rarg, own)
-	case *sqltext.Node_RangeFunction:
-		own.unknown(n.RangeFunction.GetAlias().GetAliasname())
-	case *sqltext.Node_RangeTableFunc:
-		own.unknown(n.RangeTableFunc.GetAlias().GetAliasname())
-	}
-}
-
-// unknown notes a name of which no column is certain yet.
-func (l *level) unknown(name string) {
-	if l.scalar == nil {
-		l.scalar = map[string]map[string]bool{}
-	}
-	l.scalar[name] = nil
 }
 
 func (c *cautious) from(n *sqltext.Node, at stand) {
@@ -260,7 +206,7 @@ func (c *cautious) from(n *sqltext.Node, at stand) {
 	case *sqltext.Node_RangeSubselect:
 		if query := n.RangeSubselect.GetSubquery().GetSelectStmt(); n.RangeSubselect.Lateral {
 			if len(query.GetFromClause()) > 0 || query.GetOp() != sqltext.SETOP_NONE || query.GetWithClause() != nil || query.GetWhereClause() != nil {
-				c.because("LATERAL")
+				c.query(query, at.level, false, at.strict)
 				return
 			}
 			// It reads nothing: what it computes is of the columns beside it.
@@ -276,39 +222,56 @@ func (c *cautious) from(n *sqltext.Node, at stand) {
 	case *sqltext.Node_JoinExpr:
 		c.from(n.JoinExpr.Larg, at)
 		c.from(n.JoinExpr.Rarg, at)
-		if (n.JoinExpr.IsNatural || len(n.JoinExpr.UsingClause) > 0) && !(c.isTable(n.JoinExpr.Larg) && c.isTable(n.JoinExpr.Rarg)) {
-			c.because("USING or NATURAL over what is not a table")
-		}
 		// A join's condition sees the two sides, and what is beside them is of a query outside.
-		sides := &level{parent: at.parent, tables: map[string]*catalog.Relation{}, merged: n.JoinExpr.IsNatural || len(n.JoinExpr.UsingClause) > 0}
-		c.names(n.JoinExpr.Larg, sides)
-		c.names(n.JoinExpr.Rarg, sides)
-		at.level = sides
+		left, right := &level{parent: at.parent}, &level{parent: at.parent}
+		c.names(n.JoinExpr.Larg, left)
+		c.names(n.JoinExpr.Rarg, right)
+		c.merges(n.JoinExpr, left, right)
+		at.level = &level{
+			parent: at.parent, items: append(slices.Clone(left.items), right.items...), opaque: left.opaque || right.opaque, hidden: left.hidden || right.hidden,
+			merged: left.merged || right.merged || n.JoinExpr.IsNatural || len(n.JoinExpr.UsingClause) > 0,
+		}
 		c.expr(n.JoinExpr.Quals, at)
+	case *sqltext.Node_RangeFunction:
+		c.rows(n.RangeFunction, at)
 	default:
 		c.because("it has a function in FROM")
 	}
 }
 
-// isScalar tells whether what a sub-select returns is certain to be of a plain type.
-func (c *cautious) isScalar(n *sqltext.Node, inside *level) bool {
-	switch x := n.GetNode().(type) {
-	case *sqltext.Node_ColumnRef:
-		column := inside.column(x.ColumnRef)
-		return column != nil && sortable(kindOf(column, c.snap)) && !c.touchy(column) && column.TypeOID != numericOID || inside.derived(x.ColumnRef)
-	case *sqltext.Node_TypeCast:
-		_, name, _ := qualifiedName(x.TypeCast.GetTypeName().GetNames())
-		found := c.snap.TypesNamed("pg_catalog", name)
-		return len(found) == 1 && len(x.TypeCast.TypeName.ArrayBounds) == 0 && sortable(kindOfOID(found[0].OID)) && converted[found[0].OID] == 0 && found[0].OID != numericOID
-	case *sqltext.Node_FuncCall:
-		return c.plain(x.FuncCall) && lastName(x.FuncCall.Funcname) == "count"
+// rows visits functions in FROM. They run for rows that are shown, and with what is computed of those.
+func (c *cautious) rows(f *sqltext.RangeFunction, at stand) {
+	for _, n := range f.Functions {
+		call := n.GetList().GetItems()[0].GetFuncCall()
+		switch {
+		case call == nil || !c.plain(call):
+			c.because("it has a function in FROM")
+		case at.strict && lastName(call.Funcname) != "unnest":
+			c.because("a sub-select runs a function in FROM")
+		}
+		if !at.strict {
+			at.output = true
+		}
+		for _, arg := range call.GetArgs() {
+			c.expr(arg, at)
+		}
 	}
-	return false
 }
 
-// derived tells whether a column, named with the sub-select that it is of, can be compared for certain.
-func (l *level) derived(ref *sqltext.ColumnRef) bool {
-	return len(ref.Fields) == 2 && l.scalar[ref.Fields[0].GetString_().GetSval()][ref.Fields[1].GetString_().GetSval()]
+// merges looks at columns that a join compares by their names.
+func (c *cautious) merges(j *sqltext.JoinExpr, left, right *level) {
+	switch {
+	case left.allTables() && right.allTables():
+	case j.IsNatural:
+		c.because("NATURAL over what is not a table")
+	}
+	for _, n := range j.UsingClause {
+		ref := &sqltext.ColumnRef{Fields: []*sqltext.Node{n}}
+		l, r := c.column(ref, left), c.column(ref, right)
+		if !(l.own && r.own || l.oid != 0 && r.oid != 0 && (l.oid == r.oid || converted[l.oid] == 0 && converted[r.oid] == 0)) {
+			c.because("USING over what is not a table")
+		}
+	}
 }
 
 // inside calls f for a node and, where it wants them, for those inside.
@@ -347,29 +310,6 @@ func eachNode(m protoreflect.Message, f func(*sqltext.Node), visit func(protoref
 	visit(m)
 }
 
-// column is the column of a table of this very query that is meant for certain, or nil.
-func (l *level) column(ref *sqltext.ColumnRef) *catalog.Column {
-	switch len(ref.Fields) {
-	case 1:
-		if l.merged {
-			return nil
-		}
-		name := ref.Fields[0].GetString_().GetSval()
-		for _, r := range l.tables {
-			if column := r.Column(name); column != nil && !column.Virtual {
-				return column
-			}
-		}
-	case 2:
-		if r := l.tables[ref.Fields[0].GetString_().GetSval()]; r != nil {
-			if column := r.Column(ref.Fields[1].GetString_().GetSval()); column != nil && !column.Virtual {
-				return column
-			}
-		}
-	}
-	return nil
-}
-
 // quiet kinds of nodes raise nothing themselves.
 var quiet = []string{
 	"A_ArrayExpr", "A_Const", "A_Star", "Boolean", "BoolExpr", "BooleanTest", "CaseWhen", "CoalesceExpr", "ColumnRef", "Float", "Integer", "List", "NamedArgExpr", "NullTest",
@@ -384,14 +324,20 @@ func (c *cautious) expr(n *sqltext.Node, at stand) (own bool) {
 	switch x := n.GetNode().(type) {
 	case *sqltext.Node_SubLink:
 		c.operators(x.SubLink.OperName)
-		if column, _ := at.resolved(x.SubLink.Testexpr); column != nil && c.touchy(column) && !at.output {
+		if !at.output && !c.alikeTested(x.SubLink, at) {
 			c.because("it compares with what may have to be converted first")
 		}
 		c.expr(x.SubLink.Testexpr, at)
 		c.sublink(x.SubLink, at)
 		return false
 	case *sqltext.Node_ColumnRef:
-		own = at.column(x.ColumnRef) != nil
+		m := c.column(x.ColumnRef, at.level)
+		if own = m.own; m.calls {
+			c.because("it calls a function that is not PostgreSQL's own")
+		}
+		if !m.known && at.parent != nil || m.outer && m.computed {
+			c.sublinks, c.outputs = true, c.outputs || m.stored
+		}
 	case *sqltext.Node_FuncCall:
 		if !c.plain(x.FuncCall) {
 			c.because("it calls a function that is not PostgreSQL's own")
@@ -405,7 +351,7 @@ func (c *cautious) expr(n *sqltext.Node, at stand) (own bool) {
 	case *sqltext.Node_SortBy:
 		c.operators(x.SortBy.UseOp)
 	case *sqltext.Node_TypeCast:
-		if schema, name, ok := qualifiedName(x.TypeCast.GetTypeName().GetNames()); !ok || schema != "" && schema != "pg_catalog" || len(c.snap.TypesNamed("pg_catalog", name)) != 1 {
+		if !c.known(x.TypeCast.GetTypeName()) {
 			c.because("it casts to a type that is not PostgreSQL's own")
 			return false
 		}
@@ -462,12 +408,10 @@ func (c *cautious) plain(f *sqltext.FuncCall) bool {
 func (c *cautious) sublink(s *sqltext.SubLink, at stand) {
 	query := s.GetSubselect().GetSelectStmt()
 	if at.output && !at.strict {
-		c.sublinks = true // its own conditions may ask for what a query in FROM computes
 		c.query(query, at.level, true, false)
 		return
 	}
-	c.sublinks = true
-	if s.SubLinkType == sqltext.EXPR_SUBLINK && !(query != nil && oneRow(query)) {
+	if s.SubLinkType == sqltext.EXPR_SUBLINK && !(query != nil && (oneRow(query) || first(query))) {
 		c.because("a sub-select that is compared with may have several rows")
 		return
 	}
@@ -485,18 +429,6 @@ func constant(t *sqltext.TypeCast) bool {
 	return c != nil && (c.Isnull || c.GetSval() != nil || slices.Contains([]string{"int2", "int4", "int8", "numeric", "float4", "float8", "bool", "text", "varchar"}, lastName(t.GetTypeName().GetNames())))
 }
 
-// isTable tells whether an item of FROM is made of tables alone.
-func (c *cautious) isTable(n *sqltext.Node) bool {
-	if j := n.GetJoinExpr(); j != nil {
-		return c.isTable(j.Larg) && c.isTable(j.Rarg)
-	}
-	own := &level{tables: map[string]*catalog.Relation{}}
-	c.names(n, own)
-	return len(own.tables) == 1
-}
-
-const numericOID = 1700
-
 // converted are types with which PostgreSQL compares others by converting these, which may raise an error: numbers to floating point, big
 // integers to OIDs, dates and times to each other in lists. 2: a parameter may be one of these however it is declared.
 var converted = map[uint32]int{700: 1, 701: 1, 1114: 1, 1184: 1, 26: 2, 24: 2, 2202: 2, 2203: 2, 2204: 2, 2205: 2, 2206: 2, 3734: 2, 3769: 2, 4089: 2, 4096: 2, 4191: 2}
@@ -507,35 +439,6 @@ var plainNames = []string{"bool", "int2", "int4", "int8", "text", "varchar", "bp
 // PlainParameter tells the same of an OID: of these types and arrays of them.
 func PlainParameter(oid uint32) bool {
 	return slices.Contains([]uint32{16, 17, 20, 21, 23, 25, 114, 1042, 1043, 1184, 2950, 3802, 1000, 1005, 1007, 1009, 1014, 1015, 1016, 2951}, oid)
-}
-
-func (c *cautious) touchy(column *catalog.Column) bool { return converted[c.under(column)] > 0 }
-
-// under is the type of a column, or the one under its domain.
-func (c *cautious) under(column *catalog.Column) uint32 {
-	oid := column.TypeOID
-	for range 64 { // domains over domains
-		t := c.snap.TypeByOID(oid)
-		if t == nil || t.Kind != 'd' {
-			break
-		}
-		oid = t.Base
-	}
-	return oid
-}
-
-// resolved is the column that an operand is, of a table of this query or of one outside, and whether it is one of this query.
-func (l *level) resolved(n *sqltext.Node) (column *catalog.Column, own bool) {
-	ref := n.GetColumnRef()
-	if ref == nil {
-		return nil, false
-	}
-	for at := l; at != nil; at = at.parent {
-		if column := at.column(ref); column != nil {
-			return column, at == l
-		}
-	}
-	return nil, false
 }
 
 // alike tells whether what is compared needs no conversion that may fail, but of columns of this very query, which are put off until the row
@@ -550,25 +453,64 @@ func (c *cautious) alike(x *sqltext.A_Expr, at stand) bool {
 	default:
 		operands = append(operands, x.Rexpr)
 	}
+	return c.alikeAll(operands, at)
+}
+
+func (c *cautious) alikeAll(operands []*sqltext.Node, at stand) bool {
+	if rows := operands[0].GetRowExpr(); rows != nil { // each column by itself
+		for i := range rows.Args {
+			var column []*sqltext.Node
+			for _, n := range operands {
+				if row := n.GetRowExpr(); row == nil || len(row.Args) != len(rows.Args) {
+					return false
+				} else {
+					column = append(column, row.Args[i])
+				}
+			}
+			if !c.alikeAll(column, at) {
+				return false
+			}
+		}
+		return true
+	}
 	kind := 0
 	var of uint32
 	for _, n := range operands {
-		if column, _ := at.resolved(n); column != nil {
-			if t := c.under(column); converted[t] > kind {
-				kind, of = converted[t], t
-			}
+		if t := c.typeOf(n, at.level); converted[t] > kind && !isNow(n) {
+			kind, of = converted[t], t
 		}
 	}
 	if kind == 0 {
 		return true
 	}
 	for _, n := range operands {
-		column, own := at.resolved(n)
 		switch {
 		case n.GetAConst() != nil, n.GetTypeCast() != nil && constant(n.GetTypeCast()), isNow(n), n.GetAExpr() != nil && isNow(n.GetAExpr().Lexpr) && c.harmless(n, at), kind == 1 && n.GetParamRef() != nil:
 		case n.GetFuncCall() != nil && lastName(n.GetFuncCall().Funcname) == "date_trunc" && c.harmless(n, at):
-		case column != nil && (c.under(column) == of || own && !at.strict):
-		case column == nil && !at.strict && c.hasOwn(n, at):
+		case c.typeOf(n, at.level) == of:
+		case !at.strict && c.hasOwn(n, at):
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// alikeTested tells the same of what is compared with the rows of a sub-select.
+func (c *cautious) alikeTested(s *sqltext.SubLink, at stand) bool {
+	if s.Testexpr == nil {
+		return true
+	}
+	tested := []*sqltext.Node{s.Testexpr}
+	if row := s.Testexpr.GetRowExpr(); row != nil {
+		tested = row.Args
+	}
+	columns := c.outputsOf(s.GetSubselect().GetSelectStmt(), at.level, "")
+	for i, n := range tested {
+		t := c.typeOf(n, at.level)
+		switch {
+		case i < len(columns) && columns[i].oid != 0 && (columns[i].oid == t || t != 0 && converted[t] == 0 && converted[columns[i].oid] == 0):
+		case converted[t] == 0 && !at.strict && c.hasOwn(n, at):
 		default:
 			return false
 		}
@@ -579,10 +521,31 @@ func (c *cautious) alike(x *sqltext.A_Expr, at stand) bool {
 // hasOwn tells whether an operand names a column of a table of this query, sub-selects left out.
 func (c *cautious) hasOwn(n *sqltext.Node, at stand) (found bool) {
 	c.inside(n, func(n *sqltext.Node) bool {
-		found = found || n.GetColumnRef() != nil && at.column(n.GetColumnRef()) != nil
+		found = found || n.GetColumnRef() != nil && c.column(n.GetColumnRef(), at.level).own
 		return !found && n.GetSubLink() == nil
 	})
 	return found
+}
+
+// first tells whether a SELECT has one row at most because it says so.
+func first(s *sqltext.SelectStmt) bool {
+	n := s.GetLimitCount().GetAConst().GetIval()
+	return n != nil && n.Ival <= 1 && s.LimitOption == sqltext.LIMIT_OPTION_COUNT
+}
+
+// known tells whether a type is PostgreSQL's own, or an enum or one of an extension that is known: nothing of the owner's runs when it is cast to.
+func (c *cautious) known(t *sqltext.TypeName) bool {
+	schema, name, ok := qualifiedName(t.GetNames())
+	if !ok {
+		return false
+	}
+	if (schema == "" || schema == "pg_catalog") && len(c.snap.TypesNamed("pg_catalog", name)) == 1 {
+		return true
+	}
+	found := c.snap.TypesNamed(schema, name)
+	return len(found) > 0 && !slices.ContainsFunc(found, func(t *catalog.Type) bool {
+		return t.Kind != 'e' && !(t.Kind == 'b' && knownExtension(t.Extension))
+	})
 }
 
 var comparisons = []string{"=", "<>", "!=", "<", "<=", ">", ">="}
@@ -605,7 +568,13 @@ func (c *cautious) harmlessOperator(x *sqltext.A_Expr, at stand) bool {
 	if !ok || schema != "" && schema != "pg_catalog" {
 		return false
 	}
+	if x.Kind == sqltext.AEXPR_OP && slices.Contains([]string{"+", "-", "*"}, name) && number(x.Lexpr) && number(x.Rexpr) {
+		return true // as the plan is made
+	}
 	if x.Kind == sqltext.AEXPR_OP && (name == "+" || name == "-") && isNow(x.Lexpr) {
+		if v := x.Lexpr.GetSqlvalueFunction(); v != nil && v.Op == sqltext.SVFOP_CURRENT_DATE && number(x.Rexpr) {
+			return x.Rexpr.GetAConst().GetIval().GetIval() < 1_000_000
+		}
 		length := x.Rexpr.GetTypeCast().GetArg().GetAConst().GetSval()
 		return length != nil && lastName(x.Rexpr.GetTypeCast().GetTypeName().GetNames()) == "interval" && span.MatchString(length.GetSval())
 	}
@@ -626,28 +595,20 @@ func (c *cautious) comparable(n *sqltext.Node, at stand) bool {
 	switch x := n.GetNode().(type) {
 	case *sqltext.Node_A_Const, *sqltext.Node_ParamRef, *sqltext.Node_SQLValueFunction:
 		return true
-	case *sqltext.Node_ColumnRef:
-		for l := at.level; l != nil; l = l.parent {
-			if column := l.column(x.ColumnRef); column != nil {
-				return sortable(kindOf(column, c.snap))
-			}
-			if l.derived(x.ColumnRef) {
-				return true
-			}
-			if _, here := l.scalar[x.ColumnRef.Fields[0].GetString_().GetSval()]; here && len(x.ColumnRef.Fields) > 1 {
-				return false // of something of that name further in than any other
-			}
-		}
 	case *sqltext.Node_TypeCast:
 		return c.harmless(n, at)
 	case *sqltext.Node_List:
 		return !slices.ContainsFunc(x.List.Items, func(n *sqltext.Node) bool { return !c.comparable(n, at) })
 	case *sqltext.Node_A_ArrayExpr:
 		return !slices.ContainsFunc(x.AArrayExpr.Elements, func(n *sqltext.Node) bool { return !c.comparable(n, at) })
+	case *sqltext.Node_RowExpr:
+		return !slices.ContainsFunc(x.RowExpr.Args, func(n *sqltext.Node) bool { return !c.comparable(n, at) })
 	case *sqltext.Node_FuncCall, *sqltext.Node_A_Expr:
-		return isNow(n) || x != nil && shallow(n) && c.harmless(n, at)
+		if isNow(n) || shallow(n) && c.harmless(n, at) {
+			return true
+		}
 	}
-	return false
+	return c.typeOf(n, at.level) != 0
 }
 
 // shallow tells whether an operand is no deeper than what harmless knows by name: deeper ones would be looked through again at each level.
@@ -662,6 +623,13 @@ func shallow(n *sqltext.Node) bool {
 	}
 	return true
 }
+
+// fixed tells whether an argument is a constant, of which functions that are IMMUTABLE are computed as the plan is made.
+func fixed(n *sqltext.Node) bool {
+	return n.GetAConst() != nil || n.GetTypeCast() != nil && constant(n.GetTypeCast())
+}
+
+func number(n *sqltext.Node) bool { return n.GetAConst().GetIval() != nil }
 
 func isNow(n *sqltext.Node) bool {
 	if v := n.GetSqlvalueFunction(); v != nil {
@@ -682,6 +650,12 @@ func (c *cautious) harmlessCall(f *sqltext.FuncCall, at stand) bool {
 		return f.AggStar || len(f.Args) == 1
 	case "min", "max":
 		return len(f.Args) == 1 && c.comparable(f.Args[0], at)
+	case "sum", "avg": // of integers: what they add up in has room for more rows than there can be
+		return len(f.Args) == 1 && slices.Contains([]uint32{20, 21, 23}, c.typeOf(f.Args[0], at.level))
+	case "to_tsquery", "plainto_tsquery", "phraseto_tsquery", "websearch_to_tsquery", "to_tsvector":
+		return len(f.Args) == 2 && fixed(f.Args[0]) && fixed(f.Args[1])
+	case "lower", "upper", "similar_to_escape", "like_escape", "daterange", "int4range", "int8range", "numrange", "tsrange", "tstzrange", "make_date":
+		return !slices.ContainsFunc(f.Args, func(n *sqltext.Node) bool { return !fixed(n) })
 	case "date_trunc":
 		return len(f.Args) == 2 && f.Args[0].GetAConst().GetSval() != nil && slices.Contains([]string{"hour", "day", "week", "month", "quarter", "year"}, f.Args[0].GetAConst().GetSval().GetSval()) && isNow(f.Args[1])
 	}

@@ -26,7 +26,7 @@ func TestCare(t *testing.T) {
 		{"SELECT m.title, p.name FROM memories m JOIN memory_participants x ON x.memory_id = m.id JOIN people p ON p.id = x.person_id WHERE p.name = 'Alice'", ""},
 		{"SELECT * FROM memories m WHERE EXISTS (SELECT 1 FROM memory_participants x WHERE x.memory_id = m.id AND x.role = 'host')", ""},
 		{"SELECT * FROM memories WHERE id IN (SELECT memory_id FROM memory_participants WHERE role <> 'host')", ""},
-		{"SELECT * FROM memories WHERE occurred_at = (SELECT max(occurred_at) FROM memories)", "converted"},
+		{"SELECT * FROM memories WHERE occurred_at = (SELECT max(occurred_at) FROM memories)", ""},
 		{"SELECT * FROM memories WHERE title = (SELECT max(title) FROM memories)", ""},
 		{"SELECT m.id, (SELECT count(*) FROM memory_participants x WHERE x.memory_id = m.id) FROM memories m", ""},
 		{"SELECT CASE WHEN title = 'a' THEN 1 / length(body) ELSE 0 END, row_number() OVER (ORDER BY length(title)) FROM memories", ""},
@@ -42,6 +42,52 @@ func TestCare(t *testing.T) {
 		{"DECLARE c CURSOR FOR SELECT title FROM memories", ""},
 		{"COPY memories (title) TO STDOUT", ""},
 
+		// columns of other things than tables
+		{"SELECT tag, count(*) FROM drafts CROSS JOIN LATERAL unnest(tags) WITH ORDINALITY AS u (tag, n) WHERE n < 3 AND tag = $1 GROUP BY tag", ""},
+		{"SELECT m.id FROM memories m, jsonb_each(m.metadata) e WHERE e.value = '1' AND e.key LIKE 'a%' AND m.title = e.key", ""},
+		{"SELECT * FROM memories LEFT JOIN generate_series(1, $1 / $2) g ON g = length(title)", ""},
+		{"SELECT * FROM memories, plainto_tsquery('english', $1) q WHERE to_tsvector('english', title) @@ q", ""},
+		{"SELECT * FROM notes WHERE EXISTS (SELECT FROM drafts d, unnest(d.tags) t WHERE d.note_id = notes.id AND t = 'a')", ""},
+		{"SELECT m.id, x.n FROM memories m JOIN LATERAL (SELECT count(*) AS n FROM memory_participants p WHERE p.memory_id = m.id) x ON x.n > 2", ""},
+		{"SELECT m.id, x.a FROM memories m LEFT JOIN LATERAL (SELECT jsonb_agg(j) AS a FROM (SELECT jsonb_build_object('t', p.name) AS j FROM people p WHERE p.name = m.title) q) x ON true", ""},
+		{"SELECT v.id, v.plate FROM vehicles v JOIN notes n ON n.id = v.id WHERE EXISTS (SELECT FROM notes o WHERE o.id = v.id)", ""},
+		{"SELECT public.memories.title FROM public.memories WHERE public.memories.user_id = $1 AND public.memories.title = upper(public.memories.body)", ""},
+		{"WITH RECURSIVE up (id, depth) AS (SELECT id, 1 FROM notes WHERE id = $1 UNION ALL SELECT n.id, depth + 1 FROM notes n JOIN up ON n.id = up.id WHERE depth < 9) SELECT * FROM up JOIN notes ON notes.id = up.id", ""},
+		{"SELECT * FROM (SELECT n.*, row_number() OVER (PARTITION BY body ORDER BY id) AS rn FROM notes n) x WHERE rn = 1", ""},
+		{"SELECT * FROM notes JOIN (SELECT id, count(*) AS n FROM notes GROUP BY id) q USING (id) WHERE q.n > 3", ""},
+		{"SELECT title FROM memories GROUP BY title HAVING count(*) > (SELECT avg(id) FROM notes) AND (SELECT count(*) FROM people) > 1", ""},
+		{"SELECT * FROM memories WHERE (SELECT max(p.name) FROM people p WHERE (p.name, p.name) = (title, body)) = title", ""},
+		{"SELECT * FROM notes WHERE id = (SELECT id FROM notes ORDER BY body LIMIT 1)", ""},
+		{"SELECT id FROM notes n JOIN parents p USING (id) JOIN (SELECT id, count(*) AS n FROM notes GROUP BY id) q USING (id) WHERE id = $1", ""},
+		{"SELECT site FROM pages WHERE site = $1 AND title = upper(site)", ""},
+		{"SELECT * FROM (SELECT id, 1 / $1 AS k FROM notes GROUP BY id) x WHERE x.id = x.k", "no column"},
+		{"SELECT * FROM (SELECT id, 1 / $1 AS k FROM notes ORDER BY id) x WHERE x.id = x.k", "no column"},
+		{"SELECT * FROM notes n JOIN (VALUES (1)) v (id) USING (id) JOIN short_titles s ON true WHERE id = 1", "view"},
+		{"SELECT * FROM (VALUES (1, 'a'), (2, 'b')) v (n, s) JOIN notes ON notes.id = v.n AND body = s", ""},
+		{"SELECT * FROM meters WHERE day > CURRENT_DATE - 30 AND amount > 5 * 60", ""},
+		{"SELECT title SIMILAR TO '%(a|b)%' FROM memories WHERE title SIMILAR TO '%(a|b)%' OR 'b' <> lower('A')", ""},
+		{"SELECT * FROM memories, now() t WHERE occurred_at > t.t - interval '300000 years'", "converted"},
+		{"SELECT * FROM memories, unnest(ARRAY[1, 2]) u, notes WHERE notes.id = 1 / $1 AND u = 1", "no column"},
+		{"SELECT * FROM notes WHERE id IN (SELECT g FROM generate_series(1, 9, $1) g)", "sub-select runs a function"},
+		{"SELECT * FROM notes n WHERE id IN (SELECT g FROM unnest(ARRAY[1 / n.id]) g)", "sub-select computes"},
+		{"SELECT * FROM (SELECT 10 / length(title) AS v FROM memories) q, LATERAL (SELECT FROM notes WHERE id = q.v) z", "query in FROM"},
+		{"SELECT * FROM (SELECT * FROM (SELECT 10 / length(title) AS v FROM memories) q) r WHERE EXISTS (SELECT FROM notes WHERE id = r.v)", "sub-select computes"},
+		{"SELECT * FROM (SELECT 10 / length(title) AS v FROM memories UNION ALL SELECT id FROM notes) q WHERE EXISTS (SELECT FROM notes WHERE id = q.v)", "sub-select computes"},
+		{"WITH q AS (SELECT 10 / length(title) AS v FROM memories) SELECT (SELECT count(*) FROM notes WHERE id = q.v) FROM q", "query in FROM"},
+		{"SELECT (SELECT count(*) FROM notes n WHERE to_jsonb(q) = '1' AND n.id = 1) FROM (SELECT 10 / length(title) AS v FROM memories) q", "no column"},
+		{"SELECT (SELECT count(*) FROM notes WHERE id = p.visits) FROM patients p", "query in FROM"},
+		{"SELECT * FROM memories m WHERE EXISTS (SELECT FROM people WHERE name = m.caption)", "not PostgreSQL's own"},
+		{"WITH RECURSIVE q AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM q WHERE n < 5) SELECT * FROM notes WHERE id = (SELECT max(n) FROM q)", "sub-select"},
+		{"SELECT * FROM notes JOIN (SELECT ROW(1) AS id) q USING (id)", "USING"},
+		{"SELECT * FROM meters JOIN (SELECT amount AS reading FROM meters) q USING (reading)", "USING"},
+		{"SELECT * FROM meters NATURAL JOIN (SELECT amount AS reading FROM meters) q", "NATURAL"},
+		{"SELECT (SELECT count(*) FROM meters z WHERE z.reading = q.amount) FROM (SELECT amount FROM meters) q", "converted"},
+		{"SELECT (SELECT count(*) FROM meters z WHERE m.amount IN (SELECT reading FROM meters)) FROM meters m", "converted"},
+		{"SELECT * FROM meters WHERE reading > (SELECT sum(amount) FROM meters)", "converted"},
+		{"SELECT * FROM meters WHERE amount > (SELECT sum(amount) FROM meters)", "sub-select computes"},
+		{"SELECT * FROM notes WHERE id = (SELECT id FROM notes LIMIT 2)", "several rows"},
+		{"SELECT * FROM notes WHERE id = lower($1)::int", "no column"},
+
 		// parameters and constants
 		{"SELECT * FROM memories WHERE id = $1 AND length(title) > 0 AND title = 'a' || ($2 / $3)", "no column"},
 		{"SELECT * FROM notes WHERE id = $1 / $2", "no column"},
@@ -55,14 +101,14 @@ func TestCare(t *testing.T) {
 		{"SELECT * FROM notes WHERE id = (random() * 0)::int", "no column"},
 		{"SELECT * FROM notes WHERE body = (1e30::money)::text", "no column"},
 		{"SELECT * FROM notes WHERE body = '1' AND 1e30::money = '1'", "no column"},
-		{"SELECT * FROM notes WHERE id = ANY (SELECT 1 WHERE true = ANY (SELECT $1 / 2 = 1))", "sub-select"},
+		{"SELECT * FROM notes WHERE id = ANY (SELECT 1 WHERE true = ANY (SELECT $1 / 2 = 1))", "converted"},
 		{"SELECT * FROM notes WHERE id = CASE $1 WHEN 1 THEN 2 ELSE 3 / $2 END", "no column"},
 		{"SELECT * FROM notes WHERE id = COALESCE($1, 1 / $2)", "no column"},
 		{"SELECT * FROM memories WHERE occurred_at > now() - $1::interval", "converted"},
 		{"SELECT * FROM memories WHERE occurred_at > now() - interval '300000 years'", "converted"},
 		{"SELECT id FROM notes GROUP BY id HAVING id = 1 / $1", "no column"},
 		{"SELECT * FROM notes n JOIN lists l ON n.id = 1 / $1", "no column"},
-		{"SELECT * FROM notes n LEFT JOIN lists l USING (id) WHERE n.id = 1", ""},
+		{"SELECT * FROM notes n LEFT JOIN parents p USING (id) WHERE n.id = 1", ""},
 
 		// what PostgreSQL converts by itself
 		{"SELECT * FROM meters WHERE reading = $1 AND reading < 5 AND reading > other", ""},
@@ -93,7 +139,7 @@ func TestCare(t *testing.T) {
 		// columns of a query outside say nothing of the row either
 		{"SELECT (SELECT count(*) FROM notes WHERE id = 1 / length(m.title)) FROM memories m", "no column"},
 		{"SELECT * FROM memories m WHERE EXISTS (SELECT FROM notes WHERE id = 1 / length(m.title) OFFSET 0)", "sub-select"},
-		{"SELECT * FROM memories m, LATERAL (SELECT id FROM notes WHERE id = 1 / length(m.title)) q", "LATERAL"},
+		{"SELECT * FROM memories m, LATERAL (SELECT id FROM notes WHERE id = 1 / length(m.title)) q", "no column"},
 		{"SELECT (SELECT count(*) FROM (notes n JOIN memories m ON true) j WHERE j.body = 'a' AND m.title = upper(m.title)) FROM memories m", "no column"},
 		{"SELECT (SELECT count(*) FROM notes n JOIN notes o ON n.id = 1 / length(m.title), memories m) FROM memories m", "no column"},
 		{"SELECT m.id FROM memories m, LATERAL (SELECT length(m.body)::int AS n) x WHERE EXISTS (SELECT FROM notes WHERE notes.id = x.n)", "query in FROM"},
@@ -106,9 +152,9 @@ func TestCare(t *testing.T) {
 		// what is not known
 		{"SELECT * FROM short_titles", "view"},
 		{"SELECT relname FROM pg_class", "catalog"},
-		{"SELECT * FROM generate_series(1, 3) g", "function in FROM"},
 		{"SELECT plain_listed(1) FROM notes", "not PostgreSQL's own"},
-		{"SELECT NULL::mood FROM notes", "not PostgreSQL's own"},
+		{"SELECT NULL::mood FROM notes", ""},
+		{"SELECT 'a'::short_text FROM notes", "not PostgreSQL's own"},
 		{"INSERT INTO drafts (title) VALUES ('a')", "writes"},
 		{"UPDATE drafts SET title = 'a' WHERE id = $1", "writes"},
 		{"DELETE FROM drafts WHERE id = $1", "writes"},
@@ -122,9 +168,7 @@ func TestCare(t *testing.T) {
 	} {
 		result, refused := r.Rewrite(c.sql, false)
 		if refused != nil {
-			if c.want != "" || !strings.Contains(c.sql, "USING (id)") {
-				t.Errorf("%s: %v", c.sql, refused)
-			}
+			t.Errorf("%s: %v", c.sql, refused)
 			continue
 		}
 		switch {

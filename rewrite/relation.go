@@ -349,6 +349,7 @@ func (w *walker) replace(start, end int32, text string, apply func()) {
 func newFragment(t *policy.Table, mode Mode) *fragment {
 	f := &fragment{visible: t.Visible(), sets: predicate.Sets(t.Rows, t.Relation), owned: owned(t), aggregate: t.Aggregate}
 	if t.Columns != nil {
+		f.plain = t.Columns.Plain
 		f.standIn, f.keyed = standIn(t.Relation.Name, mode), newKeyed(t, mode)
 		f.sql = f.standIn.SQL()
 		return f

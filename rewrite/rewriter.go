@@ -272,9 +272,10 @@ type fragment struct {
 	open     bool                 // the predicate is true
 	standIn  catalog.Name         // the view whose name stands for the table's, which agents cannot read; else zero
 	visible  *catalog.Relation
-	keyed    *keyed         // nil: it has no columns that exist by key only
-	tables   []catalog.Name // of a view: the tables it reads
-	bare     bool           // of a view: one of them is without its predicate
+	plain    func(column string) bool // of a row view: whether a column comes out as it is stored
+	keyed    *keyed                   // nil: it has no columns that exist by key only
+	tables   []catalog.Name           // of a view: the tables it reads
+	bare     bool                     // of a view: one of them is without its predicate
 
 	sets      []predicate.Set   // of the hashed form of the row policy
 	door      bool              // there is a door view
