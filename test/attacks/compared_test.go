@@ -13,7 +13,7 @@ import (
 )
 
 var (
-	comparisons    = flag.Int("comparisons", 400, "how many made comparisons are asked of twins")
+	comparisons    = flag.Int("comparisons", 600, "how many made comparisons are asked of twins")
 	comparisonSeed = flag.Uint64("comparison-seed", 0, "from which they are made; 0: the day's")
 )
 
@@ -93,7 +93,7 @@ func (r comparing) source() (from, with string) {
 	case 15:
 		return "(small x JOIN LATERAL (SELECT " + r.one("1 / x.n", "x.n", "(SELECT 1 / x.n)") + " AS v) y ON true) s", ""
 	case 16:
-		return "(SELECT x.n, y.v FROM small x CROSS JOIN LATERAL (SELECT " + r.one("1 / x.n AS v", "1 / min(w.n) AS v FROM small w", "1 / x.n AS v FROM small w LIMIT 1", "max(w.n) / x.n AS v FROM small w WHERE w.n >= x.n") + ") y) s", ""
+		return "(SELECT x.n, y.v FROM small x CROSS JOIN LATERAL (SELECT " + r.one("1 / x.n AS v", "1 / min(w.n) AS v FROM small w", "1 / x.n AS v FROM small w LIMIT 1", "(SELECT 1 / min(q.n) FROM small q) AS v FROM small w", "(SELECT 1 / min(q.n) FROM small q) + x.n AS v FROM small w WHERE w.n = x.n", "max(w.n) / x.n AS v FROM small w WHERE w.n >= x.n") + ") y) s", ""
 	case 17, 18:
 		return "(SELECT *, n AS v FROM small) s", ""
 	}
