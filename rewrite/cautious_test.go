@@ -78,6 +78,8 @@ func TestCare(t *testing.T) {
 		{"SELECT (SELECT count(*) FROM notes WHERE id = p.visits) FROM patients p", "query in FROM"},
 		{"SELECT * FROM memories m WHERE EXISTS (SELECT FROM people WHERE name = m.caption)", "not PostgreSQL's own"},
 		{"WITH RECURSIVE q AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM q WHERE n < 5) SELECT * FROM notes WHERE id = (SELECT max(n) FROM q)", "sub-select"},
+		{"SELECT * FROM notes n JOIN LATERAL (SELECT (SELECT 1 / min(id) FROM notes) AS v FROM notes o) q ON n.id = q.v", "sub-select"},
+		{"SELECT * FROM memories m, LATERAL (SELECT 1 / length(m.title) AS v FROM notes o) q", "no column"},
 		{"SELECT * FROM notes JOIN (SELECT ROW(1) AS id) q USING (id)", "USING"},
 		{"SELECT * FROM meters JOIN (SELECT amount AS reading FROM meters) q USING (reading)", "USING"},
 		{"SELECT * FROM meters NATURAL JOIN (SELECT amount AS reading FROM meters) q", "NATURAL"},

@@ -92,9 +92,9 @@ func (r comparing) source() (from, with string) {
 		return r.one("(SELECT n, g AS v FROM masked) s", "(SELECT n, 1 / g AS v FROM masked) s"), ""
 	case 15:
 		return "(small x JOIN LATERAL (SELECT " + r.one("1 / x.n", "x.n", "(SELECT 1 / x.n)") + " AS v) y ON true) s", ""
-	case 16:
-		return "(SELECT x.n, y.v FROM small x CROSS JOIN LATERAL (SELECT " + r.one("1 / x.n AS v", "1 / min(w.n) AS v FROM small w", "1 / x.n AS v FROM small w LIMIT 1", "(SELECT 1 / min(q.n) FROM small q) AS v FROM small w", "(SELECT 1 / min(q.n) FROM small q) + x.n AS v FROM small w WHERE w.n = x.n", "max(w.n) / x.n AS v FROM small w WHERE w.n >= x.n") + ") y) s", ""
-	case 17, 18:
+	case 16, 17:
+		return "(SELECT x.n, y.v FROM small x CROSS JOIN LATERAL (SELECT " + r.one("1 / x.n AS v", "1 / min(w.n) AS v FROM small w", "1 / x.n AS v FROM small w LIMIT 1", "(SELECT 1 / min(q.n) FROM small q) AS v FROM small w", "(SELECT 1 / min(q.n) FROM small q) AS v FROM small w WHERE w.n = 0", "coalesce((SELECT 1 / min(q.n) FROM small q), 5) AS v FROM small w", "(SELECT 1 / min(q.n) FROM small q) + x.n AS v FROM small w WHERE w.n = x.n", "max(w.n) / x.n AS v FROM small w WHERE w.n >= x.n") + ") y) s", ""
+	case 18:
 		return "(SELECT *, n AS v FROM small) s", ""
 	}
 	return "(" + query + ") s", ""
