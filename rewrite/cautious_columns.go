@@ -86,7 +86,7 @@ func (c *cautious) column(ref *sqltext.ColumnRef, l *level) meaning {
 			case is:
 				found = append(found, o)
 			case len(names) > 1:
-				found = append(found, meaning{known: true, own: i.rows, computed: !i.rows, calls: i.table != nil && names[len(names)-1] != ""})
+				found = append(found, meaning{known: true, own: i.rows, computed: true, calls: (i.table != nil || i.rows && i.columns != nil) && names[len(names)-1] != ""})
 			}
 		}
 		switch {

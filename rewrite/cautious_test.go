@@ -77,6 +77,7 @@ func TestCare(t *testing.T) {
 		{"SELECT (SELECT count(*) FROM notes n WHERE to_jsonb(q) = '1' AND n.id = 1) FROM (SELECT 10 / length(title) AS v FROM memories) q", "no column"},
 		{"SELECT (SELECT count(*) FROM notes WHERE id = p.visits) FROM patients p", "query in FROM"},
 		{"SELECT * FROM memories m WHERE EXISTS (SELECT FROM people WHERE name = m.caption)", "not PostgreSQL's own"},
+		{"SELECT (SELECT count(*) FROM notes WHERE id = g.n) FROM gauges, unnest(many) g", "not PostgreSQL's own"},
 		{"WITH RECURSIVE q AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM q WHERE n < 5) SELECT * FROM notes WHERE id = (SELECT max(n) FROM q)", "sub-select"},
 		{"SELECT * FROM notes n JOIN LATERAL (SELECT (SELECT 1 / min(id) FROM notes) AS v FROM notes o) q ON n.id = q.v", "sub-select"},
 		{"SELECT * FROM memories m, LATERAL (SELECT 1 / length(m.title) AS v FROM notes o) q", "no column"},
