@@ -222,7 +222,7 @@ func (c *cautious) withItem(name, alias string, renamed []*sqltext.Node) *source
 		c.frame = before
 		i.columns = rename(rename(columns, f.query.Aliascolnames), renamed)
 		body := f.query.GetCtequery().GetSelectStmt()
-		i.rows = f.recursive && body.GetOp() != sqltext.SETOP_NONE && c.reads(body.Rarg, name) || c.apart(body, f.parent)
+		i.rows = f.recursive && body != nil && body.Op != sqltext.SETOP_NONE && c.reads(body.Rarg, name) || c.apart(body, f.parent)
 		i.settle()
 		return i
 	}

@@ -163,6 +163,7 @@ func TestCare(t *testing.T) {
 		{"DELETE FROM drafts WHERE id = $1", "writes"},
 		{"WITH d AS (DELETE FROM drafts RETURNING id) SELECT id FROM d", "writes"},
 		{"COPY drafts (title) FROM STDIN", "writes"},
+		{"WITH RECURSIVE t (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t WHERE n < 4), made AS (INSERT INTO drafts (title) SELECT 't' || n FROM t RETURNING title) SELECT * FROM made", "writes"},
 		{"COPY (SELECT id FROM notes WHERE id = (SELECT id FROM notes)) TO STDOUT", "several rows"},
 		{"DECLARE c CURSOR FOR SELECT * FROM notes WHERE id = (SELECT id FROM notes)", "several rows"},
 		{"PREPARE p AS SELECT * FROM notes WHERE id = 1 / $1", "no column"},

@@ -106,15 +106,39 @@ func TestPlans(t *testing.T) {
 		fmt.Printf("plans: %-16s %s\n", c.name, time.Since(began).Round(time.Second))
 	}
 	fmt.Print(table.String())
+	cautious := carePlans(t, w, agent)
+	fmt.Print(cautious)
 	kept, filled := keptPlans(t, super, hand, agent)
 	fmt.Print(kept)
 	bought := shopPlans(t, rows)
 	fmt.Print(bought)
 	if out := os.Getenv("PLANS_OUT"); out != "" {
 		write(t, out, "<!-- table: written by make bench-plans -->\n", caption(rows), table.String())
+		write(t, out, "<!-- care: written by make bench-plans -->\n", fmt.Sprintf("%d memories, PostgreSQL %s:\n\n", rows, pgtest.Binaries().Version), cautious)
 		write(t, out, "<!-- what is kept: written by make bench-plans -->\n", fmt.Sprintf("%d memories; filling in took %s:\n\n", rows, filled), kept)
 		write(t, out, "<!-- a shop: written by make bench-plans -->\n", fmt.Sprintf("%d orders, load average %s:\n\n", rows/2, load()), bought)
 	}
+}
+
+// carePlans measures what the settings of care cost in front of a text, and what they make of the plan behind row security, which all
+// careful statements take.
+func carePlans(t *testing.T, w *world, agent *pgx.Conn) string {
+	t.Helper()
+	var table strings.Builder
+	table.WriteString("| query | row security, ms | the same with care | prepared, ms | the same with care |\n|---|---:|---:|---:|---:|\n")
+	reseal := func() { w.reseal(t, agent) }
+	for _, c := range append(slices.Clone(classes), struct{ name, sql, hand string }{"two of a range", "SELECT count(*) FROM memories WHERE owner_id IN (17, 18, 19) AND occurred_at > '2020-01-01'", ""}) {
+		sql, _ := w.text(t, rewrite.RLS, true, c.sql)
+		exec(t, agent, "RESET cpu_operator_cost; RESET enable_bitmapscan; RESET plan_cache_mode")
+		plain, plainPrepared := cpu(t, agent, sql, reseal), prepared(t, agent, sql, reseal)
+		with := cpu(t, agent, verdict.Carefully(sql), reseal)
+		exec(t, agent, strings.ReplaceAll(verdict.CareText, "SET LOCAL", "SET"))
+		withPrepared := prepared(t, agent, sql, reseal)
+		fmt.Fprintf(&table, "| %s | %.3g | %.2f× | %.3g | %.2f× |\n", c.name, plain, with/plain, plainPrepared, withPrepared/plainPrepared)
+		fmt.Printf("plans: %s with care\n", c.name)
+	}
+	exec(t, agent, "RESET cpu_operator_cost; RESET enable_bitmapscan; RESET plan_cache_mode")
+	return table.String()
 }
 
 // keptPlans measures the same queries where the answers of memories are kept, and says how long filling these in took.
