@@ -342,7 +342,28 @@ func (r *reference) aliasPlace(source *sqltext.Source) int32 {
 }
 
 func (w *walker) replace(start, end int32, text string, apply func()) {
+	text = spaced(w.source.Text[:start], text, w.source.Text[end:])
 	w.edits = append(w.edits, edit{Edit: sqltext.Edit{Start: start, End: end, Text: text}, apply: apply, tree: w.copied})
+}
+
+// spaced puts spaces around a text where it would grow together with what is before or behind it: names in quotes need none in the client's
+// text, and get replaced by others.
+func spaced(before, text, behind string) string {
+	if text == "" {
+		return text
+	}
+	grow := func(a, b byte) bool { return wordByte(a) && wordByte(b) || a == '"' && b == '"' }
+	if before != "" && grow(before[len(before)-1], text[0]) {
+		text = " " + text
+	}
+	if behind != "" && grow(text[len(text)-1], behind[0]) {
+		text += " "
+	}
+	return text
+}
+
+func wordByte(b byte) bool {
+	return b == '_' || b == '$' || b >= 0x80 || '0' <= b && b <= '9' || 'a' <= b && b <= 'z' || 'A' <= b && b <= 'Z'
 }
 
 // newFragment writes and parses what stands for a table.
