@@ -170,6 +170,9 @@ func (c *cautious) query(s *sqltext.SelectStmt, parent *level, shown, strict boo
 		c.query(s.Larg, parent, shown, strict)
 		c.query(s.Rarg, parent, shown, strict)
 	}
+	if strict {
+		c.sorts(s, parent, own)
+	}
 	for _, n := range s.FromClause {
 		c.from(n, condition)
 	}
@@ -188,6 +191,37 @@ func (c *cautious) query(s *sqltext.SelectStmt, parent *level, shown, strict boo
 			c.expr(n, output)
 		}
 	}
+}
+
+// sorts looks at what a sub-select does with its rows besides: bounds may be negative, and rows whose columns cannot be compared cannot be
+// sorted or grouped either, which PostgreSQL notices when it comes to two of them; nor can the halves of a UNION always be converted to each other.
+func (c *cautious) sorts(s *sqltext.SelectStmt, parent, own *level) {
+	if !bound(s.LimitCount) || !bound(s.LimitOffset) {
+		c.because("a sub-select computes its LIMIT")
+	}
+	columns := c.outputsOf(s, parent, "")
+	if together := s.Op != sqltext.SETOP_NONE || len(s.DistinctClause) > 0 || len(s.ValuesLists) > 1; together && (columns == nil || slices.ContainsFunc(columns, func(t typed) bool { return t.oid == 0 })) {
+		c.because("a sub-select compares its rows")
+	}
+	for _, list := range [][]*sqltext.Node{s.SortClause, s.GroupClause, s.DistinctClause} {
+		for _, n := range list {
+			if by := n.GetSortBy(); by != nil {
+				n = by.Node
+			}
+			if i := n.GetAConst().GetIval(); i != nil && 0 < i.Ival && int(i.Ival) <= len(columns) && columns[i.Ival-1].oid != 0 {
+				continue
+			}
+			if n.GetNode() != nil && (n.GetAConst() != nil || c.typeOf(n, own) == 0) {
+				c.because("a sub-select sorts or groups by what may not be compared")
+			}
+		}
+	}
+}
+
+// bound tells whether LIMIT or OFFSET cannot be refused as it runs.
+func bound(n *sqltext.Node) bool {
+	i := n.GetAConst()
+	return n.GetNode() == nil || i != nil && (i.Isnull || i.GetIval() != nil && i.GetIval().Ival >= 0)
 }
 
 func (c *cautious) from(n *sqltext.Node, at stand) {
@@ -223,14 +257,26 @@ func (c *cautious) from(n *sqltext.Node, at stand) {
 		c.from(n.JoinExpr.Larg, at)
 		c.from(n.JoinExpr.Rarg, at)
 		// A join's condition sees the two sides, and what is beside them is of a query outside.
-		left, right := &level{parent: at.parent}, &level{parent: at.parent}
-		c.names(n.JoinExpr.Larg, left)
-		c.names(n.JoinExpr.Rarg, right)
-		c.merges(n.JoinExpr, left, right)
-		at.level = &level{
-			parent: at.parent, items: append(slices.Clone(left.items), right.items...), opaque: left.opaque || right.opaque, hidden: left.hidden || right.hidden,
-			merged: left.merged || right.merged || n.JoinExpr.IsNatural || len(n.JoinExpr.UsingClause) > 0,
+		if n.JoinExpr.Alias != nil && (hasLateral(n.JoinExpr.Larg) || hasLateral(n.JoinExpr.Rarg)) { // its names are those of what the alias hides
+			c.because("LATERAL in a join with an alias")
+			return
 		}
+		sides, left, right := &level{parent: at.parent}, &level{parent: at.parent}, &level{parent: at.parent}
+		c.names(n.JoinExpr.Larg, sides)
+		of := len(sides.items)
+		left.merged, sides.merged = sides.merged, false
+		c.names(n.JoinExpr.Rarg, sides) // which sees the left one
+		right.merged = sides.merged
+		for i, item := range sides.items {
+			if i < of {
+				left.add(item)
+			} else {
+				right.add(item)
+			}
+		}
+		c.merges(n.JoinExpr, left, right, at.strict)
+		sides.merged = left.merged || right.merged || n.JoinExpr.IsNatural || len(n.JoinExpr.UsingClause) > 0
+		at.level = sides
 		c.expr(n.JoinExpr.Quals, at)
 	case *sqltext.Node_RangeFunction:
 		c.rows(n.RangeFunction, at)
@@ -258,17 +304,30 @@ func (c *cautious) rows(f *sqltext.RangeFunction, at stand) {
 	}
 }
 
+// hasLateral tells whether something in FROM may name what is beside it.
+func hasLateral(n *sqltext.Node) bool {
+	switch n := n.GetNode().(type) {
+	case *sqltext.Node_JoinExpr:
+		return hasLateral(n.JoinExpr.Larg) || hasLateral(n.JoinExpr.Rarg)
+	case *sqltext.Node_RangeSubselect:
+		return n.RangeSubselect.Lateral
+	case *sqltext.Node_RangeVar:
+		return false
+	}
+	return true
+}
+
 // merges looks at columns that a join compares by their names.
-func (c *cautious) merges(j *sqltext.JoinExpr, left, right *level) {
+func (c *cautious) merges(j *sqltext.JoinExpr, left, right *level, strict bool) {
 	switch {
-	case left.allTables() && right.allTables():
+	case !strict && left.allTables() && right.allTables():
 	case j.IsNatural:
 		c.because("NATURAL over what is not a table")
 	}
 	for _, n := range j.UsingClause {
 		ref := &sqltext.ColumnRef{Fields: []*sqltext.Node{n}}
 		l, r := c.column(ref, left), c.column(ref, right)
-		if !(l.own && r.own || l.oid != 0 && r.oid != 0 && (l.oid == r.oid || converted[l.oid] == 0 && converted[r.oid] == 0)) {
+		if !(!strict && l.own && r.own || l.oid != 0 && r.oid != 0 && (l.oid == r.oid || converted[l.oid] == 0 && converted[r.oid] == 0)) {
 			c.because("USING over what is not a table")
 		}
 	}
@@ -312,7 +371,7 @@ func eachNode(m protoreflect.Message, f func(*sqltext.Node), visit func(protoref
 
 // quiet kinds of nodes raise nothing themselves.
 var quiet = []string{
-	"A_ArrayExpr", "A_Const", "A_Star", "Boolean", "BoolExpr", "BooleanTest", "CaseWhen", "CoalesceExpr", "ColumnRef", "Float", "Integer", "List", "NamedArgExpr", "NullTest",
+	"A_Const", "A_Star", "Boolean", "BoolExpr", "BooleanTest", "CaseWhen", "ColumnRef", "Float", "Integer", "List", "NamedArgExpr", "NullTest",
 	"ParamRef", "ResTarget", "RowExpr", "SQLValueFunction", "SortBy", "String", "GroupingSet", "GroupingFunc", "WindowDef",
 }
 
@@ -358,9 +417,6 @@ func (c *cautious) expr(n *sqltext.Node, at stand) (own bool) {
 	}
 	children(n, func(child *sqltext.Node) { own = c.expr(child, at) || own })
 	kind := sqltext.Kind(n)
-	if x := n.GetCaseExpr(); x != nil && x.Arg == nil {
-		kind = "CaseWhen" // without a comparison of its own
-	}
 	if !slices.Contains(quiet, kind) && !c.harmless(n, at) {
 		switch {
 		case at.strict:
@@ -413,10 +469,6 @@ func (c *cautious) sublink(s *sqltext.SubLink, at stand) {
 	}
 	if s.SubLinkType == sqltext.EXPR_SUBLINK && !(query != nil && (oneRow(query) || first(query))) {
 		c.because("a sub-select that is compared with may have several rows")
-		return
-	}
-	if query != nil && (query.LimitCount.GetNode() != nil || query.LimitOffset.GetNode() != nil) && (query.LimitCount.GetNode() != nil && query.LimitCount.GetAConst() == nil || query.LimitOffset.GetNode() != nil && query.LimitOffset.GetAConst() == nil) {
-		c.because("a sub-select computes its LIMIT")
 		return
 	}
 	c.query(query, at.level, false, true)
@@ -559,9 +611,43 @@ func (c *cautious) harmless(n *sqltext.Node, at stand) bool {
 		return constant(x.TypeCast) || c.says(x.TypeCast)
 	case *sqltext.Node_FuncCall:
 		return c.harmlessCall(x.FuncCall, at)
+	case *sqltext.Node_CoalesceExpr:
+		return c.uniform(x.CoalesceExpr.Args, at)
+	case *sqltext.Node_CaseExpr:
+		results := []*sqltext.Node{x.CaseExpr.Defresult}
+		for _, when := range x.CaseExpr.Args {
+			results = append(results, when.GetCaseWhen().GetResult())
+		}
+		return x.CaseExpr.Arg == nil && c.uniform(results, at)
+	case *sqltext.Node_A_ArrayExpr:
+		return c.uniform(x.AArrayExpr.Elements, at)
 	}
 	return false
 }
+
+// uniform tells whether values need no conversion to become one type, and, where they become an array, are no arrays themselves, of which
+// all must have the same length. A parameter among several may be anything, if a type is declared for it.
+func (c *cautious) uniform(values []*sqltext.Node, at stand) bool {
+	var of uint32
+	for _, n := range values {
+		switch {
+		case n.GetNode() == nil, n.GetAConst() != nil:
+			continue
+		case n.GetParamRef() != nil:
+			c.casts = c.casts || len(values) > 1
+			continue
+		}
+		t := c.typeOf(n, at.level)
+		if t == 0 || slices.Contains(arrays, t) || of != 0 && t != of && (converted[t] > 0 || converted[of] > 0) {
+			return false
+		}
+		of = t
+	}
+	return true
+}
+
+// arrays are the types of arrays whose values can be compared.
+var arrays = []uint32{1005, 1007, 1009, 1016, 2951}
 
 func (c *cautious) harmlessOperator(x *sqltext.A_Expr, at stand) bool {
 	schema, name, ok := qualifiedName(x.Name)
@@ -573,7 +659,8 @@ func (c *cautious) harmlessOperator(x *sqltext.A_Expr, at stand) bool {
 	}
 	if x.Kind == sqltext.AEXPR_OP && (name == "+" || name == "-") && isNow(x.Lexpr) {
 		if v := x.Lexpr.GetSqlvalueFunction(); v != nil && v.Op == sqltext.SVFOP_CURRENT_DATE && number(x.Rexpr) {
-			return x.Rexpr.GetAConst().GetIval().GetIval() < 1_000_000
+			days := x.Rexpr.GetAConst().GetIval().GetIval()
+			return -1_000_000 < days && days < 1_000_000
 		}
 		length := x.Rexpr.GetTypeCast().GetArg().GetAConst().GetSval()
 		return length != nil && lastName(x.Rexpr.GetTypeCast().GetTypeName().GetNames()) == "interval" && span.MatchString(length.GetSval())
@@ -640,7 +727,7 @@ func isNow(n *sqltext.Node) bool {
 }
 
 func (c *cautious) harmlessCall(f *sqltext.FuncCall, at stand) bool {
-	if f.AggWithinGroup || f.FuncVariadic || f.AggDistinct || len(f.AggOrder) > 0 {
+	if f.AggWithinGroup || f.FuncVariadic || f.AggDistinct || len(f.AggOrder) > 0 || f.Over != nil { // the bounds of a frame may be negative
 		return false
 	}
 	switch lastName(f.Funcname) {
@@ -654,7 +741,9 @@ func (c *cautious) harmlessCall(f *sqltext.FuncCall, at stand) bool {
 		return len(f.Args) == 1 && slices.Contains([]uint32{20, 21, 23}, c.typeOf(f.Args[0], at.level))
 	case "to_tsquery", "plainto_tsquery", "phraseto_tsquery", "websearch_to_tsquery", "to_tsvector":
 		return len(f.Args) == 2 && fixed(f.Args[0]) && fixed(f.Args[1])
-	case "lower", "upper", "similar_to_escape", "like_escape", "daterange", "int4range", "int8range", "numrange", "tsrange", "tstzrange", "make_date":
+	case "daterange", "int4range", "int8range", "numrange", "tsrange", "tstzrange": // a cast may be to a type that is converted as the call runs
+		return !slices.ContainsFunc(f.Args, func(n *sqltext.Node) bool { return n.GetAConst() == nil })
+	case "lower", "upper", "similar_to_escape", "like_escape", "make_date":
 		return !slices.ContainsFunc(f.Args, func(n *sqltext.Node) bool { return !fixed(n) })
 	case "date_trunc":
 		return len(f.Args) == 2 && f.Args[0].GetAConst().GetSval() != nil && slices.Contains([]string{"hour", "day", "week", "month", "quarter", "year"}, f.Args[0].GetAConst().GetSval().GetSval()) && isNow(f.Args[1])
