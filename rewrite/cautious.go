@@ -254,13 +254,13 @@ func (c *cautious) from(n *sqltext.Node, at stand) {
 		}
 		c.query(n.RangeSubselect.GetSubquery().GetSelectStmt(), at.parent, false, at.strict)
 	case *sqltext.Node_JoinExpr:
-		c.from(n.JoinExpr.Larg, at)
-		c.from(n.JoinExpr.Rarg, at)
-		// A join's condition sees the two sides, and what is beside them is of a query outside.
 		if n.JoinExpr.Alias != nil && (hasLateral(n.JoinExpr.Larg) || hasLateral(n.JoinExpr.Rarg)) { // its names are those of what the alias hides
 			c.because("LATERAL in a join with an alias")
 			return
 		}
+		c.from(n.JoinExpr.Larg, at)
+		c.from(n.JoinExpr.Rarg, at)
+		// A join's condition sees the two sides, and what is beside them is of a query outside.
 		sides, left, right := &level{parent: at.parent}, &level{parent: at.parent}, &level{parent: at.parent}
 		c.names(n.JoinExpr.Larg, sides)
 		of := len(sides.items)
@@ -419,6 +419,8 @@ func (c *cautious) expr(n *sqltext.Node, at stand) (own bool) {
 	kind := sqltext.Kind(n)
 	if !slices.Contains(quiet, kind) && !c.harmless(n, at) {
 		switch {
+		case kind == "A_ArrayExpr" && !at.output: // which PostgreSQL takes for leak-proof, whatever it is made of (contain_leaked_vars)
+			c.because("it may make an array of arrays")
 		case at.strict:
 			c.because("a sub-select computes what may fail: " + kind)
 		case at.output:
@@ -638,7 +640,7 @@ func (c *cautious) uniform(values []*sqltext.Node, at stand) bool {
 			continue
 		}
 		t := c.typeOf(n, at.level)
-		if t == 0 || slices.Contains(arrays, t) || of != 0 && t != of && (converted[t] > 0 || converted[of] > 0) {
+		if len(values) > 1 && (t == 0 || slices.Contains(arrays, t)) || t == 0 && at.strict || of != 0 && t != of && (converted[t] > 0 || converted[of] > 0) {
 			return false
 		}
 		of = t

@@ -19,8 +19,10 @@ var (
 
 // The twins are those of two indexes, with columns of more types.
 const compared = twoIndexes + `;
-ALTER TABLE big ADD f float8, ADD ts timestamptz, ADD t text, ADD m numeric, ADD day date;
+ALTER TABLE big ADD f float8, ADD ts timestamptz, ADD t text, ADD m numeric, ADD day date, ADD l int[] DEFAULT '{0,1}', ADD tc text COLLATE "C" DEFAULT 'x', ADD k json DEFAULT '{}';
 ALTER TABLE small ADD v numeric DEFAULT '1e400', ADD d date DEFAULT '5000000-01-01', ADD s text DEFAULT 'x', ADD j jsonb DEFAULT '{"a": "x", "b": 0}', ADD l int[] DEFAULT '{0,1}', ADD g float8, ADD k json DEFAULT '{}';
+CREATE TABLE holder (name text PRIMARY KEY, owner text NOT NULL);
+INSERT INTO holder VALUES ('me', 'me'), ('other', 'other');
 CREATE TABLE odd (owner text NOT NULL, v float8);
 INSERT INTO odd VALUES ('me', 1), ('other', 2);
 CREATE VIEW sums AS SELECT n, 1 / n AS r FROM small;
@@ -29,7 +31,9 @@ CREATE TABLE masked (owner text NOT NULL, n int NOT NULL, g int, secret text);
 INSERT INTO masked SELECT owner, n, n FROM small;
 ANALYZE`
 
-const comparedPolicy = twoIndexesPolicy + `  masked: { rows: [ { own: { column: owner, is: user } } ], columns: { n: allow, g: { mask: { generalise: 2 } } } }
+// The rule of the table is dear: what costs less would come before it.
+var comparedPolicy = strings.Replace(twoIndexesPolicy, "big: { rows: [ { own: { column: owner, is: user } } ]", "big: { rows: [ { visible: { holder: { name: owner } } } ]", 1) + `  holder: { rows: [ { own: { column: owner, is: user } } ] }
+  masked: { rows: [ { own: { column: owner, is: user } } ], columns: { n: allow, g: { mask: { generalise: 2 } } } }
   odd: { rows: [ { own: { column: owner, is: user } } ] }
 views: { sums: {} }
 functions: { reciprocal: {} }
@@ -124,7 +128,10 @@ func (r comparing) condition(s string) string {
 	if r.IntN(3) == 0 {
 		value = s + ".v"
 	}
-	switch r.IntN(16) {
+	switch r.IntN(17) {
+	case 13: // of the row itself, and failing for any
+		return r.one("big.b = ANY (ARRAY[big.l, ARRAY[1]])", "big.b = ANY (ARRAY[big.l, "+s+".n::text::int[]])", "big.c < ALL (ARRAY[big.l, ARRAY[1]])", "big.t = big.tc", "big.note < big.tc", "big.note IN ('a', big.tc)", "ROW(big.k) = ROW(big.k)", "big.note = ANY (ARRAY[big.tc, big.note])",
+			"(CASE WHEN big.b > 0 THEN big.l ELSE NULL END)[1] = 1 / (big.b - big.b)", "big.b = (CASE WHEN big.b > 0 THEN 5 END)", "big.note BETWEEN big.tc AND 'z'", "(big.b = 1) IS DISTINCT FROM (big.note > big.tc)", "greatest(big.note, big.tc) = 'x'", "nullif(big.note, big.tc) IS NULL", "(big.note, big.b) < (big.tc, 5)")
 	case 0:
 		return column + " IN (5, " + value + ")"
 	case 1:
@@ -178,9 +185,9 @@ func (r comparing) statement() string {
 	case 6:
 		return with + "SELECT count(*) FROM " + from + " WHERE 5 " + r.one("=", ">") + " (SELECT max(big.id) FROM big WHERE " + where + ")"
 	case 7:
-		return with + "SELECT count(*) FROM " + from + ", (SELECT id, a, b, c, f, ts, t, m FROM big" + r.one("", " OFFSET 0", " WHERE a = 123") + ") big WHERE " + where
+		return with + "SELECT count(*) FROM " + from + ", (SELECT * FROM big" + r.one("", " OFFSET 0", " WHERE a = 123") + ") big WHERE " + where
 	case 8:
-		return with + "SELECT count(*) FROM " + from + ", (SELECT max(id) AS id, a, b, c, max(f) AS f, max(ts) AS ts, max(t) AS t, max(m) AS m FROM big GROUP BY a, b, c) big WHERE " + where
+		return with + "SELECT count(*) FROM " + from + ", (SELECT max(id) AS id, a, b, c, max(f) AS f, max(ts) AS ts, max(t) AS t, max(m) AS m, max(day) AS day, max(tc) AS tc, max(note) AS note, max(l) AS l, max(k::text) AS k FROM big GROUP BY a, b, c) big WHERE " + where
 	case 9:
 		return with + "SELECT count(*) FROM " + from + " JOIN (SELECT id, a, v FROM (SELECT *, c AS v FROM big) y) big USING (v) WHERE a = 123"
 	case 10:
