@@ -24,7 +24,7 @@ type source struct {
 	plain func(column string) bool // of a row view: whether a column comes out as it is stored; nil: all do
 
 	columns []typed // of others, as far as they are known
-	rows    bool    // a function that is run for its rows: columns are computed before anything compares them
+	rows    bool    // it makes rows, whose columns are computed before anything compares them
 }
 
 // typed is a column that something in FROM has.
