@@ -34,6 +34,8 @@ type cautious struct {
 	frame  *frame // WITH queries in sight
 	levels map[*sqltext.SelectStmt]*level
 	given  map[*sqltext.SelectStmt][]typed
+	views  map[catalog.Name]*sqltext.SelectStmt // that it reads; nil where what one reads is not certain
+	opened int                                  // mentions of views
 
 	starred int // columns that stars have copied
 }
@@ -55,7 +57,7 @@ type stand struct {
 // care says when a statement is planned, and why that is to be with care, if it is; declared tells that it is as well where types are declared
 // for its parameters.
 func (w *walker) care(raw *sqltext.RawStmt, of map[*sqltext.RangeVar]*reference) (when verdict.Caution, reason string, declared bool) {
-	c := &cautious{walker: w, of: of, params: map[int32]*paramUse{}, levels: map[*sqltext.SelectStmt]*level{}, given: map[*sqltext.SelectStmt][]typed{}}
+	c := &cautious{walker: w, of: of, params: map[int32]*paramUse{}, levels: map[*sqltext.SelectStmt]*level{}, given: map[*sqltext.SelectStmt][]typed{}, views: map[catalog.Name]*sqltext.SelectStmt{}}
 	c.count(raw.GetStmt())
 	when = c.statement(raw.GetStmt())
 	if c.outputs && c.sublinks {
@@ -232,8 +234,13 @@ func (c *cautious) from(n *sqltext.Node, at stand) {
 			if at.strict {
 				c.because("a sub-select reads a WITH query")
 			}
+			if !c.inSight(n.RangeVar.Relname) {
+				c.because("it reads a catalog")
+			}
 		case ref.fragment == nil || ref.relation == nil:
 			c.because("it reads a catalog")
+		case ref.relation.Kind == catalog.View:
+			c.readsView(ref, at)
 		case ref.relation.Kind != catalog.Table && ref.relation.Kind != catalog.PartitionedTable:
 			c.because("it reads a view")
 		}

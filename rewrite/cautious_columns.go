@@ -25,6 +25,7 @@ type source struct {
 
 	columns []typed // of others, as far as they are known
 	rows    bool    // it makes rows, whose columns are computed before anything compares them
+	view    bool    // a view, of whose rows there may be functions that are called like columns
 }
 
 // typed is a column that something in FROM has.
@@ -33,6 +34,7 @@ type typed struct {
 	oid  uint32 // its type, where that is certain and every two of its values can be compared; else 0
 
 	computed bool // what it is may be computed where it is named, and fail there
+	own      bool // it is a column of a table that the query reads itself, and stays one where the query becomes a part of the one around it
 }
 
 // meaning is what is known of a column that a statement names.
@@ -86,7 +88,7 @@ func (c *cautious) column(ref *sqltext.ColumnRef, l *level) meaning {
 			case is:
 				found = append(found, o)
 			case len(names) > 1:
-				found = append(found, meaning{known: true, own: i.rows, computed: true, calls: (i.table != nil || i.rows && i.columns != nil) && names[len(names)-1] != ""})
+				found = append(found, meaning{known: true, own: i.rows, computed: true, calls: (i.table != nil || i.view || i.rows && i.columns != nil) && names[len(names)-1] != ""})
 			}
 		}
 		switch {
@@ -126,11 +128,11 @@ func (c *cautious) columnOf(i *source, name string) (meaning, bool) {
 		o := meaning{known: true, own: i.rows}
 		for _, column := range i.columns {
 			if column.name == name {
-				n, o.oid, o.computed = n+1, column.oid, column.computed
+				n, o.oid, o.computed, o.own = n+1, column.oid, column.computed, i.rows || column.own
 			}
 		}
 		if n > 1 {
-			o.oid = 0
+			o.oid, o.own = 0, i.rows
 		}
 		return o, n > 0
 	}
@@ -284,7 +286,7 @@ func (c *cautious) outputsOf(s *sqltext.SelectStmt, parent *level, within string
 			if out[i].oid != right[i].oid {
 				out[i].oid = 0
 			}
-			out[i].computed = out[i].computed || right[i].computed
+			out[i].computed, out[i].own = out[i].computed || right[i].computed, out[i].own && right[i].own
 		}
 	case len(s.ValuesLists) > 0:
 		out = c.values(s.ValuesLists, parent)
@@ -293,7 +295,7 @@ func (c *cautious) outputsOf(s *sqltext.SelectStmt, parent *level, within string
 		for _, n := range s.TargetList {
 			t := n.GetResTarget()
 			if !isStar(t.GetVal()) {
-				out = append(out, typed{outputName(t), c.typeOf(t.GetVal(), at), c.computes(t.GetVal(), at)})
+				out = append(out, typed{outputName(t), c.typeOf(t.GetVal(), at), c.computes(t.GetVal(), at), c.column(t.GetVal().GetColumnRef(), at).own})
 				continue
 			}
 			all := c.star(t.GetVal().GetColumnRef(), at)
@@ -386,7 +388,7 @@ func (c *cautious) values(lists []*sqltext.Node, parent *level) []typed {
 			case i >= len(names) || row > 0 && i >= len(out):
 				return nil
 			case row == 0:
-				out = append(out, typed{names[i], oid, true})
+				out = append(out, typed{name: names[i], oid: oid, computed: true})
 			case out[i].oid != oid:
 				out[i].oid = 0
 			}
@@ -406,12 +408,15 @@ func (c *cautious) star(ref *sqltext.ColumnRef, at *level) []typed {
 			continue
 		}
 		if i.table == nil {
-			out = append(out, i.columns...)
+			for _, column := range i.columns {
+				column.own = column.own || i.rows
+				out = append(out, column)
+			}
 			continue
 		}
 		for _, column := range i.table.Columns {
 			o, _ := c.columnOf(i, column.Name)
-			out = append(out, typed{column.Name, o.oid, o.computed})
+			out = append(out, typed{column.Name, o.oid, o.computed, o.own})
 		}
 	}
 	return out
@@ -466,6 +471,8 @@ func (c *cautious) tableItem(v *sqltext.RangeVar) *source {
 	switch {
 	case ref == nil:
 		return c.withItem(v.Relname, i.alias, alias.GetColnames())
+	case ref.fragment != nil && ref.relation != nil && ref.relation.Kind == catalog.View:
+		return c.viewItem(ref, i.alias, alias.GetColnames())
 	case ref.fragment == nil || len(alias.GetColnames()) > 0 || ref.relation.Kind != catalog.Table && ref.relation.Kind != catalog.PartitionedTable:
 		return i
 	case ref.fragment.stands():

@@ -81,3 +81,12 @@ CREATE TABLE gauges (id integer PRIMARY KEY, g gauge, many gauge[], main main_ga
 CREATE FUNCTION measured() RETURNS gauge LANGUAGE sql IMMUTABLE AS $$ SELECT ROW(0, 'a')::gauge $$;
 -- Types with which PostgreSQL compares others by converting these.
 CREATE TABLE meters (id integer PRIMARY KEY, reading double precision, other double precision, amount numeric, at timestamptz, day date, object oid);
+-- Views whose columns are followed, and such as cannot be.
+CREATE VIEW bodies AS SELECT n.id, n.body FROM notes n WHERE n.body <> '';
+CREATE FUNCTION excerpt(bodies) RETURNS text LANGUAGE sql STABLE AS $$ SELECT $1.body $$;
+CREATE VIEW shares AS SELECT m.id, m.title, 10 / length(m.title) AS share FROM memories m;
+CREATE VIEW hosted AS WITH q AS (SELECT x.memory_id, count(*) AS n FROM memory_participants x GROUP BY x.memory_id) SELECT s.*, q.n FROM shares s JOIN q ON q.memory_id = s.id;
+CREATE VIEW either AS SELECT b.id FROM bodies b UNION ALL SELECT 10 / n.id FROM notes n;
+CREATE VIEW lowest AS SELECT n.id, n.body FROM notes n WHERE n.id = (SELECT 1 / min(o.id) FROM notes o);
+CREATE VIEW settings_of AS SELECT n.id, s.typname FROM notes n LEFT JOIN pg_type s ON s.typname = n.body;
+CREATE VIEW listed_calls AS SELECT plain_listed(n.id) AS id FROM notes n;

@@ -26,6 +26,15 @@ INSERT INTO holder VALUES ('me', 'me'), ('other', 'other');
 CREATE TABLE odd (owner text NOT NULL, v float8);
 INSERT INTO odd VALUES ('me', 1), ('other', 2);
 CREATE VIEW sums AS SELECT n, 1 / n AS r FROM small;
+CREATE VIEW few AS SELECT n, v, n AS m FROM small WHERE n < 9;
+CREATE VIEW counted AS SELECT n, count(*) AS k, 1 / max(n) AS r FROM small GROUP BY n;
+CREATE VIEW both_of AS SELECT f.n, s.r AS v, f.m FROM few f JOIN sums s USING (n) UNION ALL SELECT 0, 7, 0;
+CREATE VIEW named AS WITH q AS (SELECT n, (SELECT 1 / min(w.n) FROM small w) AS v FROM few) SELECT * FROM q;
+CREATE VIEW twice AS SELECT x.n, y.v FROM small x, LATERAL (SELECT 10 % x.n AS v) y;
+CREATE VIEW large AS SELECT * FROM big;
+CREATE VIEW larger AS SELECT *, c AS v, 1 / (c - c) AS w FROM large WHERE b IS NOT NULL;
+CREATE VIEW largest AS SELECT x.*, o.v AS f2 FROM larger x LEFT JOIN odd o ON o.owner = x.owner;
+CREATE VIEW found AS SELECT * FROM big WHERE c = (SELECT max(1 / n) FROM small);
 CREATE FUNCTION reciprocal(n int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT 1 / n';
 CREATE TABLE masked (owner text NOT NULL, n int NOT NULL, g int, secret text);
 INSERT INTO masked SELECT owner, n, n FROM small;
@@ -35,7 +44,7 @@ ANALYZE`
 var comparedPolicy = strings.Replace(twoIndexesPolicy, "big: { rows: [ { own: { column: owner, is: user } } ]", "big: { rows: [ { visible: { holder: { name: owner } } } ]", 1) + `  holder: { rows: [ { own: { column: owner, is: user } } ] }
   masked: { rows: [ { own: { column: owner, is: user } } ], columns: { n: allow, g: { mask: { generalise: 2 } } } }
   odd: { rows: [ { own: { column: owner, is: user } } ] }
-views: { sums: {} }
+views: { sums: {}, few: {}, counted: {}, both_of: {}, named: {}, twice: {}, large: {}, larger: {}, largest: {}, found: {} }
 functions: { reciprocal: {} }
 `
 
@@ -79,7 +88,7 @@ func (r comparing) value(s string, depth int) string {
 func (r comparing) source() (from, with string) {
 	v := r.one("1 / n", "1 / n", "n", "10 % n", "('x' || n)::int", "1 / max(n) OVER ()", "(SELECT 1 / min(w.n) FROM small w)")
 	query := "SELECT n, " + v + " AS v FROM small"
-	switch r.IntN(20) {
+	switch r.IntN(22) {
 	case 0:
 		query += " OFFSET 0"
 	case 1:
@@ -107,8 +116,8 @@ func (r comparing) source() (from, with string) {
 		return "s", "WITH RECURSIVE s (n, v) AS (SELECT 3, 1 UNION ALL SELECT n - 1, " + r.one("n", "1 / n", "v / (n - 1)") + " FROM s WHERE n > 0) "
 	case 12:
 		return "s", "WITH q AS (" + query + "), s AS (SELECT n, v FROM q) "
-	case 13:
-		return "(SELECT n, r AS v FROM sums) s", ""
+	case 13, 19, 20:
+		return r.one("(SELECT n, r AS v FROM sums) s", "(SELECT n, m AS v FROM few) s", "(SELECT n, r AS v FROM counted) s", "(SELECT n, k AS v FROM counted) s", "(SELECT n, 1 / k AS v FROM counted) s", "both_of s", "named s", "twice s", "(SELECT n, v FROM twice WHERE n < 9) s", "(SELECT few.n, sums.r AS v FROM few JOIN sums USING (n)) s", "few s (n, w, v)"), ""
 	case 14:
 		return r.one("(SELECT n, g AS v FROM masked) s", "(SELECT n, 1 / g AS v FROM masked) s"), ""
 	case 15:
@@ -185,7 +194,7 @@ func (r comparing) statement() string {
 	case 6:
 		return with + "SELECT count(*) FROM " + from + " WHERE 5 " + r.one("=", ">") + " (SELECT max(big.id) FROM big WHERE " + where + ")"
 	case 7:
-		return with + "SELECT count(*) FROM " + from + ", (SELECT * FROM big" + r.one("", " OFFSET 0", " WHERE a = 123") + ") big WHERE " + where
+		return with + "SELECT count(*) FROM " + from + ", " + r.one("(SELECT * FROM big) big", "(SELECT * FROM big OFFSET 0) big", "(SELECT * FROM big WHERE a = 123) big", "large big", "larger big", "largest big", "found big", "(SELECT * FROM larger WHERE a = 123) big") + " WHERE " + where
 	case 8:
 		return with + "SELECT count(*) FROM " + from + ", (SELECT max(id) AS id, a, b, c, max(f) AS f, max(ts) AS ts, max(t) AS t, max(m) AS m, max(day) AS day, max(tc) AS tc, max(note) AS note, max(l) AS l, max(k::text) AS k FROM big GROUP BY a, b, c) big WHERE " + where
 	case 9:
