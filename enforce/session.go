@@ -177,6 +177,19 @@ func (s *session) Declare(ctx context.Context, v *verdict.Verdict, types []uint3
 	return v
 }
 
+// Plain judges the text of v again as one of the other door.
+func (s *session) Plain(ctx context.Context, v *verdict.Verdict, types []uint32) *verdict.Verdict {
+	now, refused := s.standing()
+	if refused != nil {
+		return refusal(v.Original, verdict.Extended, v.Versions, refused)
+	}
+	plain := s.admit(ctx, now.state, s.decide(now.state, v.Original, verdict.Extended, false), verdict.Extended)
+	if !plain.Allowed() || len(types) == 0 {
+		return plain
+	}
+	return s.Declare(ctx, plain, types)
+}
+
 // carefully is a verdict on a statement whose parameters may have to be converted, since types are declared for them.
 func carefully(v *verdict.Verdict) *verdict.Verdict {
 	out, j := *v, *v.Detail.(*judgement)
@@ -232,7 +245,7 @@ func (s *session) judge(st *state, text string, p verdict.Protocol, signing bool
 	j.observed = st.observe(text, p, res)
 	judged = &verdict.Verdict{
 		Original: text, Text: res.Text, Door: res.Door, Versions: st.versions, Rights: st.rights,
-		Effects: res.Effects, Position: res.Position, Renamed: res.Renamed, Detail: j, Keys: len(j.keyed) > 0,
+		Effects: res.Effects, Forms: res.Forms, Position: res.Position, Renamed: res.Renamed, Detail: j, Keys: len(j.keyed) > 0,
 		Unnoticed: st.unnoticed.in(res), Together: res.Together,
 	}
 	if len(res.Effects) > 1 {

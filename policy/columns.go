@@ -105,6 +105,11 @@ func (n *Narrowing) Plain(column string) bool {
 	return false
 }
 
+// HasPlain tells whether agents see columns of a table as they are, whatever the statement.
+func (t *Table) HasPlain() bool {
+	return t.Columns == nil || slices.ContainsFunc(t.Columns.Columns, Shown.Plain)
+}
+
 // columnDecl is an entry of columns.
 type columnDecl struct {
 	place

@@ -542,7 +542,7 @@ func (p *Policy) hash() string {
 		fmt.Fprintf(h, "child %q %q %t\n", child.Relation.Name.Schema, child.Relation.Name.Name, child.Direct)
 	}
 	for _, v := range p.views {
-		fmt.Fprintf(h, "view %q %q %t %q %q\n", v.Relation.Name.Schema, v.Relation.Name.Name, v.Listed, v.Query, v.Walled)
+		fmt.Fprintf(h, "view %q %q %t %q %q %q\n", v.Relation.Name.Schema, v.Relation.Name.Name, v.Listed, v.Query, v.Walled, v.Door)
 		if v.Write != nil {
 			fmt.Fprintf(h, " write %t %t %t %q %q %q\n", v.Write.Insert, v.Write.Update, v.Write.Delete, v.Write.Insertable, v.Write.Updatable, v.Relation.CheckOption)
 		}

@@ -108,7 +108,8 @@ type View struct {
 
 	// The copy's query, without predicates, which row security holds alone, and with the predicates of its tables in it.
 	Query, Walled string
-	Bare          bool // some table in Walled stands without its predicate, as where a whole row is meant: row security alone holds
+	Door          string // the same over door views; "" where an expression of it is not vetted
+	Bare          bool   // some table in Walled stands without its predicate, as where a whole row is meant: row security alone holds
 
 	Write *Write // what agents may change through it; nil: nothing. Conditions and stamps are the table's
 }

@@ -6,10 +6,19 @@ import (
 	"github.com/pgconsent/pgconsent/catalog"
 )
 
+// Copy is one of the views of ours that stand for a view of the owner's.
+type Copy int
+
+const (
+	RowCopy    Copy = iota // under row security
+	WalledCopy             // with the predicates of its tables besides
+	DoorCopy               // over door views, for vetted statements
+)
+
 // Definer judges the query of a view by the rules for agents' statements, and returns what its copy must read: tables and
-// views of p qualified, those that are read through views of ours replaced, functions pinned. With walled, the predicates
-// of its tables are in it; bare tells that one could not be.
-type Definer func(p *Policy, snap *catalog.Snapshot, view *catalog.Relation, walled bool) (query string, bare bool, err error)
+// views of p qualified, those that are read through views of ours replaced, functions pinned. Of a walled one bare tells that
+// a predicate could not be in it; of one for vetted statements the query is empty where an expression of it is not vetted.
+type Definer func(p *Policy, snap *catalog.Snapshot, view *catalog.Relation, of Copy) (query string, bare bool, err error)
 
 // view compiles a view and, before it, those that it reads.
 func (c *compiler) view(p *Policy, decl viewDecl) {
@@ -86,8 +95,11 @@ func (c *compiler) copied(p *Policy, decl viewDecl, r *catalog.Relation, depth i
 		}
 	}
 	var err error
-	if v.Query, _, err = c.define(p, c.snap, r, false); err == nil {
-		v.Walled, v.Bare, err = c.define(p, c.snap, r, true)
+	if v.Query, _, err = c.define(p, c.snap, r, RowCopy); err == nil {
+		v.Walled, v.Bare, err = c.define(p, c.snap, r, WalledCopy)
+	}
+	if err == nil {
+		v.Door, _, err = c.define(p, c.snap, r, DoorCopy)
 	}
 	if err != nil {
 		within := ""

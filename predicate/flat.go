@@ -81,8 +81,8 @@ func DoorView(table catalog.Name) catalog.Name {
 
 const doorPrefix = "door_"
 
-// HasDoor tells whether a table whose rows show by n gets a door view, if agents see all its columns. A table that is open
-// to agents needs none.
+// HasDoor tells whether a table whose rows show by n gets a door view, if agents see columns of it as they are. A table that is
+// open to agents needs none.
 func HasDoor(n Node, rel *catalog.Relation) bool {
 	return flattens(n) && (rel.Kind == catalog.Table || rel.Kind == catalog.PartitionedTable) && !rel.IsPartition
 }

@@ -116,16 +116,23 @@ func (e *entry) without(position int) int {
 
 // care adds the messages that have what comes next planned with care.
 func (s *session) care() {
-	add := func(kind message, b []byte) {
-		start := len(s.batch.out)
-		s.batch.out = append(s.batch.out, b...)
-		s.batch.add(start, &entry{kind: kind, own: true, forNext: true, name: careName, upstream: careName})
-	}
-	add(closeStatement, appendClose(nil, 'S', careName))
-	add(parse, appendParse(nil, careName, verdict.CareCall, noTypes))
-	add(bind, appendBind(nil, careName, careName, noParameters))
-	add(execute, appendExecute(nil, careName, 0))
-	add(closePortal, appendClose(nil, 'P', careName))
+	s.prepareOwn(careName, verdict.CareCall, noTypes)
+	s.addOwn(bind, careName, appendBind(nil, careName, careName, noParameters))
+	s.addOwn(execute, careName, appendExecute(nil, careName, 0))
+	s.addOwn(closePortal, careName, appendClose(nil, 'P', careName))
+}
+
+// prepareOwn prepares a text under a name of ours, for what comes next.
+func (s *session) prepareOwn(name, text string, types []byte) {
+	s.addOwn(closeStatement, name, appendClose(nil, 'S', name))
+	s.addOwn(parse, name, appendParse(nil, name, text, types))
+}
+
+// addOwn adds a message of ours that is for the next one of the client's.
+func (s *session) addOwn(kind message, name string, b []byte) {
+	start := len(s.batch.out)
+	s.batch.out = append(s.batch.out, b...)
+	s.batch.add(start, &entry{kind: kind, own: true, forNext: true, name: name, upstream: name})
 }
 
 var noTypes = []byte{0, 0}

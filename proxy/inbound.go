@@ -3,6 +3,7 @@ package proxy
 import (
 	"encoding/binary"
 	"io"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -232,6 +233,9 @@ func (s *session) parse(body []byte) {
 	e := &entry{kind: parse, verdict: v, name: name, upstream: verdict.UpstreamName(name)}
 	start := len(s.batch.out)
 	st := newStatement(v, s.group)
+	if len(v.Forms) > 0 {
+		st.types = slices.Clone(types)
+	}
 	switch {
 	case !v.Allowed():
 		e.refusal, e.ticket = newRefusal(v.Refusal), s.decider.Record(v)
@@ -286,6 +290,18 @@ func (s *session) bind(body []byte) error {
 		return nil
 	}
 	st.verdict = v
+	upstream := verdict.UpstreamName(name)
+	if fits, ok := fit(v, rest); !ok {
+		s.invalid(bind)
+		return nil
+	} else if !fits {
+		if v = s.decider.Plain(s.ctx, v, parameterTypes(st.types)); !v.Allowed() {
+			s.refuseMessage(bind, v.Refusal, v, s.decider.Record(v))
+			return nil
+		}
+		upstream = plainName
+		s.prepareOwn(plainName, v.Text, st.types)
+	}
 	p := &portal{verdict: v, group: s.group, fill: s.fill}
 	if v.Keys {
 		p.formats = resultFormats(rest)
@@ -296,7 +312,7 @@ func (s *session) bind(body []byte) error {
 	}
 	start := len(s.batch.out)
 	e := &entry{kind: bind, verdict: v, portal: p, name: portalName, upstream: verdict.UpstreamName(portalName), source: name}
-	s.batch.out = appendBind(s.batch.out, e.upstream, verdict.UpstreamName(name), rest)
+	s.batch.out = appendBind(s.batch.out, e.upstream, upstream, rest)
 	s.sees(e, false)
 	s.batch.add(start, e)
 	return nil

@@ -59,36 +59,12 @@ func (o *answers) look(e *entry, typ byte, body []byte) {
 
 // resultFormats reads the result formats at the end of a Bind, behind its names; nil: it is none.
 func resultFormats(rest []byte) []int16 {
-	count := func() (int, bool) {
-		if len(rest) < 2 {
-			return 0, false
-		}
-		n := int(binary.BigEndian.Uint16(rest))
-		rest = rest[2:]
-		return n, true
+	_, rest, ok := bindValues(rest)
+	if !ok {
+		return nil
 	}
-	n, ok := count()
+	n, rest, ok := count(rest)
 	if !ok || len(rest) < 2*n {
-		return nil
-	}
-	rest = rest[2*n:]
-	if n, ok = count(); !ok {
-		return nil
-	}
-	for range n {
-		if len(rest) < 4 {
-			return nil
-		}
-		size := int32(binary.BigEndian.Uint32(rest))
-		rest = rest[4:]
-		if size > 0 {
-			if int64(len(rest)) < int64(size) {
-				return nil
-			}
-			rest = rest[size:]
-		}
-	}
-	if n, ok = count(); !ok || len(rest) < 2*n {
 		return nil
 	}
 	formats := make([]int16, n)

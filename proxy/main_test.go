@@ -181,6 +181,8 @@ func withCaution(e *verdict.Effect, text string) {
 
 func (j *judge) Declare(_ context.Context, v *verdict.Verdict, _ []uint32) *verdict.Verdict { return v }
 
+func (j *judge) Plain(_ context.Context, v *verdict.Verdict, _ []uint32) *verdict.Verdict { return v }
+
 func (j *judge) Recheck(_ context.Context, v *verdict.Verdict) *verdict.Verdict {
 	if f, ok := j.stale.Load().(func(*verdict.Verdict) *verdict.Verdict); ok && f != nil {
 		return f(v)

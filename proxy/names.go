@@ -14,6 +14,7 @@ type statement struct {
 	verdict *verdict.Verdict // of the inbound goroutine alone
 	weight  int              // what it counts against maxStatementBytes
 	group   uint64           // of its Parse, or of the Execute of its PREPARE
+	types   []byte           // of its parameters, as its Parse declared them, where its text counts on their values
 }
 
 // noGroup is the group of what a Query does: its failure makes the server skip nothing, so it cannot be counted on before
@@ -21,7 +22,7 @@ type statement struct {
 const noGroup = ^uint64(0)
 
 func newStatement(v *verdict.Verdict, group uint64) *statement {
-	return &statement{v, 256 + len(v.Original) + len(v.Text), group}
+	return &statement{verdict: v, weight: 256 + len(v.Original) + len(v.Text), group: group}
 }
 
 // portal is a bound portal, from its Bind or DECLARE on.

@@ -286,7 +286,7 @@ func (c *cautious) outputsOf(s *sqltext.SelectStmt, parent *level, within string
 			if out[i].oid != right[i].oid {
 				out[i].oid = 0
 			}
-			out[i].computed, out[i].own = out[i].computed || right[i].computed, out[i].own && right[i].own
+			out[i].computed, out[i].own = out[i].computed || right[i].computed || out[i].oid == 0, out[i].own && right[i].own // one half may be converted
 		}
 	case len(s.ValuesLists) > 0:
 		out = c.values(s.ValuesLists, parent)

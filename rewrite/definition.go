@@ -10,34 +10,34 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 	"github.com/pgconsent/pgconsent/predicate"
 	"github.com/pgconsent/pgconsent/sqltext"
+	"github.com/pgconsent/pgconsent/verdict"
 )
 
 // Definition is a [policy.Definer]: the query of a view is judged and rewritten as if an agent had sent it, so that a copy
 // of the view with the agent's rights reads nothing and calls nothing that the agent could not.
-func Definition(p *policy.Policy, snap *catalog.Snapshot, view *catalog.Relation, walled bool) (query string, bare bool, err error) {
+func Definition(p *policy.Policy, snap *catalog.Snapshot, view *catalog.Relation, of policy.Copy) (query string, bare bool, err error) {
 	query = strings.TrimSuffix(strings.TrimSpace(view.Definition), ";")
 	if query == "" {
 		return "", false, fmt.Errorf("its definition cannot be read")
 	}
-	mode := RLS
-	if walled {
-		mode = Both
-	}
+	mode := map[policy.Copy]Mode{policy.RowCopy: RLS, policy.WalledCopy: Both, policy.DoorCopy: Gate}[of]
 	r := New(snap, p, mode)
 	r.view = true
 	r.fetches = false             // a view has a list's columns, whatever its query asks for
 	for _, v := range p.Views() { // those that it reads need not be listed
-		r.protected[v.Relation.Name] = viewFragment(v, mode)
+		r.protected[v.Relation.Name] = r.viewFragment(v)
 	}
 	tables := p.Tables()
 	for _, c := range p.Children() { // the plan that makes the copy puts them under their rules, too
 		if c.Direct {
 			t := &policy.Table{Relation: c.Relation, Rows: c.Rows}
-			r.protected[c.Relation.Name] = newFragment(t, mode)
+			f := newFragment(t, mode)
+			f.door = false
+			r.protected[c.Relation.Name] = f
 			tables = append(slices.Clip(tables), t)
 		}
 	}
-	if walled {
+	if of == policy.WalledCopy {
 		for _, t := range tables {
 			if f := r.protected[t.Relation.Name]; !f.stands() && !f.open {
 				f.condition(t, "(CASE WHEN "+predicate.Policy(t.Rows, t.Relation)+" THEN true END) IS NOT NULL", catalog.QuoteIdent(t.Relation.Name.Name))
@@ -47,6 +47,10 @@ func Definition(p *policy.Policy, snap *catalog.Snapshot, view *catalog.Relation
 	}
 	result, refused := r.Rewrite(query, true)
 	switch {
+	case of == policy.DoorCopy && (refused != nil || result.Door != verdict.DoorGate):
+		return "", false, nil
+	case of == policy.DoorCopy:
+		return result.Text, false, nil
 	case refused != nil:
 		return "", false, fmt.Errorf("%s (%s)", refused.Message, refused.Hint)
 	case result.NeedsSignature:
@@ -58,8 +62,10 @@ func Definition(p *policy.Policy, snap *catalog.Snapshot, view *catalog.Relation
 }
 
 // viewFragment is what stands for a view: the name of its copy.
-func viewFragment(v *policy.View, mode Mode) *fragment {
-	return &fragment{visible: v.Relation, standIn: standIn(v.Relation.Name, mode), tables: v.Tables, bare: v.Bare}
+func (r *Rewriter) viewFragment(v *policy.View) *fragment {
+	f := &fragment{visible: v.Relation, standIn: standIn(v.Relation.Name, r.mode), tables: v.Tables, bare: v.Bare, door: v.Door != ""}
+	f.kept = f.door && !slices.ContainsFunc(v.Tables, func(n catalog.Name) bool { t := r.protected[n]; return t != nil && t.door && !t.kept })
+	return f
 }
 
 // standIn is the view of ours that is read in place of a relation.

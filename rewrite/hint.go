@@ -115,6 +115,17 @@ type hint struct {
 }
 
 func (h *hint) size(ref *reference) float64 {
+	if ref.fragment != nil && len(ref.fragment.tables) > 0 { // a view
+		rows := 1.0
+		for _, name := range ref.fragment.tables {
+			if size, ok := h.sizes[name]; ok {
+				rows += size.Rows
+			} else {
+				rows += 1e6
+			}
+		}
+		return rows
+	}
 	if size, ok := h.sizes[ref.name]; ok {
 		return max(size.Rows, 1)
 	}

@@ -369,6 +369,7 @@ func wordByte(b byte) bool {
 // newFragment writes and parses what stands for a table.
 func newFragment(t *policy.Table, mode Mode) *fragment {
 	f := &fragment{visible: t.Visible(), sets: predicate.Sets(t.Rows, t.Relation), owned: owned(t), aggregate: t.Aggregate}
+	f.door, f.kept = predicate.HasDoor(t.Rows, t.Relation) && t.HasPlain(), keeps(t)
 	if t.Columns != nil {
 		f.plain = t.Columns.Plain
 		f.standIn, f.keyed = standIn(t.Relation.Name, mode), newKeyed(t, mode)
@@ -377,7 +378,6 @@ func newFragment(t *policy.Table, mode Mode) *fragment {
 	}
 	condition, gated := predicate.Inject(t.Rows, rowAlias)
 	f.gated, f.open = gated, condition == "true"
-	f.door, f.kept = predicate.HasDoor(t.Rows, t.Relation), keeps(t)
 	f.condition(t, condition, rowAlias)
 	return f
 }

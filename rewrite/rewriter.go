@@ -51,7 +51,8 @@ type Result struct {
 	Fingerprint string // of the shape of the text, literals left out
 	Tag         string // "SELECT", "COPY", "BEGIN", "SET" …; "multi" for several statements, "" for none
 
-	params   map[int32]kind // what the gate door takes parameters for
+	Forms    map[int32]verdict.Form // what the gate door counts on in the values of parameters
+	params   map[int32]kind         // what it takes them for
 	mentions []*read
 	casts    []foreignCast
 }
@@ -88,7 +89,7 @@ func New(snap *catalog.Snapshot, pol *policy.Policy, mode Mode) *Rewriter {
 	}
 	for _, v := range pol.Views() {
 		if v.Listed {
-			r.protected[v.Relation.Name] = viewFragment(v, mode)
+			r.protected[v.Relation.Name] = r.viewFragment(v)
 		}
 	}
 	for _, f := range pol.Functions() {

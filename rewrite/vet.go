@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/pgconsent/pgconsent/catalog"
 	"github.com/pgconsent/pgconsent/predicate"
@@ -18,16 +19,19 @@ type vetter struct {
 	*walker
 	reason     string
 	references map[*sqltext.RangeVar]*reference
-	ctes       []map[string][]vetColumn
+	ctes       []map[string]vetQuery
+	overflows  bool                // a sum may overflow that is sure to be made
 	types      []*sqltext.TypeName // to be qualified
 	params     map[int32]kind      // what they must be declared as, if at all
-	leaky      bool                // an operator is not leak-proof for the server: row security puts it off until the row shows, and reaches no index by it
+	forms      map[int32]verdict.Form
+	leaky      bool // an operator is not leak-proof for the server: row security puts it off until the row shows, and reaches no index by it
 }
 
 type vetColumn struct {
-	name    string
-	kind    kind
-	virtual bool // read, it is an expression of the owner's, which may fail on a hidden row
+	name     string
+	kind     kind
+	computed bool // read, it is an expression of the owner's or a mask, which may fail on a hidden row
+	bounded  bool // numbers in it have few digits: no sum of them overflows
 }
 
 // vetItem is an item of FROM.
@@ -36,6 +40,12 @@ type vetItem struct {
 	columns []vetColumn
 	table   *catalog.Relation // whose columns they are; nil: those of a query
 	merged  map[string]bool   // by USING: without qualification the other item's is meant
+}
+
+// vetQuery is a WITH query.
+type vetQuery struct {
+	columns   []vetColumn
+	overflows bool // a sum in it may overflow
 }
 
 type vetScope struct {
@@ -47,7 +57,7 @@ type vetScope struct {
 type place struct {
 	scope     *vetScope
 	aggregate bool // aggregates may stand here
-	sublink   bool // inside a sub-select of an expression: hidden rows outside may choose what it computes
+	elsewhere bool // not in what is sure to run to its end: hidden rows outside or beside it may choose whether it runs, or for which rows
 }
 
 // leastVisits is how many rows a statement must look at for the gate door to pay: below it row policies, which need no
@@ -64,7 +74,7 @@ func (v *vetter) no(format string, args ...any) bool {
 
 // vet returns a vetter whose reason is empty if the text may take the gate door.
 func (w *walker) vet(tree *sqltext.ParseResult) *vetter {
-	v := &vetter{walker: w, references: map[*sqltext.RangeVar]*reference{}, params: map[int32]kind{}}
+	v := &vetter{walker: w, references: map[*sqltext.RangeVar]*reference{}, params: map[int32]kind{}, forms: map[int32]verdict.Form{}}
 	switch {
 	case len(tree.Stmts) != 1:
 		v.no("it is not exactly one statement")
@@ -76,7 +86,7 @@ func (w *walker) vet(tree *sqltext.ParseResult) *vetter {
 		v.relations()
 	}
 	if v.reason == "" {
-		v.query(tree.Stmts[0].GetStmt().GetSelectStmt(), place{}, true)
+		v.query(tree.Stmts[0].GetStmt().GetSelectStmt(), place{elsewhere: w.view}, true) // a view may stand anywhere
 	}
 	if w.mode != Gate {
 		v.pays(tree)
@@ -99,10 +109,12 @@ func (v *vetter) pays(tree *sqltext.ParseResult) {
 func (v *vetter) relations() {
 	doors := 0
 	for _, ref := range v.walker.references {
-		table, listed := v.pol.Table(ref.name)
+		_, listed := v.pol.Table(ref.name)
 		switch {
-		case ref.fragment == nil || !listed || table.Columns != nil: // a catalog, a view, a partition, a table with hidden columns
+		case ref.fragment == nil || !listed && !ref.fragment.door: // a catalog, a view that has none, a partition
 			v.no("it reads %s", ref.name.Name)
+		case ref.fetch != nil:
+			v.no("%s has columns by key", ref.name.Name)
 		case ref.kept != "":
 			v.no("%s: %s", ref.name.Name, ref.kept)
 		case ref.fragment.door:
@@ -140,9 +152,11 @@ func (v *vetter) query(s *sqltext.SelectStmt, at place, top bool) []vetColumn {
 	if s.Op != sqltext.SETOP_NONE {
 		return v.setOperation(s, at)
 	}
-	own := place{scope: &vetScope{parent: at.scope}, sublink: at.sublink}
+	own := place{scope: &vetScope{parent: at.scope}, elsewhere: at.elsewhere}
+	in := at
+	in.elsewhere = at.elsewhere || len(s.FromClause) > 1 || hasSubLink(s)
 	for _, n := range s.FromClause {
-		own.scope.items = append(own.scope.items, v.from(n, at)...)
+		own.scope.items = append(own.scope.items, v.from(n, in)...)
 	}
 	v.condition(s.WhereClause, own)
 	grouped := own
@@ -189,7 +203,7 @@ func (v *vetter) with(c *sqltext.WithClause, at place) {
 		v.no("WITH RECURSIVE")
 		return
 	}
-	frame := map[string][]vetColumn{}
+	frame := map[string]vetQuery{}
 	v.ctes = append(v.ctes, frame)
 	for _, n := range c.Ctes {
 		cte := n.GetCommonTableExpr()
@@ -197,8 +211,11 @@ func (v *vetter) with(c *sqltext.WithClause, at place) {
 			v.no("SEARCH or CYCLE")
 			return
 		}
-		columns := v.query(cte.GetCtequery().GetSelectStmt(), at, false)
-		frame[cte.GetCtename()] = v.renamed(columns, cte.GetAliascolnames())
+		before := v.overflows
+		v.overflows = false
+		columns := v.query(cte.GetCtequery().GetSelectStmt(), place{scope: at.scope}, false) // where it is named decides whether it runs
+		frame[cte.GetCtename()] = vetQuery{v.renamed(columns, cte.GetAliascolnames()), v.overflows}
+		v.overflows = before
 	}
 }
 
@@ -245,6 +262,7 @@ func (v *vetter) setOperation(s *sqltext.SelectStmt, at place) []vetColumn {
 			v.no("a set operation over columns of different types, or of types that are not vetted")
 			return nil
 		}
+		left[i].bounded = left[i].bounded && right[i].bounded
 	}
 	for _, n := range s.SortClause {
 		v.key(n.GetSortBy().GetNode(), place{scope: &vetScope{}}, left, nil)
@@ -257,9 +275,10 @@ func (v *vetter) from(n *sqltext.Node, at place) []*vetItem {
 	if v.reason != "" {
 		return nil
 	}
+	at.elsewhere = at.elsewhere || n.GetJoinExpr() != nil
 	switch n := n.GetNode().(type) {
 	case *sqltext.Node_RangeVar:
-		return v.table(n.RangeVar)
+		return v.table(n.RangeVar, at)
 	case *sqltext.Node_RangeSubselect:
 		if n.RangeSubselect.Lateral || n.RangeSubselect.Alias == nil {
 			v.no("LATERAL, or a sub-select without alias")
@@ -275,7 +294,7 @@ func (v *vetter) from(n *sqltext.Node, at place) []*vetItem {
 	}
 }
 
-func (v *vetter) table(rv *sqltext.RangeVar) []*vetItem {
+func (v *vetter) table(rv *sqltext.RangeVar, at place) []*vetItem {
 	name := rv.GetRelname()
 	if a := rv.GetAlias(); a != nil {
 		name = a.Aliasname
@@ -284,13 +303,16 @@ func (v *vetter) table(rv *sqltext.RangeVar) []*vetItem {
 		item := &vetItem{name: name, table: ref.relation}
 		for i := range ref.relation.Columns {
 			c := &ref.relation.Columns[i]
-			item.columns = append(item.columns, vetColumn{c.Name, kindOf(c, v.snap), c.Virtual})
+			item.columns = append(item.columns, vetColumn{c.Name, kindOf(c, v.snap), c.Virtual || ref.fragment.plain != nil && !ref.fragment.plain(c.Name), strings.HasPrefix(c.Type, "numeric(")})
 		}
 		return []*vetItem{item}
 	}
 	for i := len(v.ctes) - 1; i >= 0; i-- {
-		if columns, ok := v.ctes[i][rv.GetRelname()]; ok && rv.GetSchemaname() == "" {
-			return []*vetItem{{name: name, columns: v.renamed(columns, rv.GetAlias().GetColnames())}}
+		if query, ok := v.ctes[i][rv.GetRelname()]; ok && rv.GetSchemaname() == "" {
+			if query.overflows {
+				v.sums(rv.GetRelname(), at)
+			}
+			return []*vetItem{{name: name, columns: v.renamed(query.columns, rv.GetAlias().GetColnames())}}
 		}
 	}
 	v.no("an item of FROM that is not plain to see")
@@ -315,7 +337,7 @@ func (v *vetter) join(j *sqltext.JoinExpr, at place) []*vetItem {
 			item.merged[name] = true
 		}
 	}
-	v.condition(j.Quals, place{scope: &vetScope{items: items, parent: at.scope}, sublink: at.sublink})
+	v.condition(j.Quals, place{scope: &vetScope{items: items, parent: at.scope}, elsewhere: at.elsewhere})
 	return items
 }
 
@@ -331,7 +353,7 @@ func (v *vetter) targets(list []*sqltext.Node, at place) []vetColumn {
 			out = append(out, v.star(t.GetVal().GetColumnRef().GetFields(), at.scope)...)
 			continue
 		}
-		out = append(out, vetColumn{name: outputName(t), kind: v.result(v.expr(t.GetVal(), at))})
+		out = append(out, vetColumn{name: outputName(t), kind: v.result(v.expr(t.GetVal(), at)), bounded: v.bounded(t.GetVal(), at.scope)})
 	}
 	return out
 }
@@ -361,7 +383,7 @@ func (v *vetter) star(fields []*sqltext.Node, scope *vetScope) []vetColumn {
 		}
 		if len(fields) == 1 || item.name == fields[0].GetString_().GetSval() {
 			for _, c := range item.columns {
-				out = append(out, vetColumn{name: c.name, kind: v.read(c)})
+				out = append(out, vetColumn{name: c.name, kind: v.read(c), bounded: c.bounded})
 			}
 		}
 	}
@@ -411,7 +433,7 @@ func (v *vetter) has(s *vetScope, name string) bool {
 
 // read is the kind of a column whose value is asked for.
 func (v *vetter) read(c vetColumn) kind {
-	if c.virtual {
+	if c.computed {
 		v.no("column %q is computed as it is read", c.name)
 	}
 	return c.kind
@@ -494,6 +516,11 @@ func (w *walker) onlyDoors(tree *sqltext.ParseResult) bool {
 			allowed[predicate.DoorView(t.Relation.Name)] = true
 		}
 	}
+	for _, view := range w.pol.Views() {
+		if f := w.protected[view.Relation.Name]; f != nil && f.door {
+			allowed[predicate.DoorView(view.Relation.Name)] = true
+		}
+	}
 	only, signed := true, false
 	relations, queries := sqltext.Relations(tree)
 	for _, rv := range relations {
@@ -522,7 +549,7 @@ func (w *walker) door(tree *sqltext.ParseResult, result *Result) bool {
 	}
 	v.takeDoor()
 	w.signed = true
-	result.Door, result.params = verdict.DoorGate, v.params
+	result.Door, result.params, result.Forms = verdict.DoorGate, v.params, v.forms
 	return true
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/pgconsent/pgconsent/catalog"
 	"github.com/pgconsent/pgconsent/sqltext"
+	"github.com/pgconsent/pgconsent/verdict"
 )
 
 func (v *vetter) condition(n *sqltext.Node, at place) {
@@ -24,6 +25,12 @@ func (v *vetter) boolean(e value) value {
 		v.no("a condition that is not plainly boolean")
 	}
 	return value{kind: kindBool}
+}
+
+// form notes what the value of a parameter, which is a text, must look like.
+func (v *vetter) form(number int32, form verdict.Form) {
+	v.param(number, kindText)
+	v.forms[number] |= form
 }
 
 // param notes what a parameter is used as: it may be declared as that, or not at all.
@@ -69,6 +76,8 @@ func (v *vetter) expr(n *sqltext.Node, at place) value {
 		return v.call(n.FuncCall, at)
 	case *sqltext.Node_CoalesceExpr:
 		return v.alike("COALESCE", n.CoalesceExpr.Args, at)
+	case *sqltext.Node_MinMaxExpr:
+		return v.alike("GREATEST or LEAST", n.MinMaxExpr.Args, at)
 	case *sqltext.Node_CaseExpr:
 		return v.caseExpr(n.CaseExpr, at)
 	case *sqltext.Node_SubLink:
@@ -121,13 +130,16 @@ func (v *vetter) constant(c *sqltext.A_Const) value {
 }
 
 // span is an interval that, from now, does not leave the calendar.
-var span = regexp.MustCompile(`^[0-9]{1,3} (second|minute|hour|day|week|month|year)s?$`)
+var span = regexp.MustCompile(`^([0-9]{1,3} (second|minute|hour|day|week|mon|month|year)s?|[0-9]{2}:[0-9]{2}:[0-9]{2})$`)
 
 // cast vets x::type. A string becomes the type while the statement is parsed, and so fails whatever the rows are.
 func (v *vetter) cast(c *sqltext.TypeCast, at place) value {
 	arg := v.expr(c.Arg, at)
 	t := c.TypeName
 	schema, name, ok := qualifiedName(t.GetNames())
+	if ok && v.isEnum(schema, name) && arg.kind == kindString && !arg.null && len(t.ArrayBounds) == 0 && !t.Setof && !t.PctType {
+		return value{kind: kindEnum, constant: true}
+	}
 	if v.reason != "" || !ok || len(t.Typmods) > 0 || t.Setof || t.PctType || len(t.ArrayBounds) > 1 || schema != "" && schema != "pg_catalog" {
 		v.no("a type that is not vetted")
 		return value{}
@@ -155,6 +167,8 @@ func (v *vetter) cast(c *sqltext.TypeCast, at place) value {
 		return value{kind: kindSpan}
 	case to == kindOpaque:
 		v.no("type %s is not vetted", name)
+	case arg.kind == kindString && to == kindText:
+		return value{kind: to, constant: true, text: arg.text, null: arg.null}
 	case arg.kind == kindString:
 		return value{kind: to}
 	case arg.kind == kindParam:
@@ -171,6 +185,15 @@ func (v *vetter) cast(c *sqltext.TypeCast, at place) value {
 		return value{kind: result}
 	}
 	return value{}
+}
+
+// isEnum tells whether a name with its schema is that of an enum, in which a string that is none of its labels fails while the statement is parsed.
+func (v *vetter) isEnum(schema, name string) bool {
+	if schema == "" || schema == "pg_catalog" {
+		return false
+	}
+	found := v.snap.TypesNamed(schema, name)
+	return len(found) == 1 && found[0].Kind == 'e'
 }
 
 // matches looks operands up in the list.
@@ -195,7 +218,12 @@ func (v *vetter) matches(what, name string, operands []value) (kind, bool) {
 				continue
 			}
 			for i := range wanted {
-				if operands[i].kind == kindParam {
+				if operands[i].kind != kindParam {
+					continue
+				}
+				if form, is := map[kind]verdict.Form{"pattern": verdict.Pattern, "short": verdict.Words}[wanted[i]]; is {
+					v.form(operands[i].param, form)
+				} else {
 					v.param(operands[i].param, wanted[i])
 				}
 			}
@@ -259,7 +287,14 @@ func (v *vetter) operation(x *sqltext.A_Expr, at place) value {
 	compare := func(operator string, right value) { v.matches("operator", operator, []value{left, right}) }
 	switch x.Kind {
 	case sqltext.AEXPR_OP, sqltext.AEXPR_LIKE, sqltext.AEXPR_ILIKE:
-		result, _ := v.matches("operator", name, []value{left, v.expr(x.Rexpr, at)})
+		right, made := value{}, false
+		if slices.Contains([]string{"~~", "!~~", "~~*", "!~~*"}, name) {
+			right, made = v.madePattern(x.Rexpr, at)
+		}
+		if !made {
+			right = v.expr(x.Rexpr, at)
+		}
+		result, _ := v.matches("operator", name, []value{left, right})
 		return value{kind: result}
 	case sqltext.AEXPR_DISTINCT, sqltext.AEXPR_NOT_DISTINCT:
 		compare("=", v.expr(x.Rexpr, at))
@@ -316,10 +351,12 @@ func (v *vetter) alike(what string, nodes []*sqltext.Node, at place) value {
 		e := v.expr(n, at)
 		switch {
 		case v.reason != "" || e.kind == kindString:
-		case !sortable(e.kind), e.kind == kindParam, result != "" && result != v.result(e):
-			v.no("%s over different types, or over one that is not vetted", what)
-		default:
+		case !sortable(e.kind), e.kind == kindParam:
+			v.no("%s over a type that is not vetted", what)
+		case result == kindInt && (e.kind == kindNumeric || e.kind == "float"), result == "":
 			result = v.result(e)
+		case result != v.result(e) && !(e.kind == kindInt && (result == kindNumeric || result == "float")): // whole numbers become either without failing
+			v.no("%s over different types", what)
 		}
 	}
 	if result == "" {
@@ -384,13 +421,9 @@ func (v *vetter) plainlyCatalogs(name string) bool {
 
 func (v *vetter) aggregateCall(name string, f *sqltext.FuncCall, at place) value {
 	// Without the scopes outside: PostgreSQL takes an aggregate over outer columns alone for one of the query outside.
-	inner := place{scope: &vetScope{items: at.scope.items}, sublink: at.sublink}
-	switch {
-	case !at.aggregate:
+	inner := place{scope: &vetScope{items: at.scope.items}, elsewhere: at.elsewhere}
+	if !at.aggregate {
 		v.no("aggregate %s here", name)
-		return value{}
-	case at.sublink && (name == "sum" || name == "avg"):
-		v.no("aggregate %s inside a sub-select of an expression", name)
 		return value{}
 	}
 	if f.AggFilter != nil {
@@ -421,13 +454,91 @@ func (v *vetter) aggregateCall(name string, f *sqltext.FuncCall, at place) value
 		args[0] = value{kind: v.result(args[0])}
 	}
 	result, _ := v.matches("aggregate", name, args)
+	if (name == "sum" || name == "avg") && args[0].kind != kindInt && !v.bounded(f.Args[0], inner.scope) {
+		v.sums(name, at)
+	}
 	return value{kind: result}
+}
+
+// sums notes a sum that may overflow. Visible rows alone decide whether it does, and so they must on whether it is made.
+func (v *vetter) sums(what string, at place) {
+	if v.overflows = true; at.elsewhere {
+		v.no("%s, which may overflow, beside another table or in an expression", what)
+	}
+}
+
+// bounded tells whether all numbers of a numeric expression have few digits. Those of columns with a declared precision do, and what is chosen or added up of them.
+func (v *vetter) bounded(n *sqltext.Node, scope *vetScope) bool {
+	all := func(list []*sqltext.Node) bool {
+		return !slices.ContainsFunc(list, func(n *sqltext.Node) bool { return !v.bounded(n, scope) })
+	}
+	switch x := n.GetNode().(type) {
+	case *sqltext.Node_A_Const:
+		return x.AConst.Isnull || x.AConst.GetIval() != nil
+	case *sqltext.Node_ColumnRef:
+		return v.boundedColumn(x.ColumnRef, scope)
+	case *sqltext.Node_CoalesceExpr:
+		return all(x.CoalesceExpr.Args)
+	case *sqltext.Node_MinMaxExpr:
+		return all(x.MinMaxExpr.Args)
+	case *sqltext.Node_CaseExpr:
+		results := []*sqltext.Node{}
+		if x.CaseExpr.Defresult != nil {
+			results = append(results, x.CaseExpr.Defresult)
+		}
+		for _, when := range x.CaseExpr.Args {
+			results = append(results, when.GetCaseWhen().GetResult())
+		}
+		return all(results)
+	case *sqltext.Node_FuncCall:
+		_, name, _ := qualifiedName(x.FuncCall.Funcname)
+		return slices.Contains([]string{"sum", "avg", "min", "max"}, name) && all(x.FuncCall.Args)
+	}
+	return false
+}
+
+// boundedColumn tells whether every column that a name may mean is bounded.
+func (v *vetter) boundedColumn(c *sqltext.ColumnRef, s *vetScope) bool {
+	name := c.Fields[len(c.Fields)-1].GetString_().GetSval()
+	for ; s != nil; s = s.parent {
+		found := false
+		for _, item := range s.items {
+			if len(c.Fields) > 1 && item.name != c.Fields[len(c.Fields)-2].GetString_().GetSval() {
+				continue
+			}
+			for _, column := range item.columns {
+				if column.name == name {
+					if found = true; !column.bounded && column.kind != kindInt {
+						return false
+					}
+				}
+			}
+		}
+		if found {
+			return true
+		}
+	}
+	return false
+}
+
+// hasSubLink tells whether conditions of a SELECT have sub-selects, which may become joins with what it reads.
+func hasSubLink(s *sqltext.SelectStmt) bool {
+	found := false
+	var visit func(*sqltext.Node)
+	visit = func(n *sqltext.Node) {
+		if found = found || n.GetSubLink() != nil; !found && n != nil {
+			children(n, visit)
+		}
+	}
+	visit(s.WhereClause)
+	visit(s.HavingClause)
+	return found
 }
 
 // subLink vets EXISTS, IN (SELECT ...), and a SELECT as a value that has one row whatever there is.
 func (v *vetter) subLink(s *sqltext.SubLink, at place) value {
 	query := s.GetSubselect().GetSelectStmt()
-	inner := place{scope: at.scope, sublink: true}
+	inner := place{scope: at.scope, elsewhere: true}
 	switch s.SubLinkType {
 	case sqltext.EXISTS_SUBLINK:
 		v.query(query, inner, false)

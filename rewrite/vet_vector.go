@@ -83,7 +83,7 @@ func (s *vetScope) plainColumn(c *sqltext.ColumnRef) (*vetItem, string) {
 			for _, column := range item.columns {
 				switch {
 				case column.name != name:
-				case found != nil || item.merged[name]:
+				case found != nil || item.merged[name] || column.computed:
 					return nil, ""
 				default:
 					found = item

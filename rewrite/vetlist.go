@@ -106,7 +106,7 @@ var timeFields = []string{"year", "month", "day", "hour", "minute", "dow", "doy"
 type value struct {
 	kind     kind
 	constant bool
-	text     string // of a string constant
+	text     string // of a string constant, cast to text or not
 	null     bool
 	number   int32 // of an integer constant
 	param    int32 // of a parameter
@@ -118,13 +118,15 @@ func (v value) fits(wanted kind) bool {
 	case "any":
 		return v.kind != kindSpan
 	case "pattern":
-		return v.kind == kindString && !v.null && !strings.Contains(v.text, `\`)
+		return v.kind == kindParam || v.literal() && !strings.Contains(v.text, `\`)
 	case "string":
-		return v.kind == kindString && !v.null
+		return v.literal()
 	case "short":
-		return v.kind == kindString && !v.null && len(v.text) <= 500
+		return v.kind == kindParam || v.literal() && len(v.text) <= 500
 	case "field":
 		return v.kind == kindString && slices.Contains(timeFields, v.text)
+	case "label":
+		return v.kind == kindEnum && v.constant
 	case "integer":
 		return v.constant && v.kind == kindInt
 	case "natural":
@@ -137,6 +139,11 @@ func (v value) fits(wanted kind) bool {
 		return v.kind == wanted || v.kind == kindNumeric && v.constant || v.untyped()
 	}
 	return v.kind == wanted || v.untyped()
+}
+
+// literal values are strings in the text, cast to text or not.
+func (v value) literal() bool {
+	return v.constant && !v.null && (v.kind == kindString || v.kind == kindText)
 }
 
 // untyped values take their type from what is beside them.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/policy"
 	"github.com/pgconsent/pgconsent/predicate"
 )
 
@@ -47,7 +48,7 @@ func (p *Plan) canaries() []Statement {
 	)
 	if len(p.doors) > 0 {
 		rows, _ := predicate.Flat(canaryRows, doorAlias)
-		out = append(out, p.doorView(canary, rows)...)
+		out = append(out, p.doorView(&policy.Table{Relation: canary}, rows)...)
 	}
 	return out
 }

@@ -21,7 +21,7 @@ const doorAlias = "pgconsent_row"
 func doors(p *policy.Policy) []door {
 	var out []door
 	for _, t := range p.Tables() {
-		if rows, ok := predicate.Flat(t.Rows, doorAlias); ok && t.Columns == nil && predicate.HasDoor(t.Rows, t.Relation) {
+		if rows, ok := predicate.Flat(t.Rows, doorAlias); ok && t.HasPlain() && predicate.HasDoor(t.Rows, t.Relation) {
 			out = append(out, door{t, rows})
 		}
 	}
@@ -37,16 +37,19 @@ func (p *Plan) doorViews() []Statement {
 		if !p.helps(r) {
 			out = append(out, p.readable(r)...)
 		}
-		out = append(out, p.doorView(r, d.rows)...)
+		out = append(out, p.doorView(d.table, d.rows)...)
 	}
 	return out
 }
 
-func (p *Plan) doorView(r *catalog.Relation, rows string) []Statement {
+func (p *Plan) doorView(t *policy.Table, rows string) []Statement {
 	const why = "Vetted statements read the visible rows here; for any other it raises."
-	columns := make([]string, len(r.Columns))
-	for i, c := range r.Columns {
-		columns[i] = doorAlias + "." + catalog.QuoteIdent(c.Name)
+	r := t.Relation
+	var columns []string
+	for _, c := range r.Columns {
+		if t.Columns == nil || t.Columns.Plain(c.Name) { // a mask is an expression, which vetted statements must not bring
+			columns = append(columns, doorAlias+"."+catalog.QuoteIdent(c.Name))
+		}
 	}
 	view := predicate.DoorView(r.Name).SQL()
 	return []Statement{

@@ -162,6 +162,13 @@ func (p *Plan) views() []Statement {
 				Statement{SQL: fmt.Sprintf("GRANT SELECT ON %s TO %s", c.name.SQL(), p.agent), Why: why},
 			)
 		}
+		if p.viewHasDoor(v) { // with the agent's rights: those of the door views in it are their owner's
+			view := predicate.DoorView(v.Relation.Name).SQL()
+			out = append(out,
+				Statement{SQL: fmt.Sprintf("CREATE VIEW %s%s WITH (security_invoker = true) AS\n%s", view, named, v.Door), Why: "Vetted statements read the view here, over the door views of its tables."},
+				Statement{SQL: fmt.Sprintf("GRANT SELECT ON %s TO %s", view, p.agent), Why: why},
+			)
+		}
 		if through[v.Relation.Name] && p.mode == Enforce {
 			out = append(out, p.writtenThrough(predicate.RowView(v.Relation.Name), v.Write,
 				"PostgreSQL writes through the view with the agent's rights, under the row policies of its table.")...)
@@ -207,6 +214,9 @@ func (p *Plan) writtenThrough(view catalog.Name, w *policy.Write, why string) []
 func (p *Plan) dropViews() []Statement {
 	var out []Statement
 	for _, v := range slices.Backward(p.policy.Views()) {
+		if p.viewHasDoor(v) {
+			out = append(out, Statement{SQL: "DROP VIEW IF EXISTS " + predicate.DoorView(v.Relation.Name).SQL(), Why: "Take the views of the gate door away."})
+		}
 		out = append(out, Statement{
 			SQL: fmt.Sprintf("DROP VIEW IF EXISTS %s, %s", predicate.WalledView(v.Relation.Name).SQL(), predicate.RowView(v.Relation.Name).SQL()),
 			Why: "Take the copies of views away.",
@@ -214,3 +224,6 @@ func (p *Plan) dropViews() []Statement {
 	}
 	return out
 }
+
+// viewHasDoor tells whether vetted statements read a view through a copy over door views.
+func (p *Plan) viewHasDoor(v *policy.View) bool { return p.HasDoors() && v.Door != "" }

@@ -28,6 +28,10 @@ type Decider interface {
 	// itself, which was allowed, or a refusal.
 	Declare(ctx context.Context, v *Verdict, types []uint32) *Verdict
 
+	// Plain judges v's text again as one that row security alone holds, whatever the values of its parameters are. types are those that
+	// Declare was asked about.
+	Plain(ctx context.Context, v *Verdict, types []uint32) *Verdict
+
 	// Recheck judges v's text again if the versions it was decided under are no longer in force. It returns v itself
 	// when nothing changed, a verdict with the same Text when the change does not touch the statement, and otherwise a
 	// refusal (0A000, "cached plan must not change result type"), which drivers answer by preparing again.
@@ -152,6 +156,9 @@ type Verdict struct {
 	// Parts are the statements of Text, where there are several: parts of it, in order, each of which reads by itself as it does
 	// there. It is nil where there is one, and returns nil where the text cannot be divided.
 	Parts func() []Part
+
+	// Forms are those of parameters, by their numbers, that Text counts on. Of other values see [Decider.Plain].
+	Forms map[int32]Form
 
 	// Position maps a 1-based character position in Text to one in Original; 0 stays 0.
 	Position func(int) int

@@ -34,6 +34,7 @@ CREATE VIEW twice AS SELECT x.n, y.v FROM small x, LATERAL (SELECT 10 % x.n AS v
 CREATE VIEW large AS SELECT * FROM big;
 CREATE VIEW larger AS SELECT *, c AS v, 1 / (c - c) AS w FROM large WHERE b IS NOT NULL;
 CREATE VIEW largest AS SELECT x.*, o.v AS f2 FROM larger x LEFT JOIN odd o ON o.owner = x.owner;
+CREATE VIEW mixed AS SELECT a, b, c AS z FROM big UNION ALL SELECT a, b, (SELECT min(n) FROM small) FROM large;
 CREATE VIEW found AS SELECT * FROM big WHERE c = (SELECT max(1 / n) FROM small);
 CREATE FUNCTION reciprocal(n int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT 1 / n';
 CREATE TABLE masked (owner text NOT NULL, n int NOT NULL, g int, secret text);
@@ -44,7 +45,7 @@ ANALYZE`
 var comparedPolicy = strings.Replace(twoIndexesPolicy, "big: { rows: [ { own: { column: owner, is: user } } ]", "big: { rows: [ { visible: { holder: { name: owner } } } ]", 1) + `  holder: { rows: [ { own: { column: owner, is: user } } ] }
   masked: { rows: [ { own: { column: owner, is: user } } ], columns: { n: allow, g: { mask: { generalise: 2 } } } }
   odd: { rows: [ { own: { column: owner, is: user } } ] }
-views: { sums: {}, few: {}, counted: {}, both_of: {}, named: {}, twice: {}, large: {}, larger: {}, largest: {}, found: {} }
+views: { sums: {}, few: {}, counted: {}, both_of: {}, named: {}, twice: {}, large: {}, larger: {}, largest: {}, mixed: {}, found: {} }
 functions: { reciprocal: {} }
 `
 
@@ -202,6 +203,9 @@ func (r comparing) statement() string {
 	case 10:
 		return with + "SELECT s.n, s.v FROM " + from + " WHERE s.v IN (SELECT " + r.one("b", "c", "b + 0") + " FROM big WHERE " + where + ")"
 	case 11:
+		if r.IntN(3) == 0 { // one half computes what the other has
+			return with + "SELECT count(*) FROM " + from + ", " + r.one("mixed", "(SELECT * FROM mixed)", "(SELECT a, b, c AS z FROM big UNION ALL SELECT a, b, (SELECT min(n) FROM small) FROM big)", "(SELECT a, b, (SELECT 1 / min(n) FROM small) AS z FROM big UNION ALL SELECT a, b, c FROM large)") + " x WHERE a = 123 AND b " + r.one("=", "<", "<>") + r.one(" 1 / x.z", " x.z", " 10 % x.z")
+		}
 		return with + "SELECT x.k FROM (SELECT a, b, c, " + r.one("1 / (SELECT min(n) FROM small)", "(SELECT 1 / min(n) FROM small)", "reciprocal(0 + c - c)") + " AS k FROM big" + r.one("", " GROUP BY a, b, c", " OFFSET 0") + ") x WHERE a = 123 AND x.b = x.k"
 	}
 	return with + "SELECT count(*) FROM " + from + " JOIN big ON b = s.n WHERE " + where

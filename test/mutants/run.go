@@ -72,6 +72,9 @@ func suites(m Mutant, quick bool) (list []suite) {
 	if base := filepath.Base(m.File); pkg == "verdict" || base == "care.go" || strings.HasPrefix(base, "cautious") || base == "inbound.go" { // what hidden rows decide of what fails
 		list = append(list, suite{pkg: "./test/attacks", run: "TestTwoIndexesTellNothing|TestPoliciesComeFirst|TestComparisonsTellNothing"})
 	}
+	if strings.HasPrefix(filepath.Base(m.File), "vet") { // what fails where hidden rows may decide whether it runs
+		list = append(list, suite{pkg: "./test/attacks", run: "TestSumsBehindTheGate"})
+	}
 	list = append(list, suite{pkg: "./test/mutants/suite", run: "."})
 	if pkg == "predicate" || pkg == "rls" { // last: it sees that the walls are others, not that they let something through
 		list = append(list, suite{pkg: "./test/written", run: "."})

@@ -1,0 +1,58 @@
+package proxy
+
+import (
+	"encoding/binary"
+
+	"github.com/pgconsent/pgconsent/verdict"
+)
+
+// A text of the gate door counts on the form of its parameters' values. A Bind of other values is one of the same statement under row
+// security, which is prepared for it alone under a name of ours: the client does not notice.
+
+const plainName = verdict.SealStatement + "_plain"
+
+// fit tells whether a Bind, behind its names, gives the values that a text counts on. ok is false where it is none.
+func fit(v *verdict.Verdict, rest []byte) (fits, ok bool) {
+	if len(v.Forms) == 0 {
+		return true, true
+	}
+	values, _, ok := bindValues(rest)
+	return ok && v.Fit(values), ok
+}
+
+// bindValues reads the values of a Bind, behind its names, of which NULL is nil, and returns what follows them. Texts are the same bytes in
+// both formats.
+func bindValues(rest []byte) (values [][]byte, after []byte, ok bool) {
+	formats, rest, ok := count(rest)
+	if !ok || len(rest) < 2*formats {
+		return nil, nil, false
+	}
+	n, rest, ok := count(rest[2*formats:])
+	if !ok {
+		return nil, nil, false
+	}
+	for range n {
+		if len(rest) < 4 {
+			return nil, nil, false
+		}
+		size := int64(int32(binary.BigEndian.Uint32(rest)))
+		rest = rest[4:]
+		switch {
+		case size < 0: // the server refuses those below -1
+			values = append(values, nil)
+		case size > int64(len(rest)):
+			return nil, nil, false
+		default:
+			values, rest = append(values, rest[:size:size]), rest[size:]
+		}
+	}
+	return values, rest, true
+}
+
+// count reads a number of things that follow.
+func count(b []byte) (n int, rest []byte, ok bool) {
+	if len(b) < 2 {
+		return 0, nil, false
+	}
+	return int(binary.BigEndian.Uint16(b)), b[2:], true
+}

@@ -1,0 +1,54 @@
+package proxy
+
+import (
+	"bytes"
+	"encoding/binary"
+	"testing"
+
+	"github.com/pgconsent/pgconsent/verdict"
+)
+
+// What is no Bind is told from one whose values do not fit.
+func TestValuesOfABind(t *testing.T) {
+	build := func(formats []uint16, values ...[]byte) []byte {
+		b := binary.BigEndian.AppendUint16(nil, uint16(len(formats)))
+		for _, f := range formats {
+			b = binary.BigEndian.AppendUint16(b, f)
+		}
+		b = binary.BigEndian.AppendUint16(b, uint16(len(values)))
+		for _, v := range values {
+			if v == nil {
+				b = binary.BigEndian.AppendUint32(b, ^uint32(0))
+				continue
+			}
+			b = append(binary.BigEndian.AppendUint32(b, uint32(len(v))), v...)
+		}
+		return append(b, 0, 1, 0, 1)
+	}
+	v := &verdict.Verdict{Forms: map[int32]verdict.Form{2: verdict.Pattern, 3: verdict.Words}}
+	for _, c := range []struct {
+		rest     []byte
+		fits, ok bool
+	}{
+		{build(nil), true, true},
+		{build(nil, []byte(`\`), []byte("%x%"), []byte("a b")), true, true},
+		{build([]uint16{1}, []byte("x"), nil, nil), true, true},
+		{build([]uint16{0, 1, 0}, nil, []byte(`x\`), nil), false, true},
+		{build([]uint16{0, 1, 0}, nil, nil, bytes.Repeat([]byte("x"), 3000)), false, true},
+		{build([]uint16{0, 1, 0}, nil, []byte(`x\y`), bytes.Repeat([]byte("x "), 1500)), true, true},
+		{build([]uint16{0, 1, 0}, nil, nil, bytes.Repeat([]byte("x "), 3000)), false, true},
+		{nil, false, false},
+		{[]byte{0}, false, false},
+		{[]byte{0, 9, 0, 1}, false, false},
+		{[]byte{0, 0, 0}, false, false},
+		{[]byte{0, 0, 0, 1, 0, 0}, false, false},
+		{[]byte{0, 0, 0, 1, 0x7f, 0xff, 0xff, 0xff, 'x'}, false, false},
+	} {
+		if fits, ok := fit(v, c.rest); fits != c.fits || ok != c.ok {
+			t.Errorf("%.40q: fits %t, ok %t", c.rest, fits, ok)
+		}
+		if fits, ok := fit(&verdict.Verdict{}, c.rest); !fits || !ok {
+			t.Errorf("%.40q: a text that counts on nothing is looked at", c.rest)
+		}
+	}
+}

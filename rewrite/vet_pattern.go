@@ -1,0 +1,67 @@
+package rewrite
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/sqltext"
+	"github.com/pgconsent/pgconsent/verdict"
+)
+
+// madePattern vets a pattern of LIKE that is made of constants and parameters: '%' || $1 || '%', lower($1). It fails only where it ends in
+// its escape: one that ends in a constant does not, and of others the values of the parameters decide, each of which may be the end if what follows is empty.
+func (v *vetter) madePattern(n *sqltext.Node, at place) (value, bool) {
+	var params []int32
+	parts, ok := v.patternParts(n, nil)
+	if !ok || len(parts) == 1 && parts[0].GetAConst() != nil { // a constant is vetted as such
+		return value{}, false
+	}
+	for _, part := range parts {
+		switch e := v.expr(part, at); {
+		case part.GetAConst() != nil:
+		case e.kind == kindParam:
+			params = append(params, e.param)
+			v.param(e.param, kindText)
+		case e.kind == kindText:
+			params = append(params, part.GetTypeCast().GetArg().GetParamRef().GetNumber())
+		default:
+			v.no("a pattern that is made of other types")
+		}
+	}
+	if last := parts[len(parts)-1].GetAConst(); last.GetSval().GetSval() == "" {
+		for _, number := range params {
+			v.form(number, verdict.Pattern)
+		}
+	}
+	return value{kind: kindText, constant: true}, true
+}
+
+// patternParts appends the constants and parameters that an expression joins to others.
+func (v *vetter) patternParts(n *sqltext.Node, parts []*sqltext.Node) ([]*sqltext.Node, bool) {
+	switch x := n.GetNode().(type) {
+	case *sqltext.Node_A_Const:
+		return append(parts, n), x.AConst.GetSval() != nil && !strings.Contains(x.AConst.GetSval().GetSval(), `\`)
+	case *sqltext.Node_ParamRef:
+		return append(parts, n), true
+	case *sqltext.Node_TypeCast:
+		return append(parts, n), x.TypeCast.GetArg().GetParamRef() != nil
+	case *sqltext.Node_A_Expr:
+		schema, name, ok := qualifiedName(x.AExpr.Name)
+		if !ok || schema != "" && schema != "pg_catalog" || name != "||" || x.AExpr.Kind != sqltext.AEXPR_OP || v.othersConcatenate() {
+			return nil, false
+		}
+		if parts, ok = v.patternParts(x.AExpr.Lexpr, parts); !ok {
+			return nil, false
+		}
+		return v.patternParts(x.AExpr.Rexpr, parts)
+	case *sqltext.Node_FuncCall:
+		f := x.FuncCall
+		schema, name, ok := qualifiedName(f.Funcname)
+		if !ok || schema != "" && schema != "pg_catalog" || schema == "" && !v.plainlyCatalogs(name) || !slices.Contains([]string{"lower", "upper"}, name) || len(f.Args) != 1 ||
+			f.Over != nil || f.AggStar || f.AggDistinct || f.AggFilter != nil || f.AggWithinGroup || f.FuncVariadic || len(f.AggOrder) > 0 {
+			return nil, false
+		}
+		return v.patternParts(f.Args[0], parts)
+	}
+	return nil, false
+}
