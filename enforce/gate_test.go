@@ -66,7 +66,9 @@ func TestDeclaredTypesAndTheGate(t *testing.T) {
 		{"SELECT title FROM memories WHERE id = $1::int", []uint32{25}, verdict.DoorRLS}, // the value is, when it comes to a row
 		{"SELECT title FROM memories WHERE user_id = $1::uuid AND title = $2", []uint32{2950, 25}, verdict.DoorGate},
 		{"SELECT title FROM memories WHERE user_id = $1::uuid AND title = $2", []uint32{2950, 19}, verdict.DoorRLS},
-		{"SELECT title FROM memories WHERE title LIKE $1", nil, verdict.DoorRLS},
+		{"SELECT title FROM memories WHERE title LIKE $1", nil, verdict.DoorGate},
+		{"SELECT title FROM memories WHERE title LIKE $1", []uint32{1043}, verdict.DoorGate},
+		{"SELECT title FROM memories WHERE title LIKE $1", []uint32{1042}, verdict.DoorRLS},
 		{"SELECT title FROM memories WHERE left(title, $1) = 'a'", nil, verdict.DoorRLS},
 		{"SELECT title FROM memories LIMIT $1", []uint32{20}, verdict.DoorGate},
 		{"SELECT title FROM memories WHERE EXISTS (SELECT FROM people LIMIT $1)", nil, verdict.DoorRLS},

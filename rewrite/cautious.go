@@ -167,6 +167,9 @@ func (c *cautious) query(s *sqltext.SelectStmt, parent *level, shown, strict boo
 		c.query(query.Ctequery.GetSelectStmt(), parent, false, strict)
 	})()
 	own := c.levelOf(s, parent)
+	if strict && len(s.LockingClause) > 0 {
+		c.because("a sub-select locks rows")
+	}
 	condition, output := stand{level: own, strict: strict}, stand{level: own, output: shown, feeds: !shown, strict: strict}
 	if s.Op != sqltext.SETOP_NONE {
 		c.query(s.Larg, parent, shown, strict)
@@ -241,6 +244,8 @@ func (c *cautious) from(n *sqltext.Node, at stand) {
 			c.because("it reads a catalog")
 		case ref.relation.Kind == catalog.View:
 			c.readsView(ref, at)
+		case slices.ContainsFunc(ref.relation.Columns, func(column catalog.Column) bool { return slices.Contains(overflowing, c.under(column.TypeOID)) }):
+			c.because("it reads a table with circles or segments, of which comparisons fail")
 		case ref.relation.Kind != catalog.Table && ref.relation.Kind != catalog.PartitionedTable:
 			c.because("it reads a view")
 		}
@@ -252,7 +257,7 @@ func (c *cautious) from(n *sqltext.Node, at stand) {
 			}
 			// It reads nothing: what it computes is of the columns beside it.
 			at.feeds = true
-			for _, list := range [][]*sqltext.Node{query.GetTargetList(), query.GetValuesLists(), query.GetGroupClause(), query.GetSortClause(), {query.GetHavingClause(), query.GetLimitCount(), query.GetLimitOffset()}} {
+			for _, list := range [][]*sqltext.Node{query.GetTargetList(), query.GetValuesLists(), query.GetGroupClause(), query.GetSortClause(), query.GetDistinctClause(), query.GetWindowClause(), {query.GetHavingClause(), query.GetLimitCount(), query.GetLimitOffset()}} {
 				for _, n := range list {
 					c.expr(n, at)
 				}
@@ -378,7 +383,7 @@ func eachNode(m protoreflect.Message, f func(*sqltext.Node), visit func(protoref
 
 // quiet kinds of nodes raise nothing themselves.
 var quiet = []string{
-	"A_Const", "A_Star", "Boolean", "BoolExpr", "BooleanTest", "CaseWhen", "ColumnRef", "Float", "Integer", "List", "NamedArgExpr", "NullTest",
+	"A_Const", "A_Indices", "A_Indirection", "A_Star", "Boolean", "BoolExpr", "BooleanTest", "CaseWhen", "ColumnRef", "Float", "Integer", "List", "NamedArgExpr", "NullTest",
 	"ParamRef", "ResTarget", "RowExpr", "SQLValueFunction", "SortBy", "String", "GroupingSet", "GroupingFunc", "WindowDef",
 }
 
@@ -400,6 +405,9 @@ func (c *cautious) expr(n *sqltext.Node, at stand) (own bool) {
 		m := c.column(x.ColumnRef, at.level)
 		if own = m.own; m.calls {
 			c.because("it calls a function that is not PostgreSQL's own")
+		}
+		if at.strict && m.computed && m.stored {
+			c.because("a sub-select reads a column that is computed as it is read")
 		}
 		if !m.known && at.parent != nil || m.outer && m.computed {
 			c.sublinks, c.outputs = true, c.outputs || m.stored
@@ -424,6 +432,9 @@ func (c *cautious) expr(n *sqltext.Node, at stand) (own bool) {
 	}
 	children(n, func(child *sqltext.Node) { own = c.expr(child, at) || own })
 	kind := sqltext.Kind(n)
+	if !at.output {
+		c.leaks(n, at)
+	}
 	if !slices.Contains(quiet, kind) && !c.harmless(n, at) {
 		switch {
 		case kind == "A_ArrayExpr" && !at.output: // which PostgreSQL takes for leak-proof, whatever it is made of (contain_leaked_vars)
@@ -437,7 +448,21 @@ func (c *cautious) expr(n *sqltext.Node, at stand) (own bool) {
 			c.outputs = c.outputs || at.feeds
 		}
 	}
-	return own
+	return own && !foldable(n)
+}
+
+// foldable kinds of expressions may be gone when constants have been folded, with the columns that they name, or leave another part of themselves
+// behind (eval_const_expressions of PostgreSQL's clauses.c): what is computed of one is not certain to be put off until the row shows.
+func foldable(n *sqltext.Node) bool {
+	switch x := n.GetNode().(type) {
+	case *sqltext.Node_CaseExpr, *sqltext.Node_CaseWhen, *sqltext.Node_CoalesceExpr, *sqltext.Node_BoolExpr, *sqltext.Node_NullTest, *sqltext.Node_BooleanTest, *sqltext.Node_RowExpr, *sqltext.Node_MinMaxExpr:
+		return true
+	case *sqltext.Node_A_Indirection:
+		return x.AIndirection.GetArg().GetColumnRef() == nil
+	case *sqltext.Node_A_Expr:
+		return x.AExpr.Kind == sqltext.AEXPR_NULLIF
+	}
+	return false
 }
 
 // operators wants operators of a name to be PostgreSQL's own, or of extensions that are known. Behind words stand those of comparisons.
@@ -476,9 +501,14 @@ func (c *cautious) sublink(s *sqltext.SubLink, at stand) {
 		c.query(query, at.level, true, false)
 		return
 	}
-	if s.SubLinkType == sqltext.EXPR_SUBLINK && !(query != nil && (oneRow(query) || first(query))) {
+	switch {
+	case s.SubLinkType == sqltext.EXPR_SUBLINK && !(query != nil && (oneRow(query) && c.addsUp(query, at.level) || first(query))):
 		c.because("a sub-select that is compared with may have several rows")
 		return
+	case s.SubLinkType == sqltext.ARRAY_SUBLINK && query != nil:
+		if columns := c.outputsOf(query, at.level, ""); len(columns) != 1 || columns[0].oid == 0 || slices.Contains(arrays, columns[0].oid) {
+			c.because("it may make an array of arrays")
+		}
 	}
 	c.query(query, at.level, false, true)
 }
@@ -505,16 +535,26 @@ func PlainParameter(oid uint32) bool {
 // alike tells whether what is compared needs no conversion that may fail, but of columns of this very query, which are put off until the row
 // shows. Operands of other operators than comparisons are not asked about: those are not leak-proof.
 func (c *cautious) alike(x *sqltext.A_Expr, at stand) bool {
-	operands := []*sqltext.Node{x.Lexpr}
-	switch {
-	case x.Rexpr.GetList() != nil:
-		operands = append(operands, x.Rexpr.GetList().GetItems()...)
-	case x.Rexpr.GetAArrayExpr() != nil:
-		operands = append(operands, x.Rexpr.GetAArrayExpr().GetElements()...)
-	default:
-		operands = append(operands, x.Rexpr)
+	switch items := x.Rexpr.GetList().GetItems(); {
+	case x.Kind == sqltext.AEXPR_IN: // what names no column of the query becomes an array, the left operand's type considered
+		var others []*sqltext.Node
+		for _, n := range items {
+			if !c.namesOwn(n, at) {
+				others = append(others, n)
+			} else if !c.alikeAll([]*sqltext.Node{x.Lexpr, n}, at) {
+				return false
+			}
+		}
+		if len(others) > 1 && x.Lexpr.GetRowExpr() == nil {
+			return c.oneType(append(others, x.Lexpr), at)
+		}
+		return c.alikeAll(append([]*sqltext.Node{x.Lexpr}, others...), at)
+	case x.Kind == sqltext.AEXPR_OP_ANY, x.Kind == sqltext.AEXPR_OP_ALL:
+		return c.alikeElements(x, at)
+	case items != nil: // BETWEEN
+		return !slices.ContainsFunc(items, func(n *sqltext.Node) bool { return !c.alikeAll([]*sqltext.Node{x.Lexpr, n}, at) })
 	}
-	return c.alikeAll(operands, at)
+	return c.alikeAll([]*sqltext.Node{x.Lexpr, x.Rexpr}, at)
 }
 
 func (c *cautious) alikeAll(operands []*sqltext.Node, at stand) bool {
@@ -579,13 +619,30 @@ func (c *cautious) alikeTested(s *sqltext.SubLink, at stand) bool {
 	return true
 }
 
-// hasOwn tells whether an operand names a column of a table of this query, sub-selects left out.
+// hasOwn tells whether an operand names a column of a table of this query where it stays when constants are folded, sub-selects left out.
 func (c *cautious) hasOwn(n *sqltext.Node, at stand) (found bool) {
 	c.inside(n, func(n *sqltext.Node) bool {
 		found = found || n.GetColumnRef() != nil && c.column(n.GetColumnRef(), at.level).own
-		return !found && n.GetSubLink() == nil
+		return !found && n.GetSubLink() == nil && !foldable(n)
 	})
 	return found
+}
+
+// addsUp tells whether the aggregate that a SELECT has is its own: one over columns of a query outside alone is that one's (check_agglevels_and_constraints of
+// PostgreSQL's parse_agg.c).
+func (c *cautious) addsUp(s *sqltext.SelectStmt, parent *level) bool {
+	own, outer := false, false
+	for _, arg := range s.TargetList[0].GetResTarget().GetVal().GetFuncCall().GetArgs() {
+		c.inside(arg, func(n *sqltext.Node) bool {
+			if ref := n.GetColumnRef(); ref != nil {
+				m := c.column(ref, c.levelOf(s, parent))
+				own, outer = own || m.known && !m.outer, outer || !m.known || m.outer
+			}
+			outer = outer || n.GetSubLink() != nil
+			return true
+		})
+	}
+	return own || !outer
 }
 
 // first tells whether a SELECT has one row at most because it says so.

@@ -41,6 +41,7 @@ type typed struct {
 type meaning struct {
 	known    bool   // which column it is
 	oid      uint32 // as of typed; of a domain the type under it
+	raw      uint32 // the type of a table's column, whatever it is; of a domain the type under it
 	own      bool   // it is of the query that names it, and what is computed of it is put off until the row shows
 	outer    bool   // it is of a query outside
 	computed bool   // as of typed
@@ -99,7 +100,7 @@ func (c *cautious) column(ref *sqltext.ColumnRef, l *level) meaning {
 			m.own, m.outer = m.own && at == l, at != l
 			return m
 		case named && len(names) == 1: // the whole row
-			return meaning{known: true, outer: at != l, computed: true}
+			return meaning{known: true, outer: at != l, computed: true, stored: slices.ContainsFunc(at.items, func(i *source) bool { return i.alias == names[0] && c.computesColumns(i) })}
 		case named, at.hidden, at.opaque && len(names) != 2, slices.Contains(systemColumns, names[0]):
 			return meaning{}
 		}
@@ -111,8 +112,8 @@ func (c *cautious) column(ref *sqltext.ColumnRef, l *level) meaning {
 func merged(found []meaning) meaning {
 	m := found[0]
 	for _, other := range found[1:] {
-		if m.oid != other.oid {
-			m.oid = 0
+		if m.oid != other.oid || m.oid == 0 { // one of them may be converted
+			m.oid, m.computed = 0, true
 		}
 		m.known, m.own, m.computed, m.stored = m.known && other.known, m.own && other.own, m.computed || other.computed, m.stored || other.stored
 	}
@@ -143,17 +144,24 @@ func (c *cautious) columnOf(i *source, name string) (meaning, bool) {
 	case column.Virtual, i.plain != nil && !i.plain(name):
 		return meaning{known: true, stored: true, computed: true}, true
 	}
-	o := meaning{known: true, stored: true, own: true}
+	o := meaning{known: true, stored: true, own: true, raw: c.under(column.TypeOID)}
 	if oid := c.under(column.TypeOID); column.Collation == "" && c.compares(oid) {
 		o.oid = oid
 	}
 	return o, true
 }
 
+// computesColumns tells whether a row of something has columns that are computed as it is read.
+func (c *cautious) computesColumns(i *source) bool {
+	return i.table == nil || slices.ContainsFunc(i.table.Columns, func(column catalog.Column) bool {
+		return column.Virtual || i.plain != nil && !i.plain(column.Name)
+	})
+}
+
 // under is a type, or the one under a domain.
-func (c *cautious) under(oid uint32) uint32 {
+func (w *walker) under(oid uint32) uint32 {
 	for range 64 { // domains over domains
-		t := c.snap.TypeByOID(oid)
+		t := w.snap.TypeByOID(oid)
 		if t == nil || t.Kind != 'd' {
 			break
 		}

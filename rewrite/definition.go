@@ -65,6 +65,7 @@ func Definition(p *policy.Policy, snap *catalog.Snapshot, view *catalog.Relation
 func (r *Rewriter) viewFragment(v *policy.View) *fragment {
 	f := &fragment{visible: v.Relation, standIn: standIn(v.Relation.Name, r.mode), tables: v.Tables, bare: v.Bare, door: v.Door != ""}
 	f.kept = f.door && !slices.ContainsFunc(v.Tables, func(n catalog.Name) bool { t := r.protected[n]; return t != nil && t.door && !t.kept })
+	f.stored = slices.ContainsFunc(v.Tables, func(n catalog.Name) bool { t := r.protected[n]; return t != nil && t.stored })
 	return f
 }
 

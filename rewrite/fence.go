@@ -13,16 +13,52 @@ import (
 
 // A search that is not the statement itself has no exact twin (see nearest.go): an index that gives up, or whose graph hidden rows
 // have torn, would tell of them by how many rows come back. So where a distance is asked for in any other form, what an approximate
-// index might put in order is read behind OFFSET 0, which no index can.
+// index might put in order is read behind OFFSET 0, which no index can. So is what is stored (see [policy.Table.Stored]) where a statement may fail:
+// its view is a barrier to what is not leak-proof, and puts no rule before the rest.
 
 // fences finds the relations to be fenced in. search is the table of a search with a twin, or nil.
 func (w *walker) fences(tree *sqltext.ParseResult, search *sqltext.RangeVar) {
-	if !slices.ContainsFunc(w.references, func(ref *reference) bool { return w.approximates(ref) }) {
-		return
+	if slices.ContainsFunc(w.references, func(ref *reference) bool { return w.approximates(ref) || w.overflowsBy(ref) }) {
+		w.fenced = sqltext.Ordered(tree, distances)
+		delete(w.fenced, search)
 	}
-	w.fenced = sqltext.Ordered(tree, distances)
-	delete(w.fenced, search)
+	if w.fenced == nil {
+		w.fenced = map[*sqltext.RangeVar]bool{}
+	}
+	if w.barred {
+		for _, ref := range w.references {
+			if ref.fragment != nil && ref.fragment.stored {
+				w.fenced[ref.rangeVar] = true
+			}
+		}
+	}
 }
+
+// overflowsBy tells whether an index may put rows of a relation in order by a distance that fails for some of them, before the rule is asked: those of points, circles and
+// other shapes, and with btree_gist of numbers and times.
+func (w *walker) overflowsBy(ref *reference) bool {
+	if ref.fragment == nil || ref.relation == nil {
+		return false
+	}
+	over := func(r *catalog.Relation) bool {
+		return slices.ContainsFunc(r.Columns, func(c catalog.Column) bool { return slices.Contains(shapes, w.under(c.TypeOID)) })
+	}
+	if slices.ContainsFunc(w.snap.OperatorsNamed("", "<->"), func(o *catalog.Operator) bool {
+		return o.Extension != "" && !slices.Contains(exactDistances, o.Extension)
+	}) {
+		return true
+	}
+	return over(ref.relation) || slices.ContainsFunc(ref.fragment.tables, func(name catalog.Name) bool {
+		r, ok := w.snap.Relation(name)
+		return ok && over(r)
+	})
+}
+
+// shapes are PostgreSQL's own types that have distances: point, lseg, path, box, polygon, line and circle.
+var shapes = []uint32{600, 601, 602, 603, 604, 628, 718}
+
+// exactDistances are extensions whose distances fail for no value.
+var exactDistances = []string{"pg_trgm", "cube", "vector"}
 
 // approximates tells whether an approximate index may lie under a relation: its own, that of a part, or of what a view reads.
 func (w *walker) approximates(ref *reference) bool {
@@ -40,7 +76,7 @@ func (w *walker) approximates(ref *reference) bool {
 
 // isFenced tells whether a reference is to be fenced in, and refuses where that cannot be written.
 func (w *walker) isFenced(ref *reference) bool {
-	if !w.fenced[ref.rangeVar] || ref.copyStmt != nil || !w.approximates(ref) {
+	if !w.fenced[ref.rangeVar] || ref.copyStmt != nil || !(w.approximates(ref) || w.overflowsBy(ref) || ref.fragment.stored) {
 		return false
 	}
 	switch ref.kept {

@@ -374,6 +374,7 @@ func newFragment(t *policy.Table, mode Mode) *fragment {
 		f.plain = t.Columns.Plain
 		f.standIn, f.keyed = standIn(t.Relation.Name, mode), newKeyed(t, mode)
 		f.sql = f.standIn.SQL()
+		f.stored = t.Stored()
 		return f
 	}
 	condition, gated := predicate.Inject(t.Rows, rowAlias)

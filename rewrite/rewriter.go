@@ -147,6 +147,7 @@ func (r *Rewriter) rewrite(text string, extended, twins bool) (*Result, *sqlstat
 	}
 	result.Statements, result.Accesses = w.typed(tree) // before anything is put into the tree
 	w.careful(tree, result)
+	w.barred = result.Care != "" || result.CareDeclared
 	result.mentions, result.casts = w.mentions, w.casts
 	maySign := len(tree.Stmts) == 1 && !w.unsigned && signable(source)
 	grouped := w.aggregateStatement(tree, maySign)
@@ -277,6 +278,7 @@ type fragment struct {
 	keyed    *keyed                   // nil: it has no columns that exist by key only
 	tables   []catalog.Name           // of a view: the tables it reads
 	bare     bool                     // of a view: one of them is without its predicate
+	stored   bool                     // of a materialised view or a foreign table, or of a view that reads one
 
 	sets      []predicate.Set   // of the hashed form of the row policy
 	door      bool              // there is a door view

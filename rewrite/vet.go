@@ -330,6 +330,7 @@ func (v *vetter) join(j *sqltext.JoinExpr, at place) []*vetItem {
 		name := n.GetString_().GetSval()
 		a, b := v.column(&vetScope{items: left}, name), v.column(&vetScope{items: right}, name)
 		v.matches("operator", "=", []value{{kind: a}, {kind: b}})
+		v.oneTime([]value{{kind: a}, {kind: b}})
 		for _, item := range right {
 			if item.merged == nil {
 				item.merged = map[string]bool{}

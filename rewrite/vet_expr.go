@@ -305,9 +305,12 @@ func (v *vetter) operation(x *sqltext.A_Expr, at place) value {
 		if x.Rexpr.GetList() == nil {
 			v.no("IN")
 		}
+		values := []value{left}
 		for _, item := range x.Rexpr.GetList().GetItems() {
-			compare(name, v.expr(item, at))
+			values = append(values, v.expr(item, at))
+			compare(name, values[len(values)-1])
 		}
+		v.oneTime(values)
 	case sqltext.AEXPR_BETWEEN, sqltext.AEXPR_NOT_BETWEEN:
 		bounds := x.Rexpr.GetList().GetItems()
 		if len(bounds) != 2 {
@@ -327,9 +330,12 @@ func (v *vetter) operation(x *sqltext.A_Expr, at place) value {
 // anyOf vets x = ANY (array).
 func (v *vetter) anyOf(name string, left value, n *sqltext.Node, at place) {
 	if elements := n.GetAArrayExpr(); elements != nil {
+		values := []value{left}
 		for _, e := range elements.Elements {
-			v.matches("operator", name, []value{left, v.expr(e, at)})
+			values = append(values, v.expr(e, at))
+			v.matches("operator", name, []value{left, values[len(values)-1]})
 		}
+		v.oneTime(values)
 		return
 	}
 	switch array := v.expr(n, at); {
@@ -342,6 +348,32 @@ func (v *vetter) anyOf(name string, left value, n *sqltext.Node, at place) {
 	default:
 		v.no("ANY over what is not plainly an array of texts")
 	}
+}
+
+// oneTime wants times that become one type, and what they are compared with, to be of one: the largest dates are no times, and what has no zone gets one as
+// the statement runs.
+func (v *vetter) oneTime(values []value) {
+	var of kind
+	for _, e := range values {
+		if e.kind = v.timeKind(e); e.kind == "" {
+			continue
+		}
+		if of != "" && of != e.kind {
+			v.no("a list of different times")
+		}
+		of = e.kind
+	}
+}
+
+// timeKind is the kind of a date or time; "": it is neither.
+func (v *vetter) timeKind(e value) kind {
+	switch e.kind {
+	case kindNow:
+		return "timestamptz"
+	case "date", "timestamp", "timestamptz":
+		return e.kind
+	}
+	return ""
 }
 
 // alike vets expressions that must all be of one kind.

@@ -239,6 +239,7 @@ const (
 	ANY_SUBLINK                  = pg_query.SubLinkType_ANY_SUBLINK
 	EXISTS_SUBLINK               = pg_query.SubLinkType_EXISTS_SUBLINK
 	EXPR_SUBLINK                 = pg_query.SubLinkType_EXPR_SUBLINK
+	ARRAY_SUBLINK                = pg_query.SubLinkType_ARRAY_SUBLINK
 	LIMIT_OPTION_DEFAULT         = pg_query.LimitOption_LIMIT_OPTION_DEFAULT
 	LIMIT_OPTION_COUNT           = pg_query.LimitOption_LIMIT_OPTION_COUNT
 	AND_EXPR                     = pg_query.BoolExprType_AND_EXPR

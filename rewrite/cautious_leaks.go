@@ -1,0 +1,211 @@
+package rewrite
+
+import (
+	"slices"
+
+	"github.com/pgconsent/pgconsent/sqltext"
+)
+
+// PostgreSQL puts off what is computed of a row until the row shows, unless it takes the function for leak-proof (contain_leaked_vars of its
+// clauses.c): it looks for columns among the arguments of others. It finds none where a placeholder stands for a value, as where an array is converted
+// element by element, or a value is compared with several; and some operators are leak-proof although they fail.
+
+// leaks looks for such expressions.
+func (c *cautious) leaks(n *sqltext.Node, at stand) {
+	switch x := n.GetNode().(type) {
+	case *sqltext.Node_TypeCast:
+		if c.isArray(x.TypeCast.TypeName) && !constant(x.TypeCast) && !c.says(x.TypeCast) && !c.simpleElements(x.TypeCast.Arg, at) {
+			c.because("it converts an array")
+		}
+	case *sqltext.Node_CaseExpr:
+		var results []*sqltext.Node
+		for _, when := range x.CaseExpr.Args {
+			results = append(results, when.GetCaseWhen().GetResult())
+			if arg := x.CaseExpr.Arg; arg != nil && (c.typeOf(arg, at.level) == 0 || !c.oneType([]*sqltext.Node{arg, when.GetCaseWhen().GetExpr()}, at)) {
+				c.because("CASE compares what may not be compared, or must be converted first")
+			}
+		}
+		c.sameArrays(append(results, x.CaseExpr.Defresult), at)
+	case *sqltext.Node_A_Indirection: // types of a fixed length have no slices
+		if slices.ContainsFunc(x.AIndirection.Indirection, func(n *sqltext.Node) bool { return n.GetAIndices() != nil }) {
+			of := c.snap.TypeByOID(c.column(x.AIndirection.GetArg().GetColumnRef(), at.level).raw)
+			if of == nil || !(of.OID == 3802 || of.Element != 0 && !slices.Contains(fixedLength, of.OID)) {
+				c.because("it subscripts what may be no array")
+			}
+		}
+	case *sqltext.Node_CoalesceExpr:
+		c.sameArrays(x.CoalesceExpr.Args, at)
+	case *sqltext.Node_MinMaxExpr:
+		c.sameArrays(x.MinMaxExpr.Args, at)
+	}
+}
+
+// fixedLength are the types with subscripts that are no arrays: name, point, lseg, box and line.
+var fixedLength = []uint32{19, 600, 601, 603, 628}
+
+// overflowing are the types of circles and segments, and of arrays of them, whose operators of comparison compute, and are leak-proof.
+var overflowing = []uint32{718, 601, 719, 1018}
+
+// isArray tells whether a type is one of arrays, or of a domain over such.
+func (c *cautious) isArray(t *sqltext.TypeName) bool {
+	if len(t.GetArrayBounds()) > 0 {
+		return true
+	}
+	schema, name, ok := qualifiedName(t.GetNames())
+	if !ok {
+		return true
+	}
+	found := c.snap.TypesNamed(schema, name)
+	if schema == "" {
+		found = slices.Concat(found, c.snap.TypesNamed("pg_catalog", name))
+	}
+	for _, one := range found {
+		if of := c.snap.TypeByOID(c.under(one.OID)); of == nil || of.Element != 0 {
+			return true
+		}
+	}
+	return len(found) == 0
+}
+
+// simpleElements tells whether something is an array whose elements are written, none of which is an array: PostgreSQL converts each by itself.
+func (c *cautious) simpleElements(n *sqltext.Node, at stand) bool {
+	return n.GetAArrayExpr() != nil && !slices.ContainsFunc(n.GetAArrayExpr().Elements, func(n *sqltext.Node) bool {
+		return !untyped(n) && n.GetParamRef() == nil && (c.typeOf(n, at.level) == 0 || slices.Contains(arrays, c.typeOf(n, at.level)))
+	})
+}
+
+// sameArrays wants values of which one is chosen to be of one type, or to be none of arrays.
+func (c *cautious) sameArrays(values []*sqltext.Node, at stand) {
+	n, array, same := 0, false, true
+	var of uint32
+	for _, value := range values {
+		if value.GetNode() == nil || value.GetAConst() != nil || value.GetParamRef() != nil {
+			continue
+		}
+		t := c.typeOf(value, at.level)
+		array, same = array || t == 0 || slices.Contains(arrays, t), same && (n == 0 || t == of) && t != 0
+		n, of = n+1, t
+	}
+	if n > 1 && array && !same {
+		c.because("it chooses among arrays that may have to be converted")
+	}
+}
+
+// untyped tells whether a constant takes its type from what is beside it.
+func untyped(n *sqltext.Node) bool {
+	c := n.GetAConst()
+	return c != nil && (c.Isnull || c.GetSval() != nil)
+}
+
+// typeNow is the type of the time of the statement; 0: it is none.
+func typeNow(n *sqltext.Node) uint32 {
+	if !isNow(n) {
+		return 0
+	}
+	switch n.GetSqlvalueFunction().GetOp() {
+	case sqltext.SVFOP_CURRENT_DATE:
+		return 1082
+	case sqltext.SVFOP_LOCALTIMESTAMP:
+		return 1114
+	}
+	return 1184
+}
+
+// oneType tells whether values become one type without a conversion that may fail as the statement runs: an array of them is made, or one is held against
+// the others. Whole numbers become any number, and constants are converted as the plan is made, but for times, which have a zone. A parameter has the type of the others unless another is declared.
+func (c *cautious) oneType(values []*sqltext.Node, at stand) bool {
+	var of uint32
+	var numbers []*sqltext.A_Const
+	n, params := 0, false
+	for _, value := range values {
+		switch k := value.GetAConst(); {
+		case untyped(value):
+			continue
+		case value.GetParamRef() != nil:
+			params = true
+			continue
+		case k != nil:
+			numbers = append(numbers, k)
+			continue
+		}
+		t := typeNow(value)
+		if t == 0 {
+			t = c.typeOf(value, at.level)
+		}
+		switch {
+		case n == 0:
+			of = t
+		case t == of && t != 0:
+		case t == 0 || of == 0:
+			return false
+		case whole(t) && (whole(of) || of == 1700 || floats(of)), floats(t) && floats(of), (t == 25 || t == 1043) && (of == 25 || of == 1043):
+		case whole(of) && (t == 1700 || floats(t)):
+			of = t
+		default:
+			return false
+		}
+		n++
+	}
+	for _, k := range numbers {
+		if n > 0 && !(k.GetBoolval() != nil && of == 16 || k.GetBoolval() == nil && (whole(of) || of == 1700 || floats(of)) || k.GetIval() != nil && converted[of] == 2) {
+			return false
+		}
+	}
+	if params && n > 0 && (of == 0 || of == 1082 || of == 1114 || converted[of] == 2) { // of those that are declared without being odd (PlainParameter) these are converted
+		c.casts = true
+	}
+	return true
+}
+
+func floats(t uint32) bool { return t == 700 || t == 701 }
+
+func whole(t uint32) bool { return t == 20 || t == 21 || t == 23 }
+
+// alikeElements tells the same of what is compared with the elements of an array.
+func (c *cautious) alikeElements(x *sqltext.A_Expr, at stand) bool {
+	if array := x.Rexpr.GetAArrayExpr(); array != nil {
+		return c.oneType(append(slices.Clone(array.Elements), x.Lexpr), at)
+	}
+	left := c.typeOf(x.Lexpr, at.level)
+	if now := typeNow(x.Lexpr); now != 0 {
+		left = now
+	}
+	switch {
+	case x.Rexpr.GetParamRef() != nil, untyped(x.Rexpr):
+		return true
+	case left != 0 && converted[left] == 0 && left != 1082: // which no array is converted to
+		return true
+	}
+	element := c.elementOf(x.Rexpr, at)
+	return element != 0 && element == left
+}
+
+// elementOf is the type of an array's elements; 0: it is not certain.
+func (c *cautious) elementOf(n *sqltext.Node, at stand) uint32 {
+	var oid uint32
+	switch x := n.GetNode().(type) {
+	case *sqltext.Node_ColumnRef:
+		oid = c.column(x.ColumnRef, at.level).raw
+	case *sqltext.Node_TypeCast:
+		schema, name, ok := qualifiedName(x.TypeCast.GetTypeName().GetNames())
+		if found := c.snap.TypesNamed("pg_catalog", name); ok && (schema == "" || schema == "pg_catalog") && len(found) == 1 && len(x.TypeCast.TypeName.ArrayBounds) > 0 {
+			return found[0].OID
+		}
+	}
+	if t := c.snap.TypeByOID(oid); t != nil {
+		return t.Element
+	}
+	return 0
+}
+
+// namesOwn tells whether an operand names a column of this query, wherever: PostgreSQL looks for that while it parses.
+func (c *cautious) namesOwn(n *sqltext.Node, at stand) (found bool) {
+	c.inside(n, func(n *sqltext.Node) bool {
+		if ref := n.GetColumnRef(); ref != nil {
+			m := c.column(ref, at.level)
+			found = found || m.known && !m.outer
+		}
+		return !found && n.GetSubLink() == nil
+	})
+	return found
+}

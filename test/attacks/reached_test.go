@@ -1,0 +1,223 @@
+package attacks
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/pgconsent/pgconsent/pgtest"
+	"github.com/pgconsent/pgconsent/rewrite"
+	"github.com/pgconsent/pgconsent/test/instance"
+)
+
+// The twins differ in the hidden row with a = 123, which the second has as a = 9999 (and 122 the first). There is no index but the key's: all are
+// scans, which ask their conditions in order.
+const reached = `
+CREATE TYPE comp AS (x int, y int);
+CREATE TYPE mood AS ENUM ('sad', 'ok');
+CREATE TABLE holder (name text PRIMARY KEY, owner text NOT NULL);
+INSERT INTO holder VALUES ('me', 'me'), ('other', 'other');
+CREATE TABLE big (id bigint PRIMARY KEY, owner text NOT NULL, a int NOT NULL, b int NOT NULL, c int, note text NOT NULL DEFAULT 'n',
+	m numeric DEFAULT '1e400', f float8 DEFAULT 1, f4 float4 DEFAULT 1, k json DEFAULT '{}', j jsonb DEFAULT '{"a": [1,2]}', l int[] DEFAULT '{100000,1}', tl text[] DEFAULT '{x,y}', ts timestamp DEFAULT '200000-01-01', tz timestamptz DEFAULT '2020-01-01',
+	day date DEFAULT '5000000-01-01', t text DEFAULT 'secret', ci circle DEFAULT '<(0,0),1>', ls lseg DEFAULT '[(0,0),(1,1)]', po point DEFAULT '(0,0)', co comp DEFAULT '(1,2)', mo mood DEFAULT 'ok', bx box DEFAULT '((0,0),(1,1))', i8 bigint DEFAULT 5000000000, ml mood[] DEFAULT '{ok}', pg polygon DEFAULT '((0,0),(1,1),(1,0))', bi bit(8) DEFAULT B'10101010', x xml, uu uuid DEFAULT gen_random_uuid());
+INSERT INTO big (id, owner, a, b, c) SELECT g, 'other', g, g % 211, g % 223 FROM generate_series(1, 500) g;
+INSERT INTO big (id, owner, a, b, c, m, l, t, day, ts) SELECT g, 'me', g, g % 211, g % 223, 1, '{1}', '1', '2020-01-01', '2020-01-01' FROM generate_series(1001, 1005) g;
+CREATE TABLE small (owner text NOT NULL, n int NOT NULL, v numeric DEFAULT '1e400', d date DEFAULT '5000000-01-01', s text DEFAULT 'x', j jsonb DEFAULT '{"a": "x", "b": 0}', l int[], g float8, k json DEFAULT '{}', note text);
+INSERT INTO small (owner, n, l) VALUES ('me', 0, '{1}'), ('me', 3, '{1,2}'), ('other', 5, '{}');
+CREATE TABLE open (n int, d date, ts timestamp, tz timestamptz);
+INSERT INTO open VALUES (0, '2020-01-01', '2020-01-01', '2020-01-01'), (3, '2020-01-01', '2020-01-01', '2020-01-01');
+`
+
+const reachedDear = `version: 1
+attributes: { user: { type: text, source: credential } }
+tables:
+  big: { rows: [ { visible: { holder: { name: owner } } } ], write: { commands: [update, delete] } }
+  holder: { rows: [ { own: { column: owner, is: user } } ] }
+  small: { rows: [ { own: { column: owner, is: user } } ], write: { commands: [update] } }
+  open: { rows: open }
+`
+
+func reachedCheap() string {
+	return strings.Replace(reachedDear, "big: { rows: [ { visible: { holder: { name: owner } } } ]", "big: { rows: [ { own: { column: owner, is: user } } ]", 1)
+}
+
+const hidden = "SELECT count(*) FROM big WHERE a BETWEEN 123 AND 123 AND " // a hidden row gets so far in one twin
+
+// reachedBy are statements that once told the twins apart, each group with what it wants of the schema.
+var reachedBy = []struct {
+	name, sql, after, policy, end string
+	cheap                         bool // of a cheap rule as well
+	least                         int  // version
+	statements                    []string
+}{
+	{name: "arrays are cast element by element, which PostgreSQL takes for leak-proof", statements: []string{
+		hidden + "(ARRAY[t]::text[])::int[] IS NULL", // the message has the hidden text
+		hidden + "(ARRAY[t]::text[])::mood[] IS NULL",
+		hidden + "(ARRAY[t]::text[])::jsonb[] IS NULL",
+		hidden + "(ARRAY[t]::text[])::uuid[] IS NULL",
+		hidden + "(ARRAY[t]::text[])::date[] IS NULL",
+		hidden + "5 = ANY ((ARRAY[i8]::bigint[])::int[])",
+		hidden + "(ARRAY[b]::int[])::numeric(1,0)[] IS NULL",
+		"SELECT count(*) FROM open o LEFT JOIN big ON a BETWEEN 123 AND 123 AND 5 = ANY ((ARRAY[i8]::bigint[])::int[])",
+		"COPY (SELECT t FROM big WHERE a BETWEEN 123 AND 123 AND ((ARRAY[t]::text[])::int[]) IS NULL) TO STDOUT",
+	}},
+	{name: "as of 17, which knows how long arrays are", least: 17, statements: []string{hidden + "l::int2[] IS NULL"}},
+	{name: "arrays are cast by PostgreSQL itself", sql: "ALTER TABLE big ADD o oid DEFAULT 5", statements: []string{
+		hidden + "f = ANY (ARRAY[m])", hidden + "f4 = ANY (ARRAY[m])", hidden + "f < ALL (ARRAY[m, 5])", hidden + "o = ANY (ARRAY[i8])", hidden + "(CASE WHEN b >= 0 THEN ARRAY[m] ELSE ARRAY[f] END) IS NULL",
+		hidden + "CASE m WHEN f THEN true END", hidden + "CASE i8 WHEN o THEN true END",
+		hidden + "CASE WHEN b > 0 THEN '{5000000-01-01}'::date[] ELSE ARRAY[now()] END IS NULL",
+		hidden + "(b < -4 OR CASE WHEN b < 0 THEN ARRAY[tz] ELSE ARRAY['5000000-01-01'::date] END IS NULL)",
+	}},
+	{name: "as of 17", least: 17, sql: "ALTER TABLE big ADD nl numeric[] DEFAULT '{1e400}', ADD o oid DEFAULT 5, ADD il bigint[] DEFAULT '{5000000000}'", statements: []string{hidden + "f = ANY (nl)", hidden + "o = ANY (il)"}},
+	{name: "CASE x WHEN y compares a placeholder, which PostgreSQL takes for no column", cheap: true, statements: []string{
+		hidden + "CASE ROW(k) WHEN ROW('{}'::json) THEN true ELSE false END",
+		hidden + "CASE ROW(k, b) WHEN ROW('{}'::json, 1) THEN 1 ELSE 0 END = 1",
+		hidden + "CASE ROW(b) WHEN ROW('x'::text) THEN true END",
+	}},
+	{name: "converted first: the message has the hidden number", statements: []string{hidden + "CASE m WHEN 1.5::float8 THEN true END"}},
+	{name: "slices of what has a fixed length", cheap: true, statements: []string{
+		hidden + "(t::name)[id:id] IS NULL", hidden + "(po)[id:id] IS NULL", hidden + "(ci::point)[0:id] IS NULL",
+	}},
+	{name: "operators that are leak-proof and raise errors", cheap: true, statements: []string{
+		hidden + "ci = '<(0,0),1e200>'", hidden + "ci < '<(0,0),1e200>'", hidden + "ci IN ('<(0,0),1e200>', '<(0,0),1>')", hidden + "ci IS DISTINCT FROM '<(0,0),1e200>'", hidden + "ls < '[(-1e308,0),(1e308,0)]'",
+	}},
+	{name: "the column is gone once constants are folded", statements: []string{
+		hidden + "b = 1 / (CASE WHEN true THEN (SELECT min(n) FROM small) ELSE a END)",
+		hidden + "b IN (5, 1 / (CASE WHEN true THEN (SELECT min(n) FROM small) ELSE a END))",
+		hidden + "b = 1 / ((SELECT min(n) FROM small) + (a = 1 AND false)::int)",
+		hidden + "b = 1 / ((SELECT min(n) FROM small) + (NOT (b = 1 OR true))::int)",
+		hidden + "b = 1 / ((SELECT min(n) FROM small) + coalesce(0, a))",
+		hidden + "b = 1 / ((SELECT min(n) FROM small) + (ROW(a, 1) IS NULL)::int)",
+		hidden + "f = CASE WHEN true THEN (SELECT max(v) FROM small) ELSE m END",
+		hidden + "b = ((CASE WHEN true THEN (SELECT max(s) FROM small) ELSE t END) || '')::int",
+		hidden + "uu = (CASE WHEN true THEN (SELECT min(s) FROM small) ELSE t END)::uuid",
+		"SET plan_cache_mode = force_generic_plan; PREPARE p AS " + hidden + "b = 1 / (CASE WHEN true THEN $1 ELSE a END)", "EXECUTE p (0)", "DEALLOCATE p", "RESET plan_cache_mode",
+		"SELECT setseed(0.1)", hidden + "setseed(CASE WHEN true THEN 0.9 ELSE f END) IS NULL", "SELECT random()",
+	}},
+	{name: "as of 17", least: 17, statements: []string{"SELECT setseed(0.1)", hidden + "b > random(0, CASE WHEN true THEN 9 ELSE b END)", "SELECT random()"}},
+	{name: "ARRAY (SELECT an array)", statements: []string{hidden + "b = ANY (ARRAY(SELECT w.l FROM small w))"}},
+	{name: "an aggregate of a query outside makes no one row", statements: []string{
+		"SELECT (SELECT count(*) FROM big WHERE a BETWEEN 123 AND 123 AND b = (SELECT max(o.n) FROM small w)) FROM open o",
+		"SELECT (SELECT count(*) FROM big WHERE a BETWEEN 123 AND 123 AND b = (SELECT count(o.n) FROM small w)) FROM open o",
+	}},
+	{name: "rows are locked, or found locked, on the way", statements: []string{
+		"OTHER BEGIN", "OTHER SELECT n FROM small FOR UPDATE", hidden + "b = (SELECT n FROM small ORDER BY n LIMIT 1 FOR UPDATE NOWAIT)", "OTHER ROLLBACK",
+		"BEGIN", hidden + "b = (SELECT n FROM small ORDER BY n LIMIT 1 FOR UPDATE)", "OTHER SELECT n FROM small FOR UPDATE SKIP LOCKED", "ROLLBACK",
+	}},
+	{name: "dates in lists become times with zones as the statement runs", statements: []string{
+		hidden + "CASE WHEN tz IN ('5000000-01-01'::date, '2020-01-01'::date) THEN true END AND k IS NOT NULL AND b % 1 = 0", // by row security
+		hidden + "b = (SELECT count(*) FROM small w WHERE now() IN ('5000000-01-01'::date, '2020-01-01'::date))",
+		"SELECT (SELECT count(*) FROM big WHERE a BETWEEN 123 AND 123 AND (b < -5 OR o.d IN (now(), o.d))) FROM small o",
+		"PREPARE p (timestamptz) AS SELECT (SELECT count(*) FROM big WHERE a BETWEEN 123 AND 123 AND (b < -5 OR o.d IN ($1, o.d))) FROM small o", "EXECUTE p (now())", "DEALLOCATE p",
+	}},
+	{name: "a column that USING merges is converted where it is named", sql: "ALTER TABLE open DROP COLUMN d, ADD d timestamptz", statements: []string{
+		"SELECT (SELECT count(*) FROM big WHERE a BETWEEN 123 AND 123 AND (d IS NULL OR b = 5)), s.k::text FROM small s LEFT JOIN open USING (d)",
+		"SELECT s.k::text FROM small s LEFT JOIN open USING (d) WHERE EXISTS (SELECT FROM big WHERE a BETWEEN 123 AND 123 AND (d IS NULL OR b = 5) OFFSET 0)",
+		"SELECT count(*) FROM small s LEFT JOIN open USING (d), LATERAL (SELECT FROM big WHERE a BETWEEN 123 AND 123 AND (d IS NULL OR b = 5) OFFSET 0) q",
+	}},
+	{name: "parts of a LATERAL that reads nothing are not looked at", statements: []string{
+		"SELECT count(*) FROM small x, LATERAL (SELECT DISTINCT ON ((SELECT count(*) FROM big WHERE a BETWEEN 123 AND 123 AND b = 1 / x.n)) 1 AS v) y",
+		"SELECT y.v FROM small x, LATERAL (SELECT max(x.n) OVER w AS v WINDOW w AS (ORDER BY (SELECT count(*) FROM big WHERE a BETWEEN 123 AND 123 AND b = 1 / x.n))) y",
+		"SELECT y.v FROM small x, LATERAL (SELECT first_value(x.n) OVER w AS v WINDOW w AS (PARTITION BY (SELECT count(*) FROM big WHERE a BETWEEN 123 AND 123 AND b = 1 / x.n))) y",
+	}},
+	{name: "virtual columns in sub-selects", least: 18, sql: "ALTER TABLE small ADD vc int GENERATED ALWAYS AS (1 / n) VIRTUAL; UPDATE small SET note = 'x', g = 1", statements: []string{
+		hidden + "b = (SELECT w.vc FROM small w LIMIT 1)", hidden + "b = (SELECT count(w.vc) FROM small w)", hidden + "b = (SELECT count(w) FROM small w)", hidden + "(b = 5 OR (SELECT w FROM small w LIMIT 1) IS NULL)",
+		"SELECT (SELECT count(*) FROM big WHERE a BETWEEN 123 AND 123 AND (o IS NOT NULL OR b = 5)) FROM small o",
+	}},
+	{name: "what is stored, under a cheap rule, with care or not", cheap: true, sql: "CREATE MATERIALIZED VIEW mv AS SELECT * FROM big", after: "REFRESH MATERIALIZED VIEW mv",
+		policy: "  mv: { rows: [ { own: { column: owner, is: user } } ] }\n", statements: []string{
+			"SELECT count(*) FROM mv WHERE a BETWEEN 123 AND 123 AND b > 1 / (SELECT min(n) FROM small)",
+			"SELECT count(*) FROM mv WHERE a BETWEEN 123 AND 123 AND b >= (SELECT n FROM small)",
+			"SELECT count(*) FROM mv WHERE a BETWEEN 123 AND 123 AND b IN (5, 1 / (SELECT min(n) FROM small))",
+			"SELECT count(*) FROM mv WHERE a BETWEEN 123 AND 123 AND (ARRAY[t]::text[])::int[] IS NULL",
+			"SELECT count(*) FROM mv WHERE a BETWEEN 123 AND 123 AND ci < '<(0,0),1e200>'",
+		}},
+	{name: "the gate door: what lists, arrays and USING convert", sql: "ALTER TABLE open ADD day timestamptz DEFAULT '2020-01-01'; INSERT INTO big (id, owner, a, b) SELECT g, 'other', g, g FROM generate_series(2000, 30000) g", statements: []string{
+		hidden + "tz = ANY (ARRAY[day, ts])", hidden + "tz = ANY (ARRAY[day, now()])",
+		hidden + "CASE WHEN tz IN ('5000000-01-01'::date, '2020-01-01'::date) THEN true END",
+		hidden + "CASE WHEN day IN ('2020-01-01'::timestamptz, '5000000-01-01'::date) THEN true END",
+		hidden + "EXISTS (SELECT FROM open o WHERE o.tz IN (big.day, big.ts) OFFSET 0)",
+		"SELECT count(*) FROM big LEFT JOIN open o USING (day) WHERE a BETWEEN 123 AND 123 AND day > '2020-01-01'",
+	}},
+	{name: "an index that sorts by distance is asked before the rule, by an operator that need not be leak-proof",
+		sql: `CREATE INDEX ON big USING gist (ci); CREATE INDEX ON big USING gist (po); CREATE INDEX ON big USING gist (pg); UPDATE big SET ci = NULL, po = NULL, pg = NULL WHERE owner = 'me';
+			INSERT INTO big (id, owner, a, b) SELECT g, 'other', g, g FROM generate_series(2000, 10000) g`,
+		end: "CREATE TEMP TABLE keep AS SELECT * FROM big WHERE owner = 'me'; TRUNCATE big; INSERT INTO big SELECT * FROM keep", statements: []string{ // none is hidden in the second
+			"SELECT id FROM big ORDER BY ci <-> point '(1.7e308,1.7e308)' LIMIT 1", "SELECT id FROM big ORDER BY po <-> point '(1.7e308,1.7e308)' LIMIT 1", "SELECT id FROM big ORDER BY pg <-> point '(1.7e308,1.7e308)' LIMIT 1",
+		}},
+}
+
+// askReached asks twins the same and returns what each answered, and how each statement is judged.
+func askReached(t *testing.T, mode instance.Mode, policy, sql, after, end string, statements []string) (got [2][]string, judged []string) {
+	for i, change := range []string{"UPDATE big SET a = 9999 WHERE a = 122", "UPDATE big SET a = 9999 WHERE a = 123"} {
+		db := pgtest.Database(t)
+		instance.Exec(t, db, reached)
+		if sql != "" {
+			instance.Exec(t, db, sql)
+		}
+		instance.Exec(t, db, "ANALYZE")
+		switch {
+		case end == "":
+			instance.Exec(t, db, change)
+		case i == 1:
+			instance.Exec(t, db, end)
+		}
+		if after != "" {
+			instance.Exec(t, db, after)
+		}
+		d := instance.Database{Name: "pair", DB: db, Policy: policy, SearchPath: []string{"public"}}
+		m := instance.Compile(t, d, mode)
+		rewriter := rewrite.New(m.Snapshot, m.Policy, mode.Rewrite)
+		proxy := instance.Start(t, mode, d, map[string]string{"user": "me"})
+		c, other := proxy.Agent(t, "agent", "pair"), proxy.Agent(t, "agent", "pair")
+		for _, sql := range statements {
+			who := c
+			if strings.HasPrefix(sql, "OTHER ") {
+				who, sql = other, strings.TrimPrefix(sql, "OTHER ")
+			}
+			if i == 0 {
+				if result, refused := rewriter.Rewrite(sql, false); refused != nil {
+					judged = append(judged, "refused: "+refused.Message)
+				} else {
+					judged = append(judged, string(result.Door)+", care: "+result.Care)
+				}
+			}
+			got[i] = append(got[i], strings.ReplaceAll(instance.Ask(who, sql).Multiset(), db.Name, "DATABASE"))
+		}
+	}
+	return got, judged
+}
+
+// Whatever a statement says, what it works out for a hidden row shows in nothing: no error, no lock, no number drawn.
+func TestHiddenRowsReachNothing(t *testing.T) {
+	modes := []instance.Mode{instance.Doors}
+	if instance.Turn(0, 3) {
+		modes = append(modes, instance.Both)
+	}
+	for _, mode := range modes {
+		for _, f := range reachedBy {
+			if pgtest.Binaries().Major < f.least {
+				continue
+			}
+			policies := []string{reachedDear}
+			if f.cheap {
+				policies = append(policies, reachedCheap())
+			}
+			for i, policy := range policies {
+				t.Run(fmt.Sprintf("%s, %s, rule %d", f.name, mode.Name, i), func(t *testing.T) { // which ends its proxies
+					got, judged := askReached(t, mode, policy+f.policy, f.sql, f.after, f.end, f.statements)
+					for k, sql := range f.statements {
+						if got[0][k] != got[1][k] {
+							t.Errorf("%s {%s}\n   %s\n   %s", sql, judged[k], instance.OneLine(got[0][k]), instance.OneLine(got[1][k]))
+						}
+						for _, code := range []string{"ERROR 426", "ERROR 427", "ERROR 42501", "ERROR 0A000", "ERROR XX000"} {
+							if strings.Contains(got[0][k], code) {
+								t.Errorf("%s is not asked: %s", sql, instance.OneLine(got[0][k]))
+							}
+						}
+					}
+				})
+			}
+		}
+	}
+}
