@@ -307,7 +307,7 @@ func (c *cautious) outputsOf(s *sqltext.SelectStmt, parent *level, within string
 				continue
 			}
 			all := c.star(t.GetVal().GetColumnRef(), at)
-			if c.starred += len(all); all == nil || c.starred > maxCareStars {
+			if c.starred += len(all); all == nil || c.starred > maxStars {
 				return nil
 			}
 			out = append(out, all...)
@@ -369,9 +369,6 @@ func (c *cautious) collects(n *sqltext.Node, at *level) (found bool) {
 
 // aggregates of PostgreSQL's own that everybody uses.
 var aggregates = []string{"count", "sum", "avg", "min", "max", "array_agg", "string_agg", "json_agg", "jsonb_agg", "json_object_agg", "jsonb_object_agg", "bool_and", "bool_or", "every"}
-
-// maxCareStars bounds what the stars of one statement may copy. Columns beyond it are not known.
-const maxCareStars = 10_000
 
 // reads tells whether the second half of a query reads a WITH query, and has none of its own which that name could mean.
 func (c *cautious) reads(s *sqltext.SelectStmt, name string) bool {

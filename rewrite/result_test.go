@@ -260,6 +260,10 @@ func TestHostileSizes(t *testing.T) {
 		}
 		return b.String() + tail
 	}
+	var stars strings.Builder
+	for i := range 26 {
+		fmt.Fprintf(&stars, ", s%d AS (SELECT * FROM s%d a, s%d b)", i+1, i, i)
+	}
 	for name, c := range map[string]struct {
 		sql  string
 		code sqlstate.Code // "" allowed
@@ -274,10 +278,19 @@ func TestHostileSizes(t *testing.T) {
 		"unions":                   {"SELECT 1" + strings.Repeat(" union select 1", 24_000), sqlstate.StatementTooComplex},
 		"joins":                    {"SELECT 1 FROM notes" + strings.Repeat(" join notes on true", 24_000), sqlstate.StatementTooComplex},
 		"parentheses":              {strings.Repeat("(", 1<<20), sqlstate.ProgramLimitExceeded},
+		"operators":                {"SELECT " + strings.Repeat("+", 400_000) + "1", sqlstate.ProgramLimitExceeded},
+		"comments":                 {strings.Repeat("/**/", 200_000), sqlstate.ProgramLimitExceeded},
+		"copies of IN":             {"SELECT FROM notes WHERE " + strings.Repeat("(", 60) + "id = 1" + strings.Repeat(") IN (id = 2, id = 3)", 60), sqlstate.ProgramLimitExceeded},
+		"copies of BETWEEN":        {"SELECT FROM notes WHERE " + strings.Repeat("(", 60) + "id = 1" + strings.Repeat(") BETWEEN false AND true", 60), sqlstate.ProgramLimitExceeded},
+		"stars":                    {"WITH s0 AS (SELECT * FROM memories)" + stars.String() + " SELECT count(*) FROM s26", ""},
+		"CASE over CASE":           {"SELECT FROM memories WHERE " + strings.Repeat("CASE ", 25) + "length(title)" + strings.Repeat(" WHEN 1 THEN 1 WHEN 2 THEN 2 WHEN 3 THEN 3 END", 25) + " = 1", ""},
 		"copy with a wrong value":  {"COPY notes FROM STDIN (NULL 1)", sqlstate.FeatureNotSupported},
 	} {
 		start := time.Now()
 		_, refused := r.Rewrite(c.sql, false)
+		if c.code == "" {
+			_, refused = rewriter(t, Gate).Rewrite(c.sql, false)
+		}
 		if refused == nil && c.code != "" || refused != nil && refused.Code != c.code {
 			t.Errorf("%s: %v, want %q", name, refused, c.code)
 		}

@@ -375,6 +375,9 @@ func (v *vetter) result(e value) kind {
 	return e.kind
 }
 
+// maxStars bounds what the stars of one statement may copy: WITH queries over WITH queries double it.
+const maxStars = 10_000
+
 func (v *vetter) star(fields []*sqltext.Node, scope *vetScope) []vetColumn {
 	var out []vetColumn
 	for _, item := range scope.items {
@@ -383,6 +386,10 @@ func (v *vetter) star(fields []*sqltext.Node, scope *vetScope) []vetColumn {
 			return nil
 		}
 		if len(fields) == 1 || item.name == fields[0].GetString_().GetSval() {
+			if v.starred += len(item.columns); v.starred > maxStars {
+				v.no("its stars stand for very many columns")
+				return nil
+			}
 			for _, c := range item.columns {
 				out = append(out, vetColumn{name: c.name, kind: v.read(c), bounded: c.bounded})
 			}

@@ -399,10 +399,14 @@ func (v *vetter) alike(what string, nodes []*sqltext.Node, at place) value {
 
 func (v *vetter) caseExpr(c *sqltext.CaseExpr, at place) value {
 	var results []*sqltext.Node
+	var arg value
+	if c.Arg != nil { // once: another CASE may stand in it
+		arg = v.expr(c.Arg, at)
+	}
 	for _, n := range c.Args {
 		when := n.GetCaseWhen()
 		if c.Arg != nil {
-			v.matches("operator", "=", []value{v.expr(c.Arg, at), v.expr(when.GetExpr(), at)})
+			v.matches("operator", "=", []value{arg, v.expr(when.GetExpr(), at)})
 		} else {
 			v.condition(when.GetExpr(), at)
 		}

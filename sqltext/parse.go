@@ -27,6 +27,10 @@ func (s *Source) Parse() (*ParseResult, *sqlstate.Error) {
 		}
 		return nil, s.withoutLiteral(refusal)
 	}
+	if s.copied() && expanded(tree) > maxExpanded {
+		return nil, sqlstate.New(sqlstate.ProgramLimitExceeded, sqlstate.ReasonBounds, "statement compares what compares too often").
+			WithHint("The server copies the left side of IN and BETWEEN for each value: compute it in a sub-select.")
+	}
 	return tree, nil
 }
 

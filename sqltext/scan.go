@@ -56,6 +56,10 @@ func Scan(text string) (*Source, *sqlstate.Error) {
 		return nil, sqlstate.New(sqlstate.CharacterNotInRepertoire, sqlstate.ReasonBounds, `invalid byte sequence for encoding "UTF8"`).
 			WithHint("Send statements as UTF-8; client_encoding is fixed to UTF8.")
 	}
+	if operatorRuns(text) > maxRuns {
+		return nil, sqlstate.New(sqlstate.ProgramLimitExceeded, sqlstate.ReasonBounds, "statement has too many operator characters beside each other").
+			WithHint("Put spaces between operators, and between comments; send long values as parameters.")
+	}
 	if len(text) > largeText {
 		large <- struct{}{}
 		defer func() { <-large }()

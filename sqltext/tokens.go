@@ -58,6 +58,7 @@ const (
 	kwLeft      = TokenKind(pg_query.Token_LEFT)
 	kwNatural   = TokenKind(pg_query.Token_NATURAL)
 	kwOr        = TokenKind(pg_query.Token_OR)
+	kwIn        = TokenKind(pg_query.Token_IN_P)
 	kwOuter     = TokenKind(pg_query.Token_OUTER_P)
 	kwRight     = TokenKind(pg_query.Token_RIGHT)
 	kwReturning = TokenKind(pg_query.Token_RETURNING)
