@@ -45,6 +45,7 @@ type Relation struct {
 	PartitionBy []string   // of a partitioned table: the columns that say where a row goes
 	Checked     []string   // columns that a CHECK constraint reads, by attnum
 	Together    [][]string // of each CHECK constraint that reads several columns: which, by attnum
+	Computed    []Computed // what is computed of a row as it is written, and may fail
 	HasRules    bool       // rewrite rules, which a view's own is not counted as
 	RowSecurity bool       // relrowsecurity
 	ForceRLS    bool       // relforcerowsecurity
@@ -58,6 +59,12 @@ type Relation struct {
 	CheckOption string    // of such a view: "", local or cascaded
 	Extension   string
 	Approximate bool // an index of it may search approximately: pgvector's hnsw and ivfflat, and every access method that is not PostgreSQL's own
+}
+
+// Computed is something that PostgreSQL computes of a row as it is written, besides checks and generated columns.
+type Computed struct {
+	By      string   // "index": its expressions or its predicate, where they have more than what is leak-proof; "size": its entries, which have a longest; "trigger": its condition, if that has
+	Columns []string // that it reads, by attnum; of a size those of no fixed length
 }
 
 // Updatable is what pg_relation_is_updatable says: a bit for each command.

@@ -249,6 +249,9 @@ func (c *compiler) changes(out *Write, decl *writeDecl, t *compiling, sendable [
 		}
 		if out.Update && isSendable && !immutable && !moves && why == "" && (named || known && !slices.Contains(judged, name)) {
 			out.Updatable = append(out.Updatable, name)
+			if key := c.sharesKey(t, name); key != "" && !decl.accepts(acceptValues) {
+				c.warnings = append(c.warnings, decl.place.warningf("agents update %s.%s, which %s holds together with a column that they do not see: what they set tells whether two of their rows agree in that", t.relation.Name, name, key))
+			}
 		}
 	}
 	if out.Update && len(out.Updatable) == 0 {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/predicate"
 )
 
 // What a table's own keys do not say, its parts may: partitions and children can have keys of their own, and can be referred to by
@@ -74,32 +75,122 @@ func (c *compiler) collisions(r *catalog.Relation) []catalog.Key {
 	return out
 }
 
-// probes tells why an UPDATE of a column would tell what hidden columns of the row hold: a check, or what is computed, reads both, so
-// that it goes by them whether the update fails, and they may stand in what the error says. What is made for text search fails by size alone.
+// probes tells why an UPDATE of a column would tell what columns of the row hold that agents do not see: a check, an index, a
+// trigger's condition, a partition's bounds, the policy's own check, or what is computed, reads both, so that it goes by them whether the update fails, and they may stand in what the
+// error says. What is made for text search fails by size alone.
 func (c *compiler) probes(decl *writeDecl, t *compiling, column string) string {
-	if t.decl.columns == nil || decl.accepts(acceptValues) {
+	if decl.accepts(acceptValues) {
 		return ""
 	}
-	hidden := func(together []string) string {
-		i := slices.IndexFunc(together, func(name string) bool { return !t.decl.plain(name) })
+	seen := func(name string) bool { return t.decl.plain(name) && c.contracted(t.relation.Name, name) }
+	if !slices.ContainsFunc(t.relation.Columns, func(column catalog.Column) bool { return !seen(column.Name) }) {
+		return ""
+	}
+	unseen := func(together []string, but []string) string {
+		i := slices.IndexFunc(together, func(name string) bool { return !seen(name) && !slices.Contains(but, name) })
 		if i < 0 || !slices.Contains(together, column) {
 			return ""
 		}
 		return together[i]
 	}
-	for _, part := range c.withParts(t.relation) {
-		for _, together := range part.Together {
-			if name := hidden(andSources(part, together)); name != "" {
-				return "a check reads it together with " + name + ", which is hidden or masked, and whether the check holds would tell what that is"
-			}
+	why := func(name string) string {
+		if t.decl.plain(name) {
+			return name + ", which a contract leaves out, and whether "
 		}
-		for _, computed := range part.Columns {
-			if name := hidden(computed.From); name != "" && computed.Type != "tsvector" {
-				return computed.Name + " is computed from it and from " + name + ", which is hidden or masked, and whether that fails would tell what that is"
+		return name + ", which is hidden or masked, and whether "
+	}
+	told := func(what, name, fails string) string {
+		return what + " reads it together with " + why(name) + fails + " would tell what that is"
+	}
+	known := ownColumns(t.rows) // the agent's own, as it knows
+	if decl.check != nil {
+		if columns, _ := predicate.RowColumns(c.block(decl.check, t.relation)); slices.Contains(columns, column) {
+			if name := unseen(columns, known); name != "" {
+				return told("the policy's own check", name, "it holds")
 			}
 		}
 	}
+	for _, part := range c.withParts(t.relation) {
+		for _, together := range part.Together {
+			if name := unseen(andSources(part, together), nil); name != "" {
+				return told("a check", name, "the check holds")
+			}
+		}
+		for _, computed := range part.Columns {
+			if name := unseen(computed.From, nil); name != "" && computed.Type != "tsvector" {
+				return computed.Name + " is computed from it and from " + why(name) + "that fails would tell what that is"
+			}
+		}
+		for _, computed := range part.Computed {
+			if name := unseen(andSources(part, computed.Columns), known); name != "" && computed.By != "size" {
+				return told(map[string]string{"trigger": "a trigger's condition"}[computed.By]+map[bool]string{true: "an index"}[computed.By != "trigger"], name, "that fails")
+			}
+		}
+		if name := unseen(part.PartitionBy, known); name != "" {
+			return told("what says to which partition a row goes", name, "there is one")
+		}
+	}
 	return ""
+}
+
+// sharesKey names a key, or a foreign key, that holds a column together with one that agents do not see: whether rows collide, or lead to a row, tells of it
+// what other values that are seen tell.
+func (c *compiler) sharesKey(t *compiling, column string) string {
+	known := ownColumns(t.rows)
+	unseen := func(columns []string) bool {
+		return slices.Contains(columns, column) && slices.ContainsFunc(columns, func(name string) bool {
+			return !slices.Contains(known, name) && !(t.decl.plain(name) && c.contracted(t.relation.Name, name))
+		})
+	}
+	for _, key := range t.relation.Unique {
+		if unseen(key.Equal) || unseen(key.Columns) && key.Where == "" {
+			return "the key " + key.Name
+		}
+	}
+	for _, key := range t.relation.ForeignKeys {
+		if unseen(key.Columns) {
+			return "the foreign key to " + key.Target.String()
+		}
+	}
+	return ""
+}
+
+// ownColumns are the columns that equal an attribute of the session in every row that shows.
+func ownColumns(rows predicate.Node) []string {
+	var out []string
+	for _, part := range predicate.Conjuncts(rows) {
+		switch part := part.(type) {
+		case predicate.Own:
+			out = append(out, part.Column)
+		case predicate.Tenant:
+			if part.Shared == "" && !part.SharedNull {
+				out = append(out, part.Column)
+			}
+		}
+	}
+	return out
+}
+
+// contracted tells whether every contract that lets agents write a table shows them a column of it.
+func (c *compiler) contracted(table catalog.Name, column string) bool {
+	object := ""
+	for _, o := range c.doc.objects {
+		if r := c.listed(o.tableAt, o.table); r != nil && r.Name == table {
+			object = o.name
+		}
+	}
+	shows := func(terms *termsDecl) bool {
+		return terms == nil || !slices.ContainsFunc(terms.allow, func(a allowDecl) bool {
+			return a.object.text == object && a.columns != nil && slices.ContainsFunc(a.sources, func(w word) bool { return w.text == "write" }) &&
+				!slices.ContainsFunc(a.columns, func(w word) bool { return w.text == column })
+		})
+	}
+	for _, contract := range c.doc.contracts {
+		if object != "" && (!shows(contract.always) || slices.ContainsFunc(contract.values, func(terms termsDecl) bool { return !shows(&terms) })) {
+			return false
+		}
+	}
+	return true
 }
 
 // partsOwn are foreign keys that parts of a table have and the table has not.
@@ -173,6 +264,11 @@ func (c *compiler) breaks(from *catalog.Relation, key catalog.ForeignKey, change
 			return "what changes says to which partition a row goes"
 		case len(andComputed(part, changed)) > len(changed):
 			return "a column is computed from what changes"
+		}
+		for _, computed := range part.Computed {
+			if overlap(computed.Columns, changed) && !(null && computed.By == "size") { // NULL takes no room
+				return map[bool]string{true: "a trigger's condition", false: "an index"}[computed.By == "trigger"] + " reads what changes"
+			}
 		}
 		for i, name := range key.Columns {
 			column := part.Column(name)

@@ -58,6 +58,11 @@ func writable() *catalog.Snapshot {
 				Columns: append(columns("id uuid!=, owner uuid!, price integer, cost integer, label text, note text, bonus integer, inner text"),
 					catalog.Column{Name: "margin", Type: "integer", Generated: true, From: []string{"bonus", "cost"}}, catalog.Column{Name: "search", Type: "tsvector", Generated: true, From: []string{"note", "inner"}})},
 			{Name: public("prices_1"), Kind: catalog.Table, IsPartition: true, Parents: []catalog.Name{public("prices")}, Together: [][]string{{"label", "inner"}}, Columns: columns("label text, inner text")},
+			{Name: public("probed"), Kind: catalog.PartitionedTable, PrimaryKey: []string{"id"}, PartitionBy: []string{"region", "secret"},
+				Unique:      []catalog.Key{unique("id"), unique("owner", "code", "title"), unique("owner", "slug")},
+				ForeignKeys: []catalog.ForeignKey{to("places", "id", catalog.Cascade, "place", "secret")},
+				Computed:    []catalog.Computed{{By: "index", Columns: []string{"a", "secret"}}, {By: "size", Columns: []string{"b", "code"}}, {By: "trigger", Columns: []string{"c", "secret"}}, {By: "index", Columns: []string{"d", "owner"}}},
+				Columns:     columns("id uuid!=, owner uuid!, a integer, b text, c integer, d integer, e integer, title text, slug text, code text, secret integer, region text, place uuid")},
 			{Name: public("replies"), Kind: catalog.Table, Columns: columns("note uuid!, again uuid"), ForeignKeys: []catalog.ForeignKey{to("notes", "id", catalog.Cascade, "note"), to("replies", "note", catalog.Cascade, "again")}},
 		},
 	})
@@ -98,6 +103,9 @@ func TestWrite(t *testing.T) {
 		{"a check with what is hidden, accepted", "  prices: { " + own + ", columns: { owner: allow, price: allow, label: allow, note: allow, bonus: allow }, write: { commands: [update], columns: [price, label, bonus, note], accept: [values] } }",
 			"", "price label note bonus", false},
 		{"a check with what is shown", "  prices: { " + own + ", write: { commands: [update], columns: [price, label, bonus, note] } }", "", "price label note bonus", false},
+		{"keys and indexes with the agent's own", "  probed: { " + own + ", columns: { id: allow, d: allow, e: allow, slug: allow }, write: { commands: [update], columns: [d, e, slug] } }", "", "d e slug", false},
+		{"what is hidden is accepted", "  probed: { " + own + ", columns: { id: allow, a: allow }, write: { commands: [update], columns: [a], accept: [values] } }", "", "a", false},
+		{"a contract with all that a check reads", "  prices: { " + own + ", write: { commands: [update], columns: [price] } }\nobjects: { prices: { table: prices } }\ncontracts: { c: { by: user, values: { 6f1e0000-0000-4000-8000-00000000abcd: { allow: { prices: { sources: [structured, write], columns: [owner, price, cost] } } } } } }", "", "price", false},
 		{"a check reads a column", "  notes: { " + own + ", write: { commands: [insert, update], columns: [title], check: [ { status: { column: slug, is: x } } ] } }", "title", "title", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -122,6 +130,12 @@ func TestWriteErrors(t *testing.T) {
 		return "  " + table + ": { rows: [ " + rows + " ], write: { " + write + " } }\n"
 	}
 	own, done := "{ own: { column: owner, is: user } }", "{ status: { column: state, is: done } }"
+	contract := func(columns string) string {
+		return "objects: { prices: { table: prices } }\ncontracts: { c: { by: user, values: { 6f1e0000-0000-4000-8000-00000000abcd: { allow: { prices: { sources: [structured, write], columns: [" + columns + "] } } } } } }\n"
+	}
+	probed := func(column string) string {
+		return "  probed: { rows: [ " + own + " ], columns: { id: allow, a: allow, b: allow, c: allow, e: allow, title: allow, region: allow, place: allow }, write: { commands: [update], columns: [" + column + "] } }\n"
+	}
 	for _, c := range []struct{ name, tables, want string }{
 		{"no commands", write("notes", own, "columns: [title]"), `write needs "commands"`},
 		{"empty commands", write("notes", own, "commands: []"), "no commands"},
@@ -158,6 +172,12 @@ func TestWriteErrors(t *testing.T) {
 		{"a check over a masked column", "  prices: { rows: [ " + own + " ], columns: { owner: allow, price: allow, cost: { mask: { generalise: 10 } } }, write: { commands: [update], columns: [price] } }", "a check reads it together with cost"},
 		{"a check of a partition", "  prices: { rows: [ " + own + " ], columns: { owner: allow, label: allow }, write: { commands: [update], columns: [label] } }", "a check reads it together with inner"},
 		{"computed with a hidden column", "  prices: { rows: [ " + own + " ], columns: { owner: allow, bonus: allow, margin: allow }, write: { commands: [update], columns: [bonus] } }", "margin is computed from it and from cost, which is hidden"},
+		{"an index with a hidden column", probed("a"), "agents cannot update public.probed.a: an index reads it together with secret, which is hidden or masked"},
+		{"a trigger's condition with a hidden column", probed("c"), "a trigger's condition reads it together with secret"},
+		{"the bounds of partitions with a hidden column", probed("region"), "what says to which partition a row goes reads it together with secret"},
+		{"the policy's own check with a hidden column", strings.Replace(probed("e"), "columns: [e]", "columns: [e], check: [ { sql: e <= secret } ]", 1), "the policy's own check reads it together with secret"},
+		{"a check over a column that a contract leaves out", write("prices", own, "commands: [update], columns: [price]") + contract("owner, price"), "agents cannot update public.prices.price: a check reads it together with cost"},
+		{"computed with a column that a contract leaves out", write("prices", own, "commands: [update], columns: [bonus]") + contract("owner, bonus"), "margin is computed from it and from cost"},
 		{"rules", write("ruled", own, "commands: [insert]"), "has rewrite rules"},
 		{"a partition", write("part", own, "commands: [insert]"), "is a partition"},
 		{"unknown key", write("notes", own, "commands: [insert], keys: accept"), `unknown key "keys" in write (it has "accept", "check", "columns", "commands", "immutable", "lists", "stamp")`},

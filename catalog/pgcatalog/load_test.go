@@ -106,6 +106,7 @@ func TestLoad(t *testing.T) {
 		},
 		"k": {
 			Name: public("k"), Kind: catalog.Table, Owner: "postgres", HasRules: true,
+			Computed: []catalog.Computed{{By: "index", Columns: []string{"d", "b"}}},
 			Columns: []catalog.Column{
 				{Name: "i", Type: "integer", NotNull: true, Identity: "always", Sequence: public("k_i_seq")},
 				{Name: "d", Type: "bigint", NotNull: true, Identity: "by default", Sequence: public("k_d_seq")},
@@ -123,6 +124,7 @@ func TestLoad(t *testing.T) {
 		},
 		"w": {
 			Name: public("w"), Kind: catalog.Table, Owner: "postgres", Checked: []string{"a", "b", "c"}, Together: [][]string{{"a", "b"}, {"a", "b", "c"}},
+			Computed:    []catalog.Computed{{By: "index", Columns: []string{"a", "b", "c"}}},
 			Columns:     []catalog.Column{{Name: "a", Type: "integer"}, {Name: "b", Type: "integer"}, {Name: "c", Type: "public.sum"}},
 			Indexes:     []catalog.BTree{{Columns: []string{"b"}, Unique: true}},
 			Unique:      []catalog.Key{{Name: "w_b_key", Columns: []string{"b"}, Equal: []string{"b"}}, {Name: "whole", Columns: []string{"a", "b", "c"}}},
