@@ -28,7 +28,7 @@ func (w *walker) groupedViews(s *sqltext.SelectStmt, own *scope) {
 		for _, c := range item.ref.relation.Columns {
 			if (named[c.Name] || named[""]) && !slices.Contains(item.ref.relation.PrimaryKey, c.Name) {
 				if !w.compares(c) {
-					return // PostgreSQL would have to compare what it cannot, and says now that the column is not grouped
+					continue // PostgreSQL would have to compare what it cannot, and says now that the column is not grouped
 				}
 				added = append(added, catalog.Name{Schema: item.name, Name: c.Name})
 			}
@@ -76,15 +76,31 @@ func groupedByKey(s *sqltext.SelectStmt, own *scope, item *fromItem) bool {
 		if column == nil || !column.NotNull { // hidden, or masked: then several rows may look the same
 			return false
 		}
-		if !slices.ContainsFunc(s.GroupClause, func(n *sqltext.Node) bool { return isColumn(meant(s, n), item.name, key, len(own.items) == 1) }) {
+		if !slices.ContainsFunc(s.GroupClause, func(n *sqltext.Node) bool { return isColumn(meant(s, n, own), item, key, len(own.items) == 1) }) {
 			return false
 		}
 	}
 	return true
 }
 
-// meant is what an item of GROUP BY stands for, where it is the position of a result column.
-func meant(s *sqltext.SelectStmt, n *sqltext.Node) *sqltext.Node {
+// meant is what an item of GROUP BY stands for, where it is the position of a result column, or the name of one that nothing in FROM has.
+func meant(s *sqltext.SelectStmt, n *sqltext.Node, own *scope) *sqltext.Node {
+	if fields := n.GetColumnRef().GetFields(); len(fields) == 1 {
+		name := fields[0].GetString_().GetSval()
+		if slices.ContainsFunc(own.items, func(i *fromItem) bool { return i.columns == nil || i.columns[name] }) {
+			return n
+		}
+		var named []*sqltext.Node
+		for _, t := range s.TargetList {
+			if t.GetResTarget().GetName() == name {
+				named = append(named, t.GetResTarget().GetVal())
+			}
+		}
+		if len(named) == 1 {
+			return named[0]
+		}
+		return n
+	}
 	number := n.GetAConst().GetIval()
 	if number == nil || slices.ContainsFunc(s.TargetList, func(n *sqltext.Node) bool { return isStar(n.GetResTarget().GetVal()) }) {
 		return n
@@ -95,16 +111,27 @@ func meant(s *sqltext.SelectStmt, n *sqltext.Node) *sqltext.Node {
 	return n
 }
 
-// isColumn tells whether a node is item.column, or column where that is enough.
-func isColumn(n *sqltext.Node, item, column string, alone bool) bool {
-	fields := n.GetColumnRef().GetFields()
+// isColumn tells whether a node is item.column, with its schema or without, or column where that is enough.
+func isColumn(n *sqltext.Node, item *fromItem, column string, alone bool) bool {
+	name, ok := columnOfItem(n.GetColumnRef(), item, alone)
+	return ok && name == column
+}
+
+// columnOfItem is the name of an item's column; of a star "".
+func columnOfItem(c *sqltext.ColumnRef, item *fromItem, alone bool) (name string, ok bool) {
+	fields := c.GetFields()
 	switch len(fields) {
 	case 1:
-		return alone && fields[0].GetString_().GetSval() == column
+		ok = alone
 	case 2:
-		return fields[0].GetString_().GetSval() == item && fields[1].GetString_().GetSval() == column
+		ok = fields[0].GetString_().GetSval() == item.name
+	case 3:
+		ok = item.bare && item.ref != nil && item.ref.name == catalog.Name{Schema: fields[0].GetString_().GetSval(), Name: fields[1].GetString_().GetSval()}
 	}
-	return false
+	if !ok {
+		return "", false
+	}
+	return fields[len(fields)-1].GetString_().GetSval(), true
 }
 
 // namedColumns are the columns of an item that what comes out of the groups names; "": all of them.
@@ -113,11 +140,13 @@ func namedColumns(s *sqltext.SelectStmt, item *fromItem, alone bool) map[string]
 	var visit func(m protoreflect.Message)
 	visit = func(m protoreflect.Message) {
 		if c, ok := m.Interface().(*sqltext.ColumnRef); ok {
-			switch fields := c.Fields; {
-			case len(fields) == 2 && fields[0].GetString_().GetSval() == item.name || len(fields) == 1 && alone:
-				named[fields[len(fields)-1].GetString_().GetSval()] = true // of a star it is ""
+			if name, ok := columnOfItem(c, item, alone); ok {
+				named[name] = true
 			}
 			return
+		}
+		if f, ok := m.Interface().(*sqltext.FuncCall); ok && f.Over == nil && !f.AggWithinGroup && slices.Contains(aggregates, lastName(f.Funcname)) {
+			return // what it adds up is not grouped by
 		}
 		m.Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
 			switch {
@@ -158,7 +187,7 @@ func (w *walker) compares(c catalog.Column) bool {
 		case t.Element != 0 && t.Name.Name[0] == '_':
 			t = w.snap.TypeByOID(t.Element)
 		default:
-			return t.Kind == 'e' || t.Kind == 'r' || slices.Contains(comparableElsewhere[t.Extension], t.Name.Name) || t.Name.Schema == "pg_catalog" && slices.Contains(comparableTypes, t.Name.Name)
+			return t.Kind == 'e' || t.Kind == 'r' || t.Kind == 'm' || slices.Contains(comparableElsewhere[t.Extension], t.Name.Name) || t.Name.Schema == "pg_catalog" && slices.Contains(comparableTypes, t.Name.Name)
 		}
 	}
 	return false
