@@ -246,8 +246,8 @@ func (c *cautious) from(n *sqltext.Node, at stand) {
 			c.readsView(ref, at)
 		case slices.ContainsFunc(ref.relation.Columns, func(column catalog.Column) bool { return slices.Contains(overflowing, c.under(column.TypeOID)) }):
 			c.because("it reads a table with circles or segments, of which comparisons fail")
-		case ref.relation.Kind != catalog.Table && ref.relation.Kind != catalog.PartitionedTable:
-			c.because("it reads a view")
+		case !asTables[ref.relation.Kind]:
+			c.because("it reads a foreign table")
 		}
 	case *sqltext.Node_RangeSubselect:
 		if query := n.RangeSubselect.GetSubquery().GetSelectStmt(); n.RangeSubselect.Lateral {
@@ -315,6 +315,10 @@ func (c *cautious) rows(f *sqltext.RangeFunction, at stand) {
 		}
 	}
 }
+
+// asTables are the kinds of relations that are read as tables are: a view of ours over what is stored is a barrier to what row security puts off. What a foreign server makes
+// of a condition is its own.
+var asTables = map[catalog.RelKind]bool{catalog.Table: true, catalog.PartitionedTable: true, catalog.MatView: true}
 
 // hasLateral tells whether something in FROM may name what is beside it.
 func hasLateral(n *sqltext.Node) bool {

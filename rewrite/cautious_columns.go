@@ -478,7 +478,7 @@ func (c *cautious) tableItem(v *sqltext.RangeVar) *source {
 		return c.withItem(v.Relname, i.alias, alias.GetColnames())
 	case ref.fragment != nil && ref.relation != nil && ref.relation.Kind == catalog.View:
 		return c.viewItem(ref, i.alias, alias.GetColnames())
-	case ref.fragment == nil || len(alias.GetColnames()) > 0 || ref.relation.Kind != catalog.Table && ref.relation.Kind != catalog.PartitionedTable:
+	case ref.fragment == nil || len(alias.GetColnames()) > 0 || !asTables[ref.relation.Kind]:
 		return i
 	case ref.fragment.stands():
 		if c.wanted(ref) { // a function stands for it

@@ -42,6 +42,7 @@ var Schemas = []Schema{
 	{Name: "carrier", SearchPath: []string{"public", "tel", "msg"}, Attributes: map[string]string{"me": "7", "brand": "blue", "household": "1", "groups": "{care,night}"}},
 	{Name: "alms", SearchPath: []string{"public", "app", "hib", "fin"}, Attributes: map[string]string{"me": "u07", "tenant": "t1", "teams": "{team-a}"}},
 	{Name: "aloft", SearchPath: []string{"public", "ops", "crew", "loyal", "sales"}, Attributes: map[string]string{"me": "7", "carrier": "QX", "programme": "SKY", "teams": "{ops,chief}"}},
+	{Name: "grid", SearchPath: []string{"public", "billing", "telemetry"}, Attributes: map[string]string{"me": "7", "coop": "nord", "teams": "{support,field}", "areas": "{kiel,emden}"}},
 	{Name: "press", SearchPath: []string{"public", "log"}, Attributes: map[string]string{"user": "4", "house": "north", "desks": "{city,sport}"}},
 }
 

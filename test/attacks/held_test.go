@@ -1,0 +1,43 @@
+package attacks
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/pgconsent/pgconsent/test/instance"
+)
+
+// A sub-select that locks a row acts, and fails where somebody holds it. It says nothing of the row beside it, and must not run for one that is hidden: whether it has, a second session of the agent's sees.
+func TestLocksOfSubSelectsTellNothing(t *testing.T) {
+	s := schema(t, "grid")
+	one, two := s.Behind(t), s.Behind(t)
+	instance.Exec(t, two.DB, instance.Read(t, "test/oracle/testdata/grid/visible.sql")+instance.Read(t, "test/attacks/testdata/grid.sql"))
+	asks := []string{
+		`SELECT count(*) FROM ticket WHERE opened_at = 'infinity' AND household_id = (SELECT weight FROM annotation WHERE weight = 6 LIMIT 1 FOR UPDATE%)`,
+		`SELECT count(*) FROM ticket WHERE opened_at = 'infinity' AND confidential = EXISTS (SELECT FROM annotation WHERE weight = 6 FOR UPDATE%)`,
+		`SELECT count(*) FROM device WHERE last_seen = 'infinity' AND household_id = ANY (ARRAY(SELECT weight FROM annotation WHERE weight = 6 FOR SHARE%))`,
+		`SELECT count(*) FROM ticket WHERE subject = 'HIDDENMARK meter 3' AND household_id = (SELECT weight FROM annotation WHERE weight = 6 LIMIT 1 FOR NO KEY UPDATE%)`,
+	}
+	const free = `SELECT count(*) FROM (SELECT FROM annotation WHERE weight = 6 FOR UPDATE SKIP LOCKED) x`
+	for _, mode := range []instance.Mode{instance.Both, instance.Doors} {
+		var got [2][]string
+		for i, proxy := range []*instance.Proxy{instance.Start(t, mode, one, s.Attributes), instance.Start(t, mode, two, s.Attributes)} {
+			asking, beside := proxy.Agent(t, "agent", s.Name), proxy.Agent(t, "agent", s.Name)
+			for _, form := range asks {
+				instance.Ask(asking, "BEGIN")
+				instance.Ask(asking, strings.Replace(form, "%", "", 1))
+				got[i] = append(got[i], instance.Ask(beside, free).Multiset())
+				instance.Ask(asking, "ROLLBACK")
+				instance.Ask(beside, "BEGIN")
+				instance.Ask(beside, free)
+				got[i] = append(got[i], instance.Ask(asking, strings.Replace(form, "%", " NOWAIT", 1)).Multiset())
+				instance.Ask(beside, "ROLLBACK")
+			}
+		}
+		for n := range got[0] {
+			if got[0][n] != got[1][n] {
+				t.Errorf("%s, %s: %s\none:\n%s\ntwin:\n%s", mode.Name, []string{"is the row free", "NOWAIT"}[n%2], asks[n/2], got[0][n], got[1][n])
+			}
+		}
+	}
+}

@@ -1,0 +1,12 @@
+CREATE TEMP TABLE kept_household AS SELECT id FROM household WHERE (coop = 'nord' OR id = (SELECT household_id FROM member WHERE id = 7)) AND status <> 'closed' AND archived_at IS NULL;
+CREATE TEMP TABLE kept_member AS SELECT id FROM member m WHERE household_id IN (SELECT id FROM kept_household) AND (id = 7 OR EXISTS (SELECT FROM consent_event e WHERE e.member_id = m.id AND e.stream = 'profile' AND e.state = 'GRANTED' AND e.granted_to IN ('support', 'field', '*') AND e.revoked_at IS NULL AND (e.expires_at IS NULL OR e.expires_at > now())));
+CREATE TEMP TABLE kept_meter AS SELECT serial FROM smart_meter s WHERE household_id IN (SELECT id FROM kept_household) AND (is_shared OR NOT EXISTS (SELECT FROM member m WHERE m.household_id = s.household_id AND m.id <> 7 AND NOT EXISTS (SELECT FROM consent_event e WHERE e.member_id = m.id AND e.stream = 'readings' AND e.state = 'GRANTED' AND e.granted_to IN ('support', 'field', '*') AND e.revoked_at IS NULL AND (e.expires_at IS NULL OR e.expires_at > now()))));
+CREATE TEMP TABLE kept_contract AS SELECT c.id FROM contract c JOIN member m ON m.id = c.signed_by WHERE c.household_id IN (SELECT id FROM kept_household) AND m.contact_consent = 'GRANTED' AND (m.contact_until IS NULL OR m.contact_until > now());
+CREATE TEMP TABLE kept_invoice AS SELECT id FROM billing.invoice WHERE contract_id IN (SELECT id FROM kept_contract) AND state <> 'draft';
+CREATE TEMP TABLE kept_ticket AS SELECT id FROM ticket WHERE household_id IN (SELECT id FROM kept_household) AND (opened_by = 7 OR readers && '{support,field,*}' AND NOT confidential);
+CREATE TEMP TABLE kept_note AS SELECT id FROM ticket_note WHERE ticket_id IN (SELECT id FROM kept_ticket) AND (author_id = 7 OR NOT internal);
+CREATE TEMP TABLE kept_digest AS SELECT id FROM digest d WHERE owner_id = 7 AND note_ids <> '{}' AND NOT EXISTS (SELECT FROM unnest(note_ids) n WHERE n IS NULL OR n NOT IN (SELECT id FROM kept_note));
+CREATE TEMP TABLE kept_outage AS SELECT id FROM telemetry.outage WHERE jsonb_typeof(areas) = 'array' AND areas ?| '{kiel,emden,*}';
+CREATE TEMP TABLE kept_device AS SELECT id FROM telemetry.device WHERE household_id IN (SELECT id FROM kept_household) AND (household_id = 7 OR settings ->> 'eco' = 'true');
+CREATE TEMP TABLE kept_referral AS SELECT id FROM referral WHERE referrer_id IN (SELECT id FROM kept_household) AND referred_id IN (SELECT id FROM kept_household);
+CREATE TEMP TABLE kept_order AS SELECT "Id" AS id, "state" <> 'failed' AS plain FROM "WorkOrder" WHERE "meterSerial" IN (SELECT serial FROM kept_meter);
