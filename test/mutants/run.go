@@ -69,11 +69,11 @@ func suites(m Mutant, quick bool) (list []suite) {
 	if pkg == "verdict" && !m.Machine { // what runs by name, and what it tells the wire of a text is held against the server
 		list = append(list, suite{pkg: "./verdict", run: "TestRunnable|TestLongNamesAreToldApart"}, suite{pkg: "./proxy", run: "TestClaimsAreTheServers|TestClaimsBehindWhatFails|TestWhatChangesClaims|TestRecords$|TestNothingGoesUpstreamUndecided"})
 	}
-	if base := filepath.Base(m.File); pkg == "verdict" || base == "care.go" || strings.HasPrefix(base, "cautious") || base == "inbound.go" { // what hidden rows decide of what fails
-		list = append(list, suite{pkg: "./test/attacks", run: "TestTwoIndexesTellNothing|TestPoliciesComeFirst|TestComparisonsTellNothing"})
+	if base := filepath.Base(m.File); pkg == "verdict" || base == "care.go" || strings.HasPrefix(base, "cautious") || base == "inbound.go" || base == "fence.go" { // what hidden rows decide of what fails
+		list = append(list, suite{pkg: "./test/attacks", run: "TestTwoIndexesTellNothing|TestPoliciesComeFirst|TestComparisonsTellNothing|TestHiddenRowsReachNothing"})
 	}
-	if strings.HasPrefix(filepath.Base(m.File), "vet") { // what fails where hidden rows may decide whether it runs
-		list = append(list, suite{pkg: "./test/attacks", run: "TestSumsBehindTheGate"})
+	if base := filepath.Base(m.File); strings.HasPrefix(base, "vet") || base == "form.go" || base == "values.go" { // what fails where hidden rows may decide whether it runs
+		list = append(list, suite{pkg: "./test/attacks", run: "TestSumsBehindTheGate|TestParametersBehindTheGate|TestHiddenRowsReachNothing"})
 	}
 	list = append(list, suite{pkg: "./test/mutants/suite", run: "."})
 	if pkg == "predicate" || pkg == "rls" { // last: it sees that the walls are others, not that they let something through
