@@ -174,6 +174,9 @@ func (c *cautious) query(s *sqltext.SelectStmt, parent *level, shown, strict boo
 	if s.Op != sqltext.SETOP_NONE {
 		c.query(s.Larg, parent, shown, strict)
 		c.query(s.Rarg, parent, shown, strict)
+		if !shown && !strict {
+			c.unites(s, parent)
+		}
 	}
 	if strict {
 		c.sorts(s, parent, own)
@@ -336,17 +339,31 @@ func hasLateral(n *sqltext.Node) bool {
 // merges looks at columns that a join compares by their names.
 func (c *cautious) merges(j *sqltext.JoinExpr, left, right *level, strict bool) {
 	switch {
-	case !strict && left.allTables() && right.allTables():
+	case !strict && left.allTables() && right.allTables() && !(j.IsNatural && c.namesArrays(left, right)):
 	case j.IsNatural:
 		c.because("NATURAL over what is not a table")
 	}
 	for _, n := range j.UsingClause {
 		ref := &sqltext.ColumnRef{Fields: []*sqltext.Node{n}}
 		l, r := c.column(ref, left), c.column(ref, right)
-		if !(!strict && l.own && r.own || l.oid != 0 && r.oid != 0 && (l.oid == r.oid || converted[l.oid] == 0 && converted[r.oid] == 0)) {
+		if c.convertsArrays(l.raw, r.raw) || !(!strict && l.own && r.own || l.oid != 0 && r.oid != 0 && (l.oid == r.oid || converted[l.oid] == 0 && converted[r.oid] == 0)) {
 			c.because("USING over what is not a table")
 		}
 	}
+}
+
+// namesArrays tells whether two sides have an array by one name.
+func (c *cautious) namesArrays(left, right *level) bool {
+	for _, l := range left.items {
+		for _, column := range l.table.Columns {
+			for _, r := range right.items {
+				if other := r.table.Column(column.Name); other != nil && c.convertsArrays(c.under(column.TypeOID), c.under(other.TypeOID)) {
+					return true
+				}
+			}
+		}
+	}
+	return false
 }
 
 // inside calls f for a node and, where it wants them, for those inside.

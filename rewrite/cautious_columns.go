@@ -35,6 +35,8 @@ type typed struct {
 
 	computed bool // what it is may be computed where it is named, and fail there
 	own      bool // it is a column of a table that the query reads itself, and stays one where the query becomes a part of the one around it
+
+	raw uint32 // its type, where that is certain, whatever it is
 }
 
 // meaning is what is known of a column that a statement names.
@@ -115,6 +117,9 @@ func merged(found []meaning) meaning {
 		if m.oid != other.oid || m.oid == 0 { // one of them may be converted
 			m.oid, m.computed = 0, true
 		}
+		if m.raw != other.raw {
+			m.raw = 0
+		}
 		m.known, m.own, m.computed, m.stored = m.known && other.known, m.own && other.own, m.computed || other.computed, m.stored || other.stored
 	}
 	return m
@@ -129,11 +134,11 @@ func (c *cautious) columnOf(i *source, name string) (meaning, bool) {
 		o := meaning{known: true, own: i.rows}
 		for _, column := range i.columns {
 			if column.name == name {
-				n, o.oid, o.computed, o.own = n+1, column.oid, column.computed, i.rows || column.own
+				n, o.oid, o.computed, o.own, o.raw = n+1, column.oid, column.computed, i.rows || column.own, column.raw
 			}
 		}
 		if n > 1 {
-			o.oid, o.own = 0, i.rows
+			o.oid, o.own, o.raw = 0, i.rows, 0
 		}
 		return o, n > 0
 	}
@@ -294,6 +299,11 @@ func (c *cautious) outputsOf(s *sqltext.SelectStmt, parent *level, within string
 			if out[i].oid != right[i].oid {
 				out[i].oid = 0
 			}
+			if l, r := out[i].raw, right[i].raw; l != r {
+				if out[i].raw = 0; l != 0 && r != 0 && !c.convertsArrays(l, r) {
+					out[i].raw = scalar
+				}
+			}
 			out[i].computed, out[i].own = out[i].computed || right[i].computed || out[i].oid == 0, out[i].own && right[i].own // one half may be converted
 		}
 	case len(s.ValuesLists) > 0:
@@ -303,7 +313,7 @@ func (c *cautious) outputsOf(s *sqltext.SelectStmt, parent *level, within string
 		for _, n := range s.TargetList {
 			t := n.GetResTarget()
 			if !isStar(t.GetVal()) {
-				out = append(out, typed{outputName(t), c.typeOf(t.GetVal(), at), c.computes(t.GetVal(), at), c.column(t.GetVal().GetColumnRef(), at).own})
+				out = append(out, typed{outputName(t), c.typeOf(t.GetVal(), at), c.computes(t.GetVal(), at), c.column(t.GetVal().GetColumnRef(), at).own, c.rawOf(t.GetVal(), at)})
 				continue
 			}
 			all := c.star(t.GetVal().GetColumnRef(), at)
@@ -337,6 +347,9 @@ func (s *source) settle() {
 		s.columns = slices.Clone(s.columns)
 		for i := range s.columns {
 			s.columns[i].computed = false
+			if s.columns[i].raw == 0 {
+				s.columns[i].raw = s.columns[i].oid
+			}
 		}
 	}
 }
@@ -393,9 +406,13 @@ func (c *cautious) values(lists []*sqltext.Node, parent *level) []typed {
 			case i >= len(names) || row > 0 && i >= len(out):
 				return nil
 			case row == 0:
-				out = append(out, typed{name: names[i], oid: oid, computed: true})
+				out = append(out, typed{name: names[i], oid: oid, computed: true, raw: c.rawOf(value, parent)})
+				continue
 			case out[i].oid != oid:
 				out[i].oid = 0
+			}
+			if out[i].raw != c.rawOf(value, parent) {
+				out[i].raw = 0
 			}
 		}
 	}
@@ -421,7 +438,7 @@ func (c *cautious) star(ref *sqltext.ColumnRef, at *level) []typed {
 		}
 		for _, column := range i.table.Columns {
 			o, _ := c.columnOf(i, column.Name)
-			out = append(out, typed{column.Name, o.oid, o.computed, o.own})
+			out = append(out, typed{column.Name, o.oid, o.computed, o.own, o.raw})
 		}
 	}
 	return out

@@ -91,6 +91,98 @@ func (c *cautious) sameArrays(values []*sqltext.Node, at stand) {
 	}
 }
 
+// scalar stands for a type that is none of arrays.
+const scalar = ^uint32(0)
+
+// rawOf is the type of an expression, where it is certain, whatever it is; scalar where that is all that is certain.
+func (c *cautious) rawOf(n *sqltext.Node, at *level) uint32 {
+	if ref := n.GetColumnRef(); ref != nil {
+		return c.column(ref, at).raw
+	}
+	if t := c.typeOf(n, at); t != 0 {
+		return t
+	}
+	if c.isScalar(n, at) {
+		return scalar
+	}
+	return 0
+}
+
+// isScalar tells whether an expression is certain to be no array.
+func (c *cautious) isScalar(n *sqltext.Node, at *level) bool {
+	all := func(list []*sqltext.Node) bool {
+		return !slices.ContainsFunc(list, func(n *sqltext.Node) bool { return n.GetNode() != nil && !c.isScalar(n, at) })
+	}
+	switch x := n.GetNode().(type) {
+	case *sqltext.Node_A_Const, *sqltext.Node_SQLValueFunction, *sqltext.Node_BoolExpr, *sqltext.Node_NullTest, *sqltext.Node_BooleanTest, *sqltext.Node_GroupingFunc:
+		return true
+	case *sqltext.Node_ColumnRef:
+		raw := c.column(x.ColumnRef, at).raw
+		return raw == scalar || raw != 0 && !c.arrayType(raw)
+	case *sqltext.Node_TypeCast:
+		return !c.isArray(x.TypeCast.TypeName)
+	case *sqltext.Node_A_Expr:
+		_, name, ok := qualifiedName(x.AExpr.Name)
+		return ok && (slices.Contains(comparisons, name) || x.AExpr.Kind != sqltext.AEXPR_OP && x.AExpr.Kind != sqltext.AEXPR_NULLIF || slices.Contains([]string{"->", "->>", "#>", "#>>"}, name) ||
+			slices.Contains([]string{"+", "-", "*", "/", "%", "||"}, name) && (c.isScalar(x.AExpr.Lexpr, at) && name != "||" || c.isScalar(x.AExpr.Rexpr, at)) && (name != "||" || c.isScalar(x.AExpr.Lexpr, at)))
+	case *sqltext.Node_CoalesceExpr:
+		return all(x.CoalesceExpr.Args)
+	case *sqltext.Node_MinMaxExpr:
+		return all(x.MinMaxExpr.Args)
+	case *sqltext.Node_CaseExpr:
+		results := []*sqltext.Node{x.CaseExpr.Defresult}
+		for _, when := range x.CaseExpr.Args {
+			results = append(results, when.GetCaseWhen().GetResult())
+		}
+		return all(results)
+	case *sqltext.Node_SubLink:
+		return x.SubLink.SubLinkType == sqltext.EXISTS_SUBLINK || x.SubLink.SubLinkType == sqltext.ANY_SUBLINK
+	case *sqltext.Node_FuncCall:
+		name := lastName(x.FuncCall.Funcname)
+		if !c.plain(x.FuncCall) {
+			return false
+		}
+		if slices.Contains(scalars, name) {
+			return true
+		}
+		return slices.Contains(likeTheirArguments, name) && len(x.FuncCall.Args) > 0 && c.isScalar(x.FuncCall.Args[0], at)
+	}
+	return false
+}
+
+// scalars are functions that everybody uses and that return no arrays; of others that is not certain.
+var scalars = []string{"count", "sum", "avg", "date_trunc", "date_part", "extract", "to_char", "length", "lower", "upper", "round", "floor", "ceil", "abs", "concat", "concat_ws", "left", "right", "substring", "substr", "replace", "trim", "btrim", "ltrim", "rtrim",
+	"split_part", "string_agg", "now", "age", "row_number", "rank", "dense_rank", "ntile", "percent_rank", "cume_dist", "bool_and", "bool_or", "every", "json_agg", "jsonb_agg", "jsonb_build_object", "json_build_object", "to_jsonb", "to_json", "format", "md5", "cardinality", "array_length",
+	"array_to_string", "jsonb_array_length", "power", "sqrt", "random", "stddev", "variance", "corr", "ts_rank", "similarity", "make_date", "greatest", "least", "initcap", "to_date", "to_timestamp", "regexp_replace", "jsonb_object_agg", "json_object_agg"}
+
+// likeTheirArguments are functions whose results have the type of their first argument.
+var likeTheirArguments = []string{"max", "min", "lag", "lead", "first_value", "last_value", "nth_value", "nullif"}
+
+// arrayType tells whether a type is one of arrays.
+func (c *cautious) arrayType(oid uint32) bool {
+	t := c.snap.TypeByOID(oid)
+	return t == nil || t.Element != 0 && !slices.Contains(fixedLength, oid)
+}
+
+// convertsArrays tells whether two columns that become one may be arrays of different types.
+func (c *cautious) convertsArrays(a, b uint32) bool {
+	return (a != b || a == 0) && (a != scalar && c.arrayType(a) || b != scalar && c.arrayType(b))
+}
+
+// unites looks at the columns of the halves of a set operation in FROM, or in a WITH query.
+func (c *cautious) unites(s *sqltext.SelectStmt, parent *level) {
+	left, right := c.outputsOf(s.Larg, parent, ""), c.outputsOf(s.Rarg, parent, "")
+	if left == nil || len(left) != len(right) {
+		c.because("it unites what may have to be converted")
+		return
+	}
+	for i := range left {
+		if c.convertsArrays(left[i].raw, right[i].raw) {
+			c.because("it unites what may be arrays that have to be converted")
+		}
+	}
+}
+
 // untyped tells whether a constant takes its type from what is beside it.
 func untyped(n *sqltext.Node) bool {
 	c := n.GetAConst()

@@ -144,6 +144,13 @@ func TestCare(t *testing.T) {
 		{"SELECT (SELECT count(*) FROM notes WHERE id < -5 OR m.day IN (now(), m.day)) FROM meters m", "converted"},
 		{"PREPARE p (timestamptz) AS SELECT (SELECT count(*) FROM notes WHERE id < -5 OR m.day IN ($1, m.day)) FROM meters m", "declared"},
 
+		{"SELECT * FROM (SELECT tags AS x FROM drafts UNION ALL SELECT NULL::uuid[]) q WHERE x IS NULL", "unites"},
+		{"SELECT * FROM (SELECT tags AS x FROM drafts UNION ALL SELECT tags FROM drafts) q WHERE x IS NULL", ""},
+		{"SELECT x FROM (SELECT date_trunc('day', at) AS x, id * 2 AS n FROM meters UNION ALL SELECT day, 7 FROM meters) q WHERE n = 14", "no column"},
+		{"SELECT x, count(*) FROM (SELECT date_trunc('day', at) AS x FROM meters UNION ALL SELECT day FROM meters) q GROUP BY x", ""},
+		{"SELECT * FROM drafts JOIN (SELECT NULL::uuid[] AS tags) q USING (tags) WHERE tags IS NULL", "USING"},
+		{"SELECT * FROM drafts d JOIN drafts e USING (tags) WHERE tags IS NULL", ""},
+
 		// columns that are gone when constants are folded
 		{"SELECT * FROM notes WHERE id = 1 / (CASE WHEN true THEN $1 ELSE id END)", "no column"},
 		{"SELECT * FROM notes WHERE id = 1 / ($1 + coalesce(0, id))", "no column"},

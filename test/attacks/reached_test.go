@@ -75,6 +75,15 @@ var reachedBy = []struct {
 		hidden + "CASE ROW(b) WHEN ROW('x'::text) THEN true END",
 	}},
 	{name: "converted first: the message has the hidden number", statements: []string{hidden + "CASE m WHEN 1.5::float8 THEN true END"}},
+	{name: "halves of a UNION, and columns that USING merges, become one type", sql: "ALTER TABLE big ADD nl numeric[] DEFAULT '{1e400}'; ALTER TABLE open ADD nl float8[]", statements: []string{
+		"SELECT count(*) FROM (SELECT a, nl AS x FROM big UNION ALL SELECT 1, '{1.5}'::float8[]) q WHERE a BETWEEN 123 AND 123 AND x IS NULL",
+		"SELECT count(*) FROM (SELECT a, nl AS x FROM big UNION ALL SELECT n, nl FROM open) q WHERE a BETWEEN 123 AND 123 AND x IS NULL",
+		"SELECT count(*) FROM (SELECT a, nl AS x FROM big UNION SELECT n, nl FROM open) q WHERE a BETWEEN 123 AND 123 AND x IS NULL",
+		"WITH q AS (SELECT a, nl AS x FROM big UNION ALL SELECT n, nl FROM open) SELECT count(*) FROM q WHERE a BETWEEN 123 AND 123 AND x IS NULL",
+		"SELECT count(*) FROM big JOIN open USING (nl) WHERE a BETWEEN 123 AND 123 AND nl IS NULL",
+		"SELECT count(*) FROM big LEFT JOIN open USING (nl) WHERE a BETWEEN 123 AND 123 AND nl IS NULL",
+		"SELECT count(*) FROM (SELECT a, CASE WHEN b > 0 THEN nl ELSE '{1.5}'::float8[] END AS x FROM big) q WHERE a BETWEEN 123 AND 123 AND x IS NULL",
+	}},
 	{name: "slices of what has a fixed length", cheap: true, statements: []string{
 		hidden + "(t::name)[id:id] IS NULL", hidden + "(po)[id:id] IS NULL", hidden + "(ci::point)[0:id] IS NULL",
 	}},
