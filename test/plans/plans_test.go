@@ -36,6 +36,7 @@ tables:
   memories: { rows: [ { consent: { every: [ participants: { memory_id: id }, people: { id: person_id } ], status: consent_status, is: granted } } ] }
   people: { rows: [ { status: { column: consent_status, is: granted } } ] }
   participants: { rows: [ { visible: { memories: { id: memory_id } } }, { visible: { people: { id: person_id } } } ] }
+views: { titled: {} }
 `
 
 const (
@@ -54,6 +55,7 @@ var classes = []struct{ name, sql, hand string }{
 	{"trigram", "SELECT id FROM memories WHERE title ILIKE '%w171 w23%'", "SELECT id FROM memories m WHERE title ILIKE '%w171 w23%' AND " + consents},
 	{"prefix", "SELECT id FROM memories WHERE title LIKE 'w171 w23%'", "SELECT id FROM memories m WHERE title LIKE 'w171 w23%' AND " + consents},
 	{"jsonb", `SELECT id FROM memories WHERE metadata @> '{"k": 771}'`, `SELECT id FROM memories m WHERE metadata @> '{"k": 771}' AND ` + consents},
+	{"full text of a view", "SELECT id FROM titled WHERE tsv @@ plainto_tsquery('simple', 'w17 w23')", "SELECT id FROM memories m WHERE title <> '' AND tsv @@ plainto_tsquery('simple', 'w17 w23') AND " + consents},
 	{"join", "SELECT count(*) FROM memories m JOIN participants p ON p.memory_id = m.id WHERE p.person_id = 99",
 		"SELECT count(*) FROM memories m JOIN participants p ON p.memory_id = m.id JOIN people q ON q.id = p.person_id WHERE p.person_id = 99 AND q.consent_status = 'granted' AND " + consents},
 }
@@ -253,7 +255,7 @@ func migrate(t *testing.T, conn *pgx.Conn, rules string) *world {
 	if w.snap, err = pgcatalog.Load(ctx, conn, []string{"public"}); err != nil {
 		t.Fatal(err)
 	}
-	if w.pol, err = policy.Compile(doc, w.snap); err != nil {
+	if w.pol, err = policy.Compile(doc, w.snap, policy.WithViews(rewrite.Definition)); err != nil {
 		t.Fatal(err)
 	}
 	w.plan = rls.Generate(w.pol, w.snap, rls.Options{Doors: true})

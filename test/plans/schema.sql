@@ -5,3 +5,4 @@ CREATE TABLE memories (
   occurred_at timestamptz NOT NULL, tsv tsvector NOT NULL
 );
 CREATE TABLE participants (memory_id bigint NOT NULL, person_id bigint NOT NULL, role text NOT NULL DEFAULT 'present');
+CREATE VIEW titled AS SELECT id, owner_id, title, occurred_at, tsv FROM memories WHERE title <> '';
