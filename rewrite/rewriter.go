@@ -53,6 +53,7 @@ type Result struct {
 
 	Forms    map[int32]verdict.Form // what the gate door counts on in the values of parameters
 	params   map[int32]kind         // what it takes them for
+	exact    map[int32]uint32       // what it casts them to, by OID
 	mentions []*read
 	casts    []foreignCast
 }

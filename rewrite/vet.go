@@ -24,7 +24,8 @@ type vetter struct {
 	types      []*sqltext.TypeName // to be qualified
 	params     map[int32]kind      // what they must be declared as, if at all
 	forms      map[int32]verdict.Form
-	leaky      bool // an operator is not leak-proof for the server: row security puts it off until the row shows, and reaches no index by it
+	exact      map[int32]uint32 // the types that they are cast to, which they must be declared as
+	leaky      bool             // an operator is not leak-proof for the server: row security puts it off until the row shows, and reaches no index by it
 }
 
 type vetColumn struct {
@@ -74,7 +75,7 @@ func (v *vetter) no(format string, args ...any) bool {
 
 // vet returns a vetter whose reason is empty if the text may take the gate door.
 func (w *walker) vet(tree *sqltext.ParseResult) *vetter {
-	v := &vetter{walker: w, references: map[*sqltext.RangeVar]*reference{}, params: map[int32]kind{}, forms: map[int32]verdict.Form{}}
+	v := &vetter{walker: w, references: map[*sqltext.RangeVar]*reference{}, params: map[int32]kind{}, forms: map[int32]verdict.Form{}, exact: map[int32]uint32{}}
 	switch {
 	case len(tree.Stmts) != 1:
 		v.no("it is not exactly one statement")
@@ -154,7 +155,7 @@ func (v *vetter) query(s *sqltext.SelectStmt, at place, top bool) []vetColumn {
 	}
 	own := place{scope: &vetScope{parent: at.scope}, elsewhere: at.elsewhere}
 	in := at
-	in.elsewhere = at.elsewhere || len(s.FromClause) > 1 || hasSubLink(s)
+	in.elsewhere = at.elsewhere || len(s.FromClause) > 1 || hasSubLink(s) || s.LimitCount != nil // which may leave some unmade
 	for _, n := range s.FromClause {
 		own.scope.items = append(own.scope.items, v.from(n, in)...)
 	}
@@ -249,6 +250,7 @@ func (v *vetter) limit(n *sqltext.Node, top bool) {
 }
 
 func (v *vetter) setOperation(s *sqltext.SelectStmt, at place) []vetColumn {
+	at.elsewhere = at.elsewhere || s.Op != sqltext.SETOP_UNION || s.LimitCount != nil // one half may have nothing to intersect
 	left, right := v.query(s.Larg, at, false), v.query(s.Rarg, at, false)
 	if v.reason != "" {
 		return nil
@@ -330,7 +332,9 @@ func (v *vetter) join(j *sqltext.JoinExpr, at place) []*vetItem {
 		name := n.GetString_().GetSval()
 		a, b := v.column(&vetScope{items: left}, name), v.column(&vetScope{items: right}, name)
 		v.matches("operator", "=", []value{{kind: a}, {kind: b}})
-		v.oneTime([]value{{kind: a}, {kind: b}})
+		if a != b {
+			v.no("USING over different types")
+		}
 		for _, item := range right {
 			if item.merged == nil {
 				item.merged = map[string]bool{}
@@ -380,12 +384,14 @@ const maxStars = 10_000
 
 func (v *vetter) star(fields []*sqltext.Node, scope *vetScope) []vetColumn {
 	var out []vetColumn
+	found := len(fields) == 1
 	for _, item := range scope.items {
 		if len(item.merged) > 0 || len(fields) > 2 {
 			v.no("* over a join with USING")
 			return nil
 		}
 		if len(fields) == 1 || item.name == fields[0].GetString_().GetSval() {
+			found = true
 			if v.starred += len(item.columns); v.starred > maxStars {
 				v.no("its stars stand for very many columns")
 				return nil
@@ -394,6 +400,9 @@ func (v *vetter) star(fields []*sqltext.Node, scope *vetScope) []vetColumn {
 				out = append(out, vetColumn{name: c.name, kind: v.read(c), bounded: c.bounded})
 			}
 		}
+	}
+	if !found { // of a query outside
+		v.no("* of what is not plain to see")
 	}
 	return out
 }
@@ -557,7 +566,7 @@ func (w *walker) door(tree *sqltext.ParseResult, result *Result) bool {
 	}
 	v.takeDoor()
 	w.signed = true
-	result.Door, result.params, result.Forms = verdict.DoorGate, v.params, v.forms
+	result.Door, result.params, result.exact, result.Forms = verdict.DoorGate, v.params, v.exact, v.forms
 	return true
 }
 
@@ -566,6 +575,9 @@ func (w *walker) door(tree *sqltext.ParseResult, result *Result) bool {
 func (r *Result) MayDeclare(types []uint32) bool {
 	for i, oid := range types {
 		if k, used := r.params[int32(i+1)]; oid != 0 && used && kindOfOID(oid) != k {
+			return false
+		}
+		if exact, is := r.exact[int32(i+1)]; oid != 0 && is && exact != oid && kindOfOID(oid) != kindText {
 			return false
 		}
 	}

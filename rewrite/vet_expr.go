@@ -169,10 +169,18 @@ func (v *vetter) cast(c *sqltext.TypeCast, at place) value {
 		v.no("type %s is not vetted", name)
 	case arg.kind == kindString && to == kindText:
 		return value{kind: to, constant: true, text: arg.text, null: arg.null}
+	case arg.kind == kindString && to == "jsonb":
+		return value{kind: to, constant: true, text: arg.text, null: arg.null}
+	case arg.kind == kindString && to == kindTSQuery && len(arg.text) > maxBrief:
+		v.no("a long constant for a text search")
 	case arg.kind == kindString:
 		return value{kind: to}
 	case arg.kind == kindParam:
 		v.param(arg.param, to)
+		if known, ok := v.exact[arg.param]; ok && known != found[0].OID {
+			v.no("parameter $%d is cast to two types", arg.param)
+		}
+		v.exact[arg.param] = found[0].OID
 		return value{kind: to}
 	case len(t.ArrayBounds) > 0:
 		v.no("a cast to an array")
@@ -223,6 +231,9 @@ func (v *vetter) matches(what, name string, operands []value) (kind, bool) {
 				}
 				if form, is := map[kind]verdict.Form{"pattern": verdict.Pattern, "short": verdict.Words}[wanted[i]]; is {
 					v.form(operands[i].param, form)
+				} else if wanted[i] == "shallow" {
+					v.param(operands[i].param, "jsonb")
+					v.forms[operands[i].param] |= verdict.Shallow
 				} else {
 					v.param(operands[i].param, wanted[i])
 				}
@@ -298,8 +309,12 @@ func (v *vetter) operation(x *sqltext.A_Expr, at place) value {
 		return value{kind: result}
 	case sqltext.AEXPR_DISTINCT, sqltext.AEXPR_NOT_DISTINCT:
 		compare("=", v.expr(x.Rexpr, at))
-	case sqltext.AEXPR_NULLIF:
-		compare("=", v.expr(x.Rexpr, at))
+	case sqltext.AEXPR_NULLIF: // the left operand, after what the comparison makes of it
+		right := v.expr(x.Rexpr, at)
+		compare("=", right)
+		if v.reason == "" && (left.untyped() && right.kind != kindText || !left.untyped() && left.kind != right.kind && !right.untyped()) {
+			v.no("NULLIF of different types")
+		}
 		return value{kind: v.result(left)}
 	case sqltext.AEXPR_IN:
 		if x.Rexpr.GetList() == nil {
@@ -310,7 +325,7 @@ func (v *vetter) operation(x *sqltext.A_Expr, at place) value {
 			values = append(values, v.expr(item, at))
 			compare(name, values[len(values)-1])
 		}
-		v.oneTime(values)
+		v.oneType(values)
 	case sqltext.AEXPR_BETWEEN, sqltext.AEXPR_NOT_BETWEEN:
 		bounds := x.Rexpr.GetList().GetItems()
 		if len(bounds) != 2 {
@@ -335,7 +350,7 @@ func (v *vetter) anyOf(name string, left value, n *sqltext.Node, at place) {
 			values = append(values, v.expr(e, at))
 			v.matches("operator", name, []value{left, values[len(values)-1]})
 		}
-		v.oneTime(values)
+		v.oneType(values)
 		return
 	}
 	switch array := v.expr(n, at); {
@@ -350,11 +365,13 @@ func (v *vetter) anyOf(name string, left value, n *sqltext.Node, at place) {
 	}
 }
 
-// oneTime wants times that become one type, and what they are compared with, to be of one: the largest dates are no times, and what has no zone gets one as
-// the statement runs.
-func (v *vetter) oneTime(values []value) {
+// oneType wants values that become one type, and what they are compared with, to do so without failing: the largest dates are no times, what has no zone
+// gets one as the statement runs, and the largest numbers are no floating points.
+func (v *vetter) oneType(values []value) {
 	var of kind
+	numeric, float := false, false
 	for _, e := range values {
+		numeric, float = numeric || e.kind == kindNumeric && !e.constant, float || e.kind == "float"
 		if e.kind = v.timeKind(e); e.kind == "" {
 			continue
 		}
@@ -362,6 +379,9 @@ func (v *vetter) oneTime(values []value) {
 			v.no("a list of different times")
 		}
 		of = e.kind
+	}
+	if numeric && float {
+		v.no("a list of numeric and floating point")
 	}
 }
 

@@ -8,8 +8,12 @@ import (
 	"github.com/pgconsent/pgconsent/verdict"
 )
 
+// maxParts bounds what a pattern is made of: each part may have wildcards, and a parameter may stand in it again and again.
+const maxParts = 10
+
 // madePattern vets a pattern of LIKE that is made of constants and parameters: '%' || $1 || '%', lower($1). It fails only where it ends in
-// its escape: one that ends in a constant does not, and of others the values of the parameters decide, each of which may be the end if what follows is empty.
+// its escape: one that ends in a constant does not, and of others the values of the parameters decide, each of which
+// may be the end if what follows is empty.
 func (v *vetter) madePattern(n *sqltext.Node, at place) (value, bool) {
 	var params []int32
 	parts, ok := v.patternParts(n, nil)
@@ -28,10 +32,19 @@ func (v *vetter) madePattern(n *sqltext.Node, at place) (value, bool) {
 			v.no("a pattern that is made of other types")
 		}
 	}
+	form := verdict.Piece
 	if last := parts[len(parts)-1].GetAConst(); last.GetSval().GetSval() == "" {
-		for _, number := range params {
-			v.form(number, verdict.Pattern)
-		}
+		form = verdict.Pattern
+	}
+	for _, number := range params {
+		v.form(number, form)
+	}
+	wildcards := 0
+	for _, part := range parts {
+		wildcards += strings.Count(part.GetAConst().GetSval().GetSval(), "%")
+	}
+	if len(parts) > maxParts || wildcards > maxWildcards {
+		v.no("a pattern of many parts")
 	}
 	return value{kind: kindText, constant: true}, true
 }

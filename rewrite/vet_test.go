@@ -292,7 +292,7 @@ func TestDoorIsForWhatIsPlain(t *testing.T) {
 
 // Every entry of the list says why it is on it, and speaks of kinds that there are.
 func TestVettedListIsWellFormed(t *testing.T) {
-	kinds := map[kind]bool{"any": true, "pattern": true, "string": true, "short": true, "field": true, "integer": true, "natural": true, "label": true, "same": true,
+	kinds := map[kind]bool{"any": true, "pattern": true, "string": true, "short": true, "field": true, "integer": true, "natural": true, "label": true, "brief": true, "shallow": true, "same": true,
 		kindEnum: true, kindNow: true, kindSpan: true}
 	for _, k := range typeKinds {
 		kinds[k] = true

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/verdict"
 )
 
 //go:embed vetted.txt
@@ -118,11 +119,15 @@ func (v value) fits(wanted kind) bool {
 	case "any":
 		return v.kind != kindSpan
 	case "pattern":
-		return v.kind == kindParam || v.literal() && !strings.Contains(v.text, `\`)
+		return v.kind == kindParam || v.literal() && !strings.Contains(v.text, `\`) && strings.Count(v.text, "%") <= maxWildcards
 	case "string":
 		return v.literal()
 	case "short":
-		return v.kind == kindParam || v.literal() && len(v.text) <= 500
+		return v.kind == kindParam || v.literal() && verdict.Words.Holds([]byte(v.text)) && len(v.text) <= maxBrief
+	case "brief":
+		return v.literal() && len(v.text) <= maxBrief
+	case "shallow":
+		return v.kind == kindParam || v.constant && (v.kind == kindString || v.kind == "jsonb") && verdict.Shallow.Holds([]byte(v.text))
 	case "field":
 		return v.kind == kindString && slices.Contains(timeFields, v.text)
 	case "label":
@@ -131,7 +136,7 @@ func (v value) fits(wanted kind) bool {
 		return v.constant && v.kind == kindInt
 	case "natural":
 		return v.constant && v.kind == kindInt && v.number >= 0
-	case kindTSQuery, kindSpan, kindNow, kindEnum:
+	case kindTSQuery, kindTSVector, kindSpan, kindNow, kindEnum:
 		return v.kind == wanted
 	case "timestamptz":
 		return v.kind == wanted || v.kind == kindNow || v.untyped()
@@ -140,6 +145,11 @@ func (v value) fits(wanted kind) bool {
 	}
 	return v.kind == wanted || v.untyped()
 }
+
+const (
+	maxBrief     = 500 // bytes of what PostgreSQL reads with a stack
+	maxWildcards = 200 // of a pattern: it is matched with a stack
+)
 
 // literal values are strings in the text, cast to text or not.
 func (v value) literal() bool {

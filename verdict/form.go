@@ -11,26 +11,35 @@ type Form uint8
 
 // The forms.
 const (
-	Pattern Form = 1 << iota // of LIKE: it does not end in its escape
-	Words                    // of a text search: few words, and no long ones
+	Piece   Form             = 1 << iota // of a pattern of LIKE: it is not long, and has few wildcards
+	ending                               // it does not end in LIKE's escape
+	Words                                // of a text search: few words, no long ones, and few dashes
+	Shallow                              // of a JSON document: few levels
+	Pattern = Piece | ending             // of LIKE
 )
 
-// maxWords is how many bytes a text for a search may have. PostgreSQL 15 to 18 read 8,000 words with the stack that they have unless told otherwise, and
-// words of less than 2,048 bytes (tsearch's MAXSTRLEN).
+// PostgreSQL matches patterns, reads text searches and compares documents with a stack, which has 2 MB unless it is told otherwise, and 100 kB at least: it reads 500 of such things
+// with that. Words in lower case, which may be longer, have less than 2,048 bytes (tsearch's MAXSTRLEN), and the stack of a web search has 32 places (STACKDEPTH).
 const (
-	maxWords = 4000
-	maxWord  = 2000
+	maxPiece     = 64 << 10 // bytes
+	maxWildcards = 50
+	maxWords     = 4000 // bytes
+	maxWord      = 600
+	maxDashes    = 20
+	maxLevels    = 200
 )
 
 // Holds tells whether a value, in UTF-8, has the form. NULL is nil, and has every form.
 func (f Form) Holds(value []byte) bool {
-	if f&Pattern != 0 && bytes.HasSuffix(value, []byte(`\`)) {
+	switch {
+	case f&ending != 0 && bytes.HasSuffix(value, []byte(`\`)),
+		f&Piece != 0 && (len(value) > maxPiece || bytes.Count(value, []byte("%")) > maxWildcards),
+		f&Shallow != 0 && bytes.Count(value, []byte("["))+bytes.Count(value, []byte("{")) > maxLevels:
 		return false
-	}
-	if f&Words == 0 || len(value) < maxWord {
+	case f&Words == 0:
 		return true
 	}
-	return len(value) <= maxWords && !slices.ContainsFunc(bytes.Fields(value), func(word []byte) bool { return len(word) >= maxWord })
+	return len(value) <= maxWords && bytes.Count(value, []byte("-")) <= maxDashes && !slices.ContainsFunc(bytes.Fields(value), func(word []byte) bool { return len(word) >= maxWord })
 }
 
 // Fit tells whether the values of the parameters, from $1 on, have the forms that the text counts on.

@@ -1,0 +1,171 @@
+package attacks
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/pgconsent/pgconsent/pgtest"
+	"github.com/pgconsent/pgconsent/test/instance"
+)
+
+const gateSchema = `
+CREATE TABLE person (id int PRIMARY KEY, consent text NOT NULL);
+INSERT INTO person SELECT g, CASE WHEN g > 0 THEN 'granted' ELSE 'no' END FROM generate_series(0, 3000) g;
+CREATE TYPE mood AS ENUM ('sad', 'ok', 'happy');
+CREATE TABLE big (n numeric, id int PRIMARY KEY, a int NOT NULL, b int NOT NULL, f float8, f4 float4, i8 bigint, p numeric(5,2), body text NOT NULL DEFAULT 'n', found tsvector, doc jsonb, ts timestamp, tz timestamptz, d date, ta text[], m mood);
+INSERT INTO big SELECT g, g, g % 300, g % 211, g, g, g, 1, 'plain', 'a:1 b:2', '{"a":1}', '2020-01-01', '2020-01-01', '2020-01-01', '{a}', 'sad' FROM generate_series(1, 3000) g;
+CREATE INDEX ON big (a);
+CREATE TABLE link (big_id int NOT NULL REFERENCES big ON DELETE CASCADE, person_id int NOT NULL REFERENCES person, PRIMARY KEY (big_id, person_id));
+INSERT INTO link SELECT id, id % 3000 + 1 FROM big UNION ALL SELECT id, 0 FROM big;
+DELETE FROM link WHERE person_id = 0 AND big_id <= 40;
+DELETE FROM big WHERE a IN (123, 124);
+CREATE TABLE wide (n int, i8 int, p int, f int, k int, one int, body text);
+INSERT INTO wide VALUES (1, 1, 1, 1, 1, 1, 'x'), (2, 2, 2, 2, 2, 2, 'y');
+CREATE VIEW odd AS SELECT b, i8, GREATEST(NULLIF(b, f), n) AS g, a FROM big;
+CREATE VIEW merged AS SELECT n::bigint AS x, big.a FROM wide RIGHT JOIN big USING (n);
+`
+
+const gatePolicy = `version: 1
+attributes: { user: { type: text, source: credential } }
+tables:
+  big: { rows: [ { consent: { every: [ link: { big_id: id }, person: { id: person_id } ], status: consent, is: granted } } ] }
+  link: { rows: [ { visible: { big: { id: big_id } } } ] }
+  person: { rows: [ { status: { column: consent, is: granted } } ] }
+  wide: { rows: [ open ] }
+views: { odd: {}, merged: {} }
+`
+
+type gateCase struct {
+	sql   string
+	types []uint32
+	args  []string
+}
+
+func gateSQL(sql string) gateCase { return gateCase{sql: sql} }
+
+func gateParams(sql string, types []uint32, args ...string) gateCase {
+	return gateCase{sql, types, args}
+}
+
+// askGate asks twins, of which one has an odd row with 123 in column a, and the other a plain one with 124; both are hidden.
+func askGate(t *testing.T, row string, mode instance.Mode, cases []gateCase) {
+	t.Helper()
+	twin := func(hidden bool) instance.Database {
+		db := pgtest.Database(t)
+		instance.Exec(t, db, gateSchema)
+		a := 124
+		if hidden {
+			a = 123
+		}
+		instance.Exec(t, db, fmt.Sprintf("INSERT INTO big SELECT 1, 5001, %d, 1, 1, 1, 1, 1, 'plain', 'a:1 b:2', '{\"a\":1}', '2020-01-01', '2020-01-01', '2020-01-01', '{a}', 'sad'; INSERT INTO link VALUES (5001, 0), (5001, 1)", a))
+		if hidden {
+			instance.Exec(t, db, "UPDATE big SET "+row+" WHERE id = 5001")
+		}
+		instance.Exec(t, db, "VACUUM ANALYZE")
+		return instance.Database{Name: "pair", DB: db, Policy: gatePolicy, SearchPath: []string{"public"}}
+	}
+	var got [2][]string
+	for i, d := range []instance.Database{twin(true), twin(false)} {
+		proxy := instance.Start(t, mode, d, map[string]string{"user": "me"})
+		c := proxy.Agent(t, "agent", "pair")
+		instance.Ask(c, "SET plan_cache_mode = force_generic_plan")
+		for n, k := range cases {
+			if k.args == nil {
+				got[i] = append(got[i], instance.Ask(c, k.sql).Multiset())
+				continue
+			}
+			name := fmt.Sprint("s", n)
+			if _, err := c.Prepare(t.Context(), name, k.sql, k.types); err != nil {
+				t.Fatal(k.sql, err)
+			}
+			var values [][]byte
+			for _, a := range k.args {
+				values = append(values, []byte(a))
+			}
+			r := c.ExecPrepared(t.Context(), name, values, nil, nil).Read()
+			got[i] = append(got[i], fmt.Sprintf("%v %s", r.Err, r.Rows))
+		}
+	}
+	for k := range cases {
+		if got[0][k] != got[1][k] {
+			t.Errorf("%s: %.200s %.80s\n   %.200s\n   %.200s", mode.Name, cases[k].sql, cases[k].args, got[0][k], got[1][k])
+		}
+	}
+}
+
+func manyWords(n int) string {
+	var b strings.Builder
+	for i := 0; b.Len() < n; i++ {
+		fmt.Fprintf(&b, "w%d ", i)
+	}
+	return b.String()
+}
+
+// The door takes nothing that PostgreSQL converts on the way, by lists, NULLIF, USING, stars that mean a query outside, and casts of parameters.
+func TestTheGateConvertsNothing(t *testing.T) {
+	askGate(t, "n = '1e400'::numeric, i8 = 9223372036854775807, f = 1e300", instance.Gate, []gateCase{
+		gateSQL("SELECT count(*) FROM big WHERE a = 123 AND b = ANY (ARRAY[n, f])"),
+		gateSQL("SELECT count(*) FROM big WHERE a = 123 AND '1' = ANY (ARRAY[n, f])"),
+		gateSQL("SELECT count(*) FROM big o WHERE a = 123 AND EXISTS (SELECT FROM wide WHERE wide.k IN (o.n, o.f))"),
+		gateSQL("SELECT count(*) FROM big WHERE a = 123 AND b IN (n, f)"),
+		gateSQL("SELECT count(*) FROM big WHERE a = 123 AND NULLIF(i8, f)::bigint = 5"),
+		gateSQL("SELECT count(*) FROM big WHERE a = 123 AND NULLIF(i8, f4)::bigint = 5"),
+		gateSQL("SELECT count(*) FROM big WHERE a = 123 AND COALESCE(NULLIF(b, f), n) = 5"),
+		gateSQL("SELECT count(*) FROM big WHERE a = 123 AND GREATEST(NULLIF(b, f), n) = 5"),
+		gateSQL("SELECT count(*) FROM big WHERE a = 123 AND CASE WHEN b < 0 THEN NULLIF(b, f) ELSE n END = 5"),
+		gateSQL("SELECT count(*) FROM big WHERE a = 123 AND n = NULLIF(b, f)"),
+		gateSQL("SELECT count(*) FROM wide RIGHT JOIN big USING (n) WHERE a = 123 AND n::bigint = 5"),
+		gateSQL("SELECT count(*) FROM wide RIGHT JOIN big USING (n) WHERE a = 123 AND f = n"),
+		gateSQL("SELECT count(*) FROM wide RIGHT JOIN big USING (f) WHERE a = 123 AND f::bigint = 5"),
+		gateSQL("SELECT count(*) FROM wide RIGHT JOIN big USING (f) WHERE a = 123 AND big.n = f"),
+		gateSQL("SELECT count(*) FROM wide FULL JOIN big USING (n) WHERE a = 123 AND n::bigint = 5"),
+		gateSQL("SELECT count(*) FROM big o WHERE a = 123 AND EXISTS (SELECT FROM (SELECT o.*, w.k FROM wide w) AS q(c1) WHERE c1::bigint = 5)"),
+		gateSQL("SELECT count(*) FROM (SELECT n, a, id FROM big) o WHERE a = 123 AND EXISTS (SELECT FROM (SELECT o.*, w.k FROM wide w) AS q(c1) WHERE c1::bigint = 5)"),
+		gateSQL("SELECT count(*) FROM (SELECT n, a, id FROM big) o WHERE a = 123 AND EXISTS (SELECT FROM (SELECT o.*, w.k FROM wide w) AS q(c1) WHERE o.f = c1)"),
+		gateSQL("SELECT count(*) FROM big AS o(k) WHERE a = 123 AND k::bigint = 5"),
+		gateSQL("SELECT count(*) FROM big AS o(id, n) WHERE a = 123 AND id::bigint = 5"),
+		gateSQL("SELECT count(*) FROM big AS o(id) WHERE a = 123 AND id::bigint = 5"),
+		gateParams("SELECT count(*) FROM big WHERE a = 123 AND b = $1::int4", []uint32{20}, "99999999999"),
+		gateParams("SELECT count(*) FROM big WHERE a = 123 AND b < $1::int2", []uint32{20}, "99999999999"),
+		gateParams("SELECT count(*) FROM big WHERE a = 123 AND f = $1::float4", []uint32{701}, "1e300"),
+		gateParams("SELECT count(*) FROM big WHERE a = 123 AND b = $1::int4", nil, "5"),
+		gateParams("SELECT count(*) FROM big WHERE a = 123 AND (b < 0 OR $1 @@ plainto_tsquery('simple','x'))", nil, strings.Repeat("a b c ", 10)),
+		gateParams("SELECT count(*) FROM big WHERE a = 123 AND (b < 0 OR $1 @@ plainto_tsquery('simple','x'))", nil, manyWords(1500000)),
+		gateParams("SELECT count(*) FROM big WHERE a = 123 AND (b < 0 OR $1 @@ 'x'::tsquery)", nil, manyWords(1500000)),
+		gateSQL("SELECT count(*) FROM big WHERE a = 123 AND (b < 0 OR '" + manyWords(1040000) + "' @@ 'x'::tsquery)"),
+		gateSQL("SELECT count(*) FROM big o WHERE a = 123 AND EXISTS (SELECT FROM (SELECT o.*, w.k FROM wide w) AS q(c1) JOIN big z ON z.f = q.c1)"),
+		gateSQL("SELECT count(*) FROM odd WHERE a = 123 AND g = 5"),
+		gateSQL("SELECT count(*) FROM merged WHERE a = 123 AND x = 5"),
+	})
+	askGate(t, "n = '1e400'::numeric, i8 = 9223372036854775807, f = 1e300", instance.Doors, []gateCase{
+		gateSQL("SELECT count(*) FROM big WHERE NULLIF(i8, f)::bigint = -5"),
+		gateSQL("SELECT count(*) FROM big WHERE n = NULLIF(b, f) AND body LIKE '%z%'"),
+		gateSQL("SELECT count(*) FROM wide RIGHT JOIN big USING (n) WHERE n::bigint = -5"),
+		gateSQL("SELECT count(*) FROM big o WHERE EXISTS (SELECT FROM (SELECT o.*, w.k FROM wide w) AS q(c1) WHERE c1::bigint = -5)"),
+	})
+}
+
+// Nor what needs a stack as deep as a row wants, or grows with it.
+func TestTheGateIsNotDeep(t *testing.T) {
+	like, dashes := strings.Repeat("%a", 100_000), strings.Repeat("-", 40)+"a"
+	phrase := func(n int) string { return strings.TrimSuffix(strings.Repeat("a<->", n), "<->") }
+	askGate(t, "body = repeat('a', 200000), found = 'a:1,2,3 b:4'::tsvector, doc = (repeat('[', 9000) || '1' || repeat(']', 9000))::jsonb", instance.Gate, []gateCase{
+		gateSQL("SELECT count(*) FROM big WHERE a = 123 AND body LIKE '" + like + "'"),
+		gateSQL("SELECT count(*) FROM big WHERE a = 123 AND body ILIKE '" + like + "'"),
+		gateParams("SELECT count(*) FROM big WHERE a = 123 AND body LIKE $1", nil, like),
+		gateParams("SELECT count(*) FROM big WHERE a = 123 AND body NOT LIKE '%' || $1 || '%'", nil, like),
+		gateParams("SELECT count(*) FROM big WHERE a = 123 AND found @@ plainto_tsquery('simple', $1)", nil, strings.Repeat("Ⱥ", 999)),
+		gateParams("SELECT count(*) FROM big WHERE a = 123 AND found @@ websearch_to_tsquery('simple', $1)", nil, dashes),
+		gateParams("SELECT count(*) FROM big WHERE a = 123 AND found @@ websearch_to_tsquery('simple', $1)", nil, strings.Repeat("- ", 40)+"a"),
+		gateSQL("SELECT count(*) FROM big WHERE a = 123 AND CASE WHEN found @@ websearch_to_tsquery('" + dashes + "') THEN 1 ELSE 0 END = 1"),
+		gateSQL("SELECT count(*) FROM big WHERE a = 123 AND (b < 0 OR (found @@ websearch_to_tsquery('" + dashes + "')) IS NULL)"),
+		gateSQL("SELECT count(*) FROM big WHERE a = 123 AND found @@ '" + phrase(14_500) + "'::tsquery"),
+		gateSQL("SELECT count(*) FROM big WHERE a = 123 AND found @@ to_tsquery('simple', '" + phrase(16_000) + "')"),
+		gateSQL("SELECT count(*) FROM big WHERE a = 123 AND doc @> '" + strings.Repeat("[", 9000) + "1" + strings.Repeat("]", 9000) + "'"),
+		gateSQL("SELECT count(*) FROM big x, big y WHERE x.a = 123 AND y.a = 123 AND x.doc @> y.doc"),
+		gateSQL("SELECT count(*) FROM big WHERE a = 123 AND doc -> 0 -> 0 @> doc"),
+		gateSQL("SELECT count(*) FROM big WHERE a = 123 AND doc <@ doc"),
+		gateParams("SELECT count(*) FROM big WHERE a = 123 AND doc @> $1", nil, strings.Repeat("[", 9000)+"1"+strings.Repeat("]", 9000)),
+	})
+}
