@@ -453,6 +453,7 @@ func (c *cautious) expr(n *sqltext.Node, at stand) (own bool) {
 	}
 	children(n, func(child *sqltext.Node) { own = c.expr(child, at) || own })
 	kind := sqltext.Kind(n)
+	own = own && c.stays(n, at)
 	if !at.output {
 		c.leaks(n, at)
 	}
@@ -469,21 +470,7 @@ func (c *cautious) expr(n *sqltext.Node, at stand) (own bool) {
 			c.outputs = c.outputs || at.feeds
 		}
 	}
-	return own && !foldable(n)
-}
-
-// foldable kinds of expressions may be gone when constants have been folded, with the columns that they name, or leave another part of themselves
-// behind (eval_const_expressions of PostgreSQL's clauses.c): what is computed of one is not certain to be put off until the row shows.
-func foldable(n *sqltext.Node) bool {
-	switch x := n.GetNode().(type) {
-	case *sqltext.Node_CaseExpr, *sqltext.Node_CaseWhen, *sqltext.Node_CoalesceExpr, *sqltext.Node_BoolExpr, *sqltext.Node_NullTest, *sqltext.Node_BooleanTest, *sqltext.Node_RowExpr, *sqltext.Node_MinMaxExpr:
-		return true
-	case *sqltext.Node_A_Indirection:
-		return x.AIndirection.GetArg().GetColumnRef() == nil
-	case *sqltext.Node_A_Expr:
-		return x.AExpr.Kind == sqltext.AEXPR_NULLIF
-	}
-	return false
+	return own && (n.GetColumnRef() != nil || c.strict(n) || c.hasFirm(n, at))
 }
 
 // operators wants operators of a name to be PostgreSQL's own, or of extensions that are known. Behind words stand those of comparisons.
@@ -526,10 +513,9 @@ func (c *cautious) sublink(s *sqltext.SubLink, at stand) {
 	case s.SubLinkType == sqltext.EXPR_SUBLINK && !(query != nil && (oneRow(query) && c.addsUp(query, at.level) || first(query))):
 		c.because("a sub-select that is compared with may have several rows")
 		return
-	case s.SubLinkType == sqltext.ARRAY_SUBLINK && query != nil:
-		if columns := c.outputsOf(query, at.level, ""); len(columns) != 1 || columns[0].oid == 0 || slices.Contains(arrays, columns[0].oid) {
-			c.because("it may make an array of arrays")
-		}
+	case s.SubLinkType == sqltext.ARRAY_SUBLINK: // of arrays, or a large one
+		c.because("a sub-select makes an array")
+		return
 	}
 	c.query(query, at.level, false, true)
 }
@@ -644,7 +630,8 @@ func (c *cautious) alikeTested(s *sqltext.SubLink, at stand) bool {
 func (c *cautious) hasOwn(n *sqltext.Node, at stand) (found bool) {
 	c.inside(n, func(n *sqltext.Node) bool {
 		found = found || n.GetColumnRef() != nil && c.column(n.GetColumnRef(), at.level).own
-		return !found && n.GetSubLink() == nil && !foldable(n)
+		found = found || c.hasFirm(n, at)
+		return !found && c.strict(n)
 	})
 	return found
 }
@@ -695,7 +682,7 @@ func (c *cautious) harmless(n *sqltext.Node, at stand) bool {
 	case *sqltext.Node_A_Expr:
 		return c.harmlessOperator(x.AExpr, at)
 	case *sqltext.Node_TypeCast:
-		return constant(x.TypeCast) || c.says(x.TypeCast)
+		return constant(x.TypeCast) || c.says(x.TypeCast) || !at.strict && c.simpleElements(x.TypeCast.Arg, at) && !slices.ContainsFunc(x.TypeCast.Arg.GetAArrayExpr().Elements, func(n *sqltext.Node) bool { return n.GetAConst() == nil && !c.hasOwn(n, at) })
 	case *sqltext.Node_FuncCall:
 		return c.harmlessCall(x.FuncCall, at)
 	case *sqltext.Node_CoalesceExpr:

@@ -24,7 +24,8 @@ type source struct {
 	plain func(column string) bool // of a row view: whether a column comes out as it is stored; nil: all do
 
 	columns []typed // of others, as far as they are known
-	rows    bool    // it makes rows, whose columns are computed before anything compares them
+	rows    bool    // it is run for its rows, whose columns are computed before anything compares them
+	apart   bool    // it is a query that stays one: the same, but conditions on its columns may be put into it
 	view    bool    // a view, of whose rows there may be functions that are called like columns
 }
 
@@ -95,7 +96,9 @@ func (c *cautious) column(ref *sqltext.ColumnRef, l *level) meaning {
 			}
 		}
 		switch {
-		case len(found) > 1 && !(len(names) == 1 && at.merged), len(found) > 0 && len(names) == 1 && at.merged && at.opaque:
+		case len(found) > 0 && len(names) == 1 && at.merged && at.opaque: // it may be one that is converted
+			return meaning{outer: at != l, computed: true, stored: true}
+		case len(found) > 1 && !(len(names) == 1 && at.merged):
 			return meaning{}
 		case len(found) > 0:
 			m := merged(found)
@@ -237,7 +240,8 @@ func (c *cautious) withItem(name, alias string, renamed []*sqltext.Node) *source
 		c.frame = before
 		i.columns = rename(rename(columns, f.query.Aliascolnames), renamed)
 		body := f.query.GetCtequery().GetSelectStmt()
-		i.rows = f.recursive && body != nil && body.Op != sqltext.SETOP_NONE && c.reads(body.Rarg, name) || c.apart(body, f.parent)
+		i.rows = f.recursive && body != nil && body.Op != sqltext.SETOP_NONE && c.reads(body.Rarg, name)
+		i.apart = c.apart(body, f.parent)
 		i.settle()
 		return i
 	}
@@ -304,16 +308,18 @@ func (c *cautious) outputsOf(s *sqltext.SelectStmt, parent *level, within string
 					out[i].raw = scalar
 				}
 			}
-			out[i].computed, out[i].own = out[i].computed || right[i].computed || out[i].oid == 0, out[i].own && right[i].own // one half may be converted
+			out[i].computed = out[i].computed || right[i].computed || out[i].oid == 0 // one half may be converted
+			out[i].own = out[i].own && right[i].own || s.LimitCount != nil || s.LimitOffset != nil
 		}
 	case len(s.ValuesLists) > 0:
 		out = c.values(s.ValuesLists, parent)
 	default:
 		at := c.levelOf(s, parent)
+		out = []typed{}
 		for _, n := range s.TargetList {
 			t := n.GetResTarget()
 			if !isStar(t.GetVal()) {
-				out = append(out, typed{outputName(t), c.typeOf(t.GetVal(), at), c.computes(t.GetVal(), at), c.column(t.GetVal().GetColumnRef(), at).own, c.rawOf(t.GetVal(), at)})
+				out = append(out, typed{outputName(t), c.typeOf(t.GetVal(), at), c.computes(t.GetVal(), at), c.passes(s, t.GetVal(), at), c.rawOf(t.GetVal(), at)})
 				continue
 			}
 			all := c.star(t.GetVal().GetColumnRef(), at)
@@ -325,6 +331,12 @@ func (c *cautious) outputsOf(s *sqltext.SelectStmt, parent *level, within string
 	}
 	c.given[s] = out
 	return out
+}
+
+// passes tells whether what is computed of a column of a query in FROM is put off until the row shows. PostgreSQL puts the query's own expression in the place of the column, also where the query stays one, and conditions on
+// it go into that: the expression must name a column that stays. An aggregate is made before, and so is everything where there is a LIMIT.
+func (c *cautious) passes(s *sqltext.SelectStmt, n *sqltext.Node, at *level) bool {
+	return s.LimitCount != nil || s.LimitOffset != nil || c.hasOwn(n, stand{level: at}) || c.collects(n, at)
 }
 
 // computes tells whether something that a query in FROM gives may be computed where it is named.
@@ -343,7 +355,7 @@ func (c *cautious) computes(n *sqltext.Node, at *level) bool {
 
 // settle notes that columns of what makes rows are not computed where they are named.
 func (s *source) settle() {
-	if s.rows {
+	if s.rows || s.apart {
 		s.columns = slices.Clone(s.columns)
 		for i := range s.columns {
 			s.columns[i].computed = false
@@ -458,7 +470,7 @@ func (c *cautious) names(n *sqltext.Node, own *level) {
 		if i.alias == "" {
 			i.alias = unnamed
 		}
-		i.rows = c.apart(query, parent)
+		i.apart = c.apart(query, parent)
 		i.settle()
 		own.add(i)
 	case *sqltext.Node_JoinExpr:

@@ -33,11 +33,109 @@ func (c *cautious) leaks(n *sqltext.Node, at stand) {
 				c.because("it subscripts what may be no array")
 			}
 		}
+	case *sqltext.Node_A_ArrayExpr, *sqltext.Node_RowExpr: // which cost nothing, so that they come first, and have a longest
+		columns := 0
+		c.inside(n, func(n *sqltext.Node) bool {
+			if n.GetColumnRef() != nil {
+				columns++
+			}
+			return true
+		})
+		if columns > maxMade {
+			c.because("it makes an array or a row of many columns")
+		}
 	case *sqltext.Node_CoalesceExpr:
 		c.sameArrays(x.CoalesceExpr.Args, at)
 	case *sqltext.Node_MinMaxExpr:
 		c.sameArrays(x.MinMaxExpr.Args, at)
 	}
+}
+
+// maxMade is how many columns may become one value in a condition: PostgreSQL stores less than 1 GB in a column, and makes nothing larger.
+const maxMade = 16
+
+// strict tells whether an expression is NULL where one of its operands is, so that nothing is computed of it where constants have been folded
+// (eval_const_expressions of clauses.c): a column in it stays, or all of it has become NULL. What is not known to be is taken for other: CASE, COALESCE, AND, IN, BETWEEN and their like may leave a part of themselves, or a value,
+// and lose the column; as of 17 so does a value that is asked for in a constant range.
+func (c *cautious) strict(n *sqltext.Node) bool {
+	switch x := n.GetNode().(type) {
+	case *sqltext.Node_A_Expr:
+		_, name, ok := qualifiedName(x.AExpr.Name)
+		return ok && (x.AExpr.Kind == sqltext.AEXPR_OP || x.AExpr.Kind == sqltext.AEXPR_LIKE || x.AExpr.Kind == sqltext.AEXPR_ILIKE || x.AExpr.Kind == sqltext.AEXPR_SIMILAR) && !slices.Contains([]string{"<@", "@>", "||"}, name)
+	case *sqltext.Node_TypeCast, *sqltext.Node_CollateClause:
+		return true
+	case *sqltext.Node_A_Indirection:
+		return x.AIndirection.GetArg().GetColumnRef() != nil
+	case *sqltext.Node_FuncCall:
+		return slices.Contains(strictFunctions, lastName(x.FuncCall.Funcname)) && c.plain(x.FuncCall)
+	case *sqltext.Node_List: // operands
+		return true
+	}
+	return false
+}
+
+// stays tells whether what an expression computes by itself has a column in it whatever is folded, one of its parts having one.
+func (c *cautious) stays(n *sqltext.Node, at stand) bool {
+	all := func(values []*sqltext.Node) bool { // each may have to be converted
+		return !slices.ContainsFunc(values, func(n *sqltext.Node) bool { return n.GetNode() != nil && n.GetAConst() == nil && !c.hasOwn(n, at) })
+	}
+	switch x := n.GetNode().(type) {
+	case *sqltext.Node_CaseExpr:
+		results := []*sqltext.Node{x.CaseExpr.Defresult}
+		for _, when := range x.CaseExpr.Args {
+			results = append(results, when.GetCaseWhen().GetResult())
+		}
+		return all(results)
+	case *sqltext.Node_CoalesceExpr:
+		return all(x.CoalesceExpr.Args)
+	case *sqltext.Node_MinMaxExpr:
+		return all(x.MinMaxExpr.Args)
+	case *sqltext.Node_FuncCall:
+		if c.strict(n) {
+			return true
+		}
+		return c.hasFirm(n, at)
+	case *sqltext.Node_XmlExpr, *sqltext.Node_XmlSerialize:
+		firm := false
+		children(n, func(child *sqltext.Node) { firm = firm || c.firm(child, at) })
+		return firm
+	}
+	return true
+}
+
+// strictFunctions are PostgreSQL's functions that everybody uses of which every one by the name is strict.
+var strictFunctions = []string{
+	"lower", "upper", "initcap", "length", "char_length", "character_length", "octet_length", "bit_length", "substr", "substring", "left", "right", "btrim", "ltrim", "rtrim", "replace", "split_part", "strpos", "position", "repeat", "reverse", "lpad", "rpad",
+	"translate", "ascii", "chr", "md5", "sha256", "encode", "decode", "regexp_replace", "regexp_match", "regexp_matches", "regexp_substr", "regexp_count", "regexp_like", "regexp_instr", "starts_with", "round", "trunc", "floor", "ceil", "ceiling", "abs", "sign", "mod", "div", "power", "sqrt", "cbrt", "ln", "log", "exp",
+	"width_bucket", "gcd", "lcm", "date_trunc", "date_part", "extract", "date_bin", "age", "isfinite", "to_char", "to_date", "to_timestamp", "to_number", "make_date", "make_time", "make_timestamp", "timezone", "to_tsvector", "to_tsquery", "plainto_tsquery", "phraseto_tsquery",
+	"websearch_to_tsquery", "ts_rank", "ts_rank_cd", "ts_headline", "jsonb_array_length", "json_array_length", "jsonb_typeof", "json_typeof", "jsonb_extract_path_text", "jsonb_extract_path", "array_length", "array_upper", "array_lower", "cardinality", "similarity", "word_similarity", "strict_word_similarity", "get_byte", "hashtext",
+}
+
+// firm tells whether an operand names a column of a table of this query that stays, whatever is folded: what stands beside it is no NULL.
+func (c *cautious) firm(n *sqltext.Node, at stand) bool {
+	if ref := n.GetColumnRef(); ref != nil {
+		return c.column(ref, at.level).own
+	}
+	if !c.strict(n) {
+		return false
+	}
+	found, all := false, true
+	children(n, func(child *sqltext.Node) {
+		switch {
+		case child.GetString_() != nil, child.GetTypeName() != nil: // a name
+		case child.GetAConst() != nil && !child.GetAConst().Isnull:
+		case c.firm(child, at):
+			found = true
+		default:
+			all = false
+		}
+	})
+	return found && all
+}
+
+// hasFirm tells whether a call has an operand that stays.
+func (c *cautious) hasFirm(n *sqltext.Node, at stand) bool {
+	return n.GetFuncCall() != nil && c.plain(n.GetFuncCall()) && slices.ContainsFunc(n.GetFuncCall().Args, func(n *sqltext.Node) bool { return c.firm(n, at) })
 }
 
 // fixedLength are the types with subscripts that are no arrays: name, point, lseg, box and line.

@@ -34,7 +34,7 @@ func (c *cautious) viewItem(ref *reference, alias string, renamed []*sqltext.Nod
 	before := c.frame
 	c.frame = nil
 	columns := c.outputsOf(query, nil, "")
-	i.rows = c.apart(query, nil)
+	i.apart = c.apart(query, nil)
 	c.frame = before
 	if len(columns) == len(ref.relation.Columns) {
 		i.columns = rename(columns, renamed)
