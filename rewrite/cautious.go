@@ -453,6 +453,7 @@ func (c *cautious) expr(n *sqltext.Node, at stand) (own bool) {
 	}
 	children(n, func(child *sqltext.Node) { own = c.expr(child, at) || own })
 	kind := sqltext.Kind(n)
+	passes := own && (n.GetColumnRef() != nil || c.strict(n)) || c.hasFirm(n, at)
 	own = own && c.stays(n, at)
 	if !at.output {
 		c.leaks(n, at)
@@ -470,7 +471,7 @@ func (c *cautious) expr(n *sqltext.Node, at stand) (own bool) {
 			c.outputs = c.outputs || at.feeds
 		}
 	}
-	return own && (n.GetColumnRef() != nil || c.strict(n) || c.hasFirm(n, at))
+	return passes
 }
 
 // operators wants operators of a name to be PostgreSQL's own, or of extensions that are known. Behind words stand those of comparisons.

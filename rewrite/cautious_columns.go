@@ -592,8 +592,12 @@ func (c *cautious) typeOf(n *sqltext.Node, at *level) uint32 {
 	case *sqltext.Node_BoolExpr, *sqltext.Node_NullTest, *sqltext.Node_BooleanTest:
 		return 16
 	case *sqltext.Node_A_Expr:
-		if _, name, ok := qualifiedName(x.AExpr.Name); ok && x.AExpr.Kind == sqltext.AEXPR_OP && slices.Contains(comparisons, name) {
+		switch _, name, ok := qualifiedName(x.AExpr.Name); {
+		case !ok || x.AExpr.Kind != sqltext.AEXPR_OP:
+		case slices.Contains(comparisons, name):
 			return 16
+		case name == "->>", name == "#>>":
+			return 25
 		}
 	case *sqltext.Node_CoalesceExpr:
 		var oid uint32

@@ -68,7 +68,7 @@ func (c *cautious) strict(n *sqltext.Node) bool {
 		return x.AIndirection.GetArg().GetColumnRef() != nil
 	case *sqltext.Node_FuncCall:
 		return slices.Contains(strictFunctions, lastName(x.FuncCall.Funcname)) && c.plain(x.FuncCall)
-	case *sqltext.Node_List: // operands
+	case *sqltext.Node_List, *sqltext.Node_CaseWhen: // operands
 		return true
 	}
 	return false
@@ -133,9 +133,23 @@ func (c *cautious) firm(n *sqltext.Node, at stand) bool {
 	return found && all
 }
 
-// hasFirm tells whether a call has an operand that stays.
+// hasFirm tells whether a call has an operand that stays, and what chooses among values one that comes first.
 func (c *cautious) hasFirm(n *sqltext.Node, at stand) bool {
-	return n.GetFuncCall() != nil && c.plain(n.GetFuncCall()) && slices.ContainsFunc(n.GetFuncCall().Args, func(n *sqltext.Node) bool { return c.firm(n, at) })
+	firm := func(n *sqltext.Node) bool { return c.firm(n, at) }
+	switch x := n.GetNode().(type) {
+	case *sqltext.Node_FuncCall:
+		return c.plain(x.FuncCall) && slices.ContainsFunc(x.FuncCall.Args, firm)
+	case *sqltext.Node_MinMaxExpr:
+		return slices.ContainsFunc(x.MinMaxExpr.Args, firm)
+	case *sqltext.Node_CoalesceExpr:
+		return firm(x.CoalesceExpr.Args[0])
+	case *sqltext.Node_CaseExpr:
+		if x.CaseExpr.Arg != nil {
+			return firm(x.CaseExpr.Arg)
+		}
+		return firm(x.CaseExpr.Args[0].GetCaseWhen().GetExpr())
+	}
+	return false
 }
 
 // fixedLength are the types with subscripts that are no arrays: name, point, lseg, box and line.

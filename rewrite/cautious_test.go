@@ -158,7 +158,10 @@ func TestCare(t *testing.T) {
 		{"SELECT * FROM notes WHERE id = 1 / ($1 + (id = 1 AND false)::int)", "no column"},
 		{"SELECT * FROM notes WHERE id = 1 / ($1 + (ROW(id, 1) IS NULL)::int)", "no column"},
 		{"SELECT * FROM notes WHERE id = 1 / ($1 + nullif(id, id))", "no column"},
-		{"SELECT * FROM notes WHERE id = 1 / ($1 + greatest(id, 1))", "no column"},
+		{"SELECT * FROM notes WHERE id = 1 / ($1 + greatest(id, 1))", ""},
+		{"SELECT * FROM memories WHERE coalesce(metadata ->> 'a', '') = 'x' AND coalesce(length(title), 0) / 2 > 1 AND CASE WHEN title = 'a' THEN length(body) / 2 ELSE 0 END = 3", ""},
+		{"SELECT * FROM notes WHERE id = 1 / (CASE WHEN id > $1 THEN 1 ELSE $2 END)", "no column"},
+		{"SELECT * FROM notes WHERE id = 1 / (CASE WHEN id > 5 THEN 1 ELSE $2 END)", "declared"},
 		{"SELECT * FROM meters WHERE reading = CASE WHEN true THEN $1 ELSE amount END", "converted"},
 		{"SELECT * FROM notes WHERE id = 1 / ($1 + length(body))", ""},
 

@@ -142,6 +142,8 @@ func (r comparing) condition(s string) string {
 	case 13: // of the row itself, and failing for any
 		return r.one("big.b = ANY (ARRAY[big.l, ARRAY[1]])", "big.b = ANY (ARRAY[big.l, "+s+".n::text::int[]])", "big.c < ALL (ARRAY[big.l, ARRAY[1]])", "big.t = big.tc", "big.note < big.tc", "big.note IN ('a', big.tc)", "ROW(big.k) = ROW(big.k)", "big.note = ANY (ARRAY[big.tc, big.note])",
 			"(CASE WHEN big.b > 0 THEN big.l ELSE NULL END)[1] = 1 / (big.b - big.b)", "big.b = (CASE WHEN big.b > 0 THEN 5 END)", "big.note BETWEEN big.tc AND 'z'", "(big.b = 1) IS DISTINCT FROM (big.note > big.tc)", "greatest(big.note, big.tc) = 'x'", "nullif(big.note, big.tc) IS NULL", "(big.note, big.b) < (big.tc, 5)")
+	case 14: // a column that goes when constants are folded
+		return column + " = (" + value + ")" + r.one(" + num_nonnulls(big.b + NULL)", " + (big.b <@ 'empty'::int4range)::int", " + coalesce(0, big.b)", " + (1 BETWEEN 2 AND big.b)::int", " + (CASE WHEN true THEN 0 ELSE big.b END)", " + length(concat(big.note || NULL))", " * (ROW(big.b, 1) IS NOT NULL)::int")
 	case 0:
 		return column + " IN (5, " + value + ")"
 	case 1:
