@@ -63,8 +63,8 @@ type Relation struct {
 
 // Computed is something that PostgreSQL computes of a row as it is written, besides checks and generated columns.
 type Computed struct {
-	By      string   // "index": its expressions or its predicate, where they have more than what is leak-proof; "size": its entries, which have a longest; "trigger": its condition, if that has
-	Columns []string // that it reads, by attnum; of a size those of no fixed length
+	By      string   // "index": its expressions or its predicate, where they have more than what is leak-proof; "trigger": its condition, if that has
+	Columns []string // that it reads, by attnum
 }
 
 // Updatable is what pg_relation_is_updatable says: a bit for each command.

@@ -122,7 +122,7 @@ func (c *compiler) probes(decl *writeDecl, t *compiling, column string) string {
 			}
 		}
 		for _, computed := range part.Computed {
-			if name := unseen(andSources(part, computed.Columns), known); name != "" && computed.By != "size" {
+			if name := unseen(andSources(part, computed.Columns), known); name != "" {
 				return told(map[string]string{"trigger": "a trigger's condition"}[computed.By]+map[bool]string{true: "an index"}[computed.By != "trigger"], name, "that fails")
 			}
 		}
@@ -266,7 +266,7 @@ func (c *compiler) breaks(from *catalog.Relation, key catalog.ForeignKey, change
 			return "a column is computed from what changes"
 		}
 		for _, computed := range part.Computed {
-			if overlap(computed.Columns, changed) && !(null && computed.By == "size") { // NULL takes no room
+			if overlap(computed.Columns, changed) {
 				return map[bool]string{true: "a trigger's condition", false: "an index"}[computed.By == "trigger"] + " reads what changes"
 			}
 		}

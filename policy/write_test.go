@@ -61,7 +61,7 @@ func writable() *catalog.Snapshot {
 			{Name: public("probed"), Kind: catalog.PartitionedTable, PrimaryKey: []string{"id"}, PartitionBy: []string{"region", "secret"},
 				Unique:      []catalog.Key{unique("id"), unique("owner", "code", "title"), unique("owner", "slug")},
 				ForeignKeys: []catalog.ForeignKey{to("places", "id", catalog.Cascade, "place", "secret")},
-				Computed:    []catalog.Computed{{By: "index", Columns: []string{"a", "secret"}}, {By: "size", Columns: []string{"b", "code"}}, {By: "trigger", Columns: []string{"c", "secret"}}, {By: "index", Columns: []string{"d", "owner"}}},
+				Computed:    []catalog.Computed{{By: "index", Columns: []string{"a", "secret"}}, {By: "trigger", Columns: []string{"c", "secret"}}, {By: "index", Columns: []string{"d", "owner"}}},
 				Columns:     columns("id uuid!=, owner uuid!, a integer, b text, c integer, d integer, e integer, title text, slug text, code text, secret integer, region text, place uuid")},
 			{Name: public("replies"), Kind: catalog.Table, Columns: columns("note uuid!, again uuid"), ForeignKeys: []catalog.ForeignKey{to("notes", "id", catalog.Cascade, "note"), to("replies", "note", catalog.Cascade, "again")}},
 		},

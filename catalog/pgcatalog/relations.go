@@ -240,12 +240,10 @@ func (l *loader) readComputed(ctx context.Context) error {
 	return l.each(ctx, `SELECT * FROM (
 		SELECT i.indrelid, 'index', `+reads("pg_class", "i.indexrelid", "i.indrelid", "a.attnum = ANY (i.indkey)", "COALESCE("+wholeRow("i.indexprs")+", false) OR COALESCE("+wholeRow("i.indpred")+", false)")+` AS columns
 		FROM pg_index AS i WHERE `+fails("i.indexprs")+` OR `+fails("i.indpred")+`
-		UNION ALL SELECT i.indrelid, 'size', ARRAY(SELECT a.attname::text FROM pg_attribute AS a WHERE a.attrelid = i.indrelid AND a.attnum = ANY (i.indkey) AND a.attlen < 0 ORDER BY a.attnum)
-		FROM pg_index AS i
 		UNION ALL SELECT t.tgrelid, 'trigger', `+reads("pg_trigger", "t.oid", "t.tgrelid", "false", wholeRow("t.tgqual"))+`
 		FROM pg_trigger AS t JOIN pg_proc AS p ON p.oid = t.tgfoid JOIN pg_namespace AS n ON n.oid = p.pronamespace
 		WHERE `+fails("t.tgqual")+` AND NOT t.tgisinternal AND n.nspname NOT IN ('pgconsent', 'pgconsent_gate')) AS c (oid, by, columns)
-		WHERE cardinality(columns) > CASE by WHEN 'size' THEN 1 ELSE 0 END GROUP BY oid, by, columns ORDER BY oid, by, columns`,
+		WHERE cardinality(columns) > 0 GROUP BY oid, by, columns ORDER BY oid, by, columns`,
 		[]any{&oid, &of.By, &of.Columns},
 		func() error {
 			if r := l.relations[oid]; r != nil {
