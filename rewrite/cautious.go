@@ -453,7 +453,7 @@ func (c *cautious) expr(n *sqltext.Node, at stand) (own bool) {
 	}
 	children(n, func(child *sqltext.Node) { own = c.expr(child, at) || own })
 	kind := sqltext.Kind(n)
-	passes := own && (n.GetColumnRef() != nil || c.strict(n)) || c.hasFirm(n, at)
+	passes := own && (n.GetColumnRef() != nil || c.strict(n, at.level)) || c.hasFirm(n, at)
 	own = own && c.stays(n, at)
 	if !at.output {
 		c.leaks(n, at)
@@ -632,7 +632,7 @@ func (c *cautious) hasOwn(n *sqltext.Node, at stand) (found bool) {
 	c.inside(n, func(n *sqltext.Node) bool {
 		found = found || n.GetColumnRef() != nil && c.column(n.GetColumnRef(), at.level).own
 		found = found || c.hasFirm(n, at)
-		return !found && c.strict(n)
+		return !found && c.strict(n, at.level)
 	})
 	return found
 }

@@ -57,11 +57,11 @@ const maxMade = 16
 // strict tells whether an expression is NULL where one of its operands is, so that nothing is computed of it where constants have been folded
 // (eval_const_expressions of clauses.c): a column in it stays, or all of it has become NULL. What is not known to be is taken for other: CASE, COALESCE, AND, IN, BETWEEN and their like may leave a part of themselves, or a value,
 // and lose the column; as of 17 so does a value that is asked for in a constant range.
-func (c *cautious) strict(n *sqltext.Node) bool {
+func (c *cautious) strict(n *sqltext.Node, at *level) bool {
 	switch x := n.GetNode().(type) {
 	case *sqltext.Node_A_Expr:
 		_, name, ok := qualifiedName(x.AExpr.Name)
-		return ok && (x.AExpr.Kind == sqltext.AEXPR_OP || x.AExpr.Kind == sqltext.AEXPR_LIKE || x.AExpr.Kind == sqltext.AEXPR_ILIKE || x.AExpr.Kind == sqltext.AEXPR_SIMILAR) && !slices.Contains([]string{"<@", "@>", "||"}, name)
+		return ok && (x.AExpr.Kind == sqltext.AEXPR_OP || x.AExpr.Kind == sqltext.AEXPR_LIKE || x.AExpr.Kind == sqltext.AEXPR_ILIKE || x.AExpr.Kind == sqltext.AEXPR_SIMILAR) && name != "<@" && name != "@>" && (name != "||" || c.isScalar(x.AExpr.Lexpr, at) && c.isScalar(x.AExpr.Rexpr, at)) // a NULL makes no array NULL
 	case *sqltext.Node_TypeCast, *sqltext.Node_CollateClause:
 		return true
 	case *sqltext.Node_A_Indirection:
@@ -91,7 +91,7 @@ func (c *cautious) stays(n *sqltext.Node, at stand) bool {
 	case *sqltext.Node_MinMaxExpr:
 		return all(x.MinMaxExpr.Args)
 	case *sqltext.Node_FuncCall:
-		if c.strict(n) {
+		if c.strict(n, at.level) {
 			return true
 		}
 		return c.hasFirm(n, at)
@@ -116,7 +116,7 @@ func (c *cautious) firm(n *sqltext.Node, at stand) bool {
 	if ref := n.GetColumnRef(); ref != nil {
 		return c.column(ref, at.level).own
 	}
-	if !c.strict(n) {
+	if !c.strict(n, at.level) {
 		return false
 	}
 	found, all := false, true

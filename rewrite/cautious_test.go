@@ -174,6 +174,8 @@ func TestCare(t *testing.T) {
 		{"SELECT * FROM notes WHERE id = 1 / ($1 + cardinality(ARRAY[id + NULL]))", "no column"},
 		{"SELECT * FROM notes WHERE id = 1 / ($1 + (id <@ 'empty'::int4range)::int)", "no column"},
 		{"SELECT * FROM notes WHERE jsonb_build_object(id + NULL, 1) IS NULL", "no column"},
+		{"SELECT * FROM notes WHERE ('{\"a\":' || body || '}')::jsonb IS NOT NULL AND (body || id)::date > '2020-01-01'", ""},
+		{"SELECT * FROM drafts WHERE cardinality(tags || (title || NULL)) / $1 = 1", "no column"},
 		{"SELECT * FROM notes WHERE jsonb_build_object(id + 1, 1) IS NULL AND concat(body, ' ', shout) LIKE 'a%'", ""},
 
 		// conditions that are put into a query in FROM
