@@ -38,7 +38,11 @@ type cautious struct {
 	opened int                                  // mentions of views
 
 	starred int // columns that stars have copied
+	visits  int // of inside
 }
+
+// maxVisits bounds the nodes that one statement has looked at again, after the walk: some seconds' work.
+const maxVisits = 3_000_000
 
 // paramUse is how often a parameter stands in a statement, and how often of that under a cast.
 type paramUse struct {
@@ -371,6 +375,10 @@ func (c *cautious) inside(n *sqltext.Node, f func(*sqltext.Node) bool) {
 	if n == nil || !f(n) {
 		return
 	}
+	if c.visits++; c.visits > maxVisits { // from each part of a long expression
+		c.because("it is too long to be followed")
+		return
+	}
 	children(n, func(child *sqltext.Node) { c.inside(child, f) })
 }
 
@@ -404,7 +412,7 @@ func eachNode(m protoreflect.Message, f func(*sqltext.Node), visit func(protoref
 
 // quiet kinds of nodes raise nothing themselves.
 var quiet = []string{
-	"A_Const", "A_Indices", "A_Indirection", "A_Star", "Boolean", "BoolExpr", "BooleanTest", "CaseWhen", "ColumnRef", "Float", "Integer", "List", "NamedArgExpr", "NullTest",
+	"A_Const", "A_Indices", "A_Star", "Boolean", "BoolExpr", "BooleanTest", "CaseWhen", "ColumnRef", "Float", "Integer", "List", "NamedArgExpr", "NullTest",
 	"ParamRef", "ResTarget", "RowExpr", "SQLValueFunction", "SortBy", "String", "GroupingSet", "GroupingFunc", "WindowDef",
 }
 
@@ -684,6 +692,8 @@ func (c *cautious) harmless(n *sqltext.Node, at stand) bool {
 		return c.harmlessOperator(x.AExpr, at)
 	case *sqltext.Node_TypeCast:
 		return constant(x.TypeCast) || c.says(x.TypeCast) || !at.strict && c.simpleElements(x.TypeCast.Arg, at) && !slices.ContainsFunc(x.TypeCast.Arg.GetAArrayExpr().Elements, func(n *sqltext.Node) bool { return n.GetAConst() == nil && !c.hasOwn(n, at) })
+	case *sqltext.Node_A_Indirection: // a field may be a function that is called like one; see leaks for subscripts
+		return !slices.ContainsFunc(x.AIndirection.Indirection, func(n *sqltext.Node) bool { return n.GetAIndices() == nil })
 	case *sqltext.Node_FuncCall:
 		return c.harmlessCall(x.FuncCall, at)
 	case *sqltext.Node_CoalesceExpr:

@@ -144,10 +144,11 @@ func (c *cautious) hasFirm(n *sqltext.Node, at stand) bool {
 	case *sqltext.Node_CoalesceExpr:
 		return firm(x.CoalesceExpr.Args[0])
 	case *sqltext.Node_CaseExpr:
-		if x.CaseExpr.Arg != nil {
-			return firm(x.CaseExpr.Arg)
+		when := x.CaseExpr.Args[0].GetCaseWhen().GetExpr()
+		if x.CaseExpr.Arg == nil {
+			return firm(when)
 		}
-		return firm(x.CaseExpr.Args[0].GetCaseWhen().GetExpr())
+		return firm(x.CaseExpr.Arg) && (firm(when) || when.GetAConst() != nil && !when.GetAConst().Isnull) // WHEN NULL goes, and with the last of them the value
 	}
 	return false
 }
@@ -355,10 +356,15 @@ func (c *cautious) oneType(values []*sqltext.Node, at stand) bool {
 			return false
 		}
 	}
-	if params && n > 0 && (of == 0 || of == 1082 || of == 1114 || converted[of] == 2) { // of those that are declared without being odd (PlainParameter) these are converted
+	if params && n > 0 && (of == 1184 && c.readsStored() || of == 0 || of == 1082 || of == 1114 || converted[of] == 2) { // of those that are declared without being odd (PlainParameter) these are converted
 		c.casts = true
 	}
 	return true
+}
+
+// readsStored tells whether it reads what is stored, where care alone does not put the rule first (see fences).
+func (c *cautious) readsStored() bool {
+	return slices.ContainsFunc(c.references, func(ref *reference) bool { return ref.fragment != nil && ref.fragment.stored })
 }
 
 func floats(t uint32) bool { return t == 700 || t == 701 }
@@ -375,7 +381,10 @@ func (c *cautious) alikeElements(x *sqltext.A_Expr, at stand) bool {
 		left = now
 	}
 	switch {
-	case x.Rexpr.GetParamRef() != nil, untyped(x.Rexpr):
+	case x.Rexpr.GetParamRef() != nil:
+		c.casts = c.casts || converted[left] == 2 // of arrays that are declared without being odd those are converted
+		return true
+	case untyped(x.Rexpr):
 		return true
 	case left != 0 && converted[left] == 0 && left != 1082: // which no array is converted to
 		return true

@@ -79,6 +79,7 @@ var reachedBy = []struct {
 	{name: "as of 17, which knows how long arrays are", least: 17, statements: []string{hidden + "l::int2[] IS NULL"}},
 	{name: "arrays are cast by PostgreSQL itself", sql: "ALTER TABLE big ADD o oid DEFAULT 5", statements: []string{
 		hidden + "f = ANY (ARRAY[m])", hidden + "f4 = ANY (ARRAY[m])", hidden + "f < ALL (ARRAY[m, 5])", hidden + "o = ANY (ARRAY[i8])", hidden + "(CASE WHEN b >= 0 THEN ARRAY[m] ELSE ARRAY[f] END) IS NULL",
+		"SET plan_cache_mode = force_generic_plan; PREPARE a (bigint[]) AS " + hidden + "o = ANY ($1)", "EXECUTE a ('{5000000000}')", "DEALLOCATE a", "RESET plan_cache_mode",
 		hidden + "CASE m WHEN f THEN true END", hidden + "CASE i8 WHEN o THEN true END",
 		hidden + "CASE WHEN b > 0 THEN '{5000000-01-01}'::date[] ELSE ARRAY[now()] END IS NULL",
 		hidden + "(b < -4 OR CASE WHEN b < 0 THEN ARRAY[tz] ELSE ARRAY['5000000-01-01'::date] END IS NULL)",
@@ -110,6 +111,7 @@ var reachedBy = []struct {
 		"cardinality(string_to_array('', t || NULL))", "length(array_to_string('{}'::text[], ',', t || NULL))", "length(upper(concat(t || NULL)))", "cardinality(ARRAY[b + NULL]) - 1",
 		"(b <@ 'empty'::int4range)::int", "('empty'::int4range @> b)::int", "(day <@ 'empty'::daterange)::int")},
 	{name: "the same by other ways", statements: []string{
+		hidden + "b = 1 / (CASE b WHEN NULL THEN 1 ELSE (SELECT min(n) FROM small) END)", hidden + "b = 1 / (CASE b WHEN NULL THEN 1 WHEN 5 THEN 1 ELSE (SELECT min(n) FROM small) END)",
 		hidden + "uu = (concat(t || NULL) || (SELECT max(s) FROM small))::uuid", hidden + "f = (SELECT max(v) FROM small) + num_nonnulls(b + NULL)", hidden + "f = concat(m * NULL, (SELECT max(v) FROM small))::numeric", hidden + "jsonb_build_object(b + NULL, 1) IS NULL",
 		"SELECT count(*) FROM open o LEFT JOIN big ON a BETWEEN 123 AND 123 AND b = 1 / ((SELECT min(n) FROM small) + num_nonnulls(o.n + NULL))",
 		"PREPARE p (int) AS " + hidden + "b = 1 / ((SELECT min(n) FROM small) + num_nonnulls(b + $1))", "EXECUTE p (NULL)", "DEALLOCATE p",
