@@ -73,6 +73,9 @@ func TestDeclaredTypesAndTheGate(t *testing.T) {
 		{"SELECT title FROM memories LIMIT $1", []uint32{20}, verdict.DoorGate},
 		{"SELECT title FROM memories WHERE EXISTS (SELECT FROM people LIMIT $1)", nil, verdict.DoorRLS},
 		{"SELECT title FROM memories WHERE id = ANY ($1)", []uint32{1016}, verdict.DoorGate},
+		{"SELECT title FROM memories WHERE title = ANY ($1::text[])", []uint32{1009}, verdict.DoorGate},
+		{"SELECT title FROM memories WHERE id = $1::int4", []uint32{23}, verdict.DoorGate},
+		{"SELECT title FROM memories WHERE id = $1::int4", []uint32{20}, verdict.DoorRLS}, // the value is narrowed, when it comes to a row
 		{"SELECT title FROM memories WHERE id = $1 AND title = $1", nil, verdict.DoorRLS},
 	} {
 		v := c.Decide(t.Context(), q.sql, verdict.Extended)

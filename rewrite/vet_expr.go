@@ -180,7 +180,9 @@ func (v *vetter) cast(c *sqltext.TypeCast, at place) value {
 		if known, ok := v.exact[arg.param]; ok && known != found[0].OID {
 			v.no("parameter $%d is cast to two types", arg.param)
 		}
-		v.exact[arg.param] = found[0].OID
+		if len(t.ArrayBounds) == 0 { // of arrays one type has the kind
+			v.exact[arg.param] = found[0].OID
+		}
 		return value{kind: to}
 	case len(t.ArrayBounds) > 0:
 		v.no("a cast to an array")
