@@ -82,11 +82,11 @@ WHERE n.oid OPERATOR(pg_catalog.=) pg_catalog.to_regnamespace($1)`},
 	{Name: "age", Args: []string{timestamptz}, Returns: interval, Query: "SELECT pg_catalog.age($1)"},
 	{Name: "age", Args: []string{timestamptz, timestamptz}, Returns: interval, Query: "SELECT pg_catalog.age($1, $2)"},
 
-	// What pg_settings shows. A name with a dot is somebody's own setting: the sealed session is one.
+	// What pg_settings shows.
 	{Name: "current_setting", Args: []string{text}, Returns: text, Beside: true,
-		Query: "SELECT CASE WHEN pg_catalog.strpos($1, '.') OPERATOR(pg_catalog.=) 0 THEN pg_catalog.current_setting($1) END"},
+		Query: "SELECT CASE WHEN " + shownSetting("$1") + " THEN pg_catalog.current_setting($1) END"},
 	{Name: "current_setting", Args: []string{text, boolean}, Returns: text, Beside: true,
-		Query: "SELECT CASE WHEN pg_catalog.strpos($1, '.') OPERATOR(pg_catalog.=) 0 THEN pg_catalog.current_setting($1, $2) END"},
+		Query: "SELECT CASE WHEN " + shownSetting("$1") + " THEN pg_catalog.current_setting($1, $2) END"},
 
 	// Where files are.
 	{Name: "pg_tablespace_location", Args: []string{oid}, Returns: text},

@@ -179,8 +179,7 @@ var filtered = []Shadow{
 		Set: map[string]string{"passwd": "'********'::pg_catalog.text"},
 	},
 	{
-		// A name with a dot is somebody's own setting: the sealed session is one.
-		Source: pgCatalog("pg_settings"), Where: "t.name OPERATOR(pg_catalog.!~~) '%.%'",
+		Source: pgCatalog("pg_settings"), Where: shownSetting("t.name"),
 	},
 	{
 		Source: pgCatalog("pg_tables"),
@@ -231,4 +230,11 @@ func empty(in func(string) Name, relations ...string) []Shadow {
 		out = append(out, Shadow{Source: in(r), Empty: true})
 	}
 	return out
+}
+
+// shownSetting is a condition on the name of a setting: a name with a dot is somebody's own setting, the sealed session is one, and some
+// are set for statements that are planned with care.
+func shownSetting(name string) string {
+	return "pg_catalog.strpos(" + name + ", '.') OPERATOR(pg_catalog.=) 0 AND pg_catalog.lower(" + name +
+		` COLLATE pg_catalog."C") OPERATOR(pg_catalog.<>) ALL (ARRAY['cpu_operator_cost', 'enable_bitmapscan', 'plan_cache_mode'])`
 }

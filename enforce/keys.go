@@ -1,19 +1,13 @@
 package enforce
 
 import (
-	"context"
 	"encoding/binary"
 	"encoding/hex"
-	"fmt"
 	"slices"
 	"strconv"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/pgconsent/pgconsent/audit"
-	"github.com/pgconsent/pgconsent/catalog"
 	"github.com/pgconsent/pgconsent/policy"
-	"github.com/pgconsent/pgconsent/predicate"
 	"github.com/pgconsent/pgconsent/verdict"
 )
 
@@ -46,54 +40,6 @@ func (st *state) keyed(statements []policy.Statement) (tables []string, single b
 		}
 	}
 	return tables, len(statements) == 1 && statements[0].Single && len(tables) == 1 && accesses == 1
-}
-
-// locateKeys finds the columns of keys in the tables and in the views that statements read in their place. The caller holds mu.
-func (d *database) locateKeys(ctx context.Context) error {
-	if d.state == d.located || !d.state.policy.RecordsKeys() {
-		return nil
-	}
-	var schemas, names []string
-	var tables []*policy.Table
-	for _, t := range d.state.policy.Tables() {
-		if !t.AuditKeys {
-			continue
-		}
-		name := t.Relation.Name
-		for _, n := range []catalog.Name{
-			name, predicate.DoorView(name), predicate.GateView(name), predicate.RowView(name), predicate.WalledView(name), predicate.KeyedView(name, false), predicate.KeyedView(name, true),
-		} {
-			schemas, names, tables = append(schemas, n.Schema), append(names, n.Name), append(tables, t)
-		}
-	}
-	rows, err := d.conn.Query(ctx, `SELECT w.n, c.oid, a.attnum, a.attname::pg_catalog.text
-		FROM ROWS FROM (pg_catalog.unnest($1::pg_catalog.text[]), pg_catalog.unnest($2::pg_catalog.text[])) WITH ORDINALITY AS w (schema, name, n)
-		JOIN pg_catalog.pg_namespace AS s ON s.nspname = w.schema JOIN pg_catalog.pg_class AS c ON c.relnamespace = s.oid AND c.relname = w.name
-		JOIN pg_catalog.pg_attribute AS a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped`, schemas, names)
-	if err != nil {
-		return fmt.Errorf("columns of keys: %w", err)
-	}
-	found := keyColumns{}
-	var n int64
-	var oid uint32
-	var number int16
-	var name string
-	_, err = pgx.ForEachRow(rows, []any{&n, &oid, &number, &name}, func() error {
-		r := tables[n-1].Relation
-		if part := slices.Index(r.PrimaryKey, name); part >= 0 {
-			if found[oid] == nil {
-				found[oid] = map[uint16]keyPart{}
-			}
-			found[oid][uint16(number)] = keyPart{r.Name.String(), part, len(r.PrimaryKey)}
-		}
-		return nil
-	})
-	if err != nil {
-		return fmt.Errorf("columns of keys: %w", err)
-	}
-	d.keyColumns.Store(&found)
-	d.located = d.state
-	return nil
 }
 
 // returned are the keys of the rows that an execution has returned.

@@ -29,6 +29,7 @@ type database struct {
 	view atomic.Pointer[view] // read by every session
 
 	keyColumns atomic.Pointer[keyColumns] // of tables the keys of whose rows are recorded
+	origins    atomic.Pointer[origins]    // of the columns of views that statements read
 
 	epoch atomic.Int64 // of consent: what is sent from now on sees at least the changes up to it
 
@@ -50,7 +51,7 @@ type database struct {
 	checked time.Time        // when Check last agreed
 	pruned  time.Time        // when changes were
 	sized   time.Time        // when the sizes of the state were read
-	located *state           // whose columns of keys were found
+	located *state           // whose columns were found
 	state   *state           // the last good one, also while the view refuses
 	trouble string           // the last failure that was logged
 }
@@ -142,7 +143,7 @@ func (d *database) refresh(ctx context.Context) error {
 		err = d.measure(ctx)
 	}
 	if err == nil {
-		err = d.locateKeys(ctx)
+		err = d.locate(ctx)
 	}
 	if err == nil {
 		d.gate()

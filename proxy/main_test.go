@@ -183,6 +183,8 @@ func (j *judge) Declare(_ context.Context, v *verdict.Verdict, _ []uint32) *verd
 
 func (j *judge) Plain(_ context.Context, v *verdict.Verdict, _ []uint32) *verdict.Verdict { return v }
 
+func (j *judge) Origin(o verdict.Origin) verdict.Origin { return o }
+
 func (j *judge) Recheck(_ context.Context, v *verdict.Verdict) *verdict.Verdict {
 	if f, ok := j.stale.Load().(func(*verdict.Verdict) *verdict.Verdict); ok && f != nil {
 		return f(v)

@@ -63,6 +63,7 @@ type answers struct {
 
 	head     *entry // what the answers belong to; nil: look
 	rest     int    // bytes of the message in progress still to come
+	columns  int    // of a RowDescription in progress still to come
 	swallow  bool   // which are not passed on
 	farewell bool   // the server has told the client why it ends the session
 	drained  bool
@@ -184,6 +185,12 @@ func desync(cause error) *sqlstate.Error {
 func (o *answers) scan() *sqlstate.Error {
 	b := *o.buf
 	for o.r < o.w && (!o.late || o.rest > 0) {
+		if o.columns > 0 && !o.swallow {
+			if more, err := o.column(); more || err != nil {
+				return err
+			}
+			continue
+		}
 		if o.rest > 0 {
 			n := min(o.rest, o.w-o.r)
 			o.rest -= n
@@ -223,6 +230,13 @@ func (o *answers) scan() *sqlstate.Error {
 				return err
 			}
 		default:
+			switch {
+			case typ != 'T':
+			case whole < described:
+				return desync(errDescription)
+			case have < described:
+				return nil // more is to come, and it fits
+			}
 			wanted := o.wanted(typ)
 			of, body := o.head, []byte(nil)
 			if wanted && whole <= len(b) {
@@ -238,6 +252,12 @@ func (o *answers) scan() *sqlstate.Error {
 				o.look(of, typ, body)
 			}
 			n := min(whole, have)
+			if o.columns = 0; typ == 'T' && !o.swallow {
+				n = described
+				if o.columns = int(binary.BigEndian.Uint16(b[o.r+5:])); o.columns == 0 && whole > n {
+					return desync(errDescription)
+				}
+			}
 			o.rest = whole - n
 			if o.swallow {
 				o.cut(n)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/pgconsent/pgconsent/predicate"
 	"github.com/pgconsent/pgconsent/sqlstate"
+	"github.com/pgconsent/pgconsent/verdict"
 )
 
 // setting says what agents may set a setting to.
@@ -163,6 +164,10 @@ func checkShow(name string, claims map[string]string) *sqlstate.Error {
 	name = strings.ToLower(name)
 	if _, mapped := claims[name]; mapped {
 		return nil
+	}
+	if slices.Contains(verdict.CareSettings, name) {
+		return sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonSetting, "parameter %q is not available to agents", name).
+			WithHint("Agents may set plan_cache_mode, and not see it: pgconsent sets it, too, for some statements.")
 	}
 	if s := settings[name]; s.value == nil && s.pinned == nil && !shown[name] {
 		return sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonSetting, "parameter %q is not available to agents", name).

@@ -183,6 +183,7 @@ func TestShadowsTellNothing(t *testing.T) {
 		"SELECT schema_name FROM pgconsent_catalog.is_schemata WHERE schema_name NOT LIKE 'pg_%'":                                                         "public,information_schema",
 		"SELECT count(*) FROM pgconsent_catalog.pg_database":                                                                                              "1",
 		"SELECT setting FROM pgconsent_catalog.pg_settings WHERE name = 'server_encoding'":                                                                "UTF8",
+		"SELECT pgconsent_catalog.current_setting('Plan_cache_MODE') IS NULL":                                                                             "t",
 		"SELECT count(*) FROM pgconsent_catalog.pg_settings WHERE name LIKE '%.%'":                                                                        "0",
 	} {
 		w.want(agent, sql, want)

@@ -21,6 +21,10 @@ const (
 // plan is made, whatever plan that is.
 var Care = []string{"SET LOCAL cpu_operator_cost = 0", "SET LOCAL enable_bitmapscan = off", "SET LOCAL plan_cache_mode = force_custom_plan"}
 
+// CareSettings are their names. Agents do not see what these are: it would tell whether a statement before took care, which it may only behind
+// row security, and the choice of the door goes by how large tables are.
+var CareSettings = []string{"cpu_operator_cost", "enable_bitmapscan", "plan_cache_mode"}
+
 // CareText is the same in front of a statement.
 var CareText = strings.Join(Care, ";") + ";"
 

@@ -37,6 +37,9 @@ type Decider interface {
 	// refusal (0A000, "cached plan must not change result type"), which drivers answer by preparing again.
 	Recheck(ctx context.Context, v *Verdict) *Verdict
 
+	// Origin says which column the client is told that this one of a result is. It is called for each column that the server describes.
+	Origin(o Origin) Origin
+
 	// Record writes the decision record of one execution of v (a Query, or an Execute), allowed or refused, and returns
 	// at once. What it returns must be asked before anything of the execution goes upstream. runs are the verdicts on
 	// what v runs by name: prepared statements, and the queries of cursors.

@@ -73,7 +73,7 @@ func converse(t *testing.T, proxy *instance.Proxy, database string, messages []p
 		switch m := m.(type) {
 		case *pgproto3.ReadyForQuery:
 			waits--
-		case *pgproto3.RowDescription: // the views that stand for tables are made anew in each database
+		case *pgproto3.RowDescription: // of a table, which has another number in each database
 			for i := range m.Fields {
 				m.Fields[i].TableOID = 0
 			}

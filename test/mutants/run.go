@@ -75,6 +75,9 @@ func suites(m Mutant, quick bool) (list []suite) {
 	if base := filepath.Base(m.File); strings.HasPrefix(base, "vet") || base == "form.go" || base == "values.go" { // what fails where hidden rows may decide whether it runs
 		list = append(list, suite{pkg: "./test/attacks", run: "TestSumsBehindTheGate|TestParametersBehindTheGate|TestHiddenRowsReachNothing"})
 	}
+	if base := filepath.Base(m.File); base == "origin.go" || base == "description.go" { // how results are described
+		list = append(list, suite{pkg: "./test/attacks", run: "TestResultsAreDescribedAsWhatWasNamed"})
+	}
 	list = append(list, suite{pkg: "./test/mutants/suite", run: "."})
 	if pkg == "predicate" || pkg == "rls" { // last: it sees that the walls are others, not that they let something through
 		list = append(list, suite{pkg: "./test/written", run: "."})

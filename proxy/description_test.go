@@ -1,0 +1,120 @@
+package proxy
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+
+	pgx3 "github.com/jackc/pgx/v5/pgproto3"
+
+	"github.com/pgconsent/pgconsent/verdict"
+)
+
+// mapping is a decider that knows of a view.
+type mapping struct{ verdict.Decider }
+
+func (mapping) Origin(o verdict.Origin) verdict.Origin {
+	if o.Relation == 50000 {
+		return verdict.Origin{Relation: 40000, Number: o.Number + 10}
+	}
+	return o
+}
+
+// TestDescriptions: however a RowDescription arrives, its columns are those of what the client named, and nothing else of the stream
+// changes.
+func TestDescriptions(t *testing.T) {
+	long := make([]pgx3.FieldDescription, 1664)
+	for i := range long {
+		long[i] = pgx3.FieldDescription{Name: []byte(strings.Repeat("n", 63)), TableOID: 50000, TableAttributeNumber: uint16(i), DataTypeOID: 25, DataTypeSize: -1, TypeModifier: -1}
+	}
+	for name, fields := range map[string][]pgx3.FieldDescription{
+		"none": {}, "many": long,
+		"three": {
+			{Name: []byte("a"), TableOID: 50000, TableAttributeNumber: 2, DataTypeOID: 23, DataTypeSize: 4, TypeModifier: -1, Format: 1},
+			{Name: []byte(""), DataTypeOID: 50000}, {Name: []byte("T"), TableOID: 40000, TableAttributeNumber: 7, DataTypeOID: 50000},
+		},
+	} {
+		steps := []int{1, 2, 3, 7, 19, 4096, bufferSize}
+		if name == "many" {
+			steps = steps[3:]
+		}
+		for _, step := range steps {
+			t.Run(fmt.Sprintf("%s by %d", name, step), func(t *testing.T) {
+				sent, expected := description(t, fields, false), description(t, fields, true)
+				got, ended := relayed(t, sent, step)
+				if ended != nil || !bytes.Equal(got, expected) {
+					t.Errorf("%v: %d bytes, not the %d of\n%.200q\n%.200q", ended, len(got), len(expected), got, expected)
+				}
+			})
+		}
+	}
+}
+
+// A RowDescription that is none ends the session.
+func TestDescriptionsThatAreNone(t *testing.T) {
+	one := append(append([]byte{'T', 0, 0, 0, 6 + 20, 0, 1, 'a', 0}, make([]byte, 18)...), 'D')
+	if _, ended := relayed(t, one[:len(one)-1], 1); ended != nil {
+		t.Fatal(ended)
+	}
+	for name, sent := range map[string][]byte{
+		"no count":           {'T', 0, 0, 0, 4, 'D', 0, 0},
+		"half a count":       {'T', 0, 0, 0, 5, 0, 'D', 0},
+		"columns of none":    {'T', 0, 0, 0, 7, 0, 0, 1},
+		"less than it says":  append([]byte{'T', 0, 0, 0, 6 + 20, 0, 2}, one[7:]...),
+		"more than it says":  append([]byte{'T', 0, 0, 0, 6 + 21, 0, 1}, one[7:]...),
+		"a name without end": append([]byte{'T', 0, 0, 255, 255, 0, 1}, bytes.Repeat([]byte("a"), 9999)...),
+	} {
+		for _, step := range []int{1, 5, 1 << 16} {
+			if _, ended := relayed(t, sent, step); ended == nil {
+				t.Errorf("%s, by %d: goes on", name, step)
+			}
+		}
+	}
+}
+
+// description is a RowDescription with a row behind it, as it is sent, or as the client is to get it.
+func description(t *testing.T, fields []pgx3.FieldDescription, mapped bool) []byte {
+	out := make([]pgx3.FieldDescription, len(fields))
+	for i, f := range fields {
+		if out[i] = f; mapped && f.TableOID == 50000 {
+			out[i].TableOID, out[i].TableAttributeNumber = 40000, f.TableAttributeNumber+10
+		}
+	}
+	b, err := (&pgx3.RowDescription{Fields: out}).Encode(nil)
+	if err == nil {
+		b, err = (&pgx3.DataRow{Values: [][]byte{[]byte("T")}}).Encode(b)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// relayed is what the client gets of an answer to a Query that comes so many bytes at a time.
+func relayed(t *testing.T, sent []byte, step int) (got []byte, _ error) {
+	server, err := New(Config{Router: &proxied{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &session{conn: newConn(server, nil), ledger: newLedger(), decider: mapping{}}
+	s.ledger.push([]*entry{{kind: query}})
+	buf := make([]byte, bufferSize)
+	o := answersOf(s, &buf, nil)
+	for len(sent) > 0 {
+		o.w = copy(buf, buf[o.r:o.w])
+		o.r, o.from = 0, 0
+		n := copy(buf[o.w:min(len(buf), o.w+step)], sent)
+		if n == 0 {
+			t.Fatal("no room is left")
+		}
+		o.w, sent = o.w+n, sent[n:]
+		ended := o.scan()
+		got = append(append(got, o.out...), buf[o.from:o.r]...)
+		o.out = o.out[:0]
+		if ended != nil {
+			return got, ended
+		}
+	}
+	return got, nil
+}
