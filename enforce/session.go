@@ -245,7 +245,7 @@ func (s *session) judge(st *state, text string, p verdict.Protocol, signing bool
 	j.observed = st.observe(text, p, res)
 	judged = &verdict.Verdict{
 		Original: text, Text: res.Text, Door: res.Door, Versions: st.versions, Rights: st.rights,
-		Effects: res.Effects, Forms: res.Forms, Position: res.Position, Renamed: res.Renamed, Detail: j, Keys: len(j.keyed) > 0,
+		Effects: res.Effects, Forms: res.Forms, Formed: res.Formed, Position: res.Position, Renamed: res.Renamed, Detail: j, Keys: len(j.keyed) > 0,
 		Unnoticed: st.unnoticed.in(res), Together: res.Together,
 	}
 	if len(res.Effects) > 1 {

@@ -123,7 +123,7 @@ func (s *session) message(typ byte, body []byte) (last bool, err error) {
 		s.batch.out = appendSync(s.batch.out)
 		s.batch.add(start, &entry{kind: syncs})
 		s.group++
-		s.executes, s.ended, s.unsealing = 0, false, false
+		s.executes, s.bound, s.ended, s.unsealing = 0, false, false, false
 	case 'F':
 		s.refuseMessage(query, sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonProtocol, "function calls of the fast path are not for agents").
 			WithHint("Call the function in a SELECT."), nil, nil)
@@ -202,14 +202,14 @@ func (s *session) query(body []byte) error {
 		e.refusal = s.denied(refused)
 		s.batch.out = e.refusal.append(s.batch.out, query, "")
 		s.batch.add(start, e)
-		s.executes = 0
+		s.executes, s.bound = 0, false
 		return nil
 	}
 	s.sees(e, true)
 	s.cursors(e, u)
 	s.batch.out = appendQuery(s.batch.out, text)
 	s.batch.add(start, e)
-	s.executes = 0
+	s.executes, s.bound = 0, false
 	if copies(v) {
 		s.copies = e
 	}
@@ -220,6 +220,10 @@ func (s *session) parse(body []byte) {
 	name, text, types, ok := decodeParse(body)
 	if !ok {
 		s.invalid(describeStatement)
+		return
+	}
+	if len(name) > maxName {
+		s.refuseMessage(describeStatement, longName(), nil, nil)
 		return
 	}
 	v := s.decider.Decide(s.ctx, text, verdict.Extended)
@@ -233,8 +237,10 @@ func (s *session) parse(body []byte) {
 	e := &entry{kind: parse, verdict: v, name: name, upstream: verdict.UpstreamName(name)}
 	start := len(s.batch.out)
 	st := newStatement(v, s.group)
+	st.weight += len(name)
 	if len(v.Forms) > 0 {
 		st.types = slices.Clone(types)
+		st.weight += len(types)
 	}
 	switch {
 	case !v.Allowed():
@@ -272,6 +278,10 @@ func (s *session) bind(body []byte) error {
 		s.invalid(bind)
 		return nil
 	}
+	if len(portalName) > maxName {
+		s.refuseMessage(bind, longName(), nil, nil)
+		return nil
+	}
 	st, err := s.ledger.statement(name, s.group, s.flush)
 	if err != nil {
 		return err
@@ -307,6 +317,7 @@ func (s *session) bind(body []byte) error {
 		p.formats = resultFormats(rest)
 	}
 	s.ledger.bind(portalName, p)
+	s.bound = s.bound || !verdict.Resets(v.Effects) // whichever it is: which door it takes is not told
 	if v.Cautious() {
 		s.care()
 	}

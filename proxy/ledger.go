@@ -421,7 +421,8 @@ func (l *ledger) ending() bool {
 // deciding tells whether an answer is in flight that may tell of another state of the transaction.
 func (l *ledger) deciding() bool {
 	for _, e := range l.queue[l.first:] {
-		if e.kind == query || e.kind == syncs || e.kind == execute {
+		// An Execute of ours that is for a message behind it changes nothing, and the server keeps its answer back.
+		if e.kind == query || e.kind == syncs || e.kind == execute && !e.forNext {
 			return true
 		}
 	}

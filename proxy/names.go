@@ -7,6 +7,7 @@ const (
 	maxStatements     = 10_000
 	maxStatementBytes = 64 << 20
 	maxPortals        = 10_000
+	maxName           = 1 << 10 // bytes; PostgreSQL compares 63 of them
 )
 
 // statement is a prepared statement, from its Parse or PREPARE on.

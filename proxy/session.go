@@ -29,6 +29,7 @@ type session struct {
 	group     uint64 // counts Syncs
 	astray    bool   // what is judged runs with claims that are not known
 	executes  int    // of the group
+	bound     bool   // one is bound in the group that may have been planned with care, by an Execute of our own
 	ended     bool   // the last message of the group ends the transaction
 	unsealing bool   // or takes the seal away
 	copies    *entry // asks the client for rows, and is about to be sent

@@ -92,7 +92,7 @@ func (s *session) prepareUses(v *verdict.Verdict, group uint64) (u uses, refused
 			if err := s.flush(); err != nil {
 				return u, nil, err
 			}
-			if s.executes > 0 || !s.ledger.outside() {
+			if s.executes > 0 || s.bound || !s.ledger.outside() {
 				return u, resetInside(e.Kind), nil
 			}
 			u.unseals = true
@@ -160,6 +160,10 @@ func (s *session) runs(u *uses, st *statement, name string) *sqlstate.Error {
 		return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonStatement, "prepared statement \"%s\" is no query: EXECUTE cannot run it", name).
 			WithHint("Bind and execute it in the extended protocol, where it was prepared.")
 	}
+	if v.Formed {
+		return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonStatement, "prepared statement \"%s\" was prepared by the protocol and takes a pattern, a search or a document as a parameter: EXECUTE cannot run it", name).
+			WithHint("Bind and execute it in the extended protocol, or prepare it with PREPARE.")
+	}
 	u.runs = append(u.runs, v)
 	return nil
 }
@@ -180,6 +184,11 @@ func (s *session) heldOpen() (bool, error) {
 func heldOpen(setting string) *sqlstate.Error {
 	return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonSetting, "parameter %q cannot be changed while a cursor WITH HOLD of this transaction is open", setting).
 		WithHint("Its rows are read when the transaction commits: commit first, or close the cursor.")
+}
+
+func longName() *sqlstate.Error {
+	return sqlstate.New(sqlstate.ProgramLimitExceeded, sqlstate.ReasonBounds, "the name of a statement or portal is longer than %d bytes", maxName).
+		WithHint("Give it a shorter one.")
 }
 
 func tooManyPortals() *sqlstate.Error {

@@ -52,6 +52,7 @@ type Result struct {
 	Tag         string // "SELECT", "COPY", "BEGIN", "SET" …; "multi" for several statements, "" for none
 
 	Forms    map[int32]verdict.Form // what the gate door counts on in the values of parameters
+	Formed   bool                   // it would count on some if the gate door paid, which goes by the sizes of tables
 	params   map[int32]kind         // what it takes them for
 	exact    map[int32]uint32       // what it casts them to, by OID
 	mentions []*read

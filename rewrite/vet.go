@@ -24,6 +24,7 @@ type vetter struct {
 	types      []*sqltext.TypeName // to be qualified
 	params     map[int32]kind      // what they must be declared as, if at all
 	forms      map[int32]verdict.Form
+	formed     bool             // it might take the door with them, if that paid
 	exact      map[int32]uint32 // the types that they are cast to, which they must be declared as
 	leaky      bool             // an operator is not leak-proof for the server: row security puts it off until the row shows, and reaches no index by it
 }
@@ -89,6 +90,7 @@ func (w *walker) vet(tree *sqltext.ParseResult) *vetter {
 	if v.reason == "" {
 		v.query(tree.Stmts[0].GetStmt().GetSelectStmt(), place{elsewhere: w.view}, true) // a view may stand anywhere
 	}
+	v.formed = v.reason == "" && len(v.forms) > 0
 	if w.mode != Gate {
 		v.pays(tree)
 	}
@@ -561,6 +563,7 @@ func (w *walker) door(tree *sqltext.ParseResult, result *Result) bool {
 		return false
 	}
 	v := w.vet(tree)
+	result.Formed = v.formed
 	if result.DoorReason = v.reason; v.reason != "" {
 		return false
 	}

@@ -175,6 +175,8 @@ func (v *vetter) cast(c *sqltext.TypeCast, at place) value {
 		v.no("a long constant for a text search")
 	case arg.kind == kindString:
 		return value{kind: to}
+	case arg.kind == kindParam && to == kindTSQuery:
+		v.no("a parameter as a text search: matching goes as deep as its value says")
 	case arg.kind == kindParam:
 		v.param(arg.param, to)
 		if known, ok := v.exact[arg.param]; ok && known != found[0].OID {

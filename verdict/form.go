@@ -19,11 +19,11 @@ const (
 )
 
 // PostgreSQL matches patterns, reads text searches and compares documents with a stack, which has 2 MB unless it is told otherwise, and 100 kB at least: it reads 500 of such things
-// with that. Words in lower case, which may be longer, have less than 2,048 bytes (tsearch's MAXSTRLEN), and the stack of a web search has 32 places (STACKDEPTH).
+// with that, and two bytes of a search may be one. Words in lower case, which may be longer, have less than 2,048 bytes (tsearch's MAXSTRLEN), and the stack of a web search has 32 places (STACKDEPTH).
 const (
 	maxPiece     = 64 << 10 // bytes
 	maxWildcards = 50
-	maxWords     = 4000 // bytes
+	maxWords     = 1000 // bytes
 	maxWord      = 600
 	maxDashes    = 20
 	maxLevels    = 200

@@ -163,6 +163,10 @@ type Verdict struct {
 	// Forms are those of parameters, by their numbers, that Text counts on. Of other values see [Decider.Plain].
 	Forms map[int32]Form
 
+	// Formed tells that Text counts on some, or would if it took the other door, which goes by the sizes of tables. Such a statement is not
+	// for EXECUTE: it makes the values where nobody can look at them.
+	Formed bool
+
 	// Position maps a 1-based character position in Text to one in Original; 0 stays 0.
 	Position func(int) int
 
@@ -257,6 +261,11 @@ func ChangesOnTheWay(effects []Effect) bool {
 		}
 	}
 	return false
+}
+
+// Resets tells whether a text takes the seal away, and does nothing else.
+func Resets(effects []Effect) bool {
+	return len(effects) == 1 && (effects[0].Kind == Unseals || effects[0].Kind == Discards)
 }
 
 // EffectKind is the kind of an Effect.

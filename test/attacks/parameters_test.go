@@ -93,3 +93,101 @@ func TestParametersBehindTheGate(t *testing.T) {
 		t.Logf("%s: %d of %d fail", mode.Name, failed, len(got[0]))
 	}
 }
+
+// EXECUTE makes the values of a statement where nobody looks at them: one that the protocol has prepared, and that may take the gate door with some, it does
+// not run, however small the tables are.
+func TestExecuteLooksAtNoValue(t *testing.T) {
+	var got []string
+	for _, rows := range []int{10, 30000} {
+		for _, hidden := range []string{"secret of others", "nothing"} {
+			db := pgtest.Database(t)
+			instance.Exec(t, db, fmt.Sprintf(memos, rows))
+			instance.Exec(t, db, fmt.Sprintf("UPDATE memo SET body = '%s' WHERE id = 3", hidden))
+			instance.Exec(t, db, "VACUUM ANALYZE memo")
+			d := instance.Database{Name: "pair", DB: db, Policy: memosPolicy, SearchPath: []string{"public"}}
+			c := instance.Start(t, instance.Doors, d, map[string]string{"user": "me"}).Agent(t, "agent", "pair")
+			var answers strings.Builder
+			for n, sql := range []string{
+				"SELECT count(*) > 0 FROM memo WHERE body = 'secret of others' AND body LIKE $1",
+				"SELECT count(*) > 0 FROM memo WHERE body = 'secret of others' AND NOT found @@ plainto_tsquery('simple', $1)",
+				"SELECT count(*) > 0 FROM memo WHERE body = 'secret of others' AND doc @> $1",
+				"SELECT count(*) > 0 FROM memo WHERE body = 'secret of others' AND body = $1::text",
+			} {
+				name := fmt.Sprint("s", n)
+				if _, err := c.Prepare(t.Context(), name, sql, nil); err != nil {
+					t.Fatal(sql, err)
+				}
+				instance.Ask(c, strings.Replace(sql, "SELECT", "PREPARE p"+name+" AS SELECT", 1))
+				for _, arg := range []string{"'x'", `E'secret of others\\'`, `'%' || chr(92)`, "repeat('w', 3000)", "(repeat('[', 6000) || repeat(']', 6000))::jsonb"} {
+					for _, by := range []string{name, "p" + name} {
+						fmt.Fprintln(&answers, by, arg, instance.Ask(c, "EXECUTE "+by+"("+arg+")").String())
+					}
+				}
+			}
+			got = append(got, answers.String())
+		}
+	}
+	for _, other := range got[1:] {
+		if other != got[0] {
+			t.Errorf("%s\ntwin: %s", got[0], other)
+		}
+	}
+	if refused := strings.Count(got[0], "EXECUTE cannot run it"); refused != 15 {
+		t.Errorf("%d are refused: %s", refused, got[0])
+	}
+}
+
+const memos = `CREATE TABLE holder (name text PRIMARY KEY, owner text NOT NULL);
+INSERT INTO holder VALUES ('me', 'me'), ('other', 'other');
+CREATE TABLE memo (id int PRIMARY KEY, owner text NOT NULL, body text NOT NULL, doc jsonb NOT NULL DEFAULT '{}', found tsvector NOT NULL DEFAULT '');
+INSERT INTO memo SELECT g, CASE WHEN g %% 10 = 0 THEN 'me' ELSE 'other' END, 'memo ' || g FROM generate_series(1, %d) g`
+
+const memosPolicy = `version: 1
+attributes: { user: { type: text, source: credential } }
+tables:
+  holder: { rows: [ { own: { column: owner, is: user } } ] }
+  memo: { rows: [ { visible: { holder: { name: owner } } } ] }
+`
+
+// A text search of a parameter is as deep as its value says, and the stack may be small.
+func TestSearchesBehindTheGateAreNotDeep(t *testing.T) {
+	statements := []string{
+		"SELECT count(*) FROM memo WHERE body = 'secret of others' AND found @@ $1",
+		"SELECT count(*) FROM memo WHERE body = 'secret of others' AND found @@ $1::tsquery",
+		"SELECT count(*) FROM memo WHERE body = 'secret of others' AND found @@ phraseto_tsquery('simple', $1)",
+		"SELECT count(*) FROM memo WHERE body = 'secret of others' AND found @@ plainto_tsquery('simple', $1)",
+		"SELECT count(*) FROM memo WHERE body = 'secret of others' AND found @@ websearch_to_tsquery('simple', $1)",
+	}
+	values := []string{"a", strings.Repeat("a ", 499), strings.Repeat("a,", 499) + "a", strings.Repeat("a ", 1999), strings.Repeat("a or ", 799) + "a", `"` + strings.Repeat("a ", 498) + `"`, `"` + strings.Repeat("a ", 1998) + `"`, strings.Repeat(`"`, 1999)}
+	for _, n := range []int{100, 16000, 40000} {
+		values = append(values, "a"+strings.Repeat("|a", n), "a"+strings.Repeat("&!a", n), strings.Repeat("(a|", n)+"a"+strings.Repeat(")", n), "a"+strings.Repeat("<->a", n))
+	}
+	for _, stack := range []string{"100kB", "2MB"} {
+		var got [2][]string
+		for i, hidden := range []string{"secret of others", "nothing"} {
+			db := pgtest.Database(t)
+			instance.Exec(t, db, fmt.Sprintf(memos, 30000))
+			instance.Exec(t, db, fmt.Sprintf("UPDATE memo SET body = '%s', found = 'b' WHERE id = 3", hidden))
+			instance.Exec(t, db, "VACUUM ANALYZE memo")
+			instance.Exec(t, db, "ALTER DATABASE "+db.Name+" SET max_stack_depth = '"+stack+"'")
+			d := instance.Database{Name: "pair", DB: db, Policy: memosPolicy, SearchPath: []string{"public"}}
+			c := instance.Start(t, instance.Doors, d, map[string]string{"user": "me"}).Agent(t, "agent", "pair")
+			instance.Ask(c, "SET plan_cache_mode = force_generic_plan")
+			for n, sql := range statements {
+				name := fmt.Sprint("s", n)
+				if _, err := c.Prepare(t.Context(), name, sql, nil); err != nil {
+					t.Fatal(sql, err)
+				}
+				for _, value := range values {
+					r := c.ExecPrepared(t.Context(), name, [][]byte{[]byte(value)}, nil, nil).Read()
+					got[i] = append(got[i], fmt.Sprintf("%s: %s: %.10q %d: %v %s", stack, sql, value, len(value), r.Err, r.Rows))
+				}
+			}
+		}
+		for k := range got[0] {
+			if got[0][k] != got[1][k] {
+				t.Errorf("%s\ntwin: %s", got[0][k], got[1][k])
+			}
+		}
+	}
+}
