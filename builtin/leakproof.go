@@ -27,6 +27,20 @@ var leakproof = func() []uint32 {
 	return out
 }()
 
+// leakproofNames are the names of its functions.
+var leakproofNames = func() map[string]bool {
+	out := map[string]bool{}
+	for line := range strings.Lines(leakproofs) {
+		_, signature, _ := strings.Cut(line, " ")
+		name, _, _ := strings.Cut(signature, "(")
+		out[strings.Trim(name, `"`)] = true
+	}
+	return out
+}()
+
+// MayBeLeakproof tells whether PostgreSQL marks a function of its own by this name LEAKPROOF.
+func MayBeLeakproof(name string) bool { return leakproofNames[name] }
+
 // A statement of an agent runs functions of pg_catalog, of these extensions, those listed, and those of casts.
 const marked = `
 SELECT p.oid::pg_catalog.regprocedure::pg_catalog.text FROM pg_catalog.pg_proc AS p

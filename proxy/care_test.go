@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -137,5 +138,46 @@ func TestErrorsOfCare(t *testing.T) {
 				t.Errorf("direct (-) and through the proxy (+):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestNothingWaitsForCare: the server keeps back the answer to the settings of care that go before a Bind; what has to know of the transaction does
+// not wait for it.
+func TestNothingWaitsForCare(t *testing.T) {
+	p := start(t, withJudge(careful))
+	bound := []pgx3.FrontendMessage{pa("a", "SELECT 1"), bi("p", "a")}
+	for _, behind := range [][]pgx3.FrontendMessage{
+		{pa("", "DISCARD ALL"), bi("", ""), ex("", 0), sy}, {pa("", "RESET ALL"), bi("", ""), ex("", 0), sy}, {q("DISCARD ALL"), sy}, {q("RESET ALL"), sy}, {q("DECLARE k CURSOR FOR SELECT 1"), sy},
+	} {
+		readies := 1
+		if _, query := behind[0].(*pgx3.Query); query {
+			readies = 2
+		}
+		got := p.raw(t).play(t, []round{upToReady(readies, append(slices.Clone(bound), behind...)...)})
+		if refused := strings.Join(got, "\n"); !strings.Contains(refused, "transaction block") {
+			t.Errorf("%v: %s", behind[0], refused)
+		}
+	}
+	if got := p.raw(t).play(t, []round{upToReady(1, pa("", "DISCARD ALL"), bi("", ""), ex("", 0), sy)}); strings.Contains(strings.Join(got, "\n"), "ERROR") {
+		t.Errorf("alone: %s", got)
+	}
+}
+
+// TestLongNamesAreRefused: what a session keeps is bounded, names included.
+func TestLongNamesAreRefused(t *testing.T) {
+	p := start(t)
+	c := p.raw(t)
+	long, longer := strings.Repeat("n", maxName), strings.Repeat("n", maxName+1)
+	for _, asked := range []struct {
+		messages []pgx3.FrontendMessage
+		refused  bool
+	}{
+		{[]pgx3.FrontendMessage{pa(long, "SELECT 1"), bi(long, long), ex(long, 0), sy}, false},
+		{[]pgx3.FrontendMessage{pa(longer, "SELECT 1"), sy}, true}, {[]pgx3.FrontendMessage{bi(longer, long), sy}, true},
+	} {
+		got := strings.Join(c.play(t, []round{upToReady(1, asked.messages...)}), "\n")
+		if strings.Contains(got, "54000") != asked.refused {
+			t.Errorf("refused %t: %s", asked.refused, got)
+		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"github.com/pgconsent/pgconsent/builtin"
 	"github.com/pgconsent/pgconsent/catalog"
 	"github.com/pgconsent/pgconsent/sqltext"
 	"github.com/pgconsent/pgconsent/verdict"
@@ -191,7 +192,7 @@ func (c *cautious) query(s *sqltext.SelectStmt, parent *level, shown, strict boo
 	c.expr(s.WhereClause, condition)
 	c.expr(s.HavingClause, condition)
 	for _, n := range s.TargetList {
-		if at := output; !shown && c.collects(n, own) {
+		if at := output; !shown && c.collects(n.GetResTarget().GetVal(), own) {
 			at.output, at.feeds = true, false
 			c.expr(n, at)
 		} else {
@@ -251,7 +252,9 @@ func (c *cautious) from(n *sqltext.Node, at stand) {
 			c.because("it reads a catalog")
 		case ref.relation.Kind == catalog.View:
 			c.readsView(ref, at)
-		case slices.ContainsFunc(ref.relation.Columns, func(column catalog.Column) bool { return slices.Contains(overflowing, c.under(column.TypeOID)) }):
+		case slices.ContainsFunc(ref.relation.Columns, func(column catalog.Column) bool {
+			return slices.ContainsFunc(overflowing, func(oid uint32) bool { return c.snap.MadeOf(column.TypeOID, oid) })
+		}):
 			c.because("it reads a table with circles or segments, of which comparisons fail")
 		case !asTables[ref.relation.Kind]:
 			c.because("it reads a foreign table")
@@ -412,7 +415,7 @@ func eachNode(m protoreflect.Message, f func(*sqltext.Node), visit func(protoref
 
 // quiet kinds of nodes raise nothing themselves.
 var quiet = []string{
-	"A_Const", "A_Indices", "A_Star", "Boolean", "BoolExpr", "BooleanTest", "CaseWhen", "ColumnRef", "Float", "Integer", "List", "NamedArgExpr", "NullTest",
+	"A_Const", "A_Star", "Boolean", "BoolExpr", "BooleanTest", "CaseWhen", "ColumnRef", "Float", "Integer", "List", "NamedArgExpr", "NullTest",
 	"ParamRef", "ResTarget", "RowExpr", "SQLValueFunction", "SortBy", "String", "GroupingSet", "GroupingFunc", "WindowDef",
 }
 
@@ -438,6 +441,7 @@ func (c *cautious) expr(n *sqltext.Node, at stand) (own bool) {
 		if at.strict && m.computed && m.stored {
 			c.because("a sub-select reads a column that is computed as it is read")
 		}
+		c.outputs = c.outputs || at.feeds && (m.computed && m.stored || isStar(n) && (at.merged || slices.ContainsFunc(at.items, func(i *source) bool { return i.table != nil && c.computesColumns(i) })))
 		if !m.known && at.parent != nil || m.outer && m.computed {
 			c.sublinks, c.outputs = true, c.outputs || m.stored
 		}
@@ -446,6 +450,9 @@ func (c *cautious) expr(n *sqltext.Node, at stand) (own bool) {
 			c.because("it calls a function that is not PostgreSQL's own")
 			return false
 		}
+		if name := lastName(x.FuncCall.Funcname); !at.output && len(x.FuncCall.Args) > 1 && name != "starts_with" && builtin.MayBeLeakproof(name) {
+			c.because("it calls a function that is leak-proof, the arguments of which may have to be converted first")
+		}
 	case *sqltext.Node_A_Expr:
 		c.operators(x.AExpr.Name)
 		if !at.output && !c.alike(x.AExpr, at) {
@@ -453,6 +460,8 @@ func (c *cautious) expr(n *sqltext.Node, at stand) (own bool) {
 		}
 	case *sqltext.Node_SortBy:
 		c.operators(x.SortBy.UseOp)
+	case *sqltext.Node_A_Indices:
+		c.subscripts(x.AIndices, at)
 	case *sqltext.Node_TypeCast:
 		if !c.known(x.TypeCast.GetTypeName()) {
 			c.because("it casts to a type that is not PostgreSQL's own")
@@ -468,6 +477,7 @@ func (c *cautious) expr(n *sqltext.Node, at stand) (own bool) {
 	}
 	if !slices.Contains(quiet, kind) && !c.harmless(n, at) {
 		switch {
+		case kind == "A_Indices": // see subscripts
 		case kind == "A_ArrayExpr" && !at.output: // which PostgreSQL takes for leak-proof, whatever it is made of (contain_leaked_vars)
 			c.because("it may make an array of arrays")
 		case at.strict:
@@ -551,29 +561,31 @@ func PlainParameter(oid uint32) bool {
 // alike tells whether what is compared needs no conversion that may fail, but of columns of this very query, which are put off until the row
 // shows. Operands of other operators than comparisons are not asked about: those are not leak-proof.
 func (c *cautious) alike(x *sqltext.A_Expr, at stand) bool {
+	compares := x.Kind != sqltext.AEXPR_OP && x.Kind != sqltext.AEXPR_LIKE && x.Kind != sqltext.AEXPR_ILIKE && x.Kind != sqltext.AEXPR_SIMILAR || slices.Contains(comparisons, lastName(x.Name))
 	switch items := x.Rexpr.GetList().GetItems(); {
 	case x.Kind == sqltext.AEXPR_IN: // what names no column of the query becomes an array, the left operand's type considered
 		var others []*sqltext.Node
 		for _, n := range items {
 			if !c.namesOwn(n, at) {
 				others = append(others, n)
-			} else if !c.alikeAll([]*sqltext.Node{x.Lexpr, n}, at) {
+			} else if !c.alikeAll([]*sqltext.Node{x.Lexpr, n}, compares, at) {
 				return false
 			}
 		}
 		if len(others) > 1 && x.Lexpr.GetRowExpr() == nil {
 			return c.oneType(append(others, x.Lexpr), at)
 		}
-		return c.alikeAll(append([]*sqltext.Node{x.Lexpr}, others...), at)
+		return c.alikeAll(append([]*sqltext.Node{x.Lexpr}, others...), compares, at)
 	case x.Kind == sqltext.AEXPR_OP_ANY, x.Kind == sqltext.AEXPR_OP_ALL:
 		return c.alikeElements(x, at)
 	case items != nil: // BETWEEN
-		return !slices.ContainsFunc(items, func(n *sqltext.Node) bool { return !c.alikeAll([]*sqltext.Node{x.Lexpr, n}, at) })
+		return !slices.ContainsFunc(items, func(n *sqltext.Node) bool { return !c.alikeAll([]*sqltext.Node{x.Lexpr, n}, compares, at) })
 	}
-	return c.alikeAll([]*sqltext.Node{x.Lexpr, x.Rexpr}, at)
+	return c.alikeAll([]*sqltext.Node{x.Lexpr, x.Rexpr}, compares, at)
 }
 
-func (c *cautious) alikeAll(operands []*sqltext.Node, at stand) bool {
+// alikeAll tells the same of operands. compares: of an operator that is, or may be, one of comparison.
+func (c *cautious) alikeAll(operands []*sqltext.Node, compares bool, at stand) bool {
 	if rows := operands[0].GetRowExpr(); rows != nil { // each column by itself
 		for i := range rows.Args {
 			var column []*sqltext.Node
@@ -584,7 +596,7 @@ func (c *cautious) alikeAll(operands []*sqltext.Node, at stand) bool {
 					column = append(column, row.Args[i])
 				}
 			}
-			if !c.alikeAll(column, at) {
+			if !c.alikeAll(column, compares, at) {
 				return false
 			}
 		}
@@ -598,7 +610,7 @@ func (c *cautious) alikeAll(operands []*sqltext.Node, at stand) bool {
 		}
 	}
 	if kind == 0 {
-		return true
+		return !compares || c.alikeUnknown(operands, at)
 	}
 	for _, n := range operands {
 		switch {
@@ -606,12 +618,74 @@ func (c *cautious) alikeAll(operands []*sqltext.Node, at stand) bool {
 		case n.GetFuncCall() != nil && lastName(n.GetFuncCall().Funcname) == "date_trunc" && c.harmless(n, at):
 		case c.typeOf(n, at.level) == of:
 		case !at.strict && c.hasOwn(n, at):
+			c.outputs = c.outputs || at.feeds
 		default:
 			return false
 		}
 	}
 	return true
 }
+
+// alikeUnknown tells the same of operands of which none is certain to be of a type that others are converted to, though one may be.
+func (c *cautious) alikeUnknown(operands []*sqltext.Node, at stand) bool {
+	unknown := func(n *sqltext.Node) bool {
+		if c.certainOf(n, at) != 0 || n.GetAConst() != nil || n.GetParamRef() != nil || isNow(n) || fixed(n) {
+			return false
+		}
+		return !c.putsOff(n, at)
+	}
+	n := 0
+	for _, operand := range operands {
+		if unknown(operand) {
+			n++
+		}
+	}
+	for _, operand := range operands {
+		switch {
+		case n == 0, n == 1 && unknown(operand): // nothing is converted to the type of another
+		case operand.GetAConst() != nil, isNow(operand), fixed(operand), slices.Contains(unfailing, c.certainOf(operand, at)):
+		case operand.GetParamRef() != nil:
+			c.casts = true
+		case !at.strict && c.hasOwn(operand, at):
+			c.outputs = c.outputs || at.feeds
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// certainOf is the type of an operand where it is certain, whatever it is; else 0.
+func (c *cautious) certainOf(n *sqltext.Node, at stand) uint32 {
+	if t := c.typeOf(n, at.level); t != 0 {
+		return t
+	}
+	if raw := c.rawOf(n, at.level); raw != scalar {
+		return raw
+	}
+	return 0
+}
+
+// unfailing are types of which every value can be converted to whatever PostgreSQL compares it with.
+var unfailing = []uint32{16, 21, 23, 25, 700, 701, 1043, 2950, 3802}
+
+// putsOff tells whether row security puts off whatever an operand is compared with, since its function is not leak-proof and has a column that
+// stays.
+func (c *cautious) putsOff(n *sqltext.Node, at stand) bool {
+	if at.strict {
+		return false
+	}
+	switch x := n.GetNode().(type) {
+	case *sqltext.Node_FuncCall:
+		return !builtin.MayBeLeakproof(lastName(x.FuncCall.Funcname)) && c.hasFirm(n, at)
+	case *sqltext.Node_A_Expr:
+		return x.AExpr.Kind == sqltext.AEXPR_OP && slices.Contains(leaky, lastName(x.AExpr.Name)) && c.firm(n, at)
+	}
+	return false
+}
+
+// leaky are operators of which none by the name is leak-proof.
+var leaky = []string{"+", "-", "*", "/", "%", "||", "->", "->>", "#>", "#>>"}
 
 // alikeTested tells the same of what is compared with the rows of a sub-select.
 func (c *cautious) alikeTested(s *sqltext.SubLink, at stand) bool {
@@ -627,7 +701,8 @@ func (c *cautious) alikeTested(s *sqltext.SubLink, at stand) bool {
 		t := c.typeOf(n, at.level)
 		switch {
 		case i < len(columns) && columns[i].oid != 0 && (columns[i].oid == t || t != 0 && converted[t] == 0 && converted[columns[i].oid] == 0):
-		case converted[t] == 0 && !at.strict && c.hasOwn(n, at):
+		case !at.strict && converted[t] == 0 && c.hasOwn(n, at) && (c.certainOf(n, at) != 0 || c.putsOff(n, at) || i < len(columns) && slices.Contains(unfailing, columns[i].oid)):
+			c.outputs = c.outputs || at.feeds
 		default:
 			return false
 		}
@@ -649,7 +724,8 @@ func (c *cautious) hasOwn(n *sqltext.Node, at stand) (found bool) {
 // PostgreSQL's parse_agg.c).
 func (c *cautious) addsUp(s *sqltext.SelectStmt, parent *level) bool {
 	own, outer := false, false
-	for _, arg := range s.TargetList[0].GetResTarget().GetVal().GetFuncCall().GetArgs() {
+	f := s.TargetList[0].GetResTarget().GetVal().GetFuncCall()
+	for _, arg := range slices.Concat(f.GetArgs(), f.GetAggOrder(), []*sqltext.Node{f.GetAggFilter()}) {
 		c.inside(arg, func(n *sqltext.Node) bool {
 			if ref := n.GetColumnRef(); ref != nil {
 				m := c.column(ref, c.levelOf(s, parent))
@@ -691,7 +767,14 @@ func (c *cautious) harmless(n *sqltext.Node, at stand) bool {
 	case *sqltext.Node_A_Expr:
 		return c.harmlessOperator(x.AExpr, at)
 	case *sqltext.Node_TypeCast:
-		return constant(x.TypeCast) || c.says(x.TypeCast) || !at.strict && c.simpleElements(x.TypeCast.Arg, at) && !slices.ContainsFunc(x.TypeCast.Arg.GetAArrayExpr().Elements, func(n *sqltext.Node) bool { return n.GetAConst() == nil && !c.hasOwn(n, at) })
+		if constant(x.TypeCast) || c.says(x.TypeCast) {
+			return true
+		}
+		if at.strict || !c.simpleElements(x.TypeCast.Arg, at) || slices.ContainsFunc(x.TypeCast.Arg.GetAArrayExpr().Elements, func(n *sqltext.Node) bool { return n.GetAConst() == nil && !c.hasOwn(n, at) }) {
+			return false
+		}
+		c.outputs = c.outputs || at.feeds
+		return true
 	case *sqltext.Node_A_Indirection: // a field may be a function that is called like one; see leaks for subscripts
 		return !slices.ContainsFunc(x.AIndirection.Indirection, func(n *sqltext.Node) bool { return n.GetAIndices() == nil })
 	case *sqltext.Node_FuncCall:

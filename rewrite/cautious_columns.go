@@ -35,7 +35,8 @@ type typed struct {
 	oid  uint32 // its type, where that is certain and every two of its values can be compared; else 0
 
 	computed bool // what it is may be computed where it is named, and fail there
-	own      bool // it is a column of a table that the query reads itself, and stays one where the query becomes a part of the one around it
+	own      bool // it is a column of a table that the query reads itself, and stays one where the query becomes a part of the one around it, or is NULL
+	firm     bool // it is no NULL that is folded with what stands beside it
 
 	raw uint32 // its type, where that is certain, whatever it is
 }
@@ -46,6 +47,7 @@ type meaning struct {
 	oid      uint32 // as of typed; of a domain the type under it
 	raw      uint32 // the type of a table's column, whatever it is; of a domain the type under it
 	own      bool   // it is of the query that names it, and what is computed of it is put off until the row shows
+	firm     bool   // as of typed
 	outer    bool   // it is of a query outside
 	computed bool   // as of typed
 	stored   bool   // it is of a table
@@ -92,7 +94,7 @@ func (c *cautious) column(ref *sqltext.ColumnRef, l *level) meaning {
 			case is:
 				found = append(found, o)
 			case len(names) > 1:
-				found = append(found, meaning{known: true, own: i.rows, computed: true, calls: (i.table != nil || i.view || i.rows && i.columns != nil) && names[len(names)-1] != ""})
+				found = append(found, meaning{known: true, own: i.rows, firm: i.rows, computed: true, calls: (i.table != nil || i.view || i.rows && i.columns != nil) && names[len(names)-1] != ""})
 			}
 		}
 		switch {
@@ -102,7 +104,7 @@ func (c *cautious) column(ref *sqltext.ColumnRef, l *level) meaning {
 			return meaning{}
 		case len(found) > 0:
 			m := merged(found)
-			m.own, m.outer = m.own && at == l, at != l
+			m.own, m.firm, m.outer = m.own && at == l, m.firm && at == l, at != l
 			return m
 		case named && len(names) == 1: // the whole row
 			return meaning{known: true, outer: at != l, computed: true, stored: slices.ContainsFunc(at.items, func(i *source) bool { return i.alias == names[0] && c.computesColumns(i) })}
@@ -123,7 +125,7 @@ func merged(found []meaning) meaning {
 		if m.raw != other.raw {
 			m.raw = 0
 		}
-		m.known, m.own, m.computed, m.stored = m.known && other.known, m.own && other.own, m.computed || other.computed, m.stored || other.stored
+		m.known, m.own, m.firm, m.computed, m.stored = m.known && other.known, m.own && other.own, m.firm && other.firm, m.computed || other.computed, m.stored || other.stored
 	}
 	return m
 }
@@ -134,14 +136,14 @@ var systemColumns = []string{"tableoid", "ctid", "xmin", "xmax", "cmin", "cmax"}
 func (c *cautious) columnOf(i *source, name string) (meaning, bool) {
 	if i.table == nil {
 		n := 0
-		o := meaning{known: true, own: i.rows}
+		o := meaning{known: true, own: i.rows, firm: i.rows}
 		for _, column := range i.columns {
 			if column.name == name {
-				n, o.oid, o.computed, o.own, o.raw = n+1, column.oid, column.computed, i.rows || column.own, column.raw
+				n, o.oid, o.computed, o.own, o.firm, o.raw = n+1, column.oid, column.computed, i.rows || column.own, i.rows || column.firm, column.raw
 			}
 		}
 		if n > 1 {
-			o.oid, o.own, o.raw = 0, i.rows, 0
+			o.oid, o.own, o.firm, o.raw = 0, i.rows, i.rows, 0
 		}
 		return o, n > 0
 	}
@@ -152,7 +154,7 @@ func (c *cautious) columnOf(i *source, name string) (meaning, bool) {
 	case column.Virtual, i.plain != nil && !i.plain(name):
 		return meaning{known: true, stored: true, computed: true}, true
 	}
-	o := meaning{known: true, stored: true, own: true, raw: c.under(column.TypeOID)}
+	o := meaning{known: true, stored: true, own: true, firm: true, raw: c.under(column.TypeOID)}
 	if oid := c.under(column.TypeOID); column.Collation == "" && c.compares(oid) {
 		o.oid = oid
 	}
@@ -309,7 +311,8 @@ func (c *cautious) outputsOf(s *sqltext.SelectStmt, parent *level, within string
 				}
 			}
 			out[i].computed = out[i].computed || right[i].computed || out[i].oid == 0 // one half may be converted
-			out[i].own = out[i].own && right[i].own || s.LimitCount != nil || s.LimitOffset != nil
+			out[i].own = out[i].own && right[i].own || limited(s)
+			out[i].firm = out[i].firm && right[i].firm || limited(s)
 		}
 	case len(s.ValuesLists) > 0:
 		out = c.values(s.ValuesLists, parent)
@@ -319,7 +322,9 @@ func (c *cautious) outputsOf(s *sqltext.SelectStmt, parent *level, within string
 		for _, n := range s.TargetList {
 			t := n.GetResTarget()
 			if !isStar(t.GetVal()) {
-				out = append(out, typed{outputName(t), c.typeOf(t.GetVal(), at), c.computes(t.GetVal(), at), c.passes(s, t.GetVal(), at), c.rawOf(t.GetVal(), at)})
+				firm := limited(s) || c.firm(t.GetVal(), stand{level: at}) || c.gathers(t.GetVal(), at)
+				own := firm || c.hasOwn(t.GetVal(), stand{level: at}) || c.collects(t.GetVal(), at)
+				out = append(out, typed{outputName(t), c.typeOf(t.GetVal(), at), c.computes(t.GetVal(), at), own, firm, c.rawOf(t.GetVal(), at)})
 				continue
 			}
 			all := c.star(t.GetVal().GetColumnRef(), at)
@@ -333,11 +338,9 @@ func (c *cautious) outputsOf(s *sqltext.SelectStmt, parent *level, within string
 	return out
 }
 
-// passes tells whether what is computed of a column of a query in FROM is put off until the row shows. PostgreSQL puts the query's own expression in the place of the column, also where the query stays one, and conditions on
-// it go into that: the expression must name a column that stays. An aggregate is made before, and so is everything where there is a LIMIT.
-func (c *cautious) passes(s *sqltext.SelectStmt, n *sqltext.Node, at *level) bool {
-	return s.LimitCount != nil || s.LimitOffset != nil || c.hasOwn(n, stand{level: at}) || c.collects(n, at)
-}
+// limited tells whether what a query in FROM gives is computed before anything compares it. Otherwise PostgreSQL puts the query's own expression in the place of a column, also where the query stays one, and conditions on
+// it go into that: what is computed of it is put off until the row shows where the expression names a column that stays. An aggregate is made before.
+func limited(s *sqltext.SelectStmt) bool { return s.LimitCount != nil || s.LimitOffset != nil }
 
 // computes tells whether something that a query in FROM gives may be computed where it is named.
 func (c *cautious) computes(n *sqltext.Node, at *level) bool {
@@ -376,20 +379,54 @@ func (c *cautious) apart(s *sqltext.SelectStmt, parent *level) bool {
 	case len(s.GroupClause) > 0 || s.HavingClause != nil || len(s.DistinctClause) > 0 || len(s.SortClause) > 0 || s.LimitCount != nil || s.LimitOffset != nil:
 		return true
 	}
-	return slices.ContainsFunc(s.TargetList, func(n *sqltext.Node) bool { return c.collects(n, c.levelOf(s, parent)) })
+	at := c.levelOf(s, parent)
+	return slices.ContainsFunc(s.TargetList, func(n *sqltext.Node) (found bool) {
+		c.inside(n, func(n *sqltext.Node) bool {
+			found = found || c.aggregates(n.GetFuncCall(), at)
+			return !found && n.GetSubLink() == nil
+		})
+		return found
+	})
 }
 
-// collects tells whether an expression has an aggregate or a window function of its own query, so that no condition on it can come before.
+// aggregates tells whether a call is of an aggregate or a window function of its own query.
+func (c *cautious) aggregates(f *sqltext.FuncCall, at *level) bool {
+	switch {
+	case f == nil:
+		return false
+	case f.Over != nil || f.AggStar && f.AggFilter == nil:
+		return true
+	case !(f.AggStar || slices.Contains(aggregates, lastName(f.Funcname)) && c.plain(f)):
+		return false
+	}
+	return slices.ContainsFunc(append(slices.Clone(f.Args), f.AggFilter), func(n *sqltext.Node) (own bool) { // one of columns outside alone is of a query outside
+		c.inside(n, func(n *sqltext.Node) bool {
+			if ref := n.GetColumnRef(); ref != nil {
+				m := c.column(ref, at)
+				own = own || m.known && !m.outer
+			}
+			return !own && n.GetSubLink() == nil
+		})
+		return own
+	})
+}
+
+// collects tells whether an expression has an aggregate or a window function of its own query, or is NULL, whatever is folded, so that no condition on it can
+// come before.
 func (c *cautious) collects(n *sqltext.Node, at *level) (found bool) {
 	c.inside(n, func(n *sqltext.Node) bool {
-		f := n.GetFuncCall()
-		found = found || f != nil && (f.Over != nil || f.AggStar || slices.Contains(aggregates, lastName(f.Funcname)) && c.plain(f) && slices.ContainsFunc(f.Args, func(n *sqltext.Node) bool {
-			m := c.column(n.GetColumnRef(), at) // an aggregate of columns outside is of a query outside
-			return m.known && !m.outer
-		}))
-		return !found && n.GetSubLink() == nil
+		found = found || c.aggregates(n.GetFuncCall(), at) || c.holds(n, func(n *sqltext.Node) bool { return c.gathers(n, at) })
+		return !found && c.strict(n, at)
 	})
 	return found
+}
+
+// gathers tells whether it has one, and is no NULL that is folded.
+func (c *cautious) gathers(n *sqltext.Node, at *level) bool {
+	return c.aggregates(n.GetFuncCall(), at) || c.unfolded(n, at, func(n *sqltext.Node) (counts, stays bool) {
+		counts = c.gathers(n, at)
+		return counts, counts || c.firm(n, stand{level: at})
+	})
 }
 
 // aggregates of PostgreSQL's own that everybody uses.
@@ -443,14 +480,14 @@ func (c *cautious) star(ref *sqltext.ColumnRef, at *level) []typed {
 		}
 		if i.table == nil {
 			for _, column := range i.columns {
-				column.own = column.own || i.rows
+				column.own, column.firm = column.own || i.rows, column.firm || i.rows
 				out = append(out, column)
 			}
 			continue
 		}
 		for _, column := range i.table.Columns {
 			o, _ := c.columnOf(i, column.Name)
-			out = append(out, typed{column.Name, o.oid, o.computed, o.own, o.raw})
+			out = append(out, typed{column.Name, o.oid, o.computed, o.own, o.firm, o.raw})
 		}
 	}
 	return out

@@ -28,16 +28,17 @@ func (c *cautious) leaks(n *sqltext.Node, at stand) {
 		c.sameArrays(append(results, x.CaseExpr.Defresult), at)
 	case *sqltext.Node_A_Indirection: // types of a fixed length have no slices
 		if slices.ContainsFunc(x.AIndirection.Indirection, func(n *sqltext.Node) bool { return n.GetAIndices() != nil }) {
+			fields := slices.ContainsFunc(x.AIndirection.Indirection, func(n *sqltext.Node) bool { return n.GetAIndices() == nil })
 			of := c.snap.TypeByOID(c.column(x.AIndirection.GetArg().GetColumnRef(), at.level).raw)
-			if of == nil || !(of.OID == 3802 || of.Element != 0 && !slices.Contains(fixedLength, of.OID)) {
+			if of == nil || fields || !(of.OID == 3802 || of.Element != 0 && !slices.Contains(fixedLength, of.OID)) {
 				c.because("it subscripts what may be no array")
 			}
 		}
 	case *sqltext.Node_A_ArrayExpr, *sqltext.Node_RowExpr: // which cost nothing, so that they come first, and have a longest
 		columns := 0
 		c.inside(n, func(n *sqltext.Node) bool {
-			if n.GetColumnRef() != nil {
-				columns++
+			if ref := n.GetColumnRef(); ref != nil {
+				columns += c.large(ref, at.level)
 			}
 			return true
 		})
@@ -51,8 +52,40 @@ func (c *cautious) leaks(n *sqltext.Node, at stand) {
 	}
 }
 
-// maxMade is how many columns may become one value in a condition: PostgreSQL stores less than 1 GB in a column, and makes nothing larger.
-const maxMade = 16
+// subscripts looks at those of an array, which PostgreSQL converts to whole numbers as if they were assigned; what fetches an element is leak-proof.
+func (c *cautious) subscripts(i *sqltext.A_Indices, at stand) {
+	for _, n := range []*sqltext.Node{i.Lidx, i.Uidx} {
+		switch t := c.typeOf(n, at.level); {
+		case n.GetNode() == nil, fixed(n), t == 21, t == 23:
+		case n.GetParamRef() != nil:
+			c.casts = true
+		case at.output && !at.strict:
+		case at.strict || !c.hasOwn(n, at):
+			c.because("a subscript may have to be converted first")
+		default:
+			c.outputs = c.outputs || at.feeds
+		}
+	}
+}
+
+// maxMade is how many columns that may be large may become one value in a condition: PostgreSQL makes none of 1 GB. (Texts of more than 256 MB are not covered at all.)
+const maxMade = 3
+
+// large is how many large values a column may be made of.
+func (c *cautious) large(ref *sqltext.ColumnRef, at *level) int {
+	switch m := c.column(ref, at); {
+	case m.stored && m.known && !m.computed && m.raw == 0, m.raw == scalar:
+		return 1
+	case m.raw == 0: // a row, or what a query in FROM has made
+		return maxMade + 1
+	case slices.Contains(small, m.raw):
+		return 0
+	}
+	return 1
+}
+
+// small are types without large values.
+var small = []uint32{16, 18, 19, 20, 21, 23, 26, 700, 701, 790, 829, 869, 650, 1082, 1083, 1114, 1184, 1186, 1266, 1700, 2950}
 
 // strict tells whether an expression is NULL where one of its operands is, so that nothing is computed of it where constants have been folded
 // (eval_const_expressions of clauses.c): a column in it stays, or all of it has become NULL. What is not known to be is taken for other: CASE, COALESCE, AND, IN, BETWEEN and their like may leave a part of themselves, or a value,
@@ -61,7 +94,7 @@ func (c *cautious) strict(n *sqltext.Node, at *level) bool {
 	switch x := n.GetNode().(type) {
 	case *sqltext.Node_A_Expr:
 		_, name, ok := qualifiedName(x.AExpr.Name)
-		return ok && (x.AExpr.Kind == sqltext.AEXPR_OP || x.AExpr.Kind == sqltext.AEXPR_LIKE || x.AExpr.Kind == sqltext.AEXPR_ILIKE || x.AExpr.Kind == sqltext.AEXPR_SIMILAR) && name != "<@" && name != "@>" && (name != "||" || c.isScalar(x.AExpr.Lexpr, at) && c.isScalar(x.AExpr.Rexpr, at)) // a NULL makes no array NULL
+		return ok && (x.AExpr.Kind == sqltext.AEXPR_OP || x.AExpr.Kind == sqltext.AEXPR_LIKE || x.AExpr.Kind == sqltext.AEXPR_ILIKE || x.AExpr.Kind == sqltext.AEXPR_SIMILAR) && name != "<@" && name != "@>" && name != "#=" && (name != "||" || c.isScalar(x.AExpr.Lexpr, at) && c.isScalar(x.AExpr.Rexpr, at)) // a NULL makes no array NULL
 	case *sqltext.Node_TypeCast, *sqltext.Node_CollateClause:
 		return true
 	case *sqltext.Node_A_Indirection:
@@ -95,6 +128,11 @@ func (c *cautious) stays(n *sqltext.Node, at stand) bool {
 			return true
 		}
 		return c.hasFirm(n, at)
+	case *sqltext.Node_A_Expr: // of these NULL is no reason to be NULL
+		switch x.AExpr.Kind {
+		case sqltext.AEXPR_DISTINCT, sqltext.AEXPR_NOT_DISTINCT, sqltext.AEXPR_NULLIF:
+			return c.firm(x.AExpr.Lexpr, at) || c.firm(x.AExpr.Rexpr, at)
+		}
 	case *sqltext.Node_XmlExpr, *sqltext.Node_XmlSerialize:
 		firm := false
 		children(n, func(child *sqltext.Node) { firm = firm || c.firm(child, at) })
@@ -114,30 +152,44 @@ var strictFunctions = []string{
 // firm tells whether an operand names a column of a table of this query that stays, whatever is folded: what stands beside it is no NULL.
 func (c *cautious) firm(n *sqltext.Node, at stand) bool {
 	if ref := n.GetColumnRef(); ref != nil {
-		return c.column(ref, at.level).own
+		m := c.column(ref, at.level)
+		return m.own && m.firm
 	}
-	if !c.strict(n, at.level) {
+	return c.unfolded(n, at.level, func(n *sqltext.Node) (counts, stays bool) {
+		counts = c.firm(n, at)
+		return counts, counts
+	})
+}
+
+// unfolded tells whether a strict expression has an operand that counts, and none that may be NULL when constants are folded.
+func (c *cautious) unfolded(n *sqltext.Node, at *level, operand func(*sqltext.Node) (counts, stays bool)) bool {
+	if !c.strict(n, at) {
 		return false
 	}
 	found, all := false, true
 	children(n, func(child *sqltext.Node) {
-		switch {
-		case child.GetString_() != nil, child.GetTypeName() != nil: // a name
-		case child.GetAConst() != nil && !child.GetAConst().Isnull:
-		case c.firm(child, at):
-			found = true
-		default:
-			all = false
+		if child.GetString_() != nil || child.GetTypeName() != nil || child.GetAConst() != nil && !child.GetAConst().Isnull { // a name, a value
+			return
 		}
+		counts, stays := operand(child)
+		found, all = found || counts, all && stays
 	})
 	return found && all
 }
 
 // hasFirm tells whether a call has an operand that stays, and what chooses among values one that comes first.
 func (c *cautious) hasFirm(n *sqltext.Node, at stand) bool {
-	firm := func(n *sqltext.Node) bool { return c.firm(n, at) }
+	return c.holds(n, func(n *sqltext.Node) bool { return c.firm(n, at) })
+}
+
+// holds tells the same of operands that are firm in a way of their own.
+func (c *cautious) holds(n *sqltext.Node, firm func(*sqltext.Node) bool) bool {
 	switch x := n.GetNode().(type) {
 	case *sqltext.Node_FuncCall:
+		switch lastName(x.FuncCall.Funcname) {
+		case "elem_contained_by_range", "range_contains_elem": // as of 17 they are folded with a constant range
+			return false
+		}
 		return c.plain(x.FuncCall) && slices.ContainsFunc(x.FuncCall.Args, firm)
 	case *sqltext.Node_MinMaxExpr:
 		return slices.ContainsFunc(x.MinMaxExpr.Args, firm)
@@ -156,8 +208,8 @@ func (c *cautious) hasFirm(n *sqltext.Node, at stand) bool {
 // fixedLength are the types with subscripts that are no arrays: name, point, lseg, box and line.
 var fixedLength = []uint32{19, 600, 601, 603, 628}
 
-// overflowing are the types of circles and segments, and of arrays of them, whose operators of comparison compute, and are leak-proof.
-var overflowing = []uint32{718, 601, 719, 1018}
+// overflowing are the types of circles and segments, whose operators of comparison compute, and are leak-proof.
+var overflowing = []uint32{718, 601}
 
 // isArray tells whether a type is one of arrays, or of a domain over such.
 func (c *cautious) isArray(t *sqltext.TypeName) bool {
@@ -236,8 +288,8 @@ func (c *cautious) isScalar(n *sqltext.Node, at *level) bool {
 		return !c.isArray(x.TypeCast.TypeName)
 	case *sqltext.Node_A_Expr:
 		_, name, ok := qualifiedName(x.AExpr.Name)
-		return ok && (slices.Contains(comparisons, name) || x.AExpr.Kind != sqltext.AEXPR_OP && x.AExpr.Kind != sqltext.AEXPR_NULLIF || slices.Contains([]string{"->", "->>", "#>", "#>>"}, name) ||
-			slices.Contains([]string{"+", "-", "*", "/", "%", "||"}, name) && (c.isScalar(x.AExpr.Lexpr, at) && name != "||" || c.isScalar(x.AExpr.Rexpr, at)) && (name != "||" || c.isScalar(x.AExpr.Lexpr, at)))
+		return ok && (slices.Contains(comparisons, name) || x.AExpr.Kind != sqltext.AEXPR_OP && x.AExpr.Kind != sqltext.AEXPR_NULLIF || slices.Contains([]string{"->>", "#>", "#>>"}, name) || name == "->" && slices.Contains([]uint32{114, 3802}, c.rawOf(x.AExpr.Lexpr, at)) ||
+			slices.Contains([]string{"+", "-", "*", "/", "%", "||"}, name) && (x.AExpr.Lexpr == nil || c.isScalar(x.AExpr.Lexpr, at)) && c.isScalar(x.AExpr.Rexpr, at))
 	case *sqltext.Node_CoalesceExpr:
 		return all(x.CoalesceExpr.Args)
 	case *sqltext.Node_MinMaxExpr:

@@ -35,7 +35,7 @@ func TestCare(t *testing.T) {
 		{"SELECT m.id FROM memories m LEFT JOIN LATERAL (SELECT m.occurred_at::date AS n) x ON true WHERE x.n = '2026-01-01'", ""},
 		{"SELECT (SELECT count(*) FROM (SELECT ROW(1) AS n FROM notes) q WHERE q.n = $1) FROM (SELECT count(*) AS n FROM memories) q", "no column"},
 		{"SELECT q.title, q.n FROM (SELECT title, count(*) AS n FROM memories GROUP BY title) q WHERE q.n > 5 AND q.title <> 'a'", ""},
-		{"SELECT q.n FROM (SELECT ROW(1) AS n FROM memories) q WHERE q.n = ROW('x')", "no column"},
+		{"SELECT q.n FROM (SELECT ROW(1) AS n FROM memories) q WHERE q.n = ROW('x')", "converted first"},
 		{"SELECT q.n FROM (SELECT 1 AS n, ROW(1) AS n FROM memories) q WHERE q.n = $1", "no column"},
 		{"SELECT * FROM (SELECT id, 10 / length(title) AS n FROM memories) q", ""},
 		{"BEGIN", ""}, {"COMMIT", ""}, {"SET TimeZone = 'UTC'", ""}, {"SHOW TimeZone", ""}, {"FETCH ALL FROM c", ""}, {"CLOSE c", ""}, {"EXECUTE p (1 / 0)", ""},

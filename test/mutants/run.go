@@ -72,8 +72,8 @@ func suites(m Mutant, quick bool) (list []suite) {
 	if base := filepath.Base(m.File); pkg == "verdict" || base == "care.go" || strings.HasPrefix(base, "cautious") || base == "inbound.go" || base == "fence.go" { // what hidden rows decide of what fails
 		list = append(list, suite{pkg: "./test/attacks", run: "TestTwoIndexesTellNothing|TestPoliciesComeFirst|TestComparisonsTellNothing|TestHiddenRowsReachNothing"})
 	}
-	if base := filepath.Base(m.File); strings.HasPrefix(base, "vet") || base == "form.go" || base == "values.go" { // what fails where hidden rows may decide whether it runs
-		list = append(list, suite{pkg: "./test/attacks", run: "TestSumsBehindTheGate|TestParametersBehindTheGate|TestHiddenRowsReachNothing"})
+	if base := filepath.Base(m.File); strings.HasPrefix(base, "vet") || base == "form.go" || base == "values.go" || base == "uses.go" { // what fails where hidden rows may decide whether it runs
+		list = append(list, suite{pkg: "./test/attacks", run: "TestSumsBehindTheGate|TestParametersBehindTheGate|TestExecuteLooksAtNoValue|TestHiddenRowsReachNothing"})
 	}
 	if base := filepath.Base(m.File); base == "origin.go" || base == "description.go" { // how results are described
 		list = append(list, suite{pkg: "./test/attacks", run: "TestResultsAreDescribedAsWhatWasNamed"})
