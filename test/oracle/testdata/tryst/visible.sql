@@ -1,0 +1,12 @@
+CREATE TEMP TABLE kept_profile AS SELECT id FROM profile WHERE deleted_at IS NULL AND (id = 5 OR region = 'eu' AND status = 'active' AND shown_to <> 'nobody' AND circles && '{book,run,*}');
+CREATE TEMP TABLE kept_photo AS SELECT id FROM photo f WHERE profile_id IN (SELECT id FROM kept_profile) AND (profile_id = 5 OR approved) AND NOT EXISTS (SELECT FROM unnest(people) p WHERE p IS DISTINCT FROM md5('u5')::uuid AND NOT EXISTS (SELECT FROM photo_consent c WHERE c.grantor = p AND (c.album = '*' OR c.album = f.album) AND c.grantee IN ('book', 'run', '*') AND c.revoked_at IS NULL AND (c.expires_at IS NULL OR c.expires_at > now())));
+CREATE TEMP TABLE kept_pairing AS SELECT id FROM pairing WHERE 5 IN (a, b) AND unmatched_at IS NULL;
+CREATE TEMP TABLE kept_thread AS SELECT id FROM chat.thread WHERE members && '{5}';
+CREATE TEMP TABLE kept_message AS SELECT id FROM chat.message WHERE thread_id IN (SELECT id FROM kept_thread) AND deleted_at IS NULL;
+CREATE TEMP TABLE kept_suggestion AS SELECT id, owner = md5('u5')::uuid AS own FROM chat.suggestion WHERE thread_id IS NOT NULL AND message_ids <> '{}' AND NOT EXISTS (SELECT FROM unnest(message_ids) n WHERE n IS NULL OR n NOT IN (SELECT id FROM kept_message));
+CREATE TEMP TABLE kept_meetup AS SELECT "id" AS id FROM "Meetup" WHERE "deletedAt" IS NULL AND ("hostId" = 5 OR "status" = 'PUBLISHED' AND jsonb_typeof("invited") = 'array' AND "invited" ?| '{book,run,*}');
+CREATE TEMP TABLE kept_guest AS SELECT "meetupId" AS m, "profileId" AS p FROM "MeetupGuest" g WHERE "meetupId" IN (SELECT id FROM kept_meetup) AND ("profileId" = 5 OR EXISTS (SELECT FROM "Meetup" x WHERE x."id" = g."meetupId" AND x."hostId" = 5));
+CREATE TEMP TABLE kept_subscription AS SELECT id FROM pay.subscription WHERE profile_id = 5;
+CREATE TEMP TABLE kept_answer AS SELECT profile_id, question_id FROM answer WHERE profile_id = 5 OR profile_id IN (SELECT id FROM kept_profile) AND shown_to IN ('everyone', 'circles');
+CREATE TEMP TABLE kept_guide AS SELECT id FROM guide WHERE jsonb_typeof(readers) = 'array' AND readers ?| (SELECT '{book,run,*}' || array_agg(plan_code::text) FROM pay.subscription WHERE profile_id = 5 AND NOT ended) AND published_at <= now();
+CREATE TEMP TABLE kept_rule AS SELECT id FROM filter_rule WHERE (region IS NULL OR region = 'eu') AND enabled;
