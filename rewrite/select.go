@@ -1,6 +1,8 @@
 package rewrite
 
 import (
+	"slices"
+
 	"github.com/pgconsent/pgconsent/sqltext"
 )
 
@@ -240,10 +242,9 @@ func (w *walker) groupByKey(s *sqltext.SelectStmt, own *scope) {
 		if i.ref == nil || i.ref.fragment == nil || distance && w.approximates(i.ref) { // such a one is fenced in, and every column has to be grouped
 			continue
 		}
-		for _, key := range i.ref.relation.PrimaryKey {
-			if grouped[key] || grouped[""] {
-				i.ref.keep("GROUP BY the primary key")
-			}
+		key := i.ref.relation.PrimaryKey
+		if len(key) > 0 && (grouped[""] || !slices.ContainsFunc(key, func(column string) bool { return !grouped[column] })) {
+			i.ref.keep("GROUP BY the primary key")
 		}
 	}
 }

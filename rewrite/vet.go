@@ -292,10 +292,33 @@ func (v *vetter) from(n *sqltext.Node, at place) []*vetItem {
 		return []*vetItem{{name: n.RangeSubselect.Alias.Aliasname, columns: v.renamed(columns, n.RangeSubselect.Alias.Colnames)}}
 	case *sqltext.Node_JoinExpr:
 		return v.join(n.JoinExpr, at)
+	case *sqltext.Node_RangeFunction:
+		return v.search(n.RangeFunction, at)
 	default:
-		v.no("FROM with a function or VALUES")
+		v.no("FROM with VALUES")
 		return nil
 	}
+}
+
+// search vets a function in FROM: one that reads a text search, which gives one row of one column, named as the item is.
+func (v *vetter) search(f *sqltext.RangeFunction, at place) []*vetItem {
+	var call *sqltext.FuncCall
+	if len(f.Functions) == 1 {
+		call = f.Functions[0].GetList().GetItems()[0].GetFuncCall()
+	}
+	if call == nil || f.IsRowsfrom || f.Lateral || f.Ordinality || len(f.Coldeflist) > 0 || len(f.GetAlias().GetColnames()) > 1 {
+		v.no("FROM with a function")
+		return nil
+	}
+	found := v.call(call, place{elsewhere: at.elsewhere})
+	if v.reason == "" && found.kind != kindTSQuery {
+		v.no("FROM with a function that reads no text search")
+	}
+	name := lastName(call.Funcname)
+	if a := f.GetAlias(); a != nil {
+		name = a.Aliasname
+	}
+	return []*vetItem{{name: name, columns: v.renamed([]vetColumn{{name: name, kind: kindTSQuery}}, f.GetAlias().GetColnames())}}
 }
 
 func (v *vetter) table(rv *sqltext.RangeVar, at place) []*vetItem {
