@@ -3,6 +3,7 @@ package rewrite
 import (
 	"errors"
 	"slices"
+	"strings"
 
 	"github.com/pgconsent/pgconsent/catalog"
 	"github.com/pgconsent/pgconsent/policy"
@@ -313,11 +314,18 @@ func (w *walker) arguments(schema, name string, f *sqltext.FuncCall) (standIn ca
 	if name != "current_setting" || schema != "" && schema != "pg_catalog" {
 		return catalog.Name{}, false
 	}
-	if len(f.Args) > 0 {
-		if setting, constant := constantString(f.Args[0]); constant {
-			if refused := checkShow(setting, w.claims); refused != nil {
-				w.refuseAt(refused, f.Location)
-			}
+	if len(f.Args) == 0 {
+		return catalog.Name{Schema: catalog.ShadowSchema, Name: name}, true
+	}
+	if setting, constant := constantString(f.Args[0]); constant {
+		refused := checkShow(setting, w.claims)
+		switch {
+		case refused == nil:
+			return catalog.Name{}, false
+		case len(f.Args) == 2 && f.Args[1].GetAConst().GetBoolval().GetBoolval() && strings.Contains(setting, ".") && !strings.HasPrefix(strings.ToLower(setting), "pgconsent"):
+			// Somebody's own, as that of a tool: to an agent it is not set, and the stand-in says NULL.
+		default:
+			w.refuseAt(refused, f.Location)
 			return catalog.Name{}, false
 		}
 	}
