@@ -1,6 +1,9 @@
 package catalog
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // The rows a shadow shows are told by views of schema pgconsent, which migrate makes from the policy:
 //
@@ -101,7 +104,14 @@ var filtered = []Shadow{
 			"attnotnull":    "t.attnotnull AND NOT " + maskedColumn,
 		},
 	},
-	{Source: pgCatalog("pg_attrdef"), Where: "t.adrelid" + shownTable + " AND (t.adrelid, t.adnum)" + hiddenColumns, Keep: []string{"oid", "adrelid", "adnum"}},
+	{
+		Source: pgCatalog("pg_attrdef"), Where: "t.adrelid" + shownTable + " AND (t.adrelid, t.adnum)" + hiddenColumns,
+		Keep: []string{"oid", "adrelid", "adnum"},
+		Set: map[string]string{
+			"adbin": "CASE WHEN (t.adrelid, t.adnum) NOT IN (SELECT w.attrelid, w.attnum FROM pgconsent.narrowed AS w) AND " +
+				plainDefault("pg_catalog.pg_get_expr(t.adbin, t.adrelid)") + " THEN t.adbin END",
+		},
+	},
 	{
 		Source: pgCatalog("pg_index"), Where: "t.indexrelid" + shownRelation,
 		Keep: []string{
@@ -237,4 +247,15 @@ func empty(in func(string) Name, relations ...string) []Shadow {
 func shownSetting(name string) string {
 	return "pg_catalog.strpos(" + name + ", '.') OPERATOR(pg_catalog.=) 0 AND pg_catalog.lower(" + name +
 		` COLLATE pg_catalog."C") OPERATOR(pg_catalog.<>) ALL (ARRAY['cpu_operator_cost', 'enable_bitmapscan', 'plan_cache_mode'])`
+}
+
+// plainDefault is a condition on the text of a default: that it is a number or one word, or says nothing but the time or a random number. Mappers send
+// these themselves, so that they have to know them; others are expressions, or text that may quote somebody.
+func plainDefault(text string) string {
+	const (
+		value = `(\'[A-Za-z0-9_.:{}+-]{0,40}\'|\'\[\]\'|-?[0-9]+(\.[0-9]+)?|\([0-9.-]+\)|true|false|NULL|ARRAY\[\])`
+		cast  = `(::[a-z][a-z0-9_ ]*(\([0-9,]+\))?[a-z ]*(\[\])*)*`
+		now   = `(now|clock_timestamp|statement_timestamp|transaction_timestamp|gen_random_uuid|uuid_generate_v4|CURRENT_TIMESTAMP|CURRENT_DATE|CURRENT_TIME|LOCALTIMESTAMP|LOCALTIME)(\(\))?`
+	)
+	return text + " OPERATOR(pg_catalog.~) '^(" + strings.ReplaceAll(value+cast+"|"+now, `\'`, "''") + ")$'"
 }

@@ -182,9 +182,11 @@ func TestShadowsTellNothing(t *testing.T) {
 		"SELECT parameter_name FROM pgconsent_catalog.is_parameters WHERE specific_schema = 'public' AND parameter_mode = 'IN' ORDER BY ordinal_position": "words,match_count,respect_consent",
 		"SELECT schema_name FROM pgconsent_catalog.is_schemata WHERE schema_name NOT LIKE 'pg_%'":                                                         "public,information_schema",
 		"SELECT count(*) FROM pgconsent_catalog.pg_database":                                                                                              "1",
-		"SELECT setting FROM pgconsent_catalog.pg_settings WHERE name = 'server_encoding'":                                                                "UTF8",
-		"SELECT pgconsent_catalog.current_setting('Plan_cache_MODE') IS NULL":                                                                             "t",
-		"SELECT count(*) FROM pgconsent_catalog.pg_settings WHERE name LIKE '%.%'":                                                                        "0",
+		"SELECT string_agg(a.attname || ' ' || pg_get_expr(d.adbin, d.adrelid), ',' ORDER BY a.attnum) FROM pgconsent_catalog.pg_attrdef d JOIN pg_catalog.pg_attribute a ON a.attrelid = d.adrelid AND a.attnum = d.adnum WHERE d.adrelid = 'public.memories'::regclass": "body ''::text,occurred_at now()",
+		"SELECT string_agg(column_name || ' ' || column_default, ',' ORDER BY ordinal_position) FROM pgconsent_catalog.is_columns WHERE table_name = 'memories'":                                                                                                          "body ''::text,occurred_at now()",
+		"SELECT setting FROM pgconsent_catalog.pg_settings WHERE name = 'server_encoding'":                                                                                                                                                                                "UTF8",
+		"SELECT pgconsent_catalog.current_setting('Plan_cache_MODE') IS NULL":                                                                                                                                                                                             "t",
+		"SELECT count(*) FROM pgconsent_catalog.pg_settings WHERE name LIKE '%.%'":                                                                                                                                                                                        "0",
 	} {
 		w.want(agent, sql, want)
 	}
