@@ -35,6 +35,8 @@ var parameterStatements = []string{
 	"SELECT id FROM lakes WHERE body LIKE $1 ORDER BY id",
 	"SELECT count(*) FROM big b WHERE EXISTS (SELECT FROM lakes l WHERE l.id = b.id AND l.body ILIKE $1)",
 	"SELECT id FROM big WHERE body = $1 OR body LIKE $1 ORDER BY id",
+	"SELECT id, ts_rank(found, q) FROM big, plainto_tsquery('english', $1) q WHERE found @@ q ORDER BY 2 DESC, 1",
+	"SELECT count(*) FROM big JOIN websearch_to_tsquery('english', $1) AS q ON found @@ q WHERE a = 123",
 }
 
 // A value may make a pattern or a search fail when it comes to a row. Behind the gate door that row may be hidden, so texts with such values take row
