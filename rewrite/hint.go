@@ -40,14 +40,13 @@ func (w *walker) scans(tree *sqltext.ParseResult) bool {
 		return false
 	}
 	probes, sets, rows := 0.0, 0.0, 0.0
-	for ref, visited := range w.visited(tree) {
-		if ref.fragment == nil {
-			continue
-		}
-		for _, set := range ref.fragment.sets {
+	fits := true
+	table := func(f *fragment, visited float64) {
+		for _, set := range f.sets {
 			size, known := w.sizes[set.Relation.Name]
 			if !known || size.Rows*entry(set.Relation.Column(set.Column)) > hashMemory {
-				return false
+				fits = false
+				return
 			}
 			for _, read := range set.Reads {
 				sets += setCost * w.sizes[read.Name].Rows
@@ -57,13 +56,27 @@ func (w *walker) scans(tree *sqltext.ParseResult) bool {
 			rows += visited
 		}
 	}
-	return rows >= leastRows && probes > sets
+	h := w.visited(tree)
+	for ref, visited := range h.rows {
+		switch {
+		case ref.fragment == nil:
+		case len(ref.fragment.tables) == 0:
+			table(ref.fragment, visited)
+		case !h.narrowed[ref]: // a view that is read whole
+			for _, name := range ref.fragment.tables {
+				if f := w.protected[name]; f != nil {
+					table(f, w.sizes[name].Rows*visited/h.size(ref))
+				}
+			}
+		}
+	}
+	return fits && rows >= leastRows && probes > sets
 }
 
 // visits is about how many rows of tables with predicates the one statement of the text looks at.
 func (w *walker) visits(tree *sqltext.ParseResult) float64 {
 	rows := 0.0
-	for ref, visited := range w.visited(tree) {
+	for ref, visited := range w.visited(tree).rows {
 		if ref.fragment != nil && !ref.fragment.open {
 			rows += visited
 		}
@@ -72,12 +85,12 @@ func (w *walker) visits(tree *sqltext.ParseResult) float64 {
 }
 
 // visited estimates each reference of the one statement of the text.
-func (w *walker) visited(tree *sqltext.ParseResult) map[*reference]float64 {
+func (w *walker) visited(tree *sqltext.ParseResult) *hint {
 	query := tree.Stmts[0].GetStmt().GetSelectStmt()
 	if query == nil {
 		query = tree.Stmts[0].GetStmt().GetCopyStmt().GetQuery().GetSelectStmt()
 	}
-	h := &hint{walker: w, references: map[*sqltext.RangeVar]*reference{}, rows: map[*reference]float64{}}
+	h := &hint{walker: w, references: map[*sqltext.RangeVar]*reference{}, rows: map[*reference]float64{}, narrowed: map[*reference]bool{}}
 	for _, ref := range w.references {
 		h.references[ref.rangeVar] = ref
 	}
@@ -89,7 +102,7 @@ func (w *walker) visited(tree *sqltext.ParseResult) map[*reference]float64 {
 			h.rows[ref] = h.size(ref)
 		}
 	}
-	return h.rows
+	return h
 }
 
 // entry is what one value takes in a hash table, by the planner's reckoning.
@@ -112,6 +125,7 @@ type hint struct {
 	*walker
 	references map[*sqltext.RangeVar]*reference
 	rows       map[*reference]float64
+	narrowed   map[*reference]bool // of a view: an index of one of its tables may be enough
 }
 
 func (h *hint) size(ref *reference) float64 {
@@ -311,7 +325,11 @@ func (l *hintLevel) narrow(conditions []*sqltext.Node) {
 			count(bounds, right, b, 1)
 		}
 	}
+	for _, e := range edges {
+		l.narrowed[e.from.ref], l.narrowed[e.to.ref] = true, true
+	}
 	for _, item := range l.items {
+		l.narrowed[item.ref] = l.narrowed[item.ref] || len(equal[item]) > 0 || len(bounds[item]) > 0
 		if item.ref.fragment != nil {
 			equal[item] = append(equal[item], item.ref.fragment.owned...)
 		}
@@ -359,6 +377,9 @@ func (l *hintLevel) top(s *sqltext.SelectStmt) {
 	if s.LimitCount == nil || len(s.GroupClause) > 0 || len(s.DistinctClause) > 0 || len(l.items) == 0 || s.HavingClause != nil ||
 		slices.ContainsFunc(s.TargetList, func(n *sqltext.Node) bool { return n.GetResTarget().GetVal().GetFuncCall() != nil }) {
 		return
+	}
+	for _, item := range l.items {
+		l.narrowed[item.ref] = true // which index of which table may serve is not known here
 	}
 	first := l.items[0]
 	if len(s.SortClause) > 0 {

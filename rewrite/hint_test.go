@@ -45,9 +45,11 @@ func TestScanHint(t *testing.T) {
 		"SELECT m.title FROM memories m, memory_participants p WHERE p.memory_id = m.id AND p.person_id = $1": false,
 		"SELECT * FROM people":                                                                                false, // nothing to look up
 		"SELECT * FROM notes":                                                                                 false,
-		"SELECT 1":                                                                                            false,
-		"SELECT count(*) FROM memories; SELECT 1":                                                             false,
-		"SET application_name = 'x'":                                                                          false,
+		"SELECT count(*) FROM shares":                                                                         true, "SELECT max(n), title FROM hosted GROUP BY title": true, "SELECT title FROM shares WHERE share > 2 AND title LIKE '%a'": false, "SELECT title FROM shares WHERE title LIKE '%a'": true,
+		"SELECT title FROM shares WHERE id = $1": false, "SELECT title FROM shares LIMIT 20": false, "SELECT title FROM shares s JOIN memory_participants p ON p.memory_id = s.id WHERE p.person_id = $1": false,
+		"SELECT 1": false,
+		"SELECT count(*) FROM memories; SELECT 1": false,
+		"SET application_name = 'x'":              false,
 		"SELECT title FROM memories WHERE id = $1 AND EXISTS (SELECT FROM memory_participants p WHERE p.memory_id = memories.id)": false,
 	} {
 		result, refused := r.Rewrite(sql, false)
