@@ -26,6 +26,8 @@ type cautious struct {
 	of     map[*sqltext.RangeVar]*reference
 	reason string
 
+	fed      bool // a query in FROM has a sub-select among its columns
+	lost     bool // a column of which it is not known what it is stands where it may ask for that
 	outputs  bool // a query in FROM computes what may raise an error, of columns of its own
 	sublinks bool // a sub-select or LATERAL may ask for that
 
@@ -65,6 +67,9 @@ func (w *walker) care(raw *sqltext.RawStmt, of map[*sqltext.RangeVar]*reference)
 	c := &cautious{walker: w, of: of, params: map[int32]*paramUse{}, levels: map[*sqltext.SelectStmt]*level{}, given: map[*sqltext.SelectStmt][]typed{}, views: map[catalog.Name]*sqltext.SelectStmt{}}
 	c.count(raw.GetStmt())
 	when = c.statement(raw.GetStmt())
+	if c.fed && c.lost {
+		c.because("what is not known may ask for a sub-select of a query in FROM")
+	}
 	if c.outputs && c.sublinks {
 		c.because("a sub-select may ask for what a query in FROM computes")
 	}
@@ -194,6 +199,10 @@ func (c *cautious) query(s *sqltext.SelectStmt, parent *level, shown, strict boo
 	for _, n := range s.TargetList {
 		if at := output; !shown && c.collects(n.GetResTarget().GetVal(), own) {
 			at.output, at.feeds = true, false
+			c.expr(n, at)
+		} else if !shown && !strict && c.asks(n, own) { // it is run for rows that show, unless something that names the column asks for it
+			c.fed = true
+			at.output = true
 			c.expr(n, at)
 		} else {
 			c.expr(n, output)
@@ -353,6 +362,9 @@ func (c *cautious) merges(j *sqltext.JoinExpr, left, right *level, strict bool) 
 	for _, n := range j.UsingClause {
 		ref := &sqltext.ColumnRef{Fields: []*sqltext.Node{n}}
 		l, r := c.column(ref, left), c.column(ref, right)
+		if l.asks || r.asks || c.fed && !(l.known && r.known) {
+			c.because("USING asks for a sub-select of a query in FROM")
+		}
 		if c.convertsArrays(l.raw, r.raw) || !(!strict && l.own && r.own || l.oid != 0 && r.oid != 0 && (l.oid == r.oid || converted[l.oid] == 0 && converted[r.oid] == 0)) {
 			c.because("USING over what is not a table")
 		}
@@ -437,6 +449,10 @@ func (c *cautious) expr(n *sqltext.Node, at stand) (own bool) {
 		m := c.column(x.ColumnRef, at.level)
 		if own = m.own; m.calls {
 			c.because("it calls a function that is not PostgreSQL's own")
+		}
+		c.lost = c.lost || (!m.known || m.vague) && !at.output
+		if m.asks && !at.output {
+			c.because("it asks for a sub-select of a query in FROM")
 		}
 		if at.strict && m.computed && m.stored {
 			c.because("a sub-select reads a column that is computed as it is read")

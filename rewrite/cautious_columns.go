@@ -37,6 +37,7 @@ type typed struct {
 	computed bool // what it is may be computed where it is named, and fail there
 	own      bool // it is a column of a table that the query reads itself, and stays one where the query becomes a part of the one around it, or is NULL
 	firm     bool // it is no NULL that is folded with what stands beside it
+	asks     bool // a sub-select is in it, which may fail
 
 	raw uint32 // its type, where that is certain, whatever it is
 }
@@ -48,6 +49,8 @@ type meaning struct {
 	raw      uint32 // the type of a table's column, whatever it is; of a domain the type under it
 	own      bool   // it is of the query that names it, and what is computed of it is put off until the row shows
 	firm     bool   // as of typed
+	asks     bool   // as of typed
+	vague    bool   // it is of something whose columns are not known
 	outer    bool   // it is of a query outside
 	computed bool   // as of typed
 	stored   bool   // it is of a table
@@ -76,7 +79,7 @@ func (c *cautious) column(ref *sqltext.ColumnRef, l *level) meaning {
 		names = append(names, n.GetString_().GetSval()) // "" for a star
 	}
 	if len(names) == 1 && names[0] == "" {
-		return meaning{known: true, computed: true}
+		return meaning{known: true, computed: true, asks: l == nil || slices.ContainsFunc(l.items, (*source).asks)}
 	}
 	for at := l; at != nil; at = at.parent {
 		var found []meaning
@@ -94,12 +97,12 @@ func (c *cautious) column(ref *sqltext.ColumnRef, l *level) meaning {
 			case is:
 				found = append(found, o)
 			case len(names) > 1:
-				found = append(found, meaning{known: true, own: i.rows, firm: i.rows, computed: true, calls: (i.table != nil || i.view || i.rows && i.columns != nil) && names[len(names)-1] != ""})
+				found = append(found, meaning{known: true, own: i.rows, firm: i.rows, computed: true, asks: i.asks(), vague: i.table == nil && i.columns == nil, calls: (i.table != nil || i.view || i.rows && i.columns != nil) && names[len(names)-1] != ""})
 			}
 		}
 		switch {
 		case len(found) > 0 && len(names) == 1 && at.merged && at.opaque: // it may be one that is converted
-			return meaning{outer: at != l, computed: true, stored: true}
+			return meaning{outer: at != l, computed: true, stored: true, asks: true}
 		case len(found) > 1 && !(len(names) == 1 && at.merged):
 			return meaning{}
 		case len(found) > 0:
@@ -107,7 +110,7 @@ func (c *cautious) column(ref *sqltext.ColumnRef, l *level) meaning {
 			m.own, m.firm, m.outer = m.own && at == l, m.firm && at == l, at != l
 			return m
 		case named && len(names) == 1: // the whole row
-			return meaning{known: true, outer: at != l, computed: true, stored: slices.ContainsFunc(at.items, func(i *source) bool { return i.alias == names[0] && c.computesColumns(i) })}
+			return meaning{known: true, outer: at != l, computed: true, asks: slices.ContainsFunc(at.items, (*source).asks), stored: slices.ContainsFunc(at.items, func(i *source) bool { return i.alias == names[0] && c.computesColumns(i) })}
 		case named, at.hidden, at.opaque && len(names) != 2, slices.Contains(systemColumns, names[0]):
 			return meaning{}
 		}
@@ -125,6 +128,7 @@ func merged(found []meaning) meaning {
 		if m.raw != other.raw {
 			m.raw = 0
 		}
+		m.asks = m.asks || other.asks
 		m.known, m.own, m.firm, m.computed, m.stored = m.known && other.known, m.own && other.own, m.firm && other.firm, m.computed || other.computed, m.stored || other.stored
 	}
 	return m
@@ -139,6 +143,7 @@ func (c *cautious) columnOf(i *source, name string) (meaning, bool) {
 		o := meaning{known: true, own: i.rows, firm: i.rows}
 		for _, column := range i.columns {
 			if column.name == name {
+				o.asks = o.asks || column.asks
 				n, o.oid, o.computed, o.own, o.firm, o.raw = n+1, column.oid, column.computed, i.rows || column.own, i.rows || column.firm, column.raw
 			}
 		}
@@ -310,6 +315,7 @@ func (c *cautious) outputsOf(s *sqltext.SelectStmt, parent *level, within string
 					out[i].raw = scalar
 				}
 			}
+			out[i].asks = out[i].asks || right[i].asks
 			out[i].computed = out[i].computed || right[i].computed || out[i].oid == 0 // one half may be converted
 			out[i].own = out[i].own && right[i].own || limited(s)
 			out[i].firm = out[i].firm && right[i].firm || limited(s)
@@ -324,7 +330,7 @@ func (c *cautious) outputsOf(s *sqltext.SelectStmt, parent *level, within string
 			if !isStar(t.GetVal()) {
 				firm := limited(s) || c.firm(t.GetVal(), stand{level: at}) || c.gathers(t.GetVal(), at)
 				own := firm || c.hasOwn(t.GetVal(), stand{level: at}) || c.collects(t.GetVal(), at)
-				out = append(out, typed{outputName(t), c.typeOf(t.GetVal(), at), c.computes(t.GetVal(), at), own, firm, c.rawOf(t.GetVal(), at)})
+				out = append(out, typed{outputName(t), c.typeOf(t.GetVal(), at), c.computes(t.GetVal(), at), own, firm, c.asks(t.GetVal(), at), c.rawOf(t.GetVal(), at)})
 				continue
 			}
 			all := c.star(t.GetVal().GetColumnRef(), at)
@@ -336,6 +342,19 @@ func (c *cautious) outputsOf(s *sqltext.SelectStmt, parent *level, within string
 	}
 	c.given[s] = out
 	return out
+}
+
+// asks tells whether a sub-select is in an expression, or in a column that it names.
+func (c *cautious) asks(n *sqltext.Node, at *level) (found bool) {
+	c.inside(n, func(n *sqltext.Node) bool {
+		found = found || n.GetSubLink() != nil || n.GetColumnRef() != nil && c.column(n.GetColumnRef(), at).asks
+		return !found
+	})
+	return found
+}
+
+func (s *source) asks() bool {
+	return slices.ContainsFunc(s.columns, func(t typed) bool { return t.asks })
 }
 
 // limited tells whether what a query in FROM gives is computed before anything compares it. Otherwise PostgreSQL puts the query's own expression in the place of a column, also where the query stays one, and conditions on
@@ -487,7 +506,7 @@ func (c *cautious) star(ref *sqltext.ColumnRef, at *level) []typed {
 		}
 		for _, column := range i.table.Columns {
 			o, _ := c.columnOf(i, column.Name)
-			out = append(out, typed{column.Name, o.oid, o.computed, o.own, o.firm, o.raw})
+			out = append(out, typed{column.Name, o.oid, o.computed, o.own, o.firm, o.asks, o.raw})
 		}
 	}
 	return out
