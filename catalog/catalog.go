@@ -45,7 +45,9 @@ type Relation struct {
 	PartitionBy []string   // of a partitioned table: the columns that say where a row goes
 	Checked     []string   // columns that a CHECK constraint reads, by attnum
 	Together    [][]string // of each CHECK constraint that reads several columns: which, by attnum
+	Rechecked   [][]string // of each constraint that may refuse an update of a row whose columns it leaves as they are: NOT VALID, or of more than the row; which, by attnum
 	Computed    []Computed // what is computed of a row as it is written, and may fail
+	Compared    []Compared // the indexes that compare rows as they are written, other than by what is known to fail for none
 	HasRules    bool       // rewrite rules, which a view's own is not counted as
 	RowSecurity bool       // relrowsecurity
 	ForceRLS    bool       // relforcerowsecurity
@@ -63,8 +65,25 @@ type Relation struct {
 
 // Computed is something that PostgreSQL computes of a row as it is written, besides checks and generated columns.
 type Computed struct {
-	By      string   // "index": its expressions or its predicate, where they have more than what is leak-proof; "trigger": its condition, if that has
-	Columns []string // that it reads, by attnum
+	By      string   // "index": its expressions or its predicate, where they have more than what is leak-proof; "trigger": its condition, if that has; "column", "partition": if they go by more than the row
+	Columns []string // that it reads, or that it waits for, by attnum
+	Anew    bool     // it may fail for a row of which an update leaves Columns as they are
+}
+
+// Compared is an index whose operator classes are not those of plain values alone, each of which PostgreSQL knows to compare.
+type Compared struct {
+	Index string
+	Keys  []IndexKey
+}
+
+// IndexKey is a column or an expression of an index; or, with the method "operator", an operator of others by which a constraint excludes.
+type IndexKey struct {
+	Method     string // the access method: "gist"
+	Class      string // the operator class: "range_ops"
+	By         string // whose it is: "postgresql", an extension, or "" for anybody else
+	Type       uint32
+	Expression bool
+	Columns    []string // of the table, by attnum
 }
 
 // Updatable is what pg_relation_is_updatable says: a bit for each command.
@@ -146,6 +165,7 @@ type Key struct {
 	Equal   []string // those without which being equal no two rows collide: plain columns of a unique key, or WITH = of one that excludes, in their own collation
 	Apart   []string // those of which one that is NULL keeps the row from colliding: plain columns, where NULL equals no NULL
 	Where   string   // which rows it is about, as pg_get_expr writes it
+	For     []string // the columns that Where reads, by attnum
 }
 
 // Action is what becomes of a row whose foreign key loses its target.
@@ -200,6 +220,7 @@ type Type struct {
 	Element   uint32   // of an array type
 	Base      uint32   // of a domain; of a range, the type of its bounds; of a multirange, the range
 	Labels    []string // of an enum, in its order
+	Subtracts string   // of a range: the function that tells how far two bounds are apart, qualified unless it is of pg_catalog; "": none
 
 	// CheckFunctions are the functions outside pg_catalog that the checks of a domain call, but not those of the domains
 	// under it; and those that a range compares and rounds its bounds by.

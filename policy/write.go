@@ -58,7 +58,7 @@ func (w *Write) Allows(command string) bool {
 
 // The commands of a policy, and what a DBA may accept that agents can learn. Each is refused unless it is said.
 const (
-	acceptConflicts  = "conflicts"  // that a key collides with a hidden row
+	acceptConflicts  = "conflicts"  // that a key collides with a hidden row, or that an index fails as it compares with one
 	acceptReferences = "references" // that a foreign key points to, or from, a hidden row
 	acceptSequences  = "sequences"  // how many numbers others have drawn
 	acceptValues     = "values"     // what hidden columns of a visible row hold
@@ -189,6 +189,13 @@ func (c *compiler) write(t *compiling) *Write {
 			c.fail(decl.place, "say accept: ["+acceptConflicts+"], or stamp other columns",
 				"%s stamps all of the key %s, or leaves it to defaults: a collision would tell that a hidden row exists", r.Name, key.Name)
 		}
+		if name := c.partly(t, key); out.Insert && name != "" && !decl.accepts(acceptValues) && collides(decl, key, r, sendable) {
+			c.fail(decl.place, "say accept: ["+acceptValues+"], or let the key hold for all rows",
+				"%s stamps all of the key %s, or leaves it to defaults: a collision would tell of %s", r.Name, key.Name, t.unseen(name))
+		}
+	}
+	if why := c.presets(decl, t); out.Insert && why != "" && !decl.accepts(acceptConflicts) {
+		c.fail(decl.place, "say accept: ["+acceptConflicts+"], or let another index do", "agents cannot insert into %s: %s", r.Name, why)
 	}
 	if len(c.errs) > failed {
 		return nil
@@ -228,6 +235,7 @@ func (c *compiler) changes(out *Write, decl *writeDecl, t *compiling, sendable [
 		judged, known = append(judged, more...), known && all
 	}
 	judged = andSources(t.relation, judged)
+	probed := ""
 	for _, column := range t.relation.Columns {
 		name := column.Name
 		isStamped, isSendable := slices.Contains(stamped, name), slices.Contains(sendable, name)
@@ -244,6 +252,9 @@ func (c *compiler) changes(out *Write, decl *writeDecl, t *compiling, sendable [
 			c.fail(decl.place, "list it under immutable", "agents cannot update %s.%s: the row would go to another partition, and be stamped anew", t.relation.Name, name)
 		}
 		why := c.probes(decl, t, name)
+		if why != "" && isSendable && !immutable && !moves {
+			probed = why
+		}
 		if out.Update && isSendable && !immutable && !moves && named && why != "" {
 			c.fail(decl.place, "list it under immutable, or say accept: ["+acceptValues+"]", "agents cannot update %s.%s: %s", t.relation.Name, name, why)
 		}
@@ -254,7 +265,10 @@ func (c *compiler) changes(out *Write, decl *writeDecl, t *compiling, sendable [
 			}
 		}
 	}
-	if out.Update && len(out.Updatable) == 0 {
+	switch none := out.Update && len(out.Updatable) == 0; {
+	case none && probed != "" && decl.allColumns:
+		c.fail(decl.place, "say accept: ["+acceptValues+"]", "no column of %s is left for agents to update: %s", t.relation.Name, probed)
+	case none:
 		c.fail(decl.place, "name them under columns", "no column of %s is left for agents to update", t.relation.Name)
 	}
 
@@ -435,6 +449,17 @@ func (c *compiler) unwritable(decl *writeDecl, t *compiling, column *catalog.Col
 			if slices.Contains(key.Columns, column.Name) && !decl.withinSight(key, t.rows, t.relation) {
 				return "it is part of the key " + key.Name + ", and a collision would tell that a hidden row exists",
 					"let the key begin with the columns that say whose row it is, or say accept: [" + acceptConflicts + "]"
+			}
+		}
+		if why := c.tried(t, column.Name); why != "" {
+			return why, "let another index do, or say accept: [" + acceptConflicts + "]"
+		}
+	}
+	if !decl.accepts(acceptValues) {
+		for _, key := range c.collisions(t.relation) {
+			if name := c.partly(t, key); name != "" && slices.Contains(key.Columns, column.Name) {
+				return "it is part of the key " + key.Name + ", which is for some rows only, by " + t.unseen(name) + ", and a collision would tell what that is",
+					"let the key hold for all rows, or say accept: [" + acceptValues + "]"
 			}
 		}
 	}

@@ -75,32 +75,48 @@ func (c *compiler) collisions(r *catalog.Relation) []catalog.Key {
 	return out
 }
 
+// seen tells whether agents that write a table see a column of it as it is.
+func (c *compiler) seen(t *compiling, name string) bool {
+	return t.decl.plain(name) && c.contracted(t.relation.Name, name)
+}
+
+// unseen says of a column that agents do not see it, and why.
+func (t *compiling) unseen(name string) string {
+	if t.decl.plain(name) {
+		return name + ", which a contract leaves out"
+	}
+	return name + ", which is hidden or masked"
+}
+
+// computers are what computes something of a row as it is written.
+var computers = map[string]string{"index": "an index", "trigger": "a trigger's condition", "column": "a generated column", "partition": "what says to which partition a row goes"}
+
 // probes tells why an UPDATE of a column would tell what columns of the row hold that agents do not see: a check, an index, a
 // trigger's condition, a partition's bounds, the policy's own check, or what is computed, reads both, so that it goes by them whether the update fails, and they may stand in what the
-// error says. What is made for text search fails by size alone.
+// error says. What is made for text search fails by size alone. What may fail though the row is as it was is asked whatever is updated.
 func (c *compiler) probes(decl *writeDecl, t *compiling, column string) string {
 	if decl.accepts(acceptValues) {
 		return ""
 	}
-	seen := func(name string) bool { return t.decl.plain(name) && c.contracted(t.relation.Name, name) }
+	seen := func(name string) bool { return c.seen(t, name) }
 	if !slices.ContainsFunc(t.relation.Columns, func(column catalog.Column) bool { return !seen(column.Name) }) {
 		return ""
 	}
-	unseen := func(together []string, but []string) string {
-		i := slices.IndexFunc(together, func(name string) bool { return !seen(name) && !slices.Contains(but, name) })
-		if i < 0 || !slices.Contains(together, column) {
+	hidden := func(columns []string, but []string) string {
+		i := slices.IndexFunc(columns, func(name string) bool { return !seen(name) && !slices.Contains(but, name) })
+		if i < 0 {
 			return ""
 		}
-		return together[i]
+		return columns[i]
 	}
-	why := func(name string) string {
-		if t.decl.plain(name) {
-			return name + ", which a contract leaves out, and whether "
+	unseen := func(together []string, but []string) string {
+		if !slices.Contains(together, column) {
+			return ""
 		}
-		return name + ", which is hidden or masked, and whether "
+		return hidden(together, but)
 	}
 	told := func(what, name, fails string) string {
-		return what + " reads it together with " + why(name) + fails + " would tell what that is"
+		return what + " reads it together with " + t.unseen(name) + ", and whether " + fails + " would tell what that is"
 	}
 	known := ownColumns(t.rows) // the agent's own, as it knows
 	if decl.check != nil {
@@ -118,16 +134,31 @@ func (c *compiler) probes(decl *writeDecl, t *compiling, column string) string {
 		}
 		for _, computed := range part.Columns {
 			if name := unseen(computed.From, nil); name != "" && computed.Type != "tsvector" {
-				return computed.Name + " is computed from it and from " + why(name) + "that fails would tell what that is"
+				return computed.Name + " is computed from it and from " + t.unseen(name) + ", and whether that fails would tell what that is"
 			}
 		}
 		for _, computed := range part.Computed {
 			if name := unseen(andSources(part, computed.Columns), known); name != "" {
-				return told(map[string]string{"trigger": "a trigger's condition"}[computed.By]+map[bool]string{true: "an index"}[computed.By != "trigger"], name, "that fails")
+				return told(computers[computed.By], name, "that fails")
 			}
 		}
 		if name := unseen(part.PartitionBy, known); name != "" {
 			return told("what says to which partition a row goes", name, "there is one")
+		}
+		for _, checked := range part.Rechecked {
+			if name := hidden(andSources(part, checked), known); name != "" {
+				return "each update asks anew what a constraint says of " + t.unseen(name) + ", since that is NOT VALID or goes by more than the row: whether it holds would tell what that is"
+			}
+		}
+		for _, computed := range part.Computed {
+			if name := hidden(andSources(part, computed.Columns), known); name != "" && computed.Anew {
+				return "each update may compute anew what " + computers[computed.By] + " makes of " + t.unseen(name) + ": whether that fails would tell what that is"
+			}
+		}
+	}
+	for _, trial := range c.trials(t.relation) {
+		if name := hidden(trial.columns, known); name != "" {
+			return "each update may compare " + t.unseen(name) + ", with other rows by the index " + trial.index + ", and " + trial.by() + " fails for some values: whether it does would tell what that is"
 		}
 	}
 	return ""
@@ -139,7 +170,7 @@ func (c *compiler) sharesKey(t *compiling, column string) string {
 	known := ownColumns(t.rows)
 	unseen := func(columns []string) bool {
 		return slices.Contains(columns, column) && slices.ContainsFunc(columns, func(name string) bool {
-			return !slices.Contains(known, name) && !(t.decl.plain(name) && c.contracted(t.relation.Name, name))
+			return !slices.Contains(known, name) && !c.seen(t, name)
 		})
 	}
 	for _, key := range t.relation.Unique {
@@ -255,6 +286,9 @@ func (c *compiler) breaks(from *catalog.Relation, key catalog.ForeignKey, change
 	if null && key.Full && slices.ContainsFunc(key.Columns, func(name string) bool { return !slices.Contains(changed, name) }) {
 		return "its key is MATCH FULL"
 	}
+	if trials := c.trials(from); len(trials) > 0 {
+		return "the index " + trials[0].index + " compares rows anew, and " + trials[0].by() + " fails for some"
+	}
 	target, _ := c.snap.Relation(key.Target)
 	for _, part := range c.withParts(from) {
 		switch {
@@ -264,10 +298,15 @@ func (c *compiler) breaks(from *catalog.Relation, key catalog.ForeignKey, change
 			return "what changes says to which partition a row goes"
 		case len(andComputed(part, changed)) > len(changed):
 			return "a column is computed from what changes"
+		case len(part.Rechecked) > 0:
+			return "a constraint is NOT VALID or goes by more than the row, and is asked anew"
 		}
 		for _, computed := range part.Computed {
 			if overlap(computed.Columns, changed) {
-				return map[bool]string{true: "a trigger's condition", false: "an index"}[computed.By == "trigger"] + " reads what changes"
+				return computers[computed.By] + " reads what changes"
+			}
+			if computed.Anew {
+				return computers[computed.By] + " may be computed anew"
 			}
 		}
 		for i, name := range key.Columns {

@@ -106,7 +106,7 @@ func TestLoad(t *testing.T) {
 		},
 		"k": {
 			Name: public("k"), Kind: catalog.Table, Owner: "postgres", HasRules: true,
-			Computed: []catalog.Computed{{By: "index", Columns: []string{"d", "b"}}},
+			Compared: []catalog.Compared{{Index: "apart", Keys: []catalog.IndexKey{{Method: "gist", Class: "range_ops", By: "postgresql", Type: 3904, Columns: []string{"r"}}}}},
 			Columns: []catalog.Column{
 				{Name: "i", Type: "integer", NotNull: true, Identity: "always", Sequence: public("k_i_seq")},
 				{Name: "d", Type: "bigint", NotNull: true, Identity: "by default", Sequence: public("k_d_seq")},
@@ -115,8 +115,8 @@ func TestLoad(t *testing.T) {
 			},
 			Indexes: []catalog.BTree{{Columns: []string{"i"}, Unique: true}},
 			Unique: []catalog.Key{
-				{Name: "apart", Columns: []string{"a", "r"}, Apart: []string{"r"}, Where: "(a > 0)"}, {Name: "covering", Columns: []string{"i"}, Equal: []string{"i"}, Apart: []string{"i"}},
-				{Name: "once", Columns: []string{"d", "b"}, Where: "(d > 0)"},
+				{Name: "apart", Columns: []string{"a", "r"}, Apart: []string{"r"}, Where: "(a > 0)", For: []string{"a"}}, {Name: "covering", Columns: []string{"i"}, Equal: []string{"i"}, Apart: []string{"i"}},
+				{Name: "once", Columns: []string{"d", "b"}, Where: "(d > 0)", For: []string{"d"}},
 			},
 			ForeignKeys: []catalog.ForeignKey{{
 				Columns: []string{"a"}, Target: public("p"), TargetCols: []string{"id"}, Validated: true, OnUpdate: catalog.Cascade, OnDelete: catalog.SetNull,
@@ -124,7 +124,7 @@ func TestLoad(t *testing.T) {
 		},
 		"w": {
 			Name: public("w"), Kind: catalog.Table, Owner: "postgres", Checked: []string{"a", "b", "c"}, Together: [][]string{{"a", "b"}, {"a", "b", "c"}},
-			Computed:    []catalog.Computed{{By: "index", Columns: []string{"a", "b", "c"}}},
+			Computed:    []catalog.Computed{{By: "index", Columns: []string{"a", "b", "c"}, Anew: true}},
 			Columns:     []catalog.Column{{Name: "a", Type: "integer"}, {Name: "b", Type: "integer"}, {Name: "c", Type: "public.sum"}},
 			Indexes:     []catalog.BTree{{Columns: []string{"b"}, Unique: true}},
 			Unique:      []catalog.Key{{Name: "w_b_key", Columns: []string{"b"}, Equal: []string{"b"}}, {Name: "whole", Columns: []string{"a", "b", "c"}}},

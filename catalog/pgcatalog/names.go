@@ -75,13 +75,14 @@ func (l *loader) readTypes(ctx context.Context) error {
 		      UNION ALL SELECT o.oprcode::oid FROM pg_amop AS m JOIN pg_operator AS o ON o.oid = m.amopopr WHERE m.amopfamily = c.opcfamily) AS f (oid)
 		    JOIN pg_proc AS p ON p.oid = f.oid
 		    WHERE r.rngtypid = t.oid AND p.pronamespace <> 'pg_catalog'::regnamespace ORDER BY 1),
-		  ARRAY(SELECT e.enumlabel::text FROM pg_enum AS e WHERE e.enumtypid = t.oid ORDER BY e.enumsortorder)
+		  ARRAY(SELECT e.enumlabel::text FROM pg_enum AS e WHERE e.enumtypid = t.oid ORDER BY e.enumsortorder),
+		  COALESCE((SELECT CASE WHEN r.rngsubdiff <> 0 THEN r.rngsubdiff::regproc::text END FROM pg_range AS r WHERE r.rngtypid = t.oid), '')
 		FROM pg_type AS t JOIN pg_namespace AS n ON n.oid = t.typnamespace
 		LEFT JOIN pg_class AS c ON c.oid = t.typrelid
 		LEFT JOIN pg_type AS el ON el.oid = t.typelem AND el.typarray = t.oid
 		LEFT JOIN pg_class AS elc ON elc.oid = el.typrelid
 		WHERE COALESCE(c.relkind, 'c') = 'c' AND COALESCE(elc.relkind, 'c') = 'c' AND n.nspname !~ '^pg_(toast|temp)'`,
-		[]any{&t.OID, &t.Name.Schema, &t.Name.Name, &kind, &t.Element, &t.Base, &t.Under, &t.Extension, &checks, &labels},
+		[]any{&t.OID, &t.Name.Schema, &t.Name.Name, &kind, &t.Element, &t.Base, &t.Under, &t.Extension, &checks, &labels, &t.Subtracts},
 		func() error {
 			found := t
 			found.Kind = kind[0]

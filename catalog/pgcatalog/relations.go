@@ -211,45 +211,16 @@ func (l *loader) readUnique(ctx context.Context) error {
 		    ORDER BY a.attnum),
 		  ARRAY(SELECT a.attname::text FROM pg_attribute AS a WHERE a.attrelid = i.indrelid AND NOT i.indnullsnotdistinct AND a.attnum > 0
 		    AND a.attnum = ANY ((i.indkey::int2[])[0:i.indnkeyatts - 1]) ORDER BY a.attnum),
-		  COALESCE(pg_get_expr(i.indpred, i.indrelid), '')
+		  COALESCE(pg_get_expr(i.indpred, i.indrelid), ''),
+		  ARRAY(SELECT a.attname::text FROM pg_attribute AS a WHERE a.attrelid = i.indrelid AND a.attnum > 0 AND NOT a.attisdropped
+		    AND (`+wholeRow("i.indpred")+` OR a.attnum IN (SELECT v[1]::int2 FROM regexp_matches(i.indpred::text, ':varattno ([0-9]+)', 'g') AS v)) ORDER BY a.attnum)
 		FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid WHERE i.indisunique OR i.indisexclusion ORDER BY i.indrelid, c.relname`,
-		[]any{&oid, &key.Name, &key.Columns, &key.Equal, &key.Apart, &key.Where},
+		[]any{&oid, &key.Name, &key.Columns, &key.Equal, &key.Apart, &key.Where, &key.For},
 		func() error {
 			if r := l.relations[oid]; r != nil {
 				r.Unique = append(r.Unique, key)
 			}
-			key.Columns, key.Equal, key.Apart = nil, nil, nil
-			return nil
-		})
-}
-
-// readComputed reads what is computed of rows as they are written.
-func (l *loader) readComputed(ctx context.Context) error {
-	var (
-		oid uint32
-		of  catalog.Computed
-	)
-	reads := func(class, object, relation, keys, trees string) string {
-		return `ARRAY(SELECT a.attname::text FROM pg_attribute AS a WHERE a.attrelid = ` + relation + ` AND a.attnum > 0 AND NOT a.attisdropped AND (` + keys + ` OR ` + trees + ` OR EXISTS (
-		    SELECT 1 FROM pg_depend AS d WHERE d.classid = '` + class + `'::regclass AND d.objid = ` + object + ` AND d.refclassid = 'pg_class'::regclass AND d.refobjid = ` + relation + ` AND d.refobjsubid = a.attnum)) ORDER BY a.attnum)`
-	}
-	fails := func(tree string) string { // it has more than columns, constants and what is leak-proof
-		return `(` + tree + `::text ~ '\{(COERCEVIAIO|ARRAYCOERCEEXPR|CONVERTROWTYPE|COERCETODOMAIN|SUBSCRIPTINGREF|MINMAX|XMLEXPR|ROWCOMPARE|JSON)' OR EXISTS (SELECT FROM regexp_matches(` + tree + `::text, ':(?:opfuncid|funcid) ([0-9]+)', 'g') AS m
-		    LEFT JOIN pg_proc AS p ON p.oid = m[1]::oid WHERE p.proleakproof IS NOT TRUE))`
-	}
-	return l.each(ctx, `SELECT * FROM (
-		SELECT i.indrelid, 'index', `+reads("pg_class", "i.indexrelid", "i.indrelid", "a.attnum = ANY (i.indkey)", "COALESCE("+wholeRow("i.indexprs")+", false) OR COALESCE("+wholeRow("i.indpred")+", false)")+` AS columns
-		FROM pg_index AS i WHERE `+fails("i.indexprs")+` OR `+fails("i.indpred")+`
-		UNION ALL SELECT t.tgrelid, 'trigger', `+reads("pg_trigger", "t.oid", "t.tgrelid", "false", wholeRow("t.tgqual"))+`
-		FROM pg_trigger AS t JOIN pg_proc AS p ON p.oid = t.tgfoid JOIN pg_namespace AS n ON n.oid = p.pronamespace
-		WHERE `+fails("t.tgqual")+` AND NOT t.tgisinternal AND n.nspname NOT IN ('pgconsent', 'pgconsent_gate')) AS c (oid, by, columns)
-		WHERE cardinality(columns) > 0 GROUP BY oid, by, columns ORDER BY oid, by, columns`,
-		[]any{&oid, &of.By, &of.Columns},
-		func() error {
-			if r := l.relations[oid]; r != nil {
-				r.Computed = append(r.Computed, of)
-			}
-			of.Columns = nil
+			key.Columns, key.Equal, key.Apart, key.For = nil, nil, nil, nil
 			return nil
 		})
 }

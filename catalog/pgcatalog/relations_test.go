@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/pgconsent/pgconsent/catalog"
 	"github.com/pgconsent/pgconsent/pgtest"
 )
@@ -91,6 +93,7 @@ func TestRelations(t *testing.T) {
 			t.Errorf("%s:\n got %s\nwant %s", c.what, c.got, c.want)
 		}
 	}
+	written(t, conn)
 	exec(t, conn, `CREATE ACCESS METHOD other TYPE INDEX HANDLER gisthandler;
 		CREATE OPERATOR CLASS others FOR TYPE box USING other AS OPERATOR 3 &&, FUNCTION 1 gist_box_consistent(internal, box, smallint, oid, internal), FUNCTION 2 gist_box_union(internal, internal),
 		  FUNCTION 5 gist_box_penalty(internal, internal, internal), FUNCTION 6 gist_box_picksplit(internal, internal), FUNCTION 7 gist_box_same(box, box, internal);
@@ -107,5 +110,68 @@ func TestRelations(t *testing.T) {
 	snap = load(t, conn)
 	if !get("near").Approximate || !get("nearer").Approximate || get("whole").Approximate {
 		t.Error("indexes that search approximately are not told")
+	}
+}
+
+// What may refuse an update of a row though it leaves the columns that it reads as they are, and what indexes compare by.
+func written(t *testing.T, conn *pgx.Conn) {
+	exec(t, conn, `
+		CREATE SCHEMA w; SET search_path = w, public; CREATE EXTENSION btree_gist;
+		CREATE FUNCTION to_day(text) RETURNS date LANGUAGE sql IMMUTABLE AS 'SELECT $1::date';
+		CREATE TYPE mood AS ENUM ('sad', 'glad'); CREATE DOMAIN word AS text; CREATE TYPE pair AS (a int, j json); CREATE TYPE floats AS RANGE (SUBTYPE = float8, SUBTYPE_DIFF = float8mi);
+		CREATE TABLE checks (a int, b text, c varchar(9), d timestamptz, e mood, f numeric, g text[], h jsonb, i word, j date, k float8, l bytea, m uuid); CREATE FUNCTION whole_row(checks) RETURNS boolean LANGUAGE sql IMMUTABLE AS 'SELECT true';
+		CREATE TABLE computes (a int, b text, c numeric, d text, e date GENERATED ALWAYS AS (to_day(b)) STORED, f text GENERATED ALWAYS AS (lower(d)) STORED);
+		CREATE INDEX ON computes (lower(b), c) WHERE c > 0; CREATE INDEX ON computes ((a + 1)); CREATE INDEX ON computes (to_day(d)); CREATE INDEX ON computes (a) WHERE to_day(b) > '2020-01-01';
+		CREATE FUNCTION nothing() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END';
+		CREATE TRIGGER t1 BEFORE INSERT ON computes FOR EACH ROW WHEN (NEW.a / 2 > 0) EXECUTE FUNCTION nothing();
+		CREATE TRIGGER t2 BEFORE UPDATE ON computes FOR EACH ROW WHEN (NEW.c > 1 AND OLD.b IS DISTINCT FROM NEW.b AND lower(NEW.d) <> 'x') EXECUTE FUNCTION nothing();
+		CREATE TRIGGER t3 BEFORE UPDATE ON computes FOR EACH ROW WHEN (NEW.b::date > '2020-01-01') EXECUTE FUNCTION nothing();
+		CREATE TRIGGER t4 BEFORE UPDATE OF d ON computes FOR EACH ROW WHEN (1 / NEW.a > 0) EXECUTE FUNCTION nothing();
+		CREATE TABLE spread (a text, b int) PARTITION BY LIST (to_day(a));
+		CREATE TABLE compares (a int, b box, c numrange, d pair, e int[], f floats, g int4multirange, h text, EXCLUDE USING gist (h WITH =, c WITH &&), EXCLUDE USING hash (a WITH =));
+		CREATE INDEX ON compares (a, h); CREATE INDEX ON compares USING gist (box(b[0], b[1])); CREATE INDEX ON compares USING brin (a int4_minmax_multi_ops); CREATE INDEX ON compares USING gist (g);
+		CREATE INDEX ON compares USING hash (e); CREATE INDEX ON compares (d, a) INCLUDE (b);`)
+	for _, check := range []string{ // those that are asked anew, and then those that are not
+		"b::date > '2020-01-01'", "d > now()", "d::date > j", "d > current_timestamp", "d::text <> b", "k::text <> b", "to_day(b) > j", "l::text <> b", "i::word <> 'x'::word AND (i || 'x')::word <> 'y'", "concat(b, c) <> ''", "whole_row(checks)",
+		"b IN ('x', 'y')", "c IN ('x', 'y')", "e <> 'sad'", "e::text <> 'sad'", "a::text <> b", "f > 0", "g <> '{}'", "cardinality(g) < 5", "h ->> 'a' <> ''", "i <> 'x'", "j > '2020-01-01'", "b ~ '^a'", "m::text <> b", "b::json ->> 'x' <> ''",
+		"CASE WHEN a > 1 THEN b IS NOT NULL END", "coalesce(b, c)::jsonb IS NOT NULL", "jsonb_typeof(h) = 'object'", "length(b) < 100", "num_nonnulls(a, b) = 1", "d > '2020-01-01 00:00Z'", "d - '2020-01-01 00:00Z' > '1 day'", "char_length(c) <= 9",
+	} {
+		exec(t, conn, "ALTER TABLE checks ADD CHECK ("+check+")")
+	}
+	exec(t, conn, "ALTER TABLE checks ADD CONSTRAINT laxly CHECK (a > 7) NOT VALID")
+	if pgtest.Binaries().Major >= 18 {
+		exec(t, conn, "ALTER TABLE checks ADD CONSTRAINT there NOT NULL m NOT VALID")
+	}
+	exec(t, conn, "RESET search_path")
+	snap := load(t, conn)
+	get := func(name string) *catalog.Relation {
+		r, ok := snap.Relation(catalog.Name{Schema: "w", Name: name})
+		if !ok {
+			t.Fatalf("no %s", name)
+		}
+		return r
+	}
+	rechecked := "[[a] [a b c d e f g h i j k l m] [b] [b c] [b d] [b j] [b k] [b l] [d] [d j] [i]]"
+	if pgtest.Binaries().Major >= 18 {
+		rechecked = strings.TrimSuffix(rechecked, "]") + " [m]]"
+	}
+	compared := ""
+	for _, index := range get("compares").Compared {
+		compared += index.Index
+		for _, key := range index.Keys {
+			compared += fmt.Sprint(" ", key.Method, " ", key.By, ".", key.Class, key.Columns)
+		}
+		compared += "; "
+	}
+	for _, c := range []struct{ what, got, want string }{
+		{"constraints that are asked anew", fmt.Sprint(get("checks").Rechecked), rechecked},
+		{"what is computed", fmt.Sprint(get("computes").Computed), "[{column [b] true} {index [a] false} {index [a b] true} {index [d] true} {trigger [a] false} {trigger [a d] false} {trigger [b] true}]"},
+		{"partitions by a function of others", fmt.Sprint(get("spread").Computed), "[{partition [a] true}]"},
+		{"what is compared", compared, "compares_a_excl hash postgresql.int4_ops[a]; compares_a_idx brin postgresql.int4_minmax_multi_ops[a]; compares_box_idx gist postgresql.box_ops[b]; compares_d_a_b_idx btree postgresql.record_ops[d] btree postgresql.int4_ops[a]; " +
+			"compares_g_idx gist postgresql.multirange_ops[g]; compares_h_c_excl gist btree_gist.gist_text_ops[h] gist postgresql.range_ops[c]; "},
+	} {
+		if c.got != c.want {
+			t.Errorf("%s:\n got %s\nwant %s", c.what, c.got, c.want)
+		}
 	}
 }

@@ -1,0 +1,303 @@
+package policy_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/policy"
+)
+
+// compared is a catalog of one table with an index of one key besides that of its id.
+func compared(key catalog.IndexKey, more ...catalog.IndexKey) *catalog.Snapshot {
+	public := func(name string) catalog.Name { return catalog.Name{Schema: "public", Name: name} }
+	pg := func(name string) catalog.Name { return catalog.Name{Schema: "pg_catalog", Name: name} }
+	return catalog.NewSnapshot(catalog.Spec{
+		Database: "d", ServerVersion: 150000, SearchPath: []string{"public"},
+		Types: []*catalog.Type{
+			{OID: 23, Name: pg("int4"), Kind: 'b'}, {OID: 25, Name: pg("text"), Kind: 'b'}, {OID: 114, Name: pg("json"), Kind: 'b'}, {OID: 1700, Name: pg("numeric"), Kind: 'b'}, {OID: 600, Name: pg("point"), Kind: 'b'}, {OID: 701, Name: pg("float8"), Kind: 'b'},
+			{OID: 1007, Name: pg("_int4"), Kind: 'b', Element: 23}, {OID: 199, Name: pg("_json"), Kind: 'b', Element: 114}, {OID: 3904, Name: pg("int4range"), Kind: 'r', Base: 23, Subtracts: "int4range_subdiff"},
+			{OID: 3906, Name: pg("numrange"), Kind: 'r', Base: 1700, Subtracts: "numrange_subdiff"}, {OID: 4451, Name: pg("int4multirange"), Kind: 'm', Base: 3904}, {OID: 4532, Name: pg("nummultirange"), Kind: 'm', Base: 3906},
+			{OID: 20001, Name: public("mood"), Kind: 'e'}, {OID: 20002, Name: public("plain"), Kind: 'c'}, {OID: 20003, Name: public("with_json"), Kind: 'c'}, {OID: 20004, Name: public("word"), Kind: 'd', Base: 25},
+			{OID: 20005, Name: public("floats"), Kind: 'r', Base: 701, Subtracts: "float8mi"}, {OID: 20006, Name: public("texts"), Kind: 'r', Base: 25}, {OID: 20007, Name: public("others"), Kind: 'r', Base: 25, CheckFunctions: []uint32{30000}},
+			{OID: 20008, Name: public("citext"), Kind: 'b', Extension: "citext"}, {OID: 20009, Name: public("text"), Kind: 'b'}, {OID: 20010, Name: public("spans"), Kind: 'd', Base: 3906},
+		},
+		Relations: []*catalog.Relation{
+			{Name: public("t"), Kind: catalog.Table, PrimaryKey: []string{"id"}, Unique: []catalog.Key{{Name: "t_pkey", Columns: []string{"id"}, Equal: []string{"id"}}}, Compared: []catalog.Compared{{Index: "t_v", Keys: append([]catalog.IndexKey{key}, more...)}},
+				Columns: []catalog.Column{{Name: "id", Type: "uuid", Default: "gen_random_uuid()"}, {Name: "owner", Type: "uuid"}, {Name: "v", Type: "text"}, {Name: "w", Type: "text"}, {Name: "secret", Type: "text"}, {Name: "title", Type: "text"},
+					{Name: "kind", Type: "text", Default: "'x'"}, {Name: "g", Type: "text", Generated: true, From: []string{"w"}}}},
+			{Name: public("plain"), Kind: catalog.Composite, Columns: []catalog.Column{{Name: "a", TypeOID: 20001}, {Name: "b", TypeOID: 20004}, {Name: "c", TypeOID: 1007}}},
+			{Name: public("with_json"), Kind: catalog.Composite, Columns: []catalog.Column{{Name: "a", TypeOID: 23}, {Name: "b", TypeOID: 114}}},
+		},
+	})
+}
+
+func compileCompared(snap *catalog.Snapshot, table string) (*policy.Policy, error) {
+	doc, err := policy.Parse("p.yaml", []byte(head+"tables:\n  t: { "+table+" }\n"))
+	if err != nil {
+		return nil, err
+	}
+	return policy.Compile(doc, snap)
+}
+
+// An index that fails for some pair of values tells agents which values hidden rows have: only what compares any two is theirs to write.
+func TestIndexesThatCompareAnything(t *testing.T) {
+	for _, c := range []struct {
+		class string // whose, method and name
+		of    uint32
+		fails bool
+	}{
+		{"postgresql btree array_ops", 1007, false},
+		{"postgresql btree array_ops", 199, true},
+		{"postgresql btree record_ops", 20002, false},
+		{"postgresql btree record_ops", 20003, true},
+		{"postgresql btree record_ops", 99999, true}, // a table's row type
+		{"postgresql btree record_image_ops", 20003, false},
+		{"postgresql btree range_ops", 3906, false},
+		{"postgresql btree range_ops", 20005, false},
+		{"postgresql btree range_ops", 20007, true},
+		{"postgresql btree multirange_ops", 4532, false},
+		{"postgresql btree tsquery_ops", 3615, true},
+		{"postgresql btree array_ops", 600, true},
+		{"postgresql hash record_ops", 20003, true}, // of a constraint that excludes
+		{"postgresql hash int4_ops", 23, false},
+		{"postgresql gin array_ops", 1007, false},
+		{"postgresql gin array_ops", 199, true},
+		{"postgresql gin jsonb_ops", 3802, false},
+		{"postgresql gin jsonb_path_ops", 3802, false},
+		{"postgresql gin tsvector_ops", 3614, false},
+		{"postgresql gist range_ops", 3904, false},
+		{"postgresql gist range_ops", 3906, true},
+		{"postgresql gist range_ops", 20010, true},
+		{"postgresql gist range_ops", 20005, true},
+		{"postgresql gist range_ops", 20006, false},
+		{"postgresql gist multirange_ops", 4451, false},
+		{"postgresql gist multirange_ops", 4532, true},
+		{"postgresql gist inet_ops", 869, false},
+		{"postgresql gist tsvector_ops", 3614, false},
+		{"postgresql gist box_ops", 603, true},
+		{"postgresql gist point_ops", 600, true},
+		{"postgresql gist circle_ops", 718, true},
+		{"postgresql gist poly_ops", 604, true},
+		{"postgresql spgist quad_point_ops", 600, true},
+		{"postgresql spgist box_ops", 603, false},
+		{"postgresql spgist range_ops", 3906, false},
+		{"postgresql spgist text_ops", 25, false},
+		{"postgresql brin int4_minmax_ops", 23, false},
+		{"postgresql brin numeric_minmax_ops", 1700, false},
+		{"postgresql brin numeric_bloom_ops", 1700, false},
+		{"postgresql brin numeric_minmax_multi_ops", 1700, true},
+		{"postgresql brin interval_minmax_multi_ops", 1186, true},
+		{"postgresql brin timestamptz_minmax_multi_ops", 1184, false},
+		{"postgresql brin range_inclusion_ops", 3906, false},
+		{"btree_gist gist gist_text_ops", 25, false},
+		{"btree_gist gist gist_uuid_ops", 2950, false},
+		{"btree_gist gist gist_date_ops", 1082, true},
+		{"btree_gist gist gist_numeric_ops", 1700, true},
+		{"intarray gist gist__int_ops", 1007, true},
+		{"intarray gist gist__intbig_ops", 1007, false},
+		{"intarray gin gin__int_ops", 1007, false},
+		{"pg_trgm gin gin_trgm_ops", 25, false},
+		{"pg_trgm gist gist_trgm_ops", 25, false},
+		{"vector hnsw vector_l2_ops", 30001, false},
+		{"vector ivfflat vector_cosine_ops", 30001, false},
+		{"ltree gist gist_ltree_ops", 30001, false},
+		{"hstore gin gin_hstore_ops", 30001, false},
+		{"cube gist gist_cube_ops", 30001, false},
+		{"citext btree citext_ops", 20008, false},
+		{"postgis gist gist_geometry_ops_2d", 30001, false},
+		{"postgresql gin gin_trgm_ops", 25, true},
+		{"pg_trgm gist vector_l2_ops", 25, true},
+		{"someones gist gist_things", 30001, true},
+		{"- btree text_ops", 25, true},
+		{"postgresql other box_ops", 603, true},
+		{"- operator ===", 0, true},
+		{"cube operator &&", 0, false},
+	} {
+		words := strings.Fields(c.class)
+		key := catalog.IndexKey{By: strings.Trim(words[0], "-"), Method: words[1], Class: words[2], Type: c.of, Columns: []string{"v"}}
+		for _, write := range []string{"commands: [insert], columns: [v, title]", "commands: [update], columns: [v, title]", "commands: [insert], columns: [title], immutable: [v]"} {
+			_, err := compileCompared(compared(key), "rows: [ { own: { column: owner, is: user } } ], write: { "+write+" }")
+			fails := err != nil && strings.Contains(err.Error(), "agents cannot write public.t.v: the index t_v compares it with hidden rows, and") && strings.Contains(err.Error(), words[2]+" fails for some values") &&
+				strings.Contains(err.Error(), "accept: [conflicts]")
+			if fails != c.fails || err != nil && !fails {
+				t.Errorf("%s: %v", c.class, err)
+			}
+			if _, err := compileCompared(compared(key), "rows: [ { own: { column: owner, is: user } } ], write: { "+write+", accept: [conflicts] }"); err != nil {
+				t.Errorf("%s, accepted: %v", c.class, err)
+			}
+			if _, err := compileCompared(compared(key), "rows: open, write: { "+write+" }"); err != nil {
+				t.Errorf("%s, of a table that shows every row: %v", c.class, err)
+			}
+		}
+	}
+}
+
+// What else such an index makes of a table: columns beside it, what is computed, what a new row has by itself, and columns that agents do not see.
+func TestWhatSuchIndexesTell(t *testing.T) {
+	box := func(columns ...string) catalog.IndexKey {
+		return catalog.IndexKey{By: "postgresql", Method: "gist", Class: "box_ops", Type: 603, Columns: columns}
+	}
+	plain := catalog.IndexKey{By: "btree_gist", Method: "gist", Class: "gist_text_ops", Type: 25, Columns: []string{"w"}}
+	expression := box("v")
+	expression.Expression = true
+	const own, hidden = "rows: [ { own: { column: owner, is: user } } ], ", "columns: { id: allow, title: allow }, "
+	for _, c := range []struct {
+		name   string
+		keys   []catalog.IndexKey
+		table  string
+		want   string // "": it compiles
+		accept string
+	}{
+		{"a column beside it", []catalog.IndexKey{plain, box("v")}, own + "write: { commands: [update], columns: [w] }", "agents cannot write public.t.w: the index t_v", "conflicts"},
+		{"another column", []catalog.IndexKey{plain, box("v")}, own + "write: { commands: [insert, update], columns: [title] }", "", ""},
+		{"what it is computed from", []catalog.IndexKey{box("g")}, own + "write: { commands: [insert], columns: [w] }", "agents cannot write public.t.w: the index t_v", "conflicts"},
+		{"no list of columns", []catalog.IndexKey{box("v")}, own + "write: { commands: [insert, update] }", "", ""},
+		{"a default", []catalog.IndexKey{box("kind")}, own + "write: { commands: [insert], columns: [title] }", "agents cannot insert into public.t: the index t_v compares what each new row has of kind", "conflicts"},
+		{"a default that is not for inserts", []catalog.IndexKey{box("kind")}, own + "write: { commands: [update], columns: [title] }", "", ""},
+		{"a stamp", []catalog.IndexKey{box("w")}, own + "write: { commands: [insert], columns: [title], stamp: { w: { value: x } } }", "agents cannot insert into public.t", "conflicts"},
+		{"a stamp beside it", []catalog.IndexKey{plain, box("v")}, own + "write: { commands: [insert], columns: [title], stamp: { w: { value: x } } }", "", ""},
+		{"an expression", []catalog.IndexKey{expression}, own + "write: { commands: [insert], columns: [title] }", "agents cannot insert into public.t", "conflicts"},
+		{"a hidden column", []catalog.IndexKey{box("secret")}, own + hidden + "write: { commands: [update], columns: [title] }", "agents cannot update public.t.title: each update may compare secret, which is hidden or masked, with other rows by the index t_v, and box_ops fails", "values"},
+		{"a hidden column of a table that shows every row", []catalog.IndexKey{box("secret")}, "rows: open, " + hidden + "write: { commands: [update], columns: [title] }", "each update may compare secret", "values"},
+		{"a hidden column and no list of columns", []catalog.IndexKey{box("secret")}, own + hidden + "write: { commands: [update] }", "no column of public.t is left for agents to update: each update may compare secret", "values"},
+		{"a hidden column that agents know", []catalog.IndexKey{box("owner")}, own + hidden + "write: { commands: [update], columns: [title] }", "", ""},
+		{"a hidden column, where agents insert", []catalog.IndexKey{box("secret")}, own + hidden + "write: { commands: [insert], columns: [title] }", "", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			snap := compared(c.keys[0], c.keys[1:]...)
+			_, err := compileCompared(snap, c.table)
+			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "accept: ["+c.accept+"]")) {
+				t.Errorf("\n got %v\nwant %s", err, c.want)
+			}
+			if c.want == "" {
+				return
+			}
+			if _, err := compileCompared(snap, strings.TrimSuffix(c.table, " }")+", accept: ["+c.accept+"] }"); err != nil {
+				t.Errorf("accepted: %v", err)
+			}
+		})
+	}
+}
+
+// What may fail for a row that is as it was tells of the columns that it reads whatever is updated; and of hidden rows that change along.
+func TestWhatIsAskedAnew(t *testing.T) {
+	public := func(name string) catalog.Name { return catalog.Name{Schema: "public", Name: name} }
+	base := func() *catalog.Relation {
+		return &catalog.Relation{Name: public("t"), Kind: catalog.Table, PrimaryKey: []string{"id"}, Unique: []catalog.Key{{Name: "t_pkey", Columns: []string{"id"}, Equal: []string{"id"}}},
+			Columns: []catalog.Column{{Name: "id", Type: "uuid", Default: "gen_random_uuid()"}, {Name: "owner", Type: "uuid"}, {Name: "title", Type: "text"}, {Name: "kind", Type: "text"}, {Name: "secret", Type: "text"}, {Name: "album", Type: "uuid"}}}
+	}
+	compile := func(r *catalog.Relation, tables string) error {
+		r.ForeignKeys = []catalog.ForeignKey{{Columns: []string{"album"}, Target: public("albums"), TargetCols: []string{"id"}, OnUpdate: catalog.NoAction, OnDelete: catalog.SetNull}}
+		snap := catalog.NewSnapshot(catalog.Spec{Database: "d", ServerVersion: 150000, SearchPath: []string{"public"}, Relations: []*catalog.Relation{r,
+			{Name: public("albums"), Kind: catalog.Table, PrimaryKey: []string{"id"}, Unique: []catalog.Key{{Name: "albums_pkey", Columns: []string{"id"}, Equal: []string{"id"}}}, Columns: []catalog.Column{{Name: "id", Type: "uuid"}, {Name: "owner", Type: "uuid"}}}}})
+		doc, err := policy.Parse("p.yaml", []byte(head+"tables:\n"+tables))
+		if err == nil {
+			_, err = policy.Compile(doc, snap)
+		}
+		return err
+	}
+	const own = "rows: [ { own: { column: owner, is: user } } ]"
+	update := func(more, accept string) string {
+		return "  t: { " + own + ", " + more + "write: { commands: [update], columns: [title]" + accept + " } }\n"
+	}
+	const hidden = "columns: { id: allow, title: allow, kind: allow }, "
+	for _, c := range []struct {
+		name   string
+		change func(*catalog.Relation)
+		update string // what is said of an update of title where secret is hidden; "": it compiles
+		along  string // what is said of a row of albums that goes, whose rows here are set to NULL
+	}{
+		{"nothing", func(*catalog.Relation) {}, "", ""},
+		{"a check that is asked anew", func(r *catalog.Relation) { r.Rechecked = [][]string{{"kind"}, {"secret"}} }, "asks anew what a constraint says of secret, which is hidden or masked", "is asked anew"},
+		{"a check of what agents see", func(r *catalog.Relation) { r.Rechecked = [][]string{{"kind", "title"}, {"owner"}, {}} }, "", "is asked anew"},
+		{"an index of what is computed anew", func(r *catalog.Relation) {
+			r.Computed = []catalog.Computed{{By: "index", Columns: []string{"secret"}, Anew: true}}
+		}, "compute anew what an index makes of secret", "an index may be computed anew"},
+		{"an index of what stays", func(r *catalog.Relation) { r.Computed = []catalog.Computed{{By: "index", Columns: []string{"secret"}}} }, "", ""},
+		{"a condition of a trigger", func(r *catalog.Relation) {
+			r.Computed = []catalog.Computed{{By: "trigger", Columns: []string{"secret"}, Anew: true}}
+		}, "compute anew what a trigger's condition makes of secret", "a trigger's condition may be computed anew"},
+		{"a generated column", func(r *catalog.Relation) {
+			r.Computed = []catalog.Computed{{By: "column", Columns: []string{"secret"}, Anew: true}}
+		}, "compute anew what a generated column makes of secret", "a generated column may be computed anew"},
+		{"partitions", func(r *catalog.Relation) {
+			r.Computed = []catalog.Computed{{By: "partition", Columns: []string{"secret"}, Anew: true}}
+		}, "what says to which partition a row goes makes of secret", "may be computed anew"},
+		{"an index that compares", func(r *catalog.Relation) {
+			r.Compared = []catalog.Compared{{Index: "x", Keys: []catalog.IndexKey{{Method: "gist", Class: "box_ops", By: "postgresql", Columns: []string{"kind"}}}}}
+		}, "", "the index x compares rows anew, and box_ops fails for some"},
+		{"an index that compares anything", func(r *catalog.Relation) {
+			r.Compared = []catalog.Compared{{Index: "x", Keys: []catalog.IndexKey{{Method: "gist", Class: "inet_ops", By: "postgresql", Columns: []string{"secret"}}}}}
+		}, "", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			check := func(what, want, tables, accepted string) {
+				r := base()
+				c.change(r)
+				if err := compile(r, tables); want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+					t.Errorf("%s:\n got %v\nwant %s", what, err, want)
+				}
+				if err := compile(r, accepted); err != nil {
+					t.Errorf("%s, accepted: %v", what, err)
+				}
+			}
+			check("hidden", c.update, update(hidden, ""), update(hidden, ", accept: [values]"))
+			check("seen", "", update("", ""), update("", ""))
+			contract := "objects: { t: { table: t } }\ncontracts: { c: { by: user, values: { 6f1e0000-0000-4000-8000-00000000abcd: { allow: { t: { sources: [structured, write], columns: [id, owner, title, kind, album] } } } } } }\n"
+			check("left out of a contract", strings.Replace(c.update, "which is hidden or masked", "which a contract leaves out", 1), update("", "")+contract, update("", ", accept: [values]")+contract)
+			albums := "  albums: { " + own + ", write: { commands: [delete]%s } }\n  t: { " + own + " }\n"
+			check("along", c.along, strings.Replace(albums, "%s", "", 1), strings.Replace(albums, "%s", ", accept: [references]", 1))
+		})
+	}
+}
+
+// A key that is for some rows only tells by a collision which they are.
+func TestKeysOfSomeRows(t *testing.T) {
+	public := func(name string) catalog.Name { return catalog.Name{Schema: "public", Name: name} }
+	compile := func(where string, reads []string, table string) error {
+		snap := catalog.NewSnapshot(catalog.Spec{Database: "d", ServerVersion: 150000, SearchPath: []string{"public"}, Relations: []*catalog.Relation{{
+			Name: public("t"), Kind: catalog.Table, PrimaryKey: []string{"id"},
+			Unique:  []catalog.Key{{Name: "t_pkey", Columns: []string{"id"}, Equal: []string{"id"}}, {Name: "some", Columns: append([]string{"owner", "title"}, reads...), Equal: []string{"owner", "title"}, Apart: []string{"owner", "title"}, Where: where, For: reads}},
+			Columns: []catalog.Column{{Name: "id", Type: "uuid", Default: "gen_random_uuid()"}, {Name: "owner", Type: "uuid"}, {Name: "title", Type: "text"}, {Name: "note", Type: "text"}, {Name: "flagged", Type: "boolean", Default: "false"}, {Name: "state", Type: "text"}, {Name: "gone", Type: "timestamp with time zone"}},
+		}}})
+		doc, err := policy.Parse("p.yaml", []byte(head+"tables:\n  t: { "+table+" }\n"))
+		if err == nil {
+			_, err = policy.Compile(doc, snap)
+		}
+		return err
+	}
+	const own, hidden = "{ own: { column: owner, is: user } }", "columns: { id: allow, title: allow, note: allow }, "
+	for _, c := range []struct {
+		name, where string
+		reads       []string
+		table, want string
+	}{
+		{"by a hidden column", "(NOT flagged)", []string{"flagged"}, "rows: [ " + own + " ], " + hidden + "write: { commands: [insert, update], columns: [title] }", "it is part of the key some, which is for some rows only, by flagged, which is hidden or masked"},
+		{"by a hidden column, updated", "(NOT flagged)", []string{"flagged"}, "rows: [ " + own + " ], " + hidden + "write: { commands: [update], columns: [title] }", "by flagged"},
+		{"another column", "(NOT flagged)", []string{"flagged"}, "rows: [ " + own + " ], " + hidden + "write: { commands: [insert, update], columns: [note] }", ""},
+		{"by a column that agents see", "(NOT flagged)", []string{"flagged"}, "rows: [ " + own + " ], columns: { id: allow, title: allow, flagged: allow }, write: { commands: [insert, update], columns: [title] }", ""},
+		{"no hidden columns", "(gone IS NULL)", []string{"gone"}, "rows: [ " + own + " ], write: { commands: [insert, update], columns: [title] }", ""},
+		{"by whose row it is", "(owner IS NOT NULL)", []string{"owner"}, "rows: [ " + own + " ], " + hidden + "write: { commands: [insert, update], columns: [title] }", ""},
+		{"by what is the same in all that show: NULL", "(gone IS NULL)", []string{"gone"}, "rows: [ " + own + ", { sql: gone IS NULL } ], " + hidden + "write: { commands: [insert, update], columns: [title], accept: [conflicts] }", ""},
+		{"by what is the same in all that show: a state", "(state = 'x')", []string{"state"}, "rows: [ " + own + ", { status: { column: state, is: x } } ], " + hidden + "write: { commands: [insert, update], columns: [title], accept: [conflicts] }", ""},
+		{"by what is the same in all that show: false", "(NOT flagged)", []string{"flagged"}, "rows: [ " + own + ", { sql: NOT flagged AND state = 'x' } ], " + hidden + "write: { commands: [insert, update], columns: [title], accept: [conflicts] }", ""},
+		{"by what is the same in all that show, and another", "(state = 'x' AND gone IS NULL)", []string{"state", "gone"}, "rows: [ " + own + ", { sql: state = 'x' } ], " + hidden + "write: { commands: [insert, update], columns: [title], accept: [conflicts] }", "by gone"},
+		{"by what is not the same in all that show", "(gone IS NULL)", []string{"gone"}, "rows: [ " + own + ", { sql: gone > now() } ], " + hidden + "write: { commands: [insert, update], columns: [title], accept: [conflicts] }", "by gone"},
+		{"by what is one of several in all that show", "(state = 'x')", []string{"state"}, "rows: [ " + own + ", { sql: state = 'x' OR gone IS NULL } ], " + hidden + "write: { commands: [insert, update], columns: [title], accept: [conflicts] }", "by state"},
+		{"all of stamps and defaults", "(NOT flagged)", []string{"flagged"}, "rows: [ " + own + " ], " + hidden + "write: { commands: [insert], columns: [note], stamp: { owner: { attribute: user }, title: { value: x } } }", "a collision would tell of flagged, which is hidden or masked"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if err := compile(c.where, c.reads, c.table); c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "accept: [values]")) {
+				t.Errorf("\n got %v\nwant %s", err, c.want)
+			}
+			accepted := strings.TrimSuffix(c.table, " }")
+			if before, ok := strings.CutSuffix(accepted, ", accept: [conflicts]"); ok {
+				accepted = before
+			}
+			if err := compile(c.where, c.reads, accepted+", accept: [conflicts, values] }"); err != nil {
+				t.Errorf("accepted: %v", err)
+			}
+		})
+	}
+}
