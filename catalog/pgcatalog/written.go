@@ -13,9 +13,9 @@ import (
 var honest = []string{"btree_gin", "btree_gist", "citext", "cube", "earthdistance", "fuzzystrmatch", "hstore", "intarray", "isn", "ltree", "pg_trgm", "pgcrypto", "seg", "unaccent", "uuid-ossp", "vector"}
 
 // fixed tells of a type, by its OID, that its texts are read and written alike under all settings: those of times, money, bytea and floating
-// point are not, and neither is what is made of such.
-func fixed(oid string) string {
-	return "(" + oid + `::oid::regtype = ANY ('{bool,"\"char\"",name,int8,int2,int4,text,oid,json,jsonb,numeric,varchar,bpchar,uuid,inet,cidr,macaddr,macaddr8,bit,varbit,tid,xid8,tsvector,` +
+// point are not, and neither is what is made of such. Bytea and floating point are read alike.
+func fixed(oid, more string) string {
+	return "(" + oid + `::oid::regtype = ANY ('{` + more + `bool,"\"char\"",name,int8,int2,int4,text,oid,json,jsonb,numeric,varchar,bpchar,uuid,inet,cidr,macaddr,macaddr8,bit,varbit,tid,xid8,tsvector,` +
 		`bool[],name[],int8[],int2[],int4[],text[],oid[],jsonb[],numeric[],varchar[],bpchar[],uuid[]}'::regtype[]) OR EXISTS (SELECT FROM pg_type AS e WHERE e.oid = ` + oid + "::oid AND e.typtype = 'e'))"
 }
 
@@ -41,10 +41,10 @@ func unsure(tree string) string {
 	return "(" + tree + `::text ~ '\{(SQLVALUEFUNCTION|XMLEXPR|JSONEXPR|JSONCONSTRUCTOR|COERCETODOMAIN|CONVERTROWTYPE|ROWCOMPARE|NEXTVALUE)' OR ` +
 		functions(tree, `p.provolatile IS DISTINCT FROM 'i' OR p.oid >= 16384 AND `+extensionOf("pg_proc", "p.oid")+` NOT IN ('`+strings.Join(honest, "', '")+`')`) +
 		` OR ` + tree + `::text LIKE '%{COERCEVIAIO %' AND (
-		  EXISTS (SELECT FROM regexp_matches(` + tree + `::text, ':resulttype ([0-9]+)', 'g') AS m WHERE NOT ` + fixed("m[1]") + `)
+		  EXISTS (SELECT FROM regexp_matches(` + tree + `::text, ':resulttype ([0-9]+)', 'g') AS m WHERE NOT ` + fixed("m[1]", "bytea,float4,float8,") + `)
 		  OR (SELECT count(*) FROM regexp_matches(` + tree + `::text, '\{COERCEVIAIO ', 'g')) <> (SELECT count(*) FROM regexp_matches(` + tree + `::text,
 		    '\{COERCEVIAIO :arg \{(?:VAR :varno [0-9]+ :varattno [0-9]+ :vartype|CONST :consttype|FUNCEXPR :funcid [0-9]+ :funcresulttype|OPEXPR :opno [0-9]+ :opfuncid [0-9]+ :opresulttype|CASETESTEXPR :typeId|CASE\w* :casetype|COALESCE\w* :coalescetype) ([0-9]+)', 'g') AS m
-		    WHERE ` + fixed("m[1]") + `)))`
+		    WHERE ` + fixed("m[1]", "") + `)))`
 }
 
 // readRechecked reads which columns the constraints read that may refuse an update of a row though it leaves these as they are.
