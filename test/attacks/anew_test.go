@@ -1,0 +1,214 @@
+package attacks
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pgconsent/pgconsent/catalog/pgcatalog"
+	"github.com/pgconsent/pgconsent/pgtest"
+	"github.com/pgconsent/pgconsent/policy"
+	"github.com/pgconsent/pgconsent/test/instance"
+)
+
+// What PostgreSQL compares, checks and computes anew as a row is written is of hidden rows, and of hidden columns, too. Each table of a group
+// is one that agents may write only where the policy accepts what that tells; then its statements tell the twins apart.
+var anew = []struct {
+	name   string
+	schema string
+	twins  [2]string
+	tables []string // of the policy; ACCEPT is where it may accept
+	accept string
+	asks   map[string][]string // by table: what tells
+}{
+	{
+		"indexes",
+		`CREATE EXTENSION btree_gist; CREATE EXTENSION intarray; CREATE TYPE pair AS (a int, j json);
+		CREATE TABLE booked (id uuid PRIMARY KEY DEFAULT gen_random_uuid(), owner text NOT NULL, v numrange, EXCLUDE USING gist (owner WITH =, v WITH &&));
+		CREATE TABLE ints (id uuid PRIMARY KEY DEFAULT gen_random_uuid(), owner text NOT NULL, v int[]); CREATE INDEX ON ints USING gist (v gist__int_ops);
+		CREATE TABLE geo (id uuid PRIMARY KEY DEFAULT gen_random_uuid(), owner text NOT NULL, v box); CREATE INDEX ON geo USING gist (v);
+		CREATE TABLE pts (id uuid PRIMARY KEY DEFAULT gen_random_uuid(), owner text NOT NULL, v point); CREATE INDEX ON pts USING gist (v) WHERE owner <> '';
+		CREATE TABLE spans (id uuid PRIMARY KEY DEFAULT gen_random_uuid(), owner text NOT NULL, v text); CREATE INDEX ON spans USING gist (numrange(0, length(v) * 1e306));
+		CREATE TABLE pairs (id uuid PRIMARY KEY DEFAULT gen_random_uuid(), owner text NOT NULL, v pair); CREATE INDEX ON pairs (v);
+		CREATE TABLE sums (id uuid PRIMARY KEY DEFAULT gen_random_uuid(), owner text NOT NULL, v numeric); CREATE INDEX ON sums USING brin (v numeric_minmax_multi_ops(values_per_range = 8)) WITH (pages_per_range = 1);
+		CREATE TABLE days (id uuid PRIMARY KEY DEFAULT gen_random_uuid(), owner text NOT NULL, v date); CREATE INDEX ON days USING gist (v);
+		INSERT INTO booked (owner, v) VALUES ('me', '[1,2]'); INSERT INTO ints (owner, v) VALUES ('me', '{1,2}'); INSERT INTO geo (owner, v) SELECT 'me', box(point(g, g), point(g + 1, g + 1)) FROM generate_series(1, 5) g;
+		INSERT INTO pts (owner, v) SELECT 'me', point(g, g) FROM generate_series(1, 5) g; INSERT INTO spans (owner, v) SELECT 'me', repeat('x', g) FROM generate_series(1, 5) g; INSERT INTO pairs (owner, v) SELECT 'me', row(g, '{}')::pair FROM generate_series(1, 5) g;
+		INSERT INTO sums (owner, v) SELECT 'me', g FROM generate_series(1, 2) g; INSERT INTO days (owner, v) VALUES ('me', '2024-01-01');`,
+		[2]string{`INSERT INTO geo (owner, v) SELECT 'other', box(point(g, g), point(g + 1, g + 1)) FROM generate_series(1, 2000) g; INSERT INTO booked (owner, v) SELECT 'me2', numrange(123456 + 2 * g, 123457 + 2 * g) FROM generate_series(1, 2000) g;
+			INSERT INTO ints (owner, v) SELECT 'other', ARRAY[g, g + 1, g + 7] FROM generate_series(1, 3000) g; INSERT INTO pts (owner, v) SELECT 'other', point(g, g) FROM generate_series(1, 2000) g;
+			INSERT INTO spans (owner, v) SELECT 'other', repeat('x', 1 + g % 9) FROM generate_series(1, 2000) g; INSERT INTO pairs (owner, v) VALUES ('other', row(77, '{}')::pair);
+			INSERT INTO sums (owner, v) SELECT 'other', 10 + g * g / 7.0 FROM generate_series(1, 40) g; INSERT INTO days (owner, v) SELECT 'other', '2024-01-01'::date + g % 900 FROM generate_series(1, 3000) g; VACUUM ANALYZE`, `VACUUM ANALYZE`},
+		of("booked ints geo pts spans pairs sums days", "{ rows: [ own: { column: owner, is: user } ], write: { commands: [insert, update], columns: [v], stamp: { owner: { attribute: user } }ACCEPT } }"),
+		"conflicts",
+		map[string][]string{
+			"booked": {"INSERT INTO booked (v) VALUES ('[3,1e400]')", "INSERT INTO booked (v) VALUES ('[-1e400,-1]')"},
+			"ints":   {"INSERT INTO ints (v) VALUES ((SELECT array_agg(g * 10000) FROM generate_series(1, 195) g))", "INSERT INTO ints (v) VALUES ((SELECT array_agg(g * 10000000) FROM generate_series(-195, 195, 2) g))"},
+			"geo":    {"INSERT INTO geo (v) VALUES ('(1e200,1e200),(-1e200,-1e200)')"},
+			"pts":    {"INSERT INTO pts (v) VALUES ('(1e200,1e200)')"},
+			"spans":  {"INSERT INTO spans (v) VALUES (repeat('x', 1000))"},
+			"pairs":  {"INSERT INTO pairs (v) VALUES (row(77, '{}'))", "INSERT INTO pairs (v) VALUES (row(78, '{}'))"},
+			"sums":   {"INSERT INTO sums (v) VALUES ('1e400')"},
+			"days":   {"INSERT INTO days (v) VALUES ('infinity')"},
+		},
+	},
+	{
+		"what is asked anew of hidden columns",
+		`SET DateStyle = 'ISO, MDY'; SET TimeZone = 'UTC'; CREATE FUNCTION to_day(text) RETURNS date LANGUAGE sql IMMUTABLE AS 'SELECT $1::date'; CREATE FUNCTION touched() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END';
+		CREATE TABLE note (id int PRIMARY KEY, owner text NOT NULL, v text, salary int);
+		CREATE TABLE due (id int PRIMARY KEY, owner text NOT NULL, v text, until timestamptz CHECK (until > now()));
+		CREATE TABLE born (id int PRIMARY KEY, owner text NOT NULL, v text, born text CHECK (born::date < '2100-01-01'));
+		CREATE TABLE at (id int PRIMARY KEY, owner text NOT NULL, v text, at timestamptz, day date, CHECK (at::date >= day));
+		CREATE TABLE indexed (id int PRIMARY KEY, owner text NOT NULL, v text, born text); CREATE INDEX ON indexed (v); CREATE INDEX ON indexed (to_day(born));
+		CREATE TABLE few (id int PRIMARY KEY, owner text NOT NULL, v text, born text); CREATE INDEX ON few (v); CREATE INDEX ON few (id) WHERE to_day(born) > '2000-01-01';
+		CREATE TABLE computed (id int PRIMARY KEY, owner text NOT NULL, v text, born text, day date GENERATED ALWAYS AS (to_day(born)) STORED); CREATE TRIGGER touched BEFORE UPDATE ON computed FOR EACH ROW EXECUTE FUNCTION touched();
+		CREATE TABLE watched (id int PRIMARY KEY, owner text NOT NULL, v text, born text); CREATE TRIGGER watched BEFORE UPDATE ON watched FOR EACH ROW WHEN (NEW.born::date < '2100-01-01') EXECUTE FUNCTION touched();
+		CREATE TABLE divided (id int PRIMARY KEY, owner text NOT NULL, v text, n int); CREATE TRIGGER divided BEFORE UPDATE ON divided FOR EACH ROW WHEN (10 / NEW.n > 1) EXECUTE FUNCTION touched();
+		CREATE TABLE spread (id int, owner text NOT NULL, v text, born text) PARTITION BY RANGE (to_day(born)); CREATE TABLE spread_1 PARTITION OF spread FOR VALUES FROM ('2000-01-01') TO ('2021-01-01');`,
+		[2]string{anewColumns("5000", "2 seconds", "01/13/2020", "2020-01-13 08:00Z", "0"), anewColumns("500", "1 day", "01/12/2020", "2020-01-13 20:00Z", "1")},
+		of("note due born at indexed few computed watched divided spread", "{ rows: [ own: { column: owner, is: user } ], columns: { id: allow, v: allow }, write: { commands: [update], columns: [v]ACCEPT } }"),
+		"values",
+		map[string][]string{
+			"note": {"UPDATE note SET v = 'b'"}, "due": {"UPDATE due SET v = 'b'"}, "born": {"SET DateStyle = 'ISO, DMY'; UPDATE born SET v = 'b'"}, "at": {"SET DateStyle = 'ISO, MDY'; SET TimeZone = '<-12>+12'; UPDATE at SET v = 'b'"},
+			"indexed": {"SET DateStyle = 'ISO, DMY'; UPDATE indexed SET v = 'b'"}, "few": {"SET DateStyle = 'ISO, DMY'; UPDATE few SET v = 'b'"}, "computed": {"SET DateStyle = 'ISO, DMY'; UPDATE computed SET v = 'b'"},
+			"watched": {"SET DateStyle = 'ISO, DMY'; UPDATE watched SET v = 'b'"}, "divided": {"UPDATE divided SET v = 'b'"}, "spread": {"SET DateStyle = 'ISO, DMY'; UPDATE spread SET v = 'b'"},
+		},
+	},
+	{
+		"what is asked anew of hidden rows that change along",
+		`SET DateStyle = 'ISO, MDY'; CREATE FUNCTION to_day(text) RETURNS date LANGUAGE sql IMMUTABLE AS 'SELECT $1::date'; CREATE TYPE pair AS (a int, j json);
+		CREATE TABLE album (id int PRIMARY KEY, owner text NOT NULL); INSERT INTO album VALUES (1, 'me'), (2, 'me'), (3, 'me'), (4, 'me');
+		CREATE TABLE photo (id int PRIMARY KEY, owner text NOT NULL, album int REFERENCES album ON DELETE SET NULL, price int); INSERT INTO photo VALUES (1, 'other', 1, -5); ALTER TABLE photo ADD CHECK (price > 0) NOT VALID;
+		CREATE TABLE clip (id int PRIMARY KEY, owner text NOT NULL, album int REFERENCES album ON DELETE SET NULL, taken text); CREATE INDEX ON clip (album); CREATE INDEX ON clip (to_day(taken)); INSERT INTO clip VALUES (1, 'other', 2, '01/13/2020');
+		CREATE TABLE reel (id int PRIMARY KEY, owner text NOT NULL, album int REFERENCES album ON DELETE SET NULL, v pair); CREATE INDEX ON reel (album); CREATE INDEX ON reel (v); INSERT INTO reel VALUES (1, 'other', 3, row(1, '{}'));`,
+		[2]string{"", "DELETE FROM photo; DELETE FROM clip; DELETE FROM reel"},
+		[]string{"album: { rows: [ own: { column: owner, is: user } ], write: { commands: [delete]ACCEPT } }"},
+		"references",
+		map[string][]string{"album": {"DELETE FROM album WHERE id = 1", "SET DateStyle = 'ISO, DMY'; DELETE FROM album WHERE id = 2", "DELETE FROM album WHERE id = 3"}},
+	},
+	{
+		"keys of some rows",
+		`CREATE TABLE task (id uuid PRIMARY KEY DEFAULT gen_random_uuid(), owner text NOT NULL, title text, flagged boolean NOT NULL DEFAULT false, salary int);
+		CREATE UNIQUE INDEX ON task (owner, title) WHERE NOT flagged; CREATE UNIQUE INDEX ON task (owner, title) WHERE salary > 1000;`,
+		[2]string{"INSERT INTO task (owner, title, flagged, salary) VALUES ('me', 'a', false, 2000), ('me', 'b', false, NULL), ('me', 'c', true, 5000)", "INSERT INTO task (owner, title, flagged, salary) VALUES ('me', 'a', true, 2000), ('me', 'b', false, NULL), ('me', 'c', true, 500)"},
+		[]string{"task: { rows: [ own: { column: owner, is: user } ], columns: { id: allow, title: allow }, write: { commands: [insert, update], columns: [title], stamp: { owner: { attribute: user } }ACCEPT } }"},
+		"values",
+		map[string][]string{"task": {"BEGIN; UPDATE task SET title = 'a' WHERE title = 'c'; ROLLBACK", "ROLLBACK; BEGIN; UPDATE task SET title = 'a' WHERE title = 'b'; ROLLBACK", "ROLLBACK; INSERT INTO task (title) VALUES ('a') ON CONFLICT DO NOTHING"}},
+	},
+}
+
+// of are tables of a policy that say the same.
+func of(names, said string) []string {
+	var out []string
+	for _, name := range strings.Fields(names) {
+		out = append(out, name+": "+said)
+	}
+	return out
+}
+
+// anewColumns are rows of ann's whose other columns are hidden.
+func anewColumns(salary, until, day, at, n string) string {
+	return strings.NewReplacer("SALARY", salary, "UNTIL", until, "DAY", day, "AT", at, "NUMBER", n).Replace(`SET DateStyle = 'ISO, MDY'; SET TimeZone = 'UTC';
+		INSERT INTO note VALUES (1, 'me', 'a', SALARY); ALTER TABLE note ADD CHECK (salary < 1000) NOT VALID; INSERT INTO due VALUES (1, 'me', 'a', now() + interval 'UNTIL'); INSERT INTO born VALUES (1, 'me', 'a', 'DAY');
+		INSERT INTO at VALUES (1, 'me', 'a', 'AT', '2020-01-13'); INSERT INTO indexed VALUES (1, 'me', 'a', 'DAY'); INSERT INTO few VALUES (1, 'me', 'a', 'DAY'); INSERT INTO computed VALUES (1, 'me', 'a', 'DAY');
+		INSERT INTO watched VALUES (1, 'me', 'a', 'DAY'); INSERT INTO divided VALUES (1, 'me', 'a', NUMBER); INSERT INTO spread VALUES (1, 'me', 'a', 'DAY')`)
+}
+
+const anewHead = "version: 1\nattributes: { user: { type: text, source: credential } }\ntables:\n"
+
+func TestWhatIsAskedAnewTells(t *testing.T) {
+	for _, group := range anew {
+		t.Run(group.name, func(t *testing.T) {
+			var got [2]map[string]string
+			for i, twin := range group.twins {
+				db := pgtest.Database(t)
+				instance.Exec(t, db, group.schema)
+				for _, sql := range strings.Split(twin, "; VACUUM") {
+					instance.Exec(t, db, sql)
+				}
+				tables, asks := group.tables, group.asks
+				if group.accept == "values" && len(group.tables) > 1 && pgtest.Binaries().Major >= 18 {
+					instance.Exec(t, db, "CREATE TABLE lax (id int PRIMARY KEY, owner text NOT NULL, v text, secret text); INSERT INTO lax VALUES (1, 'me', 'a', "+[]string{"NULL", "'x'"}[i]+"); ALTER TABLE lax ADD CONSTRAINT there NOT NULL secret NOT VALID")
+					tables = append(tables[:len(tables):len(tables)], of("lax", strings.TrimPrefix(tables[0], "note: "))...)
+					asks = map[string][]string{"lax": {"UPDATE lax SET v = 'b'"}}
+					for table, list := range group.asks {
+						asks[table] = list
+					}
+				}
+				snap, err := pgcatalog.Load(t.Context(), db.Connect(t, "postgres"), []string{"public"})
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, table := range tables {
+					doc, err := policy.Parse("p.yaml", []byte(anewHead+"  "+strings.Replace(table, "ACCEPT", "", 1)+"\n"))
+					if err != nil {
+						t.Fatal(err)
+					}
+					if _, err := policy.Compile(doc, snap); err == nil || !strings.Contains(err.Error(), "would tell") || !strings.Contains(err.Error(), "accept: ["+group.accept+"]") {
+						t.Errorf("%s: %v", table, err)
+					}
+				}
+				text := anewHead + "  " + strings.ReplaceAll(strings.Join(tables, "\n  "), "ACCEPT", ", accept: ["+group.accept+"]") + "\n"
+				if group.accept == "references" {
+					text += "  " + strings.Join(of("photo clip reel", "{ rows: [ own: { column: owner, is: user } ] }"), "\n  ") + "\n"
+				}
+				agent := instance.Start(t, instance.Doors, instance.Database{Name: "d", DB: db, Policy: text, SearchPath: []string{"public"}}, map[string]string{"user": "me"}).Agent(t, "agent", "d")
+				if strings.Contains(group.schema, "now()") {
+					time.Sleep(2 * time.Second)
+				}
+				got[i] = map[string]string{}
+				for table, list := range asks {
+					for _, sql := range list {
+						got[i][table] += instance.Ask(agent, sql).Multiset() + "\n"
+					}
+				}
+			}
+			for table := range got[0] {
+				if got[0][table] == got[1][table] {
+					t.Errorf("%s tells nothing: %s", table, got[0][table])
+				}
+			}
+		})
+	}
+}
+
+// Indexes, checks, keys and the like that tell nothing are the agents' to write without a word, and tell nothing.
+const anewFree = `CREATE EXTENSION btree_gist; CREATE EXTENSION pg_trgm; CREATE EXTENSION cube; CREATE TYPE mood AS ENUM ('sad', 'glad');
+	CREATE TABLE free (id uuid PRIMARY KEY DEFAULT gen_random_uuid(), owner text NOT NULL, title text, during tstzrange, days daterange, whole int8range, m numeric, doc jsonb, words text[], mood mood, at timestamptz, shape box, near cube, net inet, spans int4multirange,
+		EXCLUDE USING gist (owner WITH =, during WITH &&), salary int CHECK (salary < 1000), kind varchar(9) CHECK (kind IN ('x', 'y')), born text CHECK (born::json ->> 'x' IS NULL), gone boolean NOT NULL DEFAULT false,
+		search tsvector GENERATED ALWAYS AS (to_tsvector('simple', coalesce(title, ''))) STORED, CHECK (mood::text <> 'x'));
+	CREATE INDEX ON free USING gist (days); CREATE INDEX ON free USING gist (whole); CREATE INDEX ON free USING brin (m) WITH (pages_per_range = 1); CREATE INDEX ON free (m); CREATE INDEX ON free USING gin (doc); CREATE INDEX ON free USING gin (words);
+	CREATE INDEX ON free USING gin (title gin_trgm_ops); CREATE INDEX ON free USING gist (title gist_trgm_ops); CREATE INDEX ON free USING gin (search); CREATE INDEX ON free (mood, at); CREATE INDEX ON free USING spgist (shape); CREATE INDEX ON free USING gist (near);
+	CREATE INDEX ON free USING gist (net inet_ops); CREATE INDEX ON free USING gist (spans); CREATE INDEX ON free USING brin (at timestamptz_minmax_multi_ops) WITH (pages_per_range = 1); CREATE INDEX ON free (lower(kind)); CREATE INDEX ON free (salary) WHERE NOT gone;
+	CREATE UNIQUE INDEX ON free (owner, title) WHERE title <> '';
+	INSERT INTO free (owner, title, salary, kind, born) VALUES ('me', 'mine', 5, 'x', '{}');`
+
+func TestWhatCannotFailTellsNothing(t *testing.T) {
+	var got [2]string
+	for i := range got {
+		db := pgtest.Database(t)
+		instance.Exec(t, db, anewFree)
+		if i == 1 {
+			instance.Exec(t, db, `INSERT INTO free (owner, title, during, days, whole, m, doc, words, mood, at, shape, near, net, spans, salary) SELECT 'other', 'title ' || g, tstzrange(now() + g * interval '1 day', NULL), daterange('2024-01-01'::date + g % 900, NULL),
+				int8range(g, g + 9), g, jsonb_build_object('a', g), ARRAY['w' || g], 'sad', now() + g * interval '1 hour', box(point(g, g), point(g + 1, g + 1)), cube(g), '10.0.0.0'::inet + g, int4multirange(int4range(g, g + 2)), g % 900
+				FROM generate_series(1, 1500) g ON CONFLICT DO NOTHING`)
+			instance.Exec(t, db, `INSERT INTO free (owner, days, whole, m, at, shape, near, title) SELECT 'other', 'empty', '[0,9223372036854775800]', 1e300 * g, 'infinity', '(1e200,1e200),(-1e200,-1e200)', '(1e200)', 'more ' || g FROM generate_series(1, 500) g; UPDATE free SET salary = 7, kind = 'y' WHERE owner = 'me'`)
+		}
+		instance.Exec(t, db, "VACUUM ANALYZE")
+		text := anewHead + "  free: { rows: [ own: { column: owner, is: user } ], columns: { id: allow, title: allow, during: allow, days: allow, whole: allow, m: allow, doc: allow, words: allow, mood: allow, at: allow, shape: allow, near: allow, net: allow, spans: allow }, write: { commands: [insert, update], columns: [title, during, days, whole, m, doc, words, mood, at, shape, near, net, spans], stamp: { owner: { attribute: user } } } }\n"
+		agent := instance.Start(t, instance.Doors, instance.Database{Name: "d", DB: db, Policy: text, SearchPath: []string{"public"}}, map[string]string{"user": "me"}).Agent(t, "agent", "d")
+		for _, sql := range []string{
+			"INSERT INTO free (title) VALUES ('one') RETURNING title", "INSERT INTO free (title, during) VALUES ('two', '[2024-01-01,)')", "INSERT INTO free (title, during) VALUES ('three', '(-infinity,infinity)')",
+			"INSERT INTO free (title, days) VALUES ('four', '[-infinity,infinity]')", "INSERT INTO free (title, whole) VALUES ('five', '[-9223372036854775807,9223372036854775806]')", "INSERT INTO free (title, m) VALUES ('six', '1e400')", "INSERT INTO free (title, m) VALUES ('seven', 'NaN')",
+			"INSERT INTO free (title, at) VALUES ('eight', 'infinity'), ('nine', '-infinity')", "INSERT INTO free (title, shape) VALUES ('ten', '(1e308,1e308),(-1e308,-1e308)'), ('eleven', '(Infinity,Infinity),(-Infinity,-Infinity)')", "INSERT INTO free (title, near) VALUES ('twelve', '(1e308)'), ('thirteen', '(-1e308)')",
+			"INSERT INTO free (title, net) VALUES ('fourteen', '::/0'), ('fifteen', '10.0.0.7')", "INSERT INTO free (title, spans) VALUES ('sixteen', '{(,)}'), ('seventeen', '{}')", "INSERT INTO free (title, doc, words, mood) VALUES ('eighteen', '{\"a\": [1, {}]}', '{w1,NULL}', 'glad')",
+			"INSERT INTO free (title) VALUES ('mine')", "INSERT INTO free (title) VALUES ('title 7') RETURNING title", "UPDATE free SET title = title || '!', mood = 'sad', m = -1e390, at = 'infinity' WHERE title <> 'x'", "SET DateStyle = 'ISO, DMY'; SET TimeZone = '<-12>+12'; UPDATE free SET title = title || '?' RETURNING title",
+		} {
+			got[i] += fmt.Sprintf("%s: %s\n", instance.Shorten(sql), instance.OneLine(instance.Ask(agent, sql).Multiset()))
+		}
+	}
+	if got[0] != got[1] || strings.Count(got[0], "INSERT 0") < 12 {
+		t.Errorf("%s\nbeside hidden rows:\n%s", got[0], got[1])
+	}
+}
