@@ -29,6 +29,9 @@ const (
 	withheldText = "the statement failed on the server; its message is withheld"
 	withheldHint = "Only messages that cannot tell about hidden rows are passed on; the server's log has the full text."
 
+	computedText = "a value that the statement computes does not fit"
+	computedHint = "What PostgreSQL computes as a row is written may be of columns and rows that you cannot see. A SELECT of the same expression says which value of yours is at fault."
+
 	constraintText = "the statement violates a constraint of the database"
 	resourcesText  = "the server has run out of a resource"
 	resourcesHint  = "Ask for less at a time, or try again later; the server's log says what is missing."
@@ -177,6 +180,9 @@ var ownContexts = []string{
 const parallelWorker = "parallel worker"
 
 var copyContext = regexp.MustCompile(`^COPY [^\n]*?, line ([0-9]{1,19})[,:\n]`)
+
+// copyColumn is the context of a value of a line of a COPY as it is read, before there is a row.
+var copyColumn = regexp.MustCompile(`(?m)^COPY [^\n]*?, line [0-9]{1,19}, column `)
 
 // copyLine is what passes of a context of the client's own: which of the lines that it sent is at fault.
 func copyLine(context string) string {

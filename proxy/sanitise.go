@@ -99,7 +99,9 @@ func (f *fields) sanitised(e *entry) ([]byte, sqlstate.Code) {
 	}
 	p := passageFor(code, f.message)
 	told := fields{severity: f.severity, unlocalised: f.unlocalised}
-	if f.message != "" && p.passes('M') && f.own(e) && !namesOurs(f.message) && !f.betrays(e) {
+	if p.passes('M') && f.own(e) && f.quotesOthers(e, code) {
+		told.message, told.hint = computedText, computedHint
+	} else if f.message != "" && p.passes('M') && f.own(e) && !namesOurs(f.message) && !f.betrays(e) {
 		told.message = f.message
 		if p.passes('D') && !namesOurs(f.detail) {
 			told.detail = f.detail
@@ -166,6 +168,31 @@ func columnsHint(v *verdict.Verdict) string {
 
 // own tells whether the error arose in the client's own statement, which e is an answer to, and not in what others wrote.
 func (f *fields) own(e *entry) bool { return !f.cut && isOwnContext(f.context, e.copiesIn()) }
+
+// quotesOthers tells whether what a statement that writes says of a value quotes one that its text has not. PostgreSQL computes and compares then
+// what agents may not see: what checks, indexes and conditions make of hidden columns, and of hidden rows. What is found at a place of
+// the text, in a column of a line of a COPY, or as a parameter is bound, is the client's own.
+func (f *fields) quotesOthers(e *entry, code sqlstate.Code) bool {
+	if code[:2] != "22" || f.position > 0 || e == nil || e.verdict == nil || e.kind != query && e.kind != execute || copyColumn.MatchString(f.context) ||
+		!slices.ContainsFunc(e.verdict.Effects, func(effect verdict.Effect) bool { return effect.Writes }) {
+		return false
+	}
+	return quotesBeside(f.message, e.verdict.Original) || quotesBeside(f.detail, e.verdict.Original)
+}
+
+// quotesBeside tells whether a field has something in quotes that a text has not.
+func quotesBeside(field, text string) bool {
+	parts := strings.Split(field, `"`)
+	if len(parts) < 3 || strings.Contains(text, strings.Join(parts[1:len(parts)-1], `"`)) {
+		return false
+	}
+	for i := 1; i < len(parts); i += 2 {
+		if !strings.Contains(text, parts[i]) {
+			return true
+		}
+	}
+	return false
+}
 
 // betrays tells whether the message quotes what a refused statement was sent as.
 func (f *fields) betrays(e *entry) bool {

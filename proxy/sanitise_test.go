@@ -28,6 +28,7 @@ func TestErrors(t *testing.T) {
 		CREATE TABLE triggered (t text);
 		CREATE TABLE secret (t text);
 		CREATE TABLE mine (t text);
+		CREATE TABLE limited (t varchar(3));
 		CREATE TABLE locked AS SELECT 1 AS id;
 		CREATE SCHEMA pgconsent_catalog;
 		GRANT USAGE ON SCHEMA pgconsent_catalog TO wire_agent;
@@ -35,7 +36,7 @@ func TestErrors(t *testing.T) {
 		CREATE DOMAIN positive AS int CHECK (VALUE > 0);
 		CREATE TABLE deferred (id int UNIQUE DEFERRABLE, marker int);
 		INSERT INTO deferred VALUES (1);
-		GRANT ALL ON deferred, keyed, pointing, excluding, checked_view, guarded, triggered, mine, locked TO wire_agent;
+		GRANT ALL ON deferred, keyed, pointing, excluding, checked_view, guarded, triggered, mine, limited, locked TO wire_agent;
 		CREATE FUNCTION fires() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM t::int FROM keyed; RETURN NEW; END $$;
 		CREATE TRIGGER fires BEFORE INSERT ON triggered FOR EACH ROW EXECUTE FUNCTION fires();
 		CREATE FUNCTION fails_inside() RETURNS int LANGUAGE plpgsql SECURITY DEFINER AS 'BEGIN RETURN t::int FROM keyed; END';
@@ -102,33 +103,44 @@ func TestErrors(t *testing.T) {
 		"SELECT * FROM pgconsent.keys":          {"42501", "permission denied", "", passageFor("42501", "").hint},
 		"SELECT * FROM pgconsent_rows.memories": {"42P01", held, "", heldHint},
 		// the client's own text and values
-		"SELECT 'x'::int":                                    {"22P02", `invalid input syntax for type integer: "x"`, "", ""},
-		"SELECT t::int FROM mine":                            {"22P02", `invalid input syntax for type integer: "seen"`, "", ""},
-		"SELECT 'x'::uuid":                                   {"22P02", `invalid input syntax for type uuid: "x"`, "", ""},
-		"SELECT '{\"a\"'::json":                              {"22P02", "invalid input syntax for type json", "The input string ended unexpectedly.", ""},
-		"SELECT 1/0":                                         {"22012", "division by zero", "", ""},
-		"SELECT 2147483647 + 1":                              {"22003", "integer out of range", "", ""},
-		"SELECT 12345::numeric(3)":                           {"22003", "numeric field overflow", "A field with precision 3, scale 0 must round to an absolute value less than 10^3.", ""},
-		"SELECT regexp_match('a', '(')":                      {"2201B", "invalid regular expression: parentheses () not balanced", "", ""},
-		"SELECT to_date('x', 'YYYY')":                        {"22007", `invalid value "x" for "YYYY"`, "Value must be an integer.", ""},
-		"SELECT 'tomorow'::date":                             {"22007", `invalid input syntax for type date: "tomorow"`, "", ""},
-		"SELECT '2024-02-30'::date":                          {"22008", `date/time field value out of range: "2024-02-30"`, "", ""},
-		"SELECT ln(-1)":                                      {"2201E", "cannot take logarithm of a negative number", "", ""},
-		"SELECT lengh('x')":                                  {"42883", "function lengh(unknown) does not exist", "", "No function matches the given name and argument types. You might need to add explicit type casts."},
-		"SELECT tt FROM mine":                                {"42703", `column "tt" does not exist`, "", `Perhaps you meant to reference the column "mine.t".`},
-		"SELECT (SELECT i FROM generate_series(1,2) i)":      {"21000", "more than one row returned by a subquery used as an expression", "", ""},
-		"SELECT * FROM keyed AS k, LATERAL (SELECT kk.id) x": {"42P01", `missing FROM-clause entry for table "kk"`, "", ""},
-		"SELECT id, count(*) FROM keyed":                     {"42803", `column "keyed.id" must appear in the GROUP BY clause or be used in an aggregate function`, "", ""},
-		"SELECT 1 + true":                                    {"42883", "operator does not exist: integer + boolean", "", "No operator matches the given name and argument types. You might need to add explicit type casts."},
-		"SELECT 'a'::nosuchtype":                             {"42704", `type "nosuchtype" does not exist`, "", ""},
-		"SELEC 1":                                            {"42601", `syntax error at or near "SELEC"`, "", ""},
-		"SELECT 'nowhere.t'::regclass":                       noSchema,
-		"RELEASE SAVEPOINT x":                                {"25P01", "RELEASE SAVEPOINT can only be used in transaction blocks", "", ""},
-		"CLOSE nosuch":                                       {"34000", `cursor "nosuch" does not exist`, "", ""},
-		"EXECUTE nosuch":                                     {"26000", `prepared statement "nosuch" does not exist`, "", ""},
-		"SELECT array_fill(0, ARRAY[2000000000])":            {"54000", "array size exceeds the maximum allowed (134217727)", "", ""},
-		"SELECT count(*) FROM pgconsent_catalog.nope(1)":     {"42883", "function nope(integer) does not exist", "", "No function matches the given name and argument types. You might need to add explicit type casts."},
-		"SET statement_timeout = 1; SELECT pg_sleep(5)":      {"57014", "canceling statement due to statement timeout", "", ""},
+		"SELECT 'x'::int":         {"22P02", `invalid input syntax for type integer: "x"`, "", ""},
+		"SELECT t::int FROM mine": {"22P02", `invalid input syntax for type integer: "seen"`, "", ""},
+		"SELECT 'x'::uuid":        {"22P02", `invalid input syntax for type uuid: "x"`, "", ""},
+		"SELECT '{\"a\"'::json":   {"22P02", "invalid input syntax for type json", "The input string ended unexpectedly.", ""},
+		"SELECT 1/0":              {"22012", "division by zero", "", ""},
+		// what is computed as a row is written; what the text has passes
+		"INSERT INTO mine SELECT t::int FROM mine":                           {"22P02", computedText, "", computedHint},
+		"UPDATE mine SET t = (t || 'x')::int":                                {"22P02", computedText, "", computedHint},
+		"WITH x AS (DELETE FROM mine RETURNING t) SELECT t::int FROM x":      {"22P02", computedText, "", computedHint},
+		"INSERT INTO mine SELECT (t || '{')::json FROM mine":                 {"22P02", computedText, "", computedHint},
+		"UPDATE mine SET t = 'seen' WHERE t::int = 1":                        {"22P02", `invalid input syntax for type integer: "seen"`, "", ""},
+		"INSERT INTO mine SELECT substr('abc', 2)::int":                      {"22P02", `invalid input syntax for type integer: "bc"`, "", ""},
+		"INSERT INTO mine VALUES ('x'::int)":                                 {"22P02", `invalid input syntax for type integer: "x"`, "", ""},
+		"UPDATE mine SET t = t::varchar(2)::int / 0":                         {"22P02", computedText, "", computedHint},
+		"UPDATE mine SET t = length(t) / 0":                                  {"22012", "division by zero", "", ""},
+		"INSERT INTO limited VALUES (repeat('x', 9))":                        {"22001", "value too long for type character varying(3)", "", ""},
+		"SELECT 2147483647 + 1":                                              {"22003", "integer out of range", "", ""},
+		"SELECT 12345::numeric(3)":                                           {"22003", "numeric field overflow", "A field with precision 3, scale 0 must round to an absolute value less than 10^3.", ""},
+		"SELECT regexp_match('a', '(')":                                      {"2201B", "invalid regular expression: parentheses () not balanced", "", ""},
+		"SELECT to_date('x', 'YYYY')":                                        {"22007", `invalid value "x" for "YYYY"`, "Value must be an integer.", ""},
+		"SELECT 'tomorow'::date":                                             {"22007", `invalid input syntax for type date: "tomorow"`, "", ""},
+		"SELECT '2024-02-30'::date":                                          {"22008", `date/time field value out of range: "2024-02-30"`, "", ""},
+		"SELECT ln(-1)":                                                      {"2201E", "cannot take logarithm of a negative number", "", ""},
+		"SELECT lengh('x')":                                                  {"42883", "function lengh(unknown) does not exist", "", "No function matches the given name and argument types. You might need to add explicit type casts."},
+		"SELECT tt FROM mine":                                                {"42703", `column "tt" does not exist`, "", `Perhaps you meant to reference the column "mine.t".`},
+		"SELECT (SELECT i FROM generate_series(1,2) i)":                      {"21000", "more than one row returned by a subquery used as an expression", "", ""},
+		"SELECT * FROM keyed AS k, LATERAL (SELECT kk.id) x":                 {"42P01", `missing FROM-clause entry for table "kk"`, "", ""},
+		"SELECT id, count(*) FROM keyed":                                     {"42803", `column "keyed.id" must appear in the GROUP BY clause or be used in an aggregate function`, "", ""},
+		"SELECT 1 + true":                                                    {"42883", "operator does not exist: integer + boolean", "", "No operator matches the given name and argument types. You might need to add explicit type casts."},
+		"SELECT 'a'::nosuchtype":                                             {"42704", `type "nosuchtype" does not exist`, "", ""},
+		"SELEC 1":                                                            {"42601", `syntax error at or near "SELEC"`, "", ""},
+		"SELECT 'nowhere.t'::regclass":                                       noSchema,
+		"RELEASE SAVEPOINT x":                                                {"25P01", "RELEASE SAVEPOINT can only be used in transaction blocks", "", ""},
+		"CLOSE nosuch":                                                       {"34000", `cursor "nosuch" does not exist`, "", ""},
+		"EXECUTE nosuch":                                                     {"26000", `prepared statement "nosuch" does not exist`, "", ""},
+		"SELECT array_fill(0, ARRAY[2000000000])":                            {"54000", "array size exceeds the maximum allowed (134217727)", "", ""},
+		"SELECT count(*) FROM pgconsent_catalog.nope(1)":                     {"42883", "function nope(integer) does not exist", "", "No function matches the given name and argument types. You might need to add explicit type casts."},
+		"SET statement_timeout = 1; SELECT pg_sleep(5)":                      {"57014", "canceling statement due to statement timeout", "", ""},
 		"SET lock_timeout = 1; SET statement_timeout = 0; LOCK TABLE locked": {"55P03", "canceling statement due to lock timeout", "", ""},
 		"SELECT * FROM locked FOR UPDATE NOWAIT":                             {"55P03", "could not obtain a lock", "", "Try again later."},
 	} {

@@ -165,8 +165,8 @@ func TestWhatIsAskedAnewTells(t *testing.T) {
 				}
 			}
 			for table := range got[0] {
-				if got[0][table] == got[1][table] {
-					t.Errorf("%s tells nothing: %s", table, got[0][table])
+				if alike := got[0][table] == got[1][table]; alike != (table == "sums") { // which fails beside visible rows too, and differs in what the message would quote
+					t.Errorf("%s tells: %v: %s", table, !alike, got[0][table])
 				}
 			}
 		})
