@@ -285,6 +285,7 @@ func TestKeysOfSomeRows(t *testing.T) {
 		{"by what is the same in all that show, and another", "(state = 'x' AND gone IS NULL)", []string{"state", "gone"}, "rows: [ " + own + ", { sql: state = 'x' } ], " + hidden + "write: { commands: [insert, update], columns: [title], accept: [conflicts] }", "by gone"},
 		{"by what is not the same in all that show", "(gone IS NULL)", []string{"gone"}, "rows: [ " + own + ", { sql: gone > now() } ], " + hidden + "write: { commands: [insert, update], columns: [title], accept: [conflicts] }", "by gone"},
 		{"by what is one of several in all that show", "(state = 'x')", []string{"state"}, "rows: [ " + own + ", { sql: state = 'x' OR gone IS NULL } ], " + hidden + "write: { commands: [insert, update], columns: [title], accept: [conflicts] }", "by state"},
+		{"by what is all but one in all that show", "(state = 'x')", []string{"state"}, "rows: [ " + own + ", { sql: state <> 'y' } ], " + hidden + "write: { commands: [insert, update], columns: [title], accept: [conflicts] }", "by state"},
 		{"all of stamps and defaults", "(NOT flagged)", []string{"flagged"}, "rows: [ " + own + " ], " + hidden + "write: { commands: [insert], columns: [note], stamp: { owner: { attribute: user }, title: { value: x } } }", "a collision would tell of flagged, which is hidden or masked"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

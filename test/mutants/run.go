@@ -50,8 +50,8 @@ func suites(m Mutant, quick bool) (list []suite) {
 	if pkg == "predicate" && !m.Machine { // the reference model, of the registry as well, and what hides rows by it; seconds
 		list = append(list, suite{pkg: "./predicate", run: "TestWhatCannotBeWrittenHides|TestConstantsReplaceNothingInQuotes|TestFormsAgree|TestNothingElseHidesRows|TestConsentByRegistry"})
 	}
-	if pkg == "policy" && !m.Machine { // whatever changes a policy changes its version, what rows that agents write must be, and what these reach; seconds
-		list = append(list, suite{pkg: "./policy", run: "TestVersionsTellPoliciesApart|TestWhatRowsMustBe"}, suite{pkg: "./e2e", run: "TestChangesThatReachHiddenRows"})
+	if pkg == "policy" && !m.Machine { // whatever changes a policy changes its version, what rows that agents write must be, and what these reach and are compared with; seconds
+		list = append(list, suite{pkg: "./policy", run: "TestVersionsTellPoliciesApart|TestWhatRowsMustBe|TestIndexesThatCompareAnything|TestWhatSuchIndexesTell|TestWhatIsAskedAnew|TestKeysOfSomeRows"}, suite{pkg: "./e2e", run: "TestChangesThatReachHiddenRows"})
 	}
 	if strings.HasPrefix(pkg, "catalog") && !m.Machine { // what is read of a database, and when it is read again; seconds
 		list = append(list, suite{pkg: "./catalog/pgcatalog", run: "TestRelations|TestKeysThatExclude|TestTypesAndWhatTheyRun|TestAggregatesAreWhatTheyAreMadeOf|TestNothingIsLoadedThatTheFingerprintDoesNotTell"})
