@@ -28,11 +28,11 @@ func functions(tree, where string) string {
 // fails for none.
 func fails(tree string) string {
 	return "(" + tree + `::text ~ '\{(COERCEVIAIO|ARRAYCOERCEEXPR|CONVERTROWTYPE|COERCETODOMAIN|SUBSCRIPTINGREF|MINMAX|XMLEXPR|ROWCOMPARE|JSON)' OR ` +
-		functions(tree, `p.proleakproof IS NOT TRUE AND NOT (p.oid < 16384 AND (EXISTS (SELECT FROM pg_operator AS o JOIN pg_amop AS b ON b.amopopr = o.oid JOIN pg_am AS a ON a.oid = b.amopmethod AND a.amname = 'btree'
-		    WHERE o.oprcode = p.oid AND b.amoplefttype NOT IN ('record'::regtype, 'anyarray'::regtype, 'anyrange'::regtype, 'anymultirange'::regtype, 'tsquery'::regtype))
-		  OR p.pronamespace = 'pg_catalog'::regnamespace AND p.proname IN ('lower', 'upper', 'btrim', 'ltrim', 'rtrim', 'length', 'octet_length', 'char_length', 'character_length', 'starts_with',
-		    'jsonb_object_field', 'jsonb_object_field_text', 'jsonb_exists', 'array_length', 'cardinality', 'isfinite', 'now', 'pg_trigger_depth')
-		    AND NOT ARRAY['anyrange'::regtype, 'anymultirange'::regtype]::oid[] && p.proargtypes::oid[]))`) + ")"
+		functions(tree, `p.proleakproof IS NOT TRUE AND NOT (p.oid < 16384 AND (p.pronamespace = 'pg_catalog'::regnamespace AND p.proname IN ('lower', 'upper', 'btrim', 'ltrim', 'rtrim', 'length', 'octet_length', 'char_length', 'character_length',
+		    'starts_with', 'jsonb_object_field', 'jsonb_object_field_text', 'jsonb_exists', 'array_length', 'cardinality', 'isfinite', 'now', 'pg_trigger_depth')
+		    AND NOT ARRAY['anyrange'::regtype, 'anymultirange'::regtype]::oid[] && p.proargtypes::oid[]
+		  OR EXISTS (SELECT FROM pg_operator AS o JOIN pg_amop AS b ON b.amopopr = o.oid JOIN pg_am AS a ON a.oid = b.amopmethod AND a.amname = 'btree'
+		    WHERE o.oprcode = p.oid AND b.amoplefttype NOT IN ('record'::regtype, 'anyarray'::regtype, 'anyrange'::regtype, 'anymultirange'::regtype, 'tsquery'::regtype))))`) + ")"
 }
 
 // unsure tells of an expression that it may come out otherwise, or fail, for a row that is as it was: it goes by more than the row, as what is
@@ -99,8 +99,8 @@ func (l *loader) readComputed(ctx context.Context) error {
 		})
 }
 
-// readCompared reads by which operator classes the indexes of tables compare. Those of numbers, texts and the like by a btree, and whatever a hash
-// index has of PostgreSQL's own, which calls nothing but what hashes the new value, are left out; a constraint that excludes asks its operators besides.
+// readCompared reads by which operator classes the indexes of tables compare. Those of numbers, texts and the like by a btree, of JSON and of
+// words by GIN, and whatever a hash index has of PostgreSQL's own, which calls nothing but what hashes the new value, are left out; a constraint that excludes asks its operators besides.
 func (l *loader) readCompared(ctx context.Context) error {
 	var (
 		oid   uint32
@@ -109,7 +109,9 @@ func (l *loader) readCompared(ctx context.Context) error {
 	by := func(class, oid string) string {
 		return `CASE WHEN ` + oid + ` < 16384 THEN 'postgresql' ELSE ` + extensionOf(class, oid) + ` END`
 	}
-	return l.each(ctx, `SELECT i.indrelid, c.relname, (SELECT jsonb_agg(k.key ORDER BY k.n) FROM (
+	return l.each(ctx, `WITH plain AS MATERIALIZED (SELECT array_agg(o.oid) AS oids FROM pg_opclass AS o JOIN pg_am AS m ON m.oid = o.opcmethod WHERE o.oid < 16384 AND (m.amname = 'hash'
+		    OR m.amname = 'btree' AND o.opcintype NOT IN ('record'::regtype, 'anyarray'::regtype, 'anyrange'::regtype, 'anymultirange'::regtype, 'tsquery'::regtype) OR m.amname = 'gin' AND o.opcname IN ('jsonb_ops', 'jsonb_path_ops', 'tsvector_ops')))
+		SELECT i.indrelid, c.relname, (SELECT jsonb_agg(k.key ORDER BY k.n) FROM (
 		    SELECT k.n, jsonb_build_object('Method', m.amname, 'Class', o.opcname, 'By', `+by("pg_opclass", "o.oid")+`, 'Type', COALESCE(h.atttypid, a.atttypid)::int8, 'Expression', h.attnum IS NULL,
 		      'Columns', ARRAY(SELECT r.attname FROM pg_attribute AS r WHERE r.attrelid = i.indrelid AND r.attnum > 0 AND NOT r.attisdropped AND (r.attnum = h.attnum
 		        OR h.attnum IS NULL AND (`+wholeRow("i.indexprs")+` OR r.attnum IN (SELECT v[1]::int2 FROM regexp_matches(i.indexprs::text, ':varattno ([0-9]+)', 'g') AS v))) ORDER BY r.attnum)) AS key
@@ -120,9 +122,8 @@ func (l *loader) readCompared(ctx context.Context) error {
 		      'Columns', ARRAY(SELECT r.attname FROM pg_attribute AS r WHERE r.attrelid = i.indrelid AND r.attnum = i.indkey[k.n - 1]))
 		    FROM pg_constraint AS con CROSS JOIN LATERAL unnest(con.conexclop) WITH ORDINALITY AS k (oid, n) JOIN pg_operator AS p ON p.oid = k.oid
 		    WHERE con.conindid = i.indexrelid AND con.conrelid = i.indrelid AND con.contype IN ('p', 'u', 'x') AND p.oid >= 16384) AS k)
-		FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid JOIN pg_am AS m ON m.oid = c.relam JOIN pg_class AS t ON t.oid = i.indrelid JOIN pg_namespace AS n ON n.oid = t.relnamespace
-		WHERE n.nspname NOT IN ('pg_catalog', 'information_schema', 'pg_toast') AND (i.indisexclusion AND m.amname <> 'btree' OR EXISTS (SELECT FROM unnest(i.indclass::oid[]) AS k (oid) JOIN pg_opclass AS o ON o.oid = k.oid
-		  WHERE o.oid >= 16384 OR NOT (m.amname = 'hash' OR m.amname = 'btree' AND o.opcintype NOT IN ('record'::regtype, 'anyarray'::regtype, 'anyrange'::regtype, 'anymultirange'::regtype, 'tsquery'::regtype))))
+		FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid JOIN pg_am AS m ON m.oid = c.relam JOIN pg_class AS t ON t.oid = i.indrelid JOIN pg_namespace AS n ON n.oid = t.relnamespace CROSS JOIN plain
+		WHERE n.nspname NOT IN ('pg_catalog', 'information_schema', 'pg_toast') AND (i.indisexclusion AND m.amname <> 'btree' OR NOT i.indclass::oid[] <@ plain.oids)
 		ORDER BY i.indrelid, c.relname`,
 		[]any{&oid, &index.Index, &index.Keys},
 		func() error {
