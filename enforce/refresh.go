@@ -268,6 +268,10 @@ func (d *database) judge(ctx context.Context, o observation) error {
 		made := d.newState(c, snap, o.keys)
 		if s != nil && s.equal(made) {
 			made = s // the cached verdicts stay good
+		} else {
+			for _, w := range made.policy.LeftOut() {
+				d.e.cfg.Log.Warn("the policy lets agents write what they are not given", "database", d.cfg.Name, "why", w.Error())
+			}
 		}
 		if err := d.check(ctx, made); err != nil {
 			return err

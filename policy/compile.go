@@ -103,7 +103,7 @@ func compile(doc *Document, snap *catalog.Snapshot, options []Option) (*compiler
 	if len(c.errs) > 0 {
 		return nil, nil, c.sorted()
 	}
-	p.warnings = c.warnings
+	p.warnings, p.leftOut = c.warnings, c.withheld
 	p.version = p.hash()
 	return c, p, nil
 }
@@ -121,6 +121,7 @@ type compiler struct {
 	ruled      *Rule           // the outermost one, when it is
 	errs       Errors
 	warnings   []*Error
+	withheld   []*Error // those of the warnings that say what is left out of what agents were to write
 	define     Definer
 	elements   bool // what is compiled judges the elements of a list
 	grouped    bool // what is compiled counts in groups, and does not show

@@ -38,6 +38,7 @@ type Policy struct {
 	tableIndex    map[catalog.Name]*Table
 	functionIndex map[catalog.Name]*Function
 	warnings      []*Error
+	leftOut       []*Error
 
 	privacy *Privacy
 	sources *Sources
@@ -209,6 +210,9 @@ func (p *Policy) Settings() map[string]string {
 
 // Warnings tell what compiling found allowed and unwise; [Lint] tells more.
 func (p *Policy) Warnings() []*Error { return p.warnings }
+
+// LeftOut are those of the warnings that say what agents are not given though the policy asks for it.
+func (p *Policy) LeftOut() []*Error { return p.leftOut }
 
 func compareNames(a, b catalog.Name) int {
 	if c := strings.Compare(a.Schema, b.Schema); c != 0 {

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"fmt"
 	"reflect"
 	"slices"
 	"strconv"
@@ -151,6 +152,13 @@ func (d *decoder) words(n *node, what string, known ...string) []wordDecl {
 	return out
 }
 
+// withhold leaves out what a policy lets agents write, and says so: a policy goes on as it was where what it asks for is found to tell of
+// what agents do not see by something that an earlier version did not look at.
+func (c *compiler) withhold(at place, what, format string, args ...any) {
+	said := at.errorf(what, fmt.Sprintf(format, args...)+"; it is left out")
+	c.warnings, c.withheld = append(c.warnings, said), append(c.withheld, said)
+}
+
 // write compiles what agents may change of a table, whose own rule and those of all others are compiled already.
 func (c *compiler) write(t *compiling) *Write {
 	decl, r := t.decl.write, t.relation
@@ -190,18 +198,27 @@ func (c *compiler) write(t *compiling) *Write {
 				"%s stamps all of the key %s, or leaves it to defaults: a collision would tell that a hidden row exists", r.Name, key.Name)
 		}
 		if name := c.partly(t, key); out.Insert && name != "" && !decl.accepts(acceptValues) && collides(decl, key, r, sendable) {
-			c.fail(decl.place, "say accept: ["+acceptValues+"], or let the key hold for all rows",
-				"%s stamps all of the key %s, or leaves it to defaults: a collision would tell of %s", r.Name, key.Name, t.unseen(name))
+			c.withhold(decl.place, "say accept: ["+acceptValues+"], or let the key hold for all rows",
+				"agents cannot insert into %s, which stamps all of the key %s, or leaves it to defaults: a collision would tell of %s", r.Name, key.Name, t.unseen(name))
+			out.Insert = false
 		}
 	}
 	if why := c.presets(decl, t); out.Insert && why != "" && !decl.accepts(acceptConflicts) {
-		c.fail(decl.place, "say accept: ["+acceptConflicts+"], or let another index do", "agents cannot insert into %s: %s", r.Name, why)
+		c.withhold(decl.place, "say accept: ["+acceptConflicts+"], or let another index do", "agents cannot insert into %s: %s", r.Name, why)
+		out.Insert = false
 	}
 	if len(c.errs) > failed {
 		return nil
 	}
+	withheld := len(c.withheld)
 	c.changes(out, decl, t, sendable)
 	c.references(out, decl, t, sendable)
+	if out.Update && len(out.Updatable) == 0 && len(c.withheld) > withheld {
+		out.Update = false
+	}
+	if len(c.errs) == failed && !out.Insert && !out.Update && !out.Delete {
+		return nil
+	}
 	c.sequences(out, decl, t)
 	for _, column := range r.Columns {
 		if out.Insert && column.NotNull && column.Default == "" && column.Identity == "" && !column.Generated && !slices.Contains(out.Insertable, column.Name) {
@@ -251,11 +268,15 @@ func (c *compiler) changes(out *Write, decl *writeDecl, t *compiling, sendable [
 		if out.Update && moves && named && !immutable {
 			c.fail(decl.place, "list it under immutable", "agents cannot update %s.%s: the row would go to another partition, and be stamped anew", t.relation.Name, name)
 		}
-		why := c.probes(decl, t, name)
+		why, together := c.probes(decl, t, name)
 		if why != "" && isSendable && !immutable && !moves {
 			probed = why
 		}
-		if out.Update && isSendable && !immutable && !moves && named && why != "" {
+		switch {
+		case !(out.Update && isSendable && !immutable && !moves && named && why != ""):
+		case !together:
+			c.withhold(decl.place, "list it under immutable, or say accept: ["+acceptValues+"]", "agents cannot update %s.%s: %s", t.relation.Name, name, why)
+		default:
 			c.fail(decl.place, "list it under immutable, or say accept: ["+acceptValues+"]", "agents cannot update %s.%s: %s", t.relation.Name, name, why)
 		}
 		if out.Update && isSendable && !immutable && !moves && why == "" && (named || known && !slices.Contains(judged, name)) {
@@ -267,7 +288,8 @@ func (c *compiler) changes(out *Write, decl *writeDecl, t *compiling, sendable [
 	}
 	switch none := out.Update && len(out.Updatable) == 0; {
 	case none && probed != "" && decl.allColumns:
-		c.fail(decl.place, "say accept: ["+acceptValues+"]", "no column of %s is left for agents to update: %s", t.relation.Name, probed)
+		c.withhold(decl.place, "say accept: ["+acceptValues+"]", "no column of %s is left for agents to update: %s", t.relation.Name, probed)
+	case none && len(c.withheld) > 0 && slices.ContainsFunc(decl.columns, func(w wordDecl) bool { return !slices.Contains(sendable, w.word) || probed != "" }):
 	case none:
 		c.fail(decl.place, "name them under columns", "no column of %s is left for agents to update", t.relation.Name)
 	}
@@ -404,13 +426,15 @@ func (c *compiler) sendable(decl *writeDecl, t *compiling) []string {
 		if stamped(column.Name) || !explicit && (!decl.allColumns || slices.ContainsFunc(andComputed(r, []string{column.Name}), func(name string) bool { return decides(t.rows, name) })) {
 			continue
 		}
-		why, what := c.unwritable(decl, t, column)
+		why, what, known := c.unwritable(decl, t, column)
 		if !t.decl.plain(column.Name) {
-			why, what = "it is hidden or masked", "say allow under columns of the table, or stamp it"
+			why, what, known = "it is hidden or masked", "say allow under columns of the table, or stamp it", true
 		}
 		switch {
 		case why == "":
 			out = append(out, column.Name)
+		case explicit && !known:
+			c.withhold(at, what, "agents cannot write %s.%s: %s", r.Name, column.Name, why)
 		case explicit:
 			c.fail(at, what, "agents cannot write %s.%s: %s", r.Name, column.Name, why)
 		}
@@ -439,27 +463,27 @@ func decides(rows predicate.Node, column string) bool {
 	return false
 }
 
-// unwritable tells why agents cannot write a column, and what can be done about it.
-func (c *compiler) unwritable(decl *writeDecl, t *compiling, column *catalog.Column) (why, what string) {
+// unwritable tells why agents cannot write a column, and what can be done about it; known: it is an error to name such a column.
+func (c *compiler) unwritable(decl *writeDecl, t *compiling, column *catalog.Column) (why, what string, known bool) {
 	if column.Generated || column.Identity == "always" {
-		return "it is generated", "leave it out"
+		return "it is generated", "leave it out", true
 	}
 	if !decl.accepts(acceptConflicts) {
 		for _, key := range c.collisions(t.relation) {
 			if slices.Contains(key.Columns, column.Name) && !decl.withinSight(key, t.rows, t.relation) {
 				return "it is part of the key " + key.Name + ", and a collision would tell that a hidden row exists",
-					"let the key begin with the columns that say whose row it is, or say accept: [" + acceptConflicts + "]"
+					"let the key begin with the columns that say whose row it is, or say accept: [" + acceptConflicts + "]", true
 			}
 		}
 		if why := c.tried(t, column.Name); why != "" {
-			return why, "let another index do, or say accept: [" + acceptConflicts + "]"
+			return why, "let another index do, or say accept: [" + acceptConflicts + "]", false
 		}
 	}
 	if !decl.accepts(acceptValues) {
 		for _, key := range c.collisions(t.relation) {
 			if name := c.partly(t, key); name != "" && slices.Contains(key.Columns, column.Name) {
 				return "it is part of the key " + key.Name + ", which is for some rows only, by " + t.unseen(name) + ", and a collision would tell what that is",
-					"let the key hold for all rows, or say accept: [" + acceptValues + "]"
+					"let the key hold for all rows, or say accept: [" + acceptValues + "]", false
 			}
 		}
 	}
@@ -468,16 +492,16 @@ func (c *compiler) unwritable(decl *writeDecl, t *compiling, column *catalog.Col
 			continue
 		}
 		if why := c.blind(key, t.relation); why != "" {
-			return why, "list " + key.Target.String() + " under tables, or say accept: [" + acceptReferences + "]"
+			return why, "list " + key.Target.String() + " under tables, or say accept: [" + acceptReferences + "]", true
 		}
 	}
 	for _, own := range c.partsOwn(t.relation) {
 		if slices.Contains(andSources(own.part, own.key.Columns), column.Name) && !decl.accepts(acceptReferences) {
 			return own.part.Name.String() + ", a part of the table, has a foreign key of its own to " + own.key.Target.String(),
-				"make it a key of the whole table, or say accept: [" + acceptReferences + "]"
+				"make it a key of the whole table, or say accept: [" + acceptReferences + "]", true
 		}
 	}
-	return "", ""
+	return "", "", true
 }
 
 // withinSight tells whether rows that collide in a key are certain to be visible: every part of the rule reads nothing of a row
@@ -581,10 +605,10 @@ func (c *compiler) references(out *Write, decl *writeDecl, t *compiling, sendabl
 		return
 	}
 	if out.Delete {
-		c.referrers(decl, t.relation, nil, map[string]bool{})
+		out.Delete = c.referrers(decl, t.relation, nil, map[string]bool{})
 	}
-	if out.Update {
-		c.referrers(decl, t.relation, out.Updatable, map[string]bool{})
+	if out.Update && !c.referrers(decl, t.relation, out.Updatable, map[string]bool{}) {
+		out.Updatable = slices.DeleteFunc(out.Updatable, func(name string) bool { return c.referred(t.relation, name) })
 	}
 }
 

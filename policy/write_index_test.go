@@ -1,6 +1,7 @@
 package policy_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -37,7 +38,20 @@ func compileCompared(snap *catalog.Snapshot, table string) (*policy.Policy, erro
 	if err != nil {
 		return nil, err
 	}
-	return policy.Compile(doc, snap)
+	p, err := policy.Compile(doc, snap)
+	return p, orLeftOut(p, err)
+}
+
+// orLeftOut is an error of a compilation, or what a warning says is left out.
+func orLeftOut(p *policy.Policy, err error) error {
+	if err != nil {
+		return err
+	}
+	var out []error
+	for _, w := range p.LeftOut() {
+		out = append(out, w)
+	}
+	return errors.Join(out...)
 }
 
 // An index that fails for some pair of values tells agents which values hidden rows have: only what compares any two is theirs to write.
@@ -192,10 +206,10 @@ func TestWhatIsAskedAnew(t *testing.T) {
 		snap := catalog.NewSnapshot(catalog.Spec{Database: "d", ServerVersion: 150000, SearchPath: []string{"public"}, Relations: []*catalog.Relation{r,
 			{Name: public("albums"), Kind: catalog.Table, PrimaryKey: []string{"id"}, Unique: []catalog.Key{{Name: "albums_pkey", Columns: []string{"id"}, Equal: []string{"id"}}}, Columns: []catalog.Column{{Name: "id", Type: "uuid"}, {Name: "owner", Type: "uuid"}}}}})
 		doc, err := policy.Parse("p.yaml", []byte(head+"tables:\n"+tables))
-		if err == nil {
-			_, err = policy.Compile(doc, snap)
+		if err != nil {
+			return err
 		}
-		return err
+		return orLeftOut(policy.Compile(doc, snap))
 	}
 	const own = "rows: [ { own: { column: owner, is: user } } ]"
 	update := func(more, accept string) string {
@@ -262,10 +276,10 @@ func TestKeysOfSomeRows(t *testing.T) {
 			Columns: []catalog.Column{{Name: "id", Type: "uuid", Default: "gen_random_uuid()"}, {Name: "owner", Type: "uuid"}, {Name: "title", Type: "text"}, {Name: "note", Type: "text"}, {Name: "flagged", Type: "boolean", Default: "false"}, {Name: "state", Type: "text"}, {Name: "gone", Type: "timestamp with time zone"}},
 		}}})
 		doc, err := policy.Parse("p.yaml", []byte(head+"tables:\n  t: { "+table+" }\n"))
-		if err == nil {
-			_, err = policy.Compile(doc, snap)
+		if err != nil {
+			return err
 		}
-		return err
+		return orLeftOut(policy.Compile(doc, snap))
 	}
 	const own, hidden = "{ own: { column: owner, is: user } }", "columns: { id: allow, title: allow, note: allow }, "
 	for _, c := range []struct {

@@ -93,14 +93,14 @@ var computers = map[string]string{"index": "an index", "trigger": "a trigger's c
 
 // probes tells why an UPDATE of a column would tell what columns of the row hold that agents do not see: a check, an index, a
 // trigger's condition, a partition's bounds, the policy's own check, or what is computed, reads both, so that it goes by them whether the update fails, and they may stand in what the
-// error says. What is made for text search fails by size alone. What may fail though the row is as it was is asked whatever is updated.
-func (c *compiler) probes(decl *writeDecl, t *compiling, column string) string {
+// error says. What is made for text search fails by size alone. What may fail though the row is as it was is asked whatever is updated, and not together with the column.
+func (c *compiler) probes(decl *writeDecl, t *compiling, column string) (why string, together bool) {
 	if decl.accepts(acceptValues) {
-		return ""
+		return "", false
 	}
 	seen := func(name string) bool { return c.seen(t, name) }
 	if !slices.ContainsFunc(t.relation.Columns, func(column catalog.Column) bool { return !seen(column.Name) }) {
-		return ""
+		return "", false
 	}
 	hidden := func(columns []string, but []string) string {
 		i := slices.IndexFunc(columns, func(name string) bool { return !seen(name) && !slices.Contains(but, name) })
@@ -122,46 +122,46 @@ func (c *compiler) probes(decl *writeDecl, t *compiling, column string) string {
 	if decl.check != nil {
 		if columns, _ := predicate.RowColumns(c.block(decl.check, t.relation)); slices.Contains(columns, column) {
 			if name := unseen(columns, known); name != "" {
-				return told("the policy's own check", name, "it holds")
+				return told("the policy's own check", name, "it holds"), true
 			}
 		}
 	}
 	for _, part := range c.withParts(t.relation) {
 		for _, together := range part.Together {
 			if name := unseen(andSources(part, together), nil); name != "" {
-				return told("a check", name, "the check holds")
+				return told("a check", name, "the check holds"), true
 			}
 		}
 		for _, computed := range part.Columns {
 			if name := unseen(computed.From, nil); name != "" && computed.Type != "tsvector" {
-				return computed.Name + " is computed from it and from " + t.unseen(name) + ", and whether that fails would tell what that is"
+				return computed.Name + " is computed from it and from " + t.unseen(name) + ", and whether that fails would tell what that is", true
 			}
 		}
 		for _, computed := range part.Computed {
 			if name := unseen(andSources(part, computed.Columns), known); name != "" {
-				return told(computers[computed.By], name, "that fails")
+				return told(computers[computed.By], name, "that fails"), true
 			}
 		}
 		if name := unseen(part.PartitionBy, known); name != "" {
-			return told("what says to which partition a row goes", name, "there is one")
+			return told("what says to which partition a row goes", name, "there is one"), true
 		}
 		for _, checked := range part.Rechecked {
 			if name := hidden(andSources(part, checked), known); name != "" {
-				return "each update asks anew what a constraint says of " + t.unseen(name) + ", since that is NOT VALID or goes by more than the row: whether it holds would tell what that is"
+				return "each update asks anew what a constraint says of " + t.unseen(name) + ", since that is NOT VALID or goes by more than the row: whether it holds would tell what that is", false
 			}
 		}
 		for _, computed := range part.Computed {
 			if name := hidden(andSources(part, computed.Columns), known); name != "" && computed.Anew {
-				return "each update may compute anew what " + computers[computed.By] + " makes of " + t.unseen(name) + ": whether that fails would tell what that is"
+				return "each update may compute anew what " + computers[computed.By] + " makes of " + t.unseen(name) + ": whether that fails would tell what that is", false
 			}
 		}
 	}
 	for _, trial := range c.trials(t.relation) {
 		if name := hidden(trial.columns, known); name != "" {
-			return "each update may compare " + t.unseen(name) + ", with other rows by the index " + trial.index + ", and " + trial.by() + " fails for some values: whether it does would tell what that is"
+			return "each update may compare " + t.unseen(name) + ", with other rows by the index " + trial.index + ", and " + trial.by() + " fails for some values: whether it does would tell what that is", false
 		}
 	}
-	return ""
+	return "", false
 }
 
 // sharesKey names a key, or a foreign key, that holds a column together with one that agents do not see: whether rows collide, or lead to a row, tells of it
@@ -281,32 +281,32 @@ func collides(decl *writeDecl, key catalog.Key, r *catalog.Relation, sendable []
 }
 
 // breaks tells what may fail in a row when its foreign key changes along with the row that it leads to: columns of it are set to
-// NULL, or to the new key. "": nothing.
-func (c *compiler) breaks(from *catalog.Relation, key catalog.ForeignKey, changed []string, null bool) string {
+// NULL, or to the new key. "": nothing. anew: it is what fails whatever changes.
+func (c *compiler) breaks(from *catalog.Relation, key catalog.ForeignKey, changed []string, null bool) (why string, anew bool) {
 	if null && key.Full && slices.ContainsFunc(key.Columns, func(name string) bool { return !slices.Contains(changed, name) }) {
-		return "its key is MATCH FULL"
+		return "its key is MATCH FULL", false
 	}
 	if trials := c.trials(from); len(trials) > 0 {
-		return "the index " + trials[0].index + " compares rows anew, and " + trials[0].by() + " fails for some"
+		return "the index " + trials[0].index + " compares rows anew, and " + trials[0].by() + " fails for some", true
 	}
 	target, _ := c.snap.Relation(key.Target)
 	for _, part := range c.withParts(from) {
 		switch {
 		case overlap(part.Checked, changed):
-			return "a check reads what changes"
+			return "a check reads what changes", false
 		case overlap(part.PartitionBy, changed):
-			return "what changes says to which partition a row goes"
+			return "what changes says to which partition a row goes", false
 		case len(andComputed(part, changed)) > len(changed):
-			return "a column is computed from what changes"
+			return "a column is computed from what changes", false
 		case len(part.Rechecked) > 0:
-			return "a constraint is NOT VALID or goes by more than the row, and is asked anew"
+			return "a constraint is NOT VALID or goes by more than the row, and is asked anew", true
 		}
 		for _, computed := range part.Computed {
 			if overlap(computed.Columns, changed) {
-				return computers[computed.By] + " reads what changes"
+				return computers[computed.By] + " reads what changes", false
 			}
 			if computed.Anew {
-				return computers[computed.By] + " may be computed anew"
+				return computers[computed.By] + " may be computed anew", true
 			}
 		}
 		for i, name := range key.Columns {
@@ -316,10 +316,10 @@ func (c *compiler) breaks(from *catalog.Relation, key catalog.ForeignKey, change
 			}
 			t := c.snap.TypeByOID(column.TypeOID)
 			if null && t != nil && t.Kind == 'd' {
-				return "the domain of " + name + " may allow no NULL"
+				return "the domain of " + name + " may allow no NULL", false
 			}
 			if to := target.Column(key.TargetCols[i]); !null && (to == nil || to.Type != column.Type) {
-				return name + " is of another type than what it refers to"
+				return name + " is of another type than what it refers to", false
 			}
 		}
 		for _, k := range part.Unique {
@@ -329,7 +329,7 @@ func (c *compiler) breaks(from *catalog.Relation, key catalog.ForeignKey, change
 			case !null && len(k.Equal) > 0 && !slices.ContainsFunc(key.Columns, func(name string) bool { return !slices.Contains(k.Equal, name) }):
 				// Rows that are equal in it lead to the same row, as they did before.
 			default:
-				return "what changes is part of the key " + k.Name
+				return "what changes is part of the key " + k.Name, false
 			}
 		}
 		for _, k := range part.ForeignKeys {
@@ -337,21 +337,22 @@ func (c *compiler) breaks(from *catalog.Relation, key catalog.ForeignKey, change
 				continue
 			}
 			if !null || k.Full {
-				return "what changes is part of another foreign key"
+				return "what changes is part of another foreign key", false
 			}
 		}
 	}
-	return ""
+	return "", false
 }
 
 // referrers refuses a change of a row on which rows may depend that agents do not see: whether it fails would tell.
-// keys are the columns that may change; nil: the row goes away.
-func (c *compiler) referrers(decl *writeDecl, r *catalog.Relation, keys []string, seen map[string]bool) {
+// keys are the columns that may change; nil: the row goes away. False: it is to be left out.
+func (c *compiler) referrers(decl *writeDecl, r *catalog.Relation, keys []string, seen map[string]bool) bool {
 	this := r.Name.String() + " " + strconv.FormatBool(keys == nil) + strings.Join(slices.Sorted(slices.Values(keys)), "\x00")
 	if seen[this] {
-		return
+		return true
 	}
 	seen[this] = true
+	may := true
 	targets := append(c.withParts(r), c.wholesOf(r)...)
 	for _, from := range c.snap.Relations() {
 		for _, key := range from.ForeignKeys {
@@ -359,13 +360,26 @@ func (c *compiler) referrers(decl *writeDecl, r *catalog.Relation, keys []string
 			if i < 0 || keys != nil && !overlap(key.TargetCols, andComputed(targets[i], keys)) || c.ofTheWhole(from, key) {
 				continue
 			}
-			c.referrer(decl, r, from, key, keys, seen)
+			may = c.referrer(decl, r, from, key, keys, seen) && may
 		}
 	}
+	return may
+}
+
+// referred tells whether a foreign key refers to a column, or to what is computed from it.
+func (c *compiler) referred(r *catalog.Relation, column string) bool {
+	targets := append(c.withParts(r), c.wholesOf(r)...)
+	return slices.ContainsFunc(c.snap.Relations(), func(from *catalog.Relation) bool {
+		return slices.ContainsFunc(from.ForeignKeys, func(key catalog.ForeignKey) bool {
+			return slices.ContainsFunc(targets, func(target *catalog.Relation) bool {
+				return target.Name == key.Target && overlap(key.TargetCols, andComputed(target, []string{column}))
+			})
+		})
+	})
 }
 
 // referrer is one foreign key by which rows may depend on a row.
-func (c *compiler) referrer(decl *writeDecl, r, from *catalog.Relation, key catalog.ForeignKey, keys []string, seen map[string]bool) {
+func (c *compiler) referrer(decl *writeDecl, r, from *catalog.Relation, key catalog.ForeignKey, keys []string, seen map[string]bool) bool {
 	what := key.OnUpdate
 	changed := key.Columns
 	if keys == nil {
@@ -378,29 +392,34 @@ func (c *compiler) referrer(decl *writeDecl, r, from *catalog.Relation, key cata
 			return !slices.Contains(andComputed(target, keys), key.TargetCols[slices.Index(key.Columns, name)])
 		})
 	}
-	why, instead := "", "let the foreign key cascade"
+	why, instead, anew := "", "let the foreign key cascade", false
 	switch what {
 	case catalog.Cascade:
 		if keys == nil {
-			c.referrers(decl, from, nil, seen)
-			return
+			return c.referrers(decl, from, nil, seen)
 		}
-		why, instead = c.breaks(from, key, changed, false), "take the columns that others refer to out of write" // it cascades already
+		why, anew = c.breaks(from, key, changed, false)
+		instead = "take the columns that others refer to out of write" // it cascades already
 	case catalog.SetNull:
 		if slices.ContainsFunc(changed, func(name string) bool { return from.Column(name) == nil || from.Column(name).NotNull }) {
 			why = "their key may not be NULL"
 			break
 		}
-		why = c.breaks(from, key, changed, true)
+		why, anew = c.breaks(from, key, changed, true)
 	default:
 		why = "the key does not let it"
 	}
 	if why == "" || c.allVisible(from, key) {
 		if what == catalog.Cascade || what == catalog.SetNull {
-			c.referrers(decl, from, changed, seen)
+			return c.referrers(decl, from, changed, seen)
 		}
-		return
+		return true
 	}
-	c.fail(decl.place, instead+", or say accept: ["+acceptReferences+"]",
+	say := c.fail
+	if anew {
+		say = c.withhold
+	}
+	say(decl.place, instead+", or say accept: ["+acceptReferences+"]",
 		"whether a row of %s can be deleted, or its key changed, would tell that hidden rows of %s refer to it: %s", r.Name, from.Name, why)
+	return !anew
 }

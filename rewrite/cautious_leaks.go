@@ -434,7 +434,7 @@ func (c *cautious) alikeElements(x *sqltext.A_Expr, at stand) bool {
 	}
 	switch {
 	case x.Rexpr.GetParamRef() != nil:
-		c.casts = c.casts || converted[left] == 2 // of arrays that are declared without being odd those are converted
+		c.casts = c.casts || converted[left] == 2 || left == 0 && c.certainOf(x.Lexpr, at) == 0 // of arrays that are declared without being odd those are converted
 		return true
 	case untyped(x.Rexpr):
 		return true

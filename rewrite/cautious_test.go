@@ -35,6 +35,9 @@ func TestCare(t *testing.T) {
 		{"SELECT m.id FROM memories m LEFT JOIN LATERAL (SELECT m.occurred_at::date AS n) x ON true WHERE x.n = '2026-01-01'", ""},
 		{"SELECT (SELECT count(*) FROM (SELECT ROW(1) AS n FROM notes) q WHERE q.n = $1) FROM (SELECT count(*) AS n FROM memories) q", "no column"},
 		{"SELECT q.title, q.n FROM (SELECT title, count(*) AS n FROM memories GROUP BY title) q WHERE q.n > 5 AND q.title <> 'a'", ""},
+		// a call that is a cast, or none at all
+		{"SELECT count(*) FROM meters WHERE oid(object) = (SELECT max(n) FROM pages)", "converted first"},
+		{"SELECT count(*) FROM meters WHERE pg_catalog.oid(object) = $1", "declared"}, {"SELECT count(*) FROM meters WHERE nullif(object, 3) = ANY ($1)", "declared"},
 		// a sub-select among the columns of a query in FROM
 		{"SELECT q.id, q.n FROM (SELECT id, (SELECT 1 / count(*) FROM notes) AS n FROM memories) q ORDER BY q.n LIMIT 5", ""},
 		{"SELECT q.id FROM (SELECT id, (SELECT 1 / count(*) FROM notes) AS n FROM memories) q WHERE q.id IS NOT NULL", ""},

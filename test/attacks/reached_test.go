@@ -333,6 +333,11 @@ var reachedBy = []struct {
 		"WITH q AS MATERIALIZED (SELECT a, b, (SELECT 1 / min(n) FROM small) AS k FROM big WHERE a BETWEEN 123 AND 123) SELECT k FROM q",
 		"SELECT k FROM pk WHERE a BETWEEN 123 AND 123", "SELECT count(*) FROM pk WHERE a BETWEEN 123 AND 123 AND b = k", "SELECT count(pk) FROM pk WHERE a BETWEEN 123 AND 123",
 	}},
+	{name: "a call that is named like a type is a cast, or none at all", sql: "ALTER TABLE big ADD o oid DEFAULT 5, ADD rc regclass DEFAULT 'pg_class'; ALTER TABLE small ADD i8 bigint DEFAULT 5000000000", statements: []string{
+		hidden + "oid(b) = (SELECT max(i8) FROM small)", hidden + "pg_catalog.oid(b) = (SELECT max(i8) FROM small)", hidden + "oid(o) >= (SELECT i8 FROM small LIMIT 1)", hidden + "regclass(b) <> (SELECT max(i8) FROM small)", hidden + "oid(rc) BETWEEN 1 AND (SELECT max(i8) FROM small)",
+		"SELECT count(*) FROM open o LEFT JOIN big ON a BETWEEN 123 AND 123 AND oid(b) = (SELECT max(i8) FROM small)", "SELECT (SELECT count(*) FROM big WHERE a BETWEEN 123 AND 123 AND (b < -5 OR oid(b) = s.i8)) FROM small s",
+		"SET plan_cache_mode = force_generic_plan", "PREPARE p (bigint) AS " + hidden + "oid(b) = $1", "EXECUTE p (5000000000)", "DEALLOCATE p", "PREPARE p (bigint) AS " + hidden + "regclass(o) IN ($1)", "EXECUTE p (5000000000)", "DEALLOCATE p", "RESET plan_cache_mode",
+	}},
 	{name: "a star, and rows of rows, are many columns", sql: "UPDATE big SET t = repeat('x', 2500000) WHERE a = 123", end: "UPDATE big SET t = 'x' WHERE a = 123", statements: []string{
 		"SELECT count(*) FROM (SELECT a, " + strings.TrimSuffix(strings.Repeat("t AS c, ", 500), ", ") + " FROM big) q WHERE ROW(ROW(q.*)) IS NULL",
 	}},
