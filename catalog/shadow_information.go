@@ -25,7 +25,7 @@ var information = []Shadow{
 			"column_default": `CASE WHEN (t.table_schema, t.table_name, t.column_name) NOT IN (SELECT n.nspname, c.relname, a.attname FROM pgconsent.narrowed AS w
     JOIN pg_catalog.pg_attribute AS a ON a.attrelid OPERATOR(pg_catalog.=) w.attrelid AND a.attnum OPERATOR(pg_catalog.=) w.attnum
     JOIN pg_catalog.pg_class AS c ON c.oid OPERATOR(pg_catalog.=) w.attrelid JOIN pg_catalog.pg_namespace AS n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace)
-    AND ` + plainDefault("t.column_default::pg_catalog.text") + " THEN t.column_default END",
+    AND ` + plainDefault("t.column_default::pg_catalog.text") + " THEN t.column_default END::information_schema.character_data",
 			"generation_expression": "NULL::information_schema.character_data",
 		},
 	},
