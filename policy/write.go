@@ -188,7 +188,7 @@ func (c *compiler) write(t *compiling) *Write {
 	if len(decl.commands) == 0 {
 		c.fail(decl.place, "leave write out if agents write nothing", "no commands")
 	}
-	failed := len(c.errs)
+	failed, withheld := len(c.errs), len(c.withheld)
 	out.Stamps = c.stamps(decl, r)
 	out.Lists = c.bounds(decl, r)
 	sendable := c.sendable(decl, t)
@@ -210,11 +210,11 @@ func (c *compiler) write(t *compiling) *Write {
 	if len(c.errs) > failed {
 		return nil
 	}
-	withheld := len(c.withheld)
-	c.changes(out, decl, t, sendable)
+	c.changes(out, decl, t, sendable, withheld)
 	c.references(out, decl, t, sendable)
-	if out.Update && len(out.Updatable) == 0 && len(c.withheld) > withheld {
-		out.Update = false
+	if len(c.withheld) > withheld { // with all of its columns the command goes
+		out.Insert = out.Insert && len(out.Insertable) > 0
+		out.Update = out.Update && len(out.Updatable) > 0
 	}
 	if len(c.errs) == failed && !out.Insert && !out.Update && !out.Delete {
 		return nil
@@ -228,8 +228,8 @@ func (c *compiler) write(t *compiling) *Write {
 	return out
 }
 
-// changes works out the columns of each command, and what the new row must be.
-func (c *compiler) changes(out *Write, decl *writeDecl, t *compiling, sendable []string) {
+// changes works out the columns of each command, and what the new row must be. withheld is how much was left out before this table.
+func (c *compiler) changes(out *Write, decl *writeDecl, t *compiling, sendable []string, withheld int) {
 	var stamped []string
 	var stamps predicate.All
 	var overruled []string // columns of which the stamp decides, whatever rows say
@@ -289,8 +289,7 @@ func (c *compiler) changes(out *Write, decl *writeDecl, t *compiling, sendable [
 	switch none := out.Update && len(out.Updatable) == 0; {
 	case none && probed != "" && decl.allColumns:
 		c.withhold(decl.place, "say accept: ["+acceptValues+"]", "no column of %s is left for agents to update: %s", t.relation.Name, probed)
-	case none && len(c.withheld) > 0 && slices.ContainsFunc(decl.columns, func(w wordDecl) bool { return !slices.Contains(sendable, w.word) || probed != "" }):
-	case none:
+	case none && len(c.withheld) == withheld:
 		c.fail(decl.place, "name them under columns", "no column of %s is left for agents to update", t.relation.Name)
 	}
 

@@ -194,6 +194,34 @@ func TestWhatSuchIndexesTell(t *testing.T) {
 	}
 }
 
+// A command goes with the last of its columns, and no table has one without any.
+func TestWhatIsLeftOut(t *testing.T) {
+	snap := compared(catalog.IndexKey{By: "postgresql", Method: "gist", Class: "box_ops", Type: 603, Columns: []string{"v"}})
+	const rows = "rows: [ { own: { column: owner, is: user } } ], "
+	for table, want := range map[string]string{
+		rows + "write: { commands: [update], columns: [v] }":                                           "",
+		rows + "write: { commands: [insert, update], columns: [v] }":                                   "",
+		rows + "write: { commands: [insert, update, delete], columns: [v] }":                           "DELETE",
+		rows + "write: { commands: [insert, update], columns: [v, title] }":                            "INSERT UPDATE",
+		rows + "columns: { id: allow, title: allow }, write: { commands: [update], columns: [title] }": "",
+	} {
+		p, err := compileCompared(snap, table)
+		if p == nil {
+			t.Errorf("%s: %v", table, err)
+			continue
+		}
+		got, w := []string{}, p.Tables()[0].Write
+		for _, command := range []string{"INSERT", "UPDATE", "DELETE"} {
+			if w != nil && w.Allows(command) {
+				got = append(got, command)
+			}
+		}
+		if strings.Join(got, " ") != want || w != nil && (w.Update && len(w.Updatable) == 0 || w.Insert && len(w.Insertable) == 0) {
+			t.Errorf("%s: %q, not %q: %v", table, got, want, err)
+		}
+	}
+}
+
 // What may fail for a row that is as it was tells of the columns that it reads whatever is updated; and of hidden rows that change along.
 func TestWhatIsAskedAnew(t *testing.T) {
 	public := func(name string) catalog.Name { return catalog.Name{Schema: "public", Name: name} }
