@@ -168,7 +168,9 @@ func (s *session) Declare(ctx context.Context, v *verdict.Verdict, types []uint3
 		}
 	}
 	if ok && v.Door == verdict.DoorGate && !j.mayDeclare(types) {
-		v = s.admit(ctx, now.state, s.decide(now.state, v.Original, verdict.Extended, false), verdict.Extended)
+		plain := *s.admit(ctx, now.state, s.decide(now.state, v.Original, verdict.Extended, false), verdict.Extended)
+		plain.Formed = v.Formed // as where it is the size of tables that keeps it from the door
+		v = &plain
 		j, ok = v.Detail.(*judgement)
 	}
 	if ok && v.Allowed() && (declared && j.careful || odd && v.Door != verdict.DoorGate) {

@@ -139,7 +139,7 @@ func (j *judge) Decide(_ context.Context, text string, _ verdict.Protocol) *verd
 			case strings.HasPrefix(upper, "COPY") && strings.Contains(upper, "FROM STDIN"):
 				e.Kind, e.Writes = verdict.CopiesIn, true
 			case strings.HasPrefix(upper, "INSERT "), strings.HasPrefix(upper, "UPDATE "), strings.HasPrefix(upper, "WITH X AS (DELETE "):
-				e.Writes = true
+				e.Reads, e.Writes = true, true
 			case strings.HasPrefix(upper, "SELECT"), strings.HasPrefix(upper, "COPY"):
 				e.Reads = true
 			}

@@ -174,10 +174,18 @@ func (f *fields) own(e *entry) bool { return !f.cut && isOwnContext(f.context, e
 // the text, in a column of a line of a COPY, or as a parameter is bound, is the client's own.
 func (f *fields) quotesOthers(e *entry, code sqlstate.Code) bool {
 	if code[:2] != "22" || f.position > 0 || e == nil || e.verdict == nil || e.kind != query && e.kind != execute || copyColumn.MatchString(f.context) ||
-		!slices.ContainsFunc(e.verdict.Effects, func(effect verdict.Effect) bool { return effect.Writes }) {
+		!writes(e.verdict) && !slices.ContainsFunc(e.runs, writes) {
 		return false
 	}
-	return quotesBeside(f.message, e.verdict.Original) || quotesBeside(f.detail, e.verdict.Original)
+	text := e.verdict.Original
+	for _, run := range e.runs {
+		text += "\x00" + run.Original
+	}
+	return quotesBeside(f.message, text) || quotesBeside(f.detail, text)
+}
+
+func writes(v *verdict.Verdict) bool {
+	return slices.ContainsFunc(v.Effects, func(effect verdict.Effect) bool { return effect.Writes })
 }
 
 // quotesBeside tells whether a field has something in quotes that a text has not.

@@ -181,6 +181,22 @@ func TestErrors(t *testing.T) {
 	}
 }
 
+// TestWritesByName: what EXECUTE runs writes as what is sent by itself.
+func TestWritesByName(t *testing.T) {
+	c := start(t).raw(t)
+	c.play(t, []round{upToReady(1, q("CREATE TEMP TABLE named (t text)")), upToReady(1, q("INSERT INTO named VALUES ('seen')")), upToReady(1, pa("w", "UPDATE named SET t = (t || 'x')::int"), pa("r", "SELECT t::int FROM named"), sy)})
+	for _, text := range []string{"UPDATE named SET t = (t || 'x')::int", "EXECUTE w"} {
+		c.send(t, q(text))
+		if e := c.failed(t); e == nil || e.Message != computedText {
+			t.Errorf("%s: %+v", text, e)
+		}
+	}
+	c.send(t, q("EXECUTE r"))
+	if e := c.failed(t); e == nil || !strings.Contains(e.Message, `"seen"`) {
+		t.Errorf("what only reads: %+v", e)
+	}
+}
+
 // failed is the last error until the server is ready.
 func (p *peer) failed(t *testing.T) *pgx3.ErrorResponse {
 	t.Helper()
