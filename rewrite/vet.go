@@ -26,6 +26,7 @@ type vetter struct {
 	forms      map[int32]verdict.Form
 	formed     bool             // it might take the door with them, if that paid
 	exact      map[int32]uint32 // the types that they are cast to, which they must be declared as
+	outputs    int              // expressions that were looked at as such
 	leaky      bool             // an operator is not leak-proof for the server: row security puts it off until the row shows, and reaches no index by it
 }
 
@@ -34,6 +35,7 @@ type vetColumn struct {
 	kind     kind
 	computed bool // read, it is an expression of the owner's or a mask, which may fail on a hidden row
 	bounded  bool // numbers in it have few digits: no sum of them overflows
+	late     bool // computed of groups or windows of the outermost SELECT
 }
 
 // vetItem is an item of FROM.
@@ -59,6 +61,7 @@ type vetScope struct {
 type place struct {
 	scope     *vetScope
 	aggregate bool // aggregates may stand here
+	output    bool // it is computed of rows that have passed everything: see vet_output.go
 	elsewhere bool // not in what is sure to run to its end: hidden rows outside or beside it may choose whether it runs, or for which rows
 }
 
@@ -142,7 +145,7 @@ func (v *vetter) query(s *sqltext.SelectStmt, at place, top bool) []vetColumn {
 	defer func() { v.ctes = v.ctes[:depth] }()
 	v.with(s.WithClause, at)
 	switch {
-	case s.IntoClause != nil, len(s.LockingClause) > 0, len(s.WindowClause) > 0, len(s.ValuesLists) > 0:
+	case s.IntoClause != nil, len(s.LockingClause) > 0, len(s.WindowClause) > 0 && !top, len(s.ValuesLists) > 0:
 		v.no("INTO, a locking clause, WINDOW or VALUES")
 	case s.LimitOption != sqltext.LIMIT_OPTION_DEFAULT && s.LimitOption != sqltext.LIMIT_OPTION_COUNT:
 		v.no("WITH TIES")
@@ -164,8 +167,12 @@ func (v *vetter) query(s *sqltext.SelectStmt, at place, top bool) []vetColumn {
 	v.condition(s.WhereClause, own)
 	grouped := own
 	grouped.aggregate = true
+	grouped.output = top && !v.view && (len(s.DistinctClause) == 0 || s.DistinctClause[0].GetNode() != nil) // a plain DISTINCT sorts by all of it
 	columns := v.targets(s.TargetList, grouped)
-	v.condition(s.HavingClause, grouped)
+	v.having(s.HavingClause, grouped)
+	for _, n := range s.WindowClause {
+		v.window(n.GetWindowDef(), grouped, "WINDOW")
+	}
 	for _, n := range s.GroupClause {
 		v.key(n, own, columns, s.TargetList)
 	}
@@ -330,7 +337,7 @@ func (v *vetter) table(rv *sqltext.RangeVar, at place) []*vetItem {
 		item := &vetItem{name: name, table: ref.relation}
 		for i := range ref.relation.Columns {
 			c := &ref.relation.Columns[i]
-			item.columns = append(item.columns, vetColumn{c.Name, kindOf(c, v.snap), c.Virtual || ref.fragment.plain != nil && !ref.fragment.plain(c.Name), strings.HasPrefix(c.Type, "numeric(")})
+			item.columns = append(item.columns, vetColumn{c.Name, kindOf(c, v.snap), c.Virtual || ref.fragment.plain != nil && !ref.fragment.plain(c.Name), strings.HasPrefix(c.Type, "numeric("), false})
 		}
 		return []*vetItem{item}
 	}
@@ -383,7 +390,8 @@ func (v *vetter) targets(list []*sqltext.Node, at place) []vetColumn {
 			out = append(out, v.star(t.GetVal().GetColumnRef().GetFields(), at.scope)...)
 			continue
 		}
-		out = append(out, vetColumn{name: outputName(t), kind: v.result(v.expr(t.GetVal(), at)), bounded: v.bounded(t.GetVal(), at.scope)})
+		e := v.output(t.GetVal(), at)
+		out = append(out, vetColumn{name: outputName(t), kind: v.result(e), bounded: v.bounded(t.GetVal(), at.scope), late: e.free && late(t.GetVal())})
 	}
 	return out
 }
@@ -393,15 +401,13 @@ func (v *vetter) result(e value) kind {
 	switch {
 	case e.kind == kindString:
 		return kindText
-	case e.kind == kindNow:
-		return "timestamptz"
 	case e.kind == kindParam:
 		v.param(e.param, kindText)
 		return kindText
 	case e.kind == kindSpan:
 		return kindOpaque
 	}
-	return e.kind
+	return e.kind.settled()
 }
 
 // maxStars bounds what the stars of one statement may copy: WITH queries over WITH queries double it.
@@ -439,7 +445,7 @@ func (v *vetter) key(n *sqltext.Node, at place, columns []vetColumn, targets []*
 	}
 	if c := n.GetAConst(); c != nil {
 		i := int(c.GetIval().GetIval())
-		if c.GetIval() == nil || i < 1 || i > len(columns) || !sortable(columns[i-1].kind) {
+		if c.GetIval() == nil || i < 1 || i > len(columns) || !sortable(columns[i-1].kind) && !columns[i-1].late {
 			v.no("a key that is not a column of the result")
 		}
 		return
@@ -449,17 +455,16 @@ func (v *vetter) key(n *sqltext.Node, at place, columns []vetColumn, targets []*
 		name, found := fields[0].GetString_().GetSval(), false
 		for _, c := range columns {
 			if c.name == name {
-				found = true
-				v.sortableColumns([]vetColumn{c}, "a key")
+				if found = true; !c.late {
+					v.sortableColumns([]vetColumn{c}, "a key")
+				}
 			}
 		}
 		if found && (len(targets) == 0 || !v.has(at.scope, name)) {
 			return
 		}
 	}
-	if e := v.expr(n, at); v.reason == "" && !sortable(v.result(e)) {
-		v.no("a key of a type that is not vetted")
-	}
+	v.groups(n, at)
 }
 
 func (v *vetter) has(s *vetScope, name string) bool {

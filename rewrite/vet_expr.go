@@ -3,6 +3,7 @@ package rewrite
 import (
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/pgconsent/pgconsent/catalog"
 	"github.com/pgconsent/pgconsent/sqltext"
@@ -80,6 +81,8 @@ func (v *vetter) expr(n *sqltext.Node, at place) value {
 		return v.alike("GREATEST or LEAST", n.MinMaxExpr.Args, at)
 	case *sqltext.Node_CaseExpr:
 		return v.caseExpr(n.CaseExpr, at)
+	case *sqltext.Node_A_ArrayExpr:
+		return v.array(n.AArrayExpr)
 	case *sqltext.Node_SubLink:
 		return v.subLink(n.SubLink, at)
 	case *sqltext.Node_SQLValueFunction:
@@ -87,7 +90,7 @@ func (v *vetter) expr(n *sqltext.Node, at place) value {
 		case sqltext.SVFOP_CURRENT_TIMESTAMP:
 			return value{kind: kindNow}
 		case sqltext.SVFOP_CURRENT_DATE:
-			return value{kind: "date"}
+			return value{kind: kindToday}
 		}
 		v.no("CURRENT_USER and its like")
 	default:
@@ -134,7 +137,10 @@ var span = regexp.MustCompile(`^([0-9]{1,3} (second|minute|hour|day|week|mon|mon
 
 // cast vets x::type. A string becomes the type while the statement is parsed, and so fails whatever the rows are.
 func (v *vetter) cast(c *sqltext.TypeCast, at place) value {
-	arg := v.expr(c.Arg, at)
+	arg := value{kind: kindOpaque}
+	if !constants(c.Arg.GetAArrayExpr()) {
+		arg = v.expr(c.Arg, at)
+	}
 	t := c.TypeName
 	schema, name, ok := qualifiedName(t.GetNames())
 	if ok && v.isEnum(schema, name) && arg.kind == kindString && !arg.null && len(t.ArrayBounds) == 0 && !t.Setof && !t.PctType {
@@ -158,7 +164,7 @@ func (v *vetter) cast(c *sqltext.TypeCast, at place) value {
 	}
 	to := kindOfOID(found[0].OID)
 	if len(t.ArrayBounds) == 1 {
-		if to = to + "[]"; to != "text[]" && to != "uuid[]" {
+		if to = to + "[]"; to != "text[]" && to != "uuid[]" && to != kindInts {
 			to = kindOpaque
 		}
 	}
@@ -175,6 +181,8 @@ func (v *vetter) cast(c *sqltext.TypeCast, at place) value {
 		v.no("a long constant for a text search")
 	case arg.kind == kindString:
 		return value{kind: to}
+	case arg.kind == kindParam && to == kindInts:
+		v.no("a parameter as an array of whole numbers: larger ones may have been declared")
 	case arg.kind == kindParam && to == kindTSQuery:
 		v.no("a parameter as a text search: matching goes as deep as its value says")
 	case arg.kind == kindParam:
@@ -185,6 +193,8 @@ func (v *vetter) cast(c *sqltext.TypeCast, at place) value {
 		if len(t.ArrayBounds) == 0 { // of arrays one type has the kind
 			v.exact[arg.param] = found[0].OID
 		}
+		return value{kind: to}
+	case len(t.ArrayBounds) > 0 && to != kindOpaque && constants(c.Arg.GetAArrayExpr()): // PostgreSQL converts each while it parses or plans
 		return value{kind: to}
 	case len(t.ArrayBounds) > 0:
 		v.no("a cast to an array")
@@ -262,9 +272,7 @@ func leakproof(name string, operands []value) bool {
 	}
 	var of kind
 	for _, o := range operands {
-		if o.kind == kindNow {
-			o.kind = "timestamptz"
-		}
+		o.kind = o.kind.settled()
 		switch {
 		case o.untyped():
 		case of == "":
@@ -299,6 +307,9 @@ func (v *vetter) operation(x *sqltext.A_Expr, at place) value {
 		return value{}
 	}
 	left := v.expr(x.Lexpr, at)
+	if right := x.Rexpr; (name == "%" || name == "<->") && (left.untyped() && (right.GetAConst() != nil || right.GetParamRef() != nil)) { // they are no texts
+		v.no("operator %s of operands without a type", name)
+	}
 	compare := func(operator string, right value) { v.matches("operator", operator, []value{left, right}) }
 	switch x.Kind {
 	case sqltext.AEXPR_OP, sqltext.AEXPR_LIKE, sqltext.AEXPR_ILIKE:
@@ -359,8 +370,8 @@ func (v *vetter) anyOf(name string, left value, n *sqltext.Node, at place) {
 	}
 	switch array := v.expr(n, at); {
 	case v.reason != "":
-	case (array.kind == "text[]" || array.kind == "uuid[]") && name == "=":
-		v.matches("operator", name, []value{left, {kind: array.kind[:4]}})
+	case (array.kind == "text[]" || array.kind == "uuid[]" || array.kind == kindInts) && name == "=":
+		v.matches("operator", name, []value{left, {kind: kind(strings.TrimSuffix(string(array.kind), "[]"))}})
 	case array.kind == kindParam && name == "=" && (left.kind == kindInt || left.kind == kindText || left.kind == "uuid"):
 		v.param(array.param, left.kind+"[]")
 	case array.kind == kindString && name == "=" && sortable(left.kind) && !left.untyped():
@@ -391,11 +402,9 @@ func (v *vetter) oneType(values []value) {
 
 // timeKind is the kind of a date or time; "": it is neither.
 func (v *vetter) timeKind(e value) kind {
-	switch e.kind {
-	case kindNow:
-		return "timestamptz"
+	switch k := e.kind.settled(); k {
 	case "date", "timestamp", "timestamptz":
-		return e.kind
+		return k
 	}
 	return ""
 }
@@ -419,6 +428,36 @@ func (v *vetter) alike(what string, nodes []*sqltext.Node, at place) value {
 		result = kindText
 	}
 	return value{kind: result}
+}
+
+// array vets ARRAY[...] of strings, which PostgreSQL takes for texts, of parameters among them, or of whole numbers.
+func (v *vetter) array(a *sqltext.A_ArrayExpr) value {
+	var of kind
+	for _, n := range a.Elements {
+		k := kindText
+		switch c := n.GetAConst(); {
+		case n.GetParamRef() != nil:
+			v.param(n.GetParamRef().Number, kindText)
+		case c.GetIval() != nil:
+			k = kindInt
+		case c.GetSval() == nil:
+			k = kindOpaque
+		}
+		if k == kindOpaque || of != "" && of != k {
+			v.no("an array that is not of constants")
+			return value{}
+		}
+		of = k
+	}
+	if of == "" {
+		v.no("an array that is not of constants")
+	}
+	return value{kind: of + "[]"}
+}
+
+// constants tells whether an array is written out.
+func constants(a *sqltext.A_ArrayExpr) bool {
+	return a != nil && !slices.ContainsFunc(a.Elements, func(n *sqltext.Node) bool { return n.GetAConst() == nil })
 }
 
 func (v *vetter) caseExpr(c *sqltext.CaseExpr, at place) value {
@@ -448,7 +487,7 @@ func (v *vetter) call(f *sqltext.FuncCall, at place) value {
 	case !ok || schema != "" && schema != "pg_catalog":
 		v.no("function %s is not vetted", name)
 		return value{}
-	case schema == "" && !v.plainlyCatalogs(name):
+	case schema == "" && !v.plainlyCatalogs(name) && !v.plainlyTrigrams(name):
 		v.no("function %s has overloads outside pg_catalog", name)
 		return value{}
 	case f.Over != nil, f.AggWithinGroup, f.FuncVariadic, len(f.AggOrder) > 0:
@@ -477,6 +516,11 @@ func (v *vetter) call(f *sqltext.FuncCall, at place) value {
 // extensions, which are over types of their own.
 func (v *vetter) plainlyCatalogs(name string) bool {
 	return !slices.ContainsFunc(v.snap.FunctionsNamed("", name), func(f *catalog.Function) bool { return f.Kind != 'a' || !knownExtension(f.Extension) })
+}
+
+// plainlyTrigrams tells whether a function can only be pg_trgm's.
+func (v *vetter) plainlyTrigrams(name string) bool {
+	return !v.snap.HasCatalogFunction(name) && !slices.ContainsFunc(v.snap.FunctionsNamed("", name), func(f *catalog.Function) bool { return f.Extension != "pg_trgm" })
 }
 
 func (v *vetter) aggregateCall(name string, f *sqltext.FuncCall, at place) value {

@@ -13,13 +13,14 @@ func TestSearchesInFrom(t *testing.T) {
 		"SELECT id, ts_rank(found, q) AS rank FROM memories, plainto_tsquery('english', 'lake') q WHERE found @@ q ORDER BY rank DESC, id LIMIT 5": true,
 		"SELECT id FROM memories m CROSS JOIN websearch_to_tsquery('lake -storm') AS q WHERE m.found @@ q":                                         true,
 		"SELECT id FROM memories m JOIN to_tsquery('english', 'a & b') AS s (q) ON m.found @@ s.q":                                                 true,
-		"SELECT id, ts_rank(found, query, 32) FROM memories, pg_catalog.phraseto_tsquery('simple', $1) query WHERE query @@ found":                 false, // as the list has it
+		"SELECT id, ts_rank(found, query, 32) FROM memories, pg_catalog.phraseto_tsquery('simple', $1) query WHERE query @@ found":                 true,
 		"SELECT id, ts_rank(found, query, 32) FROM memories, pg_catalog.phraseto_tsquery('simple', $1) query WHERE found @@ query":                 true,
 		"SELECT id FROM memories, plainto_tsquery('english', 'lake') WHERE found @@ plainto_tsquery":                                               true,
 		"SELECT max(ts_rank(found, q)) FROM memories, plainto_tsquery('english', 'lake') q WHERE found @@ q AND ts_rank(found, q) > 0.1":           true,
-		"SELECT id, ts_rank('{0.1, 0.2, 0.4, 1.0}', found, q) FROM memories, plainto_tsquery('english', 'lake') q WHERE found @@ q":                false,
+		"SELECT id FROM memories, plainto_tsquery('english', 'lake') q WHERE found @@ q ORDER BY ts_rank('{0.1, 0.2, 0.4, 1.0}', found, q)":        false,
 		"SELECT id, ts_rank(found, q, level) FROM memories, plainto_tsquery('english', 'lake') q WHERE found @@ q":                                 false,
-		"SELECT id, ts_rank_cd(found, q) FROM memories, plainto_tsquery('english', 'lake') q WHERE found @@ q":                                     false, // with a stack
+		"SELECT id FROM memories, plainto_tsquery('english', 'lake') q WHERE found @@ q ORDER BY ts_rank_cd(found, q)":                             false, // with a stack
+		"SELECT id, ts_rank_cd(found, q), ts_headline('english', body, q) FROM memories, plainto_tsquery('english', 'lake') q WHERE found @@ q":    true,
 		"SELECT id FROM memories, to_tsquery('lake') q WHERE found @@ q":                                                                           false,
 		"SELECT id FROM memories, to_tsquery('english', $1) q WHERE found @@ q":                                                                    false,
 		"SELECT id FROM memories, LATERAL plainto_tsquery('english', title) q WHERE found @@ q":                                                    false,

@@ -26,6 +26,8 @@ const (
 	kindBool     kind = "bool"
 	kindEnum     kind = "enum"
 	kindNow      kind = "now"
+	kindRecent   kind = "recent"
+	kindToday    kind = "today"
 	kindSpan     kind = "span"
 	kindTSQuery  kind = "tsquery"
 	kindTSVector kind = "tsvector"
@@ -37,8 +39,15 @@ var typeKinds = map[uint32]kind{
 	700: "float", 701: "float", 25: kindText, 1043: kindText, 2950: "uuid",
 	1082: "date", 1114: "timestamp", 1184: "timestamptz", 3802: "jsonb",
 	3614: kindTSVector, 3615: kindTSQuery, 1009: "text[]", 2951: "uuid[]",
-	1005: "int[]", 1007: "int[]", 1016: "int[]",
+	1005: kindInts, 1007: kindInts, 1016: kindInts, 1015: "text[]",
+	3904: "int4range", 3906: "numrange", 3908: "tsrange", 3910: "tstzrange", 3912: "daterange", 3926: "int8range",
 }
+
+// kindInts are arrays of whole numbers, of any size.
+const kindInts kind = "int[]"
+
+// extensionKinds are the types of extensions that have a kind, by their own name.
+var extensionKinds = []string{"citext", "hstore", "ltree"}
 
 // kindOf is the kind of a column. Texts of another collation than the database's are opaque: two of them cannot be compared,
 // which PostgreSQL notices only when it comes to a row.
@@ -46,13 +55,28 @@ func kindOf(c *catalog.Column, snap *catalog.Snapshot) kind {
 	if c.Collation != "" {
 		return kindOpaque
 	}
-	if k := kindOfOID(c.TypeOID); k != kindOpaque {
-		return k
-	}
-	if t := snap.TypeByOID(c.TypeOID); t != nil && t.Kind == 'e' {
+	k := kindOfOID(c.TypeOID)
+	switch t := snap.TypeByOID(c.TypeOID); {
+	case k == kindInts && slices.ContainsFunc(snap.OperatorsNamed("", "&&"), func(o *catalog.Operator) bool { return o.Extension == "intarray" }): // its operators fail for arrays with NULL
+		return kindOpaque
+	case k != kindOpaque || t == nil:
+	case t.Kind == 'e':
 		return kindEnum
+	case t.Kind == 'b' && t.Name.Name == t.Extension && slices.Contains(extensionKinds, t.Extension):
+		return kind(t.Extension)
 	}
-	return kindOpaque
+	return k
+}
+
+// settled is the kind of a column that a value of this kind fits.
+func (k kind) settled() kind {
+	switch k {
+	case kindNow, kindRecent:
+		return "timestamptz"
+	case kindToday:
+		return "date"
+	}
+	return k
 }
 
 func kindOfOID(oid uint32) kind {
@@ -97,11 +121,17 @@ var vettedList = func() map[string][]vettedEntry {
 
 // sortable kinds can be grouped, sorted and compared without knowing more.
 func sortable(k kind) bool {
-	return k != kindOpaque && k != kindTSQuery && k != kindSpan && k != kindTSVector
+	return k != kindOpaque && k != kindTSQuery && k != kindSpan && k != kindTSVector && k != "hstore"
 }
 
 // timeFields every time has.
 var timeFields = []string{"year", "month", "day", "hour", "minute", "dow", "doy", "quarter", "epoch"}
+
+// dateFields every date has, and truncUnits every time is cut to.
+var (
+	dateFields = []string{"year", "month", "day", "dow", "doy", "quarter", "epoch"}
+	truncUnits = []string{"year", "quarter", "month", "week", "day", "hour", "minute", "second"}
+)
 
 // value is what an expression is.
 type value struct {
@@ -111,6 +141,7 @@ type value struct {
 	null     bool
 	number   int32 // of an integer constant
 	param    int32 // of a parameter
+	free     bool  // not on the list: see vet_output.go
 }
 
 // fits tells whether an operand can stand where the list asks for a kind.
@@ -130,25 +161,30 @@ func (v value) fits(wanted kind) bool {
 		return v.kind == kindParam || v.constant && (v.kind == kindString || v.kind == "jsonb") && verdict.Shallow.Holds([]byte(v.text))
 	case "field":
 		return v.kind == kindString && slices.Contains(timeFields, v.text)
+	case "datefield":
+		return v.kind == kindString && slices.Contains(dateFields, v.text)
+	case "unit":
+		return v.kind == kindString && slices.Contains(truncUnits, v.text)
+	case "days":
+		return v.constant && v.kind == kindInt && 0 <= v.number && v.number <= maxDays
 	case "label":
 		return v.kind == kindEnum && v.constant
 	case "integer":
 		return v.constant && v.kind == kindInt
 	case "natural":
 		return v.constant && v.kind == kindInt && v.number >= 0
-	case kindTSQuery, kindTSVector, kindSpan, kindNow, kindEnum:
+	case kindTSQuery, kindTSVector, kindSpan, kindNow, kindRecent, kindToday, kindEnum:
 		return v.kind == wanted
-	case "timestamptz":
-		return v.kind == wanted || v.kind == kindNow || v.untyped()
 	case "float":
 		return v.kind == wanted || v.kind == kindNumeric && v.constant || v.untyped()
 	}
-	return v.kind == wanted || v.untyped()
+	return v.kind.settled() == wanted || v.untyped()
 }
 
 const (
 	maxBrief     = 500 // bytes of what PostgreSQL reads with a stack
 	maxWildcards = 200 // of a pattern: it is matched with a stack
+	maxDays      = 100_000
 )
 
 // literal values are strings in the text, cast to text or not.

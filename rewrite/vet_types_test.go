@@ -1,0 +1,65 @@
+package rewrite
+
+import (
+	"testing"
+
+	"github.com/pgconsent/pgconsent/verdict"
+)
+
+// Types of extensions, ranges, arrays that are written out, and times that are reckoned from now take the gate door, as far as what is done with them cannot fail.
+func TestDoorIsForEverydayTypes(t *testing.T) {
+	const columns = "ALTER TABLE memories ADD mail citext, ADD tags text[], ADD nums int[], ADD span tstzrange, ADD path ltree, ADD attrs hstore, ADD day date, ADD n int, ADD old varchar[]"
+	r, _ := altered(t, Gate, "CREATE EXTENSION citext; CREATE EXTENSION pg_trgm; CREATE EXTENSION ltree; CREATE EXTENSION hstore; "+columns)
+	for condition, gate := range map[string]bool{
+		"mail = 'a@b' AND mail IN ('a', 'b') AND mail ILIKE '%x%'":                                     true,
+		"tags && ARRAY['a', 'b'] AND tags @> ARRAY['a']::text[] AND old @> '{a}' AND 'x' = ANY (tags)": true,
+		"tags && $1":                  true,
+		"tags && ARRAY[$1, $2]":       true,
+		"metadata ?| ARRAY['a', 'b']": true,
+		"nums && ARRAY[1, 2] AND 3 = ANY (nums) AND nums @> '{4}'::int[] AND nums <@ ARRAY[]::int[]":                                                 true,
+		"span @> now() AND span && tstzrange('2026-01-01', '2026-02-01', '[)') AND span && '[2026-01-01, 2026-02-01)' AND span @> CURRENT_TIMESTAMP": true,
+		"path <@ 'a.b' AND path = 'a'": true,
+		"attrs ? 'k' AND attrs -> 'k' = 'v' AND attrs @> 'a=>1' AND attrs ?& ARRAY['a']":                                                true,
+		"title % 'lake' AND similarity(title, $1) > 0.3 AND title <-> body < 0.5":                                                       true,
+		"day >= CURRENT_DATE - 30 AND occurred_at > CURRENT_DATE - interval '30 days' AND extract(year FROM day) = 2026":                true,
+		"occurred_at >= date_trunc('month', now()) - interval '1 month' AND occurred_at > date_trunc('day', now() - interval '7 days')": true,
+
+		"mail = title":                             false,
+		"mail ILIKE 'x%' || title":                 false,
+		"tags && ARRAY[title]":                     false,
+		"tags && ARRAY['a', NULL]":                 false,
+		"nums && ARRAY[n]":                         false,
+		"n = ANY ($1::int[])":                      false, // larger numbers may have been declared
+		"span -|- '[2026-01-01, 2026-02-01)'":      false, // which makes new bounds
+		"span && tstzrange(occurred_at, now())":    false,
+		"span && tstzrange($1, now())":             false,
+		"span * '[2026-01-01,)' = 'empty'":         false,
+		"path ~ '*.a'":                             false,
+		"n % 2 = 0":                                false,
+		"$1 % $2":                                  false,
+		"'a' % 'b'":                                false,
+		"title::citext = 'a'":                      false,
+		"date_trunc('month', occurred_at) = now()": false,
+		"date_trunc('dow', now()) = occurred_at":   false,
+		"date_trunc('month', day) = now()":         false,
+		"day - n > CURRENT_DATE":                   false,
+		"CURRENT_DATE - n > day":                   false,
+		"CURRENT_DATE - 3000000 > day":             false,
+		"extract(hour FROM day) = 1":               false,
+		"now() - interval '900 years' - interval '900 years' - interval '900 years' > occurred_at": false,
+	} {
+		result, refused := r.Rewrite("SELECT id FROM memories WHERE "+condition, false)
+		switch {
+		case refused != nil && gate:
+			t.Errorf("%s: %v", condition, refused)
+		case refused == nil && (result.Door == verdict.DoorGate) != gate:
+			t.Errorf("%s: %s: %s", condition, result.Door, result.DoorReason)
+		}
+	}
+	r, _ = altered(t, Gate, "CREATE EXTENSION intarray; ALTER TABLE memories ADD nums int[]")
+	for _, condition := range []string{"nums && ARRAY[1, 2]", "nums @> '{1}'", "3 = ANY (nums)"} {
+		if result, refused := r.Rewrite("SELECT id FROM memories WHERE "+condition, false); refused != nil || result.Door == verdict.DoorGate {
+			t.Errorf("%s, where intarray is: %v, door %s", condition, refused, result.Door)
+		}
+	}
+}
