@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pgconsent/pgconsent/catalog"
 	"github.com/pgconsent/pgconsent/policy"
 )
 
@@ -57,5 +58,15 @@ func TestListsOfATable(t *testing.T) {
 			t.Errorf("%s and %s have one version", lists, other)
 		}
 		versions[p.Version()] = lists
+	}
+	snap := recordsSnapshot()
+	notes, _ := snap.Relation(catalog.Name{Schema: "public", Name: "notes"})
+	notes.Column("who").Nondeterministic = true
+	doc, err := policy.Parse("p.yaml", []byte(head+"{ who: { narrow: true } } }"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := policy.Compile(doc, snap); err == nil || !strings.Contains(err.Error(), "public.notes.who has a collation by which different ids are the same (give the column a collation that tells all texts apart)") {
+		t.Error(err)
 	}
 }

@@ -245,8 +245,12 @@ func (c *compiler) list(at place, r *catalog.Relation, name string) (predicate.L
 		return predicate.List{}, "", false
 	}
 	list, elements, ok := listOfIDs(column)
-	if !ok {
+	switch {
+	case !ok:
 		c.fail(at, "a list is a text[], uuid[] or bigint[], or a JSON array in a jsonb, json or text column", "%s.%s is a %s", r.Name, column.Name, column.Type)
+	case column.Nondeterministic:
+		c.fail(at, "give the column a collation that tells all texts apart", "%s.%s has a collation by which different ids are the same", r.Name, column.Name)
+		ok = false
 	}
 	return list, elements, ok
 }

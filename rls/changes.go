@@ -177,27 +177,27 @@ func (w *watched) when() string {
 	if w.any {
 		return " WHEN (true)"
 	}
-	var parts []string
-	for _, name := range slices.Sorted(maps.Keys(w.columns)) {
-		c := w.relation.Column(name)
-		if c == nil {
-			return " WHEN (true)"
-		}
-		column := catalog.QuoteIdent(name)
-		if !comparable[c.TypeOID] {
-			column += "::pg_catalog.text"
-		}
-		parts = append(parts, fmt.Sprintf("OLD.%s IS DISTINCT FROM NEW.%s", column, column))
-	}
-	if len(parts) == 0 {
+	if len(w.columns) == 0 {
 		return ""
 	}
-	return " WHEN (" + strings.Join(parts, " OR ") + ")"
+	var columns []string
+	for _, name := range slices.Sorted(maps.Keys(w.columns)) {
+		if w.relation.Column(name) == nil {
+			return " WHEN (true)"
+		}
+		columns = append(columns, name)
+	}
+	return " WHEN (" + differ(columns) + ")"
 }
 
-// comparable are types whose equality is that of pg_catalog and tells all values apart; others are compared as text.
-var comparable = map[uint32]bool{
-	16: true, 20: true, 21: true, 23: true, 25: true, 1043: true, 2950: true, 1082: true, 1114: true, 1184: true, 1009: true, 1016: true, 2951: true,
+// differ is the condition that the new row has other values than the old one, byte by byte: by its own equality a type may take different values for the same,
+// as a collation does, and whether their texts differ goes by settings of whoever writes.
+func differ(columns []string) string {
+	var before, after []string
+	for _, c := range columns {
+		before, after = append(before, "OLD."+catalog.QuoteIdent(c)), append(after, "NEW."+catalog.QuoteIdent(c))
+	}
+	return "pg_catalog.record_image_ne(ROW(" + strings.Join(before, ", ") + "), ROW(" + strings.Join(after, ", ") + "))"
 }
 
 func (p *Plan) dropChanges() []Statement {

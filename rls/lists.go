@@ -85,7 +85,7 @@ func (p *Plan) lists(t *policy.Table) []Statement {
 		if b.Chain != nil {
 			fmt.Fprintf(&insert, "    IF %s THEN %s END IF;\n", b.Untold(told(b), "'{}'::"+b.Array()), fail(widerList, "42501"))
 		}
-		fmt.Fprintf(&both, "    IF NEW.%s::pg_catalog.text IS DISTINCT FROM OLD.%s::pg_catalog.text THEN\n      IF %s THEN %s END IF;\n", column, column, b.Malformed(), fail(malformedList, "22023"))
+		fmt.Fprintf(&both, "    IF %s THEN\n      IF %s THEN %s END IF;\n", differ([]string{b.Column}), b.Malformed(), fail(malformedList, "22023"))
 		if b.Narrow {
 			fmt.Fprintf(&both, "      allowed := %s;\n      IF %s THEN %s END IF;\n", allowed(b, "COALESCE("+b.Elements(true)+", '{}'::"+b.Array()+")"), b.Exceeds(taken(b), false), fail(widerList, "42501"))
 		}
