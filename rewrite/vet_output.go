@@ -24,8 +24,10 @@ var plainSubjects = []string{subjectAggregates, "text and binary", "numbers and 
 
 const subjectAggregates = "aggregates and windows"
 
-// unplain are functions of those groups that act, go by more than their operands, or return sets.
+// unplain are functions of those groups that act, go by more than their operands, or return sets; and aggregates whose last digits go by the order in which rows come,
+// which is another than row security's.
 var unplain = []string{
+	"corr", "covar_pop", "covar_samp", "regr_avgx", "regr_avgy", "regr_intercept", "regr_r2", "regr_slope", "regr_sxx", "regr_sxy", "regr_syy",
 	"array_sample", "array_shuffle", "clock_timestamp", "gen_random_uuid", "pg_column_compression", "pg_column_size", "random", "random_normal", "setseed", "timeofday", "ts_rewrite", "uuidv4", "uuidv7",
 	"generate_series", "generate_subscripts", "json_array_elements", "json_array_elements_text", "json_each", "json_each_text", "json_object_keys", "json_populate_record", "json_populate_recordset",
 	"json_to_record", "json_to_recordset", "jsonb_array_elements", "jsonb_array_elements_text", "jsonb_each", "jsonb_each_text", "jsonb_object_keys", "jsonb_path_query", "jsonb_path_query_tz",
