@@ -1,0 +1,8 @@
+CREATE TEMP TABLE kept_person AS SELECT id FROM public.person WHERE tenant_id = 'acme' AND active;
+CREATE TEMP TABLE kept_memory AS SELECT id FROM mem.memory m WHERE tenant_id = 'acme' AND deleted_at IS NULL AND NOT EXISTS (SELECT FROM mem.participant x LEFT JOIN public.person p ON p.id = x.person_id WHERE x.memory_id = m.id AND (p.consent = 'granted' AND (p.consent_until IS NULL OR p.consent_until > now())) IS NOT TRUE);
+CREATE TEMP TABLE kept_edge AS SELECT id FROM mem.edge WHERE from_id IN (SELECT id FROM kept_memory) AND to_id IN (SELECT id FROM kept_memory);
+CREATE TEMP TABLE kept_fact AS SELECT id FROM mem.fact f WHERE tenant_id = 'acme' AND (subject = md5('p4')::uuid::text OR EXISTS (SELECT FROM mem.consent c WHERE c.grantor = f.subject AND c.grantee IN ('assist', 'eng', '*') AND c.purpose IN (f.predicate, '*') AND c.revoked_at IS NULL AND (c.expires_at IS NULL OR c.expires_at > now())));
+CREATE TEMP TABLE kept_insight AS SELECT id FROM mem.insight WHERE owner = md5('p4')::uuid AND memory_ids <> '{}' AND memory_ids <@ (SELECT array_agg(id) FROM kept_memory);
+CREATE TEMP TABLE kept_document AS SELECT "Id" AS id FROM "Kb"."Document" WHERE "tenantId" = 'acme' AND ("ownerId" = md5('p4')::uuid OR "status" = 'Published' AND jsonb_typeof("acl") = 'array' AND "acl" ?| '{assist,eng,*}');
+CREATE TEMP TABLE kept_conversation AS SELECT id FROM public.conversation WHERE tenant_id = 'acme' AND (user_id = md5('p4')::uuid OR members @> ARRAY[md5('p4')::uuid]);
+CREATE TEMP TABLE kept_event AS SELECT id FROM public.event WHERE tenant_id = 'acme' AND (actor = md5('p4')::uuid OR kind IN ('search', 'error'));
