@@ -155,7 +155,7 @@ func ofLargeGroups(t *testing.T, sql, text string) {
 	x := having.GetAExpr()
 	f := x.GetLexpr().GetFuncCall()
 	if _, op, _ := qualifiedName(x.GetName()); op != ">=" || x.GetRexpr().GetAConst().GetIval().GetIval() != 3 || !f.GetAggDistinct() || len(f.GetArgs()) != 1 || f.GetAggFilter() != nil ||
-		!isColumn(f.GetArgs()[0], &fromItem{name: s.FromClause[0].GetRangeVar().GetAlias().GetAliasname()}, "person", false) {
+		!isColumn(f.GetArgs()[0], &fromItem{name: s.FromClause[0].GetRangeVar().GetAlias().GetAliasname()}, "person", &scope{}) {
 		t.Errorf("%s: groups may be small in %s", sql, text)
 	}
 }

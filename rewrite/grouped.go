@@ -24,7 +24,7 @@ func (w *walker) groupedViews(s *sqltext.SelectStmt, own *scope) {
 		if item.name == "" || len(own.byName[item.name]) > 1 || !groupedByKey(s, own, item) {
 			continue
 		}
-		named := namedColumns(s, item, len(own.items) == 1)
+		named := namedColumns(s, item, own)
 		for _, c := range item.ref.relation.Columns {
 			if (named[c.Name] || named[""]) && !slices.Contains(item.ref.relation.PrimaryKey, c.Name) {
 				if !w.compares(c) {
@@ -76,7 +76,7 @@ func groupedByKey(s *sqltext.SelectStmt, own *scope, item *fromItem) bool {
 		if column == nil || !column.NotNull { // hidden, or masked: then several rows may look the same
 			return false
 		}
-		if !slices.ContainsFunc(s.GroupClause, func(n *sqltext.Node) bool { return isColumn(meant(s, n, own), item, key, len(own.items) == 1) }) {
+		if !slices.ContainsFunc(s.GroupClause, func(n *sqltext.Node) bool { return isColumn(meant(s, n, own), item, key, own) }) {
 			return false
 		}
 	}
@@ -112,17 +112,17 @@ func meant(s *sqltext.SelectStmt, n *sqltext.Node, own *scope) *sqltext.Node {
 }
 
 // isColumn tells whether a node is item.column, with its schema or without, or column where that is enough.
-func isColumn(n *sqltext.Node, item *fromItem, column string, alone bool) bool {
-	name, ok := columnOfItem(n.GetColumnRef(), item, alone)
+func isColumn(n *sqltext.Node, item *fromItem, column string, own *scope) bool {
+	name, ok := columnOfItem(n.GetColumnRef(), item, own)
 	return ok && name == column
 }
 
 // columnOfItem is the name of an item's column; of a star "".
-func columnOfItem(c *sqltext.ColumnRef, item *fromItem, alone bool) (name string, ok bool) {
+func columnOfItem(c *sqltext.ColumnRef, item *fromItem, own *scope) (name string, ok bool) {
 	fields := c.GetFields()
 	switch len(fields) {
 	case 1:
-		ok = alone
+		ok = len(own.items) == 1 || own.has(item, fields[0].GetString_().GetSval())
 	case 2:
 		ok = fields[0].GetString_().GetSval() == item.name
 	case 3:
@@ -134,13 +134,18 @@ func columnOfItem(c *sqltext.ColumnRef, item *fromItem, alone bool) (name string
 	return fields[len(fields)-1].GetString_().GetSval(), true
 }
 
+// has tells whether a column of that name is certain to be this item's, and no other's of the scope.
+func (s *scope) has(item *fromItem, column string) bool {
+	return item.columns[column] && !slices.ContainsFunc(s.items, func(i *fromItem) bool { return i != item && (i.columns == nil || i.columns[column]) })
+}
+
 // namedColumns are the columns of an item that what comes out of the groups names; "": all of them.
-func namedColumns(s *sqltext.SelectStmt, item *fromItem, alone bool) map[string]bool {
+func namedColumns(s *sqltext.SelectStmt, item *fromItem, own *scope) map[string]bool {
 	named := map[string]bool{}
 	var visit func(m protoreflect.Message)
 	visit = func(m protoreflect.Message) {
 		if c, ok := m.Interface().(*sqltext.ColumnRef); ok {
-			if name, ok := columnOfItem(c, item, alone); ok {
+			if name, ok := columnOfItem(c, item, own); ok {
 				named[name] = true
 			}
 			return
@@ -205,5 +210,5 @@ func groupLocation(n *sqltext.Node) int32 {
 
 // comparableElsewhere are such types of extensions.
 var comparableElsewhere = map[string][]string{
-	"citext": {"citext"}, "hstore": {"hstore"}, "cube": {"cube"}, "vector": {"vector", "halfvec", "sparsevec"},
+	"citext": {"citext"}, "hstore": {"hstore"}, "ltree": {"ltree"}, "cube": {"cube"}, "vector": {"vector", "halfvec", "sparsevec"},
 }

@@ -28,6 +28,9 @@ func TestGroupByKeyOfNarrowedTables(t *testing.T) {
 			"SELECT p.name FROM patients p GROUP BY p.id + 0":                                                                      `GROUP BY p.id + 0`,
 			"SELECT p.name FROM patients p GROUP BY ROLLUP (p.id)":                                                                 `GROUP BY ROLLUP (p.id)`,
 			"SELECT name FROM patients p JOIN people USING (id) GROUP BY id":                                                       `GROUP BY id`,
+			"SELECT born, count(*) FROM patients p JOIN memories m ON true GROUP BY p.id":                                          `GROUP BY p.born, p.id`,
+			"SELECT born, name FROM patients p JOIN generate_series(1, 2) x ON true GROUP BY p.id":                                 `GROUP BY p.id`,         // the function might have it
+			"SELECT born, name FROM patients p JOIN people ON true GROUP BY p.id":                                                  `GROUP BY p.born, p.id`, // people have a name, too
 			"SELECT a FROM patients p (id2, a) GROUP BY id2":                                                                       `GROUP BY id2`,
 			"SELECT v.plate FROM vehicles v GROUP BY v.id":                                                                         `GROUP BY v.id`, // children may have the same key
 			"SELECT m.title FROM memories m GROUP BY m.id":                                                                         `GROUP BY m.id`,
