@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -136,6 +137,77 @@ func TestKeptWithoutOneThatHasSettled(t *testing.T) {
 	}
 }
 
+// What settles at once, or in parts that are rolled back, leaves nothing unsettled.
+func TestKeptWhenSettledAtOnce(t *testing.T) {
+	_, super, plan := keptDatabase(t)
+	ctx := context.Background()
+	if err := migrations.FillAll(ctx, super, plan.Fills(), func(migrations.Fill, int64) {}); err != nil {
+		t.Fatal(err)
+	}
+	for _, sql := range []string{
+		"SET CONSTRAINTS ALL IMMEDIATE; UPDATE people SET status = 'refused' WHERE id IN (1, 2, 3)",
+		"SET CONSTRAINTS ALL IMMEDIATE; UPDATE people SET status = 'granted' WHERE id = 1; UPDATE people SET status = 'granted' WHERE id = 2; INSERT INTO note_people VALUES (1, 4); DELETE FROM note_people WHERE person = 3",
+		"SET CONSTRAINTS pgconsent.kept_settle IMMEDIATE; UPDATE people SET status = 'refused' WHERE id = 1; SET CONSTRAINTS ALL DEFERRED; UPDATE people SET status = 'refused' WHERE id = 2",
+		"UPDATE people SET status = 'granted' WHERE id = 1; SET CONSTRAINTS ALL IMMEDIATE; UPDATE people SET status = 'granted' WHERE id IN (2, 3)",
+		"SET CONSTRAINTS ALL IMMEDIATE; SAVEPOINT a; UPDATE people SET status = 'refused' WHERE id = 1; ROLLBACK TO a; UPDATE people SET status = 'refused' WHERE id IN (4, 5)",
+		"UPDATE people SET status = 'refused' WHERE id = 1; SAVEPOINT a; SET CONSTRAINTS ALL IMMEDIATE; UPDATE people SET status = 'refused' WHERE id = 2; ROLLBACK TO a; UPDATE people SET status = 'granted' WHERE id = 4",
+		"UPDATE people SET status = 'granted' WHERE id = 1; SAVEPOINT a; SET CONSTRAINTS ALL IMMEDIATE; RELEASE a; UPDATE people SET status = 'granted' WHERE id = 5; SET CONSTRAINTS ALL DEFERRED; UPDATE people SET status = 'refused' WHERE id = 6",
+		"SAVEPOINT a; UPDATE people SET status = 'refused' WHERE id = 1; ROLLBACK TO a; UPDATE people SET status = 'refused' WHERE id = 7",
+		"SET CONSTRAINTS ALL IMMEDIATE; DO $$ BEGIN UPDATE people SET status = 'refused' WHERE id = 1; BEGIN UPDATE people SET status = 'refused' WHERE id = 8; RAISE 'x'; EXCEPTION WHEN raise_exception THEN END; UPDATE people SET status = 'refused' WHERE id IN (2, 3); END $$",
+	} {
+		if _, err := super.PgConn().Exec(ctx, "BEGIN; "+sql+"; COMMIT").ReadAll(); err != nil {
+			t.Fatalf("%s: %v", sql, err)
+		}
+		for _, f := range plan.Fills() {
+			var ready bool
+			var n, left int
+			if err := super.QueryRow(ctx, "SELECT (SELECT ready FROM pgconsent.kept WHERE name = $1), ("+f.Differs+"), (SELECT count(*) FROM pgconsent.kept_change)", f.Name).Scan(&ready, &n, &left); err != nil || !ready || n != 0 || left != 0 {
+				t.Errorf("%s: %s: ready: %v, %d rows differ, %d changes are left, %v", sql, f.Relation, ready, n, left, err)
+			}
+		}
+	}
+}
+
+// Changes that were never settled, as they could be left before kept_note was put right, are not lost to a migrate.
+func TestKeptOfBeforeItWasPutRight(t *testing.T) {
+	_, super, plan := keptDatabase(t)
+	ctx := context.Background()
+	fill := func() {
+		t.Helper()
+		if err := migrations.FillAll(ctx, super, plan.Fills(), func(migrations.Fill, int64) {}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fill()
+	for _, file := range []string{"_noted.down.sql", "", "_noted.sql"} {
+		sql := []byte("BEGIN; SET CONSTRAINTS ALL IMMEDIATE; UPDATE people SET status = 'refused' WHERE id IN (1, 2, 3); COMMIT")
+		if file != "" {
+			found, err := filepath.Glob("../migrations/sql/????" + file)
+			if err != nil || len(found) != 1 {
+				t.Fatal(found, err)
+			}
+			if sql, err = os.ReadFile(found[0]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := super.PgConn().Exec(ctx, string(sql)).ReadAll(); err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+	}
+	for _, filled := range []bool{false, true} {
+		if filled {
+			fill()
+		}
+		for _, f := range plan.Fills() {
+			var ready bool
+			var n, left int
+			if err := super.QueryRow(ctx, "SELECT (SELECT ready FROM pgconsent.kept WHERE name = $1), ("+f.Differs+"), (SELECT count(*) FROM pgconsent.kept_change)", f.Name).Scan(&ready, &n, &left); err != nil || ready != filled || n == 0 != filled || left != 0 {
+				t.Errorf("%s: ready: %v, %d rows differ, %d changes are left, %v", f.Relation, ready, n, left, err)
+			}
+		}
+	}
+}
+
 // keptOf is the table of what is kept beside another's rows.
 func keptOf(t *testing.T, conn *pgx.Conn, table string) (name string) {
 	t.Helper()
@@ -199,7 +271,12 @@ func TestKeptUnderConcurrentWriters(t *testing.T) {
 						fmt.Sprintf("UPDATE drafts SET person = %d WHERE b = %d", p, n), fmt.Sprintf("INSERT INTO drafts VALUES ('x', %d, %d) ON CONFLICT DO NOTHING", n, p),
 						fmt.Sprintf("DELETE FROM drafts WHERE b = %d", n),
 						"SAVEPOINT a; UPDATE people SET status = 'refused'; ROLLBACK TO a",
-					}[r.IntN(17)]
+						"SET CONSTRAINTS ALL IMMEDIATE", "SET CONSTRAINTS ALL DEFERRED", "SET CONSTRAINTS ALL IMMEDIATE; SET CONSTRAINTS ALL DEFERRED",
+						fmt.Sprintf("SAVEPOINT a; UPDATE people SET status = 'refused' WHERE id = %d; SET CONSTRAINTS ALL IMMEDIATE; UPDATE people SET status = 'refused' WHERE id = %d; ROLLBACK TO a", p, q),
+						fmt.Sprintf("SAVEPOINT a; INSERT INTO note_people VALUES (%d, %d); SET CONSTRAINTS ALL IMMEDIATE; SET CONSTRAINTS ALL DEFERRED; UPDATE people SET status = 'refused' WHERE id = %d; RELEASE a", n, p, q),
+						"SAVEPOINT a; TRUNCATE note_people; ROLLBACK TO a",
+						fmt.Sprintf("DO $$ BEGIN UPDATE people SET status = 'granted', until = NULL WHERE id = %d; SET CONSTRAINTS ALL IMMEDIATE; BEGIN UPDATE people SET status = 'refused' WHERE id = %d; RAISE 'x'; EXCEPTION WHEN raise_exception THEN END; END $$", p, q),
+					}[r.IntN(24)]
 				}
 				_, err := conn.PgConn().Exec(ctx, sql+";COMMIT").ReadAll()
 				if err != nil {
