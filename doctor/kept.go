@@ -16,10 +16,11 @@ func checkKept(ctx context.Context, x *exam) ([]Finding, error) {
 	}
 	var out []Finding
 	for _, f := range x.Plan.Fills() {
-		var ready, there bool
+		var ready, there, may bool
 		var size int64
-		err := x.conn.QueryRow(ctx, `SELECT COALESCE(bool_or(k.ready), false), count(*) > 0, COALESCE(pg_catalog.pg_relation_size(pg_catalog.to_regclass('pgconsent.kept_' || $1::pg_catalog.text)), 0)
-			FROM pgconsent.kept AS k WHERE k.name = $1`, f.Name).Scan(&ready, &there, &size)
+		err := x.conn.QueryRow(ctx, `SELECT COALESCE(bool_or(k.ready), false), count(*) > 0, COALESCE(pg_catalog.pg_relation_size(pg_catalog.to_regclass('pgconsent.kept_' || $1::pg_catalog.text)), 0),
+			pg_catalog.has_column_privilege('pgconsent.kept_change', 'name', 'SELECT')
+			FROM pgconsent.kept AS k WHERE k.name = $1`, f.Name).Scan(&ready, &there, &size, &may)
 		switch {
 		case err != nil:
 			return out, err
@@ -28,7 +29,19 @@ func checkKept(ctx context.Context, x *exam) ([]Finding, error) {
 		case !ready:
 			out = append(out, Finding{"kept", Warning, fmt.Sprintf("what is kept beside %s is not complete: the people of its rows are looked at each time", f.Relation), "Run pgconsent migrate, which fills it in."})
 			continue
-		case x.running && size > keptAtOnce:
+		}
+		// Settling a transaction takes its changes away before it commits: one that can be seen was never settled.
+		var left int64
+		if may { // the plan of before did not grant it
+			if err := x.conn.QueryRow(ctx, `SELECT count(*) FROM pgconsent.kept_change AS c WHERE c.name = $1`, f.Name).Scan(&left); err != nil {
+				return out, err
+			}
+		}
+		if left > 0 {
+			out = append(out, Finding{"kept", Unsafe, fmt.Sprintf("what is kept beside %s may be wrong: it depends on %d changes that were never settled", f.Relation, left), "Run pgconsent migrate, which fills it in anew."})
+			continue
+		}
+		if x.running && size > keptAtOnce {
 			continue
 		}
 		var n int64

@@ -34,11 +34,17 @@ func FillAll(ctx context.Context, conn *pgx.Conn, fills []Fill, progress func(f 
 
 func fill(ctx context.Context, conn *pgx.Conn, f Fill, progress func(Fill, int64)) error {
 	for {
+		// A change that nobody settles any more: one that is committed and still noted.
+		if _, err := conn.Exec(ctx, `SELECT pgconsent.kept_distrust($1) WHERE EXISTS (SELECT FROM pgconsent.kept_change AS c WHERE c.name = $1)`, f.Name); err != nil {
+			return err
+		}
 		var ready bool
 		if err := conn.QueryRow(ctx, `SELECT k.ready FROM pgconsent.kept AS k WHERE k.name = $1`, f.Name).Scan(&ready); err != nil || ready {
 			return err
 		}
-		if _, err := conn.Exec(ctx, `UPDATE pgconsent.kept SET filled_of = stale, filled_to = NULL WHERE name = $1 AND filled_of IS DISTINCT FROM stale`, f.Name); err != nil {
+		// Filling in anew sees what was never settled, which may go.
+		if _, err := conn.Exec(ctx, `WITH begun AS (UPDATE pgconsent.kept SET filled_of = stale, filled_to = NULL WHERE name = $1 AND filled_of IS DISTINCT FROM stale RETURNING name)
+			DELETE FROM pgconsent.kept_change AS c USING begun AS b WHERE c.name = b.name`, f.Name); err != nil {
 			return err
 		}
 		var left int64

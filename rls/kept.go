@@ -196,6 +196,7 @@ func (h horizon) statements(p *Plan) []Statement {
 	}
 	say("GRANT EXECUTE ON FUNCTION %s() TO %s", differs, p.control)
 	say("GRANT SELECT ON TABLE pgconsent.kept TO %s", p.control)
+	say("GRANT SELECT (name) ON TABLE pgconsent.kept_change TO %s", p.control)
 	say(`DO $$ BEGIN EXECUTE (SELECT pg_catalog.format('GRANT EXECUTE ON FUNCTION %s() TO %%I', pg_catalog.pg_get_userbyid(p.proowner))
   FROM pg_catalog.pg_proc AS p WHERE p.oid OPERATOR(pg_catalog.=) 'pgconsent.kept_settle()'::pg_catalog.regprocedure); END $$`, settle)
 	for i := 0; i <= len(h.steps); i++ {
