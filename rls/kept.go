@@ -26,11 +26,16 @@ func horizonOf(n predicate.Consent) horizon {
 	return horizon{n, n.KeptName(), n.Kept.Relation, n.Steps}
 }
 
-// value writes columns of a row as the text by which a change is noted.
-func value(row string, columns []string) string {
+// value writes columns of a row as the text by which a change is noted. It is read in sessions with other settings: JSON has dates in one
+// form, and in that they are read alike whatever DateStyle says.
+func value(r *catalog.Relation, row string, columns []string) string {
 	var parts []string
 	for _, c := range columns {
-		parts = append(parts, row+"."+catalog.QuoteIdent(c)+"::text")
+		part := row + "." + catalog.QuoteIdent(c)
+		if predicate.KeyType(r.Column(c)) != "pg_catalog.date" {
+			part += "::text"
+		}
+		parts = append(parts, part)
 	}
 	return "jsonb_build_array(" + strings.Join(parts, ", ") + ")::text"
 }
@@ -124,7 +129,7 @@ func (h horizon) settle() string {
 	line("reached0 := changed0;")
 	for i := 1; i <= n; i++ {
 		r, columns := h.at(i - 1)
-		line("reached%d := ARRAY(SELECT DISTINCT %s FROM unnest(reached%d) AS v JOIN %s AS r ON %s WHERE %s);", i, value("r", h.steps[i-1].Froms()), i-1, r.Name.SQL(), isValue(r, "r", columns, "v"), known("r", h.steps[i-1].Froms()))
+		line("reached%d := ARRAY(SELECT DISTINCT %s FROM unnest(reached%d) AS v JOIN %s AS r ON %s WHERE %s);", i, value(r, "r", h.steps[i-1].Froms()), i-1, r.Name.SQL(), isValue(r, "r", columns, "v"), known("r", h.steps[i-1].Froms()))
 		line("PERFORM pg_advisory_xact_lock_shared(l.k) FROM (SELECT DISTINCT %s AS k FROM unnest(reached%d) AS v ORDER BY 1) AS l;", lockKey(h.name, i, "v"), i)
 		line("reached%d := reached%d || changed%d;", i, i, i)
 	}
@@ -133,7 +138,7 @@ func (h horizon) settle() string {
 	for i := n; i >= 1; i-- {
 		r, columns := h.at(i - 1)
 		from := h.steps[i-1].Froms()
-		line("concerned%d := changed%d || ARRAY(SELECT DISTINCT %s FROM unnest(concerned%d) AS v JOIN %s AS r ON %s WHERE %s);", i-1, i-1, value("r", columns), i, r.Name.SQL(), isValue(r, "r", from, "v"), known("r", columns))
+		line("concerned%d := changed%d || ARRAY(SELECT DISTINCT %s FROM unnest(concerned%d) AS v JOIN %s AS r ON %s WHERE %s);", i-1, i-1, value(r, "r", columns), i, r.Name.SQL(), isValue(r, "r", from, "v"), known("r", columns))
 	}
 	r := h.relation
 	line("DELETE FROM %s AS o USING unnest(changed0) AS v WHERE %s AND NOT EXISTS (SELECT FROM %s AS t WHERE %s);", h.table(), isValue(r, "o", h.key(), "v"), r.Name.SQL(), isValue(r, "t", h.key(), "v"))
@@ -216,7 +221,7 @@ func (h horizon) statements(p *Plan) []Statement {
 		}
 		function := h.note(i)
 		note := func(row string) string {
-			return fmt.Sprintf("PERFORM pgconsent.kept_note(%s, %d, %s);", catalog.QuoteLiteral(h.name), i, value(row, noted))
+			return fmt.Sprintf("PERFORM pgconsent.kept_note(%s, %d, %s);", catalog.QuoteLiteral(h.name), i, value(r, row, noted))
 		}
 		say(`CREATE FUNCTION %[1]s() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $pgconsent$
 BEGIN
@@ -301,7 +306,7 @@ func (h horizon) fill(most int) string {
     SELECT t.* FROM %[2]s AS t, pgconsent.kept AS h WHERE %[4]s ORDER BY %[5]s LIMIT %[6]d FOR KEY SHARE OF t) AS t),
   noted AS MATERIALIZED (SELECT pgconsent.kept_note(%[3]s, 0, b.value) FROM batch AS b),
   moved AS (UPDATE pgconsent.kept AS h SET filled_to = (SELECT b.value FROM batch AS b ORDER BY n DESC LIMIT 1) WHERE h.name = %[3]s AND EXISTS (SELECT FROM batch) RETURNING 1)
-SELECT count(*) FROM noted`, value("t", h.key()), h.relation.Name.SQL(), catalog.QuoteLiteral(h.name), h.unfilled(), strings.Join(keys, ", "), most)
+SELECT count(*) FROM noted`, value(h.relation, "t", h.key()), h.relation.Name.SQL(), catalog.QuoteLiteral(h.name), h.unfilled(), strings.Join(keys, ", "), most)
 }
 
 // differs counts rows for which what is kept is not what it should be; of a consistent snapshot.

@@ -32,23 +32,28 @@ tables:
 
 func keptDatabase(t *testing.T) (*pgtest.DB, *pgx.Conn, *rls.Plan) {
 	t.Helper()
-	db := pgtest.Database(t)
-	super := db.Connect(t, "postgres")
-	ctx := context.Background()
-	if _, err := super.PgConn().Exec(ctx, `
+	return keptOver(t, keptPolicy, `
 CREATE TABLE people (id int, status text, until timestamptz);
 CREATE TABLE notes (id int PRIMARY KEY, body text);
 CREATE TABLE note_people (note int, person int);
 CREATE TABLE drafts (a text, b int, person int, PRIMARY KEY (a, b));
 INSERT INTO notes SELECT g FROM generate_series(1, 12) g; INSERT INTO people SELECT g, 'granted' FROM generate_series(1, 8) g; INSERT INTO note_people SELECT 1 + g % 12, 1 + g % 8 FROM generate_series(1, 20) g;
-INSERT INTO drafts SELECT 'x' || g % 3, g, g FROM generate_series(1, 10) g;`).ReadAll(); err != nil {
+INSERT INTO drafts SELECT 'x' || g % 3, g, g FROM generate_series(1, 10) g;`)
+}
+
+func keptOver(t *testing.T, rules, schema string) (*pgtest.DB, *pgx.Conn, *rls.Plan) {
+	t.Helper()
+	db := pgtest.Database(t)
+	super := db.Connect(t, "postgres")
+	ctx := context.Background()
+	if _, err := super.PgConn().Exec(ctx, schema).ReadAll(); err != nil {
 		t.Fatal(err)
 	}
 	snap, err := pgcatalog.Load(ctx, super, []string{"public"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	doc, err := policy.Parse("policy.yaml", []byte(keptPolicy))
+	doc, err := policy.Parse("policy.yaml", []byte(rules))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,6 +169,50 @@ func TestKeptWhenSettledAtOnce(t *testing.T) {
 			if err := super.QueryRow(ctx, "SELECT (SELECT ready FROM pgconsent.kept WHERE name = $1), ("+f.Differs+"), (SELECT count(*) FROM pgconsent.kept_change)", f.Name).Scan(&ready, &n, &left); err != nil || !ready || n != 0 || left != 0 {
 				t.Errorf("%s: %s: ready: %v, %d rows differ, %d changes are left, %v", sql, f.Relation, ready, n, left, err)
 			}
+		}
+	}
+}
+
+// What is written in a session with other settings than those in which it is read is settled all the same.
+func TestKeptWhateverSettings(t *testing.T) {
+	_, super, plan := keptOver(t, `version: 1
+attributes: { user: { type: integer, source: credential } }
+tables:
+  days: { rows: [ consent: { every: [ people: { id: person } ], status: status, is: granted, expires: until, materialize: true } ] }
+`, `CREATE TABLE people (id int, status text, until timestamptz); INSERT INTO people SELECT g, 'granted' FROM generate_series(1, 9) g;
+CREATE TABLE days (d date, n int, person int, PRIMARY KEY (d, n)); INSERT INTO days SELECT '2020-02-01', g, 1 + g % 9 FROM generate_series(1, 2500) g;
+INSERT INTO days SELECT unnest('{2020-01-02,0044-03-15 BC,12345-06-07,infinity,-infinity,0001-02-03}'::date[]), g, g FROM generate_series(1, 3) g;`)
+	if err := migrations.FillAll(t.Context(), super, plan.Fills(), func(migrations.Fill, int64) {}); err != nil {
+		t.Fatal(err)
+	}
+	for _, style := range []string{"ISO, DMY", "SQL, DMY", "SQL, MDY", "German", "Postgres, MDY", "Postgres, DMY"} {
+		for _, sql := range []string{
+			"SET datestyle = '" + style + "'; SELECT pgconsent.kept_distrust(name) FROM pgconsent.kept",
+			"", // it is filled in
+			"DO $$ BEGIN SET LOCAL datestyle = 'ISO, YMD'; UPDATE people SET status = 'refused' WHERE id = 2; SET LOCAL datestyle = '" + style + "'; END $$",
+			"BEGIN; UPDATE days SET person = 10 - person WHERE n < 5; SET LOCAL datestyle = 'ISO, MDY'; COMMIT",
+			"BEGIN; SET LOCAL datestyle = 'ISO, MDY'; UPDATE days SET d = d + 1, n = n + 1 WHERE n > 2498; INSERT INTO days SELECT DISTINCT d, -1, 2 FROM days; SET LOCAL datestyle = '" + style + "'; COMMIT",
+			"DELETE FROM days WHERE n < 0; UPDATE people SET status = 'granted'",
+		} {
+			if sql == "" {
+				if err := migrations.FillAll(t.Context(), super, plan.Fills(), func(migrations.Fill, int64) {}); err != nil {
+					t.Fatalf("%s: %v", style, err)
+				}
+			} else if _, err := super.PgConn().Exec(t.Context(), sql).ReadAll(); err != nil {
+				t.Fatalf("%s: %s: %v", style, sql, err)
+			}
+			alike(t, super, plan, style+": "+sql)
+		}
+	}
+}
+
+// alike wants what is kept to be what it should be, of as many rows as there are.
+func alike(t *testing.T, super *pgx.Conn, plan *rls.Plan, after string) {
+	t.Helper()
+	for _, f := range plan.Fills() {
+		var n, rows, kept int
+		if err := super.QueryRow(t.Context(), "SELECT ("+f.Differs+"), (SELECT count(*) FROM "+f.Relation+"), (SELECT count(*) FROM pgconsent.kept_"+f.Name+")").Scan(&n, &rows, &kept); err != nil || n != 0 || rows != kept {
+			t.Errorf("%s: %s: %d rows differ, %d are kept of %d, %v", after, f.Relation, n, kept, rows, err)
 		}
 	}
 }
