@@ -40,11 +40,15 @@ func value(r *catalog.Relation, row string, columns []string) string {
 	return "jsonb_build_array(" + strings.Join(parts, ", ") + ")::text"
 }
 
-// isValue is the condition that columns of a row are a value that was noted.
+// isValue is the condition that columns of a row are a value that was noted. What leads to an integer may be a wider one.
 func isValue(r *catalog.Relation, row string, columns []string, noted string) string {
 	var parts []string
 	for i, c := range columns {
-		parts = append(parts, fmt.Sprintf("%s.%s = (%s::jsonb->>%d)::%s", row, catalog.QuoteIdent(c), noted, i, predicate.KeyType(r.Column(c))))
+		of := predicate.KeyType(r.Column(c))
+		if of == "pg_catalog.int2" || of == "pg_catalog.int4" {
+			of = "pg_catalog.int8"
+		}
+		parts = append(parts, fmt.Sprintf("%s.%s = (%s::jsonb->>%d)::%s", row, catalog.QuoteIdent(c), noted, i, of))
 	}
 	return strings.Join(parts, " AND ")
 }

@@ -217,6 +217,29 @@ func alike(t *testing.T, super *pgx.Conn, plan *rls.Plan, after string) {
 	}
 }
 
+// A link may be of a wider integer than what it leads to, or of a narrower one.
+func TestKeptOverIntegersOfAnyWidth(t *testing.T) {
+	_, super, plan := keptOver(t, `version: 1
+attributes: { user: { type: integer, source: credential } }
+tables:
+  notes: { rows: [ consent: { every: [ links: { id: link }, people: { id: person } ], status: status, is: granted, materialize: true } ] }
+  more: { rows: [ consent: { every: [ links: { id: link }, people: { id: person } ], status: status, is: granted, materialize: true } ] }
+`, `CREATE TABLE people (id smallint, status text); CREATE TABLE links (id int, person bigint); CREATE TABLE notes (id smallint PRIMARY KEY, link bigint); CREATE TABLE more (id bigint PRIMARY KEY, link smallint);
+INSERT INTO people SELECT g, 'granted' FROM generate_series(1, 9) g; INSERT INTO links SELECT g, g FROM generate_series(1, 9) g; INSERT INTO notes SELECT g, g FROM generate_series(1, 9) g; INSERT INTO more SELECT g, g FROM generate_series(1, 9) g;`)
+	if err := migrations.FillAll(t.Context(), super, plan.Fills(), func(migrations.Fill, int64) {}); err != nil {
+		t.Fatal(err)
+	}
+	for _, sql := range []string{
+		"INSERT INTO notes VALUES (100, 5000000000)", "INSERT INTO links VALUES (100000, 5000000000), (5, 6000000000)", "UPDATE links SET person = 70000 WHERE id = 3", "UPDATE notes SET link = 70000 WHERE id = 4",
+		"UPDATE people SET status = 'refused'", "UPDATE links SET person = id, id = 9 WHERE person > 70000",
+	} {
+		if _, err := super.PgConn().Exec(t.Context(), sql).ReadAll(); err != nil {
+			t.Errorf("%s: %v", sql, err)
+		}
+		alike(t, super, plan, sql)
+	}
+}
+
 // Changes that were never settled, as they could be left before kept_note was put right, are not lost to a migrate.
 func TestKeptOfBeforeItWasPutRight(t *testing.T) {
 	_, super, plan := keptDatabase(t)
