@@ -219,10 +219,6 @@ func (h horizon) statements(p *Plan) []Statement {
 				watched = append(watched, h.Expires)
 			}
 		}
-		var differs []string
-		for _, c := range watched {
-			differs = append(differs, fmt.Sprintf("OLD.%[1]s::pg_catalog.text IS DISTINCT FROM NEW.%[1]s::pg_catalog.text", catalog.QuoteIdent(c)))
-		}
 		function := h.note(i)
 		note := func(row string) string {
 			return fmt.Sprintf("PERFORM pgconsent.kept_note(%s, %d, %s);", catalog.QuoteLiteral(h.name), i, value(r, row, noted))
@@ -241,7 +237,7 @@ END $pgconsent$`, function, catalog.QuoteLiteral(h.name), note("OLD"), note("NEW
 		}
 		add("INSERT", "FOR EACH ROW")
 		add("DELETE", "FOR EACH ROW")
-		add("UPDATE", "FOR EACH ROW WHEN ("+strings.Join(differs, " OR ")+")")
+		add("UPDATE", "FOR EACH ROW WHEN ("+differ(watched)+")")
 		add("TRUNCATE", "FOR EACH STATEMENT")
 	}
 	return out
