@@ -1,6 +1,7 @@
 package enforce
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -85,5 +86,48 @@ func TestPinnedSettings(t *testing.T) {
 		return nil
 	}); err != nil || kept == 0 {
 		t.Errorf("%d settings are kept, %v", kept, err)
+	}
+}
+
+// What looks at a database has its own settings, whatever the database and the role have.
+func TestControlSettings(t *testing.T) {
+	w := start(t, nil)
+	for name, value := range map[string]string{
+		"search_path": "public", "statement_timeout": "1", "idle_session_timeout": "1h", "jit": "on", "max_parallel_workers_per_gather": "9", "client_encoding": "LATIN1",
+		"standard_conforming_strings": "off", "row_security": "off", "default_transaction_isolation": "serializable", "application_name": "x",
+	} {
+		if controlSettings[name] == "" {
+			t.Errorf("%s is not pinned", name)
+		}
+		w.exec(fmt.Sprintf("ALTER DATABASE %s SET %s = '%s'", pgx.Identifier{w.db.Name}.Sanitize(), name, value))
+		w.exec(fmt.Sprintf("ALTER ROLE pgconsent_control IN DATABASE %s SET %s = '%s'", pgx.Identifier{w.db.Name}.Sanitize(), name, value))
+	}
+	d := w.databases["memories"]
+	d.mu.Lock()
+	_ = d.conn.Close(t.Context())
+	d.mu.Unlock()
+	if err := d.refresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	wants := func(who string, conn *pgx.Conn) error {
+		for name, want := range controlSettings {
+			var is string
+			if err := conn.QueryRow(t.Context(), "SELECT pg_catalog.current_setting($1)", name).Scan(&is); err != nil {
+				return err
+			}
+			if is != want {
+				t.Errorf("%s: %s is %q, want %q", who, name, is, want)
+			}
+		}
+		return nil
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := wants("who looks", d.conn); err != nil {
+		t.Fatal(err)
+	}
+	d.askers.close()
+	if err := d.askers.ask(t.Context(), d.control, func(_ context.Context, conn *pgx.Conn) error { return wants("who asks", conn) }); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -66,6 +66,21 @@ type observation struct {
 	server      string // when it was started: which one it is
 }
 
+// controlSettings are those of control connections, whatever the database has for others. A look has lookTimeout: with plans that are
+// compiled, or made by workers, as settings make them for large queries, it took longer than that, and agents were refused.
+var controlSettings = map[string]string{
+	"application_name":                "pgconsent control",
+	"search_path":                     "pg_catalog",
+	"statement_timeout":               "5s",
+	"idle_session_timeout":            "0", // who listens is idle
+	"jit":                             "off",
+	"max_parallel_workers_per_gather": "0",
+	"client_encoding":                 "UTF8",
+	"standard_conforming_strings":     "on",
+	"row_security":                    "on",
+	"default_transaction_isolation":   "read committed", // what is looked at often takes no locks of SERIALIZABLE, and fails for nobody
+}
+
 func newDatabase(e *Enforcer, c Database) (*database, error) {
 	for role, name := range map[*string]string{&c.AgentRole: "pgconsent_agent", &c.ControlRole: "pgconsent_control", &c.ReaderRole: "pgconsent_reader", &c.RowsRole: "pgconsent_rows"} {
 		if *role == "" {
@@ -80,9 +95,9 @@ func newDatabase(e *Enforcer, c Database) (*database, error) {
 	if err != nil {
 		return nil, fmt.Errorf("database %s: control connection: %w", c.Name, err)
 	}
-	control.RuntimeParams["application_name"] = "pgconsent control"
-	control.RuntimeParams["search_path"] = "pg_catalog"
-	control.RuntimeParams["statement_timeout"] = "5s"
+	for name, value := range controlSettings {
+		control.RuntimeParams[name] = value
+	}
 	control.ConnectTimeout = lookTimeout
 	d := &database{e: e, cfg: c, control: control, askers: newAskers(), wake: make(chan struct{}, 1), doc: doc, files: files}
 	d.compares.last = map[string]time.Time{}
