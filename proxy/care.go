@@ -14,7 +14,8 @@ import (
 //   - a Query gets SET LOCAL in front of the statement in its own text, since messages between a Query and what was sent before
 //     would be skipped where these fail. The answers to it are swallowed, and positions counted without it;
 //   - a Bind, and an Execute of what is planned as it runs, come behind messages of the proxy's own. An error of these is the answer
-//     to what they are for: the server skips that.
+//     to what they are for: the server skips that. Nothing of these is executed, since what comes behind an Execute in a pipeline is in a
+//     transaction block as of PostgreSQL 18.
 //
 // What comes behind in the same transaction is planned so too, which costs nothing but speed.
 
@@ -117,8 +118,7 @@ func (e *entry) without(position int) int {
 // care adds the messages that have what comes next planned with care.
 func (s *session) care() {
 	s.prepareOwn(careName, verdict.CareCall, noTypes)
-	s.addOwn(bind, careName, appendBind(nil, careName, careName, noParameters))
-	s.addOwn(execute, careName, appendExecute(nil, careName, 0))
+	s.addOwn(bind, careName, appendBind(nil, careName, careName, noParameters)) // which plans it, and that is all: an Execute would show
 	s.addOwn(closePortal, careName, appendClose(nil, 'P', careName))
 }
 

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"encoding/binary"
+	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -123,7 +124,7 @@ func (s *session) message(typ byte, body []byte) (last bool, err error) {
 		s.batch.out = appendSync(s.batch.out)
 		s.batch.add(start, &entry{kind: syncs})
 		s.group++
-		s.executes, s.bound, s.ended, s.unsealing = 0, false, false, false
+		s.executes, s.ended, s.unsealing = 0, false, false
 	case 'F':
 		s.refuseMessage(query, sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonProtocol, "function calls of the fast path are not for agents").
 			WithHint("Call the function in a SELECT."), nil, nil)
@@ -150,6 +151,19 @@ func (s *session) refuseMessage(kind message, err *sqlstate.Error, v *verdict.Ve
 
 // invalid refuses a message whose body does not hold what its type says.
 func (s *session) invalid(kind message) { s.refuseMessage(kind, invalidMessage(), nil, nil) }
+
+// behindAnExecute is the refusal of a Query in a pipeline. One with settings of care in front has several statements, which end the block that the server has
+// made of what stands behind the Execute, as one statement does not; and whether it has goes by how large tables are.
+func behindAnExecute() *sqlstate.Error {
+	return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonProtocol, "a Query behind an Execute without a Sync is not for agents").
+		WithHint("Send a Sync first.")
+}
+
+// majorOf is the major of a server's version, 0 where it is not known.
+func majorOf(version string) (major int) {
+	_, _ = fmt.Sscanf(version, "%d", &major)
+	return major
+}
 
 // unusable tells whether a verdict cannot be sent: the text would end early.
 func unusable(v *verdict.Verdict) bool { return v.Allowed() && strings.IndexByte(v.Text, 0) >= 0 }
@@ -179,6 +193,11 @@ func (s *session) query(body []byte) error {
 		s.refuseMessage(query, v.Refusal, v, s.decider.Record(v))
 		return nil
 	}
+	if s.nests && s.executes > 0 {
+		s.executes = 0
+		s.refuseMessage(query, behindAnExecute(), v, nil)
+		return nil
+	}
 	s.keeper(v)
 	u, refused, err := s.prepareUses(v, noGroup)
 	if err != nil {
@@ -202,14 +221,14 @@ func (s *session) query(body []byte) error {
 		e.refusal = s.denied(refused)
 		s.batch.out = e.refusal.append(s.batch.out, query, "")
 		s.batch.add(start, e)
-		s.executes, s.bound = 0, false
+		s.executes = 0
 		return nil
 	}
 	s.sees(e, true)
 	s.cursors(e, u)
 	s.batch.out = appendQuery(s.batch.out, text)
 	s.batch.add(start, e)
-	s.executes, s.bound = 0, false
+	s.executes = 0
 	if copies(v) {
 		s.copies = e
 	}
@@ -317,7 +336,6 @@ func (s *session) bind(body []byte) error {
 		p.formats = resultFormats(rest)
 	}
 	s.ledger.bind(portalName, p)
-	s.bound = s.bound || !verdict.Resets(v.Effects) // whichever it is: which door it takes is not told
 	if v.Cautious() {
 		s.care()
 	}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -364,6 +365,20 @@ var makeRoles = sync.OnceValue(func() error {
 	return err
 })
 
+// careful makes in the database what a statement that is planned with care comes behind.
+func (p *proxied) careful() {
+	p.t.Helper()
+	function, err := os.ReadFile("../migrations/sql/0032_care.sql")
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	conn := p.db.Connect(p.t, "postgres")
+	defer conn.Close(context.Background())
+	if _, err := conn.Exec(context.Background(), "CREATE SCHEMA pgconsent_gate; GRANT USAGE ON SCHEMA pgconsent_gate TO wire_agent;"+string(function)+"GRANT EXECUTE ON FUNCTION pgconsent_gate.care() TO wire_agent"); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
 // start runs a proxy for the test, and makes sure that nothing of it is left at the end.
 func start(t testing.TB, options ...func(*proxied, *Config)) *proxied {
 	t.Helper()
@@ -371,6 +386,7 @@ func start(t testing.TB, options ...func(*proxied, *Config)) *proxied {
 		t.Fatal(err)
 	}
 	p := &proxied{t: t, db: pgtest.Database(t), log: &lockedBuffer{}}
+	p.careful()
 	before := goleak.IgnoreCurrent()
 	cfg := Config{Router: p, Log: slog.New(slog.NewTextHandler(p.log, &slog.HandlerOptions{Level: slog.LevelDebug}))}
 	for _, o := range options {

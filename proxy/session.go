@@ -23,13 +23,13 @@ type session struct {
 	key      []byte // the server's cancel key, with the process id in front
 	ledger   *ledger
 	outgoing sync.WaitGroup
+	nests    bool // the server takes what comes behind an Execute in a pipeline for a transaction block: it is PostgreSQL 18 or newer
 
 	// Of the inbound goroutine.
 	seal      verdict.Seal
 	group     uint64 // counts Syncs
 	astray    bool   // what is judged runs with claims that are not known
 	executes  int    // of the group
-	bound     bool   // one is bound in the group that may have been planned with care, by an Execute of our own
 	ended     bool   // the last message of the group ends the transaction
 	unsealing bool   // or takes the seal away
 	copies    *entry // asks the client for rows, and is about to be sent
@@ -48,6 +48,7 @@ func newSession(c *conn, d verdict.Decider, server *pgconn.HijackedConn, u Upstr
 		cancelAt: u,
 		key:      append(binary.BigEndian.AppendUint32(nil, server.PID), server.SecretKey...),
 		ledger:   newLedger(),
+		nests:    majorOf(server.ParameterStatuses["server_version"]) >= 18,
 	}
 	s.noticer, _ = d.(verdict.Noticer)
 	s.boundTransactions()

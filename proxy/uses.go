@@ -92,7 +92,7 @@ func (s *session) prepareUses(v *verdict.Verdict, group uint64) (u uses, refused
 			if err := s.flush(); err != nil {
 				return u, nil, err
 			}
-			if s.executes > 0 || s.bound || !s.ledger.outside() {
+			if s.executes > 0 || !s.ledger.outside() {
 				return u, resetInside(e.Kind), nil
 			}
 			u.unseals = true

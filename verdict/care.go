@@ -28,8 +28,8 @@ var CareSettings = []string{"cpu_operator_cost", "enable_bitmapscan", "plan_cach
 // CareText is the same in front of a statement.
 var CareText = strings.Join(Care, ";") + ";"
 
-// CareCall is the same as a query.
-const CareCall = "SELECT pg_catalog.set_config('cpu_operator_cost', '0', true), pg_catalog.set_config('enable_bitmapscan', 'off', true), pg_catalog.set_config('plan_cache_mode', 'force_custom_plan', true)"
+// CareCall is a query that makes them hold as soon as it is planned.
+const CareCall = "SELECT pgconsent_gate.care()"
 
 // Cautious tells whether a statement of v is planned with care.
 func (v *Verdict) Cautious() bool {
