@@ -166,6 +166,7 @@ func (s *survey) subjects(r *catalog.Relation, add func(string, string, ...any),
 			continue
 		}
 		for _, subject := range there {
+			asked := map[*catalog.Column]bool{}
 			for _, c := range s.columns[subject.to].consent {
 				block, _ := s.agreement(subject.to, c)
 				if block.word == "" {
@@ -175,14 +176,61 @@ func (s *survey) subjects(r *catalog.Relation, add func(string, string, ...any),
 				for i := range here[0].columns {
 					back = append(back, flow(here[0].columns[i])+": "+flow(here[0].targets[i]))
 				}
-				add(fmt.Sprintf("%s ties rows to %s, each of whom must have agreed (%s)", s.written(through.Name), s.written(subject.to.Name), block.Evidence),
-					"consent: { every: [ %s: { %s }, %s ], status: %s, is: %s }", flow(s.written(through.Name)), strings.Join(back, ", "), subject.yaml(s), flow(c.Name), spelled(block.word, c))
+				expires, evidence := "", block.Evidence
+				if until := s.until(subject.to, c); until != nil {
+					expires, evidence, asked[until] = ", expires: "+flow(until.Name), evidence+"; "+until.Name+" looks like its end", true
+				}
+				add(fmt.Sprintf("%s ties rows to %s, each of whom must have agreed (%s)", s.written(through.Name), s.written(subject.to.Name), evidence),
+					"consent: { every: [ %s: { %s }, %s ], status: %s, is: %s%s }", flow(s.written(through.Name)), strings.Join(back, ", "), subject.yaml(s), flow(c.Name), spelled(block.word, c), expires)
 				if subject.named {
 					note("%s", subject.evidence(s))
 				}
 			}
+			for _, c := range s.columns[subject.to].consent {
+				if timeType(c.Type) && !asked[c] {
+					note("%s of %s is not asked of those whom %s ties rows to: does it say that one of them has not agreed?", c.Name, s.written(subject.to.Name), s.written(through.Name))
+				}
+			}
 		}
 	}
+}
+
+// until is the column that says how long a subject's agreement lasts: one that is named after it, or the only one that is named after none.
+func (s *survey) until(r *catalog.Relation, agreement *catalog.Column) *catalog.Column {
+	var own, any []*catalog.Column
+	for _, c := range s.columns[r].consent {
+		if !ends(c) || c.Type != "timestamp with time zone" {
+			continue
+		}
+		after := func(status *catalog.Column) bool {
+			stem := strings.TrimSuffix(strings.TrimSuffix(snake(status.Name), "_status"), "_state")
+			return !timeType(status.Type) && strings.HasPrefix(snake(c.Name), stem+"_") && stem != "consent"
+		}
+		switch {
+		case after(agreement):
+			own = append(own, c)
+		case !slices.ContainsFunc(s.columns[r].consent, after):
+			any = append(any, c)
+		}
+	}
+	if len(own) == 1 {
+		return own[0]
+	}
+	if len(own) == 0 && len(any) == 1 {
+		return any[0]
+	}
+	return nil
+}
+
+// ends tells whether a time of consent is the one at which it ends by itself.
+func ends(c *catalog.Column) bool {
+	_, negative := consentish(c.Name)
+	word := snake(c.Name)
+	return timeType(c.Type) && !negative && !withdrawn(word) && (strings.Contains(word, "expir") || strings.Contains(word, "until"))
+}
+
+func withdrawn(word string) bool {
+	return strings.Contains(word, "withdraw") || strings.Contains(word, "revok")
 }
 
 // joins tells whether a table does little but tie others together.
@@ -232,10 +280,9 @@ func (s *survey) agreement(r *catalog.Relation, c *catalog.Column) (out agreedBl
 		out.Evidence = fmt.Sprintf("%s: %s, by its %s", c.Name, strings.Join(values, ", "), from)
 	case timeType(c.Type):
 		name := catalog.QuoteIdent(c.Name)
-		word := snake(c.Name)
-		if negative || strings.Contains(word, "withdraw") || strings.Contains(word, "revok") {
+		if negative || withdrawn(snake(c.Name)) {
 			out.Block = Block{"sql: " + quoted(name+" IS NULL"), c.Name + " looks like the time at which consent ended"}
-		} else if strings.Contains(word, "expir") || strings.Contains(word, "until") {
+		} else if ends(c) {
 			if c.Type != "timestamp with time zone" {
 				return out, fmt.Sprintf("%s is a %s, which is not compared with the time", c.Name, c.Type)
 			}
