@@ -2,6 +2,7 @@ package starter
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -45,6 +46,9 @@ func (p *Proposal) Configuration(s Server) string {
 	for _, schema := range s.Path {
 		path = append(path, flow(schema))
 	}
+	if beyond := p.beyond(s.Path); len(beyond) > 0 {
+		w("    # The server's for %s. Tables of %s are listed as well: agents write these with their schema, unless you add it here.", oneLine(s.Role), oneLine(strings.Join(beyond, ", ")))
+	}
 	w("    search_path: [%s]", strings.Join(path, ", "))
 	w("    # migrate makes the roles pgconsent_agent, pgconsent_control, pgconsent_reader and pgconsent_rows. It works as the")
 	w("    # owner of the tables, or as a superuser.")
@@ -75,6 +79,17 @@ func (p *Proposal) Configuration(s Server) string {
 	w("#   assistant: { database: %s%s }", flow(s.Database), attributes)
 	w("audit: { mode: strict, file: audit/ }")
 	return b.String()
+}
+
+// beyond are the schemas of tables that the path does not lead to.
+func (p *Proposal) beyond(path []string) []string {
+	found := map[string]bool{}
+	for _, t := range p.Tables {
+		if !slices.Contains(path, t.Relation.Name.Schema) {
+			found[flow(t.Relation.Name.Schema)] = true
+		}
+	}
+	return sortedKeys(found)
 }
 
 // roleFor names a role for a database, in as many bytes as PostgreSQL keeps of a name.

@@ -68,6 +68,10 @@ func TestInit(t *testing.T) {
 				t.Errorf("%s: %v; the proposal is\n%s", golden, err, got)
 			}
 			config := filepath.Join(dir, "pgconsent.yaml")
+			text, err := os.ReadFile(config)
+			if elsewhere := name == "profiles"; err != nil || strings.Contains(string(text), "Tables of auth are listed as well") != elsewhere {
+				t.Errorf("what the search path does not lead to: %v\n%s", err, text)
+			}
 			if out, errs, code := call(t, "", "policy", "check", "-c", config); code != done {
 				t.Fatalf("policy check: %s%s", out, errs)
 			}
