@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pgconsent/pgconsent/catalog"
 	"github.com/pgconsent/pgconsent/predicate"
 	"github.com/pgconsent/pgconsent/sqlstate"
 	"github.com/pgconsent/pgconsent/verdict"
@@ -125,8 +126,12 @@ func CheckSetting(name, value string, where string, searchPath []string, claims 
 		if s.pinned(value, searchPath) || name == "client_encoding" && where != "set" && strings.EqualFold(strings.Trim(value, `'"`), "SQL_ASCII") {
 			return value, false, nil // psql in the C locale says SQL_ASCII; it gets UTF8
 		}
+		is := s.is
+		if name == "search_path" && where == "set" { // a startup message is judged before anybody has logged in
+			is = pathText(searchPath)
+		}
 		return "", false, sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonSetting, "parameter %q is fixed for agents", name).
-			WithHint("It is pinned to %s: it decides how statements are read, or who asks.", s.is)
+			WithHint("It is pinned to %s: it decides how statements are read, or who asks.", is)
 	case where != "set" && strings.HasSuffix(name, "transaction_isolation") && !isReadCommitted(value):
 		return "", false, badValue(name).WithHint("%s", atStart)
 	case !s.value.MatchString(strings.ToLower(value)):
@@ -198,6 +203,18 @@ func isSearchPath(value string, searchPath []string) bool {
 		path = path[1:]
 	}
 	return slices.Equal(path, searchPath)
+}
+
+// pathText is a search path as SET takes it.
+func pathText(path []string) string {
+	if len(path) == 0 {
+		return "''"
+	}
+	var quoted []string
+	for _, schema := range path {
+		quoted = append(quoted, catalog.QuoteIdent(schema))
+	}
+	return strings.Join(quoted, ", ")
 }
 
 // splitIdentifiers reads a list of names as PostgreSQL does: unquoted ones in lower case.

@@ -1,6 +1,9 @@
 package rewrite
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 func TestCheckSetting(t *testing.T) {
 	path := []string{"public", "Other"}
@@ -94,5 +97,21 @@ func TestCheckSetting(t *testing.T) {
 		case value != c.value:
 			t.Errorf("%s = %q became %q", c.name, c.value, value)
 		}
+	}
+}
+
+// The hint of a search path that is refused can be sent as it stands; whoever has not logged in does not learn the schemas.
+func TestSearchPathOfTheHint(t *testing.T) {
+	path := []string{"public", "Other"}
+	_, _, refused := CheckSetting("search_path", "public", "set", path, nil)
+	if refused == nil {
+		t.Fatal("accepted")
+	}
+	is, _, ok := strings.Cut(strings.TrimPrefix(refused.Hint, "It is pinned to "), ": it decides")
+	if _, _, refused := CheckSetting("search_path", is, "set", path, nil); !ok || is != `public, "Other"` || refused != nil {
+		t.Errorf("%q: %v", is, refused)
+	}
+	if _, _, refused := CheckSetting("search_path", "public", "startup", path, nil); refused == nil || strings.Contains(refused.Hint, "Other") {
+		t.Errorf("at the start: %v", refused)
 	}
 }
