@@ -40,6 +40,15 @@ func (w *walker) lockingClauses(s *sqltext.SelectStmt, own *scope, first int) {
 func (w *walker) lockable(refs []*reference) {
 	for _, ref := range refs {
 		table, ok := w.pol.Table(ref.name)
+		_, view := w.pol.View(ref.name)
+		switch {
+		case view && ref.fragment != nil:
+			w.refuseAt(refusal("LockingClause(view)"), ref.start)
+			return
+		case ok && ref.fragment != nil && ref.fragment.stands() && table.Write.Allows("UPDATE") && !table.Write.Decisive:
+			w.refuseAt(refusal("LockingClause(narrowed)"), ref.start)
+			return
+		}
 		if ref.fragment == nil || !ok || ref.fragment.stands() || !table.Write.Allows("UPDATE") || table.Write.Decisive {
 			w.refuseAt(refusal("LockingClause(policy)"), ref.start)
 			return
