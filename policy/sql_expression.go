@@ -101,12 +101,42 @@ func spelled(n any) string {
 }
 
 func (x *expression) columnRef(n *sqltext.ColumnRef) (operand, bool) {
+	column, ok := x.named(n)
+	if !ok {
+		return operand{}, false
+	}
+	out, ok := x.c.expressionColumn(column)
+	if !ok {
+		suggestion := "docs/policy.md lists the types"
+		if x.c.scalar(column) {
+			suggestion += "; IS NULL may be asked of this one"
+		}
+		return x.fail(n.Location, suggestion, "%s.%s is %s, which sql does not compare", x.row.Name, column.Name, article(column.Type))
+	}
+	x.bound = true
+	return operand{out, out.Kind, n.Location}, true
+}
+
+// article is a type with its article.
+func article(sqlType string) string {
+	if strings.ContainsAny(sqlType[:min(1, len(sqlType))], "aeio") {
+		return "an " + sqlType
+	}
+	return "a " + sqlType
+}
+
+// named finds a column of the row.
+func (x *expression) named(n *sqltext.ColumnRef) (*catalog.Column, bool) {
+	fail := func(suggestion, format string, args ...any) (*catalog.Column, bool) {
+		x.fail(n.Location, suggestion, format, args...)
+		return nil, false
+	}
 	names := stringsOf(n.Fields)
 	if x.row == nil {
-		return x.fail(n.Location, "write attribute('"+strings.Join(names, ".")+"') for an attribute, '…' for a text", "this expression speaks of attributes only, not of columns")
+		return fail("write attribute('"+strings.Join(names, ".")+"') for an attribute, '…' for a text", "this expression speaks of attributes only, not of columns")
 	}
 	if len(names) != len(n.Fields) || len(names) > 2 || len(names) == 2 && names[0] != x.row.Name.Name {
-		return x.fail(n.Location, "columns of this table are named alone", "an expression speaks of columns of %s only", x.row.Name)
+		return fail("columns of this table are named alone", "an expression speaks of columns of %s only", x.row.Name)
 	}
 	name := names[len(names)-1]
 	column := x.row.Column(name)
@@ -125,17 +155,21 @@ func (x *expression) columnRef(n *sqltext.ColumnRef) (operand, bool) {
 		default:
 			suggestion = "a text stands in single quotes: '" + name + "'"
 		}
-		return x.fail(n.Location, suggestion, "%s has no column %q", x.row.Name, name)
+		return fail(suggestion, "%s has no column %q", x.row.Name, name)
 	}
 	if column.Virtual {
-		return x.fail(n.Location, "make it STORED, or write what it is computed from", "%s.%s is computed as it is read: it could raise an error on some row, and say what the row holds", x.row.Name, name)
+		return fail("make it STORED, or write what it is computed from", "%s.%s is computed as it is read: it could raise an error on some row, and say what the row holds", x.row.Name, name)
 	}
-	out, ok := x.c.expressionColumn(column)
-	if !ok {
-		return x.fail(n.Location, "docs/policy.md lists the types", "%s.%s is a %s, which sql does not compare", x.row.Name, name, column.Type)
+	return column, true
+}
+
+// scalar tells whether a column's values are no rows, of which IS NULL would ask the fields.
+func (c *compiler) scalar(column *catalog.Column) bool {
+	t := c.snap.TypeByOID(column.TypeOID)
+	for t != nil && t.Kind == 'd' {
+		t = c.snap.TypeByOID(t.Base)
 	}
-	x.bound = true
-	return operand{out, out.Kind, n.Location}, true
+	return t != nil && slices.Contains([]byte{'b', 'e', 'r', 'm'}, t.Kind)
 }
 
 // expressionColumn gives a column its kind, of a domain the one of the type under it. An enum is compared as text, and a char(n) as one without the blanks at its end, lists in the widest type of their kind.
@@ -230,7 +264,7 @@ func (x *expression) logic(n *sqltext.BoolExpr) (operand, bool) {
 func isNull(e predicate.Expr) predicate.Expr { return predicate.Test{A: e, Is: "NULL"} }
 
 func (x *expression) nullTest(n *sqltext.NullTest) (operand, bool) {
-	o, ok := x.expr(n.Arg)
+	o, ok := x.present(n.Arg)
 	if !ok {
 		return o, false
 	}
@@ -242,6 +276,21 @@ func (x *expression) nullTest(n *sqltext.NullTest) (operand, bool) {
 		out = predicate.Negation{Expr: out}
 	}
 	return operand{out, predicate.Bool, n.Location}, true
+}
+
+// present compiles what IS NULL asks of: an expression, or a column of a type that sql does not compare, since nothing is compared.
+func (x *expression) present(n *sqltext.Node) (operand, bool) {
+	if ref := n.GetColumnRef(); ref != nil && x.row != nil {
+		column, ok := x.named(ref)
+		if !ok {
+			return operand{}, false
+		}
+		if _, compared := x.c.expressionColumn(column); !compared && x.c.scalar(column) {
+			x.bound = true
+			return operand{predicate.Column{Name: column.Name, Kind: predicate.Opaque}, predicate.Opaque, ref.Location}, true
+		}
+	}
+	return x.expr(n)
 }
 
 func (x *expression) booleanTest(n *sqltext.BooleanTest) (operand, bool) {

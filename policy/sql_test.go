@@ -14,9 +14,7 @@ import (
 func expressionSnapshot() *catalog.Snapshot {
 	column := func(name, sqlType string) catalog.Column {
 		c := catalog.Column{Name: name, Type: sqlType}
-		if sqlType == "public.mood" {
-			c.TypeOID = 20001
-		}
+		c.TypeOID = map[string]uint32{"public.mood": 20001, "inet": 869, "public.place": 20002, "public.placed": 20003, "public.spell": 20004}[sqlType]
 		return c
 	}
 	name := catalog.Name{Schema: "public", Name: "t"}
@@ -26,8 +24,11 @@ func expressionSnapshot() *catalog.Snapshot {
 			column("id", "uuid"), column("a", "text"), column("b", "character varying(9)"), column("n", "integer"), column("amount", "numeric(10,2)"), column("f", "double precision"),
 			column("flag", "boolean"), column("mood", "public.mood"), column("at", "timestamp(3) with time zone"), column("naive", "timestamp without time zone"), column("day", "date"),
 			column("tags", "text[]"), column("numbers", "integer[]"), column("ids", "uuid[]"), column("doc", "jsonb"), column("raw", "json"), column("Order", "text"), column("padded", "character(4)"),
+			column("ip", "inet"), column("place", "public.place"), column("placed", "public.placed"), column("spell", "public.spell"),
 		}}},
-		Types: []*catalog.Type{{OID: 20001, Name: catalog.Name{Schema: "public", Name: "mood"}, Kind: 'e'}},
+		Types: []*catalog.Type{{OID: 20001, Name: catalog.Name{Schema: "public", Name: "mood"}, Kind: 'e'}, {OID: 869, Name: catalog.Name{Schema: "pg_catalog", Name: "inet"}, Kind: 'b'},
+			{OID: 20002, Name: catalog.Name{Schema: "public", Name: "place"}, Kind: 'c'}, {OID: 20003, Name: catalog.Name{Schema: "public", Name: "placed"}, Kind: 'd', Under: "public.place", Base: 20002},
+			{OID: 20004, Name: catalog.Name{Schema: "public", Name: "spell"}, Kind: 'd', Under: "tstzrange", Base: 3910}, {OID: 3910, Name: catalog.Name{Schema: "pg_catalog", Name: "tstzrange"}, Kind: 'r'}},
 	})
 }
 
@@ -100,6 +101,7 @@ func TestExpressions(t *testing.T) {
 		"at > now() - interval '30 days'":                                   "(t.at OPERATOR(pg_catalog.>) pg_catalog.timezone('UTC'::pg_catalog.text, (" + now + " OPERATOR(pg_catalog.+) pg_catalog.make_interval(0, 0, 0, -30, 0, 0, 0))))",
 		"naive < current_timestamp + '1 year 2 weeks 90 minutes'::interval": "(t.naive OPERATOR(pg_catalog.<) (" + now + " OPERATOR(pg_catalog.+) pg_catalog.make_interval(0, 12, 0, 14, 0, 0, 5400)))",
 		"day >= current_date":                                               "(t.day OPERATOR(pg_catalog.>=) " + now + "::pg_catalog.date)",
+		"ip IS NOT NULL OR t.spell IS NULL":                                 "((NOT (t.ip IS NULL)) OR (t.spell IS NULL))",
 		"day < date '2026-12-31'":                                           "(t.day OPERATOR(pg_catalog.<) '2026-12-31'::pg_catalog.date)",
 		"at < '2026-12-31 23:59:59+00:00'":                                  "(t.at OPERATOR(pg_catalog.<) '2026-12-31 23:59:59+00:00'::pg_catalog.timestamptz)",
 	} {
@@ -139,6 +141,10 @@ func TestExpressionErrors(t *testing.T) {
 		"x.a = 'b'":                          "an expression speaks of columns of public.t only",
 		"t.* IS NULL":                        "an expression speaks of columns of public.t only",
 		"raw ->> 'a' = 'b'":                  "public.t.raw is a json, which sql does not compare",
+		"ip = '::1'":                         "public.t.ip is an inet, which sql does not compare (docs/policy.md lists the types; IS NULL may be asked of this one)",
+		"coalesce(ip, ip) IS NULL":           "public.t.ip is an inet, which sql does not compare",
+		"place IS NULL":                      "public.t.place is a public.place, which sql does not compare (docs/policy.md lists the types)",
+		"placed IS NOT NULL":                 "public.t.placed is a public.placed, which sql does not compare (docs/policy.md lists the types)",
 		"n + 1 > 2":                          "arithmetic is not part of sql expressions: it could overflow",
 		"-n > 2":                             "arithmetic is not part of sql expressions",
 		"1 / n = 1":                          "the operator / is not part of sql expressions",

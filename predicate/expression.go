@@ -30,6 +30,7 @@ const (
 	Timestamp   Kind = "timestamp"
 	TimestampTZ Kind = "timestamptz"
 	JSONB       Kind = "jsonb"
+	Opaque      Kind = "value" // of any other type that is none of rows: it is asked whether it is there, and no more
 )
 
 // List is the kind of lists of k; Element undoes it.

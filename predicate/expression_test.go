@@ -31,13 +31,18 @@ var expressions = []string{
 	"at > now()", "at <= now() - interval '30 days'", "at > now() + interval '1 month 2 hours'", "at > '2020-02-29 00:00:00+00:00'", "at BETWEEN now() - interval '1 year' AND now()",
 	"naive < now()", "naive > now() - interval '90 minutes'", "day <= current_date", "day > '2024-02-29'", "day = current_date", "naive < localtimestamp", "at IS DISTINCT FROM now()",
 	"code = 'x'", "code <> attribute('name')", "code IN ('x', 'é')", "code LIKE 'x%'", "length(code) > 1", "code = a",
+	"ip IS NULL", "ip IS NOT NULL AND spell IS NULL", "spell IS NOT NULL OR flag", "pair IS NULL", "NOT (raw IS NULL)", "pairs IS NOT NULL", "shape IS NULL",
 	"(a = 'x' AND n > 1) OR (NOT flag AND at > now())", "NOT (a = 'x' OR n = 1)", "(a = 'x') IS NOT TRUE", "(n > 1) IS UNKNOWN", "(a = 'x') = flag",
 }
 
 const expressionTable = `
+CREATE EXTENSION IF NOT EXISTS hstore;
 CREATE TYPE mood AS ENUM ('good', 'bad');
+CREATE TYPE both_of AS (a integer, b text);
+CREATE DOMAIN spell AS tstzrange;
 CREATE TABLE t (row_id int PRIMARY KEY, id uuid, a text, b varchar(9), n integer, amount numeric(40,2), f double precision, flag boolean, mood mood,
-  at timestamptz(3), naive timestamp, day date, tags text[], numbers integer[], ids uuid[], doc jsonb, "Order" text COLLATE "POSIX", code character(3));`
+  at timestamptz(3), naive timestamp, day date, tags text[], numbers integer[], ids uuid[], doc jsonb, "Order" text COLLATE "POSIX", code character(3),
+  ip inet, spell spell, pair hstore, raw json, pairs both_of[], shape point);`
 
 const expressionPolicy = `version: 1
 attributes:
@@ -66,6 +71,12 @@ var oddValues = map[string][]string{
 	"doc":     {`{}`, `{"kind": "x"}`, `{"kind": null}`, `{"n": 5, "in": {"kind": "x"}}`, `["kind"]`, `"kind"`, `null`, `5`, `true`},
 	"Order":   {"x", "z"},
 	"code":    {"x", "", "é", " s", "xs"},
+	"ip":      {"::1", "10.0.0.0/8"},
+	"spell":   {"empty", "(,)"},
+	"pair":    {"", "a=>NULL"},
+	"raw":     {"null", "{}"},
+	"pairs":   {"{}", "{NULL}", `{"(,)"}`},
+	"shape":   {"(0,NaN)"},
 }
 
 var unreadable = map[string][]string{
