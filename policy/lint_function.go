@@ -2,6 +2,19 @@ package policy
 
 import "github.com/pgconsent/pgconsent/catalog"
 
+// FailingCalls returns those warnings of [Lint] that are about functions and triggers which fail for agents, by what is known of them: the Used and
+// Triggers of around.
+func FailingCalls(doc *Document, snap *catalog.Snapshot, around Surroundings, options ...Option) ([]*Error, error) {
+	c, p, err := compile(doc, snap, options)
+	if err != nil {
+		return nil, err
+	}
+	l := newLinter(c, p, Surroundings{Used: around.Used, Triggers: around.Triggers})
+	l.functions()
+	l.triggers()
+	return l.sorted(), nil
+}
+
 // functions warns of functions that agents may call and that read what agents may not: they run with the agents' rights, and so
 // fail.
 func (l *linter) functions() {

@@ -65,6 +65,11 @@ func (d doctorCmd) Run(s *session) error {
 			return err
 		}
 		found = append(found, missing...)
+		failing, err := failingCalls(s.ctx, t, built)
+		if err != nil {
+			return err
+		}
+		found = append(found, failing...)
 		worth, err := worthKeeping(s.ctx, t, built)
 		if err != nil {
 			return err
@@ -129,6 +134,34 @@ func missingIndexes(t target, built compiled) ([]doctor.Finding, error) {
 	}
 	if len(found) == 0 {
 		found = []doctor.Finding{{ID: "indexes", Severity: doctor.OK, What: "every lookup of a rule has an index"}}
+	}
+	return found, nil
+}
+
+// failingCalls are the functions and triggers of which policy check says that they fail for agents: an agent is told that permission is denied, and
+// no more. The walls hold.
+func failingCalls(ctx context.Context, t target, built compiled) ([]doctor.Finding, error) {
+	doc, err := policy.Load(t.config.Policy)
+	if err != nil {
+		return nil, err
+	}
+	var around policy.Surroundings
+	if around.Used, err = pgcatalog.Used(ctx, t.conn); err != nil {
+		return nil, err
+	}
+	if around.Triggers, err = pgcatalog.Triggers(ctx, t.conn); err != nil {
+		return nil, err
+	}
+	warnings, err := policy.FailingCalls(doc, built.snapshot, around, policy.WithViews(rewrite.Definition))
+	if err != nil {
+		return nil, err
+	}
+	var found []doctor.Finding
+	for _, w := range warnings {
+		found = append(found, doctor.Finding{ID: "calls", Severity: doctor.Warning, What: fmt.Sprintf("%s:%d:%d: %s", w.File, w.Line, w.Column, w.Message), Fix: w.Suggestion})
+	}
+	if len(found) == 0 {
+		found = []doctor.Finding{{ID: "calls", Severity: doctor.OK, What: "no function or trigger is known to reach for what agents may not"}}
 	}
 	return found, nil
 }

@@ -97,3 +97,67 @@ func explainsContracts(t *testing.T, config string) {
 		}
 	}
 }
+
+// What an agent is told of as permission denied, the doctor names: functions and triggers that reach for columns or tables which agents do not have.
+func TestDoctorNamesFailingCalls(t *testing.T) {
+	db := pgtest.Database(t)
+	conn := db.Connect(t, "postgres")
+	if _, err := conn.PgConn().Exec(t.Context(), `CREATE TABLE memory (id integer PRIMARY KEY, owner text, title text, secret text); CREATE TABLE log (id integer);
+CREATE FUNCTION titles() RETURNS SETOF text LANGUAGE sql STABLE AS 'SELECT title FROM memory'; CREATE FUNCTION headline(m memory) RETURNS text LANGUAGE sql STABLE AS 'SELECT m.title';
+CREATE FUNCTION fine() RETURNS integer LANGUAGE sql STABLE AS 'SELECT 1'; CREATE TABLE task (id integer PRIMARY KEY, owner text, body text);
+CREATE FUNCTION logs() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN INSERT INTO log VALUES (1); RETURN NEW; END'; CREATE TRIGGER logging AFTER UPDATE ON task FOR EACH ROW EXECUTE FUNCTION logs()`).ReadAll(); err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	config := filepath.Join(dir, "pgconsent.yaml")
+	for name, text := range map[string]string{
+		"policy.yaml": `version: 1
+attributes: { user: { type: text, source: credential } }
+tables:
+  memory: { rows: [ own: { column: owner, is: user } ], columns: { id: allow, title: allow } }
+  task: { rows: [ own: { column: owner, is: user } ], write: { commands: [update], columns: [body] } }
+functions: { titles: {}, headline: {}, fine: {} }
+`,
+		"pgconsent.yaml": fmt.Sprintf("version: 1\nupstream: { host: %s, port: %d }\ndatabases:\n  app: { name: %s, policy: policy.yaml, owners: [postgres] }\nagents: {}\n", pgtest.SocketDir(), pgtest.Port(), db.Name)} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, errs, code := call(t, "", "migrate", "-c", config); code != done {
+		t.Fatal(errs)
+	}
+	t.Cleanup(func() {
+		if _, errs, code := call(t, "", "migrate", "--down", "-c", config); code != done {
+			t.Error(errs)
+		}
+	})
+	told := func() string {
+		t.Helper()
+		out, errs, _ := call(t, "", "doctor", "-c", config)
+		var lines []string
+		for _, line := range strings.Split(out, "\n") {
+			if strings.Contains(line, " calls: ") {
+				lines = append(lines, line)
+			}
+		}
+		if len(lines) == 0 {
+			t.Fatalf("%s%s", out, errs)
+		}
+		return strings.Join(lines, "\n")
+	}
+	out := told()
+	for _, part := range []string{"public.titles reads public.memory, of which agents have some columns only", "public.headline takes rows of public.memory", "the trigger logging of public.task"} {
+		if !strings.Contains(out, part) {
+			t.Errorf("%q is not said:\n%s", part, out)
+		}
+	}
+	if strings.Contains(out, "public.fine") {
+		t.Errorf("what fails not is named:\n%s", out)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "policy.yaml"), []byte("version: 1\nattributes: {}\ntables: { task: { rows: open } }\nfunctions: { fine: {} }\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out := told(); !strings.Contains(out, "ok") || strings.Contains(out, "fails") {
+		t.Error(out)
+	}
+}
