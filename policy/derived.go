@@ -31,12 +31,12 @@ type derivedBlock struct {
 
 // What of a source's rule is asked of what was made from it.
 const (
-	inheritConsents   = "consents"   // all but whose the source is
+	inheritConsents   = "consents"   // all but whose the source is; so it is where nothing is said
 	inheritEverything = "everything" // all of it
 )
 
 func (d *decoder) derived(at place, n *node) block {
-	b := derivedBlock{place: at, inherit: inheritConsents, onErase: "erase"}
+	b := derivedBlock{place: at, onErase: "erase"}
 	one := func(into *string, what string, known ...string) func(*node) {
 		return func(v *node) {
 			d.word(into, what)(v)

@@ -39,6 +39,7 @@ func Lint(doc *Document, snap *catalog.Snapshot, around Surroundings, options ..
 		}
 		l.rule(t.decl.rows, t.relation)
 		l.taken(t)
+		l.uninherited(t)
 		l.deletes(t)
 		l.parts(t)
 	}
