@@ -310,15 +310,32 @@ func (c *cautious) isScalar(n *sqltext.Node, at *level) bool {
 		if slices.Contains(scalars, name) {
 			return true
 		}
+		if (name == "lower" || name == "upper") && len(x.FuncCall.Args) == 1 {
+			return c.noRange(x.FuncCall.Args[0], at)
+		}
 		return slices.Contains(likeTheirArguments, name) && len(x.FuncCall.Args) > 0 && c.isScalar(x.FuncCall.Args[0], at)
 	}
 	return false
 }
 
 // scalars are functions that everybody uses and that return no arrays; of others that is not certain.
-var scalars = []string{"count", "sum", "avg", "date_trunc", "date_part", "extract", "to_char", "length", "lower", "upper", "round", "floor", "ceil", "abs", "concat", "concat_ws", "left", "right", "substring", "substr", "replace", "trim", "btrim", "ltrim", "rtrim",
+var scalars = []string{"count", "sum", "avg", "date_trunc", "date_part", "extract", "to_char", "length", "round", "floor", "ceil", "abs", "concat", "concat_ws", "left", "right", "substring", "substr", "replace", "trim", "btrim", "ltrim", "rtrim",
 	"split_part", "string_agg", "now", "age", "row_number", "rank", "dense_rank", "ntile", "percent_rank", "cume_dist", "bool_and", "bool_or", "every", "json_agg", "jsonb_agg", "jsonb_build_object", "json_build_object", "to_jsonb", "to_json", "format", "md5", "cardinality", "array_length",
 	"array_to_string", "jsonb_array_length", "power", "sqrt", "random", "stddev", "variance", "corr", "ts_rank", "similarity", "make_date", "greatest", "least", "initcap", "to_date", "to_timestamp", "regexp_replace", "jsonb_object_agg", "json_object_agg"}
+
+// noRange tells whether what lower or upper is called with is certain to be no range, whose bounds may be arrays.
+func (c *cautious) noRange(n *sqltext.Node, at *level) bool {
+	switch x := n.GetNode().(type) {
+	case *sqltext.Node_FuncCall:
+		name := lastName(x.FuncCall.Funcname)
+		return c.plain(x.FuncCall) && slices.Contains(append([]string{"lower", "upper"}, scalars...), name) && c.isScalar(n, at)
+	case *sqltext.Node_A_Expr:
+		if lastName(x.AExpr.Name) == "||" {
+			return true
+		}
+	}
+	return slices.Contains([]uint32{25, 1042, 1043}, c.rawOf(n, at))
+}
 
 // likeTheirArguments are functions whose results have the type of their first argument.
 var likeTheirArguments = []string{"max", "min", "lag", "lead", "first_value", "last_value", "nth_value", "nullif"}

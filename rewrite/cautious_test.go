@@ -201,6 +201,7 @@ func TestCare(t *testing.T) {
 		{"SELECT * FROM notes WHERE jsonb_build_object(id + NULL, 1) IS NULL", "no column"},
 		{"SELECT * FROM notes WHERE ('{\"a\":' || body || '}')::jsonb IS NOT NULL AND (body || id)::date > '2020-01-01'", ""},
 		{"SELECT * FROM drafts WHERE cardinality(tags || (title || NULL)) / $1 = 1", "no column"},
+		{"SELECT * FROM notes WHERE cardinality(lower(int4range(id, id) * NULL) || 7) / $1 = 1", "no column"}, {"SELECT * FROM notes WHERE length(lower(body) || upper(concat(body, lower(body) || 'x'))) / $1 = 1", ""},
 		{"SELECT * FROM notes WHERE jsonb_build_object(id + 1, 1) IS NULL AND concat(body, ' ', shout) LIKE 'a%'", ""},
 
 		// conditions that are put into a query in FROM

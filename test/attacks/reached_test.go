@@ -283,6 +283,9 @@ var reachedBy = []struct {
 			hidden + "(dx).ci = '<(0,0),1e200>'",
 			"SELECT count(*) FROM (SELECT (cx).ci AS c, a FROM big) q WHERE a BETWEEN 123 AND 123 AND c = '<(0,0),1e200>'",
 		}},
+	{name: "bounds of ranges that are arrays", sql: "CREATE TYPE ir AS RANGE (subtype = int[]); ALTER TABLE big ADD i ir DEFAULT ir('{1}', '{2}')", statements: []string{
+		hidden + "b = 1 / ((SELECT min(n) FROM small) + cardinality(lower(i * NULL) || 7) - 1)", hidden + "b = 1 / ((SELECT min(n) FROM small) + cardinality(7 || upper(i * NULL)) - 1)",
+	}},
 	{name: "operators of hstore that give arrays", sql: "CREATE EXTENSION hstore; ALTER TABLE big ADD h hstore DEFAULT 'a=>1'", statements: []string{
 		hidden + "b = 1 / ((SELECT min(n) FROM small) + cardinality(((h || NULL::hstore) -> ARRAY['a']) || 'x'::text) - 1)",
 	}},
