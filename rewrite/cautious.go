@@ -26,7 +26,7 @@ type cautious struct {
 	of     map[*sqltext.RangeVar]*reference
 	reason string
 
-	fed      bool // a query in FROM has a sub-select among its columns
+	fed      bool // something in FROM has a sub-select, or a virtual column, among its columns
 	lost     bool // a column of which it is not known what it is stands where it may ask for that
 	outputs  bool // a query in FROM computes what may raise an error, of columns of its own
 	sublinks bool // a sub-select or LATERAL may ask for that
@@ -68,7 +68,7 @@ func (w *walker) care(raw *sqltext.RawStmt, of map[*sqltext.RangeVar]*reference)
 	c.count(raw.GetStmt())
 	when = c.statement(raw.GetStmt())
 	if c.fed && c.lost {
-		c.because("what is not known may ask for a sub-select of a query in FROM")
+		c.because("what is not known may ask for a sub-select of a query in FROM, or for a virtual column")
 	}
 	if c.outputs && c.sublinks {
 		c.because("a sub-select may ask for what a query in FROM computes")
@@ -249,7 +249,9 @@ func bound(n *sqltext.Node) bool {
 func (c *cautious) from(n *sqltext.Node, at stand) {
 	switch n := n.GetNode().(type) {
 	case *sqltext.Node_RangeVar:
-		switch ref := c.of[n.RangeVar]; {
+		ref := c.of[n.RangeVar]
+		c.fed = c.fed || ref != nil && ref.relation != nil && hasVirtual(ref.relation)
+		switch {
 		case ref == nil: // a WITH query
 			if at.strict {
 				c.because("a sub-select reads a WITH query")
@@ -359,11 +361,14 @@ func (c *cautious) merges(j *sqltext.JoinExpr, left, right *level, strict bool) 
 	case j.IsNatural:
 		c.because("NATURAL over what is not a table")
 	}
+	if j.IsNatural && slices.ContainsFunc(slices.Concat(left.items, right.items), (*source).asks) {
+		c.because("NATURAL may ask for a virtual column")
+	}
 	for _, n := range j.UsingClause {
 		ref := &sqltext.ColumnRef{Fields: []*sqltext.Node{n}}
 		l, r := c.column(ref, left), c.column(ref, right)
 		if l.asks || r.asks || c.fed && !(l.known && r.known) {
-			c.because("USING asks for a sub-select of a query in FROM")
+			c.because("USING asks for a sub-select of a query in FROM, or for a virtual column")
 		}
 		if c.convertsArrays(l.raw, r.raw) || !(!strict && l.own && r.own || l.oid != 0 && r.oid != 0 && (l.oid == r.oid || converted[l.oid] == 0 && converted[r.oid] == 0)) {
 			c.because("USING over what is not a table")
@@ -452,7 +457,7 @@ func (c *cautious) expr(n *sqltext.Node, at stand) (own bool) {
 		}
 		c.lost = c.lost || (!m.known || m.vague) && !at.output
 		if m.asks && !at.output {
-			c.because("it asks for a sub-select of a query in FROM")
+			c.because("it asks for a sub-select of a query in FROM, or for a virtual column")
 		}
 		if at.strict && m.computed && m.stored {
 			c.because("a sub-select reads a column that is computed as it is read")

@@ -37,7 +37,7 @@ type typed struct {
 	computed bool // what it is may be computed where it is named, and fail there
 	own      bool // it is a column of a table that the query reads itself, and stays one where the query becomes a part of the one around it, or is NULL
 	firm     bool // it is no NULL that is folded with what stands beside it
-	asks     bool // a sub-select is in it, which may fail
+	asks     bool // a sub-select is in it, or a virtual column, which may fail for a row that is hidden though PostgreSQL takes it for leak-proof
 
 	raw uint32 // its type, where that is certain, whatever it is
 }
@@ -157,7 +157,7 @@ func (c *cautious) columnOf(i *source, name string) (meaning, bool) {
 	case column == nil:
 		return meaning{known: true, stored: true}, slices.Contains(systemColumns, name)
 	case column.Virtual, i.plain != nil && !i.plain(name):
-		return meaning{known: true, stored: true, computed: true}, true
+		return meaning{known: true, stored: true, computed: true, asks: column.Virtual}, true
 	}
 	o := meaning{known: true, stored: true, own: true, firm: true, raw: c.under(column.TypeOID)}
 	if oid := c.under(column.TypeOID); column.Collation == "" && c.compares(oid) {
@@ -344,7 +344,7 @@ func (c *cautious) outputsOf(s *sqltext.SelectStmt, parent *level, within string
 	return out
 }
 
-// asks tells whether a sub-select is in an expression, or in a column that it names.
+// asks tells whether a sub-select is in an expression, or in a column that it names, or a virtual column.
 func (c *cautious) asks(n *sqltext.Node, at *level) (found bool) {
 	c.inside(n, func(n *sqltext.Node) bool {
 		found = found || n.GetSubLink() != nil || n.GetColumnRef() != nil && c.column(n.GetColumnRef(), at).asks
@@ -354,7 +354,13 @@ func (c *cautious) asks(n *sqltext.Node, at *level) (found bool) {
 }
 
 func (s *source) asks() bool {
-	return slices.ContainsFunc(s.columns, func(t typed) bool { return t.asks })
+	return s.table != nil && hasVirtual(s.table) || slices.ContainsFunc(s.columns, func(t typed) bool { return t.asks })
+}
+
+// hasVirtual tells whether a table has columns that are computed as they are read. Their expressions are the owner's: an array that is converted, CASE, a subscript
+// in one is leak-proof to PostgreSQL, and the statement has a column's name.
+func hasVirtual(r *catalog.Relation) bool {
+	return slices.ContainsFunc(r.Columns, func(column catalog.Column) bool { return column.Virtual })
 }
 
 // limited tells whether what a query in FROM gives is computed before anything compares it. Otherwise PostgreSQL puts the query's own expression in the place of a column, also where the query stays one, and conditions on
