@@ -66,27 +66,32 @@ var anew = []struct {
 		CREATE TABLE computed (id int PRIMARY KEY, owner text NOT NULL, v text, born text, day date GENERATED ALWAYS AS (to_day(born)) STORED); CREATE TRIGGER touched BEFORE UPDATE ON computed FOR EACH ROW EXECUTE FUNCTION touched();
 		CREATE TABLE watched (id int PRIMARY KEY, owner text NOT NULL, v text, born text); CREATE TRIGGER watched BEFORE UPDATE ON watched FOR EACH ROW WHEN (NEW.born::date < '2100-01-01') EXECUTE FUNCTION touched();
 		CREATE TABLE divided (id int PRIMARY KEY, owner text NOT NULL, v text, n int); CREATE TRIGGER divided BEFORE UPDATE ON divided FOR EACH ROW WHEN (10 / NEW.n > 1) EXECUTE FUNCTION touched();
+		CREATE TABLE arrays (id int PRIMARY KEY, owner text NOT NULL, v text, l int[], m int[]); CREATE TRIGGER arrays BEFORE UPDATE ON arrays FOR EACH ROW WHEN (ARRAY[NEW.l, NEW.m] IS NOT NULL) EXECUTE FUNCTION touched();
+		CREATE TABLE zoned (id int PRIMARY KEY, owner text NOT NULL, v text, zone circle); CREATE TRIGGER zoned AFTER UPDATE ON zoned FOR EACH ROW WHEN (OLD.zone IS DISTINCT FROM NEW.zone) EXECUTE FUNCTION touched();
+		CREATE TABLE lines (id int PRIMARY KEY, owner text NOT NULL, v text, l lseg); CREATE TRIGGER lines AFTER UPDATE ON lines FOR EACH ROW WHEN (OLD.l < NEW.l) EXECUTE FUNCTION touched();
 		CREATE TABLE spread (id int, owner text NOT NULL, v text, born text) PARTITION BY RANGE (to_day(born)); CREATE TABLE spread_1 PARTITION OF spread FOR VALUES FROM ('2000-01-01') TO ('2021-01-01');`,
 		[2]string{anewColumns("5000", "2 seconds", "01/13/2020", "2020-01-13 08:00Z", "0"), anewColumns("500", "1 day", "01/12/2020", "2020-01-13 20:00Z", "1")},
-		of("note due born at indexed few computed watched divided spread", "{ rows: [ own: { column: owner, is: user } ], columns: { id: allow, v: allow }, write: { commands: [update], columns: [v]ACCEPT } }"),
+		of("note due born at indexed few computed watched divided arrays zoned lines spread", "{ rows: [ own: { column: owner, is: user } ], columns: { id: allow, v: allow }, write: { commands: [update], columns: [v]ACCEPT } }"),
 		"values",
 		map[string][]string{
 			"note": {"UPDATE note SET v = 'b'"}, "due": {"UPDATE due SET v = 'b'"}, "born": {"SET DateStyle = 'ISO, DMY'; UPDATE born SET v = 'b'"}, "at": {"SET DateStyle = 'ISO, MDY'; SET TimeZone = '<-12>+12'; UPDATE at SET v = 'b'"},
 			"indexed": {"SET DateStyle = 'ISO, DMY'; UPDATE indexed SET v = 'b'"}, "few": {"SET DateStyle = 'ISO, DMY'; UPDATE few SET v = 'b'"}, "computed": {"SET DateStyle = 'ISO, DMY'; UPDATE computed SET v = 'b'"},
-			"watched": {"SET DateStyle = 'ISO, DMY'; UPDATE watched SET v = 'b'"}, "divided": {"UPDATE divided SET v = 'b'"}, "spread": {"SET DateStyle = 'ISO, DMY'; UPDATE spread SET v = 'b'"},
+			"watched": {"SET DateStyle = 'ISO, DMY'; UPDATE watched SET v = 'b'"}, "divided": {"UPDATE divided SET v = 'b'"}, "arrays": {"UPDATE arrays SET v = 'b'"}, "zoned": {"UPDATE zoned SET v = 'b'"}, "lines": {"UPDATE lines SET v = 'b'"}, "spread": {"SET DateStyle = 'ISO, DMY'; UPDATE spread SET v = 'b'"},
 		},
 	},
 	{
 		"what is asked anew of hidden rows that change along",
 		`SET DateStyle = 'ISO, MDY'; CREATE FUNCTION to_day(text) RETURNS date LANGUAGE sql IMMUTABLE AS 'SELECT $1::date'; CREATE TYPE pair AS (a int, j json);
-		CREATE TABLE album (id int PRIMARY KEY, owner text NOT NULL); INSERT INTO album VALUES (1, 'me'), (2, 'me'), (3, 'me'), (4, 'me');
+		CREATE TABLE album (id int PRIMARY KEY, owner text NOT NULL); INSERT INTO album VALUES (1, 'me'), (2, 'me'), (3, 'me'), (4, 'me'), (5, 'me');
 		CREATE TABLE photo (id int PRIMARY KEY, owner text NOT NULL, album int REFERENCES album ON DELETE SET NULL, price int); INSERT INTO photo VALUES (1, 'other', 1, -5); ALTER TABLE photo ADD CHECK (price > 0) NOT VALID;
 		CREATE TABLE clip (id int PRIMARY KEY, owner text NOT NULL, album int REFERENCES album ON DELETE SET NULL, taken text); CREATE INDEX ON clip (album); CREATE INDEX ON clip (to_day(taken)); INSERT INTO clip VALUES (1, 'other', 2, '01/13/2020');
-		CREATE TABLE reel (id int PRIMARY KEY, owner text NOT NULL, album int REFERENCES album ON DELETE SET NULL, v pair); CREATE INDEX ON reel (album); CREATE INDEX ON reel (v); INSERT INTO reel VALUES (1, 'other', 3, row(1, '{}'));`,
-		[2]string{"", "DELETE FROM photo; DELETE FROM clip; DELETE FROM reel"},
+		CREATE TABLE reel (id int PRIMARY KEY, owner text NOT NULL, album int REFERENCES album ON DELETE SET NULL, v pair); CREATE INDEX ON reel (album); CREATE INDEX ON reel (v); INSERT INTO reel VALUES (1, 'other', 3, row(1, '{}'));
+		CREATE TABLE map (id int PRIMARY KEY, album int REFERENCES album ON DELETE SET NULL, zone circle); INSERT INTO map VALUES (1, 5, '<(0,0),1e200>'); CREATE FUNCTION touched() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END';
+		CREATE TRIGGER map AFTER UPDATE ON map FOR EACH ROW WHEN (OLD.zone IS DISTINCT FROM NEW.zone) EXECUTE FUNCTION touched();`,
+		[2]string{"", "DELETE FROM photo; DELETE FROM clip; DELETE FROM reel; DELETE FROM map"},
 		[]string{"album: { rows: [ own: { column: owner, is: user } ], write: { commands: [delete]ACCEPT } }"},
 		"references",
-		map[string][]string{"album": {"DELETE FROM album WHERE id = 1", "SET DateStyle = 'ISO, DMY'; DELETE FROM album WHERE id = 2", "DELETE FROM album WHERE id = 3"}},
+		map[string][]string{"album": {"DELETE FROM album WHERE id = 1", "SET DateStyle = 'ISO, DMY'; DELETE FROM album WHERE id = 2", "DELETE FROM album WHERE id = 3", "DELETE FROM album WHERE id = 5"}},
 	},
 	{
 		"keys of some rows",
@@ -113,7 +118,8 @@ func anewColumns(salary, until, day, at, n string) string {
 	return strings.NewReplacer("SALARY", salary, "UNTIL", until, "DAY", day, "AT", at, "NUMBER", n).Replace(`SET DateStyle = 'ISO, MDY'; SET TimeZone = 'UTC';
 		INSERT INTO note VALUES (1, 'me', 'a', SALARY); ALTER TABLE note ADD CHECK (salary < 1000) NOT VALID; INSERT INTO due VALUES (1, 'me', 'a', now() + interval 'UNTIL'); INSERT INTO born VALUES (1, 'me', 'a', 'DAY');
 		INSERT INTO at VALUES (1, 'me', 'a', 'AT', '2020-01-13'); INSERT INTO indexed VALUES (1, 'me', 'a', 'DAY'); INSERT INTO few VALUES (1, 'me', 'a', 'DAY'); INSERT INTO computed VALUES (1, 'me', 'a', 'DAY');
-		INSERT INTO watched VALUES (1, 'me', 'a', 'DAY'); INSERT INTO divided VALUES (1, 'me', 'a', NUMBER); INSERT INTO spread VALUES (1, 'me', 'a', 'DAY')`)
+		INSERT INTO watched VALUES (1, 'me', 'a', 'DAY'); INSERT INTO divided VALUES (1, 'me', 'a', NUMBER); INSERT INTO spread VALUES (1, 'me', 'a', 'DAY');
+		INSERT INTO arrays VALUES (1, 'me', 'a', array_fill(1, ARRAY[1 + NUMBER]), '{1}'); INSERT INTO zoned VALUES (1, 'me', 'a', circle(point(0, 0), power(1e200::float8, NUMBER))); INSERT INTO lines VALUES (1, 'me', 'a', lseg(point(-1e308 * NUMBER, 0), point(1e308 * NUMBER, 1)))`)
 }
 
 const anewHead = "version: 1\nattributes: { user: { type: text, source: credential } }\ntables:\n"
