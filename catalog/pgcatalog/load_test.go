@@ -2,6 +2,7 @@ package pgcatalog_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"testing"
 
@@ -329,8 +330,16 @@ func TestNewerConstraintsAndColumns(t *testing.T) {
 	exec(t, conn, `CREATE TABLE p (id int PRIMARY KEY);
 		CREATE TABLE c (id int PRIMARY KEY, a int REFERENCES p NOT ENFORCED, b int REFERENCES p, state text CHECK (state IN ('x', 'y')) NOT ENFORCED,
 		  seen int GENERATED ALWAYS AS (a + 1), kept int GENERATED ALWAYS AS (a + b) STORED,
-		  CHECK (a > b) NOT ENFORCED, CHECK (b > id))`)
-	r, _ := load(t, conn).Relation(public("c"))
+		  CHECK (a > b) NOT ENFORCED, CHECK (b > id));
+		CREATE FUNCTION nothing() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END';
+		CREATE TABLE v (a int, b int, c int GENERATED ALWAYS AS (10 / a), d int GENERATED ALWAYS AS (b), e text, CHECK (d > 0));
+		CREATE TRIGGER t1 AFTER UPDATE ON v FOR EACH ROW WHEN (OLD.c IS DISTINCT FROM NEW.c) EXECUTE FUNCTION nothing(); CREATE TRIGGER t2 AFTER UPDATE ON v FOR EACH ROW WHEN (OLD.d <> NEW.d AND OLD.b > 1) EXECUTE FUNCTION nothing();
+		CREATE TRIGGER t3 AFTER UPDATE OF e ON v FOR EACH ROW WHEN (OLD IS NOT NULL) EXECUTE FUNCTION nothing();`)
+	snap := load(t, conn)
+	if v, _ := snap.Relation(public("v")); fmt.Sprint(v.Computed, v.Rechecked) != "[{trigger [a b c d e] false} {trigger [c] true}] []" {
+		t.Errorf("what is computed by virtual columns: %v %v", v.Computed, v.Rechecked)
+	}
+	r, _ := snap.Relation(public("c"))
 	if len(r.ForeignKeys) != 1 || !slices.Equal(r.ForeignKeys[0].Columns, []string{"b"}) {
 		t.Errorf("foreign keys: %+v", r.ForeignKeys)
 	}

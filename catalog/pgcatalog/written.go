@@ -47,6 +47,12 @@ func unsure(tree string) string {
 		    WHERE ` + fixed("m[1]", "") + `)))`
 }
 
+// through asks something of an expression, and of the virtual columns that it reads, which PostgreSQL works out with it: the expression as it is stored has their names only.
+func through(does func(string) string, tree, relation string) string {
+	return "(" + does(tree) + ` OR EXISTS (SELECT FROM pg_attribute AS u JOIN pg_attrdef AS x ON x.adrelid = u.attrelid AND x.adnum = u.attnum WHERE u.attrelid = ` + relation + ` AND u.attgenerated = 'v'
+		AND (` + wholeRow(tree) + " OR u.attnum IN (SELECT y[1]::int2 FROM regexp_matches(" + tree + "::text, ':varattno ([0-9]+)', 'g') AS y)) AND " + does("x.adbin") + "))"
+}
+
 // readRechecked reads which columns the constraints read that may refuse an update of a row though it leaves these as they are.
 func (l *loader) readRechecked(ctx context.Context) error {
 	var (
@@ -55,7 +61,7 @@ func (l *loader) readRechecked(ctx context.Context) error {
 	)
 	return l.each(ctx, `SELECT DISTINCT con.conrelid, ARRAY(SELECT a.attname::text FROM pg_attribute AS a
 		    WHERE a.attrelid = con.conrelid AND a.attnum > 0 AND NOT a.attisdropped AND (a.attnum = ANY (con.conkey) OR COALESCE(`+wholeRow("con.conbin")+`, false)) ORDER BY a.attnum)
-		FROM pg_constraint AS con WHERE con.conrelid <> 0 AND `+l.enforced()+` AND (con.contype IN ('c', 'n') AND NOT con.convalidated OR con.contype = 'c' AND `+unsure("con.conbin")+`) ORDER BY 1, 2`,
+		FROM pg_constraint AS con WHERE con.conrelid <> 0 AND `+l.enforced()+` AND (con.contype IN ('c', 'n') AND NOT con.convalidated OR con.contype = 'c' AND `+through(unsure, "con.conbin", "con.conrelid")+`) ORDER BY 1, 2`,
 		[]any{&oid, &columns},
 		func() error {
 			if r := l.relations[oid]; r != nil {
@@ -77,13 +83,15 @@ func (l *loader) readComputed(ctx context.Context) error {
 		return `ARRAY(SELECT a.attname::text FROM pg_attribute AS a WHERE a.attrelid = ` + relation + ` AND a.attnum > 0 AND NOT a.attisdropped AND (` + keys + ` OR ` + trees + ` OR EXISTS (
 		    SELECT 1 FROM pg_depend AS d WHERE d.classid = '` + class + `'::regclass AND d.objid = ` + object + ` AND d.refclassid = 'pg_class'::regclass AND d.refobjid = ` + relation + ` AND d.refobjsubid = a.attnum)) ORDER BY a.attnum)`
 	}
-	either := func(does func(string) string) string { return does("i.indexprs") + " OR " + does("i.indpred") }
+	either := func(does func(string) string) string {
+		return through(does, "i.indexprs", "i.indrelid") + " OR " + through(does, "i.indpred", "i.indrelid")
+	}
 	return l.each(ctx, `SELECT oid, by, columns, bool_or(COALESCE(anew, false)) FROM (
 		SELECT i.indrelid, 'index', `+reads("pg_class", "i.indexrelid", "i.indrelid", "a.attnum = ANY (i.indkey)", "COALESCE("+wholeRow("i.indexprs")+", false) OR COALESCE("+wholeRow("i.indpred")+", false)")+` AS columns, `+either(unsure)+`
 		FROM pg_index AS i WHERE `+either(fails)+` OR `+either(unsure)+`
 		UNION ALL SELECT t.tgrelid, 'trigger', `+reads("pg_trigger", "t.oid", "t.tgrelid", "a.attnum = ANY (t.tgattr)", wholeRow("t.tgqual"))+`, cardinality(t.tgattr::int2[]) = 0 AND t.tgtype & 16 <> 0
 		FROM pg_trigger AS t JOIN pg_proc AS p ON p.oid = t.tgfoid JOIN pg_namespace AS n ON n.oid = p.pronamespace
-		WHERE (`+fails("t.tgqual")+` OR `+unsure("t.tgqual")+`) AND NOT t.tgisinternal AND n.nspname NOT IN ('pgconsent', 'pgconsent_gate')
+		WHERE (`+through(fails, "t.tgqual", "t.tgrelid")+` OR `+through(unsure, "t.tgqual", "t.tgrelid")+`) AND NOT t.tgisinternal AND n.nspname NOT IN ('pgconsent', 'pgconsent_gate')
 		UNION ALL SELECT f.adrelid, 'column', array_remove(`+reads("pg_attrdef", "f.oid", "f.adrelid", "false", wholeRow("f.adbin"))+`, g.attname::text), true
 		FROM pg_attrdef AS f JOIN pg_attribute AS g ON g.attrelid = f.adrelid AND g.attnum = f.adnum WHERE g.attgenerated = 's' AND `+unsure("f.adbin")+`
 		UNION ALL SELECT p.partrelid, 'partition', `+reads("pg_class", "p.partrelid", "p.partrelid", "a.attnum = ANY (p.partattrs) OR a.attnum IN (SELECT v[1]::int2 FROM regexp_matches(p.partexprs::text, ':varattno ([0-9]+)', 'g') AS v)", "COALESCE("+wholeRow("p.partexprs")+", false)")+`, true
