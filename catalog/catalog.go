@@ -68,6 +68,7 @@ type Computed struct {
 	By      string   // "index": its expressions or its predicate, where they have more than what is leak-proof; "trigger": its condition, if that has; "column", "partition": if they go by more than the row
 	Columns []string // that it reads, or that it waits for, by attnum
 	Anew    bool     // it may fail for a row of which an update leaves Columns as they are
+	Gone    bool     // it may fail for a row that is deleted
 }
 
 // Compared is an index whose operator classes are not those of plain values alone, each of which PostgreSQL knows to compare.

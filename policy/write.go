@@ -210,6 +210,10 @@ func (c *compiler) write(t *compiling) *Write {
 	if len(c.errs) > failed {
 		return nil
 	}
+	if why := c.departs(t); out.Delete && why != "" && !decl.accepts(acceptValues) {
+		c.withhold(decl.place, "say accept: ["+acceptValues+"], or let the condition ask for what fails for no row", "agents cannot delete from %s: %s", r.Name, why)
+		out.Delete = false
+	}
 	c.changes(out, decl, t, sendable, withheld)
 	c.references(out, decl, t, sendable)
 	if len(c.withheld) > withheld { // with all of its columns the command goes

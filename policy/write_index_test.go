@@ -2,6 +2,7 @@ package policy_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -260,6 +261,9 @@ func TestWhatIsAskedAnew(t *testing.T) {
 		{"a condition of a trigger", func(r *catalog.Relation) {
 			r.Computed = []catalog.Computed{{By: "trigger", Columns: []string{"secret"}, Anew: true}}
 		}, "compute anew what a trigger's condition makes of secret", "a trigger's condition may be computed anew"},
+		{"a condition of a trigger on DELETE", func(r *catalog.Relation) {
+			r.Computed = []catalog.Computed{{By: "trigger", Columns: []string{"secret"}, Gone: true}}
+		}, "", ""},
 		{"a generated column", func(r *catalog.Relation) {
 			r.Computed = []catalog.Computed{{By: "column", Columns: []string{"secret"}, Anew: true}}
 		}, "compute anew what a generated column makes of secret", "a generated column may be computed anew"},
@@ -291,6 +295,63 @@ func TestWhatIsAskedAnew(t *testing.T) {
 			albums := "  albums: { " + own + ", write: { commands: [delete]%s } }\n  t: { " + own + " }\n"
 			check("along", c.along, strings.Replace(albums, "%s", "", 1), strings.Replace(albums, "%s", ", accept: [references]", 1))
 		})
+	}
+}
+
+// The condition of a trigger may fail as a row goes: that tells of columns that agents do not see, and of rows that go along.
+func TestConditionsAsRowsGo(t *testing.T) {
+	public := func(name string) catalog.Name { return catalog.Name{Schema: "public", Name: name} }
+	compile := func(computed catalog.Computed, onDelete catalog.Action, tables string) (*policy.Policy, error) {
+		key := []catalog.Key{{Name: "key", Columns: []string{"id"}, Equal: []string{"id"}}}
+		snap := catalog.NewSnapshot(catalog.Spec{Database: "d", ServerVersion: 150000, SearchPath: []string{"public"}, Relations: []*catalog.Relation{
+			{Name: public("t"), Kind: catalog.Table, PrimaryKey: []string{"id"}, Unique: key, Computed: []catalog.Computed{computed},
+				Columns:     []catalog.Column{{Name: "id", Type: "uuid", TypeOID: 2950}, {Name: "owner", Type: "uuid", TypeOID: 2950}, {Name: "title", Type: "text", TypeOID: 25}, {Name: "secret", Type: "text", TypeOID: 25}, {Name: "made", Type: "text", TypeOID: 25, Generated: true, From: []string{"secret"}}, {Name: "album", Type: "uuid", TypeOID: 2950}},
+				ForeignKeys: []catalog.ForeignKey{{Columns: []string{"album"}, Target: public("albums"), TargetCols: []string{"id"}, OnUpdate: catalog.NoAction, OnDelete: onDelete}}},
+			{Name: public("albums"), Kind: catalog.Table, PrimaryKey: []string{"id"}, Unique: key, Columns: []catalog.Column{{Name: "id", Type: "uuid", TypeOID: 2950}, {Name: "owner", Type: "uuid", TypeOID: 2950}}}}})
+		doc, err := policy.Parse("p.yaml", []byte(head+"tables:\n"+tables))
+		if err != nil {
+			return nil, err
+		}
+		return policy.Compile(doc, snap)
+	}
+	const own, hidden, within = "rows: [ { own: { column: owner, is: user } } ]", ", columns: { id: allow, title: allow, made: allow, album: allow }", "rows: [ { visible: { albums: { id: album } } } ]"
+	const write, accepted, along = ", write: { commands: [delete] }", ", write: { commands: [delete], accept: [values] }", ", write: { commands: [delete], accept: [references] }"
+	albums := func(of, t string) string { return "  albums: { " + own + of + " }\n  t: { " + t + " }\n" }
+	gone, anew := catalog.Computed{By: "trigger", Columns: []string{"secret"}, Gone: true}, catalog.Computed{By: "trigger", Columns: []string{"secret"}, Anew: true}
+	for _, c := range []struct {
+		what, table string
+		computed    catalog.Computed
+		on          catalog.Action
+		tables      string
+		want        string // "": agents delete
+	}{
+		{"of a hidden column", "t", gone, catalog.NoAction, "  t: { " + own + hidden + write + " }\n", "as a row goes, a trigger's condition reads secret, which is hidden or masked"},
+		{"of a hidden column, accepted", "t", gone, catalog.NoAction, "  t: { " + own + hidden + accepted + " }\n", ""},
+		{"of what is computed from one", "t", catalog.Computed{By: "trigger", Columns: []string{"made"}, Gone: true}, catalog.NoAction, "  t: { " + own + hidden + write + " }\n", "reads secret"},
+		{"of whose row it is", "t", catalog.Computed{By: "trigger", Columns: []string{"owner"}, Gone: true}, catalog.NoAction, "  t: { " + own + hidden + write + " }\n", ""},
+		{"of columns that show", "t", gone, catalog.NoAction, "  t: { " + own + write + " }\n", ""},
+		{"as rows change", "t", anew, catalog.NoAction, "  t: { " + own + hidden + write + " }\n", ""},
+		{"of rows that go along", "albums", gone, catalog.Cascade, albums(write, own), "hidden rows of public.t refer to it: the condition of a trigger may fail as they go along"},
+		{"of rows that go along, accepted", "albums", gone, catalog.Cascade, albums(along, own), ""},
+		{"of rows that go along, where it fails for none", "albums", anew, catalog.Cascade, albums(write, own), ""},
+		{"of rows that show as they go along", "albums", gone, catalog.Cascade, albums(write, within), ""},
+		{"of rows with hidden columns as they go along", "albums", gone, catalog.Cascade, albums(write, within+hidden), "what columns of public.t hold that agents do not see: the condition"},
+		{"of rows that change along", "albums", anew, catalog.SetNull, albums(write, own), "hidden rows of public.t refer to it: a trigger's condition may be computed anew"},
+		{"of rows that show as they change along", "albums", anew, catalog.SetNull, albums(write, within), ""},
+		{"of rows with hidden columns as they change along", "albums", anew, catalog.SetNull, albums(write, within+hidden), "what columns of public.t hold that agents do not see: a trigger's condition"},
+	} {
+		p, err := compile(c.computed, c.on, c.tables)
+		if err != nil {
+			t.Errorf("%s: %v", c.what, err)
+			continue
+		}
+		deletes := false
+		for _, table := range p.Tables() {
+			deletes = deletes || table.Relation.Name.Name == c.table && table.Write != nil && table.Write.Delete
+		}
+		if said := fmt.Sprint(orLeftOut(p, nil)); deletes != (c.want == "") || !strings.Contains(said, c.want) {
+			t.Errorf("%s: deletes %t: %s", c.what, deletes, said)
+		}
 	}
 }
 

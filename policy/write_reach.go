@@ -164,6 +164,21 @@ func (c *compiler) probes(decl *writeDecl, t *compiling, column string) (why str
 	return "", false
 }
 
+// departs tells why a DELETE would tell what columns of a row hold that agents do not see: the condition of a trigger reads them, and may fail as the row goes.
+func (c *compiler) departs(t *compiling) string {
+	known := ownColumns(t.rows)
+	for _, part := range c.withParts(t.relation) {
+		for _, computed := range part.Computed {
+			for _, name := range andSources(part, computed.Columns) {
+				if computed.Gone && !c.seen(t, name) && !slices.Contains(known, name) {
+					return "as a row goes, " + computers[computed.By] + " reads " + t.unseen(name) + ", and whether that fails would tell what that is"
+				}
+			}
+		}
+	}
+	return ""
+}
+
 // sharesKey names a key, or a foreign key, that holds a column together with one that agents do not see: whether rows collide, or lead to a row, tells of it
 // what other values that are seen tell.
 func (c *compiler) sharesKey(t *compiling, column string) string {
@@ -378,6 +393,12 @@ func (c *compiler) referred(r *catalog.Relation, column string) bool {
 	})
 }
 
+// hides tells whether agents do not see some column of a table.
+func (c *compiler) hides(r *catalog.Relation) bool {
+	t := c.tables[r.Name]
+	return t == nil || slices.ContainsFunc(r.Columns, func(column catalog.Column) bool { return !c.seen(t, column.Name) })
+}
+
 // referrer is one foreign key by which rows may depend on a row.
 func (c *compiler) referrer(decl *writeDecl, r, from *catalog.Relation, key catalog.ForeignKey, keys []string, seen map[string]bool) bool {
 	what := key.OnUpdate
@@ -396,7 +417,12 @@ func (c *compiler) referrer(decl *writeDecl, r, from *catalog.Relation, key cata
 	switch what {
 	case catalog.Cascade:
 		if keys == nil {
-			return c.referrers(decl, from, nil, seen)
+			if slices.ContainsFunc(c.withParts(from), func(part *catalog.Relation) bool {
+				return slices.ContainsFunc(part.Computed, func(computed catalog.Computed) bool { return computed.Gone })
+			}) {
+				why, instead, anew = "the condition of a trigger may fail as they go along", "let it ask for what fails for no row", true
+			}
+			break
 		}
 		why, anew = c.breaks(from, key, changed, false)
 		instead = "take the columns that others refer to out of write" // it cascades already
@@ -409,17 +435,23 @@ func (c *compiler) referrer(decl *writeDecl, r, from *catalog.Relation, key cata
 	default:
 		why = "the key does not let it"
 	}
-	if why == "" || c.allVisible(from, key) {
-		if what == catalog.Cascade || what == catalog.SetNull {
+	visible := c.allVisible(from, key)
+	if why == "" || visible && !(anew && c.hides(from)) {
+		switch {
+		case what == catalog.Cascade && keys == nil:
+			return c.referrers(decl, from, nil, seen)
+		case what == catalog.Cascade, what == catalog.SetNull:
 			return c.referrers(decl, from, changed, seen)
 		}
 		return true
 	}
-	say := c.fail
+	say, tells := c.fail, "that hidden rows of %s refer to it"
 	if anew {
 		say = c.withhold
 	}
-	say(decl.place, instead+", or say accept: ["+acceptReferences+"]",
-		"whether a row of %s can be deleted, or its key changed, would tell that hidden rows of %s refer to it: %s", r.Name, from.Name, why)
+	if visible {
+		tells = "what columns of %s hold that agents do not see"
+	}
+	say(decl.place, instead+", or say accept: ["+acceptReferences+"]", "whether a row of %s can be deleted, or its key changed, would tell "+tells+": %s", r.Name, from.Name, why)
 	return !anew
 }

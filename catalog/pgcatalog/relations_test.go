@@ -129,6 +129,8 @@ func written(t *testing.T, conn *pgx.Conn) {
 		CREATE TRIGGER t4 BEFORE UPDATE OF d ON computes FOR EACH ROW WHEN (1 / NEW.a > 0) EXECUTE FUNCTION nothing();
 		CREATE TABLE shapes (a int, c circle, s lseg, l int[], m int[], p path, t text, d bytea);
 		CREATE INDEX ON shapes ((c = '<(0,0),1>')); CREATE INDEX ON shapes (a) WHERE s < '[(0,0),(1,1)]'; CREATE INDEX ON shapes ((ARRAY[l, m] IS NULL)); CREATE INDEX ON shapes ((length(p) > 1)); CREATE INDEX ON shapes (length(t)) WHERE length(d) > 1;
+		CREATE TRIGGER t1 BEFORE DELETE ON shapes FOR EACH ROW WHEN (1 / OLD.a > 0) EXECUTE FUNCTION nothing(); CREATE TRIGGER t2 AFTER DELETE ON shapes FOR EACH ROW WHEN (OLD.a > 1 AND OLD.t <> current_user) EXECUTE FUNCTION nothing();
+		CREATE TRIGGER t3 AFTER UPDATE OR DELETE ON shapes FOR EACH ROW WHEN (OLD.c = '<(0,0),1>') EXECUTE FUNCTION nothing(); CREATE TRIGGER t4 AFTER DELETE ON shapes FOR EACH ROW WHEN (lower(OLD.t) = 'x') EXECUTE FUNCTION nothing();
 		CREATE TABLE spread (a text, b int) PARTITION BY LIST (to_day(a));
 		CREATE TABLE compares (a int, b box, c numrange, d pair, e int[], f floats, g int4multirange, h text, EXCLUDE USING gist (h WITH =, c WITH &&), EXCLUDE USING hash (a WITH =));
 		CREATE INDEX ON compares (a, h); CREATE INDEX ON compares USING gist (box(b[0], b[1])); CREATE INDEX ON compares USING brin (a int4_minmax_multi_ops); CREATE INDEX ON compares USING gist (g);
@@ -167,9 +169,9 @@ func written(t *testing.T, conn *pgx.Conn) {
 	}
 	for _, c := range []struct{ what, got, want string }{
 		{"constraints that are asked anew", fmt.Sprint(get("checks").Rechecked), rechecked},
-		{"what is computed", fmt.Sprint(get("computes").Computed), "[{column [b] true} {index [a] false} {index [a b] true} {index [d] true} {trigger [a] false} {trigger [a d] false} {trigger [b] true}]"},
-		{"what is taken for leak-proof and fails", fmt.Sprint(get("shapes").Computed), "[{index [a s] false} {index [c] false} {index [l m] false} {index [p] false}]"},
-		{"partitions by a function of others", fmt.Sprint(get("spread").Computed), "[{partition [a] true}]"},
+		{"what is computed", fmt.Sprint(get("computes").Computed), "[{column [b] true false} {index [a] false false} {index [a b] true false} {index [d] true false} {trigger [a] false false} {trigger [a d] false false} {trigger [b] true false}]"},
+		{"what is taken for leak-proof and fails", fmt.Sprint(get("shapes").Computed), "[{index [a s] false false} {index [c] false false} {index [l m] false false} {index [p] false false} {trigger [a] false true} {trigger [a t] false false} {trigger [c] true true}]"},
+		{"partitions by a function of others", fmt.Sprint(get("spread").Computed), "[{partition [a] true false}]"},
 		{"what is compared", compared, "compares_a_excl hash postgresql.int4_ops[a]; compares_a_idx brin postgresql.int4_minmax_multi_ops[a]; compares_box_idx gist postgresql.box_ops[b]; compares_d_a_b_idx btree postgresql.record_ops[d] btree postgresql.int4_ops[a]; " +
 			"compares_g_idx gist postgresql.multirange_ops[g]; compares_h_c_excl gist btree_gist.gist_text_ops[h] gist postgresql.range_ops[c]; "},
 	} {

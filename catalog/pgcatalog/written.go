@@ -86,18 +86,18 @@ func (l *loader) readComputed(ctx context.Context) error {
 	either := func(does func(string) string) string {
 		return through(does, "i.indexprs", "i.indrelid") + " OR " + through(does, "i.indpred", "i.indrelid")
 	}
-	return l.each(ctx, `SELECT oid, by, columns, bool_or(COALESCE(anew, false)) FROM (
-		SELECT i.indrelid, 'index', `+reads("pg_class", "i.indexrelid", "i.indrelid", "a.attnum = ANY (i.indkey)", "COALESCE("+wholeRow("i.indexprs")+", false) OR COALESCE("+wholeRow("i.indpred")+", false)")+` AS columns, `+either(unsure)+`
+	return l.each(ctx, `SELECT oid, by, columns, bool_or(COALESCE(anew, false)), bool_or(COALESCE(gone, false)) FROM (
+		SELECT i.indrelid, 'index', `+reads("pg_class", "i.indexrelid", "i.indrelid", "a.attnum = ANY (i.indkey)", "COALESCE("+wholeRow("i.indexprs")+", false) OR COALESCE("+wholeRow("i.indpred")+", false)")+` AS columns, `+either(unsure)+`, false
 		FROM pg_index AS i WHERE `+either(fails)+` OR `+either(unsure)+`
-		UNION ALL SELECT t.tgrelid, 'trigger', `+reads("pg_trigger", "t.oid", "t.tgrelid", "a.attnum = ANY (t.tgattr)", wholeRow("t.tgqual"))+`, cardinality(t.tgattr::int2[]) = 0 AND t.tgtype & 16 <> 0
+		UNION ALL SELECT t.tgrelid, 'trigger', `+reads("pg_trigger", "t.oid", "t.tgrelid", "a.attnum = ANY (t.tgattr)", wholeRow("t.tgqual"))+`, cardinality(t.tgattr::int2[]) = 0 AND t.tgtype & 16 <> 0, t.tgtype & 8 <> 0 AND `+through(fails, "t.tgqual", "t.tgrelid")+`
 		FROM pg_trigger AS t JOIN pg_proc AS p ON p.oid = t.tgfoid JOIN pg_namespace AS n ON n.oid = p.pronamespace
 		WHERE (`+through(fails, "t.tgqual", "t.tgrelid")+` OR `+through(unsure, "t.tgqual", "t.tgrelid")+`) AND NOT t.tgisinternal AND n.nspname NOT IN ('pgconsent', 'pgconsent_gate')
-		UNION ALL SELECT f.adrelid, 'column', array_remove(`+reads("pg_attrdef", "f.oid", "f.adrelid", "false", wholeRow("f.adbin"))+`, g.attname::text), true
+		UNION ALL SELECT f.adrelid, 'column', array_remove(`+reads("pg_attrdef", "f.oid", "f.adrelid", "false", wholeRow("f.adbin"))+`, g.attname::text), true, false
 		FROM pg_attrdef AS f JOIN pg_attribute AS g ON g.attrelid = f.adrelid AND g.attnum = f.adnum WHERE g.attgenerated = 's' AND `+unsure("f.adbin")+`
-		UNION ALL SELECT p.partrelid, 'partition', `+reads("pg_class", "p.partrelid", "p.partrelid", "a.attnum = ANY (p.partattrs) OR a.attnum IN (SELECT v[1]::int2 FROM regexp_matches(p.partexprs::text, ':varattno ([0-9]+)', 'g') AS v)", "COALESCE("+wholeRow("p.partexprs")+", false)")+`, true
-		FROM pg_partitioned_table AS p WHERE `+unsure("p.partexprs")+`) AS c (oid, by, columns, anew)
+		UNION ALL SELECT p.partrelid, 'partition', `+reads("pg_class", "p.partrelid", "p.partrelid", "a.attnum = ANY (p.partattrs) OR a.attnum IN (SELECT v[1]::int2 FROM regexp_matches(p.partexprs::text, ':varattno ([0-9]+)', 'g') AS v)", "COALESCE("+wholeRow("p.partexprs")+", false)")+`, true, false
+		FROM pg_partitioned_table AS p WHERE `+unsure("p.partexprs")+`) AS c (oid, by, columns, anew, gone)
 		WHERE cardinality(columns) > 0 GROUP BY oid, by, columns ORDER BY oid, by, columns`,
-		[]any{&oid, &of.By, &of.Columns, &of.Anew},
+		[]any{&oid, &of.By, &of.Columns, &of.Anew, &of.Gone},
 		func() error {
 			if r := l.relations[oid]; r != nil {
 				r.Computed = append(r.Computed, of)

@@ -120,6 +120,28 @@ var anew = []struct {
 		map[string][]string{"album": {"DELETE FROM album"}},
 	},
 	{
+		"conditions of triggers as rows go",
+		`CREATE FUNCTION touched() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN COALESCE(NEW, OLD); END';
+		CREATE TABLE gone (id int PRIMARY KEY, owner text NOT NULL, v text, n int); CREATE TRIGGER gone BEFORE DELETE ON gone FOR EACH ROW WHEN (10 / OLD.n > 1) EXECUTE FUNCTION touched();`,
+		[2]string{"INSERT INTO gone VALUES (1, 'me', 'a', 0)", "INSERT INTO gone VALUES (1, 'me', 'a', 1)"},
+		of("gone", "{ rows: [ own: { column: owner, is: user } ], columns: { id: allow, v: allow }, write: { commands: [delete]ACCEPT } }"),
+		"values",
+		0,
+		map[string][]string{"gone": {"DELETE FROM gone"}},
+	},
+	{
+		"conditions of triggers as rows go along",
+		`CREATE FUNCTION touched() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN COALESCE(NEW, OLD); END';
+		CREATE TABLE album (id int PRIMARY KEY, owner text NOT NULL); INSERT INTO album VALUES (1, 'me'); CREATE TABLE photo (id int PRIMARY KEY, owner text NOT NULL, album int REFERENCES album ON DELETE CASCADE);
+		CREATE TABLE clip (id int PRIMARY KEY, owner text NOT NULL, photo int REFERENCES photo ON DELETE CASCADE, n int); CREATE TRIGGER clip BEFORE DELETE ON clip FOR EACH ROW WHEN (10 / OLD.n > 1) EXECUTE FUNCTION touched();
+		CREATE TABLE reel (id int PRIMARY KEY, owner text NOT NULL);`,
+		[2]string{"INSERT INTO photo VALUES (1, 'other', 1); INSERT INTO clip VALUES (1, 'other', 1, 0)", ""},
+		[]string{"album: { rows: [ own: { column: owner, is: user } ], write: { commands: [delete]ACCEPT } }"},
+		"references",
+		0,
+		map[string][]string{"album": {"DELETE FROM album"}},
+	},
+	{
 		"keys of some rows",
 		`CREATE TABLE task (id uuid PRIMARY KEY DEFAULT gen_random_uuid(), owner text NOT NULL, title text, flagged boolean NOT NULL DEFAULT false, salary int);
 		CREATE UNIQUE INDEX ON task (owner, title) WHERE NOT flagged; CREATE UNIQUE INDEX ON task (owner, title) WHERE salary > 1000;`,
