@@ -93,7 +93,8 @@ var computers = map[string]string{"index": "an index", "trigger": "a trigger's c
 
 // probes tells why an UPDATE of a column would tell what columns of the row hold that agents do not see: a check, an index, a
 // trigger's condition, a partition's bounds, the policy's own check, or what is computed, reads both, so that it goes by them whether the update fails, and they may stand in what the
-// error says. What is made for text search fails by size alone. What may fail though the row is as it was is asked whatever is updated, and not together with the column.
+// error says. What is made for text search fails by size alone. What may fail though the row is as it was is asked whatever is updated, and not together with the column; what is
+// computed for indexes and triggers counts as that, since it is by and by that more is found to fail.
 func (c *compiler) probes(decl *writeDecl, t *compiling, column string) (why string, together bool) {
 	if decl.accepts(acceptValues) {
 		return "", false
@@ -139,7 +140,7 @@ func (c *compiler) probes(decl *writeDecl, t *compiling, column string) (why str
 		}
 		for _, computed := range part.Computed {
 			if name := unseen(andSources(part, computed.Columns), known); name != "" {
-				return told(computers[computed.By], name, "that fails"), true
+				return told(computers[computed.By], name, "that fails"), false
 			}
 		}
 		if name := unseen(part.PartitionBy, known); name != "" {
