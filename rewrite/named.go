@@ -10,16 +10,47 @@ import (
 	"github.com/pgconsent/pgconsent/sqltext"
 )
 
-// relationNames are functions whose first argument, or the second where a role comes first, is the name of a relation: those
-// that take a text, and those that take a regclass, for which PostgreSQL tells where the name stands. ofOthers take names of
-// other things.
+// naming says how a function takes a name: which argument it is, for each number of arguments that there may be; what judges it; and
+// whether PostgreSQL reads the constant as a value, so that it fails as the statement is read, and tells where the name stands.
+type naming struct {
+	at     map[int]int
+	judge  func(w *walker, written string, read bool) *sqlstate.Error
+	placed bool
+}
+
 var (
-	relationNames = []string{"has_table_privilege", "has_column_privilege", "has_any_column_privilege", "has_sequence_privilege", "row_security_active", "pg_get_serial_sequence"}
-	relationArgs  = []string{"pg_relation_is_updatable", "pg_column_is_updatable"}
-	ofOthers      = map[string]func(w *walker, written string, read bool) *sqlstate.Error{
-		"has_type_privilege": (*walker).namedType, "has_function_privilege": (*walker).namedSignature, "has_schema_privilege": (*walker).namedSchema,
-	}
+	sole         = map[int]int{1: 0}
+	firstOfTwo   = map[int]int{2: 0}
+	firstOfThree = map[int]int{3: 0}
+	behindRole   = map[int]int{2: 0, 3: 1} // where a role may come first
 )
+
+// takeNames are the functions that take a name: those that take a text, and those that take a regclass or a regtype.
+var takeNames = map[string]naming{
+	"has_table_privilege":           {at: behindRole, judge: (*walker).relationInText},
+	"has_any_column_privilege":      {at: behindRole, judge: (*walker).relationInText},
+	"has_sequence_privilege":        {at: behindRole, judge: (*walker).relationInText},
+	"has_column_privilege":          {at: map[int]int{3: 0, 4: 1}, judge: (*walker).relationInText},
+	"has_type_privilege":            {at: behindRole, judge: (*walker).namedType},
+	"has_function_privilege":        {at: behindRole, judge: (*walker).namedSignature},
+	"has_schema_privilege":          {at: behindRole, judge: (*walker).namedSchema},
+	"row_security_active":           {at: sole, judge: (*walker).relationInText},
+	"pg_get_serial_sequence":        {at: firstOfTwo, judge: (*walker).relationInText},
+	"pg_relation_is_updatable":      {at: firstOfTwo, judge: (*walker).relationInText, placed: true},
+	"pg_column_is_updatable":        {at: firstOfThree, judge: (*walker).relationInText, placed: true},
+	"pg_relation_is_publishable":    {at: sole, judge: (*walker).relationInText, placed: true},
+	"pg_relation_size":              {at: map[int]int{1: 0, 2: 0}, judge: (*walker).relationInText, placed: true},
+	"pg_table_size":                 {at: sole, judge: (*walker).relationInText, placed: true},
+	"pg_indexes_size":               {at: sole, judge: (*walker).relationInText, placed: true},
+	"pg_total_relation_size":        {at: sole, judge: (*walker).relationInText, placed: true},
+	"pg_partition_root":             {at: sole, judge: (*walker).relationInText, placed: true},
+	"pg_partition_tree":             {at: sole, judge: (*walker).relationInText, placed: true},
+	"pg_partition_ancestors":        {at: sole, judge: (*walker).relationInText, placed: true},
+	"pg_index_has_property":         {at: firstOfTwo, judge: (*walker).relationInText, placed: true},
+	"pg_index_column_has_property":  {at: firstOfThree, judge: (*walker).relationInText, placed: true},
+	"pg_get_replica_identity_index": {at: sole, judge: (*walker).relationInText, placed: true},
+	"pg_basetype":                   {at: sole, judge: (*walker).namedType, placed: true},
+}
 
 // byName are the types whose values are made from names of the catalogs, with what judges a name; read tells that the server
 // reads a constant as a value of the type, and makes it of no text. Names of roles, operators, collations and of what full text
@@ -87,27 +118,24 @@ func elements(text string) []string {
 	return append(out, element.String())
 }
 
-// namedArguments judges the constants among the arguments of a function that takes a name, or is a type's name.
+// namedArguments judges the constant where a function takes a name, or is a type's name.
 func (w *walker) namedArguments(name string, args []*sqltext.Node) {
-	texts, args := slices.Contains(relationNames, name), args[:min(2, len(args))]
-	judge, placed := (*walker).relationInText, false
-	switch {
-	case texts:
-	case slices.Contains(relationArgs, name):
-		placed = true
-	case ofOthers[name] != nil:
-		judge = ofOthers[name]
-	case byName[name] != nil && len(args) == 1:
-		judge, placed = byName[name], args[0].GetAConst() != nil
-	default:
+	n := takeNames[name]
+	if judge := byName[name]; judge != nil {
+		n = naming{at: sole, judge: judge, placed: true}
+	}
+	i, takes := n.at[len(args)]
+	if !takes {
 		return
 	}
-	for i, arg := range args {
-		if i > 0 && name == "pg_get_serial_sequence" { // a column
-			break
-		}
-		w.named(arg, placed, judge)
+	arg := args[i]
+	if named := arg.GetNamedArgExpr(); named != nil {
+		arg = named.Arg
 	}
+	if name == "pg_basetype" && arg.GetAConst() == nil { // no text becomes a regtype by itself
+		return
+	}
+	w.named(arg, n.placed && arg.GetAConst() != nil, n.judge)
 }
 
 func (w *walker) named(n *sqltext.Node, placed bool, judge func(w *walker, written string, read bool) *sqlstate.Error) {

@@ -26,6 +26,11 @@ func TestNamesInTexts(t *testing.T) {
 		"SELECT 'unlisted'::regproc", "SELECT regproc 'public.unlisted'", "SELECT 'unlisted(text)'::regprocedure", "SELECT CAST('public . Unlisted ( text )' AS regprocedure)", "SELECT has_function_privilege('unlisted(text)', 'EXECUTE')",
 		"SELECT 'pgconsent'::regnamespace", "SELECT '\"pgconsent_gate\"'::regnamespace", "SELECT has_schema_privilege('pgconsent', 'USAGE')", "SELECT 'pgconsent_gate.attr(text)'::regprocedure", "SELECT 'pgconsent.keys'::regtype", "SELECT 'pgconsent.changed'::regproc",
 		"SELECT pg_get_serial_sequence('memory_edges', 'id')", "SELECT has_table_privilege('memory_edges', 'SELECT')", "SELECT has_table_privilege('postgres', 'public.memory_edges', 'SELECT')", "SELECT row_security_active('memory_edges')",
+		"SELECT pg_relation_is_publishable('memory_edges')", "SELECT pg_total_relation_size('public.memory_edges')", "SELECT pg_table_size('memory_edges')", "SELECT pg_indexes_size('memory_edges')", "SELECT pg_relation_size('memory_edges')",
+		"SELECT pg_relation_size('memory_edges', 'main')", "SELECT pg_relation_size('memory_edges'::text)", "SELECT pg_partition_root('memory_edges')", "SELECT * FROM pg_partition_tree('memory_edges')", "SELECT * FROM pg_partition_tree(rootrelid => 'memory_edges')",
+		"SELECT * FROM pg_catalog.pg_partition_ancestors('memory_edges')", "SELECT pg_index_has_property('memory_edges', 'clusterable')", "SELECT pg_index_column_has_property('memory_edges', 1, 'asc')", "SELECT pg_get_replica_identity_index('memory_edges')",
+		"SELECT pg_relation_is_updatable('memory_edges', 'true')", "SELECT pg_column_is_updatable('memory_edges', '1', true)", "SELECT has_column_privilege('memory_edges', 'id', 'SELECT')", "SELECT has_column_privilege('postgres', 'memory_edges', 'id', 'SELECT')",
+		"SELECT has_any_column_privilege('memory_edges', 'SELECT')", "SELECT has_sequence_privilege('memory_edges', 'SELECT')",
 	} {
 		_, refused := r.Rewrite(hidden, false)
 		_, err := conn.Exec(context.Background(), hidden)
@@ -37,7 +42,13 @@ func TestNamesInTexts(t *testing.T) {
 			t.Errorf("%s:\n got %v\nwant %v at %d", hidden, refused, want, want.Position)
 		}
 	}
+	basetype := "SELECT pg_basetype('memory_edges')"
+	if _, refused := r.Rewrite(basetype, false); r.snap.HasCatalogFunction("pg_basetype") == (refused == nil || refused.Code != "42704" || refused.Position != 20) {
+		t.Errorf("%s: %v", basetype, refused)
+	}
 	for _, shown := range []string{
+		"SELECT has_table_privilege(0, 'memory_edges')", "SELECT has_table_privilege('memories', 'memory_edges')", "SELECT has_schema_privilege('public', 'pgconsent')", "SELECT has_table_privilege('memory_edges')", "SELECT pg_relation_size('memories', 'memory_edges')",
+		"SELECT has_column_privilege('memories', 'memory_edges', 'SELECT')", "SELECT pg_relation_is_updatable('memories', 'memory_edges')", "SELECT pg_index_has_property('memories', 'memory_edges')",
 		"SELECT 'memories'::regclass", `SELECT '"Mixed Case"'::regclass`, "SELECT 'pg_class'::regclass", "SELECT 'information_schema.tables'::regclass", "SELECT 'nothing'::regclass",
 		"SELECT '16400'::regclass", "SELECT '-'::regclass", "SELECT 'memories_pkey'::regclass", "SELECT 'open_drafts'::regclass", `SELECT '"memory_edges'::regclass`, "SELECT 'memory_edges.'::regclass",
 		"SELECT 'memory_edges'::regclass[]", "SELECT '{memories,0}'::regclass[]", "SELECT 'memories'::regtype", "SELECT 'integer[]'::regtype", "SELECT 'character varying(3)'::regtype", "SELECT 'nothing'::regtype",
@@ -114,5 +125,37 @@ func TestSplitName(t *testing.T) {
 		if got := strings.Join(splitName(text), "|"); got != want {
 			t.Errorf("%q: %s, want %s", text, got, want)
 		}
+	}
+}
+
+// Every function that agents may call and that makes a value from a name of the catalogs has its constants judged.
+func TestWhatTakesNames(t *testing.T) {
+	conn := database(t).Connect(t, "postgres")
+	var types []string
+	for name := range byName {
+		types = append(types, name)
+	}
+	rows, err := conn.Query(context.Background(), `SELECT p.proname, p.pronargs, array_position(p.proargtypes::oid[], t.oid) FROM pg_proc AS p JOIN pg_type AS t ON t.oid = ANY (p.proargtypes)
+		WHERE p.pronamespace = 'pg_catalog'::regnamespace AND t.typname = ANY ($1)`, types)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for rows.Next() {
+		var (
+			name     string
+			args, at int
+		)
+		if err := rows.Scan(&name, &args, &at); err != nil {
+			t.Fatal(err)
+		}
+		if class := catalogFunctions[name].class; class != classAllow && class != classShadow {
+			continue
+		}
+		if i, takes := takeNames[name].at[args]; !takes || i != at { // an oidvector begins at 0
+			t.Errorf("%s: argument %d of %d is not judged", name, at, args)
+		}
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
 	}
 }
