@@ -168,7 +168,9 @@ func (p *Plan) shadows() []Statement {
 	}
 	var functions []Statement
 	for _, f := range catalog.ShadowFunctions() {
-		functions = append(functions, p.standIn(f)...)
+		if p.snap.HasCatalogFunction(f.Name) { // to_regtypemod came with 17
+			functions = append(functions, p.standIn(f)...)
+		}
 	}
 	return slices.Concat(filters, functions, queries)
 }

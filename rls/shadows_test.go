@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/pgtest"
 )
 
 // refusedCatalogs are the catalog relations that agents do not get at all: credentials, statistics, files of the server,
@@ -115,6 +116,9 @@ func TestShadowsHaveTheColumnsOfTheOriginals(t *testing.T) {
 		}
 	}
 	for _, f := range catalog.ShadowFunctions() {
+		if f.Name == "to_regtypemod" && pgtest.Binaries().Major < 17 {
+			continue
+		}
 		args := strings.ReplaceAll(strings.Join(f.Args, ","), "pg_catalog.", "")
 		w.want(w.super, fmt.Sprintf("SELECT p.prorettype = s.prorettype FROM pg_proc AS p, pg_proc AS s WHERE p.oid = 'pg_catalog.%[1]s(%[2]s)'::regprocedure AND s.oid = 'pgconsent_catalog.%[1]s(%[2]s)'::regprocedure", f.Name, args), "t")
 	}
@@ -190,4 +194,21 @@ func TestShadowsTellNothing(t *testing.T) {
 	} {
 		w.want(agent, sql, want)
 	}
+	// What is not shown is as absent whatever follows its name, in what the planner looks at as well.
+	names := "'hidden_table', '_memory_edges', 'hidden_table(5)', 'hidden_table (5) []', '_memory_edges(5)', 'public.hidden_table(5)', '\"hidden_table\"(\"a\")', 'hidden_table(''a'')', 'hidden_table((5))', 'hidden_table/*\"*/(5)/*\"*/', '\"nothing(5)\"', 'nothing(5)'"
+	functions := []string{"to_regtype"}
+	if pgtest.Binaries().Major >= 17 {
+		functions = append(functions, "to_regtypemod")
+		w.want(agent, "SELECT pg_catalog.concat_ws(' ', pgconsent_catalog.to_regtypemod('varchar(32)'), pgconsent_catalog.to_regtypemod('memories'), pgconsent_catalog.to_regtypemod('integer'))", "36 -1 -1")
+	}
+	for _, f := range functions {
+		w.want(agent, "SELECT count(*) FROM unnest(ARRAY["+names+"]) AS t(t) WHERE pgconsent_catalog."+f+"(t) IS NOT NULL", "0")
+		for _, name := range strings.Split(names, ", ") {
+			w.want(agent, "SELECT count(*) FROM pg_catalog.pg_type WHERE oid = pgconsent_catalog."+f+"("+name+")::pg_catalog.oid", "0")
+		}
+	}
+	w.want(agent, "SELECT pg_catalog.concat_ws(' ', pgconsent_catalog.to_regtype('numeric(5, 2)'), pgconsent_catalog.to_regtype('time (3) with time zone'), pgconsent_catalog.to_regtype('varchar(3)[]'), pgconsent_catalog.to_regtype('\"char\"'))",
+		"numeric time with time zone character varying[] \"char\"")
+	w.want(agent, "SELECT pg_catalog.num_nulls(pgconsent_catalog.to_regprocedure('now(hidden_table)'), pgconsent_catalog.to_regprocedure('now(hidden_table(5))'), pgconsent_catalog.to_regprocedure('now(text, nothing)'), pgconsent_catalog.to_regprocedure('now(hidden_table'), pgconsent_catalog.to_regprocedure('now(text)'))", "5")
+	w.want(agent, "SELECT pg_catalog.concat_ws(' ', pgconsent_catalog.to_regprocedure('now ( )'), pgconsent_catalog.to_regprocedure('pg_catalog.\"substring\"(text, pg_catalog.int4,\"int4\") '))", "now() \"substring\"(text,integer,integer)")
 }
