@@ -215,9 +215,21 @@ func (w *walker) namedFunction(written string, _ bool) *sqlstate.Error {
 	return w.functionInText(written, written)
 }
 
-// namedSignature does where the types of the arguments follow.
+// namedSignature does where the types of the arguments follow, and tells of these first, as PostgreSQL does.
 func (w *walker) namedSignature(written string, _ bool) *sqlstate.Error {
-	name, _, _ := strings.Cut(written, "(")
+	name, args, _ := strings.Cut(written, "(")
+	for _, arg := range strings.Split(strings.TrimSuffix(strings.TrimSpace(args), ")"), ",") {
+		t := parseType(arg)
+		if t == nil {
+			continue
+		}
+		if refused := w.namedType(arg, false); refused != nil {
+			return refused
+		}
+		if schema, name, ok := qualifiedName(t.GetNames()); ok && len(w.snap.TypesNamed(schema, name)) == 0 { // PostgreSQL says of the first that is not there
+			return nil
+		}
+	}
 	return w.functionInText(name, written)
 }
 

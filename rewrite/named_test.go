@@ -26,6 +26,7 @@ func TestNamesInTexts(t *testing.T) {
 		"SELECT 'unlisted'::regproc", "SELECT regproc 'public.unlisted'", "SELECT 'unlisted(text)'::regprocedure", "SELECT CAST('public . Unlisted ( text )' AS regprocedure)", "SELECT has_function_privilege('unlisted(text)', 'EXECUTE')",
 		"SELECT 'pgconsent'::regnamespace", "SELECT '\"pgconsent_gate\"'::regnamespace", "SELECT has_schema_privilege('pgconsent', 'USAGE')", "SELECT 'pgconsent_gate.attr(text)'::regprocedure", "SELECT 'pgconsent.keys'::regtype", "SELECT 'pgconsent.changed'::regproc",
 		"SELECT pg_get_serial_sequence('memory_edges', 'id')", "SELECT has_table_privilege('memory_edges', 'SELECT')", "SELECT has_table_privilege('postgres', 'public.memory_edges', 'SELECT')", "SELECT row_security_active('memory_edges')",
+		"SELECT 'now(memory_edges)'::regprocedure", "SELECT 'unlisted(int, public.memory_edges)'::regprocedure", "SELECT has_function_privilege('now(memory_edges[])', 'EXECUTE')", "SELECT 'unlisted(integer)'::regprocedure",
 		"SELECT pg_relation_is_publishable('memory_edges')", "SELECT pg_total_relation_size('public.memory_edges')", "SELECT pg_table_size('memory_edges')", "SELECT pg_indexes_size('memory_edges')", "SELECT pg_relation_size('memory_edges')",
 		"SELECT pg_relation_size('memory_edges', 'main')", "SELECT pg_relation_size('memory_edges'::text)", "SELECT pg_partition_root('memory_edges')", "SELECT * FROM pg_partition_tree('memory_edges')", "SELECT * FROM pg_partition_tree(rootrelid => 'memory_edges')",
 		"SELECT * FROM pg_catalog.pg_partition_ancestors('memory_edges')", "SELECT pg_index_has_property('memory_edges', 'clusterable')", "SELECT pg_index_column_has_property('memory_edges', 1, 'asc')", "SELECT pg_get_replica_identity_index('memory_edges')",
@@ -52,7 +53,7 @@ func TestNamesInTexts(t *testing.T) {
 		"SELECT 'memories'::regclass", `SELECT '"Mixed Case"'::regclass`, "SELECT 'pg_class'::regclass", "SELECT 'information_schema.tables'::regclass", "SELECT 'nothing'::regclass",
 		"SELECT '16400'::regclass", "SELECT '-'::regclass", "SELECT 'memories_pkey'::regclass", "SELECT 'open_drafts'::regclass", `SELECT '"memory_edges'::regclass`, "SELECT 'memory_edges.'::regclass",
 		"SELECT 'memory_edges'::regclass[]", "SELECT '{memories,0}'::regclass[]", "SELECT 'memories'::regtype", "SELECT 'integer[]'::regtype", "SELECT 'character varying(3)'::regtype", "SELECT 'nothing'::regtype",
-		"SELECT 'lower'::regproc", "SELECT 'lower(text)'::regprocedure", "SELECT 'nothing()'::regprocedure", "SELECT 'match_memories'::regproc", "SELECT 'public'::regnamespace", "SELECT 'nothing'::regnamespace", "SELECT 'memory_edges'::text", "SELECT $1::regclass", "SELECT has_table_privilege('memories', 'SELECT')",
+		"SELECT 'lower'::regproc", "SELECT 'lower(text)'::regprocedure", "SELECT 'nothing()'::regprocedure", "SELECT 'now(nothing, memory_edges)'::regprocedure", "SELECT 'unlisted(nothing)'::regprocedure", "SELECT 'match_memories(text, integer, boolean)'::regprocedure", "SELECT 'match_memories'::regproc", "SELECT 'public'::regnamespace", "SELECT 'nothing'::regnamespace", "SELECT 'memory_edges'::text", "SELECT $1::regclass", "SELECT has_table_privilege('memories', 'SELECT')",
 	} {
 		if _, refused := r.Rewrite(shown, false); refused != nil && refused.Code != "42704" {
 			t.Errorf("%s: %v", shown, refused)
