@@ -136,6 +136,14 @@ type Column struct {
 	Values []string
 }
 
+// Indexed is what an index shows by its name.
+type Indexed struct {
+	Name    Name
+	Table   Name
+	Columns []string // that it has, those that are only included as well
+	Plain   bool     // it has neither expressions nor a condition
+}
+
 // BTree is a valid btree index over the whole table.
 type BTree struct {
 	Columns []string // its leading keys as far as they are plain columns

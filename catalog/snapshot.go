@@ -15,6 +15,7 @@ type Spec struct {
 	SearchPath    []string // pinned, without pg_catalog, which is always first
 
 	Relations []*Relation // all but indexes and TOAST tables; also pg_catalog and information_schema
+	Indexes   []*Indexed  // outside the system's schemas
 	Functions []*Function // outside pg_catalog and information_schema
 	Types     []*Type     // all, also pg_catalog
 	Operators []*Operator // outside pg_catalog
@@ -32,6 +33,7 @@ type Snapshot struct {
 	spec      Spec
 	version   string
 	relations map[Name]*Relation
+	indexes   map[Name]*Indexed
 	functions map[Name][]*Function
 	types     map[Name][]*Type
 	operators map[Name][]*Operator
@@ -46,6 +48,7 @@ func NewSnapshot(spec Spec) *Snapshot {
 	s := &Snapshot{
 		spec:      spec,
 		relations: make(map[Name]*Relation, len(spec.Relations)),
+		indexes:   make(map[Name]*Indexed, len(spec.Indexes)),
 		functions: make(map[Name][]*Function, len(spec.Functions)),
 		types:     make(map[Name][]*Type, len(spec.Types)),
 		operators: make(map[Name][]*Operator, len(spec.Operators)),
@@ -56,6 +59,9 @@ func NewSnapshot(spec Spec) *Snapshot {
 	}
 	for _, r := range spec.Relations {
 		s.relations[r.Name] = r
+	}
+	for _, i := range spec.Indexes {
+		s.indexes[i.Name] = i
 	}
 	for _, f := range spec.Functions {
 		s.functions[f.Name] = append(s.functions[f.Name], f)
@@ -78,6 +84,7 @@ func NewSnapshot(spec Spec) *Snapshot {
 // hash is over the content in an order that does not depend on the order of the slices.
 func (spec Spec) hash() string {
 	spec.Relations = sorted(spec.Relations, func(r *Relation) (Name, uint32) { return r.Name, r.OID })
+	spec.Indexes = sorted(spec.Indexes, func(i *Indexed) (Name, uint32) { return i.Name, 0 })
 	spec.Functions = sorted(spec.Functions, func(f *Function) (Name, uint32) { return f.Name, f.OID })
 	spec.Types = sorted(spec.Types, func(t *Type) (Name, uint32) { return t.Name, t.OID })
 	spec.Operators = sorted(spec.Operators, func(o *Operator) (Name, uint32) { return o.Name, 0 })
@@ -148,6 +155,20 @@ func (s *Snapshot) ResolveRelation(schema, name string) (Name, bool) {
 		}
 	}
 	return Name{}, false
+}
+
+// ResolveIndex finds the index that the name of a relation means, or nil.
+func (s *Snapshot) ResolveIndex(schema, name string) *Indexed {
+	for _, candidate := range s.schemas(schema) {
+		n := Name{candidate, name}
+		if _, ok := s.relations[n]; ok {
+			return nil
+		}
+		if i := s.indexes[n]; i != nil {
+			return i
+		}
+	}
+	return nil
 }
 
 // FunctionsNamed returns every function outside pg_catalog that a call of that name could mean.

@@ -172,13 +172,21 @@ func (w *walker) relationInText(written string, read bool) *sqlstate.Error {
 	switch own := catalog.IsOwnSchema(schema); {
 	case own && (!read || w.snap.ServerVersion() < softErrors):
 		return absent(sqlstate.UndefinedSchema, "schema", schema)
-	case !own && !w.hidesRelation(schema, name):
+	case !own && !w.hidesName(schema, name):
 		return nil
 	}
 	if schema != "" {
 		name = schema + "." + name
 	}
 	return absent(sqlstate.UndefinedTable, "relation", name)
+}
+
+// hidesName tells whether there is a relation or an index of that name that is not shown.
+func (w *walker) hidesName(schema, name string) bool {
+	if index := w.snap.ResolveIndex(schema, name); index != nil {
+		return !isIndexShown(w.snap, w.pol, index)
+	}
+	return w.hidesRelation(schema, name)
 }
 
 // hidesRelation tells whether there is a relation of that name that is not shown.
@@ -274,7 +282,7 @@ func lastTwo(parts []string) (schema, name string) {
 	return schema, parts[len(parts)-1]
 }
 
-// isShown tells whether the catalogs that agents see have a relation, or it numbers rows of one. Of indexes the server knows.
+// isShown tells whether the catalogs that agents see have a relation, or it numbers rows of one.
 func isShown(snap *catalog.Snapshot, p *policy.Policy, n catalog.Name) bool {
 	if n.Schema == "pg_catalog" || n.Schema == "information_schema" {
 		return true
@@ -291,6 +299,17 @@ func isShown(snap *catalog.Snapshot, p *policy.Policy, n catalog.Name) bool {
 		return true
 	}
 	return slices.ContainsFunc(p.Children(), func(c *policy.Child) bool { return c.Relation.Name == n })
+}
+
+// isIndexShown tells whether the catalogs that agents see have an index: that of a table that they have, where it names no hidden column.
+func isIndexShown(snap *catalog.Snapshot, p *policy.Policy, i *catalog.Indexed) bool {
+	if !i.Plain || !isShown(snap, p, i.Table) || slices.ContainsFunc(p.Children(), func(c *policy.Child) bool { return c.Relation.Name == i.Table && !c.Direct }) {
+		return false
+	}
+	t, _ := p.Table(i.Table)
+	return t == nil || t.Columns == nil || !slices.ContainsFunc(i.Columns, func(name string) bool {
+		return !slices.ContainsFunc(t.Columns.Columns, func(c policy.Shown) bool { return c.Name == name })
+	})
 }
 
 // splitName reads the name of a relation as PostgreSQL reads it in a text, or returns nil.

@@ -99,6 +99,40 @@ func TestNamesOfAllRelations(t *testing.T) {
 	}
 }
 
+// Of all indexes, those that a name in a text means are those that agents' catalogs show: of tables that show, without expressions, conditions and hidden columns.
+func TestNamesOfAllIndexes(t *testing.T) {
+	r, conn := altered(t, RLS, `CREATE TABLE kept_apart (id serial PRIMARY KEY, note text); CREATE INDEX apart ON kept_apart (note); CREATE MATERIALIZED VIEW made_apart AS SELECT 1 AS one; CREATE INDEX one_apart ON made_apart (one);
+		CREATE INDEX "Whole" ON memories (id); CREATE INDEX lowered ON memories (lower(title)); CREATE INDEX partly ON memories (id) WHERE title = 'x';
+		CREATE INDEX of_hidden ON vehicles (vin); CREATE INDEX with_hidden ON vehicles (plate) INCLUDE (vin); CREATE INDEX of_shown ON vehicles (plate)`)
+	rows, err := conn.Query(context.Background(), `SELECT i.indexrelid::regclass::text, EXISTS (SELECT FROM pgconsent.shown AS s WHERE s.oid = i.indexrelid) FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid
+		WHERE c.relnamespace = 'public'::regnamespace`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]bool{}
+	for rows.Next() {
+		var (
+			name  string
+			shown bool
+		)
+		if err := rows.Scan(&name, &shown); err != nil {
+			t.Fatal(err)
+		}
+		all[name] = shown
+		for _, sql := range []string{"SELECT " + catalog.QuoteLiteral(name) + "::regclass", "SELECT pg_index_has_property(" + catalog.QuoteLiteral("public."+name) + ", 'clusterable')"} {
+			if _, refused := r.Rewrite(sql, false); (refused == nil) != shown {
+				t.Errorf("%s: shown: %t, and %v", sql, shown, refused)
+			}
+		}
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	if !all[`"Whole"`] || !all["of_shown"] || !all["memories_pkey"] || all["of_hidden"] || all["with_hidden"] || all["lowered"] || all["partly"] || all["apart"] || all["one_apart"] {
+		t.Error(all)
+	}
+}
+
 // No value of a type that is made from names comes out of a document, whichever type it is.
 func TestNamesInDocuments(t *testing.T) {
 	r := rewriter(t, RLS)

@@ -225,6 +225,23 @@ func (l *loader) readUnique(ctx context.Context) error {
 		})
 }
 
+// readIndexed reads the names of indexes.
+func (l *loader) readIndexed(ctx context.Context) error {
+	var i catalog.Indexed
+	return l.each(ctx, `SELECT n.nspname, x.relname, tn.nspname, t.relname, i.indexprs IS NULL AND i.indpred IS NULL,
+		  ARRAY(SELECT a.attname::text FROM pg_attribute AS a WHERE a.attrelid = i.indrelid AND a.attnum > 0 AND a.attnum = ANY (i.indkey::int2[]) ORDER BY a.attnum)
+		FROM pg_index AS i JOIN pg_class AS x ON x.oid = i.indexrelid JOIN pg_namespace AS n ON n.oid = x.relnamespace
+		JOIN pg_class AS t ON t.oid = i.indrelid JOIN pg_namespace AS tn ON tn.oid = t.relnamespace
+		WHERE n.nspname NOT IN ('pg_catalog', 'information_schema') AND n.nspname !~ '^pg_(temp|toast)' ORDER BY n.nspname, x.relname`,
+		[]any{&i.Name.Schema, &i.Name.Name, &i.Table.Schema, &i.Table.Name, &i.Plain, &i.Columns},
+		func() error {
+			found := i
+			l.spec.Indexes = append(l.spec.Indexes, &found)
+			i.Columns = nil
+			return nil
+		})
+}
+
 // readIndexes reads the valid btree indexes, those over whole tables and those over some rows.
 func (l *loader) readIndexes(ctx context.Context) error {
 	var (
