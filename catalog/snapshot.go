@@ -15,7 +15,7 @@ type Spec struct {
 	SearchPath    []string // pinned, without pg_catalog, which is always first
 
 	Relations []*Relation // all but indexes and TOAST tables; also pg_catalog and information_schema
-	Indexes   []*Indexed  // outside the system's schemas
+	Indexes   []*Indexed  // all but those of TOAST tables
 	Functions []*Function // outside pg_catalog and information_schema
 	Types     []*Type     // all, also pg_catalog
 	Operators []*Operator // outside pg_catalog

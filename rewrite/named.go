@@ -3,6 +3,7 @@ package rewrite
 import (
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/pgconsent/pgconsent/catalog"
 	"github.com/pgconsent/pgconsent/policy"
@@ -136,6 +137,9 @@ func (w *walker) namedArguments(name string, args []*sqltext.Node) {
 		return
 	}
 	w.named(arg, n.placed && arg.GetAConst() != nil, n.judge)
+	if n.placed && len(args) > 1 { // another argument may be one that there is no such function for, which PostgreSQL says before
+		w.named(arg, arg.GetAConst() != nil, (*walker).nowhereInText)
+	}
 }
 
 func (w *walker) named(n *sqltext.Node, placed bool, judge func(w *walker, written string, read bool) *sqlstate.Error) {
@@ -161,8 +165,8 @@ func absent(code sqlstate.Code, kind, name string) *sqlstate.Error {
 // softErrors is the first server that does not say which part of a name there is not, where it reads the name as a value.
 const softErrors = 160000
 
-// relationInText tells of the name of a relation that is not shown. Names that lead nowhere are for the server to complain of,
-// as it does whatever there is.
+// relationInText tells of the name of a relation that is not shown. Names that lead nowhere are for the server to complain of, as it does whatever there is;
+// but for those that it would look for as the statement runs, behind the description of the result: no refusal comes there.
 func (w *walker) relationInText(written string, read bool) *sqlstate.Error {
 	parts := splitName(written)
 	if len(parts) == 0 {
@@ -172,7 +176,7 @@ func (w *walker) relationInText(written string, read bool) *sqlstate.Error {
 	switch own := catalog.IsOwnSchema(schema); {
 	case own && (!read || w.snap.ServerVersion() < softErrors):
 		return absent(sqlstate.UndefinedSchema, "schema", schema)
-	case !own && !w.hidesName(schema, name):
+	case !own && !w.hidesName(schema, name) && (read || !w.leadsNowhere(schema, name)):
 		return nil
 	}
 	if schema != "" {
@@ -180,6 +184,32 @@ func (w *walker) relationInText(written string, read bool) *sqlstate.Error {
 	}
 	return absent(sqlstate.UndefinedTable, "relation", name)
 }
+
+// leadsNowhere tells whether there is no relation and no index of that name. Of schemas without relations the server knows.
+func (w *walker) leadsNowhere(schema, name string) bool {
+	return w.snap.ResolveIndex(schema, name) == nil && w.isNoRow(schema, name)
+}
+
+// isNoRow tells whether there is no relation of that name, whose row would be a type.
+func (w *walker) isNoRow(schema, name string) bool {
+	_, found := w.snap.ResolveRelation(schema, name)
+	return !found && (schema == "" || w.hasRelations(schema))
+}
+
+func (w *walker) hasRelations(schema string) bool {
+	return slices.ContainsFunc(w.snap.Relations(), func(r *catalog.Relation) bool { return r.Name.Schema == schema })
+}
+
+// nowhereInText tells of the name of a relation that there is not.
+func (w *walker) nowhereInText(written string, _ bool) *sqlstate.Error {
+	if isOID(written) {
+		return nil
+	}
+	return w.relationInText(written, false)
+}
+
+// isOID tells whether PostgreSQL reads a text as the OID of something, or of nothing.
+func isOID(written string) bool { return written == "-" || strings.Trim(written, "0123456789") == "" }
 
 // hidesName tells whether there is a relation or an index of that name that is not shown.
 func (w *walker) hidesName(schema, name string) bool {
@@ -196,7 +226,7 @@ func (w *walker) hidesRelation(schema, name string) bool {
 }
 
 // namedType tells of the row type of a relation that is not shown, and of the array of them.
-func (w *walker) namedType(written string, _ bool) *sqlstate.Error {
+func (w *walker) namedType(written string, read bool) *sqlstate.Error {
 	t := parseType(written)
 	schema, name, ok := qualifiedName(t.GetNames())
 	if ok && catalog.IsOwnSchema(schema) {
@@ -206,7 +236,9 @@ func (w *walker) namedType(written string, _ bool) *sqlstate.Error {
 		return nil
 	}
 	of, array := strings.CutPrefix(name, "_")
-	if !w.hidesRelation(schema, name) && !(array && w.hidesRelation(schema, of)) {
+	hidden := w.hidesRelation(schema, name) || array && w.hidesRelation(schema, of)
+	nowhere := !read && w.isNoRow(schema, name) && !(array && !w.isNoRow(schema, of))
+	if !hidden && !nowhere {
 		return nil
 	}
 	if schema != "" {
@@ -219,31 +251,35 @@ func (w *walker) namedType(written string, _ bool) *sqlstate.Error {
 }
 
 // namedFunction tells of functions that are not shown.
-func (w *walker) namedFunction(written string, _ bool) *sqlstate.Error {
-	return w.functionInText(written, written)
+func (w *walker) namedFunction(written string, read bool) *sqlstate.Error {
+	return w.functionInText(written, written, read)
 }
 
 // namedSignature does where the types of the arguments follow, and tells of these first, as PostgreSQL does.
-func (w *walker) namedSignature(written string, _ bool) *sqlstate.Error {
+func (w *walker) namedSignature(written string, read bool) *sqlstate.Error {
 	name, args, _ := strings.Cut(written, "(")
-	for _, arg := range strings.Split(strings.TrimSuffix(strings.TrimSpace(args), ")"), ",") {
+	args, signature := strings.CutSuffix(strings.TrimSpace(args), ")")
+	if !signature { // the server says what is missing, and looks for nothing
+		return nil
+	}
+	for _, arg := range strings.Split(args, ",") {
 		t := parseType(arg)
 		if t == nil {
 			continue
 		}
-		if refused := w.namedType(arg, false); refused != nil {
+		if refused := w.namedType(arg, read); refused != nil {
 			return refused
 		}
 		if schema, name, ok := qualifiedName(t.GetNames()); ok && len(w.snap.TypesNamed(schema, name)) == 0 { // PostgreSQL says of the first that is not there
 			return nil
 		}
 	}
-	return w.functionInText(name, written)
+	return w.functionInText(name, written, read)
 }
 
-func (w *walker) functionInText(written, whole string) *sqlstate.Error {
+func (w *walker) functionInText(written, whole string, read bool) *sqlstate.Error {
 	parts := splitName(written)
-	if len(parts) == 0 {
+	if len(parts) == 0 || isOID(whole) {
 		return nil
 	}
 	schema, name := lastTwo(parts)
@@ -254,10 +290,14 @@ func (w *walker) functionInText(written, whole string) *sqlstate.Error {
 		return absent(sqlstate.UndefinedFunction, "function", whole)
 	}
 	found := w.snap.FunctionsNamed(schema, name)
-	if len(found) == 0 || (schema == "" || schema == "pg_catalog") && w.snap.HasCatalogFunction(name) {
+	switch {
+	case (schema == "" || schema == "pg_catalog") && w.snap.HasCatalogFunction(name):
+		return nil
+	case len(found) > 0:
+	case read || schema != "" && !w.hasRelations(schema) || schema == "information_schema" && w.snap.HasInfoSchemaFunction(name):
 		return nil
 	}
-	for _, f := range found {
+	for _, f := range found { // none: the name leads nowhere
 		if w.known(f) || f.Name.Schema == "information_schema" {
 			return nil
 		}
@@ -312,6 +352,16 @@ func isIndexShown(snap *catalog.Snapshot, p *policy.Policy, i *catalog.Indexed) 
 	})
 }
 
+// lowerASCII is how PostgreSQL writes a name that is not quoted, where text is UTF-8.
+func lowerASCII(name string) string {
+	return strings.Map(func(r rune) rune {
+		if 'A' <= r && r <= 'Z' {
+			r += 'a' - 'A'
+		}
+		return r
+	}, name)
+}
+
 // splitName reads the name of a relation as PostgreSQL reads it in a text, or returns nil.
 func splitName(text string) []string {
 	const blanks = " \t\n\r\f\v"
@@ -341,10 +391,14 @@ func splitName(text string) []string {
 			if i < 0 {
 				i = len(rest)
 			}
-			part, rest = strings.ToLower(rest[:i]), rest[i:]
+			part, rest = lowerASCII(rest[:i]), rest[i:]
 		}
 		if part == "" {
 			return nil
+		}
+		for len(part) > 63 { // PostgreSQL cuts names off
+			_, size := utf8.DecodeLastRuneInString(part)
+			part = part[:len(part)-size]
 		}
 		parts = append(parts, part)
 		rest = strings.TrimLeft(rest, blanks)

@@ -26,6 +26,8 @@ func TestNamesInTexts(t *testing.T) {
 		"SELECT 'unlisted'::regproc", "SELECT regproc 'public.unlisted'", "SELECT 'unlisted(text)'::regprocedure", "SELECT CAST('public . Unlisted ( text )' AS regprocedure)", "SELECT has_function_privilege('unlisted(text)', 'EXECUTE')",
 		"SELECT 'pgconsent'::regnamespace", "SELECT '\"pgconsent_gate\"'::regnamespace", "SELECT has_schema_privilege('pgconsent', 'USAGE')", "SELECT 'pgconsent_gate.attr(text)'::regprocedure", "SELECT 'pgconsent.keys'::regtype", "SELECT 'pgconsent.changed'::regproc",
 		"SELECT pg_get_serial_sequence('memory_edges', 'id')", "SELECT has_table_privilege('memory_edges', 'SELECT')", "SELECT has_table_privilege('postgres', 'public.memory_edges', 'SELECT')", "SELECT row_security_active('memory_edges')",
+		"SELECT has_table_privilege('nothing', 'SELECT')", "SELECT 'Nothing'::text::regclass", "SELECT row_security_active('public.nothing')", "SELECT pg_relation_size('nothing', 'main')", "SELECT has_type_privilege('nothing[]', 'USAGE')", "SELECT has_function_privilege('nothing(text)', 'EXECUTE')",
+		"SELECT has_function_privilege('now(nothing)', 'EXECUTE')", "SELECT 'public.nothing'::text::regtype", "SELECT 'ÄB'::text::regclass", "SELECT '" + strings.Repeat("long", 20) + "'::text::regclass",
 		"SELECT 'now(memory_edges)'::regprocedure", "SELECT 'unlisted(int, public.memory_edges)'::regprocedure", "SELECT has_function_privilege('now(memory_edges[])', 'EXECUTE')", "SELECT 'unlisted(integer)'::regprocedure",
 		"SELECT pg_relation_is_publishable('memory_edges')", "SELECT pg_total_relation_size('public.memory_edges')", "SELECT pg_table_size('memory_edges')", "SELECT pg_indexes_size('memory_edges')", "SELECT pg_relation_size('memory_edges')",
 		"SELECT pg_relation_size('memory_edges', 'main')", "SELECT pg_relation_size('memory_edges'::text)", "SELECT pg_partition_root('memory_edges')", "SELECT * FROM pg_partition_tree('memory_edges')", "SELECT * FROM pg_partition_tree(rootrelid => 'memory_edges')",
@@ -47,13 +49,19 @@ func TestNamesInTexts(t *testing.T) {
 	if _, refused := r.Rewrite(basetype, false); r.snap.HasCatalogFunction("pg_basetype") == (refused == nil || refused.Code != "42704" || refused.Position != 20) {
 		t.Errorf("%s: %v", basetype, refused)
 	}
+	for _, name := range []string{"memory_edges", "nothing"} { // there is no such function, which would be for the server to say
+		if _, refused := r.Rewrite("SELECT pg_relation_size('"+name+"', 3)", false); refused == nil || refused.Code != "42P01" || refused.Position != 25 {
+			t.Errorf("%s: %v", name, refused)
+		}
+	}
 	for _, shown := range []string{
 		"SELECT has_table_privilege(0, 'memory_edges')", "SELECT has_table_privilege('memories', 'memory_edges')", "SELECT has_schema_privilege('public', 'pgconsent')", "SELECT has_table_privilege('memory_edges')", "SELECT pg_relation_size('memories', 'memory_edges')",
 		"SELECT has_column_privilege('memories', 'memory_edges', 'SELECT')", "SELECT pg_relation_is_updatable('memories', 'memory_edges')", "SELECT pg_index_has_property('memories', 'memory_edges')",
 		"SELECT 'memories'::regclass", `SELECT '"Mixed Case"'::regclass`, "SELECT 'pg_class'::regclass", "SELECT 'information_schema.tables'::regclass", "SELECT 'nothing'::regclass",
 		"SELECT '16400'::regclass", "SELECT '-'::regclass", "SELECT 'memories_pkey'::regclass", "SELECT 'open_drafts'::regclass", `SELECT '"memory_edges'::regclass`, "SELECT 'memory_edges.'::regclass",
 		"SELECT 'memory_edges'::regclass[]", "SELECT '{memories,0}'::regclass[]", "SELECT 'memories'::regtype", "SELECT 'integer[]'::regtype", "SELECT 'character varying(3)'::regtype", "SELECT 'nothing'::regtype",
-		"SELECT 'lower'::regproc", "SELECT 'lower(text)'::regprocedure", "SELECT 'nothing()'::regprocedure", "SELECT 'now(nothing, memory_edges)'::regprocedure", "SELECT 'unlisted(nothing)'::regprocedure", "SELECT 'match_memories(text, integer, boolean)'::regprocedure", "SELECT 'match_memories'::regproc", "SELECT 'public'::regnamespace", "SELECT 'nothing'::regnamespace", "SELECT 'memory_edges'::text", "SELECT $1::regclass", "SELECT has_table_privilege('memories', 'SELECT')",
+		"SELECT 'lower'::regproc", "SELECT 'lower(text)'::regprocedure", "SELECT 'nothing()'::regprocedure", "SELECT 'now(nothing, memory_edges)'::regprocedure", "SELECT 'unlisted(nothing)'::regprocedure", "SELECT 'match_memories(text, integer, boolean)'::regprocedure", "SELECT 'match_memories'::regproc", "SELECT 'public'::regnamespace", "SELECT 'nothing'::regnamespace", "SELECT 'memory_edges'::text", "SELECT $1::regclass", "SELECT 'pg_class_oid_index'::text::regclass", "SELECT has_type_privilege('_memories', 'USAGE')", "SELECT has_type_privilege('int4', 'USAGE')", "SELECT '2281'::text::regproc", "SELECT has_function_privilege('unlisted', 'EXECUTE')",
+		"SELECT has_function_privilege('2281', 'EXECUTE')", "SELECT '-'::text::regprocedure", "SELECT has_table_privilege('elsewhere.nothing', 'SELECT')", "SELECT has_type_privilege('memories[]', 'USAGE')", "SELECT has_table_privilege('information_schema.tables', 'SELECT')", "SELECT has_table_privilege('memories', 'SELECT')",
 	} {
 		if _, refused := r.Rewrite(shown, false); refused != nil && refused.Code != "42704" {
 			t.Errorf("%s: %v", shown, refused)
@@ -155,7 +163,7 @@ func TestNamesInDocuments(t *testing.T) {
 
 func TestSplitName(t *testing.T) {
 	for text, want := range map[string]string{
-		"a": "a", " A ": "a", "a.B": "a|b", `"A" . "b.c"`: "A|b.c", `"a""b"`: `a"b`, "a.b.c": "a|b|c", "": "", ".a": "", "a.": "", `"a`: "", "a b": "", `""`: "", `a"b`: `a"b`,
+		"a": "a", " A ": "a", "a.B": "a|b", `"A" . "b.c"`: "A|b.c", `"a""b"`: `a"b`, "a.b.c": "a|b|c", "": "", ".a": "", "a.": "", `"a`: "", "a b": "", `""`: "", "ÄB": "Äb", strings.Repeat("ä", 40): strings.Repeat("ä", 31), `a"b`: `a"b`,
 	} {
 		if got := strings.Join(splitName(text), "|"); got != want {
 			t.Errorf("%q: %s, want %s", text, got, want)

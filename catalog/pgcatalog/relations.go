@@ -232,7 +232,7 @@ func (l *loader) readIndexed(ctx context.Context) error {
 		  ARRAY(SELECT a.attname::text FROM pg_attribute AS a WHERE a.attrelid = i.indrelid AND a.attnum > 0 AND a.attnum = ANY (i.indkey::int2[]) ORDER BY a.attnum)
 		FROM pg_index AS i JOIN pg_class AS x ON x.oid = i.indexrelid JOIN pg_namespace AS n ON n.oid = x.relnamespace
 		JOIN pg_class AS t ON t.oid = i.indrelid JOIN pg_namespace AS tn ON tn.oid = t.relnamespace
-		WHERE n.nspname NOT IN ('pg_catalog', 'information_schema') AND n.nspname !~ '^pg_(temp|toast)' ORDER BY n.nspname, x.relname`,
+		WHERE n.nspname !~ '^pg_(temp|toast)' ORDER BY n.nspname, x.relname`,
 		[]any{&i.Name.Schema, &i.Name.Name, &i.Table.Schema, &i.Table.Name, &i.Plain, &i.Columns},
 		func() error {
 			found := i
