@@ -62,9 +62,14 @@ var newerSyntax = []struct {
 		"Write INSERT, UPDATE or DELETE with RETURNING.",
 	},
 	{
-		"WHEN NOT MATCHED BY SOURCE", 17, regexp.MustCompile(`(?i)\bnot +matched +by\b`),
+		"WHEN NOT MATCHED BY SOURCE", 17, regexp.MustCompile(`(?i)\bnot +matched +by +source\b`),
 		`MERGE INTO drafts d USING (SELECT gen_random_uuid() AS id) s ON d.id = s.id WHEN NOT MATCHED BY SOURCE THEN DELETE`,
 		"Write a DELETE or UPDATE with NOT EXISTS.",
+	},
+	{
+		"WHEN NOT MATCHED BY TARGET", 17, regexp.MustCompile(`(?i)\bnot +matched +by +target\b`),
+		`MERGE INTO drafts d USING (SELECT gen_random_uuid() AS id) s ON d.id = s.id WHEN NOT MATCHED BY TARGET THEN INSERT (title) VALUES ('a')`,
+		"Leave BY TARGET out: WHEN NOT MATCHED says the same.",
 	},
 	{
 		"RETURNING WITH (...)", 18, regexp.MustCompile(`(?i)\breturning +with *\(`),
