@@ -59,6 +59,7 @@ var settings = map[string]setting{
 	"lock_timeout":                        matching(duration),
 	"idle_in_transaction_session_timeout": matching(duration),
 	"idle_session_timeout":                matching(duration),
+	"transaction_timeout":                 matching(duration), // of 17; the policy's limit of that name is the proxy's own
 	// transactions
 	"default_transaction_read_only":  matching(boolean),
 	"transaction_read_only":          matching(boolean),
