@@ -521,6 +521,20 @@ func TestCopyFrom(t *testing.T) {
 	if n, err := agent.CopyFrom(ctx, pgx.Identifier{"ideas"}, []string{"idea"}, pgx.CopyFromRows([][]any{{"copied"}})); err != nil || n != 1 {
 		t.Errorf("rows that are not seen: %d, %v", n, err)
 	}
+	for option, since := range map[string]int{`DEFAULT '@'`: 16, `ON_ERROR stop`: 17} { // as PostgreSQL has them; older ones know no such option
+		tag, err := agent.PgConn().CopyFrom(ctx, strings.NewReader("d1\t1\t@\n"), "COPY items (title, qty, body) FROM STDIN ("+option+")")
+		if pgtest.Binaries().Major < since {
+			if codeOf(err) != "42601" {
+				t.Errorf("%s: %v", option, err)
+			}
+			continue
+		}
+		want := map[int]string{16: "none", 17: "@"}[since]
+		var body string
+		if scanErr := ownerConn.QueryRow(ctx, "DELETE FROM items WHERE title = 'd1' RETURNING body").Scan(&body); err != nil || scanErr != nil || tag.RowsAffected() != 1 || body != want {
+			t.Errorf("%s: %s, %q, %v, %v", option, tag, body, err, scanErr)
+		}
+	}
 
 	cmd := exec.Command("psql", "-X", "-A", "-t", in.dsn("caregiver", agentPassword))
 	cmd.Env = append(os.Environ(), "LC_ALL=C")

@@ -121,7 +121,7 @@ var refusals = []*Refusal{
 		sqlstate.FeatureNotSupported, sqlstate.ReasonConstruct, "COPY of this relation by name is not available to agents", "Use COPY (SELECT ... FROM ...) TO STDOUT."},
 	{"COPY options", []string{"CopyStmt.options"}, "COPY people TO STDOUT (FREEZE true)",
 		sqlstate.FeatureNotSupported, sqlstate.ReasonConstruct, "this option of COPY, or its value, is not available to agents",
-		"COPY takes FORMAT, DELIMITER, NULL, HEADER, QUOTE, ESCAPE and ENCODING 'UTF8', TO besides FORCE_QUOTE, FROM besides FORCE_NULL and FORCE_NOT_NULL."},
+		"COPY takes FORMAT, DELIMITER, NULL, HEADER, QUOTE, ESCAPE and ENCODING 'UTF8', TO besides FORCE_QUOTE, FROM besides FORCE_NULL, FORCE_NOT_NULL, DEFAULT and ON_ERROR stop. ON_ERROR ignore, with REJECT_LIMIT and LOG_VERBOSITY, would pass over rows."},
 
 	{"CREATE ...", []string{"CreateStmt", "CreateSchemaStmt", "CreateSeqStmt", "CreateStatsStmt", "CreateFunctionStmt", "CreateDomainStmt",
 		"CreateEnumStmt", "CreateRangeStmt", "CompositeTypeStmt", "ViewStmt", "IndexStmt", "RuleStmt", "CreateTrigStmt", "CreateEventTrigStmt",

@@ -1,0 +1,21 @@
+package rewrite
+
+import (
+	"testing"
+
+	"github.com/pgconsent/pgconsent/sqlstate"
+)
+
+// COPY FROM may stop at what is wrong, as it does without being told to, and not pass over it.
+func TestCopyOptions(t *testing.T) {
+	r := rewriter(t, RLS)
+	for sql, allowed := range map[string]bool{
+		"COPY drafts (title) FROM STDIN (ON_ERROR stop)": true, "COPY drafts (title) FROM STDIN (ON_ERROR 'Stop', DEFAULT 'x')": true, "COPY drafts (title) FROM STDIN (ON_ERROR ignore)": false,
+		"COPY drafts (title) FROM STDIN (ON_ERROR)": false, "COPY drafts (title) FROM STDIN (REJECT_LIMIT 1)": false, "COPY drafts (title) FROM STDIN (LOG_VERBOSITY verbose)": false,
+		"COPY drafts (title) FROM STDIN (DEFAULT)": false, "COPY drafts (title) TO STDOUT (ON_ERROR stop)": false, "COPY drafts (title) TO STDOUT (DEFAULT 'x')": false,
+	} {
+		if _, refused := r.Rewrite(sql, false); (refused == nil) != allowed || refused != nil && refused.Code != sqlstate.FeatureNotSupported {
+			t.Errorf("%s: %v", sql, refused)
+		}
+	}
+}
