@@ -64,10 +64,6 @@ func (v *vetter) output(n *sqltext.Node, at place) value {
 	if v.reason != "" || !at.output {
 		return v.expr(n, at)
 	}
-	if v.outputs++; v.outputs > maxOutput {
-		v.no("what it returns is very long")
-		return value{}
-	}
 	before := v.mark()
 	e := v.expr(n, at)
 	v.leaky = before.leaky // no index is reached by it
@@ -76,8 +72,13 @@ func (v *vetter) output(n *sqltext.Node, at place) value {
 	}
 	reason := v.reason
 	v.reset(before)
-	if len(v.casts) > 0 {
+	switch v.outputs++; {
+	case v.outputs > maxOutput:
+		v.no("what it returns is very long")
+	case len(v.casts) > 0:
 		v.no("it brings a cast that is not PostgreSQL's own")
+	case ofParameters(n): // which fails as a plan is made, or as a row is returned, by whether the plan is for its values
+		v.no("%s", reason)
 	}
 	if v.free(n, at, reason); v.reason != "" {
 		return value{}
@@ -270,6 +271,18 @@ func (v *vetter) plainType(t *sqltext.TypeName) bool {
 // isAggregate tells whether a call is that of an aggregate or of a window function.
 func isAggregate(f *sqltext.FuncCall) bool {
 	return f.Over != nil || f.AggStar || f.AggDistinct || f.AggFilter != nil || f.AggWithinGroup || len(f.AggOrder) > 0 || catalogFunctions[lastName(f.Funcname)].why == subjectAggregates
+}
+
+// ofParameters tells whether an expression is one of parameters and constants alone.
+func ofParameters(n *sqltext.Node) bool {
+	param, column := false, false
+	var visit func(*sqltext.Node)
+	visit = func(n *sqltext.Node) {
+		param, column = param || n.GetParamRef() != nil, column || n.GetColumnRef() != nil
+		children(n, visit)
+	}
+	visit(n)
+	return param && !column
 }
 
 // late tells whether an expression has a call of an aggregate or of a window function in it, so that it is computed when groups or windows have been made.
