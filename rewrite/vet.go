@@ -17,17 +17,18 @@ import (
 // and nothing else.
 type vetter struct {
 	*walker
-	reason     string
-	references map[*sqltext.RangeVar]*reference
-	ctes       []map[string]vetQuery
-	overflows  bool                // a sum may overflow that is sure to be made
-	types      []*sqltext.TypeName // to be qualified
-	params     map[int32]kind      // what they must be declared as, if at all
-	forms      map[int32]verdict.Form
-	formed     bool             // it might take the door with them, if that paid
-	exact      map[int32]uint32 // the types that they are cast to, which they must be declared as
-	outputs    int              // expressions that were looked at as such
-	leaky      bool             // an operator is not leak-proof for the server: row security puts it off until the row shows, and reaches no index by it
+	reason         string
+	references     map[*sqltext.RangeVar]*reference
+	ctes           []map[string]vetQuery
+	overflows      bool                // a sum may overflow that is sure to be made
+	types          []*sqltext.TypeName // to be qualified
+	params         map[int32]kind      // what they must be declared as, if at all
+	forms          map[int32]verdict.Form
+	formed         bool             // it might take the door with them, if that paid
+	exact          map[int32]uint32 // the types that they are cast to, which they must be declared as
+	outputs        int              // expressions that were looked at as such
+	orderedWindows map[string]bool  // windows that are named and say how their rows are sorted
+	leaky          bool             // an operator is not leak-proof for the server: row security puts it off until the row shows, and reaches no index by it
 }
 
 type vetColumn struct {
@@ -79,7 +80,7 @@ func (v *vetter) no(format string, args ...any) bool {
 
 // vet returns a vetter whose reason is empty if the text may take the gate door.
 func (w *walker) vet(tree *sqltext.ParseResult) *vetter {
-	v := &vetter{walker: w, references: map[*sqltext.RangeVar]*reference{}, params: map[int32]kind{}, forms: map[int32]verdict.Form{}, exact: map[int32]uint32{}}
+	v := &vetter{walker: w, references: map[*sqltext.RangeVar]*reference{}, params: map[int32]kind{}, forms: map[int32]verdict.Form{}, exact: map[int32]uint32{}, orderedWindows: map[string]bool{}}
 	switch {
 	case len(tree.Stmts) != 1:
 		v.no("it is not exactly one statement")
@@ -168,11 +169,13 @@ func (v *vetter) query(s *sqltext.SelectStmt, at place, top bool) []vetColumn {
 	grouped := own
 	grouped.aggregate = true
 	grouped.output = top && !v.view && (len(s.DistinctClause) == 0 || s.DistinctClause[0].GetNode() != nil) // a plain DISTINCT sorts by all of it
+	for _, n := range s.WindowClause {
+		w := n.GetWindowDef()
+		v.window(w, grouped, "WINDOW")
+		v.orderedWindows[w.GetName()] = v.ordered(w)
+	}
 	columns := v.targets(s.TargetList, grouped)
 	v.having(s.HavingClause, grouped)
-	for _, n := range s.WindowClause {
-		v.window(n.GetWindowDef(), grouped, "WINDOW")
-	}
 	for _, n := range s.GroupClause {
 		v.key(n, own, columns, s.TargetList)
 	}

@@ -38,6 +38,14 @@ var unplain = []string{
 // indexedAggregates are those that an index may answer (aggsortop of pg_aggregate).
 var indexedAggregates = []string{"min", "max", "bool_and", "bool_or", "every"}
 
+// What these give goes by the order in which rows come, if nothing is said about that, and this by the plan: which is another than row security's, and may go by how many rows
+// are hidden. So do the last digits of deviations of floating point.
+var (
+	collecting = []string{"array_agg", "string_agg", "json_agg", "jsonb_agg", "json_object_agg", "jsonb_object_agg"}
+	numbering  = []string{"row_number", "ntile", "lag", "lead", "first_value", "last_value", "nth_value"}
+	deviations = []string{"stddev", "stddev_pop", "stddev_samp", "variance", "var_pop", "var_samp"}
+)
+
 // plainTypes are the types, by OID, that an output may be converted to, and arrays of them.
 var plainTypes = []uint32{16, 17, 20, 21, 23, 25, 114, 700, 701, 1042, 1043, 1082, 1083, 1114, 1184, 1186, 1266, 1700, 2950, 3802}
 
@@ -157,7 +165,7 @@ func (v *vetter) freeCall(f *sqltext.FuncCall, at place, reason string) {
 	aggregate := isAggregate(f)
 	switch {
 	case !ok || schema != "" && schema != "pg_catalog" || schema == "" && !v.plainlyCatalogs(name),
-		!returnsPlainly(name), aggregate && !at.aggregate, slices.ContainsFunc(f.Args, func(n *sqltext.Node) bool { return n.GetNamedArgExpr() != nil }):
+		!returnsPlainly(name), slices.Contains(collecting, name) && len(f.AggOrder) == 0, slices.Contains(numbering, name) && !v.ordered(f.Over), aggregate && !at.aggregate, slices.ContainsFunc(f.Args, func(n *sqltext.Node) bool { return n.GetNamedArgExpr() != nil }):
 		v.no("%s", reason)
 		return
 	}
@@ -179,6 +187,12 @@ func (v *vetter) freeCall(f *sqltext.FuncCall, at place, reason string) {
 				v.no("%s", reason)
 			case !sortable(e.kind.settled()):
 				v.no("%s over a type that is not vetted", name)
+			}
+			continue
+		}
+		if slices.Contains(deviations, name) {
+			if e := v.expr(n, inner); v.reason == "" && e.kind != kindInt && e.kind != kindNumeric {
+				v.no("%s", reason)
 			}
 			continue
 		}
@@ -230,6 +244,11 @@ func (v *vetter) window(w *sqltext.WindowDef, at place, reason string) {
 		v.orders(n, at)
 	}
 	v.parts(at, reason, w.StartOffset, w.EndOffset)
+}
+
+// ordered tells whether a window says how its rows are sorted.
+func (v *vetter) ordered(w *sqltext.WindowDef) bool {
+	return w != nil && (len(w.OrderClause) > 0 || v.orderedWindows[w.Name] || v.orderedWindows[w.Refname])
 }
 
 // having vets a condition on groups. PostgreSQL makes those that name no aggregate conditions on rows, one by one.

@@ -21,7 +21,7 @@ func TestOutputsTakeTheDoor(t *testing.T) {
 		"SELECT jsonb_agg(jsonb_build_object('id', id, 'title', left(title, n)) ORDER BY occurred_at DESC) FROM memories":                                                        true,
 		"SELECT n, sum(count(*)) OVER (PARTITION BY n ORDER BY sum(n) / 2) FROM memories GROUP BY n":                                                                             true,
 		"SELECT DISTINCT ON (n) n, n / 2 FROM memories":                                                                                                                          true,
-		"SELECT max(n) FILTER (WHERE n / 2 > 3), string_agg(upper(title) || n::text, ', ') FROM memories":                                                                        true,
+		"SELECT max(n) FILTER (WHERE n / 2 > 3), string_agg(upper(title) || n::text, ', ' ORDER BY n) FROM memories":                                                             true,
 		"WITH m AS (SELECT n FROM memories) SELECT n / 2 FROM m":                                                                                                                 true,
 		"SELECT n / 2 FROM (SELECT n FROM memories ORDER BY n LIMIT 3) m":                                                                                                        true,
 
@@ -40,6 +40,13 @@ func TestOutputsTakeTheDoor(t *testing.T) {
 		"SELECT max(n / 2) OVER () FROM memories":                                       false,
 		"SELECT rank() OVER (ORDER BY n / 2) FROM memories":                             false,
 		"SELECT rank() OVER w FROM memories WINDOW w AS (PARTITION BY n / 2)":           false,
+		"SELECT array_agg(n) FROM memories":                                             false, // in the order of the plan
+		"SELECT jsonb_agg(n / 2) FROM memories":                                         false,
+		"SELECT row_number() OVER (PARTITION BY n) FROM memories":                       false,
+		"SELECT lag(n / 2) OVER w FROM memories WINDOW w AS (PARTITION BY n)":           false,
+		"SELECT lag(n / 2) OVER v FROM memories WINDOW w AS (ORDER BY n), v AS (w)":     true,
+		"SELECT stddev(price), variance(n) FROM memories":                               true,
+		"SELECT stddev(n / 2.0) FROM memories":                                          false,
 		"SELECT array_agg(n ORDER BY n / 2) FROM memories":                              false,
 		"SELECT array_agg(DISTINCT n / 2) FROM memories":                                false,
 		"SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY n / 2) FROM memories":       false,

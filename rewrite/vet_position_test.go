@@ -57,6 +57,7 @@ var doorPlaces = []string{
 	"SELECT id FROM memories WHERE NOT ({c})",
 	"SELECT id FROM memories WHERE ({c}) IS NOT TRUE",
 	"SELECT body FROM memories GROUP BY body HAVING bool_or({c})",
+	"SELECT title FROM memories GROUP BY title HAVING {c}",
 	"SELECT count(*) FROM memories HAVING bool_and({c}) AND true",
 	"SELECT id FROM memories ORDER BY {c}",
 	"SELECT p.id FROM people p JOIN memories ON {c}",
@@ -180,7 +181,7 @@ func TestUnvettedWhereverItStands(t *testing.T) {
 				continue
 			}
 			sql := strings.ReplaceAll(place, what, vetted)
-			if strings.Count(sql, "title") != 1 {
+			if strings.Count(sql, "title")-strings.Count(place, "title") != 1 {
 				t.Fatalf("%s: title stands there more than once", sql)
 			}
 			if _, err := conn.Prepare(t.Context(), "", sql); err != nil {

@@ -203,7 +203,7 @@ func TestTheGateComputesOutputsLast(t *testing.T) {
 				"SELECT {} FROM (SELECT * FROM big WHERE a = 123 ORDER BY id LIMIT 5) AS q",
 				"WITH q AS (SELECT * FROM big WHERE a = 123) SELECT {} FROM q WHERE EXISTS (SELECT FROM wide WHERE wide.k < q.id)",
 				"SELECT DISTINCT ON (a) a, {} FROM big WHERE a = 123 ORDER BY a, id",
-				"SELECT jsonb_agg(jsonb_build_object('v', {})) FROM big WHERE a = 123 AND EXISTS (SELECT FROM link WHERE big_id = big.id)",
+				"SELECT jsonb_agg(jsonb_build_object('v', {}) ORDER BY id) FROM big WHERE a = 123 AND EXISTS (SELECT FROM link WHERE big_id = big.id)",
 				"SELECT coalesce(({})::text, (SELECT count(*) FROM link WHERE big_id = big.id)::text) FROM big WHERE a = 123",
 			} {
 				cases = append(cases, gateSQL(strings.ReplaceAll(shape, "{}", e)))
