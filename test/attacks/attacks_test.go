@@ -380,6 +380,7 @@ func onTwins(t *testing.T, s oracle.Schema, list []attack, disturb string, modes
 func tellsApart(t *testing.T, list []attack, one, two *pgtest.DB) {
 	t.Helper()
 	a, b := instance.Super(t, one), instance.Super(t, two)
+	const enough = 20
 	differ := 0
 	for _, attack := range list {
 		for _, message := range attack.messages {
@@ -387,12 +388,14 @@ func tellsApart(t *testing.T, list []attack, one, two *pgtest.DB) {
 				if instance.Ask(a, message).Multiset() != instance.Ask(b, message).Multiset() {
 					differ++
 				}
+				// Enough: one that comes later may give gigabytes where no wall stands before it.
+				if differ == enough {
+					return
+				}
 			}
 		}
 	}
-	if differ < 20 {
-		t.Errorf("without walls only %d messages tell the twins apart", differ)
-	}
+	t.Errorf("without walls only %d messages tell the twins apart", differ)
 }
 
 // Retrieval with pgvector: vectors of every type, of one dimension and of several, searches that are told to look at little, indexes of a part of the rows, of casts and of partitions.
