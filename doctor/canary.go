@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/pgconsent/pgconsent/predicate"
@@ -32,6 +32,13 @@ var canaryShapes = []string{
 	// Both comparisons are leak-proof, and what the second compares with fails when a row gets so far: the hidden one alone passes the first. No index has it.
 	"SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM %s WHERE secret OPERATOR(pg_catalog.=) 'a hidden row' AND consent OPERATOR(pg_catalog.=) (SELECT (1 OPERATOR(pg_catalog./) (g OPERATOR(pg_catalog.-) g))::pg_catalog.text FROM pg_catalog.generate_series(1, 1) AS g))",
 	"SELECT id FROM %s WHERE secret::pg_catalog.int4 OPERATOR(pg_catalog.=) 7 UNION SELECT id FROM %s WHERE id OPERATOR(pg_catalog.=) 1",
+}
+
+// signedShapes are those of statements of the gate door: what fails on the hidden row is vetted, or stands above rows that were found.
+var signedShapes = []string{
+	"SELECT a.id FROM %s AS a JOIN %s AS b ON a.id OPERATOR(pg_catalog.=) b.id WHERE b.secret OPERATOR(pg_catalog.<>) ''",
+	"SELECT c.id FROM (SELECT * FROM %s AS c WHERE c.secret OPERATOR(pg_catalog.<>) '' OFFSET 0) AS c WHERE c.secret::pg_catalog.int4 OPERATOR(pg_catalog.=) 7",
+	"SELECT pg_catalog.max(c.id) FROM (SELECT * FROM %s AS c WHERE c.id OPERATOR(pg_catalog.>) 0 OFFSET 0) AS c GROUP BY c.secret::pg_catalog.int4 ORDER BY c.secret::pg_catalog.int4 LIMIT 1",
 }
 
 // canaryPlans are settings that lead the planner other ways.
@@ -86,17 +93,46 @@ func (p *probe) gateDoor(ctx context.Context) ([]Finding, error) {
 	if _, err := p.accepted(ctx, p.keys.Newest().Seal(p.claims(ctx))); err != nil {
 		return found, err
 	}
-	sql := "SELECT a.id FROM " + rls.CanaryDoor() + " AS a JOIN " + rls.CanaryDoor() + " AS b ON a.id OPERATOR(pg_catalog.=) b.id WHERE b.secret OPERATOR(pg_catalog.<>) ''"
-	got, err := p.firstColumn(ctx, p.keys.Newest().Sign("doctor", sql))
-	var pg *pgconn.PgError
-	if err != nil && (!errors.As(err, &pg) || pg.Code == canceled) {
-		return found, err
+	var statements []string
+	for _, shape := range signedShapes {
+		statements = append(statements, p.keys.Newest().Sign("doctor", strings.ReplaceAll(shape, "%s", rls.CanaryDoor())))
 	}
-	if err != nil || got != "1" {
-		found = append(found, finding(fmt.Sprintf("a signed statement shows %q (%v)", got, err)))
+	for _, plan := range canaryPlans {
+		if err := p.switched(ctx, plan, "SET %s = off"); err != nil {
+			return found, err
+		}
+		err := p.firstColumns(ctx, statements, func(sql, got string, err error) error {
+			var pg *pgconn.PgError
+			if err != nil && (!errors.As(err, &pg) || pg.Code == canceled) {
+				return err
+			}
+			if err != nil || got != "1" {
+				found = append(found, finding(fmt.Sprintf("signed, %s shows %q (%v)", signedShapes[slices.Index(statements, sql)], got, err)))
+			}
+			return nil
+		})
+		if err != nil {
+			return found, err
+		}
+		if err := p.switched(ctx, plan, "RESET %s"); err != nil {
+			return found, err
+		}
 	}
 	_, err = p.conn.Exec(ctx, "RESET "+seal.Setting)
 	return found, err
+}
+
+// switched says what is to become of the settings of a plan.
+func (p *probe) switched(ctx context.Context, plan, how string) error {
+	for _, setting := range strings.Split(plan, ", ") {
+		if setting == "" {
+			continue
+		}
+		if _, err := p.conn.Exec(ctx, fmt.Sprintf(how, setting)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // canary runs a probe for every shape, with each of the hints before it, and plan, in a sealed session. judge is told what each answers.
@@ -112,22 +148,14 @@ func (p *probe) canary(ctx context.Context, relation string, hints []string, jud
 		return err
 	}
 	for _, plan := range canaryPlans {
-		for _, setting := range strings.Split(plan, ", ") {
-			if setting != "" {
-				if _, err := p.conn.Exec(ctx, "SET "+setting+" = off"); err != nil {
-					return err
-				}
-			}
+		if err := p.switched(ctx, plan, "SET %s = off"); err != nil {
+			return err
 		}
 		if err := p.firstColumns(ctx, statements, judge); err != nil {
 			return err
 		}
-		for _, setting := range strings.Split(plan, ", ") {
-			if setting != "" {
-				if _, err := p.conn.Exec(ctx, "RESET "+setting); err != nil {
-					return err
-				}
-			}
+		if err := p.switched(ctx, plan, "RESET %s"); err != nil {
+			return err
 		}
 	}
 	_, err := p.conn.Exec(ctx, "RESET "+seal.Setting)
@@ -175,19 +203,4 @@ func (p *probe) firstColumns(ctx context.Context, statements []string, judge fun
 		}
 	}
 	return nil
-}
-
-func (p *probe) firstColumn(ctx context.Context, sql string) (string, error) {
-	rows, err := p.conn.Query(ctx, sql)
-	if err != nil {
-		return "", err
-	}
-	values, err := pgx.CollectRows(rows, pgx.RowTo[*int64])
-	var out []string
-	for _, v := range values {
-		if v != nil {
-			out = append(out, fmt.Sprint(*v))
-		}
-	}
-	return strings.Join(out, ","), err
 }

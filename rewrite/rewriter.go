@@ -34,6 +34,7 @@ type Result struct {
 	NeedsSignature bool   // the text names gate views: it must be signed
 	Door           verdict.Door
 	DoorReason     string        // in mode Doors: what keeps the text from the gate door
+	Above          string        // behind the gate door: why part of it is computed only of rows that the rest has found; "": all of it is vetted
 	Position       func(int) int // from a 1-based character position in Text to one in the original
 
 	Care         string // why its plans are made with care; "": they are not, or where types are declared for parameters alone
@@ -107,11 +108,17 @@ func New(snap *catalog.Snapshot, pol *policy.Policy, mode Mode) *Rewriter {
 //
 // In the extended protocol a text holds one statement at most.
 func (r *Rewriter) Rewrite(text string, extended bool) (*Result, *sqlstate.Error) {
-	return r.rewrite(text, extended, true)
+	return r.rewrite(text, extended, form{twins: true, found: true})
 }
 
-// rewrite does; twins tells whether a search may have its exact twin. Without one it is fenced in.
-func (r *Rewriter) rewrite(text string, extended, twins bool) (*Result, *sqlstate.Error) {
+// form says what a text may be made of.
+type form struct {
+	twins bool // a search, with its exact twin; else it is fenced in
+	found bool // rows that are found behind the gate door, and what is computed of them
+}
+
+// rewrite does.
+func (r *Rewriter) rewrite(text string, extended bool, may form) (*Result, *sqlstate.Error) {
 	result := &Result{Position: func(p int) int { return p }, Door: verdict.DoorRLS}
 	source, refused := sqltext.Scan(text)
 	if refused != nil {
@@ -156,13 +163,13 @@ func (r *Rewriter) rewrite(text string, extended, twins bool) (*Result, *sqlstat
 	if w.refused != nil {
 		return result, w.refused
 	}
-	nearest := twins && !grouped && w.searchesNearest(tree)
+	nearest := may.twins && !grouped && w.searchesNearest(tree)
 	var search *sqltext.RangeVar
 	if nearest {
 		search = tree.Stmts[0].GetStmt().GetSelectStmt().FromClause[0].GetRangeVar()
 	}
 	indexed := nearest && w.mayApproximate(search)
-	gate := !grouped && w.door(tree, result)
+	gate := !grouped && w.door(tree, result, may.found && !nearest)
 	if gate { // where nothing can fail
 		result.careless()
 	}
@@ -204,6 +211,17 @@ func (r *Rewriter) rewrite(text string, extended, twins bool) (*Result, *sqlstat
 		}
 		result.Text, result.Position = spliced.Text, spliced.Position
 	}
+	if gate && w.found != nil {
+		behind, position, ok, refused := foundFirst(result.Text, w.found)
+		if refused != nil {
+			return result, refused
+		}
+		if !ok {
+			return r.rewrite(text, extended, form{twins: may.twins})
+		}
+		inner := result.Position
+		result.Text, result.Position = behind, func(p int) int { return inner(position(p)) }
+	}
 	if nearest {
 		write := exactly
 		if indexed {
@@ -215,7 +233,7 @@ func (r *Rewriter) rewrite(text string, extended, twins bool) (*Result, *sqlstat
 			return result, refused
 		}
 		if !ok {
-			return r.rewrite(text, extended, false)
+			return r.rewrite(text, extended, form{found: may.found})
 		}
 		inner := result.Position
 		result.Text, result.Position = twinned, func(p int) int { return inner(position(p)) }

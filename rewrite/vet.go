@@ -29,6 +29,8 @@ type vetter struct {
 	outputs        int              // expressions that were looked at as such
 	orderedWindows map[string]bool  // windows that are named and say how their rows are sorted
 	leaky          bool             // an operator is not leak-proof for the server: row security puts it off until the row shows, and reaches no index by it
+	passed         bool             // it may take the door, whether or not that pays
+	found          []bool           // of each condition of the SELECT, whether rows are found by it: see vet_found.go
 }
 
 type vetColumn struct {
@@ -63,6 +65,7 @@ type place struct {
 	scope     *vetScope
 	aggregate bool // aggregates may stand here
 	output    bool // it is computed of rows that have passed everything: see vet_output.go
+	above     bool // so is what is sorted and grouped by: see vet_found.go
 	elsewhere bool // not in what is sure to run to its end: hidden rows outside or beside it may choose whether it runs, or for which rows
 }
 
@@ -78,8 +81,8 @@ func (v *vetter) no(format string, args ...any) bool {
 	return false
 }
 
-// vet returns a vetter whose reason is empty if the text may take the gate door.
-func (w *walker) vet(tree *sqltext.ParseResult) *vetter {
+// vet returns a vetter whose reason is empty if the text may take the gate door. by vets its SELECT.
+func (w *walker) vet(tree *sqltext.ParseResult, by func(*vetter, *sqltext.SelectStmt)) *vetter {
 	v := &vetter{walker: w, references: map[*sqltext.RangeVar]*reference{}, params: map[int32]kind{}, forms: map[int32]verdict.Form{}, exact: map[int32]uint32{}, orderedWindows: map[string]bool{}}
 	switch {
 	case len(tree.Stmts) != 1:
@@ -92,13 +95,18 @@ func (w *walker) vet(tree *sqltext.ParseResult) *vetter {
 		v.relations()
 	}
 	if v.reason == "" {
-		v.query(tree.Stmts[0].GetStmt().GetSelectStmt(), place{elsewhere: w.view}, true) // a view may stand anywhere
+		by(v, tree.Stmts[0].GetStmt().GetSelectStmt())
 	}
 	v.formed = v.reason == "" && len(v.forms) > 0
-	if w.mode != Gate {
+	if v.passed = v.reason == ""; v.passed && w.mode != Gate {
 		v.pays(tree)
 	}
 	return v
+}
+
+// whole vets every expression of a SELECT.
+func (v *vetter) whole(s *sqltext.SelectStmt) {
+	v.query(s, place{elsewhere: v.view}, true) // a view may stand anywhere
 }
 
 // pays sends to row security what is as fast there. Nothing but speed depends on it.
@@ -169,6 +177,11 @@ func (v *vetter) query(s *sqltext.SelectStmt, at place, top bool) []vetColumn {
 	grouped := own
 	grouped.aggregate = true
 	grouped.output = top && !v.view && (len(s.DistinctClause) == 0 || s.DistinctClause[0].GetNode() != nil) // a plain DISTINCT sorts by all of it
+	return v.results(s, own, grouped)
+}
+
+// results vets what a SELECT makes of the rows that meet its conditions, and returns its columns. own is where keys stand, grouped where aggregates may.
+func (v *vetter) results(s *sqltext.SelectStmt, own, grouped place) []vetColumn {
 	for _, n := range s.WindowClause {
 		w := n.GetWindowDef()
 		v.window(w, grouped, "WINDOW")
@@ -189,7 +202,9 @@ func (v *vetter) query(s *sqltext.SelectStmt, at place, top bool) []vetColumn {
 	}
 	for i, n := range s.DistinctClause {
 		if i == 0 && (n == nil || n.Node == nil) { // a plain DISTINCT
-			v.sortableColumns(columns, "DISTINCT")
+			if !own.above {
+				v.sortableColumns(columns, "DISTINCT")
+			}
 			continue
 		}
 		v.key(n, own, columns, s.TargetList)
@@ -448,7 +463,7 @@ func (v *vetter) key(n *sqltext.Node, at place, columns []vetColumn, targets []*
 	}
 	if c := n.GetAConst(); c != nil {
 		i := int(c.GetIval().GetIval())
-		if c.GetIval() == nil || i < 1 || i > len(columns) || !sortable(columns[i-1].kind) && !columns[i-1].late {
+		if c.GetIval() == nil || i < 1 || i > len(columns) || !sortable(columns[i-1].kind) && !columns[i-1].late && !at.above {
 			v.no("a key that is not a column of the result")
 		}
 		return
@@ -458,7 +473,7 @@ func (v *vetter) key(n *sqltext.Node, at place, columns []vetColumn, targets []*
 		name, found := fields[0].GetString_().GetSval(), false
 		for _, c := range columns {
 			if c.name == name {
-				if found = true; !c.late {
+				if found = true; !c.late && !at.above {
 					v.sortableColumns([]vetColumn{c}, "a key")
 				}
 			}
@@ -588,17 +603,25 @@ func (w *walker) onlyDoors(tree *sqltext.ParseResult) bool {
 
 var errDoors = errors.New("rewrite: a text of the gate door names a relation that it must not")
 
-// door sends the text through the gate door if it may take it.
-func (w *walker) door(tree *sqltext.ParseResult, result *Result) bool {
+// door sends the text through the gate door if it may take it. found tells whether the rest may stand above rows that are found.
+func (w *walker) door(tree *sqltext.ParseResult, result *Result, found bool) bool {
 	if !w.mode.Doors() {
 		return false
 	}
-	v := w.vet(tree)
+	v := w.vet(tree, (*vetter).whole)
+	reason := v.reason
+	if !v.passed && found && w.readsOne(tree) {
+		if behind := w.vet(tree, (*vetter).behind); behind.passed {
+			v, result.Above = behind, reason
+		}
+	}
 	result.Formed = v.formed
-	if result.DoorReason = v.reason; v.reason != "" {
+	if v.reason != "" {
+		result.DoorReason, result.Above = reason, ""
 		return false
 	}
 	v.takeDoor()
+	w.found = v.found
 	w.signed = true
 	result.Door, result.params, result.exact, result.Forms = verdict.DoorGate, v.params, v.exact, v.forms
 	return true

@@ -105,6 +105,11 @@ func (v *vetter) free(n *sqltext.Node, at place, reason string) {
 			v.no("%s", reason)
 			return
 		}
+		if left, right := x.AExpr.Lexpr, x.AExpr.Rexpr; at.above && left.GetParamRef() == nil && right.GetParamRef() != nil && slices.Contains([]string{"=", "<>", "<", "<=", ">", ">="}, name) {
+			v.param(right.GetParamRef().Number, kindUndeclared) // it becomes of the left operand's type as it is bound
+			v.parts(at, reason, left)
+			return
+		}
 		v.parts(at, reason, x.AExpr.Lexpr, x.AExpr.Rexpr)
 	case *sqltext.Node_TypeCast:
 		if !v.plainType(x.TypeCast.TypeName) {
@@ -171,7 +176,7 @@ func (v *vetter) freeCall(f *sqltext.FuncCall, at place, reason string) {
 	}
 	inner := at
 	if aggregate {
-		inner = place{scope: &vetScope{items: at.scope.items}, elsewhere: at.elsewhere, output: true, aggregate: f.Over != nil}
+		inner = place{scope: &vetScope{items: at.scope.items}, elsewhere: at.elsewhere, output: true, above: at.above, aggregate: f.Over != nil}
 	}
 	for _, n := range f.AggOrder {
 		v.orders(n, inner)
@@ -180,7 +185,7 @@ func (v *vetter) freeCall(f *sqltext.FuncCall, at place, reason string) {
 		v.parts(inner, reason, f.AggFilter)
 	}
 	for _, n := range f.Args {
-		if f.AggDistinct || isIndexed(name) {
+		if (f.AggDistinct || isIndexed(name)) && !at.above {
 			switch e := v.expr(n, inner); {
 			case v.reason != "":
 			case e.untyped():
@@ -223,7 +228,7 @@ func (v *vetter) orders(n *sqltext.Node, at place) {
 
 // groups vets what is sorted, grouped or divided by. A number is a value here, not the place of a column.
 func (v *vetter) groups(n *sqltext.Node, at place) {
-	if v.reason == "" && at.output && late(n) {
+	if v.reason == "" && at.output && (late(n) || at.above) {
 		v.output(n, at)
 		return
 	}
@@ -259,7 +264,7 @@ func (v *vetter) having(n *sqltext.Node, at place) {
 		for _, arg := range n.GetBoolExpr().Args {
 			v.having(arg, at)
 		}
-	case at.output && late(n):
+	case at.output && (late(n) || at.above):
 		if e := v.output(n, at); !e.free {
 			v.boolean(e)
 		}

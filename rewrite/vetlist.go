@@ -17,20 +17,21 @@ var vettedText string
 type kind string
 
 const (
-	kindOpaque   kind = "opaque" // may be returned, counted, and asked whether it is NULL
-	kindString   kind = "string" // a constant whose type the context gives; NULL too
-	kindParam    kind = "parameter"
-	kindInt      kind = "int"
-	kindNumeric  kind = "numeric"
-	kindText     kind = "text"
-	kindBool     kind = "bool"
-	kindEnum     kind = "enum"
-	kindNow      kind = "now"
-	kindRecent   kind = "recent"
-	kindToday    kind = "today"
-	kindSpan     kind = "span"
-	kindTSQuery  kind = "tsquery"
-	kindTSVector kind = "tsvector"
+	kindOpaque     kind = "opaque" // may be returned, counted, and asked whether it is NULL
+	kindString     kind = "string" // a constant whose type the context gives; NULL too
+	kindParam      kind = "parameter"
+	kindInt        kind = "int"
+	kindNumeric    kind = "numeric"
+	kindText       kind = "text"
+	kindBool       kind = "bool"
+	kindEnum       kind = "enum"
+	kindNow        kind = "now"
+	kindRecent     kind = "recent"
+	kindToday      kind = "today"
+	kindSpan       kind = "span"
+	kindUndeclared kind = "undeclared" // of a parameter that nobody may declare
+	kindTSQuery    kind = "tsquery"
+	kindTSVector   kind = "tsvector"
 )
 
 // typeKinds are the types that have a kind of their own, by OID.

@@ -20,6 +20,7 @@ type walker struct {
 	seen         map[string]int // kinds of nodes visited, for reconcile
 	references   []*reference
 	barred       bool                         // it may fail: see fences
+	found        []bool                       // behind the gate door: which conditions find the rows, where others are asked of these; else nil
 	fenced       map[*sqltext.RangeVar]bool   // what a distance may put in order, where an approximate index may lie under it
 	begins       []int                        // the first reference of each statement
 	keyedBy      map[*sqltext.RangeVar]*fetch // the mentions of tables whose key is fixed

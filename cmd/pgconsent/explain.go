@@ -47,6 +47,7 @@ type explained struct {
 	Functions  []string             `json:"functions,omitempty"`
 	Door       verdict.Door         `json:"door,omitempty"`
 	DoorReason string               `json:"door_reason,omitempty"`
+	Above      string               `json:"above,omitempty"`
 	Signed     bool                 `json:"signed,omitempty"`
 	Refusal    *refusal             `json:"refusal,omitempty"`
 }
@@ -182,7 +183,7 @@ func explain(r *rewrite.Rewriter, p *policy.Policy, text string, values map[stri
 		answer.Refusal = &refusal{string(refused.Code), refused.Message, refused.Hint, refused.Position}
 		return answer
 	}
-	answer.Functions, answer.Door, answer.DoorReason, answer.Signed = result.Functions, result.Door, result.DoorReason, result.NeedsSignature
+	answer.Functions, answer.Door, answer.DoorReason, answer.Above, answer.Signed = result.Functions, result.Door, result.DoorReason, result.Above, result.NeedsSignature
 	for _, statement := range result.Statements {
 		out := explainedStatement{Tag: statement.Tag, Accesses: []explainedAccess{}}
 		for _, a := range statement.Accesses {
@@ -280,6 +281,8 @@ func (s *session) explanation(a explained) {
 		if a.Refusal.Position > 0 {
 			fmt.Fprintf(s.out, "at character %d\n", a.Refusal.Position)
 		}
+	case a.Above != "":
+		fmt.Fprintf(s.out, "door: the signed gate for the rows that vetted conditions find; the rest is computed of these: %s\n", a.Above)
 	case a.Door == verdict.DoorGate:
 		fmt.Fprintln(s.out, "door: the signed gate; every expression is vetted")
 	case a.Signed:

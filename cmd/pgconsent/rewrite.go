@@ -34,6 +34,7 @@ type rewritten struct {
 	NeedsSignature bool            `json:"needs_signature,omitempty"`
 	Door           verdict.Door    `json:"door,omitempty"`
 	DoorReason     string          `json:"door_reason,omitempty"`
+	Above          string          `json:"above,omitempty"`
 	Care           string          `json:"care,omitempty"`
 	Scan           bool            `json:"scan,omitempty"`
 	Tag            string          `json:"tag,omitempty"`
@@ -86,7 +87,7 @@ func (r rewriteCmd) Run(s *session) error {
 		} else {
 			answer.Text, answer.NeedsSignature, answer.Tag = result.Text, result.NeedsSignature, result.Tag
 			answer.Accesses, answer.Functions = result.Accesses, result.Functions
-			answer.Door, answer.DoorReason, answer.Scan, answer.Care = result.Door, result.DoorReason, result.Scan, result.Care
+			answer.Door, answer.DoorReason, answer.Above, answer.Scan, answer.Care = result.Door, result.DoorReason, result.Above, result.Scan, result.Care
 		}
 		switch {
 		case s.json:
@@ -117,6 +118,8 @@ func (r rewriteCmd) Run(s *session) error {
 // explain says which door a statement takes, and why.
 func (s *session) explain(t target, result *rewrite.Result) {
 	switch {
+	case result.Above != "":
+		fmt.Fprintf(s.err, "door:  gate, signed, for the rows that vetted conditions find; the rest is computed of these: %s\n", result.Above)
 	case result.Door == verdict.DoorGate:
 		fmt.Fprintln(s.err, "door:  gate, signed: every expression is vetted")
 	case t.doors:

@@ -215,6 +215,48 @@ func TestTheGateComputesOutputsLast(t *testing.T) {
 	askGate(t, odd, instance.Doors, cases)
 }
 
+// Nor does anything that is asked, grouped and sorted by above the rows that a search has found, whichever way these are planned.
+func TestTheGateFindsFirst(t *testing.T) {
+	failing := []string{"i8 + 1", "n::bigint", "f::float4", "1 / (a - 123)", "body::int", "date_trunc('year', ts)", "to_date(body, 'YYYY-MM-DD')", "repeat(body, 500000000)", "CASE WHEN a = 123 THEN 1 / (b - 1) END"}
+	plans := []string{
+		"SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0; SET max_parallel_workers_per_gather = 4",
+		"SET enable_hashjoin = off; SET enable_nestloop = off", "SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_sort = off", "SET enable_hashagg = off; SET enable_seqscan = off",
+	}
+	var cases []gateCase
+	for i, plan := range append([]string{"RESET ALL"}, plans...) {
+		for set := range strings.SplitSeq(plan, "; ") {
+			cases = append(cases, gateSQL(set))
+		}
+		for k, e := range failing {
+			if i > 0 && k > 2 { // the plans are those of any of them
+				break
+			}
+			for _, shape := range []string{
+				"SELECT id FROM big WHERE found @@ 'b'::tsquery AND ({}) IS NOT NULL ORDER BY id",
+				"SELECT count(*) FROM big WHERE ({})::text <> 'x' AND found @@ 'b'::tsquery AND a = 123",
+				"SELECT id FROM big WHERE a > 122 AND body LIKE '%' AND a < 125 AND (({}) IS NULL OR id < 0)",
+				"SELECT {}, count(*) FROM big WHERE found @@ 'b'::tsquery AND a = 123 GROUP BY 1 ORDER BY 1",
+				"SELECT max({}), min({}), count(DISTINCT {}) FROM big WHERE found @@ 'b'::tsquery AND a = 123",
+				"SELECT id FROM big WHERE found @@ 'b'::tsquery AND a = 123 ORDER BY {}, id LIMIT 3",
+				"SELECT DISTINCT {} FROM big WHERE doc @> '[]' AND a = 123",
+				"SELECT DISTINCT ON ({}) id FROM big WHERE found @@ 'b'::tsquery AND a = 123 ORDER BY {}, id",
+				"SELECT a FROM big WHERE found @@ 'b'::tsquery AND a = 123 GROUP BY a HAVING min({}) IS NULL",
+				"SELECT id, rank() OVER (PARTITION BY {} ORDER BY {}, id) FROM big WHERE found @@ 'b'::tsquery AND a = 123 ORDER BY id",
+				"SELECT string_agg(id::text, ',' ORDER BY {}, id) FILTER (WHERE ({}) IS NOT NULL) FROM big WHERE ta && '{a}' AND a = 123",
+			} {
+				cases = append(cases, gateSQL(strings.ReplaceAll(shape, "{}", e)))
+			}
+		}
+	}
+	for _, value := range []string{"2020-01-01", "5000-01-01"} {
+		cases = append(cases, gateParams("SELECT id FROM big WHERE found @@ 'b'::tsquery AND a = 123 AND date_trunc('year', ts) = $1", nil, value),
+			gateParams("SELECT id FROM big WHERE found @@ 'b'::tsquery AND a = 123 AND i8 + 1 > $1", nil, "17"))
+	}
+	odd := "n = '1e400'::numeric, i8 = 9223372036854775807, f = 1e300, ts = '4714-11-24 BC', body = 'zz'"
+	askGate(t, odd, instance.Gate, cases)
+	askGate(t, odd, instance.Doors, cases)
+}
+
 // Nothing on the list fails for a value of the types that it names, at the ends of what they hold.
 func TestTheGateTakesEveryValue(t *testing.T) {
 	var cases []gateCase

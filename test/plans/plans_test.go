@@ -52,6 +52,7 @@ var classes = []struct{ name, sql, hand string }{
 	{"month by month", "SELECT date_trunc('month', occurred_at), count(*) FROM memories GROUP BY 1", "SELECT date_trunc('month', occurred_at), count(*) FROM memories m WHERE " + consents + " GROUP BY 1"},
 	{"count", "SELECT count(*) FROM memories", "SELECT count(*) FROM memories m WHERE " + consents},
 	{"full text", "SELECT id FROM memories WHERE tsv @@ plainto_tsquery('simple', 'w17 w23')", "SELECT id FROM memories m WHERE tsv @@ plainto_tsquery('simple', 'w17 w23') AND " + consents},
+	{"full text by month", "SELECT date_trunc('month', occurred_at), count(*) FROM memories WHERE tsv @@ plainto_tsquery('simple', 'w17 w23') AND title ~ 'w' GROUP BY 1", "SELECT date_trunc('month', occurred_at), count(*) FROM memories m WHERE tsv @@ plainto_tsquery('simple', 'w17 w23') AND title ~ 'w' AND " + consents + " GROUP BY 1"},
 	{"trigram", "SELECT id FROM memories WHERE title ILIKE '%w171 w23%'", "SELECT id FROM memories m WHERE title ILIKE '%w171 w23%' AND " + consents},
 	{"prefix", "SELECT id FROM memories WHERE title LIKE 'w171 w23%'", "SELECT id FROM memories m WHERE title LIKE 'w171 w23%' AND " + consents},
 	{"jsonb", `SELECT id FROM memories WHERE metadata @> '{"k": 771}'`, `SELECT id FROM memories m WHERE metadata @> '{"k": 771}' AND ` + consents},

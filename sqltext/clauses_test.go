@@ -1,0 +1,69 @@
+package sqltext
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestClauses(t *testing.T) {
+	for sql, want := range map[string]string{
+		"SELECT a FROM t WHERE b = 1":                                                                                                 "t|b = 1",
+		"SELECT a FROM t AS x WHERE b = 1 AND c AND (d OR e) ORDER BY a":                                                              "t AS x|b = 1|c|(d OR e)",
+		"SELECT a FROM t WHERE b BETWEEN 1 AND 2 AND c BETWEEN SYMMETRIC 3 AND 4 GROUP BY a":                                          "t|b BETWEEN 1 AND 2|c BETWEEN SYMMETRIC 3 AND 4",
+		"SELECT a FROM t WHERE CASE WHEN b AND c THEN d AND e ELSE f END AND g LIMIT 3":                                               "t|CASE WHEN b AND c THEN d AND e ELSE f END|g",
+		"SELECT a FROM t WHERE ((b AND c) AND (d AND (e)))  ; ":                                                                       "t|b|c|d|(e)",
+		"SELECT a FROM t WHERE (b OR c AND d)":                                                                                        "t|(b OR c AND d)",
+		"SELECT a FROM t WHERE b AND c OR d AND e HAVING f":                                                                           "t|b AND c OR d AND e",
+		"SELECT a FROM t WHERE (b AND c) = (d AND e) AND NOT f AND g":                                                                 "t|(b AND c) = (d AND e)|NOT f|g",
+		"SELECT a IS DISTINCT FROM b, extract(day FROM c), x.from, y AS from FROM t /* d */ WHERE /* e */ t.and AND t.where = 1 -- f": "t|t.and|t.where = 1",
+		"SELECT a FROM t WHERE b = ANY (ARRAY[c AND d]) AND e[1] FETCH FIRST ROW ONLY":                                                "t|b = ANY (ARRAY[c AND d])|e[1]",
+		"SELECT a FROM t":            "",
+		"SELECT 1 WHERE a":           "",
+		"SELECT a FROM t GROUP BY b": "",
+		"":                           "",
+	} {
+		source, refused := Scan(sql)
+		if refused != nil {
+			t.Fatal(refused)
+		}
+		c, ok := source.Clauses()
+		got := ""
+		if ok {
+			parts := []string{sql[c.From.Start:c.From.End]}
+			for _, s := range c.Conditions {
+				parts = append(parts, sql[s.Start:s.End])
+			}
+			got = strings.Join(parts, "|")
+		}
+		if got != want {
+			t.Errorf("%s\n%s\n%s", sql, got, want)
+		}
+	}
+}
+
+// Whatever a text is, its clauses lie within it, one behind the other.
+func FuzzClauses(f *testing.F) {
+	for _, sql := range []string{"SELECT a FROM t WHERE (b AND c) AND d", "FROM WHERE AND", "FROM ( WHERE ) AND", "FROM a WHERE (AND)", "FROM a WHERE CASE END AND b)"} {
+		f.Add(sql)
+	}
+	f.Fuzz(func(t *testing.T, sql string) {
+		source, refused := Scan(sql)
+		if refused != nil {
+			return
+		}
+		c, ok := source.Clauses()
+		if !ok {
+			return
+		}
+		spans := append([]Span{c.From}, c.Conditions...)
+		for _, s := range spans {
+			if s.Start >= s.End || s.Start < 0 || int(s.End) > len(sql) {
+				t.Errorf("%q: %v", sql, spans)
+			}
+		}
+		if !slices.IsSortedFunc(spans, func(a, b Span) int { return int(a.Start - b.Start) }) || spans[len(spans)-1].End > c.End {
+			t.Errorf("%q: %v until %d", sql, spans, c.End)
+		}
+	})
+}
