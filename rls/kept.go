@@ -127,14 +127,14 @@ func (h horizon) settle() string {
 	}
 	line("-- what was changed is this transaction's until it commits")
 	for i := 1; i <= n; i++ {
-		line("PERFORM pg_advisory_xact_lock(l.k) FROM (SELECT DISTINCT %s AS k FROM unnest(changed%d) AS v ORDER BY 1) AS l;", lockKey(h.name, i, "v"), i)
+		line("PERFORM pg_advisory_xact_lock(l.k) FROM (SELECT DISTINCT %s AS k FROM unnest(changed%d) AS v (value) ORDER BY 1) AS l;", lockKey(h.name, i, "v.value"), i)
 	}
 	line("-- what it now leads to stays as it is until then")
 	line("reached0 := changed0;")
 	for i := 1; i <= n; i++ {
 		r, columns := h.at(i - 1)
-		line("reached%d := ARRAY(SELECT DISTINCT %s FROM unnest(reached%d) AS v JOIN %s AS r ON %s WHERE %s);", i, value(r, "r", h.steps[i-1].Froms()), i-1, r.Name.SQL(), isValue(r, "r", columns, "v"), known("r", h.steps[i-1].Froms()))
-		line("PERFORM pg_advisory_xact_lock_shared(l.k) FROM (SELECT DISTINCT %s AS k FROM unnest(reached%d) AS v ORDER BY 1) AS l;", lockKey(h.name, i, "v"), i)
+		line("reached%d := ARRAY(SELECT DISTINCT %s FROM unnest(reached%d) AS v (value) JOIN %s AS r ON %s WHERE %s);", i, value(r, "r", h.steps[i-1].Froms()), i-1, r.Name.SQL(), isValue(r, "r", columns, "v.value"), known("r", h.steps[i-1].Froms()))
+		line("PERFORM pg_advisory_xact_lock_shared(l.k) FROM (SELECT DISTINCT %s AS k FROM unnest(reached%d) AS v (value) ORDER BY 1) AS l;", lockKey(h.name, i, "v.value"), i)
 		line("reached%d := reached%d || changed%d;", i, i, i)
 	}
 	line("-- the rows that it concerns")
@@ -142,29 +142,29 @@ func (h horizon) settle() string {
 	for i := n; i >= 1; i-- {
 		r, columns := h.at(i - 1)
 		from := h.steps[i-1].Froms()
-		line("concerned%d := changed%d || ARRAY(SELECT DISTINCT %s FROM unnest(concerned%d) AS v JOIN %s AS r ON %s WHERE %s);", i-1, i-1, value(r, "r", columns), i, r.Name.SQL(), isValue(r, "r", from, "v"), known("r", columns))
+		line("concerned%d := changed%d || ARRAY(SELECT DISTINCT %s FROM unnest(concerned%d) AS v (value) JOIN %s AS r ON %s WHERE %s);", i-1, i-1, value(r, "r", columns), i, r.Name.SQL(), isValue(r, "r", from, "v.value"), known("r", columns))
 	}
 	r := h.relation
-	line("DELETE FROM %s AS o USING unnest(changed0) AS v WHERE %s AND NOT EXISTS (SELECT FROM %s AS t WHERE %s);", h.table(), isValue(r, "o", h.key(), "v"), r.Name.SQL(), isValue(r, "t", h.key(), "v"))
+	line("DELETE FROM %s AS o USING unnest(changed0) AS v (value) WHERE %s AND NOT EXISTS (SELECT FROM %s AS t WHERE %s);", h.table(), isValue(r, "o", h.key(), "v.value"), r.Name.SQL(), isValue(r, "t", h.key(), "v.value"))
 	var keys, quoted []string
 	for _, k := range h.key() {
 		quoted = append(quoted, catalog.QuoteIdent(k))
 		keys = append(keys, "t."+catalog.QuoteIdent(k))
 	}
-	line("INSERT INTO %s (%s, open_until) SELECT DISTINCT %s, '-infinity'::timestamptz FROM unnest(changed0) AS v JOIN %s AS t ON %s ORDER BY %s ON CONFLICT DO NOTHING;",
-		h.table(), strings.Join(quoted, ", "), strings.Join(keys, ", "), r.Name.SQL(), isValue(r, "t", h.key(), "v"), strings.Join(keys, ", "))
-	line("PERFORM FROM %s AS t WHERE EXISTS (SELECT FROM unnest(concerned0) AS v WHERE %s) ORDER BY %s FOR UPDATE;", h.table(), isValue(r, "t", h.key(), "v"), strings.Join(keys, ", "))
+	line("INSERT INTO %s (%s, open_until) SELECT DISTINCT %s, '-infinity'::timestamptz FROM unnest(changed0) AS v (value) JOIN %s AS t ON %s ORDER BY %s ON CONFLICT DO NOTHING;",
+		h.table(), strings.Join(quoted, ", "), strings.Join(keys, ", "), r.Name.SQL(), isValue(r, "t", h.key(), "v.value"), strings.Join(keys, ", "))
+	line("PERFORM FROM %s AS t WHERE EXISTS (SELECT FROM unnest(concerned0) AS v (value) WHERE %s) ORDER BY %s FOR UPDATE;", h.table(), isValue(r, "t", h.key(), "v.value"), strings.Join(keys, ", "))
 	var same []string
 	for _, k := range h.key() {
 		same = append(same, "o."+catalog.QuoteIdent(k)+" = t."+catalog.QuoteIdent(k))
 	}
-	line("UPDATE %s AS o SET open_until = w.open FROM (SELECT %s, %s AS open FROM (SELECT DISTINCT v FROM unnest(concerned0) AS v) AS v JOIN %s AS t ON %s) AS w WHERE %s AND o.open_until IS DISTINCT FROM w.open;",
-		h.table(), strings.Join(keys, ", "), h.open(), r.Name.SQL(), isValue(r, "t", h.key(), "v"), strings.ReplaceAll(strings.Join(same, " AND "), "= t.", "= w."))
+	line("UPDATE %s AS o SET open_until = w.open FROM (SELECT %s, %s AS open FROM (SELECT DISTINCT c.value FROM unnest(concerned0) AS c (value)) AS v JOIN %s AS t ON %s) AS w WHERE %s AND o.open_until IS DISTINCT FROM w.open;",
+		h.table(), strings.Join(keys, ", "), h.open(), r.Name.SQL(), isValue(r, "t", h.key(), "v.value"), strings.ReplaceAll(strings.Join(same, " AND "), "= t.", "= w."))
 	var declare strings.Builder
 	for i := 0; i <= n; i++ {
 		fmt.Fprintf(&declare, "  changed%[1]d text[]; reached%[1]d text[]; concerned%[1]d text[];\n", i)
 	}
-	return fmt.Sprintf("CREATE FUNCTION %s() RETURNS pg_catalog.void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $pgconsent$\nDECLARE\n%sBEGIN\n%sEND $pgconsent$",
+	return fmt.Sprintf("CREATE FUNCTION %s() RETURNS pg_catalog.void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $pgconsent$\n#variable_conflict use_variable\nDECLARE\n%sBEGIN\n%sEND $pgconsent$",
 		h.function("settle"), declare.String(), b.String())
 }
 

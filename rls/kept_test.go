@@ -242,6 +242,26 @@ INSERT INTO people SELECT g, 'granted' FROM generate_series(1, 9) g; INSERT INTO
 	}
 }
 
+// Whatever the owner's columns are called, they are not taken for what the functions call something.
+func TestKeptBesideColumnsOfAnyName(t *testing.T) {
+	columns := ", v text, value text, c text, t text, o text, r text, w text, l text, k bigint, open timestamptz, step int, tx text, name text, changed0 text[], changed1 text[], reached0 text[], reached1 text[], concerned0 text[], concerned1 text[], s1 int, new text, old text"
+	_, super, plan := keptOver(t, `version: 1
+attributes: { user: { type: integer, source: credential } }
+tables:
+  notes: { rows: [ consent: { every: [ links: { id: link }, people: { id: person } ], status: status, is: granted, expires: until, materialize: true } ] }
+`, `CREATE TABLE people (id int, status text, until timestamptz`+columns+`); CREATE TABLE links (id int, person int`+columns+`); CREATE TABLE notes (id int PRIMARY KEY, link int`+columns+`);
+INSERT INTO people SELECT g, 'granted' FROM generate_series(1, 9) g; INSERT INTO links SELECT g, g FROM generate_series(1, 9) g; INSERT INTO notes SELECT g, g FROM generate_series(1, 9) g;`)
+	if err := migrations.FillAll(t.Context(), super, plan.Fills(), func(migrations.Fill, int64) {}); err != nil {
+		t.Fatal(err)
+	}
+	for _, sql := range []string{"INSERT INTO notes VALUES (100, 4, 'x', 'y')", "UPDATE people SET status = 'refused' WHERE id = 4", "UPDATE links SET person = 4 WHERE id = 3", "DELETE FROM notes WHERE id = 2", "DELETE FROM people"} {
+		if _, err := super.PgConn().Exec(t.Context(), sql).ReadAll(); err != nil {
+			t.Errorf("%s: %v", sql, err)
+		}
+		alike(t, super, plan, sql)
+	}
+}
+
 // Changes that were never settled, as they could be left before kept_note was put right, are not lost to a migrate.
 func TestKeptOfBeforeItWasPutRight(t *testing.T) {
 	_, super, plan := keptDatabase(t)

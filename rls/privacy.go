@@ -137,7 +137,7 @@ func (p *Plan) privacyFunctions(s *policy.Privacy) []Statement {
 		if g == nil {
 			return "false"
 		}
-		return fmt.Sprintf("EXISTS (SELECT FROM %s AS g WHERE %s OPERATOR(pg_catalog.=) %s AND %s OPERATOR(pg_catalog.=) %s AND %s OPERATOR(pg_catalog.=) caller)",
+		return fmt.Sprintf("EXISTS (SELECT FROM %s AS g WHERE %s OPERATOR(pg_catalog.=) %s AND %s OPERATOR(pg_catalog.=) %s AND %s OPERATOR(pg_catalog.=) privacy_rows.caller)",
 			g.Relation.Name.SQL(), asText("g", g.Store), store, asText("g", g.Subject), subject, asText("g", g.Guardian))
 	}
 	var parts []string
@@ -151,16 +151,16 @@ func (p *Plan) privacyFunctions(s *policy.Privacy) []Statement {
 		subjects := listed(m.Subjects, "t")
 		// Whom a memory is about is looked at where the caller may ask that: a stranger's question takes as long about somebody as about nobody.
 		parts = append(parts, fmt.Sprintf("  SELECT %s::pg_catalog.text AS kind, %s AS key, %s AS store, %s AS owner, %s AS source, %s AS subjects, %s AS grants, %s AS evidence\n  FROM %s AS t%s\n"+
-			"  WHERE CASE WHEN privacy_rows.subject IS NULL THEN true WHEN %s OPERATOR(pg_catalog.=) caller OR privacy_rows.subject OPERATOR(pg_catalog.=) caller OR %s THEN privacy_rows.subject OPERATOR(pg_catalog.=) ANY (%s) ELSE false END",
+			"  WHERE CASE WHEN privacy_rows.subject IS NULL THEN true WHEN %s OPERATOR(pg_catalog.=) privacy_rows.caller OR privacy_rows.subject OPERATOR(pg_catalog.=) privacy_rows.caller OR %s THEN privacy_rows.subject OPERATOR(pg_catalog.=) ANY (%s) ELSE false END",
 			catalog.QuoteLiteral(m.Kind), asText("t", m.Key), store, owner, asText("t", m.Source), subjects, listed(m.Grants, "t"), listed(m.Evidence, "t"), m.Relation.Name.SQL(), join,
 			owner, guards(store, "privacy_rows.subject"), subjects))
 	}
 	out := []Statement{{SQL: fmt.Sprintf(`CREATE FUNCTION pgconsent.privacy_rows(caller pg_catalog.text, subject pg_catalog.text, of_kind pg_catalog.text, id pg_catalog.text, after pg_catalog.text[], most pg_catalog.int4)
 RETURNS TABLE (kind pg_catalog.text, key pg_catalog.text, store pg_catalog.text, owner pg_catalog.text, source pg_catalog.text, subjects pg_catalog.text[], grants pg_catalog.text[], evidence pg_catalog.text[], speaks pg_catalog.text[])
-%sSELECT * FROM (SELECT r.*, ARRAY(SELECT DISTINCT u.id FROM pg_catalog.unnest(r.subjects) AS u (id) WHERE u.id IS NOT NULL AND (caller OPERATOR(pg_catalog.=) u.id OR %s) ORDER BY 1) AS speaks FROM (
+%sSELECT * FROM (SELECT r.*, ARRAY(SELECT DISTINCT u.id FROM pg_catalog.unnest(r.subjects) AS u (id) WHERE u.id IS NOT NULL AND (privacy_rows.caller OPERATOR(pg_catalog.=) u.id OR %s) ORDER BY 1) AS speaks FROM (
 %s) AS r
   WHERE (of_kind IS NULL OR of_kind OPERATOR(pg_catalog.=) r.kind) AND (privacy_rows.id IS NULL OR privacy_rows.id OPERATOR(pg_catalog.=) r.key)) AS q
-WHERE (q.owner OPERATOR(pg_catalog.=) caller OR privacy_rows.subject OPERATOR(pg_catalog.=) ANY (q.speaks) OR privacy_rows.subject IS NULL AND pg_catalog.cardinality(q.speaks) OPERATOR(pg_catalog.>) 0)
+WHERE (q.owner OPERATOR(pg_catalog.=) privacy_rows.caller OR privacy_rows.subject OPERATOR(pg_catalog.=) ANY (q.speaks) OR privacy_rows.subject IS NULL AND pg_catalog.cardinality(q.speaks) OPERATOR(pg_catalog.>) 0)
   AND (after IS NULL OR ROW(q.store, q.kind, q.key) OPERATOR(pg_catalog.>) ROW(after[1], after[2], after[3]))
 ORDER BY q.store, q.kind, q.key LIMIT most
 $pgconsent$`, head, guards("r.store", "u.id"), strings.Join(parts, "\n  UNION ALL\n")), Why: why}}
@@ -176,7 +176,7 @@ $pgconsent$`, head, guards("r.store", "u.id"), strings.Join(parts, "\n  UNION AL
 func (p *Plan) privacyConsents(x *policy.Consents, head, why string) Statement {
 	body := "SELECT NULL::pg_catalog.text, NULL::pg_catalog.text, NULL::pg_catalog.text, NULL::pg_catalog.text, NULL::pg_catalog.text WHERE false"
 	if x != nil {
-		where := []string{asText("t", x.Store) + " OPERATOR(pg_catalog.=) of_store"}
+		where := []string{asText("t", x.Store) + " OPERATOR(pg_catalog.=) privacy_consents.of_store"}
 		if x.Revoked != "" {
 			where = append(where, "t."+catalog.QuoteIdent(x.Revoked)+" IS NULL")
 		}
@@ -192,7 +192,7 @@ func (p *Plan) privacyConsents(x *policy.Consents, head, why string) Statement {
 func (p *Plan) privacyGuardians(x *policy.Guardians, head, why string) Statement {
 	body := "SELECT NULL::pg_catalog.text, NULL::pg_catalog.text WHERE false"
 	if x != nil {
-		body = fmt.Sprintf("SELECT %s, %s FROM %s AS t WHERE %s OPERATOR(pg_catalog.=) of_store ORDER BY 1, 2", asText("t", x.Subject), asText("t", x.Guardian), x.Relation.Name.SQL(), asText("t", x.Store))
+		body = fmt.Sprintf("SELECT %s, %s FROM %s AS t WHERE %s OPERATOR(pg_catalog.=) privacy_guardians.of_store ORDER BY 1, 2", asText("t", x.Subject), asText("t", x.Guardian), x.Relation.Name.SQL(), asText("t", x.Store))
 	}
 	return Statement{SQL: "CREATE FUNCTION pgconsent.privacy_guardians(of_store pg_catalog.text)\nRETURNS TABLE (subject pg_catalog.text, guardian pg_catalog.text)\n" + head + body + "\n$pgconsent$", Why: why}
 }
@@ -200,7 +200,7 @@ func (p *Plan) privacyGuardians(x *policy.Guardians, head, why string) Statement
 func (p *Plan) privacyContexts(x *policy.Contexts, head, why string) Statement {
 	body := "SELECT NULL::pg_catalog.text, NULL::pg_catalog.text[] WHERE false"
 	if x != nil {
-		body = fmt.Sprintf("SELECT %s, %s FROM %s AS t WHERE %s OPERATOR(pg_catalog.=) of_store ORDER BY 1", asText("t", x.Name), listed(x.Participants, "t"), x.Relation.Name.SQL(), asText("t", x.Store))
+		body = fmt.Sprintf("SELECT %s, %s FROM %s AS t WHERE %s OPERATOR(pg_catalog.=) privacy_contexts.of_store ORDER BY 1", asText("t", x.Name), listed(x.Participants, "t"), x.Relation.Name.SQL(), asText("t", x.Store))
 	}
 	return Statement{SQL: "CREATE FUNCTION pgconsent.privacy_contexts(of_store pg_catalog.text)\nRETURNS TABLE (name pg_catalog.text, participants pg_catalog.text[])\n" + head + body + "\n$pgconsent$", Why: why}
 }
