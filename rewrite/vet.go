@@ -49,6 +49,11 @@ type vetItem struct {
 	merged  map[string]bool   // by USING: without qualification the other item's is meant
 }
 
+// nameless tells whether a column has a name that is not plain to see.
+func (i *vetItem) nameless() bool {
+	return slices.ContainsFunc(i.columns, func(c vetColumn) bool { return c.name == "" })
+}
+
 // vetQuery is a WITH query.
 type vetQuery struct {
 	columns   []vetColumn
@@ -409,7 +414,7 @@ func (v *vetter) targets(list []*sqltext.Node, at place) []vetColumn {
 			continue
 		}
 		e := v.output(t.GetVal(), at)
-		out = append(out, vetColumn{name: outputName(t), kind: v.result(e), bounded: v.bounded(t.GetVal(), at.scope), late: e.free && late(t.GetVal())})
+		out = append(out, vetColumn{name: columnName(t), kind: v.result(e), bounded: v.bounded(t.GetVal(), at.scope), late: e.free && late(t.GetVal())})
 	}
 	return out
 }
@@ -472,6 +477,9 @@ func (v *vetter) key(n *sqltext.Node, at place, columns []vetColumn, targets []*
 	if fields := n.GetColumnRef().GetFields(); len(fields) == 1 {
 		name, found := fields[0].GetString_().GetSval(), false
 		for _, c := range columns {
+			if c.name == "" && !at.above {
+				v.no("a key that may be a column of the result, whose name is not plain to see")
+			}
 			if c.name == name {
 				if found = true; !c.late && !at.above {
 					v.sortableColumns([]vetColumn{c}, "a key")
@@ -515,8 +523,11 @@ func (v *vetter) column(s *vetScope, name string) kind {
 				}
 			}
 		}
-		if n > 1 {
+		switch {
+		case n > 1:
 			v.no("column %q is ambiguous", name)
+		case n == 0 && slices.ContainsFunc(s.items, (*vetItem).nameless): // it may be that one, and nothing outside
+			v.no("%q may be a column whose name is not plain to see", name)
 		}
 		if n > 0 {
 			return found

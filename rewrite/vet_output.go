@@ -41,7 +41,7 @@ var indexedAggregates = []string{"min", "max", "bool_and", "bool_or", "every"}
 // What these give goes by the order in which rows come, if nothing is said about that, and this by the plan: which is another than row security's, and may go by how many rows
 // are hidden. So do the last digits of deviations of floating point.
 var (
-	collecting = []string{"array_agg", "string_agg", "json_agg", "jsonb_agg", "json_object_agg", "jsonb_object_agg"}
+	collecting = []string{"array_agg", "string_agg", "json_agg", "jsonb_agg", "json_object_agg", "jsonb_object_agg", "xmlagg"}
 	numbering  = []string{"row_number", "ntile", "lag", "lead", "first_value", "last_value", "nth_value"}
 	deviations = []string{"stddev", "stddev_pop", "stddev_samp", "variance", "var_pop", "var_samp"}
 )
@@ -237,10 +237,16 @@ func (v *vetter) groups(n *sqltext.Node, at place) {
 	}
 }
 
+// framed is FRAMEOPTION_NONDEFAULT of parsenodes.h: a window says which rows of the partition count.
+const framed = 1
+
 // window vets OVER and WINDOW.
 func (v *vetter) window(w *sqltext.WindowDef, at place, reason string) {
 	if w == nil {
 		return
+	}
+	if w.FrameOptions&framed != 0 && !v.ordered(w) {
+		v.no("a frame of rows in no order")
 	}
 	for _, n := range w.PartitionClause {
 		v.groups(n, at)
@@ -297,32 +303,36 @@ func isAggregate(f *sqltext.FuncCall) bool {
 	return f.Over != nil || f.AggStar || f.AggDistinct || f.AggFilter != nil || f.AggWithinGroup || len(f.AggOrder) > 0 || catalogFunctions[lastName(f.Funcname)].why == subjectAggregates
 }
 
-// ofParameters tells whether an expression is one of parameters and constants alone.
+// ofParameters tells whether an expression is one of parameters and constants alone, or may be when constants have been folded.
 func ofParameters(n *sqltext.Node) bool {
 	param, column := false, false
-	var visit func(*sqltext.Node)
-	visit = func(n *sqltext.Node) {
-		param, column = param || n.GetParamRef() != nil, column || n.GetColumnRef() != nil
-		children(n, visit)
+	var visit func(n *sqltext.Node, sure bool)
+	visit = func(n *sqltext.Node, sure bool) {
+		param, column = param || n.GetParamRef() != nil, column || sure && n.GetColumnRef() != nil
+		sure = sure && n.GetCaseExpr() == nil && n.GetCoalesceExpr() == nil && n.GetBoolExpr() == nil && n.GetSubLink() == nil
+		children(n, func(n *sqltext.Node) { visit(n, sure) })
 	}
-	visit(n)
+	visit(n, true)
 	return param && !column
 }
 
-// late tells whether an expression has a call of an aggregate or of a window function in it, so that it is computed when groups or windows have been made.
+// late tells whether an expression is computed when groups or windows have been made: it has a call of an aggregate or of a window function in it, and names a column nowhere else. PostgreSQL
+// folds constants first: from CASE WHEN true THEN a ELSE count(*) END nothing is left but a column of each row.
 func late(n *sqltext.Node) bool {
-	found := false
+	found, stray := false, false
 	var visit func(*sqltext.Node)
 	visit = func(n *sqltext.Node) {
-		if found || n == nil || n.GetSubLink() != nil {
-			return
-		}
-		if f := n.GetFuncCall(); f != nil && isAggregate(f) {
+		f := n.GetFuncCall()
+		switch {
+		case n == nil || stray:
+		case f != nil && isAggregate(f):
 			found = true
-			return
+		case n.GetColumnRef() != nil, n.GetSubLink() != nil: // which may name one
+			stray = true
+		default:
+			children(n, visit)
 		}
-		children(n, visit)
 	}
 	visit(n)
-	return found
+	return found && !stray
 }

@@ -236,6 +236,7 @@ const (
 	LCS_NONE                     = pg_query.LockClauseStrength_LCS_NONE
 	LCS_UNDEFINED                = pg_query.LockClauseStrength_LOCK_CLAUSE_STRENGTH_UNDEFINED
 	CMD_NOTHING                  = pg_query.CmdType_CMD_NOTHING
+	ALL_SUBLINK                  = pg_query.SubLinkType_ALL_SUBLINK
 	ANY_SUBLINK                  = pg_query.SubLinkType_ANY_SUBLINK
 	EXISTS_SUBLINK               = pg_query.SubLinkType_EXISTS_SUBLINK
 	EXPR_SUBLINK                 = pg_query.SubLinkType_EXPR_SUBLINK

@@ -17,6 +17,7 @@ const (
 	IS_UNKNOWN     = pg_query.BoolTestType_IS_UNKNOWN
 	IS_NOT_UNKNOWN = pg_query.BoolTestType_IS_NOT_UNKNOWN
 
+	IS_GREATEST             = pg_query.MinMaxOp_IS_GREATEST
 	SVFOP_CURRENT_DATE      = pg_query.SQLValueFunctionOp_SVFOP_CURRENT_DATE
 	SVFOP_CURRENT_TIMESTAMP = pg_query.SQLValueFunctionOp_SVFOP_CURRENT_TIMESTAMP
 	SVFOP_LOCALTIMESTAMP    = pg_query.SQLValueFunctionOp_SVFOP_LOCALTIMESTAMP

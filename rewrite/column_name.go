@@ -1,0 +1,93 @@
+package rewrite
+
+import "github.com/pgconsent/pgconsent/sqltext"
+
+// How firmly PostgreSQL gives a column its name: a name that is not firm gives way to that of a cast or a CASE around it.
+const (
+	notNamed = iota
+	weakly
+	firmly
+)
+
+// columnName is the name that PostgreSQL gives a column of a result (FigureColname of parse_target.c); "" where that is not plain to see.
+func columnName(t *sqltext.ResTarget) string {
+	if t.Name != "" {
+		return t.Name
+	}
+	name, _ := figured(t.GetVal())
+	return name
+}
+
+func figured(n *sqltext.Node) (name string, firm int) {
+	switch x := n.GetNode().(type) {
+	case *sqltext.Node_ColumnRef:
+		if fields := x.ColumnRef.Fields; len(fields) > 0 {
+			return fields[len(fields)-1].GetString_().GetSval(), firmly
+		}
+	case *sqltext.Node_A_Indirection:
+		parts := x.AIndirection.Indirection
+		for i := len(parts) - 1; i >= 0; i-- {
+			if parts[i].GetAStar() != nil {
+				return "", firmly
+			}
+			if s := parts[i].GetString_(); s != nil {
+				return s.GetSval(), firmly
+			}
+		}
+		return figured(x.AIndirection.Arg)
+	case *sqltext.Node_FuncCall:
+		return lastName(x.FuncCall.Funcname), firmly
+	case *sqltext.Node_A_Expr:
+		if x.AExpr.Kind == sqltext.AEXPR_NULLIF {
+			return "nullif", firmly
+		}
+		return "?column?", notNamed
+	case *sqltext.Node_TypeCast:
+		if name, firm := figured(x.TypeCast.Arg); firm == firmly {
+			return name, firm
+		}
+		return lastName(x.TypeCast.TypeName.GetNames()), weakly
+	case *sqltext.Node_CaseExpr:
+		if x.CaseExpr.Defresult != nil {
+			if name, firm := figured(x.CaseExpr.Defresult); firm == firmly {
+				return name, firm
+			}
+		}
+		return "case", weakly
+	case *sqltext.Node_CollateClause:
+		return figured(x.CollateClause.Arg)
+	case *sqltext.Node_SubLink:
+		return figuredQuery(x.SubLink)
+	case *sqltext.Node_A_ArrayExpr:
+		return "array", firmly
+	case *sqltext.Node_CoalesceExpr:
+		return "coalesce", firmly
+	case *sqltext.Node_MinMaxExpr:
+		if x.MinMaxExpr.Op == sqltext.IS_GREATEST {
+			return "greatest", firmly
+		}
+		return "least", firmly
+	case *sqltext.Node_A_Const, *sqltext.Node_ParamRef, *sqltext.Node_BoolExpr, *sqltext.Node_NullTest, *sqltext.Node_BooleanTest:
+		return "?column?", notNamed
+	}
+	return "", firmly // of what is not known
+}
+
+// figuredQuery is the name of a sub-select's value: that of its one column.
+func figuredQuery(s *sqltext.SubLink) (name string, firm int) {
+	switch s.SubLinkType {
+	case sqltext.EXISTS_SUBLINK:
+		return "exists", firmly
+	case sqltext.ANY_SUBLINK, sqltext.ALL_SUBLINK:
+		return "?column?", notNamed
+	case sqltext.EXPR_SUBLINK:
+		query := s.GetSubselect().GetSelectStmt()
+		for query.GetLarg() != nil {
+			query = query.Larg
+		}
+		if targets := query.GetTargetList(); len(targets) == 1 {
+			return columnName(targets[0].GetResTarget()), firmly
+		}
+	}
+	return "", firmly
+}
