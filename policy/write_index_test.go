@@ -405,3 +405,45 @@ func TestKeysOfSomeRows(t *testing.T) {
 		})
 	}
 }
+
+// What a part of a table has of its own tells as what the whole has, and so does what is computed from a hidden column.
+func TestWhatPartsTell(t *testing.T) {
+	public := func(name string) catalog.Name { return catalog.Name{Schema: "public", Name: name} }
+	const own, hidden = "rows: [ { own: { column: owner, is: user } } ], ", "columns: { id: allow, title: allow, made: allow }, "
+	const update, remove = "write: { commands: [update], columns: [title] }", "write: { commands: [delete] }"
+	box := func(column string) []catalog.Compared {
+		return []catalog.Compared{{Index: "part_v", Keys: []catalog.IndexKey{{By: "postgresql", Method: "gist", Class: "box_ops", Type: 603, Columns: []string{column}}}}}
+	}
+	for _, c := range []struct {
+		name         string
+		part         catalog.Relation
+		table, want  string
+		accept, seen string // seen: the same where nothing is hidden
+	}{
+		{"an index that compares", catalog.Relation{Compared: box("title")}, own + update, "agents cannot write public.t.title: the index part_v", "conflicts", ""},
+		{"an index that compares what is hidden", catalog.Relation{Compared: box("secret")}, own + hidden + update, "each update may compare secret", "values", own + update},
+		{"an index that may be computed anew", catalog.Relation{Computed: []catalog.Computed{{By: "index", Columns: []string{"secret"}, Anew: true}}}, own + hidden + update, "compute anew what an index makes of secret", "values", own + update},
+		{"an index over what is computed from a hidden column", catalog.Relation{Computed: []catalog.Computed{{By: "index", Columns: []string{"made"}, Anew: true}}}, own + hidden + update, "compute anew what an index makes of secret", "values", own + update},
+		{"the condition of a trigger as a row goes", catalog.Relation{Computed: []catalog.Computed{{By: "trigger", Columns: []string{"secret"}, Gone: true}}}, own + hidden + remove, "as a row goes, a trigger's condition reads secret", "values", own + remove},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			columns := []catalog.Column{{Name: "id", Type: "uuid", Default: "gen_random_uuid()"}, {Name: "owner", Type: "uuid"}, {Name: "title", Type: "text"}, {Name: "secret", Type: "text"}, {Name: "made", Type: "tsvector", Generated: true, From: []string{"secret"}}}
+			part := c.part
+			part.Name, part.Kind, part.IsPartition, part.Parents, part.Columns = public("part"), catalog.Table, true, []catalog.Name{public("t")}, columns
+			snap := catalog.NewSnapshot(catalog.Spec{Database: "d", ServerVersion: 150000, SearchPath: []string{"public"}, Relations: []*catalog.Relation{&part,
+				{Name: public("t"), Kind: catalog.PartitionedTable, HasChildren: true, PrimaryKey: []string{"id"}, Unique: []catalog.Key{{Name: "t_pkey", Columns: []string{"id"}, Equal: []string{"id"}}}, Columns: columns}}})
+			if _, err := compileCompared(snap, c.table); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("\n got %v\nwant %s", err, c.want)
+			}
+			if _, err := compileCompared(snap, strings.TrimSuffix(c.table, " }")+", accept: ["+c.accept+"] }"); err != nil {
+				t.Errorf("accepted: %v", err)
+			}
+			if c.seen == "" {
+				return
+			}
+			if _, err := compileCompared(snap, c.seen); err != nil {
+				t.Errorf("seen: %v", err)
+			}
+		})
+	}
+}
