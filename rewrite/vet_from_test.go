@@ -41,3 +41,17 @@ func TestSearchesInFrom(t *testing.T) {
 		}
 	}
 }
+
+// A column that USING makes of two is converted where their types differ: of some dates there is no time, and of some numbers no floating point.
+func TestUsingIsOfOneType(t *testing.T) {
+	r, _ := altered(t, Gate, "ALTER TABLE memories ADD at date, ADD on_day date, ADD n integer, ADD size numeric; ALTER TABLE people ADD at timestamp, ADD on_day date, ADD n bigint, ADD size float8")
+	for column, gate := range map[string]bool{"at": false, "on_day": true, "n": true, "size": false} {
+		for _, join := range []string{"JOIN", "LEFT JOIN", "FULL JOIN"} {
+			sql := "SELECT m.id FROM memories m " + join + " people p USING (" + column + ") WHERE " + column + " IS NOT NULL"
+			result, refused := r.Rewrite(sql, false)
+			if refused != nil || (result.Door == verdict.DoorGate) != gate {
+				t.Errorf("%s: %v, door %s, %q", sql, refused, result.Door, result.DoorReason)
+			}
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package rewrite
 
 import (
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -288,6 +289,27 @@ func TestDoorIsForWhatIsPlain(t *testing.T) {
 				t.Errorf("%s: door %s, %q, want %q", side.sql, result.Door, result.DoorReason, c.reason)
 			}
 		}
+	}
+}
+
+// Every time has the parts that may be asked for, and can be cut to the units, whatever it is: else what asks fails where a hidden row is.
+func TestEveryTimeHasTheseParts(t *testing.T) {
+	_, conn := altered(t, Gate, "SELECT 1")
+	ask := func(format, part string, times ...string) {
+		for _, of := range times {
+			if _, err := conn.Exec(t.Context(), fmt.Sprintf(format, part, of)); err != nil {
+				t.Errorf("%s of %s: %v", part, of, err)
+			}
+		}
+	}
+	for _, part := range timeFields {
+		ask("SELECT extract(%s FROM %s)", part, "'infinity'::timestamp", "'4713-01-01 BC'::timestamp", "'294276-12-31 23:59:59'::timestamp", "'-infinity'::timestamptz", "now()")
+	}
+	for _, part := range dateFields {
+		ask("SELECT extract(%s FROM %s)", part, "'infinity'::date", "'4713-01-01 BC'::date", "'5874897-12-31'::date")
+	}
+	for _, unit := range truncUnits {
+		ask("SELECT date_trunc('%s', %s)", unit, "now()", "CURRENT_DATE")
 	}
 }
 

@@ -127,4 +127,17 @@ func TestParametersOfTheDoor(t *testing.T) {
 			}
 		}
 	}
+	// A cast to a narrower type fails as the statement runs where a wider one is declared.
+	for sql, oid := range map[string]uint32{"$1::int = 1": 23, "$1::smallint = 1": 21, "$1::bigint = 1": 20, "$1::real > 1": 700, "$1::float8 > 1": 701} {
+		result, refused := r.Rewrite("SELECT id FROM memories WHERE "+sql, true)
+		if refused != nil || result.Door != verdict.DoorGate {
+			t.Errorf("%s: %v, %q", sql, refused, result.DoorReason)
+			continue
+		}
+		for _, declared := range []uint32{20, 21, 23, 700, 701} {
+			if result.MayDeclare([]uint32{declared}) != (declared == oid) {
+				t.Errorf("%s: declared as %d: %v", sql, declared, declared != oid)
+			}
+		}
+	}
 }

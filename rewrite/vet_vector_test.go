@@ -19,7 +19,8 @@ func TestIndexedVectors(t *testing.T) {
 		ALTER TABLE memories ADD mark varchar(40), ADD posix text COLLATE "POSIX";
 		CREATE INDEX ON memories USING gist (to_tsvector('dutch', mark));
 		CREATE INDEX ON memories USING gin (to_tsvector('danish', posix));
-		CREATE INDEX ON patients USING gin (to_tsvector('simple', name))`)
+		CREATE INDEX ON patients USING gin (to_tsvector('simple', name));
+		ALTER TABLE memories ADD lang regconfig; CREATE INDEX ON memories USING gin (to_tsvector(lang, body))`)
 	const query = " @@ plainto_tsquery('english', 'lake')"
 	for sql, gate := range map[string]bool{
 		"SELECT id FROM memories WHERE to_tsvector('english', title)" + query:                                                                         true,
@@ -50,6 +51,10 @@ func TestIndexedVectors(t *testing.T) {
 		"WITH m AS (SELECT id, body AS title FROM memories) SELECT id FROM m WHERE to_tsvector('english', title)" + query:                                        false,
 		"SELECT m.id FROM memories m JOIN (SELECT body AS title FROM memories) n USING (title) WHERE to_tsvector('english', title)" + query:                      false,
 		"SELECT id FROM patients WHERE to_tsvector('simple', name)" + query:                                                                                      false, // a mask
+		"SELECT id FROM memories WHERE to_tsvector($1, body)" + query:                                                                                            false, // whatever the index has
+		"SELECT id FROM memories WHERE to_tsvector($1::regconfig, body)" + query:                                                                                 false,
+		"SELECT id FROM memories WHERE to_tsvector(lang, body)" + query:                                                                                          false,
+		"SELECT id FROM memories WHERE to_tsvector('', body)" + query:                                                                                            false,
 		"SELECT id FROM memories WHERE to_tsvector($1, title)" + query:                                                                                           false,
 		"SELECT id FROM memories WHERE to_tsvector('english', title) @@ to_tsquery('english', title)":                                                            false,
 		"SELECT a FROM memories AS m (a, b, body, title) WHERE to_tsvector('english', title)" + query:                                                            false,
