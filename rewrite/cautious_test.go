@@ -88,6 +88,12 @@ func TestCare(t *testing.T) {
 		{"SELECT * FROM meters WHERE day > CURRENT_DATE - 30 AND amount > 5 * 60", ""},
 		{"SELECT title SIMILAR TO '%(a|b)%' FROM memories WHERE title SIMILAR TO '%(a|b)%' OR 'b' <> lower('A')", ""},
 		{"SELECT * FROM memories, now() t WHERE occurred_at > t.t - interval '300000 years'", "converted"},
+		{"SELECT * FROM memories WHERE occurred_at = date_trunc('month', $1::timestamptz)", "converted"},
+		{"SELECT * FROM memories WHERE occurred_at > date_trunc('month', '4713-01-01 BC'::timestamptz)", "converted"},
+		{"SELECT * FROM memories WHERE (SELECT max(id) FROM notes) IN (SELECT id FROM notes)", ""},
+		{"SELECT * FROM memories WHERE (SELECT max(id) FROM notes WHERE 1 / id > 5) IN (SELECT id FROM notes)", "a sub-select computes"},
+		{"SELECT q.n FROM (SELECT lower(title) AS n FROM memories UNION ALL SELECT upper(body) FROM notes) q WHERE EXISTS (SELECT FROM notes WHERE body = q.n)", "a sub-select may ask"},
+		{"SELECT q.n FROM (SELECT lower(title) AS n FROM memories UNION SELECT upper(body) FROM notes) q WHERE EXISTS (SELECT FROM notes WHERE body = q.n)", ""},
 		{"SELECT * FROM memories, unnest(ARRAY[1, 2]) u, notes WHERE notes.id = 1 / $1 AND u = 1", "no column"},
 		{"SELECT * FROM notes WHERE id IN (SELECT g FROM generate_series(1, 9, $1) g)", "sub-select runs a function"},
 		{"SELECT * FROM notes n WHERE id IN (SELECT g FROM unnest(ARRAY[1 / n.id]) g)", "sub-select computes"},
@@ -444,6 +450,18 @@ func TestPlansAreNotSetOnTheWay(t *testing.T) {
 	for _, sql := range []string{"SET plan_cache_mode = force_generic_plan", "SELECT set_config('TimeZone', 'UTC', false)"} {
 		if _, refused := r.Rewrite(sql, false); refused != nil {
 			t.Errorf("%s: %v", sql, refused)
+		}
+	}
+}
+
+// What reads a table with circles or segments, of which comparisons compute, is planned with care, whatever they are part of.
+func TestCareForCirclesAndSegments(t *testing.T) {
+	r, _ := altered(t, RLS, `CREATE DOMAIN side AS lseg; CREATE TYPE shape AS (side side);
+		ALTER TABLE people ADD seg lseg; ALTER TABLE notes ADD c circle; ALTER TABLE parents ADD sides side[]; ALTER TABLE memory_participants ADD shape shape; ALTER TABLE memories ADD p point, ADD b box`)
+	for table, care := range map[string]bool{"people": true, "notes": true, "parents": true, "memory_participants": true, "memories": false} {
+		result, refused := r.Rewrite("SELECT count(*) FROM "+table, false)
+		if refused != nil || (result.Care != "") != care {
+			t.Errorf("%s: %v, care %q", table, refused, result.Care)
 		}
 	}
 }
