@@ -155,3 +155,32 @@ func TestIndexesOfPartsAreFenced(t *testing.T) {
 		}
 	}
 }
+
+// What an index may put in order by a distance that fails for some row is read behind OFFSET 0: shapes, and whatever extension has distances of numbers and times.
+func TestDistancesThatFailAreFenced(t *testing.T) {
+	plain, _ := altered(t, RLS, `ALTER TABLE memories ADD x point; ALTER TABLE people ADD x lseg; ALTER TABLE notes ADD x path; ALTER TABLE parents ADD x box; ALTER TABLE memory_participants ADD x polygon;
+		CREATE DOMAIN round AS circle; ALTER TABLE meters ADD x round; ALTER TABLE drafts ADD x line`)
+	times, _ := altered(t, RLS, "CREATE EXTENSION btree_gist")
+	for _, c := range []struct {
+		r      *Rewriter
+		sql    string
+		fenced bool
+	}{
+		{plain, "SELECT 1 FROM memories ORDER BY x <-> '(0,0)'::point LIMIT 3", true},
+		{plain, "SELECT 1 FROM people ORDER BY x <-> '(0,0)'::point LIMIT 3", true},
+		{plain, "SELECT 1 FROM notes ORDER BY x <-> '(0,0)'::point LIMIT 3", true},
+		{plain, "SELECT 1 FROM parents ORDER BY x <-> '(0,0)'::point LIMIT 3", true},
+		{plain, "SELECT 1 FROM memory_participants ORDER BY x <-> '(0,0)'::point LIMIT 3", true},
+		{plain, "SELECT 1 FROM meters ORDER BY x <-> '(0,0)'::point LIMIT 3", true},
+		{plain, "SELECT 1 FROM drafts ORDER BY x <-> '(0,0)'::point LIMIT 3", true},
+		{plain, "SELECT 1 FROM memories ORDER BY title LIMIT 3", false},
+		{plain, "SELECT 1 FROM pages ORDER BY '(1,1)'::point <-> '(0,0)'::point LIMIT 3", false},
+		{times, "SELECT 1 FROM memories ORDER BY occurred_at <-> now() LIMIT 3", true},
+		{times, "SELECT 1 FROM memories ORDER BY occurred_at LIMIT 3", false},
+	} {
+		result, refused := c.r.Rewrite(c.sql, false)
+		if refused != nil || strings.Contains(result.Text, " OFFSET 0)") != c.fenced {
+			t.Errorf("%s: %v, %s", c.sql, refused, result.Text)
+		}
+	}
+}
