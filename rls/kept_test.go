@@ -449,3 +449,48 @@ func TestKeptUnderConcurrentWriters(t *testing.T) {
 	}
 	t.Logf("%d commits, %d failures, %d kills, %d fills, %d of %d snapshots compared", commits.Load(), failures.Load(), kills.Load(), filled.Load(), compared.Load(), checks.Load())
 }
+
+// Where a key leads to the one who must have agreed, rows of nobody who is there are kept as hidden; and changes count in whatever way they are replicated.
+func TestKeptWhereSomebodyMustHaveAgreed(t *testing.T) {
+	_, super, plan := keptOver(t, `version: 1
+attributes: { user: { type: integer, source: credential } }
+tables: { notes: { rows: [ consent: { every: [ people: { id: person } ], status: status, is: granted, materialize: true } ] } }
+`, `CREATE TABLE people (id int PRIMARY KEY, status text); CREATE TABLE notes (id int PRIMARY KEY, person int);
+INSERT INTO people VALUES (1, 'granted'), (2, 'refused'); INSERT INTO notes VALUES (1, 1), (2, 2), (3, 9), (4, NULL)`)
+	ctx := context.Background()
+	if err := migrations.FillAll(ctx, super, plan.Fills(), func(migrations.Fill, int64) {}); err != nil {
+		t.Fatal(err)
+	}
+	const replicated, done = "SET session_replication_role = replica; ", "; RESET session_replication_role"
+	for _, c := range []struct{ change, open string }{
+		{"SELECT 1", "{1}"},
+		{replicated + "UPDATE people SET status = 'granted' WHERE id = 2" + done, "{1,2}"},
+		{replicated + "UPDATE people SET status = 'refused' WHERE id = 1" + done, "{2}"},
+		{replicated + "UPDATE notes SET person = 2 WHERE id = 4" + done, "{2,4}"},
+		{replicated + "DELETE FROM people WHERE id = 2" + done, "{}"},
+		{replicated + "INSERT INTO people VALUES (9, 'granted')" + done, "{3}"},
+	} {
+		if _, err := super.PgConn().Exec(ctx, c.change).ReadAll(); err != nil {
+			t.Fatal(err)
+		}
+		var open string
+		if err := super.QueryRow(ctx, fmt.Sprintf("SELECT COALESCE(array_agg(id ORDER BY id) FILTER (WHERE open_until > now()), '{}')::text FROM %s", keptOf(t, super, "notes"))).Scan(&open); err != nil || open != c.open {
+			t.Errorf("%s: %s are open, %v, want %s", c.change, open, err, c.open)
+		}
+	}
+	for _, table := range []string{"notes", "people"} { // of all that went at once nothing is kept until it is filled in again
+		if err := migrations.FillAll(ctx, super, plan.Fills(), func(migrations.Fill, int64) {}); err != nil {
+			t.Fatal(err)
+		}
+		var before, after bool
+		if err := super.QueryRow(ctx, "SELECT pgconsent.kept_ready(name) FROM pgconsent.kept").Scan(&before); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := super.Exec(ctx, "TRUNCATE "+table); err != nil {
+			t.Fatal(err)
+		}
+		if err := super.QueryRow(ctx, "SELECT pgconsent.kept_ready(name) FROM pgconsent.kept").Scan(&after); err != nil || !before || after {
+			t.Errorf("TRUNCATE %s: what is kept counts %t before, %t after it, %v", table, before, after, err)
+		}
+	}
+}
