@@ -2,6 +2,7 @@ package rewrite
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/pgconsent/pgconsent/catalog"
 	"github.com/pgconsent/pgconsent/policy"
@@ -86,17 +87,11 @@ func (w *walker) visits(tree *sqltext.ParseResult) float64 {
 
 // visited estimates each reference of the one statement of the text.
 func (w *walker) visited(tree *sqltext.ParseResult) *hint {
-	query := tree.Stmts[0].GetStmt().GetSelectStmt()
-	if query == nil {
-		query = tree.Stmts[0].GetStmt().GetCopyStmt().GetQuery().GetSelectStmt()
-	}
 	h := &hint{walker: w, references: map[*sqltext.RangeVar]*reference{}, rows: map[*reference]float64{}, narrowed: map[*reference]bool{}}
 	for _, ref := range w.references {
 		h.references[ref.rangeVar] = ref
 	}
-	if query != nil {
-		h.query(query, 0)
-	}
+	h.statement(tree.Stmts[0].GetStmt())
 	for _, ref := range w.references {
 		if _, estimated := h.rows[ref]; !estimated {
 			h.rows[ref] = h.size(ref)
@@ -146,17 +141,43 @@ func (h *hint) size(ref *reference) float64 {
 	return 1e6
 }
 
+// statement estimates a statement. What an UPDATE or a DELETE looks for is found as a SELECT finds it.
+func (h *hint) statement(n *sqltext.Node) {
+	from := func(target *sqltext.RangeVar, more []*sqltext.Node) []*sqltext.Node {
+		return append([]*sqltext.Node{{Node: &sqltext.Node_RangeVar{RangeVar: target}}}, more...)
+	}
+	switch x := n.GetNode().(type) {
+	case *sqltext.Node_SelectStmt:
+		h.query(x.SelectStmt, 0)
+	case *sqltext.Node_CopyStmt:
+		h.query(x.CopyStmt.GetQuery().GetSelectStmt(), 0)
+	case *sqltext.Node_UpdateStmt:
+		u := x.UpdateStmt
+		h.query(&sqltext.SelectStmt{WithClause: u.WithClause, FromClause: from(u.Relation, u.FromClause), WhereClause: u.WhereClause, TargetList: slices.Concat(u.TargetList, u.ReturningList)}, 0)
+	case *sqltext.Node_DeleteStmt:
+		d := x.DeleteStmt
+		h.query(&sqltext.SelectStmt{WithClause: d.WithClause, FromClause: from(d.Relation, d.UsingClause), WhereClause: d.WhereClause, TargetList: d.ReturningList}, 0)
+	case *sqltext.Node_InsertStmt:
+		// Each new row is looked at once. How many a SELECT gives is not known.
+		if values := x.InsertStmt.GetSelectStmt().GetSelectStmt().GetValuesLists(); len(values) > 0 {
+			if ref := h.references[x.InsertStmt.Relation]; ref != nil {
+				h.rows[ref] = float64(len(values))
+			}
+		}
+	}
+}
+
 // query estimates a SELECT and those inside it; outer is how many rows the one around it looks at.
 func (h *hint) query(s *sqltext.SelectStmt, outer float64) {
 	if s == nil {
 		return
 	}
 	for _, n := range s.GetWithClause().GetCtes() {
-		h.query(n.GetCommonTableExpr().GetCtequery().GetSelectStmt(), 0)
+		h.statement(n.GetCommonTableExpr().GetCtequery())
 	}
 	h.query(s.Larg, outer)
 	h.query(s.Rarg, outer)
-	level := &hintLevel{hint: h, outer: outer}
+	level := &hintLevel{hint: h, outer: outer, fixed: map[*hintItem][]string{}}
 	conditions := conjuncts(s.WhereClause)
 	for _, n := range s.FromClause {
 		conditions = append(conditions, level.from(n)...)
@@ -207,6 +228,7 @@ type hintLevel struct {
 	*hint
 	outer float64
 	items []*hintItem
+	fixed map[*hintItem][]string // columns that equal one value
 }
 
 type hintItem struct {
@@ -311,11 +333,13 @@ func (l *hintLevel) narrow(conditions []*sqltext.Node) {
 			edges = append(edges, edge{left, right, b}, edge{right, left, a})
 		case operator == "=" && left != nil:
 			equal[left] = append(equal[left], a)
+			l.fixed[left] = append(l.fixed[left], a)
 			if x.Rexpr.GetColumnRef() != nil {
 				correlated[left] = a
 			}
 		case operator == "=" && right != nil:
 			equal[right] = append(equal[right], b)
+			l.fixed[right] = append(l.fixed[right], b)
 			if x.Lexpr.GetColumnRef() != nil {
 				correlated[right] = b
 			}
@@ -332,6 +356,7 @@ func (l *hintLevel) narrow(conditions []*sqltext.Node) {
 		l.narrowed[item.ref] = l.narrowed[item.ref] || len(equal[item]) > 0 || len(bounds[item]) > 0
 		if item.ref.fragment != nil {
 			equal[item] = append(equal[item], item.ref.fragment.owned...)
+			l.fixed[item] = append(l.fixed[item], item.ref.fragment.fixed...)
 		}
 		for _, index := range item.ref.relation.Indexes {
 			first := index.Columns[0]
@@ -372,6 +397,14 @@ func leads(r *catalog.Relation, column string) bool {
 	return slices.ContainsFunc(r.Indexes, func(i catalog.BTree) bool { return i.Columns[0] == column })
 }
 
+// sorts tells whether an index has the rows in the order of a column: it begins with it, or has before it what is the same in all of them.
+func (l *hintLevel) sorts(item *hintItem, column string) bool {
+	return slices.ContainsFunc(item.ref.relation.Indexes, func(i catalog.BTree) bool {
+		at := slices.IndexFunc(i.Columns, func(c string) bool { return !slices.Contains(l.fixed[item], c) || c == column })
+		return at >= 0 && i.Columns[at] == column
+	})
+}
+
 // top takes account of LIMIT: what needs no sorting stops early.
 func (l *hintLevel) top(s *sqltext.SelectStmt) {
 	if s.LimitCount == nil || len(s.GroupClause) > 0 || len(s.DistinctClause) > 0 || len(l.items) == 0 || s.HavingClause != nil ||
@@ -384,7 +417,7 @@ func (l *hintLevel) top(s *sqltext.SelectStmt) {
 	first := l.items[0]
 	if len(s.SortClause) > 0 {
 		item, column := l.item(s.SortClause[0].GetSortBy().GetNode())
-		if item == nil || !leads(item.ref.relation, column) {
+		if item == nil || !l.sorts(item, column) {
 			return
 		}
 		first = item
@@ -414,6 +447,17 @@ func owned(t *policy.Table) []string {
 	var out []string
 	for _, part := range parts(t) {
 		if own, ok := part.(predicate.Own); ok {
+			out = append(out, own.Column)
+		}
+	}
+	return out
+}
+
+// fixedColumns returns those of them that equal one value.
+func fixedColumns(t *policy.Table) []string {
+	var out []string
+	for _, part := range parts(t) {
+		if own, ok := part.(predicate.Own); ok && !strings.HasSuffix(own.Type, "[]") {
 			out = append(out, own.Column)
 		}
 	}

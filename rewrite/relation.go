@@ -368,7 +368,7 @@ func wordByte(b byte) bool {
 
 // newFragment writes and parses what stands for a table.
 func newFragment(t *policy.Table, mode Mode) *fragment {
-	f := &fragment{visible: t.Visible(), sets: predicate.Sets(t.Rows, t.Relation), owned: owned(t), aggregate: t.Aggregate}
+	f := &fragment{visible: t.Visible(), sets: predicate.Sets(t.Rows, t.Relation), owned: owned(t), fixed: fixedColumns(t), aggregate: t.Aggregate}
 	f.door, f.kept = predicate.HasDoor(t.Rows, t.Relation) && t.HasPlain(), keeps(t)
 	if t.Columns != nil {
 		f.plain = t.Columns.Plain

@@ -305,6 +305,7 @@ type fragment struct {
 	kept      bool              // row security compares an answer that is kept, where the door looks at the subjects
 	aggregate *policy.Aggregate // some rows count in groups only
 	owned     []string          // columns that equal an attribute in every visible row
+	fixed     []string          // those of them that equal one value
 }
 
 // stands tells whether a view's name stands for the table's: then no construct can reach past it.
