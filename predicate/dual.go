@@ -44,8 +44,11 @@ func (w *writer) either(n Node, row string) string {
 }
 
 func (w *writer) probe(n Node, row string) string {
-	if c, ok := n.(Consent); ok {
-		return w.agrees(c, row)
+	switch n := n.(type) {
+	case Consent:
+		return w.agrees(n, row)
+	case Recorded:
+		return w.recorded(n, row)
 	}
 	return w.write(n, row)
 }
@@ -70,6 +73,10 @@ func (w *writer) hash(n Node, row string) string {
 		return within(column(row, n.From), w.set(n.step(), target)+" AND "+w.write(n.Rows, target)) + " IS TRUE"
 	case Registered:
 		return within(subjectText(column(row, n.Of.Subject)), w.registeredSet(n)) + " IS TRUE"
+	case Recorded:
+		grantor := w.alias()
+		where := append([]string{column(grantor, n.Record.Grantor) + " IS NOT NULL"}, w.recordOf(n.Record, grantor, row)...)
+		return w.orOwn(n, row, within(column(row, n.Subject), "SELECT "+column(grantor, n.Record.Grantor)+" FROM "+w.helper(n.Record.Relation)+" AS "+grantor+" WHERE "+strings.Join(where, " AND "))+" IS TRUE")
 	default:
 		return "false"
 	}
@@ -142,6 +149,10 @@ func hashable(n Node, row *catalog.Relation) bool {
 		return sameHash(row, n.From, n.step()) && len(n.And) == 0 && hashable(n.Rows, n.Relation)
 	case Registered:
 		return n.alone() && row != nil
+	case Recorded:
+		r := n.Record
+		return n.single() && len(r.Match) == 0 && (r.Scope == nil || len(r.Scope.Is)+len(r.Scope.In) == 0) && sameHash(row, n.Subject, Step{Relation: r.Relation, Column: r.Grantor}) &&
+			(r.Rows == nil || hashable(r.Rows, r.Relation))
 	default:
 		return false
 	}
@@ -208,6 +219,11 @@ func Sets(n Node, rel *catalog.Relation) []Set {
 			return nil
 		}
 		return []Set{{registry, "subject", []*catalog.Relation{registry}}}
+	case Recorded:
+		if !hashable(n, rel) {
+			return nil
+		}
+		return []Set{{n.Record.Relation, n.Record.Grantor, []*catalog.Relation{n.Record.Relation}}}
 	default:
 		return nil
 	}

@@ -16,7 +16,7 @@ func Flat(n Node, alias string) (string, bool) {
 		return "", false
 	}
 	w := writer{policy: true, form: flat, prefix: prefixFor(alias)}
-	return strings.Join(append(guards(optional(n)), w.write(n, catalog.QuoteIdent(alias))), " AND "), true
+	return strings.Join(append(guards(optional(n)), w.inner(n, catalog.QuoteIdent(alias))), " AND "), true
 }
 
 func flattens(n Node) bool {
@@ -35,6 +35,8 @@ func flattens(n Node) bool {
 		return flattens(n.Rows)
 	case Registered:
 		return n.single()
+	case Recorded:
+		return true
 	default:
 		return false
 	}
@@ -49,7 +51,7 @@ func flattenParts(parts []Node) bool {
 	return len(parts) > 0
 }
 
-// flat writes a Consent or Visible.
+// flat writes a sublink.
 func (w *writer) flat(n Node, row string) string {
 	switch n := n.(type) {
 	case Consent:
@@ -65,11 +67,62 @@ func (w *writer) flat(n Node, row string) string {
 	case Visible:
 		target := w.alias()
 		return "EXISTS (SELECT 1 FROM " + w.helper(n.Relation) + " AS " + target +
-			" WHERE " + n.step().on(target, row) + " AND " + w.write(n.Rows, target) + ")"
+			" WHERE " + n.step().on(target, row) + " AND " + w.inner(n.Rows, target) + ")"
 	case Registered:
 		return "EXISTS (" + w.consents(n, row, column(row, n.Of.Subject)) + ")"
+	case Recorded:
+		if !n.single() { // a list is no table
+			return w.recorded(n, row)
+		}
+		return w.orOwn(n, row, "EXISTS ("+w.record(n.Record, row, column(row, n.Subject))+")")
 	default:
 		return "false"
+	}
+}
+
+// inner writes what a row must be, the one that is read or one that another leads to. Of several joins the planner may begin with two tables that nothing ties together, and takes
+// what that gives for few rows (the one is made unique for a semi-join, and the other's rows are all that it counts): so it is left one at most, which goes furthest. IS TRUE keeps the others
+// conditions, looked up for a few rows and hashed for many.
+func (w *writer) inner(n Node, row string) string {
+	parts := Conjuncts(n)
+	joins, furthest := 0, 0
+	for i, part := range parts {
+		if reach(part) > 0 {
+			joins++
+		}
+		if reach(part) > reach(parts[furthest]) {
+			furthest = i
+		}
+	}
+	if joins < 2 {
+		return w.write(n, row)
+	}
+	var out []string
+	for i, part := range parts {
+		text := w.write(part, row)
+		if i != furthest && reach(part) > 0 {
+			text = "(" + text + ") IS TRUE"
+		}
+		out = append(out, text)
+	}
+	return strings.Join(out, " AND ")
+}
+
+// reach is how many tables the planner may join for a node, one behind the other.
+func reach(n Node) int {
+	switch n := n.(type) {
+	case Consent:
+		return len(n.Steps)
+	case Visible:
+		furthest := 0
+		for _, part := range Conjuncts(n.Rows) {
+			furthest = max(furthest, reach(part))
+		}
+		return 1 + furthest
+	case Registered, Recorded:
+		return 1
+	default:
+		return 0
 	}
 }
 

@@ -121,9 +121,27 @@ func (g Guardians) columns() []string {
 	return out
 }
 
-// recorded writes the probe, the only form there is: for each subject of a row the records are looked up by their
-// grantor. There is no set to be hashed, since what a record must equal comes from the list as well as from the row, and no
-// join, since the list is no table.
+// single tells whether the one subject stands in a column of the row and speaks for itself: then a record is a row of a table that the subject's
+// equals.
+func (n Recorded) single() bool {
+	return n.Subject != "" && len(n.Steps) == 0 && n.Record.Relation != nil && n.Record.Guardians == nil && n.Record.Element == ""
+}
+
+// orOwn adds that a subject who is the caller need not be asked.
+func (w *writer) orOwn(n Recorded, row, agreed string) string {
+	if len(n.But) == 0 {
+		return agreed
+	}
+	return "(" + oneOf(column(row, n.Subject), n.own()) + " OR " + agreed + ")"
+}
+
+// own is the array of the session's own ids.
+func (n Recorded) own() string {
+	return Grant{Form: n.form(), To: n.But}.who() + "::" + n.form().element() + "[]"
+}
+
+// recorded writes the probe: for each subject of a row the records are looked up by their grantor. Of a list, of what links lead to and of guardians there is no other form:
+// what a record must equal comes from the list as well as from the row, and the list is no table.
 func (w *writer) recorded(n Recorded, row string) string {
 	if n.subject() == "" || n.Record.Relation == nil {
 		return w.nothing()
@@ -173,7 +191,7 @@ func (w *writer) subjects(n Recorded, row string, refuses func(id string) []stri
 	}
 	id := subject + ".id"
 	if len(n.But) > 0 {
-		where = append(where, "("+oneOf(id, Grant{Form: n.form(), To: n.But}.who()+"::"+n.form().element()+"[]")+") IS NOT TRUE")
+		where = append(where, "("+oneOf(id, n.own())+") IS NOT TRUE")
 	}
 	where = append(where, refuses(id)...)
 	parts = append(parts, "NOT EXISTS (SELECT 1 FROM "+from+" WHERE "+strings.Join(where, " AND ")+fence)
@@ -207,15 +225,22 @@ func (n Recorded) subjects(row, alias string) string {
 
 // record is the look-up of what a grantor has agreed to about the row.
 func (w *writer) record(n Record, row, grantor string) string {
+	if n.Element != "" && w.element == "" {
+		return "SELECT 1 WHERE false"
+	}
 	r := w.alias()
 	where := append(matches(n.Match, r, row), equal(column(r, n.Grantor), grantor))
+	where = append(where, w.recordOf(n, r, row)...)
+	return "SELECT 1 FROM " + w.helper(n.Relation) + " AS " + r + " WHERE " + strings.Join(where, " AND ")
+}
+
+// recordOf are the conditions on a record besides whose it is.
+func (w *writer) recordOf(n Record, r, row string) []string {
+	var where []string
 	if s := n.Scope; s != nil {
 		where = append(where, s.sql(r, row))
 	}
 	if n.Element != "" {
-		if w.element == "" {
-			return "SELECT 1 WHERE false"
-		}
 		where = append(where, equal(column(r, n.Element), w.element))
 	}
 	if len(n.Grantee.To) > 0 {
@@ -224,7 +249,7 @@ func (w *writer) record(n Record, row, grantor string) string {
 	if n.Rows != nil {
 		where = append(where, w.write(n.Rows, r))
 	}
-	return "SELECT 1 FROM " + w.helper(n.Relation) + " AS " + r + " WHERE " + strings.Join(where, " AND ")
+	return where
 }
 
 func matches(pairs []Pair, to, row string) []string {

@@ -159,6 +159,9 @@ func (w *writer) write(n Node, row string) string {
 		if w.negated {
 			return w.nothing()
 		}
+		if w.form != probe {
+			return w.either(n, row)
+		}
 		return w.recorded(n, row)
 	case Derived:
 		return w.derived(n, row)
