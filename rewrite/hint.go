@@ -57,7 +57,7 @@ func (w *walker) scans(tree *sqltext.ParseResult) bool {
 			rows += visited
 		}
 	}
-	h := w.visited(tree)
+	h := w.visited(tree, false)
 	for ref, visited := range h.rows {
 		switch {
 		case ref.fragment == nil:
@@ -75,9 +75,11 @@ func (w *walker) scans(tree *sqltext.ParseResult) bool {
 }
 
 // visits is about how many rows of tables with predicates the one statement of the text looks at.
-func (w *walker) visits(tree *sqltext.ParseResult) float64 {
+//
+// A condition that row security puts off until a row shows may be true of few, which a LIMIT then does not find soon: with leaky, LIMIT counts for nothing.
+func (w *walker) visits(tree *sqltext.ParseResult, leaky bool) float64 {
 	rows := 0.0
-	for ref, visited := range w.visited(tree).rows {
+	for ref, visited := range w.visited(tree, leaky).rows {
 		if ref.fragment != nil && !ref.fragment.open {
 			rows += visited
 		}
@@ -86,8 +88,8 @@ func (w *walker) visits(tree *sqltext.ParseResult) float64 {
 }
 
 // visited estimates each reference of the one statement of the text.
-func (w *walker) visited(tree *sqltext.ParseResult) *hint {
-	h := &hint{walker: w, references: map[*sqltext.RangeVar]*reference{}, rows: map[*reference]float64{}, narrowed: map[*reference]bool{}}
+func (w *walker) visited(tree *sqltext.ParseResult, unlimited bool) *hint {
+	h := &hint{walker: w, references: map[*sqltext.RangeVar]*reference{}, rows: map[*reference]float64{}, narrowed: map[*reference]bool{}, unlimited: unlimited}
 	for _, ref := range w.references {
 		h.references[ref.rangeVar] = ref
 	}
@@ -121,6 +123,7 @@ type hint struct {
 	references map[*sqltext.RangeVar]*reference
 	rows       map[*reference]float64
 	narrowed   map[*reference]bool // of a view: an index of one of its tables may be enough
+	unlimited  bool                // LIMIT counts for nothing
 }
 
 func (h *hint) size(ref *reference) float64 {
@@ -287,6 +290,20 @@ func (l *hintLevel) item(n *sqltext.Node) (*hintItem, string) {
 	return nil, ""
 }
 
+// compared returns the table of a column by which row security may find rows in an index.
+func (l *hintLevel) compared(n *sqltext.Node) (*hintItem, string) {
+	item, column := l.item(n)
+	if item == nil || !comparesPlainly(item.ref.relation.Column(column).TypeOID) {
+		return nil, ""
+	}
+	return item, column
+}
+
+// comparesPlainly tells whether row security reaches an index by comparisons of a type: those of numeric, enums, citext and others are not leak-proof.
+func comparesPlainly(oid uint32) bool {
+	return slices.Contains([]uint32{16, 17, 18, 19, 20, 21, 23, 25, 26, 700, 701, 790, 829, 869, 650, 1042, 1043, 1082, 1083, 1114, 1184, 1186, 1266, 1560, 1562, 2950}, oid)
+}
+
 // perValue is how many rows have one value in a column.
 func (l *hintLevel) perValue(ref *reference, column string) float64 {
 	values, known := l.sizes[ref.name].Distinct[column]
@@ -317,8 +334,8 @@ func (l *hintLevel) narrow(conditions []*sqltext.Node) {
 		if x == nil {
 			continue
 		}
-		left, a := l.item(x.Lexpr)
-		right, b := l.item(x.Rexpr)
+		left, a := l.compared(x.Lexpr)
+		right, b := l.compared(x.Rexpr)
 		operator := ""
 		if len(x.Name) == 1 {
 			operator = x.Name[0].GetString_().GetSval()
@@ -359,18 +376,13 @@ func (l *hintLevel) narrow(conditions []*sqltext.Node) {
 			l.fixed[item] = append(l.fixed[item], item.ref.fragment.fixed...)
 		}
 		for _, index := range item.ref.relation.Indexes {
-			first := index.Columns[0]
-			switch {
-			case index.Unique && !slices.ContainsFunc(index.Columns, func(c string) bool { return !slices.Contains(equal[item], c) }):
+			if index.Unique && !slices.ContainsFunc(index.Columns, func(c string) bool { return !slices.Contains(equal[item], c) }) {
 				item.rows = 1
-			case slices.Contains(equal[item], first):
-				item.rows = min(item.rows, l.perValue(item.ref, first))
-			case bounds[item][first] > 1:
-				item.rows = min(item.rows, max(1, l.size(item.ref)*rangeShare))
-			case bounds[item][first] == 1:
-				item.rows = min(item.rows, max(1, l.size(item.ref)*sideShare))
+				continue
 			}
+			item.rows = min(item.rows, l.found(item, index, equal[item], bounds[item]))
 		}
+		item.rows = min(item.rows, l.passes(item, equal[item], bounds[item]))
 		// A correlated look-up is made for each row outside.
 		if column, ok := correlated[item]; ok && leads(item.ref.relation, column) && l.outer > 0 {
 			item.rows = min(l.size(item.ref), max(item.rows, l.outer*l.perValue(item.ref, column)))
@@ -383,6 +395,41 @@ func (l *hintLevel) narrow(conditions []*sqltext.Node) {
 			}
 		}
 	}
+}
+
+// found is how many rows an index finds by its leading columns: those that are equal to something, and the bounds of the next.
+func (l *hintLevel) found(item *hintItem, index catalog.BTree, equal []string, bounds map[string]int) float64 {
+	rows, at := l.size(item.ref), 0
+	for ; at < len(index.Columns) && slices.Contains(equal, index.Columns[at]); at++ {
+		rows *= l.perValue(item.ref, index.Columns[at]) / l.size(item.ref)
+	}
+	if at < len(index.Columns) {
+		switch n := bounds[index.Columns[at]]; {
+		case n > 1:
+			rows *= rangeShare
+		case n == 1:
+			rows *= sideShare
+		}
+	}
+	return max(1, rows)
+}
+
+// passes is how many rows fulfil the conditions. What is leak-proof is asked before what a policy looks up, with an index and without.
+func (l *hintLevel) passes(item *hintItem, equal []string, bounds map[string]int) float64 {
+	rows := l.size(item.ref)
+	for i, column := range equal {
+		if values, known := l.sizes[item.ref.name].Distinct[column]; known && slices.Index(equal, column) == i {
+			rows /= max(1, values)
+		}
+	}
+	for _, n := range bounds {
+		if n > 1 {
+			rows *= rangeShare
+		} else {
+			rows *= sideShare
+		}
+	}
+	return max(1, rows)
 }
 
 func count(bounds map[*hintItem]map[string]int, item *hintItem, column string, n int) {
@@ -407,7 +454,7 @@ func (l *hintLevel) sorts(item *hintItem, column string) bool {
 
 // top takes account of LIMIT: what needs no sorting stops early.
 func (l *hintLevel) top(s *sqltext.SelectStmt) {
-	if s.LimitCount == nil || len(s.GroupClause) > 0 || len(s.DistinctClause) > 0 || len(l.items) == 0 || s.HavingClause != nil ||
+	if l.unlimited || s.LimitCount == nil || len(s.GroupClause) > 0 || len(s.DistinctClause) > 0 || len(l.items) == 0 || s.HavingClause != nil ||
 		slices.ContainsFunc(s.TargetList, func(n *sqltext.Node) bool { return n.GetResTarget().GetVal().GetFuncCall() != nil }) {
 		return
 	}

@@ -28,7 +28,7 @@ type vetter struct {
 	exact          map[int32]uint32 // the types that they are cast to, which they must be declared as
 	outputs        int              // expressions that were looked at as such
 	orderedWindows map[string]bool  // windows that are named and say how their rows are sorted
-	leaky          bool             // an operator is not leak-proof for the server: row security puts it off until the row shows, and reaches no index by it
+	leaky          bool             // a condition has an operator, a function or a cast of a column that is not leak-proof for the server: row security puts it off until the row shows, and reaches no index by it
 	passed         bool             // it may take the door, whether or not that pays
 	found          []bool           // of each condition of the SELECT, whether rows are found by it: see vet_found.go
 }
@@ -118,7 +118,7 @@ func (v *vetter) whole(s *sqltext.SelectStmt) {
 func (v *vetter) pays(tree *sqltext.ParseResult) {
 	switch {
 	case v.reason != "":
-	case v.visits(tree) < leastVisits:
+	case v.visits(tree, v.leaky) < leastVisits:
 		v.no("it reads few rows, which row security does as fast")
 	case !v.leaky && !slices.ContainsFunc(v.walker.references, func(ref *reference) bool { return ref.fragment.door && !ref.fragment.kept }):
 		v.no("its answers are kept, and row security compares these without looking at anybody")

@@ -203,10 +203,24 @@ func (v *vetter) cast(c *sqltext.TypeCast, at place) value {
 		if target == "" {
 			v.no("a cast to %s", name)
 		}
+		v.leaky = v.leaky || ofColumns(c.Arg)
 		result, _ := v.matches("cast", target, []value{arg})
 		return value{kind: result}
 	}
 	return value{}
+}
+
+// ofColumns tells whether an expression has a column in it.
+func ofColumns(n *sqltext.Node) bool {
+	found := false
+	var visit func(*sqltext.Node)
+	visit = func(n *sqltext.Node) {
+		if found = found || n.GetColumnRef() != nil; !found && n != nil {
+			children(n, visit)
+		}
+	}
+	visit(n)
+	return found
 }
 
 // isEnum tells whether a name with its schema is that of an enum, in which a string that is none of its labels fails while the statement is parsed.
@@ -505,6 +519,7 @@ func (v *vetter) call(f *sqltext.FuncCall, at place) value {
 	for _, n := range f.Args {
 		args = append(args, v.expr(n, at))
 	}
+	v.leaky = v.leaky || slices.ContainsFunc(f.Args, ofColumns)
 	if name == "extract" && f.Funcformat != sqltext.COERCE_SQL_SYNTAX {
 		v.no("function extract is not vetted")
 	}
