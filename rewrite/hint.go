@@ -42,7 +42,8 @@ func (w *walker) scans(tree *sqltext.ParseResult) bool {
 	}
 	probes, sets, rows := 0.0, 0.0, 0.0
 	fits := true
-	table := func(f *fragment, visited float64) {
+	table := func(name catalog.Name, f *fragment, visited float64) {
+		copies := w.parts(name) // each part that is read makes sets of its own
 		for _, set := range f.sets {
 			size, known := w.sizes[set.Relation.Name]
 			if !known || size.Rows*entry(set.Relation.Column(set.Column)) > hashMemory {
@@ -50,7 +51,7 @@ func (w *walker) scans(tree *sqltext.ParseResult) bool {
 				return
 			}
 			for _, read := range set.Reads {
-				sets += setCost * w.sizes[read.Name].Rows
+				sets += copies * setCost * w.sizes[read.Name].Rows
 			}
 			probes += probeCost * visited
 			sets += matchCost * visited
@@ -62,16 +63,31 @@ func (w *walker) scans(tree *sqltext.ParseResult) bool {
 		switch {
 		case ref.fragment == nil:
 		case len(ref.fragment.tables) == 0:
-			table(ref.fragment, visited)
+			table(ref.name, ref.fragment, visited)
 		case !h.narrowed[ref]: // a view that is read whole
 			for _, name := range ref.fragment.tables {
 				if f := w.protected[name]; f != nil {
-					table(f, w.sizes[name].Rows*visited/h.size(ref))
+					table(name, f, w.sizes[name].Rows*visited/h.size(ref))
 				}
 			}
 		}
 	}
 	return fits && rows >= leastRows && probes > sets
+}
+
+// parts is how many tables the rows of one stand in.
+func (w *walker) parts(name catalog.Name) float64 {
+	of, known := w.snap.Relation(name)
+	if !known || !of.HasChildren {
+		return 1
+	}
+	parts := 0.0
+	for _, r := range w.snap.Relations() {
+		if slices.Contains(r.Parents, name) {
+			parts += w.parts(r.Name)
+		}
+	}
+	return max(1, parts)
 }
 
 // visits is about how many rows of tables with predicates the one statement of the text looks at.
