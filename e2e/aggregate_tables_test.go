@@ -37,6 +37,7 @@ tables:
       minimum: 4
       dimensions: { group: allow, On: { by: month }, at: { by: day } }
       measures: { Limit: { between: [0.5, 30.25] }, having: { between: [0, 100] } }
+      accept: [values]
 `
 			proxy := harness.Start(t, mode, harness.Database{Name: "odd", DB: db, Policy: policy, SearchPath: []string{"public"}}, nil)
 			agent, super := proxy.Agent(t, "agent", "odd"), harness.Super(t, db)

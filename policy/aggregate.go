@@ -101,6 +101,7 @@ type aggregateDecl struct {
 	minimum, share int
 	dimensions     []dimensionDecl
 	measures       []measureDecl
+	accept         []wordDecl
 }
 
 type dimensionDecl struct {
@@ -126,6 +127,7 @@ func (d *decoder) aggregate(at place, n *node) *aggregateDecl {
 		"share":      func(v *node) { d.within(&decl.share, v, "share, in percent,", 1, 99) },
 		"dimensions": func(v *node) { d.dimensions(decl, v) },
 		"measures":   func(v *node) { d.measures(decl, v) },
+		"accept":     func(v *node) { decl.accept = d.words(v, "accept", acceptValues) },
 	})
 	d.need(n, "aggregate", "subject", "rows")
 	return decl
@@ -250,6 +252,7 @@ func (c *compiler) aggregate(decl *aggregateDecl, t *Table) *Aggregate {
 			c.fail(m.place, "let it be one of them", "%s is a dimension and a measure", m.column)
 		}
 	}
+	c.singles(decl, r)
 	slices.SortFunc(out.Dimensions, func(a, b Dimension) int { return strings.Compare(a.Column, b.Column) })
 	slices.SortFunc(out.Measures, func(a, b Measure) int { return strings.Compare(a.Column, b.Column) })
 	if len(c.errs) > failed {
@@ -266,6 +269,40 @@ func (c *compiler) subject(decl *aggregateDecl, r *catalog.Relation) {
 	if f := family(column.Type); f == "" || f == "date" || column.Nondeterministic {
 		c.fail(decl.subjectAt, "a subject is a uuid, an integer or a text whose collation tells all texts apart",
 			"%s.%s is a %s, which cannot say whom a row is about", r.Name, decl.subject, column.Type)
+	}
+}
+
+// singles refuses dimensions and measures that tell more of a row than its columns do. Rows that show count as they are, in a group of one
+// too: sum(pay) FILTER (WHERE dept = 'ceo') is the pay of somebody.
+func (c *compiler) singles(decl *aggregateDecl, r *catalog.Relation) {
+	columns := c.tables[r.Name].decl.columns
+	if columns == nil || len(decl.accept) > 0 {
+		return
+	}
+	check := func(at place, name, by string) {
+		if r.Column(name) == nil {
+			return
+		}
+		i := slices.IndexFunc(columns, func(d columnDecl) bool { return d.Name == name })
+		what, instead := "is hidden", "say allow under columns"
+		switch {
+		case i < 0:
+		case columns[i].byKey != nil:
+			what = "exists by key only"
+		case by != "" && slices.Contains(coarser[columns[i].Unit], by), columns[i].Mask == Plain && !columns[i].general:
+			return
+		case by != "" && columns[i].Unit != "":
+			what, instead = "shows by the "+columns[i].Unit, "write { by: "+columns[i].Unit+" }"
+		default:
+			what = "is masked"
+		}
+		c.fail(at, instead+", leave it out, or say accept: ["+acceptValues+"]", "%s.%s %s, and an aggregate that chooses a single row which shows would tell more of it", r.Name, name, what)
+	}
+	for _, d := range decl.dimensions {
+		check(d.place, d.column, d.by)
+	}
+	for _, m := range decl.measures {
+		check(m.place, m.column, "")
 	}
 }
 

@@ -442,6 +442,7 @@ func aggregateShape() *shape {
 		key{"measures", namesShape("Columns that are summed, with their bounds.", "", keysShape("",
 			key{"between", someShape("The lowest and the highest value; what lies outside counts as the bound.", &shape{kind: aDecimal})},
 		).needs("between"))},
+		key{"accept", listShape("What agents may learn: of single rows that show, what hidden and masked columns hold.", wordsShape("", acceptValues))},
 	).needs("subject", "rows")
 }
 
