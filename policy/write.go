@@ -197,9 +197,16 @@ func (c *compiler) write(t *compiling) *Write {
 			c.fail(decl.place, "say accept: ["+acceptConflicts+"], or stamp other columns",
 				"%s stamps all of the key %s, or leaves it to defaults: a collision would tell that a hidden row exists", r.Name, key.Name)
 		}
-		if name := c.partly(t, key); out.Insert && name != "" && !decl.accepts(acceptValues) && collides(decl, key, r, sendable) {
+		if !out.Insert || decl.accepts(acceptValues) {
+			continue
+		}
+		if name := c.partly(t, key); name != "" && collides(decl, key, r, sendable) {
 			c.withhold(decl.place, "say accept: ["+acceptValues+"], or let the key hold for all rows",
 				"agents cannot insert into %s, which stamps all of the key %s, or leaves it to defaults: a collision would tell of %s", r.Name, key.Name, t.unseen(name))
+			out.Insert = false
+		} else if name := c.meets(decl, t, key, sendable); name != "" {
+			c.withhold(decl.place, "say accept: ["+acceptValues+"], or let the key do without it",
+				"agents cannot insert into %s: the key %s holds %s, and whether a new row collides with one that shows would tell what that is there", r.Name, key.Name, t.unseen(name))
 			out.Insert = false
 		}
 	}

@@ -198,6 +198,37 @@ func (c *compiler) partly(t *compiling, key catalog.Key) string {
 	return key.For[i]
 }
 
+// meets names a column of a key that agents do not see, where a new row may collide in the key with one that shows: whether it does tells what
+// the column holds there, since the new row's value is known, a default, a stamp, or none.
+func (c *compiler) meets(decl *writeDecl, t *compiling, key catalog.Key, sendable []string) string {
+	if slices.ContainsFunc(key.Columns, func(name string) bool { return keepsApart(decl, key, t.relation.Column(name), sendable) }) {
+		return ""
+	}
+	same := sameColumns(t.rows)
+	i := slices.IndexFunc(key.Columns, func(name string) bool {
+		column := t.relation.Column(name)
+		return !c.seen(t, name) && !slices.Contains(same, name) && !slices.Contains(key.For, name) && // see partly
+			(column == nil || !column.Generated) // what that is computed from is of the key, too
+	})
+	if i < 0 {
+		return ""
+	}
+	return key.Columns[i]
+}
+
+// keepsApart tells whether a new row collides with none in a key by what one of its columns gets without the agent.
+func keepsApart(decl *writeDecl, key catalog.Key, column *catalog.Column, sendable []string) bool {
+	switch {
+	case column == nil, column.Generated, slices.Contains(sendable, column.Name), slices.ContainsFunc(decl.stamps, func(s stampDecl) bool { return s.column == column.Name }):
+		return false
+	case column.Identity != "":
+		return true
+	case column.Default == "":
+		return column.NotNull || slices.Contains(key.Apart, column.Name)
+	}
+	return slices.Contains(key.Equal, column.Name) && drawn(column)
+}
+
 // sameColumns are the columns that hold one value in every row that shows.
 func sameColumns(rows predicate.Node) []string {
 	out := ownColumns(rows)

@@ -447,3 +447,64 @@ func TestWhatPartsTell(t *testing.T) {
 		})
 	}
 }
+
+// A key that holds a column which agents do not see tells by a collision what a row that shows has there, where the new row's value is known.
+func TestKeysWithHiddenColumns(t *testing.T) {
+	public := func(name string) catalog.Name { return catalog.Name{Schema: "public", Name: name} }
+	compile := func(change func(*catalog.Key, *catalog.Relation), table string) error {
+		key := catalog.Key{Name: "of", Columns: []string{"owner", "title", "secret"}, Equal: []string{"owner", "title", "secret"}, Apart: []string{"owner", "title", "secret"}}
+		r := &catalog.Relation{Name: public("t"), Kind: catalog.Table, PrimaryKey: []string{"id"},
+			Columns: []catalog.Column{{Name: "id", Type: "uuid", Default: "gen_random_uuid()"}, {Name: "owner", Type: "uuid"}, {Name: "title", Type: "text"}, {Name: "note", Type: "text"}, {Name: "secret", Type: "text", Default: "'none'::text"},
+				{Name: "state", Type: "text"}, {Name: "made", Type: "text", Generated: true, From: []string{"title"}}, {Name: "number", Type: "uuid", Default: "gen_random_uuid()"}}}
+		change(&key, r)
+		r.Unique = []catalog.Key{{Name: "t_pkey", Columns: []string{"id"}, Equal: []string{"id"}}, key}
+		doc, err := policy.Parse("p.yaml", []byte(head+"tables:\n  t: { "+table+" }\n"))
+		if err != nil {
+			return err
+		}
+		return orLeftOut(policy.Compile(doc, catalog.NewSnapshot(catalog.Spec{Database: "d", ServerVersion: 150000, SearchPath: []string{"public"}, Relations: []*catalog.Relation{r}})))
+	}
+	of := func(columns ...string) func(*catalog.Key, *catalog.Relation) {
+		return func(key *catalog.Key, _ *catalog.Relation) {
+			key.Columns, key.Equal, key.Apart = columns, columns, columns
+		}
+	}
+	null := func(_ *catalog.Key, r *catalog.Relation) { r.Columns[4].Default = "" }
+	const own, hidden, insert = "rows: [ { own: { column: owner, is: user } } ], ", "columns: { id: allow, owner: allow, title: allow }, ", "write: { commands: [insert], columns: [title]"
+	const stamp, told = ", stamp: { owner: { attribute: user } }", "agents cannot insert into public.t: the key of holds secret, which is hidden or masked"
+	for _, c := range []struct {
+		name        string
+		change      func(*catalog.Key, *catalog.Relation)
+		table, want string
+	}{
+		{"a default", of("owner", "title", "secret"), own + hidden + insert + stamp, told},
+		{"a default, open", of("title", "secret"), "rows: open, " + hidden + insert, told},
+		{"a default, of a masked column", of("owner", "title", "secret"), own + "columns: { title: allow, secret: { mask: null } }, " + insert + stamp, told},
+		{"a default of a column that shows", of("owner", "title", "secret"), own + "columns: { title: allow, secret: allow }, " + insert + stamp, ""},
+		{"a default, of a table without columns", of("owner", "title", "secret"), own + insert + stamp, ""},
+		{"NULL, which keeps apart", null, own + hidden + insert + stamp, ""},
+		{"NULL, which does not", func(key *catalog.Key, r *catalog.Relation) { null(key, r); key.Apart = nil }, own + hidden + insert + stamp, told},
+		{"a number of its own", of("owner", "title", "secret", "number"), own + hidden + insert + stamp, ""},
+		{"a number of its own, in an expression", func(key *catalog.Key, _ *catalog.Relation) {
+			key.Columns, key.Equal, key.Apart = append(key.Columns, "number"), key.Equal[:2], key.Apart[:2]
+		}, own + hidden + insert + stamp, told},
+		{"computed from what shows", of("owner", "made"), own + hidden + insert + stamp, ""},
+		{"computed from a hidden column", func(key *catalog.Key, r *catalog.Relation) {
+			key.Columns, key.Equal, key.Apart = []string{"owner", "mixed"}, []string{"owner", "mixed"}, []string{"owner", "mixed"}
+			r.Columns = append(r.Columns, catalog.Column{Name: "mixed", Type: "text", Generated: true, From: []string{"title", "secret"}})
+		}, own + hidden + insert + stamp, told},
+		{"whose row it is, hidden and stamped", of("owner", "title"), own + "columns: { id: allow, title: allow }, " + insert + stamp, ""},
+		{"a stamp", of("owner", "title", "state"), own + hidden + insert + ", stamp: { owner: { attribute: user }, state: { value: new } }", "holds state, which is hidden"},
+		{"what is the same in all rows that show", of("owner", "title", "state"), "rows: [ { own: { column: owner, is: user } }, { status: { column: state, is: new } } ], " + hidden + insert + ", stamp: { owner: { attribute: user }, state: { value: new } }, accept: [conflicts]", ""},
+		{"an update", of("owner", "title", "secret"), own + hidden + "write: { commands: [update], columns: [title]", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if err := compile(c.change, c.table+" }"); c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "accept: [values]")) {
+				t.Errorf("\n got %v\nwant %s", err, c.want)
+			}
+			if err := compile(c.change, strings.TrimSuffix(c.table, ", accept: [conflicts]")+", accept: [conflicts, values] }"); err != nil {
+				t.Errorf("accepted: %v", err)
+			}
+		})
+	}
+}
