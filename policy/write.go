@@ -210,6 +210,10 @@ func (c *compiler) write(t *compiling) *Write {
 			out.Insert = false
 		}
 	}
+	if why := c.chosen(decl, t); out.Insert && why != "" && !decl.accepts(acceptValues) {
+		c.withhold(decl.place, "say accept: ["+acceptValues+"], or mask it with null", "agents cannot insert into %s: %s", r.Name, why)
+		out.Insert = false
+	}
 	if why := c.presets(decl, t); out.Insert && why != "" && !decl.accepts(acceptConflicts) {
 		c.withhold(decl.place, "say accept: ["+acceptConflicts+"], or let another index do", "agents cannot insert into %s: %s", r.Name, why)
 		out.Insert = false
@@ -490,6 +494,9 @@ func (c *compiler) unwritable(decl *writeDecl, t *compiling, column *catalog.Col
 		}
 	}
 	if !decl.accepts(acceptValues) {
+		if why := c.computes(t.relation, column.Name, false); why != "" && t.decl.plain(column.Name) {
+			return why, "mask that with null, or say accept: [" + acceptValues + "]", false
+		}
 		for _, key := range c.collisions(t.relation) {
 			if name := c.partly(t, key); name != "" && slices.Contains(key.Columns, column.Name) {
 				return "it is part of the key " + key.Name + ", which is for some rows only, by " + t.unseen(name) + ", and a collision would tell what that is",

@@ -99,6 +99,9 @@ func (c *compiler) probes(decl *writeDecl, t *compiling, column string) (why str
 	if decl.accepts(acceptValues) {
 		return "", false
 	}
+	if why := c.computes(t.relation, column, true); why != "" && t.decl.plain(column) {
+		return why, false
+	}
 	seen := func(name string) bool { return c.seen(t, name) }
 	if !slices.ContainsFunc(t.relation.Columns, func(column catalog.Column) bool { return !seen(column.Name) }) {
 		return "", false
