@@ -624,7 +624,7 @@ func (c *compiler) references(out *Write, decl *writeDecl, t *compiling, sendabl
 	if out.Delete {
 		out.Delete = c.referrers(decl, t.relation, nil, map[string]bool{})
 	}
-	if out.Update && !c.referrers(decl, t.relation, out.Updatable, map[string]bool{}) {
+	if out.Update && len(out.Updatable) > 0 && !c.referrers(decl, t.relation, out.Updatable, map[string]bool{}) {
 		out.Updatable = slices.DeleteFunc(out.Updatable, func(name string) bool { return c.referred(t.relation, name) })
 	}
 }

@@ -18,7 +18,7 @@ func TestHashesOfWhatAgentsWrite(t *testing.T) {
 		return []catalog.Key{{Name: name + "_pkey", Columns: []string{"id"}, Equal: []string{"id"}}, {Name: name + "_code", Columns: []string{"owner", "code"}, Equal: []string{"owner", "code"}}}
 	}
 	to := func(target string, action catalog.Action) []catalog.ForeignKey {
-		return []catalog.ForeignKey{{Columns: []string{"owner", "code"}, Target: public(target), TargetCols: []string{"owner", "code"}, OnUpdate: action, OnDelete: catalog.Cascade}}
+		return []catalog.ForeignKey{{Columns: []string{"owner", "code"}, Target: public(target), TargetCols: []string{"owner", "code"}, OnUpdate: action, OnDelete: catalog.NoAction}}
 	}
 	compile := func(action catalog.Action, tables string) (*policy.Policy, error) {
 		doc, err := policy.Parse("p.yaml", []byte("version: 1\nattributes: { user: { type: uuid, source: credential }, word: { type: text, source: credential } }\ntables:\n"+tables))
@@ -51,6 +51,8 @@ func TestHashesOfWhatAgentsWrite(t *testing.T) {
 		{"computed, a stamp of the credential", catalog.NoAction, computed + ", write: { commands: [insert, update], columns: [note], stamp: { code: { attribute: word } }", "", "", "code note", "note", ""},
 		{"what follows", catalog.Cascade, ", write: { commands: [insert, update], columns: [code, note], stamp: { owner: { attribute: user } }", hashed, "", "owner code note", "note",
 			"agents cannot update public.t.code: public.near.code gets what is written there and comes out as a hash"},
+		{"what follows, and nothing else", catalog.Cascade, ", write: { commands: [insert, update], columns: [code], stamp: { owner: { attribute: user } }", hashed, "", "owner code", "",
+			"agents cannot update public.t.code: public.near.code gets"},
 		{"what follows what follows", catalog.Cascade, ", write: { commands: [insert, update], columns: [code, note], stamp: { owner: { attribute: user } }", "", hashed, "owner code note", "note",
 			"agents cannot update public.t.code: public.far.code gets"},
 		{"what does not follow", catalog.NoAction, ", write: { commands: [insert, update], columns: [code, note], stamp: { owner: { attribute: user } }, accept: [references]", hashed, "", "owner code note", "code note", ""},
