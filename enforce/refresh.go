@@ -377,7 +377,7 @@ func (d *database) newState(c compiled, snap *catalog.Snapshot, keys *seal.Keyri
 	s.asked = asked(c.policy)
 	s.shadow = s.newShadow()
 	s.unwatched, s.timed = c.plan.Watchable(), c.plan.Timed()
-	s.unnoticed = newUnnoticed(c.policy, c.plan)
+	s.unnoticed, s.clocked = newUnnoticed(c.policy, c.plan), newClocked(c.policy, c.plan)
 	s.versions.Policy, s.versions.Catalog = c.policy.Version(), snap.Version()
 	return s
 }

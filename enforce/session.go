@@ -248,7 +248,7 @@ func (s *session) judge(st *state, text string, p verdict.Protocol, signing bool
 	judged = &verdict.Verdict{
 		Original: text, Text: res.Text, Door: res.Door, Versions: st.versions, Rights: st.rights,
 		Effects: res.Effects, Forms: res.Forms, Formed: res.Formed, Position: res.Position, Renamed: res.Renamed, Detail: j, Keys: len(j.keyed) > 0,
-		Unnoticed: st.unnoticed.in(res), Together: res.Together,
+		Unnoticed: st.unnoticed.in(res), Together: res.Together, Apart: st.clocked.apart(res),
 	}
 	if len(res.Effects) > 1 {
 		judged.Parts = sync.OnceValue(func() []verdict.Part { return parts(res.Text) })
@@ -277,7 +277,7 @@ func bodies(v *verdict.Verdict) {
 			continue
 		}
 		body, j := *v, *whole
-		body.Effects, body.Parts = e.Body.Effects, nil
+		body.Effects, body.Parts, body.Apart = e.Body.Effects, nil, false
 		j.part, j.record.Tag, j.record.Signed = i+1, e.Tag, false
 		body.Detail = &j
 		v.Effects[i].Body = &body

@@ -36,6 +36,7 @@ type state struct {
 	unwatched string        // a table whose changes are not noticed, and on which others depend; "": none
 	unnoticed unnoticed     // what else is not
 	timed     bool          // time alone can hide a row
+	clocked   clocked       // of which relations
 	sizes     catalog.Sizes // of the tables that predicates concern; nil: not known yet
 }
 

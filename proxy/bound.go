@@ -21,8 +21,8 @@ func notRunnable(name string) *sqlstate.Error {
 	return sqlstate.New(portalNotRunnable, sqlstate.ReasonNone, "portal \"%s\" cannot be run", name)
 }
 
-// limitable tells whether the result of e is bounded.
-func (e *entry) limitable() bool { return e.bound.Exceeded != nil && e.refusal == nil }
+// limitable tells whether the result of e is bounded, or e goes in steps in any case.
+func (e *entry) limitable() bool { return (e.bound.Exceeded != nil || e.apart()) && e.refusal == nil }
 
 // exceeds tells whether one more row of this length is more than the execution may have relayed, and what it is too much of.
 func (e *entry) exceeds(length int) (by verdict.Excess, yes bool) {

@@ -15,6 +15,9 @@ import (
 // Several statements are one transaction block, which the extended protocol has not: where they control none themselves, they
 // get BEGIN and COMMIT around them. In a block of the client's BEGIN does nothing but say so, and there is no COMMIT.
 //
+// So does a Query whose statements are to begin one by one (see [verdict.Verdict.Apart]): PostgreSQL's statement_timestamp() is the time of the
+// message, and each step is messages of its own.
+//
 // The steps are sent by the outbound goroutine. The inbound one has nothing to send before they are answered.
 
 // stepName is a prepared statement that no client's name can be. It is made anew each time.
@@ -33,6 +36,9 @@ type divided struct {
 	last    []byte // the answer to the last statement, which the client gets when it is committed
 }
 
+// apart tells whether the statements of a Query are to begin one by one: it would give them all its own time.
+func (e *entry) apart() bool { return e.kind == query && e.verdict != nil && e.verdict.Apart }
+
 // inSteps has a bounded Query go in steps if it must, or says why it cannot.
 func (e *entry) inSteps() *sqlstate.Error {
 	v := e.verdict
@@ -46,6 +52,10 @@ func (e *entry) inSteps() *sqlstate.Error {
 	var parts []verdict.Part
 	if v.Parts != nil && !copies(v) {
 		parts = v.Parts()
+	}
+	if len(parts) != len(v.Effects) && e.apart() {
+		return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonStatement, "these statements cannot share a message: what the later ones read may expire while the others run").
+			WithHint("Send each in a message of its own.")
 	}
 	if len(parts) != len(v.Effects) {
 		return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonLimit, "these statements cannot share a message: the policy bounds what they return").

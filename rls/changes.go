@@ -119,8 +119,11 @@ func (p *Plan) Timed() bool {
 			return true
 		}
 	}
-	return predicate.Timed(p.liveNodes())
+	return p.TimedAttributes()
 }
+
+// TimedAttributes tells whether time alone can change what is looked up for a session.
+func (p *Plan) TimedAttributes() bool { return predicate.Timed(p.liveNodes()) }
 
 // Triggers of ours sort last, and see what others have made of a row.
 const changeTrigger = "zz_pgconsent_change_"

@@ -185,6 +185,10 @@ type Verdict struct {
 	// for longer than its own statement. "": there is none.
 	Unnoticed string
 
+	// Apart tells that each statement of the text is to begin by itself, and not with the message: one of them shows what time alone may
+	// hide while those before it run.
+	Apart bool
+
 	Keys bool // it reads tables the keys of whose rows are recorded; see [KeyReader]
 
 	// Detail belongs to enforcement: what it records of the statement.
