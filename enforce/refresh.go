@@ -378,6 +378,7 @@ func (d *database) newState(c compiled, snap *catalog.Snapshot, keys *seal.Keyri
 	s.shadow = s.newShadow()
 	s.unwatched, s.timed = c.plan.Watchable(), c.plan.Timed()
 	s.unnoticed, s.clocked = newUnnoticed(c.policy, c.plan), newClocked(c.policy, c.plan)
+	s.foreign = newForeign(snap, c.policy, c.plan)
 	s.versions.Policy, s.versions.Catalog = c.policy.Version(), snap.Version()
 	return s
 }

@@ -250,6 +250,7 @@ func (s *session) judge(st *state, text string, p verdict.Protocol, signing bool
 		Effects: res.Effects, Forms: res.Forms, Formed: res.Formed, Position: res.Position, Renamed: res.Renamed, Detail: j, Keys: len(j.keyed) > 0,
 		Unnoticed: st.unnoticed.in(res), Together: res.Together, Apart: st.clocked.apart(res),
 	}
+	judged.Foreign = st.foreign.count(res)
 	if len(res.Effects) > 1 {
 		judged.Parts = sync.OnceValue(func() []verdict.Part { return parts(res.Text) })
 	}
@@ -277,7 +278,7 @@ func bodies(v *verdict.Verdict) {
 			continue
 		}
 		body, j := *v, *whole
-		body.Effects, body.Parts, body.Apart = e.Body.Effects, nil, false
+		body.Effects, body.Parts, body.Apart, body.Foreign = e.Body.Effects, nil, false, e.Body.Foreign
 		j.part, j.record.Tag, j.record.Signed = i+1, e.Tag, false
 		body.Detail = &j
 		v.Effects[i].Body = &body

@@ -37,6 +37,7 @@ type state struct {
 	unnoticed unnoticed     // what else is not
 	timed     bool          // time alone can hide a row
 	clocked   clocked       // of which relations
+	foreign   foreign       // which relations are read from other servers
 	sizes     catalog.Sizes // of the tables that predicates concern; nil: not known yet
 }
 

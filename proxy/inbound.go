@@ -212,10 +212,17 @@ func (s *session) query(body []byte) error {
 	if err != nil {
 		return err
 	}
+	again, err := s.asksForeign(e, v, u.runs...)
+	if err != nil {
+		return err
+	}
 	start := len(s.batch.out)
 	text = v.Text
 	if !fails {
 		text, refused = e.withCare()
+	}
+	if refused == nil {
+		refused = again
 	}
 	if refused != nil {
 		e.refusal = s.denied(refused)
@@ -331,6 +338,13 @@ func (s *session) bind(body []byte) error {
 		upstream = plainName
 		s.prepareOwn(plainName, v.Text, st.types)
 	}
+	e := &entry{kind: bind}
+	if refused, err := s.asksForeign(e, v); err != nil {
+		return err
+	} else if refused != nil {
+		s.refuseMessage(bind, refused, v, nil)
+		return nil
+	}
 	p := &portal{verdict: v, group: s.group, fill: s.fill}
 	if v.Keys {
 		p.formats = resultFormats(rest)
@@ -340,7 +354,7 @@ func (s *session) bind(body []byte) error {
 		s.care()
 	}
 	start := len(s.batch.out)
-	e := &entry{kind: bind, verdict: v, portal: p, name: portalName, upstream: verdict.UpstreamName(portalName), source: name}
+	e.verdict, e.portal, e.name, e.upstream, e.source = v, p, portalName, verdict.UpstreamName(portalName), name
 	s.batch.out = appendBind(s.batch.out, e.upstream, upstream, rest)
 	s.sees(e, false)
 	s.batch.add(start, e)
@@ -426,6 +440,13 @@ func (s *session) execute(body []byte) error {
 		s.refuseMessage(execute, refused, v, u.ticket)
 		return nil
 	}
+	asks := &entry{kind: execute}
+	if refused, err = s.asksForeign(asks, nil, u.runs...); err != nil { // its own Bind has asked
+		return err
+	} else if refused != nil {
+		s.refuseMessage(execute, refused, v, nil)
+		return nil
+	}
 	if which, any := careOf(v, u.runs); any && (which[0] && v.Effects[0].Caution != verdict.PlannedAsItIsBound) {
 		s.care()
 	}
@@ -433,7 +454,7 @@ func (s *session) execute(body []byte) error {
 	s.batch.out = appendExecute(s.batch.out, verdict.UpstreamName(name), rows)
 	e := &entry{
 		kind: execute, verdict: v, runs: u.runs, ticket: s.decider.Record(v, u.runs...), name: name, upstream: verdict.UpstreamName(name),
-		prepared: u.prepared, declared: u.declared, unseals: u.unseals, keepers: s.ledger.keepersNow(), running: u.fetched, alone: s.executes == 0, formats: p.formats,
+		prepared: u.prepared, declared: u.declared, unseals: u.unseals, keepers: s.ledger.keepersNow(), running: u.fetched, alone: s.executes == 0, formats: p.formats, foreign: asks.foreign,
 	}
 	if len(v.Effects) == 0 || v.Effects[0].Kind != verdict.Fetches {
 		e.running = []*portal{p}

@@ -41,6 +41,7 @@ type entry struct {
 	replaced  bool         // it was refused after its bytes were written
 	unseals   bool         // query, execute: it takes the seal away
 	keepers   uint64       // of the ledger, as it was staged
+	foreign   bool         // query, bind, execute: the server asks a foreign one
 	running   []*portal    // query, execute: what it runs, as Execute or by FETCH
 	alone     bool         // query, execute: nothing was executed before it since the last Sync or Query
 	synced    bool         // execute: the Sync behind it was sent with it
@@ -104,6 +105,7 @@ type ledger struct {
 	keep      bool          // transactions keep their snapshots by default
 	keepers   uint64        // counts what asked for that
 	resets    *entry        // has reset all settings, in the transaction that is in progress
+	foreign   bool          // the transaction has asked a foreign server
 	staging   bool          // the inbound goroutine has messages that are not pushed yet
 	draining  bool
 
@@ -187,6 +189,7 @@ func (l *ledger) head() *entry {
 func (l *ledger) pop() *entry {
 	e := l.queue[l.first]
 	e.over, e.copying = true, false
+	l.foreign = l.foreign || e.foreign
 	l.queue[l.first] = nil
 	l.first++
 	if l.first == len(l.queue) {
@@ -337,6 +340,7 @@ func (l *ledger) ready(status byte) (drained, late bool) {
 		l.keep = l.keep && (status != 'I' || r.keepers != l.keepers)
 	}
 	if status == 'I' {
+		l.foreign = false
 		l.over()
 		l.portalsGone(false)
 		l.claims.ends(false)

@@ -37,6 +37,8 @@ type session struct {
 	fill      uint64 // counts reads of what the client sends, and Queries and Syncs in it
 	keeps     bool   // the transaction may be one that keeps its snapshot
 	tx        *since // from when such a transaction sees
+	foreign   bool   // something has asked a foreign server
+	foreignIn uint64 // the group of the last Bind or Execute that did, from 1 on
 	batch     batch
 }
 

@@ -75,6 +75,17 @@ func (p *Plan) Watchable() string {
 	return ""
 }
 
+// Helps are the tables that decide about rows of others, or about attributes.
+func (p *Plan) Helps() []catalog.Name {
+	var out []catalog.Name
+	for _, w := range p.watched() {
+		if w.helps {
+			out = append(out, w.relation.Name)
+		}
+	}
+	return out
+}
+
 func unnoticed(r *catalog.Relation) bool {
 	return r.Kind != catalog.PartitionedTable && (r.Kind != catalog.Table || r.HasChildren)
 }

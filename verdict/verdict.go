@@ -189,6 +189,10 @@ type Verdict struct {
 	// hide while those before it run.
 	Apart bool
 
+	// Foreign is how many statements of the text read what a foreign server has, as it was when their transaction asked it first. What
+	// PREPARE prepares is in its Body.
+	Foreign int
+
 	Keys bool // it reads tables the keys of whose rows are recorded; see [KeyReader]
 
 	// Detail belongs to enforcement: what it records of the statement.
