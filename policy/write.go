@@ -511,6 +511,9 @@ func (c *compiler) unwritable(decl *writeDecl, t *compiling, column *catalog.Col
 		if why := c.blind(key, t.relation); why != "" {
 			return why, "list " + key.Target.String() + " under tables, or say accept: [" + acceptReferences + "]", true
 		}
+		if why := c.guesses(key); why != "" && !decl.accepts(acceptValues) {
+			return why, "say accept: [" + acceptReferences + "] or [" + acceptValues + "], or let the key lead to columns that show", false
+		}
 	}
 	for _, own := range c.partsOwn(t.relation) {
 		if slices.Contains(andSources(own.part, own.key.Columns), column.Name) && !decl.accepts(acceptReferences) {
@@ -595,6 +598,17 @@ func (c *compiler) blind(key catalog.ForeignKey, from *catalog.Relation) string 
 		}
 	}
 	return ""
+}
+
+// guesses tells why a foreign key would tell what a row that shows holds: agents do not see all columns that it leads to, and whether a row is refused says whether they guessed.
+func (c *compiler) guesses(key catalog.ForeignKey) string {
+	target := c.tables[key.Target]
+	same := sameColumns(target.rows)
+	i := slices.IndexFunc(key.TargetCols, func(name string) bool { return !c.seen(target, name) && !slices.Contains(same, name) })
+	if i < 0 {
+		return ""
+	}
+	return "it refers to " + key.Target.String() + " by " + target.unseen(key.TargetCols[i]) + ", and whether there is such a row would tell what that is"
 }
 
 // references adds what a new row's foreign keys must point to, and refuses changes that would tell who refers to a row.

@@ -508,3 +508,35 @@ func TestKeysWithHiddenColumns(t *testing.T) {
 		})
 	}
 }
+
+// A foreign key to what agents do not see of a row that shows tells by whether there is such a row.
+func TestKeysToHiddenColumns(t *testing.T) {
+	public := func(name string) catalog.Name { return catalog.Name{Schema: "public", Name: name} }
+	text := func(names ...string) (out []catalog.Column) {
+		for _, name := range names {
+			out = append(out, catalog.Column{Name: name, Type: "text"})
+		}
+		return out
+	}
+	topic := &catalog.Relation{Name: public("topic"), Kind: catalog.Table, Columns: text("owner", "code"), Unique: []catalog.Key{{Name: "topic_owner_code_key", Columns: []string{"owner", "code"}, Equal: []string{"owner", "code"}}}}
+	note := &catalog.Relation{Name: public("note"), Kind: catalog.Table, Columns: text("owner", "code"),
+		ForeignKeys: []catalog.ForeignKey{{Columns: []string{"owner", "code"}, Target: topic.Name, TargetCols: []string{"owner", "code"}}}}
+	snap := catalog.NewSnapshot(catalog.Spec{Database: "d", ServerVersion: 150000, SearchPath: []string{"public"}, Relations: []*catalog.Relation{note, topic}})
+	for target, want := range map[string]string{
+		"rows: [ { own: { column: owner, is: user } } ], columns: { owner: allow }":                                          "agents cannot write public.note.code: it refers to public.topic by code, which is hidden or masked",
+		"rows: [ { own: { column: owner, is: user } } ], columns: { owner: allow, code: { mask: hash } }":                    "by code, which is hidden or masked",
+		"rows: [ { own: { column: owner, is: user } } ], columns: { code: allow }":                                           "",
+		"rows: [ { own: { column: owner, is: user } } ]":                                                                     "",
+		"rows: [ { own: { column: owner, is: user } }, { status: { column: code, is: shown } } ], columns: { owner: allow }": "",
+	} {
+		for accept, told := range map[string]bool{"": want != "", ", accept: [values]": false, ", accept: [references]": false} {
+			doc, err := policy.Parse("p.yaml", []byte("version: 1\nattributes: { user: { type: text, source: credential } }\ntables:\n  topic: { "+target+" }\n  note: { rows: [ { own: { column: owner, is: user } } ], write: { commands: [insert], columns: [code], stamp: { owner: { attribute: user } }"+accept+" } }\n"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := orLeftOut(policy.Compile(doc, snap)); (err != nil) != told || told && !strings.Contains(err.Error(), want) {
+				t.Errorf("%s%s: %v, want %q", target, accept, err, want)
+			}
+		}
+	}
+}
