@@ -287,6 +287,9 @@ func (d *database) judge(ctx context.Context, o observation) error {
 			for _, w := range made.policy.LeftOut() {
 				d.e.cfg.Log.Warn("the policy lets agents write what they are not given", "database", d.cfg.Name, "why", w.Error())
 			}
+			for _, w := range made.policy.Tells() {
+				d.e.cfg.Log.Warn("what the policy lets agents write tells them of rows that they do not see", "database", d.cfg.Name, "why", w.Error())
+			}
 		}
 		if err := d.check(ctx, made); err != nil {
 			return err

@@ -103,7 +103,7 @@ func compile(doc *Document, snap *catalog.Snapshot, options []Option) (*compiler
 	if len(c.errs) > 0 {
 		return nil, nil, c.sorted()
 	}
-	p.warnings, p.leftOut = c.warnings, c.withheld
+	p.warnings, p.leftOut, p.tells = c.warnings, c.withheld, c.told
 	p.version = p.hash()
 	return c, p, nil
 }
@@ -122,6 +122,7 @@ type compiler struct {
 	errs       Errors
 	warnings   []*Error
 	withheld   []*Error // those of the warnings that say what is left out of what agents were to write
+	told       []*Error // those that say what writes tell agents of rows that they do not see
 	define     Definer
 	elements   bool // what is compiled judges the elements of a list
 	grouped    bool // what is compiled counts in groups, and does not show

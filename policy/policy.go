@@ -39,6 +39,7 @@ type Policy struct {
 	functionIndex map[catalog.Name]*Function
 	warnings      []*Error
 	leftOut       []*Error
+	tells         []*Error
 
 	privacy *Privacy
 	sources *Sources
@@ -213,6 +214,9 @@ func (p *Policy) Warnings() []*Error { return p.warnings }
 
 // LeftOut are those of the warnings that say what agents are not given though the policy asks for it.
 func (p *Policy) LeftOut() []*Error { return p.leftOut }
+
+// Tells are those of the warnings that say what agents learn of rows that they do not see by what they write.
+func (p *Policy) Tells() []*Error { return p.tells }
 
 func compareNames(a, b catalog.Name) int {
 	if c := strings.Compare(a.Schema, b.Schema); c != 0 {

@@ -558,10 +558,8 @@ func (d *writeDecl) withinSight(key catalog.Key, rows predicate.Node, r *catalog
 func (d *writeDecl) decidedBy(key catalog.Key, part predicate.Node, r *catalog.Relation) bool {
 	columns, known := predicate.RowColumns(part)
 	return known && len(columns) > 0 && ofTheRow(part) && !slices.ContainsFunc(columns, func(name string) bool {
-		column := r.Column(name)
-		exact := column != nil && !column.Nondeterministic && (family(column.Type) != "" || column.Type == "boolean" || blankPadded(column.Type))
 		stamped := slices.ContainsFunc(d.stamps, func(s stampDecl) bool { return s.column == name })
-		return !exact || stamped || !slices.Contains(key.Equal, name)
+		return !exact(r.Column(name)) || stamped || !slices.Contains(key.Equal, name)
 	})
 }
 
@@ -636,10 +634,16 @@ func (c *compiler) references(out *Write, decl *writeDecl, t *compiling, sendabl
 		return
 	}
 	if out.Delete {
-		out.Delete = c.referrers(decl, t.relation, nil, map[string]bool{})
+		out.Delete = c.referrers(decl, t.relation, nil, true, map[string]bool{})
 	}
-	if out.Update && len(out.Updatable) > 0 && !c.referrers(decl, t.relation, out.Updatable, map[string]bool{}) {
+	if out.Update && len(out.Updatable) > 0 && !c.referrers(decl, t.relation, out.Updatable, true, map[string]bool{}) {
 		out.Updatable = slices.DeleteFunc(out.Updatable, func(name string) bool { return c.referred(t.relation, name) })
+	}
+	if out.Delete {
+		c.along(decl, t, nil)
+	}
+	if len(out.Updatable) > 0 {
+		c.along(decl, t, out.Updatable)
 	}
 }
 

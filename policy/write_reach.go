@@ -364,14 +364,23 @@ func (c *compiler) breaks(from *catalog.Relation, key catalog.ForeignKey, change
 }
 
 // referrers refuses a change of a row on which rows may depend that agents do not see: whether it fails would tell.
-// keys are the columns that may change; nil: the row goes away. False: it is to be left out.
-func (c *compiler) referrers(decl *writeDecl, r *catalog.Relation, keys []string, seen map[string]bool) bool {
-	this := r.Name.String() + " " + strconv.FormatBool(keys == nil) + strings.Join(slices.Sorted(slices.Values(keys)), "\x00")
+// keys are the columns that may change; nil: the row goes away. sees tells whether agents see all such rows: they do not where these go along with others. False: it is to be left out.
+func (c *compiler) referrers(decl *writeDecl, r *catalog.Relation, keys []string, sees bool, seen map[string]bool) bool {
+	this := r.Name.String() + " " + strconv.FormatBool(keys == nil) + strconv.FormatBool(sees) + strings.Join(slices.Sorted(slices.Values(keys)), "\x00")
 	if seen[this] {
 		return true
 	}
 	seen[this] = true
 	may := true
+	for _, by := range c.dependents(r, keys) {
+		may = c.referrer(decl, r, by, keys, sees, seen) && may
+	}
+	return may
+}
+
+// dependents are the foreign keys by which rows depend on a row of a table, or of its parts, that changes in these columns; nil: that goes away.
+func (c *compiler) dependents(r *catalog.Relation, keys []string) []partKey {
+	var out []partKey
 	targets := append(c.withParts(r), c.wholesOf(r)...)
 	for _, from := range c.snap.Relations() {
 		for _, key := range from.ForeignKeys {
@@ -379,10 +388,26 @@ func (c *compiler) referrers(decl *writeDecl, r *catalog.Relation, keys []string
 			if i < 0 || keys != nil && !overlap(key.TargetCols, andComputed(targets[i], keys)) || c.ofTheWhole(from, key) {
 				continue
 			}
-			may = c.referrer(decl, r, from, key, keys, seen) && may
+			out = append(out, partKey{from, key})
 		}
 	}
-	return may
+	return out
+}
+
+// follows is what a foreign key does to the rows that depend on one that changes in these columns, nil: that goes away, and which columns it sets.
+func (c *compiler) follows(key catalog.ForeignKey, keys []string) (what catalog.Action, changed []string) {
+	what, changed = key.OnUpdate, key.Columns
+	if keys == nil {
+		if what = key.OnDelete; (what == catalog.SetNull || what == catalog.SetDefault) && len(key.Nulled) > 0 {
+			changed = key.Nulled
+		}
+	} else if what == catalog.Cascade {
+		target, _ := c.snap.Relation(key.Target)
+		changed = slices.DeleteFunc(slices.Clone(changed), func(name string) bool {
+			return !slices.Contains(andComputed(target, keys), key.TargetCols[slices.Index(key.Columns, name)])
+		})
+	}
+	return what, changed
 }
 
 // referred tells whether a foreign key refers to a column, or to what is computed from it.
@@ -404,19 +429,9 @@ func (c *compiler) hides(r *catalog.Relation) bool {
 }
 
 // referrer is one foreign key by which rows may depend on a row.
-func (c *compiler) referrer(decl *writeDecl, r, from *catalog.Relation, key catalog.ForeignKey, keys []string, seen map[string]bool) bool {
-	what := key.OnUpdate
-	changed := key.Columns
-	if keys == nil {
-		if what = key.OnDelete; what == catalog.SetNull && len(key.Nulled) > 0 {
-			changed = key.Nulled
-		}
-	} else if what == catalog.Cascade {
-		target, _ := c.snap.Relation(key.Target)
-		changed = slices.DeleteFunc(slices.Clone(changed), func(name string) bool {
-			return !slices.Contains(andComputed(target, keys), key.TargetCols[slices.Index(key.Columns, name)])
-		})
-	}
+func (c *compiler) referrer(decl *writeDecl, r *catalog.Relation, by partKey, keys []string, sees bool, seen map[string]bool) bool {
+	from, key := by.part, by.key
+	what, changed := c.follows(key, keys)
 	why, instead, anew := "", "let the foreign key cascade", false
 	switch what {
 	case catalog.Cascade:
@@ -440,14 +455,19 @@ func (c *compiler) referrer(decl *writeDecl, r, from *catalog.Relation, key cata
 		why = "the key does not let it"
 	}
 	visible := c.allVisible(from, key)
-	if why == "" || visible && !(anew && c.hides(from)) {
+	if why == "" || visible && sees && !(anew && c.hides(from)) {
+		sees = sees && c.showsWith(r, by)
 		switch {
 		case what == catalog.Cascade && keys == nil:
-			return c.referrers(decl, from, nil, seen)
+			return c.referrers(decl, from, nil, sees, seen)
 		case what == catalog.Cascade, what == catalog.SetNull:
-			return c.referrers(decl, from, changed, seen)
+			return c.referrers(decl, from, changed, sees, seen)
 		}
 		return true
+	}
+	if visible && !sees {
+		c.withhold(decl.place, instead+", or say accept: ["+acceptReferences+"]", "agents would learn that rows of %s that they do not see go or change along, by whether rows of %s refer to them: %s", r.Name, from.Name, why)
+		return false
 	}
 	say, tells := c.fail, "that hidden rows of %s refer to it"
 	if anew {

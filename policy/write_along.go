@@ -1,0 +1,192 @@
+package policy
+
+import (
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/predicate"
+)
+
+// along warns of rows that go, or change, along with a row that agents write, by way of rows that they do not see: which do tells
+// that there are such rows, and what these lead to. keys are the columns that may change; nil: the row goes away.
+func (c *compiler) along(decl *writeDecl, t *compiling, keys []string) {
+	type reached struct {
+		relation *catalog.Relation
+		keys     []string
+		hidden   *partKey // by which a row that agents do not see was reached first; nil: they see all on the way
+	}
+	seen, told := map[string]bool{}, map[catalog.Name]bool{}
+	next := []reached{{t.relation, keys, nil}}
+	add := func(r reached) {
+		this := r.relation.Name.String() + " " + strconv.FormatBool(r.keys == nil) + strconv.FormatBool(r.hidden == nil) + strings.Join(slices.Sorted(slices.Values(r.keys)), "\x00")
+		if !seen[this] {
+			seen[this] = true
+			next = append(next, r)
+		}
+	}
+	for len(next) > 0 {
+		at := next[0]
+		next = next[1:]
+		for _, by := range c.dependents(at.relation, at.keys) {
+			what, changed := c.follows(by.key, at.keys)
+			switch {
+			case what == catalog.NoAction, what == catalog.Restrict:
+				continue
+			case what == catalog.Cascade && at.keys == nil:
+				changed = nil
+			}
+			shows := c.shownBy(by.part)
+			open := slices.ContainsFunc(shows, func(t *compiling) bool { _, open := t.rows.(predicate.Open); return open })
+			hidden := at.hidden
+			if hidden == nil {
+				if len(shows) > 0 {
+					add(reached{by.part, changed, nil})
+				}
+				if open || c.showsWith(at.relation, by) {
+					continue
+				}
+				hidden = &by
+			} else if name := by.part.Name; len(shows) > 0 && !told[name] && !c.showsFor(at.relation, by) {
+				told[name] = true
+				does := "delete rows of " + t.relation.Name.String()
+				if keys != nil {
+					does = "change keys of " + t.relation.Name.String()
+				}
+				said := decl.place.errorf("let the foreign key of "+hidden.part.Name.String()+" hold the columns that the rules of both tables go by, or SET NULL, or say accept: ["+acceptReferences+"]",
+					"agents "+does+", and rows of "+hidden.part.Name.String()+" that they do not see go or change along: that rows of "+name.String()+" which they see do so as well tells of these")
+				c.warnings, c.told = append(c.warnings, said), append(c.told, said)
+			}
+			if !open {
+				add(reached{by.part, changed, hidden})
+			}
+		}
+	}
+}
+
+// shownBy are the tables of the policy through which rows of a table show: itself, and what it is a part or a child of.
+func (c *compiler) shownBy(r *catalog.Relation) []*compiling {
+	var out []*compiling
+	all := []catalog.Name{r.Name}
+	for i := 0; i < len(all); i++ {
+		if t := c.tables[all[i]]; t != nil {
+			out = append(out, t)
+		}
+		if of, ok := c.snap.Relation(all[i]); ok {
+			for _, name := range of.Parents {
+				if !slices.Contains(all, name) {
+					all = append(all, name)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// showsWith tells whether whoever sees a row sees those that refer to it by a foreign key.
+func (c *compiler) showsWith(target *catalog.Relation, by partKey) bool {
+	shows := c.shownBy(by.part)
+	return !slices.ContainsFunc(c.shownBy(target), func(t *compiling) bool {
+		return !slices.ContainsFunc(shows, func(from *compiling) bool {
+			return !slices.ContainsFunc(predicate.Conjuncts(from.rows), func(part predicate.Node) bool {
+				if n, ok := part.(predicate.Visible); ok && leads(n, t, by.key, false) && predicate.Asks(t.rows, n.Rows) {
+					return false
+				}
+				_, open := part.(predicate.Open)
+				return !open && !asks(t, throughKey(part, by, t.relation))
+			})
+		})
+	})
+}
+
+// showsFor tells whether whoever sees a row sees the one to which a foreign key of it leads.
+func (c *compiler) showsFor(target *catalog.Relation, by partKey) bool {
+	to := c.shownBy(target)
+	return !slices.ContainsFunc(c.shownBy(by.part), func(from *compiling) bool {
+		parts := predicate.Conjuncts(from.rows)
+		return !slices.ContainsFunc(to, func(t *compiling) bool {
+			if slices.ContainsFunc(parts, func(part predicate.Node) bool {
+				n, ok := part.(predicate.Visible)
+				return ok && leads(n, t, by.key, true) && predicate.Asks(n.Rows, t.rows)
+			}) {
+				return true
+			}
+			var told predicate.All
+			for _, part := range parts {
+				if is := throughKey(part, by, t.relation); is != nil {
+					told = append(told, is)
+				}
+			}
+			return predicate.Asks(told, t.rows)
+		})
+	})
+}
+
+// asks tells whether a table's rule asks for something, among other things.
+func asks(t *compiling, part predicate.Node) bool {
+	return part != nil && slices.ContainsFunc(predicate.Conjuncts(t.rows), func(n predicate.Node) bool { return reflect.DeepEqual(n, part) })
+}
+
+// leads tells whether a rule asks for the row of a table to which a foreign key leads; only: for no other.
+func leads(n predicate.Visible, t *compiling, key catalog.ForeignKey, only bool) bool {
+	if n.Relation.Name != t.relation.Name {
+		return false
+	}
+	pairs := append([]predicate.Pair{{Column: n.Column, From: n.From}}, n.And...)
+	for _, pair := range pairs {
+		i := slices.Index(key.Columns, pair.From)
+		if i < 0 || key.TargetCols[i] != pair.Column {
+			return false
+		}
+	}
+	return !only || len(pairs) == len(key.Columns) || predicate.Step{Relation: n.Relation, Column: n.Column, From: n.From, And: n.And}.LeadsToOne()
+}
+
+// throughKey is what a part of the rule of a row that refers to another says of that one, where it reads nothing but columns that the foreign
+// key holds, and these are equal to the letter; else nil.
+func throughKey(part predicate.Node, by partKey, target *catalog.Relation) predicate.Node {
+	columns, known := predicate.RowColumns(part)
+	if !known || len(columns) == 0 || !ofTheRow(part) {
+		return nil
+	}
+	to, alike := map[string]string{}, true
+	for _, name := range columns {
+		i := slices.Index(by.key.Columns, name)
+		if i < 0 {
+			return nil
+		}
+		a, b := by.part.Column(name), target.Column(by.key.TargetCols[i])
+		if !exact(a) || !exact(b) || a.Type != b.Type {
+			return nil
+		}
+		to[name], alike = b.Name, alike && b.Name == name
+	}
+	switch n := part.(type) {
+	case predicate.Own:
+		n.Column = to[n.Column]
+		return n
+	case predicate.Tenant:
+		n.Column = to[n.Column]
+		return n
+	case predicate.Status:
+		n.Column = to[n.Column]
+		return n
+	case predicate.Visible:
+		n.From, n.And = to[n.From], slices.Clone(n.And)
+		for i, pair := range n.And {
+			n.And[i].From = to[pair.From]
+		}
+		return n
+	}
+	if alike {
+		return part
+	}
+	return nil
+}
+
+// exact tells whether values of a column that are equal are the same to the letter.
+func exact(column *catalog.Column) bool {
+	return column != nil && !column.Nondeterministic && (family(column.Type) != "" || column.Type == "boolean" || blankPadded(column.Type))
+}

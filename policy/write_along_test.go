@@ -1,0 +1,145 @@
+package policy_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/policy"
+)
+
+// What goes, or changes, along with a row by way of hidden rows tells of these: a policy that lets agents do that is warned of. It is not where all on
+// the way show together.
+func TestWhatGoesAlongTells(t *testing.T) {
+	public := func(name string) catalog.Name { return catalog.Name{Schema: "public", Name: name} }
+	type refers struct {
+		from, columns, to, cols string
+		on                      catalog.Action
+	}
+	compile := func(keys []refers, tables string) (*policy.Policy, error) {
+		var relations []*catalog.Relation
+		for _, name := range []string{"a", "b", "c", "d", "part"} {
+			r := &catalog.Relation{Name: public(name), Kind: catalog.Table, PrimaryKey: []string{"id"}, Indexes: []catalog.BTree{{Columns: []string{"id"}, Unique: true}},
+				Unique: []catalog.Key{{Name: name + "_pkey", Columns: []string{"id"}, Equal: []string{"id"}}}}
+			for _, column := range []string{"id", "owner", "up", "other"} {
+				r.Columns = append(r.Columns, catalog.Column{Name: column, Type: "uuid", TypeOID: 2950})
+			}
+			r.Columns = append(r.Columns, catalog.Column{Name: "state", Type: "text", TypeOID: 25}, catalog.Column{Name: "loose", Type: "text", TypeOID: 25, Collation: "levelled", Nondeterministic: true})
+			switch name {
+			case "d":
+				r.Kind, r.HasChildren = catalog.PartitionedTable, true
+			case "part":
+				r.IsPartition, r.Parents = true, []catalog.Name{public("d")}
+			}
+			for _, k := range keys {
+				if k.from == name {
+					r.ForeignKeys = append(r.ForeignKeys, catalog.ForeignKey{Columns: strings.Fields(k.columns), Target: public(k.to), TargetCols: strings.Fields(k.cols), OnDelete: k.on, OnUpdate: k.on, Validated: true})
+				}
+			}
+			relations = append(relations, r)
+		}
+		doc, err := policy.Parse("p.yaml", []byte(head+"tables:\n"+tables))
+		if err != nil {
+			return nil, err
+		}
+		return policy.Compile(doc, catalog.NewSnapshot(catalog.Spec{Database: "d", ServerVersion: 150000, SearchPath: []string{"public"}, Relations: relations}))
+	}
+	const own, remove, change = "rows: [ own: { column: owner, is: user } ]", ", write: { commands: [delete] }", ", write: { commands: [update], columns: [id], accept: [conflicts] }"
+	const others, state = "rows: [ own: { column: other, is: user } ]", "rows: [ { own: { column: owner, is: user } }, { status: { column: state, is: done } } ]"
+	table := func(name, says string) string { return "  " + name + ": { " + says + " }\n" }
+	shows := func(with, by string) string { return "rows: [ visible: { " + with + ": { " + by + " } } ]" }
+	tree := func(on catalog.Action) []refers { return []refers{{"a", "up", "a", "id", on}} }
+	chain := func(first, second catalog.Action) []refers {
+		return []refers{{"b", "up", "a", "id", first}, {"c", "up", "b", "id", second}}
+	}
+	three := func(a, b, c string) string { return table("a", a+remove) + table("b", b) + table("c", c) }
+	changing := table("a", own+change) + table("b", own) + table("c", own)
+	for _, c := range []struct {
+		name   string
+		keys   []refers
+		tables string
+		tells  string // between and end, "": nothing
+	}{
+		{"a tree", tree(catalog.Cascade), table("a", own+remove), "a a"},
+		{"a tree of open rows", tree(catalog.Cascade), table("a", "rows: open"+remove), ""},
+		{"a tree that is cut", tree(catalog.SetNull), table("a", own+remove), ""},
+		{"a tree that nobody cuts", tree(catalog.Cascade), table("a", own+", write: { commands: [update], columns: [state] }"), ""},
+		{"a tree, accepted", tree(catalog.Cascade), table("a", own+", write: { commands: [delete], accept: [references] }"), ""},
+		{"a tree by a key that holds whose row it is", []refers{{"a", "owner up", "a", "owner id", catalog.Cascade}}, table("a", own+remove), ""},
+		{"a tree by such a key, in another order", []refers{{"a", "up owner", "a", "id owner", catalog.Cascade}}, table("a", own+remove), ""},
+		{"a tree by a key that holds a part of what its rule reads", []refers{{"a", "owner up", "a", "owner id", catalog.Cascade}}, table("a", state+remove), "a a"},
+		{"a tree by a key that holds all of it", []refers{{"a", "owner state up", "a", "owner state id", catalog.Cascade}}, table("a", state+remove), ""},
+		{"a tree by a key that holds it elsewhere", []refers{{"a", "other up", "a", "owner id", catalog.Cascade}}, table("a", own+remove), "a a"},
+		{"a tree by a key of what is equal though its letters are not", []refers{{"a", "loose up", "a", "loose id", catalog.Cascade}}, table("a", "rows: [ status: { column: loose, is: done } ]"+remove), "a a"},
+		{"several ways to show, all of which the key holds", []refers{{"a", "owner state up", "a", "owner state id", catalog.Cascade}}, table("a", "rows: [ any: [ { own: { column: owner, is: user } }, { status: { column: state, is: done } } ] ]"+remove), ""},
+		{"several ways to show, one of which the key holds", []refers{{"a", "owner up", "a", "owner id", catalog.Cascade}}, table("a", "rows: [ any: [ { own: { column: owner, is: user } }, { status: { column: state, is: done } } ] ]"+remove), "a a"},
+
+		{"three tables", chain(catalog.Cascade, catalog.Cascade), three(own, own, own), "b c"},
+		{"three tables, the last of which changes", chain(catalog.Cascade, catalog.SetNull), three(own, own, own), "b c"},
+		{"three tables, the middle one of which changes", chain(catalog.SetNull, catalog.Cascade), three(own, own, own), ""},
+		{"the middle one is not listed", chain(catalog.Cascade, catalog.Cascade), table("a", own+remove) + table("c", own), "b c"},
+		{"the last one is not listed", chain(catalog.Cascade, catalog.Cascade), table("a", own+remove) + table("b", own), ""},
+		{"the middle one is open", chain(catalog.Cascade, catalog.Cascade), three(own, "rows: open", own), ""},
+		{"the middle one shows with the first", chain(catalog.Cascade, catalog.Cascade), three(own, shows("a", "id: up"), own), ""},
+		{"the middle one shows with the first where it is somebody's", chain(catalog.Cascade, catalog.Cascade), three(own, "rows: [ { visible: { a: { id: up } } }, { own: { column: owner, is: user } } ]", own), "b c"},
+		{"the middle one shows with another", chain(catalog.Cascade, catalog.Cascade), three(own, shows("a", "id: other"), own), "b c"},
+		{"the last one shows with the middle one", chain(catalog.Cascade, catalog.Cascade), three(own, own, shows("b", "id: up")), ""},
+		{"the last one shows with the middle one where it is somebody's", chain(catalog.Cascade, catalog.Cascade), three(own, own, "rows: [ { visible: { b: { id: up } } }, { own: { column: owner, is: user } } ]"), ""},
+		{"the last one shows with another", chain(catalog.Cascade, catalog.Cascade), three(own, own, shows("b", "id: other")), "b c"},
+		{"the last one is open", chain(catalog.Cascade, catalog.Cascade), three(own, own, "rows: open"), "b c"},
+		{"the first key holds whose row it is", []refers{{"b", "other up", "a", "owner id", catalog.Cascade}, {"c", "up", "b", "id", catalog.Cascade}}, three(own, others, own), ""},
+		{"the last key holds whose row it is", []refers{{"b", "up", "a", "id", catalog.Cascade}, {"c", "other up", "b", "owner id", catalog.Cascade}}, three(own, own, others), ""},
+		{"the last key holds one of both that the middle one asks for", []refers{{"b", "up", "a", "id", catalog.Cascade}, {"c", "owner up", "b", "owner id", catalog.Cascade}}, three(own, state, own), "b c"},
+
+		{"a key that changes along", []refers{{"b", "id", "a", "id", catalog.Cascade}, {"c", "up", "b", "id", catalog.Cascade}}, changing, "b c"},
+		{"a key that changes along, and is none of its own", []refers{{"b", "up", "a", "id", catalog.Cascade}, {"c", "up", "b", "up", catalog.Cascade}}, changing, "b c"},
+		{"a key that changes along, on which nothing hangs", []refers{{"b", "up", "a", "id", catalog.Cascade}, {"c", "up", "b", "id", catalog.Cascade}}, changing, ""},
+
+		{"a partition between", []refers{{"part", "up", "a", "id", catalog.Cascade}, {"c", "up", "part", "id", catalog.Cascade}}, table("a", own+remove) + table("d", own) + table("c", own), "part c"},
+		{"a partition that shows with the first", []refers{{"part", "up", "a", "id", catalog.Cascade}, {"c", "up", "part", "id", catalog.Cascade}}, table("a", own+remove) + table("d", shows("a", "id: up")) + table("c", own), ""},
+		{"a partition at the end", []refers{{"b", "up", "a", "id", catalog.Cascade}, {"part", "up", "b", "id", catalog.Cascade}}, table("a", own+remove) + table("d", own), "b part"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p, err := compile(c.keys, c.tables)
+			if err = orLeftOut(p, err); err != nil {
+				t.Fatal(err)
+			}
+			want := ""
+			if between, end, ok := strings.Cut(c.tells, " "); ok {
+				does := "delete rows of"
+				if c.tables == changing {
+					does = "change keys of"
+				}
+				want = fmt.Sprintf("agents %s public.a, and rows of public.%s that they do not see go or change along: that rows of public.%s which they see do so as well tells of these", does, between, end)
+			}
+			var got []string
+			for _, w := range p.Tells() {
+				got = append(got, w.Error())
+			}
+			if len(got) != len(p.Warnings()) || want == "" && len(got) > 0 || want != "" && (len(got) != 1 || !strings.Contains(got[0], want) || !strings.Contains(got[0], "accept: [references]")) {
+				t.Errorf("\n got %q\nwant %q\n all %v", got, want, p.Warnings())
+			}
+		})
+	}
+
+	// What hidden rows hold tells by whether a row goes: that is left out.
+	for _, c := range []struct {
+		name, tables, want string
+	}{
+		{"by rows that show", three(own, own, "rows: open"), "agents would learn that rows of public.b that they do not see go or change along, by whether rows of public.c refer to them: the key does not let it"},
+		{"by rows that are hidden as well", three(own, own, shows("b", "id: up")), "by whether rows of public.c refer to them"},
+		{"by rows that show, all of them", three(own, shows("a", "id: up"), shows("b", "id: up")), ""},
+		{"by open rows, all of them", three("rows: open", "rows: open", "rows: open"), ""},
+	} {
+		p, err := compile(chain(catalog.Cascade, catalog.NoAction), c.tables)
+		if err != nil {
+			t.Errorf("%s: %v", c.name, err)
+			continue
+		}
+		left := orLeftOut(p, nil)
+		if deletes := p.Tables()[0].Write.Allows("DELETE"); deletes != (c.want == "") || (left == nil) != deletes || left != nil && !strings.Contains(left.Error(), c.want) {
+			t.Errorf("%s: deletes %t: %v", c.name, deletes, left)
+		}
+	}
+}
