@@ -443,7 +443,7 @@ func whole(t uint32) bool { return t == 20 || t == 21 || t == 23 }
 // alikeElements tells the same of what is compared with the elements of an array.
 func (c *cautious) alikeElements(x *sqltext.A_Expr, at stand) bool {
 	if array := x.Rexpr.GetAArrayExpr(); array != nil {
-		return c.oneType(append(slices.Clone(array.Elements), x.Lexpr), at)
+		return c.oneType(append(slices.Clone(array.Elements), x.Lexpr), at) && !c.becomesFloat(array, x.Lexpr, at)
 	}
 	left := c.typeOf(x.Lexpr, at.level)
 	if now := typeNow(x.Lexpr); now != 0 {
@@ -460,6 +460,25 @@ func (c *cautious) alikeElements(x *sqltext.A_Expr, at stand) bool {
 	}
 	element := c.elementOf(x.Rexpr, at)
 	return element != 0 && element == left
+}
+
+// becomesFloat tells whether an array may be one of numeric, by a constant that is no whole number, and converted to floating points as it is compared: its elements become one type
+// before what they are compared with is looked at.
+func (c *cautious) becomesFloat(array *sqltext.A_ArrayExpr, left *sqltext.Node, at stand) bool {
+	numeric, float, other := false, false, false
+	for _, n := range array.Elements {
+		k := n.GetAConst()
+		numeric, float, other = numeric || k.GetFval() != nil, float || k == nil && floats(c.typeOf(n, at.level)), other || k == nil
+	}
+	if !numeric || !other || float {
+		return false
+	}
+	if left.GetParamRef() != nil {
+		c.casts = true
+		return false
+	}
+	t := c.typeOf(left, at.level)
+	return !untyped(left) && left.GetAConst() == nil && (t == 0 || floats(t))
 }
 
 // elementOf is the type of an array's elements; 0: it is not certain.

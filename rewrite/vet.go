@@ -24,21 +24,23 @@ type vetter struct {
 	types          []*sqltext.TypeName // to be qualified
 	params         map[int32]kind      // what they must be declared as, if at all
 	forms          map[int32]verdict.Form
-	formed         bool             // it might take the door with them, if that paid
-	exact          map[int32]uint32 // the types that they are cast to, which they must be declared as
-	outputs        int              // expressions that were looked at as such
-	orderedWindows map[string]bool  // windows that are named and say how their rows are sorted
-	leaky          bool             // a condition has an operator, a function or a cast of a column that is not leak-proof for the server: row security puts it off until the row shows, and reaches no index by it
-	passed         bool             // it may take the door, whether or not that pays
-	found          []bool           // of each condition of the SELECT, whether rows are found by it: see vet_found.go
+	formed         bool               // it might take the door with them, if that paid
+	exact          map[int32]uint32   // the types that they are cast to, which they must be declared as
+	sized          map[int32][]uint32 // beside what they stand that gives them a type, by OID; 0: it is not plain to see
+	outputs        int                // expressions that were looked at as such
+	orderedWindows map[string]bool    // windows that are named and say how their rows are sorted
+	leaky          bool               // a condition has an operator, a function or a cast of a column that is not leak-proof for the server: row security puts it off until the row shows, and reaches no index by it
+	passed         bool               // it may take the door, whether or not that pays
+	found          []bool             // of each condition of the SELECT, whether rows are found by it: see vet_found.go
 }
 
 type vetColumn struct {
 	name     string
 	kind     kind
-	computed bool // read, it is an expression of the owner's or a mask, which may fail on a hidden row
-	bounded  bool // numbers in it have few digits: no sum of them overflows
-	late     bool // computed of groups or windows of the outermost SELECT
+	computed bool   // read, it is an expression of the owner's or a mask, which may fail on a hidden row
+	bounded  bool   // numbers in it have few digits: no sum of them overflows
+	late     bool   // computed of groups or windows of the outermost SELECT
+	oid      uint32 // the type of a table's column
 }
 
 // vetItem is an item of FROM.
@@ -88,7 +90,7 @@ func (v *vetter) no(format string, args ...any) bool {
 
 // vet returns a vetter whose reason is empty if the text may take the gate door. by vets its SELECT.
 func (w *walker) vet(tree *sqltext.ParseResult, by func(*vetter, *sqltext.SelectStmt)) *vetter {
-	v := &vetter{walker: w, references: map[*sqltext.RangeVar]*reference{}, params: map[int32]kind{}, forms: map[int32]verdict.Form{}, exact: map[int32]uint32{}, orderedWindows: map[string]bool{}}
+	v := &vetter{walker: w, references: map[*sqltext.RangeVar]*reference{}, params: map[int32]kind{}, forms: map[int32]verdict.Form{}, exact: map[int32]uint32{}, sized: map[int32][]uint32{}, orderedWindows: map[string]bool{}}
 	switch {
 	case len(tree.Stmts) != 1:
 		v.no("it is not exactly one statement")
@@ -101,12 +103,24 @@ func (w *walker) vet(tree *sqltext.ParseResult, by func(*vetter, *sqltext.Select
 	}
 	if v.reason == "" {
 		by(v, tree.Stmts[0].GetStmt().GetSelectStmt())
+		v.narrower()
 	}
 	v.formed = v.reason == "" && len(v.forms) > 0
 	if v.passed = v.reason == ""; v.passed && w.mode != Gate {
 		v.pays(tree)
 	}
 	return v
+}
+
+// narrower wants parameters that are cast to a type for which others may be too large to be of no such other: one for which nothing is declared has the type of what PostgreSQL
+// sees first beside it, and is converted for each row.
+func (v *vetter) narrower() {
+	for number, oid := range v.exact {
+		fit := map[uint32][]uint32{21: {21}, 23: {21, 23}, 700: {700}}[oid]
+		if fit != nil && slices.ContainsFunc(v.sized[number], func(beside uint32) bool { return !slices.Contains(fit, beside) }) {
+			v.no("parameter $%d is cast to a type that it may be too large for", number)
+		}
+	}
 }
 
 // whole vets every expression of a SELECT.
@@ -360,7 +374,7 @@ func (v *vetter) table(rv *sqltext.RangeVar, at place) []*vetItem {
 		item := &vetItem{name: name, table: ref.relation}
 		for i := range ref.relation.Columns {
 			c := &ref.relation.Columns[i]
-			item.columns = append(item.columns, vetColumn{c.Name, kindOf(c, v.snap), c.Virtual || ref.fragment.plain != nil && !ref.fragment.plain(c.Name), strings.HasPrefix(c.Type, "numeric("), false})
+			item.columns = append(item.columns, vetColumn{c.Name, kindOf(c, v.snap), c.Virtual || ref.fragment.plain != nil && !ref.fragment.plain(c.Name), strings.HasPrefix(c.Type, "numeric("), false, c.TypeOID})
 		}
 		return []*vetItem{item}
 	}
@@ -386,8 +400,8 @@ func (v *vetter) join(j *sqltext.JoinExpr, at place) []*vetItem {
 	for _, n := range j.UsingClause {
 		name := n.GetString_().GetSval()
 		a, b := v.column(&vetScope{items: left}, name), v.column(&vetScope{items: right}, name)
-		v.matches("operator", "=", []value{{kind: a}, {kind: b}})
-		if a != b {
+		v.matches("operator", "=", []value{{kind: a.kind}, {kind: b.kind}})
+		if a.kind != b.kind {
 			v.no("USING over different types")
 		}
 		for _, item := range right {
@@ -513,13 +527,14 @@ func (v *vetter) read(c vetColumn) kind {
 }
 
 // column finds an unqualified column.
-func (v *vetter) column(s *vetScope, name string) kind {
+func (v *vetter) column(s *vetScope, name string) vetColumn {
 	for ; s != nil; s = s.parent {
-		found, n := kindOpaque, 0
+		found, n := vetColumn{kind: kindOpaque}, 0
 		for _, item := range s.items {
 			for _, c := range item.columns {
 				if c.name == name && !item.merged[name] {
-					found, n = v.read(c), n+1
+					v.read(c)
+					found, n = c, n+1
 				}
 			}
 		}
@@ -530,17 +545,20 @@ func (v *vetter) column(s *vetScope, name string) kind {
 			v.no("%q may be a column whose name is not plain to see", name)
 		}
 		if n > 0 {
+			if slices.ContainsFunc(s.items, func(i *vetItem) bool { return i.merged[name] }) { // of the type that both become
+				found.oid = 0
+			}
 			return found
 		}
 	}
 	v.no("%q is not plainly a column", name)
-	return kindOpaque
+	return vetColumn{kind: kindOpaque}
 }
 
 // columnOf finds item.column.
-func (v *vetter) columnOf(s *vetScope, item, name string) kind {
+func (v *vetter) columnOf(s *vetScope, item, name string) vetColumn {
 	for ; s != nil; s = s.parent {
-		var found []kind
+		var found []vetColumn
 		named := 0
 		for _, i := range s.items {
 			if i.name != item {
@@ -549,7 +567,8 @@ func (v *vetter) columnOf(s *vetScope, item, name string) kind {
 			named++
 			for _, c := range i.columns {
 				if c.name == name {
-					found = append(found, v.read(c))
+					v.read(c)
+					found = append(found, c)
 				}
 			}
 		}
@@ -561,7 +580,7 @@ func (v *vetter) columnOf(s *vetScope, item, name string) kind {
 		}
 	}
 	v.no("%q.%q is not plainly a column", item, name)
-	return kindOpaque
+	return vetColumn{kind: kindOpaque}
 }
 
 // takeDoor makes the edits of a vetted text: every protected table becomes its door view, and types are qualified.

@@ -36,6 +36,12 @@ func (v *vetter) form(number int32, form verdict.Form) {
 
 // param notes what a parameter is used as: it may be declared as that, or not at all.
 func (v *vetter) param(number int32, k kind) {
+	v.sized[number] = append(v.sized[number], 0)
+	v.ofKind(number, k)
+}
+
+// ofKind notes what kind a parameter is.
+func (v *vetter) ofKind(number int32, k kind) {
 	if known, ok := v.params[number]; ok && known != k {
 		v.no("parameter $%d is used with two types", number)
 	}
@@ -103,12 +109,14 @@ func (v *vetter) columnRef(c *sqltext.ColumnRef, at place) value {
 	switch len(c.Fields) {
 	case 1:
 		if s := c.Fields[0].GetString_(); s != nil {
-			return value{kind: v.column(at.scope, s.GetSval())}
+			c := v.column(at.scope, s.GetSval())
+			return value{kind: c.kind, oid: c.oid}
 		}
 	case 2:
 		item, column := c.Fields[0].GetString_(), c.Fields[1].GetString_()
 		if item != nil && column != nil {
-			return value{kind: v.columnOf(at.scope, item.GetSval(), column.GetSval())}
+			c := v.columnOf(at.scope, item.GetSval(), column.GetSval())
+			return value{kind: c.kind, oid: c.oid}
 		}
 	}
 	v.no("a row as a value")
@@ -186,7 +194,7 @@ func (v *vetter) cast(c *sqltext.TypeCast, at place) value {
 	case arg.kind == kindParam && to == kindTSQuery:
 		v.no("a parameter as a text search: matching goes as deep as its value says")
 	case arg.kind == kindParam:
-		v.param(arg.param, to)
+		v.ofKind(arg.param, to)
 		if known, ok := v.exact[arg.param]; ok && known != found[0].OID {
 			v.no("parameter $%d is cast to two types", arg.param)
 		}
@@ -262,8 +270,10 @@ func (v *vetter) matches(what, name string, operands []value) (kind, bool) {
 				} else if wanted[i] == "shallow" {
 					v.param(operands[i].param, "jsonb")
 					v.forms[operands[i].param] |= verdict.Shallow
+				} else if v.ofKind(operands[i].param, wanted[i]); what == "operator" && len(operands) == 2 { // an unknown operand is taken to have the other's type
+					v.sized[operands[i].param] = append(v.sized[operands[i].param], operands[1-i].oid)
 				} else {
-					v.param(operands[i].param, wanted[i])
+					v.sized[operands[i].param] = append(v.sized[operands[i].param], 0)
 				}
 			}
 			if e.result != "same" {
@@ -349,10 +359,13 @@ func (v *vetter) operation(x *sqltext.A_Expr, at place) value {
 		if x.Rexpr.GetList() == nil {
 			v.no("IN")
 		}
+		left.oid = 0 // all of a list become one type
 		values := []value{left}
 		for _, item := range x.Rexpr.GetList().GetItems() {
-			values = append(values, v.expr(item, at))
-			compare(name, values[len(values)-1])
+			e := v.expr(item, at)
+			e.oid = 0
+			values = append(values, e)
+			compare(name, e)
 		}
 		v.oneType(values)
 	case sqltext.AEXPR_BETWEEN, sqltext.AEXPR_NOT_BETWEEN:
@@ -374,12 +387,16 @@ func (v *vetter) operation(x *sqltext.A_Expr, at place) value {
 // anyOf vets x = ANY (array).
 func (v *vetter) anyOf(name string, left value, n *sqltext.Node, at place) {
 	if elements := n.GetAArrayExpr(); elements != nil {
+		left.oid = 0
 		values := []value{left}
-		for _, e := range elements.Elements {
-			values = append(values, v.expr(e, at))
-			v.matches("operator", name, []value{left, values[len(values)-1]})
+		for _, n := range elements.Elements {
+			e := v.expr(n, at)
+			e.oid = 0
+			values = append(values, e)
+			v.matches("operator", name, []value{left, e})
 		}
 		v.oneType(values)
+		v.arrayBecomes(left, values[1:])
 		return
 	}
 	switch array := v.expr(n, at); {
@@ -411,6 +428,18 @@ func (v *vetter) oneType(values []value) {
 	}
 	if numeric && float {
 		v.no("a list of numeric and floating point")
+	}
+}
+
+// arrayBecomes wants the elements of an array to be of the type that they are compared as. They become one type before what they are compared with is looked at:
+// of numeric constants and whole numbers beside them an array of numeric is made, which becomes one of floating points when a row is compared.
+func (v *vetter) arrayBecomes(left value, elements []value) {
+	numeric, float, other := false, false, false
+	for _, e := range elements {
+		numeric, float, other = numeric || e.kind == kindNumeric, float || e.kind == "float", other || !e.constant
+	}
+	if numeric && other && !float && left.kind == "float" {
+		v.no("an array of numeric that is compared with floating points")
 	}
 }
 

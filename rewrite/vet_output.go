@@ -56,15 +56,16 @@ type vetMark struct {
 	params           map[int32]kind
 	forms            map[int32]verdict.Form
 	exact            map[int32]uint32
+	sized            map[int32][]uint32
 }
 
 func (v *vetter) mark() vetMark {
-	return vetMark{v.overflows, v.leaky, len(v.types), v.starred, maps.Clone(v.params), maps.Clone(v.forms), maps.Clone(v.exact)}
+	return vetMark{v.overflows, v.leaky, len(v.types), v.starred, maps.Clone(v.params), maps.Clone(v.forms), maps.Clone(v.exact), maps.Clone(v.sized)}
 }
 
 func (v *vetter) reset(m vetMark) {
 	v.reason, v.overflows, v.leaky, v.types, v.starred = "", m.overflows, m.leaky, v.types[:m.types], m.starred
-	v.params, v.forms, v.exact = m.params, m.forms, m.exact
+	v.params, v.forms, v.exact, v.sized = m.params, m.forms, m.exact, m.sized
 }
 
 // output vets an expression whose value the outermost SELECT returns.

@@ -25,6 +25,16 @@ func TestOutputsTakeTheDoor(t *testing.T) {
 		"WITH m AS (SELECT n FROM memories) SELECT n / 2 FROM m":                                                                                                                 true,
 		"SELECT n / 2 FROM (SELECT n FROM memories ORDER BY n LIMIT 3) m":                                                                                                        true,
 
+		"SELECT id FROM memories WHERE $1::int IS NULL OR n = $1":    true, // of one type, whichever PostgreSQL sees first
+		"SELECT id FROM memories WHERE $1::bigint IS NULL OR n = $1": true,
+		"SELECT id FROM memories WHERE $1::int2 IS NULL OR n = $1":   false,
+		"SELECT id FROM memories WHERE $1::float4 IS NULL OR f > $1": false,
+		"SELECT id FROM memories WHERE n = $1::int LIMIT $1":         false,
+		"SELECT id FROM memories WHERE f = ANY (ARRAY[1.5, 2])":      true,
+		"SELECT id FROM memories WHERE f = ANY (ARRAY[1.5, f])":      true,
+		"SELECT id FROM memories WHERE price = ANY (ARRAY[1.5, n])":  true,
+		"SELECT id FROM memories WHERE f = ANY (ARRAY[1.5, n])":      false,
+
 		"SELECT n / 2 AS k FROM memories ORDER BY k":                                                         false,
 		"SELECT n / 2 FROM memories ORDER BY 1":                                                              false,
 		"SELECT id FROM memories ORDER BY n / 2":                                                             false,

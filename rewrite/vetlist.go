@@ -140,9 +140,10 @@ type value struct {
 	constant bool
 	text     string // of a string constant, cast to text or not
 	null     bool
-	number   int32 // of an integer constant
-	param    int32 // of a parameter
-	free     bool  // not on the list: see vet_output.go
+	number   int32  // of an integer constant
+	param    int32  // of a parameter
+	free     bool   // not on the list: see vet_output.go
+	oid      uint32 // the type of a table's column
 }
 
 // fits tells whether an operand can stand where the list asks for a kind.

@@ -175,8 +175,17 @@ func TestTheGateConvertsNothing(t *testing.T) {
 		gateSQL("SELECT count(*) FROM big o WHERE a = 123 AND EXISTS (SELECT FROM (SELECT o.*, w.k FROM wide w) AS q(c1) JOIN big z ON z.f = q.c1)"),
 		gateSQL("SELECT count(*) FROM odd WHERE a = 123 AND g = 5"),
 		gateSQL("SELECT count(*) FROM merged WHERE a = 123 AND x = 5"),
+		gateSQL("SELECT count(*) FROM big WHERE a = 123 AND f = ANY (ARRAY[1e400, b])"), // an array of numeric
+		gateSQL("SELECT count(*) FROM big o WHERE a = 123 AND EXISTS (SELECT FROM wide WHERE o.f = ANY (ARRAY[1e400, wide.k]))"),
+		gateParams("SELECT count(*) FROM big WHERE a = 123 AND f4 = ANY (ARRAY[$1, 1.5])", nil, "1e400"),
+		gateParams("SELECT count(*) FROM big WHERE a = 123 AND (i8 = $1 OR b = $1::int2)", nil, "99999999"), // which is a bigint, by what is seen first
+		gateParams("SELECT count(*) FROM big WHERE a = 123 AND (i8 = $1 OR b = $1::int4)", nil, "999999999999"),
+		gateParams("SELECT count(*) FROM big WHERE a = 123 AND (f > $1 OR f4 = $1::float4)", nil, "2e300"),
+		gateParams("SELECT count(*) FROM big WHERE a = 123 AND (b IN ($1, 99999999999) OR b = $1::int4)", nil, "999999999999"),
+		gateParams("SELECT count(*) FROM wide JOIN big USING (i8) WHERE a = 123 AND (i8 = $1 OR b = $1::int4)", nil, "999999999999"),
 	})
-	askGate(t, "n = '1e400'::numeric, i8 = 9223372036854775807, f = 1e300", instance.Doors, []gateCase{
+	askGate(t, "n = '1e400'::numeric, i8 = 9223372036854775807, f = 1e300, body = 'z'", instance.Doors, []gateCase{
+		gateParams("SELECT count(*) FROM big WHERE body LIKE '%z%' AND (i8 = $1 OR b = $1::int2)", nil, "99999999"),
 		gateSQL("SELECT count(*) FROM big WHERE NULLIF(i8, f)::bigint = -5"),
 		gateSQL("SELECT count(*) FROM big WHERE n = NULLIF(b, f) AND body LIKE '%z%'"),
 		gateSQL("SELECT count(*) FROM wide RIGHT JOIN big USING (n) WHERE n::bigint = -5"),

@@ -79,6 +79,8 @@ var reachedBy = []struct {
 	{name: "as of 17, which knows how long arrays are", least: 17, statements: []string{hidden + "l::int2[] IS NULL"}},
 	{name: "arrays are cast by PostgreSQL itself", sql: "ALTER TABLE big ADD o oid DEFAULT 5", statements: []string{
 		hidden + "f = ANY (ARRAY[m])", hidden + "f4 = ANY (ARRAY[m])", hidden + "f < ALL (ARRAY[m, 5])", hidden + "o = ANY (ARRAY[i8])", hidden + "(CASE WHEN b >= 0 THEN ARRAY[m] ELSE ARRAY[f] END) IS NULL",
+		hidden + "f = ANY (ARRAY[1e400, b])", hidden + "f < ALL (ARRAY[b, 1e400])", hidden + "'1'::float8 = ANY (ARRAY[1e400, b])", hidden + "(b < 0 OR (SELECT max(n) FROM open)::float8 < ANY (ARRAY[1e400, i8]))",
+		"SET plan_cache_mode = force_generic_plan; PREPARE a AS " + hidden + "f = ANY (ARRAY[$1, 1.5])", "EXECUTE a ('1e400')", "DEALLOCATE a", "PREPARE a (float8) AS " + hidden + "$1 = ANY (ARRAY[1e400, b])", "EXECUTE a (1)", "DEALLOCATE a", "RESET plan_cache_mode",
 		"SET plan_cache_mode = force_generic_plan; PREPARE a (bigint[]) AS " + hidden + "o = ANY ($1)", "EXECUTE a ('{5000000000}')", "DEALLOCATE a", "RESET plan_cache_mode",
 		hidden + "CASE m WHEN f THEN true END", hidden + "CASE i8 WHEN o THEN true END",
 		hidden + "CASE WHEN b > 0 THEN '{5000000-01-01}'::date[] ELSE ARRAY[now()] END IS NULL",
