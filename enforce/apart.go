@@ -19,7 +19,7 @@ type clocked struct {
 }
 
 func newClocked(p *policy.Policy, plan *rls.Plan) clocked {
-	out := clocked{relations: map[catalog.Name]bool{}, functions: map[string]bool{}}
+	out := clocked{relations: map[catalog.Name]bool{}}
 	if !plan.Timed() {
 		return out
 	}
@@ -42,13 +42,7 @@ func newClocked(p *policy.Policy, plan *rls.Plan) clocked {
 			}
 		}
 	}
-	for _, f := range p.Functions() {
-		for _, o := range f.Overloads {
-			if o.Volatility != 'i' {
-				out.functions[f.Name.String()] = true
-			}
-		}
-	}
+	out.functions = mayRead(p)
 	return out
 }
 

@@ -18,7 +18,7 @@ type foreign struct {
 }
 
 func newForeign(snap *catalog.Snapshot, p *policy.Policy, plan *rls.Plan) foreign {
-	out := foreign{relations: map[catalog.Name]bool{}, functions: map[string]bool{}}
+	out := foreign{relations: map[catalog.Name]bool{}}
 	for _, r := range snap.Relations() {
 		if r.Kind == catalog.ForeignTable {
 			out.add(snap, r)
@@ -37,13 +37,7 @@ func newForeign(snap *catalog.Snapshot, p *policy.Policy, plan *rls.Plan) foreig
 	if !listed && !out.all { // functions read what no rule is about
 		return out
 	}
-	for _, f := range p.Functions() {
-		for _, o := range f.Overloads {
-			if o.Volatility != 'i' {
-				out.functions[f.Name.String()] = true
-			}
-		}
-	}
+	out.functions = mayRead(p)
 	return out
 }
 

@@ -15,14 +15,20 @@ type unnoticed struct {
 }
 
 func newUnnoticed(p *policy.Policy, plan *rls.Plan) unnoticed {
-	out := unnoticed{relations: plan.Unnoticed(), functions: map[string]bool{}}
-	if len(out.relations) == 0 {
-		return out
+	out := unnoticed{relations: plan.Unnoticed()}
+	if len(out.relations) > 0 {
+		out.functions = mayRead(p)
 	}
+	return out
+}
+
+// mayRead are the functions of a policy that may read tables without a word of them in the text.
+func mayRead(p *policy.Policy) map[string]bool {
+	out := map[string]bool{}
 	for _, f := range p.Functions() {
 		for _, o := range f.Overloads {
 			if o.Volatility != 'i' {
-				out.functions[f.Name.String()] = true
+				out[f.Name.String()] = true
 			}
 		}
 	}
