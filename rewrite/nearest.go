@@ -347,14 +347,10 @@ func fenced(text string) (fence, bool) {
 		text:     spliced.Text,
 		position: spliced.Position,
 		apply: func(s *sqltext.SelectStmt) bool {
-			frame, refused := sqltext.Parse("SELECT FROM (SELECT * FROM b OFFSET 0) AS c")
+			item, refused := behindOffset(name, s.FromClause, s.WhereClause)
 			if refused != nil {
 				return false
 			}
-			item := frame.Stmts[0].GetStmt().GetSelectStmt().FromClause[0]
-			item.GetRangeSubselect().Alias.Aliasname = name
-			inner := item.GetRangeSubselect().GetSubquery().GetSelectStmt()
-			inner.FromClause, inner.WhereClause = s.FromClause, s.WhereClause
 			s.FromClause, s.WhereClause = nil, nil
 			for _, c := range sqltext.Columns(s) {
 				if table != nil && qualifiedBy(c, table) {
@@ -365,6 +361,19 @@ func fenced(text string) (fence, bool) {
 			return true
 		},
 	}, true
+}
+
+// behindOffset is the tree of an item of FROM that reads others, with a condition, where the planner moves nothing into it.
+func behindOffset(name string, from []*sqltext.Node, where *sqltext.Node) (*sqltext.Node, *sqlstate.Error) {
+	frame, refused := sqltext.Parse("SELECT FROM (SELECT * FROM b OFFSET 0) AS c")
+	if refused != nil {
+		return nil, refused
+	}
+	item := frame.Stmts[0].GetStmt().GetSelectStmt().FromClause[0]
+	item.GetRangeSubselect().Alias.Aliasname = name
+	inner := item.GetRangeSubselect().GetSubquery().GetSelectStmt()
+	inner.FromClause, inner.WhereClause = from, where
+	return item, nil
 }
 
 // isOrderBy tells whether ORDER BY stands there: t.order is a column.

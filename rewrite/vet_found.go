@@ -121,14 +121,10 @@ func foundFirst(text string, found []bool) (out string, position func(int) int, 
 	rest := parts(false, " WHERE ")
 	moved.copy(text, sqltext.Span{Start: clauses.End, End: int32(len(text))})
 
-	frame, refused := sqltext.Parse("SELECT FROM (SELECT * FROM b OFFSET 0) AS c")
+	item, refused := behindOffset(name, s.FromClause, and(first))
 	if refused != nil {
 		return "", nil, false, refused
 	}
-	item := frame.Stmts[0].GetStmt().GetSelectStmt().FromClause[0]
-	item.GetRangeSubselect().Alias.Aliasname = name
-	inner := item.GetRangeSubselect().GetSubquery().GetSelectStmt()
-	inner.FromClause, inner.WhereClause = s.FromClause, and(first)
 	s.FromClause, s.WhereClause = []*sqltext.Node{item}, and(rest)
 	out = moved.text.String()
 	if refused := sqltext.Prove(tree, out); refused != nil {
