@@ -462,6 +462,11 @@ func (d *tableDecl) plain(name string) bool {
 	return d.columns == nil || slices.ContainsFunc(d.columns, func(c columnDecl) bool { return c.Name == name && c.Mask == Plain && !c.general && c.category == nil })
 }
 
+// shows tells whether agents see something of a column: its values, or what is made of them.
+func (d *tableDecl) shows(name string) bool {
+	return d.columns == nil || slices.ContainsFunc(d.columns, func(c columnDecl) bool { return c.Name == name && c.Mask != Null })
+}
+
 // decides tells whether a column says who may see the row, other than by naming its owner: a status, a list of grants, a
 // shared tenant. Agents set such a column only where the policy names it.
 func decides(rows predicate.Node, column string) bool {

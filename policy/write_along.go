@@ -18,7 +18,7 @@ func (c *compiler) along(decl *writeDecl, t *compiling, keys []string) {
 		keys     []string
 		hidden   *partKey // by which a row that agents do not see was reached first; nil: they see all on the way
 	}
-	seen, told := map[string]bool{}, map[catalog.Name]bool{}
+	seen, told, toldKeys := map[string]bool{}, map[catalog.Name]bool{}, map[string]bool{}
 	next := []reached{{t.relation, keys, nil}}
 	add := func(r reached) {
 		this := r.relation.Name.String() + " " + strconv.FormatBool(r.keys == nil) + strconv.FormatBool(r.hidden == nil) + strings.Join(slices.Sorted(slices.Values(r.keys)), "\x00")
@@ -26,6 +26,14 @@ func (c *compiler) along(decl *writeDecl, t *compiling, keys []string) {
 			seen[this] = true
 			next = append(next, r)
 		}
+	}
+	warn := func(hint, tells string) {
+		does := "delete rows of "
+		if keys != nil {
+			does = "change keys of "
+		}
+		said := decl.place.errorf(hint, "agents "+does+t.relation.Name.String()+", and "+tells)
+		c.warnings, c.told = append(c.warnings, said), append(c.told, said)
 	}
 	for len(next) > 0 {
 		at := next[0]
@@ -42,6 +50,13 @@ func (c *compiler) along(decl *writeDecl, t *compiling, keys []string) {
 			open := slices.ContainsFunc(shows, func(t *compiling) bool { _, open := t.rows.(predicate.Open); return open })
 			hidden := at.hidden
 			if hidden == nil {
+				for _, t := range shows {
+					if name := c.showsByKey(t, by.key, changed); name != "" && !toldKeys[by.part.Name.String()+"."+name] {
+						toldKeys[by.part.Name.String()+"."+name] = true
+						warn("show agents the column, or SET NULL, or say accept: ["+acceptReferences+"]",
+							"rows of "+by.part.Name.String()+" go or change along: which do tells what they hold in "+t.unseen(name))
+					}
+				}
 				if len(shows) > 0 {
 					add(reached{by.part, changed, nil})
 				}
@@ -51,19 +66,28 @@ func (c *compiler) along(decl *writeDecl, t *compiling, keys []string) {
 				hidden = &by
 			} else if name := by.part.Name; len(shows) > 0 && !told[name] && !c.showsFor(at.relation, by) {
 				told[name] = true
-				does := "delete rows of " + t.relation.Name.String()
-				if keys != nil {
-					does = "change keys of " + t.relation.Name.String()
-				}
-				said := decl.place.errorf("let the foreign key of "+hidden.part.Name.String()+" hold the columns that the rules of both tables go by, or SET NULL, or say accept: ["+acceptReferences+"]",
-					"agents "+does+", and rows of "+hidden.part.Name.String()+" that they do not see go or change along: that rows of "+name.String()+" which they see do so as well tells of these")
-				c.warnings, c.told = append(c.warnings, said), append(c.told, said)
+				warn("let the foreign key of "+hidden.part.Name.String()+" hold the columns that the rules of both tables go by, or SET NULL, or say accept: ["+acceptReferences+"]",
+					"rows of "+hidden.part.Name.String()+" that they do not see go or change along: that rows of "+name.String()+" which they see do so as well tells of these")
 			}
 			if !open {
 				add(reached{by.part, changed, hidden})
 			}
 		}
 	}
+}
+
+// showsByKey names a column of a foreign key that agents do not see, where what becomes of a row along with the one that it refers to shows: it goes, or what
+// changes is masked or among what the rule goes by. changed are the columns that are set; nil: the row goes. "": nothing shows.
+func (c *compiler) showsByKey(t *compiling, key catalog.ForeignKey, changed []string) string {
+	name := c.hidesKey(t, key)
+	if name == "" || changed == nil {
+		return name
+	}
+	decides, known := predicate.RowColumns(t.rows)
+	if !known || overlap(decides, changed) || slices.ContainsFunc(changed, t.decl.shows) {
+		return name
+	}
+	return ""
 }
 
 // shownBy are the tables of the policy through which rows of a table show: itself, and what it is a part or a child of.

@@ -123,10 +123,56 @@ func TestWhatGoesAlongTells(t *testing.T) {
 		})
 	}
 
-	// What hidden rows hold tells by whether a row goes: that is left out.
+	// What a key that agents do not see holds in rows that they see tells by which of them go, or change where that shows.
+	const but, known, masked = own + ", columns: { id: allow, owner: allow, state: allow }", own + ", columns: { id: allow, up: allow, state: allow }", own + ", columns: { id: allow, owner: allow, up: { mask: hash } }"
+	const part = "rows: [ visible: { a: { id: up } } ], columns: { id: allow, state: allow }"
+	for _, c := range []struct {
+		name   string
+		keys   []refers
+		tables string
+		tells  string // rows of, and a column, "": nothing
+	}{
+		{"a key that is hidden", chain(catalog.Cascade, catalog.SetNull), three(own, but, shows("b", "id: up")), "b up, which is hidden or masked"},
+		{"a key that is hidden, accepted", chain(catalog.Cascade, catalog.SetNull), table("a", own+", write: { commands: [delete], accept: [references] }") + table("b", but), ""},
+		{"a key that is hidden, in open rows", chain(catalog.Cascade, catalog.SetNull), three(own, "rows: open, columns: { id: allow }", shows("b", "id: up")), "b up, which is hidden or masked"},
+		{"a hidden key, of rows that show with the first", chain(catalog.Cascade, catalog.SetNull), three(own, part, shows("b", "id: up")), "b up, which is hidden or masked"},
+		{"a hidden key further on", chain(catalog.Cascade, catalog.Cascade), three(own, shows("a", "id: up"), "rows: [ visible: { b: { id: up } } ], columns: { id: allow }"), "c up, which is hidden or masked"},
+		{"a part of a key that is hidden", []refers{{"b", "owner up", "a", "owner id", catalog.Cascade}}, three(own, but, own), "b up, which is hidden or masked"},
+		{"a part of a key that is hidden, and known", []refers{{"b", "owner up", "a", "owner id", catalog.Cascade}}, three(own, known, own), ""},
+		{"a key that is masked", chain(catalog.Cascade, catalog.SetNull), three(own, masked, shows("b", "id: up")), "b up, which is hidden or masked"},
+		{"a hidden key that is cut", chain(catalog.SetNull, catalog.SetNull), three(own, but, own), ""},
+		{"a hidden key that is cut, by which the row shows", chain(catalog.SetNull, catalog.SetNull), three(own, part, own), "b up, which is hidden or masked"},
+		{"a masked key that is cut", chain(catalog.SetNull, catalog.SetNull), three(own, masked, own), "b up, which is hidden or masked"},
+		{"a key that is cut, a part of which is hidden", []refers{{"b", "owner up", "a", "owner id", catalog.SetNull}}, three("rows: open", "rows: open, columns: { id: allow, owner: allow }", own), "b up, which is hidden or masked"},
+		{"a hidden key that changes along", []refers{{"b", "up", "a", "id", catalog.Cascade}}, table("a", own+change) + table("b", but), ""},
+		{"a masked key that changes along", []refers{{"b", "up", "a", "id", catalog.Cascade}}, table("a", own+", write: { commands: [update], columns: [id], accept: [conflicts, values] }") + table("b", masked), "b up, which is hidden or masked"},
+		{"a hidden key that is cut, though its column has a name", chain(catalog.SetNull, catalog.SetNull), three(own, own+", columns: { id: allow, up: { mask: null } }", own), ""},
+	} {
+		p, err := compile(c.keys, c.tables)
+		if err = orLeftOut(p, err); err != nil {
+			t.Errorf("%s: %v", c.name, err)
+			continue
+		}
+		var got []string
+		for _, w := range p.Tells() {
+			if strings.Contains(w.Error(), "which do tells") {
+				got = append(got, w.Error())
+			}
+		}
+		of, column, _ := strings.Cut(c.tells, " ")
+		if c.tells == "" && len(got) > 0 || c.tells != "" && (len(got) != 1 || !strings.Contains(got[0], "rows of public."+of+" go or change along: which do tells what they hold in "+column) || !strings.Contains(got[0], "accept: [references]")) {
+			t.Errorf("%s:\n got %q\nwant %q", c.name, got, c.tells)
+		}
+	}
+
+	// What hidden rows hold, or hidden columns, tells by whether a row goes: that is left out.
 	for _, c := range []struct {
 		name, tables, want string
 	}{
+		{"by rows that show, by a hidden key", three(own, shows("a", "id: up"), "rows: [ visible: { b: { id: up } } ], columns: { id: allow }"), "would tell what columns of public.c hold that agents do not see: the key does not let it"},
+		{"by rows that show, by a masked key", three(own, shows("a", "id: up"), "rows: [ visible: { b: { id: up } } ], columns: { id: allow, up: { mask: hash } }"), "would tell what columns of public.c hold"},
+		{"by open rows, by a hidden key", three("rows: open", "rows: open", "rows: open, columns: { id: allow }"), "would tell what columns of public.c hold"},
+		{"by open rows, with another column hidden", three("rows: open", "rows: open", "rows: open, columns: { id: allow, up: allow }"), ""},
 		{"by rows that show", three(own, own, "rows: open"), "agents would learn that rows of public.b that they do not see go or change along, by whether rows of public.c refer to them: the key does not let it"},
 		{"by rows that are hidden as well", three(own, own, shows("b", "id: up")), "by whether rows of public.c refer to them"},
 		{"by rows that show, all of them", three(own, shows("a", "id: up"), shows("b", "id: up")), ""},

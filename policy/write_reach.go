@@ -428,6 +428,16 @@ func (c *compiler) hides(r *catalog.Relation) bool {
 	return t == nil || slices.ContainsFunc(r.Columns, func(column catalog.Column) bool { return !c.seen(t, column.Name) })
 }
 
+// hidesKey names a column of a foreign key that agents do not see in rows that show through a table, nor know as their own; "": there is none.
+func (c *compiler) hidesKey(t *compiling, key catalog.ForeignKey) string {
+	known := ownColumns(t.rows)
+	i := slices.IndexFunc(key.Columns, func(name string) bool { return !c.seen(t, name) && !slices.Contains(known, name) })
+	if i < 0 {
+		return ""
+	}
+	return key.Columns[i]
+}
+
 // referrer is one foreign key by which rows may depend on a row.
 func (c *compiler) referrer(decl *writeDecl, r *catalog.Relation, by partKey, keys []string, sees bool, seen map[string]bool) bool {
 	from, key := by.part, by.key
@@ -455,7 +465,7 @@ func (c *compiler) referrer(decl *writeDecl, r *catalog.Relation, by partKey, ke
 		why = "the key does not let it"
 	}
 	visible := c.allVisible(from, key)
-	if why == "" || visible && sees && !(anew && c.hides(from)) {
+	if why == "" || visible && sees && !(anew && c.hides(from)) && c.hidesKey(c.tables[from.Name], key) == "" {
 		sees = sees && c.showsWith(r, by)
 		switch {
 		case what == catalog.Cascade && keys == nil:
@@ -470,12 +480,12 @@ func (c *compiler) referrer(decl *writeDecl, r *catalog.Relation, by partKey, ke
 		return false
 	}
 	say, tells := c.fail, "that hidden rows of %s refer to it"
-	if anew {
+	if anew || visible {
 		say = c.withhold
 	}
 	if visible {
 		tells = "what columns of %s hold that agents do not see"
 	}
 	say(decl.place, instead+", or say accept: ["+acceptReferences+"]", "whether a row of %s can be deleted, or its key changed, would tell "+tells+": %s", r.Name, from.Name, why)
-	return !anew
+	return !anew && !visible
 }

@@ -34,6 +34,10 @@ func TestWhatGoesAlong(t *testing.T) {
 		{"a table between that is not listed", codes, "  code: { " + own + ", write: { commands: [update], columns: [name], accept: [conflicts] } }\n  used: { " + own + " }\n", "UPDATE code SET name = 'c' WHERE id = 1; SELECT name FROM used", true, false},
 		{"rows that hidden ones hold", strings.Replace(shelves, "SET NULL", "NO ACTION", 1), shelf + "  file: { rows: open }\n", "DELETE FROM shelf WHERE id = 1; SELECT id FROM shelf", false, true},
 		{"hidden rows that hidden ones hold", strings.Replace(shelves, "SET NULL", "NO ACTION", 1), shelf + "  folder: { " + own + " }\n  file: { rows: [ visible: { folder: { id: folder } } ] }\n", "DELETE FROM shelf WHERE id = 1; SELECT id FROM shelf", false, true},
+		{"rows by a key that is hidden", strings.ReplaceAll(shelves, "'you'", "'me'"), shelf + "  folder: { " + own + ", columns: { id: allow } }\n", "DELETE FROM shelf WHERE id = 1; SELECT id FROM folder", true, false},
+		{"rows by a key that is hidden, and cut", strings.Replace(strings.ReplaceAll(shelves, "'you'", "'me'"), "CASCADE", "SET NULL", 1), shelf + "  folder: { " + own + ", columns: { id: allow } }\n", "DELETE FROM shelf WHERE id = 1; SELECT id FROM folder", false, false},
+		{"rows by a key that is masked, and cut", strings.Replace(strings.ReplaceAll(shelves, "'you'", "'me'"), "CASCADE", "SET NULL", 1), shelf + "  folder: { " + own + ", columns: { id: allow, shelf: { mask: { generalise: 10 } } } }\n", "DELETE FROM shelf WHERE id = 1; SELECT id, shelf FROM folder", true, false},
+		{"rows by a key that is hidden and does not let it", strings.Replace(shelves, "CASCADE", "NO ACTION", 1), "  shelf: { rows: open, write: { commands: [delete] } }\n  folder: { rows: open, columns: { id: allow } }\n", "DELETE FROM shelf WHERE id = 1; SELECT id FROM shelf", false, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var got [2]string
