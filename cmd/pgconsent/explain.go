@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"path/filepath"
 	"strings"
@@ -13,10 +12,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/pgconsent/pgconsent/catalog"
-	"github.com/pgconsent/pgconsent/catalog/pgcatalog"
 	"github.com/pgconsent/pgconsent/policy"
 	"github.com/pgconsent/pgconsent/rewrite"
-	"github.com/pgconsent/pgconsent/rls"
 	"github.com/pgconsent/pgconsent/seal"
 	"github.com/pgconsent/pgconsent/verdict"
 )
@@ -79,13 +76,9 @@ func (e explainCmd) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	text := e.SQL
-	if text == "" {
-		read, err := io.ReadAll(s.in)
-		if err != nil {
-			return err
-		}
-		text = string(read)
+	text, err := s.statement(e.SQL)
+	if err != nil {
+		return err
 	}
 	return s.each(c, agent.Database, asControl, func(t target) error {
 		built, err := s.compile(t)
@@ -96,15 +89,11 @@ func (e explainCmd) Run(s *session) error {
 		if err != nil {
 			return err
 		}
-		mode := rewrite.Both
-		if t.doors {
-			mode = rewrite.Doors
-		}
-		sizes, err := pgcatalog.Sizes(s.ctx, t.conn, rls.Tables(built.policy))
+		rewriter, err := s.rewriter(t, built)
 		if err != nil {
-			return fmt.Errorf("%w; has pgconsent migrate been run?", err)
+			return err
 		}
-		answer := explain(rewrite.New(built.snapshot, built.policy, mode).WithSizes(sizes), built.policy, text, values)
+		answer := explain(rewriter, built.policy, text, values)
 		answer.Agent, answer.Database = e.As, t.name
 		if s.json {
 			err = s.print(answer)

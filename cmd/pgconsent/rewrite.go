@@ -50,6 +50,28 @@ type refusal struct {
 	Position int    `json:"position,omitempty"`
 }
 
+// statement is the one that was given, or what stdin has.
+func (s *session) statement(given string) (string, error) {
+	if given != "" {
+		return given, nil
+	}
+	read, err := io.ReadAll(s.in)
+	return string(read), err
+}
+
+// rewriter does with statements what serve would do now.
+func (s *session) rewriter(t target, built compiled) (*rewrite.Rewriter, error) {
+	mode := rewrite.Both
+	if t.doors {
+		mode = rewrite.Doors
+	}
+	sizes, err := pgcatalog.Sizes(s.ctx, t.conn, rls.Tables(built.policy))
+	if err != nil {
+		return nil, fmt.Errorf("%w; has pgconsent migrate been run?", err)
+	}
+	return rewrite.New(built.snapshot, built.policy, mode).WithSizes(sizes), nil
+}
+
 func (r rewriteCmd) Run(s *session) error {
 	c, err := s.load()
 	if err != nil {
@@ -59,28 +81,20 @@ func (r rewriteCmd) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	text := r.SQL
-	if text == "" {
-		read, err := io.ReadAll(s.in)
-		if err != nil {
-			return err
-		}
-		text = string(read)
+	text, err := s.statement(r.SQL)
+	if err != nil {
+		return err
 	}
 	return s.each(c, agent.Database, asControl, func(t target) error {
 		built, err := s.compile(t)
 		if err != nil {
 			return err
 		}
-		mode := rewrite.Both
-		if t.doors {
-			mode = rewrite.Doors
-		}
-		sizes, err := pgcatalog.Sizes(s.ctx, t.conn, rls.Tables(built.policy))
+		rewriter, err := s.rewriter(t, built)
 		if err != nil {
-			return fmt.Errorf("%w; has pgconsent migrate been run?", err)
+			return err
 		}
-		result, refused := rewrite.New(built.snapshot, built.policy, mode).WithSizes(sizes).Rewrite(text, false)
+		result, refused := rewriter.Rewrite(text, false)
 		answer := rewritten{Agent: r.As, Database: t.name}
 		if refused != nil {
 			answer.Refusal = &refusal{string(refused.Code), refused.Message, refused.Hint, refused.Position}
