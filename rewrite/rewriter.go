@@ -108,12 +108,13 @@ func New(snap *catalog.Snapshot, pol *policy.Policy, mode Mode) *Rewriter {
 //
 // In the extended protocol a text holds one statement at most.
 func (r *Rewriter) Rewrite(text string, extended bool) (*Result, *sqlstate.Error) {
-	return r.rewrite(text, extended, form{twins: true, found: true})
+	return r.rewrite(text, extended, form{twins: true, door: true, found: true})
 }
 
 // form says what a text may be made of.
 type form struct {
 	twins bool // a search, with its exact twin; else it is fenced in
+	door  bool // door views
 	found bool // rows that are found behind the gate door, and what is computed of them
 }
 
@@ -169,7 +170,7 @@ func (r *Rewriter) rewrite(text string, extended bool, may form) (*Result, *sqls
 		search = tree.Stmts[0].GetStmt().GetSelectStmt().FromClause[0].GetRangeVar()
 	}
 	indexed := nearest && w.mayApproximate(search)
-	gate := !grouped && w.door(tree, result, may.found && !nearest)
+	gate := !grouped && may.door && w.door(tree, result, may.found && !nearest)
 	if gate { // where nothing can fail
 		result.careless()
 	}
@@ -188,10 +189,14 @@ func (r *Rewriter) rewrite(text string, extended bool, may form) (*Result, *sqls
 	if before += w.leftMarks(); before != "" {
 		w.replace(0, 0, before, func() {})
 	}
+	refused = w.length(result.Scan)
+	if refused != nil && gate { // the names of row security may be shorter, and the sizes of tables are not to decide
+		return r.rewrite(text, extended, form{twins: may.twins})
+	}
+	if refused != nil {
+		return result, refused
+	}
 	if len(w.edits) > 0 {
-		if refused := w.length(); refused != nil {
-			return result, refused
-		}
 		edits := make([]sqltext.Edit, 0, len(w.edits))
 		for _, e := range w.edits {
 			if !e.tree {
@@ -203,7 +208,9 @@ func (r *Rewriter) rewrite(text string, extended bool, may form) (*Result, *sqls
 		if refused != nil {
 			return result, refused
 		}
-		if refused := sqltext.Prove(tree, spliced.Text); refused != nil {
+		if refused := sqltext.Prove(tree, spliced.Text); refused != nil && gate {
+			return r.rewrite(text, extended, form{twins: may.twins}) // as above, of tokens
+		} else if refused != nil {
 			return result, refused
 		}
 		if gate && !w.onlyDoors(tree) {
@@ -217,7 +224,7 @@ func (r *Rewriter) rewrite(text string, extended bool, may form) (*Result, *sqls
 			return result, refused
 		}
 		if !ok {
-			return r.rewrite(text, extended, form{twins: may.twins})
+			return r.rewrite(text, extended, form{twins: may.twins, door: may.door})
 		}
 		inner := result.Position
 		result.Text, result.Position = behind, func(p int) int { return inner(position(p)) }
@@ -233,7 +240,7 @@ func (r *Rewriter) rewrite(text string, extended bool, may form) (*Result, *sqls
 			return result, refused
 		}
 		if !ok {
-			return r.rewrite(text, extended, form{found: may.found})
+			return r.rewrite(text, extended, form{door: may.door, found: may.found})
 		}
 		inner := result.Position
 		result.Text, result.Position = twinned, func(p int) int { return inner(position(p)) }
@@ -250,9 +257,12 @@ func (r *Rewriter) rewrite(text string, extended bool, may form) (*Result, *sqls
 	return result, nil
 }
 
-// length refuses what would be too long, before trees are made of it.
-func (w *walker) length() *sqlstate.Error {
+// length refuses what would be too long, before trees are made of it. The hint counts whether it is there, which goes by the sizes of tables, or not.
+func (w *walker) length(hinted bool) *sqlstate.Error {
 	total := len(w.source.Text)
+	if !hinted && len(w.references) > 0 {
+		total += len(predicate.ScanHint)
+	}
 	for _, e := range w.edits {
 		total += len(e.Text)
 	}

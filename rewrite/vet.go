@@ -106,9 +106,7 @@ func (w *walker) vet(tree *sqltext.ParseResult, by func(*vetter, *sqltext.Select
 		v.narrower()
 	}
 	v.formed = v.reason == "" && len(v.forms) > 0
-	if v.passed = v.reason == ""; v.passed && w.mode != Gate {
-		v.pays(tree)
-	}
+	v.passed = v.reason == ""
 	return v
 }
 
@@ -128,11 +126,12 @@ func (v *vetter) whole(s *sqltext.SelectStmt) {
 	v.query(s, place{elsewhere: v.view}, true) // a view may stand anywhere
 }
 
-// pays sends to row security what is as fast there. Nothing but speed depends on it.
+// pays sends to row security what is as fast there. Nothing but speed depends on it: the text stays as it is but for the names of tables. Of a text whose conditions go elsewhere
+// PostgreSQL sees another operand of a parameter first, and another mistake; so of such a one the sizes of tables, hidden rows counted, decide nothing.
 func (v *vetter) pays(tree *sqltext.ParseResult) {
 	switch {
-	case v.reason != "":
-	case v.visits(tree, v.leaky) < leastVisits:
+	case v.reason != "" || v.mode == Gate:
+	case v.found == nil && v.visits(tree, v.leaky) < leastVisits:
 		v.no("it reads few rows, which row security does as fast")
 	case !v.leaky && !slices.ContainsFunc(v.walker.references, func(ref *reference) bool { return ref.fragment.door && !ref.fragment.kept }):
 		v.no("its answers are kept, and row security compares these without looking at anybody")
@@ -646,8 +645,9 @@ func (w *walker) door(tree *sqltext.ParseResult, result *Result, found bool) boo
 		}
 	}
 	result.Formed = v.formed
+	v.pays(tree)
 	if v.reason != "" {
-		result.DoorReason, result.Above = reason, ""
+		result.DoorReason, result.Above = v.reason, ""
 		return false
 	}
 	v.takeDoor()

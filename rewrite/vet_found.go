@@ -72,7 +72,21 @@ func (v *vetter) behind(s *sqltext.SelectStmt) {
 	grouped := own
 	grouped.aggregate = true
 	v.results(s, own, grouped)
+	v.ofOneType()
 	v.leaky = true
+}
+
+// ofOneType wants parameters that stand in several places to have one type in all of them: PostgreSQL takes the type of what it sees first beside one, and sees the conditions
+// that find rows first now.
+func (v *vetter) ofOneType() {
+	for number, beside := range v.sized {
+		if k := v.params[number]; k != kindInt && k != kindInts && k != "float" { // of others one type has the kind
+			continue
+		}
+		if slices.ContainsFunc(beside, func(oid uint32) bool { return len(beside) > 1 && (oid == 0 || oid != beside[0]) }) {
+			v.no("parameter $%d stands beside several types", number)
+		}
+	}
 }
 
 // searchesBy tells whether a condition is a search.

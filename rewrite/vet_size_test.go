@@ -1,0 +1,77 @@
+package rewrite
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/sqltext"
+	"github.com/pgconsent/pgconsent/verdict"
+)
+
+// tables have as many rows, each of them.
+func tables(snap *catalog.Snapshot, rows float64) catalog.Sizes {
+	out := catalog.Sizes{}
+	for _, r := range snap.Relations() {
+		out[r.Name] = catalog.Size{Rows: rows}
+	}
+	return out
+}
+
+// How large tables are, hidden rows counted, decides which names a text has, and nothing that shows: not whether it is too long, nor what PostgreSQL sees first in it.
+func TestSizesChangeNamesOnly(t *testing.T) {
+	r, _ := altered(t, Doors, "ALTER TABLE memories ADD n integer, ADD i8 bigint, ADD f float8, ADD found tsvector")
+	small, large := r.WithSizes(tables(r.snap, 10)), r.WithSizes(tables(r.snap, 1e6))
+	shown := func(r *Rewriter, sql string) string {
+		result, refused := r.Rewrite(sql, true)
+		if refused != nil {
+			return refused.Message
+		}
+		if strings.Contains(result.Text, "OFFSET 0") {
+			return "rows are found first"
+		}
+		return "the text is as it was"
+	}
+	sqls := []string{
+		"SELECT id, 'q'::int FROM memories WHERE found @@ 'b'::tsquery AND occurred_at > 'x' AND title ~ 'x'",
+		"SELECT n = $1 FROM memories WHERE found @@ 'b'::tsquery AND i8 > $1 AND title ~ 'x'",
+		"SELECT date_trunc('day', occurred_at), count(*) FROM memories WHERE title LIKE '%x%' GROUP BY 1",
+	}
+	for _, name := range []string{"memories", "public.memories"} { // around what is too long
+		sql := "SELECT id FROM " + name + " WHERE title LIKE '%x%' -- "
+		for _, less := range []int{0, 10, 17, 18, 19, 30, 45, 60, 100} {
+			sqls = append(sqls, sql+strings.Repeat("x", sqltext.MaxBytes-less-len(sql)))
+		}
+	}
+	doors := 0
+	for _, sql := range sqls {
+		if few, many := shown(small, sql), shown(large, sql); few != many {
+			t.Errorf("%.120s, %d bytes: %s where tables are small, %s where they are large", sql, len(sql), few, many)
+		}
+		if result, _ := large.Rewrite(sql, true); result.Door == verdict.DoorGate {
+			doors++
+		}
+	}
+	if doors < 3 {
+		t.Errorf("%d of %d take the gate door", doors, len(sqls))
+	}
+}
+
+// A parameter has the type of what PostgreSQL sees first beside it: where the conditions that find rows come first, it stands beside one type only.
+func TestFoundFirstKeepsTypesOfParameters(t *testing.T) {
+	r, _ := altered(t, Doors, "ALTER TABLE memories ADD n integer, ADD i8 bigint, ADD f float8, ADD f4 float4, ADD found tsvector")
+	for sql, found := range map[string]bool{
+		"SELECT id FROM memories WHERE n > $1 AND n % 2 = 1 AND ":              true,
+		"SELECT i8 = $1 FROM memories WHERE i8 > $1 AND n % 2 = 1 AND ":        true,
+		"SELECT n = $1 FROM memories WHERE i8 > $1 AND n % 2 = 1 AND ":         false,
+		"SELECT f4 = $1 FROM memories WHERE f > $1 AND n % 2 = 1 AND ":         false,
+		"SELECT id FROM memories WHERE n IN ($1, 3) AND n % 2 = 1 AND ":        true,
+		"SELECT n = $1 FROM memories WHERE n IN ($1, 3, i8) AND n % 2 = 1 AND": false,
+		"SELECT title = $1 FROM memories WHERE title > $1 AND n % 2 = 1 AND ":  true,
+	} {
+		result, refused := r.Rewrite(sql+" found @@ 'b'::tsquery", true)
+		if refused != nil || (result.Above != "") != found {
+			t.Errorf("%s: above %q, %q, %v", sql, result.Above, result.DoorReason, refused)
+		}
+	}
+}
