@@ -45,7 +45,7 @@ func suites(m Mutant, quick bool) (list []suite) {
 	if pkg == "rewrite" && !m.Machine { // whole classes of what a text may name, read, write and send through a door: operators, relations, keys, locks, places; seconds
 		list = append(list, suite{pkg: "./rewrite", run: "TestOperatorsOfOthersStandNowhere|TestWhatNoDataFileHasIsRefused|TestNamesOfAllRelations|TestNamesInDocuments|TestRowsThatNobodyMayHold|TestKeysAreCounted|TestKeysAreFixed|TestViewsReadNothingByKey|" +
 			"TestOnlyPlainSearchesHaveTwins|TestIndexesOfPartsAreFenced|TestNoOtherAggregateIsOfCells|TestSumsInsideExpressions|TestRefusedAmongOthers|TestAnyIsOfEquality|" +
-			"TestUnvettedWhereverItStands|TestParametersOfTheDoor|TestDoorTextsAreQualified|TestPlainReads|TestWhatCellsTellOfStandsAnywhere|TestGroupsAreOfCells|TestAnswersDependOnWhatIsRead|TestOnlyListed|TestNamedStatementsToTheToken|TestEveryTimeHasTheseParts|TestUsingIsOfOneType|TestOutputsTakeTheDoor|TestIndexedVectors|TestPatternsOfParts|TestCare|TestDistancesThatFailAreFenced|TestSystemColumnsAreNotCopied"})
+			"TestUnvettedWhereverItStands|TestParametersOfTheDoor|TestDoorTextsAreQualified|TestPlainReads|TestWhatCellsTellOfStandsAnywhere|TestGroupsAreOfCells|TestAnswersDependOnWhatIsRead|TestOnlyListed|TestNamedStatementsToTheToken|TestEveryTimeHasTheseParts|TestUsingIsOfOneType|TestOutputsTakeTheDoor|TestIndexedVectors|TestPatternsOfParts|TestCare|TestDistancesThatFailAreFenced|TestSystemColumnsAreNotCopied|TestSizesChangeNamesOnly|TestFoundFirstKeepsTypesOfParameters"})
 	}
 	if pkg == "predicate" && !m.Machine { // the reference model, of the registry as well, and what hides rows by it; seconds
 		list = append(list, suite{pkg: "./predicate", run: "TestWhatCannotBeWrittenHides|TestConstantsReplaceNothingInQuotes|TestFormsAgree|TestNothingElseHidesRows|TestConsentByRegistry|TestColumnsAreFoundWhereverTheyStand"})
@@ -73,7 +73,7 @@ func suites(m Mutant, quick bool) (list []suite) {
 		list = append(list, suite{pkg: "./test/attacks", run: "TestTwoIndexesTellNothing|TestPoliciesComeFirst|TestComparisonsTellNothing|TestHiddenRowsReachNothing"})
 	}
 	if base := filepath.Base(m.File); strings.HasPrefix(base, "vet") || base == "form.go" || base == "values.go" || base == "uses.go" { // what fails where hidden rows may decide whether it runs
-		list = append(list, suite{pkg: "./test/attacks", run: "TestSumsBehindTheGate|TestParametersBehindTheGate|TestExecuteLooksAtNoValue|TestHiddenRowsReachNothing"})
+		list = append(list, suite{pkg: "./test/attacks", run: "TestSumsBehindTheGate|TestParametersBehindTheGate|TestExecuteLooksAtNoValue|TestHowManyAreHiddenTellsNothing|TestHiddenRowsReachNothing"})
 	}
 	if base := filepath.Base(m.File); base == "origin.go" || base == "description.go" { // how results are described
 		list = append(list, suite{pkg: "./test/attacks", run: "TestResultsAreDescribedAsWhatWasNamed"})
