@@ -182,14 +182,11 @@ func (r *Rewriter) rewrite(text string, extended bool, may form) (*Result, *sqls
 		return result, w.refused
 	}
 	result.Text = text
-	before := ""
-	if result.Scan = grouped || !gate && w.scans(tree); result.Scan {
-		before = predicate.ScanHint
-	}
-	if before += w.leftMarks(); before != "" {
+	result.Scan = grouped || !gate && w.scans(tree)
+	if before := w.leftMarks(); before != "" {
 		w.replace(0, 0, before, func() {})
 	}
-	refused = w.length(result.Scan)
+	refused = w.length()
 	if refused != nil && gate { // the names of row security may be shorter, and the sizes of tables are not to decide
 		return r.rewrite(text, extended, form{twins: may.twins})
 	}
@@ -245,6 +242,11 @@ func (r *Rewriter) rewrite(text string, extended bool, may form) (*Result, *sqls
 		inner := result.Position
 		result.Text, result.Position = twinned, func(p int) int { return inner(position(p)) }
 	}
+	if result.Scan { // a comment, which counts for no bound: it goes by the sizes of tables
+		inner, before := result.Position, len(predicate.ScanHint)
+		result.Text = predicate.ScanHint + result.Text
+		result.Position = func(p int) int { return inner(max(p-before, min(p, 1))) }
+	}
 	// A statement that was prepared signed reads gate views, which look at the text that is running: the EXECUTE's.
 	result.NeedsSignature = w.signed || w.executes && maySign && r.mode != RLS
 	result.bare = w.bare
@@ -257,12 +259,9 @@ func (r *Rewriter) rewrite(text string, extended bool, may form) (*Result, *sqls
 	return result, nil
 }
 
-// length refuses what would be too long, before trees are made of it. The hint counts whether it is there, which goes by the sizes of tables, or not.
-func (w *walker) length(hinted bool) *sqlstate.Error {
+// length refuses what would be too long, before trees are made of it.
+func (w *walker) length() *sqlstate.Error {
 	total := len(w.source.Text)
-	if !hinted && len(w.references) > 0 {
-		total += len(predicate.ScanHint)
-	}
 	for _, e := range w.edits {
 		total += len(e.Text)
 	}
