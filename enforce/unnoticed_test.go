@@ -1,6 +1,7 @@
 package enforce
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/pgconsent/pgconsent/catalog"
@@ -37,6 +38,30 @@ func TestUnnoticedAmongOthers(t *testing.T) {
 			if got := u.in(functions); (got == "public.reads") != (at >= 0) || at < 0 && got != "" {
 				t.Errorf("function %d of %d: %q", at, n+1, got)
 			}
+		}
+	}
+}
+
+// What a function of the policy does besides what is written is not in a text that calls it: it may read tables unless PostgreSQL is told that it
+// depends on its arguments alone, and each of its overloads counts.
+func TestWhatMayReadUnsaid(t *testing.T) {
+	for _, overloads := range []string{"i", "s", "v", "ii", "is", "si", "iv", "vi", "iis", "isi", "sii"} {
+		spec := catalog.Spec{ServerVersion: 150000, SearchPath: []string{"public"}}
+		types := []string{}
+		for i, volatility := range []byte(overloads) {
+			spec.Functions = append(spec.Functions, &catalog.Function{OID: uint32(20000 + i), Name: catalog.Name{Schema: "public", Name: "f"}, Kind: 'f', ArgTypes: types, ArgNames: make([]string, len(types)), Volatility: volatility})
+			types = append(types, "integer")
+		}
+		doc, err := policy.Parse("p.yaml", []byte("version: 1\nattributes: { user: { type: uuid, source: credential } }\ntables: {}\nfunctions: { f: { reads: nothing } }\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := policy.Compile(doc, catalog.NewSnapshot(spec))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := mayRead(p)["public.f"], strings.Trim(overloads, "i") != ""; got != want {
+			t.Errorf("of overloads %s: %t", overloads, got)
 		}
 	}
 }

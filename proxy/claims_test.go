@@ -174,6 +174,76 @@ func TestClaimsBehindWhatFails(t *testing.T) {
 	}
 }
 
+// TestHeldCursorsKeepTheirClaims: the rows of a cursor WITH HOLD are read when its transaction ends, under what is claimed then. That is what was claimed
+// when it was judged, however it was opened and whatever would change that.
+func TestHeldCursorsKeepTheirClaims(t *testing.T) {
+	p := start(t)
+	p.edit = func(r *Route) {
+		open := r.Open
+		r.Open = func(ctx context.Context, info SessionInfo) (verdict.Decider, error) {
+			d, err := open(ctx, info)
+			return &claiming{d.(*judge), &toldOf{is: map[int]string{}}}, err
+		}
+	}
+	const seen = "current_setting('app.a', true) AS a"
+	held, changed := 0, 0
+	for name, open := range map[string][]pgx3.FrontendMessage{
+		"one":             {q("DECLARE k CURSOR WITH HOLD FOR SELECT " + seen)},
+		"behind another":  {q("DECLARE j CURSOR FOR SELECT 1; DECLARE k CURSOR WITH HOLD FOR SELECT " + seen)},
+		"before another":  {q("DECLARE k CURSOR WITH HOLD FOR SELECT " + seen + "; DECLARE j CURSOR FOR SELECT 1")},
+		"in a group":      {pa("", "DECLARE k CURSOR WITH HOLD FOR SELECT "+seen), bi("", ""), ex("", 0), sy},
+		"and closed":      {q("DECLARE k CURSOR WITH HOLD FOR SELECT " + seen), q("CLOSE k")},
+		"another of them": {q("DECLARE j CURSOR WITH HOLD FOR SELECT 1"), q("DECLARE k CURSOR WITH HOLD FOR SELECT " + seen), q("CLOSE j")},
+	} {
+		for _, change := range []string{"SET app.a = '2'", "SET LOCAL app.a = '2'", "RESET app.a"} {
+			for how, sent := range map[string][][]pgx3.FrontendMessage{
+				"then":        {open, {q(change)}},
+				"at once":     {append(slices.Clone(open), q(change))},
+				"in a group":  {open, append(group(change), sy)},
+				"in one text": {{q(openText(open) + "; " + change)}},
+			} {
+				c := hijack(t, p.agentDSN()+" sslmode=disable")
+				c.play(t, []round{upToReady(2, q("SET app.a = '1'"), q("BEGIN"))})
+				for _, m := range sent {
+					c.play(t, []round{upToReady(len(slices.DeleteFunc(slices.Clone(m), func(m pgx3.FrontendMessage) bool { _, is := m.(*pgx3.Query); return !is && m != pgx3.FrontendMessage(sy) })), m...)})
+				}
+				c.play(t, []round{upToReady(1, q("COMMIT"))})
+				for _, line := range c.play(t, []round{upToReady(1, q("FETCH ALL FROM k"))}) {
+					if strings.HasPrefix(line, "D ") {
+						held++
+						if line != `D ["1"]` {
+							t.Errorf("%s, %s, %s: judged under 1, and read under %s", name, change, how, line)
+						}
+					}
+				}
+				for _, line := range c.play(t, []round{upToReady(1, q("SELECT "+seen))}) {
+					if strings.HasPrefix(line, "D ") && line != `D ["1"]` {
+						changed++
+					}
+				}
+				c.Close()
+			}
+		}
+	}
+	if changed == 0 {
+		t.Errorf("%d cursors, %d changes", held, changed)
+	}
+}
+
+// openText is what the Queries of a conversation say, in one text.
+func openText(m []pgx3.FrontendMessage) string {
+	var out []string
+	for _, m := range m {
+		switch m := m.(type) {
+		case *pgx3.Query:
+			out = append(out, m.String)
+		case *pgx3.Parse:
+			out = append(out, m.Query)
+		}
+	}
+	return strings.Join(out, "; ")
+}
+
 // toldOf is what each probe was judged under, where something was known.
 type toldOf struct {
 	mu sync.Mutex

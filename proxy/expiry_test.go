@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -169,6 +170,59 @@ func TestEndsAndGoesOnUnderASealThatIsDue(t *testing.T) {
 	want = []string{"C BEGIN", "Z T", "C COMMIT", "T n:23:0", `D ["1"]`, "C SELECT 1", "Z I"}
 	if diff := cmp.Diff(want, client.play(t, []round{upToReady(2, q("BEGIN"), q("COMMIT; SELECT 1 AS n"))})); diff != "" {
 		t.Errorf("behind others: %s", diff)
+	}
+}
+
+// moving is a judge whose seals hold for an hour, and are stale once what they vouch for has moved.
+type moving struct {
+	*judge
+	at *atomic.Int64
+}
+
+func (m *moving) Seal(ctx context.Context, b verdict.Backend) (verdict.Seal, error) {
+	seal, err := m.judge.Seal(ctx, b)
+	made := m.at.Load()
+	seal.Stale = func() bool { return m.at.Load() != made }
+	return seal, err
+}
+
+// What a seal vouches for has moved long before its time is over: no transaction begins under it, in whatever way it would.
+func TestNoTransactionUnderAStaleSeal(t *testing.T) {
+	p := start(t)
+	at := &atomic.Int64{}
+	p.edit = func(r *Route) {
+		open := r.Open
+		r.Open = func(ctx context.Context, info SessionInfo) (verdict.Decider, error) {
+			d, err := open(ctx, info)
+			return &moving{d.(*judge), at}, err
+		}
+	}
+	const show = "SELECT current_setting('pgconsent.seal') AS s"
+	for name, c := range map[string]struct{ before, behind []round }{
+		"a Query":                 {nil, []round{upToReady(1, q(show))}},
+		"a group":                 {nil, []round{upToReady(1, synced(group(show))...)}},
+		"what was prepared":       {[]round{upToReady(1, pa("", show), sy)}, []round{upToReady(1, bi("", ""), ex("", 0), sy)}},
+		"behind a transaction":    {[]round{upToReady(1, q("BEGIN"))}, []round{upToReady(1, q("COMMIT")), upToReady(1, q(show))}},
+		"beside its end":          {[]round{upToReady(1, q("BEGIN"))}, []round{upToReady(1, q("COMMIT; "+show))}},
+		"beside its end, undoing": {[]round{upToReady(1, q("BEGIN"))}, []round{upToReady(1, q("ROLLBACK; "+show))}},
+		"in a group with its end": {[]round{upToReady(1, q("BEGIN"))}, []round{upToReady(1, synced(group("COMMIT", show))...)}},
+		"one that begins anew":    {[]round{upToReady(1, q("BEGIN"))}, []round{upToReady(1, q("COMMIT; BEGIN; "+show+"; COMMIT"))}},
+		"a transaction that goes": {[]round{upToReady(1, q("BEGIN")), upToReady(1, q("SELECT nope"))}, []round{upToReady(1, q("ROLLBACK; "+show))}},
+	} {
+		client := p.raw(t)
+		client.play(t, []round{upToReady(1, q("SELECT 1"))})
+		client.play(t, c.before)
+		was := p.last().seals.Load()
+		at.Add(1)
+		for _, line := range client.play(t, c.behind) {
+			if seal, shown := strings.CutPrefix(line, `D ["seal `); shown && seal == fmt.Sprintf(`%d"]`, was) {
+				t.Errorf("%s began under the seal of before", name)
+			}
+		}
+		client.play(t, []round{upToReady(1, q("ROLLBACK"))})
+		if got := client.play(t, []round{upToReady(1, q(show))}); !slices.Contains(got, fmt.Sprintf(`D ["seal %d"]`, p.last().seals.Load())) || p.last().seals.Load() == was {
+			t.Errorf("%s: %q at the end", name, got)
+		}
 	}
 }
 

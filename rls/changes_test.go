@@ -2,6 +2,7 @@ package rls_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -196,4 +197,87 @@ func TestATableThatSeveralRulesReadIsThereOnce(t *testing.T) {
 		}
 		seen[r.OID] = true
 	}
+}
+
+// Of rows that count in groups only, whom one is about decides which groups are large enough to show: that it is about somebody else is noted, and nothing
+// else of it is that no rule reads.
+func TestSubjectsOfGroupsAreNoted(t *testing.T) {
+	w := newWorld(t, "SET ROLE app_owner; CREATE TABLE visits (id int PRIMARY KEY, person uuid, user_id uuid, kind text, amount int); RESET ROLE")
+	w.exec(w.super, "INSERT INTO visits SELECT n, '"+uuid(77)+"', '"+user1+"', 'x', n FROM generate_series(1, 3) AS n")
+	w.policy(`version: 1
+attributes: { user: { type: uuid, source: credential } }
+tables:
+  visits:
+    rows: [ own: { column: user_id, is: user } ]
+    aggregate: { subject: person, rows: [ status: { column: kind, is: x } ], minimum: 2, measures: { amount: { between: [0, 9] } } }
+`)
+	w.migrate()
+	control := w.db.Connect(t, migrations.DefaultControlRole)
+	for _, c := range []struct {
+		sql   string
+		noted bool
+	}{
+		{"UPDATE visits SET person = '" + uuid(78) + "' WHERE id = 1", true},
+		{"UPDATE visits SET person = NULL WHERE id = 1", true},
+		{"UPDATE visits SET person = person", false},
+		{"UPDATE visits SET amount = amount + 1", false},
+		{"UPDATE visits SET kind = 'y' WHERE id = 2", true},
+		{"UPDATE visits SET user_id = '" + user2 + "' WHERE id = 3", true},
+		{"DELETE FROM visits", true},
+	} {
+		var taken string
+		if err := control.QueryRow(context.Background(), "SELECT pg_current_snapshot()::text").Scan(&taken); err != nil {
+			t.Fatal(err)
+		}
+		w.exec(w.owner, c.sql)
+		var noted bool
+		if err := control.QueryRow(context.Background(), "SELECT pgconsent.changed_since($1::text::pg_snapshot)", taken).Scan(&noted); err != nil {
+			t.Fatal(err)
+		}
+		if noted != c.noted {
+			t.Errorf("%s: noted %v", c.sql, noted)
+		}
+	}
+}
+
+// Time hides what is shown by a rule that goes by the clock, wherever the rule stands, and nothing else.
+func TestWhatTimeHides(t *testing.T) {
+	w := newWorld(t, "SET ROLE app_owner; CREATE TABLE visits (id int PRIMARY KEY, person uuid, user_id uuid, kind text, until timestamptz);"+
+		"CREATE TABLE desks (user_id uuid, desk int, until timestamptz); CREATE TABLE papers (id int PRIMARY KEY, visit int, desk int); RESET ROLE")
+	const head = "version: 1\nattributes:\n  user: { type: uuid, source: credential }\n"
+	const desk = "  desk: { type: integer, source: query, query: { table: desks, column: desk, match: { user_id: user }%s } }\n"
+	const own, clock = "own: { column: user_id, is: user }", `sql: "until > now()"`
+	for name, c := range map[string]struct {
+		policy            string
+		timed, attributes bool
+	}{
+		"nothing":              {head + "tables: { visits: { rows: [ " + own + " ] }, papers: { rows: [ visible: { visits: { id: visit } } ] } }\n", false, false},
+		"a rule":               {head + "tables: { papers: { rows: [ sql: \"id > 0\" ] }, visits: { rows: [ " + own + ", " + clock + " ] } }\n", true, false},
+		"the first of them":    {head + "tables: { visits: { rows: [ " + own + ", " + clock + " ] }, papers: { rows: [ sql: \"id > 0\" ] } }\n", true, false},
+		"one of another table": {head + "tables: { papers: { rows: [ visible: { visits: { id: visit } } ] }, visits: { rows: [ any: [ " + own + ", " + clock + " ] ] } }\n", true, false},
+		"who counts in groups": {head + "tables: { visits: { rows: [ " + own + " ], aggregate: { subject: person, rows: [ " + clock + " ], minimum: 2 } } }\n", true, false},
+		"no groups by it":      {head + "tables: { visits: { rows: [ " + own + " ], aggregate: { subject: person, rows: [ status: { column: kind, is: x } ], minimum: 2 } } }\n", false, false},
+		"an attribute":         {head + fmt.Sprintf(desk, ", rows: [ "+clock+" ]") + "tables: { papers: { rows: [ own: { column: desk, is: desk } ] } }\n", true, true},
+		"none of an attribute": {head + fmt.Sprintf(desk, "") + "tables: { papers: { rows: [ own: { column: desk, is: desk } ] } }\n", false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w.policy(c.policy)
+			if got := w.plan.Timed(); got != c.timed {
+				t.Errorf("time hides: %t", got)
+			}
+			if got := w.plan.TimedAttributes(); got != c.attributes {
+				t.Errorf("time changes attributes: %t", got)
+			}
+		})
+	}
+}
+
+// policy makes the plan of a text.
+func (w *world) policy(text string) {
+	w.t.Helper()
+	file := filepath.Join(w.t.TempDir(), "policy.yaml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		w.t.Fatal(err)
+	}
+	w.compile(file, rls.Options{})
 }

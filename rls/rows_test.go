@@ -103,7 +103,7 @@ func TestNoMaskShowsWithoutItsCondition(t *testing.T) {
 			}
 		}
 		odd.Columns.ByKey = &policy.ByKey{Key: []string{"id"}, AtMost: 5, Columns: odd.Columns.Columns, All: odd.Columns.Columns}
-		w.plan = rls.Generate(w.pol, w.snap, rls.Options{})
+		w.plan = rls.Generate(w.pol, w.snap, rls.Options{Doors: true})
 		return w.migrate()
 	}
 	always := conditional(nil)
@@ -121,6 +121,10 @@ func TestNoMaskShowsWithoutItsCondition(t *testing.T) {
 		w := conditional(when)
 		odd, _ := w.pol.Table(catalog.Name{Schema: "public", Name: "odd"})
 		some := w.agent(user1)
+		// What vetted statements read has no condition on a value, and so none of these columns.
+		if got, err := query(w.super, "SELECT string_agg(attname, ' ') FROM pg_attribute WHERE attrelid = 'pgconsent_gate.door_public_odd'::regclass AND attnum > 0"); err != nil || got != "id" {
+			t.Errorf("the door has %s, %v", got, err)
+		}
 		for _, from := range []string{
 			"pgconsent_rows.public_odd", "pgconsent_rows.w_public_odd",
 			"pgconsent_rows.key_public_odd(true, ARRAY[1,2,3,4,5])", "pgconsent_rows.wkey_public_odd(true, ARRAY[1,2,3,4,5])",

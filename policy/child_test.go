@@ -1,0 +1,88 @@
+package policy_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/policy"
+	"github.com/pgconsent/pgconsent/predicate"
+)
+
+// A part of tables of the policy is under the rules of all of them, however far above it they stand, and is named by agents only where it shows no more than
+// each of them does.
+func TestPartsAreUnderAllOfTheirTables(t *testing.T) {
+	name := func(n string) catalog.Name { return catalog.Name{Schema: "public", Name: n} }
+	columns := func(names ...string) (out []catalog.Column) {
+		for _, n := range names {
+			out = append(out, catalog.Column{Name: n, Type: "integer", TypeOID: 23})
+		}
+		return out
+	}
+	above := map[string][]string{ // all that are above
+		"of_a": {"a"}, "of_b": {"b"}, "of_both": {"a", "b"}, "of_both_turned": {"b", "a"}, "of_of_a": {"a"}, "of_of_b": {"b"}, "below_both": {"a", "b"}, "more_of_a": {"a"}, "more_of_both": {"a", "b"}, "below_more": {"a"},
+	}
+	parents := map[string][]string{
+		"of_a": {"a"}, "of_b": {"b"}, "of_both": {"a", "b"}, "of_both_turned": {"b", "a"}, "of_of_a": {"of_a"}, "of_of_b": {"of_b"}, "below_both": {"of_a", "of_b"}, "more_of_a": {"a"}, "more_of_both": {"a", "b"}, "below_more": {"more_of_a"},
+	}
+	more := []string{"more_of_a", "more_of_both", "below_more"}
+	for i := range 4 {
+		narrow := map[string]bool{"a": i&1 != 0, "b": i&2 != 0}
+		spec := catalog.Spec{ServerVersion: 150000, SearchPath: []string{"public"}}
+		oid := uint32(20000)
+		add := func(n string, r catalog.Relation) {
+			oid++
+			r.Name, r.OID, r.Kind = name(n), oid, catalog.Table
+			spec.Relations = append(spec.Relations, &r)
+		}
+		for _, n := range []string{"a", "b"} {
+			add(n, catalog.Relation{Columns: columns("id", "x"), HasChildren: true})
+		}
+		for n, of := range parents {
+			r := catalog.Relation{Columns: columns("id", "x")}
+			if slices.Contains(more, n) {
+				r.Columns = columns("id", "x", "y")
+			}
+			for _, p := range of {
+				r.Parents = append(r.Parents, name(p))
+			}
+			add(n, r)
+		}
+		text := "version: 1\nattributes: { user: { type: integer, source: credential } }\ntables:\n"
+		for n, rule := range map[string]string{"a": "id > 1", "b": "id < 9"} {
+			shown := ""
+			if narrow[n] {
+				shown = ", columns: { id: allow }"
+			}
+			text += fmt.Sprintf("  %s: { rows: [ sql: %q ]%s }\n", n, rule, shown)
+		}
+		doc, err := policy.Parse("p.yaml", []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := policy.Compile(doc, catalog.NewSnapshot(spec))
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := 0
+		for _, child := range p.Children() {
+			n := child.Relation.Name.Name
+			direct := !slices.Contains(more, n)
+			for _, of := range above[n] {
+				found++
+				table, _ := p.Table(name(of))
+				direct = direct && !narrow[of]
+				if !predicate.Asks(child.Rows, table.Rows) {
+					t.Errorf("%s is not under the rule of %s", n, of)
+				}
+			}
+			if child.Direct != direct {
+				t.Errorf("%s, of %q (with hidden columns: %v): named %t", n, above[n], narrow, child.Direct)
+			}
+		}
+		if found != 14 {
+			t.Errorf("%d parts", found)
+		}
+	}
+}

@@ -1,0 +1,62 @@
+package rewrite
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/catalog/pgcatalog"
+	"github.com/pgconsent/pgconsent/policy"
+)
+
+// What answers in place of a function of PostgreSQL's does so whatever functions of the policy have its name: by the name alone a call may mean the one
+// that it stands for.
+func TestStandInsAnswerWhateverElseIsCalledSo(t *testing.T) {
+	conn := database(t).Connect(t, "postgres")
+	var names, listed []string
+	var schema strings.Builder
+	for _, f := range catalog.ShadowFunctions() {
+		if _, stands := catalog.ShadowFunction(f.Name); stands && !slices.Contains(names, f.Name) {
+			names = append(names, f.Name)
+			listed = append(listed, "public."+f.Name+": { reads: nothing }")
+			schema.WriteString("CREATE FUNCTION public." + f.Name + "(VARIADIC int[]) RETURNS int LANGUAGE sql RETURN 1;")
+		}
+	}
+	if _, err := conn.PgConn().Exec(context.Background(), schema.String()).ReadAll(); err != nil {
+		t.Fatal(err)
+	}
+	snap, err := pgcatalog.Load(context.Background(), conn, []string{"public"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc, err := policy.Parse("p.yaml", []byte("version: 1\nattributes: { user: { type: uuid, source: credential } }\ntables: { memories: { rows: [ own: { column: user_id, is: user } ] } }\nfunctions: { "+strings.Join(listed, ", ")+" }\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pol, err := policy.Compile(doc, snap)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := New(snap, pol, Both)
+	for _, f := range catalog.ShadowFunctions() {
+		if !slices.Contains(names, f.Name) || !snap.HasCatalogFunction(f.Name) {
+			continue
+		}
+		arguments := strings.TrimSuffix(strings.Repeat("NULL, ", len(f.Args)), ", ")
+		for _, call := range []string{f.Name + "(" + arguments + ")", "pg_catalog." + f.Name + "(" + arguments + ")", "(" + f.Name + "(" + arguments + "))::text", `"` + f.Name + `"` + "(" + arguments + ")"} {
+			for _, sql := range []string{"SELECT " + call, "SELECT x FROM " + f.Name + "(" + arguments + ") AS x", "SELECT id FROM memories WHERE " + call + " IS NULL"} {
+				if result, refused := r.Rewrite(sql, false); refused == nil && !strings.Contains(result.Text, catalog.ShadowSchema+"."+f.Name+"(") {
+					t.Errorf("%s goes out as %s", sql, result.Text)
+				}
+			}
+		}
+		if result, refused := r.Rewrite("SELECT public."+f.Name+"("+arguments+")", false); refused != nil || !strings.Contains(result.Text, "public."+f.Name+"(") {
+			t.Errorf("the policy's own %s: %v", f.Name, refused)
+		}
+	}
+	if len(names) < 25 {
+		t.Errorf("%d stand-ins were tried", len(names))
+	}
+}
