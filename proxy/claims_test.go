@@ -205,7 +205,10 @@ func TestHeldCursorsKeepTheirClaims(t *testing.T) {
 				c := hijack(t, p.agentDSN()+" sslmode=disable")
 				c.play(t, []round{upToReady(2, q("SET app.a = '1'"), q("BEGIN"))})
 				for _, m := range sent {
-					c.play(t, []round{upToReady(len(slices.DeleteFunc(slices.Clone(m), func(m pgx3.FrontendMessage) bool { _, is := m.(*pgx3.Query); return !is && m != pgx3.FrontendMessage(sy) })), m...)})
+					c.play(t, []round{upToReady(len(slices.DeleteFunc(slices.Clone(m), func(m pgx3.FrontendMessage) bool {
+						_, is := m.(*pgx3.Query)
+						return !is && m != pgx3.FrontendMessage(sy)
+					})), m...)})
 				}
 				c.play(t, []round{upToReady(1, q("COMMIT"))})
 				for _, line := range c.play(t, []round{upToReady(1, q("FETCH ALL FROM k"))}) {

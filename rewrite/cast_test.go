@@ -70,14 +70,16 @@ func TestCastsOfOthersCloseWhatHasTheirSource(t *testing.T) {
 // A parameter's declared type is a source as well.
 func TestParametersThatCastsOfOthersTake(t *testing.T) {
 	r := rewriter(t, Both)
-	gauge, integer := r.snap.TypesNamed("", "gauge")[0].OID, r.snap.TypesNamed("", "int4")[0].OID
-	for sql, refused := range map[string]bool{"SELECT $1::int": true, "SELECT $1::text": false} {
+	gauge, gauges, integer := r.snap.TypesNamed("", "gauge")[0].OID, r.snap.TypesNamed("", "_gauge")[0].OID, r.snap.TypesNamed("", "int4")[0].OID
+	for sql, refused := range map[string]bool{"SELECT $1::int": true, "SELECT $1::int[]": true, "SELECT $1::text": false, "SELECT $1::text[]": false} {
 		result, err := r.Rewrite(sql, true)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := result.MayCast(r.snap, gauge); (got != nil) != refused {
-			t.Errorf("%s, a gauge: %v", sql, got)
+		for what, oid := range map[string]uint32{"a gauge": gauge, "a list of them": gauges} {
+			if got := result.MayCast(r.snap, oid); (got != nil) != refused {
+				t.Errorf("%s, %s: %v", sql, what, got)
+			}
 		}
 		if got := result.MayCast(r.snap, integer); got != nil {
 			t.Errorf("%s, an integer: %v", sql, got)

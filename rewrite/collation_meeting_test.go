@@ -82,6 +82,8 @@ func TestCollationsApart(t *testing.T) {
 		"SELECT max(code ORDER BY name)" + from:                                                                   true,
 		"SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY code || name)" + from:                                 true,
 		"SELECT code, name" + from + "WHERE code > current_user":                                                  true,
+		"SELECT 1 FROM people WHERE name > ('(,,,,,,)'::memories).code":                                           true,
+		"SELECT 1 FROM people WHERE name > (decoded()).code":                                                      true,
 	} {
 		_, refused := r.Rewrite(sql, false)
 		if met := refused != nil && refused.Reason == sqlstate.ReasonConstruct && strings.Contains(refused.Message, "several collations"); met != meet || refused != nil && !met {

@@ -3,6 +3,8 @@ package rewrite
 import (
 	"strings"
 	"testing"
+
+	"github.com/pgconsent/pgconsent/verdict"
 )
 
 func TestCheckSetting(t *testing.T) {
@@ -116,5 +118,23 @@ func TestSearchPathOfTheHint(t *testing.T) {
 	}
 	if _, _, refused := CheckSetting("search_path", "public", "startup", path, nil); refused == nil || strings.Contains(refused.Hint, "Other") {
 		t.Errorf("at the start: %v", refused)
+	}
+}
+
+// What is set for statements that are planned with care is shown to nobody, however it is asked for and whether or not agents may set it themselves.
+func TestWhatIsSetWithCareIsNotShown(t *testing.T) {
+	r := rewriter(t, Both)
+	if len(verdict.CareSettings) < 3 {
+		t.Fatalf("%q", verdict.CareSettings)
+	}
+	for _, name := range verdict.CareSettings {
+		for _, sql := range []string{
+			"SHOW " + name, "SHOW " + strings.ToUpper(name), `SHOW "` + name + `"`, "SELECT current_setting('" + name + "')", "SELECT pg_catalog.current_setting('" + strings.ToUpper(name) + "')",
+			"SELECT current_setting('" + name + "', true)", "SELECT current_setting('" + name + "'::text) FROM memories", "SELECT 1; SHOW " + name,
+		} {
+			if result, refused := r.Rewrite(sql, false); refused == nil {
+				t.Errorf("%s: %s", sql, result.Text)
+			}
+		}
 	}
 }

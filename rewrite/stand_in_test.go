@@ -47,6 +47,9 @@ func TestStandInsAnswerWhateverElseIsCalledSo(t *testing.T) {
 		arguments := strings.TrimSuffix(strings.Repeat("NULL, ", len(f.Args)), ", ")
 		for _, call := range []string{f.Name + "(" + arguments + ")", "pg_catalog." + f.Name + "(" + arguments + ")", "(" + f.Name + "(" + arguments + "))::text", `"` + f.Name + `"` + "(" + arguments + ")"} {
 			for _, sql := range []string{"SELECT " + call, "SELECT x FROM " + f.Name + "(" + arguments + ") AS x", "SELECT id FROM memories WHERE " + call + " IS NULL"} {
+				if result, refused := r.Rewrite("EXPLAIN "+sql, false); refused == nil { // its body would be in the plan
+					t.Errorf("EXPLAIN %s goes out as %s", sql, result.Text)
+				}
 				if result, refused := r.Rewrite(sql, false); refused == nil && !strings.Contains(result.Text, catalog.ShadowSchema+"."+f.Name+"(") {
 					t.Errorf("%s goes out as %s", sql, result.Text)
 				}

@@ -1,0 +1,159 @@
+package policy_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/policy"
+)
+
+// What contracts let a statement do is what docs/policy-contracts.md says, of whatever it does to however many objects: a model of a few lines says the same.
+func TestContractsAreHeldWhateverIsRead(t *testing.T) {
+	columns := func() (out []catalog.Column) {
+		for _, n := range []string{"id", "x", "y"} {
+			out = append(out, catalog.Column{Name: n, Type: "integer", TypeOID: 23})
+		}
+		return out
+	}
+	vessels := map[string]string{"a": "user", "b": "shared", "c": "mind", "d": "body", "l": "user", "m": ""}
+	spec := catalog.Spec{ServerVersion: 150000, SearchPath: []string{"public"}}
+	tables, objects := "", ""
+	for i, n := range []string{"a", "b", "c", "d", "l", "m"} {
+		spec.Relations = append(spec.Relations, &catalog.Relation{OID: uint32(20000 + i), Name: catalog.Name{Schema: "public", Name: n}, Kind: catalog.Table, Columns: columns(), PrimaryKey: []string{"id"}})
+		tables += fmt.Sprintf("  %s: { rows: open }\n", n)
+		more := ""
+		if vessels[n] != "" {
+			more += ", vessel: " + vessels[n]
+		}
+		if joinOnly(n) {
+			more += ", join_only: true"
+		}
+		objects += fmt.Sprintf("  %s: { table: %s, metadata: [id]%s }\n", n, n, more)
+	}
+	doc, err := policy.Parse("p.yaml", []byte(`version: 1
+attributes:
+  stage: { type: text, source: credential }
+  user: { type: integer, source: credential }
+  members: { type: integer, source: credential }
+  plan: { type: "text[]", source: credential }
+tables:
+`+tables+"objects:\n"+objects+`contracts:
+  retrieval:
+    by: stage
+    apart: [[user, shared], [mind, body]]
+    values:
+      columns: { allow: { a: { sources: structured, columns: [id, x] }, b: [metadata, vector], c: write } }
+      everything: everything
+      except: { allow: everything, except: [b, d] }
+      nothing: nothing
+      requires: { allow: everything, requires: ["attribute('members') = 2", "attribute('user') = 7"] }
+      planned: { allow: everything, plan: plan }
+      few: { allow: everything, rows: 5 }
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := policy.Compile(doc, catalog.NewSnapshot(spec))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := rand.New(rand.NewPCG(7, 1))
+	one := func(of ...string) string { return of[r.IntN(len(of))] }
+	allowed := map[string]int{}
+	for range 40_000 {
+		s := policy.Statement{Tag: "SELECT", Plain: r.IntN(4) > 0, Limit: []int64{-1, 0, 3, 5, 6}[r.IntN(5)]}
+		for range 1 + r.IntN(3) {
+			a := policy.Access{Relation: catalog.Name{Schema: "public", Name: one("a", "a", "b", "c", "d", "l", "m")}, Source: one(policy.Metadata, policy.Structured, policy.Structured, policy.Vector, policy.Writes), Joined: r.IntN(3) > 0, Output: r.IntN(3) == 0}
+			a.Written = a.Source == policy.Writes
+			a.Columns = [][]string{nil, {}, {"id"}, {"x"}, {"id", "x"}, {"x", "y"}, {"y"}}[r.IntN(7)]
+			if r.IntN(6) == 0 {
+				a.Through = []string{"public.v"}
+			}
+			s.Accesses = append(s.Accesses, a)
+		}
+		values := map[string]string{"stage": one("columns", "everything", "except", "nothing", "requires", "planned", "few", "unlisted"), "members": one("2", "2", "3"), "user": one("7", "7", "8")}
+		if r.IntN(12) == 0 {
+			delete(values, "stage")
+		}
+		if r.IntN(5) > 0 {
+			var plan []string
+			for _, a := range s.Accesses {
+				plan = append(plan, a.Relation.Name+":"+one(a.Source, a.Source, a.Source, policy.Structured))
+			}
+			values["plan"] = "{" + strings.Join(plan[r.IntN(2):], ",") + "}"
+		}
+		why := contracted(s, values, vessels)
+		refused := p.Judge(s, values)
+		if (refused != nil) != (why != "") {
+			t.Fatalf("%+v with %v: %v, and the model says %q", s, values, refused, why)
+		}
+		if allowed[why]++; refused == nil {
+			allowed[values["stage"]]++
+		}
+	}
+	for _, what := range []string{"columns", "everything", "except", "requires", "planned", "few", "joined", "apart", "its source", "a column", "all columns", "not planned", "a requirement", "too many", "through"} {
+		if allowed[what] < 20 {
+			t.Errorf("%s: %d statements only", what, allowed[what])
+		}
+	}
+}
+
+func joinOnly(object string) bool { return object == "l" }
+
+// contracted is why the contract of the test refuses a statement; "": it does not.
+func contracted(s policy.Statement, values, vessels map[string]string) string {
+	stage, known := values["stage"]
+	switch {
+	case !known || !slices.Contains([]string{"columns", "everything", "except", "requires", "planned", "few"}, stage):
+		return "nothing is allowed"
+	case stage == "requires" && (values["members"] != "2" || values["user"] != "7"):
+		return "a requirement"
+	}
+	alone, through := true, false
+	seen := map[string]bool{}
+	for _, a := range s.Accesses {
+		alone, through = alone && joinOnly(a.Relation.Name), through || len(a.Through) > 0
+		seen[vessels[a.Relation.Name]] = true
+	}
+	if seen["user"] && seen["shared"] || seen["mind"] && seen["body"] {
+		return "apart"
+	}
+	for _, a := range s.Accesses {
+		n := a.Relation.Name
+		if joinOnly(n) {
+			if alone || !a.Joined || a.Output || a.Source == policy.Writes || a.Source == policy.Vector {
+				return "joined"
+			}
+			continue
+		}
+		sources := map[string][]string{"a": {policy.Structured, policy.Metadata}, "b": {policy.Metadata, policy.Vector}, "c": {policy.Writes}}
+		if stage == "columns" && !slices.Contains(sources[n], a.Source) || stage == "except" && (n == "b" || n == "d") {
+			return "its source"
+		}
+		if stage == "columns" && n == "a" {
+			if a.Columns == nil {
+				return "all columns"
+			}
+			if slices.Contains(a.Columns, "y") {
+				return "a column"
+			}
+		}
+		plan := strings.Split(strings.Trim(values["plan"], "{}"), ",")
+		if stage == "planned" && !slices.Contains(plan, n+":"+a.Source) && !(a.Source == policy.Metadata && slices.Contains(plan, n+":"+policy.Structured)) {
+			return "not planned"
+		}
+	}
+	if stage == "few" && !alone {
+		switch {
+		case through:
+			return "through"
+		case !s.Plain || s.Limit < 0 || s.Limit > 5:
+			return "too many"
+		}
+	}
+	return ""
+}
