@@ -50,7 +50,7 @@ func (p *probe) rowDoor(ctx context.Context) ([]Finding, error) {
 		return Finding{"row_door", Unsafe, "row security does not hold on this server as it should: " + what, "Report it with the version of the server; agents are not served."}
 	}
 	var found []Finding
-	err := p.canary(ctx, rls.Canary(), []string{"", predicate.ScanHint}, func(sql, got string, err error) error {
+	err := p.canary(ctx, rls.Canary(), []string{"", predicate.ScanHint, predicate.SeekHint}, func(sql, got string, err error) error {
 		var pg *pgconn.PgError
 		switch {
 		case err != nil && !errors.As(err, &pg), err != nil && pg.Code == canceled:

@@ -139,6 +139,9 @@ func (d *database) params() map[string]string {
 		// not needed is not taken.
 		"work_mem":            strconv.Itoa(rewrite.WorkMem) + "MB",
 		"hash_mem_multiplier": strconv.Itoa(rewrite.HashMemMultiplier),
+		// Joins with what rules look into count, which a statement does not name.
+		"from_collapse_limit": strconv.Itoa(rewrite.JoinLimit),
+		"join_collapse_limit": strconv.Itoa(rewrite.JoinLimit),
 	}
 }
 

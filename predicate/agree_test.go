@@ -239,7 +239,7 @@ func TestFormsAgree(t *testing.T) {
 		want := strings.Join(model, ",")
 
 		policySQL := predicate.Policy(n, items)
-		for _, hint := range []string{"", predicate.ScanHint} { // which choose the two forms of sublinks
+		for _, hint := range []string{"", predicate.ScanHint, predicate.SeekHint} { // which choose the two forms of sublinks
 			if got := b.ids(hint + "SELECT id FROM public.items WHERE " + policySQL); got != want {
 				t.Fatalf("policy form%s: got %q, the model says %q\n%s", hint, got, want, policySQL)
 			}
@@ -276,13 +276,14 @@ func TestSQL(t *testing.T) {
 		Status: "status", Is: "granted",
 	}
 	n := predicate.All{predicate.Own{Column: "owner", Attribute: "user", Type: "pg_catalog.int8"}, consent}
-	const wantPolicy = `(items.owner OPERATOR(pg_catalog.=) (SELECT pgconsent_gate.attr('user'))::pg_catalog.int8` +
+	const owner = `items.owner OPERATOR(pg_catalog.=) (SELECT pgconsent_gate.attr('user'))::pg_catalog.int8`
+	const wantPolicy = `CASE WHEN pgconsent_gate.seek() THEN (CASE WHEN ` + owner + ` THEN true END) IS NOT NULL ELSE ` + owner + ` END` +
 		` AND (items.id IS NOT NULL AND (EXISTS (SELECT 1 FROM pgconsent.h_public_links) OR (SELECT pgconsent.empty_public_links()))` +
 		` AND CASE WHEN pgconsent_gate.scan() THEN (NOT (items.id OPERATOR(pg_catalog.=) ANY (SELECT r3.item FROM pgconsent.h_public_links AS r3` +
 		` WHERE r3.item IS NOT NULL AND NOT EXISTS (SELECT 1 FROM pgconsent.h_public_subjects AS r4` +
 		` WHERE r4.id OPERATOR(pg_catalog.=) r3.subject AND (r4.status::pg_catalog.text OPERATOR(pg_catalog.=) 'granted'::pg_catalog.text)))))` +
 		` ELSE NOT EXISTS (SELECT 1 FROM pgconsent.h_public_links AS r1 LEFT JOIN LATERAL (SELECT r2.status FROM pgconsent.h_public_subjects AS r2 WHERE r2.id OPERATOR(pg_catalog.=) r1.subject OFFSET 0) AS r2 ON true` +
-		` WHERE r1.item OPERATOR(pg_catalog.=) items.id AND (r2.status::pg_catalog.text OPERATOR(pg_catalog.=) 'granted'::pg_catalog.text) IS NOT TRUE OFFSET 0) END))`
+		` WHERE r1.item OPERATOR(pg_catalog.=) items.id AND (r2.status::pg_catalog.text OPERATOR(pg_catalog.=) 'granted'::pg_catalog.text) IS NOT TRUE OFFSET 0) END)`
 	if got := predicate.Policy(n, b.relation("items")); got != wantPolicy {
 		t.Errorf("policy form:\n got %s\nwant %s", got, wantPolicy)
 	}

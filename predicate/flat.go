@@ -16,7 +16,7 @@ func Flat(n Node, alias string) (string, bool) {
 		return "", false
 	}
 	w := writer{policy: true, form: flat, prefix: prefixFor(alias)}
-	return strings.Join(append(guards(optional(n)), w.inner(n, catalog.QuoteIdent(alias))), " AND "), true
+	return strings.Join(append(guards(optional(n)), w.parts(n, catalog.QuoteIdent(alias), w.sought)), " AND "), true
 }
 
 func flattens(n Node) bool {
@@ -84,8 +84,29 @@ func (w *writer) flat(n Node, row string) string {
 // what that gives for few rows (the one is made unique for a semi-join, and the other's rows are all that it counts): so it is left one at most, which goes furthest. IS TRUE keeps the others
 // conditions, looked up for a few rows and hashed for many.
 func (w *writer) inner(n Node, row string) string {
+	if joins, _ := joined(Conjuncts(n)); joins < 2 {
+		return w.write(n, row)
+	}
+	return w.parts(n, row, w.write)
+}
+
+// parts does, with each part as write has it.
+func (w *writer) parts(n Node, row string, write func(Node, string) string) string {
 	parts := Conjuncts(n)
-	joins, furthest := 0, 0
+	joins, furthest := joined(parts)
+	var out []string
+	for i, part := range parts {
+		text := write(part, row)
+		if joins > 1 && i != furthest && reach(part) > 0 {
+			text = "(" + text + ") IS TRUE"
+		}
+		out = append(out, text)
+	}
+	return strings.Join(out, " AND ")
+}
+
+// joined is how many of the parts may become joins, and which goes furthest.
+func joined(parts []Node) (joins, furthest int) {
 	for i, part := range parts {
 		if reach(part) > 0 {
 			joins++
@@ -94,18 +115,7 @@ func (w *writer) inner(n Node, row string) string {
 			furthest = i
 		}
 	}
-	if joins < 2 {
-		return w.write(n, row)
-	}
-	var out []string
-	for i, part := range parts {
-		text := w.write(part, row)
-		if i != furthest && reach(part) > 0 {
-			text = "(" + text + ") IS TRUE"
-		}
-		out = append(out, text)
-	}
-	return strings.Join(out, " AND ")
+	return joins, furthest
 }
 
 // reach is how many tables the planner may join for a node, one behind the other.

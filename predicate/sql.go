@@ -25,8 +25,16 @@ func policyOn(n Node, rel *catalog.Relation, sublinks form) string {
 	if len(demanded(n)) == 0 {
 		parts = []string{"(SELECT pgconsent_gate.sealed())"}
 	}
-	if _, open := n.(Open); !open {
-		parts = append(parts, w.write(n, catalog.QuoteIdent(rel.Name.Name)))
+	row := catalog.QuoteIdent(rel.Name.Name)
+	_, open := n.(Open)
+	switch conjuncts := Conjuncts(n); {
+	case open:
+	case sublinks == dual && looksUp(conjuncts):
+		for _, part := range conjuncts {
+			parts = append(parts, w.sought(part, row))
+		}
+	default:
+		parts = append(parts, w.write(n, row))
 	}
 	return strings.Join(parts, " AND ")
 }

@@ -272,7 +272,7 @@ func (r *triples) empty(s *schema, t *table, compiled *policy.Table, selects str
 		// Policies go by OID: the rule is made anew over the emptied view.
 		using := predicate.Policy(compiled.Rows, compiled.Relation)
 		r.run(r.super, "ALTER POLICY pgconsent_select ON "+s.relation(t).SQL()+" USING ("+using+")")
-		for _, hint := range []string{"", predicate.ScanHint} {
+		for _, hint := range []string{"", predicate.ScanHint, predicate.SeekHint} {
 			got, now := r.rows(r.agent, hint, selects, false)
 			w.Now = now
 			if more := difference(got, r.model(compiled.Rows, t, w)); len(more) > 0 && slices.ContainsFunc(got, func(rid string) bool {

@@ -18,6 +18,10 @@ const (
 	hashMemory        = WorkMem * HashMemMultiplier * 0.9 * (1 << 20)
 )
 
+// JoinLimit is up to how many tables the planner of an agent's session looks for the best order of joins; PostgreSQL's own limit is 8. Each table under a rule brings those
+// that the rule looks into, so that four of an agent's are nine and more, which were joined in the order in which the rules name them.
+const JoinLimit = 12
+
 // WithSizes returns a rewriter that judges alike, and gives hints by these sizes. Without sizes there are no hints.
 func (r *Rewriter) WithSizes(sizes catalog.Sizes) *Rewriter {
 	with := *r
@@ -105,7 +109,12 @@ func (w *walker) visits(tree *sqltext.ParseResult, leaky bool) float64 {
 
 // visited estimates each reference of the one statement of the text.
 func (w *walker) visited(tree *sqltext.ParseResult, unlimited bool) *hint {
-	h := &hint{walker: w, references: map[*sqltext.RangeVar]*reference{}, rows: map[*reference]float64{}, narrowed: map[*reference]bool{}, unlimited: unlimited}
+	return w.estimated(tree, &hint{unlimited: unlimited})
+}
+
+// estimated does, as h says.
+func (w *walker) estimated(tree *sqltext.ParseResult, h *hint) *hint {
+	h.walker, h.references, h.rows, h.narrowed, h.led = w, map[*sqltext.RangeVar]*reference{}, map[*reference]float64{}, map[*reference]bool{}, map[*reference]bool{}
 	for _, ref := range w.references {
 		h.references[ref.rangeVar] = ref
 	}
@@ -139,7 +148,10 @@ type hint struct {
 	references map[*sqltext.RangeVar]*reference
 	rows       map[*reference]float64
 	narrowed   map[*reference]bool // of a view: an index of one of its tables may be enough
+	led        map[*reference]bool // it is looked up for rows of another
 	unlimited  bool                // LIMIT counts for nothing
+	own        bool                // so do columns that the rule compares
+	searching  bool                // and searches find few rows by an index
 }
 
 func (h *hint) size(ref *reference) float64 {
@@ -177,11 +189,15 @@ func (h *hint) statement(n *sqltext.Node) {
 		d := x.DeleteStmt
 		h.query(&sqltext.SelectStmt{WithClause: d.WithClause, FromClause: from(d.Relation, d.UsingClause), WhereClause: d.WhereClause, TargetList: d.ReturningList}, 0)
 	case *sqltext.Node_InsertStmt:
-		// Each new row is looked at once. How many a SELECT gives is not known.
-		if values := x.InsertStmt.GetSelectStmt().GetSelectStmt().GetValuesLists(); len(values) > 0 {
-			if ref := h.references[x.InsertStmt.Relation]; ref != nil {
-				h.rows[ref] = float64(len(values))
-			}
+		// Each new row is looked at once. A SELECT gives about as many as the most that it looks at of one table.
+		s := x.InsertStmt.GetSelectStmt().GetSelectStmt()
+		rows := float64(max(1, len(s.GetValuesLists())))
+		h.query(s, 0)
+		for _, ref := range h.rows {
+			rows = max(rows, ref)
+		}
+		if ref := h.references[x.InsertStmt.Relation]; ref != nil {
+			h.rows[ref] = rows
 		}
 	}
 }
@@ -251,9 +267,10 @@ type hintLevel struct {
 }
 
 type hintItem struct {
-	ref  *reference
-	name string
-	rows float64
+	ref     *reference
+	name    string
+	rows    float64
+	guessed bool // rows is that of a search
 }
 
 // from adds an item of FROM and returns the conditions of inner joins in it.
@@ -265,7 +282,7 @@ func (l *hintLevel) from(n *sqltext.Node) []*sqltext.Node {
 			if name == "" {
 				name = kind.RangeVar.GetRelname()
 			}
-			l.items = append(l.items, &hintItem{ref, name, l.size(ref)})
+			l.items = append(l.items, &hintItem{ref: ref, name: name, rows: l.size(ref)})
 		}
 	case *sqltext.Node_RangeSubselect:
 		l.query(kind.RangeSubselect.GetSubquery().GetSelectStmt(), 0)
@@ -387,9 +404,12 @@ func (l *hintLevel) narrow(conditions []*sqltext.Node) {
 	}
 	for _, item := range l.items {
 		l.narrowed[item.ref] = l.narrowed[item.ref] || len(equal[item]) > 0 || len(bounds[item]) > 0
-		if item.ref.fragment != nil {
+		if item.ref.fragment != nil && !l.own {
 			equal[item] = append(equal[item], item.ref.fragment.owned...)
 			l.fixed[item] = append(l.fixed[item], item.ref.fragment.fixed...)
+		}
+		if l.own { // the guess of a range may be far off
+			bounds = nil
 		}
 		for _, index := range item.ref.relation.Indexes {
 			if index.Unique && !slices.ContainsFunc(index.Columns, func(c string) bool { return !slices.Contains(equal[item], c) }) {
@@ -398,7 +418,16 @@ func (l *hintLevel) narrow(conditions []*sqltext.Node) {
 			}
 			item.rows = min(item.rows, l.found(item, index, equal[item], bounds[item]))
 		}
-		item.rows = min(item.rows, l.passes(item, equal[item], bounds[item]))
+		if l.own {
+			if few := l.searched(item, conditions); few < item.rows {
+				item.rows, item.guessed = few, true
+			}
+			if l.betterByRule(item, equal[item]) {
+				item.rows = l.size(item.ref)
+			}
+		} else {
+			item.rows = min(item.rows, l.passes(item, equal[item], bounds[item]))
+		}
 		// A correlated look-up is made for each row outside.
 		if column, ok := correlated[item]; ok && leads(item.ref.relation, column) && l.outer > 0 {
 			item.rows = min(l.size(item.ref), max(item.rows, l.outer*l.perValue(item.ref, column)))
@@ -407,7 +436,9 @@ func (l *hintLevel) narrow(conditions []*sqltext.Node) {
 	for range l.items {
 		for _, e := range edges {
 			if leads(e.to.ref.relation, e.column) {
-				e.to.rows = min(e.to.rows, e.from.rows*l.perValue(e.to.ref, e.column))
+				if rows := e.from.rows * l.perValue(e.to.ref, e.column); rows <= e.to.rows {
+					e.to.rows, l.led[e.to.ref] = rows, true
+				}
 			}
 		}
 	}
@@ -470,6 +501,11 @@ func (l *hintLevel) sorts(item *hintItem, column string) bool {
 
 // top takes account of LIMIT: what needs no sorting stops early.
 func (l *hintLevel) top(s *sqltext.SelectStmt) {
+	if l.own && s.LimitCount != nil && len(s.SortClause) > 0 {
+		if item, column := l.item(s.SortClause[0].GetSortBy().GetNode()); item != nil && item.guessed && l.sortsByRule(item, column) {
+			item.rows = l.size(item.ref) // what comes first may be found soon
+		}
+	}
 	if l.unlimited || s.LimitCount == nil || len(s.GroupClause) > 0 || len(s.DistinctClause) > 0 || len(l.items) == 0 || s.HavingClause != nil ||
 		slices.ContainsFunc(s.TargetList, func(n *sqltext.Node) bool { return n.GetResTarget().GetVal().GetFuncCall() != nil }) {
 		return

@@ -45,6 +45,8 @@ func TestScanHintOfFewRows(t *testing.T) {
 			"INSERT INTO files (id, holder, title) VALUES (1, 2, 'a'), (3, 4, 'b')":                false,
 			"INSERT INTO files (id, holder, title) VALUES (1, 2, 'a') RETURNING id":                false,
 			"INSERT INTO files (id, holder, title) SELECT id + 1000000, holder, title FROM files":  true,
+			"INSERT INTO files (id, holder, title) SELECT 9, id, 'a' FROM holders WHERE id = 7":    false,
+			"INSERT INTO files (id, holder, title) SELECT id, 1, 'a' FROM holders":                 true,
 			"WITH gone AS (DELETE FROM files WHERE id = 7 RETURNING title) SELECT title FROM gone": false,
 		},
 		"bigint[]": {

@@ -31,6 +31,7 @@ func (m Mode) Doors() bool { return m == Doors || m == Gate }
 type Result struct {
 	Text           string // what goes upstream, without a signature
 	Scan           bool   // it begins with the hint that row policies should make sets of their helpers
+	Seek           bool   // it begins with the hint that conditions of its own find few rows by an index
 	NeedsSignature bool   // the text names gate views: it must be signed
 	Door           verdict.Door
 	DoorReason     string        // in mode Doors: what keeps the text from the gate door
@@ -183,6 +184,7 @@ func (r *Rewriter) rewrite(text string, extended bool, may form) (*Result, *sqls
 	}
 	result.Text = text
 	result.Scan = grouped || !gate && w.scans(tree)
+	result.Seek = !result.Scan && result.Care == "" && w.seeks(tree, gate)
 	if before := w.leftMarks(); before != "" {
 		w.replace(0, 0, before, func() {})
 	}
@@ -242,10 +244,10 @@ func (r *Rewriter) rewrite(text string, extended bool, may form) (*Result, *sqls
 		inner := result.Position
 		result.Text, result.Position = twinned, func(p int) int { return inner(position(p)) }
 	}
-	if result.Scan { // a comment, which counts for no bound: it goes by the sizes of tables
-		inner, before := result.Position, len(predicate.ScanHint)
-		result.Text = predicate.ScanHint + result.Text
-		result.Position = func(p int) int { return inner(max(p-before, min(p, 1))) }
+	if hint := result.hint(); hint != "" { // a comment, which counts for no bound: it goes by the sizes of tables
+		inner := result.Position
+		result.Text = hint + result.Text
+		result.Position = func(p int) int { return inner(max(p-len(hint), min(p, 1))) }
 	}
 	// A statement that was prepared signed reads gate views, which look at the text that is running: the EXECUTE's.
 	result.NeedsSignature = w.signed || w.executes && maySign && r.mode != RLS
@@ -257,6 +259,18 @@ func (r *Rewriter) rewrite(text string, extended bool, may form) (*Result, *sqls
 	}
 	slices.Sort(result.Functions)
 	return result, nil
+}
+
+// hint is the comment that tells row policies and door views which form of what they ask for is the faster.
+func (r *Result) hint() string {
+	switch {
+	case r.Scan:
+		return predicate.ScanHint
+	case r.Seek:
+		return predicate.SeekHint
+	default:
+		return ""
+	}
 }
 
 // length refuses what would be too long, before trees are made of it.

@@ -40,7 +40,7 @@ func (v *Verdict) Cautious() bool {
 // front. A client may begin with a comment that looks like one: what is taken for ours is whole, and has no other comment inside.
 func Hints(text string) int { return len(hints.FindString(text)) }
 
-var hints = regexp.MustCompile(`^(?:/\*pgconsent:(?:v1:[0-9a-f]{64}|scan|left [0-9a-f]{16})\*/)*`)
+var hints = regexp.MustCompile(`^(?:/\*pgconsent:(?:v1:[0-9a-f]{64}|scan|seek|left [0-9a-f]{16})\*/)*`)
 
 // Carefully is a text of one statement with the settings of care in front of it.
 func Carefully(text string) string {

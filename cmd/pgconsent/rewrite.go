@@ -37,6 +37,7 @@ type rewritten struct {
 	Above          string          `json:"above,omitempty"`
 	Care           string          `json:"care,omitempty"`
 	Scan           bool            `json:"scan,omitempty"`
+	Seek           bool            `json:"seek,omitempty"`
 	Tag            string          `json:"tag,omitempty"`
 	Accesses       []policy.Access `json:"accesses,omitempty"`
 	Functions      []string        `json:"functions,omitempty"`
@@ -101,7 +102,7 @@ func (r rewriteCmd) Run(s *session) error {
 		} else {
 			answer.Text, answer.NeedsSignature, answer.Tag = result.Text, result.NeedsSignature, result.Tag
 			answer.Accesses, answer.Functions = result.Accesses, result.Functions
-			answer.Door, answer.DoorReason, answer.Above, answer.Scan, answer.Care = result.Door, result.DoorReason, result.Above, result.Scan, result.Care
+			answer.Door, answer.DoorReason, answer.Above, answer.Scan, answer.Seek, answer.Care = result.Door, result.DoorReason, result.Above, result.Scan, result.Seek, result.Care
 		}
 		switch {
 		case s.json:
@@ -148,6 +149,9 @@ func (s *session) explain(t target, result *rewrite.Result) {
 		fmt.Fprintf(s.err, "plan:  with care: %s\n", result.Care)
 	case result.CareDeclared:
 		fmt.Fprintln(s.err, "plan:  with care where the client declares types for its parameters")
+	}
+	if result.Seek {
+		fmt.Fprintln(s.err, "hint:  seek: its own conditions find few rows by an index, and none is read for whose rows they are")
 	}
 	if result.Scan {
 		fmt.Fprintln(s.err, "hint:  scan: it reads so much that row policies make sets of the tables they look up")

@@ -73,9 +73,7 @@ func TestPlans(t *testing.T) {
 	w := migrate(t, super, rules)
 	hand := db.Connect(t, "postgres")
 	agent := db.Connect(t, migrations.DefaultAgentRole)
-	for _, conn := range []*pgx.Conn{hand, agent} {
-		exec(t, conn, settings+fmt.Sprintf("SET work_mem = '%dMB'; SET hash_mem_multiplier = %d", rewrite.WorkMem, rewrite.HashMemMultiplier))
-	}
+	sessions(t, hand, agent)
 	var table strings.Builder
 	table.WriteString("| query | by hand, ms | row security | with its hint | doors | door taken | both | prepared: by hand, ms | doors | both |\n|---|---:|---:|---:|---:|---|---:|---:|---:|---:|\n")
 	for _, c := range classes {
@@ -121,6 +119,15 @@ func TestPlans(t *testing.T) {
 		write(t, out, "<!-- what is kept: written by make bench-plans -->\n", fmt.Sprintf("%d memories; filling in took %s:\n\n", rows, filled), kept)
 		write(t, out, "<!-- a shop: written by make bench-plans -->\n", fmt.Sprintf("%d orders, load average %s:\n\n", rows/2, load()), bought)
 	}
+}
+
+// sessions gives both the memory of an agent's session, and the agent's the rest of what an agent's has.
+func sessions(t *testing.T, hand, agent *pgx.Conn) {
+	t.Helper()
+	for _, conn := range []*pgx.Conn{hand, agent} {
+		exec(t, conn, settings+fmt.Sprintf("SET work_mem = '%dMB'; SET hash_mem_multiplier = %d", rewrite.WorkMem, rewrite.HashMemMultiplier))
+	}
+	exec(t, agent, fmt.Sprintf("SET from_collapse_limit = %d; SET join_collapse_limit = %[1]d", rewrite.JoinLimit))
 }
 
 // carePlans measures what the settings of care cost in front of a text, and what they make of the plan behind row security, which all

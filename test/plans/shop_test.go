@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/pgconsent/pgconsent/migrations"
 	"github.com/pgconsent/pgconsent/pgtest"
 	"github.com/pgconsent/pgconsent/rewrite"
@@ -76,9 +74,7 @@ func shopPlans(t *testing.T, rows int) string {
 	w := migrate(t, super, shopRules)
 	w.about = map[string]string{"tenant": "3", "user": "33", "groups": "{g1,g2,g3}"}
 	hand, agent := db.Connect(t, "postgres"), db.Connect(t, migrations.DefaultAgentRole)
-	for _, conn := range []*pgx.Conn{hand, agent} {
-		exec(t, conn, settings+fmt.Sprintf("SET work_mem = '%dMB'; SET hash_mem_multiplier = %d", rewrite.WorkMem, rewrite.HashMemMultiplier))
-	}
+	sessions(t, hand, agent)
 	var table strings.Builder
 	table.WriteString("| query | by hand, ms | doors, ms | | door taken |\n|---|---:|---:|---:|---|\n")
 	for _, c := range shop {

@@ -1,0 +1,102 @@
+package rewrite
+
+import (
+	"slices"
+
+	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/sqltext"
+)
+
+const (
+	sought      = 5000       // above it reading another index as well is little beside the rest
+	soughtShare = 1.0 / 8    // of what an index of the rule's finds: below it that index is not worth reading
+	searchShare = 1.0 / 1000 // of a table's rows, that a search may find: nobody knows
+)
+
+// seeks tells whether the conditions of the one statement of the text find few rows by indexes, wherever it reads a table of whose rows an index might be read for
+// the rule: then that index is better left alone (see predicate.SeekHint). Nothing but speed depends on it.
+func (w *walker) seeks(tree *sqltext.ParseResult, gate bool) bool {
+	if w.sizes == nil || len(tree.Stmts) != 1 {
+		return false
+	}
+	spared := false
+	var found *hint
+	for _, ref := range w.references {
+		if ref.fragment == nil || ref.relation == nil || len(ref.fragment.owned) == 0 {
+			continue
+		}
+		by := w.byRule(ref)
+		if by == 0 {
+			continue
+		}
+		if found == nil {
+			found = w.estimated(tree, &hint{unlimited: true, own: true, searching: gate})
+		}
+		rows := found.rows[ref]
+		if rows > sought || rows > by*soughtShare && !found.led[ref] {
+			return false
+		}
+		spared = spared || rows > 1 // one row is looked up by one index
+	}
+	return spared
+}
+
+// byRule is how many rows an index finds for the rule of a table alone; 0: there is none.
+func (w *walker) byRule(ref *reference) float64 {
+	rows := 0.0
+	level := &hintLevel{hint: &hint{walker: w}}
+	for _, index := range ref.relation.Indexes {
+		if column := index.Columns[0]; slices.Contains(ref.fragment.owned, column) {
+			if found := level.perValue(ref, column); rows == 0 || found < rows {
+				rows = found
+			}
+		}
+	}
+	return rows
+}
+
+// searched is how many rows the searches among the conditions find by a GIN index.
+func (l *hintLevel) searched(item *hintItem, conditions []*sqltext.Node) float64 {
+	if l.searching && slices.ContainsFunc(conditions, func(n *sqltext.Node) bool { return l.inverted(item, n) }) {
+		return max(1, l.size(item.ref)*searchShare)
+	}
+	return l.size(item.ref)
+}
+
+// inverted tells whether a condition is a search by a GIN index of a table.
+func (l *hintLevel) inverted(item *hintItem, n *sqltext.Node) bool {
+	x := n.GetAExpr()
+	if x == nil {
+		return false
+	}
+	switch x.Kind {
+	case sqltext.AEXPR_LIKE, sqltext.AEXPR_ILIKE:
+	case sqltext.AEXPR_OP:
+		if !slices.Contains(searches, lastName(x.Name)) {
+			return false
+		}
+	default:
+		return false
+	}
+	of, column := l.item(x.Lexpr)
+	if of == item && slices.Contains(item.ref.relation.Inverted, column) {
+		return true
+	}
+	return len(l.items) == 1 && x.Lexpr.GetFuncCall() != nil && len(item.ref.relation.Vectors) > 0 // nothing else is vetted there
+}
+
+// betterByRule tells whether an index finds fewer rows by what equals something together with a column of the rule than has been found.
+func (l *hintLevel) betterByRule(item *hintItem, equal []string) bool {
+	if item.ref.fragment == nil || len(equal) == 0 {
+		return false
+	}
+	equal = append(slices.Clone(equal), item.ref.fragment.owned...)
+	return slices.ContainsFunc(item.ref.relation.Indexes, func(i catalog.BTree) bool { return l.found(item, i, equal, nil) < item.rows })
+}
+
+// sortsByRule tells whether an index that begins with a column of the rule may have the order that is asked for.
+func (l *hintLevel) sortsByRule(item *hintItem, column string) bool {
+	return slices.ContainsFunc(item.ref.relation.Indexes, func(i catalog.BTree) bool {
+		return slices.Contains(item.ref.fragment.fixed, i.Columns[0]) && slices.Contains(i.Columns, column)
+	})
+}

@@ -1,0 +1,84 @@
+package rewrite
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/catalog/pgcatalog"
+	"github.com/pgconsent/pgconsent/pgtest"
+	"github.com/pgconsent/pgconsent/policy"
+	"github.com/pgconsent/pgconsent/predicate"
+)
+
+// Where conditions of its own find few rows by an index, a statement says so: the index of whose rows they are is not read besides.
+func TestSeekHint(t *testing.T) {
+	conn := pgtest.Database(t).Connect(t, "postgres")
+	if _, err := conn.PgConn().Exec(context.Background(), `CREATE TABLE boards (id bigint PRIMARY KEY, tenant bigint, open boolean);
+		CREATE TABLE cards (id bigint PRIMARY KEY, tenant bigint, board bigint, kind int, title text, code text, found tsvector, made date);
+		CREATE INDEX ON boards (tenant); CREATE INDEX ON cards (tenant, made); CREATE INDEX ON cards (board); CREATE INDEX ON cards (kind); CREATE INDEX ON cards (tenant, code); CREATE INDEX ON cards (made); CREATE INDEX ON cards USING gin (found);
+		CREATE TABLE plain (id bigint PRIMARY KEY, tenant bigint, board bigint); CREATE INDEX ON plain (board)`).ReadAll(); err != nil {
+		t.Fatal(err)
+	}
+	snap, err := pgcatalog.Load(context.Background(), conn, []string{"public"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sizes := catalog.Sizes{}
+	for name, rows := range map[string]float64{"boards": 1000, "cards": 1e6, "plain": 1e6} {
+		sizes[catalog.Name{Schema: "public", Name: name}] = catalog.Size{Rows: rows, Distinct: map[string]float64{"id": rows, "tenant": 10, "board": 1000, "kind": 4, "code": 1e5}}
+	}
+	doc, err := policy.Parse("policy.yaml", []byte(`version: 1
+attributes: { tenant: { type: bigint, source: credential } }
+tables:
+  boards: { rows: [ own: { column: tenant, is: tenant }, sql: "open" ] }
+  cards: { rows: [ own: { column: tenant, is: tenant }, visible: { boards: { id: board } } ], write: { commands: [update], columns: [title] } }
+  plain: { rows: [ own: { column: tenant, is: tenant } ] }
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pol, err := policy.Compile(doc, snap, policy.WithViews(Definition))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := New(snap, pol, Doors).WithSizes(sizes)
+	const search = "found @@ plainto_tsquery('simple', 'a')"
+	for sql, want := range map[string]bool{
+		"SELECT title FROM cards WHERE board = 7 ORDER BY made DESC LIMIT 20":                           true,
+		"SELECT title FROM cards WHERE board = $1 AND title ~ 'a'":                                      true,
+		"SELECT title FROM cards WHERE board IN (7, 8)":                                                 true,
+		"SELECT a.id FROM cards a JOIN cards b ON b.board = a.board WHERE a.board = 7":                  false, // a thousand times a thousand
+		"SELECT c.title FROM cards c JOIN boards b ON b.id = c.board WHERE c.board = 7":                 true,
+		"SELECT title FROM cards WHERE " + search:                                                       true,
+		"SELECT title FROM cards WHERE " + search + " AND title ~ 'a'":                                  true, // found first
+		"SELECT title FROM cards WHERE " + search + " ORDER BY id LIMIT 20":                             true,
+		"SELECT title FROM cards WHERE " + search + " ORDER BY made LIMIT 20":                           false, // an index of the tenant's has the order
+		"SELECT title FROM cards WHERE title ILIKE '%a%'":                                               false, // there is no index
+		"SELECT title FROM cards WHERE id = 7":                                                          false, // one row
+		"SELECT title FROM cards WHERE kind = 1":                                                        false, // a quarter of them
+		"SELECT title FROM cards WHERE board = 7 AND code = 'a'":                                        false, // the tenant's index finds fewer
+		"SELECT title FROM cards WHERE made > '2026-01-01'":                                             false,
+		"SELECT title FROM cards WHERE made BETWEEN '2026-01-01' AND '2026-02-01'":                      false, // nobody knows how many
+		"SELECT title FROM cards ORDER BY made DESC LIMIT 20":                                           false,
+		"SELECT count(*) FROM cards":                                                                    false,
+		"SELECT title FROM cards WHERE board = 7 UNION ALL SELECT title FROM cards":                     false,
+		"SELECT title FROM cards WHERE board = 7 AND EXISTS (SELECT FROM cards c WHERE c.made < now())": false,
+		"SELECT id FROM plain WHERE board = 7":                                                          false, // no index of the tenant's
+		"UPDATE cards SET title = 'a' WHERE board = 7":                                                  false, // with care no indexes are joined
+		"SELECT title FROM cards WHERE board = 7; SELECT 1":                                             false,
+	} {
+		result, refused := r.Rewrite(sql, false)
+		if refused != nil {
+			t.Errorf("%s: %v", sql, refused)
+			continue
+		}
+		if result.Seek != want || strings.HasPrefix(result.Text, predicate.SeekHint) != want {
+			t.Errorf("%s (%s): seek is %v, %.60s", sql, result.Door, result.Seek, result.Text)
+		}
+	}
+	if result, _ := New(snap, pol, Doors).Rewrite("SELECT title FROM cards WHERE board = 7", false); result.Seek {
+		t.Error("a hint without sizes")
+	}
+}
