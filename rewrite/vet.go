@@ -80,6 +80,10 @@ type place struct {
 // signature and look up one row at a time, are faster.
 const leastVisits = 2000
 
+// mostRules is how many tables whose rules look into others a statement may join by the gate door. Each brings joins of its own, and of so many the planner expects next to
+// no rows: it has looked through all that one rule finds for each row of the rest. Row security makes a set for each rule once.
+const mostRules = 3
+
 // no notes the first reason.
 func (v *vetter) no(format string, args ...any) bool {
 	if v.reason == "" {
@@ -133,9 +137,22 @@ func (v *vetter) pays(tree *sqltext.ParseResult) {
 	case v.reason != "" || v.mode == Gate:
 	case v.found == nil && v.visits(tree, v.leaky) < leastVisits:
 		v.no("it reads few rows, which row security does as fast")
+	case !v.leaky && v.rules() > mostRules: // a search needs its index
+		v.no("it reads many tables whose rules look into others")
 	case !v.leaky && !slices.ContainsFunc(v.walker.references, func(ref *reference) bool { return ref.fragment.door && !ref.fragment.kept }):
 		v.no("its answers are kept, and row security compares these without looking at anybody")
 	}
+}
+
+// rules is how many of the tables have a rule that looks into others, of which row security makes sets.
+func (v *vetter) rules() int {
+	n := 0
+	for _, ref := range v.walker.references {
+		if len(ref.fragment.sets) > 0 {
+			n++
+		}
+	}
+	return n
 }
 
 // relations wants every table to have a door view or to be open, and at least one of the first.
