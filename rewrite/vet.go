@@ -29,6 +29,7 @@ type vetter struct {
 	sized          map[int32][]uint32 // beside what they stand that gives them a type, by OID; 0: it is not plain to see
 	outputs        int                // expressions that were looked at as such
 	orderedWindows map[string]bool    // windows that are named and say how their rows are sorted
+	searches       bool               // such an operator is none of an enum, of which an index finds many rows for each word
 	leaky          bool               // a condition has an operator, a function or a cast of a column that is not leak-proof for the server: row security puts it off until the row shows, and reaches no index by it
 	passed         bool               // it may take the door, whether or not that pays
 	found          []bool             // of each condition of the SELECT, whether rows are found by it: see vet_found.go
@@ -137,7 +138,7 @@ func (v *vetter) pays(tree *sqltext.ParseResult) {
 	case v.reason != "" || v.mode == Gate:
 	case v.found == nil && v.visits(tree, v.leaky) < leastVisits:
 		v.no("it reads few rows, which row security does as fast")
-	case !v.leaky && v.rules() > mostRules: // a search needs its index
+	case !v.searches && v.rules() > mostRules: // a search needs its index
 		v.no("it reads many tables whose rules look into others")
 	case !v.leaky && !slices.ContainsFunc(v.walker.references, func(ref *reference) bool { return ref.fragment.door && !ref.fragment.kept }):
 		v.no("its answers are kept, and row security compares these without looking at anybody")

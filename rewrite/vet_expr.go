@@ -248,7 +248,10 @@ func (v *vetter) matches(what, name string, operands []value) (kind, bool) {
 	if what == "operator" && len(operands) == 2 && operands[0].untyped() && operands[1].untyped() { // PostgreSQL takes them for texts
 		operands = []value{v.asText(operands[0]), v.asText(operands[1])}
 	}
-	v.leaky = v.leaky || what == "operator" && !leakproof(name, operands)
+	if what == "operator" && !leakproof(name, operands) {
+		v.leaky = true
+		v.searches = v.searches || !slices.ContainsFunc(operands, func(o value) bool { return o.kind == kindEnum })
+	}
 	for _, e := range vettedList[what+" "+name] {
 		for _, wanted := range e.operands {
 			if len(wanted) != len(operands) {

@@ -73,7 +73,7 @@ func (v *vetter) behind(s *sqltext.SelectStmt) {
 	grouped.aggregate = true
 	v.results(s, own, grouped)
 	v.ofOneType()
-	v.leaky = true
+	v.leaky, v.searches = true, true
 }
 
 // ofOneType wants parameters that stand in several places to have one type in all of them: PostgreSQL takes the type of what it sees first beside one, and sees the conditions

@@ -51,20 +51,20 @@ var plainTypes = []uint32{16, 17, 20, 21, 23, 25, 114, 700, 701, 1042, 1043, 108
 
 // vetMark is what trying an expression may change.
 type vetMark struct {
-	overflows, leaky bool
-	types, starred   int
-	params           map[int32]kind
-	forms            map[int32]verdict.Form
-	exact            map[int32]uint32
-	sized            map[int32][]uint32
+	overflows, leaky, searches bool
+	types, starred             int
+	params                     map[int32]kind
+	forms                      map[int32]verdict.Form
+	exact                      map[int32]uint32
+	sized                      map[int32][]uint32
 }
 
 func (v *vetter) mark() vetMark {
-	return vetMark{v.overflows, v.leaky, len(v.types), v.starred, maps.Clone(v.params), maps.Clone(v.forms), maps.Clone(v.exact), maps.Clone(v.sized)}
+	return vetMark{v.overflows, v.leaky, v.searches, len(v.types), v.starred, maps.Clone(v.params), maps.Clone(v.forms), maps.Clone(v.exact), maps.Clone(v.sized)}
 }
 
 func (v *vetter) reset(m vetMark) {
-	v.reason, v.overflows, v.leaky, v.types, v.starred = "", m.overflows, m.leaky, v.types[:m.types], m.starred
+	v.reason, v.overflows, v.leaky, v.searches, v.types, v.starred = "", m.overflows, m.leaky, m.searches, v.types[:m.types], m.starred
 	v.params, v.forms, v.exact, v.sized = m.params, m.forms, m.exact, m.sized
 }
 
@@ -75,7 +75,7 @@ func (v *vetter) output(n *sqltext.Node, at place) value {
 	}
 	before := v.mark()
 	e := v.expr(n, at)
-	v.leaky = before.leaky // no index is reached by it
+	v.leaky, v.searches = before.leaky, before.searches // no index is reached by it
 	if v.reason == "" {
 		return e
 	}
