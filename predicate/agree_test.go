@@ -245,8 +245,10 @@ func TestFormsAgree(t *testing.T) {
 			}
 		}
 		if flatSQL, ok := predicate.Flat(n, "items"); ok {
-			if got := b.ids("SELECT id FROM public.items WHERE (SELECT pgconsent_gate.sealed()) AND " + flatSQL); got != want {
-				t.Fatalf("flat form: got %q, the model says %q\n%s", got, want, flatSQL)
+			for _, hint := range []string{"", predicate.SeekHint} {
+				if got := b.ids(hint + "SELECT id FROM public.items WHERE (SELECT pgconsent_gate.sealed()) AND " + flatSQL); got != want {
+					t.Fatalf("flat form%s: got %q, the model says %q\n%s", hint, got, want, flatSQL)
+				}
 			}
 		}
 		if !w.Sealed {
