@@ -17,7 +17,7 @@ func spec() catalog.Spec {
 		},
 		Functions:        []*catalog.Function{{Name: n("public", "f"), OID: 1}, {Name: n("app", "f"), OID: 2}, {Name: n("other", "f"), OID: 3}},
 		Types:            []*catalog.Type{{Name: n("pg_catalog", "text"), OID: 25}, {Name: n("public", "text"), OID: 100}},
-		Operators:        []*catalog.Operator{{Name: n("public", "<->")}},
+		Operators:        []*catalog.Operator{{Name: n("public", "<->")}, {Name: n("app", "<->")}, {Name: n("other", "<->")}},
 		CatalogFunctions: map[string]bool{"count": true},
 		CatalogOperators: map[string]bool{"=": true},
 	}
@@ -55,7 +55,7 @@ func TestNamesAreResolvedAsPostgreSQLDoes(t *testing.T) {
 	if s.TypeByOID(25).Name != n("pg_catalog", "text") || s.TypeByOID(0) != nil {
 		t.Error("types by OID")
 	}
-	if !s.HasCatalogFunction("count") || s.HasCatalogFunction("f") || !s.HasCatalogOperator("=") || len(s.OperatorsNamed("", "<->")) != 1 {
+	if !s.HasCatalogFunction("count") || s.HasCatalogFunction("f") || !s.HasCatalogOperator("=") || len(s.OperatorsNamed("", "<->")) != 2 || len(s.OperatorsNamed("other", "<->")) != 1 {
 		t.Error("names of pg_catalog")
 	}
 }
