@@ -13,7 +13,9 @@ func TestKeptIsRefused(t *testing.T) {
 	conn := pgtest.Database(t).Connect(t, "postgres")
 	if _, err := conn.PgConn().Exec(t.Context(), derivedSchema+`
 CREATE COLLATION loosely (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
-CREATE TYPE moods AS ENUM ('calm'); CREATE TABLE priced (id integer PRIMARY KEY, mood moods, whom numeric(9,2), since date, name text COLLATE loosely); CREATE TABLE of_prices (mood moods, whom numeric(9,1), consent text, since date, name text COLLATE loosely)`).ReadAll(); err != nil {
+CREATE TYPE moods AS ENUM ('calm'); CREATE TABLE priced (id integer PRIMARY KEY, mood moods, whom numeric(9,2), since date, name text COLLATE loosely); CREATE TABLE of_prices (mood moods, whom numeric(9,1), consent text, since date, name text COLLATE loosely);
+CREATE TABLE parents (id uuid PRIMARY KEY, person_id uuid); CREATE TABLE heirs (PRIMARY KEY (id)) INHERITS (parents); CREATE TABLE folk (id uuid PRIMARY KEY, consent text); CREATE TABLE kin (PRIMARY KEY (id)) INHERITS (folk);
+CREATE TABLE split (id uuid PRIMARY KEY, person_id uuid) PARTITION BY HASH (id); CREATE TABLE split_0 PARTITION OF split FOR VALUES WITH (MODULUS 1, REMAINDER 0)`).ReadAll(); err != nil {
 		t.Fatal(err)
 	}
 	snap, err := pgcatalog.Load(t.Context(), conn, []string{"public"})
@@ -23,11 +25,20 @@ CREATE TYPE moods AS ENUM ('calm'); CREATE TABLE priced (id integer PRIMARY KEY,
 	kept := func(link string) string {
 		return "priced: { rows: [ consent: { every: [ of_prices: { " + link + " } ], status: consent, is: granted, materialize: true } ] }"
 	}
+	by := func(table, subjects string) string {
+		return table + ": { rows: [ consent: { every: [ " + subjects + ": { id: person_id } ], status: consent, is: granted, materialize: true } ] }"
+	}
 	for rule, want := range map[string]string{
-		kept("whom: whom"):   "public.priced.whom is of another type than uuid, integer and text",
-		kept("since: since"): "public.priced.since is of another type than uuid, integer and text",
-		kept("mood: mood"):   "public.priced.mood is of another type than uuid, integer and text",
-		kept("name: name"):   "public.priced.name is of another type than uuid, integer and text",
+		by("parents", "people"): "public.parents is no plain table", // of what is written to children by their own names nothing is noted
+		by("heirs", "people"):   "public.heirs is no plain table",
+		by("memories", "folk"):  "public.folk is no plain table",
+		by("memories", "kin"):   "public.kin is no plain table",
+		by("split", "people"):   "public.split is no plain table",
+		by("split_0", "people"): "public.split_0 is no plain table",
+		kept("whom: whom"):      "public.priced.whom is of another type than uuid, integer and text",
+		kept("since: since"):    "public.priced.since is of another type than uuid, integer and text",
+		kept("mood: mood"):      "public.priced.mood is of another type than uuid, integer and text",
+		kept("name: name"):      "public.priced.name is of another type than uuid, integer and text",
 		"memories: { rows: [ consent: { every: [ people: { id: person_id } ], status: consent, is: granted, materialize: true } ] }":                                                                 "",
 		"memories: { rows: [ consent: { every: [ people: { id: person_id } ], status: consent, is: granted, materialize: true } ], write: { commands: [update], columns: [body] } }":                 "agents write public.memories, and what is kept is settled when a transaction commits",
 		"loose: { rows: [ consent: { every: [ people: { id: from_id } ], status: consent, is: granted, materialize: true } ] }":                                                                      "public.loose has no primary key",

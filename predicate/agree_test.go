@@ -308,11 +308,15 @@ func TestHelperNames(t *testing.T) {
 	long := strings.Repeat("x", 60)
 	names := []catalog.Name{
 		{Schema: "a", Name: "b_c"}, {Schema: "a_b", Name: "c"}, {Schema: "a", Name: long + "1"}, {Schema: "a", Name: long + "2"},
-		{Schema: "é_", Name: strings.Repeat("é", 30)}, {Schema: "a", Name: "b.c"}, {Schema: "door", Name: "a_b.c"},
+		{Schema: "é_", Name: strings.Repeat("é", 30)}, {Schema: "a", Name: "b.c"}, {Schema: "a", Name: "b"},
+	}
+	for _, prefix := range []string{"h", "door", "group", "w", "in", "key", "wkey", "empty", "stamp", "privacy", "copy"} {
+		names = append(names, catalog.Name{Schema: prefix, Name: "a_b"}, catalog.Name{Schema: prefix, Name: "a_b.c"})
 	}
 	seen := map[string]bool{}
 	for _, n := range names {
-		for _, derived := range []catalog.Name{predicate.HelperView(n), predicate.GateView(n), predicate.DoorView(n), predicate.EmptyFunction(n)} {
+		for _, derived := range []catalog.Name{predicate.HelperView(n), predicate.GateView(n), predicate.DoorView(n), predicate.EmptyFunction(n), predicate.GroupView(n), predicate.RowView(n), predicate.WalledView(n),
+			predicate.KeyedView(n, false), predicate.KeyedView(n, true), predicate.CopyView(n), predicate.StampFunction(n), predicate.PrivacyFunction(n), predicate.CopyFunction(n)} {
 			if len(derived.Name) > 63 || seen[derived.String()] {
 				t.Errorf("%s gives %s", n, derived)
 			}

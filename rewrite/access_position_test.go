@@ -97,6 +97,7 @@ func TestColumnsAreReadWhereverTheyStand(t *testing.T) {
 		"WITH x AS (SELECT 1 FROM event WHERE title) SELECT 1 FROM x",
 		"WITH RECURSIVE c(k) AS (SELECT title FROM event UNION ALL SELECT 'x' FROM c) SEARCH DEPTH FIRST BY k SET o SELECT o FROM c",
 		"WITH RECURSIVE c(k) AS (SELECT title FROM event UNION ALL SELECT 'x' FROM c) CYCLE k SET found USING path SELECT path FROM c",
+		"WITH RECURSIVE c(k) AS (SELECT title FROM event UNION ALL SELECT 'x' FROM c) CYCLE k SET found USING path SELECT count(*) FROM c", // how many there are goes by it
 		"UPDATE event SET embedding = title",
 		"UPDATE event SET (embedding) = ROW(title)",
 		"UPDATE event SET (embedding) = (SELECT title FROM library)",

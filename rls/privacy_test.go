@@ -25,3 +25,51 @@ INSERT INTO mem VALUES ('1', 's1', 'x', '{dog}', '{a}', 's1', 's1', NULL, 0, 'x'
 		}
 	}
 }
+
+// What is told of a store is what stands there and holds: consents that are neither withdrawn nor over, its guardians, and rows to those who
+// own it, whom they are about and who speaks for these in that store.
+func TestPrivacyTellsWhatHolds(t *testing.T) {
+	_, super, _ := keptOver(t, `version: 1
+attributes: { user: { type: text, source: credential } }
+tables:
+  mem: { rows: [ { grant: { column: access_grants, to: user } } ] }
+  guardians: { rows: [ { own: { column: guardian, is: user } } ] }
+  consents: { rows: [ { own: { column: grantor, is: user } } ] }
+privacy:
+  entity: user
+  all: "*"
+  memories: [ { tables: { note: mem }, store: stack_id, content: content, subjects: subject_ids, grants: access_grants } ]
+  guardians: { table: guardians, store: stack_id, subject: subject, guardian: guardian }
+  consents: { table: consents, store: stack_id, grantor: grantor, grantee: grantee, revoked: revoked, expires: expires }
+`, `CREATE TABLE mem (id text PRIMARY KEY, stack_id text NOT NULL, content text, subject_ids text[], access_grants text[]);
+CREATE TABLE guardians (stack_id text, subject text, guardian text);
+CREATE TABLE consents (id text PRIMARY KEY, stack_id text, grantor text, grantee text, revoked timestamptz, expires timestamptz);
+INSERT INTO mem VALUES ('1', 's1', 'x', '{dog}', '{a}'), ('2', 's1', 'x', '{cat}', '{a}'), ('3', 's2', 'x', '{dog}', '{a}'), ('4', 's1', 'x', '{dog,cat}', '{a}'), ('5', 's1', 'x', '{}', '{a}');
+INSERT INTO guardians VALUES ('s1', 'dog', 'g1'), ('s2', 'cat', 'g1'), ('s2', 'dog', 'g2');
+INSERT INTO consents VALUES ('holds', 's1', 'dog', 'a', NULL, NULL), ('will end', 's1', 'dog', 'a', NULL, 'infinity'), ('is over', 's1', 'dog', 'a', NULL, '-infinity'),
+  ('withdrawn', 's1', 'dog', 'a', '-infinity', NULL), ('withdrawn and to end', 's1', 'dog', 'a', '-infinity', 'infinity'), ('elsewhere', 's2', 'dog', 'a', NULL, NULL)`)
+	rows := func(caller, subject string) string {
+		return "SELECT key FROM pgconsent.privacy_rows('" + caller + "', " + subject + ", NULL, NULL, NULL, 10)"
+	}
+	for _, c := range []struct{ sql, want string }{
+		{"SELECT key FROM pgconsent.privacy_consents('s1')", "holds|will end"},
+		{"SELECT key FROM pgconsent.privacy_consents('s2')", "elsewhere"},
+		{"SELECT subject || ' ' || guardian AS key FROM pgconsent.privacy_guardians('s2')", "cat g1|dog g2"},
+		{rows("s1", "NULL"), "1|2|4|5"}, // the owner
+		{rows("s1", "'dog'"), "1|4"},
+		{rows("dog", "NULL"), "1|3|4"}, // themselves
+		{rows("dog", "'dog'"), "1|3|4"},
+		{rows("dog", "'cat'"), ""},
+		{rows("g1", "NULL"), "1|4"}, // of the dog in one store, and of the cat in another
+		{rows("g1", "'dog'"), "1|4"},
+		{rows("g1", "'cat'"), ""},
+		{rows("g2", "NULL"), "3"},
+		{rows("a", "NULL"), ""}, // who is let in is told nothing
+		{rows("a", "'dog'"), ""},
+	} {
+		var got string
+		if err := super.QueryRow(t.Context(), "SELECT coalesce(string_agg(q.key, '|' ORDER BY q.key COLLATE \"C\"), '') FROM ("+c.sql+") AS q").Scan(&got); err != nil || got != c.want {
+			t.Errorf("%s: got %q, want %q (%v)", c.sql, got, c.want, err)
+		}
+	}
+}
