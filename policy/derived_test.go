@@ -68,6 +68,9 @@ func TestDerivedIsRefused(t *testing.T) {
 	links := func(write string) string {
 		return "  summary_sources: { rows: [ visible: { memories: { id: memory_id } } ], write: " + write + " }\n"
 	}
+	pointed := func(rows, accept string) string {
+		return "  summary_sources: { rows: [ visible: { summaries: { id: summary_id }" + rows + " } ], write: { commands: [insert], columns: [summary_id, memory_id], accept: " + accept + " } }\n"
+	}
 	for name, c := range map[string]struct{ text, want string }{
 		"by links":               {plain + "  summaries: { rows: [ " + linked + " ] }", ""},
 		"by a list":              {plain + "  summaries: { rows: [ derived: { sources: sources, of: memories } ] }", ""},
@@ -104,6 +107,10 @@ func TestDerivedIsRefused(t *testing.T) {
 		"links that go along":    {"  summaries: { rows: [ own: { column: user_id, is: user }, derived: { from: [ parts: { whole: id }, summaries: { id: part } ], unless: [ status: { column: body, is: x } ] } ], write: { commands: [delete] } }", "agents could delete rows of public.summaries, and with them what says from what rows of public.summaries were made"},
 		"links the owner drops":  {"  summaries: { rows: [ own: { column: user_id, is: user }, status: { column: body, is: x }, derived: { from: [ parts: { whole: id }, summaries: { id: part } ] } ] }", "whoever deletes a row of public.summaries takes its row of public.parts along"},
 		"a key once more":        {written("{ commands: [insert], columns: [id, user_id, body], accept: [conflicts] }") + "  summaries: { rows: [ " + linked + " ] }", "agents could give a new row of public.memories the key of one that is gone"},
+		"links by their rule":    {plain + "  summaries: { rows: [ " + linked + " ] }\n" + pointed("", "[conflicts, references]"), ""},
+		"links by a weaker rule": {plain + "  summaries: { rows: [ " + linked + " ] }\n" + pointed(", rows: [ status: { column: body, is: x } ]", "[conflicts, references]"), "agents could say of rows of public.summaries that they do not see that they were made from others"},
+		"a key by a stamp":       {written("{ commands: [insert], columns: [user_id, body], stamp: { id: { attribute: user } }, accept: [conflicts] }") + "  summaries: { rows: [ " + linked + " ] }", ""},
+		"a key by some stamps":   {written("{ commands: [insert], columns: [user_id, body], stamp: { id: { attribute: user, unless: [ status: { column: body, is: x } ] } }, accept: [conflicts] }") + "  summaries: { rows: [ " + linked + " ] }", "agents could give a new row of public.memories the key of one that is gone"},
 		"a key by default":       {written("{ commands: [insert], columns: [user_id, body] }") + "  summaries: { rows: [ " + linked + " ] }", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
