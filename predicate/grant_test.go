@@ -53,6 +53,31 @@ func TestListsComeBack(t *testing.T) {
 	}
 }
 
+// What is read as a list, the server reads as the same list: NULL in any letters is none of its words, and is one in quotes.
+func TestListsAreReadAsTheServerDoes(t *testing.T) {
+	b := newBench(t)
+	read := 0
+	for _, text := range []string{
+		"{}", "{a}", "{a,b}", "{NULL}", "{null,a}", "{a,Null}", "{nULL}", `{"NULL"}`, `{"null",NULL}`, "{NULLS,nul}", `{n\ull}`, `{"n\ull"}`, `{"a,b"}`, `{"a\"b","\\"}`, `{""}`, `{"",a}`,
+		"{a,}", "{,a}", "{ a}", "{a }", "{a b}", "{{a}}", "[0:0]={a}", "{a", "a}", "{a}b", `{"a"b}`, `{a"b"}`, "", "NULL",
+	} {
+		got, ok := predicate.ParseArray(text)
+		if !ok {
+			continue
+		}
+		read++
+		var want []*string
+		if err := b.conn.QueryRow(t.Context(), "SELECT "+catalog.QuoteLiteral(text)+"::pg_catalog.text[]").Scan(&want); err != nil {
+			t.Errorf("%s is read, and the server says %v", text, err)
+		} else if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-server +read):\n%s", text, diff)
+		}
+	}
+	if read < 14 {
+		t.Errorf("%d of them are read as lists", read)
+	}
+}
+
 // FuzzParseArray is the Go half: what is parsed is written again as the same list.
 func FuzzParseArray(f *testing.F) {
 	for _, word := range oddWords {
