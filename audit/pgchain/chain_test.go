@@ -379,7 +379,15 @@ func TestOneWriter(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	// Somebody who writes all the same is noticed before an answer.
+	// Somebody who writes all the same is noticed before an answer. The outcome of what was answered is written a moment after it.
+	for deadline, seq := time.Now().Add(time.Minute), 0; seq != 2; time.Sleep(10 * time.Millisecond) {
+		if err := b.dba.QueryRow(t.Context(), "SELECT max(seq) FROM pgconsent.audit_record WHERE chain = 'one'").Scan(&seq); err != nil {
+			t.Fatal(err)
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("record %d is the last one", seq)
+		}
+	}
 	if _, err := b.dba.Exec(t.Context(), "SELECT pgconsent.audit_append('one', 3, '{a}')"); err != nil {
 		t.Fatal(err)
 	}
