@@ -53,7 +53,11 @@ func (c *compiler) along(decl *writeDecl, t *compiling, keys []string) {
 				for _, t := range shows {
 					if name := c.showsByKey(t, by.key, changed); name != "" && !toldKeys[by.part.Name.String()+"."+name] {
 						toldKeys[by.part.Name.String()+"."+name] = true
-						warn("show agents the column, or SET NULL, or say accept: ["+acceptReferences+"]",
+						instead := "show agents the column"
+						if changed == nil { // of a row that stays the column shows in another way
+							instead += ", or SET NULL"
+						}
+						warn(instead+", or say accept: ["+acceptReferences+"]",
 							"rows of "+by.part.Name.String()+" go or change along: which do tells what they hold in "+t.unseen(name))
 					}
 				}

@@ -163,6 +163,9 @@ func TestWhatGoesAlongTells(t *testing.T) {
 		if c.tells == "" && len(got) > 0 || c.tells != "" && (len(got) != 1 || !strings.Contains(got[0], "rows of public."+of+" go or change along: which do tells what they hold in "+column) || !strings.Contains(got[0], "accept: [references]")) {
 			t.Errorf("%s:\n got %q\nwant %q", c.name, got, c.tells)
 		}
+		if len(got) > 0 && strings.Contains(got[0], "or SET NULL") != (c.keys[0].on == catalog.Cascade && !strings.Contains(c.tables, "commands: [update]")) { // is no way out where it is done
+			t.Errorf("%s: %s", c.name, got[0])
+		}
 	}
 
 	// What hidden rows hold, or hidden columns, tells by whether a row goes: that is left out.

@@ -212,11 +212,7 @@ tables:
     aggregate: { subject: person, rows: [ status: { column: kind, is: x } ], minimum: 2, measures: { amount: { between: [0, 9] } } }
 `)
 	w.migrate()
-	control := w.db.Connect(t, migrations.DefaultControlRole)
-	for _, c := range []struct {
-		sql   string
-		noted bool
-	}{
+	w.notes([]noting{
 		{"UPDATE visits SET person = '" + uuid(78) + "' WHERE id = 1", true},
 		{"UPDATE visits SET person = NULL WHERE id = 1", true},
 		{"UPDATE visits SET person = person", false},
@@ -224,20 +220,7 @@ tables:
 		{"UPDATE visits SET kind = 'y' WHERE id = 2", true},
 		{"UPDATE visits SET user_id = '" + user2 + "' WHERE id = 3", true},
 		{"DELETE FROM visits", true},
-	} {
-		var taken string
-		if err := control.QueryRow(context.Background(), "SELECT pg_current_snapshot()::text").Scan(&taken); err != nil {
-			t.Fatal(err)
-		}
-		w.exec(w.owner, c.sql)
-		var noted bool
-		if err := control.QueryRow(context.Background(), "SELECT pgconsent.changed_since($1::text::pg_snapshot)", taken).Scan(&noted); err != nil {
-			t.Fatal(err)
-		}
-		if noted != c.noted {
-			t.Errorf("%s: noted %v", c.sql, noted)
-		}
-	}
+	})
 }
 
 // Time hides what is shown by a rule that goes by the clock, wherever the rule stands, and nothing else.

@@ -30,29 +30,12 @@ tables: { papers: { rows: [ own: { column: desk, is: desk }, own: { column: room
 	}
 	w.compile(file, rls.Options{})
 	w.migrate()
-	control := w.db.Connect(t, migrations.DefaultControlRole)
-	for _, c := range []struct {
-		sql   string
-		noted bool
-	}{
+	w.notes([]noting{
 		{"INSERT INTO desks VALUES ('" + user1 + "', 2)", true},
 		{"INSERT INTO rooms VALUES ('" + user1 + "', 2)", false},
 		{"UPDATE rooms SET room = 3", true},
 		{"DELETE FROM desks", true},
-	} {
-		var taken string
-		if err := control.QueryRow(context.Background(), "SELECT pg_current_snapshot()::text").Scan(&taken); err != nil {
-			t.Fatal(err)
-		}
-		w.exec(w.owner, c.sql)
-		var noted bool
-		if err := control.QueryRow(context.Background(), "SELECT pgconsent.changed_since($1::text::pg_snapshot)", taken).Scan(&noted); err != nil {
-			t.Fatal(err)
-		}
-		if noted != c.noted {
-			t.Errorf("%s: noted %v", c.sql, noted)
-		}
-	}
+	})
 }
 
 // The function that works live attributes out is the reader's, noticed when it drifts, out of an agent's reach, and gone with the

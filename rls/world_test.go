@@ -176,3 +176,29 @@ const (
 )
 
 func uuid(n int) string { return fmt.Sprintf("00000000-0000-0000-0000-%012d", n) }
+
+// noting is a statement of the owner's, and whether it may end what was seen before.
+type noting struct {
+	sql   string
+	noted bool
+}
+
+// notes runs each and asks whether it was noted as a change.
+func (w *world) notes(cases []noting) {
+	w.t.Helper()
+	control := w.db.Connect(w.t, migrations.DefaultControlRole)
+	for _, c := range cases {
+		taken, err := query(control, "SELECT pg_current_snapshot()::text")
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		w.exec(w.owner, c.sql)
+		noted, err := query(control, "SELECT pgconsent.changed_since('"+taken+"'::pg_snapshot)::text")
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		if (noted == "true") != c.noted {
+			w.t.Errorf("%s: noted %s", c.sql, noted)
+		}
+	}
+}
