@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -43,6 +44,58 @@ func TestGateShuts(t *testing.T) {
 	w.exec("DROP TABLE public.another")
 	eventually(t, "the gate door again", func() bool { return door(titles) == verdict.DoorGate })
 	c.want(titles, "lake", "sea")
+}
+
+// TestGateStaysShut: a policy that is read again does not open the door, and a door that shuts with nothing else changed is shut for what was decided before.
+func TestGateStaysShut(t *testing.T) {
+	var shut syncFlag
+	w := start(t, func(w *world) {
+		w.cfg.Mode, w.cfg.Refresh = rewrite.Gate, time.Hour
+		if err := installWith(context.Background(), w.dba, rules, rls.Options{Doors: true}); err != nil {
+			t.Fatal(err)
+		}
+		w.cfg.Check = func(context.Context, *pgx.Conn, Target) error {
+			if shut.get() {
+				return GateShut{"a probe"}
+			}
+			return nil
+		}
+	})
+	c := w.client("caregiver")
+	door := func() verdict.Door {
+		c.seal() // with the rights of now
+		return c.Decide(t.Context(), titles, verdict.Simple).Door
+	}
+	if got := door(); got != verdict.DoorGate {
+		t.Fatalf("it takes the door %v", got)
+	}
+	shut.set(true)
+	w.write(strings.Replace(rules, "\ntables:", "\nlimits: [ { per: agent, statements: 1000 } ]\ntables:", 1))
+	if err := w.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	if got := door(); got != verdict.DoorRLS {
+		t.Errorf("after a reload it takes the door %v", got)
+	}
+
+	d := w.databases["memories"]
+	d.stopListening(t)
+	look := func(want verdict.Door) {
+		t.Helper()
+		d.mu.Lock()
+		d.checked = time.Time{}
+		d.mu.Unlock()
+		if err := d.refresh(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := door(); got != want {
+			t.Errorf("shut %v: it takes the door %v", shut.get(), got)
+		}
+	}
+	shut.set(false)
+	look(verdict.DoorGate)
+	shut.set(true)
+	look(verdict.DoorRLS)
 }
 
 // What a Parse declares its parameters as decides whether the text may take the gate door.

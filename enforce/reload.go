@@ -48,8 +48,9 @@ func (d *database) reload() error {
 		return kept(err)
 	}
 	d.install(s, doc, d.seen)
+	d.gate()
 	if v := d.view.Load(); v.state != nil {
-		d.view.Store(&view{state: s, verified: v.verified, offset: v.offset, catalog: v.catalog, server: v.server})
+		d.view.Store(&view{state: d.state, verified: v.verified, offset: v.offset, catalog: v.catalog, server: v.server})
 	}
 	m.PolicyInForce(d.cfg.Name, s.versions.Policy, s.versions.Catalog)
 	log.Info("policy reloaded", "policy", s.versions.Policy)
