@@ -90,3 +90,40 @@ tables:
 		}
 	}
 }
+
+// TestWhoseRowsAreAllReturned: a result lists the rows of a table that a statement has read, only where each of them is a row of the result.
+func TestWhoseRowsAreAllReturned(t *testing.T) {
+	const recording = `version: 1
+attributes: { user: { type: uuid, source: credential } }
+tables:
+  memories: { rows: [ { own: { column: user_id, is: user } } ], audit: { keys: true } }
+  people: { rows: [ { own: { column: user_id, is: user } } ] }
+`
+	w := start(t, func(w *world) {
+		w.write(recording)
+		if err := installWith(context.Background(), w.dba, recording, rls.Options{}); err != nil {
+			t.Fatal(err)
+		}
+	})
+	c := w.client("caregiver")
+	for text, want := range map[string]bool{
+		"SELECT id FROM memories": true,
+		"SELECT * FROM memories AS m WHERE title > 'a' ORDER BY id LIMIT 2":                        true,
+		"SELECT id FROM memories AS m WHERE EXISTS (SELECT FROM memories AS o WHERE o.id <> m.id)": false,
+		"SELECT id, (SELECT max(title) FROM memories) FROM memories":                               false,
+		"SELECT id FROM memories UNION ALL SELECT id FROM memories":                                false,
+		"SELECT m.id FROM memories AS m JOIN memories AS o USING (id)":                             false,
+		"SELECT id FROM memories WHERE id IN (SELECT id FROM people)":                              false,
+		"SELECT count(*) FROM memories":                                                            false,
+		"SELECT DISTINCT id FROM memories":                                                         false,
+		"SELECT id FROM memories; SELECT id FROM memories":                                         false,
+	} {
+		v := c.Decide(t.Context(), text, verdict.Simple)
+		if !v.Allowed() {
+			t.Fatalf("%s: %v", text, v.Refusal)
+		}
+		if got := v.Detail.(*judgement).single; got != want {
+			t.Errorf("%s: each row that was read is returned: %t", text, got)
+		}
+	}
+}

@@ -31,8 +31,14 @@ func TestNothingIsAnsweredUnderAnOlderCatalog(t *testing.T) {
 	}
 
 	// Once it is noticed a new seal says so, and what means the same goes on.
+	if c.sealed.Stale() {
+		t.Error("nobody has looked, and a seal is stale")
+	}
 	if err := w.db0(t).refresh(t.Context()); err != nil {
 		t.Fatal(err)
+	}
+	if !c.sealed.Stale() {
+		t.Error("a seal of the older catalogs is not stale")
 	}
 	c.seal()
 	c.want(titles, "lake", "sea")
@@ -90,6 +96,24 @@ func TestDDLIsToldOf(t *testing.T) {
 	eventually(t, "a look", func() bool { return d.view.Load().catalog > before })
 	c := w.client("caregiver")
 	c.want(titles, "lake", "sea")
+}
+
+// What is told while nobody listens is looked at when somebody does again.
+func TestDDLThatNobodyHeardOf(t *testing.T) {
+	w := start(t, func(w *world) { w.cfg.Refresh, w.cfg.maxStale = time.Hour, time.Hour })
+	d := w.db0(t)
+	const listening = " FROM pg_stat_activity WHERE application_name = 'pgconsent listener' AND query LIKE 'LISTEN%' AND state = 'idle' AND datname = current_database()"
+	eventually(t, "listening", func() bool {
+		var n int
+		if err := w.dba.QueryRow(t.Context(), "SELECT count(*)"+listening).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n == 1 && d.noticed.Load() == nil
+	})
+	before := d.view.Load().catalog
+	w.exec("SELECT pg_terminate_backend(pid, 10000)" + listening)
+	w.exec("CREATE TABLE public.another (id int)")
+	eventually(t, "a look", func() bool { return d.view.Load().catalog > before })
 }
 
 // Many rows are added up, and the version stays.
