@@ -92,7 +92,7 @@ func greedy(r *rand.Rand) (sent [][]pgx3.FrontendMessage) {
 			if so == 0 && alone {
 				so = uncounted
 				return pick("EXECUTE x", "EXECUTE x", "PREPARE x AS SELECT r(i) FROM generate_series(1, 4) AS i", "PREPARE x AS SELECT r(i) FROM generate_series(1, 2) AS i",
-					"DECLARE k CURSOR FOR SELECT r(i) FROM generate_series(1, 4) AS i", "DECLARE k CURSOR FOR SELECT r(i) FROM generate_series(1, 3) AS i",
+					"DECLARE k CURSOR FOR SELECT r(i) FROM generate_series(1, 4) AS i", "DECLARE k CURSOR FOR SELECT r(i) FROM generate_series(1, 3) AS i", "DECLARE k BINARY CURSOR FOR SELECT r(i) FROM generate_series(1, 3) AS i",
 					"FETCH ALL FROM k", "FETCH ALL FROM k")
 			}
 		}

@@ -111,7 +111,7 @@ func (j *judge) Decide(_ context.Context, text string, _ verdict.Protocol) *verd
 				t = `EXECUTE "` + verdict.UpstreamName(name) + `" ` + rest
 			case strings.HasPrefix(upper, "DECLARE "):
 				name, rest, _ := strings.Cut(strings.TrimSpace(t)[len("DECLARE "):], " ")
-				e.Kind, e.Name, e.Hold = verdict.Declares, name, strings.Contains(upper, "WITH HOLD")
+				e.Kind, e.Name, e.Hold, e.Binary = verdict.Declares, name, strings.Contains(upper, "WITH HOLD"), strings.HasPrefix(strings.ToUpper(rest), "BINARY")
 				e.Body = &verdict.Verdict{Original: text, Text: text, Effects: []verdict.Effect{{Reads: true}}, Detail: text, Position: v.Position}
 				grown = len(verdict.UpstreamName(name)) + 2 - len(name)
 				t = `DECLARE "` + verdict.UpstreamName(name) + `" ` + rest

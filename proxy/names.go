@@ -32,6 +32,7 @@ type portal struct {
 	group   uint64  // of its Bind, or of the Execute of its DECLARE
 	formats []int16 // of its results, where keys of rows are recorded
 	hold    bool    // it outlives its transaction
+	binary  bool    // a Query fetches from it in binary
 	over    bool    // its transaction has ended
 	broken  bool    // an error met it while it ran
 	dropped bool    // a Query behind its Bind has taken it away

@@ -52,6 +52,9 @@ func (r *refusal) early() bool {
 
 var noParameters = []byte{0, 0, 0, 0, 0, 0}
 
+// inBinary is the same for a Bind that asks for all values of the result in binary.
+var inBinary = []byte{0, 0, 0, 0, 0, 1, 0, 1}
+
 // append adds the refused form of a message of this kind. A Parse keeps its name: without one, it drops the statement
 // without a name even when it fails.
 func (r *refusal) append(dst []byte, kind message, name string) []byte {

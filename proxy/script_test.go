@@ -131,6 +131,13 @@ var scripts = map[string][]round{
 	"setting reported": {upToReady(1, q("SET TimeZone = 'Asia/Tokyo'")), upToReady(1, q("SET application_name = 'me'"))},
 	"extended":         {upToReady(1, pa("", "SELECT $1::int + 1"), bi("", "", "41"), de('P', ""), ex("", 0), sy)},
 	"binary":           {upToReady(1, pa("", "SELECT 258"), binary1("", ""), de('P', ""), ex("", 0), sy)},
+	"binary cursor": {
+		upToReady(1, q("BEGIN; DECLARE b BINARY CURSOR FOR SELECT i FROM generate_series(256, 300) AS i")),
+		upToReady(1, q("FETCH 2 FROM b")), upToReady(1, q("MOVE 3 FROM b; SELECT 1; FETCH 1 FROM b")),
+		upToReady(1, pa("", "FETCH 1 FROM b"), bi("", ""), ex("", 0), sy), // as its Bind says
+		upToReady(1, q("CLOSE b; DECLARE b CURSOR FOR SELECT 7; FETCH 1 FROM b; COMMIT")),
+		upToReady(1, q("BEGIN; DECLARE c BINARY CURSOR WITH HOLD FOR SELECT 258; FETCH 1 FROM c; DECLARE d CURSOR FOR SELECT 258; FETCH 1 FROM d; FETCH 1 FROM c; COMMIT")),
+	},
 	"named": {
 		upToReady(1, pa("s", "SELECT $1::text", 25), de('S', "s"), sy),
 		upToReady(1, bi("", "s", "x"), ex("", 0), sy),

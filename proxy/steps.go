@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/pgconsent/pgconsent/sqlstate"
@@ -27,6 +28,7 @@ const stepName = verdict.SealStatement + "_step"
 type divided struct {
 	parts []verdict.Part
 	care  []bool // which of them are planned with care; nil: none
+	asked []bool // which of them are sent for values in binary; nil: none
 	block bool   // several statements that control no transaction
 
 	begun   bool   // the BEGIN in front is answered
@@ -44,7 +46,7 @@ func (e *entry) inSteps() *sqlstate.Error {
 	v := e.verdict
 	if len(v.Effects) <= 1 {
 		if e.bound.Undoes || !e.alone {
-			e.steps = &divided{parts: []verdict.Part{{Text: v.Text}}, care: e.care}
+			e.steps = &divided{parts: []verdict.Part{{Text: v.Text}}, care: e.care, asked: e.fetchesBinary()}
 			e.leading = e.steps.leading(0)
 		}
 		return nil
@@ -61,7 +63,7 @@ func (e *entry) inSteps() *sqlstate.Error {
 		return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonLimit, "these statements cannot share a message: the policy bounds what they return").
 			WithHint("Send each in a message of its own.")
 	}
-	e.steps = &divided{parts: parts, care: e.care, block: true}
+	e.steps = &divided{parts: parts, care: e.care, asked: e.fetchesBinary(), block: true}
 	e.leading = e.steps.leading(0)
 	for _, effect := range v.Effects {
 		switch effect.Kind {
@@ -72,25 +74,44 @@ func (e *entry) inSteps() *sqlstate.Error {
 	return nil
 }
 
+// fetchesBinary are the statements that fetch from a BINARY cursor: there a Query gets values in binary, and a Bind has to ask for them.
+func (e *entry) fetchesBinary() []bool {
+	if !slices.ContainsFunc(e.running, func(p *portal) bool { return p.binary }) {
+		return nil
+	}
+	out := make([]bool, len(e.verdict.Effects))
+	running := e.running
+	for i, effect := range e.verdict.Effects {
+		if effect.Kind == verdict.Fetches {
+			out[i], running = running[0].binary, running[1:]
+		}
+	}
+	return out
+}
+
 // step is the messages for the i-th statement, or those that end the Query.
 func (st *divided) step(i int) []byte {
 	var b []byte
 	if i == 0 {
 		b = appendClose(b, 'S', "") // as a Query does
 		if st.block {
-			b = appendStep(b, "BEGIN")
+			b = appendStep(b, "BEGIN", noParameters)
 		}
 	}
 	if i < len(st.parts) {
 		if st.leading(i) > 0 {
 			for _, text := range verdict.Care {
-				b = appendStep(b, text)
+				b = appendStep(b, text, noParameters)
 			}
 		}
-		return appendMessage(appendStep(b, st.parts[i].Text), 'H')
+		rest := noParameters
+		if i < len(st.asked) && st.asked[i] {
+			rest = inBinary
+		}
+		return appendMessage(appendStep(b, st.parts[i].Text, rest), 'H')
 	}
 	if st.wrapped() {
-		b = appendStep(b, "COMMIT")
+		b = appendStep(b, "COMMIT", noParameters)
 	}
 	st.ended = true
 	return appendSync(appendClose(b, 'S', stepName))
@@ -107,11 +128,11 @@ func (st *divided) leading(i int) int {
 // wrapped tells whether the block is the proxy's.
 func (st *divided) wrapped() bool { return st.begun && !st.inside }
 
-// appendStep adds the messages that run a statement.
-func appendStep(b []byte, text string) []byte {
+// appendStep adds the messages that run a statement; rest is what its Bind says of parameters and results.
+func appendStep(b []byte, text string, rest []byte) []byte {
 	b = appendClose(b, 'S', stepName)
 	b = appendParse(b, stepName, text, []byte{0, 0})
-	b = appendBind(b, "", stepName, noParameters)
+	b = appendBind(b, "", stepName, rest)
 	b = appendDescribe(b, 'P', "")
 	b = appendExecute(b, "", 0)
 	return appendClose(b, 'P', "")

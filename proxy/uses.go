@@ -62,7 +62,7 @@ func (s *session) prepareUses(v *verdict.Verdict, group uint64) (u uses, refused
 			if u.declared == nil {
 				u.declared, opened = make([]*portal, len(v.Effects)), map[string]*portal{}
 			}
-			p := &portal{verdict: e.Body, group: group, hold: e.Hold, fill: s.fill}
+			p := &portal{verdict: e.Body, group: group, hold: e.Hold, binary: e.Binary, fill: s.fill}
 			u.declared[i], opened[e.Name] = p, p
 		case verdict.Fetches:
 			p := opened[e.Name]

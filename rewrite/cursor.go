@@ -5,15 +5,18 @@ import (
 	"github.com/pgconsent/pgconsent/verdict"
 )
 
-// cursorHold is the bit of WITH HOLD in a DECLARE's options.
-const cursorHold = 0x20
+// Bits of a DECLARE's options (nodes/parsenodes.h).
+const (
+	cursorBinary = 0x1
+	cursorHold   = 0x20
+)
 
 // declareCursorStmt visits DECLARE name CURSOR FOR query. Cursors share their names with the portals of the wire, as in
 // PostgreSQL. The query is not signed: it runs under the text of each FETCH.
 func (w *walker) declareCursorStmt(d *sqltext.DeclareCursorStmt, raw *sqltext.RawStmt) verdict.Effect {
 	w.saw("DeclareCursorStmt")
 	w.unsigned = true
-	effect := verdict.Effect{Kind: verdict.Declares, Name: d.Portalname, Hold: d.Options&cursorHold != 0}
+	effect := verdict.Effect{Kind: verdict.Declares, Name: d.Portalname, Hold: d.Options&cursorHold != 0, Binary: d.Options&cursorBinary != 0}
 	w.rename(w.tokenOf(raw, 1), "DeclareCursorStmt", d.Portalname, func(upstream string) { d.Portalname = upstream })
 	query := d.GetQuery().GetSelectStmt()
 	if query == nil {

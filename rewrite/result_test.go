@@ -115,6 +115,7 @@ func TestTagsAndEffects(t *testing.T) {
 		{"EXECUTE p (1)", "EXECUTE", []verdict.Effect{{Kind: verdict.Executes, Name: "p", Returns: true}}},
 		{"DEALLOCATE PREPARE p", "DEALLOCATE", []verdict.Effect{{Kind: verdict.Deallocates, Name: "p"}}},
 		{"DEALLOCATE ALL", "DEALLOCATE", []verdict.Effect{{Kind: verdict.Deallocates}}},
+		{"DECLARE c BINARY CURSOR FOR SELECT 1", "DECLARE", []verdict.Effect{{Kind: verdict.Declares, Name: "c", Binary: true, Tag: "SELECT", Body: &verdict.Verdict{Effects: []verdict.Effect{reads}}}}},
 		{"DECLARE c CURSOR WITH HOLD FOR SELECT 1", "DECLARE", []verdict.Effect{{Kind: verdict.Declares, Name: "c", Hold: true, Tag: "SELECT", Body: &verdict.Verdict{Effects: []verdict.Effect{reads}}}}},
 		{"DECLARE c CURSOR FOR SELECT 1", "DECLARE", []verdict.Effect{{Kind: verdict.Declares, Name: "c", Tag: "SELECT", Body: &verdict.Verdict{Effects: []verdict.Effect{reads}}}}},
 		{"FETCH 3 FROM c", "FETCH", []verdict.Effect{{Kind: verdict.Fetches, Name: "c", Returns: true}}},

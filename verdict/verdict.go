@@ -227,9 +227,10 @@ type Effect struct {
 
 	// Body is the verdict on the query that PREPARE or DECLARE names, with Effects of its own. Recheck takes it as it takes any
 	// other; its Text is that of the whole message.
-	Body *Verdict
-	Tag  string // of the query in Body
-	Hold bool   // of DECLARE: the cursor outlives its transaction
+	Body   *Verdict
+	Tag    string // of the query in Body
+	Hold   bool   // of DECLARE: the cursor outlives its transaction
+	Binary bool   // of DECLARE: a Query that fetches from it gets values in binary
 
 	Keeps Keeping // what sees one snapshot from now on
 
