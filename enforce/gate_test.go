@@ -188,6 +188,7 @@ func TestDeclaredTypesArePlannedWithCare(t *testing.T) {
 	w := start(t, nil)
 	c := w.client("caregiver")
 	const text = 25
+	kept := map[*verdict.Verdict]bool{}
 	for sql, want := range map[string][2]bool{ // as the server takes it, and declared
 		"SELECT title FROM memories WHERE id = $1":                     {false, false},
 		"SELECT title FROM memories WHERE id = $1::int":                {false, true},
@@ -205,5 +206,46 @@ func TestDeclaredTypesArePlannedWithCare(t *testing.T) {
 		if !declared.Allowed() || declared.Cautious() != want[1] || again.Cautious() != want[1] || v.Cautious() != want[0] {
 			t.Errorf("%s declared: %t, again %t; without %t; %v", sql, declared.Cautious(), again.Cautious(), v.Cautious(), declared.Refusal)
 		}
+		kept[v], kept[declared] = want[0], want[1]
+	}
+
+	w.exec("CREATE TABLE public.another (id int)")
+	w.lookAgain(t)
+	c.seal()
+	for v, want := range kept {
+		if again := c.Recheck(t.Context(), v); !again.Allowed() || again.Cautious() != want {
+			t.Errorf("%s under other catalogs: with care %t, want %t; %v", v.Original, again.Cautious(), want, again.Refusal)
+		}
+	}
+}
+
+// What was judged for row security stays so when it is asked again under other catalogs.
+func TestPlainVerdictsStayPlain(t *testing.T) {
+	w := start(t, func(w *world) {
+		w.cfg.Mode = rewrite.Gate
+		if err := installWith(context.Background(), w.dba, rules, rls.Options{Doors: true}); err != nil {
+			t.Fatal(err)
+		}
+	})
+	c := w.client("caregiver")
+	v := c.Decide(t.Context(), titles, verdict.Extended)
+	plain := c.Plain(t.Context(), v, nil)
+	if v.Door != verdict.DoorGate || plain.Door != verdict.DoorRLS {
+		t.Fatalf("%s takes the door %v, %v when plain", titles, v.Door, plain.Door)
+	}
+	w.exec("CREATE TABLE public.another (id int)")
+	w.lookAgain(t)
+	c.seal()
+	if again := c.Recheck(t.Context(), plain); !again.Allowed() || again.Door != verdict.DoorRLS {
+		t.Errorf("it takes the door %v now; %v", again.Door, again.Refusal)
+	}
+	c.want(titles, "lake", "sea")
+}
+
+// lookAgain waits until what was changed in the catalogs has been looked at.
+func (w *world) lookAgain(t *testing.T) {
+	t.Helper()
+	if err := w.db0(t).refresh(t.Context()); err != nil {
+		t.Fatal(err)
 	}
 }
