@@ -170,3 +170,34 @@ func TestContractsOfANewPolicy(t *testing.T) {
 		t.Errorf("%s: %v", person, v.Refusal)
 	}
 }
+
+// TestContractsGoByWhatIsClaimedNow: what was prepared under one claim is held to the contract of the claim that is made when it is asked again.
+func TestContractsGoByWhatIsClaimedNow(t *testing.T) {
+	claimed := strings.Replace(contracted, "stage: { type: text, source: credential, optional: true }", "stage: { type: text, source: set, optional: true, within: { values: [marker-1, marker-2] } }", 1)
+	w := start(t, func(w *world) {
+		w.write(claimed)
+		w.cfg.Agents = []Agent{agent("one", ann)}
+		if err := installWith(context.Background(), w.dba, claimed, rls.Options{}); err != nil {
+			t.Fatal(err)
+		}
+	})
+	stage := "marker-1"
+	s := w.client("one").Decider.(*session)
+	s.info.Claims = func() verdict.Claims { return verdict.Claims{Known: true, Values: map[string]string{"pgconsent.stage": stage}} }
+	for _, text := range []string{"SELECT title FROM memories", "PREPARE p AS SELECT title FROM memories", "COPY memories (title) TO STDOUT"} {
+		stage = "marker-1"
+		v := s.Decide(t.Context(), text, verdict.Simple)
+		if !v.Allowed() {
+			t.Fatalf("%s: %v", text, v.Refusal)
+		}
+		for _, again := range []struct {
+			stage string
+			may   bool
+		}{{"marker-2", false}, {"marker-1", true}} {
+			stage = again.stage
+			if now := s.Recheck(t.Context(), v); now.Allowed() != again.may {
+				t.Errorf("%s at %s: %v", text, stage, now.Refusal)
+			}
+		}
+	}
+}

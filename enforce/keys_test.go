@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/pgconsent/pgconsent/rls"
@@ -71,9 +72,9 @@ tables:
 		}
 	}
 	c.Close()
-	found := w.records("outcome")
-	if len(found) != len(all) {
-		t.Fatalf("%d outcomes of %d", len(found), len(all))
+	found, decisions := w.records("outcome"), w.records("decision")
+	if len(found) != len(all) || len(decisions) != len(all) {
+		t.Fatalf("%d outcomes and %d decisions of %d", len(found), len(decisions), len(all))
 	}
 	for i, o := range all {
 		var of []string
@@ -87,6 +88,12 @@ tables:
 		}
 		if slices.Sort(of); !slices.Equal(of, o.of) {
 			t.Errorf("%s: the outcome speaks of %v, want %v", o.text, of, o.of)
+		}
+		decided := fmt.Sprint(decisions[i]["tables"])
+		for _, table := range o.of {
+			if !strings.Contains(decided, table) {
+				t.Errorf("%s: the decision names %s, and not %s", o.text, decided, table)
+			}
 		}
 	}
 }
