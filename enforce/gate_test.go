@@ -219,6 +219,24 @@ func TestDeclaredTypesArePlannedWithCare(t *testing.T) {
 	}
 }
 
+// A type that a Parse declares may be one whose casts are others' functions: what the text casts, it is not given.
+func TestDeclaredTypesAreCastByNobodyElse(t *testing.T) {
+	w := start(t, func(w *world) {
+		w.exec("CREATE TYPE public.gauge AS (n int, unit text); CREATE FUNCTION public.gauged(public.gauge) RETURNS int LANGUAGE sql AS 'SELECT 1'; CREATE CAST (public.gauge AS int) WITH FUNCTION public.gauged")
+	})
+	var gauge uint32
+	if err := w.dba.QueryRow(t.Context(), "SELECT 'public.gauge'::regtype::oid").Scan(&gauge); err != nil {
+		t.Fatal(err)
+	}
+	c := w.client("caregiver")
+	for sql, may := range map[string]bool{"SELECT $1::text": true, "SELECT $1::int": false} {
+		v := c.Decide(t.Context(), sql, verdict.Extended)
+		if now := c.Declare(t.Context(), v, []uint32{gauge}); !v.Allowed() || now.Allowed() != may {
+			t.Errorf("%s of a gauge: %v", sql, now.Refusal)
+		}
+	}
+}
+
 // What was judged for row security stays so when it is asked again under other catalogs.
 func TestPlainVerdictsStayPlain(t *testing.T) {
 	w := start(t, func(w *world) {
