@@ -102,6 +102,56 @@ tables:
 	}
 }
 
+// Partitions and children of an object are read as the object is, to any depth, and an object is not read through what it is a child of.
+func TestContractsHoldForParts(t *testing.T) {
+	public := func(n string) catalog.Name { return catalog.Name{Schema: "public", Name: n} }
+	spec := catalog.Spec{ServerVersion: 150000, SearchPath: []string{"public"}}
+	for i, of := range [][]string{{"all"}, {"events", "all"}, {"late", "events"}, {"latest", "late"}, {"other", "events"}} {
+		r := &catalog.Relation{OID: uint32(20000 + i), Name: public(of[0]), Kind: catalog.Table, PrimaryKey: []string{"id"}, Columns: []catalog.Column{{Name: "id", Type: "integer", TypeOID: 23}, {Name: "x", Type: "integer", TypeOID: 23}}}
+		if len(of) > 1 {
+			r.Parents = []catalog.Name{public(of[1])}
+		}
+		spec.Relations = append(spec.Relations, r)
+	}
+	const text = `version: 1
+attributes: { stage: { type: text, source: credential } }
+tables:
+  events: { rows: open }
+objects:
+  event: { table: events, metadata: [id] }
+contracts:
+  reading: { by: stage, values: { counts: { allow: { event: metadata } } } }
+`
+	compile := func(text string) (*policy.Policy, error) {
+		doc, err := policy.Parse("p.yaml", []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return policy.Compile(doc, catalog.NewSnapshot(spec))
+	}
+	p, err := compile(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range []string{"events", "late", "latest", "other"} {
+		for source, may := range map[string]bool{policy.Metadata: true, policy.Structured: false} {
+			s := policy.Statement{Tag: "SELECT", Plain: true, Limit: -1, Accesses: []policy.Access{{Relation: public(part), Source: source, Columns: []string{"id"}, Output: true}}}
+			for stage, known := range map[string]bool{"counts": true, "unlisted": false} {
+				if refused := p.Judge(s, map[string]string{"stage": stage}); (refused == nil) != (may && known) {
+					t.Errorf("%s, %s at %s: %v", part, source, stage, refused)
+				}
+			}
+		}
+	}
+	const above = "the object event can be read through public.all"
+	if _, err := compile(strings.Replace(text, "tables:\n", "tables:\n  all: { rows: open }\n", 1)); err == nil || !strings.Contains(err.Error(), above) {
+		t.Errorf("an object whose parent is listed: %v", err)
+	}
+	if _, err := compile(strings.NewReplacer("tables:\n", "tables:\n  all: { rows: open }\n", "objects:\n", "objects:\n  everything: { table: all }\n").Replace(text)); err != nil {
+		t.Errorf("whose parent is an object: %v", err)
+	}
+}
+
 func joinOnly(object string) bool { return object == "l" }
 
 // contracted is why the contract of the test refuses a statement; "": it does not.
