@@ -159,8 +159,8 @@ func TestDeclaredTypesAtAnyPlace(t *testing.T) {
 	c := w.client("caregiver")
 	const xid, nothing, numeric = 28, 4_000_000_000, 1700
 	for sql, door := range map[string]verdict.Door{
-		"SELECT title FROM memories WHERE id = $1 AND id > $2 AND id < $3 AND id = $4":                 verdict.DoorGate,
-		"SELECT title FROM memories WHERE id = $1 AND id > $2 AND id < $3 AND id = $4 AND title ~ 'a'": verdict.DoorRLS,
+		"SELECT title FROM memories WHERE id = $1 AND id > $2 AND id < $3 AND id = $4":                     verdict.DoorGate,
+		"SELECT title FROM memories WHERE id = $1 AND id > $2 AND id < $3 AND id = $4 AND title ~ '(?=a)'": verdict.DoorRLS,
 	} {
 		for _, others := range []uint32{0, 20, 23} {
 			for at := range 4 {

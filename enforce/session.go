@@ -58,7 +58,7 @@ type judgement struct {
 	part   int    // 1 for the first statement of the text, if it is about the query that this one prepares
 	plain  bool   // it was judged without signing
 
-	mayDeclare func(types []uint32) bool // of a text of the gate door
+	mayDeclare func(types []uint32) bool // of a text that counts on something in its parameters
 	mayCast    func(snap *catalog.Snapshot, parameter uint32) *sqlstate.Error
 	declared   bool // it is planned with care since types were declared for its parameters
 	careful    bool // it is where they are
@@ -167,7 +167,7 @@ func (s *session) Declare(ctx context.Context, v *verdict.Verdict, types []uint3
 			return refusal(v.Original, verdict.Extended, v.Versions, err)
 		}
 	}
-	if ok && v.Door == verdict.DoorGate && !j.mayDeclare(types) {
+	if ok && v.Allowed() && j.mayDeclare != nil && !j.mayDeclare(types) { // what the gate door counts on in parameters, or the search of a text that takes the other
 		plain := *s.admit(ctx, now.state, s.decide(now.state, v.Original, verdict.Extended, false), verdict.Extended)
 		plain.Formed = v.Formed // as where it is the size of tables that keeps it from the door
 		v = &plain

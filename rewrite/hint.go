@@ -114,7 +114,7 @@ func (w *walker) visited(tree *sqltext.ParseResult, unlimited bool) *hint {
 
 // estimated does, as h says.
 func (w *walker) estimated(tree *sqltext.ParseResult, h *hint) *hint {
-	h.walker, h.references, h.rows, h.narrowed, h.led = w, map[*sqltext.RangeVar]*reference{}, map[*reference]float64{}, map[*reference]bool{}, map[*reference]bool{}
+	h.walker, h.references, h.rows, h.narrowed, h.led, h.searched = w, map[*sqltext.RangeVar]*reference{}, map[*reference]float64{}, map[*reference]bool{}, map[*reference]bool{}, map[*reference]bool{}
 	for _, ref := range w.references {
 		h.references[ref.rangeVar] = ref
 	}
@@ -149,6 +149,7 @@ type hint struct {
 	rows       map[*reference]float64
 	narrowed   map[*reference]bool // of a view: an index of one of its tables may be enough
 	led        map[*reference]bool // it is looked up for rows of another
+	searched   map[*reference]bool // a search finds the fewest of its rows
 	unlimited  bool                // LIMIT counts for nothing
 	own        bool                // so do columns that the rule compares
 	searching  bool                // and searches find few rows by an index
@@ -419,14 +420,17 @@ func (l *hintLevel) narrow(conditions []*sqltext.Node) {
 			item.rows = min(item.rows, l.found(item, index, equal[item], bounds[item]))
 		}
 		if l.own {
-			if few := l.searched(item, conditions); few < item.rows {
-				item.rows, item.guessed = few, true
+			if few := l.searchedBy(item, conditions); few < item.rows {
+				item.rows, item.guessed, l.searched[item.ref] = few, true, true
 			}
 			if l.betterByRule(item, equal[item]) {
 				item.rows = l.size(item.ref)
 			}
 		} else {
 			item.rows = min(item.rows, l.passes(item, equal[item], bounds[item]))
+		}
+		if l.byKey(item.ref) {
+			item.rows = min(item.rows, max(1, l.size(item.ref)*searchShare))
 		}
 		// A correlated look-up is made for each row outside.
 		if column, ok := correlated[item]; ok && leads(item.ref.relation, column) && l.outer > 0 {

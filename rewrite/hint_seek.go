@@ -2,6 +2,9 @@ package rewrite
 
 import (
 	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/pgconsent/pgconsent/catalog"
 	"github.com/pgconsent/pgconsent/sqltext"
@@ -41,6 +44,25 @@ func (w *walker) seeks(tree *sqltext.ParseResult, gate bool) bool {
 	return spared
 }
 
+// mostFew is of how many tables a text says so: what stands in front of it is looked through as it is planned.
+const mostFew = 8
+
+// few are the tables of which searches by an index are to find few rows behind the gate door (see predicate.Few). Nothing but speed depends on it.
+func (w *walker) few(tree *sqltext.ParseResult, gate bool) []catalog.Name {
+	if w.sizes == nil || !gate && len(w.searches) == 0 {
+		return nil
+	}
+	found := w.estimated(tree, &hint{unlimited: true, own: true, searching: true})
+	var out []catalog.Name
+	for _, ref := range w.references {
+		if (w.byKey(ref) || gate && found.searched[ref]) && !slices.Contains(out, ref.name) && len(out) < mostFew {
+			out = append(out, ref.name)
+		}
+	}
+	slices.SortFunc(out, func(a, b catalog.Name) int { return strings.Compare(a.SQL(), b.SQL()) })
+	return out
+}
+
 // byRule is how many rows an index finds for the rule of a table alone; 0: there is none.
 func (w *walker) byRule(ref *reference) float64 {
 	rows := 0.0
@@ -55,8 +77,8 @@ func (w *walker) byRule(ref *reference) float64 {
 	return rows
 }
 
-// searched is how many rows the searches among the conditions find by a GIN index.
-func (l *hintLevel) searched(item *hintItem, conditions []*sqltext.Node) float64 {
+// searchedBy is how many rows the searches among the conditions find by a GIN index.
+func (l *hintLevel) searchedBy(item *hintItem, conditions []*sqltext.Node) float64 {
 	if l.searching && slices.ContainsFunc(conditions, func(n *sqltext.Node) bool { return l.inverted(item, n) }) {
 		return max(1, l.size(item.ref)*searchShare)
 	}
@@ -72,7 +94,8 @@ func (l *hintLevel) inverted(item *hintItem, n *sqltext.Node) bool {
 	switch x.Kind {
 	case sqltext.AEXPR_LIKE, sqltext.AEXPR_ILIKE:
 	case sqltext.AEXPR_OP:
-		if !slices.Contains(searches, lastName(x.Name)) {
+		name := lastName(x.Name)
+		if strings.Contains(name, "%") || !slices.Contains(searches, name) && name != "~" && name != "~*" { // what shares some trigrams may be many
 			return false
 		}
 	default:
@@ -80,9 +103,19 @@ func (l *hintLevel) inverted(item *hintItem, n *sqltext.Node) bool {
 	}
 	of, column := l.item(x.Lexpr)
 	if of == item && slices.Contains(item.ref.relation.Inverted, column) {
-		return true
+		return !brief(x)
 	}
 	return len(l.items) == 1 && x.Lexpr.GetFuncCall() != nil && len(item.ref.relation.Vectors) > 0 // nothing else is vetted there
+}
+
+// brief tells whether a pattern has no three characters beside each other, by which an index of trigrams could find few rows.
+func brief(x *sqltext.A_Expr) bool {
+	constant := x.Rexpr.GetAConst()
+	if name := lastName(x.Name); constant == nil || x.Kind == sqltext.AEXPR_OP && name != "~" && name != "~*" {
+		return false
+	}
+	parts := strings.FieldsFunc(constant.GetSval().GetSval(), func(r rune) bool { return r < 0x80 && !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != ' ' })
+	return !slices.ContainsFunc(parts, func(part string) bool { return utf8.RuneCountInString(part) >= 3 })
 }
 
 // betterByRule tells whether an index finds fewer rows by what equals something together with a column of the rule than has been found.

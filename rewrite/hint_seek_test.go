@@ -2,6 +2,7 @@ package rewrite
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 
@@ -15,9 +16,9 @@ import (
 // Where conditions of its own find few rows by an index, a statement says so: the index of whose rows they are is not read besides.
 func TestSeekHint(t *testing.T) {
 	conn := pgtest.Database(t).Connect(t, "postgres")
-	if _, err := conn.PgConn().Exec(context.Background(), `CREATE TABLE boards (id bigint PRIMARY KEY, tenant bigint, open boolean);
+	if _, err := conn.PgConn().Exec(context.Background(), `CREATE EXTENSION pg_trgm; CREATE TABLE boards (id bigint PRIMARY KEY, tenant bigint, open boolean);
 		CREATE TABLE cards (id bigint PRIMARY KEY, tenant bigint, board bigint, kind int, title text, code text, found tsvector, made date);
-		CREATE INDEX ON boards (tenant); CREATE INDEX ON cards (tenant, made); CREATE INDEX ON cards (board); CREATE INDEX ON cards (kind); CREATE INDEX ON cards (tenant, code); CREATE INDEX ON cards (made); CREATE INDEX ON cards USING gin (found);
+		CREATE INDEX ON boards (tenant); CREATE INDEX ON cards (tenant, made); CREATE INDEX ON cards (board); CREATE INDEX ON cards (kind); CREATE INDEX ON cards (tenant, code); CREATE INDEX ON cards (made); CREATE INDEX ON cards USING gin (found); CREATE INDEX ON cards USING gin (code gin_trgm_ops);
 		CREATE TABLE plain (id bigint PRIMARY KEY, tenant bigint, board bigint); CREATE INDEX ON plain (board)`).ReadAll(); err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +79,37 @@ tables:
 			t.Errorf("%s (%s): seek is %v, %.60s", sql, result.Door, result.Seek, result.Text)
 		}
 	}
-	if result, _ := New(snap, pol, Doors).Rewrite("SELECT title FROM cards WHERE board = 7", false); result.Seek {
+	if result, _ := New(snap, pol, Doors).Rewrite("SELECT title FROM cards WHERE board = 7 AND "+search, false); result.Seek || len(result.Few) > 0 {
 		t.Error("a hint without sizes")
+	}
+	// Behind the gate door it says which tables a search by an index finds few rows of.
+	cards := catalog.Name{Schema: "public", Name: "cards"}
+	for sql, want := range map[string]bool{
+		"SELECT title FROM cards WHERE " + search:                                                                     true,
+		"SELECT title FROM cards WHERE " + search + " ORDER BY made LIMIT 20":                                         true,
+		"SELECT title FROM cards WHERE " + search + " AND made > now() GROUP BY title || 'x'":                         true,
+		"SELECT b.id FROM boards b JOIN cards c ON c.board = b.id WHERE c." + search:                                  true,
+		"SELECT id FROM boards b WHERE id IN (SELECT board FROM cards WHERE " + search + ")":                          true,
+		"SELECT title FROM cards WHERE title ILIKE '%abc%'":                                                           false, // no index
+		"SELECT title FROM cards WHERE code ILIKE '%abc%'":                                                            true,
+		"SELECT title FROM cards WHERE code ILIKE '%ab%'":                                                             false, // no trigram
+		"SELECT title FROM cards WHERE code ~ 'a.*bcd'":                                                               true,
+		"SELECT title FROM cards WHERE code ~ '[0-9]+ab.c'":                                                           false,
+		"SELECT title FROM cards WHERE code ~* $1":                                                                    true,
+		"SELECT title FROM cards WHERE code !~ 'abc'":                                                                 false,
+		"SELECT title FROM cards WHERE code % 'abc'":                                                                  false, // what shares some trigrams
+		"SELECT count(*) FROM cards":                                                                                  false,
+		"SELECT count(*) FROM cards WHERE made > '2026-01-01'":                                                        false,
+		"WITH c AS (SELECT id FROM cards WHERE " + search + ") SELECT (SELECT count(*) FROM c), random() FROM boards": true, // by key
+		"UPDATE cards SET title = 'a' WHERE " + search:                                                                false,
+	} {
+		result, refused := r.Rewrite(sql, false)
+		if refused != nil {
+			t.Errorf("%s: %v", sql, refused)
+			continue
+		}
+		if got := slices.Contains(result.Few, cards); got != want || strings.Contains(result.Text, predicate.FewHint(cards)) != want || got && len(result.Few) > 1 {
+			t.Errorf("%s (%s, %s): few is %v, %.90s", sql, result.Door, result.DoorReason, result.Few, result.Text)
+		}
 	}
 }

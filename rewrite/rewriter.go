@@ -29,10 +29,12 @@ func (m Mode) Doors() bool { return m == Doors || m == Gate }
 
 // Result is what became of a text.
 type Result struct {
-	Text           string // what goes upstream, without a signature
-	Scan           bool   // it begins with the hint that row policies should make sets of their helpers
-	Seek           bool   // it begins with the hint that conditions of its own find few rows by an index
-	NeedsSignature bool   // the text names gate views: it must be signed
+	Text           string         // what goes upstream, without a signature
+	Scan           bool           // it begins with the hint that row policies should make sets of their helpers
+	Seek           bool           // it begins with the hint that conditions of its own find few rows by an index
+	ByKey          []catalog.Name // tables of which a search finds rows by their keys, behind the gate door
+	Few            []catalog.Name // tables of whose door views it begins with the hint that a search finds few rows, sorted
+	NeedsSignature bool           // the text names gate views: it must be signed
 	Door           verdict.Door
 	DoorReason     string        // in mode Doors: what keeps the text from the gate door
 	Above          string        // behind the gate door: why part of it is computed only of rows that the rest has found; "": all of it is vetted
@@ -116,7 +118,7 @@ func (r *Rewriter) Rewrite(text string, extended bool) (*Result, *sqlstate.Error
 type form struct {
 	twins bool // a search, with its exact twin; else it is fenced in
 	door  bool // door views
-	found bool // rows that are found behind the gate door, and what is computed of them
+	found bool // rows that are found behind the gate door, and what is computed of them; or their keys
 }
 
 // rewrite does.
@@ -175,6 +177,9 @@ func (r *Rewriter) rewrite(text string, extended bool, may form) (*Result, *sqls
 	if gate { // where nothing can fail
 		result.careless()
 	}
+	if !gate && w.searcher != nil { // else all types are qualified
+		w.searcher.qualifyTypes()
+	}
 	if !gate && !grouped {
 		w.fences(tree, search)
 		w.settle(maySign)
@@ -185,6 +190,7 @@ func (r *Rewriter) rewrite(text string, extended bool, may form) (*Result, *sqls
 	result.Text = text
 	result.Scan = grouped || !gate && w.scans(tree)
 	result.Seek = !result.Scan && result.Care == "" && w.seeks(tree, gate)
+	result.Few = w.few(tree, gate)
 	if before := w.leftMarks(); before != "" {
 		w.replace(0, 0, before, func() {})
 	}
@@ -228,6 +234,23 @@ func (r *Rewriter) rewrite(text string, extended bool, may form) (*Result, *sqls
 		inner := result.Position
 		result.Text, result.Position = behind, func(p int) int { return inner(position(p)) }
 	}
+	if len(w.searches) > 0 {
+		if !placeSearches(tree, w.searches) {
+			return r.rewrite(text, extended, form{twins: may.twins, door: may.door})
+		}
+		with, position, ok, refused := withKeys(result.Text, w.searches)
+		if refused != nil {
+			return result, refused
+		}
+		if !ok {
+			return r.rewrite(text, extended, form{twins: may.twins, door: may.door})
+		}
+		inner := result.Position
+		result.Text, result.Position = with, func(p int) int { return inner(position(p)) }
+		for _, search := range w.searches {
+			result.ByKey = append(result.ByKey, search.ref.name)
+		}
+	}
 	if nearest {
 		write := exactly
 		if indexed {
@@ -263,14 +286,17 @@ func (r *Rewriter) rewrite(text string, extended bool, may form) (*Result, *sqls
 
 // hint is the comment that tells row policies and door views which form of what they ask for is the faster.
 func (r *Result) hint() string {
+	var b strings.Builder
 	switch {
 	case r.Scan:
-		return predicate.ScanHint
+		b.WriteString(predicate.ScanHint)
 	case r.Seek:
-		return predicate.SeekHint
-	default:
-		return ""
+		b.WriteString(predicate.SeekHint)
 	}
+	for _, table := range r.Few {
+		b.WriteString(predicate.FewHint(table))
+	}
+	return b.String()
 }
 
 // length refuses what would be too long, before trees are made of it.

@@ -93,9 +93,13 @@ func (v *vetter) no(format string, args ...any) bool {
 	return false
 }
 
+func (w *walker) vetter() *vetter {
+	return &vetter{walker: w, references: map[*sqltext.RangeVar]*reference{}, params: map[int32]kind{}, forms: map[int32]verdict.Form{}, exact: map[int32]uint32{}, sized: map[int32][]uint32{}, orderedWindows: map[string]bool{}}
+}
+
 // vet returns a vetter whose reason is empty if the text may take the gate door. by vets its SELECT.
 func (w *walker) vet(tree *sqltext.ParseResult, by func(*vetter, *sqltext.SelectStmt)) *vetter {
-	v := &vetter{walker: w, references: map[*sqltext.RangeVar]*reference{}, params: map[int32]kind{}, forms: map[int32]verdict.Form{}, exact: map[int32]uint32{}, sized: map[int32][]uint32{}, orderedWindows: map[string]bool{}}
+	v := w.vetter()
 	switch {
 	case len(tree.Stmts) != 1:
 		v.no("it is not exactly one statement")
@@ -610,6 +614,11 @@ func (v *vetter) takeDoor() {
 		}
 		v.substitute(ref, predicate.DoorView(ref.name))
 	}
+	v.qualifyTypes()
+}
+
+// qualifyTypes makes the edits of the types that are to be qualified.
+func (v *vetter) qualifyTypes() {
 	for _, t := range v.types {
 		token, name := v.source.Tokens[v.source.At(t.Location)], t.Names[0].GetString_().GetSval()
 		v.replace(token.Start, token.End, catalog.Name{Schema: "pg_catalog", Name: name}.SQL(), func() {
@@ -650,19 +659,22 @@ func (w *walker) onlyDoors(tree *sqltext.ParseResult) bool {
 
 var errDoors = errors.New("rewrite: a text of the gate door names a relation that it must not")
 
-// door sends the text through the gate door if it may take it. found tells whether the rest may stand above rows that are found.
+// door sends the text through the gate door if it may take it. found tells whether the rest may stand above rows that are found, or find these by key.
 func (w *walker) door(tree *sqltext.ParseResult, result *Result, found bool) bool {
 	if !w.mode.Doors() {
 		return false
 	}
 	v := w.vet(tree, (*vetter).whole)
-	reason := v.reason
+	reason, whole := v.reason, v.passed
 	if !v.passed && found && w.readsOne(tree) {
 		if behind := w.vet(tree, (*vetter).behind); behind.passed {
 			v, result.Above = behind, reason
 		}
 	}
 	result.Formed = v.formed
+	if found && v.found == nil && len(tree.Stmts) == 1 && !w.unsigned && signable(w.source) && (whole || !w.barred) { // whether it pays or not: that goes by sizes
+		w.keySearches(tree, result, whole)
+	}
 	v.pays(tree)
 	if v.reason != "" {
 		result.DoorReason, result.Above = v.reason, ""

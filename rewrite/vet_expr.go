@@ -268,7 +268,7 @@ func (v *vetter) matches(what, name string, operands []value) (kind, bool) {
 				if operands[i].kind != kindParam {
 					continue
 				}
-				if form, is := map[kind]verdict.Form{"pattern": verdict.Pattern, "short": verdict.Words}[wanted[i]]; is {
+				if form, is := map[kind]verdict.Form{"pattern": verdict.Pattern, "short": verdict.Words, "expression": verdict.Expression}[wanted[i]]; is {
 					v.form(operands[i].param, form)
 				} else if wanted[i] == "shallow" {
 					v.param(operands[i].param, "jsonb")
@@ -349,6 +349,8 @@ func (v *vetter) operation(x *sqltext.A_Expr, at place) value {
 		}
 		result, _ := v.matches("operator", name, []value{left, right})
 		return value{kind: result}
+	case sqltext.AEXPR_SIMILAR:
+		compare(name, v.similar(x.Rexpr))
 	case sqltext.AEXPR_DISTINCT, sqltext.AEXPR_NOT_DISTINCT:
 		compare("=", v.expr(x.Rexpr, at))
 	case sqltext.AEXPR_NULLIF: // the left operand, after what the comparison makes of it

@@ -78,3 +78,18 @@ func (v *vetter) patternParts(n *sqltext.Node, parts []*sqltext.Node) ([]*sqltex
 	}
 	return nil, false
 }
+
+// similar is the regular expression that PostgreSQL makes of a constant pattern of SIMILAR TO, as a constant. An escape, quotes, brackets and braces are none that is vetted.
+func (v *vetter) similar(n *sqltext.Node) value {
+	f := n.GetFuncCall()
+	if f == nil || len(f.Args) != 1 || f.Args[0].GetAConst().GetSval() == nil {
+		v.no("SIMILAR TO what is no constant, or with ESCAPE")
+		return value{}
+	}
+	pattern := f.Args[0].GetAConst().GetSval().GetSval()
+	if strings.ContainsAny(pattern, `\"[]{}`) {
+		v.no("a pattern of SIMILAR TO that is not vetted")
+	}
+	made := strings.NewReplacer("%", ".*", "_", ".", ".", `\.`, "^", `\^`, "$", `\$`, "(", "(?:").Replace(pattern)
+	return value{kind: kindText, constant: true, text: "(?:" + made + ")"}
+}

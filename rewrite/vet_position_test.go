@@ -16,7 +16,7 @@ import (
 var (
 	vettedFor   = map[string]string{"{c}": "title = 'a'", "{t}": "lower(title)", "{r}": "lower(title)"}
 	unvettedFor = map[string][]string{
-		"{c}": {"title ~ 'a'", "posix = 'a'", "title::boolean", "score = fee", "occurred_at > now() - '3000000 years'", "'a'::public.uuid IS NULL",
+		"{c}": {"title ~ '(?=a)'", "posix = 'a'", "title::boolean", "score = fee", "occurred_at > now() - '3000000 years'", "'a'::public.uuid IS NULL",
 			"octet_length(title) > 3", "public.octet_length(title) > 3", "1 < (SELECT sum(1.5) FROM people)", "1 < (SELECT avg(1.5) FROM people)"},
 		"{t}": {"md5(title)", "embedding", "posix", "plainto_tsquery('english', title)", "plainto_tsquery('english', 'a')", "to_tsvector('english', title)", "interval '1 day'", "substr(title, 1, level)", "public.lower(title)",
 			"title::public.exact", "(SELECT title FROM people)"},

@@ -34,7 +34,7 @@ func TestDoorReasons(t *testing.T) {
 		"SELECT title FROM ONLY memories":                                                                                         "ONLY",
 		"SELECT m FROM memories m":                                                                                                "whole-row",
 		"SELECT title FROM memories WHERE length(title) + 1 > 3":                                                                  "operator +",
-		"SELECT title FROM memories WHERE title ~ 'a'":                                                                            "operator ~",
+		"SELECT title FROM memories WHERE title ~ '(?=a)'":                                                                        "operator ~",
 		"SELECT title FROM memories WHERE title OPERATOR(public.###) 'a'":                                                         "",
 		"SELECT title FROM memories WHERE date_trunc('day', occurred_at) = now()":                                                 "function date_trunc",
 		"SELECT id FROM memories WHERE title::varchar(3) = 'a'":                                                                   "a type",
@@ -250,7 +250,7 @@ func TestDoorIsForWhatIsPlain(t *testing.T) {
 		{"SELECT title FROM memories WHERE title = ANY ($1)", "SELECT title FROM memories WHERE embedding = ANY ($1)", "ANY over"},
 		{"SELECT title FROM memories WHERE title IN ('a', body)", "SELECT title FROM memories WHERE embedding IN ('[1]')", "operator ="},
 		{"SELECT title FROM memories WHERE title BETWEEN 'a' AND 'b'", "SELECT title FROM memories WHERE title BETWEEN SYMMETRIC 'b' AND 'a'", "this form of operator"},
-		{"SELECT nullif(title, body) FROM memories", "SELECT title FROM memories WHERE title SIMILAR TO 'a'", "*"},
+		{"SELECT nullif(title, body) FROM memories", "SELECT title FROM memories WHERE title SIMILAR TO 'a' ESCAPE 'b'", "*"},
 		{"SELECT title FROM memories WHERE title IS DISTINCT FROM body", "SELECT title FROM memories WHERE -length(title) < 0", "in front of"},
 		{"SELECT coalesce(title, 'a') FROM memories", "SELECT id FROM memories WHERE coalesce(embedding, NULL) IS NULL", "COALESCE over"},
 		{"SELECT CASE title WHEN 'a' THEN body ELSE title END FROM memories", "SELECT id FROM memories ORDER BY CASE WHEN title = 'a' THEN length(body) ELSE now() END", "CASE over"},
@@ -315,7 +315,7 @@ func TestEveryTimeHasTheseParts(t *testing.T) {
 
 // Every entry of the list says why it is on it, and speaks of kinds that there are.
 func TestVettedListIsWellFormed(t *testing.T) {
-	kinds := map[kind]bool{"any": true, "pattern": true, "string": true, "short": true, "field": true, "datefield": true, "unit": true, "days": true, "integer": true, "natural": true, "label": true, "brief": true, "shallow": true, "same": true,
+	kinds := map[kind]bool{"any": true, "pattern": true, "string": true, "short": true, "field": true, "datefield": true, "unit": true, "days": true, "integer": true, "natural": true, "label": true, "brief": true, "shallow": true, "expression": true, "same": true,
 		kindEnum: true, kindNow: true, kindRecent: true, kindToday: true, kindSpan: true}
 	for _, k := range typeKinds {
 		kinds[k] = true

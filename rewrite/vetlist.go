@@ -153,6 +153,8 @@ func (v value) fits(wanted kind) bool {
 		return v.kind != kindSpan
 	case "pattern":
 		return v.kind == kindParam || v.literal() && !strings.Contains(v.text, `\`) && strings.Count(v.text, "%") <= maxWildcards
+	case "expression":
+		return v.kind == kindParam || v.literal() && verdict.PlainExpression(v.text)
 	case "string":
 		return v.literal()
 	case "short":

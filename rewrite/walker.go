@@ -26,6 +26,8 @@ type walker struct {
 	keyedBy      map[*sqltext.RangeVar]*fetch // the mentions of tables whose key is fixed
 	edits        []edit
 	functions    map[string]bool
+	searches     []keySearch     // of which rows are found by key
+	searcher     *vetter         // of their conditions
 	names        map[string]bool // last parts of all column references: what columns may have been read
 	collations   map[string]bool // other than the database's own: see checkCollations
 	explicit     map[string]bool // those by COLLATE

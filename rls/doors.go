@@ -54,7 +54,7 @@ func (p *Plan) doorView(t *policy.Table, rows string) []Statement {
 	view := predicate.DoorView(r.Name).SQL()
 	return []Statement{
 		{
-			SQL: fmt.Sprintf("CREATE VIEW %s AS\nSELECT %s FROM %s AS %s\nWHERE %s AND (SELECT pgconsent_gate.vetted()) AND (%s)", view, strings.Join(columns, ", "), r.Name.SQL(), doorAlias, isFresh, rows),
+			SQL: fmt.Sprintf("CREATE VIEW %s AS\nSELECT %s FROM %s AS %s\nWHERE %s AND (SELECT pgconsent_gate.vetted()) AND %s AND (%s)", view, strings.Join(columns, ", "), r.Name.SQL(), doorAlias, isFresh, predicate.Few(r.Name, doorAlias), rows),
 			Why: why,
 		},
 		{SQL: fmt.Sprintf("GRANT SELECT ON %s TO %s", view, p.agent), Why: why},

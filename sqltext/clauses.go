@@ -1,6 +1,11 @@
 package sqltext
 
-import "slices"
+import (
+	"math"
+	"slices"
+
+	"google.golang.org/protobuf/reflect/protoreflect"
+)
 
 // Span is a stretch of a text, in bytes.
 type Span struct{ Start, End int32 }
@@ -37,6 +42,58 @@ func (s *Source) Clauses() (Clauses, bool) {
 		}
 	}
 	return out, s.clauses(&out, from, where, len(s.Tokens))
+}
+
+// Joined finds the conditions that AND joins in the WHERE of a query, wherever it stands in the text, by its tree. As with [Source.Clauses], what it says is to be proved.
+func (s *Source) Joined(where *Node) ([]Span, bool) {
+	first := s.At(leftmost(where.ProtoReflect()))
+	for first >= 0 && (s.Tokens[first].Kind != kwWhere || s.isLabel(first)) {
+		first--
+	}
+	if first < 0 {
+		return nil, false
+	}
+	first++
+	end, depth := first, 0
+	for ; end < len(s.Tokens); end++ {
+		switch s.Tokens[end].Kind {
+		case OpenParen, OpenBracket:
+			depth++
+		case CloseParen, CloseBracket:
+			depth--
+		}
+		if depth < 0 || depth == 0 && !s.isLabel(end) && slices.Contains(afterWhere, s.Tokens[end].Kind) {
+			break
+		}
+	}
+	if end == first {
+		return nil, false
+	}
+	return s.joined(first, end), true
+}
+
+// afterWhere are the words that may follow a WHERE.
+var afterWhere = []TokenKind{kwGroup, kwHaving, kwWindow, kwOrder, kwLimit, kwOffset, kwFetch, kwFor, kwUnion, kwIntersect, kwExcept, kwReturning, Semicolon}
+
+// leftmost is where the first of the nodes of a tree stands that say where they do.
+func leftmost(m protoreflect.Message) int32 {
+	first := int32(math.MaxInt32)
+	m.Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		switch {
+		case f.IsList():
+			if f.Message() != nil {
+				for i := range v.List().Len() {
+					first = min(first, leftmost(v.List().Get(i).Message()))
+				}
+			}
+		case f.Message() != nil:
+			first = min(first, leftmost(v.Message()))
+		case f.Name() == "location" && v.Int() > 0:
+			first = min(first, int32(v.Int()))
+		}
+		return true
+	})
+	return first
 }
 
 // isLabel tells whether a keyword is the name of a column.

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
 func TestClauses(t *testing.T) {
@@ -66,4 +68,60 @@ func FuzzClauses(f *testing.F) {
 			t.Errorf("%q: %v until %d", sql, spans, c.End)
 		}
 	})
+}
+
+// The conditions of a query are found wherever it stands.
+func TestJoined(t *testing.T) {
+	for sql, want := range map[string]string{
+		"SELECT a FROM t WHERE b = 1":                                                                "b = 1",
+		"SELECT a FROM t WHERE ((b AND -c > 1) AND NOT d) GROUP BY a":                                "b|-c > 1|NOT d",
+		"WITH x AS (SELECT a FROM t WHERE /* WHERE */ (b).c AND d) SELECT 1":                         "(b).c|d",
+		"SELECT 1 FROM (SELECT a FROM t WHERE EXISTS (SELECT 1) AND d UNION SELECT 2) q":             "EXISTS (SELECT 1)|d",
+		"SELECT 1 FROM u WHERE true AND (a IN (SELECT b FROM t WHERE c AND d ORDER BY e)) AND f":     "true|(a IN (SELECT b FROM t WHERE c AND d ORDER BY e))|f",
+		"UPDATE t SET a = 1 WHERE CASE WHEN b THEN c END AND d RETURNING e":                          "CASE WHEN b THEN c END|d",
+		"DELETE FROM t WHERE substring(a FROM 1 FOR 2) = 'b' AND t.where AND (c, d) = (1, 2)":        "substring(a FROM 1 FOR 2) = 'b'|t.where|(c, d) = (1, 2)",
+		"SELECT a AS where FROM t WHERE CAST(a AS int) BETWEEN 1 AND 2 AND date 'x' < c FOR UPDATE;": "CAST(a AS int) BETWEEN 1 AND 2|date 'x' < c",
+	} {
+		source, refused := Scan(sql)
+		if refused != nil {
+			t.Fatal(refused)
+		}
+		tree, refused := source.Parse()
+		if refused != nil {
+			t.Fatal(refused)
+		}
+		where := whereOf(tree.ProtoReflect())
+		spans, ok := source.Joined(where)
+		var got []string
+		for _, s := range spans {
+			got = append(got, sql[s.Start:s.End])
+		}
+		if !ok || strings.Join(got, "|") != want {
+			t.Errorf("%s\n%s\n%s", sql, strings.Join(got, "|"), want)
+		}
+	}
+}
+
+// whereOf is the first WHERE of a tree.
+func whereOf(m protoreflect.Message) (where *Node) {
+	if f := m.Descriptor().Fields().ByName("where_clause"); f != nil && m.Has(f) {
+		return m.Get(f).Message().Interface().(*Node)
+	}
+	m.Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		switch {
+		case f.Message() == nil:
+		case f.IsList():
+			for i := range v.List().Len() {
+				if found := whereOf(v.List().Get(i).Message()); found != nil {
+					where = found
+				}
+			}
+		default:
+			if found := whereOf(v.Message()); found != nil {
+				where = found
+			}
+		}
+		return where == nil
+	})
+	return where
 }

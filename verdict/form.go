@@ -11,11 +11,12 @@ type Form uint8
 
 // The forms.
 const (
-	Piece   Form             = 1 << iota // of a pattern of LIKE: it is not long, and has few wildcards
-	ending                               // it does not end in LIKE's escape
-	Words                                // of a text search: few words, no long ones, and few dashes
-	Shallow                              // of a JSON document: few levels
-	Pattern = Piece | ending             // of LIKE
+	Piece      Form             = 1 << iota // of a pattern of LIKE: it is not long, and has few wildcards
+	ending                                  // it does not end in LIKE's escape
+	Words                                   // of a text search: few words, no long ones, and few dashes
+	Shallow                                 // of a JSON document: few levels
+	Expression                              // a regular expression that compiles: see PlainExpression
+	Pattern    = Piece | ending             // of LIKE
 )
 
 // PostgreSQL matches patterns, reads text searches and compares documents with a stack, which has 2 MB unless it is told otherwise, and 100 kB at least: it reads 500 of such things
@@ -34,7 +35,8 @@ func (f Form) Holds(value []byte) bool {
 	switch {
 	case f&ending != 0 && bytes.HasSuffix(value, []byte(`\`)),
 		f&Piece != 0 && (len(value) > maxPiece || bytes.Count(value, []byte("%")) > maxWildcards),
-		f&Shallow != 0 && bytes.Count(value, []byte("["))+bytes.Count(value, []byte("{")) > maxLevels:
+		f&Shallow != 0 && bytes.Count(value, []byte("["))+bytes.Count(value, []byte("{")) > maxLevels,
+		f&Expression != 0 && value != nil && !PlainExpression(string(value)):
 		return false
 	case f&Words == 0:
 		return true

@@ -45,6 +45,7 @@ type explained struct {
 	Door       verdict.Door         `json:"door,omitempty"`
 	DoorReason string               `json:"door_reason,omitempty"`
 	Above      string               `json:"above,omitempty"`
+	ByKey      []string             `json:"by_key,omitempty"`
 	Signed     bool                 `json:"signed,omitempty"`
 	Refusal    *refusal             `json:"refusal,omitempty"`
 }
@@ -173,6 +174,7 @@ func explain(r *rewrite.Rewriter, p *policy.Policy, text string, values map[stri
 		return answer
 	}
 	answer.Functions, answer.Door, answer.DoorReason, answer.Above, answer.Signed = result.Functions, result.Door, result.DoorReason, result.Above, result.NeedsSignature
+	answer.ByKey = tableNames(result.ByKey)
 	for _, statement := range result.Statements {
 		out := explainedStatement{Tag: statement.Tag, Accesses: []explainedAccess{}}
 		for _, a := range statement.Accesses {
@@ -274,6 +276,8 @@ func (s *session) explanation(a explained) {
 		fmt.Fprintf(s.out, "door: the signed gate for the rows that vetted conditions find; the rest is computed of these: %s\n", a.Above)
 	case a.Door == verdict.DoorGate:
 		fmt.Fprintln(s.out, "door: the signed gate; every expression is vetted")
+	case len(a.ByKey) > 0:
+		fmt.Fprintf(s.out, "door: row security, and the signed gate for the keys of rows that searches find of %s: %s\n", strings.Join(a.ByKey, ", "), a.DoorReason)
 	case a.Signed:
 		fmt.Fprintln(s.out, "walls: row security, and signed predicates in the text")
 	case a.DoorReason != "":

@@ -3,7 +3,9 @@ package main
 import (
 	"fmt"
 	"io"
+	"strings"
 
+	"github.com/pgconsent/pgconsent/catalog"
 	"github.com/pgconsent/pgconsent/catalog/pgcatalog"
 	"github.com/pgconsent/pgconsent/policy"
 	"github.com/pgconsent/pgconsent/rewrite"
@@ -38,6 +40,8 @@ type rewritten struct {
 	Care           string          `json:"care,omitempty"`
 	Scan           bool            `json:"scan,omitempty"`
 	Seek           bool            `json:"seek,omitempty"`
+	ByKey          []string        `json:"by_key,omitempty"`
+	Few            []string        `json:"few,omitempty"`
 	Tag            string          `json:"tag,omitempty"`
 	Accesses       []policy.Access `json:"accesses,omitempty"`
 	Functions      []string        `json:"functions,omitempty"`
@@ -103,6 +107,7 @@ func (r rewriteCmd) Run(s *session) error {
 			answer.Text, answer.NeedsSignature, answer.Tag = result.Text, result.NeedsSignature, result.Tag
 			answer.Accesses, answer.Functions = result.Accesses, result.Functions
 			answer.Door, answer.DoorReason, answer.Above, answer.Scan, answer.Seek, answer.Care = result.Door, result.DoorReason, result.Above, result.Scan, result.Seek, result.Care
+			answer.ByKey, answer.Few = tableNames(result.ByKey), tableNames(result.Few)
 		}
 		switch {
 		case s.json:
@@ -144,6 +149,9 @@ func (s *session) explain(t target, result *rewrite.Result) {
 	default:
 		fmt.Fprintln(s.err, "door:  row security (enforcement: both)")
 	}
+	if len(result.ByKey) > 0 {
+		fmt.Fprintf(s.err, "found: by key, signed: the rows that searches find of %s are looked up behind the gate door\n", strings.Join(tableNames(result.ByKey), ", "))
+	}
 	switch {
 	case result.Care != "":
 		fmt.Fprintf(s.err, "plan:  with care: %s\n", result.Care)
@@ -153,7 +161,18 @@ func (s *session) explain(t target, result *rewrite.Result) {
 	if result.Seek {
 		fmt.Fprintln(s.err, "hint:  seek: its own conditions find few rows by an index, and none is read for whose rows they are")
 	}
+	if len(result.Few) > 0 {
+		fmt.Fprintf(s.err, "hint:  few: searches find few rows of %s by an index\n", strings.Join(tableNames(result.Few), ", "))
+	}
 	if result.Scan {
 		fmt.Fprintln(s.err, "hint:  scan: it reads so much that row policies make sets of the tables they look up")
 	}
+}
+
+func tableNames(tables []catalog.Name) []string {
+	var out []string
+	for _, table := range tables {
+		out = append(out, table.String())
+	}
+	return out
 }

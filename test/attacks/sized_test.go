@@ -31,11 +31,11 @@ tables:
 func TestHowManyAreHiddenTellsNothing(t *testing.T) {
 	const search = " FROM notes WHERE found @@ 'b'::tsquery AND "
 	statements := []string{
-		"SELECT id, 'q'::int" + search + "d > 'x' AND body ~ 'x'", "SELECT 'q'::date, id" + search + "u > 'x' AND body ~ 'x'", "SELECT id" + search + "body ~ 'x' AND a + 1 = 'q' AND i8 > 'x'",
-		"SELECT id, date_trunc('year', ts) = 'q'" + search + "d > 'x'", "SELECT lower(id)" + search + "d > 'x' AND body ~ 'x'", "SELECT id, nothing" + search + "d > 'x' AND body ~ 'x'",
+		"SELECT id, 'q'::int" + search + "d > 'x' AND body ~ '(?=x)'", "SELECT 'q'::date, id" + search + "u > 'x' AND body ~ '(?=x)'", "SELECT id" + search + "body ~ '(?=x)' AND a + 1 = 'q' AND i8 > 'x'",
+		"SELECT id, date_trunc('year', ts) = 'q'" + search + "d > 'x'", "SELECT lower(id)" + search + "d > 'x' AND body ~ '(?=x)'", "SELECT id, nothing" + search + "d > 'x' AND body ~ '(?=x)'",
 		"SELECT id FROM notes WHERE 1 / 0 = id AND found @@ to_tsquery('simple', 'a b')", "SELECT id FROM notes WHERE found @@ to_tsquery('simple', 'a b') AND 1 / 0 = id", "SELECT id FROM notes WHERE found @@ to_tsquery('simple', 'a b') AND body ~ '('", "SELECT id FROM notes WHERE body ~ '(' AND found @@ to_tsquery('simple', 'a b')",
-		"SELECT a = $1" + search + "i8 > $1 AND body ~ 'x'", "SELECT f4 = $1" + search + "f > $1 AND body ~ 'x'", "SELECT vc = $1" + search + "body > $1 AND body ~ 'x'", "SELECT a = $1" + search + "i8 IN (a, $1) AND body ~ 'x'", "SELECT a = $1" + search + "i8 > $1",
-		"SELECT id" + search + "a % 2 = $1 AND d > $2", "SELECT id, body ~ 'x', vc" + search + "a % 2 = 1", "SELECT *" + search + "a % 2 = 1", "SELECT id" + search + "a % 2 = 1 LIMIT $1", "SELECT count(*), date_trunc('year', ts)" + search + "f > $1 GROUP BY 2",
+		"SELECT a = $1" + search + "i8 > $1 AND body ~ '(?=x)'", "SELECT f4 = $1" + search + "f > $1 AND body ~ '(?=x)'", "SELECT vc = $1" + search + "body > $1 AND body ~ '(?=x)'", "SELECT a = $1" + search + "i8 IN (a, $1) AND body ~ '(?=x)'", "SELECT a = $1" + search + "i8 > $1",
+		"SELECT id" + search + "a % 2 = $1 AND d > $2", "SELECT id, body ~ '(?=x)', vc" + search + "a % 2 = 1", "SELECT *" + search + "a % 2 = 1", "SELECT id" + search + "a % 2 = 1 LIMIT $1", "SELECT count(*), date_trunc('year', ts)" + search + "f > $1 GROUP BY 2",
 	}
 	described := func(c *pgconn.PgConn, sql string) string {
 		d, err := c.Prepare(t.Context(), "", sql, nil)

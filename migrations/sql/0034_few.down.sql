@@ -1,0 +1,1 @@
+DROP FUNCTION pgconsent_gate.few(pg_catalog.text);

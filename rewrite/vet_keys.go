@@ -1,0 +1,316 @@
+package rewrite
+
+import (
+	"slices"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/predicate"
+	"github.com/pgconsent/pgconsent/sqlstate"
+	"github.com/pgconsent/pgconsent/sqltext"
+)
+
+// A search stands in a join, a sub-select or a WITH query, beside what is not vetted: the statement takes row security, which reaches no index by it. The keys of the rows that the
+// search finds are looked up behind the gate door then, where its conditions are vetted, and the statement looks at the rows of these keys:
+//
+//	... WHERE n.found @@ q AND n.id = ANY (ARRAY(SELECT n.id FROM pgconsent_gate.door_n AS n WHERE n.found @@ q)) AND u.name ~ $2
+//
+// All else is as it was, under row security. Whatever the keys are, rows can only be left out by them; they are those of all rows that show and fulfil the conditions which stand beside
+// them, and equality of keys is leak-proof. The form goes by the text and the catalog alone.
+
+// keySearch is a search whose rows are found by key.
+type keySearch struct {
+	query *sqltext.SelectStmt
+	ref   *reference
+	alias string // of the table
+	key   string // its primary key
+	by    []bool // of each condition of the query: rows are found by it
+	at    int    // which of the queries of the text it is
+}
+
+// foundByKey finds the searches of a statement that are worth it. passed tells that all of it is vetted: then its door finds rows by an index where nothing is joined.
+func (w *walker) foundByKey(tree *sqltext.ParseResult, passed bool) (*vetter, []keySearch) {
+	s := tree.Stmts[0].GetStmt().GetSelectStmt()
+	if s == nil || s.IntoClause != nil || len(s.LockingClause) > 0 || !w.onlyTables() || slices.ContainsFunc(keysOf(w.functions), func(name string) bool { return !strings.HasPrefix(name, "pg_catalog.") }) {
+		return nil, nil
+	}
+	v := w.vetter()
+	f := searchFinder{vetter: v, passed: passed, stands: map[int32]int{}, of: map[*sqltext.RangeVar]*reference{}}
+	for _, ref := range w.references {
+		f.of[ref.rangeVar] = ref
+	}
+	countParams(tree.ProtoReflect(), f.stands)
+	f.query(s)
+	v.narrower()
+	v.ofOneType()
+	if v.reason != "" || len(f.found) == 0 || len(f.found) > mostKeySearches {
+		return nil, nil
+	}
+	return v, f.found
+}
+
+// keySearches notes them, and what they count on in the values of parameters.
+func (w *walker) keySearches(tree *sqltext.ParseResult, result *Result, passed bool) {
+	v, searches := w.foundByKey(tree, passed)
+	if len(searches) == 0 {
+		return
+	}
+	w.searches, w.searcher = searches, v
+	w.signed = true
+	result.params, result.exact, result.Forms, result.Formed = v.params, v.exact, v.forms, result.Formed || len(v.forms) > 0
+}
+
+// byKey tells whether rows of a table are found by key.
+func (w *walker) byKey(ref *reference) bool {
+	return slices.ContainsFunc(w.searches, func(s keySearch) bool { return s.ref == ref })
+}
+
+// mostKeySearches bounds how much longer a text becomes.
+const mostKeySearches = 4
+
+// onlyTables tells whether a statement reads tables of the policy alone: a view may have functions of the owner's, which see that the text is signed.
+func (w *walker) onlyTables() bool {
+	return !slices.ContainsFunc(w.references, func(ref *reference) bool {
+		if ref.fragment == nil || ref.relation == nil {
+			return true
+		}
+		_, listed := w.pol.Table(ref.name)
+		return !listed || ref.relation.Kind != catalog.Table && ref.relation.Kind != catalog.PartitionedTable || ref.written || ref.copied
+	})
+}
+
+type searchFinder struct {
+	*vetter
+	passed bool
+	stands map[int32]int // how often each parameter stands in the text
+	of     map[*sqltext.RangeVar]*reference
+	found  []keySearch
+}
+
+// query looks at a query, and at those that are run once for it.
+func (f *searchFinder) query(s *sqltext.SelectStmt) {
+	if s == nil || len(s.LockingClause) > 0 {
+		return
+	}
+	if !s.GetWithClause().GetRecursive() {
+		for _, n := range s.GetWithClause().GetCtes() {
+			f.query(n.GetCommonTableExpr().GetCtequery().GetSelectStmt())
+		}
+	}
+	f.query(s.Larg)
+	f.query(s.Rarg)
+	var tables []*sqltext.RangeVar
+	plain := true
+	var from func(n *sqltext.Node)
+	from = func(n *sqltext.Node) {
+		switch n := n.GetNode().(type) {
+		case *sqltext.Node_RangeVar:
+			tables = append(tables, n.RangeVar)
+		case *sqltext.Node_RangeSubselect:
+			if !n.RangeSubselect.Lateral {
+				f.query(n.RangeSubselect.GetSubquery().GetSelectStmt())
+			}
+		case *sqltext.Node_JoinExpr:
+			j := n.JoinExpr
+			plain = plain && !j.IsNatural && j.Alias == nil && j.JoinUsingAlias == nil && len(j.UsingClause) == 0
+			from(j.Larg)
+			from(j.Rarg)
+		}
+	}
+	for _, n := range s.FromClause {
+		from(n)
+	}
+	conditions := conjuncts(s.WhereClause)
+	for _, n := range conditions {
+		if not := n.GetBoolExpr(); not != nil && not.Boolop == sqltext.NOT_EXPR {
+			n = not.Args[0]
+		}
+		if link := n.GetSubLink(); link != nil && (link.SubLinkType == sqltext.EXISTS_SUBLINK || link.SubLinkType == sqltext.ANY_SUBLINK && len(link.OperName) == 0) {
+			f.query(link.GetSubselect().GetSelectStmt())
+		}
+	}
+	if !plain || f.passed && len(s.FromClause) == 1 && len(tables) == 1 {
+		return
+	}
+	for _, rv := range tables {
+		f.table(s, rv, conditions)
+	}
+}
+
+// table looks for a search of one table.
+func (f *searchFinder) table(s *sqltext.SelectStmt, rv *sqltext.RangeVar, conditions []*sqltext.Node) {
+	ref := f.of[rv]
+	if ref == nil || ref.relation.Kind != catalog.Table || ref.relation.HasChildren || !ref.fragment.door || ref.fragment.open || ref.fragment.aggregate != nil || ref.fetch != nil || ref.kept != "" || ref.shares ||
+		ref.table >= 0 || len(rv.GetAlias().GetColnames()) > 0 || len(ref.relation.PrimaryKey) != 1 {
+		return
+	}
+	f.references[rv] = ref
+	item := f.vetter.table(rv, place{})[0]
+	search := keySearch{query: s, ref: ref, alias: item.name, key: ref.relation.PrimaryKey[0], by: make([]bool, len(conditions))}
+	if key := slices.IndexFunc(item.columns, func(c vetColumn) bool { return c.name == search.key }); key < 0 || item.columns[key].computed || !slices.Contains([]kind{kindInt, kindText, "uuid"}, item.columns[key].kind) {
+		return
+	}
+	level := &hintLevel{hint: &hint{walker: f.walker}, items: []*hintItem{{ref: ref, name: item.name}}}
+	start, found := f.mark(), false
+	for i, n := range conditions {
+		before := f.mark()
+		if f.condition(n, place{scope: &vetScope{items: []*vetItem{item}}}); f.reason == "" && f.ownParams(n) && ofColumns(n) {
+			search.by[i] = true
+			found = found || level.inverted(level.items[0], n)
+			continue
+		}
+		f.reset(before)
+	}
+	if !found {
+		f.reset(start)
+		return
+	}
+	f.found = append(f.found, search)
+}
+
+// ownParams tells whether the parameters of a condition stand nowhere else: what they are taken for elsewhere is not known here.
+func (f *searchFinder) ownParams(n *sqltext.Node) bool {
+	here := map[int32]int{}
+	countParams(n.ProtoReflect(), here)
+	for number, stands := range here {
+		if f.stands[number] != stands {
+			return false
+		}
+	}
+	return true
+}
+
+func countParams(m protoreflect.Message, stands map[int32]int) {
+	if p, ok := m.Interface().(*sqltext.ParamRef); ok {
+		stands[p.Number]++
+		return
+	}
+	messagesIn(m, func(m protoreflect.Message) { countParams(m, stands) })
+}
+
+// messagesIn calls f for what a message holds, in the order of its fields.
+func messagesIn(m protoreflect.Message, f func(protoreflect.Message)) {
+	fields := m.Descriptor().Fields()
+	for i := range fields.Len() {
+		field := fields.Get(i)
+		switch {
+		case field.Message() == nil || field.IsMap() || !m.Has(field):
+		case field.IsList():
+			for k := range m.Get(field).List().Len() {
+				f(m.Get(field).List().Get(k).Message())
+			}
+		default:
+			f(m.Get(field).Message())
+		}
+	}
+}
+
+// queriesOf are all queries of a tree, in a fixed order.
+func queriesOf(tree *sqltext.ParseResult) []*sqltext.SelectStmt {
+	var out []*sqltext.SelectStmt
+	var visit func(m protoreflect.Message)
+	visit = func(m protoreflect.Message) {
+		if s, ok := m.Interface().(*sqltext.SelectStmt); ok {
+			out = append(out, s)
+		}
+		messagesIn(m, visit)
+	}
+	visit(tree.ProtoReflect())
+	return out
+}
+
+// place finds the queries of the searches in the tree that the text has now.
+func placeSearches(tree *sqltext.ParseResult, searches []keySearch) bool {
+	queries := queriesOf(tree)
+	for i := range searches {
+		if searches[i].at = slices.Index(queries, searches[i].query); searches[i].at < 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// withKeys writes the keys of the searches beside their conditions. False: it cannot be written so.
+func withKeys(text string, searches []keySearch) (out string, position func(int) int, ok bool, refused *sqlstate.Error) {
+	source, refused := sqltext.Scan(text)
+	if refused != nil {
+		return "", nil, false, refused
+	}
+	tree, refused := source.Parse()
+	if refused != nil {
+		return "", nil, false, refused
+	}
+	queries := queriesOf(tree)
+	var edits []sqltext.Edit
+	var apply []func() bool
+	for _, search := range searches {
+		if search.at >= len(queries) {
+			return "", nil, false, nil
+		}
+		query := queries[search.at]
+		conditions := conjuncts(query.WhereClause)
+		spans, found := source.Joined(query.WhereClause)
+		if !found || len(spans) != len(conditions) || len(spans) != len(search.by) {
+			return "", nil, false, nil
+		}
+		key := catalog.QuoteIdent(search.alias) + "." + catalog.QuoteIdent(search.key)
+		frame := key + " = ANY (ARRAY(SELECT " + key + " FROM " + predicate.DoorView(search.ref.name).SQL() + " AS " + catalog.QuoteIdent(search.alias) + " WHERE "
+		var texts []string
+		var inner []*sqltext.Node
+		last := 0
+		for i, is := range search.by {
+			if is {
+				texts, inner, last = append(texts, text[spans[i].Start:spans[i].End]), append(inner, proto.Clone(conditions[i]).(*sqltext.Node)), i
+			}
+		}
+		among, refused := sqltext.Parse("SELECT WHERE " + frame + "true))")
+		if refused != nil {
+			return "", nil, false, refused
+		}
+		node := among.Stmts[0].GetStmt().GetSelectStmt().WhereClause
+		node.GetAExpr().Rexpr.GetSubLink().GetSubselect().GetSelectStmt().WhereClause = and(inner)
+		edits = append(edits, sqltext.Edit{Start: spans[last].End, End: spans[last].End, Text: " AND " + frame + strings.Join(texts, " AND ") + "))"})
+		apply = append(apply, func() bool { return insertBehind(&query.WhereClause, conditions[last], node) })
+	}
+	for _, put := range apply {
+		if !put() {
+			return "", nil, false, nil
+		}
+	}
+	spliced, refused := sqltext.Splice(text, edits)
+	if refused != nil {
+		return "", nil, false, refused
+	}
+	if len(spliced.Text) > sqltext.MaxBytes || sqltext.Prove(tree, spliced.Text) != nil {
+		return "", nil, false, nil // words that are not what they seem: the text is still as it was
+	}
+	return spliced.Text, spliced.Position, true, nil
+}
+
+// insertBehind puts a condition behind another, joined by AND.
+func insertBehind(where **sqltext.Node, condition, put *sqltext.Node) bool {
+	if *where == condition {
+		*where = and([]*sqltext.Node{condition, put})
+		return true
+	}
+	b := (*where).GetBoolExpr()
+	if b == nil || b.Boolop != sqltext.AND_EXPR {
+		return false
+	}
+	if i := slices.Index(b.Args, condition); i >= 0 {
+		b.Args = slices.Insert(b.Args, i+1, put)
+		return true
+	}
+	return slices.ContainsFunc(b.Args, func(arg *sqltext.Node) bool { return insertBehind(&arg, condition, put) })
+}
+
+func keysOf(set map[string]bool) []string {
+	var out []string
+	for name := range set {
+		out = append(out, name)
+	}
+	return out
+}

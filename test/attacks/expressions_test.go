@@ -1,0 +1,95 @@
+package attacks
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/pgtest"
+	"github.com/pgconsent/pgconsent/predicate"
+	"github.com/pgconsent/pgconsent/test/instance"
+	"github.com/pgconsent/pgconsent/verdict"
+)
+
+// No expression that the door takes for plain is refused by the server, whatever it is asked of: made of pieces at random, also of those that may not stand where they come, and as long as they may be.
+func TestPlainExpressionsAlwaysCompile(t *testing.T) {
+	db := pgtest.Database(t)
+	conn := db.Connect(t, "postgres")
+	pieces := strings.Fields(`a b é Z 0 9 _ - , . .. | | ( ( ) ) (?: ^ $ * + ? *? {2} {3,} {0,9} {20} [a-z] [^0-9] [[:alpha:]] [[:punct:]a-f-] [\d\s] [é.] \d \W \S \. \( \m \M \y \Y [ ] { } \ \1 (?= (?i) x{40} .* .+ [^é]*`)
+	pieces = append(pieces, " ", "(a|b|.)*", "(.|[a-f])+", "(a*|b+)?")
+	random := rand.New(rand.NewPCG(7, 41))
+	plain, longest := 0, 0
+	for tries := 0; plain < 4000 && tries < 4_000_000; tries++ {
+		var b strings.Builder
+		for n, size := 1+random.IntN(60), 0; size < n && b.Len() < 200; size++ {
+			b.WriteString(pieces[random.IntN(len(pieces))])
+		}
+		text := b.String()
+		if !verdict.PlainExpression(text) {
+			continue
+		}
+		plain, longest = plain+1, max(longest, len(text))
+		if _, err := conn.Exec(t.Context(), "SELECT s ~ $1, s !~* $1 FROM unnest(ARRAY['', 'a', 'plain text é 09 of a row', repeat('ab0 é', 3000)]) s", text); err != nil {
+			t.Fatalf("%q: %v", text, err)
+		}
+	}
+	t.Logf("%d plain expressions, the longest of %d bytes", plain, longest)
+	if plain < 1000 || longest < 60 {
+		t.Error("they are few, or short")
+	}
+	// The largest of their kind.
+	for _, text := range []string{
+		strings.Repeat("(.|[a-f])*", 12), strings.Repeat("(.|é)+(a|b|.)?", 6), strings.Repeat(".*[a-z]", 12) + strings.Repeat("x", 100), ".{40}" + strings.Repeat(".*a", 11) + strings.Repeat("[^b]", 25), strings.Repeat("(a|b|c|d|e|f|.)", 12),
+		strings.TrimSuffix(strings.Repeat(".*|", 12), "|"), "(" + strings.TrimSuffix(strings.Repeat("[^a]x|", 30), "|") + ")*",
+		"(" + strings.TrimSuffix(strings.Repeat("a|", 95), "|") + ")*", strings.Repeat("[a-z]", 40), ".{0,39}.*.*.*.*.*.*.*.*.*.*",
+	} {
+		if !verdict.PlainExpression(text) {
+			t.Errorf("%q is not plain", text)
+		}
+		if _, err := conn.Exec(t.Context(), "SELECT s ~ $1, s !~* $1 FROM unnest(ARRAY['', repeat('ab0 é', 3000)]) s", text); err != nil {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+// Expressions that fail when they come to a row say nothing of hidden rows, in whatever way they are given, and plain ones no more.
+func TestExpressionsBehindTheGate(t *testing.T) {
+	text := []uint32{25}
+	cases := []gateCase{
+		gateSQL("SELECT count(*) FROM big WHERE a = 123 AND body ~ 'pl+ain'"),
+		gateSQL("SELECT count(*) FROM big WHERE a = 123 AND body ~* '^(odd|plain)$'"),
+		gateSQL("SELECT count(*) FROM big WHERE a = 123 AND body SIMILAR TO '%(odd|z)%'"),
+		gateSQL("SELECT count(*) FROM big WHERE a = 123 AND body NOT SIMILAR TO 'odd'"),
+		gateSQL("SELECT count(*) FROM big WHERE a = 123 AND body ~ '('"),
+		gateSQL("SELECT count(*) FROM big WHERE a = 123 AND body !~ 'x{256}'"),
+		gateSQL("SELECT count(*) FROM big WHERE a = 123 AND body ~ '(((x{250}){250}){250}){250}'"),
+		gateSQL("SELECT count(*) FROM big WHERE a = 123 AND body ~ '***:a'"),
+		gateSQL("SELECT count(*) FROM big WHERE a = 123 AND body ~* '[z-a]'"),
+		gateSQL("SELECT count(*) FROM big WHERE a = 123 AND body ~ '^*'"),
+		gateSQL("SELECT count(*) FROM big WHERE a = 123 AND body ~ E'\\\\'"),
+		gateSQL("SELECT count(*) FROM big WHERE a = 123 AND body ~ body"),
+		gateSQL("SELECT count(*) FROM big WHERE a = 123 AND 'x' ~ ('(' || body)"),
+		gateSQL("SELECT count(*) FROM big WHERE a = 123 AND body SIMILAR TO '(('"),
+		gateSQL("SELECT count(*) FROM big WHERE a = 123 AND body SIMILAR TO '*'"),
+		gateSQL("SELECT count(*) FROM big WHERE a = 123 AND body SIMILAR TO 'a[b'"),
+		gateSQL("SELECT count(*) FROM big WHERE a = 123 AND body SIMILAR TO body"),
+		gateParams("SELECT count(*) FROM big WHERE a = 123 AND body ~ $1", text, "o[d]+"),
+		gateParams("SELECT count(*) FROM big WHERE a = 123 AND body ~ $1", text, "("),
+		gateParams("SELECT count(*) FROM big WHERE a = 123 AND body ~* $1", nil, "a**"),
+		gateParams("SELECT count(*) FROM big WHERE a = 123 AND body !~ $1", nil, `(a)\1`),
+		gateParams("SELECT count(*) FROM big WHERE a = 123 AND body !~* $1", nil, "x{300}"),
+		gateParams("SELECT count(*) FROM big WHERE a = 123 AND body ~ $1", nil, ""),
+		gateParams("SELECT count(*) FROM big WHERE a = 123 AND (body ~ $1 OR body LIKE $1)", nil, `a\`),
+		gateParams("SELECT count(*) FROM big WHERE a = 123 AND body ~ ('(' || $1)", nil, "a"),
+		gateParams("SELECT count(*) FROM big WHERE a = 123 AND body SIMILAR TO $1", nil, "(("),
+	}
+	few := predicate.FewHint(catalog.Name{Schema: "public", Name: "big"}) // an agent may write it, too
+	for _, k := range slices.Clone(cases) {
+		k.sql = few + k.sql
+		cases = append(cases, k)
+	}
+	askGate(t, "body = '('", instance.Gate, cases)
+	askGate(t, "body = repeat('(', 200000)", instance.Doors, cases)
+}

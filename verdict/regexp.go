@@ -1,0 +1,216 @@
+package verdict
+
+import (
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// PostgreSQL compiles a regular expression when it comes to the first row, and an expression that it cannot read, or that becomes too large, fails then. What follows is a part of
+// its grammar (re_syntax) in which nothing fails: no references back and no looking around, which would also need a stack for each row, no options, no names of characters that it may not know,
+// and bounds on what becomes large when it is compiled. What it does not know is no such expression.
+const (
+	maxExpression = 200 // bytes
+	maxCopies     = 40  // of what braces repeat, in all
+	maxRepeats    = 12  // of quantifiers
+	maxGroups     = 12
+	maxNested     = 4
+)
+
+// classNames are those that PostgreSQL has in brackets.
+var classNames = []string{"alnum", "alpha", "blank", "cntrl", "digit", "graph", "lower", "print", "punct", "space", "upper", "xdigit"}
+
+// PlainExpression tells whether a text is such an expression.
+func PlainExpression(text string) bool {
+	if len(text) > maxExpression || !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
+		return false
+	}
+	x := expression{rest: text}
+	return x.branches(0) && x.rest == ""
+}
+
+// expression is what is left to read.
+type expression struct {
+	rest                    string
+	copies, repeats, groups int
+}
+
+// branches reads what | divides, none of it empty, up to the end or a closing parenthesis.
+func (x *expression) branches(nested int) bool {
+	for {
+		if !x.branch(nested) {
+			return false
+		}
+		if !x.skip("|") {
+			return true
+		}
+	}
+}
+
+func (x *expression) branch(nested int) bool {
+	some := x.skip("^")
+	for x.rest != "" && x.rest[0] != '|' && x.rest[0] != ')' {
+		some = true
+		if x.skip("$") {
+			return x.rest == "" || x.rest[0] == '|' || x.rest[0] == ')'
+		}
+		if x.boundary() {
+			continue
+		}
+		group := x.rest[0] == '('
+		before := x.repeats
+		if !x.atom(nested) {
+			return false
+		}
+		if !x.quantified(group, x.repeats > before) {
+			return false
+		}
+	}
+	return some
+}
+
+// boundary reads the beginning or the end of a word.
+func (x *expression) boundary() bool {
+	return x.skip(`\m`) || x.skip(`\M`) || x.skip(`\y`) || x.skip(`\Y`)
+}
+
+func (x *expression) atom(nested int) bool {
+	switch c := x.rest[0]; c {
+	case '(':
+		x.groups++
+		x.rest = x.rest[1:]
+		x.skip("?:")
+		return x.groups <= maxGroups && nested < maxNested && x.branches(nested+1) && x.skip(")")
+	case '[':
+		return x.bracket()
+	case '\\':
+		return x.escape()
+	case '*', '+', '?', '{', '}', ']', '^':
+		return false
+	default:
+		_, size := utf8.DecodeRuneInString(x.rest)
+		x.rest = x.rest[size:]
+		return c >= ' '
+	}
+}
+
+// escape reads a class of characters, or a character that would mean something else by itself.
+func (x *expression) escape() bool {
+	if len(x.rest) < 2 {
+		return false
+	}
+	c := x.rest[1]
+	x.rest = x.rest[2:]
+	return strings.IndexByte("dswDSW", c) >= 0 || isPunctuation(c)
+}
+
+func isPunctuation(c byte) bool {
+	return c > ' ' && c < 0x7f && !isLetter(c) && (c < '0' || c > '9')
+}
+
+func isLetter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' }
+
+// quantified reads what says how often an atom comes. A group comes once or not at all where something in it has such a thing already.
+func (x *expression) quantified(group, repeats bool) bool {
+	switch {
+	case x.skip("?"):
+	case x.skip("*"), x.skip("+"):
+		if repeats {
+			return false
+		}
+	case x.rest != "" && x.rest[0] == '{':
+		if group || !x.bounds() {
+			return false
+		}
+	default:
+		return true
+	}
+	x.repeats++
+	x.skip("?") // as few as will do
+	return x.repeats <= maxRepeats
+}
+
+// bounds reads {3}, {3,} and {3,5}.
+func (x *expression) bounds() bool {
+	inside, rest, closed := strings.Cut(x.rest[1:], "}")
+	low, high, two := strings.Cut(inside, ",")
+	least, ok := smallNumber(low)
+	most := least
+	if two && high != "" {
+		var is bool
+		most, is = smallNumber(high)
+		ok = ok && is
+	}
+	x.rest = rest
+	x.copies += max(least, most)
+	return closed && ok && least <= most && most > 0 && x.copies <= maxCopies
+}
+
+func smallNumber(s string) (int, bool) {
+	if len(s) == 0 || len(s) > 2 {
+		return 0, false
+	}
+	n := 0
+	for _, c := range []byte(s) {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		n = 10*n + int(c-'0')
+	}
+	return n, true
+}
+
+// bracket reads a list of characters in brackets: single ones, ranges among digits or letters of one case, and classes.
+func (x *expression) bracket() bool {
+	x.rest = x.rest[1:]
+	x.skip("^")
+	for some := false; x.rest != ""; some = true {
+		switch c := x.rest[0]; {
+		case c == ']':
+			x.rest = x.rest[1:]
+			return some
+		case strings.HasPrefix(x.rest, "[:"):
+			name, rest, closed := strings.Cut(x.rest[2:], ":]")
+			if !closed || !slices.Contains(classNames, name) {
+				return false
+			}
+			x.rest = rest
+		case c == '\\':
+			if len(x.rest) < 2 || strings.IndexByte("DSW", x.rest[1]) >= 0 || !x.escape() {
+				return false
+			}
+		case c == '-': // at the end
+			if !strings.HasPrefix(x.rest, "-]") {
+				return false
+			}
+			x.rest = x.rest[1:]
+		case strings.IndexByte("[^", c) >= 0 || c < ' ':
+			return false
+		case len(x.rest) > 2 && x.rest[1] == '-' && x.rest[2] != ']':
+			if !isRange(c, x.rest[2]) {
+				return false
+			}
+			if x.rest = x.rest[3:]; strings.HasPrefix(x.rest, "-") && !strings.HasPrefix(x.rest, "-]") {
+				return false
+			}
+		default:
+			_, size := utf8.DecodeRuneInString(x.rest)
+			x.rest = x.rest[size:]
+			if strings.HasPrefix(x.rest, "-") && !strings.HasPrefix(x.rest, "-]") { // a range from what has more than one byte
+				return false
+			}
+		}
+	}
+	return false
+}
+
+func isRange(from, to byte) bool {
+	within := func(low, high byte) bool { return low <= from && from <= to && to <= high }
+	return within('a', 'z') || within('A', 'Z') || within('0', '9')
+}
+
+func (x *expression) skip(prefix string) bool {
+	rest, ok := strings.CutPrefix(x.rest, prefix)
+	x.rest = rest
+	return ok
+}
