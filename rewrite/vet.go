@@ -83,7 +83,7 @@ const leastVisits = 2000
 
 // mostRules is how many tables whose rules look into others a statement may join by the gate door. Each brings joins of its own, and of so many the planner expects next to
 // no rows: it has looked through all that one rule finds for each row of the rest. Row security makes a set for each rule once.
-const mostRules = 3
+const mostRules = 2
 
 // no notes the first reason.
 func (v *vetter) no(format string, args ...any) bool {

@@ -31,7 +31,8 @@ type keySearch struct {
 	at    int    // which of the queries of the text it is
 }
 
-// foundByKey finds the searches of a statement that are worth it. passed tells that all of it is vetted: then its door finds rows by an index where nothing is joined.
+// foundByKey finds the searches of a statement that are worth it. passed tells that all of it is vetted: then its door finds rows by an index where nothing is joined, and
+// where something is asked of what is.
 func (w *walker) foundByKey(tree *sqltext.ParseResult, passed bool) (*vetter, []keySearch) {
 	s := tree.Stmts[0].GetStmt().GetSelectStmt()
 	if s == nil || s.IntoClause != nil || len(s.LockingClause) > 0 || !w.onlyTables() || slices.ContainsFunc(keysOf(w.functions), func(name string) bool { return !strings.HasPrefix(name, "pg_catalog.") }) {
@@ -154,7 +155,7 @@ func (f *searchFinder) table(s *sqltext.SelectStmt, rv *sqltext.RangeVar, condit
 		return
 	}
 	level := &hintLevel{hint: &hint{walker: f.walker}, items: []*hintItem{{ref: ref, name: item.name}}}
-	start, found := f.mark(), false
+	start, found, others := f.mark(), false, false
 	for i, n := range conditions {
 		before := f.mark()
 		if f.condition(n, place{scope: &vetScope{items: []*vetItem{item}}}); f.reason == "" && f.ownParams(n) && ofColumns(n) {
@@ -163,12 +164,19 @@ func (f *searchFinder) table(s *sqltext.SelectStmt, rv *sqltext.RangeVar, condit
 			continue
 		}
 		f.reset(before)
+		others = others || !joinsColumns(n)
 	}
-	if !found {
+	if !found || f.passed && others { // what is asked of another table may find fewer rows, and the planner knows that behind the door
 		f.reset(start)
 		return
 	}
 	f.found = append(f.found, search)
+}
+
+// joinsColumns tells whether a condition is the equality of two columns.
+func joinsColumns(n *sqltext.Node) bool {
+	x := n.GetAExpr()
+	return x != nil && x.Kind == sqltext.AEXPR_OP && lastName(x.Name) == "=" && x.Lexpr.GetColumnRef() != nil && x.Rexpr.GetColumnRef() != nil
 }
 
 // ownParams tells whether the parameters of a condition stand nowhere else: what they are taken for elsewhere is not known here.

@@ -69,7 +69,8 @@ func TestFoundByKeyWhateverTheSizes(t *testing.T) {
 	const change = "ALTER TABLE memories ADD found tsvector; CREATE INDEX ON memories USING gin (found)"
 	r, _ := altered(t, Doors, change)
 	for sql, want := range map[string]bool{
-		"SELECT m.title FROM memories m JOIN people p ON p.id = m.user_id WHERE m.found @@ plainto_tsquery('english', $1) AND p.name = $2": true,
+		"SELECT m.title FROM memories m, people p WHERE m.found @@ plainto_tsquery('english', $1) AND p.id = m.user_id":                    true,
+		"SELECT m.title FROM memories m JOIN people p ON p.id = m.user_id WHERE m.found @@ plainto_tsquery('english', $1) AND p.name = $2": false,
 		"SELECT m.title FROM memories m JOIN people p ON p.id = m.user_id WHERE m.id = $2 AND m.found @@ plainto_tsquery('english', $1)":   true,
 		"SELECT title FROM memories WHERE id = $2 AND found @@ plainto_tsquery('english', $1)":                                             false,
 	} {

@@ -10,14 +10,14 @@ import (
 func TestManyRulesTakeRowSecurity(t *testing.T) {
 	r, _ := altered(t, Doors, "CREATE TYPE kept_mood AS ENUM ('sad', 'happy'); ALTER TABLE memories ADD found tsvector, ADD felt kept_mood")
 	r = r.WithSizes(sizes())
-	const three = " FROM memories m JOIN memory_participants p ON p.memory_id = m.id JOIN memory_participants q ON q.memory_id = m.id"
+	const two = " FROM memories m JOIN memory_participants q ON q.memory_id = m.id"
 	for sql, want := range map[string]verdict.Door{
-		"SELECT count(*)" + three: verdict.DoorGate,
-		"SELECT count(*)" + three + " JOIN people ON people.id = p.person_id":                                                    verdict.DoorGate, // looks into nothing
-		"SELECT count(*)" + three + " JOIN memories n ON n.id = q.memory_id":                                                     verdict.DoorRLS,
-		"SELECT count(*)" + three + " WHERE EXISTS (SELECT FROM memories n WHERE n.id = q.memory_id)":                            verdict.DoorRLS,
-		"SELECT count(*)" + three + " JOIN memories n ON n.id = q.memory_id WHERE m.felt = 'sad'":                                verdict.DoorRLS, // not leak-proof, and no search
-		"SELECT count(*)" + three + " JOIN memories n ON n.id = q.memory_id WHERE m.found @@ plainto_tsquery('english', 'lake')": verdict.DoorGate,
+		"SELECT count(*)" + two: verdict.DoorGate,
+		"SELECT count(*)" + two + " JOIN people ON people.id = q.person_id":                                                    verdict.DoorGate, // looks into nothing
+		"SELECT count(*)" + two + " JOIN memories n ON n.id = q.memory_id":                                                     verdict.DoorRLS,
+		"SELECT count(*)" + two + " WHERE EXISTS (SELECT FROM memories n WHERE n.id = q.memory_id)":                            verdict.DoorRLS,
+		"SELECT count(*)" + two + " JOIN memories n ON n.id = q.memory_id WHERE m.felt = 'sad'":                                verdict.DoorRLS, // not leak-proof, and no search
+		"SELECT count(*)" + two + " JOIN memories n ON n.id = q.memory_id WHERE m.found @@ plainto_tsquery('english', 'lake')": verdict.DoorGate,
 	} {
 		result, refused := r.Rewrite(sql, false)
 		if refused != nil {
