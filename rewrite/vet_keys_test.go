@@ -33,7 +33,7 @@ func TestFoundByKey(t *testing.T) {
 		"SELECT m.id" + from + "m.found @@ 'a'::tsquery AND m.title::text LIKE '%abc%' AND " + leaky:                                                "SELECT m.id" + went + "m.found @@ 'a'::tsquery AND m.title::text LIKE '%abc%'" + keys("m.found @@ 'a'::tsquery AND m.title::text LIKE '%abc%'") + " AND " + leaky,
 		"SELECT m.id" + from + "m.title ILIKE $1 AND lpad(p.name, 3) = $2":                                                                          "SELECT m.id" + went + "m.title ILIKE $1" + keys("m.title ILIKE $1") + " AND lpad(p.name, 3) = $2",
 
-		"SELECT m.id" + from + "m.found @@ plainto_tsquery('english', $1) AND p.name = $1 || 'a'":                                          "", // what is it there?
+		"SELECT m.id" + from + "m.title ILIKE $1 AND lpad(p.name, 3) = $1":                                                                 "", // what is it there?
 		"SELECT m.id" + from + "m.title ILIKE '%ab%' AND " + leaky:                                                                         "", // no trigram
 		"SELECT m.id" + from + "m.body LIKE '%abc%' AND " + leaky:                                                                          "", // no index
 		"SELECT m.id" + from + "m.secret LIKE '%abc%' AND " + leaky:                                                                        "", // of a collation
