@@ -100,7 +100,7 @@ func (c *compiler) shown(d columnDecl, r *catalog.Relation) (Shown, bool) {
 		s.Type = t.Under // a domain may refuse what a mask makes of a value
 	}
 	if d.general {
-		switch kind := maskable(s.Type, c.snap.TypeByOID(column.TypeOID)); {
+		switch kind := maskable(s.Type, c.inmost(column.TypeOID)); {
 		case s.Unit != "" && kind == "time":
 			s.Mask = Truncate
 		case s.Amount > 0 && kind == "text":
@@ -113,7 +113,7 @@ func (c *compiler) shown(d columnDecl, r *catalog.Relation) (Shown, bool) {
 			return Shown{}, false
 		}
 	}
-	kind := maskable(s.Type, c.snap.TypeByOID(column.TypeOID))
+	kind := maskable(s.Type, c.inmost(column.TypeOID))
 	switch {
 	case s.Mask == Hash && kind != "text" && kind != "uuid":
 		c.fail(d.place, "text and uuid columns can be hashed; mask it with null", "%s.%s is a %s", r.Name, d.Name, column.Type)
@@ -126,6 +126,18 @@ func (c *compiler) shown(d columnDecl, r *catalog.Relation) (Shown, bool) {
 		return s, true
 	}
 	return Shown{}, false
+}
+
+// inmost is a type, or the one under a domain that is none.
+func (c *compiler) inmost(oid uint32) *catalog.Type {
+	t := c.snap.TypeByOID(oid)
+	for range 64 {
+		if t == nil || t.Kind != 'd' {
+			break
+		}
+		t = c.snap.TypeByOID(t.Base)
+	}
+	return t
 }
 
 // maskable groups types by what masks can do with them; "" is every other.
