@@ -145,7 +145,7 @@ func TestDangerousFunctionsAreNotAllowed(t *testing.T) {
 		}
 	}
 	// Of the volatile ones, those that were looked at.
-	volatile := " array_sample array_shuffle random_normal uuidv4 uuidv7 clock_timestamp gen_random_uuid random setseed timeofday pg_is_in_recovery pg_jit_available pg_collation_actual_version " +
+	volatile := " array_sample array_shuffle random_normal uuidv4 uuidv7 clock_timestamp gen_random_uuid random setseed timeofday pg_is_in_recovery pg_is_wal_replay_paused pg_jit_available pg_collation_actual_version " +
 		"pg_database_collation_actual_version pg_partition_ancestors pg_partition_tree pg_advisory_unlock_all "
 	for _, name := range queryNames(t, conn, "SELECT DISTINCT proname::text FROM pg_proc WHERE pronamespace = 'pg_catalog'::regnamespace AND provolatile = 'v'") {
 		if catalogFunctions[name].class == classAllow && !strings.Contains(volatile, " "+name+" ") {

@@ -55,6 +55,9 @@ func (w *walker) funcCall(n *sqltext.Node, f *sqltext.FuncCall) {
 				called, refused = callee{name: catalog.Name{Schema: "pg_catalog", Name: name}, recorded: "pg_catalog." + name}, why
 			}
 		}
+		if refused != nil && w.scope != nil && w.scope.parent == nil && w.scope.query != nil && settingsCall(w.scope.query) == f && setsWhereNamed(w.scope.query) && len(w.snap.FunctionsNamed(schema, name)) == 0 {
+			called, refused = callee{name: catalog.Name{Schema: "pg_catalog", Name: name}, recorded: "pg_catalog." + name}, nil
+		}
 		if refused != nil {
 			w.refuseAt(refused, f.Location)
 			return

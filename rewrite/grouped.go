@@ -183,19 +183,23 @@ var comparableTypes = []string{
 	"int4range", "int8range", "numrange", "tsrange", "tstzrange", "daterange",
 }
 
-func (w *walker) compares(c catalog.Column) bool {
-	t := w.snap.TypeByOID(c.TypeOID)
-	for depth := 0; t != nil && depth < maxTypeDepth; depth++ {
-		switch {
-		case t.Kind == 'd':
-			t = w.snap.TypeByOID(t.Base)
-		case t.Element != 0 && t.Name.Name[0] == '_':
-			t = w.snap.TypeByOID(t.Element)
-		default:
-			return t.Kind == 'e' || t.Kind == 'r' || t.Kind == 'm' || slices.Contains(comparableElsewhere[t.Extension], t.Name.Name) || t.Name.Schema == "pg_catalog" && slices.Contains(comparableTypes, t.Name.Name)
-		}
+func (w *walker) compares(c catalog.Column) bool { return w.groups(c.TypeOID, maxTypeDepth) }
+
+// groups tells whether PostgreSQL can group by a type: of a composite one, by each of its fields.
+func (w *walker) groups(oid uint32, depth int) bool {
+	t := w.snap.TypeByOID(oid)
+	switch {
+	case t == nil || depth == 0:
+		return false
+	case t.Kind == 'd':
+		return w.groups(t.Base, depth-1)
+	case t.Kind == 'c':
+		fields, found := w.snap.Relation(t.Name)
+		return found && len(fields.Columns) > 0 && !slices.ContainsFunc(fields.Columns, func(c catalog.Column) bool { return !w.groups(c.TypeOID, depth-1) })
+	case t.Element != 0 && t.Name.Name[0] == '_':
+		return w.groups(t.Element, depth-1)
 	}
-	return false
+	return t.Kind == 'e' || t.Kind == 'r' || t.Kind == 'm' || slices.Contains(comparableElsewhere[t.Extension], t.Name.Name) || t.Name.Schema == "pg_catalog" && slices.Contains(comparableTypes, t.Name.Name)
 }
 
 func groupLocation(n *sqltext.Node) int32 {

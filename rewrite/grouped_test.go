@@ -49,3 +49,23 @@ func TestGroupByKeyOfNarrowedTables(t *testing.T) {
 		}
 	}
 }
+
+// A column of a composite type is added where each of its fields can be compared, to any depth.
+func TestGroupByKeyBesideComposites(t *testing.T) {
+	for kind, added := range map[string]bool{
+		"homes": true, "CREATE TYPE spot AS (at place, why mood[])": true, "CREATE TYPE spot AS (name text, data json)": false, "odds": false,
+	} {
+		change := "CREATE TYPE odd AS (at point); CREATE DOMAIN odds AS odd[]; CREATE DOMAIN homes AS place[]; "
+		if strings.HasPrefix(kind, "CREATE") {
+			change, kind = change+kind+"; ", "spot"
+		}
+		r, _ := altered(t, RLS, change+"DROP SCHEMA pgconsent_rows CASCADE; ALTER TABLE letters ALTER topic TYPE "+kind+" USING NULL")
+		result, refused := r.Rewrite("SELECT p.topic, count(*) FROM letters p GROUP BY p.id", false)
+		if refused != nil {
+			t.Fatal(refused)
+		}
+		if got := strings.Contains(result.Text, `GROUP BY p.topic, p.id`); got != added {
+			t.Errorf("%s: %s", change+kind, result.Text)
+		}
+	}
+}

@@ -8,7 +8,7 @@ import (
 )
 
 // setsPlainly tells whether a call of set_config is a SET in other words, as Django's of its time zone: literals, in a SELECT
-// that reads nothing, of a setting that nobody but the session heeds. Beside rows it would be a way to tell which of them
+// that reads nothing, or one setting by its name as pgAdmin's of bytea_output does, of a setting that nobody but the session heeds. Beside rows it would be a way to tell which of them
 // it was called for; what claims an attribute or keeps a snapshot is to be said by SET, which the proxy follows, and so is how statements are
 // planned: the settings of care are sent before a statement, and what it runs may be planned behind such a call.
 func (w *walker) setsPlainly(f *sqltext.FuncCall) (bool, *sqlstate.Error) {
@@ -18,7 +18,8 @@ func (w *walker) setsPlainly(f *sqltext.FuncCall) (bool, *sqlstate.Error) {
 	name, named := constantString(f.Args[0])
 	value, given := constantString(f.Args[1])
 	local := f.Args[2].GetAConst()
-	if !named || !given || local == nil || local.GetBoolval() == nil || w.scope == nil || w.scope.query == nil || w.scope.parent != nil || len(w.scope.items) > 0 {
+	if !named || !given || local == nil || local.GetBoolval() == nil || w.scope == nil || w.scope.query == nil || w.scope.parent != nil ||
+		len(w.scope.items) > 0 && !setsWhereNamed(w.scope.query) {
 		return false, nil
 	}
 	name = strings.ToLower(name)
@@ -29,4 +30,53 @@ func (w *walker) setsPlainly(f *sqltext.FuncCall) (bool, *sqlstate.Error) {
 		return false, refused
 	}
 	return true, nil
+}
+
+// setsWhereNamed tells whether a SELECT calls nothing but set_config, and does so if there is a setting of a name that it says: which
+// settings PostgreSQL has by itself is the same for everybody.
+func setsWhereNamed(s *sqltext.SelectStmt) bool {
+	if s.WithClause != nil || s.Op != sqltext.SETOP_NONE || len(s.FromClause) != 1 || len(s.DistinctClause)+len(s.GroupClause)+len(s.WindowClause)+len(s.SortClause)+len(s.LockingClause) > 0 ||
+		s.HavingClause != nil || s.LimitCount != nil || s.LimitOffset != nil {
+		return false
+	}
+	for _, n := range s.TargetList {
+		if schema, name, ok := qualifiedName(n.GetResTarget().GetVal().GetFuncCall().GetFuncname()); !ok || name != "set_config" || schema != "" && schema != "pg_catalog" {
+			return false
+		}
+	}
+	if settingsCall(s) == nil && !plainRelation(s.FromClause[0].GetRangeVar(), "pg_settings") {
+		return false
+	}
+	where := s.WhereClause.GetAExpr()
+	if where == nil || where.Kind != sqltext.AEXPR_OP || len(where.Name) != 1 || where.Name[0].GetString_().GetSval() != "=" {
+		return false
+	}
+	column := where.Lexpr.GetColumnRef().GetFields()
+	name, ok := constantString(where.Rexpr)
+	return ok && !strings.Contains(name, ".") && len(column) == 1 && column[0].GetString_().GetSval() == "name"
+}
+
+// settingsCall is a call of pg_show_all_settings that is all of a SELECT's FROM, else nil.
+func settingsCall(s *sqltext.SelectStmt) *sqltext.FuncCall {
+	if len(s.GetFromClause()) != 1 {
+		return nil
+	}
+	from := s.FromClause[0].GetRangeFunction()
+	if from == nil || from.Alias != nil || from.Lateral || from.Ordinality || from.IsRowsfrom || len(from.Coldeflist) > 0 || len(from.Functions) != 1 {
+		return nil
+	}
+	parts := from.Functions[0].GetList().GetItems()
+	if len(parts) == 0 || len(parts) == 2 && parts[1].GetNode() != nil {
+		return nil
+	}
+	call := parts[0].GetFuncCall()
+	if schema, name, ok := qualifiedName(call.GetFuncname()); !ok || name != "pg_show_all_settings" || schema != "" && schema != "pg_catalog" || len(call.Args) > 0 {
+		return nil
+	}
+	return call
+}
+
+// plainRelation tells whether FROM names a relation of pg_catalog, and nothing else of it.
+func plainRelation(v *sqltext.RangeVar, name string) bool {
+	return v != nil && v.Relname == name && (v.Schemaname == "" || v.Schemaname == "pg_catalog") && v.Catalogname == "" && v.Alias == nil && v.Inh
 }
