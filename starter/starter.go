@@ -224,9 +224,32 @@ func (s *survey) reason(r *catalog.Relation) string {
 	}
 	slices.Sort(near)
 	if near = slices.Compact(near); len(near) > 0 {
-		return fmt.Sprintf("no column says whose rows these are; it refers to %s, denied as well or open to everybody", strings.Join(near, ", "))
+		return fmt.Sprintf("no column says whose rows these are; it refers to %s, denied as well or open to everybody", strings.Join(near, ", ")) + s.common(r)
 	}
 	return "no column says whose rows these are, and no foreign key leads to a table that does"
+}
+
+// manyTables is how many tables refer to one by a column of one name where that is worth a question.
+const manyTables = 3
+
+// common asks about a column by which many tables refer to one, whatever it is called: rows of several tenants look so.
+func (s *survey) common(r *catalog.Relation) string {
+	for _, k := range r.ForeignKeys {
+		to, ok := s.relation(k.Target)
+		if !ok || len(k.Columns) != 1 || to == r || slices.Contains(s.users, to) || family(r.Column(k.Columns[0]).Type) == "" && !strings.HasPrefix(r.Column(k.Columns[0]).Type, "character(") {
+			continue
+		}
+		name, n := k.Columns[0], 0
+		for _, other := range s.tables {
+			if s.target(other, name) == to {
+				n++
+			}
+		}
+		if attribute := snake(name); n >= manyTables && attributeName.MatchString(attribute) {
+			return fmt.Sprintf("; %d tables refer to %s by %s: if that is a tenant, declare an attribute %s and say own: { column: %s, is: %s }", n, s.written(to.Name), name, attribute, name, attribute)
+		}
+	}
+	return ""
 }
 
 func sortedKeys[V any](m map[string]V) []string {
