@@ -96,7 +96,7 @@ func (d *decoder) recordGrantee(n *node) *recordGrantee {
 	g.element = is == "element"
 	switch {
 	case is != "" && !g.element:
-		d.fail(n.place, `write "is: element"`, "is of a grantee is the element that a list is about to have, and nothing else")
+		d.fail(n.place, `write "is: element"`, "under grantee \"is\" takes the word element, the id that a list is about to hold, and nothing else")
 	case g.element == (len(g.to) > 0):
 		d.fail(n.place, "write to: [attributes that are ids of the caller]", "a grantee needs to know who it is")
 	}

@@ -42,7 +42,7 @@ func TestWrongConsentByRecords(t *testing.T) {
 		{"{ subjects: about }", `p.yaml:6:20: consent needs "record"`},
 		{"{ subjects: about, record: { table: records, grantor: grantor } }", `record needs "grantee"`},
 		{"{ subjects: about, record: { table: records, grantor: grantor, grantee: { column: grantee } } }", "a grantee needs to know who it is (write to: [attributes that are ids of the caller])"},
-		{"{ subjects: about, record: { table: records, grantor: grantor, grantee: { column: grantee, is: everyone } } }", "is of a grantee is the element that a list is about to have, and nothing else"},
+		{"{ subjects: about, record: { table: records, grantor: grantor, grantee: { column: grantee, is: everyone } } }", "under grantee \"is\" takes the word element"},
 		{"{ subjects: about, record: { table: records, grantor: grantor, grantee: { column: grantee, is: element } } }", "there is no element here: only wider, under write, judges the elements of a list"},
 		{"{ subjects: about, record: { table: records, grantor: number, grantee: { column: grantee, to: user } } }", `(compare it as text, by a column of its own such as ADD COLUMN number_text text GENERATED ALWAYS AS (number::text) STORED)`},
 		{"{ subjects: about, record: { table: recods, grantor: grantor, grantee: { column: grantee, to: user } } }", `the database has no table "recods" on the search path public (did you mean "records"?)`},

@@ -1,0 +1,118 @@
+package proxy
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	pgx3 "github.com/jackc/pgx/v5/pgproto3"
+
+	"github.com/pgconsent/pgconsent/verdict"
+)
+
+// obedient is a judge whose verdicts say what comments in the text tell them to.
+type obedient struct{ *judge }
+
+func (d *obedient) Decide(ctx context.Context, text string, by verdict.Protocol) *verdict.Verdict {
+	v := d.judge.Decide(ctx, text, by)
+	v.Formed, v.Apart, v.Foreign = strings.Contains(text, "/*formed*/"), strings.Contains(text, "/*apart*/"), strings.Count(text, "/*foreign*/")
+	if strings.Contains(text, "/*whole*/") {
+		v.Parts = nil
+	}
+	return v
+}
+
+func asTold(t *testing.T) *proxied {
+	p := start(t)
+	p.edit = func(r *Route) {
+		open := r.Open
+		r.Open = func(ctx context.Context, info SessionInfo) (verdict.Decider, error) {
+			d, err := open(ctx, info)
+			return &obedient{d.(*judge)}, err
+		}
+	}
+	return p
+}
+
+// tell plays a script and says what became of it: the rows, and what errors speak of.
+func tell(t *testing.T, p *proxied, rounds ...round) string {
+	t.Helper()
+	var out []string
+	for _, line := range p.raw(t).play(t, rounds) {
+		switch {
+		case strings.HasPrefix(line, "D "):
+			out = append(out, line)
+		case strings.HasPrefix(line, "E "):
+			out = append(out, strings.Join(strings.Fields(line)[2:], " "))
+		}
+	}
+	return strings.Join(out, " | ")
+}
+
+// SQL runs by name what is a query, and nothing that counts on values which the proxy looks at as they are bound.
+func TestWhatSQLRunsByName(t *testing.T) {
+	p := asTold(t)
+	prepared := func(text string, then ...pgx3.FrontendMessage) string {
+		return tell(t, p, upToReady(1, q("BEGIN")), upToReady(1, append([]pgx3.FrontendMessage{pa("s", text), bi("c", "s")}, sy)...), upToReady(len(then), then...))
+	}
+	for _, c := range []struct {
+		text, run, want string
+	}{
+		{"SELECT 7", "EXECUTE s", `D ["7"]`},
+		{"", "EXECUTE s", ""},
+		{"COMMIT", "EXECUTE s", `0A000 prepared statement "s" is no query: EXECUTE cannot run it @0`},
+		{"SAVEPOINT a", "EXECUTE s", `0A000 prepared statement "s" is no query: EXECUTE cannot run it @0`},
+		{"SELECT 7 /*formed*/", "EXECUTE s", `0A000 prepared statement "s" was prepared by the protocol and takes a pattern, a search or a document as a parameter: EXECUTE cannot run it @0`},
+		{"SELECT 7", "FETCH ALL FROM c", `D ["7"]`},
+		{"SELECT 7 /*formed*/", "FETCH ALL FROM c", `D ["7"]`}, // its values have been looked at
+		{"COMMIT", "FETCH ALL FROM c", `0A000 portal "c" is no query: FETCH cannot run it @0`},
+		{"SAVEPOINT a", "MOVE ALL FROM c", `0A000 portal "c" is no query: FETCH cannot run it @0`},
+	} {
+		if got := prepared(c.text, q(c.run)); got != c.want {
+			t.Errorf("%s, %s: %s\nwant %s", c.text, c.run, got, c.want)
+		}
+	}
+}
+
+// A transaction asks a foreign server in one statement, by whichever messages.
+func TestAForeignServerIsAskedInOneStatement(t *testing.T) {
+	p := asTold(t)
+	const refused = "0A000 a transaction reads foreign tables in one statement only @0"
+	read := func(n string) string { return "SELECT " + n + " /*foreign*/" }
+	for name, c := range map[string]struct {
+		script []round
+		want   string
+	}{
+		"one":                            {[]round{upToReady(1, q(read("1")))}, `D ["1"]`},
+		"two in one text":                {[]round{upToReady(1, q(read("1")+"; "+read("2")))}, refused},
+		"one, one after the other":       {[]round{upToReady(1, q(read("1"))), upToReady(1, q(read("2")))}, `D ["1"] | D ["2"]`},
+		"two in a block":                 {[]round{upToReady(1, q("BEGIN")), upToReady(1, q(read("1"))), upToReady(1, q(read("2")))}, `D ["1"] | ` + refused},
+		"two in two blocks":              {[]round{upToReady(1, q("BEGIN")), upToReady(1, q(read("1"))), upToReady(1, q("COMMIT")), upToReady(1, q("BEGIN")), upToReady(1, q(read("2")))}, `D ["1"] | D ["2"]`},
+		"two in a group":                 {[]round{upToReady(1, pa("", read("1")), bi("", ""), ex("", 0), pa("", read("2")), bi("", ""), ex("", 0), sy)}, `D ["1"] | ` + refused},
+		"two in two groups":              {[]round{upToReady(2, pa("", read("1")), bi("", ""), ex("", 0), sy, pa("", read("2")), bi("", ""), ex("", 0), sy)}, `D ["1"] | D ["2"]`},
+		"planned in a group":             {[]round{upToReady(1, pa("s", read("1")), bi("a", "s"), bi("b", "s"), ex("a", 0), ex("b", 0), sy)}, refused},
+		"by name beside what asks":       {[]round{upToReady(1, pa("s", read("1")), sy), upToReady(1, q(read("2")+"; EXECUTE s"))}, refused},
+		"by name, once":                  {[]round{upToReady(1, pa("s", read("1")), sy), upToReady(1, q("EXECUTE s"))}, `D ["1"]`},
+		"what does not ask, in a block":  {[]round{upToReady(1, q("BEGIN")), upToReady(1, q(read("1"))), upToReady(1, q("SELECT 2"))}, `D ["1"] | D ["2"]`},
+		"behind what failed, in a block": {[]round{upToReady(1, q("BEGIN")), upToReady(1, q("SAVEPOINT a")), upToReady(1, q(read("1 / 0"))), upToReady(1, q("ROLLBACK TO a")), upToReady(1, q(read("2")))}, `22012 division by zero @0 | ` + refused},
+	} {
+		if got := tell(t, p, c.script...); got != c.want {
+			t.Errorf("%s: %s\nwant %s", name, got, c.want)
+		}
+	}
+}
+
+// What time may hide begins with its own statement, and not with the message; where it cannot, it is refused.
+func TestStatementsThatBeginApart(t *testing.T) {
+	p := asTold(t)
+	const text = "SELECT set_config('x.y', statement_timestamp()::text, false) IS NULL; SELECT pg_sleep(0.02) IS NULL; SELECT statement_timestamp()::text = current_setting('x.y')"
+	for before, want := range map[string]string{
+		"":                   `D ["f"] | D ["f"] | D ["t"]`,
+		"/*apart*/":          `D ["f"] | D ["f"] | D ["f"]`,
+		"/*apart*//*whole*/": "0A000 these statements cannot share a message: what the later ones read may expire while the others run @0",
+	} {
+		if got := tell(t, p, upToReady(1, q(before+text))); got != want {
+			t.Errorf("%s: %s\nwant %s", before, got, want)
+		}
+	}
+}
