@@ -1,5 +1,8 @@
 -- The twin of the oracle's schema surety: other values in hidden rows and columns, some hidden rows less and others more; of some kinds of hidden rows there is none.
 SET session_replication_role = replica;
+UPDATE "Claims".payment SET amount = CASE WHEN id % 2 = 0 THEN 'NaN' ELSE '0' END::numeric WHERE "claimId" IN (SELECT "claimId" FROM "Claims"."Claim" WHERE insurer = 'BETA');
+DELETE FROM "Claims".payment WHERE "claimId" IN (SELECT "claimId" FROM "Claims"."Claim" WHERE insurer = 'NOVA') AND currency <> 'EUR';
+REFRESH MATERIALIZED VIEW public.month_totals;
 UPDATE ref.insurer SET secret_key = '\x00';
 UPDATE ref.insurer SET name = '(' || code, licence = NULL, settings = '' WHERE code <> 'ALFA';
 UPDATE public.staff SET mail = left(mail::text, 4) || '(@' || id, salary = 0;
