@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/policy"
 	"github.com/pgconsent/pgconsent/predicate"
 )
 
@@ -64,12 +65,29 @@ func (p *Plan) watched() []*watched {
 	return out
 }
 
-// Watchable returns "" if every change that can hide a row is noticed, or the table of which it is not: a snapshot that
-// outlives a statement could then go on showing what was withdrawn. Of [Plan.Unnoticed] it tells nothing.
-func (p *Plan) Watchable() string {
-	for _, w := range p.watched() {
-		if unnoticed(w.relation) && w.helps {
-			return w.relation.Name.String()
+// Watchable returns "" if every change of what an attribute is looked up in is noticed, or the table of which it is not: any
+// statement may depend on it, and a snapshot that outlives a statement could then go on showing what was withdrawn. Of [Plan.Unnoticed] it tells nothing.
+func (p *Plan) Watchable() string { return untold(p.liveNodes()) }
+
+// asked is whatever is asked about rows of a table as they are read and written.
+func asked(t *policy.Table) predicate.All {
+	out := predicate.All{t.Decides()}
+	if t.Write != nil {
+		out = append(append(out, t.Write.InsertCheck, t.Write.UpdateCheck), written(t.Write)...)
+	}
+	return out
+}
+
+// untold names a table that conditions read, and of whose changes no trigger tells; "": there is none.
+func untold(of predicate.Node) string {
+	for _, h := range predicate.Helpers(of) {
+		if unnoticed(h.Relation) {
+			return h.Relation.Name.String()
+		}
+	}
+	for _, r := range predicate.Grows(of) {
+		if unnoticed(r) {
+			return r.Name.String()
 		}
 	}
 	return ""
@@ -90,13 +108,13 @@ func unnoticed(r *catalog.Relation) bool {
 	return r.Kind != catalog.PartitionedTable && (r.Kind != catalog.Table || r.HasChildren)
 }
 
-// Unnoticed are the materialised views and foreign tables of the policy, its tables with inheritance children, the children that
-// have no triggers of their own, and the views that read them: nothing else depends on them, or [Plan.Watchable] says so, and no
-// trigger tells of all their changes. What reads one may show it for no longer than a statement.
+// Unnoticed are the materialised views and foreign tables of the policy, its tables with inheritance children, those whose rules
+// or checks read such a one, the parts of all these that have no triggers of their own, and the views that read them: no trigger tells of all
+// that changes what they show. What reads one may show it for no longer than a statement.
 func (p *Plan) Unnoticed() map[catalog.Name]bool {
 	out := map[catalog.Name]bool{}
 	for _, t := range p.policy.Tables() {
-		if unnoticed(t.Relation) {
+		if unnoticed(t.Relation) || untold(asked(t)) != "" {
 			out[t.Relation.Name] = true
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -110,19 +111,44 @@ func TestCommitsAfterTheSnapshotAreNoted(t *testing.T) {
 	}
 }
 
-// What is written to a child by its own name is not noticed: of a table that other rules read it closes old snapshots to everybody,
-// of another to what reads it.
+// What is written to a child by its own name is not noticed: it closes old snapshots to what reads the table, and what reads those whose rules
+// read it; and to everybody where an attribute is looked up in it.
 func TestTablesWithChildrenAreNotWatched(t *testing.T) {
 	w := newWorld(t)
 	if got := w.plan.Watchable(); got != "" {
 		t.Errorf("%s is not watched", got)
 	}
-	w.exec(w.owner, "CREATE TABLE heirs () INHERITS (people)")
-	w.compile("testdata/policy.yaml", rls.Options{})
-	if got := w.plan.Watchable(); got != "public.people" {
-		t.Errorf("a table with children: %q", got)
+	w.exec(w.owner, "CREATE TABLE apart (id int PRIMARY KEY, user_id uuid); CREATE TABLE beside (id int PRIMARY KEY, apart_id int REFERENCES apart); CREATE TABLE refers (id int PRIMARY KEY, user_id uuid, person uuid REFERENCES people); CREATE TABLE heirs () INHERITS (people)")
+	text, err := os.ReadFile("testdata/policy.yaml")
+	if err != nil {
+		t.Fatal(err)
 	}
-	w.exec(w.owner, "DROP TABLE heirs; CREATE TABLE loose (id int PRIMARY KEY, user_id uuid); CREATE TABLE kept () INHERITS (loose); CREATE TABLE grand () INHERITS (kept)")
+	file := filepath.Join(t.TempDir(), "policy.yaml")
+	more := "  apart: { rows: [ own: { column: user_id, is: user } ] }\n  beside: { rows: [ visible: { apart: { id: apart_id } } ], write: { commands: [insert], columns: [apart_id] } }\n" +
+		"  refers: { rows: [ own: { column: user_id, is: user } ], write: { commands: [insert], columns: [person], stamp: { user_id: { attribute: user } } } }\nfunctions:"
+	for _, c := range []struct {
+		from, to, watchable string
+		want                []string
+	}{
+		{"functions:", more, "", []string{"heirs", "memories", "memory_participants", "people", "refers"}},
+		{"attributes: {", "attributes: { who: { type: text, source: query, query: { table: people, column: name, match: { user_id: user } } },", "public.people", []string{"heirs", "memories", "memory_participants", "people"}},
+	} {
+		if err := os.WriteFile(file, []byte(strings.Replace(string(text), c.from, c.to, 1)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		w.compile(file, rls.Options{})
+		if got := w.plan.Watchable(); got != c.watchable {
+			t.Errorf("a table with children: %q, want %q", got, c.watchable)
+		}
+		want := map[catalog.Name]bool{}
+		for _, name := range c.want {
+			want[catalog.Name{Schema: "public", Name: name}] = true
+		}
+		if diff := cmp.Diff(want, w.plan.Unnoticed()); diff != "" {
+			t.Errorf("a table with children that others read (-want +got):\n%s", diff)
+		}
+	}
+	w.exec(w.owner, "DROP TABLE heirs, refers; CREATE TABLE loose (id int PRIMARY KEY, user_id uuid); CREATE TABLE kept () INHERITS (loose); CREATE TABLE grand () INHERITS (kept)")
 	w.compile("testdata/children.yaml", rls.Options{})
 	if got := w.plan.Watchable(); got != "" {
 		t.Errorf("a table with children that no other rule reads: %q", got)
@@ -136,11 +162,9 @@ func TestTablesWithChildrenAreNotWatched(t *testing.T) {
 	}
 	// Nor is what a view shows of them, whatever stands between.
 	w.exec(w.owner, "CREATE VIEW beneath AS SELECT id, user_id FROM loose; CREATE VIEW seen AS SELECT id FROM beneath; CREATE VIEW names AS SELECT name FROM people")
-	text, err := os.ReadFile("testdata/children.yaml")
-	if err != nil {
+	if text, err = os.ReadFile("testdata/children.yaml"); err != nil {
 		t.Fatal(err)
 	}
-	file := filepath.Join(t.TempDir(), "policy.yaml")
 	if err := os.WriteFile(file, append(text, "views: { seen: {}, names: {} }\n"...), 0o600); err != nil {
 		t.Fatal(err)
 	}

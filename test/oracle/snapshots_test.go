@@ -56,3 +56,50 @@ func TestMaterialisedViewsAndOlderSnapshots(t *testing.T) {
 		_ = conn.Close(ctx)
 	}
 }
+
+// What is written to an inheritance child is not noticed: what reads its parent, or a table whose rule looks into that, to any depth, is shown by the
+// snapshot of its own statement; all else may be seen for longer.
+func TestChildrenAndOlderSnapshots(t *testing.T) {
+	s := find(t, "surety")
+	proxy := instance.Start(t, instance.Doors, s.Behind(t), s.Attributes)
+	cursor := func(sql string) []string {
+		return []string{"BEGIN", "DECLARE c CURSOR FOR " + sql, "FETCH 1 FROM c", "FETCH 1 FROM c", "COMMIT"}
+	}
+	const repeatable = "BEGIN ISOLATION LEVEL REPEATABLE READ"
+	for _, c := range []struct {
+		messages []string
+		refused  bool
+	}{
+		{cursor(`SELECT ref FROM "Claim"`), false},
+		{cursor("SELECT * FROM payment"), false}, // shows with its claim
+		{cursor("SELECT * FROM timeline"), false},
+		{cursor("SELECT name FROM person"), false}, // a child that has a rule of its own
+		{cursor("SELECT name FROM party"), true},
+		{cursor(`SELECT role FROM "ClaimParty"`), true}, // shows with its party
+		{cursor("SELECT plate FROM vehicle"), true},     // with the policy of a party
+		{cursor(`SELECT ref FROM "Claim" WHERE "policyNo" IN (SELECT number FROM policy)`), true},
+		{cursor("SELECT * FROM find_documents('damage')"), true}, // nobody knows what it reads
+		{[]string{repeatable, "SELECT count(*) FROM task", `UPDATE "Claim" SET "desc" = "desc" WHERE "claimId" = 16`, "COMMIT"}, false},
+		{[]string{repeatable, "SELECT count(*) FROM task", "SELECT count(*) FROM vehicle", "COMMIT"}, true},
+		{[]string{repeatable, "SELECT count(*) FROM task", `INSERT INTO "ClaimParty" ("claimId", "partyId", role) VALUES (16, md5('p1')::uuid, 'expert')`, "ROLLBACK"}, true},
+		{[]string{repeatable, "SELECT count(*) FROM task", `DELETE FROM "ClaimParty" WHERE false`, "ROLLBACK"}, true},
+		{[]string{"PREPARE p AS SELECT count(*) FROM vehicle", "EXECUTE p", repeatable, "SELECT 1", "EXECUTE p", "COMMIT"}, true},
+		{[]string{"BEGIN", "SELECT count(*) FROM vehicle", "SELECT count(*) FROM party", "COMMIT"}, false},
+	} {
+		conn := proxy.Agent(t, "agent", s.Name)
+		refused := false
+		for i, m := range c.messages {
+			switch a := instance.Ask(conn, m); {
+			case a.Err == "":
+			case a.Code == "0A000" && a.Refused():
+				refused = true
+			case !refused:
+				t.Errorf("%q: %s", c.messages[:i+1], a.Err)
+			}
+		}
+		if refused != c.refused {
+			t.Errorf("%q: refused is %v, want %v", c.messages, refused, c.refused)
+		}
+		_ = conn.Close(context.Background())
+	}
+}

@@ -141,7 +141,6 @@ COPY (SELECT "claimId", ref, "Amount €" FROM "Claim" ORDER BY 1) TO STDOUT WIT
 COPY reserve TO STDOUT;
 COPY note (slug, body) TO STDOUT (FORMAT csv, FORCE_QUOTE *);
 EXPLAIN SELECT 1;
--- may be refused
--- a table with children decides about others
+-- what no table with children decides about
 BEGIN; DECLARE c CURSOR FOR SELECT "claimId" FROM "Claim" ORDER BY 1; FETCH 3 FROM c; MOVE 2 IN c; FETCH ALL FROM c; CLOSE c; COMMIT;
 BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SELECT count(*) FROM payment; COMMIT;
