@@ -72,9 +72,15 @@ var gatePlans = []string{
 // askGatePlanned does so under each of the plans. What are asked first are asked under all of them, and the rest under the first.
 func askGatePlanned(t *testing.T, row string, mode instance.Mode, plans []string, cases []gateCase, rest ...gateCase) {
 	t.Helper()
+	askGateUnder(t, gatePolicy, gateSchema, row, mode, plans, cases, rest...)
+}
+
+// askGateUnder does so under another policy, which may want more of the schema.
+func askGateUnder(t *testing.T, policy, schema, row string, mode instance.Mode, plans []string, cases []gateCase, rest ...gateCase) {
+	t.Helper()
 	twin := func(hidden bool) instance.Database {
 		db := pgtest.Database(t)
-		instance.Exec(t, db, gateSchema)
+		instance.Exec(t, db, schema)
 		a := 124
 		if hidden {
 			a = 123
@@ -84,7 +90,7 @@ func askGatePlanned(t *testing.T, row string, mode instance.Mode, plans []string
 			instance.Exec(t, db, "UPDATE big SET "+row+" WHERE id = 5001")
 		}
 		instance.Exec(t, db, "VACUUM ANALYZE")
-		return instance.Database{Name: "pair", DB: db, Policy: gatePolicy, SearchPath: []string{"public"}}
+		return instance.Database{Name: "pair", DB: db, Policy: policy, SearchPath: []string{"public"}}
 	}
 	var got [2][]string
 	var asked []gateCase
