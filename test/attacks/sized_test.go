@@ -2,12 +2,16 @@ package attacks
 
 import (
 	"fmt"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/pgconsent/pgconsent/catalog/pgcatalog"
 	"github.com/pgconsent/pgconsent/pgtest"
 	"github.com/pgconsent/pgconsent/rewrite"
+	"github.com/pgconsent/pgconsent/rls"
 	"github.com/pgconsent/pgconsent/test/instance"
 	"github.com/pgconsent/pgconsent/verdict"
 )
@@ -78,4 +82,145 @@ func TestHowManyAreHiddenTellsNothing(t *testing.T) {
 	if gate < 10 {
 		t.Errorf("%d of %d may take the gate door", gate, len(statements))
 	}
+}
+
+const foundSchema = `
+CREATE EXTENSION pg_trgm;
+CREATE EXTENSION hstore;
+CREATE TYPE mood AS ENUM ('sad', 'ok');
+CREATE DOMAIN pos AS int CHECK (VALUE > 0);
+CREATE TABLE holder (name text PRIMARY KEY, owner text NOT NULL);
+CREATE TABLE notes (gone int, id int PRIMARY KEY, owner text NOT NULL, a int NOT NULL, gone2 text, i8 bigint, f float8, f4 float4, body text NOT NULL DEFAULT 'plain', vc varchar(9) DEFAULT 'v', c char(5) DEFAULT 'c', found tsvector DEFAULT 'a:1 b:2', m mood DEFAULT 'ok', p pos DEFAULT 3, n numeric(8,2) DEFAULT 1.5,
+	j json DEFAULT '{"a":1}', t3 timestamp(3) DEFAULT '2020-01-01', nums int[] DEFAULT '{1,2}', "Odd Name" int DEFAULT 1);
+ALTER TABLE notes DROP COLUMN gone;
+ALTER TABLE notes DROP COLUMN gone2;
+CREATE TABLE others (id int PRIMARY KEY, owner text NOT NULL, note int REFERENCES notes, body text);
+CREATE TABLE open (n int, body text);
+INSERT INTO open VALUES (1, 'x'), (2, 'y');
+CREATE VIEW v AS SELECT id, a, body, n FROM notes WHERE a > 0;
+INSERT INTO holder VALUES ('me', 'me');
+INSERT INTO notes (id, owner, a, i8, f, f4) SELECT g, 'me', g, g, g, g FROM generate_series(1, 20) g;
+INSERT INTO others SELECT g, 'me', g, 'x' FROM generate_series(1, 20) g;
+CREATE INDEX ON notes (owner);
+CREATE INDEX ON notes (a);
+CREATE INDEX ON notes USING gin (found);
+CREATE INDEX ON notes USING gin (body gin_trgm_ops);
+`
+
+const foundPolicy = `version: 1
+attributes: { user: { type: text, source: credential } }
+tables:
+  holder: { rows: [ { own: { column: owner, is: user } } ] }
+  notes: { rows: [ { own: { column: owner, is: user } }, { visible: { holder: { name: owner } } } ] }
+  others: { rows: [ { own: { column: owner, is: user } } ] }
+  open: { rows: open }
+views: { v: {} }
+`
+
+// foundOutputs are what is asked of the rows that are found: whole rows, names and types that only a table has, or only a view of ours, mistakes, parameters.
+var foundOutputs = []string{
+	"notes", "notes.*", "*", "pg_typeof(notes)", "to_jsonb(notes)", "ROW(notes.*)", "notes::text", "array_agg(notes)", "count(notes)", "json_agg(notes ORDER BY id)", "hstore(notes)", "(notes).a", "a(notes)", "(notes).nothing", "nothing(notes)", "lower(notes)", "notes + 1", "notes::int", "notes < notes", "coalesce(notes, NULL)",
+	"CASE WHEN true THEN notes END", "public.notes.a", "pair.public.notes.a", "tableoid::regclass", "ctid", "notes.oid", `a, body, vc, c, n, t3, m, p, "Odd Name", nums`, `"odd name"`, "nothing", "bodx", "id, p + 1, n * 2, m::text", "max(m)", "max(c)", "string_agg(c, ',' ORDER BY id)", "j = j", "DISTINCT j", "DISTINCT notes", "c::text, vc::char(3)",
+	"NULLIF(p, 1), GREATEST(a, i8), COALESCE(vc, body), COALESCE(c, vc)", "sum(p), avg(n), sum(f4)", "nums[1], nums[1:1]", "m = 'bad'", "p = 'x'", "vc = 5", "body + 1", "nosuch(a)", "a::nosuch", "CAST(body AS mood)", "(SELECT max(a) FROM notes n2 WHERE n2.a <= notes.a)", "(SELECT notes FROM open LIMIT 1)", "(SELECT nothing FROM open LIMIT 1)",
+	"EXISTS (SELECT FROM others WHERE others.note = notes.id)", "count(*) OVER (PARTITION BY m), rank() OVER (ORDER BY c, id)", "mode() WITHIN GROUP (ORDER BY m)", "a AS b, b", "count(*), a", "$1::int + a", "$1 + a", "a = $1, body = $2", "p = $1", "m = $1", "c = $1", "n = $1", "coalesce(vc, $1)", "$1",
+}
+
+// foundStatements are other statements with a condition that finds rows.
+var foundStatements = []string{
+	"SELECT a, body FROM notes WHERE {} GROUP BY id", "SELECT a, count(*) FROM notes WHERE {} GROUP BY id, body ORDER BY m", "SELECT * FROM notes n(x, y) WHERE {}", "SELECT id FROM notes JOIN others USING (id) WHERE {}", "SELECT * FROM notes JOIN others USING (id, owner) WHERE {}", "SELECT * FROM notes NATURAL JOIN holder WHERE {}",
+	"SELECT o.*, notes.id FROM open o JOIN notes ON o.body = notes.a WHERE {}", "SELECT id FROM notes WHERE {} ORDER BY j", "SELECT id FROM notes WHERE {} ORDER BY notes", "SELECT id FROM notes WHERE {} GROUP BY notes.id HAVING a > 1 ORDER BY a", "SELECT a FROM notes WHERE {} UNION SELECT body FROM notes", "SELECT c FROM notes WHERE {} UNION ALL SELECT vc FROM notes",
+	"SELECT id FROM ONLY notes WHERE {}", "WITH notes AS (SELECT * FROM notes WHERE {}) SELECT notes FROM notes", "WITH q AS (SELECT * FROM notes WHERE {}) SELECT q, pg_typeof(q) FROM q", "SELECT q.notes FROM (SELECT notes FROM notes WHERE {}) q", "SELECT x FROM notes, LATERAL (SELECT notes.a) x WHERE {}", "SELECT v, a FROM v WHERE body LIKE '%p%' AND {}",
+	"PREPARE p AS SELECT id FROM notes WHERE {}; SELECT name, statement, parameter_types, from_sql FROM pg_prepared_statements; EXECUTE p; DEALLOCATE p", "BEGIN; DECLARE c CURSOR FOR SELECT id FROM notes WHERE {}; SELECT name, statement FROM pg_cursors; FETCH 1 c; ROLLBACK", "EXPLAIN SELECT id FROM notes WHERE {}",
+	"SELECT id FROM notes WHERE {} LIMIT 'x'", "SELECT id FROM notes WHERE {} LIMIT -1", "SELECT id FROM notes WHERE {} AND", "/*pgconsent:seek*/SELECT id, body::int FROM notes WHERE {}", "/* é */ SELECT id, 1/(a-a) FROM notes WHERE {}", "SELECT 'é', id, bodx FROM notes WHERE {}", "SELECT nots.id FROM notes WHERE {}", "SELECT id FROM notes n WHERE {} AND notes.id = 1",
+	"SELECT relname, relkind, reltuples, relpages FROM pg_class WHERE relname LIKE '%notes%'",
+}
+
+// The same where few rows of many are found, so that the text has another door and a hint in one twin: what is described, with the numbers of its tables and columns, what is said of mistakes and where, and what catalogs have of the session.
+func TestHowMuchIsReadTellsNothing(t *testing.T) {
+	var statements []string
+	for w, where := range []string{"found @@ 'b'::tsquery", "body LIKE '%lai%'", "a = 5", "a > 3 AND body ILIKE '%A%'", "true"} {
+		for k, output := range foundOutputs {
+			if instance.Turn(w+k, 3) {
+				statements = append(statements, "SELECT "+output+" FROM notes WHERE "+where)
+			}
+		}
+		for k, sql := range foundStatements {
+			if instance.Turn(w+k, 3) {
+				statements = append(statements, strings.ReplaceAll(sql, "{}", where))
+			}
+		}
+	}
+	var got [2][]string
+	var doors, sought [2]int
+	for i, hidden := range []int{0, 40000} {
+		db := pgtest.Database(t)
+		instance.Exec(t, db, foundSchema+fmt.Sprintf("INSERT INTO notes (id, owner, a, i8, f, f4) SELECT g, 'other' || g %% 5, g %% 100, g, g, g FROM generate_series(101, 100 + %d) g", hidden))
+		instance.Exec(t, db, "VACUUM ANALYZE")
+		d := instance.Database{Name: "pair", DB: db, Policy: foundPolicy, SearchPath: []string{"public"}}
+		m := instance.Compile(t, d, instance.Doors)
+		c := instance.Start(t, instance.Doors, d, map[string]string{"user": "me"}).Agent(t, "agent", "pair")
+		sizes, err := pgcatalog.Sizes(t.Context(), db.Connect(t, "postgres"), rls.Tables(m.Policy))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := rewrite.New(m.Snapshot, m.Policy, rewrite.Doors).WithSizes(sizes)
+		names := namesOf(t, db)
+		for _, sql := range statements {
+			got[i] = append(got[i], describedByNames(t, c, sql, names))
+			result, refused := r.Rewrite(sql, true)
+			if refused == nil && result.Door == verdict.DoorGate {
+				doors[i]++
+			}
+			if refused == nil && result.Seek {
+				sought[i]++
+			}
+		}
+	}
+	for k, sql := range statements {
+		if got[0][k] != got[1][k] {
+			t.Errorf("%s\n   %s\n   %s", sql, instance.Shorten(got[0][k]), instance.Shorten(got[1][k]))
+		}
+	}
+	if doors[1] < doors[0]+20 || sought[1] < sought[0]+5 {
+		t.Errorf("of %d statements %d take the gate door, %d have the hint", len(statements), doors, sought)
+	}
+}
+
+// namesOf are the names of relations and types by their numbers.
+func namesOf(t *testing.T, db *pgtest.DB) map[uint32]string {
+	t.Helper()
+	names := map[uint32]string{}
+	for _, row := range instance.Ask(instance.Super(t, db), "SELECT oid, 'the table ' || relname FROM pg_class UNION ALL SELECT oid, 'the type ' || typname FROM pg_type").Results[0].Rows {
+		number, name, _ := strings.Cut(row, "\t")
+		oid, err := strconv.ParseUint(number, 10, 32)
+		if err != nil {
+			t.Fatal(err)
+		}
+		names[uint32(oid)] = name
+	}
+	return names
+}
+
+// describedByNames is what a statement is answered with, and how it is described before.
+func describedByNames(t *testing.T, c *pgconn.PgConn, sql string, names map[uint32]string) string {
+	t.Helper()
+	simple := askBeside(c, sql)
+	if strings.Contains(sql, ";") {
+		return simple
+	}
+	d, err := c.Prepare(t.Context(), "", sql, nil)
+	if err != nil {
+		return err.Error() + simple
+	}
+	var out strings.Builder
+	values := make([][]byte, len(d.ParamOIDs))
+	for i, oid := range d.ParamOIDs {
+		fmt.Fprintf(&out, "$%d is %s; ", i+1, names[oid])
+		values[i] = []byte("5")
+	}
+	for _, f := range d.Fields {
+		fmt.Fprintf(&out, "%s of %s, column %d, %s, modified %d, %d bytes; ", f.Name, names[f.TableOID], f.TableAttributeNumber, names[f.DataTypeOID], f.TypeModifier, f.DataTypeSize)
+	}
+	r := c.ExecPrepared(t.Context(), "", values, nil, nil).Read()
+	return fmt.Sprint(out.String(), len(r.Rows), r.Err, simple)
 }
