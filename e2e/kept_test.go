@@ -63,7 +63,7 @@ func TestKept(t *testing.T) {
 				}
 				return is
 			}
-			fills := fillsOf(t, super)
+			fills := fillsOf(t, super, keptRules)
 			shows("before it is filled in", "1 3 5")
 			told := 0
 			if err := migrations.FillAll(ctx, super, fills, func(migrations.Fill, int64) { told++ }); err != nil || told < 2 || !ready() {
@@ -110,13 +110,13 @@ func TestKept(t *testing.T) {
 	}
 }
 
-func fillsOf(t *testing.T, super *pgx.Conn) []migrations.Fill {
+func fillsOf(t *testing.T, super *pgx.Conn, rules string) []migrations.Fill {
 	t.Helper()
 	snap, err := pgcatalog.Load(context.Background(), super, []string{"public"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	doc, err := policy.Parse("policy.yaml", []byte(keptRules))
+	doc, err := policy.Parse("policy.yaml", []byte(rules))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,79 @@
+package e2e
+
+import (
+	"context"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pgconsent/pgconsent/migrations"
+)
+
+// keptHistory is a policy by which the answer to whether everybody has agreed is kept beside the memory.
+const keptHistory = `version: 1
+attributes: { user: { type: uuid, source: credential } }
+tables:
+  people: { rows: [ own: { column: user_id, is: user } ] }
+  memories: { rows: [ own: { column: user_id, is: user }, consent: { every: [ memory_participants: { memory_id: id }, people: { id: person_id } ], status: consent_status, is: granted, materialize: true } ] }
+`
+
+// withdrawals are ways to end the one consent that the memory depends on. After the last ones what is kept does not count until it is filled in again.
+var withdrawals = []string{
+	"UPDATE people SET consent_status = 'refused' WHERE id = $person",
+	"DELETE FROM people WHERE id = $person",
+	"INSERT INTO memory_participants (memory_id, person_id) VALUES ($memory, 'a11ce000-0000-4000-8000-00000000f1f9')", // somebody who is not there
+	"BEGIN; SET CONSTRAINTS ALL IMMEDIATE; UPDATE people SET consent_status = NULL WHERE id = $person; COMMIT",
+	"BEGIN; SAVEPOINT a; UPDATE people SET consent_status = 'refused' WHERE id = $person; RELEASE a; SAVEPOINT b; UPDATE people SET consent_status = 'granted' WHERE id = $person; ROLLBACK TO b; COMMIT",
+	"BEGIN ISOLATION LEVEL REPEATABLE READ; UPDATE people SET consent_status = 'refused' WHERE id = $person; COMMIT",
+	"BEGIN ISOLATION LEVEL SERIALIZABLE; DELETE FROM people WHERE id = $person; COMMIT",
+}
+
+// TestHistoryOfWhatIsKept plays the same ways where the answer is kept, and withdraws in every way that settles it or cannot.
+func TestHistoryOfWhatIsKept(t *testing.T) {
+	trials, seed := 3, uint64(time.Now().UnixNano())
+	if n, err := strconv.Atoi(os.Getenv("HISTORY")); err == nil {
+		trials = n
+	}
+	if n, err := strconv.ParseUint(os.Getenv("HISTORY_SEED"), 10, 64); err == nil {
+		seed = n
+	}
+	t.Logf("HISTORY=%d HISTORY_SEED=%d", trials, seed)
+	first := start(t, options{after: historySetup, policy: keptHistory})
+	second := serveOn(t, first.db, options{policy: keptHistory})
+	super, owners := first.db.Connect(t, "postgres"), []*pgx.Conn{first.ownerConn(t), second.ownerConn(t)}
+	fills := fillsOf(t, super, keptHistory)
+	told := func(migrations.Fill, int64) {}
+	next, filled := int(seed%uint64(len(withdrawals))), 0
+	change := func(o int, granted bool) error {
+		sql := withdrawals[next%len(withdrawals)]
+		if granted {
+			next++
+			sql = `INSERT INTO people (id, user_id, name, consent_status) VALUES ($person, '` + user1 + `', 'Of the history', 'granted') ON CONFLICT (id) DO UPDATE SET consent_status = 'granted'; DELETE FROM memory_participants WHERE memory_id = $memory AND person_id <> $person`
+		}
+		sql = strings.NewReplacer("$person", "'"+historyPerson+"'", "$memory", "'"+historyID+"'").Replace(sql)
+		if _, err := owners[o].PgConn().Exec(context.Background(), sql).ReadAll(); err != nil || !granted {
+			return err
+		}
+		var ready bool
+		if err := super.QueryRow(context.Background(), "SELECT ready FROM pgconsent.kept").Scan(&ready); err != nil || ready {
+			return err
+		}
+		filled++
+		return migrations.FillAll(context.Background(), super, fills, told)
+	}
+	total, late := 0, 0
+	for name := range ways {
+		late += histories(t, first, second, name, trials, seed, &total, change)
+	}
+	if late > 0 {
+		t.Errorf("%d late disclosures", late)
+	}
+	if filled == 0 {
+		t.Error("what is kept counted throughout")
+	}
+	t.Logf("%d histories, %d late, filled in %d times", total, late, filled)
+}
