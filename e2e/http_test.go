@@ -247,6 +247,7 @@ func TestHTTP(t *testing.T) {
 	maps.Copy(f.called, m.called)
 	f.everyOperation()
 	m.alike()
+	m.metrics()
 	m.requests()
 	maps.Copy(f.answered, m.answered)
 	maps.Copy(f.members, m.members)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
@@ -12,13 +13,13 @@ import (
 )
 
 // handler serves the faces to callers with a token, and what a machine beside us asks: that needs none on loopback, and tells nothing of a person, a
-// statement or a secret. Elsewhere the metrics are for operators, and a probe learns yes or no.
+// statement or a secret. From elsewhere the metrics are for operators, and a probe learns yes or no.
 func (s *Service) handler() http.Handler {
 	mux := http.NewServeMux()
 	beside := s.config.Load().HTTP.Loopback()
 	counted := promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{})
 	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
-		if !beside && !s.operator(r) {
+		if _, shown := r.Header["Authorization"]; (!beside || shown || handedOn(r)) && !s.operator(r) {
 			w.Header().Set("WWW-Authenticate", `Bearer realm="pgconsent"`)
 			http.Error(w, "a token of the role operator is required", http.StatusUnauthorized)
 			return
@@ -30,10 +31,10 @@ func (s *Service) handler() http.Handler {
 		counted.ServeHTTP(w, r)
 	})
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
 		if err := s.Ready(); err != nil {
 			what := "not ready"
-			if beside {
+			if beside && !handedOn(r) {
 				what += ": " + err.Error()
 			}
 			http.Error(w, what, http.StatusServiceUnavailable)
@@ -46,6 +47,11 @@ func (s *Service) handler() http.Handler {
 	}
 	s.faces.handle(mux)
 	return s.faces.plainly(mux)
+}
+
+// handedOn tells whether another server says that it hands a request on, as a tunnel does that ends beside us: then it comes from somewhere else.
+func handedOn(r *http.Request) bool {
+	return slices.ContainsFunc([]string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-Ip", "Cf-Connecting-Ip", "Via"}, func(name string) bool { return len(r.Header[name]) > 0 })
 }
 
 // operator tells whether a request shows the token of one.

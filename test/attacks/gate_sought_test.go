@@ -104,7 +104,7 @@ func TestTheGateWhereFewAreSought(t *testing.T) {
 		var cases []gateCase
 		for p, place := range soughtPlaces {
 			for f, fails := range soughtFails {
-				if instance.Turn(p+f, 3) {
+				if instance.Turn(p+f, 4) {
 					cases = append(cases, gateSQL(predicate.SeekHint+strings.ReplaceAll(place, "{}", fails)))
 				}
 			}

@@ -1,0 +1,65 @@
+package e2e
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// metrics: numbers of consents count people whose rows no agent sees. They are for the machine beside the proxy, and for operators: not for other tokens, nor for who comes by way of
+// another server on that machine, as through a tunnel.
+func (f *httpFace) metrics() {
+	const person = "human:mira"
+	callers := []struct {
+		who, header string
+		may         bool
+	}{
+		{"", "", true}, {"operator", "", true}, {"operator", "X-Forwarded-For", true},
+		{"agent:mallory", "", false}, {"subject:" + person, "", false}, {"admin", "", false}, {"", "X-Forwarded-For", false}, {"", "Forwarded", false}, {"", "X-Real-Ip", false}, {"", "Via", false}, {"agent:mallory", "Cf-Connecting-Ip", false},
+	}
+	ask := func() (told []string) {
+		for _, c := range callers {
+			request, err := http.NewRequest("GET", f.run.Access.HTTP+"/metrics", nil)
+			if err != nil {
+				f.t.Fatal(err)
+			}
+			if c.who != "" {
+				request.Header.Set("Authorization", "Bearer "+f.token(c.who))
+			}
+			if c.header != "" {
+				request.Header.Set(c.header, "203.0.113.7")
+			}
+			response, err := http.DefaultClient.Do(request)
+			if err != nil {
+				f.t.Fatal(err)
+			}
+			text, err := io.ReadAll(response.Body)
+			response.Body.Close()
+			if err != nil {
+				f.t.Fatal(err)
+			}
+			line := ""
+			for l := range strings.Lines(string(text)) {
+				if strings.HasPrefix(l, "consent_active_users ") {
+					line = l
+				}
+			}
+			if want := map[bool]int{true: 200, false: 401}[c.may]; response.StatusCode != want || (line != "") != c.may {
+				f.t.Errorf("/metrics for %q by %q: %d %q, want %d", c.who, c.header, response.StatusCode, line, want)
+			}
+			told = append(told, line)
+		}
+		return told
+	}
+	before := ask()
+	f.want(f.call("subject:"+person, "POST", "/v1/consent/grant", map[string]any{"stream": "TEMPORARY"}), 200, "")
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(200 * time.Millisecond) { // they are counted every few seconds
+		if after := ask(); after[0] != before[0] && after[1] != before[1] || f.t.Failed() {
+			return
+		}
+		if time.Now().After(deadline) {
+			f.t.Fatal("a consent is not counted")
+		}
+	}
+}
