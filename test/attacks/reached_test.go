@@ -50,6 +50,11 @@ func reachedSought() string {
 	return strings.ReplaceAll(reachedDear, "rows: [ { visible:", "rows: [ { own: { column: owner, is: user } }, { visible:")
 }
 
+// reachedObserved is a policy of which the rule looks into a table that is only observed, and what is compared with stands in one.
+func reachedObserved() string {
+	return strings.NewReplacer("holder: { rows", "holder: { observe: true, rows", "small: { rows", "small: { observe: true, rows", "open: { rows: open }", "open: { observe: true, rows: [ open ] }").Replace(reachedDear)
+}
+
 const (
 	hidden      = "SELECT count(*) FROM big WHERE a BETWEEN 123 AND 123 AND " // a hidden row gets so far in one twin
 	hiddenRound = "SELECT count(*) FROM round WHERE a BETWEEN 123 AND 123 AND "
@@ -438,6 +443,9 @@ func TestHiddenRowsReachNothing(t *testing.T) {
 			}
 			if instance.Turn(k, 3) {
 				policies = append(policies, reachedSought())
+			}
+			if instance.Turn(k, 15) {
+				policies = append(policies, reachedObserved())
 			}
 			for i, policy := range policies {
 				t.Run(fmt.Sprintf("%s, %s, rule %d", f.name, mode.Name, i), func(t *testing.T) { // which ends its proxies
