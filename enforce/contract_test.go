@@ -183,7 +183,9 @@ func TestContractsGoByWhatIsClaimedNow(t *testing.T) {
 	})
 	stage := "marker-1"
 	s := w.client("one").Decider.(*session)
-	s.info.Claims = func() verdict.Claims { return verdict.Claims{Known: true, Values: map[string]string{"pgconsent.stage": stage}} }
+	s.info.Claims = func() verdict.Claims {
+		return verdict.Claims{Known: true, Values: map[string]string{"pgconsent.stage": stage}}
+	}
 	for _, text := range []string{"SELECT title FROM memories", "PREPARE p AS SELECT title FROM memories", "COPY memories (title) TO STDOUT"} {
 		stage = "marker-1"
 		v := s.Decide(t.Context(), text, verdict.Simple)
