@@ -104,12 +104,13 @@ func (f *searchFinder) query(s *sqltext.SelectStmt) {
 	f.query(s.Larg)
 	f.query(s.Rarg)
 	var tables []*sqltext.RangeVar
-	plain := true
-	var from func(n *sqltext.Node)
-	from = func(n *sqltext.Node) {
+	plain, optional := true, map[*sqltext.RangeVar]bool{}
+	var from func(n *sqltext.Node, missing bool)
+	from = func(n *sqltext.Node, missing bool) {
 		switch n := n.GetNode().(type) {
 		case *sqltext.Node_RangeVar:
 			tables = append(tables, n.RangeVar)
+			optional[n.RangeVar] = missing
 		case *sqltext.Node_RangeSubselect:
 			if !n.RangeSubselect.Lateral {
 				f.query(n.RangeSubselect.GetSubquery().GetSelectStmt())
@@ -117,12 +118,12 @@ func (f *searchFinder) query(s *sqltext.SelectStmt) {
 		case *sqltext.Node_JoinExpr:
 			j := n.JoinExpr
 			plain = plain && !j.IsNatural && j.Alias == nil && j.JoinUsingAlias == nil && len(j.UsingClause) == 0
-			from(j.Larg)
-			from(j.Rarg)
+			from(j.Larg, missing || j.Jointype != sqltext.JOIN_INNER && j.Jointype != sqltext.JOIN_LEFT)
+			from(j.Rarg, missing || j.Jointype != sqltext.JOIN_INNER && j.Jointype != sqltext.JOIN_RIGHT)
 		}
 	}
 	for _, n := range s.FromClause {
-		from(n)
+		from(n, false)
 	}
 	conditions := conjuncts(s.WhereClause)
 	for _, n := range conditions {
@@ -137,12 +138,13 @@ func (f *searchFinder) query(s *sqltext.SelectStmt) {
 		return
 	}
 	for _, rv := range tables {
-		f.table(s, rv, conditions)
+		f.table(s, rv, optional[rv], conditions)
 	}
 }
 
-// table looks for a search of one table.
-func (f *searchFinder) table(s *sqltext.SelectStmt, rv *sqltext.RangeVar, conditions []*sqltext.Node) {
+// table looks for a search of one table. optional tells that a join gives rows for which there is none of it, whose columns are NULL: these have no key, so that what finds must
+// not find them. Of a column no search does, being strict; of `to_tsvector('simple', coalesce(body, ”))` one with a negation does.
+func (f *searchFinder) table(s *sqltext.SelectStmt, rv *sqltext.RangeVar, optional bool, conditions []*sqltext.Node) {
 	ref := f.of[rv]
 	if ref == nil || ref.relation.Kind != catalog.Table || ref.relation.HasChildren || !ref.fragment.door || ref.fragment.open || ref.fragment.aggregate != nil || ref.fetch != nil || ref.kept != "" || ref.shares ||
 		ref.table >= 0 || len(rv.GetAlias().GetColnames()) > 0 || len(ref.relation.PrimaryKey) != 1 {
@@ -160,7 +162,7 @@ func (f *searchFinder) table(s *sqltext.SelectStmt, rv *sqltext.RangeVar, condit
 		before := f.mark()
 		if f.condition(n, place{scope: &vetScope{items: []*vetItem{item}}}); f.reason == "" && f.ownParams(n) && ofColumns(n) {
 			search.by[i] = true
-			found = found || level.inverted(level.items[0], n)
+			found = found || level.inverted(level.items[0], n) && (!optional || n.GetAExpr().GetLexpr().GetColumnRef() != nil)
 			continue
 		}
 		f.reset(before)
@@ -230,7 +232,7 @@ func queriesOf(tree *sqltext.ParseResult) []*sqltext.SelectStmt {
 	return out
 }
 
-// place finds the queries of the searches in the tree that the text has now.
+// placeSearches finds the queries of the searches in the tree that the text has now.
 func placeSearches(tree *sqltext.ParseResult, searches []keySearch) bool {
 	queries := queriesOf(tree)
 	for i := range searches {

@@ -144,3 +144,8 @@ EXPLAIN SELECT 1;
 -- what no table with children decides about
 BEGIN; DECLARE c CURSOR FOR SELECT "claimId" FROM "Claim" ORDER BY 1; FETCH 3 FROM c; MOVE 2 IN c; FETCH ALL FROM c; CLOSE c; COMMIT;
 BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SELECT count(*) FROM payment; COMMIT;
+-- searches of what a join may not have
+SELECT c."claimId", d.id FROM "Claim" c LEFT JOIN document d ON d."claimId" = c."claimId" AND d.title > 'd' WHERE to_tsvector('simple', coalesce(d.body, '')) @@ '!estimate'::tsquery AND md5(c.status::text) > '0' ORDER BY 1, 2;
+SELECT c."claimId", d.id FROM document d RIGHT JOIN "Claim" c ON d."claimId" = c."claimId" AND d.title > 'd' WHERE to_tsvector('simple', coalesce(d.body, '')) @@ '!nothing'::tsquery AND md5(c.status::text) > '0' ORDER BY 1, 2;
+SELECT c."claimId", d.id FROM "Claim" c LEFT JOIN document d ON d."claimId" = c."claimId" WHERE d.words @@ '!nothing'::tsquery AND md5(c.status::text) > '0' ORDER BY 1, 2;
+SELECT count(*), count(d.id) FROM "Claim" c FULL JOIN document d ON d."claimId" = c."claimId" WHERE to_tsvector('simple', coalesce(d.body, '')) @@ '!nothing'::tsquery AND coalesce(md5(c.status::text), 'x') > '0';

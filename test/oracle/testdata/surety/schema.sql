@@ -206,6 +206,7 @@ CREATE TABLE public.document (
     words tsvector GENERATED ALWAYS AS (setweight(to_tsvector('public.letters', title), 'A') || to_tsvector('public.letters', body)) STORED
 );
 CREATE INDEX document_words ON public.document USING gin (words);
+CREATE INDEX document_body ON public.document USING gin (to_tsvector('simple'::regconfig, coalesce(body, '')));
 CREATE INDEX document_tags ON public.document USING gin (tags);
 CREATE INDEX document_title ON public.document USING gin (title gin_trgm_ops);
 CREATE INDEX document_spg ON public.document USING spgist (title);
