@@ -472,12 +472,7 @@ func (c *compiler) status(at, isAt place, r *catalog.Relation, name, is string) 
 	// A value of a domain is compared as that of the type under it.
 	t, under := c.snap.TypeByOID(column.TypeOID), c.under(column)
 	domain := t != nil && t.Kind == 'd'
-	for range 32 { // domains over domains
-		if t == nil || t.Kind != 'd' {
-			break
-		}
-		t = c.snap.TypeByOID(t.Base)
-	}
+	t = c.inmost(column.TypeOID)
 	switch {
 	case family(under) == "text", blankPadded(under):
 		return

@@ -128,7 +128,7 @@ func (c *compiler) shown(d columnDecl, r *catalog.Relation) (Shown, bool) {
 	return Shown{}, false
 }
 
-// inmost is a type, or the one under a domain that is none.
+// inmost is a type, or of a domain the one under it that is none; nil: the snapshot does not know it.
 func (c *compiler) inmost(oid uint32) *catalog.Type {
 	t := c.snap.TypeByOID(oid)
 	for range 64 {

@@ -165,10 +165,7 @@ func (x *expression) named(n *sqltext.ColumnRef) (*catalog.Column, bool) {
 
 // scalar tells whether a column's values are no rows, of which IS NULL would ask the fields.
 func (c *compiler) scalar(column *catalog.Column) bool {
-	t := c.snap.TypeByOID(column.TypeOID)
-	for t != nil && t.Kind == 'd' {
-		t = c.snap.TypeByOID(t.Base)
-	}
+	t := c.inmost(column.TypeOID)
 	return t != nil && slices.Contains([]byte{'b', 'e', 'r', 'm'}, t.Kind)
 }
 

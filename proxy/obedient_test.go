@@ -62,11 +62,14 @@ func TestWhatSQLRunsByName(t *testing.T) {
 		{"", "EXECUTE s", ""},
 		{"COMMIT", "EXECUTE s", `0A000 prepared statement "s" is no query: EXECUTE cannot run it @0`},
 		{"SAVEPOINT a", "EXECUTE s", `0A000 prepared statement "s" is no query: EXECUTE cannot run it @0`},
+		{"EXECUTE x", "EXECUTE s", `0A000 prepared statement "s" is no query: EXECUTE cannot run it @0`},
+		{"SET application_name = 'x'", "EXECUTE s", `0A000 prepared statement "s" is no query: EXECUTE cannot run it @0`},
 		{"SELECT 7 /*formed*/", "EXECUTE s", `0A000 prepared statement "s" was prepared by the protocol and takes a pattern, a search or a document as a parameter: EXECUTE cannot run it @0`},
 		{"SELECT 7", "FETCH ALL FROM c", `D ["7"]`},
 		{"SELECT 7 /*formed*/", "FETCH ALL FROM c", `D ["7"]`}, // its values have been looked at
 		{"COMMIT", "FETCH ALL FROM c", `0A000 portal "c" is no query: FETCH cannot run it @0`},
 		{"SAVEPOINT a", "MOVE ALL FROM c", `0A000 portal "c" is no query: FETCH cannot run it @0`},
+		{"EXECUTE x", "FETCH ALL FROM c", `0A000 portal "c" is no query: FETCH cannot run it @0`},
 	} {
 		if got := prepared(c.text, q(c.run)); got != c.want {
 			t.Errorf("%s, %s: %s\nwant %s", c.text, c.run, got, c.want)

@@ -222,24 +222,6 @@ func TestRecheckOfWhatRunsByName(t *testing.T) {
 	}
 }
 
-// TestOnlyQueriesRunByName: what a name runs is on record as what runs, and does what it says: so EXECUTE and FETCH run nothing that runs, ends or sets something itself.
-func TestOnlyQueriesRunByName(t *testing.T) {
-	p := start(t)
-	for name, text := range map[string]string{"what runs by name itself": "EXECUTE s", "the end of a transaction": "COMMIT", "a setting": "SET application_name = 'x'"} {
-		t.Run(name, func(t *testing.T) {
-			c := p.raw(t)
-			got := c.play(t, []round{upToReady(1, pa("s", "SELECT 'by name'"), pa("n", text), sy), upToReady(1, q("BEGIN")), upToReady(1, bi("open", "n"), sy), upToReady(1, q("FETCH 1 FROM open")), upToReady(1, q("ROLLBACK")),
-				upToReady(1, q("EXECUTE n"))})
-			want := []string{"1", "1", "Z I", "C BEGIN", "Z T", "2", "Z T",
-				`E ERROR 0A000 portal "open" is no query: FETCH cannot run it  @0`, "Z E", "C ROLLBACK", "Z I",
-				`E ERROR 0A000 prepared statement "n" is no query: EXECUTE cannot run it  @0`, "Z I"}
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Error(diff)
-			}
-		})
-	}
-}
-
 // TestRecords: each execution and each refusal has one record and one outcome, with the code that the client got.
 func TestRecords(t *testing.T) {
 	p := start(t)

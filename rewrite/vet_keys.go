@@ -1,6 +1,7 @@
 package rewrite
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -35,7 +36,7 @@ type keySearch struct {
 // where something is asked of what is.
 func (w *walker) foundByKey(tree *sqltext.ParseResult, passed bool) (*vetter, []keySearch) {
 	s := tree.Stmts[0].GetStmt().GetSelectStmt()
-	if s == nil || s.IntoClause != nil || len(s.LockingClause) > 0 || !w.onlyTables() || slices.ContainsFunc(keysOf(w.functions), func(name string) bool { return !strings.HasPrefix(name, "pg_catalog.") }) {
+	if s == nil || s.IntoClause != nil || len(s.LockingClause) > 0 || !w.onlyTables() || slices.ContainsFunc(slices.Collect(maps.Keys(w.functions)), func(name string) bool { return !strings.HasPrefix(name, "pg_catalog.") }) {
 		return nil, nil
 	}
 	v := w.vetter()
@@ -315,12 +316,4 @@ func insertBehind(where **sqltext.Node, condition, put *sqltext.Node) bool {
 		return true
 	}
 	return slices.ContainsFunc(b.Args, func(arg *sqltext.Node) bool { return insertBehind(&arg, condition, put) })
-}
-
-func keysOf(set map[string]bool) []string {
-	var out []string
-	for name := range set {
-		out = append(out, name)
-	}
-	return out
 }
