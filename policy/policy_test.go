@@ -154,6 +154,7 @@ func TestErrors(t *testing.T) {
 		{"shared value of another type", rows("tenant: { column: user_id, is: user, shared: global }"), "p.yaml:6:54: public.memories.user_id cannot be compared with this value: it is not a uuid"},
 		{"negated consent", rows("not: { consent: { every: [ people: { id: id } ], status: consent_status, is: granted } }"), "p.yaml:6:16: not speaks of the row's own columns only: a table that another block reads could look empty, and not would then show every row"},
 		{"negated visible, within", rows("not: { any: [ { visible: { people: { id: id } } } ] }"), "p.yaml:6:25: not speaks of the row's own columns only"},
+		{"negated twice", rows("not: { not: { visible: { people: { id: id } } } }"), "p.yaml:6:23: not speaks of the row's own columns only"},
 		{"later table key", head + "tables: { memories: { rows: open, limit: {} } }", `p.yaml:3:35: "limit" in table memories is not in this version`},
 		{"writing a masked column", head + "tables: { memories: { rows: open, columns: { id: allow, user_id: { mask: null } }, write: { commands: [update], columns: [user_id] } } }", "agents cannot write public.memories.user_id: it is hidden or masked (say allow under columns of the table, or stamp it)"},
 		{"no columns", head + "tables: { memories: { rows: open, columns: {} } }", "p.yaml:3:44: columns is empty (leave columns out if every column may show)"},
