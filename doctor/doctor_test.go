@@ -255,6 +255,7 @@ func TestUnsafeDatabases(t *testing.T) {
 		{"planted", "CREATE FUNCTION public.f(text) RETURNS uuid LANGUAGE sql AS 'SELECT NULL::uuid'; CREATE CAST (text AS uuid) WITH FUNCTION public.f(text)", ""},
 		{"leakproof", "ALTER FUNCTION pg_catalog.textlike(text, text) LEAKPROOF", ""},
 		{"leakproof", "ALTER FUNCTION public.count_memories LEAKPROOF", ""},
+		{"leakproof", "CREATE FUNCTION public.place(text) RETURNS point LANGUAGE sql IMMUTABLE LEAKPROOF AS 'SELECT NULL::point'; CREATE CAST (text AS point) WITH FUNCTION public.place(text)", ""},
 		{"bad_key", "DELETE FROM pgconsent.keys", ""},
 		{"key_readable", "GRANT EXECUTE ON FUNCTION pgconsent.seal_key() TO PUBLIC", ""},
 		{"key_readable", "GRANT SELECT ON pgconsent.keys TO pgconsent_agent", ""},

@@ -36,7 +36,10 @@ func snapshot() *catalog.Snapshot {
 		Database: "d", ServerVersion: 150000, SearchPath: []string{"public", "app"},
 		Relations: []*catalog.Relation{
 			{Name: public("memories"), Kind: catalog.Table, PrimaryKey: []string{"id"}, Columns: columns("id uuid, user_id uuid, body text, mood public.mood, n bigint, owner_name public.citext, tags text[], numbers integer[], labels character varying(9)[], doc jsonb, times date[], label text COLLATE C")},
-			{Name: public("people"), Kind: catalog.Table, PrimaryKey: []string{"id"}, Columns: columns("id uuid, user_id uuid, consent_status text, granted boolean")},
+			{
+				Name: public("people"), Kind: catalog.Table, PrimaryKey: []string{"id"}, Columns: columns("id uuid, user_id uuid, consent_status text, granted boolean"),
+				Indexes: []catalog.BTree{{Columns: []string{"user_id"}}, {Columns: []string{"user_id", "consent_status"}, Unique: true}},
+			},
 			{Name: public("memory_participants"), Kind: catalog.Table, Columns: columns("memory_id uuid, person_id uuid, n integer")},
 			{Name: public("parts"), Kind: catalog.Table, PrimaryKey: []string{"owner", "n"}, Columns: columns("owner uuid, n integer, state text")},
 			{Name: public("recent"), Kind: catalog.View, Columns: columns("id uuid")},
@@ -164,6 +167,8 @@ func TestErrors(t *testing.T) {
 		{"mask and keys", columns("body: { mask: null, keys: { a: string } }"), "column body needs one of mask, keys and by_key"},
 		{"by key, which is hidden", columns("body: by_key"), "p.yaml:3:52: public.memories.id is part of the key by which columns are fetched, and must show as it is (add it under columns: id: allow)"},
 		{"by another key", columns("id: allow, body: { by_key: { key: n } }"), "p.yaml:3:65: (n) is no unique key of public.memories (name the columns of the primary key or of a unique index)"},
+		{"by an index that is not unique", head + "tables: { people: { rows: open, columns: { id: allow, user_id: allow, granted: { by_key: { key: user_id } } } } }", "(user_id) is no unique key of public.people"},
+		{"by a part of a key", head + "tables: { people: { rows: open, columns: { id: allow, consent_status: allow, granted: { by_key: { key: consent_status } } } } }", "(consent_status) is no unique key of public.people"},
 		{"by an unknown key", columns("id: allow, body: { by_key: { key: [idd] } }"), `public.memories has no column "idd" (did you mean "id"?)`},
 		{"by two keys", columns("id: allow, doc: { by_key: { at_most: 2 } }, body: by_key"), "the columns of public.memories that exist by key must have one key and one at_most"},
 		{"by too many keys", columns("id: allow, body: { by_key: { at_most: 101 } }"), "at_most is a number of keys from 1 to 100"},

@@ -185,6 +185,8 @@ func TestExpressionErrors(t *testing.T) {
 		"a::uuid = id":                       "this cast is not part of sql expressions",
 		"a::int = 1":                         "this cast is not part of sql expressions",
 		"day::text = 'x'":                    "this cast is not part of sql expressions",
+		"at::text = 'x'":                     "this cast is not part of sql expressions",
+		"naive::text = 'x'":                  "this cast is not part of sql expressions",
 		"'x'::public.mood = a":               "this cast is not part of sql expressions",
 		"doc = '{}'":                         "it cannot be written as a constant",
 		"tags = tags":                        "text[] values are not compared whole",
