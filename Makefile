@@ -9,7 +9,7 @@ SEED    ?= 0
 DEMO    ?= --tour
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 
-.PHONY: help demo test matrix bench-plans bench-wire build static setup check fuzz noninterference messages triples history mutants kills clean
+.PHONY: help demo test matrix bench-plans bench-wire build static setup check fuzz noninterference answers messages triples history mutants kills clean
 
 help: ## what there is to make
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile
@@ -61,6 +61,9 @@ fuzz: setup ## each fuzz target for FUZZ (60s)
 
 noninterference: setup ## N made cases (10000) from SEED on databases that differ in hidden rows only, and N on such that differ in hidden values
 	@$(GO) test ./test/noninterference -run '^(TestNoninterference|TestValues)$$' -timeout 0 -v -args -cases $(or $(N),10000) -seed $(SEED)
+
+answers: setup ## N statements (10000) made up from SEED on the schemas of the oracle: answered as on copies without the hidden rows
+	@$(GO) test ./test/oracle -run '^TestRandomAnswersEqualThoseOfAFilteredCopy$$' -timeout 0 -v -args -cases $(or $(N),10000) -seed $(SEED)
 
 messages: setup ## N sequences (10000) of protocol messages from SEED on twins and on PostgreSQL itself
 	@$(GO) test ./test/messages -run '^TestRandomMessages$$' -timeout 0 -v -args -sequences $(or $(N),10000) -seed $(SEED)

@@ -122,6 +122,33 @@ func AskText(c *pgconn.PgConn, sql string, args ...string) Answer {
 	return askParams(c, sql, values, types)
 }
 
+// AskDeclared is AskExtended with parameters whose types the client declares; 0: it leaves one open.
+func AskDeclared(c *pgconn.PgConn, sql string, types []uint32, args ...[]byte) Answer {
+	return askParams(c, sql, args, types)
+}
+
+// AskPrepared prepares a statement and executes it once for each list of arguments, up to the first error.
+func AskPrepared(c *pgconn.PgConn, sql string, types []uint32, executions ...[][]byte) Answer {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	var a Answer
+	const name = "asked"
+	_, err := c.Prepare(ctx, name, sql, types)
+	for i := 0; err == nil && i < len(executions); i++ {
+		reader := c.ExecPrepared(ctx, name, executions[i], nil, nil)
+		r := read(reader)
+		if _, err = reader.Close(); err == nil {
+			a.Results = append(a.Results, r)
+		}
+	}
+	a.fail(err)
+	a.Notices = takeNotices(c)
+	if !c.IsClosed() {
+		_ = c.Deallocate(ctx, name)
+	}
+	return a
+}
+
 func askParams(c *pgconn.PgConn, sql string, args [][]byte, types []uint32) Answer {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()

@@ -5,4 +5,7 @@
 // see. Statements are in statements.sql and analytics.sql (by hand; analytics16.sql for servers from 16 on) and shapes.sql (written out from testdata/shapes.sql for each table of
 // bindings.txt, with `go test ./test/oracle -run Written -update`). Under "-- must be answered" a refusal fails the test;
 // under "-- may be refused" it is an answer. What is answered must be right everywhere.
+//
+// Statements that nobody thought of are made up from the catalog and the visible values of a schema (random_*.go), on tables that have an index
+// for each search and seem large, so that every form is written that a search may be answered in: `make answers N=10000 SEED=1`.
 package oracle

@@ -1,0 +1,71 @@
+package oracle
+
+import (
+	"flag"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pgconsent/pgconsent/test/instance"
+)
+
+var (
+	cases = flag.Int("cases", 0, "make up that many statements, with a line of progress, instead of the short test")
+	seed  = flag.Uint64("seed", 0, "of the long run; 0: the time")
+)
+
+// searchable are the schemas that statements are made up for, those whose tables have most that is searched first. In the others little is answered (a contract wants a phase), or their policy wants no more indexes.
+var searchable = []string{"surety", "cortex", "tryst", "campus", "orbit", "lodge", "payroll", "bazaar", "crm", "recall", "grid", "scribe", "clinic", "hospital", "ward", "kin", "estate", "alms", "aloft", "docket", "fleet"}
+
+// A statement that is made up, sent in whatever way, is answered as on a copy without the invisible rows: behind the gate door, by keys that a search has found, under row security.
+func TestRandomAnswersEqualThoseOfAFilteredCopy(t *testing.T) {
+	total := &RandomReport{}
+	names := searchable
+	if *schemas != "" {
+		names = strings.Split(*schemas, ",")
+	}
+	if *cases > 0 {
+		s := *seed
+		if s == 0 {
+			s = uint64(time.Now().UnixNano()) & 0xffffffff
+		}
+		t.Logf("seed %d", s)
+		const round = 1000
+		modes := []instance.Mode{instance.Doors, instance.Both, instance.Gate, instance.Doors, instance.Injected}
+		for turn, done := 0, 0; done < *cases; turn++ {
+			mode, schema := modes[turn%len(modes)], find(t, names[turn%len(names)])
+			n := min(round, *cases-done)
+			if mode == instance.Injected {
+				n = min(n, 200)
+			}
+			r := Random(t, RandomConfig{Schema: schema, Mode: mode, Large: turn%len(modes) != 3, Cases: n, Seed: s, Progress: os.Stderr})
+			t.Logf("%s, %s, seed %d: %s", schema.Name, mode.Name, s, r)
+			total.Add(r)
+			done, s = done+n, s+1
+		}
+		t.Log(total)
+		return
+	}
+	today := uint64(instance.Today())
+	other := names[1%len(names)]
+	if len(names) > 2 {
+		other = names[1+int(today)%(len(names)-1)]
+	}
+	for i, c := range []struct {
+		schema string
+		mode   instance.Mode
+	}{{names[0], instance.Doors}, {names[0], instance.Both}, {other, instance.Doors}} {
+		r := Random(t, RandomConfig{Schema: find(t, c.schema), Mode: c.mode, Large: true, Cases: 2000, Seed: today + uint64(i), For: 8 * time.Second})
+		t.Logf("%s, %s, seed %d: %s", c.schema, c.mode.Name, today+uint64(i), r)
+		total.Add(r)
+	}
+	if total.Answered*2 < total.Cases {
+		t.Errorf("only %d of %d statements are answered: %s", total.Answered, total.Cases, total)
+	}
+	for _, form := range []string{"gate door", "found by key", "row security", "hint few"} {
+		if total.Forms[form] == 0 {
+			t.Errorf("no statement was answered in the form %q", form)
+		}
+	}
+}
