@@ -284,10 +284,14 @@ func (a *author) outputName(columns []modelColumn, c modelColumn) string {
 	return name
 }
 
+func groupingSets(sql string) bool {
+	return strings.Contains(sql, "GROUPING SETS") || strings.Contains(sql, "ROLLUP") || strings.Contains(sql, "CUBE")
+}
+
 // limit cuts a query off in a total order, where it has one.
 func (a *author) limit(sql string, columns []modelColumn) string {
-	if strings.Contains(sql, "GROUPING SETS") || strings.Contains(sql, "ROLLUP") || strings.Contains(sql, "CUBE") {
-		// PostgreSQL takes a key for constant that a condition compares with one value, a row policy's condition too, though a grouping set leaves it NULL: the order is wrong.
+	if groupingSets(sql) {
+		// PostgreSQL before 18 takes a key for constant that a condition compares with one value, a row policy's condition too, though a grouping set leaves it NULL: the order is wrong.
 		return sql
 	}
 	var order []string
