@@ -49,8 +49,12 @@ type Relation struct {
 	Computed    []Computed // what is computed of a row as it is written, and may fail
 	Compared    []Compared // the indexes that compare rows as they are written, other than by what is known to fail for none
 	HasRules    bool       // rewrite rules, which a view's own is not counted as
-	RowSecurity bool       // relrowsecurity
-	ForceRLS    bool       // relforcerowsecurity
+
+	DeletesQuietly bool // of a table: nothing but what is PostgreSQL's own, or ours, runs as a row of it is deleted, referential actions on other tables aside
+	UpdatesQuietly bool // the same of an update, the values that are set aside
+
+	RowSecurity bool // relrowsecurity
+	ForceRLS    bool // relforcerowsecurity
 	IsPartition bool
 	HasChildren bool      // inheritance children or partitions
 	Parents     []Name    // of a partition or an inheritance child, directly

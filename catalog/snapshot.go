@@ -41,6 +41,7 @@ type Snapshot struct {
 	typesByOID     map[uint32]*Type
 	functionsByOID map[uint32]*Function
 	castsTo        map[uint32][]*Cast
+	pointedTo      map[Name][]*Relation
 }
 
 // NewSnapshot takes over spec and what it points to.
@@ -56,9 +57,15 @@ func NewSnapshot(spec Spec) *Snapshot {
 		typesByOID:     make(map[uint32]*Type, len(spec.Types)),
 		functionsByOID: make(map[uint32]*Function, len(spec.Functions)),
 		castsTo:        map[uint32][]*Cast{},
+		pointedTo:      map[Name][]*Relation{},
 	}
 	for _, r := range spec.Relations {
 		s.relations[r.Name] = r
+		for _, k := range r.ForeignKeys {
+			if !slices.Contains(s.pointedTo[k.Target], r) {
+				s.pointedTo[k.Target] = append(s.pointedTo[k.Target], r)
+			}
+		}
 	}
 	for _, i := range spec.Indexes {
 		s.indexes[i.Name] = i
@@ -129,6 +136,9 @@ func (s *Snapshot) Relation(n Name) (*Relation, bool) {
 	r, ok := s.relations[n]
 	return r, ok
 }
+
+// PointingTo returns the relations that have a foreign key to that one.
+func (s *Snapshot) PointingTo(n Name) []*Relation { return s.pointedTo[n] }
 
 // Relations returns every relation, sorted by name.
 func (s *Snapshot) Relations() []*Relation {

@@ -35,7 +35,7 @@ WITH schemas AS (
   UNION ALL SELECT pg_catalog.concat_ws(',', 'd', d.classid, d.objid, d.refobjid) FROM pg_catalog.pg_depend AS d
   WHERE d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_extension'::pg_catalog.regclass AND d.deptype OPERATOR(pg_catalog.=) 'e'
   UNION ALL SELECT pg_catalog.concat_ws(',', 'x', x.indexrelid, x.xmin) FROM pg_catalog.pg_index AS x JOIN classes AS c ON c.oid OPERATOR(pg_catalog.=) x.indrelid
-  UNION ALL SELECT pg_catalog.concat_ws(',', 'g', g.oid, g.xmin) FROM pg_catalog.pg_trigger AS g JOIN classes AS c ON c.oid OPERATOR(pg_catalog.=) g.tgrelid WHERE c.relkind OPERATOR(pg_catalog.=) 'v' OR g.tgqual IS NOT NULL
+  UNION ALL SELECT pg_catalog.concat_ws(',', 'g', g.oid, g.xmin) FROM pg_catalog.pg_trigger AS g JOIN classes AS c ON c.oid OPERATOR(pg_catalog.=) g.tgrelid
   UNION ALL SELECT pg_catalog.concat_ws(',', 'f', f.oid, f.xmin) FROM pg_catalog.pg_ts_config AS f WHERE f.oid OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid
   UNION ALL SELECT pg_catalog.concat_ws(',', 'y', y.oid, y.xmin) FROM pg_catalog.pg_collation AS y WHERE y.oid OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid
   UNION ALL SELECT pg_catalog.concat_ws(',', 's', s.oid, s.xmin) FROM pg_catalog.pg_amproc AS s WHERE s.oid OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid

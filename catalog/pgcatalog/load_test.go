@@ -92,7 +92,7 @@ func TestLoad(t *testing.T) {
 	}
 	for name, want := range map[string]*catalog.Relation{
 		"p": {
-			Name: public("p"), Kind: catalog.Table, Owner: "postgres", PrimaryKey: []string{"id"}, Indexes: []catalog.BTree{{Columns: []string{"id"}, Unique: true}}, RowSecurity: true,
+			Name: public("p"), Kind: catalog.Table, Owner: "postgres", DeletesQuietly: true, PrimaryKey: []string{"id"}, Indexes: []catalog.BTree{{Columns: []string{"id"}, Unique: true}}, RowSecurity: true,
 			Unique: []catalog.Key{{Name: "p_pkey", Columns: []string{"id"}, Equal: []string{"id"}, Apart: []string{"id"}}},
 			Columns: []catalog.Column{
 				{Name: "id", Type: "integer", NotNull: true}, {Name: "m", Type: "public.mood"}, {Name: "s", Type: "public.short"},
@@ -100,7 +100,7 @@ func TestLoad(t *testing.T) {
 			},
 		},
 		"c": {
-			Name: public("c"), Kind: catalog.Table, Owner: "postgres", PrimaryKey: []string{"b", "a"}, Indexes: []catalog.BTree{{Columns: []string{"b", "a"}, Unique: true}},
+			Name: public("c"), Kind: catalog.Table, Owner: "postgres", DeletesQuietly: true, UpdatesQuietly: true, PrimaryKey: []string{"b", "a"}, Indexes: []catalog.BTree{{Columns: []string{"b", "a"}, Unique: true}},
 			Unique:      []catalog.Key{{Name: "c_pkey", Columns: []string{"a", "b"}, Equal: []string{"a", "b"}, Apart: []string{"a", "b"}}},
 			Columns:     []catalog.Column{{Name: "a", Type: "integer", NotNull: true}, {Name: "b", Type: "integer", NotNull: true}},
 			ForeignKeys: []catalog.ForeignKey{{Columns: []string{"a"}, Target: public("p"), TargetCols: []string{"id"}, OnUpdate: catalog.NoAction, OnDelete: catalog.NoAction}},
@@ -124,7 +124,7 @@ func TestLoad(t *testing.T) {
 			}},
 		},
 		"w": {
-			Name: public("w"), Kind: catalog.Table, Owner: "postgres", Checked: []string{"a", "b", "c"}, Together: [][]string{{"a", "b"}, {"a", "b", "c"}},
+			Name: public("w"), Kind: catalog.Table, Owner: "postgres", DeletesQuietly: true, Checked: []string{"a", "b", "c"}, Together: [][]string{{"a", "b"}, {"a", "b", "c"}},
 			Computed:    []catalog.Computed{{By: "index", Columns: []string{"a", "b", "c"}, Anew: true}},
 			Columns:     []catalog.Column{{Name: "a", Type: "integer"}, {Name: "b", Type: "integer"}, {Name: "c", Type: "public.sum"}},
 			Indexes:     []catalog.BTree{{Columns: []string{"b"}, Unique: true}},
@@ -138,7 +138,7 @@ func TestLoad(t *testing.T) {
 			Name: public("by_expression"), Kind: catalog.PartitionedTable, Owner: "postgres", PartitionBy: []string{"b", "c"},
 			Columns: []catalog.Column{{Name: "a", Type: "integer"}, {Name: "b", Type: "text"}, {Name: "c", Type: "integer"}},
 		},
-		"parts_1": {Name: public("parts_1"), Kind: catalog.Table, Owner: "postgres", IsPartition: true, Parents: []catalog.Name{public("parts")}, Columns: []catalog.Column{{Name: "id", Type: "integer"}}},
+		"parts_1": {Name: public("parts_1"), Kind: catalog.Table, Owner: "postgres", DeletesQuietly: true, UpdatesQuietly: true, IsPartition: true, Parents: []catalog.Name{public("parts")}, Columns: []catalog.Column{{Name: "id", Type: "integer"}}},
 		"v": {Name: public("v"), Kind: catalog.View, Owner: "postgres", Columns: []catalog.Column{{Name: "id", Type: "integer"}},
 			Definition: definition, Reads: []catalog.Read{{Relation: public("p"), Columns: []string{"id"}}}, Updatable: 28},
 	} {

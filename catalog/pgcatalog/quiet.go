@@ -1,0 +1,58 @@
+package pgcatalog
+
+import (
+	"context"
+	"strings"
+)
+
+// What PostgreSQL runs as a row is changed may be a function of the owner's, which asks what it likes with the rights of whoever writes. A table is quiet where all of that is PostgreSQL's
+// own, or ours; what is not known to be is taken for other.
+
+// others tells of an expression, NULL where there is none, that it may run a function that is neither PostgreSQL's own nor of an extension that is known, or that goes by more than its arguments:
+// those that run a text are among these.
+func others(tree string) string {
+	return "COALESCE(" + tree + `::text ~ '\{(CONVERTROWTYPE|COERCETODOMAIN|ROWCOMPARE|MINMAX|XMLEXPR|JSON|NEXTVALUE|SUBLINK)' OR ` +
+		functions(tree, `p.oid IS NULL OR NOT (p.provolatile = 'i' AND (p.oid < 16384 AND p.pronamespace = 'pg_catalog'::regnamespace OR `+ofHonest("pg_proc", "p.oid")+`) OR p.oid < 16384 AND p.proname = 'now')`) +
+		" OR EXISTS (SELECT FROM regexp_matches(" + tree + "::text, ':resulttype ([0-9]+)', 'g') AS m WHERE NOT " + plainType("m[1]::oid") + "), false)"
+}
+
+// ofHonest tells whether an object belongs to an extension that is known.
+func ofHonest(class, oid string) string {
+	return "(" + oid + " >= 16384 AND " + extensionOf(class, oid) + " IN ('" + strings.Join(honest, "', '") + "'))"
+}
+
+// plainType tells whether nothing of the owner's runs as a value of a type is made, compared or written: PostgreSQL's own, those of extensions that are known, enums, and arrays of these. Domains and rows are none.
+func plainType(oid string) string {
+	return "EXISTS (SELECT FROM pg_type AS u WHERE (u.oid = " + oid + " OR u.typarray = " + oid + ") AND (u.typtype = 'e' OR u.typtype IN ('b', 'r', 'm') AND u.oid < 16384 OR u.typtype = 'b' AND " + ofHonest("pg_type", "u.oid") + "))"
+}
+
+// readQuiet reads which tables are quiet. Of triggers those of foreign keys are PostgreSQL's, which ask with the rights of the tables' owners; ours note what has changed.
+func (l *loader) readQuiet(ctx context.Context) error {
+	trigger := func(event string) string {
+		return `EXISTS (SELECT FROM pg_trigger AS t JOIN pg_proc AS p ON p.oid = t.tgfoid JOIN pg_namespace AS s ON s.oid = p.pronamespace WHERE t.tgrelid = c.oid AND t.tgtype & ` + event + ` <> 0
+		  AND NOT (p.oid < 16384 AND s.nspname = 'pg_catalog' AND NOT ` + others("t.tgqual") + ` OR s.nspname = 'pgconsent' AND t.tgtype & 2 = 0))`
+	}
+	const before = `NOT c.relhasrules AND NOT EXISTS (SELECT FROM pg_policy AS l WHERE l.polrelid = c.oid AND l.polname NOT LIKE 'pgconsent\_%')`
+	compared := "EXISTS (SELECT FROM unnest(con.conpfeqop || con.conppeqop || con.conffeqop || con.conexclop) AS o (oid) WHERE o.oid >= 16384 AND NOT " + ofHonest("pg_operator", "o.oid") + ")"
+	var (
+		oid              uint32
+		deletes, updates bool
+	)
+	return l.each(ctx, `SELECT c.oid, `+before+` AND NOT `+trigger("8")+`, `+before+` AND NOT `+trigger("16")+`
+		  AND NOT EXISTS (SELECT FROM pg_attribute AS a WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND (a.attgenerated = 'v' OR NOT `+plainType("a.atttypid")+`))
+		  AND NOT EXISTS (SELECT FROM pg_attribute AS a JOIN pg_attrdef AS f ON f.adrelid = a.attrelid AND f.adnum = a.attnum WHERE a.attrelid = c.oid AND a.attgenerated <> '' AND `+others("f.adbin")+`)
+		  AND NOT EXISTS (SELECT FROM pg_constraint AS con WHERE con.conrelid = c.oid AND (`+others("con.conbin")+` OR `+compared+`))
+		  AND NOT EXISTS (SELECT FROM pg_constraint AS con WHERE con.confrelid = c.oid AND `+compared+`)
+		  AND NOT EXISTS (SELECT FROM pg_index AS i JOIN pg_class AS x ON x.oid = i.indexrelid WHERE i.indrelid = c.oid AND (`+others("i.indexprs")+` OR `+others("i.indpred")+`
+		    OR x.relam >= 16384 AND NOT `+ofHonest("pg_am", "x.relam")+`
+		    OR EXISTS (SELECT FROM unnest(i.indclass::oid[]) AS o (oid) WHERE o.oid >= 16384 AND NOT `+ofHonest("pg_opclass", "o.oid")+`)))
+		FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+		WHERE c.relkind = 'r' AND c.relam < 16384 AND n.nspname NOT IN ('pg_catalog', 'information_schema') AND n.nspname !~ '^pg_(toast|temp)' ORDER BY 1`,
+		[]any{&oid, &deletes, &updates},
+		func() error {
+			if r := l.relations[oid]; r != nil {
+				r.DeletesQuietly, r.UpdatesQuietly = deletes, updates
+			}
+			return nil
+		})
+}

@@ -1,0 +1,59 @@
+package pgcatalog_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/pgconsent/pgconsent/pgtest"
+)
+
+// A table is quiet where nothing of others runs as its rows are written.
+func TestQuietTables(t *testing.T) {
+	t.Parallel()
+	conn := pgtest.Database(t).Connect(t, "postgres")
+	exec(t, conn, `CREATE EXTENSION citext; CREATE EXTENSION pg_trgm; CREATE EXTENSION btree_gist; CREATE SCHEMA pgconsent;
+		CREATE FUNCTION fire() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'; CREATE FUNCTION pgconsent.noted() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END';
+		CREATE FUNCTION f(int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT $1'; CREATE FUNCTION eq(int, int) RETURNS bool LANGUAGE sql IMMUTABLE AS 'SELECT $1 OPERATOR(pg_catalog.=) $2'; CREATE OPERATOR === (LEFTARG = int, RIGHTARG = int, FUNCTION = eq, COMMUTATOR = ===);
+		CREATE FUNCTION less(int, int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT btint4cmp($1, $2)'; CREATE OPERATOR CLASS others FOR TYPE int USING btree AS OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 less(int, int);
+		CREATE TYPE mood AS ENUM ('sad', 'ok'); CREATE TYPE pair AS (a int, b int); CREATE DOMAIN short AS text CHECK (length(VALUE) < 9); CREATE TYPE spans AS RANGE (SUBTYPE = int)`)
+	for _, c := range []struct {
+		what, columns, sql string
+		deletes, updates   bool
+	}{
+		{"everyday columns", "a text, m mood, l mood[], j jsonb, ts tstzrange[], c citext, g text GENERATED ALWAYS AS (lower(a) || '!') STORED, n int CHECK (n > 0 AND a ~ 'x' OR now() > '2000-01-01'), FOREIGN KEY (n) REFERENCES keys, UNIQUE (a), EXCLUDE USING gist (n WITH =)",
+			"CREATE INDEX ON T USING gin (a gin_trgm_ops); CREATE INDEX ON T (upper(a), (c || 'x')) WHERE n > 5; CREATE TRIGGER i BEFORE INSERT ON T FOR EACH ROW EXECUTE FUNCTION fire(); CREATE TRIGGER n AFTER UPDATE OR DELETE ON T FOR EACH ROW EXECUTE FUNCTION pgconsent.noted()", true, true},
+		{"ours that changes rows", "a int", "CREATE TRIGGER n BEFORE UPDATE OR DELETE ON T FOR EACH ROW EXECUTE FUNCTION pgconsent.noted()", false, false},
+		{"an update's trigger", "a int", "CREATE TRIGGER t BEFORE UPDATE OF a ON T FOR EACH ROW EXECUTE FUNCTION fire()", true, false},
+		{"a delete's trigger", "a int", "CREATE TRIGGER t AFTER DELETE ON T FOR EACH STATEMENT EXECUTE FUNCTION fire()", false, true},
+		{"a condition of a trigger", "a int", "CREATE TRIGGER t BEFORE UPDATE ON T FOR EACH ROW WHEN (f(NEW.a) > 0) EXECUTE FUNCTION suppress_redundant_updates_trigger()", true, false},
+		{"a condition of PostgreSQL's own", "a int", "CREATE TRIGGER t BEFORE UPDATE ON T FOR EACH ROW WHEN (NEW.a > 0) EXECUTE FUNCTION suppress_redundant_updates_trigger()", true, true},
+		{"rules", "a int", "CREATE RULE r AS ON UPDATE TO T DO ALSO NOTHING", false, false},
+		{"a policy of others", "a int", "CREATE POLICY own ON T USING (true)", false, false},
+		{"a policy of ours", "a int", "CREATE POLICY pgconsent_select ON T USING (true)", true, true},
+		{"a check", "a int CHECK (f(a) > 0)", "", true, false},
+		{"a check by an operator", "a int CHECK (a === 1)", "", true, false},
+		{"a check that runs a text", "a int CHECK (query_to_xml('SELECT 1', true, true, '') IS NOT NULL)", "", true, false},
+		{"a check that goes by more than the row", "a text CHECK (to_tsvector(a) IS NOT NULL)", "", true, false},
+		{"a check that casts to a domain", "a text CHECK (a::short <> '')", "", true, false},
+		{"a check that casts to a row", "a text CHECK (a::pair IS NOT NULL)", "", true, false},
+		{"a generated column", "a int, g int GENERATED ALWAYS AS (f(a)) STORED", "", true, false},
+		{"an index's expression", "a int", "CREATE INDEX ON T (f(a))", true, false},
+		{"an index's condition", "a int", "CREATE INDEX ON T (a) WHERE f(a) > 0", true, false},
+		{"an index's class", "a int", "CREATE INDEX ON T (a others)", true, false},
+		{"a domain", "a short", "", true, false},
+		{"a row", "a pair", "", true, false},
+		{"a range of others", "a spans", "", true, false},
+		{"an array of domains", "a short[]", "", true, false},
+		{"a key by an operator of others", "a int, EXCLUDE USING hash (a WITH =)", "", true, true},
+		{"partitions", "a int) PARTITION BY LIST (a", "", false, false},
+	} {
+		exec(t, conn, "DROP TABLE IF EXISTS quiet; DROP TABLE IF EXISTS keys; CREATE TABLE keys (id int PRIMARY KEY)")
+		exec(t, conn, "CREATE TABLE quiet ("+c.columns+");"+tableNamed(c.sql))
+		r, _ := load(t, conn).Relation(public("quiet"))
+		if r.DeletesQuietly != c.deletes || r.UpdatesQuietly != c.updates {
+			t.Errorf("%s: deletes quietly %t, updates %t", c.what, r.DeletesQuietly, r.UpdatesQuietly)
+		}
+	}
+}
+
+func tableNamed(sql string) string { return strings.ReplaceAll(sql, " T ", " quiet ") }
