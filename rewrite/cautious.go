@@ -34,6 +34,8 @@ type cautious struct {
 	params map[int32]*paramUse
 	casts  bool // it casts parameters, which say their types by that
 
+	vetted []*sqltext.Node // conditions that cannot raise an error, whatever they are asked of
+
 	frame  *frame // WITH queries in sight
 	levels map[*sqltext.SelectStmt]*level
 	given  map[*sqltext.SelectStmt][]typed
@@ -62,9 +64,9 @@ type stand struct {
 }
 
 // care says when a statement is planned, and why that is to be with care, if it is; declared tells that it is as well where types are declared
-// for its parameters.
-func (w *walker) care(raw *sqltext.RawStmt, of map[*sqltext.RangeVar]*reference) (when verdict.Caution, reason string, declared bool) {
-	c := &cautious{walker: w, of: of, params: map[int32]*paramUse{}, levels: map[*sqltext.SelectStmt]*level{}, given: map[*sqltext.SelectStmt][]typed{}, views: map[catalog.Name]*sqltext.SelectStmt{}}
+// for its parameters. Conditions that are vetted are not looked at.
+func (w *walker) care(raw *sqltext.RawStmt, of map[*sqltext.RangeVar]*reference, vetted ...*sqltext.Node) (when verdict.Caution, reason string, declared bool) {
+	c := &cautious{walker: w, of: of, vetted: vetted, params: map[int32]*paramUse{}, levels: map[*sqltext.SelectStmt]*level{}, given: map[*sqltext.SelectStmt][]typed{}, views: map[catalog.Name]*sqltext.SelectStmt{}}
 	c.count(raw.GetStmt())
 	when = c.statement(raw.GetStmt())
 	if c.fed && c.lost {
@@ -157,6 +159,8 @@ func (c *cautious) statement(n *sqltext.Node) verdict.Caution {
 	case *sqltext.Node_ExplainStmt:
 		c.because("it explains another")
 		return verdict.PlannedAsItRuns
+	case *sqltext.Node_UpdateStmt, *sqltext.Node_DeleteStmt:
+		c.changes(n)
 	default: // what writes has triggers, defaults and checks
 		c.because("it writes")
 	}
@@ -438,7 +442,7 @@ var quiet = []string{
 
 // expr visits an expression, and tells whether it names a column of a table of its own query, sub-selects left out.
 func (c *cautious) expr(n *sqltext.Node, at stand) (own bool) {
-	if n.GetNode() == nil || c.reason != "" {
+	if n.GetNode() == nil || c.reason != "" || slices.Contains(c.vetted, n) {
 		return false
 	}
 	switch x := n.GetNode().(type) {
@@ -944,12 +948,18 @@ func (c *cautious) harmlessCall(f *sqltext.FuncCall, at stand) bool {
 	return false
 }
 
-// careful notes which statements of a text are planned with care.
-func (w *walker) careful(tree *sqltext.ParseResult, result *Result) {
+// byMention are the references by where they stand.
+func (w *walker) byMention() map[*sqltext.RangeVar]*reference {
 	of := map[*sqltext.RangeVar]*reference{}
 	for _, ref := range w.references {
 		of[ref.rangeVar] = ref
 	}
+	return of
+}
+
+// careful notes which statements of a text are planned with care.
+func (w *walker) careful(tree *sqltext.ParseResult, result *Result) {
+	of := w.byMention()
 	for i, raw := range tree.Stmts {
 		when, reason, declared := w.care(raw, of)
 		if reason == "" {

@@ -175,20 +175,14 @@ func (h *hint) size(ref *reference) float64 {
 
 // statement estimates a statement. What an UPDATE or a DELETE looks for is found as a SELECT finds it.
 func (h *hint) statement(n *sqltext.Node) {
-	from := func(target *sqltext.RangeVar, more []*sqltext.Node) []*sqltext.Node {
-		return append([]*sqltext.Node{{Node: &sqltext.Node_RangeVar{RangeVar: target}}}, more...)
-	}
 	switch x := n.GetNode().(type) {
 	case *sqltext.Node_SelectStmt:
 		h.query(x.SelectStmt, 0)
 	case *sqltext.Node_CopyStmt:
 		h.query(x.CopyStmt.GetQuery().GetSelectStmt(), 0)
-	case *sqltext.Node_UpdateStmt:
-		u := x.UpdateStmt
-		h.query(&sqltext.SelectStmt{WithClause: u.WithClause, FromClause: from(u.Relation, u.FromClause), WhereClause: u.WhereClause, TargetList: slices.Concat(u.TargetList, u.ReturningList)}, 0)
-	case *sqltext.Node_DeleteStmt:
-		d := x.DeleteStmt
-		h.query(&sqltext.SelectStmt{WithClause: d.WithClause, FromClause: from(d.Relation, d.UsingClause), WhereClause: d.WhereClause, TargetList: d.ReturningList}, 0)
+	case *sqltext.Node_UpdateStmt, *sqltext.Node_DeleteStmt:
+		_, s := asSelect(n)
+		h.query(s, 0)
 	case *sqltext.Node_InsertStmt:
 		// Each new row is looked at once. A SELECT gives about as many as the most that it looks at of one table.
 		s := x.InsertStmt.GetSelectStmt().GetSelectStmt()

@@ -67,7 +67,8 @@ tables:
 		"SELECT title FROM cards WHERE board = 7 UNION ALL SELECT title FROM cards":                     false,
 		"SELECT title FROM cards WHERE board = 7 AND EXISTS (SELECT FROM cards c WHERE c.made < now())": false,
 		"SELECT id FROM plain WHERE board = 7":                                                          false, // no index of the tenant's
-		"UPDATE cards SET title = 'a' WHERE board = 7":                                                  false, // with care no indexes are joined
+		"UPDATE cards SET title = 'a' WHERE board = 7":                                                  true,
+		"UPDATE cards SET title = 'a' WHERE board = (SELECT 1 / min(id) FROM boards)":                   false, // with care no indexes are joined
 		"SELECT title FROM cards WHERE board = 7; SELECT 1":                                             false,
 	} {
 		result, refused := r.Rewrite(sql, false)
@@ -100,8 +101,9 @@ tables:
 		"SELECT title FROM cards WHERE code % 'abc'":                                                                  false, // what shares some trigrams
 		"SELECT count(*) FROM cards":                                                                                  false,
 		"SELECT count(*) FROM cards WHERE made > '2026-01-01'":                                                        false,
-		"WITH c AS (SELECT id FROM cards WHERE " + search + ") SELECT (SELECT count(*) FROM c), random() FROM boards": true, // by key
-		"UPDATE cards SET title = 'a' WHERE " + search:                                                                false,
+		"WITH c AS (SELECT id FROM cards WHERE " + search + ") SELECT (SELECT count(*) FROM c), random() FROM boards": true,  // by key
+		"UPDATE cards SET title = 'a' WHERE " + search:                                                                true,  // by key
+		"UPDATE cards SET title = 'a' WHERE " + search + " AND board = (SELECT 1 / min(id) FROM boards)":              false, // with care
 	} {
 		result, refused := r.Rewrite(sql, false)
 		if refused != nil {

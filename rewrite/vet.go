@@ -672,7 +672,7 @@ func (w *walker) door(tree *sqltext.ParseResult, result *Result, found bool) boo
 		}
 	}
 	result.Formed = v.formed
-	if found && v.found == nil && len(tree.Stmts) == 1 && !w.unsigned && signable(w.source) && (whole || !w.barred) { // whether it pays or not: that goes by sizes
+	if found && v.found == nil && len(tree.Stmts) == 1 && !w.unsigned && signable(w.source) { // whether it pays or not: that goes by sizes
 		w.keySearches(tree, result, whole)
 	}
 	v.pays(tree)

@@ -24,7 +24,7 @@ import (
 
 // keySearch is a search whose rows are found by key.
 type keySearch struct {
-	query *sqltext.SelectStmt
+	query proto.Message // a SELECT, UPDATE or DELETE
 	ref   *reference
 	alias string // of the table
 	key   string // its primary key
@@ -35,15 +35,20 @@ type keySearch struct {
 // foundByKey finds the searches of a statement that are worth it. passed tells that all of it is vetted: then its door finds rows by an index where nothing is joined, and
 // where something is asked of what is.
 func (w *walker) foundByKey(tree *sqltext.ParseResult, passed bool) (*vetter, []keySearch) {
-	s := tree.Stmts[0].GetStmt().GetSelectStmt()
-	if s == nil || s.IntoClause != nil || len(s.LockingClause) > 0 || !w.onlyTables() || slices.ContainsFunc(slices.Collect(maps.Keys(w.functions)), func(name string) bool { return !strings.HasPrefix(name, "pg_catalog.") }) {
+	s, written := tree.Stmts[0].GetStmt().GetSelectStmt(), proto.Message(nil)
+	if s == nil { // which is quiet (see cautious_writes.go): what is planned with care has no such form
+		if u := tree.Stmts[0].GetStmt().GetUpdateStmt(); u != nil {
+			written = u
+		} else {
+			written = tree.Stmts[0].GetStmt().GetDeleteStmt()
+		}
+		_, s = asSelect(tree.Stmts[0].GetStmt())
+	}
+	if s == nil || s.IntoClause != nil || len(s.LockingClause) > 0 || written != nil && w.locks || !w.onlyTables(written != nil) || slices.ContainsFunc(slices.Collect(maps.Keys(w.functions)), func(name string) bool { return !strings.HasPrefix(name, "pg_catalog.") }) {
 		return nil, nil
 	}
 	v := w.vetter()
-	f := searchFinder{vetter: v, passed: passed, stands: map[int32]int{}, of: map[*sqltext.RangeVar]*reference{}}
-	for _, ref := range w.references {
-		f.of[ref.rangeVar] = ref
-	}
+	f := searchFinder{vetter: v, passed: passed, stands: map[int32]int{}, of: w.byMention(), written: written, as: s}
 	countParams(tree.ProtoReflect(), f.stands)
 	f.query(s)
 	v.narrower()
@@ -54,11 +59,27 @@ func (w *walker) foundByKey(tree *sqltext.ParseResult, passed bool) (*vetter, []
 	return v, f.found
 }
 
-// keySearches notes them, and what they count on in the values of parameters.
+// keySearches notes them, and what they count on in the values of parameters. What their conditions compute cannot fail, with these values; where the statement was to be planned with care for that
+// alone, it is not.
 func (w *walker) keySearches(tree *sqltext.ParseResult, result *Result, passed bool) {
 	v, searches := w.foundByKey(tree, passed)
 	if len(searches) == 0 {
 		return
+	}
+	if !passed && w.barred {
+		var vetted []*sqltext.Node
+		for _, search := range searches {
+			for i, n := range conjuncts(*whereOf(search.query)) {
+				if search.by[i] {
+					vetted = append(vetted, n)
+				}
+			}
+		}
+		if _, reason, declared := w.care(tree.Stmts[0], w.byMention(), vetted...); reason != "" || declared {
+			return
+		}
+		result.careless()
+		w.barred = false
 	}
 	w.searches, w.searcher = searches, v
 	w.signed = true
@@ -74,13 +95,13 @@ func (w *walker) byKey(ref *reference) bool {
 const mostKeySearches = 4
 
 // onlyTables tells whether a statement reads tables of the policy alone: a view may have functions of the owner's, which see that the text is signed.
-func (w *walker) onlyTables() bool {
+func (w *walker) onlyTables(writes bool) bool {
 	return !slices.ContainsFunc(w.references, func(ref *reference) bool {
 		if ref.fragment == nil || ref.relation == nil {
 			return true
 		}
 		_, listed := w.pol.Table(ref.name)
-		return !listed || ref.relation.Kind != catalog.Table && ref.relation.Kind != catalog.PartitionedTable || ref.written || ref.copied
+		return !listed || ref.relation.Kind != catalog.Table && ref.relation.Kind != catalog.PartitionedTable || ref.written && !writes || ref.copied
 	})
 }
 
@@ -90,6 +111,9 @@ type searchFinder struct {
 	stands map[int32]int // how often each parameter stands in the text
 	of     map[*sqltext.RangeVar]*reference
 	found  []keySearch
+
+	written proto.Message       // the UPDATE or DELETE
+	as      *sqltext.SelectStmt // the SELECT that it is taken for
 }
 
 // query looks at a query, and at those that are run once for it.
@@ -147,13 +171,17 @@ func (f *searchFinder) query(s *sqltext.SelectStmt) {
 // not find them. Of a column no search does, being strict; of `to_tsvector('simple', coalesce(body, ”))` one with a negation does.
 func (f *searchFinder) table(s *sqltext.SelectStmt, rv *sqltext.RangeVar, optional bool, conditions []*sqltext.Node) {
 	ref := f.of[rv]
-	if ref == nil || ref.relation.Kind != catalog.Table || ref.relation.HasChildren || !ref.fragment.door || ref.fragment.open || ref.fragment.aggregate != nil || ref.fetch != nil || ref.kept != "" || ref.shares ||
+	if ref == nil || ref.relation.Kind != catalog.Table || ref.relation.HasChildren || !ref.fragment.door || ref.fragment.open || ref.fragment.aggregate != nil || ref.fetch != nil || ref.kept != "" && !(f.written != nil && (ref.kept == keptWritten || ref.kept == keptBeside)) || ref.shares ||
 		ref.table >= 0 || len(rv.GetAlias().GetColnames()) > 0 || len(ref.relation.PrimaryKey) != 1 {
 		return
 	}
 	f.references[rv] = ref
 	item := f.vetter.table(rv, place{})[0]
-	search := keySearch{query: s, ref: ref, alias: item.name, key: ref.relation.PrimaryKey[0], by: make([]bool, len(conditions))}
+	query := proto.Message(s)
+	if f.written != nil && s == f.as {
+		query = f.written
+	}
+	search := keySearch{query: query, ref: ref, alias: item.name, key: ref.relation.PrimaryKey[0], by: make([]bool, len(conditions))}
 	if key := slices.IndexFunc(item.columns, func(c vetColumn) bool { return c.name == search.key }); key < 0 || item.columns[key].computed || !slices.Contains([]kind{kindInt, kindText, "uuid"}, item.columns[key].kind) {
 		return
 	}
@@ -219,18 +247,31 @@ func messagesIn(m protoreflect.Message, f func(protoreflect.Message)) {
 	}
 }
 
-// queriesOf are all queries of a tree, in a fixed order.
-func queriesOf(tree *sqltext.ParseResult) []*sqltext.SelectStmt {
-	var out []*sqltext.SelectStmt
+// queriesOf are all queries of a tree that may have conditions, in a fixed order.
+func queriesOf(tree *sqltext.ParseResult) []proto.Message {
+	var out []proto.Message
 	var visit func(m protoreflect.Message)
 	visit = func(m protoreflect.Message) {
-		if s, ok := m.Interface().(*sqltext.SelectStmt); ok {
-			out = append(out, s)
+		if whereOf(m.Interface()) != nil {
+			out = append(out, m.Interface())
 		}
 		messagesIn(m, visit)
 	}
 	visit(tree.ProtoReflect())
 	return out
+}
+
+// whereOf is where a query has its conditions; nil for what is none.
+func whereOf(m proto.Message) **sqltext.Node {
+	switch x := m.(type) {
+	case *sqltext.SelectStmt:
+		return &x.WhereClause
+	case *sqltext.UpdateStmt:
+		return &x.WhereClause
+	case *sqltext.DeleteStmt:
+		return &x.WhereClause
+	}
+	return nil
 }
 
 // placeSearches finds the queries of the searches in the tree that the text has now.
@@ -261,9 +302,9 @@ func withKeys(text string, searches []keySearch) (out string, position func(int)
 		if search.at >= len(queries) {
 			return "", nil, false, nil
 		}
-		query := queries[search.at]
-		conditions := conjuncts(query.WhereClause)
-		spans, found := source.Joined(query.WhereClause)
+		where := whereOf(queries[search.at])
+		conditions := conjuncts(*where)
+		spans, found := source.Joined(*where)
 		if !found || len(spans) != len(conditions) || len(spans) != len(search.by) {
 			return "", nil, false, nil
 		}
@@ -284,7 +325,7 @@ func withKeys(text string, searches []keySearch) (out string, position func(int)
 		node := among.Stmts[0].GetStmt().GetSelectStmt().WhereClause
 		node.GetAExpr().Rexpr.GetSubLink().GetSubselect().GetSelectStmt().WhereClause = and(inner)
 		edits = append(edits, sqltext.Edit{Start: spans[last].End, End: spans[last].End, Text: " AND " + frame + strings.Join(texts, " AND ") + "))"})
-		apply = append(apply, func() bool { return insertBehind(&query.WhereClause, conditions[last], node) })
+		apply = append(apply, func() bool { return insertBehind(where, conditions[last], node) })
 	}
 	for _, put := range apply {
 		if !put() {

@@ -10,7 +10,13 @@ import (
 )
 
 // A statement that writes goes past the row policies of the database alone: its target must stay a table, and its text is
-// never signed, since the owner's triggers run inside it. What it reads besides stays a table as well.
+// not signed where the owner's triggers may run inside it. What it reads besides stays a table as well.
+
+// Why relations of such a statement stay as they are.
+const (
+	keptWritten = "the target of a statement that writes"
+	keptBeside  = "a statement that writes or locks rows"
+)
 
 // written is the target of a statement that writes.
 type written struct {
@@ -49,7 +55,7 @@ func (w *walker) target(rv *sqltext.RangeVar, commands ...string) *written {
 			return nil
 		}
 	}
-	ref.keep("the target of a statement that writes")
+	ref.keep(keptWritten)
 	ref.written = true
 	w.writes = true
 	item := &fromItem{name: rv.GetRelname(), ref: ref, bare: rv.Alias == nil, columns: columnSet(ref.relation)}
@@ -69,7 +75,7 @@ func (w *walker) settleWrites() {
 	}
 	for _, ref := range w.references[w.first:] {
 		if ref.fragment != nil {
-			ref.keep("a statement that writes or locks rows")
+			ref.keep(keptBeside)
 		}
 	}
 }

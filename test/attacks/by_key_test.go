@@ -1,8 +1,11 @@
 package attacks
 
 import (
+	"strings"
 	"testing"
 
+	"github.com/pgconsent/pgconsent/pgtest"
+	"github.com/pgconsent/pgconsent/rewrite"
 	"github.com/pgconsent/pgconsent/test/instance"
 )
 
@@ -42,4 +45,42 @@ func TestFoundByKeyTellsNothing(t *testing.T) {
 	const row = "n = '1e400'::numeric, b = 7, i8 = 9223372036854775807, f = 1e300, body = 'odd', found = 'a:1 z:3'::tsvector"
 	askGatePlanned(t, row, instance.Doors, gatePlans, cases)
 	askGate(t, row, instance.Gate, cases)
+}
+
+// So it is of what is written: what finds, sets and returns rows is asked of rows that show.
+func TestWritesFoundByKeyTellNothing(t *testing.T) {
+	text := []uint32{25}
+	policy := strings.Replace(gatePolicy, "status: consent, is: granted } } ] }\n  link:", "status: consent, is: granted } } ], write: { commands: [update, delete], columns: [n, b, f, body], accept: [references, values] } }\n  link:", 1)
+	cases := []gateCase{
+		gateSQL("UPDATE big o SET f = 1 WHERE o.found @@ 'z'::tsquery AND o.body::int = 5"),
+		gateSQL("UPDATE big o SET body = 'u' WHERE o.found @@ 'z'::tsquery AND 1 / (o.b - 7) = 5"),
+		gateSQL("UPDATE big o SET b = 1 / (o.b - 7) WHERE o.found @@ 'z'::tsquery"),
+		gateSQL("UPDATE big o SET (b, f) = ROW(1, 1 / (o.b - 7)) WHERE o.body ILIKE '%odd%' RETURNING o.body::int"),
+		gateSQL("UPDATE big o SET f = 2 WHERE o.body ~ 'odd+' RETURNING 1 / (o.b - 7)"),
+		gateSQL("UPDATE big o SET f = l.person_id FROM link l WHERE l.big_id = o.id AND o.found @@ 'z'::tsquery AND o.body::int = l.person_id"),
+		gateSQL("UPDATE big o SET f = x.f FROM big x WHERE x.found @@ 'z'::tsquery AND o.body ILIKE '%odd%' AND x.body::int = o.b"),
+		gateSQL("DELETE FROM big o WHERE o.found @@ 'z'::tsquery AND o.n / 0 > 5"),
+		gateSQL("DELETE FROM big o WHERE o.found @@ 'z'::tsquery RETURNING o.body::int"),
+		gateSQL("DELETE FROM big o USING link l, wide w WHERE o.found @@ 'z'::tsquery AND l.big_id = o.id AND w.k = o.body::int"),
+		gateSQL("DELETE FROM big o WHERE o.body LIKE '%odd%' AND o.id = 5001"),
+		gateSQL("UPDATE big SET f = f + 1, body = body || id WHERE found @@ 'a'::tsquery AND id / 2 < 100 RETURNING id, f"),
+		gateSQL("DELETE FROM big WHERE found @@ 'a & b'::tsquery AND id / 2 = 7 RETURNING body"),
+		gateSQL("UPDATE big SET b = 1 / (id - 20) WHERE found @@ 'a'::tsquery AND id / 10 = 2"),
+		gateParams("UPDATE big o SET body = $2 WHERE o.found @@ plainto_tsquery('simple', $1) AND o.body::int = 5", text, "z", "x"),
+		gateParams("UPDATE big o SET f = 1 WHERE o.found @@ plainto_tsquery('simple', $1) AND o.body::int = 5", nil, manyWords(3000)),
+		gateParams("DELETE FROM big o WHERE o.body ~ $1 AND o.found @@ 'z'::tsquery AND o.n / 0 > 5", text, "("),
+		gateParams("DELETE FROM big o WHERE o.body ILIKE $1 AND o.found @@ 'z'::tsquery AND o.n / 0 > 5", nil, `%od\`),
+		gateParams("DELETE FROM big o WHERE o.body LIKE '%odd%' AND o.i8 = $1 AND o.n / 0 > 5", []uint32{1700}, "1e400"),
+		gateSQL("SELECT count(*), sum(f), sum(b), max(body) FROM big"),
+	}
+	db := pgtest.Database(t)
+	instance.Exec(t, db, gateSchema)
+	m := instance.Compile(t, instance.Database{Name: "pair", DB: db, Policy: policy, SearchPath: []string{"public"}}, instance.Doors)
+	for _, c := range cases[:len(cases)-1] {
+		if result, refused := rewrite.New(m.Snapshot, m.Policy, rewrite.Doors).Rewrite(c.sql, c.args != nil); refused != nil || len(result.ByKey) == 0 {
+			t.Errorf("%s: %v, by key %v, care %q", c.sql, refused, result.ByKey, result.Care)
+		}
+	}
+	const row = "n = '1e400'::numeric, b = 7, i8 = 9223372036854775807, f = 1e300, body = 'odd', found = 'a:1 z:3'::tsvector"
+	askGateUnder(t, policy, gateSchema, row, instance.Doors, gatePlans, cases)
 }

@@ -23,6 +23,8 @@ ALTER TABLE big ADD f float8, ADD ts timestamptz, ADD t text, ADD m numeric, ADD
 ALTER TABLE small ADD v numeric DEFAULT '1e400', ADD d date DEFAULT '5000000-01-01', ADD s text DEFAULT 'x', ADD j jsonb DEFAULT '{"a": "x", "b": 0}', ADD l int[] DEFAULT '{0,1}', ADD g float8, ADD k json DEFAULT '{}';
 CREATE TABLE holder (name text PRIMARY KEY, owner text NOT NULL);
 INSERT INTO holder VALUES ('me', 'me'), ('other', 'other');
+CREATE TABLE aim (id int PRIMARY KEY, owner text NOT NULL, x int, note text);
+INSERT INTO aim VALUES (1, 'me', 1, 'a'), (2, 'me', 0, 'b'), (3, 'other', 2, 'c');
 CREATE TABLE odd (owner text NOT NULL, v float8);
 INSERT INTO odd VALUES ('me', 1), ('other', 2);
 CREATE VIEW sums AS SELECT n, 1 / n AS r FROM small;
@@ -45,6 +47,7 @@ ANALYZE`
 var comparedPolicy = strings.Replace(twoIndexesPolicy, "big: { rows: [ { own: { column: owner, is: user } } ]", "big: { rows: [ { visible: { holder: { name: owner } } } ]", 1) + `  holder: { rows: [ { own: { column: owner, is: user } } ] }
   masked: { rows: [ { own: { column: owner, is: user } } ], columns: { n: allow, g: { mask: { generalise: 2 } } } }
   odd: { rows: [ { own: { column: owner, is: user } } ] }
+  aim: { rows: [ { own: { column: owner, is: user } } ], write: { commands: [update] } }
 views: { sums: {}, few: {}, counted: {}, both_of: {}, named: {}, twice: {}, large: {}, larger: {}, largest: {}, mixed: {}, found: {} }
 functions: { reciprocal: {} }
 `
@@ -181,7 +184,15 @@ func (r comparing) statement() string {
 	if r.IntN(2) == 0 {
 		where = r.condition("s") + " AND a = 123"
 	}
-	switch r.IntN(13) {
+	switch r.IntN(17) {
+	case 12:
+		return with + "UPDATE big SET note = 'w' FROM " + from + " WHERE " + where
+	case 13:
+		return with + "DELETE FROM big USING " + from + " WHERE " + where + " RETURNING id"
+	case 14:
+		return with + "UPDATE aim SET (x, note) = (SELECT count(*), 'w' FROM big WHERE " + where + ") FROM " + from
+	case 15:
+		return with + "UPDATE aim SET x = s.n FROM " + from + " LEFT JOIN big ON " + where + " RETURNING " + r.one("aim.id", "s.n", "(SELECT count(*) FROM big WHERE "+where+")")
 	case 0:
 		return with + "SELECT count(*) FROM " + from + ", big WHERE " + where
 	case 1:

@@ -1,0 +1,118 @@
+package rewrite
+
+import (
+	"slices"
+
+	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/sqltext"
+)
+
+// An UPDATE or DELETE finds its rows as a SELECT over the same tables does: under the same row security, by the same conditions, with the same plans but for parallel ones. What it sets
+// and returns is computed of rows that show, as what a SELECT gives is. What else it runs is the owner's: triggers, checks, columns that are generated, expressions of indexes, domains, and all of
+// this where foreign keys change rows along. These may ask what they like, with parameters that fail, as the agent. So it is judged as that SELECT where all of that is PostgreSQL's own, and ours.
+
+// asSelect is a SELECT that finds the rows that an UPDATE or DELETE writes, and computes what it computes; nil for others. With the target, where there is one.
+func asSelect(n *sqltext.Node) (target *sqltext.RangeVar, s *sqltext.SelectStmt) {
+	from := func(target *sqltext.RangeVar, more []*sqltext.Node) []*sqltext.Node {
+		return append([]*sqltext.Node{{Node: &sqltext.Node_RangeVar{RangeVar: target}}}, more...)
+	}
+	switch x := n.GetNode().(type) {
+	case *sqltext.Node_UpdateStmt:
+		u := x.UpdateStmt
+		return u.Relation, &sqltext.SelectStmt{Op: sqltext.SETOP_NONE, WithClause: u.WithClause, FromClause: from(u.Relation, u.FromClause), WhereClause: u.WhereClause, TargetList: slices.Concat(u.TargetList, u.ReturningList)}
+	case *sqltext.Node_DeleteStmt:
+		d := x.DeleteStmt
+		return d.Relation, &sqltext.SelectStmt{Op: sqltext.SETOP_NONE, WithClause: d.WithClause, FromClause: from(d.Relation, d.UsingClause), WhereClause: d.WhereClause, TargetList: d.ReturningList}
+	}
+	return nil, nil
+}
+
+// changes visits an UPDATE or DELETE.
+func (c *cautious) changes(n *sqltext.Node) {
+	target, as := asSelect(n)
+	if !c.quiet(target, n.GetUpdateStmt()) {
+		c.because("it writes")
+		return
+	}
+	c.query(as, nil, true, false)
+}
+
+// quiet tells whether nothing of the owner's runs as rows of a table are written; update is nil where they are deleted.
+func (c *cautious) quiet(target *sqltext.RangeVar, update *sqltext.UpdateStmt) bool {
+	ref := c.of[target]
+	if ref == nil {
+		return false
+	}
+	table, known := c.snap.Relation(ref.name)
+	if !known {
+		return false
+	}
+	if update == nil {
+		return c.deletesQuietly(table, map[*catalog.Relation]bool{})
+	}
+	var set []string
+	for _, n := range update.TargetList {
+		column, defaults := table.Column(n.GetResTarget().GetName()), false
+		c.inside(n, func(n *sqltext.Node) bool {
+			defaults = defaults || n.GetSetToDefault() != nil
+			return true
+		})
+		if column == nil || defaults || slices.ContainsFunc(c.snap.CastsTo(column.TypeOID), func(cast *catalog.Cast) bool { // a value is cast to the column's type, which the text does not name
+			f := c.snap.FunctionByOID(cast.Function)
+			return f == nil || !knownExtension(f.Extension)
+		}) {
+			return false
+		}
+		set = append(set, column.Name)
+	}
+	return c.updatesQuietly(table, set)
+}
+
+// single tells whether the rows of a table stand in it alone, and it is a part of none.
+func single(r *catalog.Relation) bool {
+	return r.Kind == catalog.Table && !r.HasChildren && !r.IsPartition && len(r.Parents) == 0
+}
+
+// deletesQuietly tells so of rows that are deleted, and of those that foreign keys change along.
+func (c *cautious) deletesQuietly(r *catalog.Relation, seen map[*catalog.Relation]bool) bool {
+	if seen[r] {
+		return true
+	}
+	seen[r] = true
+	if !single(r) || !r.DeletesQuietly {
+		return false
+	}
+	for _, other := range c.snap.PointingTo(r.Name) {
+		for _, key := range other.ForeignKeys {
+			if key.Target != r.Name {
+				continue
+			}
+			quiet := false
+			switch key.OnDelete {
+			case catalog.NoAction, catalog.Restrict: // whether there is such a row is asked with the rights of the table's owner
+				quiet = true
+			case catalog.Cascade:
+				quiet = c.deletesQuietly(other, seen)
+			case catalog.SetNull:
+				quiet = c.updatesQuietly(other, key.Columns)
+			}
+			if !quiet {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// updatesQuietly tells so of an update of some columns, by which no rows are changed along.
+func (c *cautious) updatesQuietly(r *catalog.Relation, set []string) bool {
+	if !single(r) || !r.UpdatesQuietly {
+		return false
+	}
+	changes := func(name string) bool { return slices.Contains(set, name) || r.Column(name).Generated }
+	return !slices.ContainsFunc(c.snap.PointingTo(r.Name), func(other *catalog.Relation) bool {
+		return slices.ContainsFunc(other.ForeignKeys, func(key catalog.ForeignKey) bool {
+			return key.Target == r.Name && key.OnUpdate != catalog.NoAction && key.OnUpdate != catalog.Restrict && slices.ContainsFunc(key.TargetCols, changes)
+		})
+	})
+}

@@ -1,0 +1,144 @@
+package attacks
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/pgconsent/pgconsent/pgtest"
+	"github.com/pgconsent/pgconsent/test/instance"
+)
+
+// A table that agents write, and big, of which nothing of the owner's runs as they do.
+const quietTable = `ALTER TABLE big DROP COLUMN co; CREATE TABLE aim (id int PRIMARY KEY, owner text NOT NULL, x int, note text);
+INSERT INTO aim VALUES (1, 'me', 1, 'a'), (2, 'me', 0, 'b'), (3, 'other', 2, 'c');`
+
+const quietPolicy = "  aim: { rows: [ { own: { column: owner, is: user } } ], write: { commands: [update, delete] } }\n"
+
+// asWrites are writes that ask what a SELECT asks.
+func asWrites(sql string) (out []string) {
+	if !strings.HasPrefix(sql, "SELECT ") && !strings.HasPrefix(sql, "WITH ") {
+		return nil
+	}
+	if condition, is := strings.CutPrefix(sql, hidden); is {
+		out = append(out, "UPDATE big SET note = 'q' WHERE a BETWEEN 123 AND 123 AND "+condition, "DELETE FROM big WHERE a BETWEEN 123 AND 123 AND "+condition+" RETURNING id")
+	}
+	if from, is := strings.CutPrefix(sql, "SELECT count(*) FROM "); is && !strings.Contains(sql, "GROUP BY") {
+		out = append(out, "UPDATE aim SET note = 'f' FROM "+from, "DELETE FROM aim USING "+from+" RETURNING aim.id")
+	}
+	return append(out, "UPDATE aim SET note = 's' WHERE EXISTS ("+sql+")", "UPDATE aim SET note = ARRAY("+sql+")::text", "DELETE FROM aim WHERE x = 9 OR EXISTS ("+sql+") RETURNING EXISTS ("+sql+")")
+}
+
+// What a write asks tells of hidden rows what a SELECT that asks it does: nothing, planned with care or not.
+func TestWritesAskAsReadsDo(t *testing.T) {
+	for m, mode := range []instance.Mode{instance.Doors, instance.Both} {
+		careless, asked := 0, 0
+		for k, f := range reachedBy {
+			if pgtest.Binaries().Major < f.least || !instance.Turn(m+k, 6) || strings.Contains(f.sql, "fcomp") {
+				continue
+			}
+			var statements []string
+			for _, sql := range f.statements {
+				statements = append(statements, asWrites(sql)...)
+			}
+			if len(statements) == 0 {
+				continue
+			}
+			statements = append(statements, "SELECT id, x, note FROM aim ORDER BY id", "SELECT id, note FROM big ORDER BY id")
+			t.Run(fmt.Sprintf("%s, %s", f.name, mode.Name), func(t *testing.T) {
+				got, judged := askReached(t, mode, reachedDear+quietPolicy+f.policy, quietTable+f.sql, f.after, f.end, statements)
+				for k, sql := range statements {
+					if got[0][k] != got[1][k] {
+						t.Errorf("%s {%s}\n   %s\n   %s", sql, judged[k], instance.OneLine(got[0][k]), instance.OneLine(got[1][k]))
+					}
+					if strings.HasSuffix(judged[k], "care: ") {
+						careless++
+					}
+					asked++
+				}
+			})
+		}
+		t.Logf("%s: %d writes, %d of them without care", mode.Name, asked, careless)
+	}
+}
+
+// What an owner's function asks, with the rights of whoever writes, fails where it comes to a hidden row that the first twin has.
+const probing = `
+CREATE FUNCTION probe(n int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN IF current_setting('is_superuser') = 'off' THEN PERFORM FROM big WHERE a BETWEEN 123 AND 123 AND b = (SELECT 1 / min(s.n) FROM small s); END IF; RETURN n; END $$;
+CREATE FUNCTION fire() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM probe(1); IF TG_OP = 'DELETE' THEN RETURN OLD; END IF; RETURN NEW; END $$;
+CREATE DOMAIN probed AS int CHECK (probe(1) > 0);
+CREATE TYPE level AS ENUM ('low', 'high');
+CREATE FUNCTION to_level(int) RETURNS level LANGUAGE plpgsql AS $$ BEGIN PERFORM probe(1); RETURN 'low'; END $$;
+CREATE CAST (int AS level) WITH FUNCTION to_level(int) AS ASSIGNMENT;
+CREATE FUNCTION compared(int, int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN PERFORM probe(1); RETURN btint4cmp($1, $2); END $$;
+CREATE OPERATOR CLASS probing FOR TYPE int USING btree AS OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 compared(int, int);
+`
+
+// byOwner are tables of which something of the owner's runs as a row is written: what they have besides, and how they are written.
+var byOwner = []struct {
+	name, columns, sql string
+	policy             string // of the table's write
+	statements         []string
+}{
+	{name: "trigger_of_updates", sql: "CREATE TRIGGER t BEFORE UPDATE ON T FOR EACH ROW EXECUTE FUNCTION fire()", statements: []string{"UPDATE T SET note = 'x' WHERE id = 1", "UPDATE T SET note = 'y' RETURNING note"}},
+	{name: "trigger_of_deletes", sql: "CREATE TRIGGER t AFTER DELETE ON T FOR EACH STATEMENT EXECUTE FUNCTION fire()", statements: []string{"DELETE FROM T WHERE id = 1"}},
+	{name: "trigger_when", sql: "CREATE TRIGGER t BEFORE UPDATE ON T FOR EACH ROW WHEN (probe(1) > 0) EXECUTE FUNCTION suppress_redundant_updates_trigger()", statements: []string{"UPDATE T SET note = 'x' WHERE id = 1"}},
+	{name: "constraint_trigger", sql: "CREATE CONSTRAINT TRIGGER t AFTER UPDATE ON T DEFERRABLE INITIALLY IMMEDIATE FOR EACH ROW EXECUTE FUNCTION fire()", statements: []string{"UPDATE T SET note = 'x' WHERE id = 1"}},
+	{name: "checked", columns: ", CHECK (probe(x) IS NOT NULL)", statements: []string{"UPDATE T SET note = 'x' WHERE id = 1"}},
+	{name: "generated", columns: ", g int GENERATED ALWAYS AS (probe(x)) STORED", statements: []string{"UPDATE T SET x = 7 WHERE id = 1"}},
+	{name: "indexed", sql: "CREATE INDEX ON T (probe(x))", statements: []string{"UPDATE T SET x = 7 WHERE id = 1"}},
+	{name: "indexed_where", sql: "CREATE INDEX ON T (id) WHERE probe(x) > 0", statements: []string{"UPDATE T SET x = 7 WHERE id = 1"}},
+	{name: "compared_by_others", sql: "CREATE INDEX ON T (x probing)", policy: "accept: [conflicts, values, references]", statements: []string{"UPDATE T SET x = 7 WHERE id = 1"}},
+	{name: "domain", columns: ", d probed", statements: []string{"UPDATE T SET d = 5 WHERE id = 1", "UPDATE T SET (note, d) = ('x', x) WHERE id = 1"}},
+	{name: "by_default", columns: ", d int DEFAULT probe(1)", statements: []string{"UPDATE T SET d = DEFAULT WHERE id = 1", "UPDATE T SET (d, note) = ROW(DEFAULT, 'x') WHERE id = 1"}},
+	{name: "cast_as_assigned", columns: ", l level", statements: []string{"UPDATE T SET l = x WHERE id = 1"}},
+	{name: "owners_policy", sql: "ALTER TABLE T ENABLE ROW LEVEL SECURITY; CREATE POLICY own ON T AS RESTRICTIVE FOR UPDATE USING (true) WITH CHECK (probe(x) > 0)", statements: []string{"UPDATE T SET note = 'x' WHERE id = 1"}},
+	{name: "cascades", sql: "CREATE TABLE part_of_T (id int PRIMARY KEY, t int REFERENCES T ON DELETE CASCADE); INSERT INTO part_of_T VALUES (1, 1); CREATE TRIGGER t AFTER DELETE ON part_of_T FOR EACH ROW EXECUTE FUNCTION fire()", policy: "accept: [references]", statements: []string{"DELETE FROM T WHERE id = 1"}},
+	{name: "cascades_on", sql: "CREATE TABLE part_of_T (id int PRIMARY KEY, t int REFERENCES T ON DELETE CASCADE); INSERT INTO part_of_T VALUES (1, 1); CREATE TABLE leaf_of_T (id int PRIMARY KEY, p int REFERENCES part_of_T ON DELETE SET NULL); INSERT INTO leaf_of_T VALUES (1, 1); CREATE TRIGGER t AFTER UPDATE ON leaf_of_T FOR EACH ROW EXECUTE FUNCTION fire()",
+		policy: "accept: [references]", statements: []string{"DELETE FROM T WHERE id = 1"}},
+	{name: "sets_null", sql: "CREATE TABLE part_of_T (id int PRIMARY KEY, t int REFERENCES T ON DELETE SET NULL); INSERT INTO part_of_T VALUES (1, 1); CREATE TRIGGER t AFTER UPDATE ON part_of_T FOR EACH ROW EXECUTE FUNCTION fire()", policy: "accept: [references]", statements: []string{"DELETE FROM T WHERE id = 1"}},
+	{name: "sets_default", sql: "CREATE TABLE part_of_T (id int PRIMARY KEY, t int DEFAULT 2 REFERENCES T ON DELETE SET DEFAULT); INSERT INTO part_of_T VALUES (1, 1); CREATE TRIGGER t AFTER UPDATE ON part_of_T FOR EACH ROW EXECUTE FUNCTION fire()", policy: "accept: [references]", statements: []string{"DELETE FROM T WHERE id = 1"}},
+	{name: "keys_change", sql: "CREATE TABLE part_of_T (id int PRIMARY KEY, t int REFERENCES T ON UPDATE CASCADE); INSERT INTO part_of_T VALUES (1, 1); CREATE TRIGGER t AFTER UPDATE ON part_of_T FOR EACH ROW EXECUTE FUNCTION fire()", policy: "columns: [id, note], accept: [references, conflicts]", statements: []string{"UPDATE T SET id = 11 WHERE id = 1"}},
+	{name: "inherited", sql: "CREATE TABLE part_of_T () INHERITS ( T ); INSERT INTO part_of_T VALUES (1, 'me', 1, 'a'); CREATE TRIGGER t AFTER UPDATE OR DELETE ON part_of_T FOR EACH ROW EXECUTE FUNCTION fire()", statements: []string{"UPDATE T SET note = 'x' WHERE id = 1", "DELETE FROM T WHERE id = 1"}},
+}
+
+// Where something of the owner's runs as rows are written it is planned with care, and tells nothing; where nothing does, it is planned as a read.
+func TestOwnersCodeInWritesTellsNothing(t *testing.T) {
+	schema, policy := probing, reachedDear
+	var statements []string
+	add := func(name, columns, sql, write string, ask []string) {
+		schema += "CREATE TABLE " + name + " (id int PRIMARY KEY, owner text NOT NULL, x int, note text" + columns + "); INSERT INTO " + name + " (id, owner, x, note) VALUES (1, 'me', 1, 'a'), (2, 'other', 2, 'b');" + tableNamed(sql, name) + ";"
+		if write != "" {
+			write = ", " + write
+		}
+		policy += "  " + name + ": { rows: [ { own: { column: owner, is: user } } ], write: { commands: [update, delete]" + write + " } }\n"
+		for _, sql := range ask {
+			statements = append(statements, tableNamed(sql, name))
+		}
+	}
+	for _, c := range byOwner {
+		add(c.name, c.columns, c.sql, c.policy, c.statements)
+	}
+	plain := len(statements)
+	add("nothing", "", "CREATE TRIGGER t BEFORE INSERT ON T FOR EACH ROW EXECUTE FUNCTION fire(); CREATE TABLE part_of_T (id int PRIMARY KEY, t int REFERENCES T ON DELETE CASCADE); CREATE INDEX ON T (lower(note)) WHERE x > 0; ALTER TABLE T ADD CHECK (length(note) < 100)", "accept: [references]",
+		[]string{"UPDATE T SET note = 'x' WHERE id = 1", "UPDATE T SET (note, x) = (SELECT 'y', n FROM small WHERE n = 3) WHERE note ~ 'x' RETURNING id, 1 / x", "DELETE FROM T WHERE id = 1 RETURNING note"})
+	for _, mode := range []instance.Mode{instance.Doors, instance.Both} {
+		got, judged := askReached(t, mode, policy, schema, "", "", statements)
+		for k, sql := range statements {
+			if got[0][k] != got[1][k] {
+				t.Errorf("%s: %s {%s}\n   %s\n   %s", mode.Name, sql, judged[k], instance.OneLine(got[0][k]), instance.OneLine(got[1][k]))
+			}
+			if strings.Contains(got[0][k], "ERROR 42") || strings.Contains(got[0][k], "ERROR 0A000") || strings.Contains(got[0][k], "ERROR XX000") {
+				t.Errorf("%s: %s is not asked: %s", mode.Name, sql, instance.OneLine(got[0][k]))
+			}
+			if careless := strings.HasSuffix(judged[k], "care: "); careless != (k >= plain) {
+				t.Errorf("%s: %s {%s}", mode.Name, sql, judged[k])
+			}
+		}
+	}
+}
+
+// tableNamed puts the name of a table in the place of T.
+func tableNamed(sql, name string) string {
+	return strings.NewReplacer(" T ", " "+name+" ", "of_T", "of_"+name).Replace(sql)
+}
