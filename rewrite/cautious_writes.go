@@ -57,15 +57,20 @@ func (c *cautious) quiet(target *sqltext.RangeVar, update *sqltext.UpdateStmt) b
 			defaults = defaults || n.GetSetToDefault() != nil
 			return true
 		})
-		if column == nil || defaults || slices.ContainsFunc(c.snap.CastsTo(column.TypeOID), func(cast *catalog.Cast) bool { // a value is cast to the column's type, which the text does not name
-			f := c.snap.FunctionByOID(cast.Function)
-			return f == nil || !knownExtension(f.Extension)
-		}) {
+		if column == nil || defaults || slices.ContainsFunc(c.snap.Parts(column.TypeOID), c.castByOthers) { // a value is cast to the column's type, or to that of its elements, which the text does not name
 			return false
 		}
 		set = append(set, column.Name)
 	}
 	return c.updatesQuietly(table, set)
+}
+
+// castByOthers tells whether a function of the owner's may make values of a type.
+func (c *cautious) castByOthers(oid uint32) bool {
+	return slices.ContainsFunc(c.snap.CastsTo(oid), func(cast *catalog.Cast) bool {
+		f := c.snap.FunctionByOID(cast.Function)
+		return f == nil || !knownExtension(f.Extension) || f.Language != "c"
+	})
 }
 
 // single tells whether the rows of a table stand in it alone, and it is a part of none.

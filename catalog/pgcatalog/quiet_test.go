@@ -15,7 +15,9 @@ func TestQuietTables(t *testing.T) {
 		CREATE FUNCTION fire() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'; CREATE FUNCTION pgconsent.noted() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END';
 		CREATE FUNCTION f(int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT $1'; CREATE FUNCTION eq(int, int) RETURNS bool LANGUAGE sql IMMUTABLE AS 'SELECT $1 OPERATOR(pg_catalog.=) $2'; CREATE OPERATOR === (LEFTARG = int, RIGHTARG = int, FUNCTION = eq, COMMUTATOR = ===);
 		CREATE FUNCTION less(int, int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT btint4cmp($1, $2)'; CREATE OPERATOR CLASS others FOR TYPE int USING btree AS OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 less(int, int);
-		CREATE TYPE mood AS ENUM ('sad', 'ok'); CREATE TYPE pair AS (a int, b int); CREATE DOMAIN short AS text CHECK (length(VALUE) < 9); CREATE TYPE spans AS RANGE (SUBTYPE = int)`)
+		CREATE TYPE mood AS ENUM ('sad', 'ok'); CREATE TYPE pair AS (a int, b int); CREATE DOMAIN short AS text CHECK (length(VALUE) < 9); CREATE TYPE spans AS RANGE (SUBTYPE = int); CREATE EXTENSION cube; CREATE EXTENSION earthdistance; CREATE TYPE grade AS ENUM ('a', 'b');
+		CREATE FUNCTION less(grade, grade) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT enum_cmp($1, $2)'; CREATE OPERATOR CLASS grades DEFAULT FOR TYPE grade USING btree AS FUNCTION 1 less(grade, grade);
+		CREATE TYPE code AS ENUM ('c1'); CREATE FUNCTION number(code) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT 1'; CREATE CAST (code AS int) WITH FUNCTION number(code) AS IMPLICIT`)
 	for _, c := range []struct {
 		what, columns, sql string
 		deletes, updates   bool
@@ -44,6 +46,16 @@ func TestQuietTables(t *testing.T) {
 		{"a row", "a pair", "", true, false},
 		{"a range of others", "a spans", "", true, false},
 		{"an array of domains", "a short[]", "", true, false},
+		{"a check of a range of others", "a int CHECK ('[1,2]'::spans @> a)", "", true, false},
+		{"a check that is of no row", "a int CHECK ((a > 0) IS NOT FALSE AND a IS NOT NULL)", "", true, true},
+		{"a check of a whole row", "a int, CHECK (quiet IS NOT NULL)", "", true, false},
+		{"a condition of ours by a function of others", "a int", "CREATE TRIGGER n AFTER UPDATE OR DELETE ON T FOR EACH ROW WHEN (f(OLD.a) > 0) EXECUTE FUNCTION pgconsent.noted()", false, false},
+		{"what others have made comparable", "a grade", "", true, false},
+		{"an array of what others have made comparable", "a grade[]", "", true, false},
+		{"a check of an array of it", "a text[] CHECK (a::grade[] > '{}')", "", true, false},
+		{"SQL of an extension", "a float8 CHECK (sec_to_gc(a) > 0)", "", true, false},
+		{"a key that is cast by others", "a code REFERENCES keys", "", true, false},
+		{"a column that others cast", "a code", "", true, true},
 		{"a key by an operator of others", "a int, EXCLUDE USING hash (a WITH =)", "", true, true},
 		{"partitions", "a int) PARTITION BY LIST (a", "", false, false},
 	} {
