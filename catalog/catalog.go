@@ -233,6 +233,7 @@ type Type struct {
 	Element   uint32   // of an array type
 	Base      uint32   // of a domain; of a range, the type of its bounds; of a multirange, the range
 	Labels    []string // of an enum, in its order
+	Runs      bool     // PostgreSQL runs a function of others as it compares its values, or converts them by itself
 	Subtracts string   // of a range: the function that tells how far two bounds are apart, qualified unless it is of pg_catalog; "": none
 
 	// CheckFunctions are the functions outside pg_catalog that the checks of a domain call, but not those of the domains

@@ -83,6 +83,9 @@ func (w *walker) care(raw *sqltext.RawStmt, of map[*sqltext.RangeVar]*reference,
 			c.because("it declares a parameter that may have to be converted")
 		}
 	}
+	if w.bringsOthers() {
+		c.because("it brings values that functions of others compare or convert")
+	}
 	if len(w.casts) > 0 {
 		c.because("it brings a cast that is not PostgreSQL's own")
 	}
@@ -271,6 +274,8 @@ func (c *cautious) from(n *sqltext.Node, at stand) {
 			return slices.ContainsFunc(overflowing, func(oid uint32) bool { return c.snap.MadeOf(column.TypeOID, oid) })
 		}):
 			c.because("it reads a table with circles or segments, of which comparisons fail")
+		case c.runs(ref.relation):
+			c.because("it reads a table with values that functions of others compare or convert")
 		case !asTables[ref.relation.Kind]:
 			c.because("it reads a foreign table")
 		}
@@ -339,6 +344,29 @@ func (c *cautious) rows(f *sqltext.RangeFunction, at stand) {
 			c.expr(arg, at)
 		}
 	}
+}
+
+// runs tells whether a relation has values that functions of others compare or convert, without being called: by implicit casts, default operator classes, and what ranges are compared by.
+func (r *Rewriter) runs(relation *catalog.Relation) bool {
+	return slices.ContainsFunc(relation.Columns, func(column catalog.Column) bool { return r.snap.Runs(column.TypeOID) })
+}
+
+// bringsOthers tells whether a text makes, or reads, such values. It is asked when all of it has been walked.
+func (w *walker) bringsOthers() bool {
+	if w.withOthers == nil {
+		seen, brings := map[*catalog.Relation]bool{}, false
+		for _, ref := range w.references {
+			if ref.fragment != nil && ref.relation != nil && !seen[ref.relation] {
+				seen[ref.relation] = true
+				brings = brings || w.runs(ref.relation)
+			}
+		}
+		for oid := range w.present {
+			brings = brings || w.snap.Runs(oid)
+		}
+		w.withOthers = &brings
+	}
+	return *w.withOthers
 }
 
 // asTables are the kinds of relations that are read as tables are: a view of ours over what is stored is a barrier to what row security puts off. What a foreign server makes

@@ -31,6 +31,7 @@ type walker struct {
 	names        map[string]bool // last parts of all column references: what columns may have been read
 	collations   map[string]bool // other than the database's own: see checkCollations
 	explicit     map[string]bool // those by COLLATE
+	withOthers   *bool           // see bringsOthers
 	present      map[uint32]int  // types of values and how often they are brought, see checkCasts; PostgreSQL's own not all
 	casts        []foreignCast
 	leftOut      map[string]bool // marks of columns that the policy fills in; true: every INSERT so far leaves it out

@@ -76,13 +76,19 @@ func (l *loader) readTypes(ctx context.Context) error {
 		    JOIN pg_proc AS p ON p.oid = f.oid
 		    WHERE r.rngtypid = t.oid AND p.pronamespace <> 'pg_catalog'::regnamespace ORDER BY 1),
 		  ARRAY(SELECT e.enumlabel::text FROM pg_enum AS e WHERE e.enumtypid = t.oid ORDER BY e.enumsortorder),
-		  COALESCE((SELECT CASE WHEN r.rngsubdiff <> 0 THEN r.rngsubdiff::regproc::text END FROM pg_range AS r WHERE r.rngtypid = t.oid), '')
+		  COALESCE((SELECT CASE WHEN r.rngsubdiff <> 0 THEN r.rngsubdiff::regproc::text END FROM pg_range AS r WHERE r.rngtypid = t.oid), ''),
+		  EXISTS (SELECT FROM (
+		      SELECT u.castfunc FROM pg_cast AS u WHERE u.castsource = t.oid AND u.castcontext = 'i'
+		      UNION ALL SELECT r.rngcanonical FROM pg_range AS r WHERE r.rngtypid = t.oid
+		      UNION ALL SELECT m.amproc FROM pg_opclass AS q JOIN pg_amproc AS m ON m.amprocfamily = q.opcfamily
+		        WHERE q.opcdefault AND q.opcintype = t.oid AND q.opcmethod IN (SELECT am.oid FROM pg_am AS am WHERE am.amname IN ('btree', 'hash')) OR q.oid = (SELECT r.rngsubopc FROM pg_range AS r WHERE r.rngtypid = t.oid)
+		    ) AS f (oid) JOIN pg_proc AS p ON p.oid = f.oid WHERE `+ofOthers("p")+` AND NOT (p.prolang = (SELECT l.oid FROM pg_language AS l WHERE l.lanname = 'c') AND `+extensionOf("pg_proc", "p.oid")+` <> ''))
 		FROM pg_type AS t JOIN pg_namespace AS n ON n.oid = t.typnamespace
 		LEFT JOIN pg_class AS c ON c.oid = t.typrelid
 		LEFT JOIN pg_type AS el ON el.oid = t.typelem AND el.typarray = t.oid
 		LEFT JOIN pg_class AS elc ON elc.oid = el.typrelid
 		WHERE COALESCE(c.relkind, 'c') = 'c' AND COALESCE(elc.relkind, 'c') = 'c' AND n.nspname !~ '^pg_(toast|temp)'`,
-		[]any{&t.OID, &t.Name.Schema, &t.Name.Name, &kind, &t.Element, &t.Base, &t.Under, &t.Extension, &checks, &labels, &t.Subtracts},
+		[]any{&t.OID, &t.Name.Schema, &t.Name.Name, &kind, &t.Element, &t.Base, &t.Under, &t.Extension, &checks, &labels, &t.Subtracts, &t.Runs},
 		func() error {
 			found := t
 			found.Kind = kind[0]

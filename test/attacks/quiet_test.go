@@ -160,3 +160,27 @@ func TestOwnersCodeInWritesTellsNothing(t *testing.T) {
 func tableNamed(sql, name string) string {
 	return strings.NewReplacer(" T ", " "+name+" ", "of_T", "of_"+name).Replace(sql)
 }
+
+// Functions of others that PostgreSQL runs by itself, to compare values or to convert them, are run with care as well, and see no text that is signed.
+func TestWhatComparesByItselfTellsNothing(t *testing.T) {
+	const schema = probing + `CREATE TABLE q (id int PRIMARY KEY, owner text NOT NULL, g grade, gs grade[], s spans, c code);
+INSERT INTO q VALUES (1, 'me', 'low', '{low,high}', '[1,2]', 'c1'), (3, 'me', 'high', '{high,low}', '[1,3]', 'c2'), (2, 'other', 'low', '{low}', '[1,4]', 'c1');
+CREATE TABLE w (id int PRIMARY KEY, owner text NOT NULL, c code, b bigint); INSERT INTO w VALUES (1, 'me', 'c1', 1), (2, 'me', 'c1', 2);`
+	policy := reachedDear + "  q: { rows: [ { own: { column: owner, is: user } } ] }\n  w: { rows: [ { own: { column: owner, is: user } } ], write: { commands: [delete] } }\n"
+	statements := []string{
+		"SELECT id FROM q WHERE gs < '{high,high}'", "SELECT id FROM q ORDER BY gs", "SELECT DISTINCT gs FROM q", "SELECT max(gs) FROM q", "SELECT row_number() OVER (ORDER BY gs) FROM q", "SELECT id FROM q WHERE greatest(g, 'high') = 'high'",
+		"SELECT id FROM q WHERE s @> 1", "SELECT id FROM q ORDER BY s", "SELECT s && '[1,2]' FROM q", "SELECT count(*) FROM q JOIN w ON q.c = w.b", "SELECT id FROM q WHERE c > 5", "SELECT abs(c) FROM q", "SELECT sum(c) FROM q", "SELECT id FROM w WHERE b IN (SELECT c FROM q)",
+		"SELECT id FROM q LIMIT (SELECT c FROM w LIMIT 1)", "SELECT abs('c1'::code)", "DELETE FROM w WHERE b = c AND id = 2",
+	}
+	for _, mode := range []instance.Mode{instance.Doors, instance.Both} {
+		got, judged := askReached(t, mode, policy, schema, "", "", statements)
+		for k, sql := range statements {
+			if got[0][k] != got[1][k] || strings.HasPrefix(got[0][k], "ERROR") {
+				t.Errorf("%s: %s {%s}\n   %s\n   %s", mode.Name, sql, judged[k], instance.OneLine(got[0][k]), instance.OneLine(got[1][k]))
+			}
+			if strings.HasSuffix(judged[k], "care: ") || strings.HasPrefix(judged[k], "gate") {
+				t.Errorf("%s: %s {%s}", mode.Name, sql, judged[k])
+			}
+		}
+	}
+}
