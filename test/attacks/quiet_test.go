@@ -64,25 +64,25 @@ func TestWritesAskAsReadsDo(t *testing.T) {
 
 // What an owner's function asks, with the rights of whoever writes, fails where it comes to a hidden row that the first twin has.
 const probing = `
-CREATE FUNCTION asks() RETURNS void LANGUAGE plpgsql AS $$ BEGIN IF row_security_active('big') THEN EXECUTE 'SELECT FROM big WHERE a BETWEEN 123 AND 123 AND b = (SELECT 1 / min(s.n) FROM small s)'; END IF; END $$;
-CREATE FUNCTION probe(n int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN PERFORM asks(); RETURN n; END $$;
-CREATE FUNCTION fire() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM asks(); IF TG_OP = 'DELETE' THEN RETURN OLD; END IF; RETURN NEW; END $$;
+CREATE FUNCTION asks() RETURNS void LANGUAGE plpgsql AS $$ BEGIN IF row_security_active('public.big') THEN EXECUTE 'SELECT FROM public.big WHERE a BETWEEN 123 AND 123 AND b = (SELECT 1 / min(s.n) FROM public.small s)'; END IF; END $$;
+CREATE FUNCTION probe(n int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN PERFORM public.asks(); RETURN n; END $$;
+CREATE FUNCTION fire() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM public.asks(); IF TG_OP = 'DELETE' THEN RETURN OLD; END IF; RETURN NEW; END $$;
 CREATE DOMAIN probed AS int CHECK (probe(1) > 0);
 CREATE TYPE level AS ENUM ('low', 'high');
-CREATE FUNCTION to_level(int) RETURNS level LANGUAGE plpgsql AS $$ BEGIN PERFORM asks(); RETURN 'low'; END $$;
+CREATE FUNCTION to_level(int) RETURNS level LANGUAGE plpgsql AS $$ BEGIN PERFORM public.asks(); RETURN 'low'; END $$;
 CREATE CAST (int AS level) WITH FUNCTION to_level(int) AS ASSIGNMENT;
-CREATE FUNCTION compared(int, int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN PERFORM asks(); RETURN btint4cmp($1, $2); END $$;
+CREATE FUNCTION compared(int, int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN PERFORM public.asks(); RETURN btint4cmp($1, $2); END $$;
 CREATE OPERATOR CLASS probing FOR TYPE int USING btree AS OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 compared(int, int);
 CREATE TYPE spans AS RANGE (SUBTYPE = int, SUBTYPE_OPCLASS = probing);
 CREATE TYPE grade AS ENUM ('low', 'high');
-CREATE FUNCTION compared(grade, grade) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN PERFORM asks(); RETURN enum_cmp($1, $2); END $$;
+CREATE FUNCTION compared(grade, grade) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN PERFORM public.asks(); RETURN enum_cmp($1, $2); END $$;
 CREATE OPERATOR CLASS grades DEFAULT FOR TYPE grade USING btree AS FUNCTION 1 compared(grade, grade);
 CREATE TYPE code AS ENUM ('c1', 'c2');
-CREATE FUNCTION code_int(code) RETURNS bigint LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN PERFORM asks(); RETURN substr($1::text, 2)::int; END $$;
+CREATE FUNCTION code_int(code) RETURNS bigint LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN PERFORM public.asks(); RETURN substr($1::text, 2)::int; END $$;
 CREATE CAST (code AS bigint) WITH FUNCTION code_int(code) AS IMPLICIT;
 CREATE TABLE coded (id bigint PRIMARY KEY); INSERT INTO coded VALUES (1), (2);
 CREATE EXTENSION cube; CREATE EXTENSION earthdistance;
-CREATE OR REPLACE FUNCTION earth() RETURNS float8 LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN PERFORM asks(); RETURN 6378168; END $$;
+CREATE OR REPLACE FUNCTION earth() RETURNS float8 LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN PERFORM public.asks(); RETURN 6378168; END $$;
 `
 
 // byOwner are tables of which something of the owner's runs as a row is written: what they have besides, and how they are written.
