@@ -108,14 +108,17 @@ func TestCareOfWhatWritesRun(t *testing.T) {
 		update, remove = "UPDATE drafts SET title = 'a'", "DELETE FROM drafts"
 		fire           = "CREATE FUNCTION fire() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END';"
 		asks           = "CREATE FUNCTION asks(text) RETURNS text LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN $1; END';"
+		stamp          = "ALTER TABLE drafts ADD changed timestamptz; CREATE FUNCTION stamp() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN NEW.changed = now(); RETURN NEW; END'; CREATE TRIGGER t BEFORE UPDATE ON drafts FOR EACH ROW EXECUTE FUNCTION stamp()"
 		part           = "CREATE TABLE part (id int PRIMARY KEY, draft uuid REFERENCES drafts ON DELETE "
 	)
 	conn := pgtest.Database(t).Connect(t, "postgres")
 	for change, careful := range map[string][2]bool{
 		"SELECT 1": {false, false},
-		fire + "CREATE TRIGGER t BEFORE INSERT ON drafts FOR EACH ROW EXECUTE FUNCTION fire()":                                                           {false, false},
-		fire + "CREATE TRIGGER t BEFORE UPDATE OF n ON drafts FOR EACH ROW EXECUTE FUNCTION fire()":                                                      {true, false},
-		fire + "CREATE TRIGGER t AFTER DELETE ON drafts EXECUTE FUNCTION fire(); ALTER TABLE drafts DISABLE TRIGGER t":                                   {false, true},
+		fire + "CREATE TRIGGER t BEFORE INSERT ON drafts FOR EACH ROW EXECUTE FUNCTION fire()":                         {false, false},
+		fire + "CREATE TRIGGER t BEFORE UPDATE OF n ON drafts FOR EACH ROW EXECUTE FUNCTION fire()":                    {true, false},
+		fire + "CREATE TRIGGER t AFTER DELETE ON drafts EXECUTE FUNCTION fire(); ALTER TABLE drafts DISABLE TRIGGER t": {false, true},
+		stamp: {false, false},
+		stamp + "; " + asks + "ALTER TABLE drafts ADD g text GENERATED ALWAYS AS (asks('a')) STORED":                                                     {true, false},
 		"CREATE TRIGGER t BEFORE UPDATE ON drafts FOR EACH ROW EXECUTE FUNCTION tsvector_update_trigger('found', 'pg_catalog.english', 'body')":          {false, false},
 		asks + "CREATE TRIGGER t BEFORE UPDATE ON drafts FOR EACH ROW WHEN (asks(NEW.title) = '') EXECUTE FUNCTION suppress_redundant_updates_trigger()": {true, false},
 		asks + "ALTER TABLE drafts ADD CHECK (asks(title) IS NOT NULL)":                                                                                  {true, false},
@@ -123,7 +126,9 @@ func TestCareOfWhatWritesRun(t *testing.T) {
 		asks + "CREATE INDEX ON drafts (asks(title))":                                                                                                    {true, false},
 		asks + "CREATE INDEX ON drafts (n) WHERE asks(title) > 'a'":                                                                                      {true, false},
 		"ALTER TABLE drafts ADD CHECK (table_to_xml('notes', true, true, '') IS NOT NULL)":                                                               {true, false},
-		"ALTER TABLE drafts ADD w short_text":                                                                                                            {true, false},
+		asks + "CREATE DOMAIN asked AS text CHECK (asks(VALUE) <> ''); ALTER TABLE drafts ADD w asked":                                                   {true, false},
+		"CREATE DOMAIN tag AS text CHECK (VALUE <> ''); ALTER TABLE drafts ADD w tag":                                                                    {false, false},
+		"ALTER TABLE drafts ADD w short_text":                                                                                                            {false, false},
 		"ALTER TABLE drafts ADD CHECK (title::short_text <> '')":                                                                                         {true, false},
 		"ALTER TABLE drafts ADD CHECK (greatest(title, body) <> '')":                                                                                     {true, false},
 		"CREATE TYPE pair_of AS (a int, b int); ALTER TABLE drafts ADD CHECK (title::pair_of IS NOT NULL)":                                               {true, false},

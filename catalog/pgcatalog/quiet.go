@@ -27,7 +27,7 @@ func ofOthers(p string) string {
 	return "NOT (" + p + ".oid < 16384 AND " + p + ".pronamespace = 'pg_catalog'::regnamespace OR " + ofHonest("pg_proc", p+".oid") + " AND " + p + ".prolang = (SELECT l.oid FROM pg_language AS l WHERE l.lanname = 'c'))"
 }
 
-// plainType tells whether nothing of the owner's runs as a value of a type is made, compared or written: PostgreSQL's own, those of extensions that are known, enums, and arrays of these. Domains and rows are none,
+// plainType tells whether nothing of the owner's runs as a value of a type is made, compared or written: PostgreSQL's own, those of extensions that are known, enums, and arrays of these. Domains (but see plainColumn) and rows are none,
 // and none is what others have made comparable: arrays of it are compared by that.
 func plainType(oid string) string {
 	return "EXISTS (SELECT FROM pg_type AS u WHERE (u.oid = " + oid + " OR u.typarray = " + oid + ") AND (u.typtype = 'e' OR u.typtype IN ('b', 'r', 'm') AND u.oid < 16384 OR u.typtype = 'b' AND " + ofHonest("pg_type", "u.oid") + `)
@@ -35,11 +35,17 @@ func plainType(oid string) string {
 	    WHERE q.opcdefault AND q.opcintype IN (u.oid, u.typarray) AND q.oid >= 16384 AND NOT ` + ofHonest("pg_opclass", "q.oid") + "))"
 }
 
-// readQuiet reads which tables are quiet. Of triggers those of foreign keys are PostgreSQL's, which ask with the rights of the tables' owners; ours note what has changed.
+// plainColumn tells so of what a column has, which may also be a domain over such a type that others have no part in the checks of.
+func plainColumn(oid string) string {
+	return "(" + plainType(oid) + " OR EXISTS (SELECT FROM pg_type AS d WHERE d.oid = " + oid + " AND d.typtype = 'd' AND " + plainType("d.typbasetype") + `
+	  AND NOT EXISTS (SELECT FROM pg_constraint AS k WHERE k.contypid = d.oid AND ` + others("replace(k.conbin::text, '{COERCETODOMAINVALUE ', '{VALUE ')") + ")))"
+}
+
+// readQuiet reads which tables are quiet. Of triggers those of foreign keys are PostgreSQL's, which ask with the rights of the tables' owners; ours note what has changed, and some only write the time (timed.go).
 func (l *loader) readQuiet(ctx context.Context) error {
-	trigger := func(event string) string {
+	trigger := func(event, but string) string {
 		return `EXISTS (SELECT FROM pg_trigger AS t JOIN pg_proc AS p ON p.oid = t.tgfoid JOIN pg_namespace AS s ON s.oid = p.pronamespace WHERE t.tgrelid = c.oid AND t.tgtype & ` + event + ` <> 0
-		  AND (` + others("t.tgqual") + ` OR NOT (p.oid < 16384 AND s.nspname = 'pg_catalog' OR s.nspname = 'pgconsent' AND t.tgtype & 2 = 0)))`
+		  AND (` + others("t.tgqual") + ` OR NOT (p.oid < 16384 AND s.nspname = 'pg_catalog' OR s.nspname = 'pgconsent' AND t.tgtype & 2 = 0` + but + `)))`
 	}
 	const before = `NOT c.relhasrules AND NOT EXISTS (SELECT FROM pg_policy AS l WHERE l.polrelid = c.oid AND l.polname NOT LIKE 'pgconsent\_%')`
 	compared := "EXISTS (SELECT FROM unnest(con.conpfeqop || con.conppeqop || con.conffeqop || con.conexclop) AS o (oid) JOIN pg_operator AS op ON op.oid = o.oid JOIN pg_proc AS p ON p.oid = op.oprcode WHERE " + ofOthers("p") + ")"
@@ -49,8 +55,8 @@ func (l *loader) readQuiet(ctx context.Context) error {
 		oid              uint32
 		deletes, updates bool
 	)
-	return l.each(ctx, `SELECT c.oid, `+before+` AND NOT `+trigger("8")+`, `+before+` AND NOT `+trigger("16")+`
-		  AND NOT EXISTS (SELECT FROM pg_attribute AS a WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND (a.attgenerated = 'v' OR NOT `+plainType("a.atttypid")+`))
+	return l.each(ctx, `SELECT c.oid, `+before+` AND NOT `+trigger("8", "")+`, `+before+` AND NOT `+trigger("16", " OR "+writesTime())+`
+		  AND NOT EXISTS (SELECT FROM pg_attribute AS a WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND (a.attgenerated = 'v' OR NOT `+plainColumn("a.atttypid")+`))
 		  AND NOT EXISTS (SELECT FROM pg_attribute AS a JOIN pg_attrdef AS f ON f.adrelid = a.attrelid AND f.adnum = a.attnum WHERE a.attrelid = c.oid AND a.attgenerated <> '' AND `+others("f.adbin")+`)
 		  AND NOT EXISTS (SELECT FROM pg_constraint AS con WHERE con.conrelid = c.oid AND (`+others("con.conbin")+` OR `+compared+` OR `+cast+`))
 		  AND NOT EXISTS (SELECT FROM pg_constraint AS con WHERE con.confrelid = c.oid AND `+compared+`)

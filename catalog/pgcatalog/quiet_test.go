@@ -1,6 +1,7 @@
 package pgcatalog_test
 
 import (
+	"cmp"
 	"strings"
 	"testing"
 
@@ -15,8 +16,9 @@ func TestQuietTables(t *testing.T) {
 		CREATE FUNCTION fire() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'; CREATE FUNCTION pgconsent.noted() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END';
 		CREATE FUNCTION f(int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT $1'; CREATE FUNCTION eq(int, int) RETURNS bool LANGUAGE sql IMMUTABLE AS 'SELECT $1 OPERATOR(pg_catalog.=) $2'; CREATE OPERATOR === (LEFTARG = int, RIGHTARG = int, FUNCTION = eq, COMMUTATOR = ===);
 		CREATE FUNCTION less(int, int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT btint4cmp($1, $2)'; CREATE OPERATOR CLASS others FOR TYPE int USING btree AS OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 less(int, int);
-		CREATE TYPE mood AS ENUM ('sad', 'ok'); CREATE TYPE pair AS (a int, b int); CREATE DOMAIN short AS text CHECK (length(VALUE) < 9); CREATE TYPE spans AS RANGE (SUBTYPE = int); CREATE EXTENSION cube; CREATE EXTENSION earthdistance; CREATE TYPE grade AS ENUM ('a', 'b');
-		CREATE FUNCTION less(grade, grade) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT enum_cmp($1, $2)'; CREATE OPERATOR CLASS grades DEFAULT FOR TYPE grade USING btree AS FUNCTION 1 less(grade, grade);
+		CREATE TYPE mood AS ENUM ('sad', 'ok'); CREATE TYPE pair AS (a int, b int); CREATE DOMAIN short AS text CHECK (length(VALUE) < 9); CREATE DOMAIN mail AS citext CHECK (VALUE <> '' AND length(VALUE::text) < 99); CREATE DOMAIN phone AS text CHECK (VALUE ~ '^[0-9]+$'); CREATE DOMAIN address AS citext CHECK (VALUE ~ '@'); CREATE DOMAIN score AS int NOT NULL CHECK (VALUE BETWEEN 1 AND 5) CHECK (VALUE <> 4); CREATE DOMAIN plain AS numeric(9, 2);
+		CREATE DOMAIN checked AS int CHECK (VALUE > 0) CHECK (f(VALUE) > 0); CREATE DOMAIN run AS text CHECK (query_to_xml(VALUE, true, true, '') IS NOT NULL); CREATE DOMAIN shorter AS short CHECK (length(VALUE) < 5); CREATE DOMAIN pairs AS pair; CREATE TYPE spans AS RANGE (SUBTYPE = int); CREATE EXTENSION cube; CREATE EXTENSION earthdistance; CREATE TYPE grade AS ENUM ('a', 'b');
+		CREATE FUNCTION less(grade, grade) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT enum_cmp($1, $2)'; CREATE OPERATOR CLASS grades DEFAULT FOR TYPE grade USING btree AS FUNCTION 1 less(grade, grade); CREATE DOMAIN graded AS grade;
 		CREATE TYPE code AS ENUM ('c1'); CREATE FUNCTION number(code) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT 1'; CREATE CAST (code AS int) WITH FUNCTION number(code) AS IMPLICIT`)
 	for _, c := range []struct {
 		what, columns, sql string
@@ -42,7 +44,14 @@ func TestQuietTables(t *testing.T) {
 		{"an index's expression", "a int", "CREATE INDEX ON T (f(a))", true, false},
 		{"an index's condition", "a int", "CREATE INDEX ON T (a) WHERE f(a) > 0", true, false},
 		{"an index's class", "a int", "CREATE INDEX ON T (a others)", true, false},
-		{"a domain", "a short", "", true, false},
+		{"domains", "a short, b mail NOT NULL, c score DEFAULT 3, d plain, e phone", "", true, true},
+		{"a domain with a check of others", "a checked", "", true, false},
+		{"a domain with a check that runs a text", "a run", "", true, false},
+		{"a domain with a check in SQL of an extension", "a address", "", true, false},
+		{"a domain of domains", "a shorter", "", true, false},
+		{"a domain of rows", "a pairs", "", true, false},
+		{"a domain of what others have made comparable", "a graded", "", true, false},
+		{"a check that compares a domain", "a short CHECK (a > 'b')", "", true, false},
 		{"a row", "a pair", "", true, false},
 		{"a range of others", "a spans", "", true, false},
 		{"an array of domains", "a short[]", "", true, false},
@@ -64,6 +73,71 @@ func TestQuietTables(t *testing.T) {
 		r, _ := load(t, conn).Relation(public("quiet"))
 		if r.DeletesQuietly != c.deletes || r.UpdatesQuietly != c.updates {
 			t.Errorf("%s: deletes quietly %t, updates %t", c.what, r.DeletesQuietly, r.UpdatesQuietly)
+		}
+	}
+}
+
+// A trigger that only writes the time leaves its table quiet; whatever does anything else does not.
+func TestTriggersThatWriteTheTime(t *testing.T) {
+	t.Parallel()
+	conn := pgtest.Database(t).Connect(t, "postgres")
+	for _, c := range []struct {
+		what, columns, body, options string
+		trigger, more                string // of BEFORE UPDATE, and no more, where empty
+		quiet                        bool
+	}{
+		{what: "an updated_at", body: "BEGIN NEW.u = now(); RETURN NEW; END;", quiet: true},
+		{what: "several, with comments", columns: ", \"On\" date", body: "-- when; it was\nbegin\n  new.u := CURRENT_TIMESTAMP; -- now\n NEW.v = now() AT TIME ZONE 'utc';\n\tNEW.\"On\" := timezone('utc'::text, pg_catalog.now());\n  RETURN new;\nend", trigger: "BEFORE INSERT OR UPDATE OF a ON quiet FOR EACH ROW WHEN (NEW.a > 3)", quiet: true},
+		{what: "as who made it", body: "BEGIN NEW.u = statement_timestamp(); RETURN NEW; END", options: "SECURITY DEFINER SET search_path = ''", quiet: true},
+		{what: "with an index", body: "BEGIN NEW.u = now(); RETURN NEW; END", more: "CREATE INDEX ON quiet (u)", quiet: true},
+		{what: "not null", columns: ", w timestamptz NOT NULL CHECK (w > '2000-01-01')", body: "BEGIN NEW.w = now(); RETURN NEW; END", quiet: true},
+		{what: "two of them", body: "BEGIN NEW.u = now(); RETURN NEW; END", more: "CREATE TRIGGER s BEFORE UPDATE ON quiet FOR EACH ROW EXECUTE FUNCTION stamp()", quiet: true},
+
+		{what: "the clock", body: "BEGIN NEW.u = clock_timestamp(); RETURN NEW; END"},
+		{what: "another function", body: "BEGIN NEW.u = public.now(); RETURN NEW; END"},
+		{what: "something before", body: "BEGIN PERFORM f(); NEW.u = now(); RETURN NEW; END"},
+		{what: "something behind a return in a comment", body: "BEGIN NEW.u = now(); -- \r PERFORM f();\n RETURN NEW; END"},
+		{what: "something in a value", body: "BEGIN NEW.u = now() + f(); RETURN NEW; END"},
+		{what: "another row", body: "BEGIN NEW.u = now(); RETURN OLD; END"},
+		{what: "declares", body: "DECLARE d int = f(); BEGIN NEW.u = now(); RETURN NEW; END"},
+		{what: "an option", body: "#print_strict_params on\nBEGIN NEW.u = now(); RETURN NEW; END"},
+		{what: "no time", body: "BEGIN NEW.a = now(); RETURN NEW; END"},
+		{what: "no column", body: "BEGIN NEW.z = now(); RETURN NEW; END"},
+		{what: "a text", columns: ", w text", body: "BEGIN NEW.w = now(); RETURN NEW; END"},
+		{what: "one is a text", columns: ", w text", body: "BEGIN NEW.u = now(); NEW.w = now(); RETURN NEW; END"},
+		{what: "in quotes", columns: ", \"U\" text", body: "BEGIN NEW.\"U\" = now(); RETURN NEW; END"},
+		{what: "a key", body: "BEGIN NEW.u = now(); RETURN NEW; END", more: "ALTER TABLE quiet ADD UNIQUE (u)"},
+		{what: "in a key", body: "BEGIN NEW.u = now(); RETURN NEW; END", more: "CREATE UNIQUE INDEX ON quiet (a, u)"},
+		{what: "a foreign key", body: "BEGIN NEW.u = now(); RETURN NEW; END", more: "CREATE TABLE keys (u timestamptz PRIMARY KEY); ALTER TABLE quiet ADD FOREIGN KEY (u) REFERENCES keys"},
+		{what: "a constraint that excludes", body: "BEGIN NEW.u = now(); RETURN NEW; END", more: "ALTER TABLE quiet ADD EXCLUDE (u WITH =)"},
+		{what: "another setting", body: "BEGIN NEW.u = now(); RETURN NEW; END", options: "SET timezone = 'utc'"},
+		{what: "after the row", body: "BEGIN NEW.u = now(); RETURN NEW; END", trigger: "AFTER UPDATE ON quiet FOR EACH ROW"},
+		{what: "for the statement", body: "BEGIN NEW.u = now(); RETURN NEW; END", trigger: "BEFORE UPDATE ON quiet FOR EACH STATEMENT"},
+		{what: "under a condition", body: "BEGIN NEW.u = now(); RETURN NEW; END", trigger: "BEFORE UPDATE ON quiet FOR EACH ROW WHEN (f() IS NULL)"},
+		{what: "beside another", body: "BEGIN NEW.u = now(); RETURN NEW; END", more: "CREATE FUNCTION fire() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'; CREATE TRIGGER s BEFORE UPDATE ON quiet FOR EACH ROW EXECUTE FUNCTION fire()"},
+		{what: "where somebody has a now", body: "BEGIN NEW.u = now(); RETURN NEW; END", more: "CREATE SCHEMA theirs; CREATE FUNCTION theirs.now() RETURNS timestamptz LANGUAGE sql AS 'SELECT NULL::timestamptz'"},
+	} {
+		exec(t, conn, "DROP SCHEMA IF EXISTS theirs CASCADE; DROP SCHEMA public CASCADE; CREATE SCHEMA public; CREATE FUNCTION f() RETURNS interval LANGUAGE sql AS 'SELECT NULL::interval'; CREATE TABLE quiet (a int, u timestamptz, v timestamp"+c.columns+"); CREATE FUNCTION stamp() RETURNS trigger LANGUAGE plpgsql "+c.options+" AS $$"+c.body+"$$")
+		trigger := cmp.Or(c.trigger, "BEFORE UPDATE ON quiet FOR EACH ROW")
+		exec(t, conn, "CREATE TRIGGER t "+trigger+" EXECUTE FUNCTION stamp(); "+c.more)
+		r, _ := load(t, conn).Relation(public("quiet"))
+		if !r.DeletesQuietly || r.UpdatesQuietly != c.quiet {
+			t.Errorf("%s: deletes quietly %t, updates %t", c.what, r.DeletesQuietly, r.UpdatesQuietly)
+		}
+	}
+}
+
+// So is the extension that writes the time, where it is to be had.
+func TestTriggersThatWriteTheTimeByAnExtension(t *testing.T) {
+	t.Parallel()
+	conn := pgtest.Database(t).Connect(t, "postgres")
+	if _, err := conn.Exec(t.Context(), "CREATE EXTENSION moddatetime"); err != nil {
+		t.Skip(err)
+	}
+	for column, quiet := range map[string]bool{"u": true, "k": false, "nothing": false} {
+		exec(t, conn, "DROP TABLE IF EXISTS quiet; CREATE TABLE quiet (a int, u timestamptz, k timestamptz UNIQUE); CREATE TRIGGER t BEFORE UPDATE ON quiet FOR EACH ROW EXECUTE FUNCTION moddatetime("+column+")")
+		if r, _ := load(t, conn).Relation(public("quiet")); r.UpdatesQuietly != quiet {
+			t.Errorf("%s: updates quietly %t", column, r.UpdatesQuietly)
 		}
 	}
 }

@@ -93,6 +93,7 @@ var byOwner = []struct {
 }{
 	{name: "trigger_of_updates", sql: "CREATE TRIGGER t BEFORE UPDATE ON T FOR EACH ROW EXECUTE FUNCTION fire()", statements: []string{"UPDATE T SET note = 'x' WHERE id = 1", "UPDATE T SET note = 'y' RETURNING note"}},
 	{name: "trigger_of_deletes", sql: "CREATE TRIGGER t AFTER DELETE ON T FOR EACH STATEMENT EXECUTE FUNCTION fire()", statements: []string{"DELETE FROM T WHERE id = 1"}},
+	{name: "trigger_that_does_more", columns: ", at timestamptz", sql: "CREATE FUNCTION stamp_and_ask() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM public.asks(); NEW.at = now(); RETURN NEW; END $$; CREATE TRIGGER t BEFORE UPDATE ON T FOR EACH ROW EXECUTE FUNCTION stamp_and_ask()", statements: []string{"UPDATE T SET note = 'x' WHERE id = 1"}},
 	{name: "trigger_when", sql: "CREATE TRIGGER t BEFORE UPDATE ON T FOR EACH ROW WHEN (probe(1) > 0) EXECUTE FUNCTION suppress_redundant_updates_trigger()", statements: []string{"UPDATE T SET note = 'x' WHERE id = 1"}},
 	{name: "constraint_trigger", sql: "CREATE CONSTRAINT TRIGGER t AFTER UPDATE ON T DEFERRABLE INITIALLY IMMEDIATE FOR EACH ROW EXECUTE FUNCTION fire()", statements: []string{"UPDATE T SET note = 'x' WHERE id = 1"}},
 	{name: "checked", columns: ", CHECK (probe(x) IS NOT NULL)", statements: []string{"UPDATE T SET note = 'x' WHERE id = 1"}},
@@ -138,7 +139,7 @@ func TestOwnersCodeInWritesTellsNothing(t *testing.T) {
 		add(c.name, c.columns, c.sql, c.policy, c.statements)
 	}
 	plain := len(statements)
-	add("nothing", "", "CREATE TRIGGER t BEFORE INSERT ON T FOR EACH ROW EXECUTE FUNCTION fire(); CREATE TABLE part_of_T (id int PRIMARY KEY, t int REFERENCES T ON DELETE CASCADE); CREATE INDEX ON T (lower(note)) WHERE x > 0; ALTER TABLE T ADD CHECK (length(note) < 100)", "accept: [references]",
+	add("nothing", ", at timestamptz", "CREATE FUNCTION stamp() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.at = now(); RETURN NEW; END $$; CREATE TRIGGER s BEFORE UPDATE ON T FOR EACH ROW EXECUTE FUNCTION stamp(); CREATE TRIGGER t BEFORE INSERT ON T FOR EACH ROW EXECUTE FUNCTION fire(); CREATE TABLE part_of_T (id int PRIMARY KEY, t int REFERENCES T ON DELETE CASCADE); CREATE INDEX ON T (lower(note)) WHERE x > 0; ALTER TABLE T ADD CHECK (length(note) < 100)", "accept: [references]",
 		[]string{"UPDATE T SET note = 'x' WHERE id = 1", "UPDATE T SET (note, x) = (SELECT 'y', n FROM small WHERE n = 3) WHERE note ~ 'x' RETURNING id, 1 / x", "DELETE FROM T WHERE id = 1 RETURNING note"})
 	for _, mode := range []instance.Mode{instance.Doors, instance.Both} {
 		got, judged := askReached(t, mode, policy, schema, "", "", statements)

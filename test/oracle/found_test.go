@@ -17,9 +17,10 @@ import (
 const foundSchema = `CREATE EXTENSION pg_trgm;
 CREATE TABLE person (id int PRIMARY KEY, agreed text NOT NULL);
 INSERT INTO person SELECT g, CASE WHEN g < 3 THEN 'yes' ELSE 'no' END FROM generate_series(0, 4) g;
-CREATE TABLE doc (id int PRIMARY KEY, person int NOT NULL REFERENCES person, title text, body text, meta jsonb NOT NULL, n int, found tsvector GENERATED ALWAYS AS (to_tsvector('english', coalesce(title, '') || ' ' || coalesce(body, ''))) STORED, CHECK (n < 100000));
+CREATE TABLE doc (id int PRIMARY KEY, person int NOT NULL REFERENCES person, title text, body text, meta jsonb NOT NULL, n int, found tsvector GENERATED ALWAYS AS (to_tsvector('english', coalesce(title, '') || ' ' || coalesce(body, ''))) STORED, changed timestamptz DEFAULT '2000-01-01', CHECK (n < 100000));
 INSERT INTO doc SELECT g, g % 5, 'title ' || g, (ARRAY['a lake', 'two rivers', 'the old mill', NULL, 'rivers and lakes'])[1 + g % 7 % 5], jsonb_build_object('k', g % 3, 'code', 'C' || g % 11), g FROM generate_series(1, 400) g;
 CREATE INDEX ON doc USING gin (found); CREATE INDEX ON doc USING gin (body gin_trgm_ops); CREATE INDEX ON doc USING gin (meta); CREATE INDEX ON doc (lower(title)) WHERE n > 3;
+CREATE FUNCTION stamp() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.changed = now(); RETURN NEW; END $$; CREATE TRIGGER stamp BEFORE UPDATE ON doc FOR EACH ROW EXECUTE FUNCTION stamp();
 CREATE TABLE part (id int PRIMARY KEY, doc int NOT NULL REFERENCES doc ON DELETE CASCADE, word text);
 INSERT INTO part SELECT g, 1 + g % 400, 'w' || g % 9 FROM generate_series(1, 600) g;
 CREATE TABLE narrow (id int PRIMARY KEY, person int NOT NULL, body text, secret text);
@@ -45,7 +46,7 @@ var foundWrites = []struct {
 }{
 	{sql: "UPDATE doc SET n = n + 1 WHERE found @@ to_tsquery('english', 'lake') RETURNING id, n"},
 	{sql: "UPDATE doc SET body = upper(body), meta = meta || '{\"seen\": true}' WHERE found @@ 'river'::tsquery AND n / 2 > 20 RETURNING id, body, meta, ts_rank(found, 'river')"},
-	{sql: "UPDATE doc d SET (title, n) = (SELECT max(p.word), count(*) FROM part p WHERE p.doc = d.id) WHERE d.body ILIKE '%mill%' RETURNING *"},
+	{sql: "UPDATE doc d SET (title, n) = (SELECT max(p.word), count(*) FROM part p WHERE p.doc = d.id) WHERE d.body ILIKE '%mill%' RETURNING id, title, body, meta, n, changed = now()"},
 	{sql: "UPDATE doc d SET title = p.word FROM part p WHERE p.doc = d.id AND d.body LIKE '%lakes%' AND p.id % 2 = 0 AND p.id < 401 RETURNING d.id, p.word"},
 	{sql: "UPDATE doc SET body = 'no lake' WHERE meta @> '{\"code\": \"C7\"}' AND lpad(title, 8) <> 'x'"},
 	{sql: "UPDATE doc SET body = NULL WHERE body ~ 'riv[e]rs' AND length(title) / 2 > 3 RETURNING id, found"},
@@ -74,7 +75,7 @@ func TestWritesOfWhatASearchFinds(t *testing.T) {
 		instance.Exec(t, db, foundSchema+more)
 		return db
 	}
-	const state = "SELECT id, title, body, meta, n, found FROM doc ORDER BY id; SELECT id, doc FROM part ORDER BY id; SELECT id, body FROM narrow ORDER BY id"
+	const state = "SELECT id, title, body, meta, n, found, changed = now() FROM doc ORDER BY id; SELECT id, doc FROM part ORDER BY id; SELECT id, body FROM narrow ORDER BY id"
 	ask := func(c *pgconn.PgConn, sql string, args []string) string {
 		instance.Ask(c, "BEGIN")
 		defer instance.Ask(c, "ROLLBACK")
