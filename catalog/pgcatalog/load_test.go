@@ -92,7 +92,7 @@ func TestLoad(t *testing.T) {
 	}
 	for name, want := range map[string]*catalog.Relation{
 		"p": {
-			Name: public("p"), Kind: catalog.Table, Owner: "postgres", DeletesQuietly: true, PrimaryKey: []string{"id"}, Indexes: []catalog.BTree{{Columns: []string{"id"}, Unique: true}}, RowSecurity: true,
+			Name: public("p"), Kind: catalog.Table, Owner: "postgres", DeletesQuietly: true, UpdatesQuietly: true, PrimaryKey: []string{"id"}, Indexes: []catalog.BTree{{Columns: []string{"id"}, Unique: true}}, RowSecurity: true,
 			Unique: []catalog.Key{{Name: "p_pkey", Columns: []string{"id"}, Equal: []string{"id"}, Apart: []string{"id"}}},
 			Columns: []catalog.Column{
 				{Name: "id", Type: "integer", NotNull: true}, {Name: "m", Type: "public.mood"}, {Name: "s", Type: "public.short"},
