@@ -30,25 +30,25 @@ func asSelect(n *sqltext.Node) (target *sqltext.RangeVar, s *sqltext.SelectStmt)
 // changes visits an UPDATE or DELETE.
 func (c *cautious) changes(n *sqltext.Node) {
 	target, as := asSelect(n)
-	if !c.quiet(target, n.GetUpdateStmt()) {
-		c.because("it writes")
+	if why := c.loud(target, n.GetUpdateStmt()); why != "" {
+		c.because("it writes: " + why)
 		return
 	}
 	c.query(as, nil, true, false)
 }
 
-// quiet tells whether nothing of the owner's runs as rows of a table are written; update is nil where they are deleted.
-func (c *cautious) quiet(target *sqltext.RangeVar, update *sqltext.UpdateStmt) bool {
+// loud says what of the owner's may run as rows of a table are written, "" where nothing does; update is nil where they are deleted.
+func (c *cautious) loud(target *sqltext.RangeVar, update *sqltext.UpdateStmt) (why string) {
 	ref := c.of[target]
 	if ref == nil {
-		return false
+		return "what it writes is no table"
 	}
 	table, known := c.snap.Relation(ref.name)
 	if !known {
-		return false
+		return "what it writes is not known"
 	}
 	if update == nil {
-		return c.deletesQuietly(table, map[*catalog.Relation]bool{})
+		return c.loudDelete(table, map[*catalog.Relation]bool{})
 	}
 	var set []string
 	for _, n := range update.TargetList {
@@ -57,12 +57,17 @@ func (c *cautious) quiet(target *sqltext.RangeVar, update *sqltext.UpdateStmt) b
 			defaults = defaults || n.GetSetToDefault() != nil
 			return true
 		})
-		if column == nil || defaults || slices.ContainsFunc(c.snap.Parts(column.TypeOID), c.castByOthers) { // a value is cast to the column's type, or to that of its elements, which the text does not name
-			return false
+		switch {
+		case column == nil:
+			return "what it sets is not known"
+		case defaults:
+			return "a column is set to its default"
+		case slices.ContainsFunc(c.snap.Parts(column.TypeOID), c.castByOthers): // a value is cast to the column's type, or to that of its elements, which the text does not name
+			return "a cast that is not PostgreSQL's own may make the value of " + column.Name
 		}
 		set = append(set, column.Name)
 	}
-	return c.updatesQuietly(table, set)
+	return c.loudUpdate(table, set)
 }
 
 // castByOthers tells whether a function of the owner's may make values of a type.
@@ -78,46 +83,56 @@ func single(r *catalog.Relation) bool {
 	return r.Kind == catalog.Table && !r.HasChildren && !r.IsPartition && len(r.Parents) == 0
 }
 
-// deletesQuietly tells so of rows that are deleted, and of those that foreign keys change along.
-func (c *cautious) deletesQuietly(r *catalog.Relation, seen map[*catalog.Relation]bool) bool {
+// loudDelete says so of rows that are deleted, and of those that foreign keys change along.
+func (c *cautious) loudDelete(r *catalog.Relation, seen map[*catalog.Relation]bool) (why string) {
 	if seen[r] {
-		return true
+		return ""
 	}
 	seen[r] = true
-	if !single(r) || !r.DeletesQuietly {
-		return false
+	switch {
+	case !single(r):
+		return r.Name.String() + " is no table by itself"
+	case !r.DeletesQuietly:
+		return "a trigger, rule or policy of its owner's may run as rows of " + r.Name.String() + " are deleted"
 	}
 	for _, other := range c.snap.PointingTo(r.Name) {
 		for _, key := range other.ForeignKeys {
 			if key.Target != r.Name {
 				continue
 			}
-			quiet := false
 			switch key.OnDelete {
 			case catalog.NoAction, catalog.Restrict: // whether there is such a row is asked with the rights of the table's owner
-				quiet = true
+				why = ""
 			case catalog.Cascade:
-				quiet = c.deletesQuietly(other, seen)
+				why = c.loudDelete(other, seen)
 			case catalog.SetNull:
-				quiet = c.updatesQuietly(other, key.Columns)
+				why = c.loudUpdate(other, key.Columns)
+			default:
+				why = "defaults of " + other.Name.String() + " are worked out"
 			}
-			if !quiet {
-				return false
+			if why != "" {
+				return why
 			}
 		}
 	}
-	return true
+	return ""
 }
 
-// updatesQuietly tells so of an update of some columns, by which no rows are changed along.
-func (c *cautious) updatesQuietly(r *catalog.Relation, set []string) bool {
-	if !single(r) || !r.UpdatesQuietly {
-		return false
+// loudUpdate says so of an update of some columns, by which no rows are changed along.
+func (c *cautious) loudUpdate(r *catalog.Relation, set []string) (why string) {
+	switch {
+	case !single(r):
+		return r.Name.String() + " is no table by itself"
+	case !r.UpdatesQuietly:
+		return "a trigger, check, index, type, rule or policy of its owner's may run as rows of " + r.Name.String() + " are updated"
 	}
 	changes := func(name string) bool { return slices.Contains(set, name) || r.Column(name).Generated }
-	return !slices.ContainsFunc(c.snap.PointingTo(r.Name), func(other *catalog.Relation) bool {
-		return slices.ContainsFunc(other.ForeignKeys, func(key catalog.ForeignKey) bool {
-			return key.Target == r.Name && key.OnUpdate != catalog.NoAction && key.OnUpdate != catalog.Restrict && slices.ContainsFunc(key.TargetCols, changes)
-		})
-	})
+	for _, other := range c.snap.PointingTo(r.Name) {
+		for _, key := range other.ForeignKeys {
+			if key.Target == r.Name && key.OnUpdate != catalog.NoAction && key.OnUpdate != catalog.Restrict && slices.ContainsFunc(key.TargetCols, changes) {
+				return "rows of " + other.Name.String() + " follow a key that changes"
+			}
+		}
+	}
+	return ""
 }

@@ -19,7 +19,7 @@ CREATE TABLE memories (id uuid PRIMARY KEY, user_id uuid NOT NULL, title text, f
 CREATE TABLE drafts (id uuid PRIMARY KEY, user_id uuid NOT NULL, title text, body text DEFAULT '', tags text[], note_id int REFERENCES notes, shout text GENERATED ALWAYS AS (upper(title)) STORED, made timestamptz NOT NULL DEFAULT now(), found tsvector, n int, UNIQUE (user_id, title), CHECK (n < 100 OR made < now()));
 CREATE INDEX ON drafts USING gin (found); CREATE INDEX ON drafts USING gin (body gin_trgm_ops); CREATE INDEX ON drafts (lower(body)) WHERE length(title) > 0;
 CREATE TABLE narrow (id uuid PRIMARY KEY, user_id uuid NOT NULL, body text, secret text, n int); CREATE INDEX ON narrow USING gin (body gin_trgm_ops);
-CREATE TABLE worn (id int PRIMARY KEY, s short_text);
+CREATE TYPE size AS (width int); CREATE TABLE worn (id int PRIMARY KEY, s short_text, z size);
 CREATE FUNCTION plain_listed(n int) RETURNS int LANGUAGE sql AS 'SELECT n';
 `
 
@@ -80,14 +80,14 @@ func TestCareOfWrites(t *testing.T) {
 		{"DELETE FROM drafts RETURNING (SELECT count(*) FROM memories m WHERE length(m.title) = 1 / drafts.n)", "no column"},
 		{"DELETE FROM drafts USING notes n JOIN notes m ON n.id = 1 / $1", "no column"},
 		{"DELETE FROM drafts WHERE n > (random() * 5)::int", "no column"},
-		{"UPDATE drafts SET body = DEFAULT", "writes"},
-		{"UPDATE drafts SET (title, body) = ROW('a', DEFAULT)", "writes"},
+		{"UPDATE drafts SET body = DEFAULT", "it writes: a column is set to its default"},
+		{"UPDATE drafts SET (title, body) = ROW('a', DEFAULT)", "it writes: a column is set to its default"},
 		{"WITH d AS (DELETE FROM notes) DELETE FROM drafts", ""}, // refused: see below
 		{"WITH d AS (DELETE FROM drafts RETURNING id) DELETE FROM drafts WHERE id IN (SELECT id FROM d)", "writes"},
 		{"WITH d AS (DELETE FROM drafts RETURNING id) SELECT id FROM d", "writes"},
 		{"UPDATE narrow SET body = 'a' WHERE body LIKE '%b%' RETURNING n / 2", ""},
 		{"UPDATE narrow SET body = 'a' WHERE n = (SELECT id FROM notes)", "several rows"},
-		{"UPDATE worn SET id = 7", "writes"}, // it has a column of a domain
+		{"UPDATE worn SET id = 7", "type, rule or policy of its owner's may run as rows of public.worn are updated"}, // it has a column of a composite type
 		{"DELETE FROM worn", ""},
 	} {
 		result, refused := r.Rewrite(c.sql, false)
