@@ -70,14 +70,6 @@ func (c *cautious) loud(target *sqltext.RangeVar, update *sqltext.UpdateStmt) (w
 	return c.loudUpdate(table, set)
 }
 
-// castByOthers tells whether a function of the owner's may make values of a type.
-func (c *cautious) castByOthers(oid uint32) bool {
-	return slices.ContainsFunc(c.snap.CastsTo(oid), func(cast *catalog.Cast) bool {
-		f := c.snap.FunctionByOID(cast.Function)
-		return f == nil || !knownExtension(f.Extension) || f.Language != "c"
-	})
-}
-
 // single tells whether the rows of a table stand in it alone, and it is a part of none.
 func single(r *catalog.Relation) bool {
 	return r.Kind == catalog.Table && !r.HasChildren && !r.IsPartition && len(r.Parents) == 0

@@ -1,0 +1,40 @@
+package rewrite
+
+import (
+	"slices"
+
+	"github.com/pgconsent/pgconsent/catalog"
+)
+
+// Functions of the owner's run without being called where values of their types are compared, converted or written.
+
+// runs tells whether a relation has values that functions of others compare or convert, without being called: by implicit casts, default operator classes, and what ranges are compared by.
+func (r *Rewriter) runs(relation *catalog.Relation) bool {
+	return slices.ContainsFunc(relation.Columns, func(column catalog.Column) bool { return r.snap.Runs(column.TypeOID) })
+}
+
+// bringsOthers tells whether a text makes, or reads, such values. It is asked when all of it has been walked.
+func (w *walker) bringsOthers() bool {
+	if w.withOthers == nil {
+		seen, brings := map[*catalog.Relation]bool{}, false
+		for _, ref := range w.references {
+			if ref.fragment != nil && ref.relation != nil && !seen[ref.relation] {
+				seen[ref.relation] = true
+				brings = brings || w.runs(ref.relation)
+			}
+		}
+		for oid := range w.present {
+			brings = brings || w.snap.Runs(oid)
+		}
+		w.withOthers = &brings
+	}
+	return *w.withOthers
+}
+
+// castByOthers tells whether a function of the owner's may make values of a type.
+func (c *cautious) castByOthers(oid uint32) bool {
+	return slices.ContainsFunc(c.snap.CastsTo(oid), func(cast *catalog.Cast) bool {
+		f := c.snap.FunctionByOID(cast.Function)
+		return f == nil || !knownExtension(f.Extension) || f.Language != "c"
+	})
+}
