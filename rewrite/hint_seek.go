@@ -101,11 +101,28 @@ func (l *hintLevel) inverted(item *hintItem, n *sqltext.Node) bool {
 	default:
 		return false
 	}
-	of, column := l.item(x.Lexpr)
-	if of == item && slices.Contains(item.ref.relation.Inverted, column) {
-		return !brief(x)
+	for _, operand := range searchOperands(x) {
+		if l.invertedColumn(item, operand) {
+			return !brief(x)
+		}
 	}
-	return len(l.items) == 1 && x.Lexpr.GetFuncCall() != nil && len(item.ref.relation.Vectors) > 0 // nothing else is vetted there
+	return len(l.items) == 1 && len(item.ref.relation.Vectors) > 0 && slices.ContainsFunc(searchOperands(x), func(n *sqltext.Node) bool {
+		return n.GetFuncCall() != nil && !strings.HasSuffix(lastName(n.GetFuncCall().Funcname), "to_tsquery")
+	}) // nothing else is vetted there
+}
+
+// invertedColumn tells whether an operand is a column of a table that such an index has.
+func (l *hintLevel) invertedColumn(item *hintItem, n *sqltext.Node) bool {
+	of, column := l.item(n)
+	return of == item && slices.Contains(item.ref.relation.Inverted, column)
+}
+
+// searchOperands are the operands that an index may have: the left one, and the right one of what reads the same from there.
+func searchOperands(x *sqltext.A_Expr) []*sqltext.Node {
+	if x.Kind == sqltext.AEXPR_OP && slices.Contains([]string{"@@", "&&", "<@"}, lastName(x.Name)) {
+		return []*sqltext.Node{x.Lexpr, x.Rexpr}
+	}
+	return []*sqltext.Node{x.Lexpr}
 }
 
 // brief tells whether a pattern has no three characters beside each other, by which an index of trigrams could find few rows.

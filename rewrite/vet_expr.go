@@ -268,7 +268,7 @@ func (v *vetter) matches(what, name string, operands []value) (kind, bool) {
 				if operands[i].kind != kindParam {
 					continue
 				}
-				if form, is := map[kind]verdict.Form{"pattern": verdict.Pattern, "short": verdict.Words, "expression": verdict.Expression}[wanted[i]]; is {
+				if form, is := map[kind]verdict.Form{"pattern": verdict.Pattern, "short": verdict.Words, "expression": verdict.Expression, "query": verdict.TextQuery}[wanted[i]]; is {
 					v.form(operands[i].param, form)
 				} else if wanted[i] == "shallow" {
 					v.param(operands[i].param, "jsonb")

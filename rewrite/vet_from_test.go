@@ -21,8 +21,9 @@ func TestSearchesInFrom(t *testing.T) {
 		"SELECT id, ts_rank(found, q, level) FROM memories, plainto_tsquery('english', 'lake') q WHERE found @@ q":                                 false,
 		"SELECT id FROM memories, plainto_tsquery('english', 'lake') q WHERE found @@ q ORDER BY ts_rank_cd(found, q)":                             false, // with a stack
 		"SELECT id, ts_rank_cd(found, q), ts_headline('english', body, q) FROM memories, plainto_tsquery('english', 'lake') q WHERE found @@ q":    true,
-		"SELECT id FROM memories, to_tsquery('lake') q WHERE found @@ q":                                                                           false,
-		"SELECT id FROM memories, to_tsquery('english', $1) q WHERE found @@ q":                                                                    false,
+		"SELECT id FROM memories, to_tsquery('lake') q WHERE found @@ q":                                                                           true,
+		"SELECT id FROM memories, to_tsquery('lake boat') q WHERE found @@ q":                                                                      false,
+		"SELECT id FROM memories, to_tsquery('english', $1) q WHERE found @@ q":                                                                    true,
 		"SELECT id FROM memories, LATERAL plainto_tsquery('english', title) q WHERE found @@ q":                                                    false,
 		"SELECT id FROM memories, plainto_tsquery('english', title) q WHERE found @@ q":                                                            false,
 		"SELECT id FROM memories, plainto_tsquery('english', 'lake') WITH ORDINALITY q WHERE found @@ q":                                           false,

@@ -29,6 +29,7 @@ type keySearch struct {
 	alias string // of the table
 	key   string // its primary key
 	by    []bool // of each condition of the query: rows are found by it
+	words []int  // which of the text searches in its FROM these conditions name
 	at    int    // which of the queries of the text it is
 }
 
@@ -130,6 +131,7 @@ func (f *searchFinder) query(s *sqltext.SelectStmt) {
 	f.query(s.Rarg)
 	var tables []*sqltext.RangeVar
 	plain, optional := true, map[*sqltext.RangeVar]bool{}
+	only := true // tables are read, and text searches
 	var from func(n *sqltext.Node, missing bool)
 	from = func(n *sqltext.Node, missing bool) {
 		switch n := n.GetNode().(type) {
@@ -137,6 +139,7 @@ func (f *searchFinder) query(s *sqltext.SelectStmt) {
 			tables = append(tables, n.RangeVar)
 			optional[n.RangeVar] = missing
 		case *sqltext.Node_RangeSubselect:
+			only = false
 			if !n.RangeSubselect.Lateral {
 				f.query(n.RangeSubselect.GetSubquery().GetSelectStmt())
 			}
@@ -159,7 +162,7 @@ func (f *searchFinder) query(s *sqltext.SelectStmt) {
 			f.query(link.GetSubselect().GetSelectStmt())
 		}
 	}
-	if !plain || f.passed && len(s.FromClause) == 1 && len(tables) == 1 {
+	if !plain || f.passed && len(tables) == 1 && (only || len(s.FromClause) == 1) {
 		return
 	}
 	for _, rv := range tables {
@@ -186,12 +189,21 @@ func (f *searchFinder) table(s *sqltext.SelectStmt, rv *sqltext.RangeVar, option
 		return
 	}
 	level := &hintLevel{hint: &hint{walker: f.walker}, items: []*hintItem{{ref: ref, name: item.name}}}
+	of := func(n *sqltext.Node) bool { return level.invertedColumn(level.items[0], n) }
 	start, found, others := f.mark(), false, false
+	all := words(fromOf(query))
 	for i, n := range conditions {
 		before := f.mark()
-		if f.condition(n, place{scope: &vetScope{items: []*vetItem{item}}}); f.reason == "" && f.ownParams(n) && ofColumns(n) {
+		scope, named := &vetScope{items: []*vetItem{item}}, namedWords(n, all)
+		own := f.ownParams(n)
+		for _, k := range named {
+			scope.items = append(scope.items, f.search(all[k], place{elsewhere: true})...)
+			own = own && f.ownParams(all[k])
+		}
+		if f.condition(n, place{scope: scope}); f.reason == "" && own && ofColumns(n) {
 			search.by[i] = true
-			found = found || level.inverted(level.items[0], n) && (!optional || n.GetAExpr().GetLexpr().GetColumnRef() != nil)
+			search.words = append(search.words, named...)
+			found = found || level.inverted(level.items[0], n) && (!optional || slices.ContainsFunc(searchOperands(n.GetAExpr()), of))
 			continue
 		}
 		f.reset(before)
@@ -201,6 +213,8 @@ func (f *searchFinder) table(s *sqltext.SelectStmt, rv *sqltext.RangeVar, option
 		f.reset(start)
 		return
 	}
+	slices.Sort(search.words)
+	search.words = slices.Compact(search.words)
 	f.found = append(f.found, search)
 }
 
@@ -210,8 +224,8 @@ func joinsColumns(n *sqltext.Node) bool {
 	return x != nil && x.Kind == sqltext.AEXPR_OP && lastName(x.Name) == "=" && x.Lexpr.GetColumnRef() != nil && x.Rexpr.GetColumnRef() != nil
 }
 
-// ownParams tells whether the parameters of a condition stand nowhere else: what they are taken for elsewhere is not known here.
-func (f *searchFinder) ownParams(n *sqltext.Node) bool {
+// ownParams tells whether the parameters of something stand nowhere else: what they are taken for elsewhere is not known here.
+func (f *searchFinder) ownParams(n proto.Message) bool {
 	here := map[int32]int{}
 	countParams(n.ProtoReflect(), here)
 	for number, stands := range here {
@@ -309,7 +323,19 @@ func withKeys(text string, searches []keySearch) (out string, position func(int)
 			return "", nil, false, nil
 		}
 		key := catalog.QuoteIdent(search.alias) + "." + catalog.QuoteIdent(search.key)
-		frame := key + " = ANY (ARRAY(SELECT " + key + " FROM " + predicate.DoorView(search.ref.name).SQL() + " AS " + catalog.QuoteIdent(search.alias) + " WHERE "
+		frame := key + " = ANY (ARRAY(SELECT " + key + " FROM " + predicate.DoorView(search.ref.name).SQL() + " AS " + catalog.QuoteIdent(search.alias)
+		all := words(fromOf(queries[search.at]))
+		for _, k := range search.words {
+			if k >= len(all) {
+				return "", nil, false, nil
+			}
+			text, found := wordsText(source, all[k])
+			if !found {
+				return "", nil, false, nil
+			}
+			frame += ", " + text
+		}
+		frame += " WHERE "
 		var texts []string
 		var inner []*sqltext.Node
 		last := 0
@@ -323,7 +349,14 @@ func withKeys(text string, searches []keySearch) (out string, position func(int)
 			return "", nil, false, refused
 		}
 		node := among.Stmts[0].GetStmt().GetSelectStmt().WhereClause
-		node.GetAExpr().Rexpr.GetSubLink().GetSubselect().GetSelectStmt().WhereClause = and(inner)
+		keys := node.GetAExpr().Rexpr.GetSubLink().GetSubselect().GetSelectStmt()
+		keys.WhereClause = and(inner)
+		for i, k := range search.words {
+			if 1+i >= len(keys.FromClause) {
+				return "", nil, false, nil
+			}
+			keys.FromClause[1+i] = &sqltext.Node{Node: &sqltext.Node_RangeFunction{RangeFunction: proto.Clone(all[k]).(*sqltext.RangeFunction)}}
+		}
 		edits = append(edits, sqltext.Edit{Start: spans[last].End, End: spans[last].End, Text: " AND " + frame + strings.Join(texts, " AND ") + "))"})
 		apply = append(apply, func() bool { return insertBehind(where, conditions[last], node) })
 	}

@@ -37,28 +37,38 @@ func TestFoundByKey(t *testing.T) {
 		"SELECT m.id" + from + "m.found @@ 'a'::tsquery AND m.title::text LIKE '%abc%' AND " + leaky:                                                "SELECT m.id" + went + "m.found @@ 'a'::tsquery AND m.title::text LIKE '%abc%'" + keys("m.found @@ 'a'::tsquery AND m.title::text LIKE '%abc%'") + " AND " + leaky,
 		"SELECT m.id" + from + "m.title ILIKE $1 AND lpad(p.name, 3) = $2":                                                                          "SELECT m.id" + went + "m.title ILIKE $1" + keys("m.title ILIKE $1") + " AND lpad(p.name, 3) = $2",
 
-		"SELECT m.id FROM people p LEFT JOIN memories m ON m.user_id = p.id WHERE " + search + " AND " + leaky:                               "SELECT m.id FROM public.people p LEFT JOIN public.memories m ON m.user_id = p.id WHERE " + found + " AND " + leaky,
-		"SELECT m.id" + from + words + " AND " + leaky:                                                                                       "SELECT m.id" + went + words + keys(words) + " AND " + leaky,
-		"SELECT m.id FROM memories m LEFT JOIN people p ON p.id = m.user_id WHERE " + words + " AND " + leaky:                                "SELECT m.id FROM public.memories m LEFT JOIN public.people p ON p.id = m.user_id WHERE " + words + keys(words) + " AND " + leaky,
-		"SELECT p.id FROM people p LEFT JOIN memories m ON m.user_id = p.id WHERE " + words + " AND " + leaky:                                "", // where there is no memory, too
-		"SELECT p.id FROM memories m RIGHT JOIN people p ON m.user_id = p.id WHERE " + words + " AND " + leaky:                               "",
-		"SELECT p.id FROM memories m FULL JOIN people p ON m.user_id = p.id WHERE " + words + " AND " + leaky:                                "",
-		"SELECT p.id FROM people q LEFT JOIN (people p JOIN memories m ON m.user_id = p.id) ON q.id = p.id WHERE " + words + " AND " + leaky: "",
-		"SELECT m.id" + from + "m.title ILIKE $1 AND lpad(p.name, 3) = $1":                                                                   "", // what is it there?
-		"SELECT m.id" + from + "m.title ILIKE '%ab%' AND " + leaky:                                                                           "", // no trigram
-		"SELECT m.id" + from + "m.body LIKE '%abc%' AND " + leaky:                                                                            "", // no index
-		"SELECT m.id" + from + "m.secret LIKE '%abc%' AND " + leaky:                                                                          "", // of a collation
-		"SELECT m.id" + from + "(" + search + " OR " + leaky + ")":                                                                           "",
-		"SELECT m.id" + from + "m.title LIKE '%' || p.name AND " + leaky:                                                                     "", // of another table
-		"SELECT m.id" + from + "m.title ~ '(?=abc)' AND " + leaky:                                                                            "",
-		"SELECT m.id FROM memories m JOIN people p USING (id) WHERE " + search + " AND " + leaky:                                             "",
-		"SELECT j.n FROM (memories m JOIN people p ON true) AS j WHERE j.found @@ plainto_tsquery('english', 'lake') AND j.name ~ '(?=x)'":   "",
-		"SELECT m.a FROM memories AS m(a), people p WHERE " + search + " AND " + leaky:                                                       "",
-		"SELECT p.id, (SELECT max(m.n / 2) FROM memories m WHERE m.user_id = p.id AND " + search + ") FROM people p":                         "", // for each row
-		"SELECT p.id FROM people p, LATERAL (SELECT m.n / 2 FROM memories m WHERE m.user_id = p.id AND " + search + ") x":                    "",
-		"SELECT m.id" + from + search + " AND p.name = (SELECT min(1 / n)::text FROM memories)":                                              "", // with care
-		"SELECT m.id FROM memories m JOIN pg_class p ON p.oid::text = m.title WHERE " + search + " AND p.relname ~ '(?=x)'":                  "",
-		"SELECT m.id" + from + search + " AND " + leaky + "; SELECT 1":                                                                       "",
+		"SELECT m.id FROM people p LEFT JOIN memories m ON m.user_id = p.id WHERE " + search + " AND " + leaky:                                                                  "SELECT m.id FROM public.people p LEFT JOIN public.memories m ON m.user_id = p.id WHERE " + found + " AND " + leaky,
+		"SELECT m.id" + from + words + " AND " + leaky:                                                                                                                          "SELECT m.id" + went + words + keys(words) + " AND " + leaky,
+		"SELECT m.id FROM memories m LEFT JOIN people p ON p.id = m.user_id WHERE " + words + " AND " + leaky:                                                                   "SELECT m.id FROM public.memories m LEFT JOIN public.people p ON p.id = m.user_id WHERE " + words + keys(words) + " AND " + leaky,
+		"SELECT p.id FROM people p LEFT JOIN memories m ON m.user_id = p.id WHERE " + words + " AND " + leaky:                                                                   "", // where there is no memory, too
+		"SELECT p.id FROM memories m RIGHT JOIN people p ON m.user_id = p.id WHERE " + words + " AND " + leaky:                                                                  "",
+		"SELECT p.id FROM memories m FULL JOIN people p ON m.user_id = p.id WHERE " + words + " AND " + leaky:                                                                   "",
+		"SELECT p.id FROM people q LEFT JOIN (people p JOIN memories m ON m.user_id = p.id) ON q.id = p.id WHERE " + words + " AND " + leaky:                                    "",
+		"SELECT m.id, ts_rank_cd(found, q) AS rank FROM memories m, to_tsquery('english', 'a & b') q WHERE q @@ found ORDER BY rank DESC LIMIT 10":                              "SELECT m.id, ts_rank_cd(found, q) AS rank FROM public.memories m, to_tsquery('english', 'a & b') q WHERE q @@ found AND m.id = ANY (ARRAY(SELECT m.id FROM pgconsent_gate.door_public_memories AS m, to_tsquery('english', 'a & b') AS q WHERE q @@ found)) ORDER BY rank DESC LIMIT 10",
+		"SELECT m.id FROM memories m CROSS JOIN plainto_tsquery('english', $1) AS w (words) JOIN people p ON p.id = m.user_id WHERE m.found @@ words AND n > 1 AND " + leaky:    "SELECT m.id FROM public.memories m CROSS JOIN plainto_tsquery('english', $1) AS w (words) JOIN public.people p ON p.id = m.user_id WHERE m.found @@ words AND n > 1 AND m.id = ANY (ARRAY(SELECT m.id FROM pgconsent_gate.door_public_memories AS m, plainto_tsquery('english', $1) AS w (words) WHERE m.found @@ words AND n > 1)) AND " + leaky,
+		"SELECT m.id FROM memories m, to_tsquery('a | b') WHERE found @@ to_tsquery AND lpad(m.title, 3) = 'x'":                                                                 "SELECT m.id FROM public.memories m, to_tsquery('a | b') WHERE found @@ to_tsquery AND m.id = ANY (ARRAY(SELECT m.id FROM pgconsent_gate.door_public_memories AS m, to_tsquery('a | b') WHERE found @@ to_tsquery)) AND lpad(m.title, 3) = 'x'",
+		"SELECT m.id FROM memories m, to_tsquery('a') q, to_tsquery('b') r WHERE found @@ r AND lpad(m.title, 3) = 'x'":                                                         "SELECT m.id FROM public.memories m, to_tsquery('a') q, to_tsquery('b') r WHERE found @@ r AND m.id = ANY (ARRAY(SELECT m.id FROM pgconsent_gate.door_public_memories AS m, to_tsquery('b') AS r WHERE found @@ r)) AND lpad(m.title, 3) = 'x'",
+		"SELECT p.id FROM people p, memories m LEFT JOIN to_tsquery('a') q ON m.n > 3 WHERE found @@ q AND " + leaky:                                                            "", // there may be none
+		"SELECT m.id FROM memories m, to_tsquery('english', $1) q WHERE found @@ q AND lpad(m.title, 3) = $1":                                                                   "", // what is it there?
+		"SELECT m.id FROM memories m, to_tsquery('english', m.title) q WHERE found @@ q":                                                                                        "",
+		"SELECT m.id FROM memories m, to_tsquery('a b') q WHERE found @@ q AND lpad(m.title, 3) = 'x'":                                                                          "", // which fails
+		"SELECT m.id FROM memories m, to_tsquery('a') WITH ORDINALITY q WHERE found @@ q AND lpad(m.title, 3) = 'x'":                                                            "",
+		"SELECT p.id FROM people p LEFT JOIN memories m ON m.user_id = p.id, to_tsquery('simple', '!x') q WHERE q @@ to_tsvector('simple', coalesce(m.title, '')) AND " + leaky: "", // where there is no memory, too
+		"SELECT m.id" + from + "m.title ILIKE $1 AND lpad(p.name, 3) = $1":                                                                                                      "", // what is it there?
+		"SELECT m.id" + from + "m.title ILIKE '%ab%' AND " + leaky:                                                                                                              "", // no trigram
+		"SELECT m.id" + from + "m.body LIKE '%abc%' AND " + leaky:                                                                                                               "", // no index
+		"SELECT m.id" + from + "m.secret LIKE '%abc%' AND " + leaky:                                                                                                             "", // of a collation
+		"SELECT m.id" + from + "(" + search + " OR " + leaky + ")":                                                                                                              "",
+		"SELECT m.id" + from + "m.title LIKE '%' || p.name AND " + leaky:                                                                                                        "", // of another table
+		"SELECT m.id" + from + "m.title ~ '(?=abc)' AND " + leaky:                                                                                                               "",
+		"SELECT m.id FROM memories m JOIN people p USING (id) WHERE " + search + " AND " + leaky:                                                                                "",
+		"SELECT j.n FROM (memories m JOIN people p ON true) AS j WHERE j.found @@ plainto_tsquery('english', 'lake') AND j.name ~ '(?=x)'":                                      "",
+		"SELECT m.a FROM memories AS m(a), people p WHERE " + search + " AND " + leaky:                                                                                          "",
+		"SELECT p.id, (SELECT max(m.n / 2) FROM memories m WHERE m.user_id = p.id AND " + search + ") FROM people p":                                                            "", // for each row
+		"SELECT p.id FROM people p, LATERAL (SELECT m.n / 2 FROM memories m WHERE m.user_id = p.id AND " + search + ") x":                                                       "",
+		"SELECT m.id" + from + search + " AND p.name = (SELECT min(1 / n)::text FROM memories)":                                                                                 "", // with care
+		"SELECT m.id FROM memories m JOIN pg_class p ON p.oid::text = m.title WHERE " + search + " AND p.relname ~ '(?=x)'":                                                     "",
+		"SELECT m.id" + from + search + " AND " + leaky + "; SELECT 1":                                                                                                          "",
 	} {
 		result, refused := r.Rewrite(sql, false)
 		if refused != nil {

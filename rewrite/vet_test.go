@@ -315,7 +315,7 @@ func TestEveryTimeHasTheseParts(t *testing.T) {
 
 // Every entry of the list says why it is on it, and speaks of kinds that there are.
 func TestVettedListIsWellFormed(t *testing.T) {
-	kinds := map[kind]bool{"any": true, "pattern": true, "string": true, "short": true, "field": true, "datefield": true, "unit": true, "days": true, "integer": true, "natural": true, "label": true, "brief": true, "shallow": true, "expression": true, "same": true,
+	kinds := map[kind]bool{"any": true, "pattern": true, "string": true, "short": true, "field": true, "datefield": true, "unit": true, "days": true, "integer": true, "natural": true, "label": true, "brief": true, "shallow": true, "expression": true, "query": true, "same": true,
 		kindEnum: true, kindNow: true, kindRecent: true, kindToday: true, kindSpan: true}
 	for _, k := range typeKinds {
 		kinds[k] = true

@@ -8,7 +8,7 @@ import (
 
 // Types of extensions, ranges, arrays that are written out, and times that are reckoned from now take the gate door, as far as what is done with them cannot fail.
 func TestDoorIsForEverydayTypes(t *testing.T) {
-	const columns = "ALTER TABLE memories ADD mail citext, ADD tags text[], ADD nums int[], ADD span tstzrange, ADD path ltree, ADD attrs hstore, ADD day date, ADD n int, ADD old varchar[]"
+	const columns = "ALTER TABLE memories ADD mail citext, ADD tags text[], ADD nums int[], ADD span tstzrange, ADD path ltree, ADD attrs hstore, ADD day date, ADD n int, ADD old varchar[], ADD found tsvector"
 	r, _ := altered(t, Gate, "CREATE EXTENSION citext; CREATE EXTENSION pg_trgm; CREATE EXTENSION ltree; CREATE EXTENSION hstore; "+columns)
 	for condition, gate := range map[string]bool{
 		"mail = 'a@b' AND mail IN ('a', 'b') AND mail ILIKE '%x%'":                                     true,
@@ -19,8 +19,13 @@ func TestDoorIsForEverydayTypes(t *testing.T) {
 		"nums && ARRAY[1, 2] AND 3 = ANY (nums) AND nums @> '{4}'::int[] AND nums <@ ARRAY[]::int[]":                                                 true,
 		"span @> now() AND span && tstzrange('2026-01-01', '2026-02-01', '[)') AND span && '[2026-01-01, 2026-02-01)' AND span @> CURRENT_TIMESTAMP": true,
 		"path <@ 'a.b' AND path = 'a'": true,
-		"attrs ? 'k' AND attrs -> 'k' = 'v' AND attrs @> 'a=>1' AND attrs ?& ARRAY['a']":                                                true,
-		"title % 'lake' AND similarity(title, $1) > 0.3 AND title <-> body < 0.5":                                                       true,
+		"attrs ? 'k' AND attrs -> 'k' = 'v' AND attrs @> 'a=>1' AND attrs ?& ARRAY['a']":                                                                                 true,
+		"title % 'lake' AND similarity(title, $1) > 0.3 AND title <-> body < 0.5":                                                                                        true,
+		"'lake' <% title AND title %> $1 AND $1 <<% title AND title %>> 'b' AND title <->> body < 0.5":                                                                   true,
+		"found @@ to_tsquery('lake & (river | old:*)') AND found @@ to_tsquery('english', $1) AND to_tsquery($1) @@ found AND found @@ to_tsquery('english', '''a b''')": true,
+		"found @@ to_tsquery('''a b''')":    false,
+		"found @@ to_tsquery(title)":        false,
+		"found @@ to_tsquery('lake river')": false,
 		"day >= CURRENT_DATE - 30 AND occurred_at > CURRENT_DATE - interval '30 days' AND extract(year FROM day) = 2026":                true,
 		"occurred_at >= date_trunc('month', now()) - interval '1 month' AND occurred_at > date_trunc('day', now() - interval '7 days')": true,
 

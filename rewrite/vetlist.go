@@ -155,6 +155,8 @@ func (v value) fits(wanted kind) bool {
 		return v.kind == kindParam || v.literal() && !strings.Contains(v.text, `\`) && strings.Count(v.text, "%") <= maxWildcards
 	case "expression":
 		return v.kind == kindParam || v.literal() && verdict.PlainExpression(v.text)
+	case "query":
+		return v.kind == kindParam || v.literal() && verdict.PlainTextQuery(v.text)
 	case "string":
 		return v.literal()
 	case "short":

@@ -16,6 +16,7 @@ const (
 	Words                                   // of a text search: few words, no long ones, and few dashes
 	Shallow                                 // of a JSON document: few levels
 	Expression                              // a regular expression that compiles: see PlainExpression
+	TextQuery                               // a text search that to_tsquery reads: see PlainTextQuery
 	Pattern    = Piece | ending             // of LIKE
 )
 
@@ -36,7 +37,8 @@ func (f Form) Holds(value []byte) bool {
 	case f&ending != 0 && bytes.HasSuffix(value, []byte(`\`)),
 		f&Piece != 0 && (len(value) > maxPiece || bytes.Count(value, []byte("%")) > maxWildcards),
 		f&Shallow != 0 && bytes.Count(value, []byte("["))+bytes.Count(value, []byte("{")) > maxLevels,
-		f&Expression != 0 && value != nil && !PlainExpression(string(value)):
+		f&Expression != 0 && value != nil && !PlainExpression(string(value)),
+		f&TextQuery != 0 && value != nil && !PlainTextQuery(string(value)):
 		return false
 	case f&Words == 0:
 		return true

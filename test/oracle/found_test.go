@@ -65,6 +65,9 @@ var foundWrites = []struct {
 	{sql: "UPDATE doc SET n = n + $2 WHERE body ILIKE $1 AND n / 2 > $3 RETURNING id", args: []string{"%riv_rs%", "3", "7"}},
 	{sql: "DELETE FROM doc WHERE body ILIKE $1 RETURNING id", args: []string{`%riv\`}},
 	{sql: "DELETE FROM doc WHERE body ~* $1 AND meta @> $2 RETURNING id", args: []string{"RIV(er|al)s", `{"k": 2}`}},
+	{sql: "UPDATE doc d SET n = 7 FROM to_tsquery('english', $1) AS q WHERE q @@ d.found AND d.n / 2 > $2 RETURNING id", args: []string{"lake | !rivers & (mill | xx:*)", "7"}},
+	{sql: "DELETE FROM doc USING part p CROSS JOIN to_tsquery('lakes & rivers') WHERE found @@ to_tsquery AND p.doc = doc.id AND p.id % 2 = 0 RETURNING doc.id, ts_rank_cd(found, to_tsquery)"},
+	{sql: "UPDATE doc SET title = 'x' FROM to_tsquery('english', $1) AS q WHERE found @@ q RETURNING id", args: []string{"two rivers"}},
 	{sql: "DELETE FROM doc WHERE body ~ $1 RETURNING id", args: []string{"riv(?=ers)"}},
 }
 

@@ -46,6 +46,7 @@ type authorItem struct {
 type authorScope struct {
 	items  []*authorItem
 	parent *authorScope
+	words  []string // text searches that its FROM has besides
 }
 
 func (a *author) in(percent int) bool { return a.IntN(100) < percent }
@@ -397,7 +398,15 @@ func (a *author) indexed(s *authorScope) string {
 		}
 		switch c.kind {
 		case kindTSVector:
-			return x + " @@ " + a.search()
+			q := a.search()
+			if name := fmt.Sprintf("q%d", len(s.words)); strings.Contains(q, "tsquery(") && a.in(40) {
+				s.words = append(s.words, q+" AS "+name)
+				q = name
+			}
+			if a.in(25) {
+				return q + " @@ " + x
+			}
+			return x + " @@ " + q
 		case kindJSONB:
 			return x + " @> " + a.constant(a.object(c), c, func() (string, bool) { return a.object(c), true })
 		case kindText:

@@ -242,6 +242,9 @@ func (a *author) query(outer *authorScope, depth int, limited bool) (string, []m
 			where += " AND " + a.searched(s)
 		}
 	}
+	for _, words := range s.words {
+		from += ", " + words
+	}
 	var sql string
 	var columns []modelColumn
 	switch n := a.IntN(100); {

@@ -1,0 +1,96 @@
+package rewrite
+
+import (
+	"slices"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/sqltext"
+)
+
+// Many a search is written with its words in FROM: `FROM notes n, plainto_tsquery('english', $1) AS q WHERE n.found @@ q ORDER BY ts_rank_cd(n.found, q)`. Where it is found by key, the words
+// stand in the FROM of the keys as well: a function of constants and parameters gives the same row there.
+
+// words are such functions in FROM, in the order of the text; not where an outer join may give a row without them.
+func words(from []*sqltext.Node) (out []*sqltext.RangeFunction) {
+	var visit func(n *sqltext.Node, missing bool)
+	visit = func(n *sqltext.Node, missing bool) {
+		switch n := n.GetNode().(type) {
+		case *sqltext.Node_RangeFunction:
+			if !missing {
+				out = append(out, n.RangeFunction)
+			}
+		case *sqltext.Node_JoinExpr:
+			j := n.JoinExpr
+			visit(j.Larg, missing || j.Jointype != sqltext.JOIN_INNER && j.Jointype != sqltext.JOIN_LEFT)
+			visit(j.Rarg, missing || j.Jointype != sqltext.JOIN_INNER && j.Jointype != sqltext.JOIN_RIGHT)
+		}
+	}
+	for _, n := range from {
+		visit(n, false)
+	}
+	return out
+}
+
+// wordsName is what such a function is called in FROM.
+func wordsName(f *sqltext.RangeFunction) string {
+	if a := f.GetAlias(); a != nil {
+		return a.Aliasname
+	}
+	return lastName(f.Functions[0].GetList().GetItems()[0].GetFuncCall().GetFuncname())
+}
+
+// named are the places of those that an expression may name, by themselves or by their column.
+func namedWords(n *sqltext.Node, all []*sqltext.RangeFunction) (out []int) {
+	var visit func(*sqltext.Node)
+	visit = func(n *sqltext.Node) {
+		if fields := n.GetColumnRef().GetFields(); len(fields) > 0 {
+			for i, f := range all {
+				name := fields[0].GetString_().GetSval()
+				column := len(fields) == 1 && slices.ContainsFunc(f.GetAlias().GetColnames(), func(n *sqltext.Node) bool { return n.GetString_().GetSval() == name })
+				if (wordsName(f) == name || column) && !slices.Contains(out, i) {
+					out = append(out, i)
+				}
+			}
+		}
+		children(n, visit)
+	}
+	visit(n)
+	return out
+}
+
+// fromOf is what a query reads from, a table that it writes aside.
+func fromOf(m proto.Message) []*sqltext.Node {
+	switch x := m.(type) {
+	case *sqltext.SelectStmt:
+		return x.FromClause
+	case *sqltext.UpdateStmt:
+		return x.FromClause
+	case *sqltext.DeleteStmt:
+		return x.UsingClause
+	}
+	return nil
+}
+
+// wordsText is such a function as it stands in the FROM of the keys.
+func wordsText(source *sqltext.Source, f *sqltext.RangeFunction) (string, bool) {
+	call := f.Functions[0].GetList().GetItems()[0].GetFuncCall()
+	first := source.At(call.GetLocation())
+	open := first
+	for open >= 0 && open < len(source.Tokens) && source.Kind(open) != sqltext.OpenParen {
+		open++
+	}
+	last := source.Closing(open)
+	if first < 0 || last < 0 || last >= len(source.Tokens) {
+		return "", false
+	}
+	text := source.Text[source.Tokens[first].Start:source.Tokens[last].End]
+	if a := f.GetAlias(); a != nil {
+		text += " AS " + catalog.QuoteIdent(a.Aliasname)
+		for _, n := range a.Colnames { // there is one at most
+			text += " (" + catalog.QuoteIdent(n.GetString_().GetSval()) + ")"
+		}
+	}
+	return text, true
+}

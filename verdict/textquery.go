@@ -1,0 +1,87 @@
+package verdict
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// to_tsquery reads a language of its own, and fails for what is none of its sentences. What follows is a part of it (gettoken_query_standard of PostgreSQL's tsquery.c) in which nothing fails: words of
+// letters, digits and underscores, each by its beginning if :* stands behind it, joined by & | and <->, with ! in front and in parentheses. Its tree is no deeper than it has operators.
+const (
+	maxTextQuery = 500 // bytes
+	maxOperators = 40
+	maxTextWord  = 200 // bytes
+	maxBrackets  = 10  // within each other
+	maxNots      = 10  // in a row: they wait on a stack of 32 places (STACKDEPTH)
+)
+
+// PlainTextQuery tells whether a text is such a query.
+func PlainTextQuery(text string) bool {
+	if len(text) > maxTextQuery || !utf8.ValidString(text) {
+		return false
+	}
+	q := textQuery{rest: text}
+	return q.operands(0) && q.rest == ""
+}
+
+// textQuery is what is left to read.
+type textQuery struct {
+	rest      string
+	operators int
+}
+
+// operands reads what operators join, up to the end or a closing parenthesis.
+func (q *textQuery) operands(nested int) bool {
+	for {
+		for nots := 1; q.skip("!"); nots++ {
+			if q.operators++; q.operators > maxOperators || nots > maxNots {
+				return false
+			}
+		}
+		if !q.operand(nested) {
+			return false
+		}
+		if !q.skip("&") && !q.skip("|") && !q.skip("<->") {
+			return true
+		}
+		if q.operators++; q.operators > maxOperators {
+			return false
+		}
+	}
+}
+
+func (q *textQuery) operand(nested int) bool {
+	if q.skip("(") {
+		return nested < maxBrackets && q.operands(nested+1) && q.skip(")")
+	}
+	end := strings.IndexFunc(q.rest, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '_' })
+	if end < 0 {
+		end = len(q.rest)
+	}
+	if end == 0 || end > maxTextWord {
+		return false
+	}
+	if q.rest = q.rest[end:]; strings.HasPrefix(q.rest, ":") {
+		q.rest = q.rest[1:]
+		if !strings.HasPrefix(q.rest, "*") {
+			return false
+		}
+		q.rest = q.rest[1:]
+	}
+	q.spaces()
+	return true
+}
+
+// skip reads something, and spaces around it.
+func (q *textQuery) skip(what string) bool {
+	q.spaces()
+	rest, ok := strings.CutPrefix(q.rest, what)
+	if ok {
+		q.rest = rest
+		q.spaces()
+	}
+	return ok
+}
+
+func (q *textQuery) spaces() { q.rest = strings.TrimLeft(q.rest, " ") }
