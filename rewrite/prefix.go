@@ -36,8 +36,15 @@ func (w *walker) prefixSearch(x *sqltext.A_Expr) {
 
 // bytesIndexed tells whether a name is plainly that of a text column with an index on its bytes.
 func (w *walker) bytesIndexed(c *sqltext.ColumnRef) bool {
+	relation, column := w.storedColumn(c)
+	return column != nil && column.Collation == "" && (column.TypeOID == 25 || column.TypeOID == 1043) &&
+		slices.ContainsFunc(relation.Indexes, func(i catalog.BTree) bool { return i.Bytes && i.Columns[0] == column.Name })
+}
+
+// storedColumn is the column of a table that a name plainly means.
+func (w *walker) storedColumn(c *sqltext.ColumnRef) (*catalog.Relation, *catalog.Column) {
 	if w.scope == nil || len(c.Fields) == 0 || len(c.Fields) > 2 {
-		return false
+		return nil, nil
 	}
 	name := c.Fields[len(c.Fields)-1].GetString_().GetSval()
 	var of *fromItem
@@ -46,7 +53,7 @@ func (w *walker) bytesIndexed(c *sqltext.ColumnRef) bool {
 			continue
 		}
 		if item.columns == nil || item.columns[name] && of != nil {
-			return false
+			return nil, nil
 		}
 		if item.columns[name] {
 			of = item
@@ -55,13 +62,11 @@ func (w *walker) bytesIndexed(c *sqltext.ColumnRef) bool {
 	// The condition of a join does not see what stands before it: a column further out may be meant.
 	for s := w.scope.parent; s != nil; s = s.parent {
 		if slices.ContainsFunc(s.items, func(i *fromItem) bool { return i.columns == nil || i.columns[name] }) {
-			return false
+			return nil, nil
 		}
 	}
 	if of == nil || of.ref == nil || of.ref.relation == nil || of.ref.fragment == nil {
-		return false
+		return nil, nil
 	}
-	column := of.ref.relation.Column(name)
-	return column != nil && column.Collation == "" && (column.TypeOID == 25 || column.TypeOID == 1043) &&
-		slices.ContainsFunc(of.ref.relation.Indexes, func(i catalog.BTree) bool { return i.Bytes && i.Columns[0] == name })
+	return of.ref.relation, of.ref.relation.Column(name)
 }

@@ -1,0 +1,178 @@
+package rewrite
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/sqltext"
+)
+
+// Everybody asks for what is not older than a week by `created_at >= CURRENT_DATE - interval '7 days'`, which compares a time that has a zone with one that has none. PostgreSQL takes such operators for leaky, so that none reaches an index under
+// row security. They convert the one without a zone (timestamp2timestamptz_opt_overflow and its like in timestamp.c and date.c), as a cast does; only a cast fails for what the other type cannot hold, and the
+// operator does not. These bounds are near enough.
+
+// timeBounds casts what a column with an index is compared with to the column's type, where the two mean the same.
+func (w *walker) timeBounds(x *sqltext.A_Expr) {
+	column := x.Lexpr.GetColumnRef()
+	if w.refused != nil || w.copied || column == nil || len(x.Name) != 1 {
+		return
+	}
+	switch name := lastName(x.Name); {
+	case x.Kind == sqltext.AEXPR_OP && slices.Contains([]string{"=", "<", "<=", ">", ">="}, name):
+		at := w.source.At(x.Location)
+		w.timeBound(column, x.Rexpr, at+1, func(n *sqltext.Node) { x.Rexpr = n })
+	case x.Kind == sqltext.AEXPR_BETWEEN && len(x.Rexpr.GetList().GetItems()) == 2:
+		items, at := x.Rexpr.GetList().Items, w.source.At(x.Location)
+		end := w.timeBound(column, items[0], at+1, func(n *sqltext.Node) { items[0] = n })
+		if end > 0 {
+			w.timeBound(column, items[1], end+1, func(n *sqltext.Node) { items[1] = n })
+		}
+	}
+}
+
+// timeBound does so with one bound, whose text begins at a token, and returns the token behind it; 0: it is none.
+func (w *walker) timeBound(column *sqltext.ColumnRef, n *sqltext.Node, first int, put func(*sqltext.Node)) int {
+	relation, stored := w.storedColumn(column)
+	if stored == nil || !slices.ContainsFunc(relation.Indexes, func(i catalog.BTree) bool { return slices.Contains(i.Columns, stored.Name) }) {
+		return 0
+	}
+	bound, ok := w.boundOf(n)
+	to := map[uint32]string{1184: "timestamptz", 1114: "timestamp"}[stored.TypeOID]
+	if !ok || to == "" || stored.TypeOID == 1114 && bound.result() != "date" {
+		return 0
+	}
+	open, last, ok := w.boundText(bound, first)
+	if !ok {
+		return 0
+	}
+	before, behind := "", ")::pg_catalog."+to
+	if open || bound.shift == "" {
+		behind = behind[1:]
+	} else {
+		before = "("
+	}
+	cast := &sqltext.Node{Node: &sqltext.Node_TypeCast{TypeCast: &sqltext.TypeCast{Arg: n, TypeName: &sqltext.TypeName{Names: []*sqltext.Node{stringNode("pg_catalog"), stringNode(to)}, Typemod: -1}}}}
+	if before != "" {
+		start := w.source.Tokens[first].Start
+		w.replace(start, start, before, func() {})
+	}
+	end := w.source.Tokens[last].End
+	w.replace(end, end, behind, func() { put(cast) })
+	return last + 1
+}
+
+// nearTime is a time of the calendar's middle: today, or a day or time that is written out, shifted by days or a span.
+type nearTime struct {
+	from  string // "current_date", "date" or "timestamp"
+	shift string // "", "days" or "span"
+}
+
+// result is its type.
+func (b nearTime) result() string {
+	switch {
+	case b.shift == "span":
+		return "timestamp"
+	case b.from == "current_date":
+		return "date"
+	}
+	return b.from
+}
+
+var (
+	writtenDay  = regexp.MustCompile(`^(19|20)[0-9]{2}-[0-9]{2}-[0-9]{2}$`)
+	writtenTime = regexp.MustCompile(`^(19|20)[0-9]{2}-[0-9]{2}-[0-9]{2}([ T][0-9]{2}:[0-9]{2}(:[0-9]{2})?)?$`)
+)
+
+// boundOf tells whether an expression is such a time.
+func (w *walker) boundOf(n *sqltext.Node) (b nearTime, ok bool) {
+	if x := n.GetAExpr(); x != nil {
+		name := lastName(x.Name)
+		if x.Kind != sqltext.AEXPR_OP || len(x.Name) != 1 || name != "+" && name != "-" || x.Lexpr == nil {
+			return b, false
+		}
+		if b, ok = w.boundOf(x.Lexpr); !ok || b.shift != "" {
+			return b, false
+		}
+		if days := x.Rexpr.GetAConst().GetIval(); days != nil {
+			b.shift = "days"
+			return b, b.from != "timestamp" && 0 <= days.Ival && days.Ival <= maxDays
+		}
+		b.shift = "span"
+		length, is := w.written(x.Rexpr, "interval")
+		return b, is && span.MatchString(length)
+	}
+	if v := n.GetSqlvalueFunction(); v != nil {
+		b.from = "current_date"
+		return b, v.Op == sqltext.SVFOP_CURRENT_DATE
+	}
+	if text, is := w.written(n, "date"); is {
+		b.from = "date"
+		return b, writtenDay.MatchString(text)
+	}
+	text, is := w.written(n, "timestamp")
+	b.from = "timestamp"
+	return b, is && writtenTime.MatchString(text)
+}
+
+// written is the text of a constant that is cast to a type of PostgreSQL's own.
+func (w *walker) written(n *sqltext.Node, of string) (string, bool) {
+	c := n.GetTypeCast()
+	t := c.GetTypeName()
+	schema, name, ok := qualifiedName(t.GetNames())
+	if c == nil || c.Arg.GetAConst().GetSval() == nil || !ok || name != of || len(t.Typmods) > 0 || len(t.ArrayBounds) > 0 || t.Setof || t.PctType {
+		return "", false
+	}
+	return c.Arg.GetAConst().GetSval().Sval, schema == "pg_catalog" || schema == "" && len(w.snap.TypesNamed("", of)) == 1
+}
+
+// boundText finds the tokens of a bound, the first of which is given; open tells that parentheses stand around it. What is not written plainly is not found.
+func (w *walker) boundText(b nearTime, first int) (open bool, last int, ok bool) {
+	i, depth := first, 0
+	word := func(k int) string {
+		if k < 0 || k >= len(w.source.Tokens) {
+			return ""
+		}
+		return strings.ToLower(w.source.Text[w.source.Tokens[k].Start:w.source.Tokens[k].End])
+	}
+	constant := func(of string) bool { // DATE '…' and '…'::date
+		switch {
+		case word(i) == of && w.source.Kind(i+1) == sqltext.Sconst:
+			i += 2
+		case w.source.Kind(i) == sqltext.Sconst && word(i+1) == "::" && word(i+2) == of:
+			i += 3
+		default:
+			return false
+		}
+		return true
+	}
+	for ; w.source.Kind(i) == sqltext.OpenParen; i++ {
+		depth++
+	}
+	if b.from == "current_date" {
+		if word(i) != "current_date" {
+			return false, 0, false
+		}
+		i++
+	} else if !constant(b.from) {
+		return false, 0, false
+	}
+	if b.shift != "" {
+		if word(i) != "+" && word(i) != "-" {
+			return false, 0, false
+		}
+		if i++; b.shift == "days" {
+			i++
+		} else if !constant("interval") {
+			return false, 0, false
+		}
+	}
+	for k := depth; k > 0; k-- {
+		if w.source.Kind(i) != sqltext.CloseParen {
+			return false, 0, false
+		}
+		i++
+	}
+	return depth > 0, i - 1, true
+}
