@@ -18,7 +18,7 @@ CREATE TABLE notes (id int PRIMARY KEY, body text);
 CREATE TABLE memories (id uuid PRIMARY KEY, user_id uuid NOT NULL, title text, found tsvector); CREATE INDEX ON memories USING gin (found);
 CREATE TABLE drafts (id uuid PRIMARY KEY, user_id uuid NOT NULL, title text, body text DEFAULT '', tags text[], note_id int REFERENCES notes, shout text GENERATED ALWAYS AS (upper(title)) STORED, made timestamptz NOT NULL DEFAULT now(), found tsvector, n int, UNIQUE (user_id, title), CHECK (n < 100 OR made < now()));
 CREATE INDEX ON drafts USING gin (found); CREATE INDEX ON drafts USING gin (body gin_trgm_ops); CREATE INDEX ON drafts (lower(body)) WHERE length(title) > 0;
-CREATE TABLE narrow (id uuid PRIMARY KEY, user_id uuid NOT NULL, body text, secret text, n int); CREATE INDEX ON narrow USING gin (body gin_trgm_ops);
+CREATE TABLE narrow (id uuid PRIMARY KEY, user_id uuid NOT NULL, body text, secret text, n int, seen timestamptz); CREATE INDEX ON narrow USING gin (body gin_trgm_ops); CREATE INDEX ON narrow (seen);
 CREATE TYPE size AS (width int); CREATE TABLE worn (id int PRIMARY KEY, s short_text, z size);
 CREATE FUNCTION plain_listed(n int) RETURNS int LANGUAGE sql AS 'SELECT n';
 `
@@ -39,7 +39,7 @@ tables:
   notes: { rows: open }
   memories: { rows: [ { own: { column: user_id, is: user } } ] }
   drafts: { rows: [ { own: { column: user_id, is: user } } ], write: { commands: [insert, update, delete], accept: [references, conflicts, values] } }
-  narrow: { rows: [ { own: { column: user_id, is: user } } ], columns: { id: allow, body: allow, n: { mask: { generalise: 2 } } }, write: { commands: [update, delete] } }
+  narrow: { rows: [ { own: { column: user_id, is: user } } ], columns: { id: allow, body: allow, n: { mask: { generalise: 2 } }, seen: { mask: { generalise: month } } }, write: { commands: [update, delete] } }
   worn: { rows: open, write: { commands: [update, delete] } }
 functions: { plain_listed: {} }
 `))

@@ -65,7 +65,7 @@ func (w *walker) storedColumn(c *sqltext.ColumnRef) (*catalog.Relation, *catalog
 			return nil, nil
 		}
 	}
-	if of == nil || of.ref == nil || of.ref.relation == nil || of.ref.fragment == nil {
+	if of == nil || of.ref == nil || of.ref.relation == nil || of.ref.fragment == nil || of.ref.fragment.plain != nil && !of.ref.fragment.plain(name) { // a mask may be of another type
 		return nil, nil
 	}
 	return of.ref.relation, of.ref.relation.Column(name)

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/pgconsent/pgconsent/pgtest"
 )
 
 // A bound without a zone is cast to what it is compared with where the two mean the same and an index has the column, and nowhere else.
@@ -68,6 +70,10 @@ func TestTimeBounds(t *testing.T) {
 		if result, refused := r.Rewrite("SELECT 1 FROM memories WHERE at >= date '2024-01-01' - 1", false); refused == nil && strings.Contains(result.Text, "::pg_catalog.timestamp") {
 			t.Errorf("a date of the owner's: %s", result.Text)
 		}
+	}
+	masked := quietRewriter(t, pgtest.Database(t).Connect(t, "postgres"), RLS, "")
+	if result, refused := masked.Rewrite("SELECT id FROM narrow WHERE seen >= CURRENT_DATE - 1", false); refused != nil || strings.Contains(result.Text, "::pg_catalog.timestamp") {
+		t.Errorf("a masked column: %v, %s", refused, result.Text)
 	}
 	// PostgreSQL agrees about what they mean, also where the clock is turned.
 	for _, zone := range []string{"UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Pacific/Apia"} {
