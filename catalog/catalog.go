@@ -52,6 +52,7 @@ type Relation struct {
 
 	DeletesQuietly bool // of a table: nothing but what is PostgreSQL's own, or ours, runs as a row of it is deleted, referential actions on other tables aside
 	UpdatesQuietly bool // the same of an update, the values that are set aside
+	Runs           bool // PostgreSQL may run a function of others as it plans to read it, or finds its rows
 
 	RowSecurity bool // relrowsecurity
 	ForceRLS    bool // relforcerowsecurity
@@ -233,12 +234,13 @@ type Type struct {
 	Element   uint32   // of an array type
 	Base      uint32   // of a domain; of a range, the type of its bounds; of a multirange, the range
 	Labels    []string // of an enum, in its order
-	Runs      bool     // PostgreSQL runs a function of others as it compares its values, or converts them by itself
+	Runs      bool     // PostgreSQL runs a function of others as it compares its values, or makes or converts them by itself
 	Subtracts string   // of a range: the function that tells how far two bounds are apart, qualified unless it is of pg_catalog; "": none
 
 	// CheckFunctions are the functions outside pg_catalog that the checks of a domain call, but not those of the domains
 	// under it; and those that a range compares and rounds its bounds by.
 	CheckFunctions []uint32
+	CheckTypes     []uint32 // of a domain: the types that its checks have to do with
 }
 
 // Cast is a row of pg_cast that runs a function outside pg_catalog.

@@ -9,7 +9,7 @@ const maxDepth = 32
 // is over, an attribute of a composite type. A type that the snapshot does not know may be made of anything.
 func (s *Snapshot) MadeOf(whole, part uint32) bool { return s.madeOf(whole, part, maxDepth) }
 
-// Runs tells whether a function of others may run as values of a type are compared, or converted where the text says nothing of it.
+// Runs tells whether a function of others may run as values of a type are compared, or made or converted where the text says nothing of it.
 func (s *Snapshot) Runs(oid uint32) bool {
 	quiet, known := s.quietTypes[oid]
 	return !known || !quiet
@@ -17,7 +17,7 @@ func (s *Snapshot) Runs(oid uint32) bool {
 
 func (s *Snapshot) runs(oid uint32, depth int) bool {
 	t := s.TypeByOID(oid)
-	return t == nil || depth == 0 || t.Runs || slices.ContainsFunc(append(s.attributes(t), t.Element, t.Base), func(inner uint32) bool { return inner != 0 && s.runs(inner, depth-1) })
+	return t == nil || depth == 0 || t.Runs || slices.ContainsFunc(slices.Concat(s.attributes(t), t.CheckTypes, []uint32{t.Element, t.Base}), func(inner uint32) bool { return inner != 0 && s.runs(inner, depth-1) })
 }
 
 func (s *Snapshot) madeOf(whole, part uint32, depth int) bool {

@@ -13,7 +13,7 @@ import (
 //
 //   - a Query gets SET LOCAL in front of the statement in its own text, since messages between a Query and what was sent before
 //     would be skipped where these fail. The answers to it are swallowed, and positions counted without it;
-//   - a Bind, and an Execute of what is planned as it runs, come behind messages of the proxy's own. An error of these is the answer
+//   - a Bind, an Execute of what is planned as it runs, and a Parse and a Describe that may run functions of others, come behind messages of the proxy's own. An error of these is the answer
 //     to what they are for: the server skips that. Nothing of these is executed, since what comes behind an Execute in a pipeline is in a
 //     transaction block as of PostgreSQL 18.
 //

@@ -261,7 +261,6 @@ func (s *session) parse(body []byte) {
 		return
 	}
 	e := &entry{kind: parse, verdict: v, name: name, upstream: verdict.UpstreamName(name)}
-	start := len(s.batch.out)
 	st := newStatement(v, s.group)
 	st.weight += len(name)
 	if len(v.Forms) > 0 {
@@ -277,10 +276,15 @@ func (s *session) parse(body []byte) {
 		e.statement = st
 		s.ledger.prepare(name, st)
 		s.sees(e, false)
+		if v.CareParsed {
+			s.care()
+		}
+		start := len(s.batch.out)
 		s.batch.out = appendParse(s.batch.out, e.upstream, v.Text, types)
 		s.batch.add(start, e)
 		return
 	}
+	start := len(s.batch.out)
 	s.batch.out = e.refusal.append(s.batch.out, parse, e.upstream)
 	s.batch.add(start, e)
 }
@@ -395,6 +399,9 @@ func (s *session) describe(body []byte) error {
 	if refused != nil {
 		s.refuseMessage(kind, refused, v, t)
 		return nil
+	}
+	if v.CareParsed && object == 'S' { // which may be parsed again
+		s.care()
 	}
 	start := len(s.batch.out)
 	e := &entry{kind: kind, verdict: v, name: name, upstream: verdict.UpstreamName(name)}

@@ -273,10 +273,14 @@ func (w *walker) careful(tree *sqltext.ParseResult, result *Result) {
 		}
 		e := &result.Effects[i]
 		if e.Kind == verdict.Prepares {
+			if w.bringsOthers() { // it parses what it prepares
+				e.Caution = verdict.PlannedAsItRuns
+			}
 			e = &e.Body.Effects[0]
 		}
 		e.Caution = when
 	}
+	result.CareParsed = w.bringsOthers()
 }
 
 // careless takes that back.

@@ -8,9 +8,11 @@ import (
 
 // Functions of the owner's run without being called where values of their types are compared, converted or written.
 
-// runs tells whether a relation has values that functions of others compare or convert, without being called: by implicit casts, default operator classes, and what ranges are compared by.
+// runs tells whether a relation has values that functions of others compare, make or convert, without being called: by implicit casts, default operator classes, what ranges are compared by, and checks
+// of domains; or whether such functions run as PostgreSQL plans to read it, or what its rule looks into, and finds rows there.
 func (r *Rewriter) runs(relation *catalog.Relation) bool {
-	return slices.ContainsFunc(relation.Columns, func(column catalog.Column) bool { return r.snap.Runs(column.TypeOID) })
+	f := r.protected[relation.Name]
+	return relation.Runs || f != nil && f.runs || slices.ContainsFunc(relation.Columns, func(column catalog.Column) bool { return r.snap.Runs(column.TypeOID) })
 }
 
 // bringsOthers tells whether a text makes, or reads, such values. It is asked when all of it has been walked.

@@ -368,7 +368,7 @@ func wordByte(b byte) bool {
 
 // newFragment writes and parses what stands for a table.
 func newFragment(t *policy.Table, mode Mode) *fragment {
-	f := &fragment{visible: t.Visible(), sets: predicate.Sets(t.Rows, t.Relation), owned: owned(t), fixed: fixedColumns(t), aggregate: t.Aggregate}
+	f := &fragment{visible: t.Visible(), sets: predicate.Sets(t.Rows, t.Relation), owned: owned(t), fixed: fixedColumns(t), aggregate: t.Aggregate, runs: looksIntoOthers(t)}
 	f.door, f.kept = predicate.HasDoor(t.Rows, t.Relation) && t.HasPlain(), keeps(t)
 	if t.Columns != nil {
 		f.plain = t.Columns.Plain
@@ -381,6 +381,15 @@ func newFragment(t *policy.Table, mode Mode) *fragment {
 	f.gated, f.open = gated, condition == "true"
 	f.condition(t, condition, rowAlias)
 	return f
+}
+
+// looksIntoOthers tells whether functions of others may run as a plan looks into what the rules of a table look into, or finds rows there.
+func looksIntoOthers(t *policy.Table) bool {
+	all := predicate.All{t.Decides()}
+	if t.Write != nil {
+		all = append(all, t.Write.InsertCheck, t.Write.UpdateCheck)
+	}
+	return slices.ContainsFunc(predicate.Helpers(all), func(h predicate.Helper) bool { return h.Relation.Runs })
 }
 
 // parseExpression returns the tree of one expression, or nil.

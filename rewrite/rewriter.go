@@ -42,6 +42,7 @@ type Result struct {
 
 	Care         string // why its plans are made with care; "": they are not, or where types are declared for parameters alone
 	CareDeclared bool   // they are where these are declared
+	CareParsed   bool   // functions of others may make values of its constants as it is parsed
 
 	bare    bool              // a table stands without the predicate that the mode asks for
 	Renamed []verdict.Renamed // relations that have another name in Text, longest first
@@ -354,6 +355,7 @@ type fragment struct {
 	kept      bool              // row security compares an answer that is kept, where the door looks at the subjects
 	aggregate *policy.Aggregate // some rows count in groups only
 	owned     []string          // columns that equal an attribute in every visible row
+	runs      bool              // what the rule looks into has indexes and the like that run functions of others
 	fixed     []string          // those of them that equal one value
 }
 

@@ -173,6 +173,9 @@ type Verdict struct {
 	// Renamed are the relations whose names in Original are other ones in Text, longest first.
 	Renamed []Renamed
 
+	// CareParsed tells that functions of others may run as the server parses the text, which make values of its constants: the settings of care hold from then on.
+	CareParsed bool
+
 	// Together tells that one statement writes in several parts, which do not see each other's rows.
 	Together bool
 

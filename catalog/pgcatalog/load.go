@@ -47,7 +47,7 @@ func (l *loader) load(ctx context.Context, conn *pgx.Conn) error {
 		return err
 	}
 	for _, read := range []func(context.Context) error{
-		l.readRelations, l.readParents, l.readViews, l.readColumns, l.readKeys, l.readIndexed, l.readIndexes, l.readInverted, l.readVectors, l.readUnique, l.readRechecked, l.readComputed, l.readCompared, l.readQuiet, l.readValues, l.readFunctions, l.readTypes, l.readCollations, l.readCasts, l.readOperators, l.readSystemNames,
+		l.readRelations, l.readParents, l.readViews, l.readColumns, l.readKeys, l.readIndexed, l.readIndexes, l.readInverted, l.readVectors, l.readUnique, l.readRechecked, l.readComputed, l.readCompared, l.readQuiet, l.readRuns, l.readValues, l.readFunctions, l.readTypes, l.readCollations, l.readCasts, l.readOperators, l.readSystemNames,
 	} {
 		if err := read(ctx); err != nil {
 			return err

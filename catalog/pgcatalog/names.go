@@ -53,6 +53,7 @@ func (l *loader) readTypes(ctx context.Context) error {
 		t      catalog.Type
 		kind   string
 		checks []uint32
+		types  []uint32
 		labels []string
 	)
 	// A check depends on functions, and on operators, which stand for functions; those of pg_catalog are not recorded.
@@ -77,22 +78,19 @@ func (l *loader) readTypes(ctx context.Context) error {
 		    WHERE r.rngtypid = t.oid AND p.pronamespace <> 'pg_catalog'::regnamespace ORDER BY 1),
 		  ARRAY(SELECT e.enumlabel::text FROM pg_enum AS e WHERE e.enumtypid = t.oid ORDER BY e.enumsortorder),
 		  COALESCE((SELECT CASE WHEN r.rngsubdiff <> 0 THEN r.rngsubdiff::regproc::text END FROM pg_range AS r WHERE r.rngtypid = t.oid), ''),
-		  EXISTS (SELECT FROM (
-		      SELECT u.castfunc FROM pg_cast AS u WHERE u.castsource = t.oid AND u.castcontext = 'i'
-		      UNION ALL SELECT r.rngcanonical FROM pg_range AS r WHERE r.rngtypid = t.oid
-		      UNION ALL SELECT m.amproc FROM pg_opclass AS q JOIN pg_amproc AS m ON m.amprocfamily = q.opcfamily
-		        WHERE q.opcdefault AND q.opcintype = t.oid AND q.opcmethod IN (SELECT am.oid FROM pg_am AS am WHERE am.amname IN ('btree', 'hash')) OR q.oid = (SELECT r.rngsubopc FROM pg_range AS r WHERE r.rngtypid = t.oid)
-		    ) AS f (oid) JOIN pg_proc AS p ON p.oid = f.oid WHERE `+ofOthers("p")+` AND NOT (p.prolang = (SELECT l.oid FROM pg_language AS l WHERE l.lanname = 'c') AND `+extensionOf("pg_proc", "p.oid")+` <> ''))
+		  `+typeRuns("t")+`,
+		  ARRAY(SELECT DISTINCT m[1]::oid FROM pg_constraint AS k CROSS JOIN regexp_matches(k.conbin::text, '`+typesIn+`', 'g') AS m WHERE k.contypid = t.oid AND m[1]::oid <> t.oid ORDER BY 1)
 		FROM pg_type AS t JOIN pg_namespace AS n ON n.oid = t.typnamespace
 		LEFT JOIN pg_class AS c ON c.oid = t.typrelid
 		LEFT JOIN pg_type AS el ON el.oid = t.typelem AND el.typarray = t.oid
 		LEFT JOIN pg_class AS elc ON elc.oid = el.typrelid
 		WHERE COALESCE(c.relkind, 'c') = 'c' AND COALESCE(elc.relkind, 'c') = 'c' AND n.nspname !~ '^pg_(toast|temp)'`,
-		[]any{&t.OID, &t.Name.Schema, &t.Name.Name, &kind, &t.Element, &t.Base, &t.Under, &t.Extension, &checks, &labels, &t.Subtracts, &t.Runs},
+		[]any{&t.OID, &t.Name.Schema, &t.Name.Name, &kind, &t.Element, &t.Base, &t.Under, &t.Extension, &checks, &labels, &t.Subtracts, &t.Runs, &types},
 		func() error {
 			found := t
 			found.Kind = kind[0]
-			found.CheckFunctions, checks = checks, nil
+			found.CheckFunctions, found.CheckTypes = checks, types
+			checks, types = nil, nil
 			found.Labels, labels = labels, nil
 			l.spec.Types = append(l.spec.Types, &found)
 			return nil

@@ -13,8 +13,11 @@ import (
 func others(tree string) string {
 	return "COALESCE(" + tree + `::text ~ '\{(CONVERTROWTYPE|COERCETODOMAIN|ROWCOMPARE|MINMAX|XMLEXPR|JSON|NEXTVALUE|SUBLINK)' OR ` +
 		functions(tree, `p.oid IS NULL OR NOT (p.provolatile = 'i' AND NOT (`+ofOthers("p")+`) OR p.oid < 16384 AND p.proname = 'now')`) +
-		" OR EXISTS (SELECT FROM regexp_matches(" + tree + "::text, ':(?!nulltesttype|booltesttype)[a-z_]*type(?:id|Id)? ([0-9]+)', 'g') AS m WHERE NOT " + plainType("m[1]::oid") + "), false)"
+		" OR EXISTS (SELECT FROM regexp_matches(" + tree + "::text, '" + typesIn + "', 'g') AS m WHERE NOT " + plainType("m[1]::oid") + "), false)"
 }
+
+// typesIn finds the types that a stored expression has to do with.
+const typesIn = `:(?!nulltesttype|booltesttype)[a-z_]*type(?:id|Id)? ([0-9]+)`
 
 // ofHonest tells whether an object belongs to an extension that is known.
 func ofHonest(class, oid string) string {

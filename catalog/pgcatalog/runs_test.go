@@ -1,8 +1,10 @@
 package pgcatalog_test
 
 import (
+	"strings"
 	"testing"
 
+	"github.com/pgconsent/pgconsent/catalog"
 	"github.com/pgconsent/pgconsent/pgtest"
 )
 
@@ -20,11 +22,13 @@ func TestTypesThatRunFunctionsOfOthers(t *testing.T) {
 		CREATE TYPE sorted AS ENUM ('a'); CREATE FUNCTION less(sorted, sorted) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT enum_cmp($1, $2)'; CREATE OPERATOR CLASS sorts DEFAULT FOR TYPE sorted USING btree AS FUNCTION 1 less(sorted, sorted);
 		CREATE TYPE hashed AS ENUM ('a'); CREATE FUNCTION hash(hashed) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT 1'; CREATE OPERATOR CLASS hashes DEFAULT FOR TYPE hashed USING hash AS FUNCTION 1 hash(hashed);
 		CREATE TYPE spans AS RANGE (SUBTYPE = int); CREATE TYPE compared AS RANGE (SUBTYPE = int, SUBTYPE_OPCLASS = others);
-		CREATE DOMAIN narrow AS cast_by_itself; CREATE TYPE pair AS (a int, b sorted); CREATE TYPE plain AS (a int, b mood)`)
+		CREATE DOMAIN narrow AS cast_by_itself; CREATE FUNCTION good(text) RETURNS bool LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN true; END'; CREATE DOMAIN short AS text CHECK (length(VALUE) < 9) CHECK (VALUE ~ 'a'); CREATE DOMAIN tested AS text CHECK (good(VALUE)); CREATE DOMAIN over AS tested;
+		CREATE TYPE written AS ENUM ('a'); CREATE FUNCTION to_json(written) RETURNS json LANGUAGE sql IMMUTABLE AS 'SELECT ''1''::json'; CREATE CAST (written AS json) WITH FUNCTION to_json(written); CREATE DOMAIN within AS int CHECK ('[1,2]'::compared @> VALUE); CREATE TYPE pair AS (a int, b sorted); CREATE TYPE plain AS (a int, b mood)`)
 	snapshot := load(t, conn)
 	for name, runs := range map[string]bool{
 		"int": false, "text": false, "numeric": false, "jsonb": false, "tstzmultirange": false, "text[]": false, "citext": false, "hstore": false, "ltree[]": false, "cube": false,
-		"mood": false, "mood[]": false, "spoken": false, "asked": false, "spans": false, "spans_multirange": false, "plain": false,
+		"mood": false, "mood[]": false, "spoken": false, "asked": false, "spans": false, "spans_multirange": false, "plain": false, "short": false, "short[]": false,
+		"tested": true, "tested[]": true, "over": true, "written": true, "written[]": true, "within": true,
 		"cast_by_itself": true, "cast_by_itself[]": true, "narrow": true, "narrow[]": true, "sorted": true, "sorted[]": true, "hashed": true, "pair": true, "pair[]": true, "compared": true, "compared_multirange": true,
 	} {
 		var oid uint32
@@ -37,5 +41,54 @@ func TestTypesThatRunFunctionsOfOthers(t *testing.T) {
 	}
 	if !snapshot.Runs(1) {
 		t.Error("a type that nobody knows runs nothing")
+	}
+}
+
+// So it is of tables: what a plan works out, and by what rows are found.
+func TestTablesThatRunFunctionsOfOthers(t *testing.T) {
+	t.Parallel()
+	conn := pgtest.Database(t).Connect(t, "postgres")
+	exec(t, conn, `CREATE EXTENSION citext; CREATE EXTENSION pg_trgm; CREATE EXTENSION unaccent; CREATE EXTENSION btree_gin;
+		CREATE FUNCTION f(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN $1; END'; CREATE FUNCTION g(text) RETURNS text LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN $1; END';
+		CREATE FUNCTION inlined(text) RETURNS text LANGUAGE sql IMMUTABLE AS 'SELECT $1 || public.g(''x'')';
+		CREATE FUNCTION unaccented(text) RETURNS text LANGUAGE sql IMMUTABLE AS $$ SELECT public.unaccent('public.unaccent'::regdictionary, lower($1)); $$;
+		CREATE FUNCTION less(int, int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT btint4cmp($1, $2)';
+		CREATE OPERATOR CLASS others FOR TYPE int USING btree AS OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 less(int, int);
+		CREATE TYPE compared AS RANGE (SUBTYPE = int, SUBTYPE_OPCLASS = others)`)
+	tables := []struct {
+		name, sql string
+		runs      bool
+	}{
+		{"plain", "CREATE INDEX ON T (lower(note)) WHERE x > 0; CREATE INDEX ON T USING gin (note gin_trgm_ops); CREATE INDEX ON T USING gin (x); CREATE INDEX ON T (c); ALTER TABLE T ADD CHECK (length(note) < 9); CREATE STATISTICS s_of_T ON (x + 1), (lower(note)) FROM T", false},
+		{"of_columns", "CREATE INDEX ON T (f(x)); CREATE INDEX ON T (g(lower(note)), f(f(x) + 1)) WHERE f(x) > 0 AND g(c::text) = 'a'; ALTER TABLE T ADD CHECK (f(x) > 0 OR g(note || 'b') IS NULL); CREATE STATISTICS s_of_T ON (f(x)), (g(note)) FROM T", false},
+		{"wrapped", "CREATE INDEX ON T (unaccented(note)); CREATE INDEX ON T USING gin (unaccented(lower(note)) gin_trgm_ops)", false},
+		{"of_others", "ALTER TABLE T ENABLE ROW LEVEL SECURITY; CREATE POLICY a ON T USING (f(x) > 0); CREATE POLICY b ON T AS RESTRICTIVE TO pg_monitor USING (true)", false},
+		{"of_constants", "CREATE INDEX ON T ((x + f(1)))", true},
+		{"chosen", "CREATE INDEX ON T (f(COALESCE(1, x)))", true},
+		{"chosen_by_case", "CREATE INDEX ON T (f(CASE WHEN true THEN 1 ELSE x END))", true},
+		{"of_nothing", "CREATE INDEX ON T (g(note || NULL::text))", true},
+		{"within", "CREATE INDEX ON T (f(x + f(1)))", true},
+		{"in_sql", "CREATE INDEX ON T (inlined(note))", true},
+		{"predicate", "CREATE INDEX ON T (note) WHERE x > f(1)", true},
+		{"checked", "ALTER TABLE T ADD CHECK (x < f(9))", true},
+		{"estimated", "CREATE STATISTICS s_of_T ON (x + f(1)), note FROM T", true},
+		{"ranged", "ALTER TABLE T ADD CHECK ('[1,2]'::compared @> x)", true},
+		{"by_a_class", "CREATE INDEX ON T (x others)", true},
+		{"for_some", "CREATE POLICY a ON T USING (f(1) > 0)", true},
+		{"for_all", "CREATE POLICY a ON T AS RESTRICTIVE FOR UPDATE USING (x > 0)", true},
+		{"above", "CREATE TABLE heir_of_T () INHERITS (T); CREATE INDEX ON heir_of_T ((x + f(1)))", true},
+	}
+	for _, table := range tables {
+		exec(t, conn, strings.NewReplacer("s_of_T", "s_of_"+table.name, "heir_of_T", "heir_of_"+table.name, "(T)", "("+table.name+")", " T ", " "+table.name+" ").Replace("CREATE TABLE T (x int, note text, c citext); "+table.sql+" ;"))
+	}
+	exec(t, conn, "CREATE TABLE parted (x int) PARTITION BY RANGE (x others); CREATE TABLE part PARTITION OF parted FOR VALUES FROM (1) TO (2); CREATE TABLE folded (x int) PARTITION BY RANGE ((x + f(1))); CREATE TABLE plainly (x int) PARTITION BY RANGE ((x + 1)); CREATE TABLE other_part PARTITION OF plainly FOR VALUES FROM (1) TO (2)")
+	snapshot := load(t, conn)
+	for _, table := range append(tables, []struct {
+		name, sql string
+		runs      bool
+	}{{"parted", "", true}, {"part", "", true}, {"folded", "", true}, {"plainly", "", false}, {"other_part", "", false}, {"heir_of_above", "", true}}...) {
+		if r, found := snapshot.Relation(catalog.Name{Schema: "public", Name: table.name}); !found || r.Runs != table.runs {
+			t.Errorf("%s: %t, want %t", table.name, !table.runs, table.runs)
+		}
 	}
 }

@@ -1,0 +1,130 @@
+package pgcatalog
+
+import (
+	"context"
+	"regexp"
+	"slices"
+	"strconv"
+
+	"github.com/pgconsent/pgconsent/catalog"
+)
+
+// ofAnybody tells the same of a function as ofOthers, but that code in C of any extension is not meant.
+func ofAnybody(p string) string {
+	return "(" + ofOthers(p) + " AND NOT (" + p + ".prolang = (SELECT l.oid FROM pg_language AS l WHERE l.lanname = 'c') AND " + extensionOf("pg_proc", p+".oid") + " <> ''))"
+}
+
+// typeRuns tells of a type, a row of pg_type, that PostgreSQL runs such a function by itself: as it compares values of it, converts them, makes one of a text that stands beside it,
+// as of an array of a domain, or makes JSON of one.
+func typeRuns(t string) string {
+	return `EXISTS (SELECT FROM (
+		      SELECT u.castfunc FROM pg_cast AS u WHERE u.castsource = ` + t + `.oid AND (u.castcontext = 'i' OR u.casttarget = 'json'::regtype)
+		      UNION ALL SELECT r.rngcanonical FROM pg_range AS r WHERE r.rngtypid = ` + t + `.oid
+		      UNION ALL SELECT m.amproc FROM pg_opclass AS q JOIN pg_amproc AS m ON m.amprocfamily = q.opcfamily
+		        WHERE q.opcdefault AND q.opcintype = ` + t + `.oid AND q.opcmethod IN (SELECT am.oid FROM pg_am AS am WHERE am.amname IN ('btree', 'hash')) OR q.oid = (SELECT r.rngsubopc FROM pg_range AS r WHERE r.rngtypid = ` + t + `.oid)
+		      UNION ALL SELECT m[1]::oid FROM pg_constraint AS k CROSS JOIN regexp_matches(k.conbin::text, ':(?:opfuncid|funcid) ([0-9]+)', 'g') AS m WHERE k.contypid = ` + t + `.oid
+		    ) AS f (oid) JOIN pg_proc AS p ON p.oid = f.oid WHERE ` + ofAnybody("p") + `)`
+}
+
+// wraps tells of a function in SQL, a row of pg_proc, that its body calls nothing of anybody's, as one does that is made to call unaccent immutable. The text of another may have whatever it likes, which PostgreSQL
+// puts in the place of the call.
+func wraps(p string) string {
+	return "(" + p + ".prosqlbody IS NULL AND " + p + ".prorettype < 16384 AND 16384 > ALL (" + p + ".proargtypes::oid[]) AND " + p + `.prosrc ~ '^[\w.$,():;\s'']*$' AND ` + p + `.prosrc !~* '\mas\M|::\s*(?!(?:pg_catalog\.)?(?:text|regdictionary)\M)'
+		AND NOT EXISTS (SELECT FROM regexp_split_to_table(lower(` + p + `.prosrc), '\W+') AS w (word) WHERE EXISTS (SELECT FROM pg_proc AS n WHERE lower(n.proname) = w.word AND n.oid <> ` + p + `.oid AND ` + ofAnybody("n") + `)
+		  OR EXISTS (SELECT FROM pg_type AS n WHERE lower(n.typname) = w.word AND n.oid >= 16384)))`
+}
+
+// readRuns reads of which relations a read may run functions of others. As a plan is made, PostgreSQL works out what expressions of their indexes, statistics, partitions, checks and policies make of constants;
+// and it finds rows, and partitions, by functions of operator classes.
+func (l *loader) readRuns(ctx context.Context) error {
+	var (
+		oid       uint32
+		tree      string
+		functions []uint32
+		always    bool
+	)
+	err := l.each(ctx, `SELECT x.relation, '', '{}'::oid[], true
+		FROM (SELECT i.indrelid, o.oid FROM pg_index AS i CROSS JOIN unnest(i.indclass::oid[]) AS o (oid)
+		  UNION SELECT d.partrelid, o.oid FROM pg_partitioned_table AS d CROSS JOIN unnest(d.partclass::oid[]) AS o (oid)) AS x (relation, class)
+		JOIN pg_opclass AS q ON q.oid = x.class JOIN pg_amproc AS m ON m.amprocfamily = q.opcfamily JOIN pg_proc AS p ON p.oid = m.amproc WHERE `+ofAnybody("p")+`
+		UNION SELECT l.polrelid, '', '{}', true FROM pg_policy AS l WHERE NOT l.polpermissive AND 0 = ANY (l.polroles) AND l.polname NOT LIKE 'pgconsent\_%'
+		UNION ALL SELECT x.relation, x.tree, ARRAY(SELECT p.oid FROM regexp_matches(x.tree, ':(?:opfuncid|funcid) ([0-9]+)', 'g') AS m JOIN pg_proc AS p ON p.oid = m[1]::oid WHERE `+ofAnybody("p")+`),
+		  EXISTS (SELECT FROM regexp_matches(x.tree, ':(?:opfuncid|funcid) ([0-9]+)', 'g') AS m JOIN pg_proc AS p ON p.oid = m[1]::oid WHERE p.prolang = (SELECT g.oid FROM pg_language AS g WHERE g.lanname = 'sql') AND `+ofAnybody("p")+` AND NOT `+wraps("p")+`)
+		  OR EXISTS (SELECT FROM regexp_matches(x.tree, '`+typesIn+`', 'g') AS m JOIN pg_type AS u ON u.oid = m[1]::oid JOIN pg_type AS t ON t.oid IN (u.oid, u.typelem) WHERE `+typeRuns("t")+`)
+		FROM (SELECT i.indrelid, i.indexprs::text FROM pg_index AS i UNION ALL SELECT i.indrelid, i.indpred::text FROM pg_index AS i
+		  UNION ALL SELECT s.stxrelid, s.stxexprs::text FROM pg_statistic_ext AS s
+		  UNION ALL SELECT d.partrelid, d.partexprs::text FROM pg_partitioned_table AS d
+		  UNION ALL SELECT k.conrelid, k.conbin::text FROM pg_constraint AS k WHERE k.contype = 'c' AND k.conrelid <> 0
+		  UNION ALL SELECT l.polrelid, l.polqual::text FROM pg_policy AS l WHERE l.polname NOT LIKE 'pgconsent\_%') AS x (relation, tree) WHERE x.tree IS NOT NULL`,
+		[]any{&oid, &tree, &functions, &always},
+		func() error {
+			if r := l.relations[oid]; r != nil {
+				r.Runs = r.Runs || always || folds(tree, functions)
+			}
+			functions = nil
+			return nil
+		})
+	l.shareRuns()
+	return err
+}
+
+// shareRuns gives to tables that are parts of one another what one of them has: a plan looks at all of them.
+func (l *loader) shareRuns() {
+	byName := map[catalog.Name]*catalog.Relation{}
+	for _, r := range l.relations {
+		byName[r.Name] = r
+	}
+	for again := true; again; {
+		again = false
+		for _, r := range l.relations {
+			for _, name := range r.Parents {
+				if p := byName[name]; p != nil && p.Runs != r.Runs {
+					p.Runs, r.Runs, again = true, true, true
+				}
+			}
+		}
+	}
+}
+
+// late are the expressions that are strict, or nothing by themselves: PostgreSQL folds none that has a column.
+var late = []string{"VAR", "CONST", "FUNCEXPR", "OPEXPR", "RELABELTYPE", "COERCEVIAIO", "COLLATEEXPR"}
+
+var (
+	nodeName = regexp.MustCompile(`^[A-Z0-9_]+`)
+	calling  = regexp.MustCompile(`^:(?:opfuncid|funcid) ([0-9]+)`)
+	isNull   = regexp.MustCompile(`^:constisnull true`)
+)
+
+// folds tells of an expression, as it is stored, that one of some functions may be run as a plan is made. One that is called with a column, and with what is folded with none, is not.
+func folds(tree string, functions []uint32) bool {
+	if len(functions) == 0 {
+		return false
+	}
+	type node struct{ calls, column, late bool }
+	stack := []node{{late: true}}
+	for i := 0; i < len(tree); i++ {
+		at := &stack[len(stack)-1]
+		switch rest := tree[i:]; tree[i] {
+		case '\\':
+			i++
+		case '{':
+			name := nodeName.FindString(rest[1:])
+			stack = append(stack, node{column: name == "VAR", late: slices.Contains(late, name)})
+		case ':':
+			if m := calling.FindStringSubmatch(rest); m != nil {
+				oid, err := strconv.ParseUint(m[1], 10, 32)
+				at.calls = at.calls || err != nil || slices.Contains(functions, uint32(oid))
+			}
+			at.late = at.late && !isNull.MatchString(rest)
+		case '}':
+			if len(stack) == 1 || at.calls && !(at.column && at.late) {
+				return true
+			}
+			inner := *at
+			stack = stack[:len(stack)-1]
+			at = &stack[len(stack)-1]
+			at.column, at.late = at.column || inner.column, at.late && inner.late
+		}
+	}
+	return len(stack) != 1
+}
