@@ -1,0 +1,140 @@
+package attacks
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgproto3"
+
+	"github.com/pgconsent/pgconsent/pgtest"
+	"github.com/pgconsent/pgconsent/test/instance"
+)
+
+// unquiet is DDL by which a table is quiet no longer, or a read of it runs something of the owner's.
+var unquiet = []string{
+	"CREATE TRIGGER t AFTER UPDATE OR DELETE ON T FOR EACH ROW EXECUTE FUNCTION fire()",
+	"CREATE TRIGGER t AFTER DELETE ON part_of_T FOR EACH ROW EXECUTE FUNCTION fire()",
+	"ALTER TABLE T ADD CHECK (probe(x) IS NOT NULL) NOT VALID",
+	"CREATE INDEX ON T ((x + probe(1)))",
+	"ALTER DOMAIN dom_of_T ADD CHECK (probe(VALUE) > 0)",
+	"CREATE CAST (enum_of_T AS json) WITH FUNCTION json_of_T(enum_of_T)",
+}
+
+const unquietTable = `CREATE DOMAIN dom_of_T AS int; CREATE TYPE enum_of_T AS ENUM ('a'); CREATE FUNCTION json_of_T(enum_of_T) RETURNS json LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN PERFORM public.asks(); RETURN '"a"'; END $$;
+CREATE TABLE T (id int PRIMARY KEY, owner text NOT NULL, x int, note text, ds dom_of_T[] DEFAULT '{1}', e enum_of_T DEFAULT 'a'); INSERT INTO T SELECT g, 'me', g, 'a' FROM generate_series(1, 20) g;
+CREATE TABLE part_of_T (id int PRIMARY KEY, t int REFERENCES T ON DELETE CASCADE); INSERT INTO part_of_T SELECT g, g FROM generate_series(1, 20) g;`
+
+// unquietOrders are what an agent sends before and after it.
+var unquietOrders = []string{
+	"prepare|execute", "BEGIN,prepare|execute,COMMIT", "BEGIN,prepare,execute|execute,COMMIT", "BEGIN,prepare,bind|run,COMMIT", "BEGIN,SELECT 1|query,COMMIT", "BEGIN,PREPARE|EXECUTE,COMMIT", "BEGIN,PREPARE,EXECUTE|EXECUTE,COMMIT", "BEGIN,query|query,COMMIT", "PREPARE,EXECUTE|EXECUTE",
+}
+
+// What was prepared, bound or begun when a table was quiet runs nothing of the owner's without care once it is not: not as it was decided, nor as PostgreSQL has planned it.
+func TestNoLongerQuiet(t *testing.T) {
+	writes := []string{"DELETE FROM T WHERE id = N RETURNING to_json(e)", "UPDATE T SET x = x + 1 WHERE id = N AND ds <> '{5}'"}
+	type table struct{ name, ddl, order, write string }
+	var tables []table
+	schema, policy := reached+probing, reachedDear
+	for k, ddl := range unquiet {
+		for o, order := range unquietOrders {
+			if !instance.Turn(k+o, 3) {
+				continue
+			}
+			name := fmt.Sprintf("t%d_%d", k, o)
+			write := writes[o%2]
+			if k == 1 || k == 5 {
+				write = writes[0]
+			} else if k != 0 {
+				write = writes[1]
+			}
+			tables = append(tables, table{name, called(ddl, name), order, called(write, name)})
+			schema += called(unquietTable, name)
+			policy += "  " + name + ": { rows: [ { own: { column: owner, is: user } } ], write: { commands: [update, delete], accept: [references, values, conflicts] } }\n"
+		}
+	}
+	db := pgtest.Database(t)
+	instance.Exec(t, db, schema+"ANALYZE; UPDATE big SET a = 9999 WHERE a = 122")
+	proxy := instance.Start(t, instance.Doors, instance.Database{Name: "pair", DB: db, Policy: policy, SearchPath: []string{"public"}}, map[string]string{"user": "me"})
+	owner := instance.Super(t, db)
+	instance.Ask(owner, "SET lock_timeout = '100ms'") // of what the agent holds
+	made := 0
+	for _, table := range tables {
+		c := proxy.Agent(t, "agent", "pair")
+		before, after, _ := strings.Cut(table.order, "|")
+		n, answers := 1, ""
+		steps := func(all string) {
+			for step := range strings.SplitSeq(all, ",") {
+				n++
+				answers += "\n   " + step + " " + unquietStep(t, c, step, table.write, n)
+			}
+		}
+		steps(before)
+		if instance.Ask(owner, table.ddl).Err == "" {
+			made++
+		}
+		steps(after)
+		instance.Close(c)
+		if strings.Contains(answers, "22012") {
+			t.Errorf("%s: %s %s%s", table.ddl, table.order, table.write, answers)
+		}
+	}
+	if made < len(tables)/3 {
+		t.Errorf("%d of %d tables were altered", made, len(tables))
+	}
+}
+
+func unquietStep(t *testing.T, c *pgconn.PgConn, step, write string, n int) string {
+	t.Helper()
+	with := func(value string) string { return strings.Replace(write, " N", " "+value, 1) }
+	switch step {
+	case "prepare":
+		_, err := c.Prepare(t.Context(), "s", with("$1"), nil)
+		return fmt.Sprint(err)
+	case "execute":
+		r := c.ExecPrepared(t.Context(), "s", [][]byte{fmt.Append(nil, n)}, nil, nil).Read()
+		return fmt.Sprint(r.CommandTag, r.Err)
+	case "bind", "run":
+		f := c.Frontend()
+		if step == "bind" {
+			f.Send(&pgproto3.Bind{PreparedStatement: "s", Parameters: [][]byte{fmt.Append(nil, n)}})
+			f.Send(&pgproto3.Flush{})
+		} else {
+			f.Send(&pgproto3.Execute{})
+			f.Send(&pgproto3.Sync{})
+		}
+		_ = c.Conn().SetReadDeadline(time.Now().Add(5 * time.Second))
+		if err := f.Flush(); err != nil {
+			return err.Error()
+		}
+		out := ""
+		for {
+			m, err := f.Receive()
+			if err != nil {
+				return out + err.Error()
+			}
+			switch m := m.(type) {
+			case *pgproto3.BindComplete:
+				return out + "bound"
+			case *pgproto3.ErrorResponse:
+				out += m.Code + " "
+				if step == "bind" {
+					return out
+				}
+			case *pgproto3.CommandComplete:
+				out += string(m.CommandTag) + " "
+			case *pgproto3.ReadyForQuery:
+				return out
+			}
+		}
+	case "query":
+		return instance.Ask(c, with(fmt.Sprint(n))).Multiset()
+	case "PREPARE":
+		return instance.Ask(c, "PREPARE p (int) AS "+with("$1")).Multiset()
+	case "EXECUTE":
+		return instance.Ask(c, fmt.Sprintf("EXECUTE p (%d)", n)).Multiset()
+	}
+	return instance.Ask(c, step).Multiset()
+}
