@@ -153,12 +153,12 @@ func (s *session) Declare(ctx context.Context, v *verdict.Verdict, types []uint3
 		return refusal(v.Original, verdict.Extended, v.Versions, refused)
 	}
 	j, ok := v.Detail.(*judgement)
-	declared, odd := false, false
+	declared, odd, brings := false, false, false
 	for _, oid := range types {
 		if oid == 0 {
 			continue
 		}
-		declared, odd = true, odd || !rewrite.PlainParameter(oid)
+		declared, odd, brings = true, odd || !rewrite.PlainParameter(oid), brings || now.state.snapshot.Runs(oid)
 		err := rewrite.CheckType(now.state.snapshot, oid)
 		if err == nil && ok && j.mayCast != nil {
 			err = j.mayCast(now.state.snapshot, oid)
@@ -167,7 +167,8 @@ func (s *session) Declare(ctx context.Context, v *verdict.Verdict, types []uint3
 			return refusal(v.Original, verdict.Extended, v.Versions, err)
 		}
 	}
-	if ok && v.Allowed() && j.mayDeclare != nil && !j.mayDeclare(types) { // what the gate door counts on in parameters, or the search of a text that takes the other
+	// What the gate door counts on in parameters, or the search of a text that takes the other; and functions of others see no text that is signed.
+	if ok && v.Allowed() && (j.mayDeclare != nil && !j.mayDeclare(types) || brings && j.record.Signed) {
 		plain := *s.admit(ctx, now.state, s.decide(now.state, v.Original, verdict.Extended, false), verdict.Extended)
 		plain.Formed = v.Formed // as where it is the size of tables that keeps it from the door
 		v = &plain

@@ -80,7 +80,7 @@ func TestWhatNoTextNamesTellsNothing(t *testing.T) {
 			statements = append(statements, called(sql, c.name))
 		}
 	}
-	for _, mode := range []instance.Mode{instance.Doors, instance.Both} {
+	for _, mode := range doorsAndInTurn() {
 		got, judged := askReached(t, mode, policy+views+" }\n", schema, "", "", statements)
 		for k, sql := range statements {
 			if got[0][k] != got[1][k] || strings.HasPrefix(got[0][k], "ERROR") {
@@ -91,6 +91,14 @@ func TestWhatNoTextNamesTellsNothing(t *testing.T) {
 			}
 		}
 	}
+}
+
+// doorsAndInTurn are the modes of such tests.
+func doorsAndInTurn() []instance.Mode {
+	if instance.Turn(0, 3) {
+		return []instance.Mode{instance.Doors, instance.Both}
+	}
+	return []instance.Mode{instance.Doors}
 }
 
 var named = regexp.MustCompile(`\bT\b`)
@@ -105,7 +113,7 @@ func TestWhatIsMadeAsItIsParsedTellsNothing(t *testing.T) {
 	const schema = broughtBy + "CREATE TABLE q (id int PRIMARY KEY, owner text NOT NULL, ds odd[] DEFAULT '{1}', h pair DEFAULT '(1,2)', s spans DEFAULT '[1,2]', sm spans_multirange DEFAULT '{[1,2]}'); INSERT INTO q VALUES (1, 'me'), (2, 'other');"
 	policy := reachedDear + "  q: { rows: [ { own: { column: owner, is: user } } ], write: { commands: [delete] } }\n"
 	reads := []string{"SELECT id FROM q WHERE ds = '{5}'", "SELECT COALESCE(h, '(5,6)') FROM q", "SELECT id FROM q WHERE s && '[3,4]'", "SELECT sm = '{[3,4]}' FROM q", "DELETE FROM q WHERE ds = '{5}'", "SELECT array_append(ds, '5') FROM q"}
-	for _, mode := range []instance.Mode{instance.Doors, instance.Both} {
+	for _, mode := range doorsAndInTurn() {
 		var got [2][]string
 		var asked []string
 		for i, hidden := range []string{"122", "123"} {
@@ -138,6 +146,27 @@ func TestWhatIsMadeAsItIsParsedTellsNothing(t *testing.T) {
 			if got[0][k] != got[1][k] || strings.Contains(got[0][k], "ERROR") {
 				t.Errorf("%s: %s\n   %s\n   %s", mode.Name, asked[k], instance.OneLine(got[0][k]), instance.OneLine(got[1][k]))
 			}
+		}
+	}
+}
+
+// A parameter may be declared to be of a type that brings functions of others, of which the text says nothing: they see none that is signed.
+func TestDeclaredTypesSeeNoSignature(t *testing.T) {
+	const schema = `CREATE EXTENSION pg_trgm; CREATE TYPE seen AS ENUM ('s');
+CREATE FUNCTION seen_json(seen) RETURNS json LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN IF current_query() ~ '^/\*pgconsent:v1:' THEN RAISE EXCEPTION 'signed'; END IF; RETURN '"s"'; END $$;
+CREATE CAST (seen AS json) WITH FUNCTION seen_json(seen);
+CREATE TABLE w (id int PRIMARY KEY, owner text NOT NULL, note text); INSERT INTO w SELECT g, 'me', 'note ' || g FROM generate_series(1, 3000) g; CREATE INDEX ON w USING gin (note gin_trgm_ops); ANALYZE;`
+	db := pgtest.Database(t)
+	instance.Exec(t, db, schema)
+	var seen uint32
+	if err := db.Connect(t, "postgres").QueryRow(t.Context(), "SELECT 'seen'::regtype::oid").Scan(&seen); err != nil {
+		t.Fatal(err)
+	}
+	d := instance.Database{Name: "pair", DB: db, Policy: anewHead + "  w: { rows: [ own: { column: owner, is: user } ], write: { commands: [delete] } }\n", SearchPath: []string{"public"}}
+	c := instance.Start(t, instance.Doors, d, map[string]string{"user": "me"}).Agent(t, "agent", "pair")
+	for _, sql := range []string{"DELETE FROM w WHERE note LIKE '%te 12%' AND id / 2 = 62 RETURNING to_json($1)", "SELECT to_json($1) FROM w JOIN w x USING (id) WHERE w.note LIKE '%te 13%' AND x.id / 2 > 3 LIMIT 1", "SELECT id, jsonb_build_array($1) FROM w WHERE note LIKE '%te 13%' LIMIT 1"} {
+		if a := instance.AskDeclared(c, sql, []uint32{seen}, []byte("s")); a.Err != "" || len(a.Results) != 1 || len(a.Results[0].Rows) == 0 {
+			t.Errorf("%s: %s", sql, a.Multiset())
 		}
 	}
 }
