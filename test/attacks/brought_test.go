@@ -95,7 +95,7 @@ func TestWhatNoTextNamesTellsNothing(t *testing.T) {
 
 // doorsAndInTurn are the modes of such tests.
 func doorsAndInTurn() []instance.Mode {
-	if instance.Turn(0, 3) {
+	if instance.Turn(1, 4) {
 		return []instance.Mode{instance.Doors, instance.Both}
 	}
 	return []instance.Mode{instance.Doors}

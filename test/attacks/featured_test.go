@@ -73,14 +73,14 @@ func TestWritesOfTablesWithFeaturesTellNothing(t *testing.T) {
 		policy += "  " + table.name + ": { " + strings.ReplaceAll(table.policy, "WRITE", featuredWrite) + " }\n"
 		for w, write := range featuredWrites {
 			for f, fails := range featuredFails {
-				if instance.Turn(k+w+f, 8) {
+				if instance.Turn(k+w+f, 12) {
 					statements = append(statements, strings.ReplaceAll(called(write, table.name), "{}", fails))
 				}
 			}
 		}
 		statements = append(statements, "SELECT * FROM "+table.name+" ORDER BY 1")
 	}
-	for _, mode := range []instance.Mode{instance.Doors, instance.Both} {
+	for _, mode := range doorsAndInTurn() {
 		var got [2][]string
 		var judged []string
 		byKey, answered := 0, 0
