@@ -219,6 +219,7 @@ type Function struct {
 	DefinerDefault  string // a SECURITY DEFINER function that a default of an argument calls, by itself or in what PostgreSQL keeps parsed of others; "": none
 	Volatility      byte   // i, s, v; of an aggregate the most of what it is made of
 	Language        string
+	Replaced        bool     // of an extension: it is not in C, and may have what is not the extension's inside, since anyone who owns the extension may replace it
 	Extension       string   // "" if it belongs to none
 	Results         []uint32 // the types of what it gives: its result and its OUT arguments
 	Makes           uint32   // of a constructor that PostgreSQL made for a range type: the type of its result

@@ -156,13 +156,13 @@ func lastName(names []*sqltext.Node) string {
 	return names[len(names)-1].GetString_().GetSval()
 }
 
-// plain tells whether a call is of a function that only pg_catalog has by its name, or only for types of extensions.
+// plain tells whether a call is of a function that only pg_catalog has by its name, or only for types of extensions, which nobody has replaced.
 func (c *cautious) plain(f *sqltext.FuncCall) bool {
 	schema, name, ok := qualifiedName(f.Funcname)
 	if !ok || schema != "" && schema != "pg_catalog" {
 		return false
 	}
-	return schema != "" || !slices.ContainsFunc(c.snap.FunctionsNamed("", name), func(f *catalog.Function) bool { return !knownExtension(f.Extension) })
+	return schema != "" || !slices.ContainsFunc(c.snap.FunctionsNamed("", name), func(f *catalog.Function) bool { return !knownExtension(f.Extension) || f.Replaced })
 }
 
 // sublink visits a sub-select of an expression. In what is shown it runs for rows that are; elsewhere whenever something asks.

@@ -27,7 +27,7 @@ func (l *loader) readFunctions(ctx context.Context) error {
 		  ARRAY(SELECT COALESCE(p.proargnames[k.ord], '') FROM unnest(COALESCE(p.proargmodes, array_fill('i'::"char", ARRAY[p.pronargs::int4]))) WITH ORDINALITY AS k (mode, ord)
 		    WHERE k.mode IN ('i', 'b', 'v') ORDER BY k.ord),
 		  ARRAY(SELECT format_type(k.type, NULL) FROM unnest(p.proargtypes::oid[]) WITH ORDINALITY AS k (type, ord) ORDER BY k.ord),
-		  p.pronargdefaults::int4, p.provariadic <> 0, p.prosecdef OR COALESCE(made.definer, false), COALESCE(made.volatility, p.provolatile::text), COALESCE(left_out.definer, ''), l.lanname, `+extensionOf("pg_proc", "p.oid")+`,
+		  p.pronargdefaults::int4, p.provariadic <> 0, p.prosecdef OR COALESCE(made.definer, false), COALESCE(made.volatility, p.provolatile::text), COALESCE(left_out.definer, ''), l.lanname, `+extensionOf("pg_proc", "p.oid")+`, l.lanname NOT IN ('c', 'internal') AND `+extensionOf("pg_proc", "p.oid")+` <> '' AND NOT (l.lanname = 'sql' AND `+asMade("p")+`),
 		  ARRAY(SELECT p.prorettype UNION SELECT k.type FROM unnest(p.proallargtypes, p.proargmodes) AS k (type, mode) WHERE k.mode IN ('o', 'b', 't') ORDER BY 1),
 		  CASE WHEN l.lanname = 'internal' AND p.prosrc ~ '^(range_constructor[23]|multirange_constructor[012])$' THEN p.prorettype ELSE 0 END
 		FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace JOIN pg_language AS l ON l.oid = p.prolang
@@ -36,7 +36,7 @@ func (l *loader) readFunctions(ctx context.Context) error {
 		    a.aggmtransfn::oid, a.aggminvtransfn::oid, a.aggmfinalfn::oid) WHERE a.aggfnoid = p.oid) AS made ON p.prokind = 'a'
 		LEFT JOIN LATERAL (`+definerDefault+`) AS left_out ON p.pronargdefaults > 0
 		WHERE n.nspname NOT IN ('pg_catalog', 'information_schema') AND n.nspname !~ '^pg_temp' ORDER BY p.oid`,
-		[]any{&f.OID, &f.Name.Schema, &f.Name.Name, &kind, &names, &types, &f.Defaults, &f.Variadic, &f.SecurityDefiner, &volatility, &f.DefinerDefault, &f.Language, &f.Extension, &results, &f.Makes},
+		[]any{&f.OID, &f.Name.Schema, &f.Name.Name, &kind, &names, &types, &f.Defaults, &f.Variadic, &f.SecurityDefiner, &volatility, &f.DefinerDefault, &f.Language, &f.Extension, &f.Replaced, &results, &f.Makes},
 		func() error {
 			function := f
 			function.Kind, function.Volatility = kind[0], volatility[0]

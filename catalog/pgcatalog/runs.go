@@ -30,8 +30,17 @@ func typeRuns(t string) string {
 // puts in the place of the call.
 func wraps(p string) string {
 	return "(" + p + ".prosqlbody IS NULL AND " + p + ".prorettype < 16384 AND 16384 > ALL (" + p + ".proargtypes::oid[]) AND " + p + `.prosrc ~ '^[\w.$,():;\s'']*$' AND ` + p + `.prosrc !~* '\mas\M|::\s*(?!(?:pg_catalog\.)?(?:text|regdictionary)\M)'
-		AND NOT EXISTS (SELECT FROM regexp_split_to_table(lower(` + p + `.prosrc), '\W+') AS w (word) WHERE EXISTS (SELECT FROM pg_proc AS n WHERE lower(n.proname) = w.word AND n.oid <> ` + p + `.oid AND ` + ofAnybody("n") + `)
-		  OR EXISTS (SELECT FROM pg_type AS n WHERE lower(n.typname) = w.word AND n.oid >= 16384)))`
+		AND NOT EXISTS (SELECT FROM regexp_split_to_table(lower(` + p + `.prosrc), '\W+') AS w (word) WHERE EXISTS (SELECT FROM pg_proc AS n WHERE n.proname = w.word::name AND n.oid <> ` + p + `.oid AND ` + ofAnybody("n") + `)
+		  OR EXISTS (SELECT FROM pg_type AS n WHERE n.typname = w.word::name AND n.oid >= 16384)))`
+}
+
+// asMade tells of an extension's function in SQL, a row of pg_proc, that its body reads nothing, runs no text, and names no function and no type but those of PostgreSQL and of extensions.
+func asMade(p string) string {
+	others := func(class, name string) string {
+		return "EXISTS (SELECT FROM " + class + " AS n WHERE n." + name + " = w.word::name AND n.oid >= 16384 AND NOT " + ofHonest(class, "n.oid") + ")"
+	}
+	return "(" + p + ".prosqlbody IS NULL AND " + p + `.prosrc !~* '"|\m(from|into|table|with|execute|\w+_to_xml\w*|ts_stat|ts_rewrite)\M'
+		AND NOT EXISTS (SELECT FROM regexp_split_to_table(lower(` + p + `.prosrc), '\W+') AS w (word) WHERE ` + others("pg_proc", "proname") + " OR " + others("pg_type", "typname") + "))"
 }
 
 // readRuns reads of which relations a read may run functions of others. As a plan is made, PostgreSQL works out what expressions of their indexes, statistics, partitions, checks and policies make of constants;

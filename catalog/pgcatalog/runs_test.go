@@ -1,6 +1,7 @@
 package pgcatalog_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -90,5 +91,27 @@ func TestTablesThatRunFunctionsOfOthers(t *testing.T) {
 		if r, found := snapshot.Relation(catalog.Name{Schema: "public", Name: table.name}); !found || r.Runs != table.runs {
 			t.Errorf("%s: %t, want %t", table.name, !table.runs, table.runs)
 		}
+	}
+}
+
+// A function of an extension that is not in C may have been replaced.
+func TestReplacedFunctionsOfExtensions(t *testing.T) {
+	t.Parallel()
+	conn := pgtest.Database(t).Connect(t, "postgres")
+	exec(t, conn, `CREATE EXTENSION citext; CREATE EXTENSION pg_trgm; CREATE EXTENSION hstore; CREATE FUNCTION others(text) RETURNS text LANGUAGE sql IMMUTABLE AS 'SELECT $1'; CREATE DOMAIN narrow AS text;
+		CREATE OR REPLACE FUNCTION replace(citext, citext, citext) RETURNS text LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN $1; END';
+		CREATE OR REPLACE FUNCTION split_part(citext, citext, int) RETURNS text LANGUAGE sql IMMUTABLE AS 'SELECT public.others($1::text)';
+		CREATE OR REPLACE FUNCTION translate(citext, citext, text) RETURNS text LANGUAGE sql IMMUTABLE AS 'SELECT (SELECT max(relname) FROM pg_class)::text';
+		CREATE OR REPLACE FUNCTION strpos(citext, citext) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT length($1::narrow)'`)
+	snapshot := load(t, conn)
+	var replaced []string
+	for _, f := range snapshot.Functions() {
+		if f.Replaced {
+			replaced = append(replaced, f.Name.Name)
+		}
+	}
+	slices.Sort(replaced)
+	if want := []string{"replace", "split_part", "strpos", "translate"}; !slices.Equal(replaced, want) {
+		t.Errorf("%v, want %v", replaced, want)
 	}
 }

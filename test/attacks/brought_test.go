@@ -22,6 +22,7 @@ CREATE FUNCTION compared(text, text) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $
 CREATE OPERATOR CLASS tags FOR TYPE text[] USING gin AS OPERATOR 1 && (anyarray, anyarray), OPERATOR 2 @> (anyarray, anyarray), OPERATOR 3 <@ (anyarray, anyarray), OPERATOR 4 = (anyarray, anyarray),
 	FUNCTION 1 compared(text, text), FUNCTION 2 ginarrayextract(anyarray, internal, internal), FUNCTION 3 ginqueryarrayextract(anyarray, internal, int2, internal, internal, internal, internal),
 	FUNCTION 4 ginarrayconsistent(internal, int2, anyarray, int4, internal, internal, internal, internal), STORAGE text;
+CREATE EXTENSION citext; CREATE OR REPLACE FUNCTION replace(citext, citext, citext) RETURNS text LANGUAGE plpgsql IMMUTABLE STRICT AS $$ BEGIN PERFORM public.asks(); RETURN $1; END $$;
 CREATE FUNCTION wrapped(n int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT $1 + public.probe(1)';
 `
 
@@ -46,6 +47,7 @@ var brought = []struct {
 		"SELECT to_json(c) FROM T", "SELECT to_jsonb(c) FROM T", "SELECT row_to_json(T) FROM T", "SELECT jsonb_agg(T) FROM T", "SELECT json_build_object('c', c) FROM T", "SELECT jsonb_object_agg(id, c) FROM T", "SELECT to_json(cs) FROM T", "SELECT to_json('s1'::stage)", "SELECT json_agg(q) FROM (SELECT c, id FROM T) q",
 		"DELETE FROM T WHERE id = 3 RETURNING to_json(c)", "SELECT array_to_json(cs) FROM T", "UPDATE aim SET note = to_json(c)::text FROM T",
 	}},
+	{name: "replaced", columns: ", c citext DEFAULT 'c'", statements: []string{"SELECT replace(c, 'a', 'b') FROM T", "DELETE FROM T WHERE id = 3 RETURNING replace(c, 'a', 'b')", "SELECT id FROM T WHERE replace(c, 'a'::citext, 'b'::citext) = 'x'"}},
 	{name: "an_index", sql: manyRows + "CREATE INDEX ON T (x probing); ANALYZE T", statements: []string{"SELECT id FROM T WHERE x = 77", "SELECT count(*) FROM T WHERE x BETWEEN 77 AND 79", "DELETE FROM T WHERE x = 77", "SELECT count(*) FROM aim JOIN T USING (x)", "UPDATE aim SET note = 'x' FROM T WHERE T.x = 77", "SELECT id FROM view_of_T WHERE x = 77"}},
 	{name: "a_hash", sql: manyRows + "CREATE INDEX ON T USING hash (note hashing); ANALYZE T", statements: []string{"SELECT id FROM T WHERE note = 'n77'", "DELETE FROM T WHERE note = 'n77'"}},
 	{name: "a_gin", columns: ", tg text[]", sql: manyRows + "UPDATE T SET tg = ARRAY['t' || x % 500, 'u' || x]; CREATE INDEX ON T USING gin (tg tags); ANALYZE T", statements: []string{"SELECT id FROM T WHERE tg @> '{t77}'", "DELETE FROM T WHERE tg @> '{u77}' AND x / 2 = 5", "SELECT count(*) FROM T JOIN aim ON aim.id = T.id WHERE tg && '{u77}' AND T.x / 2 > 5"}},
