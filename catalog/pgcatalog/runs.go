@@ -52,19 +52,21 @@ func (l *loader) readRuns(ctx context.Context) error {
 		functions []uint32
 		always    bool
 	)
-	err := l.each(ctx, `SELECT x.relation, '', '{}'::oid[], true
-		FROM (SELECT i.indrelid, o.oid FROM pg_index AS i CROSS JOIN unnest(i.indclass::oid[]) AS o (oid)
-		  UNION SELECT d.partrelid, o.oid FROM pg_partitioned_table AS d CROSS JOIN unnest(d.partclass::oid[]) AS o (oid)) AS x (relation, class)
-		JOIN pg_opclass AS q ON q.oid = x.class JOIN pg_amproc AS m ON m.amprocfamily = q.opcfamily JOIN pg_proc AS p ON p.oid = m.amproc WHERE `+ofAnybody("p")+`
+	// Each of the queries by name is worked out once.
+	err := l.each(ctx, `WITH others AS MATERIALIZED (SELECT p.oid FROM pg_proc AS p WHERE `+ofAnybody("p")+`),
+		  classes AS MATERIALIZED (SELECT DISTINCT q.oid FROM pg_opclass AS q JOIN pg_amproc AS m ON m.amprocfamily = q.opcfamily JOIN others AS f ON f.oid = m.amproc),
+		  types AS MATERIALIZED (SELECT t.oid FROM pg_type AS t WHERE t.oid >= 16384 AND t.typtype <> 'c' AND t.typelem = 0 AND `+typeRuns("t")+`),
+		  trees (relation, tree) AS (SELECT i.indrelid, i.indexprs::text FROM pg_index AS i WHERE i.indexprs IS NOT NULL UNION ALL SELECT i.indrelid, i.indpred::text FROM pg_index AS i WHERE i.indpred IS NOT NULL
+		    UNION ALL SELECT s.stxrelid, s.stxexprs::text FROM pg_statistic_ext AS s WHERE s.stxexprs IS NOT NULL
+		    UNION ALL SELECT d.partrelid, d.partexprs::text FROM pg_partitioned_table AS d WHERE d.partexprs IS NOT NULL
+		    UNION ALL SELECT k.conrelid, k.conbin::text FROM pg_constraint AS k WHERE k.contype = 'c' AND k.conrelid <> 0
+		    UNION ALL SELECT l.polrelid, l.polqual::text FROM pg_policy AS l WHERE l.polqual IS NOT NULL AND l.polname NOT LIKE 'pgconsent\_%')
+		SELECT i.indrelid, '', '{}'::oid[], true FROM pg_index AS i WHERE i.indclass::oid[] && ARRAY(SELECT c.oid FROM classes AS c)
+		UNION SELECT d.partrelid, '', '{}', true FROM pg_partitioned_table AS d WHERE d.partclass::oid[] && ARRAY(SELECT c.oid FROM classes AS c)
 		UNION SELECT l.polrelid, '', '{}', true FROM pg_policy AS l WHERE NOT l.polpermissive AND 0 = ANY (l.polroles) AND l.polname NOT LIKE 'pgconsent\_%'
-		UNION ALL SELECT x.relation, x.tree, ARRAY(SELECT p.oid FROM regexp_matches(x.tree, ':(?:opfuncid|funcid) ([0-9]+)', 'g') AS m JOIN pg_proc AS p ON p.oid = m[1]::oid WHERE `+ofAnybody("p")+`),
-		  EXISTS (SELECT FROM regexp_matches(x.tree, ':(?:opfuncid|funcid) ([0-9]+)', 'g') AS m JOIN pg_proc AS p ON p.oid = m[1]::oid WHERE p.prolang = (SELECT g.oid FROM pg_language AS g WHERE g.lanname = 'sql') AND `+ofAnybody("p")+` AND NOT `+wraps("p")+`)
-		  OR EXISTS (SELECT FROM regexp_matches(x.tree, '`+typesIn+`', 'g') AS m JOIN pg_type AS u ON u.oid = m[1]::oid JOIN pg_type AS t ON t.oid IN (u.oid, u.typelem) WHERE `+typeRuns("t")+`)
-		FROM (SELECT i.indrelid, i.indexprs::text FROM pg_index AS i UNION ALL SELECT i.indrelid, i.indpred::text FROM pg_index AS i
-		  UNION ALL SELECT s.stxrelid, s.stxexprs::text FROM pg_statistic_ext AS s
-		  UNION ALL SELECT d.partrelid, d.partexprs::text FROM pg_partitioned_table AS d
-		  UNION ALL SELECT k.conrelid, k.conbin::text FROM pg_constraint AS k WHERE k.contype = 'c' AND k.conrelid <> 0
-		  UNION ALL SELECT l.polrelid, l.polqual::text FROM pg_policy AS l WHERE l.polname NOT LIKE 'pgconsent\_%') AS x (relation, tree) WHERE x.tree IS NOT NULL`,
+		UNION SELECT x.relation, '', '{}', true FROM trees AS x CROSS JOIN LATERAL regexp_matches(x.tree, '`+typesIn+`', 'g') AS m JOIN pg_type AS u ON u.oid = m[1]::oid JOIN types AS t ON t.oid IN (u.oid, u.typelem)
+		UNION ALL SELECT x.relation, x.tree, array_agg(f.oid), bool_or(p.prolang = (SELECT g.oid FROM pg_language AS g WHERE g.lanname = 'sql') AND NOT `+wraps("p")+`)
+		FROM trees AS x CROSS JOIN LATERAL regexp_matches(x.tree, ':(?:opfuncid|funcid) ([0-9]+)', 'g') AS m JOIN others AS f ON f.oid = m[1]::oid JOIN pg_proc AS p ON p.oid = f.oid GROUP BY 1, 2`,
 		[]any{&oid, &tree, &functions, &always},
 		func() error {
 			if r := l.relations[oid]; r != nil {
