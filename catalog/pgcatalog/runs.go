@@ -34,13 +34,18 @@ func wraps(p string) string {
 		  OR EXISTS (SELECT FROM pg_type AS n WHERE n.typname = w.word::name AND n.oid >= 16384)))`
 }
 
-// asMade tells of an extension's function in SQL, a row of pg_proc, that its body reads nothing, runs no text, and names no function and no type but those of PostgreSQL and of extensions.
+// asMade tells of an extension's function in SQL, a row of pg_proc, that its body reads nothing, runs no text, and names no function and no type but those of PostgreSQL and of extensions that are known: its text, or what
+// PostgreSQL keeps parsed.
 func asMade(p string) string {
-	others := func(class, name string) string {
-		return "EXISTS (SELECT FROM " + class + " AS n WHERE n." + name + " = w.word::name AND n.oid >= 16384 AND NOT " + ofHonest(class, "n.oid") + ")"
+	const running = `\w+_to_xml\w*|ts_stat|ts_rewrite`
+	others := func(class, is string) string {
+		return "EXISTS (SELECT FROM " + class + " AS n WHERE " + is + " AND n.oid >= 16384 AND NOT " + ofHonest(class, "n.oid") + ")"
 	}
-	return "(" + p + ".prosqlbody IS NULL AND " + p + `.prosrc !~* '"|\m(from|into|table|with|execute|\w+_to_xml\w*|ts_stat|ts_rewrite)\M'
-		AND NOT EXISTS (SELECT FROM regexp_split_to_table(lower(` + p + `.prosrc), '\W+') AS w (word) WHERE ` + others("pg_proc", "proname") + " OR " + others("pg_type", "typname") + "))"
+	body := p + ".prosqlbody::text"
+	return "CASE WHEN " + p + ".prosqlbody IS NULL THEN " + p + `.prosrc !~* '"|\m(from|into|table|with|execute|` + running + `)\M'
+		  AND NOT EXISTS (SELECT FROM regexp_split_to_table(lower(` + p + `.prosrc), '\W+') AS w (word) WHERE ` + others("pg_proc", "n.proname = w.word::name") + " OR " + others("pg_type", "n.typname = w.word::name") + `)
+		ELSE ` + body + ` !~ ':relid [1-9]' AND NOT ` + functions(body, `p.proname ~ '^(`+running+`)$' OR p.oid >= 16384 AND NOT `+ofHonest("pg_proc", "p.oid")) + `
+		  AND NOT EXISTS (SELECT FROM regexp_matches(` + body + `, '` + typesIn + `', 'g') AS w WHERE ` + others("pg_type", "n.oid = w[1]::oid") + ") END"
 }
 
 // readRuns reads of which relations a read may run functions of others. As a plan is made, PostgreSQL works out what expressions of their indexes, statistics, partitions, checks and policies make of constants;

@@ -102,6 +102,9 @@ func TestReplacedFunctionsOfExtensions(t *testing.T) {
 		CREATE OR REPLACE FUNCTION replace(citext, citext, citext) RETURNS text LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN $1; END';
 		CREATE OR REPLACE FUNCTION split_part(citext, citext, int) RETURNS text LANGUAGE sql IMMUTABLE AS 'SELECT public.others($1::text)';
 		CREATE OR REPLACE FUNCTION translate(citext, citext, text) RETURNS text LANGUAGE sql IMMUTABLE AS 'SELECT (SELECT max(relname) FROM pg_class)::text';
+		CREATE OR REPLACE FUNCTION regexp_match(string citext, pattern citext) RETURNS text[] LANGUAGE sql IMMUTABLE RETURN ARRAY[public.others($1::text)];
+		CREATE OR REPLACE FUNCTION regexp_replace(string citext, pattern citext, replacement text) RETURNS text LANGUAGE sql IMMUTABLE RETURN (SELECT max(relname) FROM pg_class);
+		CREATE OR REPLACE FUNCTION regexp_split_to_array(string citext, pattern citext) RETURNS text[] LANGUAGE sql IMMUTABLE RETURN ARRAY[($1::narrow)::text];
 		CREATE OR REPLACE FUNCTION strpos(citext, citext) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT length($1::narrow)'`)
 	snapshot := load(t, conn)
 	var replaced []string
@@ -111,7 +114,7 @@ func TestReplacedFunctionsOfExtensions(t *testing.T) {
 		}
 	}
 	slices.Sort(replaced)
-	if want := []string{"replace", "split_part", "strpos", "translate"}; !slices.Equal(replaced, want) {
+	if want := []string{"regexp_match", "regexp_replace", "regexp_split_to_array", "replace", "split_part", "strpos", "translate"}; !slices.Equal(replaced, want) {
 		t.Errorf("%v, want %v", replaced, want)
 	}
 }
