@@ -3,6 +3,7 @@ package rewrite
 import (
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"google.golang.org/protobuf/proto"
@@ -142,18 +143,39 @@ func (m *meeting) message(content proto.Message, p *spot) {
 	switch n := content.(type) {
 	case *sqltext.SelectStmt:
 		m.selectStmt(n, nil)
-	case *sqltext.InsertStmt, *sqltext.UpdateStmt, *sqltext.DeleteStmt, *sqltext.MergeStmt, *sqltext.RangeTableFunc:
+	case *sqltext.InsertStmt:
+		m.insertStmt(n)
+	case *sqltext.UpdateStmt:
+		m.updateStmt(n)
+	case *sqltext.DeleteStmt:
+		m.deleteStmt(n)
+	case *sqltext.MergeStmt:
+		m.mergeStmt(n)
+	case *sqltext.RangeTableFunc:
 		m.unknown = true
 	case *sqltext.CommonTableExpr:
 		m.rows[n.Ctename] = true
-		m.renamed(n.Aliascolnames)
-		m.apart(n.Ctequery)
+		if search := n.SearchClause; search != nil {
+			m.rows[search.SearchSeqColumn] = true // of rows, as the path of a cycle is
+		}
+		if cycle := n.CycleClause; cycle != nil {
+			m.rows[cycle.CyclePathColumn] = true // its mark is a constant
+		}
+		if query := n.Ctequery.GetSelectStmt(); query != nil {
+			m.columnsAs(n.Aliascolnames, m.selectStmt(query, nil))
+		} else {
+			m.renamed(n.Aliascolnames)
+			m.apart(n.Ctequery)
+		}
 	case *sqltext.RangeVar:
 		m.rows[n.Relname] = true
 		m.alias(n.Alias)
 	case *sqltext.RangeSubselect:
-		m.alias(n.Alias)
-		m.apart(n.Subquery)
+		columns := m.selectStmt(n.Subquery.GetSelectStmt(), nil)
+		if n.Alias != nil {
+			m.rows[n.Alias.Aliasname] = true
+			m.columnsAs(n.Alias.Colnames, columns)
+		}
 	case *sqltext.RangeFunction:
 		p.unnamed = true
 		m.alias(n.Alias)
@@ -252,44 +274,90 @@ func (m *meeting) part(of proto.Message, p *spot) {
 	m.message(of, p)
 }
 
-// selectStmt visits a query. Its columns come to a spot too, if it stands there as a value.
-func (m *meeting) selectStmt(s *sqltext.SelectStmt, p *spot) {
-	if s == nil || s.Op != sqltext.SETOP_NONE || s.IntoClause != nil {
+// selectStmt visits a query, and returns its columns. They come to a spot too, if it stands there as a value.
+func (m *meeting) selectStmt(s *sqltext.SelectStmt, p *spot) []*spot {
+	if s == nil {
 		m.unknown = true
-		return
+		return nil
 	}
 	m.depth++
 	defer func() { m.depth-- }()
+	columns := m.query(s, p != nil && p.inJSON)
+	for _, c := range columns {
+		p.join(c)
+	}
+	return columns
+}
+
+// query visits a query, or one of those that UNION and its kin combine, and returns a spot for each of its columns; for a star one that may hold anything.
+func (m *meeting) query(s *sqltext.SelectStmt, inJSON bool) []*spot {
+	m.unknown = m.unknown || s.IntoClause != nil
 	for _, cte := range s.GetWithClause().GetCtes() {
 		m.apart(cte)
 	}
-	m.apart(s.FromClause...) // the names of rows come first
-	for _, row := range s.ValuesLists {
-		for _, value := range row.GetList().GetItems() {
-			own := m.spot()
-			own.unnamed = true
-			m.visit(value, own)
-			p.join(own)
-		}
+	var columns []*spot
+	switch {
+	case s.Op != sqltext.SETOP_NONE:
+		columns = m.combined(m.query(s.Larg, false), m.query(s.Rarg, false))
+	case len(s.ValuesLists) > 0:
+		columns = m.values(s.ValuesLists)
+	default:
+		m.apart(s.FromClause...) // the names of rows come first
+		columns = m.targets(s.TargetList, inJSON)
+		m.apart(s.DistinctClause...)
+		m.apart(s.WhereClause, s.HavingClause)
+		m.apart(s.GroupClause...)
+		m.apart(s.WindowClause...)
 	}
-	for _, n := range s.TargetList {
+	m.apart(s.LimitOffset, s.LimitCount)
+	m.apart(s.SortClause...)
+	return columns
+}
+
+// targets visits what a query returns, or RETURNING.
+func (m *meeting) targets(list []*sqltext.Node, inJSON bool) []*spot {
+	var columns []*spot
+	for _, n := range list {
 		t := n.GetResTarget()
 		if isStar(t.GetVal()) {
-			p.join(&spot{anything: true})
+			columns = append(columns, &spot{anything: true})
 			continue
 		}
 		own := m.spot()
-		own.inJSON = p != nil && p.inJSON && t.GetVal().GetColumnRef() != nil
+		own.inJSON = inJSON && t.GetVal().GetColumnRef() != nil
 		own.output = outputName(t)
 		own.unnamed = own.output == "" && m.depth > 1
 		m.visit(t.GetVal(), own)
-		p.join(own)
+		columns = append(columns, own)
 	}
-	m.apart(s.DistinctClause...)
-	m.apart(s.WhereClause, s.HavingClause, s.LimitOffset, s.LimitCount)
-	m.apart(s.GroupClause...)
-	m.apart(s.WindowClause...)
-	m.apart(s.SortClause...)
+	return columns
+}
+
+// values visits rows, of which PostgreSQL calls the columns column1, column2 and so on.
+func (m *meeting) values(rows []*sqltext.Node) []*spot {
+	var columns []*spot
+	for _, row := range rows {
+		for i, value := range row.GetList().GetItems() {
+			if i == len(columns) {
+				columns = append(columns, m.spot())
+				columns[i].output = "column" + strconv.Itoa(i+1)
+			}
+			m.visit(value, columns[i])
+		}
+	}
+	return columns
+}
+
+// combined joins the columns of two queries, one by one, whose names are those of the first; all to one where there is a star.
+func (m *meeting) combined(left, right []*spot) []*spot {
+	if len(left) != len(right) || slices.ContainsFunc(slices.Concat(left, right), func(p *spot) bool { return p.anything }) {
+		left, right = []*spot{m.spot()}, []*spot{{anything: true}}
+	}
+	for i, p := range left {
+		p.join(right[i])
+		right[i].output, right[i].unnamed = "", false
+	}
+	return left
 }
 
 // join adds what another spot holds.
@@ -354,7 +422,21 @@ func (m *meeting) alias(a *sqltext.Alias) {
 	m.renamed(a.Colnames)
 }
 
-// renamed notes names that columns are given by their order: each may be any.
+// columnsAs notes names that the columns of a query are given by their order.
+func (m *meeting) columnsAs(names []*sqltext.Node, columns []*spot) {
+	if len(names) > len(columns) || slices.ContainsFunc(columns, func(p *spot) bool { return p.anything }) {
+		m.renamed(names)
+		return
+	}
+	for i, n := range names {
+		as := m.spot()
+		as.output = n.GetString_().GetSval()
+		as.join(columns[i])
+		columns[i].unnamed = false
+	}
+}
+
+// renamed notes names that columns are given by their order, where this is not known: each may be any.
 func (m *meeting) renamed(names []*sqltext.Node) {
 	for _, n := range names {
 		m.rows[n.GetString_().GetSval()] = true

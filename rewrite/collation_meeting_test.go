@@ -19,7 +19,9 @@ func collated(t *testing.T) (*Rewriter, *pgx.Conn) {
 	t.Helper()
 	return altered(t, Both, `ALTER TABLE people ALTER name TYPE text COLLATE "C"; ALTER TABLE memories ADD code text COLLATE "POSIX";
 		INSERT INTO people (user_id, name) SELECT gen_random_uuid(), n FROM unnest('{k l,l,a}'::text[]) n;
-		INSERT INTO memories (user_id, title, body, code) SELECT gen_random_uuid(), n, n, n FROM unnest('{k l,l,a}'::text[]) n`)
+		INSERT INTO memories (user_id, title, body, code) SELECT gen_random_uuid(), n, n, n FROM unnest('{k l,l,a}'::text[]) n;
+		ALTER TABLE drafts ADD code text COLLATE "POSIX", ADD name text COLLATE "C", ALTER user_id SET DEFAULT gen_random_uuid();
+		INSERT INTO drafts (user_id, title, code, name) SELECT gen_random_uuid(), n, n, n FROM unnest('{k l,l,a}'::text[]) n`)
 }
 
 // Several collations may stand in a statement where they do not meet.
@@ -61,29 +63,78 @@ func TestCollationsApart(t *testing.T) {
 		"SELECT 1" + from + "WHERE code IN ('a', name)":                                                                                                           true,
 		"SELECT 1" + from + "WHERE (code, name) = ('a', 'b')":                                                                                                     true,
 		"SELECT m = p" + from: true,
-		"SELECT 1 FROM memories WHERE code IN (SELECT name FROM people)":                                          true,
-		"SELECT 1 FROM memories WHERE code IN (SELECT * FROM (SELECT name FROM people) x)":                        true,
-		"SELECT 1 FROM memories WHERE code IN (SELECT x.* FROM (SELECT name FROM people) x)":                      true,
-		"SELECT 1 FROM people p WHERE EXISTS (SELECT FROM memories WHERE code IN (VALUES ('a'), (p.name)))":       true,
-		"SELECT 1 FROM memories WHERE code > (SELECT max(name) FROM people)":                                      true,
-		"SELECT 1 FROM memories WHERE code > ANY (ARRAY(SELECT name FROM people))":                                true,
-		"SELECT 1 FROM memories m WHERE EXISTS (SELECT FROM people p WHERE p.name = m.code)":                      true,
-		"SELECT 1 FROM (SELECT code AS z, name" + from + ") x WHERE z > name":                                     true,
-		"SELECT 1 FROM (SELECT code AS y" + from + ") x, (SELECT name AS z FROM people) p WHERE y > z":            true,
-		"SELECT 1 FROM (SELECT code, name" + from + ") x (y, z) WHERE y > z":                                      true,
-		"WITH x (y, z) AS (SELECT code, name" + from + ") SELECT 1 FROM x WHERE y > z":                            true,
-		"SELECT 1 FROM (SELECT code::text, name::text AS z" + from + ") x WHERE code > z":                         true,
-		"SELECT 1 FROM (SELECT coalesce(code), name" + from + ") x WHERE \"coalesce\" > name":                     true,
-		"SELECT code FROM memories UNION SELECT name FROM people":                                                 true,
-		"SELECT 1 FROM people NATURAL JOIN (SELECT code AS name FROM memories) x":                                 true,
-		"SELECT 1 FROM people JOIN (SELECT code AS name FROM memories) x USING (name)":                            true,
-		"SELECT 1 FROM people p, LATERAL unnest(string_to_array(p.name, ' ')) AS w JOIN memories m ON w > m.code": true,
-		"SELECT 1 FROM people p, LATERAL (VALUES (p.name)) AS v (x) JOIN memories m ON x > m.code":                true,
-		"SELECT max(code ORDER BY name)" + from:                                                                   true,
-		"SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY code || name)" + from:                                 true,
-		"SELECT code, name" + from + "WHERE code > current_user":                                                  true,
-		"SELECT 1 FROM people WHERE name > ('(,,,,,,)'::memories).code":                                           true,
-		"SELECT 1 FROM people WHERE name > (decoded()).code":                                                      true,
+		"SELECT 1 FROM memories WHERE code IN (SELECT name FROM people)":                                                                                                                                            true,
+		"SELECT 1 FROM memories WHERE code IN (SELECT * FROM (SELECT name FROM people) x)":                                                                                                                          true,
+		"SELECT 1 FROM memories WHERE code IN (SELECT x.* FROM (SELECT name FROM people) x)":                                                                                                                        true,
+		"SELECT 1 FROM people p WHERE EXISTS (SELECT FROM memories WHERE code IN (VALUES ('a'), (p.name)))":                                                                                                         true,
+		"SELECT 1 FROM memories WHERE code > (SELECT max(name) FROM people)":                                                                                                                                        true,
+		"SELECT 1 FROM memories WHERE code > ANY (ARRAY(SELECT name FROM people))":                                                                                                                                  true,
+		"SELECT 1 FROM memories m WHERE EXISTS (SELECT FROM people p WHERE p.name = m.code)":                                                                                                                        true,
+		"SELECT 1 FROM (SELECT code AS z, name" + from + ") x WHERE z > name":                                                                                                                                       true,
+		"SELECT 1 FROM (SELECT code AS y" + from + ") x, (SELECT name AS z FROM people) p WHERE y > z":                                                                                                              true,
+		"SELECT 1 FROM (SELECT code, name" + from + ") x (y, z) WHERE y > z":                                                                                                                                        true,
+		"WITH x (y, z) AS (SELECT code, name" + from + ") SELECT 1 FROM x WHERE y > z":                                                                                                                              true,
+		"SELECT 1 FROM (SELECT code::text, name::text AS z" + from + ") x WHERE code > z":                                                                                                                           true,
+		"SELECT 1 FROM (SELECT coalesce(code), name" + from + ") x WHERE \"coalesce\" > name":                                                                                                                       true,
+		"SELECT code FROM memories UNION SELECT name FROM people":                                                                                                                                                   true,
+		"SELECT code FROM memories UNION ALL SELECT name FROM people":                                                                                                                                               true,
+		"SELECT code, name" + from + "UNION SELECT title, body FROM memories ORDER BY 1, 2":                                                                                                                         false,
+		"SELECT code, name" + from + "UNION ALL SELECT name, code" + from:                                                                                                                                           true,
+		"SELECT code FROM memories WHERE code IN (SELECT title FROM memories UNION SELECT name FROM people)":                                                                                                        true,
+		"SELECT code FROM memories WHERE code IN (SELECT title FROM memories EXCEPT SELECT code FROM memories) AND EXISTS (SELECT FROM people WHERE name = 'b')":                                                    false,
+		"SELECT * FROM (SELECT code, name" + from + "UNION ALL SELECT title, body FROM memories) x WHERE code > 'a' AND name > 'b'":                                                                                 false,
+		"SELECT * FROM (SELECT code, name" + from + "UNION ALL SELECT title, body FROM memories) x WHERE code > name":                                                                                               true,
+		"SELECT * FROM (SELECT code, name" + from + "UNION ALL SELECT body, body FROM memories) x (y, z) WHERE y > 'a' AND z > 'b'":                                                                                 false,
+		"SELECT * FROM (SELECT code, name" + from + "UNION ALL SELECT body, body FROM memories) x (y, z) WHERE y > z":                                                                                               true,
+		"SELECT * FROM (SELECT m.*" + from + "UNION ALL SELECT * FROM memories) x JOIN people p ON p.name = x.title":                                                                                                true,
+		"SELECT * FROM (SELECT m.code, p.*" + from + "UNION ALL SELECT m.code, p.*" + from + ") x WHERE name > 'b'":                                                                                                 true,
+		"WITH RECURSIVE r AS (SELECT code, name" + from + "UNION ALL SELECT code || '.', name FROM r WHERE length(code) < 5) SELECT * FROM r WHERE code > 'a' AND name > 'b'":                                       false,
+		"WITH RECURSIVE r (y, z) AS (SELECT code, name" + from + "UNION ALL SELECT y || '.', z FROM r WHERE length(y) < 5) SELECT * FROM r WHERE y > 'a' AND z > 'b'":                                               false,
+		"WITH RECURSIVE r (y, z) AS (SELECT code, name" + from + "UNION ALL SELECT y || z, z FROM r WHERE length(y) < 5) SELECT * FROM r":                                                                           true,
+		"WITH RECURSIVE r (y, z) AS (SELECT code, name" + from + "UNION ALL SELECT y || '.', z FROM r WHERE length(y) < 5) SEARCH DEPTH FIRST BY y, z SET o SELECT y FROM r WHERE o[1] = ROW('a'::text, 'b'::text)": true,
+		"SELECT 1 FROM memories m JOIN (VALUES ('a', 'b' COLLATE \"C\")) AS v (x, w) ON m.code > v.x AND v.w > 'b'":                                                                                                 false,
+		"SELECT 1 FROM memories m JOIN (VALUES ('a', 'b' COLLATE \"C\")) AS v (x, w) ON m.code > v.w":                                                                                                               true,
+		"SELECT 1 FROM memories m JOIN (VALUES ('a', 'b' COLLATE \"C\")) AS v ON m.code > column1 AND column2 > 'b'":                                                                                                false,
+		"SELECT 1 FROM memories m JOIN (VALUES ('a', 'b' COLLATE \"C\")) AS v ON m.code > column2":                                                                                                                  true,
+		"UPDATE drafts SET code = name, name = code WHERE code = 'a' AND name > 'b' RETURNING code, name":                                                                                                           false,
+		"UPDATE drafts SET code = code || name":                                                                                                                                                                     true,
+		"UPDATE drafts SET title = 'x' WHERE code = name":                                                                                                                                                           true,
+		"UPDATE drafts SET title = 'x' WHERE title COLLATE \"en-x-icu\" > 'b' AND name = 'a'":                                                                                                                       false,
+		"UPDATE drafts SET title = 'x' WHERE name COLLATE \"en-x-icu\" > code":                                                                                                                                      true,
+		"UPDATE drafts SET (code, name) = (name, code), tags[1] = code || '!' WHERE code > 'a'":                                                                                                                     false,
+		"UPDATE drafts SET (code, name) = (SELECT name, code FROM people, memories LIMIT 1)":                                                                                                                        false,
+		"UPDATE drafts SET (code, name) = (SELECT name || code, code FROM people, memories LIMIT 1)":                                                                                                                true,
+		"UPDATE drafts SET tags[(code > name)::int] = 'x'":                                                                                                                                                          true,
+		"UPDATE drafts d SET title = p.name FROM people p WHERE p.name > 'k' AND d.code = 'l'":                                                                                                                      false,
+		"UPDATE drafts d SET title = p.name FROM people p WHERE p.name = d.code":                                                                                                                                    true,
+		"UPDATE drafts SET title = 'x' RETURNING code > name":                                                                                                                                                       true,
+		"UPDATE drafts SET title = 'x' WHERE code = 'a' RETURNING drafts = drafts, name":                                                                                                                            true,
+		"DELETE FROM drafts WHERE code = 'a' AND name COLLATE \"en-x-icu\" < 'b' RETURNING *":                                                                                                                       false,
+		"DELETE FROM drafts WHERE code IN (SELECT name FROM people)":                                                                                                                                                true,
+		"DELETE FROM drafts USING people p WHERE p.name = drafts.code":                                                                                                                                              true,
+		"DELETE FROM drafts WHERE id IN (SELECT d.id FROM drafts d WHERE d.name = 'x') AND code = 'y'":                                                                                                              false,
+		"WITH gone AS (DELETE FROM drafts WHERE code = 'a' RETURNING code AS y, name AS z) SELECT y FROM gone WHERE z > 'b'":                                                                                        false,
+		"WITH gone AS (DELETE FROM drafts WHERE code = 'a' RETURNING code AS y, name AS z) SELECT y FROM gone WHERE z > y":                                                                                          true,
+		"WITH gone (y, z) AS (DELETE FROM drafts WHERE code = 'a' RETURNING code, name) SELECT y FROM gone WHERE z > y":                                                                                             true,
+		"INSERT INTO drafts (title, code, name) SELECT code || '!', name, code" + from + "WHERE code > 'a' AND name > 'b'":                                                                                          false,
+		"INSERT INTO drafts (title, code, name) VALUES ('a', 'b' COLLATE \"C\", (SELECT max(code) FROM memories WHERE code > 'x')) RETURNING code, name":                                                            false,
+		"INSERT INTO drafts (title) SELECT code || name" + from:                                                                                                                                                     true,
+		"INSERT INTO drafts (title, code) VALUES ('a', 'b') ON CONFLICT (user_id, title) DO UPDATE SET code = excluded.name, name = excluded.code WHERE drafts.code <> excluded.code":                               false,
+		"INSERT INTO drafts (title, code) VALUES ('a', 'b') ON CONFLICT (user_id, title) DO UPDATE SET code = excluded.code WHERE drafts.name <> excluded.code":                                                     true,
+		"INSERT INTO drafts (title, code) VALUES ('a', 'b') ON CONFLICT (user_id, title) DO UPDATE SET title = 'b' WHERE drafts <> excluded":                                                                        true,
+		"MERGE INTO drafts d USING people p ON d.name = p.name WHEN MATCHED AND d.code > 'a' THEN UPDATE SET code = p.name WHEN NOT MATCHED THEN INSERT (title, code) VALUES (p.name, p.name)":                      false,
+		"MERGE INTO drafts d USING people p ON d.code = p.name WHEN MATCHED THEN DELETE":                                                                                                                            true,
+		"MERGE INTO drafts d USING people p ON d.name = p.name WHEN MATCHED AND d.code > p.name THEN DELETE":                                                                                                        true,
+		"MERGE INTO drafts d USING people p ON d.name = p.name WHEN MATCHED THEN UPDATE SET title = d.code || p.name":                                                                                               true,
+		"SELECT 1 FROM people NATURAL JOIN (SELECT code AS name FROM memories) x":                                                                                                                                   true,
+		"SELECT 1 FROM people JOIN (SELECT code AS name FROM memories) x USING (name)":                                                                                                                              true,
+		"SELECT 1 FROM people p, LATERAL unnest(string_to_array(p.name, ' ')) AS w JOIN memories m ON w > m.code":                                                                                                   true,
+		"SELECT 1 FROM people p, LATERAL (VALUES (p.name)) AS v (x) JOIN memories m ON x > m.code":                                                                                                                  true,
+		"SELECT max(code ORDER BY name)" + from:                                                                                                                                                                     true,
+		"SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY code || name)" + from:                                                                                                                                   true,
+		"SELECT code, name" + from + "WHERE code > current_user":                                                                                                                                                    true,
+		"SELECT 1 FROM people WHERE name > ('(,,,,,,)'::memories).code":                                                                                                                                             true,
+		"SELECT 1 FROM people WHERE name > (decoded()).code":                                                                                                                                                        true,
 	} {
 		_, refused := r.Rewrite(sql, false)
 		if met := refused != nil && refused.Reason == sqlstate.ReasonConstruct && strings.Contains(refused.Message, "several collations"); met != meet || refused != nil && !met {
@@ -102,9 +153,15 @@ func TestCollationsNeverMeet(t *testing.T) {
 	g := &collatedQueries{rand.New(rand.NewPCG(1, 7))}
 	apart, met := 0, 0
 	for range 3000 {
-		sql := g.query(3)
+		sql := g.statement()
 		_, refused := r.Rewrite(sql, false)
+		if _, err := conn.Exec(ctx, "BEGIN"); err != nil {
+			t.Fatal(err)
+		}
 		_, err := conn.PgConn().Exec(ctx, sql).ReadAll()
+		if _, err := conn.Exec(ctx, "ROLLBACK"); err != nil {
+			t.Fatal(err)
+		}
 		var said *pgconn.PgError
 		conflict := errors.As(err, &said) && said.Code == "42P22" // two by COLLATE are refused whatever the rows are
 		switch {
@@ -126,8 +183,46 @@ type collatedQueries struct{ *rand.Rand }
 
 func (g *collatedQueries) one(of ...string) string { return of[g.IntN(len(of))] }
 
+// statement is a query, or one that writes rows as they come.
+func (g *collatedQueries) statement() string {
+	own := []string{"drafts.code", "drafts.name", "code", "name", "title", "'k'"}
+	other := append([]string{"x.y", "y", "z"}, "drafts.code", "drafts.name", "title")
+	set := func(from []string) string {
+		return g.one("title = "+g.text(from, 1), "code = "+g.text(from, 1)+", name = "+g.text(from, 1), fmt.Sprintf("(code, name) = (%s, %s)", g.text(from, 1), g.text(from, 1)), "(code, name) = (SELECT y, z FROM ("+g.query(1)+") u LIMIT 1)")
+	}
+	returning := func(from []string) string {
+		return g.one("", " RETURNING *", fmt.Sprintf(" RETURNING %s, %s", g.text(from, 1), g.text(from, 1)))
+	}
+	var write string
+	switch g.IntN(8) {
+	case 0:
+		write = "UPDATE drafts SET " + set(own) + " WHERE " + g.condition(own, 2) + returning(own)
+	case 1:
+		write = "UPDATE drafts SET " + set(other) + " FROM (" + g.query(1) + ") x WHERE " + g.condition(other, 2) + returning(other)
+	case 2:
+		write = "DELETE FROM drafts WHERE " + g.condition(own, 2) + returning(own)
+	case 3:
+		write = "DELETE FROM drafts USING (" + g.query(1) + ") x WHERE " + g.condition(other, 2) + returning(other)
+	case 4:
+		write = "INSERT INTO drafts (code, name) " + g.query(1) + g.one("", " ON CONFLICT (user_id, title) DO UPDATE SET name = excluded.code WHERE "+g.condition([]string{"drafts.code", "drafts.name", "excluded.code", "excluded.name"}, 1))
+	default:
+		return g.query(3)
+	}
+	if strings.Contains(write, "RETURNING code") && g.IntN(2) == 0 {
+		return "WITH w (y, z) AS (" + write + ") SELECT y FROM w WHERE " + g.condition([]string{"y", "z", "w.y"}, 1)
+	}
+	return write
+}
+
 // query gives columns y and z.
 func (g *collatedQueries) query(depth int) string {
+	if g.IntN(6) == 0 {
+		return g.simple(depth) + g.one(" UNION ", " UNION ALL ", " EXCEPT ") + g.simple(depth-1)
+	}
+	return g.simple(depth) + g.one("", "", "", "", "", " ORDER BY y", " ORDER BY z", " ORDER BY 1, 2", " ORDER BY m.code, p.name")
+}
+
+func (g *collatedQueries) simple(depth int) string {
 	items := g.one("memories m CROSS JOIN people p", "people p CROSS JOIN memories m")
 	columns := []string{"m.code", "p.name", "m.body", "code", "name", "'k'"}
 	if depth > 0 && g.IntN(2) == 0 {
@@ -141,9 +236,6 @@ func (g *collatedQueries) query(depth int) string {
 	sql := fmt.Sprintf("SELECT %s AS y, %s AS z FROM %s", g.text(columns, depth), g.text(columns, depth), items)
 	if g.IntN(2) == 0 {
 		sql += " WHERE " + g.condition(columns, depth)
-	}
-	if g.IntN(3) == 0 {
-		sql += " ORDER BY " + g.one("y", "z", "1, 2", "m.code, p.name")
 	}
 	return sql
 }
