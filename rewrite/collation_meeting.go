@@ -35,6 +35,7 @@ type spot struct {
 	anything bool            // it may hold whatever there is
 	output   string          // the column that has its value
 	unnamed  bool            // its value has a name that is not known
+	bare     bool            // a column by itself, or a row, which meets its like alone
 }
 
 // maxPasses bounds how often the columns of sub-selects are followed to what they are made of.
@@ -86,7 +87,7 @@ func (m *meeting) several(base map[string]bool) bool {
 					maps.Copy(found, of)
 				}
 			}
-			if len(found) > 1 {
+			if len(found) > 1 && !p.bare {
 				return true
 			}
 			for name := range found {
@@ -123,7 +124,9 @@ func (m *meeting) spot() *spot {
 // apart visits each node in a spot of its own.
 func (m *meeting) apart(nodes ...*sqltext.Node) {
 	for _, n := range nodes {
-		m.visit(n, nil)
+		own := m.spot()
+		own.bare = n.GetColumnRef() != nil || n.GetSortBy().GetNode().GetColumnRef() != nil
+		m.visit(n, own)
 	}
 }
 
@@ -190,6 +193,10 @@ func (m *meeting) message(content proto.Message, p *spot) {
 		m.selectStmt(n.GetSubselect().GetSelectStmt(), p)
 	case *sqltext.BoolExpr:
 		m.apart(n.Args...)
+	case *sqltext.NullTest:
+		m.apart(n.Arg)
+	case *sqltext.BooleanTest:
+		m.apart(n.Arg)
 	case *sqltext.CaseExpr:
 		m.caseExpr(n, p)
 	case *sqltext.CollateClause:
@@ -327,6 +334,7 @@ func (m *meeting) targets(list []*sqltext.Node, inJSON bool) []*spot {
 		own.inJSON = inJSON && t.GetVal().GetColumnRef() != nil
 		own.output = outputName(t)
 		own.unnamed = own.output == "" && m.depth > 1
+		own.bare = t.GetVal().GetColumnRef() != nil
 		m.visit(t.GetVal(), own)
 		columns = append(columns, own)
 	}
@@ -365,7 +373,7 @@ func (p *spot) join(other *spot) {
 	if p == nil {
 		return
 	}
-	p.anything = p.anything || other.anything
+	p.anything, p.bare = p.anything || other.anything, false
 	if p.names == nil {
 		p.names = map[string]bool{}
 	}
@@ -432,7 +440,7 @@ func (m *meeting) columnsAs(names []*sqltext.Node, columns []*spot) {
 		as := m.spot()
 		as.output = n.GetString_().GetSval()
 		as.join(columns[i])
-		columns[i].unnamed = false
+		as.bare, columns[i].unnamed = true, false
 	}
 }
 

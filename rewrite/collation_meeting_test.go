@@ -44,7 +44,7 @@ func TestCollationsApart(t *testing.T) {
 		"SELECT z FROM (SELECT code AS z, name" + from + ") x WHERE z > 'a' AND name > 'b'":                                                                       false,
 		"SELECT code, name COLLATE \"en-x-icu\"" + from:                                                                                                           false,
 		"SELECT string_agg(DISTINCT code COLLATE \"C\", ','), max(name)" + from:                                                                                   false,
-		"SELECT json_agg(m ORDER BY p.name), to_jsonb(p), count(m)" + from + "GROUP BY p.*, p.id":                                                                 true,
+		"SELECT json_agg(m ORDER BY p.name), to_jsonb(p), count(m)" + from + "GROUP BY p.*, p.id":                                                                 false,
 		"SELECT json_agg(m ORDER BY p.name), jsonb_agg(to_jsonb(p)), count(m)" + from:                                                                             false,
 		"SELECT row_to_json((SELECT e FROM (SELECT m.code, p.name) AS e))" + from:                                                                                 false,
 		"SELECT to_jsonb(m = p)" + from:                                                                                                                           true,
@@ -76,6 +76,16 @@ func TestCollationsApart(t *testing.T) {
 		"WITH x (y, z) AS (SELECT code, name" + from + ") SELECT 1 FROM x WHERE y > z":                                                                                                                              true,
 		"SELECT 1 FROM (SELECT code::text, name::text AS z" + from + ") x WHERE code > z":                                                                                                                           true,
 		"SELECT 1 FROM (SELECT coalesce(code), name" + from + ") x WHERE \"coalesce\" > name":                                                                                                                       true,
+		"SELECT m, p.name FROM memories m, people p ORDER BY m, p.name":                                                                                                                                             false,
+		"SELECT id FROM drafts d WHERE d IS NOT NULL AND (name IS NULL) IS NOT TRUE AND code > 'a'":                                                                                                                 false,
+		"SELECT count(DISTINCT d), d FROM drafts d GROUP BY d":                                                                                                                                                      true,
+		"SELECT d FROM drafts d GROUP BY d HAVING max(d.name) > 'a' ORDER BY d":                                                                                                                                     false,
+		"SELECT x.y FROM (SELECT d AS y FROM drafts d) x ORDER BY x.y":                                                                                                                                              false,
+		"SELECT (x.y).name > 'a' FROM (SELECT d AS y FROM drafts d) x":                                                                                                                                              true,
+		"SELECT x.z, y.z FROM (SELECT code AS z FROM drafts) x, (SELECT name AS z FROM drafts) y ORDER BY x.z, y.z":                                                                                                 false,
+		"SELECT x.z FROM (SELECT code AS z FROM drafts) x, (SELECT name AS z FROM drafts) y WHERE x.z > y.z":                                                                                                        true,
+		"SELECT DISTINCT z FROM (SELECT code AS z FROM drafts UNION ALL SELECT name FROM drafts) x":                                                                                                                 true,
+		"SELECT d FROM drafts d UNION SELECT d FROM drafts d":                                                                                                                                                       true,
 		"SELECT code FROM memories UNION SELECT name FROM people":                                                                                                                                                   true,
 		"SELECT code FROM memories UNION ALL SELECT name FROM people":                                                                                                                                               true,
 		"SELECT code, name" + from + "UNION SELECT title, body FROM memories ORDER BY 1, 2":                                                                                                                         false,
@@ -225,6 +235,10 @@ func (g *collatedQueries) query(depth int) string {
 func (g *collatedQueries) simple(depth int) string {
 	items := g.one("memories m CROSS JOIN people p", "people p CROSS JOIN memories m")
 	columns := []string{"m.code", "p.name", "m.body", "code", "name", "'k'"}
+	if g.IntN(8) == 0 {
+		items += ", (SELECT " + g.one("name", "code") + " AS w FROM memories, people) t"
+		columns = append(columns, "t.w", "t.w IS NULL", "(t IS NULL)::text")
+	}
 	if depth > 0 && g.IntN(2) == 0 {
 		items += ", LATERAL (" + g.query(depth-1) + ") s" + g.one("", "", "(y, z)", "(z, y)")
 		columns = append(columns, "s.y", "s.z", "y", "z")
