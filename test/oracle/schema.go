@@ -47,6 +47,7 @@ var Schemas = []Schema{
 	{Name: "cortex", SearchPath: []string{"public", "mem", "Kb"}, Attributes: map[string]string{"user": "13207e3d-5722-030f-6c97-d69b4904d39d", "tenant": "acme", "groups": "{assist,eng}"}},
 	{Name: "lodge", SearchPath: []string{"public", "res"}, Attributes: map[string]string{"me": "8ddf8780-39b7-0767-c4a5-bcf4f0c4f65e", "brand": "alpine", "teams": "{concierge}"}},
 	{Name: "surety", SearchPath: []string{"public", "Claims", "ref"}, Attributes: map[string]string{"me": "140", "insurer": "ALFA", "teams": "{home}"}},
+	{Name: "troupe", SearchPath: []string{"public", "sched", "log", "extensions"}, Attributes: map[string]string{"me": "4", "agency": "nord"}},
 	{Name: "press", SearchPath: []string{"public", "log"}, Attributes: map[string]string{"user": "4", "house": "north", "desks": "{city,sport}"}},
 }
 
