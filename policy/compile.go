@@ -296,8 +296,8 @@ func (c *compiler) block(b block, row *catalog.Relation) (node predicate.Node) {
 	case ownBlock:
 		return c.own(b, row)
 	case statusBlock:
-		c.status(b.columnAt.or(b.place), b.isAt.or(b.place), row, b.column, b.is)
-		return predicate.Status{Column: b.column, Is: b.is}
+		of := c.status(b.columnAt.or(b.place), b.isAt.or(b.place), row, b.column, b.is)
+		return predicate.Status{Column: b.column, Is: b.is, Of: of}
 	case consentBlock:
 		if b.recorded != nil && b.recorded.registry != nil {
 			return c.registered(b, row)
@@ -350,7 +350,7 @@ func (c *compiler) consent(b consentBlock, row *catalog.Relation) predicate.Node
 	if len(out.Steps) == 0 {
 		return predicate.Any{}
 	}
-	c.status(b.statusAt.or(b.place), b.isAt.or(b.place), from, b.status, b.is)
+	out.Of = c.status(b.statusAt.or(b.place), b.isAt.or(b.place), from, b.status, b.is)
 	c.expires(b, from, &out)
 	c.keep(b, row, &out)
 	return out
@@ -463,11 +463,11 @@ func (c *compiler) named(at place, r *catalog.Relation, name string) *catalog.Co
 	return nil
 }
 
-// status checks a column that holds a word.
-func (c *compiler) status(at, isAt place, r *catalog.Relation, name, is string) {
+// status checks a column that holds a word, and returns its type if it is boolean or an enum of the table's schema.
+func (c *compiler) status(at, isAt place, r *catalog.Relation, name, is string) string {
 	column := c.column(at, r, name)
 	if column == nil {
-		return
+		return ""
 	}
 	// A value of a domain is compared as that of the type under it.
 	t, under := c.snap.TypeByOID(column.TypeOID), c.under(column)
@@ -475,24 +475,31 @@ func (c *compiler) status(at, isAt place, r *catalog.Relation, name, is string) 
 	t = c.inmost(column.TypeOID)
 	switch {
 	case family(under) == "text", blankPadded(under):
-		return
+		return ""
 	case under == "boolean":
 		if is != "true" && is != "false" {
 			c.fail(isAt, "write true or false", "%s.%s is a boolean: it is never %q", r.Name, name, is)
 		}
-		return
+		if domain {
+			return ""
+		}
+		return "boolean"
 	}
 	if t != nil && t.Kind == 'e' {
 		if len(t.Labels) > 0 && !slices.Contains(t.Labels, is) {
 			c.fail(isAt, oneOf(is, t.Labels), "%s.%s is a %s, which has no value %q", r.Name, name, column.Type, is)
 		}
-		return
+		if domain || t.Name.Schema != r.Name.Schema {
+			return ""
+		}
+		return t.Name.SQL()
 	}
 	of := column.Type
 	if domain {
 		of += ", a domain over " + under
 	}
 	c.fail(at, "a status is a text, varchar, char, enum or boolean column, or a domain over one", "%s.%s is a %s", r.Name, name, of)
+	return ""
 }
 
 // family groups the types whose equality is in pg_catalog and means the same on both sides of a comparison. "" is every

@@ -102,7 +102,7 @@ functions: { match: { pin: { respect: true } }, app.twice: {} }
 	want := map[string]predicate.Node{
 		"app.people":      predicate.Open{},
 		"public.memories": memories,
-		"public.people":   predicate.Any{own, predicate.Status{Column: "granted", Is: "true"}},
+		"public.people":   predicate.Any{own, predicate.Status{Column: "granted", Is: "true", Of: "boolean"}},
 		"public.memory_participants": predicate.All{
 			predicate.Visible{Relation: rel("public", "memories"), Column: "id", From: "memory_id", Rows: memories},
 			predicate.Consent{Steps: []predicate.Step{{Relation: rel("public", "people"), Column: "id", From: "person_id"}}, Required: true, Status: "consent_status", Is: "granted"},
@@ -345,7 +345,7 @@ func TestOwnColumns(t *testing.T) {
 		"grant: { column: numbers, to: n }":                                      predicate.Grant{Column: "numbers", Form: predicate.GrantInteger, Cast: true, To: []predicate.Grantee{{Attribute: "n"}}},
 		"grant: { column: doc, to: user }":                                       predicate.Grant{Column: "doc", Form: predicate.GrantJSONB, To: []predicate.Grantee{{Attribute: "user"}}},
 		"grant: { column: body, to: user }":                                      predicate.Grant{Column: "body", Form: predicate.GrantJSON, To: []predicate.Grantee{{Attribute: "user"}}},
-		"not: { any: [ { status: { column: mood, is: bad } }, { not: open } ] }": predicate.Not{Node: predicate.Any{predicate.Status{Column: "mood", Is: "bad"}, predicate.Not{Node: predicate.Open{}}}},
+		"not: { any: [ { status: { column: mood, is: bad } }, { not: open } ] }": predicate.Not{Node: predicate.Any{predicate.Status{Column: "mood", Is: "bad", Of: "public.mood"}, predicate.Not{Node: predicate.Open{}}}},
 	} {
 		p, err := compile(head + "tables: { memories: { rows: [ { " + rule + " } ] } }")
 		if err != nil {

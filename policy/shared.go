@@ -55,8 +55,8 @@ func (c *compiler) shared(b sharedBlock, row *catalog.Relation) predicate.Node {
 			c.fail(link.place, "link to the primary key of the record", "several rows of %s may be meant, of which one could be granted and another revoked", record.Name)
 			return predicate.Any{}
 		}
-		c.status(b.granted.columnAt.or(b.granted.place), b.granted.isAt.or(b.granted.place), record, b.granted.column, b.granted.is)
-		rows := predicate.All{predicate.Status{Column: b.granted.column, Is: b.granted.is}}
+		of := c.status(b.granted.columnAt.or(b.granted.place), b.granted.isAt.or(b.granted.place), record, b.granted.column, b.granted.is)
+		rows := predicate.All{predicate.Status{Column: b.granted.column, Is: b.granted.is, Of: of}}
 		if b.revoked != "" {
 			rows = append(rows, c.unrevoked(b, record))
 		}
@@ -66,7 +66,7 @@ func (c *compiler) shared(b sharedBlock, row *catalog.Relation) predicate.Node {
 		if column := c.column(b.activeAt, row, b.active); column != nil && column.Type != "boolean" {
 			c.fail(b.activeAt, "name a boolean column of "+row.Name.String(), "%s.%s is a %s", row.Name, b.active, column.Type)
 		}
-		out = append(out, predicate.Status{Column: b.active, Is: "true"})
+		out = append(out, predicate.Status{Column: b.active, Is: "true", Of: "boolean"})
 	}
 	return out
 }
@@ -78,7 +78,7 @@ func (c *compiler) unrevoked(b sharedBlock, record *catalog.Relation) predicate.
 		return predicate.Any{}
 	}
 	if column.Type == "boolean" {
-		return predicate.Status{Column: b.revoked, Is: "false"}
+		return predicate.Status{Column: b.revoked, Is: "false", Of: "boolean"}
 	}
 	e, ok := c.expressionColumn(column)
 	if !ok {

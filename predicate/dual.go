@@ -100,7 +100,7 @@ func (w *writer) unagreed(n Consent, first, condition string) string {
 			}
 			last = next
 		}
-		return " WHERE " + condition + " AND NOT EXISTS (SELECT 1 FROM " + b.String() + " WHERE " + where + " AND " + n.agreed(last) + ")"
+		return " WHERE " + condition + " AND NOT EXISTS (SELECT 1 FROM " + b.String() + " WHERE " + where + " AND " + w.agreed(n, last) + ")"
 	}
 	for i, step := range n.Steps[1:] {
 		next := w.alias()
@@ -108,7 +108,7 @@ func (w *writer) unagreed(n Consent, first, condition string) string {
 			" ON " + step.on(next, last))
 		last = next
 	}
-	return b.String() + " WHERE " + condition + " AND " + n.agreed(last) + " IS NOT TRUE"
+	return b.String() + " WHERE " + condition + " AND " + w.agreed(n, last) + " IS NOT TRUE"
 }
 
 func within(value, set string) string {

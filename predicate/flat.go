@@ -67,7 +67,7 @@ func (w *writer) flat(n Node, row string) string {
 	case Visible:
 		target := w.alias()
 		return "EXISTS (SELECT 1 FROM " + w.helper(n.Relation) + " AS " + target +
-			" WHERE " + n.step().on(target, row) + " AND " + w.inner(n.Rows, target) + ")"
+			" WHERE " + n.step().on(target, row) + " AND " + w.beside(n.Rows, target, n.step().LeadsToOne()) + ")"
 	case Registered:
 		return "EXISTS (" + w.consents(n, row, column(row, n.Of.Subject)) + ")"
 	case Recorded:
@@ -88,6 +88,22 @@ func (w *writer) inner(n Node, row string) string {
 		return w.write(n, row)
 	}
 	return w.parts(n, row, w.write)
+}
+
+// beside writes what the row that a link leads to must be. Where there is one at most, PostgreSQL makes a plain join of the link, of which it reckons well, if nothing else is joined to that row.
+func (w *writer) beside(n Node, row string, one bool) string {
+	if !one {
+		return w.inner(n, row)
+	}
+	var out []string
+	for _, part := range Conjuncts(n) {
+		text := w.write(part, row)
+		if reach(part) > 0 {
+			text = "(" + text + ") IS TRUE"
+		}
+		out = append(out, text)
+	}
+	return strings.Join(out, " AND ")
 }
 
 // parts does, with each part as write has it.

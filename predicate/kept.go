@@ -65,8 +65,11 @@ func (w *writer) kept(n Consent, row, live string) string {
 }
 
 // agreed is the condition on the row of a subject.
-func (n Consent) agreed(subject string) string {
+func (w *writer) agreed(n Consent, subject string) string {
 	is := status(column(subject, n.Status), n.Is)
+	if n.Of != "" {
+		is = "(" + w.holds(column(subject, n.Status), n.Is, n.Of) + ")"
+	}
 	if n.Expires == "" {
 		return is
 	}

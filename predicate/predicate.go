@@ -31,6 +31,7 @@ type Any []Node
 type Status struct {
 	Column string
 	Is     string
+	Of     string // the column's type, if it is boolean, or an enum of the table's schema, which all who read the table may use; "": any other
 }
 
 // Consent shows a row if every row reached by following the steps has the status. A row from which the first step leads
@@ -40,6 +41,7 @@ type Consent struct {
 	Required bool // the first step is a reference to one row, which must be there
 	Status   string
 	Is       string
+	Of       string // as of [Status]
 	Expires  string // the subject's column of the moment at which the agreement ends, if it is not NULL; "": none
 	Kept     *Kept  // the answer is kept beside the row; nil: it is not
 }

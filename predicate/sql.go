@@ -139,7 +139,7 @@ func (w *writer) write(n Node, row string) string {
 		if w.negated {
 			return w.leaf(status(column(row, n.Column), n.Is))
 		}
-		return status(column(row, n.Column), n.Is) + " IS TRUE"
+		return w.holds(column(row, n.Column), n.Is, n.Of)
 	case Not:
 		w.negated = !w.negated
 		part := w.write(n.Node, row)
@@ -251,7 +251,7 @@ func (w *writer) agrees(n Consent, row string) string {
 		last = next
 	}
 	b.WriteString(" WHERE " + n.Steps[0].on(first, row) +
-		" AND " + n.agreed(last) + " IS NOT TRUE" + fence)
+		" AND " + w.agreed(n, last) + " IS NOT TRUE" + fence)
 	return b.String()
 }
 
@@ -280,4 +280,17 @@ func equal(a, b string) string { return a + " OPERATOR(pg_catalog.=) " + b }
 
 func status(column, is string) string {
 	return "(" + equal(column+"::pg_catalog.text", catalog.QuoteLiteral(is)+"::pg_catalog.text") + ")"
+}
+
+// holds is true where the status is the word, and false or unknown elsewhere. It says so of an enum and a boolean in a way that PostgreSQL has statistics of: of the text of either it has none, and expects one row in two
+// hundred. The text of an enum is asked all the same, since somebody may give its values other words; of that everything is expected to hold. In an agent's statement no enum is named, whose schema agents may not use.
+func (w *writer) holds(column, is, of string) string {
+	switch text := status(column, is); {
+	case of == "boolean":
+		return column + map[bool]string{true: " IS TRUE", false: " IS FALSE"}[is == "true"]
+	case of == "", !w.policy:
+		return text + " IS TRUE"
+	default:
+		return "(" + equal(column, catalog.QuoteLiteral(is)+"::"+of) + " AND (CASE WHEN " + text + " THEN true END) IS NOT NULL)"
+	}
 }
