@@ -67,6 +67,9 @@ var nameFunctions = []string{"current_database", "current_schema", "current_sche
 	"nameconcatoid", "pg_available_extension_versions", "pg_available_extensions",
 	"pg_client_encoding", "pg_encoding_to_char", "pg_extension_update_paths", "pg_get_userbyid", "session_user"}
 
+// byteCollations compare texts byte by byte: nothing that is vetted fails for them.
+var byteCollations = []string{"C", "POSIX", "ucs_basic"}
+
 // checkCollations refuses a statement that may compare values of different collations on hidden rows.
 func (w *walker) checkCollations(tree *sqltext.ParseResult) {
 	for name := range w.functions {
@@ -94,7 +97,7 @@ func (w *walker) checkCollations(tree *sqltext.ParseResult) {
 	if !protected || w.refused != nil {
 		return
 	}
-	custom := slices.ContainsFunc(slices.Collect(maps.Keys(all)), func(name string) bool { return !slices.Contains([]string{"C", "POSIX", "ucs_basic"}, name) })
+	custom := slices.ContainsFunc(slices.Collect(maps.Keys(all)), func(name string) bool { return !slices.Contains(byteCollations, name) })
 	if custom && w.searchesPrefix() || len(all) > 1 && w.meets(tree, w.collations) {
 		w.refuse(refusal("CollateClause(several)"))
 	}

@@ -53,7 +53,7 @@ var extensionKinds = []string{"citext", "hstore", "ltree"}
 // kindOf is the kind of a column. Texts of another collation than the database's are opaque: two of them cannot be compared,
 // which PostgreSQL notices only when it comes to a row.
 func kindOf(c *catalog.Column, snap *catalog.Snapshot) kind {
-	if c.Collation != "" {
+	if c.Collation != "" && !slices.Contains(byteCollations, c.Collation) {
 		return kindOpaque
 	}
 	k := kindOfOID(c.TypeOID)
