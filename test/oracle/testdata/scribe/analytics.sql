@@ -46,7 +46,7 @@ SELECT key, count(*) FROM account, each(prefs) GROUP BY key ORDER BY key;
 SELECT name, settings -> ARRAY['lang', 'beta'] AS s, hstore_to_jsonb(settings) FROM tenant;
 SELECT id, attrs['size'] FROM document WHERE attrs ? 'size' ORDER BY id;
 SELECT id, title FROM document WHERE tags @> ARRAY['all']::citext[] AND 'TAG1' = ANY (tags) ORDER BY id;
-SELECT tag, count(*) FROM document CROSS JOIN LATERAL unnest(tags) WITH ORDINALITY AS u (tag, n) WHERE n < 3 GROUP BY tag ORDER BY 2 DESC, 1;
+SELECT lower(tag::text), count(*) FROM document CROSS JOIN LATERAL unnest(tags) WITH ORDINALITY AS u (tag, n) WHERE n < 3 GROUP BY tag ORDER BY 2 DESC, 1;
 SELECT id, meta ->> 'source' AS source, (meta -> 'nested' -> 'a' ->> 0)::int AS first, meta #>> '{nested,ok}' AS ok FROM document WHERE meta @> '{"nested": {"ok": true}}' ORDER BY id;
 SELECT id, jsonb_path_query_array(meta, '$.nested.a[*] ? (@ > 1)') FROM document WHERE meta @? '$.nested.a[*] ? (@ > 1)' ORDER BY id;
 SELECT id, jsonb_set(meta, '{page}', '0') - 'nested' FROM document ORDER BY id LIMIT 3;
