@@ -144,6 +144,7 @@ func (w *walker) joinExpr(j *sqltext.JoinExpr, own, parent *scope, kept string) 
 		own.add(&fromItem{name: name})
 	}
 	w.expr(j.Quals)
+	w.timeBounds(j.Quals)
 }
 
 func (i *fromItem) readWhole() {

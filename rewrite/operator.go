@@ -15,12 +15,10 @@ func (w *walker) operatorExpr(x *sqltext.A_Expr) {
 		sqltext.AEXPR_NULLIF, sqltext.AEXPR_IN, sqltext.AEXPR_LIKE, sqltext.AEXPR_ILIKE, sqltext.AEXPR_SIMILAR:
 		w.operator(x.Name, x.Location)
 		w.prefixSearch(x)
-		w.timeBounds(x)
 	case sqltext.AEXPR_BETWEEN, sqltext.AEXPR_NOT_BETWEEN, sqltext.AEXPR_BETWEEN_SYM, sqltext.AEXPR_NOT_BETWEEN_SYM:
 		for _, name := range []string{"<", "<=", ">", ">="} {
 			w.operatorNamed("", name, x.Location)
 		}
-		w.timeBounds(x)
 	default:
 		w.refuseAt(refusal("A_Expr.kind"), x.Location)
 	}

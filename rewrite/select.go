@@ -47,6 +47,7 @@ func (w *walker) selectStmt(s *sqltext.SelectStmt, parent *scope) map[string]boo
 	}
 	w.exprs(s.DistinctClause) // one empty node for a plain DISTINCT
 	w.expr(s.WhereClause)
+	w.timeBounds(s.WhereClause)
 	w.exprs(s.GroupClause)
 	w.expr(s.HavingClause)
 	w.exprs(s.WindowClause)

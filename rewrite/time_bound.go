@@ -13,9 +13,15 @@ import (
 // row security. They convert the one without a zone (timestamp2timestamptz_opt_overflow and its like in timestamp.c and date.c), as a cast does; only a cast fails for what the other type cannot hold, and the
 // operator does not. These bounds are near enough.
 
-// timeBounds casts what a column with an index is compared with to the column's type, where the two mean the same.
-func (w *walker) timeBounds(x *sqltext.A_Expr) {
-	column := x.Lexpr.GetColumnRef()
+// timeBounds casts what columns with an index are compared with to their types, where the two mean the same: in conditions, which nothing else of the text has to be equal to, as what is grouped by has.
+func (w *walker) timeBounds(condition *sqltext.Node) {
+	if b := condition.GetBoolExpr(); b != nil && b.Boolop != sqltext.NOT_EXPR {
+		for _, arg := range b.Args {
+			w.timeBounds(arg)
+		}
+	}
+	x := condition.GetAExpr()
+	column := x.GetLexpr().GetColumnRef()
 	if w.refused != nil || w.copied || column == nil || len(x.Name) != 1 {
 		return
 	}

@@ -71,6 +71,21 @@ func TestTimeBounds(t *testing.T) {
 			t.Errorf("a date of the owner's: %s", result.Text)
 		}
 	}
+	for _, sql := range []string{"SELECT at >= CURRENT_DATE, count(*) FROM memories d GROUP BY d.at >= CURRENT_DATE", "SELECT DISTINCT ON (d.at >= CURRENT_DATE) 1 FROM memories d ORDER BY at >= CURRENT_DATE", "SELECT 1 FROM memories m GROUP BY at HAVING at >= CURRENT_DATE"} {
+		if result, refused := r.Rewrite(sql, false); refused != nil || strings.Contains(result.Text, "::pg_catalog.timestamp") { // where one of two may be changed and the other not
+			t.Errorf("%s: %v, %s", sql, refused, result.Text)
+		}
+	}
+	for sql, want := range map[string]string{
+		"UPDATE drafts SET title = 'a' FROM notes n WHERE made < CURRENT_DATE - 30":              "made < (CURRENT_DATE - 30)::pg_catalog.timestamptz",
+		"DELETE FROM drafts d WHERE d.made < date '2024-01-01'":                                  "d.made < date '2024-01-01'::pg_catalog.timestamptz",
+		"SELECT 1 FROM notes n LEFT JOIN drafts d ON d.note_id = n.id AND d.made = CURRENT_DATE": "d.made = CURRENT_DATE::pg_catalog.timestamptz",
+	} {
+		r := quietRewriter(t, pgtest.Database(t).Connect(t, "postgres"), RLS, "CREATE INDEX ON drafts (made)")
+		if result, refused := r.Rewrite(sql, false); refused != nil || !strings.Contains(result.Text, want) {
+			t.Errorf("%s: %v, %s", sql, refused, result.Text)
+		}
+	}
 	masked := quietRewriter(t, pgtest.Database(t).Connect(t, "postgres"), RLS, "")
 	if result, refused := masked.Rewrite("SELECT id FROM narrow WHERE seen >= CURRENT_DATE - 1", false); refused != nil || strings.Contains(result.Text, "::pg_catalog.timestamp") {
 		t.Errorf("a masked column: %v, %s", refused, result.Text)

@@ -211,6 +211,7 @@ func (w *walker) where(n *sqltext.Node) {
 	c := n.GetCurrentOfExpr()
 	if c == nil {
 		w.expr(n)
+		w.timeBounds(n)
 		return
 	}
 	w.saw("CurrentOfExpr")
