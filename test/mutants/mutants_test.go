@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -37,6 +38,55 @@ func TestMutantsApply(t *testing.T) {
 		if _, err := m.Apply(root(t)); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// Every test that the harness is made of is there, and every one that saw a mutant belongs to it.
+func TestHarnessIsThere(t *testing.T) {
+	groups, err := harness(root(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	there := map[string]string{}
+	for _, g := range groups {
+		for _, p := range g.pkgs {
+			if there[p.pkg] == "" {
+				files, err := filepath.Glob(filepath.Join(root(t), p.pkg, "*_test.go"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, file := range files {
+					text, err := os.ReadFile(file)
+					if err != nil {
+						t.Fatal(err)
+					}
+					there[p.pkg] += string(text)
+				}
+			}
+			for _, name := range p.names {
+				if !strings.Contains(there[p.pkg], "\nfunc "+name+"(t *testing.T)") {
+					t.Errorf("%s has no test %s", p.pkg, name)
+				}
+			}
+		}
+	}
+	list, err := Hand(root(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen, err := readSeen(root(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range list {
+		by, ok := seen[m.Name]
+		if ok && !by.belongs(m, groups) {
+			t.Errorf("%s was seen by %s of %s, which is not of the harness about %s", m.Name, by.Test, by.Pkg, m.File)
+		}
+		delete(seen, m.Name)
+	}
+	for name := range seen {
+		t.Errorf("seen.txt: there is no mutant %s", name)
 	}
 }
 
@@ -102,15 +152,34 @@ func try(t *testing.T, list []Mutant) (survivors []Mutant) {
 		counts [3]int
 		queue  = make(chan Mutant)
 	)
+	groups, err := harness(root(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen, err := readSeen(root(t))
+	if err != nil {
+		t.Fatal(err)
+	}
 	start := time.Now()
 	for range *workers {
 		wait.Add(1)
 		go func() {
 			defer wait.Done()
 			for m := range queue {
-				outcome, how, err := Try(context.Background(), root(t), m, *quick)
+				mu.Lock()
+				list := suites(m, groups, seen, *quick)
+				mu.Unlock()
+				outcome, by, how, err := Try(context.Background(), root(t), m, list)
 				mu.Lock()
 				counts[outcome]++
+				if *hand || *only != "" { // not by the way, in make test: it writes nothing into the tree
+					if by.belongs(m, groups) && !m.Machine && seen[m.Name] != by {
+						seen[m.Name] = by
+						if err := writeSeen(root(t), seen); err != nil {
+							t.Error(err)
+						}
+					}
+				}
 				if err != nil {
 					t.Errorf("%s: %v", m.Name, err)
 				}
