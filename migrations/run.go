@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/sqlstate"
 )
 
 // lockID keeps two migrations of one database apart: "pgconsnt" as a number.
@@ -54,9 +55,25 @@ func inTx(ctx context.Context, conn *pgx.Conn, f func(*run) error, commit bool) 
 func (r *run) exec(ctx context.Context, s Statement) error {
 	r.ran = append(r.ran, s)
 	if err := r.quietly(ctx, s.SQL); err != nil {
-		return fmt.Errorf("migrate: %s: %w", s.Why, err)
+		return r.failed(s, err)
 	}
 	return nil
+}
+
+// failed is the error of a statement, which says for what the role that migrates has not the rights.
+func (r *run) failed(s Statement, err error) error {
+	var pgErr *pgconn.PgError
+	if !errors.As(err, &pgErr) || pgErr.Code != string(sqlstate.InsufficientPrivilege) {
+		return fmt.Errorf("migrate: %s: %w", s.Why, err)
+	}
+	sql, _, more := strings.Cut(strings.TrimSpace(s.SQL), "\n")
+	if more {
+		sql += " …"
+	}
+	return sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonUpstream,
+		"the role that migrates, %s, may not do all that is needed", quoteIdent(r.tx.Conn().Config().User)).
+		WithHint("%s It was sent: %s\nMigrate as a role that owns the tables of the policy and may grant on their schemas (roles.migrate), or let a superuser make it a member of the owner: GRANT owner TO %s.",
+			s.Why, sql, quoteIdent(r.tx.Conn().Config().User)).WithCause(err)
 }
 
 func (r *run) execAll(ctx context.Context, statements []Statement) error {
@@ -87,7 +104,7 @@ func (r *run) try(ctx context.Context, s Statement, codes ...string) (bool, erro
 			return false, r.quietly(ctx, "ROLLBACK TO SAVEPOINT pgconsent_try; RELEASE SAVEPOINT pgconsent_try")
 		}
 	}
-	return false, fmt.Errorf("migrate: %s: %w", s.Why, err)
+	return false, r.failed(s, err)
 }
 
 // quietly runs SQL that is not part of what a DBA reviews. The simple protocol takes files of many statements.

@@ -301,9 +301,13 @@ func TestMissingRightsAreNamed(t *testing.T) {
 	if len(names) != 7 {
 		t.Errorf("statements for the DBA: %q", names)
 	}
-	// The tables are another's, so it still cannot: with the server's word, and nothing done.
-	if err := migrations.Up(context.Background(), conn, o, w.plan); err == nil {
-		t.Error("migrated tables of another owner")
+	// The tables are another's, so it still cannot: with the server's word, who needs what, and nothing done.
+	var refused *sqlstate.Error
+	if err := migrations.Up(context.Background(), conn, o, w.plan); !errors.As(err, &refused) || refused.Code != sqlstate.InsufficientPrivilege ||
+		!strings.Contains(refused.Message, `"app_small"`) || !strings.Contains(refused.Hint, `TO "app_small"`) {
+		t.Errorf("tables of another owner: %v", err)
+	} else {
+		t.Logf("%s\n%s", refused.Message, refused.Hint)
 	}
 	if _, err := migrations.ReadInstalled(context.Background(), w.super); !errors.Is(err, migrations.ErrNotInstalled) {
 		t.Errorf("%v", err)
