@@ -24,10 +24,13 @@ func ofHonest(class, oid string) string {
 	return "(" + oid + " >= 16384 AND " + extensionOf(class, oid) + " IN ('" + strings.Join(honest, "', '") + "'))"
 }
 
+// native are the languages of code that only a superuser can have put in a function's place: the server's, under another name, as citext's operators are, and a library's.
+const native = "(SELECT l.oid FROM pg_language AS l WHERE l.lanname IN ('c', 'internal'))"
+
 // ofOthers tells whether a function, a row of pg_proc, is neither PostgreSQL's own nor the code of an extension that is known. What such an extension has in another language anyone may have
 // replaced, as earth() is made to be, and calls others by name.
 func ofOthers(p string) string {
-	return "NOT (" + p + ".oid < 16384 AND " + p + ".pronamespace = 'pg_catalog'::regnamespace OR " + ofHonest("pg_proc", p+".oid") + " AND " + p + ".prolang = (SELECT l.oid FROM pg_language AS l WHERE l.lanname = 'c'))"
+	return "NOT (" + p + ".oid < 16384 AND " + p + ".pronamespace = 'pg_catalog'::regnamespace OR " + ofHonest("pg_proc", p+".oid") + " AND " + p + ".prolang IN " + native + ")"
 }
 
 // plainType tells whether nothing of the owner's runs as a value of a type is made, compared or written: PostgreSQL's own, those of extensions that are known, enums, and arrays of these. Domains (but see plainColumn) and rows are none,
