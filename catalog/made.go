@@ -9,6 +9,18 @@ const maxDepth = 32
 // is over, an attribute of a composite type. A type that the snapshot does not know may be made of anything.
 func (s *Snapshot) MadeOf(whole, part uint32) bool { return s.madeOf(whole, part, maxDepth) }
 
+// BaseType is a type, or the one under a domain: what PostgreSQL chooses operators and functions for (getBaseType, lsyscache.c).
+func (s *Snapshot) BaseType(oid uint32) uint32 {
+	for range maxDepth { // domains over domains
+		t := s.TypeByOID(oid)
+		if t == nil || t.Kind != 'd' {
+			break
+		}
+		oid = t.Base
+	}
+	return oid
+}
+
 // Runs tells whether a function of others may run as values of a type are compared, or made or converted where the text says nothing of it.
 func (s *Snapshot) Runs(oid uint32) bool {
 	quiet, known := s.quietTypes[oid]

@@ -159,8 +159,8 @@ func (c *cautious) columnOf(i *source, name string) (meaning, bool) {
 	case column.Virtual, i.plain != nil && !i.plain(name):
 		return meaning{known: true, stored: true, computed: true, asks: column.Virtual}, true
 	}
-	o := meaning{known: true, stored: true, own: true, firm: true, raw: c.under(column.TypeOID)}
-	if oid := c.under(column.TypeOID); column.Collation == "" && c.compares(oid) {
+	o := meaning{known: true, stored: true, own: true, firm: true, raw: c.snap.BaseType(column.TypeOID)}
+	if oid := c.snap.BaseType(column.TypeOID); column.Collation == "" && c.compares(oid) {
 		o.oid = oid
 	}
 	return o, true
@@ -171,18 +171,6 @@ func (c *cautious) computesColumns(i *source) bool {
 	return i.table == nil || slices.ContainsFunc(i.table.Columns, func(column catalog.Column) bool {
 		return column.Virtual || i.plain != nil && !i.plain(column.Name)
 	})
-}
-
-// under is a type, or the one under a domain.
-func (w *walker) under(oid uint32) uint32 {
-	for range 64 { // domains over domains
-		t := w.snap.TypeByOID(oid)
-		if t == nil || t.Kind != 'd' {
-			break
-		}
-		oid = t.Base
-	}
-	return oid
 }
 
 // compares tells whether every two values of a type can be compared. OIDs and names can, to which others are converted.

@@ -146,7 +146,7 @@ func (c *cautious) namesArrays(left, right *level) bool {
 	for _, l := range left.items {
 		for _, column := range l.table.Columns {
 			for _, r := range right.items {
-				if other := r.table.Column(column.Name); other != nil && c.convertsArrays(c.under(column.TypeOID), c.under(other.TypeOID)) {
+				if other := r.table.Column(column.Name); other != nil && c.convertsArrays(c.snap.BaseType(column.TypeOID), c.snap.BaseType(other.TypeOID)) {
 					return true
 				}
 			}

@@ -225,7 +225,7 @@ func (c *cautious) isArray(t *sqltext.TypeName) bool {
 		found = slices.Concat(found, c.snap.TypesNamed("pg_catalog", name))
 	}
 	for _, one := range found {
-		if of := c.snap.TypeByOID(c.under(one.OID)); of == nil || of.Element != 0 {
+		if of := c.snap.TypeByOID(c.snap.BaseType(one.OID)); of == nil || of.Element != 0 {
 			return true
 		}
 	}

@@ -41,7 +41,7 @@ func (w *walker) overflowsBy(ref *reference) bool {
 		return false
 	}
 	over := func(r *catalog.Relation) bool {
-		return slices.ContainsFunc(r.Columns, func(c catalog.Column) bool { return slices.Contains(shapes, w.under(c.TypeOID)) })
+		return slices.ContainsFunc(r.Columns, func(c catalog.Column) bool { return slices.Contains(shapes, w.snap.BaseType(c.TypeOID)) })
 	}
 	if slices.ContainsFunc(w.snap.OperatorsNamed("", "<->"), func(o *catalog.Operator) bool {
 		return o.Extension != "" && !slices.Contains(exactDistances, o.Extension)

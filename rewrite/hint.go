@@ -321,7 +321,7 @@ func (l *hintLevel) item(n *sqltext.Node) (*hintItem, string) {
 // compared returns the table of a column by which row security may find rows in an index.
 func (l *hintLevel) compared(n *sqltext.Node) (*hintItem, string) {
 	item, column := l.item(n)
-	if item == nil || !comparesPlainly(item.ref.relation.Column(column).TypeOID) {
+	if item == nil || !comparesPlainly(l.snap.BaseType(item.ref.relation.Column(column).TypeOID)) {
 		return nil, ""
 	}
 	return item, column

@@ -395,7 +395,7 @@ func (v *vetter) table(rv *sqltext.RangeVar, at place) []*vetItem {
 		item := &vetItem{name: name, table: ref.relation}
 		for i := range ref.relation.Columns {
 			c := &ref.relation.Columns[i]
-			item.columns = append(item.columns, vetColumn{c.Name, kindOf(c, v.snap), c.Virtual || ref.fragment.plain != nil && !ref.fragment.plain(c.Name), strings.HasPrefix(c.Type, "numeric("), false, c.TypeOID})
+			item.columns = append(item.columns, vetColumn{c.Name, kindOf(c, v.snap), c.Virtual || ref.fragment.plain != nil && !ref.fragment.plain(c.Name), strings.HasPrefix(c.Type, "numeric("), false, v.snap.BaseType(c.TypeOID)})
 		}
 		return []*vetItem{item}
 	}

@@ -50,14 +50,16 @@ const kindInts kind = "int[]"
 // extensionKinds are the types of extensions that have a kind, by their own name.
 var extensionKinds = []string{"citext", "hstore", "ltree"}
 
-// kindOf is the kind of a column. Texts of another collation than the database's are opaque: two of them cannot be compared,
+// kindOf is the kind of a column: of a domain that of the type under it, for which PostgreSQL chooses operators and functions unless somebody has made some of that name for the domain, and then the name is not
+// vetted; what the domain checks is asked of what is made, not of what is read. Texts of another collation than the database's are opaque: two of them cannot be compared,
 // which PostgreSQL notices only when it comes to a row.
 func kindOf(c *catalog.Column, snap *catalog.Snapshot) kind {
 	if c.Collation != "" && !slices.Contains(byteCollations, c.Collation) {
 		return kindOpaque
 	}
-	k := kindOfOID(c.TypeOID)
-	switch t := snap.TypeByOID(c.TypeOID); {
+	oid := snap.BaseType(c.TypeOID)
+	k := kindOfOID(oid)
+	switch t := snap.TypeByOID(oid); {
 	case k == kindInts && slices.ContainsFunc(snap.OperatorsNamed("", "&&"), func(o *catalog.Operator) bool { return o.Extension == "intarray" }): // its operators fail for arrays with NULL
 		return kindOpaque
 	case k != kindOpaque || t == nil:
