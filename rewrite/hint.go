@@ -1,6 +1,7 @@
 package rewrite
 
 import (
+	"math"
 	"slices"
 	"strings"
 
@@ -219,38 +220,66 @@ func (h *hint) query(s *sqltext.SelectStmt, outer float64) {
 		h.rows[item.ref] = item.rows
 		most = max(most, item.rows)
 	}
-	for _, n := range slices.Concat(s.TargetList, conditions, []*sqltext.Node{s.HavingClause}) {
+	for _, n := range slices.Concat(conditions, s.SortClause, []*sqltext.Node{s.HavingClause}) {
 		h.sublinks(n, most)
 	}
+	for i, n := range s.TargetList {
+		h.sublinks(n, min(most, h.returned(s, i)))
+	}
+}
+
+// returned is for how many rows at most the i-th output of a SELECT is computed: behind LIMIT, if nothing is sorted, grouped or made distinct by it (make_sort_input_target, planner.c).
+func (h *hint) returned(s *sqltext.SelectStmt, i int) float64 {
+	if s.LimitCount == nil || len(s.DistinctClause) > 0 || h.takesAll(s) {
+		return math.Inf(1)
+	}
+	rows := 0.0
+	for _, n := range []*sqltext.Node{s.LimitCount, s.LimitOffset} {
+		switch c := n.GetAConst(); {
+		case n == nil:
+		case c == nil || c.GetIval() == nil:
+			rows += someRows
+		default:
+			rows += float64(c.GetIval().GetIval())
+		}
+	}
+	for _, n := range s.SortClause {
+		key := n.GetSortBy().GetNode()
+		if c := key.GetAConst(); c != nil && c.GetIval() != nil && int(c.GetIval().GetIval()) == i+1 {
+			return math.Inf(1)
+		}
+		if fields := key.GetColumnRef().GetFields(); len(fields) == 1 && fields[0].GetString_().GetSval() == s.TargetList[i].GetResTarget().GetName() {
+			return math.Inf(1)
+		}
+	}
+	return rows
+}
+
+// takesAll tells whether a SELECT has groups or windows: it reads all of its rows, whatever LIMIT says.
+func (h *hint) takesAll(s *sqltext.SelectStmt) bool {
+	return h.aggregates(s) || slices.ContainsFunc(slices.Concat(s.TargetList, s.SortClause), callsWindow)
+}
+
+// callsWindow tells whether an expression has a window function in it, but not inside a sub-select.
+func callsWindow(n *sqltext.Node) bool {
+	found := n.GetFuncCall().GetOver() != nil
+	if n != nil && n.GetSubLink() == nil {
+		children(n, func(child *sqltext.Node) { found = found || callsWindow(child) })
+	}
+	return found
 }
 
 // sublinks estimates the SELECTs in an expression.
 func (h *hint) sublinks(n *sqltext.Node, outer float64) {
-	if n == nil || n.Node == nil {
+	if n == nil {
 		return
 	}
-	switch kind := n.Node.(type) {
-	case *sqltext.Node_SubLink:
-		h.sublinks(kind.SubLink.Testexpr, outer)
-		h.query(kind.SubLink.GetSubselect().GetSelectStmt(), outer)
-	case *sqltext.Node_ResTarget:
-		h.sublinks(kind.ResTarget.Val, outer)
-	case *sqltext.Node_A_Expr:
-		h.sublinks(kind.AExpr.Lexpr, outer)
-		h.sublinks(kind.AExpr.Rexpr, outer)
-	case *sqltext.Node_BoolExpr:
-		for _, arg := range kind.BoolExpr.Args {
-			h.sublinks(arg, outer)
-		}
-	case *sqltext.Node_FuncCall:
-		for _, arg := range kind.FuncCall.Args {
-			h.sublinks(arg, outer)
-		}
-	case *sqltext.Node_CoalesceExpr:
-		for _, arg := range kind.CoalesceExpr.Args {
-			h.sublinks(arg, outer)
-		}
+	if link := n.GetSubLink(); link != nil {
+		h.sublinks(link.Testexpr, outer)
+		h.query(link.GetSubselect().GetSelectStmt(), outer)
+		return
 	}
+	children(n, func(child *sqltext.Node) { h.sublinks(child, outer) })
 }
 
 // hintLevel is one SELECT.
@@ -346,6 +375,7 @@ const (
 	rangeShare = 1.0 / 200
 	sideShare  = 1.0 / 3
 	fanOut     = 10.0
+	someRows   = 100.0 // that a LIMIT lets through which is no number
 )
 
 // narrow takes account of conditions that an index answers, then of joins through an index.
@@ -504,8 +534,7 @@ func (l *hintLevel) top(s *sqltext.SelectStmt) {
 			item.rows = l.size(item.ref) // what comes first may be found soon
 		}
 	}
-	if l.unlimited || s.LimitCount == nil || len(s.GroupClause) > 0 || len(s.DistinctClause) > 0 || len(l.items) == 0 || s.HavingClause != nil ||
-		slices.ContainsFunc(s.TargetList, func(n *sqltext.Node) bool { return n.GetResTarget().GetVal().GetFuncCall() != nil }) {
+	if l.unlimited || s.LimitCount == nil || len(s.DistinctClause) > 0 || len(l.items) == 0 || l.takesAll(s) {
 		return
 	}
 	for _, item := range l.items {
@@ -519,7 +548,7 @@ func (l *hintLevel) top(s *sqltext.SelectStmt) {
 		}
 		first = item
 	}
-	limit := 100.0
+	limit := someRows
 	if c := s.LimitCount.GetAConst(); c != nil && c.GetIval() != nil {
 		limit = float64(c.GetIval().GetIval())
 	}
