@@ -53,7 +53,8 @@ func (l *loader) readQuiet(ctx context.Context) error {
 		return `EXISTS (SELECT FROM pg_trigger AS t JOIN pg_proc AS p ON p.oid = t.tgfoid JOIN pg_namespace AS s ON s.oid = p.pronamespace WHERE t.tgrelid = c.oid AND t.tgtype & ` + event + ` <> 0
 		  AND (` + others("t.tgqual") + ` OR NOT (p.oid < 16384 AND s.nspname = 'pg_catalog' OR s.nspname = 'pgconsent' AND t.tgtype & 2 = 0` + but + `)))`
 	}
-	const before = `NOT c.relhasrules AND NOT EXISTS (SELECT FROM pg_policy AS l WHERE l.polrelid = c.oid AND l.polname NOT LIKE 'pgconsent\_%')`
+	idly := "NOT EXISTS (SELECT FROM regexp_matches(concat(l.polqual, l.polwithcheck), ':(?:opfuncid|funcid) ([0-9]+)', 'g') AS m JOIN pg_proc AS p ON p.oid = m[1]::oid WHERE " + ofOthers("p") + " AND NOT " + idle("p") + ")"
+	before := "NOT c.relhasrules AND NOT EXISTS (SELECT FROM pg_policy AS l WHERE l.polrelid = c.oid AND " + ofCustomers + " AND NOT (l.polpermissive AND NOT EXISTS (SELECT FROM regexp_matches(concat(l.polqual, l.polwithcheck), '" + typesIn + "', 'g') AS m WHERE NOT " + plainType("m[1]::oid") + ") AND " + idly + "))"
 	compared := "EXISTS (SELECT FROM unnest(con.conpfeqop || con.conppeqop || con.conffeqop || con.conexclop) AS o (oid) JOIN pg_operator AS op ON op.oid = o.oid JOIN pg_proc AS p ON p.oid = op.oprcode WHERE " + ofOthers("p") + ")"
 	// Columns of a foreign key are cast to what its operators compare, which are those of the key that it points to.
 	cast := "EXISTS (SELECT FROM pg_attribute AS a JOIN pg_cast AS u ON u.castsource = a.atttypid AND u.castcontext = 'i' JOIN pg_proc AS p ON p.oid = u.castfunc WHERE con.contype = 'f' AND a.attrelid = con.conrelid AND a.attnum = ANY (con.conkey) AND " + ofOthers("p") + ")"

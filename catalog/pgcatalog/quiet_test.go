@@ -16,6 +16,8 @@ func TestQuietTables(t *testing.T) {
 		CREATE FUNCTION fire() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'; CREATE FUNCTION pgconsent.noted() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END';
 		CREATE FUNCTION f(int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT $1'; CREATE FUNCTION eq(int, int) RETURNS bool LANGUAGE sql IMMUTABLE AS 'SELECT $1 OPERATOR(pg_catalog.=) $2'; CREATE OPERATOR === (LEFTARG = int, RIGHTARG = int, FUNCTION = eq, COMMUTATOR = ===);
 		CREATE FUNCTION less(int, int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT btint4cmp($1, $2)'; CREATE OPERATOR CLASS others FOR TYPE int USING btree AS OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 less(int, int);
+		CREATE FUNCTION asked(int) RETURNS bool LANGUAGE plpgsql STABLE AS 'BEGIN RETURN true; END'; CREATE FUNCTION worked(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN 1; END';
+		CREATE FUNCTION uid() RETURNS uuid LANGUAGE sql STABLE AS $$ SELECT coalesce(nullif(current_setting('request.uid', true), ''), nullif(current_setting('request', true), '')::jsonb ->> 'uid')::uuid $$;
 		CREATE TYPE mood AS ENUM ('sad', 'ok'); CREATE TYPE pair AS (a int, b int); CREATE DOMAIN short AS text CHECK (length(VALUE) < 9); CREATE DOMAIN mail AS citext CHECK (VALUE <> '' AND length(VALUE::text) < 99); CREATE DOMAIN phone AS text CHECK (VALUE ~ '^[0-9]+$'); CREATE DOMAIN address AS citext CHECK (VALUE ~ '@'); CREATE DOMAIN host AS citext CHECK (split_part(VALUE, '@', 2) <> ''); CREATE DOMAIN score AS int NOT NULL CHECK (VALUE BETWEEN 1 AND 5) CHECK (VALUE <> 4); CREATE DOMAIN plain AS numeric(9, 2);
 		CREATE DOMAIN checked AS int CHECK (VALUE > 0) CHECK (f(VALUE) > 0); CREATE DOMAIN run AS text CHECK (query_to_xml(VALUE, true, true, '') IS NOT NULL); CREATE DOMAIN shorter AS short CHECK (length(VALUE) < 5); CREATE DOMAIN pairs AS pair; CREATE TYPE spans AS RANGE (SUBTYPE = int); CREATE EXTENSION cube; CREATE EXTENSION earthdistance; CREATE TYPE grade AS ENUM ('a', 'b');
 		CREATE FUNCTION less(grade, grade) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT enum_cmp($1, $2)'; CREATE OPERATOR CLASS grades DEFAULT FOR TYPE grade USING btree AS FUNCTION 1 less(grade, grade); CREATE DOMAIN graded AS grade;
@@ -32,7 +34,11 @@ func TestQuietTables(t *testing.T) {
 		{"a condition of a trigger", "a int", "CREATE TRIGGER t BEFORE UPDATE ON T FOR EACH ROW WHEN (f(NEW.a) > 0) EXECUTE FUNCTION suppress_redundant_updates_trigger()", true, false},
 		{"a condition of PostgreSQL's own", "a int", "CREATE TRIGGER t BEFORE UPDATE ON T FOR EACH ROW WHEN (NEW.a > 0) EXECUTE FUNCTION suppress_redundant_updates_trigger()", true, true},
 		{"rules", "a int", "CREATE RULE r AS ON UPDATE TO T DO ALSO NOTHING", false, false},
-		{"a policy of others", "a int", "CREATE POLICY own ON T USING (true)", false, false},
+		{"a policy of others that restricts", "a int", "CREATE POLICY own ON T AS RESTRICTIVE USING (true)", false, false},
+		{"one of other roles", "a int", "CREATE POLICY own ON T AS RESTRICTIVE TO pg_monitor USING (asked(a))", true, true},
+		{"one beside which ours is true", "a int", "CREATE POLICY own ON T USING (asked(a) AND (SELECT uid()) IS NULL)", true, true},
+		{"one of which something is worked out", "a int", "CREATE POLICY own ON T USING (a > worked(1))", false, false},
+		{"one that checks so", "a int", "CREATE POLICY own ON T FOR INSERT WITH CHECK (a > worked(1))", false, false},
 		{"a policy of ours", "a int", "CREATE POLICY pgconsent_select ON T USING (true)", true, true},
 		{"a check", "a int CHECK (f(a) > 0)", "", true, false},
 		{"a check by an operator", "a int CHECK (a === 1)", "", true, false},

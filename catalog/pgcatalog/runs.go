@@ -14,6 +14,15 @@ func ofAnybody(p string) string {
 	return "(" + ofOthers(p) + " AND NOT (" + p + ".prolang = (SELECT l.oid FROM pg_language AS l WHERE l.lanname = 'c') AND " + extensionOf("pg_proc", p+".oid") + " <> ''))"
 }
 
+// ours are the schemas of what migrate makes. A name in them is nobody's: it says nothing of a text that was there before.
+const ours = "(SELECT s.oid FROM pg_namespace AS s WHERE s.nspname IN ('pgconsent', 'pgconsent_gate', 'pgconsent_catalog', 'pgconsent_rows'))"
+
+// names tells of a text that a word in it is the name of a function of anybody's, but for p, or of a type.
+func names(text, p string) string {
+	return "EXISTS (SELECT FROM regexp_split_to_table(lower(" + text + `), '\W+') AS w (word) WHERE EXISTS (SELECT FROM pg_proc AS n WHERE n.proname = w.word::name AND n.oid <> ` + p + ".oid AND n.pronamespace NOT IN " + ours + " AND " + ofAnybody("n") + `)
+		  OR EXISTS (SELECT FROM pg_type AS n WHERE n.typname = w.word::name AND n.typnamespace NOT IN ` + ours + " AND n.oid >= 16384))"
+}
+
 // typeRuns tells of a type, a row of pg_type, that PostgreSQL runs such a function by itself: as it compares values of it, converts them, makes one of a text that stands beside it,
 // as of an array of a domain, or makes JSON of one.
 func typeRuns(t string) string {
@@ -30,22 +39,21 @@ func typeRuns(t string) string {
 // puts in the place of the call.
 func wraps(p string) string {
 	return "(" + p + ".prosqlbody IS NULL AND " + p + ".prorettype < 16384 AND 16384 > ALL (" + p + ".proargtypes::oid[]) AND " + p + `.prosrc ~ '^[\w.$,():;\s'']*$' AND ` + p + `.prosrc !~* '\mas\M|::\s*(?!(?:pg_catalog\.)?(?:text|regdictionary)\M)'
-		AND NOT EXISTS (SELECT FROM regexp_split_to_table(lower(` + p + `.prosrc), '\W+') AS w (word) WHERE EXISTS (SELECT FROM pg_proc AS n WHERE n.proname = w.word::name AND n.oid <> ` + p + `.oid AND ` + ofAnybody("n") + `)
-		  OR EXISTS (SELECT FROM pg_type AS n WHERE n.typname = w.word::name AND n.oid >= 16384)))`
+		AND NOT ` + names(p+".prosrc", p) + ")"
 }
 
 // asMade tells of an extension's function in SQL, a row of pg_proc, that its body reads nothing, runs no text, and names no function and no type but those of PostgreSQL and of extensions that are known: its text, or what
 // PostgreSQL keeps parsed.
 func asMade(p string) string {
 	const running = `\w+_to_xml\w*|ts_stat|ts_rewrite`
-	others := func(class, is string) string {
-		return "EXISTS (SELECT FROM " + class + " AS n WHERE " + is + " AND n.oid >= 16384 AND NOT " + ofHonest(class, "n.oid") + ")"
+	others := func(class, schema, is string) string {
+		return "EXISTS (SELECT FROM " + class + " AS n WHERE " + is + " AND n.oid >= 16384 AND n." + schema + " NOT IN " + ours + " AND NOT " + ofHonest(class, "n.oid") + ")"
 	}
 	body := p + ".prosqlbody::text"
 	return "CASE WHEN " + p + ".prosqlbody IS NULL THEN " + p + `.prosrc !~* '"|\m(from|into|table|with|execute|` + running + `)\M'
-		  AND NOT EXISTS (SELECT FROM regexp_split_to_table(lower(` + p + `.prosrc), '\W+') AS w (word) WHERE ` + others("pg_proc", "n.proname = w.word::name") + " OR " + others("pg_type", "n.typname = w.word::name") + `)
+		  AND NOT EXISTS (SELECT FROM regexp_split_to_table(lower(` + p + `.prosrc), '\W+') AS w (word) WHERE ` + others("pg_proc", "pronamespace", "n.proname = w.word::name") + " OR " + others("pg_type", "typnamespace", "n.typname = w.word::name") + `)
 		ELSE ` + body + ` !~ ':relid [1-9]' AND NOT ` + functions(body, `p.proname ~ '^(`+running+`)$' OR p.oid >= 16384 AND NOT `+ofHonest("pg_proc", "p.oid")) + `
-		  AND NOT EXISTS (SELECT FROM regexp_matches(` + body + `, '` + typesIn + `', 'g') AS w WHERE ` + others("pg_type", "n.oid = w[1]::oid") + ") END"
+		  AND NOT EXISTS (SELECT FROM regexp_matches(` + body + `, '` + typesIn + `', 'g') AS w WHERE ` + others("pg_type", "typnamespace", "n.oid = w[1]::oid") + ") END"
 }
 
 // readRuns reads of which relations a read may run functions of others. As a plan is made, PostgreSQL works out what expressions of their indexes, statistics, partitions, checks and policies make of constants;
@@ -61,17 +69,17 @@ func (l *loader) readRuns(ctx context.Context) error {
 	err := l.each(ctx, `WITH others AS MATERIALIZED (SELECT p.oid FROM pg_proc AS p WHERE `+ofAnybody("p")+`),
 		  classes AS MATERIALIZED (SELECT DISTINCT q.oid FROM pg_opclass AS q JOIN pg_amproc AS m ON m.amprocfamily = q.opcfamily JOIN others AS f ON f.oid = m.amproc),
 		  types AS MATERIALIZED (SELECT t.oid FROM pg_type AS t WHERE t.oid >= 16384 AND t.typtype <> 'c' AND t.typelem = 0 AND `+typeRuns("t")+`),
-		  trees (relation, tree) AS (SELECT i.indrelid, i.indexprs::text FROM pg_index AS i WHERE i.indexprs IS NOT NULL UNION ALL SELECT i.indrelid, i.indpred::text FROM pg_index AS i WHERE i.indpred IS NOT NULL
-		    UNION ALL SELECT s.stxrelid, s.stxexprs::text FROM pg_statistic_ext AS s WHERE s.stxexprs IS NOT NULL
-		    UNION ALL SELECT d.partrelid, d.partexprs::text FROM pg_partitioned_table AS d WHERE d.partexprs IS NOT NULL
-		    UNION ALL SELECT k.conrelid, k.conbin::text FROM pg_constraint AS k WHERE k.contype = 'c' AND k.conrelid <> 0
-		    UNION ALL SELECT l.polrelid, l.polqual::text FROM pg_policy AS l WHERE l.polqual IS NOT NULL AND l.polname NOT LIKE 'pgconsent\_%')
+		  trees (relation, tree, permissive) AS (SELECT i.indrelid, i.indexprs::text, false FROM pg_index AS i WHERE i.indexprs IS NOT NULL UNION ALL SELECT i.indrelid, i.indpred::text, false FROM pg_index AS i WHERE i.indpred IS NOT NULL
+		    UNION ALL SELECT s.stxrelid, s.stxexprs::text, false FROM pg_statistic_ext AS s WHERE s.stxexprs IS NOT NULL
+		    UNION ALL SELECT d.partrelid, d.partexprs::text, false FROM pg_partitioned_table AS d WHERE d.partexprs IS NOT NULL
+		    UNION ALL SELECT k.conrelid, k.conbin::text, false FROM pg_constraint AS k WHERE k.contype = 'c' AND k.conrelid <> 0
+		    UNION ALL SELECT l.polrelid, l.polqual::text, l.polpermissive FROM pg_policy AS l WHERE l.polqual IS NOT NULL AND `+ofCustomers+`)
 		SELECT i.indrelid, '', '{}'::oid[], true FROM pg_index AS i WHERE i.indclass::oid[] && ARRAY(SELECT c.oid FROM classes AS c)
 		UNION SELECT d.partrelid, '', '{}', true FROM pg_partitioned_table AS d WHERE d.partclass::oid[] && ARRAY(SELECT c.oid FROM classes AS c)
-		UNION SELECT l.polrelid, '', '{}', true FROM pg_policy AS l WHERE NOT l.polpermissive AND 0 = ANY (l.polroles) AND l.polname NOT LIKE 'pgconsent\_%'
+		UNION SELECT l.polrelid, '', '{}', true FROM pg_policy AS l WHERE NOT l.polpermissive AND `+ofCustomers+`
 		UNION SELECT x.relation, '', '{}', true FROM trees AS x CROSS JOIN LATERAL regexp_matches(x.tree, '`+typesIn+`', 'g') AS m JOIN pg_type AS u ON u.oid = m[1]::oid JOIN types AS t ON t.oid IN (u.oid, u.typelem)
 		UNION ALL SELECT x.relation, x.tree, array_agg(f.oid), bool_or(p.prolang = (SELECT g.oid FROM pg_language AS g WHERE g.lanname = 'sql') AND NOT `+wraps("p")+`)
-		FROM trees AS x CROSS JOIN LATERAL regexp_matches(x.tree, ':(?:opfuncid|funcid) ([0-9]+)', 'g') AS m JOIN others AS f ON f.oid = m[1]::oid JOIN pg_proc AS p ON p.oid = f.oid GROUP BY 1, 2`,
+		FROM trees AS x CROSS JOIN LATERAL regexp_matches(x.tree, ':(?:opfuncid|funcid) ([0-9]+)', 'g') AS m JOIN others AS f ON f.oid = m[1]::oid JOIN pg_proc AS p ON p.oid = f.oid WHERE NOT (x.permissive AND `+idle("p")+`) GROUP BY 1, 2`,
 		[]any{&oid, &tree, &functions, &always},
 		func() error {
 			if r := l.relations[oid]; r != nil {

@@ -56,7 +56,12 @@ func TestTablesThatRunFunctionsOfOthers(t *testing.T) {
 		CREATE FUNCTION unaccented(text) RETURNS text LANGUAGE sql IMMUTABLE AS $$ SELECT public.unaccent('public.unaccent'::regdictionary, lower($1)); $$;
 		CREATE FUNCTION less(int, int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT btint4cmp($1, $2)';
 		CREATE OPERATOR CLASS others FOR TYPE int USING btree AS OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 less(int, int);
-		CREATE TYPE compared AS RANGE (SUBTYPE = int, SUBTYPE_OPCLASS = others)`)
+		CREATE TYPE compared AS RANGE (SUBTYPE = int, SUBTYPE_OPCLASS = others); CREATE DOMAIN odd AS int; CREATE TABLE teams (x int); CREATE SCHEMA pgconsent_catalog; CREATE FUNCTION pgconsent_catalog.current_setting(text, bool) RETURNS text LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'; CREATE DOMAIN pgconsent_catalog.regdictionary AS text;
+		CREATE FUNCTION uid() RETURNS uuid LANGUAGE sql STABLE AS $$ SELECT coalesce(nullif(current_setting('request.jwt.f.sub', true), ''), nullif(current_setting('g', true), '')::jsonb ->> 'sub')::uuid $$;
+		CREATE FUNCTION member(int) RETURNS bool LANGUAGE sql STABLE SECURITY DEFINER AS 'SELECT f($1) > 0'; CREATE FUNCTION team(int) RETURNS bool LANGUAGE sql STABLE AS 'SELECT EXISTS (SELECT FROM teams WHERE x = $1)';
+		CREATE FUNCTION asked(int) RETURNS bool LANGUAGE plpgsql STABLE AS 'BEGIN RETURN true; END'; CREATE FUNCTION calls(int) RETURNS int LANGUAGE sql STABLE AS 'SELECT f(1) + $1';
+		CREATE OPERATOR <<~ (LEFTARG = int, RIGHTARG = int, FUNCTION = less); CREATE FUNCTION operates(int) RETURNS int LANGUAGE sql STABLE AS 'SELECT 1 <<~ 2'; CREATE FUNCTION casts(int) RETURNS int LANGUAGE sql STABLE AS 'SELECT 1::odd';
+		CREATE FUNCTION quotes(int) RETURNS int LANGUAGE sql STABLE AS 'SELECT "f"(1)'; CREATE FUNCTION reads(int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT count(*)::int FROM pg_class'; CREATE FUNCTION parsed(int) RETURNS int LANGUAGE sql STABLE RETURN f(1)`)
 	tables := []struct {
 		name, sql string
 		runs      bool
@@ -77,11 +82,20 @@ func TestTablesThatRunFunctionsOfOthers(t *testing.T) {
 		{"ranged", "ALTER TABLE T ADD CHECK ('[1,2]'::compared @> x)", true},
 		{"by_a_class", "CREATE INDEX ON T (x others)", true},
 		{"for_some", "CREATE POLICY a ON T USING (f(1) > 0)", true},
+		{"of_other_roles", "CREATE POLICY a ON T TO pg_monitor USING (f(1) > 0); CREATE POLICY b ON T AS RESTRICTIVE TO pg_monitor USING (f(1) > 0)", false},
+		{"of_ours", "CREATE POLICY pgconsent_select ON T AS RESTRICTIVE TO pg_read_all_stats USING (true); CREATE POLICY a ON T TO pg_read_all_stats USING (f(1) > 0)", true},
+		{"as_supabase_has_them", "CREATE POLICY a ON T USING (uid() = u); CREATE POLICY b ON T FOR SELECT USING ((SELECT uid()) = u AND member(x) AND team(x)); CREATE POLICY c ON T FOR DELETE USING (CASE WHEN asked(1) THEN true END)", false},
+		{"in_sql_with_others", "CREATE POLICY a ON T USING (calls(1) > x)", true},
+		{"in_sql_with_operators", "CREATE POLICY a ON T USING (operates(1) > x)", true},
+		{"in_sql_with_types", "CREATE POLICY a ON T USING (casts(1) > x)", true},
+		{"in_sql_that_is_not_plain", "CREATE POLICY a ON T USING (quotes(1) > x)", true},
+		{"in_sql_that_reads", "CREATE POLICY a ON T USING (reads(1) > x)", true},
+		{"in_parsed_sql", "CREATE POLICY a ON T USING (parsed(1) > x)", true},
 		{"for_all", "CREATE POLICY a ON T AS RESTRICTIVE FOR UPDATE USING (x > 0)", true},
 		{"above", "CREATE TABLE heir_of_T () INHERITS (T); CREATE INDEX ON heir_of_T ((x + f(1)))", true},
 	}
 	for _, table := range tables {
-		exec(t, conn, strings.NewReplacer("s_of_T", "s_of_"+table.name, "heir_of_T", "heir_of_"+table.name, "(T)", "("+table.name+")", " T ", " "+table.name+" ").Replace("CREATE TABLE T (x int, note text, c citext); "+table.sql+" ;"))
+		exec(t, conn, strings.NewReplacer("s_of_T", "s_of_"+table.name, "heir_of_T", "heir_of_"+table.name, "(T)", "("+table.name+")", " T ", " "+table.name+" ").Replace("CREATE TABLE T (x int, note text, c citext, u uuid); "+table.sql+" ;"))
 	}
 	exec(t, conn, "CREATE TABLE parted (x int) PARTITION BY RANGE (x others); CREATE TABLE part PARTITION OF parted FOR VALUES FROM (1) TO (2); CREATE TABLE folded (x int) PARTITION BY RANGE ((x + f(1))); CREATE TABLE plainly (x int) PARTITION BY RANGE ((x + 1)); CREATE TABLE other_part PARTITION OF plainly FOR VALUES FROM (1) TO (2)")
 	snapshot := load(t, conn)
