@@ -14,7 +14,7 @@ func TestQuietTables(t *testing.T) {
 	conn := pgtest.Database(t).Connect(t, "postgres")
 	exec(t, conn, `CREATE EXTENSION citext; CREATE EXTENSION pg_trgm; CREATE EXTENSION btree_gist; CREATE SCHEMA pgconsent;
 		CREATE FUNCTION fire() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'; CREATE FUNCTION pgconsent.noted() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END';
-		CREATE FUNCTION f(int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT $1'; CREATE FUNCTION eq(int, int) RETURNS bool LANGUAGE sql IMMUTABLE AS 'SELECT $1 OPERATOR(pg_catalog.=) $2'; CREATE OPERATOR === (LEFTARG = int, RIGHTARG = int, FUNCTION = eq, COMMUTATOR = ===);
+		CREATE FUNCTION f(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN $1; END'; CREATE FUNCTION eq(int, int) RETURNS bool LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN $1 OPERATOR(pg_catalog.=) $2; END'; CREATE FUNCTION brief(text) RETURNS bool LANGUAGE sql IMMUTABLE AS 'SELECT length($1) < 9 AND $1 ~ ''^[^@ ]+$'''; CREATE OPERATOR === (LEFTARG = int, RIGHTARG = int, FUNCTION = eq, COMMUTATOR = ===);
 		CREATE FUNCTION less(int, int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT btint4cmp($1, $2)'; CREATE OPERATOR CLASS others FOR TYPE int USING btree AS OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 less(int, int);
 		CREATE FUNCTION asked(int) RETURNS bool LANGUAGE plpgsql STABLE AS 'BEGIN RETURN true; END'; CREATE FUNCTION worked(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN 1; END';
 		CREATE FUNCTION uid() RETURNS uuid LANGUAGE sql STABLE AS $$ SELECT coalesce(nullif(current_setting('request.uid', true), ''), nullif(current_setting('request', true), '')::jsonb ->> 'uid')::uuid $$;
@@ -41,6 +41,7 @@ func TestQuietTables(t *testing.T) {
 		{"one that checks so", "a int", "CREATE POLICY own ON T FOR INSERT WITH CHECK (a > worked(1))", false, false},
 		{"a policy of ours", "a int", "CREATE POLICY pgconsent_select ON T USING (true)", true, true},
 		{"a check", "a int CHECK (f(a) > 0)", "", true, false},
+		{"a check by a plain function in SQL", "a text CHECK (brief(a))", "CREATE INDEX ON T (a) WHERE brief(a)", true, true},
 		{"a check by an operator", "a int CHECK (a === 1)", "", true, false},
 		{"a check that runs a text", "a int CHECK (query_to_xml('SELECT 1', true, true, '') IS NOT NULL)", "", true, false},
 		{"a check that goes by more than the row", "a text CHECK (to_tsvector(a) IS NOT NULL)", "", true, false},

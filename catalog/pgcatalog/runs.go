@@ -14,15 +14,6 @@ func ofAnybody(p string) string {
 	return "(" + ofOthers(p) + " AND NOT (" + p + ".prolang = (SELECT l.oid FROM pg_language AS l WHERE l.lanname = 'c') AND " + extensionOf("pg_proc", p+".oid") + " <> ''))"
 }
 
-// ours are the schemas of what migrate makes. A name in them is nobody's: it says nothing of a text that was there before.
-const ours = "(SELECT s.oid FROM pg_namespace AS s WHERE s.nspname IN ('pgconsent', 'pgconsent_gate', 'pgconsent_catalog', 'pgconsent_rows'))"
-
-// names tells of a text that a word in it is the name of a function of anybody's, but for p, or of a type.
-func names(text, p string) string {
-	return "EXISTS (SELECT FROM regexp_split_to_table(lower(" + text + `), '\W+') AS w (word) WHERE EXISTS (SELECT FROM pg_proc AS n WHERE n.proname = w.word::name AND n.oid <> ` + p + ".oid AND n.pronamespace NOT IN " + ours + " AND " + ofAnybody("n") + `)
-		  OR EXISTS (SELECT FROM pg_type AS n WHERE n.typname = w.word::name AND n.typnamespace NOT IN ` + ours + " AND n.oid >= 16384))"
-}
-
 // typeRuns tells of a type, a row of pg_type, that PostgreSQL runs such a function by itself: as it compares values of it, converts them, makes one of a text that stands beside it,
 // as of an array of a domain, or makes JSON of one.
 func typeRuns(t string) string {
@@ -33,13 +24,6 @@ func typeRuns(t string) string {
 		        WHERE q.opcdefault AND q.opcintype = ` + t + `.oid AND q.opcmethod IN (SELECT am.oid FROM pg_am AS am WHERE am.amname IN ('btree', 'hash')) OR q.oid = (SELECT r.rngsubopc FROM pg_range AS r WHERE r.rngtypid = ` + t + `.oid)
 		      UNION ALL SELECT m[1]::oid FROM pg_constraint AS k CROSS JOIN regexp_matches(k.conbin::text, ':(?:opfuncid|funcid) ([0-9]+)', 'g') AS m WHERE k.contypid = ` + t + `.oid
 		    ) AS f (oid) JOIN pg_proc AS p ON p.oid = f.oid WHERE ` + ofAnybody("p") + `)`
-}
-
-// wraps tells of a function in SQL, a row of pg_proc, that its body calls nothing of anybody's, as one does that is made to call unaccent immutable. The text of another may have whatever it likes, which PostgreSQL
-// puts in the place of the call.
-func wraps(p string) string {
-	return "(" + p + ".prosqlbody IS NULL AND " + p + ".prorettype < 16384 AND 16384 > ALL (" + p + ".proargtypes::oid[]) AND " + p + `.prosrc ~ '^[\w.$,():;\s'']*$' AND ` + p + `.prosrc !~* '\mas\M|::\s*(?!(?:pg_catalog\.)?(?:text|regdictionary)\M)'
-		AND NOT ` + names(p+".prosrc", p) + ")"
 }
 
 // asMade tells of an extension's function in SQL, a row of pg_proc, that its body reads nothing, runs no text, and names no function and no type but those of PostgreSQL and of extensions that are known: its text, or what
@@ -78,8 +62,8 @@ func (l *loader) readRuns(ctx context.Context) error {
 		UNION SELECT d.partrelid, '', '{}', true FROM pg_partitioned_table AS d WHERE d.partclass::oid[] && ARRAY(SELECT c.oid FROM classes AS c)
 		UNION SELECT l.polrelid, '', '{}', true FROM pg_policy AS l WHERE NOT l.polpermissive AND `+ofCustomers+`
 		UNION SELECT x.relation, '', '{}', true FROM trees AS x CROSS JOIN LATERAL regexp_matches(x.tree, '`+typesIn+`', 'g') AS m JOIN pg_type AS u ON u.oid = m[1]::oid JOIN types AS t ON t.oid IN (u.oid, u.typelem)
-		UNION ALL SELECT x.relation, x.tree, array_agg(f.oid), bool_or(p.prolang = (SELECT g.oid FROM pg_language AS g WHERE g.lanname = 'sql') AND NOT `+wraps("p")+`)
-		FROM trees AS x CROSS JOIN LATERAL regexp_matches(x.tree, ':(?:opfuncid|funcid) ([0-9]+)', 'g') AS m JOIN others AS f ON f.oid = m[1]::oid JOIN pg_proc AS p ON p.oid = f.oid WHERE NOT (x.permissive AND `+idle("p")+`) GROUP BY 1, 2`,
+		UNION ALL SELECT x.relation, x.tree, array_agg(f.oid), bool_or(p.prolang = `+inSQL+`)
+		FROM trees AS x CROSS JOIN LATERAL regexp_matches(x.tree, ':(?:opfuncid|funcid) ([0-9]+)', 'g') AS m JOIN others AS f ON f.oid = m[1]::oid JOIN pg_proc AS p ON p.oid = f.oid WHERE NOT CASE WHEN x.permissive THEN `+idle("p")+` ELSE `+plainSQL("p", ofAnybody)+` END GROUP BY 1, 2`,
 		[]any{&oid, &tree, &functions, &always},
 		func() error {
 			if r := l.relations[oid]; r != nil {

@@ -61,7 +61,10 @@ func TestTablesThatRunFunctionsOfOthers(t *testing.T) {
 		CREATE FUNCTION member(int) RETURNS bool LANGUAGE sql STABLE SECURITY DEFINER AS 'SELECT f($1) > 0'; CREATE FUNCTION team(int) RETURNS bool LANGUAGE sql STABLE AS 'SELECT EXISTS (SELECT FROM teams WHERE x = $1)';
 		CREATE FUNCTION asked(int) RETURNS bool LANGUAGE plpgsql STABLE AS 'BEGIN RETURN true; END'; CREATE FUNCTION calls(int) RETURNS int LANGUAGE sql STABLE AS 'SELECT f(1) + $1';
 		CREATE OPERATOR <<~ (LEFTARG = int, RIGHTARG = int, FUNCTION = less); CREATE FUNCTION operates(int) RETURNS int LANGUAGE sql STABLE AS 'SELECT 1 <<~ 2'; CREATE FUNCTION casts(int) RETURNS int LANGUAGE sql STABLE AS 'SELECT 1::odd';
-		CREATE FUNCTION quotes(int) RETURNS int LANGUAGE sql STABLE AS 'SELECT "f"(1)'; CREATE FUNCTION reads(int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT count(*)::int FROM pg_class'; CREATE FUNCTION parsed(int) RETURNS int LANGUAGE sql STABLE RETURN f(1)`)
+		CREATE FUNCTION is_email(text) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$ SELECT $1 ~* '^[^@ ]+@[^@ ]+$' AND length($1) BETWEEN 3 AND 254 $$; CREATE FUNCTION initial(text) RETURNS text LANGUAGE sql IMMUTABLE AS $$ SELECT upper(left(btrim($1), 1)) || '.' $$;
+		CREATE FUNCTION dollars(int) RETURNS text LANGUAGE sql IMMUTABLE AS $f$ SELECT $q$'$q$ || f(1) || $q$'$q$ $f$; CREATE FUNCTION escapes(int) RETURNS text LANGUAGE sql IMMUTABLE AS $f$ SELECT E'\'' || f(1) || E'\'' $f$;
+		CREATE FUNCTION comments(int) RETURNS text LANGUAGE sql IMMUTABLE AS $f$ SELECT /* ' */ f(1)::text /* ' */ $f$; CREATE FUNCTION aliases(int) RETURNS text LANGUAGE sql IMMUTABLE AS $f$ SELECT (SELECT 1 AS "a'")::text || f(1) || (SELECT 1 AS "b'")::text $f$;
+		CREATE FUNCTION kindly(text) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$ SELECT $1 LIKE 'f%' $$; CREATE FUNCTION quotes(int) RETURNS int LANGUAGE sql STABLE AS 'SELECT "f"(1)'; CREATE FUNCTION reads(int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT count(*)::int FROM pg_class'; CREATE FUNCTION parsed(int) RETURNS int LANGUAGE sql STABLE RETURN f(1)`)
 	tables := []struct {
 		name, sql string
 		runs      bool
@@ -90,6 +93,10 @@ func TestTablesThatRunFunctionsOfOthers(t *testing.T) {
 		{"in_sql_with_types", "CREATE POLICY a ON T USING (casts(1) > x)", true},
 		{"in_sql_that_is_not_plain", "CREATE POLICY a ON T USING (quotes(1) > x)", true},
 		{"in_sql_that_reads", "CREATE POLICY a ON T USING (reads(1) > x)", true},
+		{"plain_check", "CREATE INDEX ON T (initial(note)); ALTER TABLE T ADD CHECK (is_email(note)) NOT VALID; CREATE INDEX ON T (x) WHERE is_email('a')", false},
+		{"liked", "ALTER TABLE T ADD CHECK (kindly(note)) NOT VALID", false},
+		{"in_dollars", "ALTER TABLE T ADD CHECK (dollars(1) IS NOT NULL) NOT VALID", true}, {"with_escapes", "ALTER TABLE T ADD CHECK (escapes(1) IS NOT NULL) NOT VALID", true},
+		{"with_comments", "ALTER TABLE T ADD CHECK (comments(1) IS NOT NULL) NOT VALID", true}, {"with_aliases", "ALTER TABLE T ADD CHECK (aliases(1) IS NOT NULL) NOT VALID", true},
 		{"in_parsed_sql", "CREATE POLICY a ON T USING (parsed(1) > x)", true},
 		{"for_all", "CREATE POLICY a ON T AS RESTRICTIVE FOR UPDATE USING (x > 0)", true},
 		{"above", "CREATE TABLE heir_of_T () INHERITS (T); CREATE INDEX ON heir_of_T ((x + f(1)))", true},
