@@ -269,13 +269,40 @@ func (w *walker) schemaQualified(c *sqltext.ColumnRef, fields []string) []*fromI
 		return nil
 	}
 	ref := items[0].ref
-	if ref.fragment != nil && !ref.fragment.stands() {
-		ref.keep("schema.table.column")
-		ref.qualified = append(ref.qualified, c)
+	if ref.fragment == nil || ref.fragment.stands() {
+		w.unqualify(c)
 		return items
 	}
-	w.unqualify(c)
+	column := fields[len(fields)-1]
+	w.qualified = append(w.qualified, qualified{c, w.scope, items[0], w.copied, c.Fields[len(c.Fields)-1].GetAStar() != nil || items[0].columns[column]})
 	return items
+}
+
+// qualified is a column reference with a schema.
+type qualified struct {
+	column *sqltext.ColumnRef
+	scope  *scope
+	item   *fromItem
+	copied bool
+	known  bool // the table has the column; else the server says so, by the name that the client wrote
+}
+
+// unqualifyColumns takes the schema away where the table's name alone means the same: nothing else in sight has that name. The rest of the rewriter, and door views, which carry the name as alias, then see table.column, as
+// ORMs that write schema.table.column everywhere do not send it.
+func (w *walker) unqualifyColumns() {
+	for _, q := range w.qualified {
+		same := q.scope.matching(q.item.name)
+		switch i := w.source.At(q.column.Location); {
+		case len(same) == 1 && same[0] == q.item && q.known && i >= 0 && i+2 < len(w.source.Tokens) && w.source.Kind(i+1) == sqltext.Dot:
+			if !q.copied {
+				w.replace(w.source.Tokens[i].Start, w.source.Tokens[i+1].End, "", func() {})
+			}
+			q.column.Fields = q.column.Fields[1:]
+		default:
+			q.item.ref.keep("schema.table.column")
+			q.item.ref.qualified = append(q.item.ref.qualified, q.column)
+		}
+	}
 }
 
 // unqualify takes the schema away: what stands for the table carries its name as alias.

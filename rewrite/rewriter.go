@@ -159,6 +159,7 @@ func (r *Rewriter) rewrite(text string, extended bool, may form) (*Result, *sqls
 	if w.refused != nil {
 		return result, w.refused
 	}
+	w.unqualifyColumns()
 	result.Statements, result.Accesses = w.typed(tree) // before anything is put into the tree
 	w.careful(tree, result)
 	w.barred = result.Care != "" || result.CareDeclared

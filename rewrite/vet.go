@@ -301,13 +301,23 @@ func (v *vetter) renamed(columns []vetColumn, names []*sqltext.Node) []vetColumn
 }
 
 // limit vets LIMIT and OFFSET. They fail for negative numbers when they are reached, which may depend on hidden rows but at
-// the top.
+// the top; so elsewhere the value of a parameter is looked at.
 func (v *vetter) limit(n *sqltext.Node, top bool) {
 	if n == nil || v.reason != "" {
 		return
 	}
-	if p := n.GetParamRef(); p != nil && top {
+	p := n.GetParamRef()
+	if c := n.GetTypeCast(); c != nil && c.Arg.GetParamRef() != nil { // $1::integer
+		if p = c.Arg.GetParamRef(); v.cast(c, place{}).kind != kindInt {
+			v.no("LIMIT or OFFSET of an expression")
+		}
+	} else if p != nil {
 		v.param(p.Number, kindInt)
+	}
+	if p != nil {
+		if !top {
+			v.forms[p.Number] |= verdict.Natural
+		}
 		return
 	}
 	c := n.GetAConst()
@@ -620,9 +630,12 @@ func (v *vetter) takeDoor() {
 // qualifyTypes makes the edits of the types that are to be qualified.
 func (v *vetter) qualifyTypes() {
 	for _, t := range v.types {
-		token, name := v.source.Tokens[v.source.At(t.Location)], t.Names[0].GetString_().GetSval()
-		v.replace(token.Start, token.End, catalog.Name{Schema: "pg_catalog", Name: name}.SQL(), func() {
-			t.Names = []*sqltext.Node{stringNode("pg_catalog"), stringNode(name)}
+		token, name := v.source.Tokens[v.source.At(t.Location)], catalog.Name{Schema: "pg_catalog", Name: t.Names[0].GetString_().GetSval()}
+		if enum := v.enum("", name.Name); enum != nil {
+			name = enum.Name
+		}
+		v.replace(token.Start, token.End, name.SQL(), func() {
+			t.Names = []*sqltext.Node{stringNode(name.Schema), stringNode(name.Name)}
 		})
 	}
 }
@@ -695,10 +708,11 @@ func (w *walker) door(tree *sqltext.ParseResult, result *Result, found bool) boo
 // the server. A parameter of another type than was taken for granted would be converted, which can fail.
 func (r *Result) MayDeclare(types []uint32) bool {
 	for i, oid := range types {
-		if k, used := r.params[int32(i+1)]; oid != 0 && used && kindOfOID(oid) != k {
+		exact, is := r.exact[int32(i+1)]
+		if k, used := r.params[int32(i+1)]; oid != 0 && used && kindOfOID(oid) != k && !(is && exact == oid) {
 			return false
 		}
-		if exact, is := r.exact[int32(i+1)]; oid != 0 && is && exact != oid && kindOfOID(oid) != kindText {
+		if oid != 0 && is && exact != oid && kindOfOID(oid) != kindText {
 			return false
 		}
 	}

@@ -151,10 +151,19 @@ func (v *vetter) cast(c *sqltext.TypeCast, at place) value {
 	}
 	t := c.TypeName
 	schema, name, ok := qualifiedName(t.GetNames())
-	if ok && v.isEnum(schema, name) && arg.kind == kindString && !arg.null && len(t.ArrayBounds) == 0 && !t.Setof && !t.PctType {
-		return value{kind: kindEnum, constant: true}
+	if enum := v.enum(schema, name); ok && enum != nil && len(t.ArrayBounds) == 0 && !t.Setof && !t.PctType && v.reason == "" {
+		switch {
+		case arg.kind == kindString && !arg.null:
+			v.qualified(t)
+			return value{kind: kindEnum, constant: true}
+		case arg.kind == kindParam:
+			v.qualified(t)
+			v.exactly(arg.param, kindEnum, enum.OID)
+			return value{kind: kindEnum, constant: true}
+		}
 	}
-	if v.reason != "" || !ok || len(t.Typmods) > 0 || t.Setof || t.PctType || len(t.ArrayBounds) > 1 || schema != "" && schema != "pg_catalog" {
+	written := c.Arg.GetAArrayExpr() != nil && len(t.ArrayBounds) == 1 // ARRAY[…]::type[], of which each element is cast, and cut to a length
+	if v.reason != "" || !ok || len(t.Typmods) > 0 && !(written && name == "varchar") || t.Setof || t.PctType || len(t.ArrayBounds) > 1 || schema != "" && schema != "pg_catalog" {
 		v.no("a type that is not vetted")
 		return value{}
 	}
@@ -163,12 +172,8 @@ func (v *vetter) cast(c *sqltext.TypeCast, at place) value {
 		v.no("type %s is not vetted", name)
 		return value{}
 	}
-	if schema == "" {
-		if i := v.source.At(t.Location); i < 0 || !v.source.Tokens[i].IsName() || v.source.Kind(i+1) == sqltext.Dot {
-			v.no("a type whose name is not plain to see")
-			return value{}
-		}
-		v.types = append(v.types, t)
+	if v.qualified(t); v.reason != "" {
+		return value{}
 	}
 	to := kindOfOID(found[0].OID)
 	if len(t.ArrayBounds) == 1 {
@@ -179,6 +184,8 @@ func (v *vetter) cast(c *sqltext.TypeCast, at place) value {
 	switch {
 	case arg.kind == kindString && found[0].Name.Name == "interval" && span.MatchString(arg.text):
 		return value{kind: kindSpan}
+	case arg.kind == kindString && found[0].Name.Name == "regconfig" && len(t.ArrayBounds) == 0:
+		return value{kind: kindConfiguration, constant: true}
 	case to == kindOpaque:
 		v.no("type %s is not vetted", name)
 	case arg.kind == kindString && to == kindText:
@@ -193,16 +200,13 @@ func (v *vetter) cast(c *sqltext.TypeCast, at place) value {
 		v.no("a parameter as an array of whole numbers: larger ones may have been declared")
 	case arg.kind == kindParam && to == kindTSQuery:
 		v.no("a parameter as a text search: matching goes as deep as its value says")
-	case arg.kind == kindParam:
+	case arg.kind == kindParam && len(t.ArrayBounds) > 0: // of arrays one type has the kind
 		v.ofKind(arg.param, to)
-		if known, ok := v.exact[arg.param]; ok && known != found[0].OID {
-			v.no("parameter $%d is cast to two types", arg.param)
-		}
-		if len(t.ArrayBounds) == 0 { // of arrays one type has the kind
-			v.exact[arg.param] = found[0].OID
-		}
 		return value{kind: to}
-	case len(t.ArrayBounds) > 0 && to != kindOpaque && constants(c.Arg.GetAArrayExpr()): // PostgreSQL converts each while it parses or plans
+	case arg.kind == kindParam:
+		v.exactly(arg.param, to, found[0].OID)
+		return value{kind: to}
+	case written && (constants(c.Arg.GetAArrayExpr()) || to == "text[]" && arg.kind == to): // PostgreSQL converts each while it parses or plans; texts are cut only
 		return value{kind: to}
 	case len(t.ArrayBounds) > 0:
 		v.no("a cast to an array")
@@ -231,13 +235,33 @@ func ofColumns(n *sqltext.Node) bool {
 	return found
 }
 
-// isEnum tells whether a name with its schema is that of an enum, in which a string that is none of its labels fails while the statement is parsed.
-func (v *vetter) isEnum(schema, name string) bool {
-	if schema == "" || schema == "pg_catalog" {
-		return false
+// qualified notes that a type in the text is to be qualified, where it is not.
+func (v *vetter) qualified(t *sqltext.TypeName) {
+	if len(t.Names) > 1 {
+		return
 	}
-	found := v.snap.TypesNamed(schema, name)
-	return len(found) == 1 && found[0].Kind == 'e'
+	if i := v.source.At(t.Location); i < 0 || !v.source.Tokens[i].IsName() || v.source.Kind(i+1) == sqltext.Dot {
+		v.no("a type whose name is not plain to see")
+		return
+	}
+	v.types = append(v.types, t)
+}
+
+// exactly notes that a parameter is cast to a type: it may be declared as that, or not at all.
+func (v *vetter) exactly(number int32, k kind, oid uint32) {
+	v.ofKind(number, k)
+	if known, ok := v.exact[number]; ok && known != oid {
+		v.no("parameter $%d is cast to two types", number)
+	}
+	v.exact[number] = oid
+}
+
+// enum is the enum that a name means, with its schema or by the search path, in which a string that is none of its labels fails while the statement is parsed; nil: another type, or none.
+func (v *vetter) enum(schema, name string) *catalog.Type {
+	if found := v.snap.TypesNamed(schema, name); len(found) > 0 && found[0].Kind == 'e' {
+		return found[0]
+	}
+	return nil
 }
 
 // matches looks operands up in the list.

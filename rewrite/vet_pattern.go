@@ -1,7 +1,6 @@
 package rewrite
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/pgconsent/pgconsent/sqltext"
@@ -17,7 +16,7 @@ const maxParts = 10
 func (v *vetter) madePattern(n *sqltext.Node, at place) (value, bool) {
 	var params []int32
 	parts, ok := v.patternParts(n, nil)
-	if !ok || len(parts) == 1 && parts[0].GetAConst() != nil { // a constant is vetted as such
+	if !ok || n.GetAConst() != nil { // a constant is vetted as such
 		return value{}, false
 	}
 	for _, part := range parts {
@@ -70,13 +69,32 @@ func (v *vetter) patternParts(n *sqltext.Node, parts []*sqltext.Node) ([]*sqltex
 	case *sqltext.Node_FuncCall:
 		f := x.FuncCall
 		schema, name, ok := qualifiedName(f.Funcname)
-		if !ok || schema != "" && schema != "pg_catalog" || schema == "" && !v.plainlyCatalogs(name) || !slices.Contains([]string{"lower", "upper"}, name) || len(f.Args) != 1 ||
+		if !ok || schema != "" && schema != "pg_catalog" || schema == "" && !v.plainlyCatalogs(name) ||
 			f.Over != nil || f.AggStar || f.AggDistinct || f.AggFilter != nil || f.AggWithinGroup || f.FuncVariadic || len(f.AggOrder) > 0 {
 			return nil, false
 		}
-		return v.patternParts(f.Args[0], parts)
+		switch {
+		case (name == "lower" || name == "upper") && len(f.Args) == 1:
+		case name == "like_escape" && len(f.Args) == 2 && isEmpty(f.Args[1]): // ESCAPE '': there is none
+			return v.patternParts(f.Args[0], parts)
+		case name == "concat":
+		default:
+			return nil, false
+		}
+		for _, arg := range f.Args {
+			if parts, ok = v.patternParts(arg, parts); !ok {
+				return nil, false
+			}
+		}
+		return parts, true
 	}
 	return nil, false
+}
+
+// isEmpty tells whether an expression is the constant ”.
+func isEmpty(n *sqltext.Node) bool {
+	s := n.GetAConst().GetSval()
+	return s != nil && s.GetSval() == ""
 }
 
 // similar is the regular expression that PostgreSQL makes of a constant pattern of SIMILAR TO, as a constant. An escape, quotes, brackets and braces are none that is vetted.

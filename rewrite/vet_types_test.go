@@ -112,3 +112,43 @@ func TestDomainsTakeTheDoorOfTheirTypes(t *testing.T) {
 		}
 	}
 }
+
+// What ORMs and drivers write around a search: casts of parameters to enums, names of enums by the search path, patterns in upper case, by concat and without an escape, limits with a type, configurations with a cast. Each was sent to row security,
+// which reads the whole table.
+func TestDoorIsForWhatORMsWrite(t *testing.T) {
+	r, _ := altered(t, Gate, `CREATE EXTENSION citext; CREATE TYPE stage AS ENUM ('open', 'done'); CREATE TYPE "Odd Stage" AS ENUM ('open'); ALTER TABLE memories ADD at stage, ADD odd "Odd Stage", ADD mail citext, ADD tags text[], ADD names varchar(50)[], ADD found tsvector`)
+	for sql, gate := range map[string]bool{
+		"SELECT id FROM memories WHERE at = 'open'::stage AND body ILIKE '%x%'":                               true,
+		"SELECT id FROM memories WHERE at = CAST('open' AS stage) AND odd = 'open'::\"Odd Stage\"":            true,
+		"SELECT id FROM memories WHERE at = $1::stage AND body ILIKE $2::varchar LIMIT $3::integer":           true,
+		"SELECT id FROM memories WHERE at IN ($1::stage, $2::stage)":                                          true,
+		"SELECT id FROM memories WHERE upper(body::text) LIKE upper('%ab%')":                                  true,
+		"SELECT id FROM memories WHERE lower(body) LIKE lower(concat('%', $1, '%')) ESCAPE ''":                true,
+		"SELECT id FROM memories WHERE body LIKE $1 ESCAPE '' OFFSET $2 ROWS FETCH FIRST $3 ROWS ONLY":        true,
+		"SELECT id FROM memories WHERE upper(mail::text) = upper('A@b')":                                      true,
+		"SELECT id FROM memories WHERE tags @> ARRAY[$1]::text[] AND names @> ARRAY['a', 'b']::varchar(50)[]": true,
+		"SELECT id FROM memories WHERE found @@ plainto_tsquery('english'::regconfig, $1)":                    true,
+		"SELECT id FROM (SELECT id FROM memories WHERE body ILIKE $1 LIMIT $2 OFFSET $3) q":                   true,
+
+		"SELECT id FROM memories WHERE at = $1::text::stage":                            false,
+		"SELECT id FROM memories WHERE at = $1::stage AND body = $1":                    false,
+		"SELECT id FROM memories WHERE at = $1::stage AND odd = $1::\"Odd Stage\"":      false,
+		"SELECT id FROM memories WHERE at = body::stage":                                false,
+		"SELECT id FROM memories WHERE body LIKE upper(title)":                          false,
+		"SELECT id FROM memories WHERE body LIKE concat('%', title)":                    false,
+		"SELECT id FROM memories WHERE body LIKE '%x' ESCAPE '!'":                       false,
+		"SELECT id FROM memories WHERE body LIKE $1 ESCAPE $2":                          false,
+		"SELECT id FROM memories WHERE tags @> ARRAY[title]::text[]":                    false,
+		"SELECT id FROM memories WHERE found @@ plainto_tsquery($1::regconfig, 'a')":    false,
+		"SELECT id FROM memories WHERE found @@ plainto_tsquery(title::regconfig, 'a')": false,
+		"SELECT id FROM (SELECT id FROM memories LIMIT (SELECT 1)) q":                   false,
+	} {
+		result, refused := r.Rewrite(sql, false)
+		switch {
+		case refused != nil && gate:
+			t.Errorf("%s: %v", sql, refused)
+		case refused == nil && (result.Door == verdict.DoorGate) != gate:
+			t.Errorf("%s: %s: %s\n%s", sql, result.Door, result.DoorReason, result.Text)
+		}
+	}
+}

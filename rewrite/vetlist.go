@@ -32,6 +32,8 @@ const (
 	kindUndeclared kind = "undeclared" // of a parameter that nobody may declare
 	kindTSQuery    kind = "tsquery"
 	kindTSVector   kind = "tsvector"
+
+	kindConfiguration kind = "configuration" // of a text search, a constant
 )
 
 // typeKinds are the types that have a kind of their own, by OID.
@@ -160,7 +162,7 @@ func (v value) fits(wanted kind) bool {
 	case "query":
 		return v.kind == kindParam || v.literal() && verdict.PlainTextQuery(v.text)
 	case "string":
-		return v.literal()
+		return v.literal() || v.kind == kindConfiguration
 	case "short":
 		return v.kind == kindParam || v.literal() && verdict.Words.Holds([]byte(v.text)) && len(v.text) <= maxBrief
 	case "brief":

@@ -17,6 +17,7 @@ const (
 	Shallow                                 // of a JSON document: few levels
 	Expression                              // a regular expression that compiles: see PlainExpression
 	TextQuery                               // a text search that to_tsquery reads: see PlainTextQuery
+	Natural                                 // a whole number from 0 on, of LIMIT and OFFSET
 	Pattern    = Piece | ending             // of LIKE
 )
 
@@ -38,12 +39,19 @@ func (f Form) Holds(value []byte) bool {
 		f&Piece != 0 && (len(value) > maxPiece || bytes.Count(value, []byte("%")) > maxWildcards),
 		f&Shallow != 0 && bytes.Count(value, []byte("["))+bytes.Count(value, []byte("{")) > maxLevels,
 		f&Expression != 0 && value != nil && !PlainExpression(string(value)),
-		f&TextQuery != 0 && value != nil && !PlainTextQuery(string(value)):
+		f&TextQuery != 0 && value != nil && !PlainTextQuery(string(value)),
+		f&Natural != 0 && value != nil && !isNatural(value):
 		return false
 	case f&Words == 0:
 		return true
 	}
 	return len(value) <= maxWords && bytes.Count(value, []byte("-")) <= maxDashes && !slices.ContainsFunc(bytes.Fields(value), func(word []byte) bool { return len(word) >= maxWord })
+}
+
+// isNatural tells so of a value in text or in binary, whichever it is: as binary it begins with zero, as no text does. It says no to the largest numbers in binary.
+func isNatural(value []byte) bool {
+	binary := slices.Contains([]int{2, 4, 8}, len(value)) && value[0] == 0
+	return binary || len(value) > 0 && !slices.ContainsFunc(value, func(b byte) bool { return b < '0' || b > '9' })
 }
 
 // Fit tells whether the values of the parameters, from $1 on, have the forms that the text counts on.

@@ -1,0 +1,35 @@
+package rewrite
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/pgconsent/pgconsent/verdict"
+)
+
+// A column that is named with its table's schema, as Prisma, PostgREST and Hasura name all of them, is one of the table's where nothing else in sight has the table's name.
+func TestSchemaBeforeColumns(t *testing.T) {
+	r, _ := altered(t, Doors, "CREATE EXTENSION pg_trgm; CREATE INDEX ON memories USING gin (body gin_trgm_ops)")
+	r = r.WithSizes(sizes())
+	for sql, want := range map[string]string{
+		`SELECT "public"."memories"."id" FROM "public"."memories" WHERE "public"."memories"."body" ILIKE $1 ORDER BY "public"."memories"."id" LIMIT $2`:                     "gate",
+		`SELECT COUNT(*) FROM (SELECT "public"."memories"."id" FROM "public"."memories" WHERE "public"."memories"."body"::text LIKE $1 OFFSET $2) AS "sub"`:                 "gate",
+		`SELECT "public"."memories".* FROM "public"."memories" WHERE "public"."memories"."body" ILIKE '%x%'`:                                                                "gate",
+		`SELECT public . memories . id FROM memories WHERE body ILIKE '%x%' AND EXISTS (SELECT FROM people WHERE public.people.user_id = public.memories.user_id)`:          "gate",
+		`SELECT m.id FROM memories m WHERE m.id IN (SELECT public.memories.id FROM memories WHERE public.memories.body ILIKE '%x%')`:                                        "gate",
+		`SELECT public.memories.nothing FROM memories WHERE body ILIKE '%x%'`:                                                                                               "kept",
+		`SELECT (SELECT public.memories.title FROM people AS memories LIMIT 1) FROM memories WHERE body ILIKE '%x%'`:                                                        "kept",
+		`SELECT public.memories.title FROM memories, LATERAL (SELECT 1 FROM people AS memories WHERE public.memories.user_id = memories.user_id) q WHERE body ILIKE '%x%'`:  "kept",
+		`WITH memories AS (SELECT 'a' AS title) SELECT public.memories.title FROM public.memories JOIN (SELECT title FROM memories) q USING (title) WHERE body ILIKE '%x%'`: "gate",
+	} {
+		result, refused := r.Rewrite(sql, false)
+		if refused != nil {
+			t.Errorf("%s: %v", sql, refused)
+			continue
+		}
+		kept := strings.Contains(strings.NewReplacer(`"`, "", " ", "").Replace(result.Text), "public.memories.")
+		if kept != (want == "kept") || want == "gate" && result.Door != verdict.DoorGate {
+			t.Errorf("%s: %s (%s)\n%s", sql, result.Door, result.DoorReason, result.Text)
+		}
+	}
+}
