@@ -293,7 +293,7 @@ func (w *walker) unqualifyColumns() {
 	for _, q := range w.qualified {
 		same := q.scope.matching(q.item.name)
 		switch i := w.source.At(q.column.Location); {
-		case len(same) == 1 && same[0] == q.item && q.known && i >= 0 && i+2 < len(w.source.Tokens) && w.source.Kind(i+1) == sqltext.Dot:
+		case len(same) == 1 && same[0] == q.item && q.known && !q.scope.mayName() && i >= 0 && i+2 < len(w.source.Tokens) && w.source.Kind(i+1) == sqltext.Dot:
 			if !q.copied {
 				w.replace(w.source.Tokens[i].Start, w.source.Tokens[i+1].End, "", func() {})
 			}

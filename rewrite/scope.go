@@ -64,6 +64,16 @@ func (s *scope) matching(name string) []*fromItem {
 	return out
 }
 
+// mayName tells whether an item in sight has a name that is not plain to see, which may be any.
+func (s *scope) mayName() bool {
+	for ; s != nil; s = s.parent {
+		if s.nameless {
+			return true
+		}
+	}
+	return false
+}
+
 // hasColumn tells whether item.column is certain to be a column. Which item is meant is not: an alias of a join hides
 // those inside it, and a join's condition does not see the items beside it, so that one further out is meant. All of the
 // name must have the column.

@@ -17,6 +17,8 @@ func TestSchemaBeforeColumns(t *testing.T) {
 		`SELECT "public"."memories".* FROM "public"."memories" WHERE "public"."memories"."body" ILIKE '%x%'`:                                                                "gate",
 		`SELECT public . memories . id FROM memories WHERE body ILIKE '%x%' AND EXISTS (SELECT FROM people WHERE public.people.user_id = public.memories.user_id)`:          "gate",
 		`SELECT m.id FROM memories m WHERE m.id IN (SELECT public.memories.id FROM memories WHERE public.memories.body ILIKE '%x%')`:                                        "gate",
+		`SELECT public.memories.title FROM (public.memories JOIN people USING (user_id)) AS memories WHERE body ILIKE '%x%'`:                                                "kept",
+		`SELECT public.memories.title FROM memories, (SELECT 1) WHERE body ILIKE '%x%'`:                                                                                     "kept",
 		`SELECT public.memories.nothing FROM memories WHERE body ILIKE '%x%'`:                                                                                               "kept",
 		`SELECT (SELECT public.memories.title FROM people AS memories LIMIT 1) FROM memories WHERE body ILIKE '%x%'`:                                                        "kept",
 		`SELECT public.memories.title FROM memories, LATERAL (SELECT 1 FROM people AS memories WHERE public.memories.user_id = memories.user_id) q WHERE body ILIKE '%x%'`:  "kept",
