@@ -12,7 +12,7 @@ import (
 // those that run a text are among these. Functions of any type run what their arguments' types compare by, so that each type in it counts.
 func others(tree string) string {
 	return "COALESCE(" + tree + `::text ~ '\{(CONVERTROWTYPE|COERCETODOMAIN|ROWCOMPARE|MINMAX|XMLEXPR|JSON|NEXTVALUE|SUBLINK)' OR ` +
-		functions(tree, `p.oid IS NULL OR NOT (p.provolatile = 'i' AND NOT (`+ofOthers("p")+` AND NOT `+plainSQL("p", ofOthers)+`) OR p.oid < 16384 AND p.proname = 'now')`) +
+		functions(tree, `p.oid IS NULL OR NOT (p.provolatile = 'i' AND NOT (`+ofOthers("p")+` AND NOT `+plainSQL("p")+`) OR p.oid < 16384 AND p.proname = 'now')`) +
 		" OR EXISTS (SELECT FROM regexp_matches(" + tree + "::text, '" + typesIn + "', 'g') AS m WHERE NOT " + plainType("m[1]::oid") + "), false)"
 }
 

@@ -26,16 +26,22 @@ func typeRuns(t string) string {
 		    ) AS f (oid) JOIN pg_proc AS p ON p.oid = f.oid WHERE ` + ofAnybody("p") + `)`
 }
 
+// typesThatRun are these, and what is made of them.
+var typesThatRun = `WITH RECURSIVE part (whole, of) AS (SELECT t.oid, t.typelem FROM pg_type AS t WHERE t.typelem <> 0 UNION ALL SELECT t.oid, t.typbasetype FROM pg_type AS t WHERE t.typbasetype <> 0
+		    UNION ALL SELECT r.rngtypid, r.rngsubtype FROM pg_range AS r UNION ALL SELECT r.rngmultitypid, r.rngtypid FROM pg_range AS r
+		    UNION ALL SELECT c.reltype, a.atttypid FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid WHERE c.reltype <> 0 AND a.attnum > 0 AND NOT a.attisdropped),
+		  runs (oid) AS (SELECT t.oid FROM pg_type AS t WHERE ` + typeRuns("t") + ` UNION SELECT p.whole FROM runs AS r JOIN part AS p ON p.of = r.oid)
+		  SELECT r.oid FROM runs AS r`
+
 // asMade tells of an extension's function in SQL, a row of pg_proc, that its body reads nothing, runs no text, and names no function and no type but those of PostgreSQL and of extensions that are known: its text, or what
 // PostgreSQL keeps parsed.
 func asMade(p string) string {
-	const running = `\w+_to_xml\w*|ts_stat|ts_rewrite`
 	others := func(class, schema, is string) string {
 		return "EXISTS (SELECT FROM " + class + " AS n WHERE " + is + " AND n.oid >= 16384 AND n." + schema + " NOT IN " + ours + " AND NOT " + ofHonest(class, "n.oid") + ")"
 	}
 	body := p + ".prosqlbody::text"
-	return "CASE WHEN " + p + ".prosqlbody IS NULL THEN " + p + `.prosrc !~* '"|\m(from|into|table|with|execute|` + running + `)\M'
-		  AND NOT EXISTS (SELECT FROM regexp_split_to_table(lower(` + p + `.prosrc), '\W+') AS w (word) WHERE ` + others("pg_proc", "pronamespace", "n.proname = w.word::name") + " OR " + others("pg_type", "typnamespace", "n.typname = w.word::name") + `)
+	return "CASE WHEN " + p + ".prosqlbody IS NULL THEN " + p + `.prosrc COLLATE "C" !~* '"|[^\x01-\x7f]|\w\$|\m(from|into|table|with|execute|` + running + `)\M'
+		  AND NOT EXISTS (SELECT FROM regexp_split_to_table(lower(` + p + `.prosrc COLLATE "C"), '\W+') AS w (word) WHERE ` + others("pg_proc", "pronamespace", "n.proname = w.word::name") + " OR " + others("pg_type", "typnamespace", "n.typname = w.word::name") + `)
 		ELSE ` + body + ` !~ ':relid [1-9]' AND NOT ` + functions(body, `p.proname ~ '^(`+running+`)$' OR p.oid >= 16384 AND NOT `+ofHonest("pg_proc", "p.oid")) + `
 		  AND NOT EXISTS (SELECT FROM regexp_matches(` + body + `, '` + typesIn + `', 'g') AS w WHERE ` + others("pg_type", "typnamespace", "n.oid = w[1]::oid") + ") END"
 }
@@ -52,7 +58,7 @@ func (l *loader) readRuns(ctx context.Context) error {
 	// Each of the queries by name is worked out once.
 	err := l.each(ctx, `WITH others AS MATERIALIZED (SELECT p.oid FROM pg_proc AS p WHERE `+ofAnybody("p")+`),
 		  classes AS MATERIALIZED (SELECT DISTINCT q.oid FROM pg_opclass AS q JOIN pg_amproc AS m ON m.amprocfamily = q.opcfamily JOIN others AS f ON f.oid = m.amproc),
-		  types AS MATERIALIZED (SELECT t.oid FROM pg_type AS t WHERE t.oid >= 16384 AND t.typtype <> 'c' AND t.typelem = 0 AND `+typeRuns("t")+`),
+		  types AS MATERIALIZED (`+typesThatRun+`),
 		  trees (relation, tree, permissive) AS (SELECT i.indrelid, i.indexprs::text, false FROM pg_index AS i WHERE i.indexprs IS NOT NULL UNION ALL SELECT i.indrelid, i.indpred::text, false FROM pg_index AS i WHERE i.indpred IS NOT NULL
 		    UNION ALL SELECT s.stxrelid, s.stxexprs::text, false FROM pg_statistic_ext AS s WHERE s.stxexprs IS NOT NULL
 		    UNION ALL SELECT d.partrelid, d.partexprs::text, false FROM pg_partitioned_table AS d WHERE d.partexprs IS NOT NULL
@@ -61,9 +67,9 @@ func (l *loader) readRuns(ctx context.Context) error {
 		SELECT i.indrelid, '', '{}'::oid[], true FROM pg_index AS i WHERE i.indclass::oid[] && ARRAY(SELECT c.oid FROM classes AS c)
 		UNION SELECT d.partrelid, '', '{}', true FROM pg_partitioned_table AS d WHERE d.partclass::oid[] && ARRAY(SELECT c.oid FROM classes AS c)
 		UNION SELECT l.polrelid, '', '{}', true FROM pg_policy AS l WHERE NOT l.polpermissive AND `+ofCustomers+`
-		UNION SELECT x.relation, '', '{}', true FROM trees AS x CROSS JOIN LATERAL regexp_matches(x.tree, '`+typesIn+`', 'g') AS m JOIN pg_type AS u ON u.oid = m[1]::oid JOIN types AS t ON t.oid IN (u.oid, u.typelem)
-		UNION ALL SELECT x.relation, x.tree, array_agg(f.oid), bool_or(p.prolang = `+inSQL+`)
-		FROM trees AS x CROSS JOIN LATERAL regexp_matches(x.tree, ':(?:opfuncid|funcid) ([0-9]+)', 'g') AS m JOIN others AS f ON f.oid = m[1]::oid JOIN pg_proc AS p ON p.oid = f.oid WHERE NOT CASE WHEN x.permissive THEN `+idle("p")+` ELSE `+plainSQL("p", ofAnybody)+` END GROUP BY 1, 2`,
+		UNION SELECT x.relation, '', '{}', true FROM trees AS x CROSS JOIN LATERAL regexp_matches(x.tree, '`+typesIn+`', 'g') AS m JOIN types AS t ON t.oid = m[1]::oid
+		UNION ALL SELECT x.relation, x.tree, array_agg(f.oid), bool_or(p.prolang = `+inSQL+` OR `+hasDefaults("p")+`)
+		FROM trees AS x CROSS JOIN LATERAL regexp_matches(x.tree, ':(?:opfuncid|funcid) ([0-9]+)', 'g') AS m JOIN others AS f ON f.oid = m[1]::oid JOIN pg_proc AS p ON p.oid = f.oid WHERE NOT CASE WHEN x.permissive THEN `+idle("p")+` ELSE `+plainSQL("p")+` END GROUP BY 1, 2`,
 		[]any{&oid, &tree, &functions, &always},
 		func() error {
 			if r := l.relations[oid]; r != nil {

@@ -140,3 +140,54 @@ func TestReplacedFunctionsOfExtensions(t *testing.T) {
 		t.Errorf("%v, want %v", replaced, want)
 	}
 }
+
+// A function in SQL runs nothing of anybody's where its text says so; what it does not say is looked at, too.
+func TestPlainFunctionsInSQL(t *testing.T) {
+	t.Parallel()
+	conn := pgtest.Database(t).Connect(t, "postgres")
+	exec(t, conn, `CREATE EXTENSION tablefunc; CREATE EXTENSION cube; CREATE EXTENSION earthdistance; CREATE DOMAIN odd AS int; CREATE TYPE mood AS ENUM ('a'); CREATE TABLE t (x int);
+		CREATE FUNCTION f(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN $1; END'; CREATE FUNCTION f$1(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN $1; END'; CREATE FUNCTION f€(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN $1; END';
+		CREATE FUNCTION gÄ(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN $1; END'; CREATE FUNCTION f_mood(mood) RETURNS int LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN 1; END'; CREATE CAST (mood AS int) WITH FUNCTION f_mood(mood);
+		CREATE FUNCTION says(text) RETURNS bool LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN true; END'; CREATE FUNCTION same(json, json) RETURNS bool LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN true; END'; CREATE FUNCTION hashed(json) RETURNS int LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN 1; END';
+		CREATE FUNCTION to_date(bool) RETURNS date LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN now(); END'; CREATE FUNCTION unlike(varchar, text) RETURNS bool LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN true; END'`)
+	runs := func(made, call string) bool {
+		t.Helper()
+		exec(t, conn, made+"; ALTER TABLE t ADD CHECK ("+call+") NOT VALID")
+		r, _ := load(t, conn).Relation(catalog.Name{Schema: "public", Name: "t"})
+		exec(t, conn, "DROP FUNCTION p CASCADE; DROP CAST IF EXISTS (bool AS date); DROP OPERATOR FAMILY IF EXISTS jsons USING hash CASCADE; DROP OPERATOR IF EXISTS !~ (varchar, text)")
+		return r.Runs
+	}
+	const body = "LANGUAGE sql IMMUTABLE "
+	for _, c := range []struct {
+		made, call string
+		runs       bool
+	}{
+		{"CREATE FUNCTION p(int) RETURNS int " + body + "AS 'SELECT abs($1) + 1;'", "p(1) > 0", false},
+		{"CREATE FUNCTION p(a int, b int DEFAULT 3) RETURNS int " + body + "SET search_path = '' AS ' select a + b'", "p(1) > 0", false},
+		{"CREATE FUNCTION p(varchar) RETURNS bool " + body + "AS $$SELECT $1 NOT SIMILAR TO 'f\"x€%'$$", "p('a')", false},
+		{"CREATE FUNCTION p(point) RETURNS float8 " + body + "AS 'SELECT $1 <@> $1'", "p('(0,0)') > 0", false},
+		{"CREATE FUNCTION p(int) RETURNS int " + body + "AS 'SELECT public.f$1(1)'", "p(1) > 0", true},
+		{"CREATE FUNCTION p(int) RETURNS int " + body + "AS 'SELECT f€(1)'", "p(1) > 0", true},
+		{"CREATE FUNCTION p(int) RETURNS int " + body + "AS 'SELECT gÄ(1)'", "p(1) > 0", true},
+		{"CREATE FUNCTION p(int) RETURNS int " + body + "AS 'SELECT F(1)'", "p(1) > 0", true},
+		{"CREATE FUNCTION p(int) RETURNS int " + body + "AS 'SELECT 1; SELECT 2'", "p(1) > 0", true},
+		{"CREATE FUNCTION p(a int, b int DEFAULT f(1)) RETURNS int " + body + "AS 'SELECT a'", "p(x) > 0", true},
+		{"CREATE FUNCTION p(a int, b int DEFAULT f(1)) RETURNS int LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN a; END'", "p(x) > 0", true},
+		{"CREATE FUNCTION p(a int, b int DEFAULT 3) RETURNS int LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN a; END'", "p(x) > 0", false},
+		{"CREATE FUNCTION p(int, OUT a odd, OUT b int) " + body + "AS 'SELECT 1, 2'", "p(1) IS NOT NULL", true},
+		{"CREATE FUNCTION p(anyelement) RETURNS int " + body + "AS 'SELECT $1::int'", "p('a'::mood) > 0", true},
+		{"CREATE FUNCTION p(int) RETURNS text " + body + "SET standard_conforming_strings = off AS $$SELECT '\\'' || f(1) || '\\''$$", "p(1) > ''", true},
+		{"CREATE FUNCTION p(int) RETURNS text " + body + "AS $$SELECT (crosstab2('SELECT f(1)')).row_name$$", "p(1) > ''", true},
+		{"CREATE FUNCTION p(int) RETURNS bool " + body + "AS $$SELECT domain_in('5', 'odd'::regtype, -1) IS NULL$$", "p(1)", true},
+		{"CREATE FUNCTION p(int) RETURNS text " + body + "AS $$SELECT set_config('enable_bitmapscan', 'on', true)$$", "p(1) > ''", true},
+		{"CREATE FUNCTION p(int) RETURNS bool " + body + "AS $$SELECT satisfies_hash_partition('t'::regclass, 2, 0, $1)$$", "p(1)", true},
+		{"CREATE CAST (bool AS date) WITH FUNCTION to_date(bool); CREATE FUNCTION p(int) RETURNS date " + body + "AS 'SELECT ($1 > 0)::date'", "p(1) > '2000-01-01'", true},
+		{"CREATE OPERATOR === (LEFTARG = json, RIGHTARG = json, FUNCTION = same, COMMUTATOR = ===, HASHES); CREATE OPERATOR CLASS jsons DEFAULT FOR TYPE json USING hash AS OPERATOR 1 ===, FUNCTION 1 hashed(json); CREATE FUNCTION p(int) RETURNS bool " + body + "AS 'SELECT ARRAY[json_build_array()] = ARRAY[json_build_array()]'", "p(1)", true},
+		{"CREATE FUNCTION p(varchar) RETURNS bool " + body + "AS $$SELECT $1 NOT SIMILAR TO 'f'$$; CREATE OPERATOR !~ (LEFTARG = varchar, RIGHTARG = text, FUNCTION = unlike)", "p('a')", true},
+		{"CREATE FUNCTION p(point) RETURNS float8 " + body + "AS 'SELECT $1 <@> $1'; CREATE OR REPLACE FUNCTION geo_distance(point, point) RETURNS float8 LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN 1; END'", "p('(0,0)') > 0", true},
+	} {
+		if got := runs(c.made, c.call); got != c.runs {
+			t.Errorf("%s: %t, want %t", c.made, got, c.runs)
+		}
+	}
+}
