@@ -41,6 +41,7 @@ WITH schemas AS (
   UNION ALL SELECT pg_catalog.concat_ws(',', 's', s.oid, s.xmin) FROM pg_catalog.pg_amproc AS s WHERE s.oid OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid
   UNION ALL SELECT pg_catalog.concat_ws(',', 'b', b.oid, b.xmin) FROM pg_catalog.pg_amop AS b WHERE b.oid OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid
   UNION ALL SELECT pg_catalog.concat_ws(',', 'q', q.oid, q.xmin) FROM pg_catalog.pg_opclass AS q WHERE q.oid OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid
+  UNION ALL SELECT pg_catalog.concat_ws(',', 'z', z.oid, z.xmin) FROM pg_catalog.pg_statistic_ext AS z JOIN classes AS c ON c.oid OPERATOR(pg_catalog.=) z.stxrelid WHERE z.stxexprs IS NOT NULL
   UNION ALL SELECT pg_catalog.concat_ws(',', 'h', h.oid, h.xmin) FROM pg_catalog.pg_language AS h WHERE h.oid OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid
 )
 SELECT pg_catalog.md5(pg_catalog.string_agg(v.part, ';' ORDER BY v.part)) FROM versions AS v`).Scan(&hash)

@@ -18,6 +18,7 @@ CREATE TABLE parent (a int, b int); CREATE TABLE child (a int, b int);
 CREATE TABLE whole (k int, a text) PARTITION BY LIST (k);
 CREATE SEQUENCE s; CREATE SEQUENCE o;
 CREATE VIEW v AS SELECT id, a FROM t;
+CREATE TABLE quiet (k int); CREATE FUNCTION worked(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN 1; END'; CREATE FUNCTION plainly(a int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT abs($1) + 1'; CREATE FUNCTION dated(bool) RETURNS date LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN now(); END';
 CREATE MATERIALIZED VIEW m AS SELECT id FROM t;
 CREATE TYPE mood AS ENUM ('sad', 'glad');
 CREATE TYPE pair AS (a int, b text);
@@ -105,6 +106,20 @@ CREATE RULE instead AS ON UPDATE TO v DO INSTEAD NOTHING
 DROP RULE instead ON v
 ALTER VIEW v RENAME TO v2
 DROP MATERIALIZED VIEW m
+CREATE STATISTICS counted ON (k + worked(1)), k FROM quiet
+DROP STATISTICS counted
+CREATE POLICY own ON quiet USING (plainly(1) > k)
+CREATE FUNCTION abs(text) RETURNS int LANGUAGE plpgsql AS 'BEGIN RETURN 1; END'
+DROP FUNCTION abs(text)
+CREATE DOMAIN abs AS int
+DROP DOMAIN abs
+CREATE OPERATOR + (LEFTARG = text, RIGHTARG = text, FUNCTION = far)
+DROP OPERATOR + (text, text)
+CREATE CAST (bool AS date) WITH FUNCTION dated(bool)
+DROP CAST (bool AS date)
+ALTER FUNCTION plainly(int) SET standard_conforming_strings = off
+ALTER FUNCTION plainly(int) RESET ALL
+CREATE OR REPLACE FUNCTION plainly(a int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT worked(a)'
 ALTER TYPE mood ADD VALUE 'calm' BEFORE 'sad'
 ALTER TYPE mood RENAME VALUE 'glad' TO 'happy'
 ALTER TYPE pair ADD ATTRIBUTE c text COLLATE "C"
