@@ -49,7 +49,7 @@ CREATE FUNCTION unlike(varchar, text) RETURNS bool LANGUAGE plpgsql IMMUTABLE AS
 CREATE OPERATOR !~ (LEFTARG = varchar, RIGHTARG = text, FUNCTION = unlike);
 CREATE FUNCTION by_similar(varchar) RETURNS bool LANGUAGE sql IMMUTABLE AS $$ SELECT $1 NOT SIMILAR TO 'a' $$;
 CREATE OR REPLACE FUNCTION geo_distance(point, point) RETURNS float8 LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN PERFORM public.asks(); RETURN 1; END $$;
-CREATE FUNCTION by_replaced(int) RETURNS float8 LANGUAGE sql IMMUTABLE AS $$ SELECT '(0,0)'::point <@> '(1,1)'::point $$;
+CREATE FUNCTION by_replaced(int) RETURNS float8 LANGUAGE sql IMMUTABLE AS $$ SELECT '(0,0)'::point OPERATOR(public.<@>) '(1,1)'::point $$;
 `
 
 var unplain = []struct{ name, sql string }{
