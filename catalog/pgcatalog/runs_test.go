@@ -62,6 +62,7 @@ func TestTablesThatRunFunctionsOfOthers(t *testing.T) {
 		CREATE FUNCTION asked(int) RETURNS bool LANGUAGE plpgsql STABLE AS 'BEGIN RETURN true; END'; CREATE FUNCTION calls(int) RETURNS int LANGUAGE sql STABLE AS 'SELECT f(1) + $1';
 		CREATE OPERATOR <<~ (LEFTARG = int, RIGHTARG = int, FUNCTION = less); CREATE FUNCTION operates(int) RETURNS int LANGUAGE sql STABLE AS 'SELECT 1 <<~ 2'; CREATE FUNCTION casts(int) RETURNS int LANGUAGE sql STABLE AS 'SELECT 1::odd';
 		CREATE FUNCTION is_email(text) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$ SELECT $1 ~* '^[^@ ]+@[^@ ]+$' AND length($1) BETWEEN 3 AND 254 $$; CREATE FUNCTION initial(text) RETURNS text LANGUAGE sql IMMUTABLE AS $$ SELECT upper(left(btrim($1), 1)) || '.' $$;
+		CREATE FUNCTION labels(int) RETURNS int LANGUAGE sql STABLE AS 'SELECT f(1) + $1 AS select'; CREATE FUNCTION defaults(int, int DEFAULT f(1)) RETURNS int LANGUAGE plpgsql STABLE AS 'BEGIN RETURN 1; END'; CREATE FUNCTION makes(int) RETURNS bool LANGUAGE sql STABLE AS $$ SELECT EXISTS (SELECT FROM teams WHERE '[1,2]'::compared @> x) $$;
 		CREATE FUNCTION dollars(int) RETURNS text LANGUAGE sql IMMUTABLE AS $f$ SELECT $q$'$q$ || f(1) || $q$'$q$ $f$; CREATE FUNCTION escapes(int) RETURNS text LANGUAGE sql IMMUTABLE AS $f$ SELECT E'\'' || f(1) || E'\'' $f$;
 		CREATE FUNCTION comments(int) RETURNS text LANGUAGE sql IMMUTABLE AS $f$ SELECT /* ' */ f(1)::text /* ' */ $f$; CREATE FUNCTION aliases(int) RETURNS text LANGUAGE sql IMMUTABLE AS $f$ SELECT (SELECT 1 AS "a'")::text || f(1) || (SELECT 1 AS "b'")::text $f$;
 		CREATE FUNCTION kindly(text) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$ SELECT $1 LIKE 'f%' $$; CREATE FUNCTION quotes(int) RETURNS int LANGUAGE sql STABLE AS 'SELECT "f"(1)'; CREATE FUNCTION reads(int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT count(*)::int FROM pg_class'; CREATE FUNCTION parsed(int) RETURNS int LANGUAGE sql STABLE RETURN f(1)`)
@@ -88,6 +89,10 @@ func TestTablesThatRunFunctionsOfOthers(t *testing.T) {
 		{"of_other_roles", "CREATE POLICY a ON T TO pg_monitor USING (f(1) > 0); CREATE POLICY b ON T AS RESTRICTIVE TO pg_monitor USING (f(1) > 0)", false},
 		{"of_ours", "CREATE POLICY pgconsent_select ON T AS RESTRICTIVE TO pg_read_all_stats USING (true); CREATE POLICY a ON T TO pg_read_all_stats USING (f(1) > 0)", true},
 		{"as_supabase_has_them", "CREATE POLICY a ON T USING (uid() = u); CREATE POLICY b ON T FOR SELECT USING ((SELECT uid()) = u AND member(x) AND team(x)); CREATE POLICY c ON T FOR DELETE USING (CASE WHEN asked(1) THEN true END)", false},
+		{"named_as_ours", "CREATE POLICY pgconsent_mine ON T USING (f(1) > x)", true},
+		{"labelled", "CREATE POLICY a ON T USING (labels(1) > x)", true},
+		{"with_a_default", "CREATE POLICY a ON T USING (defaults(x) > x)", true},
+		{"with_a_constant", "CREATE POLICY a ON T USING (makes(x))", true},
 		{"in_sql_with_others", "CREATE POLICY a ON T USING (calls(1) > x)", true},
 		{"in_sql_with_operators", "CREATE POLICY a ON T USING (operates(1) > x)", true},
 		{"in_sql_with_types", "CREATE POLICY a ON T USING (casts(1) > x)", true},

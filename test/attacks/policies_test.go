@@ -32,7 +32,12 @@ var idle = []struct{ name, sql string }{
 func TestPoliciesBesideOursTellNothing(t *testing.T) {
 	schema, policy, views := probing+idlers+quietTable, reachedDear+quietPolicy, "views: {"
 	var statements []string
-	for _, c := range idle {
+	all := idle
+	for _, c := range idle { // those that come later by name PostgreSQL reads before ours
+		c.name, c.sql = "before_"+c.name, strings.NewReplacer("POLICY a", "POLICY z", "POLICY b", "POLICY y").Replace(c.sql)
+		all = append(all, c)
+	}
+	for _, c := range all {
 		schema += called("CREATE TABLE T (id int PRIMARY KEY, owner text NOT NULL, x int, note text); INSERT INTO T (id, owner, x, note) VALUES (1, 'me', 1, 'a'), (3, 'me', 3, 'c'), (2, 'other', 2, 'b'); ALTER TABLE T ENABLE ROW LEVEL SECURITY; CREATE VIEW view_of_T AS SELECT id, x FROM T;"+c.sql+";", c.name)
 		policy += called("  T: { rows: [ { own: { column: owner, is: user } } ], write: { commands: [insert, update, delete], accept: [conflicts] } }\n", c.name)
 		views += called(" view_of_T: {},", c.name)

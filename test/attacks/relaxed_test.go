@@ -67,6 +67,7 @@ var unplain = []struct{ name, sql string }{
 	{"by_parsing_policy", "ALTER TABLE T ENABLE ROW LEVEL SECURITY; CREATE POLICY zz ON T USING (by_parsing(1))"},
 	{"by_input", "CREATE INDEX ON T ((x > 0 AND by_input(1)))"},
 	{"by_default_policy", "ALTER TABLE T ENABLE ROW LEVEL SECURITY; CREATE POLICY zz ON T USING (by_default_idle(x) > 0)"},
+	{"by_a_name_of_ours", "CREATE POLICY pgconsent_zz ON T USING (probe(1) > 0)"},
 	{"by_multirange", "CREATE INDEX ON T ((x > 0 AND '{[1,2]}'::spans_multirange @> 1))"},
 }
 
