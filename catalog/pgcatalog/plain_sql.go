@@ -12,18 +12,19 @@ const running = `\w+_to_xml\w*|ts_stat|ts_rewrite|(domain|array|record|range|mul
 // plainSQL tells of a function p that it is in SQL, and that its text is one SELECT that reads no table, runs no text, and has no name of a function, a type or an operator but PostgreSQL's and those of functions that are not of others: neither it nor what PostgreSQL makes of it as it plans runs anything
 // else. So are those that are made to call unaccent immutable, or to tell an address by its look. Values of others' types, which it may take for any, could be cast or compared by what the text does not name; so could PostgreSQL's own, where somebody has made a cast or an order of these.
 func plainSQL(p string) string {
-	const (
-		reading  = `\m(from|into|table|with|execute|` + running + `)\M`
-		operator = "[-+*/<>=~!@#%^&|`?]+"
-		unsaid   = "'{=,<>,<,<=,>,>=,~,!~,~~,~~*,!~~,!~~*}'" // operators of LIKE, SIMILAR, IN, BETWEEN, NULLIF, CASE
-	)
+	const reading = `\m(from|into|table|with|execute|` + running + `)\M`
 	text := withoutStrings(p)
 	return "(" + p + ".prolang = " + inSQL + " AND " + p + ".prosqlbody IS NULL AND " + isClear(p) + " AND " + text + ` ~* '^\s*select\M[^;]*;?\s*$' AND ` + text + " !~* '" + reading + "' AND NOT " + hasDefaults(p) + `
 		  AND NOT EXISTS (SELECT FROM unnest(` + p + ".proconfig) AS g (setting) WHERE g.setting NOT LIKE 'search\\_path=%') AND NOT EXISTS (SELECT FROM pg_type AS y WHERE y.oid = ANY (" + p + ".prorettype || COALESCE(" + p + ".proallargtypes, " + p + `.proargtypes::oid[])) AND (y.oid >= 16384 OR y.typtype = 'p'))
 		  AND NOT EXISTS (SELECT FROM regexp_split_to_table(lower(` + text + `), '\W+') AS w (word) WHERE EXISTS (SELECT FROM pg_proc AS n WHERE n.proname = w.word::name AND n.oid <> ` + p + ".oid AND n.pronamespace NOT IN " + ours + " AND " + ofOthers("n") + `)
 		    OR EXISTS (SELECT FROM pg_type AS n WHERE n.typname = w.word::name AND n.typnamespace NOT IN ` + ours + ` AND n.oid >= 16384))
-		  AND NOT EXISTS (SELECT FROM pg_operator AS o JOIN pg_proc AS n ON n.oid = o.oprcode WHERE o.oid >= 16384 AND (NOT ` + ofHonest("pg_operator", "o.oid") + " OR " + ofOthers("n") + ") AND (o.oprname = ANY (" + unsaid + "::name[]) OR EXISTS (SELECT FROM regexp_matches(" + text + ", '" + operator + `', 'g') AS w WHERE strpos(w[1], o.oprname) > 0)))
+		  AND NOT ` + operators(text) + `
 		  AND ` + nobodysOrder + ")"
+}
+
+// operators tells of a text that it may have an operator in it by which a function of others is called: by its name, or as LIKE, SIMILAR, IN, BETWEEN, NULLIF or CASE.
+func operators(text string) string {
+	return "EXISTS (SELECT FROM pg_operator AS o JOIN pg_proc AS n ON n.oid = o.oprcode WHERE o.oid >= 16384 AND (NOT " + ofHonest("pg_operator", "o.oid") + " OR " + ofOthers("n") + ") AND (o.oprname = ANY ('{=,<>,<,<=,>,>=,~,!~,~~,~~*,!~~,!~~*}'::name[]) OR EXISTS (SELECT FROM regexp_matches(" + text + ", '[-+*/<>=~!@#%^&|`?]+', 'g') AS w WHERE strpos(w[1], o.oprname) > 0)))"
 }
 
 // nobodysOrder is that nobody has made a cast between types of PostgreSQL's, or an order or a hash of one.

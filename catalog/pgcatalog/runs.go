@@ -33,15 +33,15 @@ var typesThatRun = `WITH RECURSIVE part (whole, of) AS (SELECT t.oid, t.typelem 
 		  runs (oid) AS (SELECT t.oid FROM pg_type AS t WHERE ` + typeRuns("t") + ` UNION SELECT p.whole FROM runs AS r JOIN part AS p ON p.of = r.oid)
 		  SELECT r.oid FROM runs AS r`
 
-// asMade tells of an extension's function in SQL, a row of pg_proc, that its body reads nothing, runs no text, and names no function and no type but those of PostgreSQL and of extensions that are known: its text, or what
+// asMade tells of an extension's function in SQL, a row of pg_proc, that its body reads nothing, runs no text, and names no function, no type and no operator but those of PostgreSQL and of extensions that are known: its text, or what
 // PostgreSQL keeps parsed.
 func asMade(p string) string {
 	others := func(class, schema, is string) string {
 		return "EXISTS (SELECT FROM " + class + " AS n WHERE " + is + " AND n.oid >= 16384 AND n." + schema + " NOT IN " + ours + " AND NOT " + ofHonest(class, "n.oid") + ")"
 	}
 	body := p + ".prosqlbody::text"
-	return "CASE WHEN " + p + ".prosqlbody IS NULL THEN " + p + `.prosrc COLLATE "C" !~* '"|[^\x01-\x7f]|\w\$|\m(from|into|table|with|execute|` + running + `)\M'
-		  AND NOT EXISTS (SELECT FROM regexp_split_to_table(lower(` + p + `.prosrc COLLATE "C"), '\W+') AS w (word) WHERE ` + others("pg_proc", "pronamespace", "n.proname = w.word::name") + " OR " + others("pg_type", "typnamespace", "n.typname = w.word::name") + `)
+	return "NOT " + hasDefaults(p) + " AND CASE WHEN " + p + ".prosqlbody IS NULL THEN " + p + `.prosrc COLLATE "C" !~* '"|[^\x01-\x7f]|\w\$|\m(from|into|table|with|execute|` + running + `)\M'
+		  AND NOT EXISTS (SELECT FROM regexp_split_to_table(lower(` + p + `.prosrc COLLATE "C"), '\W+') AS w (word) WHERE ` + others("pg_proc", "pronamespace", "n.proname = w.word::name") + " OR " + others("pg_type", "typnamespace", "n.typname = w.word::name") + `) AND NOT ` + operators(p+".prosrc") + `
 		ELSE ` + body + ` !~ ':relid [1-9]' AND NOT ` + functions(body, `p.proname ~ '^(`+running+`)$' OR p.oid >= 16384 AND NOT `+ofHonest("pg_proc", "p.oid")) + `
 		  AND NOT EXISTS (SELECT FROM regexp_matches(` + body + `, '` + typesIn + `', 'g') AS w WHERE ` + others("pg_type", "typnamespace", "n.oid = w[1]::oid") + ") END"
 }

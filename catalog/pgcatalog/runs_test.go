@@ -132,6 +132,8 @@ func TestReplacedFunctionsOfExtensions(t *testing.T) {
 		CREATE OR REPLACE FUNCTION regexp_match(string citext, pattern citext) RETURNS text[] LANGUAGE sql IMMUTABLE RETURN ARRAY[public.others($1::text)];
 		CREATE OR REPLACE FUNCTION regexp_replace(string citext, pattern citext, replacement text) RETURNS text LANGUAGE sql IMMUTABLE RETURN (SELECT max(relname) FROM pg_class);
 		CREATE OR REPLACE FUNCTION regexp_split_to_array(string citext, pattern citext) RETURNS text[] LANGUAGE sql IMMUTABLE RETURN ARRAY[($1::narrow)::text];
+		CREATE EXTENSION cube; CREATE EXTENSION earthdistance; CREATE FUNCTION others(float8) RETURNS float8 LANGUAGE sql IMMUTABLE AS 'SELECT $1'; CREATE OPERATOR <<~ (RIGHTARG = float8, FUNCTION = others);
+		CREATE OR REPLACE FUNCTION sec_to_gc(float8) RETURNS float8 LANGUAGE sql IMMUTABLE AS 'SELECT <<~ $1'; CREATE OR REPLACE FUNCTION gc_to_sec(float8 DEFAULT others(1)) RETURNS float8 LANGUAGE sql IMMUTABLE AS 'SELECT $1';
 		CREATE OR REPLACE FUNCTION strpos(citext, citext) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT length($1::narrow)'`)
 	snapshot := load(t, conn)
 	var replaced []string
@@ -141,7 +143,7 @@ func TestReplacedFunctionsOfExtensions(t *testing.T) {
 		}
 	}
 	slices.Sort(replaced)
-	if want := []string{"regexp_match", "regexp_replace", "regexp_split_to_array", "replace", "split_part", "strpos", "translate"}; !slices.Equal(replaced, want) {
+	if want := []string{"gc_to_sec", "regexp_match", "regexp_replace", "regexp_split_to_array", "replace", "sec_to_gc", "split_part", "strpos", "translate"}; !slices.Equal(replaced, want) {
 		t.Errorf("%v, want %v", replaced, want)
 	}
 }
