@@ -153,7 +153,7 @@ func TestPlainFunctionsInSQL(t *testing.T) {
 	t.Parallel()
 	conn := pgtest.Database(t).Connect(t, "postgres")
 	exec(t, conn, `CREATE EXTENSION tablefunc; CREATE EXTENSION cube; CREATE EXTENSION earthdistance; CREATE DOMAIN odd AS int; CREATE TYPE mood AS ENUM ('a'); CREATE TABLE t (x int);
-		CREATE FUNCTION f(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN $1; END'; CREATE FUNCTION f$1(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN $1; END'; CREATE FUNCTION f€(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN $1; END';
+		CREATE FUNCTION f(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN $1; END'; CREATE FUNCTION h$1(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN $1; END'; CREATE FUNCTION k€(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN $1; END';
 		CREATE FUNCTION gÄ(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN $1; END'; CREATE FUNCTION f_mood(mood) RETURNS int LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN 1; END'; CREATE CAST (mood AS int) WITH FUNCTION f_mood(mood);
 		CREATE FUNCTION says(text) RETURNS bool LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN true; END'; CREATE FUNCTION same(json, json) RETURNS bool LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN true; END'; CREATE FUNCTION hashed(json) RETURNS int LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN 1; END';
 		CREATE FUNCTION to_date(bool) RETURNS date LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN now(); END'; CREATE FUNCTION unlike(varchar, text) RETURNS bool LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN true; END'`)
@@ -176,8 +176,8 @@ func TestPlainFunctionsInSQL(t *testing.T) {
 		{"CREATE FUNCTION p(a int, b int DEFAULT 3) RETURNS int " + body + "SET search_path = '' AS ' select a + b'", "p(1) > 0", false},
 		{"CREATE FUNCTION p(varchar) RETURNS bool " + body + "AS $$SELECT $1 NOT SIMILAR TO 'f\"x€%'$$", "p('a')", false},
 		{"CREATE FUNCTION p(point) RETURNS float8 " + body + "AS 'SELECT $1 <@> $1'", "p('(0,0)') > 0", false},
-		{"CREATE FUNCTION p(int) RETURNS int " + body + "AS 'SELECT public.f$1(1)'", "p(1) > 0", true},
-		{"CREATE FUNCTION p(int) RETURNS int " + body + "AS 'SELECT f€(1)'", "p(1) > 0", true},
+		{"CREATE FUNCTION p(int) RETURNS int " + body + "AS 'SELECT public.h$1(1)'", "p(1) > 0", true},
+		{"CREATE FUNCTION p(int) RETURNS int " + body + "AS 'SELECT k€(1)'", "p(1) > 0", true},
 		{"CREATE FUNCTION p(int) RETURNS int " + body + "AS 'SELECT gÄ(1)'", "p(1) > 0", true},
 		{"CREATE FUNCTION p(int) RETURNS int " + body + "AS 'SELECT F(1)'", "p(1) > 0", true},
 		{"CREATE FUNCTION p(int) RETURNS int " + body + "AS 'SELECT 1; SELECT 2'", "p(1) > 0", true},
