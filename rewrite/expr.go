@@ -1,6 +1,7 @@
 package rewrite
 
 import (
+	"github.com/pgconsent/pgconsent/catalog"
 	"github.com/pgconsent/pgconsent/sqlstate"
 	"github.com/pgconsent/pgconsent/sqltext"
 )
@@ -292,10 +293,10 @@ type qualified struct {
 func (w *walker) unqualifyColumns() {
 	for _, q := range w.qualified {
 		same := q.scope.matching(q.item.name)
-		switch i := w.source.At(q.column.Location); {
-		case len(same) == 1 && same[0] == q.item && q.known && !q.scope.mayName() && i >= 0 && i+2 < len(w.source.Tokens) && w.source.Kind(i+1) == sqltext.Dot:
+		switch {
+		case len(same) == 1 && same[0] == q.item && q.known && !q.scope.mayName() && w.schemaIsPlain(q.column):
 			if !q.copied {
-				w.replace(w.source.Tokens[i].Start, w.source.Tokens[i+1].End, "", func() {})
+				w.removeSchema(q.column, func() {})
 			}
 			q.column.Fields = q.column.Fields[1:]
 		default:
@@ -307,12 +308,24 @@ func (w *walker) unqualifyColumns() {
 
 // unqualify takes the schema away: what stands for the table carries its name as alias.
 func (w *walker) unqualify(c *sqltext.ColumnRef) {
-	i := w.source.At(c.Location)
-	if i < 0 || i+2 >= len(w.source.Tokens) || w.source.Kind(i+1) != sqltext.Dot {
+	if !w.schemaIsPlain(c) {
 		w.refuseAt(refusal("ColumnRef.location"), c.Location)
 		return
 	}
-	w.replace(w.source.Tokens[i].Start, w.source.Tokens[i+1].End, "", func() { c.Fields = c.Fields[1:] })
+	w.removeSchema(c, func() { c.Fields = c.Fields[1:] })
+}
+
+// schemaIsPlain tells whether a reference begins with a schema, a dot, a name and a dot.
+func (w *walker) schemaIsPlain(c *sqltext.ColumnRef) bool {
+	i := w.source.At(c.Location)
+	return i >= 0 && i+3 < len(w.source.Tokens) && w.source.Kind(i+1) == sqltext.Dot && w.source.Kind(i+3) == sqltext.Dot
+}
+
+// removeSchema writes the table's name in place of schema.table, as a name that may stand first: any word may stand behind a dot (public.user.id), a comment may stand between them, and
+// what is before the schema may need no space.
+func (w *walker) removeSchema(c *sqltext.ColumnRef, apply func()) {
+	i := w.source.At(c.Location)
+	w.replace(w.source.Tokens[i].Start, w.source.Tokens[i+2].End, catalog.QuoteIdent(c.Fields[1].GetString_().GetSval()), apply)
 }
 
 // column notes the name of a column that is read.

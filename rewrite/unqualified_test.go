@@ -35,3 +35,19 @@ func TestSchemaBeforeColumns(t *testing.T) {
 		}
 	}
 }
+
+// The table's name then stands first: it may be any word, glued to what is before it, and behind a comment.
+func TestSchemaIsTakenAwayWhole(t *testing.T) {
+	r, _ := altered(t, Doors, `CREATE EXTENSION pg_trgm; CREATE INDEX ON memories USING gin (body gin_trgm_ops); CREATE VIEW "user" AS SELECT * FROM memories; CREATE VIEW "Odd.""One" AS SELECT * FROM memories`)
+	r = r.WithSizes(sizes())
+	for _, sql := range []string{
+		`SELECT"public".memories.id FROM memories WHERE NOT"public".memories.body ILIKE '%x%' AND"public".memories.title = 'x'`,
+		"SELECT id FROM memories WHERE body ILIKE '%x%' AND 5 -public.-- of memories\n memories.id > 0",
+		"SELECT id FROM memories WHERE body ILIKE '%x%' AND 5 -public/* of memories */./**/memories.id > 0",
+	} {
+		result, refused := r.Rewrite(sql, false)
+		if refused != nil {
+			t.Errorf("%s: %v\n%s", sql, refused, result.Text)
+		}
+	}
+}

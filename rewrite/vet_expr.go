@@ -256,9 +256,13 @@ func (v *vetter) exactly(number int32, k kind, oid uint32) {
 	v.exact[number] = oid
 }
 
-// enum is the enum that a name means, with its schema or by the search path, in which a string that is none of its labels fails while the statement is parsed; nil: another type, or none.
+// enum is the enum that a name means, with its schema or by the search path, in which a string that is none of its labels fails while the statement is parsed; nil: another type, none, or perhaps
+// one of several: a table's rows are a type of its name as well.
 func (v *vetter) enum(schema, name string) *catalog.Type {
-	if found := v.snap.TypesNamed(schema, name); len(found) > 0 && found[0].Kind == 'e' {
+	if rows, _ := v.snap.ResolveRelation(schema, name); rows.Name != "" {
+		return nil
+	}
+	if found := v.snap.TypesNamed(schema, name); len(found) == 1 && found[0].Kind == 'e' {
 		return found[0]
 	}
 	return nil

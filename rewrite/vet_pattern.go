@@ -16,7 +16,7 @@ const maxParts = 10
 func (v *vetter) madePattern(n *sqltext.Node, at place) (value, bool) {
 	var params []int32
 	parts, ok := v.patternParts(n, nil)
-	if !ok || n.GetAConst() != nil { // a constant is vetted as such
+	if !ok || len(parts) == 0 || n.GetAConst() != nil { // a constant is vetted as such; concat() is of nothing
 		return value{}, false
 	}
 	for _, part := range parts {
@@ -91,7 +91,7 @@ func (v *vetter) patternParts(n *sqltext.Node, parts []*sqltext.Node) ([]*sqltex
 	return nil, false
 }
 
-// isEmpty tells whether an expression is the constant ”.
+// isEmpty tells whether an expression is the constant of no characters.
 func isEmpty(n *sqltext.Node) bool {
 	s := n.GetAConst().GetSval()
 	return s != nil && s.GetSval() == ""

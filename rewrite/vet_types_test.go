@@ -3,6 +3,7 @@ package rewrite
 import (
 	"testing"
 
+	"github.com/pgconsent/pgconsent/catalog"
 	"github.com/pgconsent/pgconsent/verdict"
 )
 
@@ -134,6 +135,8 @@ func TestDoorIsForWhatORMsWrite(t *testing.T) {
 		"SELECT id FROM memories WHERE at = $1::stage AND body = $1":                    false,
 		"SELECT id FROM memories WHERE at = $1::stage AND odd = $1::\"Odd Stage\"":      false,
 		"SELECT id FROM memories WHERE at = body::stage":                                false,
+		"SELECT id FROM memories WHERE body LIKE concat()":                              false,
+		"SELECT id FROM memories WHERE body LIKE upper(concat(concat())) ESCAPE ''":     false,
 		"SELECT id FROM memories WHERE body LIKE upper(title)":                          false,
 		"SELECT id FROM memories WHERE body LIKE concat('%', title)":                    false,
 		"SELECT id FROM memories WHERE body LIKE '%x' ESCAPE '!'":                       false,
@@ -149,6 +152,25 @@ func TestDoorIsForWhatORMsWrite(t *testing.T) {
 			t.Errorf("%s: %v", sql, refused)
 		case refused == nil && (result.Door == verdict.DoorGate) != gate:
 			t.Errorf("%s: %s: %s\n%s", sql, result.Door, result.DoorReason, result.Text)
+		}
+	}
+}
+
+// An enum's name alone means it where nothing else on the search path has it: a table's rows are a type of its name as well.
+func TestEnumsOfOneName(t *testing.T) {
+	enum := func(schema, name string, oid uint32) *catalog.Type {
+		return &catalog.Type{OID: oid, Name: catalog.Name{Schema: schema, Name: name}, Kind: 'e'}
+	}
+	snap := catalog.NewSnapshot(catalog.Spec{SearchPath: []string{"app", "public"}, Types: []*catalog.Type{enum("public", "mood", 1), enum("public", "stage", 2), enum("app", "stage", 3), enum("public", "memo", 4), enum("other", "mood", 5)},
+		Relations: []*catalog.Relation{{Name: catalog.Name{Schema: "app", Name: "memo"}}}})
+	v := &vetter{walker: &walker{Rewriter: &Rewriter{snap: snap}}}
+	for name, want := range map[catalog.Name]uint32{{Name: "mood"}: 1, {Name: "stage"}: 0, {Name: "memo"}: 0, {Name: "nothing"}: 0, {Schema: "app", Name: "stage"}: 3, {Schema: "public", Name: "memo"}: 4, {Schema: "app", Name: "mood"}: 0} {
+		got := uint32(0)
+		if t := v.enum(name.Schema, name.Name); t != nil {
+			got = t.OID
+		}
+		if got != want {
+			t.Errorf("%v: %d, want %d", name, got, want)
 		}
 	}
 }
