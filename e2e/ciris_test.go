@@ -257,7 +257,7 @@ func TestCirisC_AggregatesThatAreRefused(t *testing.T) {
 			`SELECT count(*) FROM interactions *`,
 			`SELECT count(a) FROM interactions AS i (a)`,
 			`SELECT sum(performance_benchmarks) FROM interactions AS i (a, b, c, d, e, f, g, h, i, j, k, l, m, n, o)`,
-			`SELECT count(*), public.interactions.channel_type FROM interactions GROUP BY 2`,
+			`SELECT count(*), public.interactions.user_id FROM interactions GROUP BY 2`,
 			`SELECT count(*) FROM interactions WHERE interactions IS NOT NULL`,
 			`SELECT count(*) FROM interactions WHERE channel_type = 'a\b'`,
 		} {

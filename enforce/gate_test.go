@@ -124,7 +124,9 @@ func TestDeclaredTypesAndTheGate(t *testing.T) {
 		{"SELECT title FROM memories WHERE title LIKE $1", []uint32{1042}, verdict.DoorRLS},
 		{"SELECT title FROM memories WHERE left(title, $1) = 'a'", nil, verdict.DoorRLS},
 		{"SELECT title FROM memories LIMIT $1", []uint32{20}, verdict.DoorGate},
-		{"SELECT title FROM memories WHERE EXISTS (SELECT FROM people LIMIT $1)", nil, verdict.DoorRLS},
+		{"SELECT title FROM memories WHERE EXISTS (SELECT FROM people LIMIT $1)", nil, verdict.DoorGate}, // the value is looked at
+		{"SELECT title FROM memories WHERE EXISTS (SELECT FROM people LIMIT $1)", []uint32{25}, verdict.DoorRLS},
+		{"SELECT title FROM memories WHERE EXISTS (SELECT FROM people LIMIT $1 + 1)", nil, verdict.DoorRLS},
 		{"SELECT title FROM memories WHERE id = ANY ($1)", []uint32{1016}, verdict.DoorGate},
 		{"SELECT title FROM memories WHERE title = ANY ($1::text[])", []uint32{1009}, verdict.DoorGate},
 		{"SELECT title FROM memories WHERE id = $1::int4", []uint32{23}, verdict.DoorGate},
