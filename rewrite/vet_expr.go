@@ -153,12 +153,14 @@ func (v *vetter) cast(c *sqltext.TypeCast, at place) value {
 	schema, name, ok := qualifiedName(t.GetNames())
 	if enum := v.enum(schema, name); ok && enum != nil && len(t.ArrayBounds) == 0 && !t.Setof && !t.PctType && v.reason == "" {
 		switch {
-		case arg.kind == kindString && !arg.null:
-			v.qualified(t)
-			return value{kind: kindEnum, constant: true}
+		case arg.kind != kindParam && (arg.kind != kindString || arg.null):
+		case !v.qualifies(t):
+			v.no("a type whose name is not plain to see")
+			return value{}
 		case arg.kind == kindParam:
-			v.qualified(t)
 			v.exactly(arg.param, kindEnum, enum.OID)
+			return value{kind: kindEnum, constant: true}
+		default:
 			return value{kind: kindEnum, constant: true}
 		}
 	}
@@ -172,7 +174,8 @@ func (v *vetter) cast(c *sqltext.TypeCast, at place) value {
 		v.no("type %s is not vetted", name)
 		return value{}
 	}
-	if v.qualified(t); v.reason != "" {
+	if !v.qualifies(t) {
+		v.no("a type whose name is not plain to see")
 		return value{}
 	}
 	to := kindOfOID(found[0].OID)
@@ -235,16 +238,16 @@ func ofColumns(n *sqltext.Node) bool {
 	return found
 }
 
-// qualified notes that a type in the text is to be qualified, where it is not.
-func (v *vetter) qualified(t *sqltext.TypeName) {
+// qualifies notes that a type in the text is to be qualified, where it is not; false: its name is not plain to see.
+func (v *vetter) qualifies(t *sqltext.TypeName) bool {
 	if len(t.Names) > 1 {
-		return
+		return true
 	}
 	if i := v.source.At(t.Location); i < 0 || !v.source.Tokens[i].IsName() || v.source.Kind(i+1) == sqltext.Dot {
-		v.no("a type whose name is not plain to see")
-		return
+		return false
 	}
 	v.types = append(v.types, t)
+	return true
 }
 
 // exactly notes that a parameter is cast to a type: it may be declared as that, or not at all.

@@ -290,13 +290,7 @@ func (v *vetter) plainType(t *sqltext.TypeName) bool {
 	if len(found) != 1 || !slices.Contains(plainTypes, found[0].OID) {
 		return false
 	}
-	if schema == "" {
-		if i := v.source.At(t.Location); i < 0 || !v.source.Tokens[i].IsName() || v.source.Kind(i+1) == sqltext.Dot {
-			return false
-		}
-		v.types = append(v.types, t)
-	}
-	return true
+	return v.qualifies(t)
 }
 
 // isAggregate tells whether a call is that of an aggregate or of a window function.
