@@ -50,9 +50,10 @@ type Relation struct {
 	Compared    []Compared // the indexes that compare rows as they are written, other than by what is known to fail for none
 	HasRules    bool       // rewrite rules, which a view's own is not counted as
 
-	DeletesQuietly bool // of a table: nothing but what is PostgreSQL's own, or ours, runs as a row of it is deleted, referential actions on other tables aside
-	UpdatesQuietly bool // the same of an update, the values that are set aside
-	Runs           bool // PostgreSQL may run a function of others as it plans to read it, or finds its rows
+	DeletesQuietly bool   // of a table: nothing but what is PostgreSQL's own, or ours, runs as a row of it is deleted, referential actions on other tables aside
+	UpdatesQuietly bool   // the same of an update, the values that are set aside
+	Runs           bool   // PostgreSQL may run a function of others as it plans to read it, or finds its rows
+	RunsBy         string // by what, for people: "public.notes, index notes_title: public.f(text)"
 
 	RowSecurity bool // relrowsecurity
 	ForceRLS    bool // relforcerowsecurity

@@ -27,6 +27,19 @@ func (s *Snapshot) Runs(oid uint32) bool {
 	return !known || !quiet
 }
 
+// RunsIn tells whether a function of others may run as a relation is read, its columns named or not; by says, for people, by what.
+func (s *Snapshot) RunsIn(r *Relation) (by string, runs bool) {
+	if r.Runs {
+		return r.RunsBy, true
+	}
+	for i := range r.Columns {
+		if c := &r.Columns[i]; s.Runs(c.TypeOID) {
+			return r.Name.String() + ", column " + c.Name + ": type " + c.Type, true
+		}
+	}
+	return "", false
+}
+
 func (s *Snapshot) runs(oid uint32, depth int) bool {
 	t := s.TypeByOID(oid)
 	return t == nil || depth == 0 || t.Runs || slices.ContainsFunc(slices.Concat(s.attributes(t), t.CheckTypes, []uint32{t.Element, t.Base}), func(inner uint32) bool { return inner != 0 && s.runs(inner, depth-1) })

@@ -93,6 +93,7 @@ var checks = []check{
 	{"observed", "every table of the policy is enforced", checkObserved},
 	{"ddl", "an event trigger tells of DDL before the next statement", checkDDL},
 	{"hardening", "nothing is left to harden", checkHardening},
+	{"careful", "no table of the policy is planned with care in whatever reads it", checkCareful},
 }
 
 // Examine runs every check on a connection of the control role, the owner or a superuser. The error is that of a

@@ -12,7 +12,8 @@ import (
 // of domains; or whether such functions run as PostgreSQL plans to read it, or what its rule looks into, and finds rows there.
 func (r *Rewriter) runs(relation *catalog.Relation) bool {
 	f := r.protected[relation.Name]
-	return relation.Runs || f != nil && f.runs || slices.ContainsFunc(relation.Columns, func(column catalog.Column) bool { return r.snap.Runs(column.TypeOID) })
+	_, runs := r.snap.RunsIn(relation)
+	return runs || f != nil && f.runs
 }
 
 // bringsOthers tells whether a text makes, or reads, such values. It is asked when all of it has been walked.

@@ -124,7 +124,7 @@ func TestLoad(t *testing.T) {
 			}},
 		},
 		"w": {
-			Name: public("w"), Kind: catalog.Table, Owner: "postgres", DeletesQuietly: true, Runs: true, Checked: []string{"a", "b", "c"}, Together: [][]string{{"a", "b"}, {"a", "b", "c"}},
+			Name: public("w"), Kind: catalog.Table, Owner: "postgres", DeletesQuietly: true, Runs: true, RunsBy: "public.w, index whole: public.one(public.w)", Checked: []string{"a", "b", "c"}, Together: [][]string{{"a", "b"}, {"a", "b", "c"}},
 			Computed:    []catalog.Computed{{By: "index", Columns: []string{"a", "b", "c"}, Anew: true}},
 			Columns:     []catalog.Column{{Name: "a", Type: "integer"}, {Name: "b", Type: "integer"}, {Name: "c", Type: "public.sum"}},
 			Indexes:     []catalog.BTree{{Columns: []string{"b"}, Unique: true}},

@@ -2,9 +2,11 @@ package pgcatalog
 
 import (
 	"context"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/pgconsent/pgconsent/catalog"
 )
@@ -51,29 +53,32 @@ func asMade(p string) string {
 func (l *loader) readRuns(ctx context.Context) error {
 	var (
 		oid       uint32
-		tree      string
+		tree, by  string
 		functions []uint32
 		always    bool
 	)
 	// Each of the queries by name is worked out once.
 	err := l.each(ctx, `WITH others AS MATERIALIZED (SELECT p.oid FROM pg_proc AS p WHERE `+ofAnybody("p")+`),
-		  classes AS MATERIALIZED (SELECT DISTINCT q.oid FROM pg_opclass AS q JOIN pg_amproc AS m ON m.amprocfamily = q.opcfamily JOIN others AS f ON f.oid = m.amproc),
+		  classes AS MATERIALIZED (SELECT DISTINCT q.oid, q.opcname FROM pg_opclass AS q JOIN pg_amproc AS m ON m.amprocfamily = q.opcfamily JOIN others AS f ON f.oid = m.amproc),
 		  types AS MATERIALIZED (`+typesThatRun+`),
-		  trees (relation, tree, permissive) AS (SELECT i.indrelid, i.indexprs::text, false FROM pg_index AS i WHERE i.indexprs IS NOT NULL UNION ALL SELECT i.indrelid, i.indpred::text, false FROM pg_index AS i WHERE i.indpred IS NOT NULL
-		    UNION ALL SELECT s.stxrelid, s.stxexprs::text, false FROM pg_statistic_ext AS s WHERE s.stxexprs IS NOT NULL
-		    UNION ALL SELECT d.partrelid, d.partexprs::text, false FROM pg_partitioned_table AS d WHERE d.partexprs IS NOT NULL
-		    UNION ALL SELECT k.conrelid, k.conbin::text, false FROM pg_constraint AS k WHERE k.contype = 'c' AND k.conrelid <> 0
-		    UNION ALL SELECT l.polrelid, l.polqual::text, l.polpermissive FROM pg_policy AS l WHERE l.polqual IS NOT NULL AND `+ofCustomers+`)
-		SELECT i.indrelid, '', '{}'::oid[], true FROM pg_index AS i WHERE i.indclass::oid[] && ARRAY(SELECT c.oid FROM classes AS c)
-		UNION SELECT d.partrelid, '', '{}', true FROM pg_partitioned_table AS d WHERE d.partclass::oid[] && ARRAY(SELECT c.oid FROM classes AS c)
-		UNION SELECT l.polrelid, '', '{}', true FROM pg_policy AS l WHERE NOT l.polpermissive AND `+ofCustomers+`
-		UNION SELECT x.relation, '', '{}', true FROM trees AS x CROSS JOIN LATERAL regexp_matches(x.tree, '`+typesIn+`', 'g') AS m JOIN types AS t ON t.oid = m[1]::oid
-		UNION ALL SELECT x.relation, x.tree, array_agg(f.oid), bool_or(p.prolang = `+inSQL+` OR `+hasDefaults("p")+`)
-		FROM trees AS x CROSS JOIN LATERAL regexp_matches(x.tree, ':(?:opfuncid|funcid) ([0-9]+)', 'g') AS m JOIN others AS f ON f.oid = m[1]::oid JOIN pg_proc AS p ON p.oid = f.oid WHERE NOT CASE WHEN x.permissive THEN `+idle("p")+` ELSE `+plainSQL("p")+` END GROUP BY 1, 2`,
-		[]any{&oid, &tree, &functions, &always},
+		  trees (relation, tree, permissive, by) AS (SELECT i.indrelid, x.tree, false, 'index ' || c.relname FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid CROSS JOIN LATERAL (VALUES (i.indexprs::text), (i.indpred::text)) AS x (tree) WHERE x.tree IS NOT NULL
+		    UNION ALL SELECT s.stxrelid, s.stxexprs::text, false, 'statistics ' || s.stxname FROM pg_statistic_ext AS s WHERE s.stxexprs IS NOT NULL
+		    UNION ALL SELECT d.partrelid, d.partexprs::text, false, 'the partition key' FROM pg_partitioned_table AS d WHERE d.partexprs IS NOT NULL
+		    UNION ALL SELECT k.conrelid, k.conbin::text, false, 'constraint ' || k.conname FROM pg_constraint AS k WHERE k.contype = 'c' AND k.conrelid <> 0
+		    UNION ALL SELECT l.polrelid, l.polqual::text, l.polpermissive, 'row policy ' || l.polname FROM pg_policy AS l WHERE l.polqual IS NOT NULL AND `+ofCustomers+`)
+		SELECT i.indrelid, '', '{}'::oid[], true, 'index ' || r.relname || ': operator class ' || c.opcname FROM pg_index AS i JOIN pg_class AS r ON r.oid = i.indexrelid JOIN classes AS c ON c.oid = ANY (i.indclass::oid[])
+		UNION SELECT d.partrelid, '', '{}', true, 'the partition key: operator class ' || c.opcname FROM pg_partitioned_table AS d JOIN classes AS c ON c.oid = ANY (d.partclass::oid[])
+		UNION SELECT l.polrelid, '', '{}', true, 'row policy ' || l.polname || ', which is restrictive' FROM pg_policy AS l WHERE NOT l.polpermissive AND `+ofCustomers+`
+		UNION SELECT x.relation, '', '{}', true, x.by || ': type ' || t.oid::regtype FROM trees AS x CROSS JOIN LATERAL regexp_matches(x.tree, '`+typesIn+`', 'g') AS m JOIN types AS t ON t.oid = m[1]::oid
+		UNION ALL SELECT x.relation, x.tree, array_agg(f.oid), bool_or(p.prolang = `+inSQL+` OR `+hasDefaults("p")+`), x.by || ': ' || string_agg(DISTINCT f.oid::regprocedure::text, ', ')
+		FROM trees AS x CROSS JOIN LATERAL regexp_matches(x.tree, ':(?:opfuncid|funcid) ([0-9]+)', 'g') AS m JOIN others AS f ON f.oid = m[1]::oid JOIN pg_proc AS p ON p.oid = f.oid WHERE NOT CASE WHEN x.permissive THEN `+idle("p")+` ELSE `+plainSQL("p")+` END GROUP BY x.relation, x.tree, x.by`,
+		[]any{&oid, &tree, &functions, &always, &by},
 		func() error {
-			if r := l.relations[oid]; r != nil {
-				r.Runs = r.Runs || always || folds(tree, functions)
+			if r := l.relations[oid]; r != nil && (always || folds(tree, functions)) {
+				if by = r.Name.String() + ", " + by; !r.Runs || by < r.RunsBy {
+					r.RunsBy = by
+				}
+				r.Runs = true
 			}
 			functions = nil
 			return nil
@@ -88,12 +93,19 @@ func (l *loader) shareRuns() {
 	for _, r := range l.relations {
 		byName[r.Name] = r
 	}
+	names := slices.SortedFunc(maps.Keys(byName), func(a, b catalog.Name) int { return strings.Compare(a.String(), b.String()) })
 	for again := true; again; {
 		again = false
-		for _, r := range l.relations {
-			for _, name := range r.Parents {
-				if p := byName[name]; p != nil && p.Runs != r.Runs {
-					p.Runs, r.Runs, again = true, true, true
+		for _, name := range names {
+			r := byName[name]
+			for _, parent := range r.Parents {
+				p := byName[parent]
+				switch {
+				case p == nil || p.Runs == r.Runs:
+				case p.Runs:
+					r.Runs, r.RunsBy, again = true, p.RunsBy, true
+				default:
+					p.Runs, p.RunsBy, again = true, r.RunsBy, true
 				}
 			}
 		}

@@ -117,6 +117,24 @@ func TestTablesThatRunFunctionsOfOthers(t *testing.T) {
 	}{{"parted", "", true}, {"part", "", true}, {"folded", "", true}, {"plainly", "", false}, {"other_part", "", false}, {"heir_of_above", "", true}}...) {
 		if r, found := snapshot.Relation(catalog.Name{Schema: "public", Name: table.name}); !found || r.Runs != table.runs {
 			t.Errorf("%s: %t, want %t", table.name, !table.runs, table.runs)
+		} else if r.Runs != (r.RunsBy != "") {
+			t.Errorf("%s: it is said to be by %q", table.name, r.RunsBy)
+		}
+	}
+	for name, by := range map[string]string{
+		"of_constants": "public.of_constants, index of_constants_expr_idx: public.f(integer)",
+		"checked":      "public.checked, constraint checked_x_check: public.f(integer)",
+		"estimated":    "public.estimated, statistics s_of_estimated: public.f(integer)",
+		"ranged":       "public.ranged, constraint ranged_x_check: type public.compared",
+		"by_a_class":   "public.by_a_class, index by_a_class_x_idx: operator class others",
+		"for_some":     "public.for_some, row policy a: public.f(integer)",
+		"for_all":      "public.for_all, row policy a, which is restrictive",
+		"above":        "public.heir_of_above, index heir_of_above_expr_idx: public.f(integer)",
+		"part":         "public.parted, the partition key: operator class others",
+		"folded":       "public.folded, the partition key: public.f(integer)",
+	} {
+		if r, _ := snapshot.Relation(catalog.Name{Schema: "public", Name: name}); r.RunsBy != by {
+			t.Errorf("%s: %q, want %q", name, r.RunsBy, by)
 		}
 	}
 }
