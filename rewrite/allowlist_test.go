@@ -64,6 +64,31 @@ func TestEveryCatalogNameIsClassified(t *testing.T) {
 	}
 }
 
+// What samples rows takes one argument, of a type that no statement can name: in attribute notation nothing but a field is called so.
+func TestSamplingMethodsTakeNoValues(t *testing.T) {
+	conn := pgtest.Database(t).Connect(t, "postgres")
+	seen := 0
+	for name, c := range catalogFunctions {
+		if c.why != samplingMethods {
+			continue
+		}
+		seen++
+		for _, arguments := range queryNames(t, conn, "SELECT proargtypes::regtype[]::text FROM pg_proc WHERE pronamespace = 'pg_catalog'::regnamespace AND proname = '"+name+"'") {
+			if arguments != "[0:0]={internal}" {
+				t.Errorf("%s takes %s", name, arguments)
+			}
+		}
+	}
+	if seen == 0 || typeList.allows(ofCatalog, "internal") {
+		t.Errorf("%d sampling methods; internal is class %q", seen, typeList[ofCatalog]["internal"].class)
+	}
+	for _, sql := range []string{"SELECT (NULL::internal).system", "SELECT system(NULL)"} {
+		if result, refused := rewriter(t, Both).Rewrite(sql, false); refused == nil {
+			t.Errorf("%s: allowed as %s", sql, result.Text)
+		}
+	}
+}
+
 // What runs without being called is what agents may call: the functions of operators and casts that are allowed.
 func TestOperatorsAndCastsCallAllowedFunctions(t *testing.T) {
 	conn := database(t).Connect(t, "postgres")

@@ -347,6 +347,9 @@ func constantString(n *sqltext.Node) (string, bool) {
 	return s.GetSval(), s != nil
 }
 
+// samplingMethods is the group of functions.txt whose functions take nothing but what has no values in a statement. So (value).system is a field, as every coding of FHIR has one, or an error.
+const samplingMethods = "sampling methods"
+
 // attribute judges the last part of a.b, which PostgreSQL reads as the function b applied to a, or as a cast of a to the
 // type b, where a has no column b. It tells whether that may be a function of the policy's.
 func (w *walker) attribute(name string, location int32) (listed bool) {
@@ -370,7 +373,8 @@ func (w *walker) attribute(name string, location int32) (listed bool) {
 	}
 	if w.snap.HasCatalogFunction(name) {
 		_, shadowed := catalog.ShadowFunction(name)
-		allowed = allowed && catalogFunctions[name].class == classAllow && !shadowed && name != "current_setting"
+		c := catalogFunctions[name]
+		allowed = allowed && (c.class == classAllow && !shadowed && name != "current_setting" || c.why == samplingMethods)
 	}
 	for _, t := range w.snap.TypesNamed("", name) {
 		w.brings(t.OID)
