@@ -19,7 +19,7 @@ var (
 )
 
 // inTurn are schemas of which one is held against its copy each day.
-var inTurn = []string{"hospital", "crm", "ward", "bazaar", "orbit", "recall", "docket", "fleet", "press", "kin", "estate", "scribe", "payroll", "campus", "carrier", "alms", "aloft", "grid", "tryst", "cortex", "lodge", "surety", "troupe"}
+var inTurn = []string{"hospital", "crm", "ward", "bazaar", "orbit", "recall", "docket", "fleet", "press", "kin", "estate", "scribe", "payroll", "campus", "carrier", "alms", "aloft", "grid", "tryst", "cortex", "lodge", "surety", "troupe", "remedy"}
 
 // What an agent receives for a statement is what PostgreSQL answers on a copy without the invisible rows, in every mode.
 func TestAnswersEqualThoseOfAFilteredCopy(t *testing.T) {

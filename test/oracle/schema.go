@@ -48,6 +48,7 @@ var Schemas = []Schema{
 	{Name: "lodge", SearchPath: []string{"public", "res"}, Attributes: map[string]string{"me": "8ddf8780-39b7-0767-c4a5-bcf4f0c4f65e", "brand": "alpine", "teams": "{concierge}"}},
 	{Name: "surety", SearchPath: []string{"public", "Claims", "ref"}, Attributes: map[string]string{"me": "140", "insurer": "ALFA", "teams": "{home}"}},
 	{Name: "troupe", SearchPath: []string{"public", "sched", "log", "extensions"}, Attributes: map[string]string{"me": "4", "agency": "nord"}},
+	{Name: "remedy", SearchPath: []string{"public", "fhir", "voice"}, Attributes: map[string]string{"clinic": "alder", "me": "5", "teams": "{alder,night}", "purposes": "{care,research}"}},
 	{Name: "press", SearchPath: []string{"public", "log"}, Attributes: map[string]string{"user": "4", "house": "north", "desks": "{city,sport}"}},
 }
 
