@@ -1,6 +1,9 @@
 package verdict
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 // A number of rows is looked at in text and in binary: none that is negative passes, whichever it is.
 func TestNaturalNumbers(t *testing.T) {
@@ -16,5 +19,32 @@ func TestNaturalNumbers(t *testing.T) {
 	}
 	if !Natural.Holds(nil) {
 		t.Error("NULL is no limit")
+	}
+}
+
+// A value is looked at for each thing that its text counts on, whatever else that counts on.
+func TestFormsTogether(t *testing.T) {
+	levels := func(n int) string { return strings.Repeat("[", n) + strings.Repeat(`{"a":`, n) }
+	alone := []struct {
+		form          Form
+		good, refused string
+	}{
+		{Piece, strings.Repeat("%", maxWildcards), strings.Repeat("%", maxWildcards+1)},
+		{Pattern, `a\b%`, `a\`},
+		{Words, strings.Repeat("w", maxWord-1), strings.Repeat("w", maxWord)},
+		{Shallow, levels(maxLevels / 2), levels(maxLevels/2 + 1)},
+		{Expression, "a|b", "a|"},
+		{TextQuery, "a | b", "a | | b"},
+		{Natural, "20", "-20"},
+	}
+	for _, a := range alone {
+		if !a.form.Holds([]byte(a.good)) {
+			t.Errorf("%08b: %.40q is refused", a.form, a.good)
+		}
+		for _, b := range alone {
+			if (a.form | b.form).Holds([]byte(a.refused)) {
+				t.Errorf("%08b beside %08b: %.40q passes", a.form, b.form, a.refused)
+			}
+		}
 	}
 }
