@@ -21,7 +21,9 @@ func TestQuietTables(t *testing.T) {
 		CREATE TYPE mood AS ENUM ('sad', 'ok'); CREATE TYPE pair AS (a int, b int); CREATE DOMAIN short AS text CHECK (length(VALUE) < 9); CREATE DOMAIN mail AS citext CHECK (VALUE <> '' AND length(VALUE::text) < 99); CREATE DOMAIN phone AS text CHECK (VALUE ~ '^[0-9]+$'); CREATE DOMAIN address AS citext CHECK (VALUE ~ '@'); CREATE DOMAIN host AS citext CHECK (split_part(VALUE, '@', 2) <> ''); CREATE DOMAIN score AS int NOT NULL CHECK (VALUE BETWEEN 1 AND 5) CHECK (VALUE <> 4); CREATE DOMAIN plain AS numeric(9, 2);
 		CREATE DOMAIN checked AS int CHECK (VALUE > 0) CHECK (f(VALUE) > 0); CREATE DOMAIN run AS text CHECK (query_to_xml(VALUE, true, true, '') IS NOT NULL); CREATE DOMAIN shorter AS short CHECK (length(VALUE) < 5); CREATE DOMAIN pairs AS pair; CREATE TYPE spans AS RANGE (SUBTYPE = int); CREATE EXTENSION cube; CREATE EXTENSION earthdistance; CREATE TYPE grade AS ENUM ('a', 'b');
 		CREATE FUNCTION less(grade, grade) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT enum_cmp($1, $2)'; CREATE OPERATOR CLASS grades DEFAULT FOR TYPE grade USING btree AS FUNCTION 1 less(grade, grade); CREATE DOMAIN graded AS grade;
-		CREATE TYPE code AS ENUM ('c1'); CREATE FUNCTION number(code) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT 1'; CREATE CAST (code AS int) WITH FUNCTION number(code) AS IMPLICIT`)
+		CREATE TYPE code AS ENUM ('c1'); CREATE FUNCTION number(code) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT 1'; CREATE CAST (code AS int) WITH FUNCTION number(code) AS IMPLICIT;
+		ALTER OPERATOR FAMILY gist_int4_ops USING gist ADD OPERATOR 50 === (int, int); CREATE TYPE sign AS ENUM ('s1'); CREATE FUNCTION eq(int, sign) RETURNS bool LANGUAGE sql IMMUTABLE AS 'SELECT $1 = 1'; CREATE FUNCTION eq(sign, sign) RETURNS bool LANGUAGE sql IMMUTABLE AS 'SELECT enum_eq($1, $2)';
+		CREATE OPERATOR === (LEFTARG = int, RIGHTARG = sign, FUNCTION = eq); CREATE OPERATOR === (LEFTARG = sign, RIGHTARG = sign, FUNCTION = eq); ALTER OPERATOR FAMILY integer_ops USING btree ADD OPERATOR 3 === (int, sign), OPERATOR 3 === (sign, sign)`)
 	for _, c := range []struct {
 		what, columns, sql string
 		deletes, updates   bool
@@ -39,6 +41,8 @@ func TestQuietTables(t *testing.T) {
 		{"one beside which ours is true", "a int", "CREATE POLICY own ON T USING (asked(a) AND (SELECT uid()) IS NULL)", true, true},
 		{"one of which something is worked out", "a int", "CREATE POLICY own ON T USING (a > worked(1))", false, false},
 		{"one that checks so", "a int", "CREATE POLICY own ON T FOR INSERT WITH CHECK (a > worked(1))", false, false},
+		{"one of which something is compared", "a int", "CREATE POLICY own ON T USING ('a'::grade > 'b')", false, false},
+		{"one that checks what is compared", "a int", "CREATE POLICY own ON T FOR INSERT WITH CHECK ('a'::grade > 'b')", false, false},
 		{"a policy of ours", "a int", "CREATE POLICY pgconsent_select ON T USING (true)", true, true},
 		{"a check", "a int CHECK (f(a) > 0)", "", true, false},
 		{"a check by a plain function in SQL", "a text CHECK (brief(a))", "CREATE INDEX ON T (a) WHERE brief(a)", true, true},
@@ -73,10 +77,13 @@ func TestQuietTables(t *testing.T) {
 		{"SQL of an extension", "a float8 CHECK (sec_to_gc(a) > 0)", "", true, false},
 		{"a key that is cast by others", "a code REFERENCES keys", "", true, false},
 		{"a column that others cast", "a code", "", true, true},
-		{"a key by an operator of others", "a int, EXCLUDE USING hash (a WITH =)", "", true, true},
+		{"a key by an operator of PostgreSQL", "a int, EXCLUDE USING hash (a WITH =)", "", true, true},
+		{"a key by an operator of others", "a int, EXCLUDE USING gist (a WITH ===)", "", true, false},
+		{"a key that is compared with others by theirs", "a sign REFERENCES keys", "", true, false},
+		{"one that others are compared with", "a int PRIMARY KEY", "CREATE TABLE refer (s sign REFERENCES T )", true, false},
 		{"partitions", "a int) PARTITION BY LIST (a", "", false, false},
 	} {
-		exec(t, conn, "DROP TABLE IF EXISTS quiet; DROP TABLE IF EXISTS keys; CREATE TABLE keys (id int PRIMARY KEY)")
+		exec(t, conn, "DROP TABLE IF EXISTS refer, quiet; DROP TABLE IF EXISTS keys; CREATE TABLE keys (id int PRIMARY KEY)")
 		exec(t, conn, "CREATE TABLE quiet ("+c.columns+");"+tableNamed(c.sql))
 		r, _ := load(t, conn).Relation(public("quiet"))
 		if r.DeletesQuietly != c.deletes || r.UpdatesQuietly != c.updates {

@@ -22,6 +22,7 @@ CREATE TABLE later (g int GENERATED ALWAYS AS (n + 1) STORED, n int, o int);
 CREATE TABLE away (a int, b int, EXCLUDE USING gist (int4range(a, b) WITH &&), EXCLUDE USING btree (a WITH =));
 CREATE TABLE texts (a text, b text COLLATE "C", c text COLLATE "default");
 CREATE UNIQUE INDEX in_bytes ON texts (a COLLATE "C", b);
+CREATE TABLE alike (a int, b int, UNIQUE NULLS NOT DISTINCT (a, b));
 CREATE TABLE waits (a int, b int, c int, UNIQUE (a) DEFERRABLE INITIALLY DEFERRED);
 CREATE UNIQUE INDEX leads ON waits (b, (c + 1));
 CREATE INDEX behind ON waits ((a + 1), b);
@@ -74,6 +75,7 @@ func TestRelations(t *testing.T) {
 		{"computed from a later column", fmt.Sprint(get("later").Column("g").From, get("later").Column("n").From, get("later").Column("g").Generated), "[n] [] true"},
 		{"exclusions", keys(get("away").Unique), "away_a_excl[a] [a] [a] away_int4range_excl[a b] [] []"},
 		{"a key in another collation", keys(get("texts").Unique), "in_bytes[a b] [b] [a b]"},
+		{"a key in which NULLs are equal", keys(get("alike").Unique), "alike_a_b_key[a b] [a b] []"},
 		{"collations", fmt.Sprintf("%q %q %q", get("texts").Column("a").Collation, get("texts").Column("b").Collation, get("texts").Column("c").Collation), `"" "C" ""`},
 		{"deferred, led by a column, broken", fmt.Sprint(get("waits").Indexes), "[{[b] false false} {[a] false false}]"},
 		{"what is broken refuses rows nevertheless", keys(get("waits").Unique), "broken_too[b c] [b c] [b c] leads[b c] [b] [b] part_of[a c] [c] [c] waits_a_key[a] [a] [a]"},
