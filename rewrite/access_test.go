@@ -281,3 +281,15 @@ func TestAccessesOfVirtualColumns(t *testing.T) {
 		}
 	}
 }
+
+// A type holds embeddings wherever in it: in an array, and in an array of a domain over rows.
+func TestTypesThatHoldEmbeddings(t *testing.T) {
+	r, _ := altered(t, RLS, "CREATE DOMAIN near AS cube; CREATE TYPE placed AS (n integer, at near); CREATE DOMAIN places AS placed[]; CREATE TABLE held (a cube, b cube[], c near, d near[], e placed, f placed[], g places, h places[], i integer[], j text)")
+	held, _ := r.snap.Relation(catalog.Name{Schema: "public", Name: "held"})
+	w := &walker{Rewriter: r}
+	for _, c := range held.Columns {
+		if w.isEmbedding(c.TypeOID) != (c.Name < "i") {
+			t.Errorf("%s: %t", c.Type, w.isEmbedding(c.TypeOID))
+		}
+	}
+}

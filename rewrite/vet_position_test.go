@@ -259,5 +259,46 @@ func TestSumsInsideExpressions(t *testing.T) {
 				}
 			}
 		}
+		for _, place := range []string{"WITH a AS (@) SELECT p.id FROM people AS p, a", "WITH a AS (@), b AS (SELECT * FROM a) SELECT p.id FROM people AS p, b", "WITH a AS (@) SELECT p.id FROM people AS p WHERE EXISTS (SELECT FROM a)",
+			"SELECT p.id FROM people AS p, (@) AS a", "SELECT p.id FROM people AS p, (WITH a AS (@) SELECT * FROM a) AS b", "WITH a AS (@) SELECT p.id FROM people AS p UNION SELECT q.id FROM people AS q, a"} {
+			if strings.Contains(query, "m.id") {
+				continue // it names what is outside
+			}
+			sql := strings.Replace(place, "@", strings.Replace(query, "{}", "sum(extract(day FROM n.occurred_at))", 1), 1)
+			if result, refused := r.Rewrite(sql, false); refused != nil || result.Door == verdict.DoorGate {
+				t.Errorf("%s: %v, takes the gate door", sql, refused)
+			}
+		}
+	}
+}
+
+// What is vetted by itself is not in some company: what an aggregate's condition names outside of its query, groups of which each gives a row, types without an order of PostgreSQL's
+// own, and a parameter beside a column that has become of a larger type than the one that it is cast to.
+func TestCompanyOfWhatIsVetted(t *testing.T) {
+	r, conn := altered(t, Gate, "CREATE EXTENSION hstore; ALTER TABLE memories ADD n integer, ADD level integer, ADD h hstore; ALTER TABLE people ADD n bigint")
+	for sql, door := range map[string]bool{
+		"SELECT p.id FROM people p WHERE EXISTS (SELECT count(m.title) FILTER (WHERE m.title = m.body) FROM memories m)": true,
+		"SELECT p.id FROM people p WHERE EXISTS (SELECT count(m.title) FILTER (WHERE m.title = p.name) FROM memories m)": false,
+		"SELECT (SELECT count(*) FILTER (WHERE m.title = 'a') FROM memories m) FROM people p":                            true,
+		"SELECT (SELECT count(*) FILTER (WHERE p.name = 'a') FROM memories m) FROM people p":                             false,
+		"SELECT (SELECT count(*) FROM memories) FROM people":                                                             true,
+		"SELECT (SELECT count(*) FROM memories GROUP BY title) FROM people":                                              false,
+		"SELECT (SELECT count(*) FROM memories HAVING count(*) > 1) FROM people":                                         false,
+		"SELECT h FROM memories":                              true,
+		"SELECT h FROM memories ORDER BY h":                   false,
+		"SELECT DISTINCT h FROM memories":                     false,
+		"SELECT count(*) FROM memories GROUP BY h":            false,
+		"SELECT count(DISTINCT h) FROM memories":              false,
+		"SELECT h FROM memories UNION SELECT h FROM memories": false,
+		"SELECT m.title FROM memories m JOIN people p USING (n) WHERE m.n = $1 AND m.level > $1::integer": true,
+		"SELECT m.title FROM memories m JOIN people p USING (n) WHERE n = $1 AND m.level > $1::integer":   false,
+		"SELECT m.title FROM people p JOIN memories m USING (n) WHERE n = $1 AND m.level > $1::integer":   false,
+	} {
+		if _, err := conn.Prepare(t.Context(), "", sql); err != nil {
+			t.Errorf("%s: %v", sql, err)
+		}
+		if result, refused := r.Rewrite(sql, false); refused != nil || (result.Door == verdict.DoorGate) != door {
+			t.Errorf("%s: %v, door %s, %q", sql, refused, result.Door, result.DoorReason)
+		}
 	}
 }
