@@ -1,0 +1,54 @@
+package proxy
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// What is pinned is asked of the server once, however a client writes the names of its own settings.
+func TestPinnedSettingsAreAskedForAlone(t *testing.T) {
+	pinned := map[string]string{"search_path": "pinned", "row_security": "pinned", "DateStyle": "pinned"}
+	for _, written := range []func(string) string{strings.ToLower, strings.ToUpper, func(name string) string { return strings.ToUpper(name[:1]) + name[1:] }, func(name string) string { return name }} {
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := make(chan []string, 1)
+		go func() {
+			defer close(got)
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			defer func() { _ = conn.Close() }()
+			length := make([]byte, 4)
+			if _, err := io.ReadFull(conn, length); err != nil {
+				return
+			}
+			packet := make([]byte, binary.BigEndian.Uint32(length)-4)
+			if _, err := io.ReadFull(conn, packet); err != nil {
+				return
+			}
+			fields, asked := strings.Split(string(packet[4:]), "\x00"), []string{}
+			for i := 0; i+1 < len(fields); i += 2 {
+				asked = append(asked, strings.ToLower(fields[i])+"="+fields[i+1])
+			}
+			slices.Sort(asked)
+			got <- asked
+		}()
+		settings := map[string]string{written("timezone"): "own"}
+		for name := range pinned {
+			settings[written(name)] = "own"
+		}
+		_, _, _ = Upstream{Network: "tcp", Address: listener.Addr().String(), User: "agent", Params: pinned}.dial(t.Context(), "app", settings)
+		_ = listener.Close()
+		if asked, want := fmt.Sprint(<-got), "[= database=app datestyle=pinned row_security=pinned search_path=pinned timezone=own user=agent]"; asked != want {
+			t.Errorf("the server is asked for %s, want %s", asked, want)
+		}
+	}
+}
