@@ -21,6 +21,7 @@ func TestQuietTables(t *testing.T) {
 		CREATE TYPE mood AS ENUM ('sad', 'ok'); CREATE TYPE pair AS (a int, b int); CREATE DOMAIN short AS text CHECK (length(VALUE) < 9); CREATE DOMAIN mail AS citext CHECK (VALUE <> '' AND length(VALUE::text) < 99); CREATE DOMAIN phone AS text CHECK (VALUE ~ '^[0-9]+$'); CREATE DOMAIN address AS citext CHECK (VALUE ~ '@'); CREATE DOMAIN host AS citext CHECK (split_part(VALUE, '@', 2) <> ''); CREATE DOMAIN score AS int NOT NULL CHECK (VALUE BETWEEN 1 AND 5) CHECK (VALUE <> 4); CREATE DOMAIN plain AS numeric(9, 2);
 		CREATE DOMAIN checked AS int CHECK (VALUE > 0) CHECK (f(VALUE) > 0); CREATE DOMAIN run AS text CHECK (query_to_xml(VALUE, true, true, '') IS NOT NULL); CREATE DOMAIN shorter AS short CHECK (length(VALUE) < 5); CREATE DOMAIN pairs AS pair; CREATE TYPE spans AS RANGE (SUBTYPE = int); CREATE EXTENSION cube; CREATE EXTENSION earthdistance; CREATE TYPE grade AS ENUM ('a', 'b');
 		CREATE FUNCTION less(grade, grade) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT enum_cmp($1, $2)'; CREATE OPERATOR CLASS grades DEFAULT FOR TYPE grade USING btree AS FUNCTION 1 less(grade, grade); CREATE DOMAIN graded AS grade;
+		CREATE TYPE tint AS ENUM ('t1'); CREATE FUNCTION less(tint[], tint[]) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT btarraycmp($1, $2)'; CREATE OPERATOR CLASS tints DEFAULT FOR TYPE tint[] USING btree AS FUNCTION 1 less(tint[], tint[]);
 		CREATE TYPE code AS ENUM ('c1'); CREATE FUNCTION number(code) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT 1'; CREATE CAST (code AS int) WITH FUNCTION number(code) AS IMPLICIT;
 		ALTER OPERATOR FAMILY gist_int4_ops USING gist ADD OPERATOR 50 === (int, int); CREATE TYPE sign AS ENUM ('s1'); CREATE FUNCTION eq(int, sign) RETURNS bool LANGUAGE sql IMMUTABLE AS 'SELECT $1 = 1'; CREATE FUNCTION eq(sign, sign) RETURNS bool LANGUAGE sql IMMUTABLE AS 'SELECT enum_eq($1, $2)';
 		CREATE OPERATOR === (LEFTARG = int, RIGHTARG = sign, FUNCTION = eq); CREATE OPERATOR === (LEFTARG = sign, RIGHTARG = sign, FUNCTION = eq); ALTER OPERATOR FAMILY integer_ops USING btree ADD OPERATOR 3 === (int, sign), OPERATOR 3 === (sign, sign)`)
@@ -73,6 +74,7 @@ func TestQuietTables(t *testing.T) {
 		{"a condition of ours by a function of others", "a int", "CREATE TRIGGER n AFTER UPDATE OR DELETE ON T FOR EACH ROW WHEN (f(OLD.a) > 0) EXECUTE FUNCTION pgconsent.noted()", false, false},
 		{"what others have made comparable", "a grade", "", true, false},
 		{"an array of what others have made comparable", "a grade[]", "", true, false},
+		{"an array that others have made comparable", "a tint[]", "", true, false},
 		{"a check of an array of it", "a text[] CHECK (a::grade[] > '{}')", "", true, false},
 		{"SQL of an extension", "a float8 CHECK (sec_to_gc(a) > 0)", "", true, false},
 		{"a key that is cast by others", "a code REFERENCES keys", "", true, false},
