@@ -233,7 +233,7 @@ type Type struct {
 	Kind      byte   // typtype: b, c, d, e, m, p, r
 	Under     string // of a domain: the type under it that is none, as format_type
 	Extension string
-	Element   uint32   // of an array type
+	Element   uint32   // of an array type; name, point and others that have subscripts are none
 	Base      uint32   // of a domain; of a range, the type of its bounds; of a multirange, the range
 	Labels    []string // of an enum, in its order
 	Runs      bool     // PostgreSQL runs a function of others as it compares its values, or makes or converts them by itself

@@ -30,7 +30,7 @@ func (c *cautious) leaks(n *sqltext.Node, at stand) {
 		if slices.ContainsFunc(x.AIndirection.Indirection, func(n *sqltext.Node) bool { return n.GetAIndices() != nil }) {
 			fields := slices.ContainsFunc(x.AIndirection.Indirection, func(n *sqltext.Node) bool { return n.GetAIndices() == nil })
 			of := c.snap.TypeByOID(c.column(x.AIndirection.GetArg().GetColumnRef(), at.level).raw)
-			if of == nil || fields || !(of.OID == 3802 || of.Element != 0 && !slices.Contains(fixedLength, of.OID)) {
+			if of == nil || fields || !(of.OID == 3802 || of.Element != 0) {
 				c.because("it subscripts what may be no array")
 			}
 		}
@@ -205,9 +205,6 @@ func (c *cautious) holds(n *sqltext.Node, firm func(*sqltext.Node) bool) bool {
 	return false
 }
 
-// fixedLength are the types with subscripts that are no arrays: name, point, lseg, box and line.
-var fixedLength = []uint32{19, 600, 601, 603, 628}
-
 // overflowing are the types of circles and segments, whose operators of comparison compute, and are leak-proof.
 var overflowing = []uint32{718, 601}
 
@@ -343,7 +340,7 @@ var likeTheirArguments = []string{"max", "min", "lag", "lead", "first_value", "l
 // arrayType tells whether a type is one of arrays.
 func (c *cautious) arrayType(oid uint32) bool {
 	t := c.snap.TypeByOID(oid)
-	return t == nil || t.Element != 0 && !slices.Contains(fixedLength, oid)
+	return t == nil || t.Element != 0
 }
 
 // convertsArrays tells whether two columns that become one may be arrays of different types.

@@ -288,6 +288,7 @@ func TestCare(t *testing.T) {
 		{"SELECT (SELECT count(*) FROM meters WHERE reading = m.reading) FROM meters m", ""},
 		{"SELECT * FROM meters m JOIN meters o ON m.reading = o.amount", ""},
 		{"PREPARE p (numeric) AS SELECT * FROM meters WHERE reading = $1", "converted"},
+		{"PREPARE p (timestamptz[]) AS SELECT * FROM meters WHERE day = ANY ($1)", "converted"},
 
 		// sub-selects: whatever they say of themselves, they run when something asks for them
 		{"SELECT * FROM notes WHERE id = (SELECT id FROM notes)", "several rows"},
@@ -475,6 +476,17 @@ func TestCareForCirclesAndSegments(t *testing.T) {
 		result, refused := r.Rewrite("SELECT count(*) FROM "+table, false)
 		if refused != nil || (result.Care != "") != care {
 			t.Errorf("%s: %v, care %q", table, refused, result.Care)
+		}
+	}
+}
+
+// Slices of what has subscripts and is no array fail for every row.
+func TestCareForSlices(t *testing.T) {
+	r, _ := altered(t, RLS, "ALTER TABLE memories ADD nm name, ADD p point, ADD l line, ADD b box, ADD tags text[]")
+	for column, care := range map[string]bool{"nm": true, "p": true, "l": true, "b": true, "tags": false} {
+		result, refused := r.Rewrite("SELECT id FROM memories WHERE id > 0 AND "+column+"[0:1] IS NULL", false)
+		if refused != nil || (result.Care != "") != care {
+			t.Errorf("%s: %v, care %q", column, refused, result.Care)
 		}
 	}
 }
