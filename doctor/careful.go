@@ -5,21 +5,17 @@ import (
 	"fmt"
 
 	"github.com/pgconsent/pgconsent/catalog"
-	"github.com/pgconsent/pgconsent/predicate"
 )
 
 // checkCareful names the tables that PostgreSQL may run functions of others for, as it plans to read them or compares what is in them. What reads such a table takes row
 // security, planned with care, since such a function might tell of hidden rows. That is safe, and slow where a search wants an index.
 func checkCareful(_ context.Context, x *exam) ([]Finding, error) {
-	if x.Snapshot == nil {
-		return nil, nil
-	}
 	var found []Finding
 	for _, t := range x.Policy.Tables() {
 		by, runs := x.Snapshot.RunsIn(t.Relation)
-		for _, h := range predicate.Helpers(t.Decides()) {
+		for _, h := range t.LooksInto() {
 			if !runs && h.Relation.Runs {
-				by, runs = h.Relation.RunsBy+" (which its rule looks into)", true
+				by, runs = h.Relation.RunsBy+" (which its rules look into)", true
 			}
 		}
 		if runs {

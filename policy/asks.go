@@ -17,3 +17,12 @@ func (t *Table) asksRegistry() bool {
 	}
 	return slices.ContainsFunc(predicate.Helpers(t.Decides()), func(h predicate.Helper) bool { return h.Relation == predicate.RegistryRelation() })
 }
+
+// LooksInto are the tables that the rules of a table read besides its own row, for reading and writing, sorted by name.
+func (t *Table) LooksInto() []predicate.Helper {
+	all := predicate.All{t.Decides()}
+	if t.Write != nil {
+		all = append(all, t.Write.InsertCheck, t.Write.UpdateCheck)
+	}
+	return predicate.Helpers(all)
+}

@@ -385,11 +385,7 @@ func newFragment(t *policy.Table, mode Mode) *fragment {
 
 // looksIntoOthers tells whether functions of others may run as a plan looks into what the rules of a table look into, or finds rows there.
 func looksIntoOthers(t *policy.Table) bool {
-	all := predicate.All{t.Decides()}
-	if t.Write != nil {
-		all = append(all, t.Write.InsertCheck, t.Write.UpdateCheck)
-	}
-	return slices.ContainsFunc(predicate.Helpers(all), func(h predicate.Helper) bool { return h.Relation.Runs })
+	return slices.ContainsFunc(t.LooksInto(), func(h predicate.Helper) bool { return h.Relation.Runs })
 }
 
 // parseExpression returns the tree of one expression, or nil.

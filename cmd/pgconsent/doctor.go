@@ -22,7 +22,8 @@ type doctorCmd struct {
 func (doctorCmd) Help() string {
 	return `Looks at the catalogs as roles.control, tries as roles.agent what must not work, and whether the server lets owners in
 without a password. Then at the records of the audit: whether they can be written, and end as they were anchored. Changes
-nothing. Exit code 1 if a database is unsafe: serve refuses its agents then.
+nothing. Exit code 1 if a database is unsafe: serve refuses its agents then. Advice says what could be faster, and what
+keeps searches from their indexes; it changes no exit code.
 
   pgconsent doctor
   pgconsent doctor --json | jq '.[] | select(.severity == "unsafe")'`
