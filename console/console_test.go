@@ -26,7 +26,7 @@ import (
 	"github.com/pgconsent/pgconsent/world"
 )
 
-func TestMain(m *testing.M) { pgtest.Main(m) }
+func TestMain(m *testing.M) { pgtest.MainAlone(m) }
 
 const (
 	script = `<script>alert("x")</script>`

@@ -17,7 +17,7 @@ import (
 	"github.com/pgconsent/pgconsent/world"
 )
 
-func TestMain(m *testing.M) { pgtest.Main(m) }
+func TestMain(m *testing.M) { pgtest.MainAlone(m) }
 
 func superuser(t *testing.T) *pgx.Conn {
 	t.Helper()

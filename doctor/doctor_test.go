@@ -24,7 +24,7 @@ import (
 	"github.com/pgconsent/pgconsent/rls"
 )
 
-func TestMain(m *testing.M) { pgtest.Main(m) }
+func TestMain(m *testing.M) { pgtest.MainAlone(m) }
 
 const schema = `
 CREATE TABLE public.people (id bigint PRIMARY KEY, user_id uuid NOT NULL, name text NOT NULL, consent_status text);

@@ -9,7 +9,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"sync"
 	"testing"
 	"time"
 
@@ -117,8 +116,7 @@ func migrate(t testing.TB, db *pgtest.DB, file string, walls rls.Mode, doors boo
 		t.Fatal(err)
 	}
 	plan := rls.Generate(pol, snap, rls.Options{Mode: walls, Doors: doors})
-	rolesMu.Lock()
-	defer rolesMu.Unlock()
+	defer pgtest.Lock(t, "roles")()
 	if err := migrations.Up(ctx, conn, migrations.Options{AgentPassword: rolePassword, ControlPassword: rolePassword}, plan); err != nil {
 		t.Fatal(err)
 	}
@@ -126,9 +124,6 @@ func migrate(t testing.TB, db *pgtest.DB, file string, walls rls.Mode, doors boo
 }
 
 type rewriteParts struct{ pol *policy.Policy }
-
-// rolesMu: roles belong to the whole server, and two databases migrated at once would race for them.
-var rolesMu sync.Mutex
 
 // start loads, migrates and serves.
 func start(t testing.TB, o options) *instance {

@@ -34,7 +34,7 @@ import (
 	"github.com/pgconsent/pgconsent/verdict"
 )
 
-func TestMain(m *testing.M) { pgtest.Main(m) }
+func TestMain(m *testing.M) { pgtest.MainAlone(m) }
 
 const (
 	ann = "6f1e0000-0000-4000-8000-000000000001"

@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	pgtest.Main(m)
+	pgtest.MainAlone(m)
 }
 
 // independentClient is the client written in TypeScript by the protocol's authors, over HTTP and over the bridge on stdio.

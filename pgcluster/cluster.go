@@ -32,6 +32,7 @@ type Config struct {
 	Port      int               // of the unix socket and of 127.0.0.1; 0: a free one
 	TCP       bool              // listen on 127.0.0.1 as well, where every login needs a password
 	NoSync    bool              // for tests: nothing is flushed to disk
+	Initial   string            // a data folder made by Copy, which a new cluster begins with instead of what initdb makes; its passwords count
 	Fresh     bool              // delete the cluster that the folder holds, if any, and initialise
 	Settings  map[string]string // postgresql.conf, over the defaults
 	Binaries  *Binaries         // nil: those that Find returns
@@ -105,6 +106,10 @@ func Start(ctx context.Context, c Config) (_ *Cluster, err error) {
 		cl.quit = 10 * time.Second
 	}
 	if major == 0 {
+		initialise := initialise
+		if c.Initial != "" {
+			initialise = initialiseFrom
+		}
 		if err := initialise(ctx, cl, c, a, l); err != nil {
 			return nil, err
 		}

@@ -21,7 +21,7 @@ import (
 	"github.com/pgconsent/pgconsent/seal"
 )
 
-func TestMain(m *testing.M) { pgtest.Main(m) }
+func TestMain(m *testing.M) { pgtest.MainAlone(m) }
 
 const schema = `
 CREATE TABLE people (id integer PRIMARY KEY, team text, consent text);

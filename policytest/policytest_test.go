@@ -15,7 +15,7 @@ import (
 	"github.com/pgconsent/pgconsent/pgtest"
 )
 
-func TestMain(m *testing.M) { pgtest.Main(m) }
+func TestMain(m *testing.M) { pgtest.MainAlone(m) }
 
 func dsn(user string) string {
 	return fmt.Sprintf("host=%s port=%d user=%s dbname=postgres", pgtest.SocketDir(), pgtest.Port(), user)

@@ -361,7 +361,9 @@ var makeRoles = sync.OnceValue(func() error {
 		return err
 	}
 	defer conn.Close(context.Background())
-	_, err = conn.Exec(context.Background(), "CREATE ROLE wire_agent LOGIN PASSWORD 'x'; CREATE ROLE wire_owner LOGIN SUPERUSER PASSWORD 'owner'")
+	_, err = conn.Exec(context.Background(), `DO $$ BEGIN
+		CREATE ROLE wire_agent LOGIN PASSWORD 'x'; CREATE ROLE wire_owner LOGIN SUPERUSER PASSWORD 'owner';
+		EXCEPTION WHEN duplicate_object THEN END $$`)
 	return err
 })
 

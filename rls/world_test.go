@@ -22,7 +22,7 @@ import (
 	"github.com/pgconsent/pgconsent/seal"
 )
 
-func TestMain(m *testing.M) { pgtest.Main(m) }
+func TestMain(m *testing.M) { pgtest.MainAlone(m) }
 
 // The users of the world.
 const (

@@ -22,7 +22,7 @@ import (
 	"github.com/pgconsent/pgconsent/sqlstate"
 )
 
-func TestMain(m *testing.M) { pgtest.Main(m) }
+func TestMain(m *testing.M) { pgtest.MainAlone(m) }
 
 // plan installs the base alone, with the rights of the control role.
 type plan struct{}

@@ -16,7 +16,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv("PGCONSENT_TEST_MAIN") == "1" {
 		main()
 	}
-	pgtest.Main(m)
+	pgtest.MainAlone(m)
 }
 
 // call runs the program in this process.

@@ -23,7 +23,7 @@ var Guest = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	defer conn.Close(context.Background())
-	_, err = conn.Exec(context.Background(), "CREATE ROLE demo_guest LOGIN CREATEDB CREATEROLE PASSWORD 'guest-password'")
+	_, err = conn.Exec(context.Background(), "DO $$ BEGIN CREATE ROLE demo_guest LOGIN CREATEDB CREATEROLE PASSWORD 'guest-password'; EXCEPTION WHEN duplicate_object THEN END $$")
 	return fmt.Sprintf("postgres://demo_guest:guest-password@127.0.0.1:%d/postgres", pgtest.TCPPort()), err
 })
 

@@ -74,9 +74,6 @@ type Migrated struct {
 	Plan     *rls.Plan
 }
 
-// rolesMu: roles belong to the whole server, and two databases migrated at once would race for them.
-var rolesMu sync.Mutex
-
 // Compile reads a policy over the catalog of a database.
 func Compile(t testing.TB, d Database, mode Mode) *Migrated {
 	t.Helper()
@@ -100,8 +97,7 @@ func Compile(t testing.TB, d Database, mode Mode) *Migrated {
 func Migrate(t testing.TB, d Database, mode Mode) *Migrated {
 	t.Helper()
 	m := Compile(t, d, mode)
-	rolesMu.Lock()
-	defer rolesMu.Unlock()
+	defer pgtest.Lock(t, "roles")()
 	options := migrations.Options{AgentPassword: rolePassword, ControlPassword: rolePassword}
 	conn := d.DB.Connect(t, "postgres")
 	if err := migrations.Up(context.Background(), conn, options, m.Plan); err != nil {

@@ -1,0 +1,147 @@
+//go:build unix
+
+package pgtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// DB is a database that exists for one test.
+type DB struct {
+	Name      string
+	SocketDir string
+	Port      int
+}
+
+// DSN is a connection string: by the unix socket without password, by TCP with one.
+func (db *DB) DSN(user, password string) string {
+	u := url.URL{Scheme: "postgres", Path: "/" + db.Name}
+	if password == "" {
+		u.User = url.User(user)
+		u.RawQuery = url.Values{"host": {db.SocketDir}, "port": {strconv.Itoa(db.Port)}}.Encode()
+		return u.String()
+	}
+	u.User = url.UserPassword(user, password)
+	u.Host = fmt.Sprintf("127.0.0.1:%d", db.Port)
+	u.RawQuery = "sslmode=disable"
+	return u.String()
+}
+
+// Connect opens a connection by the unix socket, closed at the test's end. The user "postgres" is the superuser.
+func (db *DB) Connect(t testing.TB, user string) *pgx.Conn {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, db.DSN(user, ""))
+	if err != nil {
+		t.Fatalf("connect to %s as %s: %v", db.Name, user, err)
+	}
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	return conn
+}
+
+// patience is how long one statement about databases may take: only a server that is gone takes longer.
+const patience = 5 * time.Minute
+
+// Database makes an empty database.
+func Database(t testing.TB) *DB {
+	t.Helper()
+	return create(t, "template0")
+}
+
+var counter atomic.Int64
+
+// newName is that of a database that no other test of the server has.
+func newName(kind string) string { return fmt.Sprintf("%s_%d_%d", kind, os.Getpid(), counter.Add(1)) }
+
+func on(name string) *DB { return &DB{Name: name, SocketDir: server.SocketDir, Port: server.Port} }
+
+func create(t testing.TB, from string) *DB {
+	t.Helper()
+	if server == nil {
+		t.Fatal("pgtest: no server; call pgtest.Main in TestMain")
+	}
+	name := newName("test")
+	if err := admin("CREATE DATABASE " + name + " TEMPLATE " + from); err != nil {
+		t.Fatalf("create database: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := discard(name); err != nil {
+			t.Errorf("drop database: %v", err)
+		}
+	})
+	return on(name)
+}
+
+// batch is how many databases are dropped in a row: each DROP DATABASE asks for a checkpoint, of which only the first in a row
+// has something to write.
+const batch = 12
+
+var (
+	discardedMu sync.Mutex
+	discarded   []string
+)
+
+// discard drops a database later, together with others.
+func discard(name string) error {
+	discardedMu.Lock()
+	defer discardedMu.Unlock()
+	if discarded = append(discarded, name); len(discarded) < batch {
+		return nil
+	}
+	return dropDiscarded()
+}
+
+func dropDiscarded() error {
+	names := discarded
+	discarded = nil
+	for _, name := range names {
+		if err := admin("DROP DATABASE " + name + " WITH (FORCE)"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Of one process one statement about databases runs at a time: side by side they are no faster.
+var (
+	adminMu   sync.Mutex
+	adminConn *pgx.Conn
+)
+
+// admin runs a statement as the superuser outside of the tests' databases.
+func admin(sql string) error {
+	adminMu.Lock()
+	defer adminMu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if adminConn == nil || adminConn.IsClosed() {
+		var err error
+		if adminConn, err = pgx.Connect(ctx, on("postgres").DSN("postgres", "")); err != nil {
+			return err
+		}
+	}
+	for {
+		_, err := adminConn.Exec(ctx, sql)
+		var refused *pgconn.PgError
+		if !errors.As(err, &refused) || refused.Code != inUse || ctx.Err() != nil {
+			return err
+		}
+	}
+}
+
+// inUse is what PostgreSQL says, after five seconds, of a template that somebody is still connected to: on a busy machine the
+// process of a connection that was closed takes its time to end.
+const inUse = "55006"

@@ -1,0 +1,37 @@
+//go:build unix
+
+package pgtest
+
+import (
+	"context"
+	"sync"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Lock waits until no other test on the server, in whichever process, holds the name, and holds it until release is called or
+// the test ends. "roles" is that of who makes or changes roles.
+func Lock(t testing.TB, name string) (release func()) {
+	t.Helper()
+	release, err := acquire(name)
+	if err != nil {
+		t.Fatalf("lock %s: %v", name, err)
+	}
+	t.Cleanup(release)
+	return release
+}
+
+// acquire takes an advisory lock on a connection of its own, which ends with it.
+func acquire(name string) (release func(), err error) {
+	ctx := context.Background() // whoever holds it may build a large database first
+	conn, err := pgx.Connect(ctx, on("postgres").DSN("postgres", ""))
+	if err != nil {
+		return nil, err
+	}
+	if _, err := conn.Exec(ctx, "SELECT pg_catalog.pg_advisory_lock(pg_catalog.hashtextextended($1, 0))", name); err != nil {
+		_ = conn.Close(ctx)
+		return nil, err
+	}
+	return sync.OnceFunc(func() { _ = conn.Close(ctx) }), nil
+}

@@ -1,0 +1,174 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/pgconsent/pgconsent/pgtest"
+)
+
+// module is the path that packages' names begin with.
+const module = "github.com/pgconsent/pgconsent"
+
+// test runs `go test` for the packages, and adds what it tells to the summary.
+func test(ctx context.Context, o options, dir string, sum *summary) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	args := []string{"test", "-json", "-count=1", "-vet=off", "-timeout=90m", "-p", strconv.Itoa(o.parallel), "-exec", self}
+	if !o.all {
+		args = append(args, "-short")
+	}
+	if o.race {
+		args = append(args, "-race")
+	}
+	if o.run != "" {
+		args = append(args, "-run", o.run)
+	}
+	cmd := exec.CommandContext(ctx, "go", append(args, o.packages...)...)
+	cmd.Env = append(os.Environ(), pgtest.ClusterVariable+"="+dir, usageVariable+"="+sum.usage)
+	// A group of its own: it ends as a whole when we are told to.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = 10 * time.Second
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	sum.read(out)
+	if err := cmd.Wait(); ctx.Err() != nil {
+		return ctx.Err()
+	} else if err != nil {
+		sum.unsuccessful = true
+	}
+	return nil
+}
+
+// event is a line of `go test -json` (go doc test2json).
+type event struct {
+	Action, Package, Test, Output, ImportPath string
+	Elapsed                                   float64 // seconds
+}
+
+// name tells a test from others; that of a package has no Test.
+type name struct{ pkg, test string }
+
+// summary gathers what `go test` tells. It prints what fails as it comes.
+type summary struct {
+	out    io.Writer
+	usage  string // the folder with what the packages took
+	output map[name]*strings.Builder
+
+	passes, fails, skips int
+	reasons              map[string]int
+	failed               []string
+	unsuccessful         bool // go test said so, for whatever reason
+}
+
+func newSummary(out io.Writer, usage string) *summary {
+	return &summary{out: out, usage: usage, output: map[name]*strings.Builder{}, reasons: map[string]int{}}
+}
+
+func (s *summary) passed() bool { return !s.unsuccessful && s.fails == 0 && s.passes > 0 }
+
+func (s *summary) read(r io.Reader) {
+	lines := bufio.NewReader(r)
+	for {
+		line, err := lines.ReadBytes('\n')
+		var e event
+		if json.Unmarshal(line, &e) == nil {
+			s.add(e)
+		} else if len(line) > 0 {
+			_, _ = s.out.Write(line)
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (s *summary) add(e event) {
+	n := name{e.Package, e.Test}
+	switch e.Action {
+	case "build-output":
+		fmt.Fprint(s.out, e.Output)
+	case "output":
+		if s.output[n] == nil {
+			s.output[n] = &strings.Builder{}
+		}
+		s.output[n].WriteString(e.Output)
+	case "pass", "fail", "skip":
+		if e.Test == "" {
+			s.packageEnded(e)
+		} else {
+			s.testEnded(e, s.text(n))
+		}
+		delete(s.output, n)
+	}
+}
+
+func (s *summary) text(n name) string {
+	if b := s.output[n]; b != nil {
+		return b.String()
+	}
+	return ""
+}
+
+func (s *summary) testEnded(e event, output string) {
+	switch e.Action {
+	case "pass":
+		s.passes++
+	case "fail":
+		s.fails++
+		s.failed = append(s.failed, short(e.Package)+" "+e.Test)
+		fmt.Fprintf(s.out, "\n%s %s failed:\n%s", short(e.Package), e.Test, output)
+	case "skip":
+		s.skips++
+		s.reasons[reason(output)]++
+	}
+}
+
+func (s *summary) packageEnded(e event) {
+	switch e.Action {
+	case "pass":
+		fmt.Fprintf(s.out, "ok    %-28s %6.1f s\n", short(e.Package), e.Elapsed)
+	case "fail":
+		s.unsuccessful = true
+		fmt.Fprintf(s.out, "FAIL  %-28s %6.1f s\n", short(e.Package), e.Elapsed)
+		for n, b := range s.output { // a panic or the end of time belongs to what was running
+			if n.pkg == e.Package {
+				fmt.Fprint(s.out, b.String())
+				delete(s.output, n)
+			}
+		}
+	}
+}
+
+func short(pkg string) string { return strings.TrimPrefix(strings.TrimPrefix(pkg, module), "/") }
+
+// said is how package testing prints what a test says: where, and what.
+var said = regexp.MustCompile(`(?m)^\s+\S+\.go:\d+: (.*)$`)
+
+// reason is the last thing that a skipped test said.
+func reason(output string) string {
+	all := said.FindAllStringSubmatch(output, -1)
+	if len(all) == 0 {
+		return "(no reason given)"
+	}
+	return all[len(all)-1][1]
+}

@@ -1,0 +1,42 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+)
+
+// print says what was run, why tests were skipped, and what failed.
+func (s *summary) print(times bool) {
+	if times {
+		s.printTimes()
+	}
+	for _, why := range slices.Sorted(maps.Keys(s.reasons)) {
+		fmt.Fprintf(s.out, "skipped %4d  %s\n", s.reasons[why], why)
+	}
+	for _, f := range s.failed {
+		fmt.Fprintf(s.out, "failed  %s\n", f)
+	}
+	fmt.Fprintf(s.out, "%d passed, %d failed, %d skipped\n", s.passes, s.fails, s.skips)
+}
+
+func (s *summary) printTimes() {
+	root, _ := os.Getwd()
+	all := readUsage(s.usage)
+	slices.SortFunc(all, func(a, b usage) int { return cmp.Compare(b.CPU, a.CPU) })
+	var cpu time.Duration
+	fmt.Fprintf(s.out, "%-28s %9s %9s\n", "package", "CPU s", "wall s")
+	for _, u := range all {
+		folder, err := filepath.Rel(root, u.Package)
+		if err != nil {
+			folder = u.Package
+		}
+		fmt.Fprintf(s.out, "%-28s %9.1f %9.1f\n", folder, u.CPU.Seconds(), u.All.Seconds())
+		cpu += u.CPU
+	}
+	fmt.Fprintf(s.out, "%-28s %9.1f\n", "together, without the shared server", cpu.Seconds())
+}
