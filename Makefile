@@ -1,4 +1,5 @@
 # Everything a newcomer needs: "make demo" shows it, "make test" proves it. Both set up what is missing.
+# docs/development.md says which tests to run when.
 
 GO      ?= go
 BIN     := bin/pgconsent
@@ -9,7 +10,7 @@ SEED    ?= 0
 DEMO    ?= --tour
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 
-.PHONY: help demo test matrix bench-plans bench-wire build static setup check fuzz noninterference answers messages triples history mutants kills clean
+.PHONY: help demo test test-all test-nightly matrix bench-plans bench-wire build static setup check fuzz noninterference answers messages triples history mutants kills clean
 
 help: ## what there is to make
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile
@@ -18,10 +19,15 @@ demo: setup build ## start a real PostgreSQL with an example, the proxy before i
 	@echo "demo: starting; Ctrl-C stops it and what it started, the next start resumes"
 	@exec $(BIN) demo $(DEMO)
 
-test: setup check ## set up what is missing, check the code, run every test against a real PostgreSQL
-	@echo "test: go test -race $(PKG)  (the first time the SQL parser is compiled: some minutes without output)"
-	@$(GO) test -race -timeout 90m $(PKG) || { echo "test: failed; the reason is above. One package alone: make test PKG=./proxy" >&2; exit 1; }
-	@echo "test: passed"
+test: setup ## check the code and test it against a real PostgreSQL: some minutes; before every commit
+	@$(GO) run ./test/run $(PKG)
+
+test-all: setup ## every test, -race where goroutines meet: a quarter of an hour; before a change to what enforces lands
+	@$(GO) run ./test/run -all -race $(PKG)
+
+test-nightly: setup ## what takes hours: every case of every list, random runs, broken variants, kills, fuzzing, PostgreSQL 15 to 18
+	@PGCONSENT_NIGHTLY=1 $(GO) run ./test/run -all $(PKG)
+	@$(MAKE) noninterference answers messages history triples kills mutants fuzz matrix
 
 matrix: setup ## the tests that depend on the server, on PostgreSQL 15 to 18, fetched where npm is there
 	@sh scripts/matrix.sh

@@ -92,8 +92,11 @@ type Target struct {
 const (
 	// maxStale is how old the last look at a database may be for its agents to be served.
 	maxStale = 10 * time.Second
-	// lookTimeout bounds one look.
-	lookTimeout = 5 * time.Second
+	// lookTimeout bounds one look, which is to end also on a host that has little time for it: beginning anew costs it more.
+	// Agents are refused after maxStale, whatever a look does meanwhile.
+	lookTimeout = 20 * time.Second
+	// connectTimeout bounds the connection that a look is made on: a server that does not answer at all is not waited for so long.
+	connectTimeout = 15 * time.Second
 )
 
 // Enforcer decides for all agents of one process.

@@ -66,12 +66,12 @@ type observation struct {
 	server      string // when it was started: which one it is
 }
 
-// controlSettings are those of control connections, whatever the database has for others. A look has lookTimeout: with plans that are
-// compiled, or made by workers, as settings make them for large queries, it took longer than that, and agents were refused.
+// controlSettings are those of control connections, whatever the database has for others. Plans that are compiled, or made by
+// workers, as settings make them for large queries, take longer.
 var controlSettings = map[string]string{
 	"application_name":                "pgconsent control",
 	"search_path":                     "pg_catalog",
-	"statement_timeout":               "5s",
+	"statement_timeout":               "20s", // lookTimeout
 	"idle_session_timeout":            "0", // who listens is idle
 	"jit":                             "off",
 	"max_parallel_workers_per_gather": "0",
@@ -98,7 +98,7 @@ func newDatabase(e *Enforcer, c Database) (*database, error) {
 	for name, value := range controlSettings {
 		control.RuntimeParams[name] = value
 	}
-	control.ConnectTimeout = lookTimeout
+	control.ConnectTimeout = connectTimeout
 	d := &database{e: e, cfg: c, control: control, askers: newAskers(), wake: make(chan struct{}, 1), doc: doc, files: files}
 	d.compares.last = map[string]time.Time{}
 	if c.Agent != "" {

@@ -5,8 +5,10 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -84,6 +86,9 @@ func run(ctx context.Context, o options) (ok bool, err error) {
 		return false, fmt.Errorf("cannot start PostgreSQL: %w", s.err)
 	}
 	defer s.server.Stop()
+	if o.packages, err = list(ctx, o.packages); err != nil {
+		return false, err
+	}
 	sum := newSummary(os.Stdout, filepath.Join(dir, "usage"))
 	for _, part := range parts(o) {
 		if err := test(ctx, part, dir, sum); err != nil {
@@ -99,6 +104,26 @@ func run(ctx context.Context, o options) (ok bool, err error) {
 var concurrent = []string{
 	"air", "api", "audit", "audit/pgchain", "config", "consent/registry", "desk", "enforce", "identity", "mcp", "metrics",
 	"privacy", "proxy", "serve", "sweep",
+}
+
+// longest are the packages whose tests take longest. They begin first, or the end of the run would wait for one alone.
+var longest = []string{"e2e", "cmd/pgconsent", "proxy", "test/attacks", "rls", "enforce", "rewrite", "test/oracle", "mcp", "console"}
+
+// list returns the packages that patterns mean, the longest first.
+func list(ctx context.Context, patterns []string) ([]string, error) {
+	out, err := exec.CommandContext(ctx, "go", append([]string{"list"}, patterns...)...).Output()
+	if err != nil {
+		return nil, fmt.Errorf("go list: %w", err)
+	}
+	packages := strings.Fields(string(out))
+	rank := func(pkg string) int {
+		if i := slices.Index(longest, short(pkg)); i >= 0 {
+			return i
+		}
+		return len(longest)
+	}
+	slices.SortStableFunc(packages, func(a, b string) int { return rank(a) - rank(b) })
+	return packages, nil
 }
 
 // parts are the calls of `go test` that a run consists of.
@@ -125,11 +150,4 @@ func parts(o options) []options {
 	return out
 }
 
-func isConcurrent(pkg string) bool {
-	for _, c := range concurrent {
-		if strings.TrimPrefix(pkg, "./") == c || strings.HasSuffix(pkg, module+"/"+c) {
-			return true
-		}
-	}
-	return false
-}
+func isConcurrent(pkg string) bool { return slices.Contains(concurrent, short(pkg)) }
