@@ -21,8 +21,13 @@ type Mutant struct {
 }
 
 // Hand reads the mutants of hand/.
-func Hand(root string) ([]Mutant, error) {
-	files, err := filepath.Glob(filepath.Join(root, "test/mutants/hand/*.txt"))
+func Hand(root string) ([]Mutant, error) { return read(root, "hand") }
+
+// Planted reads those of planted/.
+func Planted(root string) ([]Mutant, error) { return read(root, "planted") }
+
+func read(root, folder string) ([]Mutant, error) {
+	files, err := filepath.Glob(filepath.Join(root, "test/mutants", folder, "*.txt"))
 	if err != nil {
 		return nil, err
 	}

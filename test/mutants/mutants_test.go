@@ -5,7 +5,9 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -20,12 +22,15 @@ var (
 	skip    = flag.Int("skip", 0, "leave out so many of those made by machine")
 	only    = flag.String("only", "", "try those whose names begin with one of these, divided by commas")
 	quick   = flag.Bool("quick", false, "try those made by machine with their own packages' tests only")
+	planted = flag.Bool("planted", false, "try the planted faults that were not tried yet; -only chooses among them, too")
+	again   = flag.Bool("again", false, "try those as well that were tried before")
+	limit   = flag.Duration("limit", 20*time.Minute, "how long one package's tests may take with a planted fault")
 	workers = flag.Int("workers", 2, "how many at once")
 )
 
 func root(t testing.TB) string { return instance.Path(t, ".") }
 
-// Every mutant made by hand still fits the code.
+// Every mutant made by hand, and every planted fault, still fits the code.
 func TestMutantsApply(t *testing.T) {
 	list, err := Hand(root(t))
 	if err != nil {
@@ -34,7 +39,22 @@ func TestMutantsApply(t *testing.T) {
 	if len(list) < 30 {
 		t.Errorf("%d mutants made by hand, want at least 30", len(list))
 	}
-	for _, m := range list {
+	faults, err := Planted(root(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	packages := map[string]bool{}
+	for _, m := range faults {
+		packages[path.Dir(m.File)] = true
+		folder, _, _ := strings.Cut(m.File, "/")
+		if strings.HasSuffix(m.File, "_test.go") || folder == "test" || folder == "pgtest" {
+			t.Errorf("%s is planted in what only tests use", m.Name)
+		}
+	}
+	if len(faults) < 60 || len(packages) < 20 {
+		t.Errorf("%d faults planted in %d packages, want at least 60 in 20", len(faults), len(packages))
+	}
+	for _, m := range slices.Concat(list, faults) {
 		if _, err := m.Apply(root(t)); err != nil {
 			t.Error(err)
 		}
@@ -90,6 +110,44 @@ func TestHarnessIsThere(t *testing.T) {
 	}
 }
 
+// Every planted fault has its line in planted.txt, and every test that saw one is there.
+func TestPlantedAreListed(t *testing.T) {
+	faults, err := Planted(root(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sightings, err := readSightings(root(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range faults {
+		s, ok := sightings[m.Name]
+		if !ok {
+			t.Errorf("planted.txt has no line for %s", m.Name)
+		}
+		delete(sightings, m.Name)
+		if s.By.Test == "" || s.By.Test == unnamed {
+			continue
+		}
+		files, err := filepath.Glob(filepath.Join(root(t), s.By.Pkg, "*_test.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.ContainsFunc(files, func(file string) bool {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return strings.Contains(string(text), "\nfunc "+s.By.Test+"(t *testing.T)")
+		}) {
+			t.Errorf("%s was seen by %s of %s, which is not there any more", m.Name, s.By.Test, s.By.Pkg)
+		}
+	}
+	for name := range sightings {
+		t.Errorf("planted.txt: there is no fault %s", name)
+	}
+}
+
 // The harness sees five holes, other ones each day.
 func TestMutantsOfTheDay(t *testing.T) {
 	if *hand || *machine > 0 || *only != "" {
@@ -141,6 +199,74 @@ func TestMutants(t *testing.T) {
 			t.Logf("survivor: %s: %s", m.Name, m.Why)
 		}
 	}
+}
+
+// Which tests see the planted faults, by command; planted.txt has each answer as soon as it is known.
+func TestPlanted(t *testing.T) {
+	if !*planted {
+		t.Skip("by command only: -args -planted")
+	}
+	faults, err := Planted(root(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sightings, err := readSightings(root(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	packages, err := listPackages(t.Context(), root(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &watch{root: root(t), packages: packages, limit: *limit, dir: t.TempDir(), sound: map[string]*sound{}}
+	var (
+		wait  sync.WaitGroup
+		mu    sync.Mutex
+		queue = make(chan Mutant)
+	)
+	for range *workers {
+		wait.Go(func() {
+			for m := range queue {
+				start := time.Now()
+				s, noise, err := w.see(t.Context(), m)
+				mu.Lock()
+				for _, n := range noise {
+					fmt.Fprintf(os.Stderr, "%s: %s of %s fails without the fault, too\n", m.Name, n.Test, n.Pkg)
+				}
+				if err != nil {
+					t.Errorf("%s: %v", m.Name, err)
+					s.Target = "not tried to the end"
+				} else {
+					sightings[m.Name] = s
+					if err := writeSightings(root(t), faults, sightings); err != nil {
+						t.Error(err)
+					}
+				}
+				fmt.Fprintf(os.Stderr, "%s: %s %s %s (%s)\n", m.Name, s.Target, s.By.Pkg, s.By.Test,
+					time.Since(start).Round(time.Second))
+				mu.Unlock()
+			}
+		})
+	}
+	for _, m := range faults {
+		chosen := slices.ContainsFunc(strings.Split(*only, ","), func(prefix string) bool {
+			return strings.HasPrefix(m.Name, prefix)
+		})
+		mu.Lock()
+		tried := sightings[m.Name].Target != ""
+		mu.Unlock()
+		if chosen && (*again || !tried) {
+			queue <- m
+		}
+	}
+	close(queue)
+	wait.Wait()
+	counts := map[string]int{}
+	for _, m := range faults {
+		counts[sightings[m.Name].Target]++
+	}
+	t.Logf("%d planted faults: make test sees %d, make test-all %d more, neither %d; %d were not tried", len(faults),
+		counts[targetTest], counts[targetTestAll], counts[targetNone], counts[""])
 }
 
 // try runs mutants side by side and returns those that survived.

@@ -34,24 +34,13 @@ var drawn = []string{"./predicate", "./consent"}
 
 // Try builds the suites with the mutant and runs them until one fails; by is the test that did.
 func Try(ctx context.Context, root string, m Mutant, list []suite) (o Outcome, by Seen, how string, err error) {
-	text, err := m.Apply(root)
-	if err != nil {
-		return Broken, by, "", err
-	}
 	dir, err := os.MkdirTemp("", "mutant")
 	if err != nil {
 		return Broken, by, "", err
 	}
 	defer os.RemoveAll(dir)
-	changed, overlay := filepath.Join(dir, "changed.go"), filepath.Join(dir, "overlay.json")
-	if err := os.WriteFile(changed, []byte(text), 0o644); err != nil {
-		return Broken, by, "", err
-	}
-	replace, err := json.Marshal(map[string]map[string]string{"Replace": {filepath.Join(root, m.File): changed}})
+	overlay, err := m.overlay(root, dir)
 	if err != nil {
-		return Broken, by, "", err
-	}
-	if err := os.WriteFile(overlay, replace, 0o644); err != nil {
 		return Broken, by, "", err
 	}
 	for i, s := range list {
@@ -76,6 +65,23 @@ func Try(ctx context.Context, root string, m Mutant, list []suite) (o Outcome, b
 		}
 	}
 	return Survived, by, "", nil
+}
+
+// overlay writes the changed file into dir, and what the compiler is told of it; the path is that of the latter.
+func (m Mutant) overlay(root, dir string) (string, error) {
+	text, err := m.Apply(root)
+	if err != nil {
+		return "", err
+	}
+	changed, overlay := filepath.Join(dir, "changed.go"), filepath.Join(dir, "overlay.json")
+	if err := os.WriteFile(changed, []byte(text), 0o644); err != nil {
+		return "", err
+	}
+	replace, err := json.Marshal(map[string]map[string]string{"Replace": {filepath.Join(root, m.File): changed}})
+	if err != nil {
+		return "", err
+	}
+	return overlay, os.WriteFile(overlay, replace, 0o644)
 }
 
 // failed is the test that failed, empty if none got so far.

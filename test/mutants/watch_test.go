@@ -1,0 +1,59 @@
+package mutants
+
+import (
+	"slices"
+	"testing"
+)
+
+func TestWatchersNearestFirst(t *testing.T) {
+	const module = "example.org/m"
+	pkg := func(path string, tested bool, imported, byTests []string) imports {
+		p := imports{ImportPath: module + path, Imports: imported, XTestImports: byTests}
+		p.Module.Path = module
+		if tested {
+			p.TestGoFiles = []string{"a_test.go"}
+		}
+		return p
+	}
+	of := func(paths ...string) []string {
+		for i := range paths {
+			paths[i] = module + paths[i]
+		}
+		return paths
+	}
+	all := []imports{
+		pkg("/apart", true, nil, nil),
+		pkg("/cmd/pgconsent", true, of("/base"), nil),
+		pkg("/e2e", true, of("/far"), nil),
+		pkg("/far", true, of("/near"), nil),
+		pkg("/base", true, nil, of("/far")),
+		pkg("/near", false, of("/base"), nil),
+		pkg("/tester", true, nil, of("/near")),
+		pkg("/test/mutants", true, of("/base"), nil),
+		pkg("/test/oracle", true, of("/base"), nil),
+		pkg("/test/attacks", true, of("/base"), nil),
+	}
+	want := []string{"./base", "./far", "./tester", "./test/oracle", "./test/attacks", "./e2e", "./cmd/pgconsent"}
+	if got := watchers(all, "./base"); !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	want = []string{"./cmd/pgconsent"}
+	if got := watchers(all, "./cmd/pgconsent"); !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
+
+func TestFailingNamesTheTest(t *testing.T) {
+	for out, want := range map[string]string{
+		"--- FAIL: TestA (0.00s)\n    a_test.go:7: no\nFAIL\n":                                             "TestA",
+		"--- FAIL: TestA/one_more (0.00s)\npanic: no\n":                                                    "TestA",
+		"panic: test timed out after 1s\nrunning tests:\n\tTestB (1s)\n\ngoroutine 1 [running]:\n":         "TestB",
+		"panic: no\n\ngoroutine 9 [running]:\nexample.org/m/far.TestC.func1()\n\t/tmp/c_test.go:9 +0x1d\n": "TestC",
+		"panic: no\n\ngoroutine 9 [running]:\nexample.org/m/far.TestC(0xc000)\n\t/tmp/c_test.go:9 +0x1d\n": "TestC",
+		"pgtest: cannot start PostgreSQL\n":                                                                unnamed,
+	} {
+		if got := failing(out); got != want {
+			t.Errorf("%s, want %s, of\n%s", got, want, out)
+		}
+	}
+}
