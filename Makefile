@@ -6,9 +6,15 @@ BIN     := bin/pgconsent
 PKG     ?= ./...
 FUZZ    ?= 60s
 ROWS    ?= 1000000
-SEED    ?= 0
+SEED    ?= 1
 DEMO    ?= --tour
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+
+# What random tests begin at, and how many cases they make: see test/tier.
+export PGCONSENT_SEED := $(SEED)
+ifdef CASES
+export PGCONSENT_CASES := $(CASES)
+endif
 
 .PHONY: help demo test test-all test-nightly matrix bench-plans bench-wire build static setup check fuzz noninterference answers messages triples history mutants kills clean
 
@@ -66,26 +72,26 @@ fuzz: setup ## each fuzz target for FUZZ (60s)
 	done
 
 noninterference: setup ## N made cases (10000) from SEED on databases that differ in hidden rows only, and N on such that differ in hidden values
-	@$(GO) test ./test/noninterference -run '^(TestNoninterference|TestValues)$$' -timeout 0 -v -args -cases $(or $(N),10000) -seed $(SEED)
+	@$(GO) test ./test/noninterference -run '^(TestNoninterference|TestValues)$$' -timeout 0 -v -args -cases $(or $(N),10000)
 
 answers: setup ## N statements (10000) made up from SEED on the schemas of the oracle: answered as on copies without the hidden rows
-	@$(GO) test ./test/oracle -run '^TestRandomAnswersEqualThoseOfAFilteredCopy$$' -timeout 0 -v -args -cases $(or $(N),10000) -seed $(SEED)
+	@$(GO) test ./test/oracle -run '^TestRandomAnswersEqualThoseOfAFilteredCopy$$' -timeout 0 -v -args -cases $(or $(N),10000)
 
 messages: setup ## N sequences (10000) of protocol messages from SEED on twins and on PostgreSQL itself
-	@$(GO) test ./test/messages -run '^TestRandomMessages$$' -timeout 0 -v -args -sequences $(or $(N),10000) -seed $(SEED)
+	@$(GO) test ./test/messages -run '^TestRandomMessages$$' -timeout 0 -v -args -sequences $(or $(N),10000)
 
 kills: setup ## kill the server N (1000) times at random while agents read: no answer without its record
-	@PGCONSENT_KILLS=$(or $(N),1000) $(GO) test -count=1 -timeout 4h -v -run '^TestKills$$' ./cmd/pgconsent
+	@PGCONSENT_CASES=$(or $(N),1000) $(GO) test -count=1 -timeout 4h -v -run '^TestKills$$' ./cmd/pgconsent
 
 triples: setup ## hold both walls against the model on N (1000000) random rows, callers and clocks
-	@PGCONSENT_TRIPLES=$(or $(N),1000000) $(GO) test -count=1 -timeout 2h -v -run "^(TestTriples|TestDerivedFromEachOther)$$" ./predicate
+	@PGCONSENT_NIGHTLY=1 PGCONSENT_CASES=$(or $(N),1000000) $(GO) test -count=1 -timeout 2h -v -run "^(TestTriples|TestDerivedFromEachOther)$$" ./predicate
 
 mutants: setup ## every broken variant made by hand, and MACHINE (200) by machine, against the harness
 	@$(GO) test ./test/mutants -run 'TestMutants$$' -timeout 0 -v -args -hand -machine $(or $(MACHINE),200)
 
 history: setup ## N histories (1000) of each way to read, of a consent that is withdrawn meanwhile; SEED plays one again
 	@echo "history: $(or $(N),1000) of each way; a line for every hundred"
-	@HISTORY=$(or $(N),1000) HISTORY_SEED=$(SEED) $(GO) test ./e2e -run '^TestHistory(OfTheRegistry)?$$' -v -count=1 -timeout 0
+	@PGCONSENT_CASES=$(or $(N),1000) $(GO) test ./e2e -run '^TestHistory(OfTheRegistry)?$$' -v -count=1 -timeout 0
 
 clean: ## what was built
 	rm -rf bin

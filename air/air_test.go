@@ -11,6 +11,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/pgconsent/pgconsent/sqlstate"
+	"github.com/pgconsent/pgconsent/test/property"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // The examples are those of seeds/001; each test names its lines.
@@ -498,7 +500,7 @@ type model struct {
 // The tracker does what a plain reading of the seed does, whatever is sent when.
 // seeds/001:289-293.
 func TestLikeTheModel(t *testing.T) {
-	rapid.Check(t, func(r *rapid.T) {
+	property.Check(t, func(r *rapid.T) {
 		c := Config{
 			After: time.Duration(rapid.IntRange(1, 60).Draw(r, "after")) * time.Minute, Messages: rapid.IntRange(1, 6).Draw(r, "messages"),
 			Window: time.Duration(rapid.IntRange(1, 60).Draw(r, "window")) * time.Minute, Idle: time.Duration(rapid.IntRange(1, 60).Draw(r, "idle")) * time.Minute,
@@ -561,7 +563,7 @@ func TestLikeTheModel(t *testing.T) {
 // A million users take no more memory than the page says, and those of the next hours take over theirs. "Memory-Only", seeds/001:410.
 func TestMillionUsers(t *testing.T) {
 	users := 1_000_000
-	if testing.Short() {
+	if tier.Quick() {
 		users = 100_000
 	}
 	before := heap()

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -22,6 +21,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/pgconsent/pgconsent/sqlstate"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 func TestMain(m *testing.M) {
@@ -219,8 +219,8 @@ func child(dir string) {
 // A process killed at any moment has released nothing that is not in the file, and the chain goes on.
 func TestKill(t *testing.T) {
 	dir := t.TempDir()
-	released := 0
-	for round := range 30 {
+	released, random := 0, tier.Rand(1)
+	for round := range tier.Count(8, 30, 300) {
 		cmd := exec.Command(os.Args[0], "-test.run=^$")
 		cmd.Env = append(os.Environ(), "PGCONSENT_AUDIT_CHILD="+dir, fmt.Sprintf("PGCONSENT_AUDIT_ROUND=%d", round))
 		cmd.Stderr = os.Stderr
@@ -249,7 +249,7 @@ func TestKill(t *testing.T) {
 		case <-read:
 			t.Fatal("the child ended by itself")
 		}
-		time.Sleep(time.Duration(rand.IntN(30_000)) * time.Microsecond)
+		time.Sleep(time.Duration(random.IntN(30_000)) * time.Microsecond)
 		if err := cmd.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/pgconsent/pgconsent/test/property"
 )
 
 // odd are texts in which an encoder may differ from encoding/json.
@@ -70,7 +72,7 @@ func drawn(t *rapid.T, v reflect.Value) {
 
 // The encoder of ours writes what encoding/json does: records of older versions and newer ones differ in nothing.
 func TestEncodesAsJSON(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		var d Decision
 		drawn(t, reflect.ValueOf(&d).Elem())
 		same(t, d, string(d.members([]byte("{")))+"}")

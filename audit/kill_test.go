@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +12,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // rotatingName is the variable that makes a process one that writes until it is killed, by a clock that begins at rotatingSince.
@@ -34,6 +35,7 @@ func TestKillWhileItRotates(t *testing.T) {
 	dir, since := t.TempDir(), time.Now()
 	cfg := rotatingConfig(dir, since)
 	released, removed := map[string]uint64{}, uint64(0)
+	random := tier.Rand(1)
 	for round := range 8 {
 		cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
 		cmd.Env = append(os.Environ(), rotatingName+"="+dir, fmt.Sprintf("%s=%d", rotatingSince, since.UnixNano()), fmt.Sprintf("PGCONSENT_AUDIT_ROUND=%d", round))
@@ -82,7 +84,7 @@ func TestKillWhileItRotates(t *testing.T) {
 				}
 			}
 		})
-		time.Sleep(time.Duration(rand.IntN(60_000)) * time.Microsecond)
+		time.Sleep(time.Duration(random.IntN(60_000)) * time.Microsecond)
 		if err := cmd.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // tampering changes the lines of a log as somebody would who may write its directory and does not have the key. It returns
@@ -128,10 +130,7 @@ func TestTamperings(t *testing.T) {
 		lines := strings.SplitAfter(string(b), "\n")
 		whole, sizes = append(whole, lines[:len(lines)-1]...), append(sizes, len(lines)-1)
 	}
-	rounds := 1700
-	if testing.Short() {
-		rounds = 100
-	}
+	rounds := tier.Count(100, 1700, 10000)
 	r := rand.New(rand.NewPCG(5, 4))
 	for class, tamper := range tamperings {
 		work, written := t.TempDir(), map[int]string{}

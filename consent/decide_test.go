@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/pgconsent/pgconsent/sqlstate"
+	"github.com/pgconsent/pgconsent/test/property"
 )
 
 var began = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -438,9 +439,7 @@ func TestDecideProperties(t *testing.T) {
 			}
 		}
 	}
-	for range 20 { // deep enough for what takes several steps
-		rapid.Check(t, walk)
-	}
+	property.CheckMore(t, 20, walk) // deep enough for what takes several steps
 }
 
 // entitled tells who may do what: nobody for somebody else, but those who are named for it.

@@ -3,7 +3,6 @@ package dsar_test
 import (
 	"context"
 	"fmt"
-	"os"
 	"strconv"
 	"syscall"
 	"testing"
@@ -11,15 +10,13 @@ import (
 
 	"github.com/pgconsent/pgconsent/audit"
 	"github.com/pgconsent/pgconsent/dsar"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// BenchmarkReport makes reports from a log of DSAR_RECORDS records (default 1,000,000), by the tenth of its statements and by all
+// BenchmarkReport makes reports from a log of PGCONSENT_CASES records (default 1,000,000), by the tenth of its statements and by all
 // of them: "of one table" reads another table in nine of ten statements. It measures, and fails on no machine for being slow.
 func BenchmarkReport(b *testing.B) {
-	records := 1_000_000
-	if given := os.Getenv("DSAR_RECORDS"); given != "" {
-		records, _ = strconv.Atoi(given)
-	}
+	records := tier.Count(1_000_000, 1_000_000, 1_000_000)
 	for _, c := range []struct {
 		name  string
 		every int

@@ -2,15 +2,13 @@ package e2e
 
 import (
 	"context"
-	"os"
-	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/pgconsent/pgconsent/migrations"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // keptHistory is a policy by which the answer to whether everybody has agreed is kept beside the memory.
@@ -34,14 +32,8 @@ var withdrawals = []string{
 
 // TestHistoryOfWhatIsKept plays the same ways where the answer is kept, and withdraws in every way that settles it or cannot.
 func TestHistoryOfWhatIsKept(t *testing.T) {
-	trials, seed := 3, uint64(time.Now().UnixNano())
-	if n, err := strconv.Atoi(os.Getenv("HISTORY")); err == nil {
-		trials = n
-	}
-	if n, err := strconv.ParseUint(os.Getenv("HISTORY_SEED"), 10, 64); err == nil {
-		seed = n
-	}
-	t.Logf("HISTORY=%d HISTORY_SEED=%d", trials, seed)
+	trials, seed := tier.Count(1, 3, 100), tier.Seed()
+	t.Logf("%d trials, seed %d", trials, seed)
 	first := start(t, options{after: historySetup, policy: keptHistory})
 	second := serveOn(t, first.db, options{policy: keptHistory})
 	super, owners := first.db.Connect(t, "postgres"), []*pgx.Conn{first.ownerConn(t), second.ownerConn(t)}

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +14,7 @@ import (
 
 	"github.com/pgconsent/pgconsent/consent"
 	harness "github.com/pgconsent/pgconsent/test/instance"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // A history is one consent that is given and withdrawn again while an agent reads the one memory that depends on it. What
@@ -144,16 +143,10 @@ func suspended(executed bool) func(testing.TB, *pgconn.PgConn) reader {
 	}
 }
 
-// TestHistory plays histories; HISTORY tells how many of each way, HISTORY_SEED where to begin.
+// TestHistory plays histories of each way.
 func TestHistory(t *testing.T) {
-	trials, seed := 8, uint64(time.Now().UnixNano())
-	if n, err := strconv.Atoi(os.Getenv("HISTORY")); err == nil {
-		trials = n
-	}
-	if n, err := strconv.ParseUint(os.Getenv("HISTORY_SEED"), 10, 64); err == nil {
-		seed = n
-	}
-	t.Logf("HISTORY=%d HISTORY_SEED=%d", trials, seed)
+	trials, seed := tier.Count(2, 8, 100), tier.Seed()
+	t.Logf("%d trials, seed %d", trials, seed)
 	first := start(t, options{after: historySetup})
 	second := serveOn(t, first.db, options{})
 	total, late := 0, 0
@@ -169,14 +162,8 @@ func TestHistory(t *testing.T) {
 // TestHistoryOfTheRegistry plays the same ways where the consent is a record of the registry.
 // seeds/001:213-216.
 func TestHistoryOfTheRegistry(t *testing.T) {
-	trials, seed := 4, uint64(time.Now().UnixNano())
-	if n, err := strconv.Atoi(os.Getenv("HISTORY")); err == nil {
-		trials = n
-	}
-	if n, err := strconv.ParseUint(os.Getenv("HISTORY_SEED"), 10, 64); err == nil {
-		seed = n
-	}
-	t.Logf("HISTORY=%d HISTORY_SEED=%d", trials, seed)
+	trials, seed := tier.Count(1, 4, 100), tier.Seed()
+	t.Logf("%d trials, seed %d", trials, seed)
 	first := start(t, options{after: historySetup, policy: registryHistory})
 	second := serveOn(t, first.db, options{policy: registryHistory})
 	r := openRegistry(t, first.db, consent.Settings{})

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	harness "github.com/pgconsent/pgconsent/test/instance"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // Requests made from the document that the face serves: for each operation such as it has them, and such as it has not. Nothing here knows an
@@ -196,7 +196,7 @@ func (m *maker) operation(method, path string, o map[string]any) {
 	}
 	wrong := m.wrongValues(schema)
 	for i, what := range slices.Sorted(maps.Keys(wrong)) {
-		if !harness.Turn(i+m.operations, 2) {
+		if !tier.Turn(i+m.operations, 2) {
 			continue
 		}
 		value := wrong[what]

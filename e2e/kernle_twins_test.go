@@ -13,6 +13,7 @@ import (
 	"github.com/pgconsent/pgconsent/privacy"
 	"github.com/pgconsent/pgconsent/sqlstate"
 	harness "github.com/pgconsent/pgconsent/test/instance"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // twinsShow is in both twins: a memory of the caller's about somebody of whom others know more.
@@ -63,7 +64,7 @@ func TestKernleH_TwinsAnswerAlike(t *testing.T) {
 		}
 		asked := 0
 		ask := func(step string, do func() (any, error)) {
-			if asked++; !harness.Turn(asked, 4) {
+			if asked++; !tier.Turn(asked-1, 4) {
 				return
 			}
 			answer, err := do()

@@ -5,19 +5,18 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/pgconsent/pgconsent/rewrite"
 	harness "github.com/pgconsent/pgconsent/test/instance"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 const liveSetup = `
@@ -204,9 +203,8 @@ func TestLiveFreshness(t *testing.T) {
 // The proxy knows what a session claims, whatever the session does with its transactions: what it records is what the
 // server has.
 func TestLiveClaims(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
-	rnd := rand.New(rand.NewPCG(seed, 1))
+	t.Logf("seed %d", tier.Seed())
+	rnd := tier.Rand(1)
 	in := start(t, options{setup: liveSetup, policy: livePolicy})
 	conn, err := pgx.Connect(t.Context(), in.dsn("caregiver", agentPassword)+"&options=-c%20app.current_session_id%3D"+sessionA+"&default_query_exec_mode=simple_protocol")
 	if err != nil {

@@ -7,10 +7,10 @@ import (
 
 	"github.com/pgconsent/pgconsent/pgtest"
 	harness "github.com/pgconsent/pgconsent/test/instance"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// Two databases that differ in invisible rows only give an agent the same transcripts, whatever it sends: a third of all
-// each day.
+// Two databases that differ in invisible rows only give an agent the same transcripts, whatever it sends.
 func TestTwinsAnswerAlike(t *testing.T) {
 	disturb, err := os.ReadFile("testdata/disturb.sql")
 	if err != nil {
@@ -26,7 +26,7 @@ func TestTwinsAnswerAlike(t *testing.T) {
 		statements = append(statements, q.sql)
 	}
 	for i, sql := range statements {
-		if !harness.Turn(i, 3) {
+		if !tier.Turn(i, 3) {
 			continue
 		}
 		// A connection each: a statement may end the session, and what one leaves behind must not hide the next.
@@ -77,7 +77,7 @@ func TestTwinWithoutHiddenRows(t *testing.T) {
 	super(t, emptied, "ANALYZE")
 	two := serveOn(t, emptied, options{})
 	for i, sql := range hostile(t) {
-		if !harness.Turn(i, 2) {
+		if !tier.Turn(i, 2) {
 			continue
 		}
 		a, b := askOnce(t, one, sql), askOnce(t, two, sql)

@@ -3,35 +3,24 @@ package e2e
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"strconv"
 	"strings"
 	"testing"
 
 	harness "github.com/pgconsent/pgconsent/test/instance"
-)
-
-// randomSelects is how many statements TestRandomSelectsEqualTheFilteredCopy makes; the variable sets another number.
-const (
-	randomSelects         = 300
-	randomSelectsVariable = "PGCONSENT_RANDOM_SELECTS"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // Random statements over the three tables answer as on a copy from which the hidden rows were deleted. Where rows tie,
 // PostgreSQL is free, so that lists are cut only in a total order.
 func TestRandomSelectsEqualTheFilteredCopy(t *testing.T) {
-	n := randomSelects
-	if v := os.Getenv(randomSelectsVariable); v != "" {
-		var err error
-		if n, err = strconv.Atoi(v); err != nil {
-			t.Fatal(err)
-		}
-	}
+	n, seed := tier.Count(100, 300, 10_000), tier.Seed()
+	t.Logf("%d statements, seed %d", n, seed)
 	in := start(t, options{})
 	agent, filtered, unfiltered := in.agent(t), harness.Connect(t, filteredCopy(t).DSN("postgres", "")), in.direct(t)
 	answered, sensitive, failed := 0, 0, 0
 	for i := range n {
-		g := &generator{Rand: rand.New(rand.NewPCG(20, uint64(i)))}
+		g := &generator{Rand: rand.New(rand.NewPCG(seed, uint64(i)))}
 		sql := g.statement()
 		want, got := harness.Ask(filtered, sql), harness.Ask(agent, sql)
 		if want.Err != "" {

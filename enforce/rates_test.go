@@ -1,13 +1,13 @@
 package enforce
 
 import (
-	"math/rand/v2"
 	"strconv"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/pgconsent/pgconsent/policy"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // TestReservations: sessions that reserve at once never have more than the smallest of the rates, and what they give back is there again.
@@ -21,8 +21,9 @@ func TestReservations(t *testing.T) {
 		var mu sync.Mutex
 		var used int64
 		var sessions sync.WaitGroup
-		for range 8 {
+		for session := range 8 {
 			sessions.Go(func() {
+				random := tier.Rand(uint64(session))
 				for {
 					n, short, wait := takeRows(limits, now)
 					if short != nil {
@@ -31,7 +32,7 @@ func TestReservations(t *testing.T) {
 						}
 						return
 					}
-					show := rand.Int64N(n) + 1
+					show := random.Int64N(n) + 1
 					giveRows(limits, n, n-show, now)
 					mu.Lock()
 					used += show

@@ -7,6 +7,8 @@ import (
 	"unicode/utf8"
 
 	"pgregory.net/rapid"
+
+	"github.com/pgconsent/pgconsent/test/property"
 )
 
 // What ended looks up says the same as putting each ending behind the name and comparing.
@@ -15,7 +17,7 @@ func TestEndingsAreThoseOfTheList(t *testing.T) {
 	word := func(t *rapid.T, label string, most int) string {
 		return string(rapid.SliceOfN(letters, 1, most).Draw(t, label))
 	}
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		name := word(t, "name", 7)
 		text := name
 		if rapid.Bool().Draw(t, "doubled") {

@@ -10,6 +10,8 @@ import (
 	"unicode"
 
 	"pgregory.net/rapid"
+
+	"github.com/pgconsent/pgconsent/test/property"
 )
 
 func judge(subject, alias, text string) Report {
@@ -178,7 +180,7 @@ func shift(c, upper, lower rune) string {
 func TestPlantedNames(t *testing.T) {
 	names := strings.Fields("Bella Sean Marta Boris Dmitri Ronaldo Viktor Nestor Gloria Leonid Marvin Roberta Simon Tatiana Vera Zora Alma Otto Petra Gustav")
 	frames := []string{"%s", "It was %s who said so.", "Models help (%s) who learn", "ask “%s”, or another", "说%s了", "Das ist %s gewesen", "Это %s сказал", "x\t%s\ny", "%s: a belief", "the team of %s/others"}
-	rapid.Check(t, func(r *rapid.T) {
+	property.Check(t, func(r *rapid.T) {
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(r, "a"), rapid.Uint64().Draw(r, "b")))
 		name := rapid.SampledFrom(names).Draw(r, "name")
 		change := rapid.SampledFrom(changes).Draw(r, "change")
@@ -270,7 +272,7 @@ func TestSeedExample(t *testing.T) {
 }
 
 func TestNothingPanics(t *testing.T) {
-	rapid.Check(t, func(r *rapid.T) {
+	property.Check(t, func(r *rapid.T) {
 		Judge(Input{SourceID: rapid.String().Draw(r, "id"), Source: rapid.String().Draw(r, "source"),
 			Subjects: []Subject{{ID: rapid.String().Draw(r, "subject"), Aliases: []string{rapid.String().Draw(r, "alias")}}}, Texts: []string{rapid.String().Draw(r, "text")}})
 	})

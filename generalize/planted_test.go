@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/pgconsent/pgconsent/test/property"
 )
 
 // Names that somebody plants so that a person reads them and a check does not. None of these is clear: most block, and what a
@@ -55,7 +57,7 @@ func TestAnyPlantedNameIsFound(t *testing.T) {
 		func(s string) string { return strings.Join(strings.Split(s, ""), "\u200b") }, func(s string) string { return strings.Join(strings.Split(s, ""), "\u00ad") },
 		func(s string) string { return strings.Join(strings.Split(s, ""), "\u2060") }, func(s string) string { return strings.Join(strings.Split(s, ""), "\u0301") },
 	}
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		name := rapid.SampledFrom(names).Draw(t, "name")
 		text := rapid.SampledFrom(dress).Draw(t, "dress")(name)
 		if rapid.Bool().Draw(t, "twice") {

@@ -20,6 +20,7 @@ import (
 	"github.com/pgconsent/pgconsent/predicate"
 	"github.com/pgconsent/pgconsent/rls"
 	"github.com/pgconsent/pgconsent/seal"
+	"github.com/pgconsent/pgconsent/test/property"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
@@ -215,7 +216,7 @@ func (b *bench) setSeal(w predicate.World) error {
 func TestFormsAgree(t *testing.T) {
 	b := newBench(t)
 	items := b.relation("items")
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		n := b.tree(t, 2, "items")
 		w := predicate.World{Tables: b.tables(t), Attributes: map[string]string{}, Sealed: rapid.IntRange(0, 9).Draw(t, "sealed") > 0}
 		for _, a := range []string{"user", "other"} {

@@ -3,11 +3,11 @@ package predicate_test
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"strings"
 	"testing"
 
 	"github.com/pgconsent/pgconsent/predicate"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // derived draws a row made from rows of tables before it, so that there are no circles between tables.
@@ -61,7 +61,7 @@ func (s *schema) derived(t *table, i int) object {
 func TestDerivedFromEachOther(t *testing.T) {
 	r := newTriples(t)
 	callers, begins := 1, []string{", unless: [ status: { column: kind, is: raw } ]"}
-	if os.Getenv("PGCONSENT_TRIPLES") != "" {
+	if tier.IsNightly() {
 		callers, begins = 3, append(begins, "")
 	}
 	for number, form := range derivedForms {

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"math/rand/v2"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,6 +20,7 @@ import (
 	"github.com/pgconsent/pgconsent/predicate"
 	"github.com/pgconsent/pgconsent/rls"
 	"github.com/pgconsent/pgconsent/seal"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 const (
@@ -39,12 +38,8 @@ tables:
 // TestReferences holds what a new and a changed row's foreign keys are asked against the model: random rows, hidden ones among
 // them, and random changes of each.
 func TestReferences(t *testing.T) {
-	ctx, seed := context.Background(), uint64(time.Now().UnixNano())
-	if n, err := strconv.ParseUint(os.Getenv("PGCONSENT_SEED"), 10, 64); err == nil {
-		seed = n
-	}
-	t.Logf("PGCONSENT_SEED=%d", seed)
-	random := rand.New(rand.NewPCG(seed, 1))
+	ctx, random := context.Background(), tier.Rand(1)
+	t.Logf("seed %d", tier.Seed())
 	conn := pgtest.Database(t).Connect(t, "postgres")
 	run := func(sql string) {
 		t.Helper()

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strconv"
 	"testing"
 	"time"
 
@@ -19,6 +18,7 @@ import (
 	"github.com/pgconsent/pgconsent/predicate"
 	"github.com/pgconsent/pgconsent/rls"
 	"github.com/pgconsent/pgconsent/seal"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // Each random schema has at most so many rows in a table, and policies.
@@ -32,17 +32,13 @@ var schemaCallers = 8
 
 // TestTriples holds both SQL forms against the model on random schemas: for each (row, caller, clock) the row shows under
 // row security as the agent's own role, in either form of sublinks, under the injected condition and that of door views, exactly if
-// predicate.Eval says so. "make triples N=1000000" runs more; PGCONSENT_SEED repeats a run.
+// predicate.Eval says so. "make triples N=1000000" runs more.
 func TestTriples(t *testing.T) {
-	wanted, seed := 20_000, uint64(time.Now().UnixNano())
-	long := os.Getenv("PGCONSENT_TRIPLES")
-	if n, err := strconv.Atoi(long); err == nil {
-		wanted, schemaCallers = n, 30
+	wanted, seed := tier.Count(5_000, 20_000, 1_000_000), tier.Seed()
+	if tier.IsNightly() {
+		schemaCallers = 30
 	}
-	if n, err := strconv.ParseUint(os.Getenv("PGCONSENT_SEED"), 10, 64); err == nil {
-		seed = n
-	}
-	t.Logf("PGCONSENT_SEED=%d", seed)
+	t.Logf("seed %d", seed)
 	r := newTriples(t)
 	started, told := time.Now(), time.Now()
 	for number := 0; r.count < wanted; number++ {
@@ -51,9 +47,9 @@ func TestTriples(t *testing.T) {
 		}
 		r.schema(newSchema(seed, number, schemaRows))
 		if t.Failed() {
-			t.Fatalf("schema %d of PGCONSENT_SEED=%d", number, seed)
+			t.Fatalf("schema %d of seed %d", number, seed)
 		}
-		if long != "" && time.Since(told) > 5*time.Second {
+		if tier.IsNightly() && time.Since(told) > 5*time.Second {
 			told = time.Now()
 			fmt.Fprintf(os.Stderr, "triples: %d of %d (%d %%), %.0f/s, %d schemas, %.0f %% of rows shown, seed %d\n", r.count, wanted, 100*r.count/wanted,
 				float64(r.count)/time.Since(started).Seconds(), number+1, 100*float64(r.shown)/float64(max(r.count, 1)), seed)

@@ -3,9 +3,8 @@ package proxy
 import (
 	"encoding/json"
 	"fmt"
+	"iter"
 	"math/rand/v2"
-	"os"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -13,6 +12,7 @@ import (
 	pgx3 "github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/pgconsent/pgconsent/pgtest"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // conversation makes up messages that make sense often enough, and else fail.
@@ -126,11 +126,16 @@ func TestRandomScripts(t *testing.T) {
 	}
 }
 
-func conversations(by int) int {
-	if n, err := strconv.Atoi(os.Getenv("SCRIPTS")); err == nil {
-		return n
+// conversations are the seeds of so many conversations; the quick run makes fewer.
+func conversations(by int) iter.Seq[int] {
+	first, n := int(tier.Seed()-1)<<20, tier.Count(max(by/3, 30), by, 20*by)
+	return func(yield func(int) bool) {
+		for i := range n {
+			if !yield(first + i) {
+				return
+			}
+		}
 	}
-	return by
 }
 
 // apart ends a group before a Query that would stand in it. From PostgreSQL 18 on what comes after such a Query and its Sync fails

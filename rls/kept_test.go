@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -21,6 +20,7 @@ import (
 	"github.com/pgconsent/pgconsent/pgtest"
 	"github.com/pgconsent/pgconsent/policy"
 	"github.com/pgconsent/pgconsent/rls"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 const keptPolicy = `version: 1
@@ -318,21 +318,21 @@ func keptOf(t *testing.T, conn *pgx.Conn, table string) (name string) {
 func TestKeptUnderConcurrentWriters(t *testing.T) {
 	db, super, plan := keptDatabase(t)
 	ctx := context.Background()
-	seconds := 6
-	if n, err := strconv.Atoi(os.Getenv("SECONDS_OF_WRITES")); err == nil {
-		seconds = n
-	}
-	end := time.Now().Add(time.Duration(seconds) * time.Second)
+	enough := int64(tier.Count(60, 300, 20_000))
 	var commits, failures, kills, checks, compared, filled atomic.Int64
+	given := time.Now().Add(10 * time.Minute)
+	goesOn := func() bool {
+		return (commits.Load() < enough || compared.Load() < 50 || filled.Load() == 0) && time.Now().Before(given) && !t.Failed()
+	}
 	var pids sync.Map
 	var wg sync.WaitGroup
 	for w := range 6 {
 		wg.Add(1)
 		go func() {
 			defer wg.Done()
-			r := rand.New(rand.NewPCG(uint64(w), 3))
+			r := rand.New(rand.NewPCG(tier.Seed(), uint64(w)))
 			var conn *pgx.Conn
-			for time.Now().Before(end) {
+			for goesOn() {
 				if conn == nil || conn.IsClosed() {
 					c, err := pgx.Connect(ctx, db.DSN("postgres", ""))
 					if err != nil {
@@ -392,10 +392,10 @@ func TestKeptUnderConcurrentWriters(t *testing.T) {
 	wg.Add(3)
 	go func() { // kills
 		defer wg.Done()
-		c := db.Connect(t, "postgres")
-		for time.Now().Before(end) {
-			time.Sleep(time.Duration(50+rand.IntN(200)) * time.Millisecond)
-			if pid, ok := pids.Load(rand.IntN(6)); ok {
+		c, random := db.Connect(t, "postgres"), tier.Rand(10)
+		for goesOn() {
+			time.Sleep(time.Duration(50+random.IntN(200)) * time.Millisecond)
+			if pid, ok := pids.Load(random.IntN(6)); ok {
 				if _, err := c.Exec(ctx, "SELECT pg_terminate_backend($1)", pid); err == nil {
 					kills.Add(1)
 				}
@@ -404,9 +404,10 @@ func TestKeptUnderConcurrentWriters(t *testing.T) {
 	}()
 	go func() { // fills, and gives up at random
 		defer wg.Done()
-		for time.Now().Before(end) {
+		random := tier.Rand(11)
+		for attempt := 0; goesOn(); attempt++ {
 			c := db.Connect(t, "postgres")
-			short, cancel := context.WithTimeout(ctx, time.Duration(5+rand.IntN(1500))*time.Millisecond)
+			short, cancel := context.WithTimeout(ctx, time.Duration(5+random.IntN(1500+100*attempt))*time.Millisecond)
 			if err := migrations.FillAll(short, c, plan.Fills(), func(migrations.Fill, int64) {}); err == nil {
 				filled.Add(1)
 				time.Sleep(20 * time.Millisecond)
@@ -420,7 +421,7 @@ func TestKeptUnderConcurrentWriters(t *testing.T) {
 	go func() { // compares, in one snapshot
 		defer wg.Done()
 		c := db.Connect(t, "postgres")
-		for time.Now().Before(end) {
+		for goesOn() {
 			for _, f := range plan.Fills() {
 				checks.Add(1)
 				var ready bool

@@ -3,7 +3,6 @@ package sweep
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"strconv"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/pgconsent/pgconsent/consent"
 	"github.com/pgconsent/pgconsent/consent/registry"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // A process that sweeps and is killed at a point that is told: see [TestKilled].
@@ -37,15 +37,16 @@ func TestSweepUntilKilled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	left, err := strconv.Atoi(os.Getenv("SWEEP_STEPS"))
+	steps, err := strconv.Atoi(os.Getenv("SWEEP_STEPS"))
 	if err != nil {
 		t.Fatal(err)
 	}
+	left := steps
 	s := &Sweeper{Registry: r, Batch: 3, between: func() {
 		if left--; left == 0 {
 			// In the middle of what comes next.
 			go func() {
-				time.Sleep(time.Duration(rand.N(4000)) * time.Microsecond)
+				time.Sleep(time.Duration(tier.Rand(uint64(steps)).IntN(4000)) * time.Microsecond)
 				_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 			}()
 		}
@@ -93,11 +94,12 @@ func TestKilled(t *testing.T) {
 	calm.sweep()
 	want, wantMade := calm.rows(), calm.query(leftMade)
 	wantEvents := calm.query(events1)
+	random := tier.Rand(1)
 	for round := range 4 {
 		s := build(t, consent.Settings{})
 		s.fill()
 		kills := 0
-		for steps := 1 + rand.N(3); ; steps += rand.N(4) {
+		for steps := 1 + random.IntN(3); ; steps += random.IntN(4) {
 			child := exec.Command(os.Args[0], "-test.run=^TestSweepUntilKilled$") //nolint:gosec // this test
 			child.Env = append(os.Environ(), "SWEEP_DSN="+s.db.DSN("pgconsent_control", "role-password"), "SWEEP_KEY="+s.key, "SWEEP_ANCHOR="+s.Registry.Anchor, fmt.Sprint("SWEEP_STEPS=", steps))
 			out, err := child.CombinedOutput()
@@ -166,7 +168,7 @@ func TestRenewalsMeanwhile(t *testing.T) {
 	for u := range 4 {
 		conn := s.db.Connect(t, "postgres")
 		users.Go(func() {
-			who := fmt.Sprintf("u%d", u)
+			who, random := fmt.Sprintf("u%d", u), tier.Rand(uint64(u))
 			for range 25 {
 				if _, err := s.Registry.Do(ctx, consent.Command{Do: consent.Interact, Subject: who, By: consent.Party{Role: consent.RoleApplication, ID: "app"}}); err != nil {
 					t.Error(err)
@@ -179,7 +181,7 @@ func TestRenewalsMeanwhile(t *testing.T) {
 				mu.Lock()
 				written++
 				mu.Unlock()
-				time.Sleep(time.Duration(rand.N(220)) * time.Millisecond) // around the end of the consent
+				time.Sleep(time.Duration(random.IntN(220)) * time.Millisecond) // around the end of the consent
 			}
 			s.partner(who) // which does not expire
 			if _, err := conn.Exec(ctx, "INSERT INTO interactions (user_id, at) VALUES ($1, clock_timestamp())", who); err != nil {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"math/rand/v2"
 	"os"
 	process "os/exec"
 	"path/filepath"
@@ -18,6 +17,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/pgconsent/pgconsent/audit"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // writing makes a process one that writes until it is killed: the DSN of the database. writingSince is when its clock began.
@@ -49,6 +49,7 @@ func TestKillWhileRecordsAreRemoved(t *testing.T) {
 		return audit.Against{Key: killKey(), Heads: []audit.Head{head}}
 	}
 	released, removed := map[string]uint64{}, uint64(0)
+	random := tier.Rand(1)
 	for round := range 6 {
 		cmd := process.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
 		cmd.Env = append(os.Environ(), writing+"="+db.DSN("pgconsent_control", ""), writingDir+"="+dir, fmt.Sprintf("%s=%d", writingSince, since.UnixNano()), fmt.Sprintf("%s=%d", writingRound, round))
@@ -103,11 +104,12 @@ func TestKillWhileRecordsAreRemoved(t *testing.T) {
 		})
 		if round%2 == 1 {
 			beside.Go(func() {
+				random := tier.Rand(uint64(100 + round))
 				for {
 					select {
 					case <-killed:
 						return
-					case <-time.After(time.Duration(rand.IntN(30)) * time.Millisecond):
+					case <-time.After(time.Duration(random.IntN(30)) * time.Millisecond):
 					}
 					if _, err := ender.Exec(t.Context(), "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'pgconsent audit' AND datname = current_database()"); err != nil {
 						t.Error(err)
@@ -116,7 +118,7 @@ func TestKillWhileRecordsAreRemoved(t *testing.T) {
 				}
 			})
 		}
-		time.Sleep(time.Duration(50_000+rand.IntN(400_000)) * time.Microsecond)
+		time.Sleep(time.Duration(50_000+random.IntN(400_000)) * time.Microsecond)
 		if err := cmd.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +14,7 @@ import (
 	"time"
 
 	"github.com/pgconsent/pgconsent/pgtest"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // recorded is a command that the program is killed at, for a subject of its own, called %.
@@ -38,12 +38,9 @@ var killable = []recorded{
 }
 
 // The program is killed while it records consents and sweeps. What it has acknowledged is there, nothing is there by halves, and the next
-// call goes on: the anchor is neither ahead of the records nor behind what was acknowledged. PGCONSENT_KILLS says how often.
+// call goes on: the anchor is neither ahead of the records nor behind what was acknowledged.
 func TestKilledWhileConsentsAreRecorded(t *testing.T) {
-	kills := len(killable)
-	if n, err := strconv.Atoi(os.Getenv("PGCONSENT_KILLS")); err == nil {
-		kills = n
-	}
+	kills, random := tier.Count(len(killable), len(killable), 20*len(killable)), tier.Rand(2)
 	config, db := consenting(t)
 	if err := os.WriteFile(filepath.Join(filepath.Dir(config), "policy.yaml"), []byte("version: 1\ntables: { notes: { rows: [ consent: { subject: person, registry: {} } ], lifecycle: { subject: person } } }\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -80,7 +77,7 @@ func TestKilledWhileConsentsAreRecorded(t *testing.T) {
 			t.Fatal(err)
 		}
 		// The second half of its time is when it writes.
-		time.Sleep(took/3 + time.Duration(rand.Int64N(int64(took*3/2))))
+		time.Sleep(took/3 + time.Duration(random.Int64N(int64(took*3/2))))
 		_ = cmd.Process.Kill()
 		var exit *exec.ExitError
 		switch err := cmd.Wait(); {

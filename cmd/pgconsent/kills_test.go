@@ -2,10 +2,7 @@ package main
 
 import (
 	"context"
-	"math/rand/v2"
-	"os"
 	"path/filepath"
-	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -15,18 +12,15 @@ import (
 	"github.com/pgconsent/pgconsent/audit"
 	"github.com/pgconsent/pgconsent/audit/pgchain"
 	"github.com/pgconsent/pgconsent/config"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // verifyEvery is after how many kills the whole chain is walked; what is new is read after each.
 const verifyEvery = 50
 
-// A server that is killed at any moment has answered nothing that has no record, wherever records are kept. PGCONSENT_KILLS says how often
-// it is.
+// A server that is killed at any moment has answered nothing that has no record, wherever records are kept.
 func TestKills(t *testing.T) {
-	kills := 6
-	if n, err := strconv.Atoi(os.Getenv("PGCONSENT_KILLS")); err == nil {
-		kills = n
-	}
+	kills := tier.Count(2, 6, 200)
 	t.Run("files", func(t *testing.T) { killed(t, recording(t), (kills+1)/2) })
 	t.Run("database", func(t *testing.T) { killed(t, recordingIn(t), kills/2) })
 }
@@ -54,7 +48,7 @@ func (i *installation) audited(t *testing.T) (audit.Source, audit.Against) {
 }
 
 func killed(t *testing.T, i *installation, kills int) {
-	total, began := 0, time.Now()
+	total, began, random := 0, time.Now(), tier.Rand(1)
 	var from audit.Source
 	var cursor *audit.Cursor
 	sessions, decided := map[string]string{}, map[string]int{}
@@ -104,7 +98,7 @@ func killed(t *testing.T, i *installation, kills int) {
 			}
 			return n >= 10
 		})
-		time.Sleep(time.Duration(rand.IntN(200)) * time.Millisecond)
+		time.Sleep(time.Duration(random.IntN(200)) * time.Millisecond)
 		if err := p.cmd.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/pgconsent/pgconsent/pgtest"
 	"github.com/pgconsent/pgconsent/test/instance"
 	"github.com/pgconsent/pgconsent/test/oracle"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
@@ -42,20 +43,20 @@ func schema(t testing.TB, name string) oracle.Schema {
 	return oracle.Schema{}
 }
 
-// inTurn is how many of the oracle's schemas take turns.
-const inTurn = 24
-
-// onSchema attacks twins of a schema by its list, of at least so many blocks and messages, when it is its turn.
-func onSchema(t *testing.T, name string, turn, blocks, messages int) {
+// onSchema attacks twins of a schema by its list, of at least so many blocks and messages: in the nightly run in every mode, else in one
+// that the schema's number chooses.
+func onSchema(t *testing.T, name string, number, blocks, messages int) {
 	t.Helper()
 	list := attacks(t, name+".txt")
 	if b, m := count(list); b < blocks || m < messages {
 		t.Errorf("%d attacks with %d messages", b, m)
 	}
-	if !instance.Turn(turn, inTurn) {
-		t.Skip("another schema's turn")
+	tier.All(t)
+	modes := []instance.Mode{instance.Both, instance.Doors, instance.Gate}
+	if !tier.IsNightly() {
+		modes = modes[number%len(modes):][:1]
 	}
-	onTwins(t, schema(t, name), list, name+".sql", []instance.Mode{instance.Both, instance.Doors, instance.Gate})
+	onTwins(t, schema(t, name), list, name+".sql", modes)
 }
 
 // Attacks that are known from elsewhere tell twins apart in no mode that an operator may choose.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/pgconsent/pgconsent/pgtest"
 	"github.com/pgconsent/pgconsent/test/instance"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // broughtBy are types, and operator classes, whose functions no text names.
@@ -82,7 +83,7 @@ func TestWhatNoTextNamesTellsNothing(t *testing.T) {
 			statements = append(statements, called(sql, c.name))
 		}
 	}
-	for _, mode := range doorsAndInTurn() {
+	for _, mode := range doorsFirst() {
 		got, judged := askReached(t, mode, policy+views+" }\n", schema, "", "", statements)
 		for k, sql := range statements {
 			if got[0][k] != got[1][k] || strings.HasPrefix(got[0][k], "ERROR") {
@@ -95,12 +96,12 @@ func TestWhatNoTextNamesTellsNothing(t *testing.T) {
 	}
 }
 
-// doorsAndInTurn are the modes of such tests.
-func doorsAndInTurn() []instance.Mode {
-	if instance.Turn(1, 4) {
-		return []instance.Mode{instance.Doors, instance.Both}
+// doorsFirst are the modes of such tests: doors alone in the quick run.
+func doorsFirst() []instance.Mode {
+	if tier.Quick() {
+		return []instance.Mode{instance.Doors}
 	}
-	return []instance.Mode{instance.Doors}
+	return []instance.Mode{instance.Doors, instance.Both}
 }
 
 var named = regexp.MustCompile(`\bT\b`)
@@ -115,7 +116,7 @@ func TestWhatIsMadeAsItIsParsedTellsNothing(t *testing.T) {
 	const schema = broughtBy + "CREATE TABLE q (id int PRIMARY KEY, owner text NOT NULL, ds odd[] DEFAULT '{1}', h pair DEFAULT '(1,2)', s spans DEFAULT '[1,2]', sm spans_multirange DEFAULT '{[1,2]}'); INSERT INTO q VALUES (1, 'me'), (2, 'other');"
 	policy := reachedDear + "  q: { rows: [ { own: { column: owner, is: user } } ], write: { commands: [delete] } }\n"
 	reads := []string{"SELECT id FROM q WHERE ds = '{5}'", "SELECT COALESCE(h, '(5,6)') FROM q", "SELECT id FROM q WHERE s && '[3,4]'", "SELECT sm = '{[3,4]}' FROM q", "DELETE FROM q WHERE ds = '{5}'", "SELECT array_append(ds, '5') FROM q"}
-	for _, mode := range doorsAndInTurn() {
+	for _, mode := range doorsFirst() {
 		var got [2][]string
 		var asked []string
 		for i, hidden := range []string{"122", "123"} {

@@ -7,6 +7,7 @@ import (
 	"github.com/pgconsent/pgconsent/pgtest"
 	"github.com/pgconsent/pgconsent/rewrite"
 	"github.com/pgconsent/pgconsent/test/instance"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // featuredSchema has a table for each thing that a policy may say of one besides its rows. Of each, what shows of person 0 to 2 is alike in the twins.
@@ -73,14 +74,14 @@ func TestWritesOfTablesWithFeaturesTellNothing(t *testing.T) {
 		policy += "  " + table.name + ": { " + strings.ReplaceAll(table.policy, "WRITE", featuredWrite) + " }\n"
 		for w, write := range featuredWrites {
 			for f, fails := range featuredFails {
-				if instance.Turn(k+w+f, 12) {
+				if tier.Turn(k+w+f, 12) {
 					statements = append(statements, strings.ReplaceAll(called(write, table.name), "{}", fails))
 				}
 			}
 		}
 		statements = append(statements, "SELECT * FROM "+table.name+" ORDER BY 1")
 	}
-	for _, mode := range doorsAndInTurn() {
+	for _, mode := range doorsFirst() {
 		var got [2][]string
 		var judged []string
 		byKey, answered := 0, 0

@@ -6,6 +6,7 @@ import (
 
 	"github.com/pgconsent/pgconsent/predicate"
 	"github.com/pgconsent/pgconsent/test/instance"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // soughtRules are rules of which a part has a form of its own where few rows are sought, each with what hides the odd row besides that somebody refuses.
@@ -98,13 +99,13 @@ var soughtPlaces = []string{
 func TestTheGateWhereFewAreSought(t *testing.T) {
 	odd := "n = '1e400'::numeric, i8 = 9223372036854775807, f = 1e300, ts = '4714-11-24 BC', body = 'zz', ta = '{zz}'"
 	for r, rule := range soughtRules {
-		if !instance.Turn(r, len(soughtRules)) {
+		if !tier.Turn(r, len(soughtRules)) {
 			continue
 		}
 		var cases []gateCase
 		for p, place := range soughtPlaces {
 			for f, fails := range soughtFails {
-				if instance.Turn(p+f, 4) {
+				if tier.Turn(p+f, 4) {
 					cases = append(cases, gateSQL(predicate.SeekHint+strings.ReplaceAll(place, "{}", fails)))
 				}
 			}
@@ -113,7 +114,7 @@ func TestTheGateWhereFewAreSought(t *testing.T) {
 			t.Run(rule.name+", "+mode.Name, func(t *testing.T) {
 				var plans []string
 				for k, plan := range gatePlans {
-					if instance.Turn(k, len(gatePlans)) {
+					if tier.Turn(k, len(gatePlans)) {
 						plans = append(plans, plan)
 					}
 				}

@@ -7,6 +7,7 @@ import (
 	"github.com/pgconsent/pgconsent/pgtest"
 	"github.com/pgconsent/pgconsent/predicate"
 	"github.com/pgconsent/pgconsent/test/instance"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 const maskedSchema = `
@@ -102,7 +103,7 @@ var maskedBeside = []string{
 func TestMasksHideTheRest(t *testing.T) {
 	var statements []string
 	for c, column := range maskedColumns {
-		if !instance.Turn(c, 3) {
+		if !tier.Turn(c, 3) {
 			continue
 		}
 		for _, k := range column[1:] {
@@ -117,7 +118,7 @@ func TestMasksHideTheRest(t *testing.T) {
 	statements = append(statements, maskedBeside...)
 	for m, mode := range []instance.Mode{instance.Doors, instance.Both, instance.Gate} {
 		for r, rule := range []string{"{ own: { column: owner, is: user } }", "{ own: { column: owner, is: user } }, { visible: { dept: { id: dept } } }"} {
-			if !instance.Turn(2*m+r, 6) {
+			if !tier.Turn(2*m+r, 6) {
 				continue
 			}
 			t.Run(mode.Name+", "+rule, func(t *testing.T) {

@@ -9,14 +9,13 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/pgconsent/pgconsent/test/instance"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // Messages in turns that no driver takes (portals by parts, formats that there are not, what is not there described, data without a
 // COPY) get the same bytes from twins, and an answer for each Sync or the end of the connection.
 func TestMessagesOnTwins(t *testing.T) {
-	if !instance.Turn(1, 3) {
-		t.Skip("another test's turn")
-	}
+	tier.All(t)
 	s := schema(t, "estate")
 	one, two := s.Behind(t), s.Behind(t)
 	instance.Exec(t, two.DB, instance.Read(t, "test/oracle/testdata/estate/visible.sql")+instance.Read(t, "test/attacks/testdata/estate.sql"))

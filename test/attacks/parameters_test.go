@@ -7,6 +7,7 @@ import (
 
 	"github.com/pgconsent/pgconsent/pgtest"
 	"github.com/pgconsent/pgconsent/test/instance"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 var parameterSchema = strings.Replace(summed, "(1, 30000)", "(1, 3000)", 1) + `;
@@ -68,7 +69,7 @@ func TestParametersBehindTheGate(t *testing.T) {
 			proxy := instance.Start(t, mode, d, map[string]string{"user": "me"})
 			c := proxy.Agent(t, "agent", "pair")
 			for _, plan := range []string{"auto", "force_generic_plan"} {
-				if plan == "auto" && !instance.Full() {
+				if plan == "auto" && !tier.IsNightly() {
 					continue
 				}
 				instance.Ask(c, "SET plan_cache_mode = "+plan)

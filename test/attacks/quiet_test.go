@@ -7,6 +7,7 @@ import (
 
 	"github.com/pgconsent/pgconsent/pgtest"
 	"github.com/pgconsent/pgconsent/test/instance"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // A table that agents write, and big, of which nothing of the owner's runs as they do.
@@ -34,7 +35,7 @@ func TestWritesAskAsReadsDo(t *testing.T) {
 	for m, mode := range []instance.Mode{instance.Doors, instance.Both} {
 		careless, asked := 0, 0
 		for k, f := range reachedBy {
-			if pgtest.Binaries().Major < f.least || !instance.Turn(m+k, 6) || strings.Contains(f.sql, "fcomp") {
+			if pgtest.Binaries().Major < f.least || !tier.Turn(m+k, 6) || strings.Contains(f.sql, "fcomp") {
 				continue
 			}
 			var statements []string

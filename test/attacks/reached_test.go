@@ -9,6 +9,7 @@ import (
 	"github.com/pgconsent/pgconsent/predicate"
 	"github.com/pgconsent/pgconsent/rewrite"
 	"github.com/pgconsent/pgconsent/test/instance"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // The twins differ in the hidden row with a = 123, which the second has as a = 9999 (and 122 the first). There is no index but the key's: all are
@@ -428,11 +429,7 @@ func askReached(t *testing.T, mode instance.Mode, policy, sql, after, end string
 
 // Whatever a statement says, what it works out for a hidden row shows in nothing: no error, no lock, no number drawn.
 func TestHiddenRowsReachNothing(t *testing.T) {
-	modes := []instance.Mode{instance.Doors}
-	if instance.Turn(0, 3) {
-		modes = append(modes, instance.Both)
-	}
-	for _, mode := range modes {
+	for _, mode := range doorsFirst() {
 		for k, f := range reachedBy {
 			if pgtest.Binaries().Major < f.least {
 				continue
@@ -441,10 +438,10 @@ func TestHiddenRowsReachNothing(t *testing.T) {
 			if f.cheap {
 				policies = append(policies, reachedCheap())
 			}
-			if instance.Turn(k, 3) {
+			if tier.Turn(k, 3) {
 				policies = append(policies, reachedSought())
 			}
-			if instance.Turn(k, 15) {
+			if tier.Turn(k, 15) {
 				policies = append(policies, reachedObserved())
 			}
 			for i, policy := range policies {

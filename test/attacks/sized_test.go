@@ -13,6 +13,7 @@ import (
 	"github.com/pgconsent/pgconsent/rewrite"
 	"github.com/pgconsent/pgconsent/rls"
 	"github.com/pgconsent/pgconsent/test/instance"
+	"github.com/pgconsent/pgconsent/test/tier"
 	"github.com/pgconsent/pgconsent/verdict"
 )
 
@@ -140,12 +141,12 @@ func TestHowMuchIsReadTellsNothing(t *testing.T) {
 	var statements []string
 	for w, where := range []string{"found @@ 'b'::tsquery", "body LIKE '%lai%'", "a = 5", "a > 3 AND body ILIKE '%A%'", "true"} {
 		for k, output := range foundOutputs {
-			if instance.Turn(w+k, 3) {
+			if tier.Turn(w+k, 3) {
 				statements = append(statements, "SELECT "+output+" FROM notes WHERE "+where)
 			}
 		}
 		for k, sql := range foundStatements {
-			if instance.Turn(w+k, 3) {
+			if tier.Turn(w+k, 3) {
 				statements = append(statements, strings.ReplaceAll(sql, "{}", where))
 			}
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/pgconsent/pgconsent/pgtest"
 	"github.com/pgconsent/pgconsent/test/instance"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // unquiet is DDL by which a table is quiet no longer, or a read of it runs something of the owner's.
@@ -40,7 +41,7 @@ func TestNoLongerQuiet(t *testing.T) {
 	schema, policy := reached+probing, reachedDear
 	for k, ddl := range unquiet {
 		for o, order := range unquietOrders {
-			if !instance.Turn(k+o, 3) {
+			if !tier.Turn(k+o, 3) {
 				continue
 			}
 			name := fmt.Sprintf("t%d_%d", k, o)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/pgconsent/pgconsent/pgtest"
 	"github.com/pgconsent/pgconsent/test/instance"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // The twins differ in the hidden doc 1000, which the first has.
@@ -84,7 +85,7 @@ func TestNoWriteWaitsForHiddenRows(t *testing.T) {
 						t.Fatal(change, a.Err)
 					}
 					for k, write := range waitingWrites {
-						if !instance.Turn(k+n, 3) || level == "REPEATABLE READ" && k%3 != 0 {
+						if !tier.Turn(k+n, 3) || level == "REPEATABLE READ" && k%3 != 0 {
 							continue
 						}
 						if i == 0 {

@@ -10,6 +10,7 @@ import (
 	"github.com/pgconsent/pgconsent/pgtest"
 	"github.com/pgconsent/pgconsent/predicate"
 	"github.com/pgconsent/pgconsent/test/instance"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 const besideSchema = reached + `
@@ -108,7 +109,7 @@ func TestWritesBesideReadsTellNothing(t *testing.T) {
 				statements = append(statements, place)
 				break
 			}
-			if instance.Turn(p+f, 3) {
+			if tier.Turn(p+f, 3) {
 				statements = append(statements, strings.ReplaceAll(place, "{}", fails))
 			}
 		}
@@ -116,7 +117,7 @@ func TestWritesBesideReadsTellNothing(t *testing.T) {
 	statements = append(statements, "SELECT n, body, title FROM memo ORDER BY title", "SELECT id, note, t FROM big ORDER BY id", "SELECT n, note FROM small ORDER BY n, note", "SELECT count(*) FROM open")
 	for m, mode := range []instance.Mode{instance.Doors, instance.Both, instance.Gate} {
 		for r, rule := range besideRules {
-			if !instance.Turn(3*m+r, 5) {
+			if !tier.Turn(3*m+r, 5) {
 				continue
 			}
 			t.Run(fmt.Sprintf("%s, rule %d", mode.Name, r), func(t *testing.T) {

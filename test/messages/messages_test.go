@@ -5,17 +5,16 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/pgconsent/pgconsent/pgtest"
-	"github.com/pgconsent/pgconsent/test/instance"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
 var (
 	sequences = flag.Int("sequences", 0, "play that many with a progress bar, instead of the short test")
-	seed      = flag.Uint64("seed", 0, "of the long run; 0: the time")
+	seed      = flag.Uint64("seed", 0, "where to begin; 0: what the run says")
 	length    = flag.Int("length", 60, "about how many messages a sequence has at most, in the long run")
 	only      = flag.String("settings", "", "of these settings alone, divided by commas")
 	waits     = flag.Duration("patience", patience, "how long an answer may take")
@@ -25,12 +24,12 @@ var (
 // Whatever messages an agent sends, in whatever turns, it gets what PostgreSQL answers, and learns nothing of hidden rows.
 func TestRandomMessages(t *testing.T) {
 	patience = *waits
+	s := *seed
+	if s == 0 {
+		s = tier.Seed()
+	}
+	t.Logf("seed %d", s)
 	if *sequences > 0 {
-		s := *seed
-		if s == 0 {
-			s = uint64(time.Now().UnixNano()) & 0xffffffff
-		}
-		t.Logf("seed %d", s)
 		var at []setting
 		for _, e := range every {
 			if *only == "" || strings.Contains(","+*only+",", ","+e.name+",") {
@@ -41,10 +40,11 @@ func TestRandomMessages(t *testing.T) {
 		t.Log(r, r.Seen)
 		return
 	}
-	// Doors, and another setting each day.
-	turn := every[1+instance.Today()%(len(every)-1)]
-	r := Run(t, Config{Sequences: 160, Seed: 1, Length: 40, Settings: []setting{every[0], turn}, For: 25 * time.Second})
-	t.Log(r)
+	settings := every
+	if tier.Quick() {
+		settings = every[:2]
+	}
+	t.Log(Run(t, Config{Sequences: tier.Count(40, 160, 10_000), Seed: s, Length: 40, Settings: settings}))
 }
 
 // What was found once stays closed.

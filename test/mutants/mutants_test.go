@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/pgconsent/pgconsent/test/instance"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 var (
@@ -148,22 +149,19 @@ func TestPlantedAreListed(t *testing.T) {
 	}
 }
 
-// The harness sees five holes, other ones each day.
-func TestMutantsOfTheDay(t *testing.T) {
+// The harness sees five holes, always the same: all of them are for make mutants.
+func TestFiveMutants(t *testing.T) {
+	tier.All(t)
 	if *hand || *machine > 0 || *only != "" {
-		t.Skip("TestMutants runs")
-	}
-	if testing.Short() {
-		t.Skip("builds and runs the suite five times")
+		return // TestMutants runs
 	}
 	list, err := Hand(root(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	day := instance.Today()
 	var five []Mutant
 	for i := range 5 {
-		five = append(five, list[(day*5+i*len(list)/5)%len(list)])
+		five = append(five, list[i*len(list)/5])
 	}
 	for _, m := range try(t, five) {
 		t.Errorf("%s survived: %s", m.Name, m.Why)
@@ -191,7 +189,7 @@ func TestMutants(t *testing.T) {
 		}
 	}
 	if *machine > 0 {
-		list, err := Machine(root(t), *machine+*skip, 1)
+		list, err := Machine(root(t), *machine+*skip, tier.Seed())
 		if err != nil {
 			t.Fatal(err)
 		}

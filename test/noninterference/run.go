@@ -20,11 +20,10 @@ type Config struct {
 	PerData  int // cases on one pair of contents; 0: 60
 	PerTable int // pairs of contents on one schema; 0: 4
 	Modes    []instance.Mode
-	Wide     bool          // schemas with every kind of rule
-	Quick    bool          // stop at the first difference, and do not shrink it
-	Save     bool          // under testdata/found
-	Progress io.Writer     // nil: none
-	For      time.Duration // from the first case on; 0: no bound
+	Wide     bool      // schemas with every kind of rule
+	Quick    bool      // stop at the first difference, and do not shrink it
+	Save     bool      // under testdata/found
+	Progress io.Writer // nil: none
 }
 
 // Report counts.
@@ -65,7 +64,7 @@ type runner struct {
 }
 
 func (r *runner) done() bool {
-	return r.Quick && r.Report.Differences > 0 || r.For > 0 && time.Since(r.start) > r.For
+	return r.Quick && r.Report.Differences > 0
 }
 
 func (r *runner) schema(seed uint64, mode instance.Mode) {

@@ -31,8 +31,7 @@ type RandomConfig struct {
 	Large    bool // to the planner and to the rewriter, whatever rows there are
 	Cases    int
 	Seed     uint64
-	For      time.Duration // 0: no bound
-	Progress io.Writer     // nil: none
+	Progress io.Writer // nil: none
 }
 
 // RandomReport counts.
@@ -129,9 +128,6 @@ func Random(t testing.TB, cfg RandomConfig) *RandomReport {
 	r.rewriter = rewrite.New(migrated.Snapshot, migrated.Policy, cfg.Mode.Rewrite).WithSizes(sizes)
 	r.began = time.Now()
 	for n := range cfg.Cases {
-		if cfg.For > 0 && time.Since(r.began) > cfg.For {
-			break
-		}
 		a := &author{Rand: rand.New(rand.NewPCG(cfg.Seed, uint64(n))), model: m}
 		k, want := r.worthwhile(a)
 		r.try(k, want)

@@ -9,6 +9,7 @@ import (
 	"github.com/pgconsent/pgconsent/sqltext"
 	"github.com/pgconsent/pgconsent/test/instance"
 	"github.com/pgconsent/pgconsent/test/oracle"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
@@ -28,7 +29,7 @@ func works(t testing.TB) oracle.Schema {
 func every() []string { return append(statements(2), literals()...) }
 
 // What is not a name that the rewriter puts another in the place of goes out byte for byte, in every mode: each statement in
-// one of them, another one each day.
+// one of them, in the nightly run in all.
 func TestTextIsUntouched(t *testing.T) {
 	s := works(t)
 	m := instance.Compile(t, s.Behind(t), instance.Gate)
@@ -41,7 +42,7 @@ func TestTextIsUntouched(t *testing.T) {
 		r := rewrite.New(m.Snapshot, m.Policy, mode)
 		answered, tried := 0, 0
 		for i, sql := range all {
-			if !instance.Turn(i+n, len(modes)) {
+			if !tier.Turn(i+n, len(modes)) {
 				continue
 			}
 			tried++
@@ -121,7 +122,7 @@ func TestShapesAnswerAsTheFilteredCopy(t *testing.T) {
 		agent := proxy.Agent(t, "agent", s.Name)
 		answered, refused, failed, sensitive := 0, 0, 0, 0
 		for i, sql := range every() {
-			if !instance.Turn(i, 6) {
+			if !tier.Turn(i, 6) {
 				continue
 			}
 			want, tells := truth(sql)

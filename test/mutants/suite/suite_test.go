@@ -2,7 +2,6 @@ package suite
 
 import (
 	"testing"
-	"time"
 
 	"github.com/pgconsent/pgconsent/pgtest"
 	"github.com/pgconsent/pgconsent/test/instance"
@@ -20,7 +19,7 @@ func TestWallsAlone(t *testing.T) {
 // Twins are not told apart, nothing is readable without a seal, and empty helpers hide.
 func TestTwins(t *testing.T) {
 	r := noninterference.Run(t, noninterference.Config{
-		Cases: 900, Seed: 5, PerData: 30, PerTable: 4, Wide: true, Quick: true, For: 75 * time.Second,
+		Cases: 900, Seed: 5, PerData: 30, PerTable: 4, Wide: true, Quick: true,
 		Modes: []instance.Mode{instance.RLS, instance.Injected, instance.Gate},
 	})
 	t.Log(r)
@@ -28,7 +27,7 @@ func TestTwins(t *testing.T) {
 
 // Nor do values that a contract leaves out, or that exist by key.
 func TestValues(t *testing.T) {
-	t.Log(noninterference.Values(t, noninterference.Config{Cases: 300, Seed: 5, PerData: 100, Quick: true, For: 45 * time.Second, Modes: []instance.Mode{instance.RLS}}))
+	t.Log(noninterference.Values(t, noninterference.Config{Cases: 300, Seed: 5, PerData: 100, Quick: true, Modes: []instance.Mode{instance.RLS}}))
 }
 
 // So does the archive, whose tables are larger and whose policy publishes functions.
