@@ -18,18 +18,20 @@ type Statement struct {
 	Where string
 }
 
-// Statements are those of a schema's files.
+// Statements are those of a schema's files and, between the first two, what the shapes give for its tables.
 func (s Schema) Statements(t testing.TB) []Statement {
 	t.Helper()
 	var out []Statement
-	files := []string{"statements.sql", "shapes.sql", "analytics.sql"}
-	if pgtest.Binaries().Major >= 16 {
-		files = append(files, "analytics16.sql")
-	}
-	for _, name := range files {
+	add := func(name string) {
 		if s.exists(t, name) {
 			out = append(out, parse(t, "test/oracle/testdata/"+s.Name+"/"+name)...)
 		}
+	}
+	add("statements.sql")
+	out = append(out, s.shapes(t)...)
+	add("analytics.sql")
+	if pgtest.Binaries().Major >= 16 {
+		add("analytics16.sql")
 	}
 	if s.Name == "arcive" {
 		for _, q := range parse(t, "rewrite/testdata/corpus.sql") {
@@ -172,32 +174,21 @@ func (b binding) expand(shape string) string {
 	return out
 }
 
-// Shapes writes the shapes out for the tables of a schema: the text of its shapes.sql.
-func Shapes(t testing.TB, schema string) string {
+// shapes are those of testdata/shapes.sql for each table of a schema, in the order of bindings.txt.
+func (s Schema) shapes(t testing.TB) []Statement {
 	t.Helper()
-	var out strings.Builder
-	out.WriteString("-- Written by `go test ./test/oracle -run Written -update` from ../shapes.sql and ../bindings.txt.\n")
+	all := parse(t, "test/oracle/testdata/shapes.sql")
+	var out []Statement
 	for _, b := range bindings(t) {
-		if b.schema != schema {
+		if b.schema != s.Name {
 			continue
 		}
-		fmt.Fprintf(&out, "\n-- %s\n", b.values["T"])
-		state := ""
-		for _, shape := range parse(t, "test/oracle/testdata/shapes.sql") {
-			sql := b.expand(shape.SQL)
-			if sql == "" {
-				continue
+		for _, shape := range all {
+			if sql := b.expand(shape.SQL); sql != "" {
+				shape.SQL, shape.Where = sql, fmt.Sprintf("%s, %s of %s", shape.Where, b.values["T"], s.Name)
+				out = append(out, shape)
 			}
-			header := "-- may be refused\n"
-			if shape.Must {
-				header = "-- must be answered\n"
-			}
-			if header != state {
-				out.WriteString(header)
-				state = header
-			}
-			out.WriteString(sql + ";\n")
 		}
 	}
-	return out.String()
+	return out
 }

@@ -1,1 +1,0 @@
--- Written by `go test ./test/oracle -run Written -update` from ../shapes.sql and ../bindings.txt.
