@@ -103,7 +103,7 @@ func written(script [][]pgx3.FrontendMessage) string {
 	return b.String()
 }
 
-// TestRandomScripts plays conversations of a fixed seed on the server and through the proxy. SCRIPTS tells how many.
+// TestRandomScripts plays conversations of a fixed seed on the server and through the proxy.
 func TestRandomScripts(t *testing.T) {
 	p := start(t)
 	kinds := map[string]int{}
@@ -126,9 +126,9 @@ func TestRandomScripts(t *testing.T) {
 	}
 }
 
-// conversations are the seeds of so many conversations; the quick run makes fewer.
+// conversations are the seeds of so many conversations; longer runs make more.
 func conversations(by int) iter.Seq[int] {
-	first, n := int(tier.Seed()-1)<<20, tier.Count(max(by/3, 30), by, 20*by)
+	first, n := int(tier.Seed()-1)<<20, tier.Count(by, 3*by, 20*by)
 	return func(yield func(int) bool) {
 		for i := range n {
 			if !yield(first + i) {

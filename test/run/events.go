@@ -79,13 +79,14 @@ type summary struct {
 	output map[name]*strings.Builder
 
 	passes, fails, skips int
+	elapsed              map[name]float64 // seconds, of tests that are in no other
 	reasons              map[string]int
 	failed               []string
 	unsuccessful         bool // go test said so, for whatever reason
 }
 
 func newSummary(out io.Writer, usage string) *summary {
-	return &summary{out: out, usage: usage, output: map[name]*strings.Builder{}, reasons: map[string]int{}}
+	return &summary{out: out, usage: usage, output: map[name]*strings.Builder{}, elapsed: map[name]float64{}, reasons: map[string]int{}}
 }
 
 func (s *summary) passed() bool { return !s.unsuccessful && s.fails == 0 && s.passes > 0 }
@@ -134,6 +135,9 @@ func (s *summary) text(n name) string {
 }
 
 func (s *summary) testEnded(e event, output string) {
+	if !strings.Contains(e.Test, "/") {
+		s.elapsed[name{e.Package, e.Test}] = e.Elapsed
+	}
 	switch e.Action {
 	case "pass":
 		s.passes++

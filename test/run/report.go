@@ -24,6 +24,9 @@ func (s *summary) print(times bool) {
 	fmt.Fprintf(s.out, "%d passed, %d failed, %d skipped\n", s.passes, s.fails, s.skips)
 }
 
+// listed is how many of the slowest tests are named.
+const listed = 60
+
 func (s *summary) printTimes() {
 	root, _ := os.Getwd()
 	all := readUsage(s.usage)
@@ -38,5 +41,9 @@ func (s *summary) printTimes() {
 		fmt.Fprintf(s.out, "%-28s %9.1f %9.1f\n", folder, u.CPU.Seconds(), u.All.Seconds())
 		cpu += u.CPU
 	}
-	fmt.Fprintf(s.out, "%-28s %9.1f\n", "together, without the shared server", cpu.Seconds())
+	fmt.Fprintf(s.out, "%-28s %9.1f (without the server that packages share)\n\n", "together", cpu.Seconds())
+	slowest := slices.SortedFunc(maps.Keys(s.elapsed), func(a, b name) int { return cmp.Compare(s.elapsed[b], s.elapsed[a]) })
+	for _, n := range slowest[:min(len(slowest), listed)] {
+		fmt.Fprintf(s.out, "%6.1f s  %s %s\n", s.elapsed[n], short(n.pkg), n.test)
+	}
 }
