@@ -104,6 +104,17 @@ func discard(name string) error {
 	return dropDiscarded()
 }
 
+// DropDiscarded drops now what tests before this one have left to be dropped later: for tests that ask whether another
+// database needs a role.
+func DropDiscarded(t testing.TB) {
+	t.Helper()
+	discardedMu.Lock()
+	defer discardedMu.Unlock()
+	if err := dropDiscarded(); err != nil {
+		t.Fatalf("drop database: %v", err)
+	}
+}
+
 func dropDiscarded() error {
 	names := discarded
 	discarded = nil

@@ -14,6 +14,7 @@ import (
 	"github.com/pgconsent/pgconsent/catalog/pgcatalog"
 	"github.com/pgconsent/pgconsent/config"
 	"github.com/pgconsent/pgconsent/migrations"
+	"github.com/pgconsent/pgconsent/pgtest"
 	"github.com/pgconsent/pgconsent/rls"
 	"github.com/pgconsent/pgconsent/sqlstate"
 )
@@ -320,6 +321,7 @@ func TestMissingRightsAreNamed(t *testing.T) {
 }
 
 func TestPasswordsAreSet(t *testing.T) {
+	pgtest.DropDiscarded(t)
 	w := newWorld(t)
 	o := migrations.Options{AgentPassword: "päss wörd", ControlPassword: "other"}
 	if err := migrations.Up(context.Background(), w.owner, o, w.plan); err != nil {
