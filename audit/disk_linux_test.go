@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // Real disks that are full, read-only and frozen. Each test runs in a process that has mounts of its own, so that nothing is left of them
@@ -161,7 +163,7 @@ func (a *asking) end() {
 func more(t *testing.T, what string, of *atomic.Int64, n int64) {
 	t.Helper()
 	want := of.Load() + n
-	for deadline := time.Now().Add(time.Minute); of.Load() < want; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(tier.Patience); of.Load() < want; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("no more statements are %s", what)
 		}
@@ -184,7 +186,7 @@ func (a *asking) recorded(t *testing.T, cfg Config) Report {
 // told waits until the log says that it cannot be written. A small record may still have found room.
 func told(t *testing.T, l *Log) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); l.Broken() == nil; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(tier.Patience); l.Broken() == nil; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("nobody is told that records cannot be written")
 		}
@@ -200,7 +202,7 @@ func TestFullFilesystem(t *testing.T) {
 	l := open(t, Config{Dir: filepath.Join(dir, "audit")})
 	released := 0
 	for range 1000 {
-		err := releaseWithin(t, l.Decision(decision(fmt.Sprint(released))), 20*time.Second)
+		err := l.Decision(decision(fmt.Sprint(released))).Release()
 		if err != nil {
 			wantRefusal(t, err)
 			break
@@ -488,7 +490,7 @@ func TestFrozenDisk(t *testing.T) {
 	for _, mode := range []Mode{Strict, Buffered} {
 		t.Run(string(mode), func(t *testing.T) {
 			at := filepath.Join(dir, string(mode))
-			cfg := Config{Mode: mode, Dir: at, Key: testKey(t, 'k'), Anchor: filepath.Join(dir, string(mode)+".anchor"), MaxSegment: 20000, Log: quiet()}
+			cfg := Config{Mode: mode, Dir: at, Key: testKey(t, 'k'), Anchor: filepath.Join(dir, string(mode)+".anchor"), MaxSegment: 20000, Deadline: time.Second, Log: quiet()}
 			l := open(t, cfg)
 			a := ask(t, l)
 			more(t, "answered", &a.answers, 10)

@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // image is what a crash of the machine leaves of a folder of records: of each file what was synced, and no file that was removed.
@@ -88,7 +90,7 @@ func TestWhatACrashLeaves(t *testing.T) {
 			}
 			until := func(what string, is func(segments []int) bool) {
 				t.Helper()
-				for deadline := time.Now().Add(20 * time.Second); ; {
+				for deadline := time.Now().Add(tier.Patience); ; {
 					write(1)
 					segments, err := listSegments(i.real)
 					if err != nil {
@@ -128,8 +130,9 @@ func TestWhatACrashLeaves(t *testing.T) {
 
 // What waits in memory is bounded, and who closes a log whose records are not on the disk is told.
 func TestWhatWaitsIsBounded(t *testing.T) {
-	disk, hang := &sick{}, make(chan struct{})
-	l := open(t, Config{Mode: Buffered, Dir: t.TempDir(), Deadline: time.Minute, openFile: disk.file})
+	disk, hang, now := &sick{}, make(chan struct{}), time.Now()
+	// The clock stands still: nobody is refused because a record has waited for long.
+	l := open(t, Config{Mode: Buffered, Dir: t.TempDir(), Now: func() time.Time { return now }, openFile: disk.file})
 	disk.mu.Lock()
 	disk.hang = hang
 	disk.mu.Unlock()

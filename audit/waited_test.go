@@ -26,7 +26,7 @@ func TestWhatIsWaitedForIsDurable(t *testing.T) {
 			disk.mu.Lock()
 			disk.hang = hang
 			disk.mu.Unlock()
-			wantRefusal(t, releaseWithin(t, c.add(l), 20*time.Second))
+			wantRefusal(t, c.add(l).Release())
 			disk.mu.Lock()
 			disk.hang = nil
 			disk.mu.Unlock()

@@ -155,7 +155,7 @@ func TestKillWhileRecordsAreRemoved(t *testing.T) {
 // quietly waits until the server has ended what the killed process had asked for.
 func quietly(t *testing.T, dba *pgx.Conn) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(tier.Patience); ; time.Sleep(10 * time.Millisecond) {
 		var n int
 		if err := dba.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'pgconsent audit' AND datname = current_database()").Scan(&n); err != nil {
 			t.Fatal(err)

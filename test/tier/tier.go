@@ -20,6 +20,7 @@ import (
 	"os"
 	"strconv"
 	"testing"
+	"time"
 )
 
 // Why a test is skipped. The reasons are fixed: the end of a run counts them.
@@ -27,6 +28,9 @@ const (
 	ReasonAll     = "runs in make test-all"
 	ReasonNightly = "runs in make test-nightly"
 )
+
+// Patience is how long a test waits for what must happen. A busy machine takes its time; what comes out is the same.
+const Patience = 3 * time.Minute
 
 // quickPart is by how much fewer cases of a list the quick run takes than the whole one.
 const quickPart = 4
