@@ -14,6 +14,7 @@ import (
 	"github.com/xdg-go/scram"
 
 	"github.com/pgconsent/pgconsent/pgtest"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
@@ -224,7 +225,7 @@ func TestWatchFollowsTheFile(t *testing.T) {
 	for _, password := range []string{"one", "two"} {
 		add(t, path, "a", password)
 		// One change may be told of more than once, so what is told may be the change before.
-		for late := time.After(10 * time.Second); !login(t, c, "a", password); {
+		for late := time.After(tier.Patience); !login(t, c, "a", password); {
 			select {
 			case <-changed:
 			case <-late:

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // chromium is a browser, driven over its pipe: messages of the DevTools protocol, each with a NUL behind it.
@@ -157,7 +159,7 @@ func (c *chromium) try(method string, params any) (json.RawMessage, error) {
 			return nil, errors.New(method + ": " + a.Error.Message)
 		}
 		return a.Result, nil
-	case <-time.After(60 * time.Second):
+	case <-time.After(tier.Patience):
 		return nil, errors.New(method + ": no answer in time")
 	}
 }
@@ -211,7 +213,7 @@ func (c *chromium) loading(do func()) {
 	c.t.Helper()
 	before := c.seen("Page.loadEventFired")
 	do()
-	for deadline := time.After(60 * time.Second); c.seen("Page.loadEventFired") == before; {
+	for deadline := time.After(tier.Patience); c.seen("Page.loadEventFired") == before; {
 		select {
 		case <-c.wake:
 		case <-deadline:
@@ -245,7 +247,7 @@ func (c *chromium) press(key string) {
 func (c *chromium) write(text string) {
 	c.t.Helper()
 	// A field gets the focus by itself with the first picture of a page, which may come after its load.
-	for deadline, focused := time.Now().Add(60*time.Second), false; !focused; time.Sleep(20 * time.Millisecond) {
+	for deadline, focused := time.Now().Add(tier.Patience), false; !focused; time.Sleep(20 * time.Millisecond) {
 		if c.eval(`document.hasFocus() && ["INPUT", "TEXTAREA"].includes(document.activeElement.tagName)`, &focused); time.Now().After(deadline) {
 			c.t.Fatal("no field has the focus")
 		}

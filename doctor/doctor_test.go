@@ -22,6 +22,7 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 	"github.com/pgconsent/pgconsent/rewrite"
 	"github.com/pgconsent/pgconsent/rls"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 func TestMain(m *testing.M) { pgtest.MainAlone(m) }
@@ -285,7 +286,7 @@ func TestUnsafeDatabases(t *testing.T) {
 
 // pgtestExec runs a statement on a connection of its own, after the test's are gone.
 func pgtestExec(db *pgtest.DB, sql string) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), tier.Patience)
 	defer cancel()
 	conn, err := pgx.Connect(ctx, db.DSN("postgres", ""))
 	if err != nil {
@@ -421,7 +422,7 @@ func TestTriggersOffForAll(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		for until := time.Now().Add(20 * time.Second); has(examine(t, db, s), "triggers_off", doctor.Warning) != want; time.Sleep(50 * time.Millisecond) {
+		for until := time.Now().Add(tier.Patience); has(examine(t, db, s), "triggers_off", doctor.Warning) != want; time.Sleep(50 * time.Millisecond) {
 			if time.Now().After(until) {
 				t.Fatalf("after %q: a warning triggers_off: want %v", sql, want)
 			}
@@ -500,26 +501,29 @@ func TestProbes(t *testing.T) {
 func TestSlowProbe(t *testing.T) {
 	db := safe(t)
 	s := subject(t, db)
-	s.ProbeTime = 200 * time.Millisecond
+	s.ProbeTime = tier.Patience
 	if doctor.Unfinished(probe(t, db, s)) {
 		t.Error("a quick probe was not finished")
 	}
 	holder := db.Connect(t, "postgres")
 	exec(t, db.Connect(t, "postgres"), "ALTER TABLE public.people DISABLE ROW LEVEL SECURITY")
 	exec(t, holder, "BEGIN; LOCK TABLE public.memories IN ACCESS EXCLUSIVE MODE")
-	began := time.Now()
+	s.ProbeTime = 3 * time.Second // the others are probed within it
 	found := probe(t, db, s)
-	if !has(found, "probe_timeout", doctor.Warning) || !doctor.Unfinished(found) {
-		t.Errorf("no warning probe_timeout in %v", found)
+	given := 0
+	for _, f := range found {
+		if f.ID == "probe_timeout" {
+			given++
+		}
+	}
+	if given != 1 || !has(found, "probe_timeout", doctor.Warning) || !doctor.Unfinished(found) {
+		t.Errorf("%d findings probe_timeout, want one: %v", given, found)
 	}
 	if !has(found, "leak", doctor.Unsafe) {
 		t.Errorf("after a table that takes too long the next was not tried: %v", found)
 	}
-	if took := time.Since(began); took > 20*time.Second {
-		t.Errorf("the probes took %v: a table that was given up was tried again", took)
-	}
 	// The time of all of them.
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 	defer cancel()
 	s.ProbeTime = time.Minute
 	found, err := doctor.Probe(ctx, db.Connect(t, "pgconsent_control"), db.DSN("pgconsent_agent", ""), s)

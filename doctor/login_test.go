@@ -15,6 +15,7 @@ import (
 
 	"github.com/pgconsent/pgconsent/doctor"
 	"github.com/pgconsent/pgconsent/pgtest"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 func bySocket(db *pgtest.DB) doctor.Upstream {
@@ -134,7 +135,7 @@ func configure(t *testing.T, db *pgtest.DB, hba string) {
 		if err := dba.QueryRow(ctx, "SELECT pg_conf_load_time() FROM pg_reload_conf()").Scan(&before); err != nil {
 			t.Error(err)
 		}
-		for end := time.Now().Add(10 * time.Second); time.Now().Before(end) && !after.After(before); time.Sleep(5 * time.Millisecond) {
+		for end := time.Now().Add(tier.Patience); time.Now().Before(end) && !after.After(before); time.Sleep(5 * time.Millisecond) {
 			if err := dba.QueryRow(ctx, "SELECT pg_conf_load_time()").Scan(&after); err != nil {
 				t.Error(err)
 				return

@@ -14,6 +14,7 @@ import (
 
 	"github.com/pgconsent/pgconsent/pgtest"
 	harness "github.com/pgconsent/pgconsent/test/instance"
+	"github.com/pgconsent/pgconsent/test/tier"
 	"github.com/pgconsent/pgconsent/world"
 )
 
@@ -229,8 +230,7 @@ func TestBeheardH_LiveAttributes(t *testing.T) {
 		return text
 	}
 	text := read()
-	for i := 0; i < 50 && !strings.Contains(text, `"event":"close"`); i++ {
-		time.Sleep(20 * time.Millisecond)
+	for end := time.Now().Add(tier.Patience); !strings.Contains(text, `"event":"close"`) && time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		text = read()
 	}
 	type record struct {

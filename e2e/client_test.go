@@ -10,12 +10,12 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	harness "github.com/pgconsent/pgconsent/test/instance"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // client is a real client with one open connection. A statement that is sent again is the same prepared statement again
@@ -43,7 +43,7 @@ type pgxClient struct {
 
 func (c *pgxClient) rows(sql string) ([]string, string) {
 	c.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), tier.Patience)
 	defer cancel()
 	r, err := c.conn.Query(ctx, sql)
 	if err != nil {

@@ -8,11 +8,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
 	harness "github.com/pgconsent/pgconsent/test/instance"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // sent is a statement as a client sends it.
@@ -53,7 +53,7 @@ func clientStatements(t testing.TB, file, oid string) []sent {
 // error.
 func answered(t testing.TB, c *pgconn.PgConn, s sent, oid string) (shape string, rows int, err error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), tier.Patience)
 	defer cancel()
 	describe := func(r *pgconn.ResultReader) {
 		for _, f := range r.FieldDescriptions() {

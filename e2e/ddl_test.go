@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // What the owner's DDL opens to PUBLIC is not answered to an agent that asks at once, whichever way the DDL came: it is
@@ -57,7 +59,7 @@ func TestDDLIsNoticedBeforeTheNextStatement(t *testing.T) {
 			// What a client does: it tries again.
 			for began := time.Now(); ; again++ {
 				text, code = ask("SELECT count(*) > 0 FROM memories")
-				if code != "40001" || time.Since(began) > time.Minute {
+				if code != "40001" || time.Since(began) > tier.Patience {
 					break
 				}
 				time.Sleep(5 * time.Millisecond)

@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/pgconsent/pgconsent/rewrite"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 const narrowedPolicy = `
@@ -29,7 +29,7 @@ tables:
 // errorOf is what the agent is told, by either protocol.
 func errorOf(t *testing.T, c *pgconn.PgConn, sql string, extended bool) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), tier.Patience)
 	defer cancel()
 	var err error
 	if extended {

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // metrics: numbers of consents count people whose rows no agent sees. They are for the machine beside the proxy, and for operators: not for other tokens, nor for who comes by way of
@@ -54,7 +56,7 @@ func (f *httpFace) metrics() {
 	}
 	before := ask()
 	f.want(f.call("subject:"+person, "POST", "/v1/consent/grant", map[string]any{"stream": "TEMPORARY"}), 200, "")
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(200 * time.Millisecond) { // they are counted every few seconds
+	for deadline := time.Now().Add(tier.Patience); ; time.Sleep(200 * time.Millisecond) { // they are counted every few seconds
 		if after := ask(); after[0] != before[0] && after[1] != before[1] || f.t.Failed() {
 			return
 		}

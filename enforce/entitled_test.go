@@ -15,6 +15,7 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 	"github.com/pgconsent/pgconsent/rewrite"
 	"github.com/pgconsent/pgconsent/sqlstate"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // Whatever changes of an agent in the configuration ends the sessions that began before, but another password.
@@ -121,7 +122,7 @@ func TestWhatTokensGive(t *testing.T) {
 		if e.Code != sqlstate.AdminShutdown {
 			t.Error(e)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(tier.Patience):
 		t.Error("the session outlives its token")
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // forReading has every way to record an attribute.
@@ -124,7 +126,7 @@ func TestEpoch(t *testing.T) {
 			SELECT %d, now(), ref, 'given', 'given', '{}', '{}', '', sha256(''), sha256(''), sha256(''), 1 FROM pgconsent.subject`, n+1))
 	}
 	d := w.databases["memories"]
-	for deadline := time.Now().Add(5 * time.Second); d.epoch.Load() != 3; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(tier.Patience); d.epoch.Load() != 3; time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("the epoch is %d, want 3", d.epoch.Load())
 		}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/pgconsent/pgconsent/config"
 	"github.com/pgconsent/pgconsent/identity"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 func (f *face) sql(t testing.TB, dsn string) *pgx.Conn {
@@ -363,7 +364,7 @@ func arciveEnded(t *testing.T, f *face) {
 	}
 	select {
 	case <-slow: // whichever error: the session is gone
-	case <-time.After(20 * time.Second):
+	case <-time.After(tier.Patience):
 		t.Error("a call goes on that began before its token was revoked")
 	}
 	if r, err := s.CallTool(t.Context(), &sdk.CallToolParams{Name: "query", Arguments: args{"sql": "SELECT 1"}}); err == nil {
@@ -372,7 +373,7 @@ func arciveEnded(t *testing.T, f *face) {
 	if err := config.DisableCredential(f.config.Credentials, "chat"); err != nil {
 		t.Fatal(err)
 	}
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(tier.Patience)
 	for {
 		if _, err := other.CallTool(t.Context(), &sdk.CallToolParams{Name: "query", Arguments: args{"sql": "SELECT 1"}}); err != nil {
 			break

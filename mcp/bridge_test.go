@@ -15,6 +15,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/pgconsent/pgconsent/mcp"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // bridged is a client's side of a bridge.
@@ -62,7 +63,7 @@ func (b *bridged) close(t testing.TB) {
 		if err != nil {
 			t.Error(err)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(tier.Patience):
 		t.Fatal("the bridge does not end with its client")
 	}
 }

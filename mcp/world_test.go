@@ -16,6 +16,7 @@ import (
 	"github.com/pgconsent/pgconsent/identity"
 	"github.com/pgconsent/pgconsent/serve"
 	"github.com/pgconsent/pgconsent/test/demos"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // face is a served world with a file of tokens.
@@ -51,7 +52,7 @@ func runFace(t testing.TB, name string) *face {
 		}
 	})
 	f.url = "http://" + s.HTTPAddress().String() + "/mcp"
-	deadline := time.Now().Add(time.Minute)
+	deadline := time.Now().Add(tier.Patience)
 	for s.Ready() != nil {
 		if time.Now().After(deadline) {
 			t.Fatal(s.Ready())

@@ -12,6 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	pgx3 "github.com/jackc/pgx/v5/pgproto3"
+
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // TestBadStart: garbage before login gets a clear error on a port that goes on serving.
@@ -184,7 +186,7 @@ func TestMemoryFollowsBytes(t *testing.T) {
 	_, _ = c.Write(binary.BigEndian.AppendUint32([]byte{'d'}, 512<<20+4))
 	chunk := make([]byte, 1<<20)
 	runtime.ReadMemStats(&before)
-	_ = c.SetDeadline(time.Now().Add(60 * time.Second))
+	_ = c.SetDeadline(time.Now().Add(tier.Patience))
 	for range 512 {
 		if _, err := c.Write(chunk); err != nil {
 			t.Fatal(err)

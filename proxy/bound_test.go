@@ -12,6 +12,7 @@ import (
 	pgx3 "github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/pgconsent/pgconsent/sqlstate"
+	"github.com/pgconsent/pgconsent/test/tier"
 	"github.com/pgconsent/pgconsent/verdict"
 )
 
@@ -324,7 +325,7 @@ func TestNoResultIsLongerThanItsBound(t *testing.T) {
 			if want != "" {
 				outcome = fmt.Sprintf(": 53400 %d", shown)
 			}
-			for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+			for deadline := time.Now().Add(tier.Patience); ; time.Sleep(time.Millisecond) {
 				j.mu.Lock()
 				all := strings.Join(j.outcomes, "\n")
 				j.mu.Unlock()

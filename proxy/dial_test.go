@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/pgconsent/pgconsent/sqlstate"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // inside connects without a socket; user and database are those of the startup message.
@@ -151,11 +152,11 @@ func TestDialEnds(t *testing.T) {
 	defer conn.Close(context.Background())
 	busy := make(chan error, 1)
 	go func() {
-		_, err := conn.Exec(context.Background(), "SELECT pg_sleep(0.3)")
+		_, err := conn.Exec(context.Background(), "SELECT pg_sleep(1)")
 		busy <- err
 	}()
-	time.Sleep(100 * time.Millisecond)
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	p.running(t, "pg_sleep(1)")
+	ctx, cancel := context.WithTimeout(t.Context(), tier.Patience)
 	defer cancel()
 	if err := p.server.Shutdown(ctx); err != nil {
 		t.Errorf("draining: %v", err)
@@ -176,11 +177,16 @@ func TestDialCancel(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close(context.Background())
+	ended := make(chan error, 1)
 	go func() {
-		time.Sleep(100 * time.Millisecond)
-		_ = conn.PgConn().CancelRequest(context.Background())
+		_, err := conn.Exec(context.Background(), "SELECT pg_sleep(600)")
+		ended <- err
 	}()
-	_, err = conn.Exec(t.Context(), "SELECT pg_sleep(10)")
+	p.running(t, "pg_sleep(600)")
+	if err := conn.PgConn().CancelRequest(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	err = <-ended
 	var told *pgconn.PgError
 	if !errors.As(err, &told) || told.Code != "57014" {
 		t.Error(err)

@@ -13,30 +13,34 @@ import (
 	"github.com/google/go-cmp/cmp"
 	pgx3 "github.com/jackc/pgx/v5/pgproto3"
 
+	"github.com/pgconsent/pgconsent/test/tier"
 	"github.com/pgconsent/pgconsent/verdict"
 )
 
-// shortLived is a judge whose seals live 300 ms and say so to the database.
-type shortLived struct{ *judge }
+// shortLived is a judge whose seals live so long and say so to the database.
+type shortLived struct {
+	*judge
+	life time.Duration
+}
 
 func (s *shortLived) Seal(ctx context.Context, b verdict.Backend) (verdict.Seal, error) {
 	seal, err := s.judge.Seal(ctx, b)
 	now := time.Now()
-	seal.Renew, seal.Expires = now.Add(150*time.Millisecond), now.Add(275*time.Millisecond)
-	seal.Value = fmt.Sprintf("%.6f", float64(now.Add(300*time.Millisecond).UnixMicro())/1e6)
+	seal.Renew, seal.Expires = now.Add(s.life/2), now.Add(s.life*11/12)
+	seal.Value = fmt.Sprintf("%.6f", float64(now.Add(s.life).UnixMicro())/1e6)
 	return seal, err
 }
 
 // walled is a table with one row, which exists in transactions that begin under a valid seal.
 const walled = "SELECT count(*) AS n FROM walled"
 
-func withWall(t *testing.T) *proxied {
+func withWall(t *testing.T, life time.Duration) *proxied {
 	p := start(t)
 	p.edit = func(r *Route) {
 		open := r.Open
 		r.Open = func(ctx context.Context, info SessionInfo) (verdict.Decider, error) {
 			d, err := open(ctx, info)
-			return &shortLived{d.(*judge)}, err
+			return &shortLived{d.(*judge), life}, err
 		}
 	}
 	if _, err := p.db.Connect(t, "postgres").Exec(t.Context(), `CREATE TABLE walled (n int); INSERT INTO walled VALUES (1);
@@ -60,7 +64,7 @@ func synced(m []pgx3.FrontendMessage) []pgx3.FrontendMessage { return append(m, 
 // TestNoTransactionUnderAnOldSeal: what a client sends at once never begins a transaction under a seal that has expired,
 // which would look like an empty table.
 func TestNoTransactionUnderAnOldSeal(t *testing.T) {
-	p := withWall(t)
+	p := withWall(t, 6*time.Second) // a busy machine plays a script within it
 	const (
 		alone   = "E ERROR 0A000 no transaction can begin here: the session's identity has to be renewed first  @0"
 		expired = "E FATAL 08006 the session's identity has expired before the server came to the messages sent in advance  @0"
@@ -106,13 +110,13 @@ func TestNoTransactionUnderAnOldSeal(t *testing.T) {
 			seq(ext, "Z I"), false},
 		"a group that has closed and not asked": {[]round{{[]pgx3.FrontendMessage{cl('S', "x")}, 'Z', 0}}, []round{upToReady(1, synced(group(walled))...)},
 			seq("3", ext, "Z I"), false},
-		"a slow statement before": {nil, []round{{[]pgx3.FrontendMessage{q("SELECT pg_sleep(0.5)::text AS s"), q(walled)}, 'E', 1}},
+		"a slow statement before": {nil, []round{{[]pgx3.FrontendMessage{q("SELECT pg_sleep(8)::text AS s"), q(walled)}, 'E', 1}},
 			seq("T s:25:0", `D [""]`, "C SELECT 1", "Z I", expired), true},
-		"a slow statement before in one query": {nil, []round{{[]pgx3.FrontendMessage{q("SELECT pg_sleep(0.5)::text AS s; COMMIT; " + walled)}, 'E', 1}},
+		"a slow statement before in one query": {nil, []round{{[]pgx3.FrontendMessage{q("SELECT pg_sleep(8)::text AS s; COMMIT; " + walled)}, 'E', 1}},
 			seq("T s:25:0", `D [""]`, "C SELECT 1", "C COMMIT", expired), true},
-		"a slow statement before in one group": {nil, []round{{synced(group("BEGIN", "SELECT pg_sleep(0.5)::text", "COMMIT", walled)), 'E', 1}},
+		"a slow statement before in one group": {nil, []round{{synced(group("BEGIN", "SELECT pg_sleep(8)::text", "COMMIT", walled)), 'E', 1}},
 			seq("1", "2", "C BEGIN", "1", "2", `D [""]`, "C SELECT 1", "1", "2", "C COMMIT", expired), true},
-		"a slow transaction": {nil, []round{upToReady(3, q("BEGIN"), q("SELECT pg_sleep(0.5)::text AS s"), q(walled)), upToReady(2, q("COMMIT"), q(walled))},
+		"a slow transaction": {nil, []round{upToReady(3, q("BEGIN"), q("SELECT pg_sleep(8)::text AS s"), q(walled)), upToReady(2, q("COMMIT"), q(walled))},
 			seq("C BEGIN", "Z T", "T s:25:0", `D [""]`, "C SELECT 1", "Z T", rowT, "C COMMIT", "Z I", row), false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -120,7 +124,7 @@ func TestNoTransactionUnderAnOldSeal(t *testing.T) {
 			client := p.raw(t)
 			client.play(t, c.before)
 			if !strings.HasPrefix(name, "a slow") {
-				time.Sleep(400 * time.Millisecond)
+				time.Sleep(8 * time.Second)
 			}
 			got := client.play(t, c.script)
 			got = slices.DeleteFunc(got, func(s string) bool { return strings.HasPrefix(s, "N ") })
@@ -228,7 +232,7 @@ func TestNoTransactionUnderAStaleSeal(t *testing.T) {
 
 // TestSealsUnderLoad plays random conversations with pauses: the row is there, or there is an error.
 func TestSealsUnderLoad(t *testing.T) {
-	p := withWall(t)
+	p := withWall(t, 300*time.Millisecond)
 	for n := range 8 {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			t.Parallel()
@@ -236,7 +240,7 @@ func TestSealsUnderLoad(t *testing.T) {
 			texts := []string{"BEGIN", "COMMIT", walled, walled, walled, "ROLLBACK", "SELECT nope", "COMMIT; " + walled, "BEGIN; COMMIT; " + walled + "; COMMIT"}
 			var client *peer
 			rows := 0
-			for began := time.Now(); time.Since(began) < 3*time.Second; {
+			for range tier.Count(12, 20, 400) {
 				if client == nil {
 					client = p.raw(t)
 				}
@@ -304,7 +308,7 @@ func (s *steady) Seal(ctx context.Context, b verdict.Backend) (verdict.Seal, err
 // TestNothingRunsWithoutASeal: what takes the seal away, RESET ALL and DISCARD ALL, is followed by nothing that runs without one, however it is sent: in the
 // same group, behind a Flush, behind the Sync, or in the next message. Either the row is there, or there is an error.
 func TestNothingRunsWithoutASeal(t *testing.T) {
-	p := withWall(t)
+	p := withWall(t, 300*time.Millisecond)
 	edit := p.edit
 	p.edit = func(r *Route) {
 		edit(r)

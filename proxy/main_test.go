@@ -22,6 +22,7 @@ import (
 
 	"github.com/pgconsent/pgconsent/pgtest"
 	"github.com/pgconsent/pgconsent/sqlstate"
+	"github.com/pgconsent/pgconsent/test/tier"
 	"github.com/pgconsent/pgconsent/verdict"
 )
 
@@ -484,7 +485,7 @@ func hijack(t testing.TB, dsn string) *peer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_ = hc.Conn.SetDeadline(time.Now().Add(20 * time.Second))
+	_ = hc.Conn.SetDeadline(time.Now().Add(tier.Patience))
 	t.Cleanup(func() { hc.Conn.Close() })
 	return &peer{hc.Conn, hc.Frontend}
 }
@@ -496,7 +497,7 @@ func (p *proxied) bare(t testing.TB) net.Conn {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_ = nc.SetDeadline(time.Now().Add(10 * time.Second))
+	_ = nc.SetDeadline(time.Now().Add(tier.Patience))
 	t.Cleanup(func() { nc.Close() })
 	return nc
 }
@@ -526,11 +527,22 @@ func lastError(front *pgx3.Frontend) *pgx3.ErrorResponse {
 
 func eventually(t testing.TB, what string, f func() bool) {
 	t.Helper()
-	for range 200 {
-		if f() {
-			return
+	for end := time.Now().Add(tier.Patience); !f(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("never: %s", what)
 		}
-		time.Sleep(20 * time.Millisecond)
 	}
-	t.Fatalf("never: %s", what)
+}
+
+// running waits until the server is at a statement that holds the text.
+func (p *proxied) running(t testing.TB, text string) {
+	t.Helper()
+	admin := p.db.Connect(t, "postgres")
+	eventually(t, text+" runs", func() bool {
+		var runs bool
+		if err := admin.QueryRow(t.Context(), "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() AND state = 'active' AND position($1 IN query) > 0)", text).Scan(&runs); err != nil {
+			t.Fatal(err)
+		}
+		return runs
+	})
 }

@@ -82,10 +82,10 @@ func TestOwnerCancel(t *testing.T) {
 	conn := p.owner(t, "")
 	done := make(chan error, 1)
 	go func() {
-		_, err := conn.Exec(context.Background(), "SELECT pg_sleep(30)")
+		_, err := conn.Exec(context.Background(), "SELECT pg_sleep(600)")
 		done <- err
 	}()
-	time.Sleep(200 * time.Millisecond)
+	p.running(t, "pg_sleep(600)")
 	if err := conn.PgConn().CancelRequest(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -327,7 +327,7 @@ func TestOutcomeOfWhatIsNotAnswered(t *testing.T) {
 func outcomeOfWhatIsNotAnswered(t *testing.T, options ...func(*proxied, *Config)) {
 	p := start(t, options...)
 	c := p.raw(t)
-	c.send(t, q("SELECT pg_sleep(30)"), q("SELECT 2"))
+	c.send(t, q("SELECT pg_sleep(600)"), q("SELECT 2"))
 	eventually(t, "recorded", func() bool { p.mu.Lock(); n := len(p.judges); p.mu.Unlock(); return n > 0 && len(p.last().seen()) > 1 })
 	p.last().info.OnRevoke(sqlstate.New(sqlstate.AdminShutdown, sqlstate.ReasonIdentity, "the agent was disabled"))
 	if e := c.told(); e == nil || e.Code != "57P01" || e.Severity != "FATAL" || e.Message != "the agent was disabled" {
@@ -335,7 +335,7 @@ func outcomeOfWhatIsNotAnswered(t *testing.T, options ...func(*proxied, *Config)
 	}
 	j := p.last()
 	eventually(t, "closed", func() bool { j.mu.Lock(); defer j.mu.Unlock(); return j.closed })
-	if fmt.Sprint(j.outcomes) != "[SELECT pg_sleep(30): 57P01 0 SELECT 2: 57P01 0]" {
+	if fmt.Sprint(j.outcomes) != "[SELECT pg_sleep(600): 57P01 0 SELECT 2: 57P01 0]" {
 		t.Errorf("outcomes: %v", j.outcomes)
 	}
 	conn := p.db.Connect(t, "postgres")

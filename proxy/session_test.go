@@ -17,6 +17,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	pgx3 "github.com/jackc/pgx/v5/pgproto3"
+
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // TestPgx runs the modes of the driver.
@@ -268,11 +270,10 @@ func TestCancel(t *testing.T) {
 	conn := p.connect(t)
 	done := make(chan error, 1)
 	go func() {
-		_, err := conn.Exec(context.Background(), "SELECT pg_sleep(30)")
+		_, err := conn.Exec(context.Background(), "SELECT pg_sleep(600)")
 		done <- err
 	}()
-	eventually(t, "recorded", func() bool { return len(p.last().seen()) > 0 })
-	time.Sleep(50 * time.Millisecond)
+	p.running(t, "pg_sleep(600)")
 	// A key that nobody has does nothing, nor does one that is right but for one bit, wherever that is.
 	own := append(binary.BigEndian.AppendUint32(nil, conn.PgConn().PID()), conn.PgConn().SecretKey()...)
 	for bit := range 8 * len(own) {
@@ -310,14 +311,13 @@ func TestCancel(t *testing.T) {
 
 func TestPsqlCancel(t *testing.T) {
 	p := start(t)
-	cmd := exec.Command(tool(t, "psql"), "-X", "-v", "VERBOSITY=sqlstate", p.agentDSN(), "-c", "SELECT pg_sleep(30)")
+	cmd := exec.Command(tool(t, "psql"), "-X", "-v", "VERBOSITY=sqlstate", p.agentDSN(), "-c", "SELECT pg_sleep(600)")
 	var out lockedBuffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "recorded", func() bool { p.mu.Lock(); n := len(p.judges); p.mu.Unlock(); return n > 0 && len(p.last().seen()) > 0 })
-	time.Sleep(100 * time.Millisecond)
+	p.running(t, "pg_sleep(600)")
 	_ = cmd.Process.Signal(os.Interrupt)
 	_ = cmd.Wait()
 	if !strings.Contains(out.String(), "57014") {
@@ -329,11 +329,11 @@ func TestDrain(t *testing.T) {
 	p := start(t)
 	idle, busy, inTx, login := p.raw(t), p.raw(t), p.raw(t), p.bare(t)
 	inTx.play(t, []round{upToReady(1, q("BEGIN"))})
-	busy.send(t, q("SELECT pg_sleep(0.5), 1 AS a"))
-	time.Sleep(100 * time.Millisecond)
+	busy.send(t, q("SELECT pg_sleep(1), 1 AS a"))
+	p.running(t, "pg_sleep(1)")
 	stopped := make(chan error, 1)
 	go func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), tier.Patience)
 		defer cancel()
 		stopped <- p.server.Shutdown(ctx)
 	}()
@@ -369,7 +369,7 @@ func TestDrain(t *testing.T) {
 func TestDrainDeadline(t *testing.T) {
 	p := start(t)
 	busy := p.raw(t)
-	busy.send(t, q("SELECT pg_sleep(30)"))
+	busy.send(t, q("SELECT pg_sleep(600)"))
 	eventually(t, "recorded", func() bool { return len(p.last().seen()) > 0 })
 	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 	defer cancel()
@@ -386,12 +386,12 @@ func TestServerDies(t *testing.T) {
 	p := start(t)
 	other := p.connect(t)
 	admin := p.db.Connect(t, "postgres")
-	for _, text := range []string{"", "SELECT pg_sleep(30)", "SELECT repeat('x', 1000) FROM generate_series(1, 100000000)"} {
+	for _, text := range []string{"", "SELECT pg_sleep(600)", "SELECT repeat('x', 1000) FROM generate_series(1, 100000000)"} {
 		c := p.raw(t)
 		pid := p.last().info.BackendPID
 		if text != "" {
 			c.send(t, q(text))
-			time.Sleep(100 * time.Millisecond)
+			p.running(t, text)
 		}
 		if _, err := admin.Exec(t.Context(), "SELECT pg_terminate_backend($1)", int32(pid)); err != nil {
 			t.Fatal(err)
@@ -410,7 +410,7 @@ func TestServerVanishes(t *testing.T) {
 	p := start(t)
 	other := p.connect(t)
 	c := p.raw(t)
-	c.send(t, q("SELECT pg_sleep(30)"))
+	c.send(t, q("SELECT pg_sleep(600)"))
 	eventually(t, "recorded", func() bool { return len(p.last().seen()) > 0 })
 	p.server.mu.Lock()
 	for k := range p.server.conns {

@@ -6,6 +6,8 @@ import (
 	"runtime/metrics"
 	"testing"
 	"time"
+
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 func TestGCPercent(t *testing.T) {
@@ -30,7 +32,7 @@ func TestCollectionsFollowTheHeap(t *testing.T) {
 	}
 	follows := func(what string, ok func(int) bool) {
 		t.Helper()
-		for end := time.Now().Add(time.Minute); !ok(set()); time.Sleep(10 * time.Millisecond) {
+		for end := time.Now().Add(tier.Patience); !ok(set()); time.Sleep(10 * time.Millisecond) {
 			if time.Now().After(end) {
 				t.Fatalf("with %s it is %d %%", what, set())
 			}

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // Whoever is slow, or comes with too many connections, loses them. The times are short here; nothing depends on how long anything takes.
@@ -35,7 +37,7 @@ func TestHTTPLimits(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { c.Close() })
-			_ = c.SetDeadline(time.Now().Add(time.Minute))
+			_ = c.SetDeadline(time.Now().Add(tier.Patience))
 			return c
 		}
 	}
@@ -92,7 +94,7 @@ func TestHTTPLimits(t *testing.T) {
 	send(c, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
 	select {
 	case <-written: // the handler is let go
-	case <-time.After(time.Minute):
+	case <-time.After(tier.Patience):
 		t.Error("a slow reader holds its handler")
 	}
 
@@ -133,7 +135,7 @@ func TestHTTPLimits(t *testing.T) {
 		t.Error("who was there first is not served any more")
 	}
 	second.Close()
-	for deadline := time.Now().Add(time.Minute); !served(dial()); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(tier.Patience); !served(dial()); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("there is no room after one has gone")
 		}

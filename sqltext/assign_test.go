@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/pgconsent/pgconsent/sqlstate"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // A source that is copied for each of many columns is refused before the parser sees it; what people write is not.
@@ -28,7 +29,7 @@ func TestCopiedSources(t *testing.T) {
 		if err == nil || err.Code != sqlstate.StatementTooComplex {
 			t.Errorf("%.60s: %v", sql, err)
 		}
-		if took := time.Since(began); took > 20*time.Second {
+		if took := time.Since(began); took > tier.Patience {
 			t.Errorf("%.60s: %v", sql, took)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pgconsent/pgconsent/consent"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // silent is a receiver that takes messages and never answers.
@@ -72,7 +73,7 @@ func TestSweepsDoNotWaitForReceivers(t *testing.T) {
 		cancel()
 		select {
 		case <-ended:
-		case <-time.After(time.Minute):
+		case <-time.After(tier.Patience):
 			t.Error("it does not end")
 		}
 	}()
@@ -89,7 +90,7 @@ func TestSweepsDoNotWaitForReceivers(t *testing.T) {
 
 func until(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	for end := time.Now().Add(time.Minute); !holds(); time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(tier.Patience); !holds(); time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("never: %s", what)
 		}

@@ -19,6 +19,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/pgconsent/pgconsent/audit"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // onDisk keeps the records of an installation, their key and their anchor on a file system that only serve sees.
@@ -99,7 +100,7 @@ func TestServeOnAFullDisk(t *testing.T) {
 	seen := fmt.Sprintf("/proc/%d/root%s", p.cmd.Process.Pid, disk)
 	inside := func(args ...string) (string, int) {
 		t.Helper()
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), tier.Patience)
 		defer cancel()
 		command := exec.CommandContext(ctx, "nsenter", append([]string{"-t", strconv.Itoa(p.cmd.Process.Pid), "-m", os.Args[0]}, args...)...)
 		command.Env = append(os.Environ(), "PGCONSENT_TEST_MAIN=1")

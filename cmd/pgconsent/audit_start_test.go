@@ -10,9 +10,10 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // serve starts on a disk that is full, or read-only, after a crash that cut the last record: owners work, agents are refused, readyz and the
@@ -45,7 +46,7 @@ func TestServeStartsOnABrokenDisk(t *testing.T) {
 			p, address := i.servingBy(t, []string{"unshare", "-m", "sh", "-c", mount})
 			inside := func(args ...string) (string, int) {
 				t.Helper()
-				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				ctx, cancel := context.WithTimeout(t.Context(), tier.Patience)
 				defer cancel()
 				command := exec.CommandContext(ctx, "nsenter", append([]string{"-t", strconv.Itoa(p.cmd.Process.Pid), "-m"}, args...)...)
 				command.Env = append(os.Environ(), "PGCONSENT_TEST_MAIN=1")

@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // dir is where the configuration is.
@@ -134,7 +136,7 @@ func TestAuditCommands(t *testing.T) {
 			}
 			followed = true
 		case <-time.After(500 * time.Millisecond):
-			if time.Since(began) > 2*time.Minute {
+			if time.Since(began) > tier.Patience {
 				t.Fatal("follow prints nothing")
 			}
 		}

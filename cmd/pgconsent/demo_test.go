@@ -26,6 +26,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/pgconsent/pgconsent/pgtest"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // program is a pgconsent that runs.
@@ -91,7 +92,7 @@ func (p *program) ended(t *testing.T) int {
 			return e.ExitCode()
 		}
 		return 0
-	case <-time.After(60 * time.Second):
+	case <-time.After(tier.Patience):
 		t.Fatalf("%v does not end", p.cmd.Args[1:])
 		return -1
 	}
@@ -136,7 +137,7 @@ func (p *program) ready(t *testing.T) (announced, string) {
 			t.Fatalf("%q: %v", text, err)
 		}
 		return a, text
-	case <-time.After(2 * time.Minute):
+	case <-time.After(tier.Patience):
 		t.Fatal("the demo does not get ready")
 		return a, ""
 	}
@@ -337,9 +338,9 @@ func TestDemo(t *testing.T) {
 
 func waitFor(t *testing.T, what string, f func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !f(); time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(tier.Patience); !f(); time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("not in 20 s: %s", what)
+			t.Fatalf("never: %s", what)
 		}
 	}
 }

@@ -8,11 +8,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/pgconsent/pgconsent/audit"
 	"github.com/pgconsent/pgconsent/observe"
 	"github.com/pgconsent/pgconsent/pgtest"
+	"github.com/pgconsent/pgconsent/test/tier"
 	"github.com/pgconsent/pgconsent/world"
 )
 
@@ -130,7 +130,7 @@ func TestObserveReport(t *testing.T) {
 	record("aaa", "public.Need", audit.Observation{Compared: &audit.Comparison{Rows: 3, Visible: 3}})
 	record("aaa", "public.Need", audit.Observation{Rows: 3, Skipped: "not in the sample"})
 	close := func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), tier.Patience)
 		defer cancel()
 		if err := log.Close(ctx); err != nil {
 			t.Fatal(err)

@@ -16,12 +16,13 @@ import (
 
 	"github.com/pgconsent/pgconsent/pgcluster"
 	"github.com/pgconsent/pgconsent/pgtest"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // server runs a cluster of the test's own, at a port of 127.0.0.1; 0 is a free one.
 func server(t *testing.T, dir string, port int) *pgcluster.Cluster {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), tier.Patience)
 	defer cancel()
 	c, err := pgcluster.Start(ctx, pgcluster.Config{Dir: dir, Port: port, TCP: true, Settings: map[string]string{"fsync": "off", "max_connections": "50", "shared_buffers": "32MB"}})
 	if err != nil {

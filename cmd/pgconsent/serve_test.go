@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // serving starts serve and returns where it listens.
@@ -61,20 +63,20 @@ func (i *installation) dsn(user, address string) string {
 func TestDrain(t *testing.T) {
 	i := install(t)
 	for _, c := range []struct {
-		name     string
-		drain    string
-		second   syscall.Signal
-		at       string // what the log says before the second signal
-		owner    bool
-		min, max time.Duration
-		code     int
+		name   string
+		drain  string // "1h" is longer than the test waits
+		second syscall.Signal
+		at     string // what the log says before the second signal
+		owner  bool
+		min    time.Duration
+		code   int
 	}{
-		{"agents only", "30s", 0, "", false, 0, 5 * time.Second, done},
-		{"an idle owner", "1s", 0, "", true, 900 * time.Millisecond, 6 * time.Second, done},
+		{"agents only", "1h", 0, "", false, 0, done},
+		{"an idle owner", "1s", 0, "", true, 900 * time.Millisecond, done},
 		// Ended by the signal.
-		{"a second signal", "30s", syscall.SIGTERM, `"draining"`, true, 0, 5 * time.Second, -1},
+		{"a second signal", "1h", syscall.SIGTERM, `"draining"`, true, 0, -1},
 		// Two kinds: of one, the system may make one signal of two.
-		{"two signals at once", "30s", syscall.SIGINT, "", true, 0, 5 * time.Second, -1},
+		{"two signals at once", "1h", syscall.SIGINT, "", true, 0, -1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p, address := i.serving(t, "--drain", c.drain)
@@ -94,8 +96,8 @@ func TestDrain(t *testing.T) {
 				p.signal(t, c.second)
 			}
 			code := p.ended(t)
-			if took := time.Since(began); code != c.code || took < c.min || took > c.max {
-				t.Errorf("code %d after %v, want %d after %v to %v", code, took, c.code, c.min, c.max)
+			if took := time.Since(began); code != c.code || took < c.min {
+				t.Errorf("code %d after %v, want %d after %v", code, took, c.code, c.min)
 			}
 		})
 	}
@@ -118,14 +120,10 @@ func TestSlowProbe(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	began := time.Now()
 	p, address := i.serving(t)
-	if took := time.Since(began); took > 20*time.Second {
-		t.Errorf("serve took %v to start", took)
-	}
 	// On a busy machine the probe may leave too little time for the rest of the look, which then says that the state is not known, and is made again.
 	var agent *pgx.Conn
-	for end := time.Now().Add(30 * time.Second); agent == nil; time.Sleep(100 * time.Millisecond) {
+	for end := time.Now().Add(tier.Patience); agent == nil; time.Sleep(100 * time.Millisecond) {
 		c, err := pgx.Connect(ctx, i.dsn("chat", address))
 		if err == nil {
 			agent = c

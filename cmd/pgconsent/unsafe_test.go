@@ -12,12 +12,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/pgconsent/pgconsent/doctor"
 	"github.com/pgconsent/pgconsent/pgtest"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // installation is a database of its own that pgconsent migrate has protected, with its configuration.
@@ -106,7 +106,7 @@ audit: { mode: "off" }
 // exec runs SQL as the superuser, past everything.
 func (i *installation) exec(t *testing.T, sql string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), tier.Patience)
 	defer cancel()
 	conn, err := pgx.Connect(ctx, i.db.DSN("postgres", ""))
 	if err != nil {
@@ -120,7 +120,7 @@ func (i *installation) exec(t *testing.T, sql string) {
 
 // finished runs the program to its end.
 func finished(t *testing.T, args ...string) (out, errs string, code int) {
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), tier.Patience)
 	defer cancel()
 	var o, e bytes.Buffer
 	cmd := exec.CommandContext(ctx, os.Args[0], args...)

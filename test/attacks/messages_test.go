@@ -61,7 +61,7 @@ func converse(t *testing.T, proxy *instance.Proxy, database string, messages []p
 	if err := h.Frontend.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	_ = h.Conn.SetReadDeadline(time.Now().Add(time.Minute))
+	_ = h.Conn.SetReadDeadline(time.Now().Add(tier.Patience))
 	var out strings.Builder
 	for waits > 0 {
 		m, err := h.Frontend.Receive()

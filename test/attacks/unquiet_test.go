@@ -106,7 +106,7 @@ func unquietStep(t *testing.T, c *pgconn.PgConn, step, write string, n int) stri
 			f.Send(&pgproto3.Execute{})
 			f.Send(&pgproto3.Sync{})
 		}
-		_ = c.Conn().SetReadDeadline(time.Now().Add(5 * time.Second))
+		_ = c.Conn().SetReadDeadline(time.Now().Add(tier.Patience))
 		if err := f.Flush(); err != nil {
 			return err.Error()
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/pgconsent/pgconsent/sqlstate"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // Answer is everything a client learns from one message: per statement the columns, the rows and the tag, then the error
@@ -66,7 +67,7 @@ func Dial(dsn string) (*pgconn.PgConn, error) {
 		notices[c] = append(notices[c], fmt.Sprintf("%s %s %s %s", n.Severity, n.Code, n.Message, n.Detail))
 	}
 	for end := time.Now().Add(3 * time.Minute); ; time.Sleep(time.Second / 2) {
-		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		c, err := pgconn.ConnectConfig(ctx, cfg)
 		cancel()
 		var refused *pgconn.PgError
@@ -92,7 +93,8 @@ func takeNotices(c *pgconn.PgConn) []string {
 	return n
 }
 
-const patience = 60 * time.Second
+// patience is how long an answer may take.
+const patience = tier.Patience
 
 // Ask sends one simple-protocol message.
 func Ask(c *pgconn.PgConn, sql string) Answer {

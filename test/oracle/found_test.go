@@ -12,6 +12,7 @@ import (
 	"github.com/pgconsent/pgconsent/pgtest"
 	"github.com/pgconsent/pgconsent/rewrite"
 	"github.com/pgconsent/pgconsent/test/instance"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 const foundSchema = `CREATE EXTENSION pg_trgm;
@@ -163,9 +164,9 @@ func TestWritesOfWhatIsChangedMeanwhile(t *testing.T) {
 		if a := instance.Ask(other, change); a.Err != "" {
 			t.Fatal(what, a.Err)
 		}
-		done := make(chan string)
+		done := make(chan string, 1)
 		go func() { done <- instance.Ask(c, write).Multiset() }()
-		for range 500 { // until it waits, or is done
+		for end := time.Now().Add(tier.Patience); len(done) == 0 && time.Now().Before(end); { // until it waits, or is done
 			if strings.Contains(instance.Ask(watch, "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()").Multiset(), "\n1") {
 				break
 			}
