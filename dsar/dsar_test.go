@@ -19,6 +19,7 @@ import (
 	"github.com/pgconsent/pgconsent/catalog"
 	"github.com/pgconsent/pgconsent/consent"
 	"github.com/pgconsent/pgconsent/dsar"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 var key = func() audit.Key {
@@ -52,7 +53,7 @@ func write(t testing.TB, dir string, all []ran) {
 	begin := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	var calls atomic.Int64 // the log asks from a goroutine of its own, too
 	now := func() time.Time { return begin.Add(time.Duration(calls.Add(1)) * time.Millisecond) }
-	log, err := audit.Open(audit.Config{Dir: dir, Mode: audit.Buffered, Key: key, MaxSegment: 4000, Now: now})
+	log, err := audit.Open(audit.Config{Dir: dir, Mode: audit.Buffered, Key: key, MaxSegment: 4000, Now: now, Deadline: tier.Patience})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -197,7 +198,7 @@ func TestLogThatDoesNotHold(t *testing.T) {
 // Calls of other faces are in the report of whom they were about, and persons who called are not named to others.
 func TestCalls(t *testing.T) {
 	dir := t.TempDir()
-	log, err := audit.Open(audit.Config{Dir: dir, Key: key})
+	log, err := audit.Open(audit.Config{Dir: dir, Key: key, Deadline: tier.Patience})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -258,7 +259,7 @@ func TestWrittenAnewOrCutOff(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, k := range map[string]audit.Key{"without a key": {}, "with another key": other} {
-		log, err := audit.Open(audit.Config{Dir: filepath.Join(anew, name), Key: k})
+		log, err := audit.Open(audit.Config{Dir: filepath.Join(anew, name), Key: k, Deadline: tier.Patience})
 		if err != nil {
 			t.Fatal(err)
 		}

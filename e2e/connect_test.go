@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
@@ -99,17 +98,10 @@ func TestConnectionOfAFace(t *testing.T) {
 	if err := config.DisableCredential(credentials, agent); err != nil {
 		t.Fatal(err)
 	}
-	ended := false
-	for range 100 {
-		if _, err := conn.Exec(t.Context(), "SELECT 1"); err != nil {
-			ended = true
-			break
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
-	if !ended {
-		t.Error("the session of a disabled agent goes on")
-	}
+	waitFor(t, "the session of a disabled agent ends", func() bool {
+		_, err := conn.Exec(t.Context(), "SELECT 1")
+		return err != nil
+	})
 	if _, err := service.Connect(t.Context(), caller); sqlstate.From(err).Code != sqlstate.InvalidAuthorization {
 		t.Errorf("a disabled agent: %v", err)
 	}

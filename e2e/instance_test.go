@@ -26,6 +26,7 @@ import (
 	"github.com/pgconsent/pgconsent/rewrite"
 	"github.com/pgconsent/pgconsent/rls"
 	harness "github.com/pgconsent/pgconsent/test/instance"
+	"github.com/pgconsent/pgconsent/test/tier"
 	"github.com/pgconsent/pgconsent/verdict"
 	"github.com/pgconsent/pgconsent/world"
 )
@@ -143,7 +144,7 @@ func serveOn(t testing.TB, db *pgtest.DB, o options) *instance {
 		super(t, db, o.after)
 	}
 	in := &instance{db: db, audit: filepath.Join(t.TempDir(), "audit"), plan: plan}
-	log, err := audit.Open(audit.Config{Mode: audit.Strict, Dir: in.audit})
+	log, err := audit.Open(audit.Config{Mode: audit.Strict, Dir: in.audit, Deadline: tier.Patience})
 	if err != nil {
 		t.Fatal(err)
 	}

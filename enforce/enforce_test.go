@@ -138,7 +138,7 @@ func start(t testing.TB, change func(*world)) *world {
 	t.Helper()
 	w := prepare(t, change)
 	if w.cfg.Audit == nil {
-		log, err := audit.Open(audit.Config{Dir: w.audit, Log: w.cfg.Log})
+		log, err := audit.Open(audit.Config{Dir: w.audit, Log: w.cfg.Log, Deadline: tier.Patience})
 		if err != nil {
 			t.Fatal(err)
 		}

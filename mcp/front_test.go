@@ -25,6 +25,7 @@ import (
 	"github.com/pgconsent/pgconsent/mcp"
 	"github.com/pgconsent/pgconsent/policy"
 	"github.com/pgconsent/pgconsent/sqlstate"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // door is a face without a database behind it.
@@ -33,6 +34,7 @@ type door struct {
 
 	mu      sync.Mutex
 	tokens  map[string]identity.Caller
+	asked   map[string]int // how often each was verified
 	records []audit.Call
 	broken  bool // records cannot be written
 }
@@ -40,6 +42,7 @@ type door struct {
 func (d *door) Verify(_ context.Context, bearer string) (identity.Caller, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.asked[bearer]++
 	if c, ok := d.tokens[bearer]; ok {
 		return c, nil
 	}
@@ -64,7 +67,7 @@ func (d *door) revoke(token string) {
 
 func openDoor(t testing.TB) *door {
 	t.Helper()
-	d := &door{tokens: map[string]identity.Caller{
+	d := &door{asked: map[string]int{}, tokens: map[string]identity.Caller{
 		"chat":  {Name: "chat", Role: identity.Agent, Agent: "chat", Database: "app"},
 		"ada":   {Name: "ada", Role: identity.Subject, Subject: "ada", Database: "app"},
 		"bob":   {Name: "bob", Role: identity.Subject, Subject: "bob", Database: "app"},
@@ -369,11 +372,18 @@ func TestToolsOfRoles(t *testing.T) {
 func TestRevoked(t *testing.T) {
 	d := openDoor(t)
 	session := begin(t, d.url, "chat")
+	begin(t, d.url, "ada")
 	d.revoke("chat")
 	if r := send(t, "POST", d.url, "chat", session, list); r.status != 401 {
 		t.Errorf("%d", r.status)
 	}
-	time.Sleep(200 * time.Millisecond)
+	asked := func() int { d.mu.Lock(); defer d.mu.Unlock(); return d.asked["ada"] }
+	// Who looks after sessions has seen all of them once when it has come to ada's for the third time.
+	for before, end := asked(), time.Now().Add(tier.Patience); asked() < before+3; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("nobody looks after sessions")
+		}
+	}
 	d.mu.Lock()
 	d.tokens["chat"] = identity.Caller{Name: "chat", Role: identity.Agent, Agent: "chat", Database: "app"}
 	d.mu.Unlock()

@@ -110,7 +110,7 @@ func TestExpiryIsThatOfTheTransaction(t *testing.T) {
 	w := newWorld(t).migrate()
 	agent := w.agent("")
 	c := claims(agent, user1)
-	c.Expires = time.Now().Add(2 * time.Second)
+	c.Expires = time.Now().Add(5 * time.Second)
 	w.setSeal(agent, w.key().Seal(c))
 	w.exec(agent, "BEGIN")
 	w.want(agent, titles, visible)

@@ -12,6 +12,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/pgconsent/pgconsent/audit"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // Every kind of record is an event that the schema takes, whatever is in it.
@@ -37,7 +38,7 @@ func TestOCSF(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	log, err := audit.Open(audit.Config{Dir: dir, Key: key})
+	log, err := audit.Open(audit.Config{Dir: dir, Key: key, Deadline: tier.Patience})
 	if err != nil {
 		t.Fatal(err)
 	}

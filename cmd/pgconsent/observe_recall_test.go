@@ -9,12 +9,13 @@ import (
 
 	"github.com/pgconsent/pgconsent/audit"
 	"github.com/pgconsent/pgconsent/observe"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // What an audit has recorded, judged by other policies: what the record tells is said, and of the rest that it does not tell.
 func TestObserveReplayOfTheAudit(t *testing.T) {
 	config, logs := observedWorld(t)
-	log, err := audit.Open(audit.Config{Mode: audit.Strict, Dir: logs})
+	log, err := audit.Open(audit.Config{Mode: audit.Strict, Dir: logs, Deadline: tier.Patience})
 	if err != nil {
 		t.Fatal(err)
 	}
