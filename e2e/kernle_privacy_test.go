@@ -603,7 +603,7 @@ func TestTheGranteeHoldsNothing(t *testing.T) {
 			t.Fatal(a.Err)
 		}
 		grantor := k.proxy.Agent(t, "parent", "kernle")
-		if a := harness.Ask(grantor, "SET lock_timeout = '5s'; BEGIN; UPDATE consent_records SET revoked_at = now() WHERE grantor = 'human:parent_456'; ROLLBACK"); a.Err != "" {
+		if a := harness.Ask(grantor, "SET lock_timeout = '180s'; BEGIN; UPDATE consent_records SET revoked_at = now() WHERE grantor = 'human:parent_456'; ROLLBACK"); a.Err != "" {
 			t.Errorf("after %q the grantor cannot withdraw: %s", held, a.Err)
 		}
 	}

@@ -466,7 +466,7 @@ func TestRowLocks(t *testing.T) {
 
 		harness.Ask(ownerConn, "BEGIN")
 		harness.Ask(ownerConn, hidden)
-		if a := harness.Ask(agent, "SET statement_timeout = '5s'; "+sql+"; SELECT 1 FROM items FOR UPDATE NOWAIT"); a.Err != "" {
+		if a := harness.Ask(agent, "SET statement_timeout = '180s'; "+sql+"; SELECT 1 FROM items FOR UPDATE NOWAIT"); a.Err != "" {
 			t.Errorf("%s waits for hidden rows: %s", sql, a.Err)
 		}
 		harness.Ask(ownerConn, "ROLLBACK")

@@ -12,10 +12,12 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgproto3"
+
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // patience is how long an answer may take on the slowest machine.
-var patience = 60 * time.Second
+var patience = tier.Patience
 
 // answer is one message of the server.
 type answer struct {

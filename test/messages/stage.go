@@ -74,7 +74,7 @@ func newStage(t testing.TB, s setting) *stage {
 		}
 		st.owners[i] = instance.Super(t, st.dbs[i])
 		// Hidden rows stand among the visible ones, as two halves of a script do.
-		st.rows[i] = "SET session_replication_role = replica; SET lock_timeout = '60s'; " + hidden[i] + visible
+		st.rows[i] = "SET session_replication_role = replica; SET lock_timeout = '180s'; " + hidden[i] + visible
 		// No plan depends on how many rows there are.
 		role := "pgconsent_agent"
 		if i == alone {

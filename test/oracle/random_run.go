@@ -143,7 +143,7 @@ func Random(t testing.TB, cfg RandomConfig) *RandomReport {
 
 func (r *randomRun) connect() {
 	r.agent = r.proxy.Agent(r.t, "agent", r.Schema.Name)
-	instance.Ask(r.agent, "SET statement_timeout = '20s'")
+	instance.Ask(r.agent, "SET statement_timeout = '180s'")
 }
 
 // send sends a case. What it writes is taken back.
