@@ -15,7 +15,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -23,6 +22,7 @@ import (
 	"github.com/pgconsent/pgconsent/identity"
 	"github.com/pgconsent/pgconsent/pgtest"
 	"github.com/pgconsent/pgconsent/test/demos"
+	"github.com/pgconsent/pgconsent/test/tier"
 	"github.com/pgconsent/pgconsent/world"
 )
 
@@ -100,7 +100,7 @@ func visitor(t *testing.T, r *demo.Running) *person {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &person{t, r.Access.HTTP + "/console/", &http.Client{Jar: jar, Timeout: 60 * time.Second}}
+	return &person{t, r.Access.HTTP + "/console/", &http.Client{Jar: jar, Timeout: tier.Patience}}
 }
 
 // as signs in with the token of a role.

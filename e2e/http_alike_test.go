@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // alike asks, for each operation of the document that takes somebody or something by its id, about one that there is and that is not the caller's to
@@ -34,7 +36,7 @@ func (f *httpFace) alike() {
 	f.want(f.call("subject:"+person, "POST", "/v1/consent/grant", map[string]any{"stream": "TEMPORARY"}), 200, "")
 	f.want(f.call("system", "POST", "/v1/air/interactions", map[string]any{"user_id": person, "channel_id": "alike", "channel_type": "api"}), 200, "")
 	l := &likeness{
-		maker: &maker{httpFace: f, rnd: rand.New(rand.NewPCG(9, 9))}, client: &http.Client{Timeout: time.Minute}, log: logStatements(f.t, database),
+		maker: &maker{httpFace: f, rnd: rand.New(rand.NewPCG(9, 9))}, client: &http.Client{Timeout: tier.Patience}, log: logStatements(f.t, database),
 		named: map[string]string{
 			"user_id": person, "subject": person, "grantor": person, "id": memory, "source": memory, "told_from": memory,
 			"store": "student_123", "context": "ctx:student_123_academic",

@@ -51,7 +51,7 @@ const planted = `<script>alert("pl4nted")</script>`
 func (f *httpFace) requests() {
 	m := &maker{httpFace: f, rnd: rand.New(rand.NewPCG(6, 2026)), tokens: map[string][]string{}, turn: map[string]int{}}
 	began := time.Now()
-	m.client = &http.Client{Timeout: time.Minute, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	m.client = &http.Client{Timeout: tier.Patience, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	defer m.client.CloseIdleConnections()
 	for who, token := range f.run.Access.Tokens {
 		role, _, _ := strings.Cut(who, ":")

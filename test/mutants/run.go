@@ -25,8 +25,8 @@ const (
 
 func (o Outcome) String() string { return [...]string{"survived", "caught", "does not compile"}[o] }
 
-// patience bounds a suite: a mutant that makes a statement run for ever is caught too.
-const patience = 12 * time.Minute
+// patience bounds a suite: a mutant that makes a statement run for ever is caught too, and a busy machine catches none.
+const patience = 45 * time.Minute
 
 // drawn are the packages whose properties rapid draws: ten times as often as it does by itself, so that what is seen does not go by luck, and
 // without a file of what failed.
