@@ -23,10 +23,51 @@ type DB struct {
 	Name      string
 	SocketDir string
 	Port      int
+
+	copied *copied // what it is a copy of; nil: of nothing
+}
+
+// copied is how a database becomes a copy of a template. It is made when it is asked for its DSN first: who has it built further
+// before (see [DB.Further]) pays for one copy.
+type copied struct {
+	t    testing.TB
+	mu   sync.Mutex
+	from *template
+	made bool // the database exists
+	open bool // somebody may have changed it
 }
 
 // DSN is a connection string: by the unix socket without password, by TCP with one.
 func (db *DB) DSN(user, password string) string {
+	if db.copied != nil {
+		db.make(true)
+	}
+	return db.dsn(user, password)
+}
+
+// Untouched is DSN for a superuser who only looks, so that [DB.Further] still works afterwards.
+func (db *DB) Untouched() string {
+	if db.copied != nil {
+		db.make(false)
+	}
+	return db.dsn("postgres", "")
+}
+
+func (db *DB) make(open bool) {
+	c := db.copied
+	c.t.Helper()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.made {
+		if err := c.from.copyTo(db.Name); err != nil {
+			c.t.Fatalf("create database: %v", err)
+		}
+		c.made = true
+	}
+	c.open = c.open || open
+}
+
+func (db *DB) dsn(user, password string) string {
 	u := url.URL{Scheme: "postgres", Path: "/" + db.Name}
 	if password == "" {
 		u.User = url.User(user)
@@ -58,7 +99,12 @@ const patience = 5 * time.Minute
 // Database makes an empty database.
 func Database(t testing.TB) *DB {
 	t.Helper()
-	return create(t, "template0")
+	db := reserve(t)
+	if err := admin("CREATE DATABASE " + db.Name + " TEMPLATE template0"); err != nil {
+		t.Fatalf("create database: %v", err)
+	}
+	t.Cleanup(func() { drop(t, db.Name) })
+	return db
 }
 
 var counter atomic.Int64
@@ -68,21 +114,20 @@ func newName(kind string) string { return fmt.Sprintf("%s_%d_%d", kind, os.Getpi
 
 func on(name string) *DB { return &DB{Name: name, SocketDir: server.SocketDir, Port: server.Port} }
 
-func create(t testing.TB, from string) *DB {
+// reserve is a database that nobody has made yet.
+func reserve(t testing.TB) *DB {
 	t.Helper()
 	if server == nil {
 		t.Fatal("pgtest: no server; call pgtest.Main in TestMain")
 	}
-	name := newName("test")
-	if err := admin("CREATE DATABASE " + name + " TEMPLATE " + from); err != nil {
-		t.Fatalf("create database: %v", err)
+	return on(newName("test"))
+}
+
+func drop(t testing.TB, name string) {
+	t.Helper()
+	if err := discard(name); err != nil {
+		t.Errorf("drop database: %v", err)
 	}
-	t.Cleanup(func() {
-		if err := discard(name); err != nil {
-			t.Errorf("drop database: %v", err)
-		}
-	})
-	return on(name)
 }
 
 // batch is how many databases are dropped in a row: each DROP DATABASE asks for a checkpoint, of which only the first in a row
@@ -134,6 +179,18 @@ var (
 
 // admin runs a statement as the superuser outside of the tests' databases.
 func admin(sql string) error {
+	return onAdmin(func(ctx context.Context, conn *pgx.Conn) error {
+		for {
+			_, err := conn.Exec(ctx, sql)
+			var refused *pgconn.PgError
+			if !errors.As(err, &refused) || refused.Code != inUse || ctx.Err() != nil {
+				return err
+			}
+		}
+	})
+}
+
+func onAdmin(f func(context.Context, *pgx.Conn) error) error {
 	adminMu.Lock()
 	defer adminMu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -144,13 +201,7 @@ func admin(sql string) error {
 			return err
 		}
 	}
-	for {
-		_, err := adminConn.Exec(ctx, sql)
-		var refused *pgconn.PgError
-		if !errors.As(err, &refused) || refused.Code != inUse || ctx.Err() != nil {
-			return err
-		}
-	}
+	return f(ctx, adminConn)
 }
 
 // inUse is what PostgreSQL says, after five seconds, of a template that somebody is still connected to: on a busy machine the

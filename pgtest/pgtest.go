@@ -15,6 +15,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -32,6 +34,31 @@ func Main(m *testing.M) { os.Exit(run(m, os.Getenv(ClusterVariable))) }
 // no other package uses their server.
 func MainAlone(m *testing.M) { os.Exit(run(m, "")) }
 
+// atEnd is what is to be done when all tests are over and the server is still there.
+var (
+	atEndMu sync.Mutex
+	atEnd   []func() error
+)
+
+// AtEnd has f called when all tests of this process are over, before their server stops. An error fails the run.
+func AtEnd(f func() error) {
+	atEndMu.Lock()
+	defer atEndMu.Unlock()
+	atEnd = append(atEnd, f)
+}
+
+// tests runs the tests, and what is to be done after them.
+func tests(m *testing.M) int {
+	code := m.Run()
+	for _, f := range slices.Backward(atEnd) {
+		if err := f(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+	}
+	return code
+}
+
 func run(m *testing.M, shared string) int {
 	if shared != "" {
 		var err error
@@ -39,8 +66,11 @@ func run(m *testing.M, shared string) int {
 			fmt.Fprintln(os.Stderr, "pgtest:", err)
 			return 1
 		}
-		code := m.Run()
-		if err := dropDiscarded(); err != nil {
+		code := tests(m)
+		if err = dropDiscarded(); err == nil {
+			err = dropTemplates()
+		}
+		if err != nil {
 			fmt.Fprintln(os.Stderr, "pgtest:", err)
 			return 1
 		}
@@ -61,7 +91,7 @@ func run(m *testing.M, shared string) int {
 	}
 	defer running.Stop()
 	server = running.Server
-	return m.Run()
+	return tests(m)
 }
 
 // SocketDir is the folder of the server's unix socket.

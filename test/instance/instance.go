@@ -1,6 +1,7 @@
 package instance
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,11 +9,13 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/xdg-go/scram"
 
@@ -57,8 +60,11 @@ type Database struct {
 	DB         *pgtest.DB
 	Policy     string // the text
 	SearchPath []string
-	AIR        *air.Tracker // of the proxy that serves it first; nil: nobody is reminded
-	Audit      string       // a folder for the audit of the proxy that serves it first; "": none is kept
+	Setup      string        // SQL that the superuser runs before the policy is installed
+	Unfilled   bool          // what is materialized is not filled in
+	Refresh    time.Duration // between two looks of the proxy that serves it first; 0: 5 s
+	AIR        *air.Tracker  // of the proxy that serves it first; nil: nobody is reminded
+	Audit      string        // a folder for the audit of the proxy that serves it first; "": none is kept
 }
 
 // Agent is a login of the proxy.
@@ -74,39 +80,164 @@ type Migrated struct {
 	Plan     *rls.Plan
 }
 
+// compiled are what policies became over databases of which the tests have copies: copies have the same objects, by the same numbers.
+var compiled sync.Map // text → *Migrated
+
 // Compile reads a policy over the catalog of a database.
 func Compile(t testing.TB, d Database, mode Mode) *Migrated {
 	t.Helper()
-	conn := d.DB.Connect(t, "postgres")
-	snap, err := pgcatalog.Load(context.Background(), conn, d.SearchPath)
+	key := ""
+	if origin := d.DB.Origin(); origin != "" {
+		key = origin + "\n" + d.text(mode)
+		if m, ok := compiled.Load(key); ok {
+			return m.(*Migrated)
+		}
+	}
+	ctx := context.Background()
+	conn, err := pgx.Connect(ctx, d.DB.Untouched())
 	if err != nil {
 		t.Fatal(err)
 	}
-	doc, err := policy.Parse("policy.yaml", []byte(d.Policy))
+	defer func() { _ = conn.Close(ctx) }()
+	m, err := d.compile(ctx, conn, mode)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, d.Policy)
+	}
+	if key != "" {
+		compiled.Store(key, m)
+	}
+	return m
+}
+
+// text tells what of a database and a mode decides what is installed.
+func (d Database) text(mode Mode) string {
+	return fmt.Sprintf("policy %q, %q, walls %d, doors %t, unfilled %t, setup %q", d.SearchPath, d.Policy, mode.Walls, mode.Rewrite.Doors(), d.Unfilled, d.Setup)
+}
+
+func (d Database) compile(ctx context.Context, conn *pgx.Conn, mode Mode) (*Migrated, error) {
+	snap, err := pgcatalog.Load(ctx, conn, d.SearchPath)
+	if err != nil {
+		return nil, err
+	}
+	doc, err := policy.Parse("policy.yaml", []byte(d.Policy))
+	if err != nil {
+		return nil, err
 	}
 	pol, err := policy.Compile(doc, snap, policy.WithViews(rewrite.Definition))
 	if err != nil {
-		t.Fatalf("%v\n%s", err, d.Policy)
+		return nil, err
 	}
-	return &Migrated{Policy: pol, Snapshot: snap, Plan: rls.Generate(pol, snap, rls.Options{Mode: mode.Walls, Doors: mode.Rewrite.Doors()})}
+	return &Migrated{Policy: pol, Snapshot: snap, Plan: rls.Generate(pol, snap, rls.Options{Mode: mode.Walls, Doors: mode.Rewrite.Doors()})}, nil
 }
 
 // Migrate installs the policy in the database, with the superuser's rights, and fills in what is kept.
 func Migrate(t testing.TB, d Database, mode Mode) *Migrated {
 	t.Helper()
-	m := Compile(t, d, mode)
-	defer pgtest.Lock(t, "roles")()
-	options := migrations.Options{AgentPassword: rolePassword, ControlPassword: rolePassword}
-	conn := d.DB.Connect(t, "postgres")
-	if err := migrations.Up(context.Background(), conn, options, m.Plan); err != nil {
-		t.Fatal(err)
+	if !further(d, mode) {
+		return install(t, d, mode)
 	}
-	if err := migrations.FillAll(context.Background(), conn, m.Plan.Fills(), func(migrations.Fill, int64) {}); err != nil {
+	m := Compile(t, d, mode)
+	own(t, d.DB)
+	return m
+}
+
+// Install is Migrate where nobody needs to know what became of the policy.
+func Install(t testing.TB, d Database, mode Mode) {
+	t.Helper()
+	if further(d, mode) {
+		own(t, d.DB)
+	} else {
+		install(t, d, mode)
+	}
+}
+
+// further makes an untouched copy of a template a copy of one in which the policy is installed, of all that ask for the same.
+func further(d Database, mode Mode) bool {
+	return d.DB.Further(d.text(mode), func(ctx context.Context, conn *pgx.Conn) error {
+		if err := d.setUp(ctx, conn); err != nil {
+			return err
+		}
+		m, err := d.compile(ctx, conn, mode)
+		if err != nil {
+			return fmt.Errorf("%w\n%s", err, d.Policy)
+		}
+		return d.install(ctx, conn, m)
+	})
+}
+
+// own makes the copy of a migrated database one that was migrated itself: what is to be done to undo that names the database.
+func own(t testing.TB, db *pgtest.DB) {
+	t.Helper()
+	Exec(t, db, `UPDATE pgconsent.installed_undo AS u SET sql = pg_catalog.regexp_replace(u.sql, '( ON DATABASE "?)[a-z0-9_]+', '\1' || pg_catalog.current_database())
+		WHERE u.sql LIKE '% ON DATABASE %'`)
+}
+
+// install migrates the database itself.
+func install(t testing.TB, d Database, mode Mode) *Migrated {
+	t.Helper()
+	ctx := context.Background()
+	conn := d.DB.Connect(t, "postgres")
+	if d.Setup != "" {
+		release := pgtest.Lock(t, "roles")
+		if err := d.setUp(ctx, conn); err != nil {
+			t.Fatal(err)
+		}
+		release()
+	}
+	m, err := d.compile(ctx, conn, mode)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, d.Policy)
+	}
+	defer pgtest.Lock(t, "roles")()
+	if err := d.install(ctx, conn, m); err != nil {
 		t.Fatal(err)
 	}
 	return m
+}
+
+func (d Database) setUp(ctx context.Context, conn *pgx.Conn) error {
+	if _, err := conn.PgConn().Exec(ctx, d.Setup).ReadAll(); err != nil {
+		return fmt.Errorf("%s: %w", OneLine(d.Setup), err)
+	}
+	return nil
+}
+
+func (d Database) install(ctx context.Context, conn *pgx.Conn, m *Migrated) error {
+	plan, err := amongItsOwn(ctx, conn, m.Plan)
+	if err != nil {
+		return err
+	}
+	if err := migrations.Up(ctx, conn, migrations.Options{AgentPassword: rolePassword, ControlPassword: rolePassword}, plan); err != nil {
+		return err
+	}
+	if d.Unfilled {
+		return nil
+	}
+	return migrations.FillAll(ctx, conn, m.Plan.Fills(), func(migrations.Fill, int64) {})
+}
+
+// itsOwn is a plan that gives nothing to roles that the database does not know: those of other tests on the server, which could
+// not be dropped any more.
+type itsOwn struct {
+	*rls.Plan
+	strangers []string
+}
+
+func amongItsOwn(ctx context.Context, conn *pgx.Conn, plan *rls.Plan) (itsOwn, error) {
+	rows, err := conn.Query(ctx, `SELECT r.rolname FROM pg_catalog.pg_roles AS r, pg_catalog.pg_database AS here
+		WHERE here.datname = pg_catalog.current_database() AND here.datdba <> r.oid AND NOT EXISTS (
+			SELECT FROM pg_catalog.pg_shdepend AS d WHERE d.refclassid = 'pg_catalog.pg_authid'::pg_catalog.regclass AND d.refobjid = r.oid
+			AND (d.dbid = here.oid OR d.classid = 'pg_catalog.pg_database'::pg_catalog.regclass AND d.objid = here.oid))`)
+	if err != nil {
+		return itsOwn{}, err
+	}
+	strangers, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	return itsOwn{plan, strangers}, err
+}
+
+func (p itsOwn) UpFrom(f migrations.Found) []migrations.Statement {
+	f.KeepRoles = slices.DeleteFunc(f.KeepRoles, func(role string) bool { return slices.Contains(p.strangers, role) })
+	return p.Plan.UpFrom(f)
 }
 
 // Proxy serves agents of migrated databases.
@@ -150,9 +281,10 @@ func Serve(t testing.TB, mode Mode, databases []Database, agents []Agent) *Proxy
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := enforce.Config{Audit: log, Log: logger, Mode: mode.Rewrite, Walls: mode.Walls, Refresh: 500 * time.Millisecond}
+	cfg := enforce.Config{Audit: log, Log: logger, Mode: mode.Rewrite, Walls: mode.Walls, Refresh: 5 * time.Second}
 	if len(databases) > 0 {
 		cfg.AIR = databases[0].AIR
+		cfg.Refresh = cmp.Or(databases[0].Refresh, cfg.Refresh)
 	}
 	router := &router{databases: map[string]*pgtest.DB{}}
 	for _, d := range databases {
@@ -202,7 +334,7 @@ func Serve(t testing.TB, mode Mode, databases []Database, agents []Agent) *Proxy
 // Start migrates one database and serves one agent, "agent", on it.
 func Start(t testing.TB, mode Mode, d Database, attributes map[string]string) *Proxy {
 	t.Helper()
-	Migrate(t, d, mode)
+	Install(t, d, mode)
 	return Serve(t, mode, []Database{d}, []Agent{{Name: "agent", Database: d.Name, Attributes: attributes}})
 }
 

@@ -68,7 +68,7 @@ func newStage(t testing.TB, s setting) *stage {
 		})
 		if i != alone {
 			d := instance.Database{Name: names[i], DB: st.dbs[i], Policy: policy, SearchPath: []string{"public"}}
-			instance.Migrate(t, d, s.mode)
+			instance.Install(t, d, s.mode)
 			behind = append(behind, d)
 			agents = append(agents, instance.Agent{Name: names[i], Database: names[i], Attributes: map[string]string{"me": "me"}})
 		}

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/pgconsent/pgconsent/pgtest"
 )
 
 // Outcome of a mutant.
@@ -55,6 +57,7 @@ func Try(ctx context.Context, root string, m Mutant, list []suite) (o Outcome, b
 			run.Args = append(run.Args, "-rapid.nofailfile", "-rapid.checks=1000")
 		}
 		run.Dir = filepath.Join(root, s.pkg)
+		run.Env = append(os.Environ(), pgtest.AlteredVariable+"=1")
 		out, err := run.CombinedOutput()
 		var exit *exec.ExitError
 		if errors.As(err, &exit) {
