@@ -32,7 +32,7 @@ func TestReminderIsANotice(t *testing.T) {
 	}
 	tracker := air.New(air.Config{Messages: 3, Reminder: "rest, {messages}"})
 	d := harness.Database{Name: "talks", DB: db, Policy: airPolicy, SearchPath: []string{"public"}, AIR: tracker}
-	harness.Migrate(t, d, harness.Both)
+	harness.Install(t, d, harness.Both)
 	proxy := harness.Serve(t, harness.Both, []harness.Database{d}, []harness.Agent{
 		{Name: "one", Database: "talks", Attributes: map[string]string{"user": "u1"}},
 		{Name: "two", Database: "talks", Attributes: map[string]string{"user": "u2"}},

@@ -55,7 +55,7 @@ func same(t testing.TB, what string, got, want []string) {
 
 // seeds/000:9-13, 46.
 func TestArciveA_AMemoryWithAnyUnconsentedParticipantDoesNotExist(t *testing.T) {
-	in := start(t, options{})
+	in := reading(t, options{})
 	want := truth(t, in, `SELECT m.id::text FROM memories m WHERE `+visible)
 	hidden := truth(t, in, `SELECT m.id::text FROM memories m WHERE NOT (`+visible+`) AND m.user_id = '`+user1+`' ORDER BY 1`)
 	if len(hidden) < 100 || len(want) < 100 {
@@ -138,7 +138,7 @@ func TestArciveA_NullUnknownAndDanglingStatusHide(t *testing.T) {
 }
 
 func TestArciveB_MemoriesWithoutParticipantsShowAndForeignOnesNever(t *testing.T) {
-	in := start(t, options{})
+	in := reading(t, options{})
 	alone := truth(t, in, `SELECT id::text FROM memories m WHERE user_id = '`+user1+`' AND NOT EXISTS (SELECT FROM memory_participants p WHERE p.memory_id = m.id)`)
 	if len(alone) == 0 {
 		t.Fatal("the world has no memory without participants")
@@ -161,7 +161,7 @@ func TestArciveB_MemoriesWithoutParticipantsShowAndForeignOnesNever(t *testing.T
 
 // seeds/000:49, 53.
 func TestArciveC_PeopleParticipantsAndEdges(t *testing.T) {
-	in := start(t, options{})
+	in := reading(t, options{})
 	people := truth(t, in, `SELECT id::text FROM people WHERE user_id = '`+user1+`' AND consent_status = 'granted'`)
 	links := truth(t, in, `SELECT p.memory_id::text || p.person_id FROM memory_participants p JOIN memories m ON m.id = p.memory_id
 		JOIN people q ON q.id = p.person_id AND q.user_id = '`+user1+`' AND q.consent_status = 'granted' WHERE `+strings.ReplaceAll(visible, "memory_participants p WHERE p.", "memory_participants p WHERE p."))
@@ -185,7 +185,7 @@ func TestArciveC_PeopleParticipantsAndEdges(t *testing.T) {
 
 // seeds/000:26-29, 39.
 func TestArciveD_RespectConsentIsPinned(t *testing.T) {
-	in := start(t, options{})
+	in := reading(t, options{})
 	const probe = `(SELECT embedding FROM memories WHERE id = '` + lakeAlone + `')`
 	want := truth(t, in, `SELECT m.id::text FROM memories m WHERE `+visible)
 	clients(t, in, func(t *testing.T, agent, _ client) {
@@ -340,7 +340,7 @@ func TestArciveG_TheOwnerIsUnaffected(t *testing.T) {
 
 // seeds/000:26-29, 39, 40-41.
 func TestArciveI_TheOwnersCallsKeepTheirMeaning(t *testing.T) {
-	in := start(t, options{})
+	in := reading(t, options{})
 	clients(t, in, func(t *testing.T, _, owner client) {
 		const probe = `(SELECT embedding FROM memories WHERE id = '` + lakeAlone + `')`
 		all := one(t, owner, `SELECT count(*)::text FROM memories`)
@@ -432,7 +432,7 @@ func gatedForOwner(t testing.TB, in *instance) string {
 func TestAnInvisiblePersonStillHidesTheMemory(t *testing.T) {
 	for name, o := range map[string]options{"both": {}, "rls": {mode: modeRLS}, "injected": {mode: modeInjected, walls: wallsSealOnly}} {
 		t.Run(name, func(t *testing.T) {
-			in := start(t, o)
+			in := reading(t, o)
 			agent := &pgxClient{t: t, conn: in.pgx(t, "caregiver")}
 			if n := one(t, agent, `SELECT count(*)::text FROM people WHERE id = '`+ben+`'`); n != "0" {
 				t.Fatal("Ben is visible")

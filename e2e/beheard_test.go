@@ -45,7 +45,7 @@ func startBeheardIn(t *testing.T, mode harness.Mode, more ...func(*harness.Datab
 	for _, f := range more {
 		f(&d)
 	}
-	harness.Migrate(t, d, mode)
+	harness.Install(t, d, mode)
 	var agents []harness.Agent
 	for _, a := range w.Agents {
 		agents = append(agents, harness.Agent{Name: a.Name, Database: "beheard", Attributes: a.Attributes})

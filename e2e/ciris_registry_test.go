@@ -44,7 +44,7 @@ func govern(t *testing.T, mode harness.Mode, s consent.Settings) *governed {
 	}
 	db := pgtest.Template(t, "ciris", func(ctx context.Context, conn *pgx.Conn) error { return w.Load(ctx, conn, nil) })
 	d := harness.Database{Name: "ciris", DB: db, Policy: string(policy), SearchPath: []string{"public"}}
-	harness.Migrate(t, d, mode)
+	harness.Install(t, d, mode)
 	g := &governed{T: t, db: db, registry: openRegistry(t, db, s), super: harness.Super(t, db), proxy: harness.Serve(t, mode, []harness.Database{d}, []harness.Agent{
 		{Name: "agent", Database: "ciris", Attributes: map[string]string{"categories": everyCategory}},
 		{Name: "companion", Database: "ciris", Attributes: map[string]string{"categories": "{ESSENTIAL}"}},

@@ -110,7 +110,7 @@ func TestStatementsOfClients(t *testing.T) {
 	if err != nil || len(files) < 7 {
 		t.Fatalf("%v %v", files, err)
 	}
-	in := start(t, options{})
+	in := reading(t, options{})
 	oids, code := (&pgxClient{t: t, conn: in.ownerConn(t)}).rows("SELECT 'memories'::regclass::oid")
 	if code != "" {
 		t.Fatal(code)

@@ -15,7 +15,7 @@ import (
 // What the owner's DDL opens to PUBLIC is not answered to an agent that asks at once, whichever way the DDL came: it is
 // decided under the catalog with it, or refused so that the client tries again.
 func TestDDLIsNoticedBeforeTheNextStatement(t *testing.T) {
-	in := start(t, options{})
+	in := start(t, options{refresh: quick})
 	agent := in.agent(t)
 	owners := map[string]*pgconn.PgConn{"direct": in.direct(t), "relayed": in.ownerConn(t).PgConn()}
 	exec := func(c *pgconn.PgConn, sql string) {

@@ -31,7 +31,7 @@ tables:
 				INSERT INTO letters SELECT i, CASE i % 3 WHEN 0 THEN 'open' WHEN 1 THEN 'closed' END, CASE i % 2 WHEN 0 THEN 'memo' ELSE 'note' END::kind, CASE i % 5 WHEN 0 THEN false WHEN 1 THEN true END, 1 + i / 30 % 3,
 				  CASE WHEN i % 6 = 0 AND i % 5 = 0 AND i < 30 THEN 'shown' ELSE 'HIDDENMARK' END FROM generate_series(0, 89) i`)
 			d := harness.Database{Name: "letters", DB: db, Policy: policy, SearchPath: []string{"public"}}
-			harness.Migrate(t, d, mode)
+			harness.Install(t, d, mode)
 			p := harness.Serve(t, mode, []harness.Database{d}, []harness.Agent{{Name: "chat", Database: "letters", Attributes: map[string]string{"user": "1"}}})
 			c := p.Agent(t, "chat", "letters")
 			for sql, want := range map[string]string{

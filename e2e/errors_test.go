@@ -54,7 +54,7 @@ func errorOf(t *testing.T, c *pgconn.PgConn, sql string, extended bool) string {
 // PostgreSQL's words about the agent's own text and values, with the place in that text, in every mode.
 func TestErrorsHelp(t *testing.T) {
 	for _, mode := range []rewrite.Mode{rewrite.Both, rewrite.RLS} {
-		in := start(t, options{mode: mode})
+		in := reading(t, options{mode: mode})
 		agent := in.agent(t)
 		for sql, want := range map[string]string{
 			"SELECT * FROM people WHERE nam = 'x'":                                      `42703 column "nam" does not exist||Perhaps you meant to reference the column "people.name".|at nam`,

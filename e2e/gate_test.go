@@ -78,7 +78,7 @@ func (f *forced) ask(t *testing.T, sql string, args ...string) harness.Answer {
 
 // The doors give the rows that both walls give, for every statement of the corpus, and many take the gate.
 func TestDoorsAgree(t *testing.T) {
-	both, doors := start(t, options{}), start(t, options{mode: rewrite.Gate})
+	both, doors := reading(t, options{}), start(t, options{mode: rewrite.Gate})
 	a, b := both.agent(t), doors.agent(t)
 	for _, q := range corpus(t) {
 		if strings.Contains(q.note, "needs: vector") {

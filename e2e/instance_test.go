@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,11 +18,8 @@ import (
 	"github.com/xdg-go/scram"
 
 	"github.com/pgconsent/pgconsent/audit"
-	"github.com/pgconsent/pgconsent/catalog/pgcatalog"
 	"github.com/pgconsent/pgconsent/enforce"
-	"github.com/pgconsent/pgconsent/migrations"
 	"github.com/pgconsent/pgconsent/pgtest"
-	"github.com/pgconsent/pgconsent/policy"
 	"github.com/pgconsent/pgconsent/proxy"
 	"github.com/pgconsent/pgconsent/rewrite"
 	"github.com/pgconsent/pgconsent/rls"
@@ -49,9 +47,14 @@ type options struct {
 	setup  string       // SQL run by the superuser after the world is loaded, before migrate
 	after  string       // SQL run by the superuser after migrate
 
+	refresh time.Duration // between two looks at the catalogs, 5 s by default
+
 	attributes map[string]string // of every agent, besides user
 	rounds     int               // of the agents' passwords: some drivers want 4096
 }
+
+// quick is for tests that wait until a look at the catalogs has found something.
+const quick = 200 * time.Millisecond
 
 // instance is a database with the arcive world, migrated, behind a proxy of its own.
 type instance struct {
@@ -59,7 +62,6 @@ type instance struct {
 	addr  string       // the proxy
 	tap   *harness.Tap // in front of the proxy; agents connect through it
 	audit string
-	plan  *rls.Plan
 }
 
 // loadArcive is the template build: the world as its owner made it.
@@ -99,51 +101,44 @@ func policyFile(t testing.TB, text string) string {
 	return file
 }
 
-// migrate installs a policy as the command would, here with the superuser's rights since tests share the roles.
-func migrate(t testing.TB, db *pgtest.DB, file string, walls rls.Mode, doors bool) (*rls.Plan, *rewriteParts) {
+// arcive is the world's database with a policy, as the harness is told of it.
+func arcive(t testing.TB, db *pgtest.DB, file, setup string) harness.Database {
 	t.Helper()
-	ctx := context.Background()
-	conn := db.Connect(t, "postgres")
-	snap, err := pgcatalog.Load(ctx, conn, []string{"public"})
+	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	doc, err := policy.Load(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	pol, err := policy.Compile(doc, snap, policy.WithViews(rewrite.Definition))
-	if err != nil {
-		t.Fatal(err)
-	}
-	plan := rls.Generate(pol, snap, rls.Options{Mode: walls, Doors: doors})
-	defer pgtest.Lock(t, "roles")()
-	if err := migrations.Up(ctx, conn, migrations.Options{AgentPassword: rolePassword, ControlPassword: rolePassword}, plan); err != nil {
-		t.Fatal(err)
-	}
-	return plan, &rewriteParts{pol: pol}
+	return harness.Database{Name: "arcive", DB: db, Policy: string(text), SearchPath: []string{"public"}, Setup: setup, Unfilled: true}
 }
-
-type rewriteParts struct{ pol *policy.Policy }
 
 // start loads, migrates and serves.
 func start(t testing.TB, o options) *instance {
 	t.Helper()
-	db := pgtest.Template(t, "arcive", loadArcive)
-	if o.setup != "" {
-		super(t, db, o.setup)
-	}
-	return serveOn(t, db, o)
+	return serveOn(t, pgtest.Template(t, "arcive", loadArcive), o)
+}
+
+// reading is an instance that tests share which change nothing in it, nor look at the whole audit: of the world's policy, in the mode
+// and with the walls of o. The tap is each test's own.
+func reading(t testing.TB, o options) *instance {
+	t.Helper()
+	o = options{mode: o.mode, walls: o.walls}
+	shared := *harness.Reading(t, fmt.Sprintf("arcive, mode %d, walls %d", o.mode, o.walls), func(t testing.TB) (*instance, *pgtest.DB) {
+		in := start(t, o)
+		return in, in.db
+	})
+	shared.tap = harness.NewTap(t, shared.addr)
+	shared.audit = "" // what others did is in there as well
+	return &shared
 }
 
 func serveOn(t testing.TB, db *pgtest.DB, o options) *instance {
 	t.Helper()
 	file := policyFile(t, o.policy)
-	plan, _ := migrate(t, db, file, o.walls, o.mode.Doors())
+	harness.Install(t, arcive(t, db, file, o.setup), harness.Mode{Rewrite: o.mode, Walls: o.walls})
 	if o.after != "" {
 		super(t, db, o.after)
 	}
-	in := &instance{db: db, audit: filepath.Join(t.TempDir(), "audit"), plan: plan}
+	in := &instance{db: db, audit: filepath.Join(t.TempDir(), "audit")}
 	log, err := audit.Open(audit.Config{Mode: audit.Strict, Dir: in.audit, Deadline: tier.Patience})
 	if err != nil {
 		t.Fatal(err)
@@ -158,7 +153,7 @@ func serveOn(t testing.TB, db *pgtest.DB, o options) *instance {
 			Control: db.DSN("pgconsent_control", rolePassword), Agent: db.DSN("pgconsent_agent", rolePassword),
 		}},
 		Agents: agentsOf(t, o),
-		Audit:  log, Log: logger, Mode: o.mode, Walls: o.walls, Refresh: 200 * time.Millisecond,
+		Audit:  log, Log: logger, Mode: o.mode, Walls: o.walls, Refresh: cmp.Or(o.refresh, 5*time.Second),
 	})
 	if err != nil {
 		t.Fatal(err)

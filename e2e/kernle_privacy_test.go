@@ -51,9 +51,6 @@ func (k *kernle) desk(compiled *policy.Policy) *privacy.Desk {
 func startPrivacy(t *testing.T, setup ...string) (*kernle, *privacy.Desk) {
 	t.Helper()
 	k := &kernle{TB: t, db: pgtest.Template(t, "kernle", loadWorld("kernle", "kernle_owner"))}
-	for _, sql := range setup {
-		harness.Exec(t, k.db, sql)
-	}
 	w, err := world.Get("kernle")
 	if err != nil {
 		t.Fatal(err)
@@ -62,7 +59,7 @@ func startPrivacy(t *testing.T, setup ...string) (*kernle, *privacy.Desk) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := harness.Database{Name: "kernle", DB: k.db, Policy: string(text), SearchPath: []string{"public"}}
+	d := harness.Database{Name: "kernle", DB: k.db, Policy: string(text), SearchPath: []string{"public"}, Setup: strings.Join(setup, ";\n")}
 	m := harness.Migrate(t, d, harness.Both)
 	var agents []harness.Agent
 	for _, a := range w.Agents {

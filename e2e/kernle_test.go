@@ -54,9 +54,6 @@ func startKernle(t testing.TB, setup ...string) *kernle {
 func startKernleIn(t testing.TB, mode harness.Mode, setup ...string) *kernle {
 	t.Helper()
 	k := &kernle{TB: t, db: pgtest.Template(t, "kernle", loadWorld("kernle", "kernle_owner"))}
-	for _, sql := range setup {
-		harness.Exec(t, k.db, sql)
-	}
 	w, err := world.Get("kernle")
 	if err != nil {
 		t.Fatal(err)
@@ -65,14 +62,24 @@ func startKernleIn(t testing.TB, mode harness.Mode, setup ...string) *kernle {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := harness.Database{Name: "kernle", DB: k.db, Policy: string(text), SearchPath: []string{"public"}}
-	harness.Migrate(t, d, mode)
+	d := harness.Database{Name: "kernle", DB: k.db, Policy: string(text), SearchPath: []string{"public"}, Setup: strings.Join(setup, ";\n")}
+	harness.Install(t, d, mode)
 	var agents []harness.Agent
 	for _, a := range w.Agents {
 		agents = append(agents, harness.Agent{Name: a.Name, Database: "kernle", Attributes: a.Attributes})
 	}
 	k.proxy = harness.Serve(t, mode, []harness.Database{d}, agents)
 	return k
+}
+
+// readKernle is the world as [startKernleIn] starts it, for tests that change nothing in it: they share it. The tap is each test's own.
+func readKernle(t testing.TB, mode harness.Mode) *kernle {
+	t.Helper()
+	shared := *harness.Reading(t, "kernle, "+mode.Name, func(t testing.TB) (*kernle, *pgtest.DB) {
+		k := startKernleIn(t, mode)
+		return k, k.db
+	})
+	return &kernle{TB: t, db: shared.db, proxy: shared.proxy.Reader(t)}
 }
 
 // as connects as an agent, in a context or in none.
@@ -564,7 +571,7 @@ func TestKernleE_UpdatesDoNotWiden(t *testing.T) {
 // Acting as somebody else, the owner of a stack sees what that one sees; as itself, all of its own.
 // seeds/003:189-191, 193-195.
 func TestKernleF_NoRootAccess(t *testing.T) {
-	k := startKernle(t)
+	k := readKernle(t, harness.Both)
 	for _, table := range kernleTables {
 		guest := k.sees(k.as("ash_as_guest", ""), table, entity{user: "human:guest"})
 		own := k.sees(k.as("ash", ""), table, entity{user: "si:ash"})
@@ -577,7 +584,7 @@ func TestKernleF_NoRootAccess(t *testing.T) {
 // Ids match whole, and what is no list grants nothing, raises nothing and is refused on write.
 // seeds/003:37-44, 152-156.
 func TestKernleJ_MalformedListsGrantNothing(t *testing.T) {
-	k := startKernle(t)
+	k := readKernle(t, harness.Both)
 	for table, values := range map[string][]string{
 		"episodes":       {"NULL", "''", "'{}'", "'null'", "'\"human:sean\"'", "'[\"human:sean\"'", "'[null]'", "'[[]]'", "'[1]'", "'human:sean'", "'[\"\\u0000\"]'", "'[{}]'", "'true'"},
 		"episodes_array": {"NULL", "'{NULL}'", "'{{a},{b}}'", "'{human:sean,NULL}'"},

@@ -23,7 +23,7 @@ func limited(t *testing.T, limits string) *harness.Proxy {
 	t.Helper()
 	d := harness.Database{Name: "brain", DB: brain(t), Policy: unlimited(t), SearchPath: []string{"public"}}
 	d.Policy = strings.Replace(d.Policy, "\ntables:", "\nlimits: "+limits+"\ntables:", 1)
-	harness.Migrate(t, d, harness.Both)
+	harness.Install(t, d, harness.Both)
 	return harness.Serve(t, harness.Both, []harness.Database{d}, []harness.Agent{
 		{Name: "advisor", Database: "brain", Attributes: map[string]string{"user": user1}},
 		{Name: "member_ui", Database: "brain", Attributes: map[string]string{"user": user1}},

@@ -82,11 +82,25 @@ func brainCopy(t testing.TB, withContent bool) *pgconn.PgConn {
 func brainProxy(t testing.TB, mode harness.Mode) (*pgtest.DB, *harness.Proxy) {
 	t.Helper()
 	d := harness.Database{Name: "brain", DB: brain(t), Policy: unlimited(t), SearchPath: []string{"public"}}
-	harness.Migrate(t, d, mode)
+	harness.Install(t, d, mode)
 	return d.DB, harness.Serve(t, mode, []harness.Database{d}, []harness.Agent{
 		{Name: "advisor", Database: "brain", Attributes: map[string]string{"user": user1}},
 		{Name: "coach", Database: "brain", Attributes: map[string]string{"user": user2}},
 	})
+}
+
+// readBrain is [brainProxy] for tests that change nothing: they share it. The tap is each test's own.
+func readBrain(t testing.TB, mode harness.Mode) (*pgtest.DB, *harness.Proxy) {
+	t.Helper()
+	type served struct {
+		db    *pgtest.DB
+		proxy *harness.Proxy
+	}
+	shared := harness.Reading(t, "memberintel, "+mode.Name, func(t testing.TB) (served, *pgtest.DB) {
+		db, proxy := brainProxy(t, mode)
+		return served{db, proxy}, db
+	})
+	return shared.db, shared.proxy.Reader(t)
 }
 
 var brainModes = []harness.Mode{harness.Both, harness.RLS, harness.Injected, harness.Doors}
@@ -94,7 +108,7 @@ var brainModes = []harness.Mode{harness.Both, harness.RLS, harness.Injected, har
 // Point a: global or the caller's own, and everything else is as if it were absent.
 // seeds/004:39-42, 55-58, 85-87, 115-116.
 func TestMemberintelA_EverythingElseIsAsIfAbsent(t *testing.T) {
-	db, proxy := brainProxy(t, harness.Both)
+	db, proxy := readBrain(t, harness.Both)
 	advisor := proxy.Agent(t, "advisor", "brain")
 	hidden := values(t, db, `SELECT id::text FROM brain_entries WHERE `+brainVisible+` IS NOT TRUE ORDER BY id`)
 	shown := values(t, db, `SELECT id::text FROM brain_entries WHERE `+brainVisible+` ORDER BY id`)
@@ -193,7 +207,7 @@ func TestMemberintelC_ContentExistsByKeyOnly(t *testing.T) {
 	without, with := brainCopy(t, false), brainCopy(t, true)
 	for _, mode := range brainModes {
 		t.Run(mode.Name, func(t *testing.T) {
-			_, proxy := brainProxy(t, mode)
+			_, proxy := readBrain(t, mode)
 			agent := proxy.Agent(t, "advisor", "brain")
 			compare := func(sql string, copied *pgconn.PgConn) {
 				t.Helper()
@@ -319,7 +333,7 @@ func TestMemberintelC_NoExpressionRunsOnOtherContent(t *testing.T) {
 // Point c over the extended protocol: one prepared statement, a key for each execution.
 // seeds/004:46-48, 93-95.
 func TestMemberintelC_FetchesWithParameters(t *testing.T) {
-	db, proxy := brainProxy(t, harness.Both)
+	db, proxy := readBrain(t, harness.Both)
 	conn, err := pgx.Connect(context.Background(), proxy.DSN("advisor", "brain"))
 	if err != nil {
 		t.Fatal(err)
@@ -343,7 +357,7 @@ func TestMemberintelC_FetchesWithParameters(t *testing.T) {
 
 // Point c, for the developer: the error says how content can be had. Catalogs describe the list.
 func TestMemberintelC_DenialsTeach(t *testing.T) {
-	_, proxy := brainProxy(t, harness.Both)
+	_, proxy := readBrain(t, harness.Both)
 	agent := proxy.Agent(t, "advisor", "brain")
 	got := harness.Ask(agent, "SELECT b.content FROM brain_entries b")
 	if got.Code != "42703" || !strings.Contains(got.Err, "WHERE id = ...") {
@@ -368,7 +382,7 @@ func TestMemberintelC_DenialsTeach(t *testing.T) {
 // seeds/004:127-128.
 func TestMemberintelC_ScrapingStops(t *testing.T) {
 	d := harness.Database{Name: "brain", DB: brain(t), Policy: brainPolicy(t), SearchPath: []string{"public"}, Audit: filepath.Join(t.TempDir(), "audit")}
-	harness.Migrate(t, d, harness.Both)
+	harness.Install(t, d, harness.Both)
 	proxy := harness.Serve(t, harness.Both, []harness.Database{d}, []harness.Agent{
 		{Name: "advisor", Database: "brain", Attributes: map[string]string{"user": user1}},
 		{Name: "member_ui", Database: "brain", Attributes: map[string]string{"user": user1}},
@@ -410,7 +424,7 @@ func TestMemberintelC_ScrapingStops(t *testing.T) {
 // Point d: no write path at all.
 // seeds/004:63, 88-89.
 func TestMemberintelD_ReadOnly(t *testing.T) {
-	db, proxy := brainProxy(t, harness.Both)
+	db, proxy := readBrain(t, harness.Both)
 	before := values(t, db, `SELECT md5(string_agg(b::text, '' ORDER BY id)) FROM brain_entries b`)
 	agent := proxy.Agent(t, "advisor", "brain")
 	for _, sql := range []string{
@@ -431,7 +445,7 @@ func TestMemberintelD_ReadOnly(t *testing.T) {
 // Point f: the planted author and path reach no byte. Governed tables keep their schema.
 // seeds/004:26-33, 65-67, 69-76, 88-89, 103-105, 112-114, 147-151.
 func TestMemberintelF_PlantedKeysReachNoByte(t *testing.T) {
-	db, proxy := brainProxy(t, harness.Both)
+	db, proxy := readBrain(t, harness.Both)
 	planted := values(t, db, `SELECT count(*)::text FROM brain_entries WHERE `+brainVisible+` AND metadata ->> 'author' ~ 'HIDDENMARK' AND metadata ->> 'path' ~ 'HIDDENMARK'`)
 	if planted[0] == "0" {
 		t.Fatal("nothing is planted")

@@ -52,7 +52,7 @@ func TestNearestRowsAreFilledFromVisibleOnes(t *testing.T) {
 		if i >= 2 {
 			behind.Policy, least = strings.Replace(searchedPolicy, "rows:", "approximate: accept, rows:", 1), 0.99
 		}
-		harness.Migrate(t, behind, mode)
+		harness.Install(t, behind, mode)
 		proxy := harness.Serve(t, mode, []harness.Database{behind}, agents)
 		for name, member := range members {
 			agent := proxy.Agent(t, name, "notes")
@@ -121,7 +121,7 @@ func TestSearchesTellOfAllVisibleRows(t *testing.T) {
 	}
 	for _, mode := range []harness.Mode{harness.Doors, harness.Both} {
 		behind := harness.Database{Name: "notes", DB: db, Policy: strings.Replace(searchedPolicy, "rows:", "approximate: accept, rows:", 1), SearchPath: []string{"public"}}
-		harness.Migrate(t, behind, mode)
+		harness.Install(t, behind, mode)
 		proxy := harness.Serve(t, mode, []harness.Database{behind}, []harness.Agent{{Name: "few", Database: "notes", Attributes: map[string]string{"member": "2"}}})
 		agent := proxy.Agent(t, "few", "notes")
 		at := vectorAt(t, super, 11)
@@ -194,7 +194,7 @@ DO $$ BEGIN CREATE ROLE nearest_owner LOGIN; EXCEPTION WHEN duplicate_object THE
 			var agents [2]*pgconn.PgConn
 			for i, db := range []*pgtest.DB{one, two} {
 				behind := harness.Database{Name: "notes", DB: db, Policy: text, SearchPath: []string{"public"}}
-				harness.Migrate(t, behind, mode)
+				harness.Install(t, behind, mode)
 				agents[i] = harness.Serve(t, mode, []harness.Database{behind}, []harness.Agent{{Name: "one", Database: "notes", Attributes: map[string]string{"member": "1"}}}).Agent(t, "one", "notes")
 				for _, set := range []string{"SET hnsw.ef_search = 1", "SET ivfflat.probes = 1"} {
 					if _, err := agents[i].Exec(ctx, set).ReadAll(); err != nil {
@@ -247,7 +247,7 @@ CREATE INDEX ON %[1]s USING hnsw ((emb::halfvec(3)) halfvec_cosine_ops); ALTER T
 	for _, mode := range []harness.Mode{harness.Doors, harness.Both} {
 		behind := harness.Database{Name: "notes", DB: db, SearchPath: []string{"public"}, Policy: strings.Replace(searchedPolicy, "tables: { notes: { rows: [ { own: { column: member, is: member } } ] } }",
 			"tables:\n  empty: { rows: [ { own: { column: member, is: member } } ] }\n  filled: { rows: [ { own: { column: member, is: member } } ] }", 1)}
-		harness.Migrate(t, behind, mode)
+		harness.Install(t, behind, mode)
 		agent := harness.Serve(t, mode, []harness.Database{behind}, []harness.Agent{{Name: "one", Database: "notes", Attributes: map[string]string{"member": "1"}}}).Agent(t, "one", "notes")
 		for _, search := range []string{
 			"SELECT id FROM %s ORDER BY emb <-> '[1,2]' LIMIT 2",

@@ -41,7 +41,7 @@ func TestObserve(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			file := strings.Replace(observedPolicy, "  memory_edges: { rows: [ { visible: { memories: { id: from_memory_id } } } ] }\n", "", 1)
 			in := start(t, options{policy: file, mode: mode})
-			enforced := start(t, options{mode: mode})
+			enforced := reading(t, options{mode: mode})
 			agent, other, owner := in.agent(t), enforced.agent(t), in.direct(t)
 			same := func(sql string) {
 				t.Helper()
@@ -141,7 +141,7 @@ tables:
   people: { rows: [ { own: { column: user_id, is: user } }, { status: { column: consent_status, is: granted } } ] }
   memory_participants: { observe: false, rows: [ { visible: { memories: { id: memory_id } } }, { visible: { people: { id: person_id } } } ] }
 `
-	in, enforced := start(t, options{policy: policy}), start(t, options{})
+	in, enforced := start(t, options{policy: policy}), reading(t, options{})
 	agent, other, owner := in.agent(t), enforced.agent(t), in.direct(t)
 	number := func(a harness.Answer) string { return a.Results[0].Rows[0] }
 	if got, want := number(harness.Ask(agent, "SELECT count(*) FROM memory_participants")), number(harness.Ask(other, "SELECT count(*) FROM memory_participants")); got != want {
@@ -182,7 +182,7 @@ tables:
 
 // Statements of a log are judged by a candidate that is not in force, and nothing of their literals is printed.
 func TestReplay(t *testing.T) {
-	in := start(t, options{})
+	in := reading(t, options{})
 	snap, err := pgcatalog.Load(t.Context(), in.db.Connect(t, "pgconsent_control"), []string{"public"})
 	if err != nil {
 		t.Fatal(err)

@@ -97,7 +97,7 @@ func TestBackslashCommandsOfPsql(t *testing.T) {
 // What psql does beyond SQL: copying to the client's files works, what writes is refused with a hint, and the session
 // goes on.
 func TestPsqlBesidesSQL(t *testing.T) {
-	in := start(t, options{})
+	in := reading(t, options{})
 	file := filepath.Join(t.TempDir(), "out.csv")
 	bad := filepath.Join(t.TempDir(), "bad.tsv")
 	if err := os.WriteFile(bad, []byte("a\tb\t2024-01-01\nc\td\tsoon\n"), 0o600); err != nil {

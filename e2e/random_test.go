@@ -16,7 +16,7 @@ import (
 func TestRandomSelectsEqualTheFilteredCopy(t *testing.T) {
 	n, seed := tier.Count(100, 300, 10_000), tier.Seed()
 	t.Logf("%d statements, seed %d", n, seed)
-	in := start(t, options{})
+	in := reading(t, options{})
 	agent, filtered, unfiltered := in.agent(t), harness.Connect(t, filteredCopy(t).DSN("postgres", "")), in.direct(t)
 	answered, sensitive, failed := 0, 0, 0
 	for i := range n {

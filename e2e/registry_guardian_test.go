@@ -22,7 +22,7 @@ attributes: { me: { type: text, source: credential } }
 tables:
   visits: { rows: [ consent: { subject: who, registry: { grantee: [me], scope: { row: id }, purpose: care } } ] }
 `, SearchPath: []string{"public"}}
-			harness.Migrate(t, d, mode)
+			harness.Install(t, d, mode)
 			g := &governed{T: t, db: db, registry: openRegistry(t, db, consent.Settings{})}
 			proxy := harness.Serve(t, mode, []harness.Database{d}, []harness.Agent{
 				{Name: "vet", Database: "app", Attributes: map[string]string{"me": "si:vet"}}, {Name: "shop", Database: "app", Attributes: map[string]string{"me": "si:shop"}},

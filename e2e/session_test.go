@@ -82,7 +82,7 @@ func TestPrepareInSQL(t *testing.T) {
 
 // The schema changes under statements that SQL has prepared: they are right, or refused as drivers expect.
 func TestPreparedInSQLUnderOldVersions(t *testing.T) {
-	in := start(t, options{})
+	in := start(t, options{refresh: quick})
 	c := in.agent(t)
 	if a := harness.Ask(c, `PREPARE mine AS SELECT count(*) FROM memories; PREPARE titled AS SELECT count(title) FROM memories`); a.Err != "" {
 		t.Fatal(a.Err)
@@ -99,7 +99,7 @@ func TestPreparedInSQLUnderOldVersions(t *testing.T) {
 
 // Pools reset connections: settings and names are gone, the identity is not.
 func TestResets(t *testing.T) {
-	in := start(t, options{})
+	in := reading(t, options{})
 	c := in.agent(t)
 	ctx := context.Background()
 	const count = `SELECT count(*) FROM memories`
@@ -197,7 +197,7 @@ func TestResets(t *testing.T) {
 
 // A new key: sessions go on, and the old key is gone when no seal is left that it verifies.
 func TestRotateKey(t *testing.T) {
-	in := start(t, options{})
+	in := start(t, options{refresh: quick})
 	c := in.agent(t)
 	const count = `SELECT count(*) FROM memories`
 	want := harness.Ask(c, count).String()

@@ -21,7 +21,7 @@ tables:
   links: { rows: [ visible: { notes: { id: note_id } } ], write: { commands: [insert], columns: [note_id, person] } }
 `}
 	for _, mode := range []harness.Mode{harness.Doors, harness.Both} {
-		harness.Migrate(t, behind, mode)
+		harness.Install(t, behind, mode)
 		agent := harness.Serve(t, mode, []harness.Database{behind}, []harness.Agent{{Name: "one", Database: "notes", Attributes: map[string]string{"member": "1"}}}).Agent(t, "one", "notes")
 		const hint = "send two statements in one transaction"
 		for sql, told := range map[string]bool{

@@ -11,11 +11,9 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/pgconsent/pgconsent/catalog"
-	"github.com/pgconsent/pgconsent/catalog/pgcatalog"
 	"github.com/pgconsent/pgconsent/pgtest"
 	"github.com/pgconsent/pgconsent/policy"
 	"github.com/pgconsent/pgconsent/rewrite"
-	"github.com/pgconsent/pgconsent/rls"
 	harness "github.com/pgconsent/pgconsent/test/instance"
 )
 
@@ -101,14 +99,10 @@ func (s *secondOpinion) of(t testing.TB, sql string) (touched, error) {
 // The rewriter's own list of what a statement touches is PostgreSQL's.
 func TestTouchedObjectsAreTheServers(t *testing.T) {
 	db := pgtest.Template(t, "arcive", loadArcive)
-	_, parts := migrate(t, db, policyFile(t, ""), rls.Enforce, false)
+	m := harness.Migrate(t, arcive(t, db, policyFile(t, ""), ""), harness.Both)
 	opinion := newSecondOpinion(t, db)
-	snap, err := pgcatalog.Load(context.Background(), db.Connect(t, "postgres"), []string{"public"})
-	if err != nil {
-		t.Fatal(err)
-	}
 	for _, mode := range []rewrite.Mode{rewrite.Both, rewrite.RLS} {
-		rewriter := rewrite.New(snap, parts.pol, mode)
+		rewriter := rewrite.New(m.Snapshot, m.Policy, mode)
 		compared := 0
 		for _, q := range corpus(t) {
 			res, refusal := rewriter.Rewrite(q.sql, true)
@@ -121,7 +115,7 @@ func TestTouchedObjectsAreTheServers(t *testing.T) {
 				continue
 			}
 			compared++
-			compare(t, q, res, server, opinion, parts.pol)
+			compare(t, q, res, server, opinion, m.Policy)
 		}
 		if compared < 100 {
 			t.Errorf("mode %v: only %d statements were compared", mode, compared)

@@ -17,7 +17,7 @@ import (
 func TestKernleCountsAlikeThroughDoors(t *testing.T) {
 	counts := map[string][]string{}
 	for _, mode := range enforced {
-		k := startKernleIn(t, mode)
+		k := readKernle(t, mode)
 		for _, who := range []struct{ name, in string }{
 			{"bella", ""}, {"bella", "ctx:bella_health"}, {"bella", "ctx:dog_park"}, {"ash", ""}, {"ash_as_guest", ""}, {"ashley", ""}, {"sean", ""}, {"vet", ""}, {"tutor_b", "ctx:student_123_academic"}, {"mallory", "ctx:bella_health"},
 		} {
@@ -70,7 +70,7 @@ func alike(t *testing.T, counts map[string][]string) {
 // A context is entered by a statement or as one connects, and is left by RESET and DISCARD ALL, or for nothing; with psql and
 // psycopg as well. One that the agent takes no part in ends the connection that asks for it.
 func TestKernleContextIsEnteredAndLeft(t *testing.T) {
-	k := startKernle(t)
+	k := readKernle(t, harness.Both)
 	const team = "SELECT count(*) FROM episodes WHERE id = 'episode:1002'"
 	steps := func(in string) [][2]string {
 		return [][2]string{{team, in}, {"SET pgconsent.context = 'ctx:dog_park'", ""}, {team, "0"}, {"SET pgconsent.context TO 'ctx:bella_health'", ""}, {team, "1"}, {"RESET pgconsent.context", ""}, {team, in},
