@@ -26,6 +26,18 @@ type loader struct {
 	tx        pgx.Tx
 	spec      catalog.Spec
 	relations map[uint32]*catalog.Relation
+	numbers   map[uint32][]int16 // of the relations' columns
+	heaps     map[uint32]bool    // tables of PostgreSQL's own access method
+
+	known known
+
+	checks        []check
+	indexTrees    []indexTrees
+	generated     []generated
+	partitionKeys []partitionKey
+	statistics    []statistics
+	policies      []policy
+	triggers      []trigger
 }
 
 // load reads everything in one snapshot. With an empty path every name that format_type writes is qualified, but for
@@ -46,19 +58,26 @@ func (l *loader) load(ctx context.Context, conn *pgx.Conn) error {
 		Scan(&l.spec.Database, &l.spec.ServerVersion); err != nil {
 		return err
 	}
-	for _, read := range []func(context.Context) error{
-		l.readRelations, l.readParents, l.readViews, l.readColumns, l.readKeys, l.readIndexed, l.readIndexes, l.readInverted, l.readVectors, l.readUnique, l.readRechecked, l.readComputed, l.readCompared, l.readQuiet, l.readRuns, l.readValues, l.readFunctions, l.readTypes, l.readCollations, l.readCasts, l.readOperators, l.readSystemNames,
-	} {
-		if err := read(ctx); err != nil {
-			return err
-		}
+	if err := inTurn(ctx, l.readKnown, l.readRelations, l.readParents, l.readViews, l.readColumns, l.readKeys, l.readIndexed, l.readIndexes, l.readInverted, l.readVectors, l.readUnique, l.setRechecked, l.setComputed,
+		l.readCompared, l.readQuiet, l.readRuns, l.readValues, l.readFunctions, l.readTypes, l.readCollations, l.readCasts, l.readOperators, l.readSystemNames); err != nil {
+		return err
 	}
 	return tx.Commit(ctx)
 }
 
+// inTurn calls functions until one of them fails.
+func inTurn(ctx context.Context, read ...func(context.Context) error) error {
+	for _, f := range read {
+		if err := f(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // each runs a query and hands every row to f through the scanned destinations.
-func (l *loader) each(ctx context.Context, sql string, scan []any, f func() error) error {
-	rows, err := l.tx.Query(ctx, sql)
+func (l *loader) each(ctx context.Context, sql string, scan []any, f func() error, args ...any) error {
+	rows, err := l.tx.Query(ctx, sql, args...)
 	if err != nil {
 		return err
 	}

@@ -1,7 +1,9 @@
 package pgcatalog
 
 import (
+	"cmp"
 	"context"
+	"slices"
 
 	"github.com/pgconsent/pgconsent/catalog"
 )
@@ -27,7 +29,7 @@ func (l *loader) readFunctions(ctx context.Context) error {
 		  ARRAY(SELECT COALESCE(p.proargnames[k.ord], '') FROM unnest(COALESCE(p.proargmodes, array_fill('i'::"char", ARRAY[p.pronargs::int4]))) WITH ORDINALITY AS k (mode, ord)
 		    WHERE k.mode IN ('i', 'b', 'v') ORDER BY k.ord),
 		  ARRAY(SELECT format_type(k.type, NULL) FROM unnest(p.proargtypes::oid[]) WITH ORDINALITY AS k (type, ord) ORDER BY k.ord),
-		  p.pronargdefaults::int4, p.provariadic <> 0, p.prosecdef OR COALESCE(made.definer, false), COALESCE(made.volatility, p.provolatile::text), COALESCE(left_out.definer, ''), l.lanname, `+extensionOf("pg_proc", "p.oid")+`, l.lanname NOT IN ('c', 'internal') AND `+extensionOf("pg_proc", "p.oid")+` <> '' AND NOT (l.lanname = 'sql' AND `+asMade("p")+`),
+		  p.pronargdefaults::int4, p.provariadic <> 0, p.prosecdef OR COALESCE(made.definer, false), COALESCE(made.volatility, p.provolatile::text), COALESCE(left_out.definer, ''), l.lanname,
 		  ARRAY(SELECT p.prorettype UNION SELECT k.type FROM unnest(p.proallargtypes, p.proargmodes) AS k (type, mode) WHERE k.mode IN ('o', 'b', 't') ORDER BY 1),
 		  CASE WHEN l.lanname = 'internal' AND p.prosrc ~ '^(range_constructor[23]|multirange_constructor[012])$' THEN p.prorettype ELSE 0 END
 		FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace JOIN pg_language AS l ON l.oid = p.prolang
@@ -36,12 +38,14 @@ func (l *loader) readFunctions(ctx context.Context) error {
 		    a.aggmtransfn::oid, a.aggminvtransfn::oid, a.aggmfinalfn::oid) WHERE a.aggfnoid = p.oid) AS made ON p.prokind = 'a'
 		LEFT JOIN LATERAL (`+definerDefault+`) AS left_out ON p.pronargdefaults > 0
 		WHERE n.nspname NOT IN ('pg_catalog', 'information_schema') AND n.nspname !~ '^pg_temp' ORDER BY p.oid`,
-		[]any{&f.OID, &f.Name.Schema, &f.Name.Name, &kind, &names, &types, &f.Defaults, &f.Variadic, &f.SecurityDefiner, &volatility, &f.DefinerDefault, &f.Language, &f.Extension, &f.Replaced, &results, &f.Makes},
+		[]any{&f.OID, &f.Name.Schema, &f.Name.Name, &kind, &names, &types, &f.Defaults, &f.Variadic, &f.SecurityDefiner, &volatility, &f.DefinerDefault, &f.Language, &results, &f.Makes},
 		func() error {
 			function := f
 			function.Kind, function.Volatility = kind[0], volatility[0]
 			function.ArgNames, function.ArgTypes = names, types
 			function.Results = results
+			function.Extension = l.known.extensionOf("pg_proc", f.OID)
+			function.Replaced = function.Extension != "" && f.Language != "c" && f.Language != "internal" && !(f.Language == "sql" && l.known.asMade(l.known.functions[f.OID]))
 			names, types, results = nil, nil, nil
 			l.spec.Functions = append(l.spec.Functions, &function)
 			return nil
@@ -53,9 +57,14 @@ func (l *loader) readTypes(ctx context.Context) error {
 		t      catalog.Type
 		kind   string
 		checks []uint32
-		types  []uint32
 		labels []string
 	)
+	checkTypes := map[uint32][]uint32{}
+	for _, c := range l.checks {
+		if c.of != 0 && c.tree != nil {
+			checkTypes[c.of] = append(checkTypes[c.of], c.tree.types...)
+		}
+	}
 	// A check depends on functions, and on operators, which stand for functions; those of pg_catalog are not recorded.
 	return l.each(ctx, `SELECT t.oid, n.nspname, t.typname, t.typtype::text, COALESCE(el.oid, 0),
 		  CASE t.typtype WHEN 'r' THEN (SELECT r.rngsubtype FROM pg_range AS r WHERE r.rngtypid = t.oid)
@@ -64,7 +73,6 @@ func (l *loader) readTypes(ctx context.Context) error {
 		      SELECT t.typbasetype, t.typtypmod
 		      UNION ALL SELECT d.typbasetype, d.typtypmod FROM base AS b JOIN pg_type AS d ON d.oid = b.oid WHERE d.typtype = 'd')
 		    SELECT format_type(b.oid, b.modifier) FROM base AS b JOIN pg_type AS f ON f.oid = b.oid WHERE f.typtype <> 'd') ELSE '' END,
-		  `+extensionOf("pg_type", "COALESCE(el.oid, t.oid)")+`,
 		  ARRAY(SELECT DISTINCT COALESCE(o.oprcode::oid, d.refobjid) FROM pg_constraint AS k
 		    JOIN pg_depend AS d ON d.classid = 'pg_constraint'::regclass AND d.objid = k.oid
 		    LEFT JOIN pg_operator AS o ON d.refclassid = 'pg_operator'::regclass AND o.oid = d.refobjid
@@ -77,20 +85,23 @@ func (l *loader) readTypes(ctx context.Context) error {
 		    JOIN pg_proc AS p ON p.oid = f.oid
 		    WHERE r.rngtypid = t.oid AND p.pronamespace <> 'pg_catalog'::regnamespace ORDER BY 1),
 		  ARRAY(SELECT e.enumlabel::text FROM pg_enum AS e WHERE e.enumtypid = t.oid ORDER BY e.enumsortorder),
-		  COALESCE((SELECT CASE WHEN r.rngsubdiff <> 0 THEN r.rngsubdiff::regproc::text END FROM pg_range AS r WHERE r.rngtypid = t.oid), ''),
-		  `+typeRuns("t")+`,
-		  ARRAY(SELECT DISTINCT m[1]::oid FROM pg_constraint AS k CROSS JOIN regexp_matches(k.conbin::text, '`+typesIn+`', 'g') AS m WHERE k.contypid = t.oid AND m[1]::oid <> t.oid ORDER BY 1)
+		  COALESCE((SELECT CASE WHEN r.rngsubdiff <> 0 THEN r.rngsubdiff::regproc::text END FROM pg_range AS r WHERE r.rngtypid = t.oid), '')
 		FROM pg_type AS t JOIN pg_namespace AS n ON n.oid = t.typnamespace
 		LEFT JOIN pg_class AS c ON c.oid = t.typrelid
 		LEFT JOIN pg_type AS el ON el.oid = t.typelem AND el.typarray = t.oid
 		LEFT JOIN pg_class AS elc ON elc.oid = el.typrelid
 		WHERE COALESCE(c.relkind, 'c') = 'c' AND COALESCE(elc.relkind, 'c') = 'c' AND n.nspname !~ '^pg_(toast|temp)'`,
-		[]any{&t.OID, &t.Name.Schema, &t.Name.Name, &kind, &t.Element, &t.Base, &t.Under, &t.Extension, &checks, &labels, &t.Subtracts, &t.Runs, &types},
+		[]any{&t.OID, &t.Name.Schema, &t.Name.Name, &kind, &t.Element, &t.Base, &t.Under, &checks, &labels, &t.Subtracts},
 		func() error {
 			found := t
 			found.Kind = kind[0]
-			found.CheckFunctions, found.CheckTypes = checks, types
-			checks, types = nil, nil
+			found.Extension = l.known.extensionOf("pg_type", cmp.Or(t.Element, t.OID))
+			found.Runs = l.known.running[t.OID]
+			found.CheckFunctions = checks
+			found.CheckTypes = slices.DeleteFunc(checkTypes[t.OID], func(oid uint32) bool { return oid == t.OID })
+			slices.Sort(found.CheckTypes)
+			found.CheckTypes = append([]uint32{}, slices.Compact(found.CheckTypes)...)
+			checks = nil
 			found.Labels, labels = labels, nil
 			l.spec.Types = append(l.spec.Types, &found)
 			return nil
@@ -137,24 +148,27 @@ func (l *loader) readCasts(ctx context.Context) error {
 }
 
 func (l *loader) readOperators(ctx context.Context) error {
-	var o catalog.Operator
-	return l.each(ctx, `SELECT n.nspname, o.oprname, `+extensionOf("pg_operator", "o.oid")+`
+	var (
+		o   catalog.Operator
+		oid uint32
+	)
+	return l.each(ctx, `SELECT n.nspname, o.oprname, o.oid
 		FROM pg_operator AS o JOIN pg_namespace AS n ON n.oid = o.oprnamespace WHERE n.nspname <> 'pg_catalog' AND n.nspname !~ '^pg_temp' ORDER BY o.oid`,
-		[]any{&o.Name.Schema, &o.Name.Name, &o.Extension},
+		[]any{&o.Name.Schema, &o.Name.Name, &oid},
 		func() error {
 			found := o
+			found.Extension = l.known.extensionOf("pg_operator", oid)
 			l.spec.Operators = append(l.spec.Operators, &found)
 			return nil
 		})
 }
 
-// readSystemNames reads the names that the system's own schemas have.
+// readSystemNames reads the names that the system's own schemas have; those of the functions in pg_catalog are known.
 func (l *loader) readSystemNames(ctx context.Context) error {
 	for _, part := range []struct {
 		into *map[string]bool
 		sql  string
 	}{
-		{&l.spec.CatalogFunctions, `SELECT DISTINCT p.proname FROM pg_proc AS p WHERE p.pronamespace = 'pg_catalog'::regnamespace`},
 		{&l.spec.CatalogOperators, `SELECT DISTINCT o.oprname FROM pg_operator AS o WHERE o.oprnamespace = 'pg_catalog'::regnamespace`},
 		{&l.spec.InfoSchemaFunctions, `SELECT DISTINCT p.proname FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace WHERE n.nspname = 'information_schema'`},
 	} {

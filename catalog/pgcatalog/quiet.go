@@ -2,82 +2,179 @@ package pgcatalog
 
 import (
 	"context"
+	"regexp"
+	"slices"
 	"strings"
+
+	"github.com/pgconsent/pgconsent/catalog"
 )
 
 // What PostgreSQL runs as a row is changed may be a function of the owner's, which asks what it likes with the rights of whoever writes. A table is quiet where all of that is PostgreSQL's
 // own, or ours; what is not known to be is taken for other.
 
-// others tells of an expression, NULL where there is none, that it may run a function that is neither PostgreSQL's own nor of an extension that is known, or that goes by more than its arguments:
+var otherNodes = regexp.MustCompile(`\{(?:CONVERTROWTYPE|COERCETODOMAIN|ROWCOMPARE|MINMAX|XMLEXPR|JSON|NEXTVALUE|SUBLINK)`)
+
+// others tells of an expression, nil where there is none, that it may run a function that is neither PostgreSQL's own nor of an extension that is known, or that goes by more than its arguments:
 // those that run a text are among these. Functions of any type run what their arguments' types compare by, so that each type in it counts.
-func others(tree string) string {
-	return "COALESCE(" + tree + `::text ~ '\{(CONVERTROWTYPE|COERCETODOMAIN|ROWCOMPARE|MINMAX|XMLEXPR|JSON|NEXTVALUE|SUBLINK)' OR ` +
-		functions(tree, `p.oid IS NULL OR NOT (p.provolatile = 'i' AND NOT (`+ofOthers("p")+` AND NOT `+plainSQL("p")+`) OR p.oid < 16384 AND p.proname = 'now')`) +
-		" OR EXISTS (SELECT FROM regexp_matches(" + tree + "::text, '" + typesIn + "', 'g') AS m WHERE NOT " + plainType("m[1]::oid") + "), false)"
+func (k *known) others(t *tree) bool {
+	return t != nil && (otherNodes.MatchString(t.text) || slices.ContainsFunc(t.functions, k.othersCalled) || !k.plainTypes(t))
 }
 
-// typesIn finds the types that a stored expression has to do with.
-const typesIn = `:(?!nulltesttype|booltesttype)[a-z_]*type(?:id|Id)? ([0-9]+)`
-
-// ofHonest tells whether an object belongs to an extension that is known.
-func ofHonest(class, oid string) string {
-	return "(" + oid + " >= 16384 AND " + extensionOf(class, oid) + " IN ('" + strings.Join(honest, "', '") + "'))"
+func (k *known) othersCalled(oid uint32) bool {
+	f := k.functions[oid]
+	return f == nil || !(f.immutable && (!k.ofOthers(f) || k.plainSQL(f)) || f.oid < firstOfOthers && f.name == "now")
 }
 
-// native are the languages of code that only a superuser can have put in a function's place: the server's, under another name, as citext's operators are, and a library's.
-const native = "(SELECT l.oid FROM pg_language AS l WHERE l.lanname IN ('c', 'internal'))"
+// plainTypes tells of an expression that all types in it are plain.
+func (k *known) plainTypes(t *tree) bool {
+	return !slices.ContainsFunc(t.types, func(oid uint32) bool { return !k.plainType(oid) })
+}
 
-// ofOthers tells whether a function, a row of pg_proc, is neither PostgreSQL's own nor the code of an extension that is known. What such an extension has in another language anyone may have
-// replaced, as earth() is made to be, and calls others by name.
-func ofOthers(p string) string {
-	return "NOT (" + p + ".oid < 16384 AND " + p + ".pronamespace = 'pg_catalog'::regnamespace OR " + ofHonest("pg_proc", p+".oid") + " AND " + p + ".prolang IN " + native + ")"
+// ofOthers tells whether a function is neither PostgreSQL's own nor the code of an extension that is known. What such an extension has in another language anyone may have
+// replaced, as earth() is made to be, and calls others by name. Only a superuser can have put code in C, or the server's under another name, as citext's operators are, in a function's place.
+func (k *known) ofOthers(f *function) bool {
+	return !f.own && !(k.ofHonest("pg_proc", f.oid) && (f.language == "c" || f.language == "internal"))
+}
+
+// ofAnybody tells the same of a function as ofOthers, but that code in C of any extension is not meant.
+func (k *known) ofAnybody(f *function) bool {
+	return k.ofOthers(f) && !(f.language == "c" && k.extensionOf("pg_proc", f.oid) != "")
 }
 
 // plainType tells whether nothing of the owner's runs as a value of a type is made, compared or written: PostgreSQL's own, those of extensions that are known, enums, and arrays of these. Domains (but see plainColumn) and rows are none,
-// and none is what others have made comparable: arrays of it are compared by that.
-func plainType(oid string) string {
-	return "EXISTS (SELECT FROM pg_type AS u WHERE (u.oid = " + oid + " OR u.typarray = " + oid + ") AND (u.typtype = 'e' OR u.typtype IN ('b', 'r', 'm') AND u.oid < 16384 OR u.typtype = 'b' AND " + ofHonest("pg_type", "u.oid") + `)
-	  AND NOT EXISTS (SELECT FROM pg_opclass AS q JOIN pg_am AS am ON am.oid = q.opcmethod AND am.amname IN ('btree', 'hash')
-	    WHERE q.opcdefault AND q.opcintype IN (u.oid, u.typarray) AND q.oid >= 16384 AND NOT ` + ofHonest("pg_opclass", "q.oid") + "))"
+// and none is what others have made comparable: arrays of it are compared by that. An expression says that it has to do with no type by its OID, which is 0.
+func (k *known) plainType(oid uint32) bool {
+	return oid == 0 || k.plain(k.types[oid]) || k.plain(k.elements[oid])
+}
+
+func (k *known) plain(t *typeFacts) bool {
+	if t == nil {
+		return false
+	}
+	var made bool
+	switch t.kind {
+	case 'e':
+		made = true
+	case 'b':
+		made = t.oid < firstOfOthers || k.ofHonest("pg_type", t.oid)
+	case 'r', 'm':
+		made = t.oid < firstOfOthers
+	}
+	return made && !slices.ContainsFunc(k.classes, func(c class) bool {
+		return c.orders && (c.of == t.oid || c.of == t.array) && !k.ofHonest("pg_opclass", c.oid)
+	})
 }
 
 // plainColumn tells so of what a column has, which may also be a domain over such a type that others have no part in the checks of.
-func plainColumn(oid string) string {
-	return "(" + plainType(oid) + " OR EXISTS (SELECT FROM pg_type AS d WHERE d.oid = " + oid + " AND d.typtype = 'd' AND " + plainType("d.typbasetype") + `
-	  AND NOT EXISTS (SELECT FROM pg_constraint AS k WHERE k.contypid = d.oid AND ` + others("replace(k.conbin::text, '{COERCETODOMAINVALUE ', '{VALUE ')") + ")))"
+func (l *loader) plainColumn(oid uint32) bool {
+	k := &l.known
+	if k.plainType(oid) {
+		return true
+	}
+	d := k.types[oid]
+	return d != nil && d.kind == 'd' && k.plainType(d.base) && !slices.ContainsFunc(l.checks, func(c check) bool {
+		return c.of == oid && c.tree != nil && k.others(c.tree.ofItsValue())
+	})
 }
 
-// readQuiet reads which tables are quiet. Of triggers those of foreign keys are PostgreSQL's, which ask with the rights of the tables' owners; ours note what has changed, and some only write the time (timed.go).
+// ofItsValue is the check of a domain without what stands in it for the domain's value.
+func (t *tree) ofItsValue() *tree {
+	text := strings.ReplaceAll(t.text, "{COERCETODOMAINVALUE ", "{VALUE ")
+	return newTree(&text)
+}
+
+// readQuiet finds which tables are quiet. Of triggers those of foreign keys are PostgreSQL's, which ask with the rights of the tables' owners; ours note what has changed, and some only write the time (timed.go).
 func (l *loader) readQuiet(ctx context.Context) error {
-	trigger := func(event, but string) string {
-		return `EXISTS (SELECT FROM pg_trigger AS t JOIN pg_proc AS p ON p.oid = t.tgfoid JOIN pg_namespace AS s ON s.oid = p.pronamespace WHERE t.tgrelid = c.oid AND t.tgtype & ` + event + ` <> 0
-		  AND (` + others("t.tgqual") + ` OR NOT (p.oid < 16384 AND s.nspname = 'pg_catalog' OR s.nspname = 'pgconsent' AND t.tgtype & 2 = 0` + but + `)))`
+	k := &l.known
+	loud := map[uint32]bool{} // tables of which a row is not updated quietly, by what they have besides columns, policies and triggers
+	for _, g := range l.generated {
+		loud[g.relation] = loud[g.relation] || g.virtual || k.others(g.tree)
 	}
-	idly := "NOT EXISTS (SELECT FROM regexp_matches(concat(l.polqual, l.polwithcheck), ':(?:opfuncid|funcid) ([0-9]+)', 'g') AS m JOIN pg_proc AS p ON p.oid = m[1]::oid WHERE " + ofOthers("p") + " AND NOT " + idle("p") + ")"
-	before := "NOT c.relhasrules AND NOT EXISTS (SELECT FROM pg_policy AS l WHERE l.polrelid = c.oid AND " + ofCustomers + " AND NOT (l.polpermissive AND NOT EXISTS (SELECT FROM regexp_matches(concat(l.polqual, l.polwithcheck), '" + typesIn + "', 'g') AS m WHERE NOT " + plainType("m[1]::oid") + ") AND " + idly + "))"
-	compared := "EXISTS (SELECT FROM unnest(con.conpfeqop || con.conppeqop || con.conffeqop || con.conexclop) AS o (oid) JOIN pg_operator AS op ON op.oid = o.oid JOIN pg_proc AS p ON p.oid = op.oprcode WHERE " + ofOthers("p") + ")"
-	// Columns of a foreign key are cast to what its operators compare, which are those of the key that it points to.
-	cast := "EXISTS (SELECT FROM pg_attribute AS a JOIN pg_cast AS u ON u.castsource = a.atttypid AND u.castcontext = 'i' JOIN pg_proc AS p ON p.oid = u.castfunc WHERE con.contype = 'f' AND a.attrelid = con.conrelid AND a.attnum = ANY (con.conkey) AND " + ofOthers("p") + ")"
-	var (
-		oid              uint32
-		deletes, updates bool
-	)
-	return l.each(ctx, `SELECT c.oid, `+before+` AND NOT `+trigger("8", "")+`, `+before+` AND NOT `+trigger("16", " OR "+writesTime())+`
-		  AND NOT EXISTS (SELECT FROM pg_attribute AS a WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND (a.attgenerated = 'v' OR NOT `+plainColumn("a.atttypid")+`))
-		  AND NOT EXISTS (SELECT FROM pg_attribute AS a JOIN pg_attrdef AS f ON f.adrelid = a.attrelid AND f.adnum = a.attnum WHERE a.attrelid = c.oid AND a.attgenerated <> '' AND `+others("f.adbin")+`)
-		  AND NOT EXISTS (SELECT FROM pg_constraint AS con WHERE con.conrelid = c.oid AND (`+others("con.conbin")+` OR `+compared+` OR `+cast+`))
-		  AND NOT EXISTS (SELECT FROM pg_constraint AS con WHERE con.confrelid = c.oid AND `+compared+`)
-		  AND NOT EXISTS (SELECT FROM pg_index AS i JOIN pg_class AS x ON x.oid = i.indexrelid WHERE i.indrelid = c.oid AND (`+others("i.indexprs")+` OR `+others("i.indpred")+`
-		    OR x.relam >= 16384 AND NOT `+ofHonest("pg_am", "x.relam")+`
-		    OR EXISTS (SELECT FROM unnest(i.indclass::oid[]) AS o (oid) WHERE o.oid >= 16384 AND NOT `+ofHonest("pg_opclass", "o.oid")+`)
-		    OR EXISTS (SELECT FROM unnest(i.indclass::oid[]) AS o (oid) JOIN pg_opclass AS q ON q.oid = o.oid JOIN pg_amproc AS m ON m.amprocfamily = q.opcfamily JOIN pg_proc AS p ON p.oid = m.amproc WHERE `+ofOthers("p")+`)))
-		FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
-		WHERE c.relkind = 'r' AND c.relam < 16384 AND n.nspname NOT IN ('pg_catalog', 'information_schema') AND n.nspname !~ '^pg_(toast|temp)' ORDER BY 1`,
-		[]any{&oid, &deletes, &updates},
-		func() error {
-			if r := l.relations[oid]; r != nil {
-				r.DeletesQuietly, r.UpdatesQuietly = deletes, updates
+	for _, c := range l.checks {
+		loud[c.relation] = loud[c.relation] || k.others(c.tree)
+	}
+	for _, i := range l.indexTrees {
+		loud[i.relation] = loud[i.relation] || slices.ContainsFunc(i.trees, k.others)
+	}
+	if err := l.readKeysOfOthers(ctx, loud); err != nil {
+		return err
+	}
+	if err := l.readIndexesOfOthers(ctx, loud); err != nil {
+		return err
+	}
+
+	changes := map[uint32]bool{} // tables of which no row is changed quietly
+	for _, p := range l.policies {
+		changes[p.relation] = changes[p.relation] || !p.permissive || slices.ContainsFunc(p.trees, func(t *tree) bool { return !k.plainTypes(t) || slices.ContainsFunc(t.functions, k.worked) })
+	}
+	deletes, updates := map[uint32]bool{}, map[uint32]bool{} // tables with triggers that count
+	for _, t := range l.triggers {
+		fires := k.others(t.when) || !(t.function.own || t.schema == "pgconsent" && t.kind&before == 0)
+		deletes[t.relation] = deletes[t.relation] || t.kind&onDelete != 0 && fires
+		updates[t.relation] = updates[t.relation] || t.kind&onUpdate != 0 && fires && (k.others(t.when) || !l.writesTime(t))
+	}
+	plain := map[uint32]bool{} // by type
+	for oid, r := range l.relations {
+		if r.Kind != catalog.Table || !l.heaps[oid] || r.Name.Schema == "pg_catalog" || r.Name.Schema == "information_schema" || r.HasRules || changes[oid] {
+			continue
+		}
+		r.DeletesQuietly = !deletes[oid]
+		r.UpdatesQuietly = !updates[oid] && !loud[oid] && !slices.ContainsFunc(r.Columns, func(c catalog.Column) bool {
+			if _, known := plain[c.TypeOID]; !known {
+				plain[c.TypeOID] = l.plainColumn(c.TypeOID)
 			}
-			return nil
+			return !plain[c.TypeOID]
 		})
+	}
+	return nil
+}
+
+// worked tells of a function that a policy calls it and it is none of PostgreSQL's own, and not idle.
+func (k *known) worked(oid uint32) bool {
+	f := k.functions[oid]
+	return f == nil || k.ofOthers(f) && !k.idle(f)
+}
+
+// readKeysOfOthers finds the tables with keys that compare by operators of others, or cast what they compare: the columns of a foreign key are cast to what its operators compare, which are those
+// of the key that it points to.
+func (l *loader) readKeysOfOthers(ctx context.Context, loud map[uint32]bool) error {
+	uses := &l.known.uses
+	if len(uses.operators) == 0 && len(uses.casts) == 0 {
+		return nil
+	}
+	var oid uint32
+	return l.each(ctx, `SELECT k.oid FROM pg_constraint AS con CROSS JOIN LATERAL (VALUES (con.conrelid), (con.confrelid)) AS k (oid)
+		WHERE k.oid <> 0 AND (con.conpfeqop || con.conppeqop || con.conffeqop || con.conexclop) && $1::oid[]
+		UNION SELECT con.conrelid FROM pg_constraint AS con JOIN pg_attribute AS a ON a.attrelid = con.conrelid AND a.attnum = ANY (con.conkey) WHERE con.contype = 'f' AND a.atttypid = ANY ($2::oid[])`,
+		[]any{&oid},
+		func() error {
+			loud[oid] = true
+			return nil
+		}, uses.operators, uses.casts)
+}
+
+// readIndexesOfOthers finds the tables with indexes of access methods and operator classes that are not known, or which others have a part in.
+func (l *loader) readIndexesOfOthers(ctx context.Context, loud map[uint32]bool) error {
+	k := &l.known
+	classes, methods := slices.Clone(k.uses.classes), []uint32{}
+	for _, c := range k.classes {
+		if !k.ofHonest("pg_opclass", c.oid) {
+			classes = append(classes, c.oid)
+		}
+	}
+	for _, m := range k.methods {
+		if !k.ofHonest("pg_am", m) {
+			methods = append(methods, m)
+		}
+	}
+	if len(classes) == 0 && len(methods) == 0 {
+		return nil
+	}
+	var oid uint32
+	return l.each(ctx, `SELECT DISTINCT i.indrelid FROM pg_index AS i JOIN pg_class AS x ON x.oid = i.indexrelid WHERE i.indclass::oid[] && $1::oid[] OR x.relam = ANY ($2::oid[])`,
+		[]any{&oid},
+		func() error {
+			loud[oid] = true
+			return nil
+		}, classes, methods)
 }

@@ -25,10 +25,11 @@ func (l *loader) enforced() string {
 func wholeRow(tree string) string { return "(" + tree + "::text LIKE '%:varattno 0 %')" }
 
 func (l *loader) readRelations(ctx context.Context) error {
-	l.relations = map[uint32]*catalog.Relation{}
+	l.relations, l.heaps = map[uint32]*catalog.Relation{}, map[uint32]bool{}
 	var (
 		r    catalog.Relation
 		kind string
+		heap bool
 	)
 	return l.each(ctx, `SELECT c.oid, n.nspname, c.relname, c.relkind::text, pg_get_userbyid(c.relowner), c.relrowsecurity,
 		  c.relforcerowsecurity, c.relispartition,
@@ -44,19 +45,20 @@ func (l *loader) readRelations(ctx context.Context) error {
 		      WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND (a.attnum = ANY (con.conkey) OR `+wholeRow("con.conbin")+`)) AS columns
 		    FROM pg_constraint AS con WHERE con.conrelid = c.oid AND con.contype = 'c' AND `+l.enforced()+`) AS k WHERE jsonb_array_length(k.columns) > 1), '[]'),
 		  EXISTS (SELECT 1 FROM pg_index AS i JOIN pg_class AS ic ON ic.oid = i.indexrelid JOIN pg_am AS m ON m.oid = ic.relam WHERE i.indrelid = c.oid AND m.oid >= 16384 AND m.amname <> 'bloom'),
-		  `+extensionOf("pg_class", "c.oid")+`,
 		  CASE WHEN c.relkind = 'v' AND `+foreign+` THEN COALESCE(pg_get_viewdef(c.oid), '') ELSE '' END,
 		  EXISTS (SELECT 1 FROM pg_policy AS p WHERE p.polrelid = c.oid AND p.polname = 'pgconsent_select'),
 		  CASE WHEN c.relkind = 'v' AND `+foreign+` AND NOT EXISTS (SELECT 1 FROM pg_trigger AS t WHERE t.tgrelid = c.oid)
 		    AND NOT EXISTS (SELECT 1 FROM pg_rewrite AS w WHERE w.ev_class = c.oid AND w.rulename <> '_RETURN') THEN pg_relation_is_updatable(c.oid, false) ELSE 0 END,
-		  COALESCE((SELECT o.option_value FROM pg_options_to_table(c.reloptions) AS o WHERE o.option_name = 'check_option' AND c.relkind = 'v'), '')
+		  COALESCE((SELECT o.option_value FROM pg_options_to_table(c.reloptions) AS o WHERE o.option_name = 'check_option' AND c.relkind = 'v'), ''), c.relkind = 'r' AND c.relam < 16384
 		FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
 		WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S', 'c') AND n.nspname !~ '^pg_(toast|temp)'`,
-		[]any{&r.OID, &r.Name.Schema, &r.Name.Name, &kind, &r.Owner, &r.RowSecurity, &r.ForceRLS, &r.IsPartition, &r.HasChildren, &r.HasRules, &r.PartitionBy, &r.Checked, &r.Together, &r.Approximate, &r.Extension, &r.Definition, &r.Governed, &r.Updatable, &r.CheckOption},
+		[]any{&r.OID, &r.Name.Schema, &r.Name.Name, &kind, &r.Owner, &r.RowSecurity, &r.ForceRLS, &r.IsPartition, &r.HasChildren, &r.HasRules, &r.PartitionBy, &r.Checked, &r.Together, &r.Approximate, &r.Definition, &r.Governed, &r.Updatable, &r.CheckOption, &heap},
 		func() error {
 			relation := r
 			r.PartitionBy, r.Checked, r.Together = nil, nil, nil
 			relation.Kind = catalog.RelKind(kind[0])
+			relation.Extension = l.known.extensionOf("pg_class", r.OID)
+			l.heaps[r.OID] = heap
 			l.relations[r.OID] = &relation
 			l.spec.Relations = append(l.spec.Relations, &relation)
 			return nil
@@ -102,12 +104,14 @@ func (l *loader) readViews(ctx context.Context) error {
 }
 
 func (l *loader) readColumns(ctx context.Context) error {
+	l.numbers = map[uint32][]int16{}
 	var (
-		oid uint32
-		c   catalog.Column
+		oid    uint32
+		number int16
+		c      catalog.Column
 	)
 	// The sequence of a default is what the default depends on; that of an identity column depends on the column.
-	return l.each(ctx, `SELECT a.attrelid, a.attname, format_type(a.atttypid, a.atttypmod), a.atttypid, a.attnotnull, a.attgenerated <> '', a.attgenerated = 'v',
+	return l.each(ctx, `SELECT a.attrelid, a.attnum, a.attname, format_type(a.atttypid, a.atttypmod), a.atttypid, a.attnotnull, a.attgenerated <> '', a.attgenerated = 'v',
 		  CASE a.attidentity WHEN 'a' THEN 'always' WHEN 'd' THEN 'by default' ELSE '' END, CASE WHEN a.attgenerated = '' THEN COALESCE(pg_get_expr(f.adbin, f.adrelid), pg_get_expr(y.typdefaultbin, 0), '') ELSE '' END,
 		  COALESCE(n.nspname, ''), COALESCE(s.relname, ''),
 		  CASE WHEN a.attcollation IN (0, 'pg_catalog."default"'::regcollation) THEN '' ELSE trim('"' FROM a.attcollation::regcollation::text) END,
@@ -125,10 +129,11 @@ func (l *loader) readColumns(ctx context.Context) error {
 		    WHERE d.classid = 'pg_attrdef'::regclass AND d.objid = f.oid AND d.refclassid = 'pg_class'::regclass) END
 		LEFT JOIN pg_namespace AS n ON n.oid = s.relnamespace
 		WHERE a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attrelid, a.attnum`,
-		[]any{&oid, &c.Name, &c.Type, &c.TypeOID, &c.NotNull, &c.Generated, &c.Virtual, &c.Identity, &c.Default, &c.Sequence.Schema, &c.Sequence.Name, &c.Collation, &c.Nondeterministic, &c.From},
+		[]any{&oid, &number, &c.Name, &c.Type, &c.TypeOID, &c.NotNull, &c.Generated, &c.Virtual, &c.Identity, &c.Default, &c.Sequence.Schema, &c.Sequence.Name, &c.Collation, &c.Nondeterministic, &c.From},
 		func() error {
 			if r := l.relations[oid]; r != nil {
 				r.Columns = append(r.Columns, c)
+				l.numbers[oid] = append(l.numbers[oid], number)
 			}
 			c.From = nil
 			return nil

@@ -11,80 +11,143 @@ import (
 	"github.com/pgconsent/pgconsent/catalog"
 )
 
-// ofAnybody tells the same of a function as ofOthers, but that code in C of any extension is not meant.
-func ofAnybody(p string) string {
-	return "(" + ofOthers(p) + " AND NOT (" + p + ".prolang = (SELECT l.oid FROM pg_language AS l WHERE l.lanname = 'c') AND " + extensionOf("pg_proc", p+".oid") + " <> ''))"
+// planned is an expression that PostgreSQL works out what it can of as it plans to read a table.
+type planned struct {
+	relation   uint32
+	tree       *tree
+	permissive bool // of a row policy that is
+	by         string
 }
 
-// typeRuns tells of a type, a row of pg_type, that PostgreSQL runs such a function by itself: as it compares values of it, converts them, makes one of a text that stands beside it,
-// as of an array of a domain, or makes JSON of one.
-func typeRuns(t string) string {
-	return `EXISTS (SELECT FROM (
-		      SELECT u.castfunc FROM pg_cast AS u WHERE u.castsource = ` + t + `.oid AND (u.castcontext = 'i' OR u.casttarget = 'json'::regtype)
-		      UNION ALL SELECT r.rngcanonical FROM pg_range AS r WHERE r.rngtypid = ` + t + `.oid
-		      UNION ALL SELECT m.amproc FROM pg_opclass AS q JOIN pg_amproc AS m ON m.amprocfamily = q.opcfamily
-		        WHERE q.opcdefault AND q.opcintype = ` + t + `.oid AND q.opcmethod IN (SELECT am.oid FROM pg_am AS am WHERE am.amname IN ('btree', 'hash')) OR q.oid = (SELECT r.rngsubopc FROM pg_range AS r WHERE r.rngtypid = ` + t + `.oid)
-		      UNION ALL SELECT m[1]::oid FROM pg_constraint AS k CROSS JOIN regexp_matches(k.conbin::text, ':(?:opfuncid|funcid) ([0-9]+)', 'g') AS m WHERE k.contypid = ` + t + `.oid
-		    ) AS f (oid) JOIN pg_proc AS p ON p.oid = f.oid WHERE ` + ofAnybody("p") + `)`
-}
-
-// typesThatRun are these, and what is made of them.
-var typesThatRun = `WITH RECURSIVE part (whole, of) AS (SELECT t.oid, t.typelem FROM pg_type AS t WHERE t.typelem <> 0 UNION ALL SELECT t.oid, t.typbasetype FROM pg_type AS t WHERE t.typbasetype <> 0
-		    UNION ALL SELECT r.rngtypid, r.rngsubtype FROM pg_range AS r UNION ALL SELECT r.rngmultitypid, r.rngtypid FROM pg_range AS r
-		    UNION ALL SELECT c.reltype, a.atttypid FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid WHERE c.reltype <> 0 AND a.attnum > 0 AND NOT a.attisdropped),
-		  runs (oid) AS (SELECT t.oid FROM pg_type AS t WHERE ` + typeRuns("t") + ` UNION SELECT p.whole FROM runs AS r JOIN part AS p ON p.of = r.oid)
-		  SELECT r.oid FROM runs AS r`
-
-// asMade tells of an extension's function in SQL, a row of pg_proc, that its body reads nothing, runs no text, and names no function, no type and no operator but those of PostgreSQL and of extensions that are known: its text, or what
-// PostgreSQL keeps parsed.
-func asMade(p string) string {
-	others := func(class, schema, is string) string {
-		return "EXISTS (SELECT FROM " + class + " AS n WHERE " + is + " AND n.oid >= 16384 AND n." + schema + " NOT IN " + ours + " AND NOT " + ofHonest(class, "n.oid") + ")"
+// planned are these.
+func (l *loader) planned() []planned {
+	var out []planned
+	for _, i := range l.indexTrees {
+		for _, t := range i.trees {
+			out = append(out, planned{relation: i.relation, tree: t, by: "index " + i.name})
+		}
 	}
-	body := p + ".prosqlbody::text"
-	return "NOT " + hasDefaults(p) + " AND CASE WHEN " + p + ".prosqlbody IS NULL THEN " + p + `.prosrc COLLATE "C" !~* '"|[^\x01-\x7f]|\w\$|\m(from|into|table|with|execute|` + running + `)\M'
-		  AND NOT EXISTS (SELECT FROM regexp_split_to_table(lower(` + p + `.prosrc COLLATE "C"), '\W+') AS w (word) WHERE ` + others("pg_proc", "pronamespace", "n.proname = w.word::name") + " OR " + others("pg_type", "typnamespace", "n.typname = w.word::name") + `) AND NOT ` + operators(p+".prosrc") + `
-		ELSE ` + body + ` !~ ':relid [1-9]' AND NOT ` + functions(body, `p.proname ~ '^(`+running+`)$' OR p.oid >= 16384 AND NOT `+ofHonest("pg_proc", "p.oid")) + `
-		  AND NOT EXISTS (SELECT FROM regexp_matches(` + body + `, '` + typesIn + `', 'g') AS w WHERE ` + others("pg_type", "typnamespace", "n.oid = w[1]::oid") + ") END"
+	for _, s := range l.statistics {
+		out = append(out, planned{relation: s.relation, tree: s.tree, by: "statistics " + s.name})
+	}
+	for _, p := range l.partitionKeys {
+		out = append(out, planned{relation: p.relation, tree: p.tree, by: "the partition key"})
+	}
+	for _, c := range l.checks {
+		if c.relation != 0 && c.tree != nil {
+			out = append(out, planned{relation: c.relation, tree: c.tree, by: "constraint " + c.name})
+		}
+	}
+	for _, p := range l.policies {
+		if p.shows != nil {
+			out = append(out, planned{relation: p.relation, tree: p.shows, permissive: p.permissive, by: "row policy " + p.name})
+		}
+	}
+	return out
 }
 
 // readRuns reads of which relations a read may run functions of others. As a plan is made, PostgreSQL works out what expressions of their indexes, statistics, partitions, checks and policies make of constants;
 // and it finds rows, and partitions, by functions of operator classes.
 func (l *loader) readRuns(ctx context.Context) error {
-	var (
-		oid       uint32
-		tree, by  string
-		functions []uint32
-		always    bool
-	)
-	// Each of the queries by name is worked out once.
-	err := l.each(ctx, `WITH others AS MATERIALIZED (SELECT p.oid FROM pg_proc AS p WHERE `+ofAnybody("p")+`),
-		  classes AS MATERIALIZED (SELECT DISTINCT q.oid, q.opcname FROM pg_opclass AS q JOIN pg_amproc AS m ON m.amprocfamily = q.opcfamily JOIN others AS f ON f.oid = m.amproc),
-		  types AS MATERIALIZED (`+typesThatRun+`),
-		  trees (relation, tree, permissive, by) AS (SELECT i.indrelid, x.tree, false, 'index ' || c.relname FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid CROSS JOIN LATERAL (VALUES (i.indexprs::text), (i.indpred::text)) AS x (tree) WHERE x.tree IS NOT NULL
-		    UNION ALL SELECT s.stxrelid, s.stxexprs::text, false, 'statistics ' || s.stxname FROM pg_statistic_ext AS s WHERE s.stxexprs IS NOT NULL
-		    UNION ALL SELECT d.partrelid, d.partexprs::text, false, 'the partition key' FROM pg_partitioned_table AS d WHERE d.partexprs IS NOT NULL
-		    UNION ALL SELECT k.conrelid, k.conbin::text, false, 'constraint ' || k.conname FROM pg_constraint AS k WHERE k.contype = 'c' AND k.conrelid <> 0
-		    UNION ALL SELECT l.polrelid, l.polqual::text, l.polpermissive, 'row policy ' || l.polname FROM pg_policy AS l WHERE l.polqual IS NOT NULL AND `+ofCustomers+`)
-		SELECT i.indrelid, '', '{}'::oid[], true, 'index ' || r.relname || ': operator class ' || c.opcname FROM pg_index AS i JOIN pg_class AS r ON r.oid = i.indexrelid JOIN classes AS c ON c.oid = ANY (i.indclass::oid[])
-		UNION SELECT d.partrelid, '', '{}', true, 'the partition key: operator class ' || c.opcname FROM pg_partitioned_table AS d JOIN classes AS c ON c.oid = ANY (d.partclass::oid[])
-		UNION SELECT l.polrelid, '', '{}', true, 'row policy ' || l.polname || ', which is restrictive' FROM pg_policy AS l WHERE NOT l.polpermissive AND `+ofCustomers+`
-		UNION SELECT x.relation, '', '{}', true, x.by || ': type ' || t.oid::regtype FROM trees AS x CROSS JOIN LATERAL regexp_matches(x.tree, '`+typesIn+`', 'g') AS m JOIN types AS t ON t.oid = m[1]::oid
-		UNION ALL SELECT x.relation, x.tree, array_agg(f.oid), bool_or(p.prolang = `+inSQL+` OR `+hasDefaults("p")+`), x.by || ': ' || string_agg(DISTINCT f.oid::regprocedure::text, ', ')
-		FROM trees AS x CROSS JOIN LATERAL regexp_matches(x.tree, ':(?:opfuncid|funcid) ([0-9]+)', 'g') AS m JOIN others AS f ON f.oid = m[1]::oid JOIN pg_proc AS p ON p.oid = f.oid WHERE NOT CASE WHEN x.permissive THEN `+idle("p")+` ELSE `+plainSQL("p")+` END GROUP BY x.relation, x.tree, x.by`,
-		[]any{&oid, &tree, &functions, &always, &by},
-		func() error {
-			if r := l.relations[oid]; r != nil && (always || folds(tree, functions)) {
-				if by = r.Name.String() + ", " + by; !r.Runs || by < r.RunsBy {
-					r.RunsBy = by
-				}
-				r.Runs = true
+	k := &l.known
+	for _, p := range l.policies {
+		if !p.permissive {
+			l.addRuns(p.relation, "row policy "+p.name+", which is restrictive")
+		}
+	}
+	if err := l.readClassesThatRun(ctx); err != nil {
+		return err
+	}
+	types, err := l.typesThatRun(ctx)
+	if err != nil {
+		return err
+	}
+	for _, x := range l.planned() {
+		for _, oid := range x.tree.types {
+			if name, runs := types[oid]; runs {
+				l.addRuns(x.relation, x.by+": type "+name)
 			}
-			functions = nil
-			return nil
-		})
+		}
+		var functions []uint32
+		always := false
+		for _, oid := range x.tree.functions {
+			f := k.functions[oid]
+			if f != nil && (!k.ofAnybody(f) || x.permissive && k.idle(f) || !x.permissive && k.plainSQL(f)) {
+				continue
+			}
+			functions = append(functions, oid)
+			always = always || f == nil || f.language == "sql" || f.defaults
+		}
+		if always || folds(x.tree.text, functions) {
+			names, err := l.signatures(ctx, functions)
+			if err != nil {
+				return err
+			}
+			l.addRuns(x.relation, x.by+": "+names)
+		}
+	}
 	l.shareRuns()
-	return err
+	return nil
+}
+
+// addRuns says of a relation that a read may run functions of others, and by what.
+func (l *loader) addRuns(relation uint32, by string) {
+	r := l.relations[relation]
+	if r == nil {
+		return
+	}
+	if by = r.Name.String() + ", " + by; !r.Runs || by < r.RunsBy {
+		r.RunsBy = by
+	}
+	r.Runs = true
+}
+
+// readClassesThatRun finds the relations whose indexes and partition keys have operator classes with functions of anybody's.
+func (l *loader) readClassesThatRun(ctx context.Context) error {
+	if len(l.known.uses.running) == 0 {
+		return nil
+	}
+	var (
+		relation uint32
+		by       string
+	)
+	return l.each(ctx, `SELECT i.indrelid, 'index ' || r.relname || ': operator class ' || c.opcname FROM pg_index AS i JOIN pg_class AS r ON r.oid = i.indexrelid
+		  JOIN pg_opclass AS c ON c.oid = ANY (i.indclass::oid[]) WHERE c.oid = ANY ($1::oid[])
+		UNION SELECT d.partrelid, 'the partition key: operator class ' || c.opcname FROM pg_partitioned_table AS d JOIN pg_opclass AS c ON c.oid = ANY (d.partclass::oid[]) WHERE c.oid = ANY ($1::oid[])`,
+		[]any{&relation, &by},
+		func() error {
+			l.addRuns(relation, by)
+			return nil
+		}, l.known.uses.running)
+}
+
+// typesThatRun are those that PostgreSQL runs functions of others for by itself, and what is made of them, by their names.
+func (l *loader) typesThatRun(ctx context.Context) (map[uint32]string, error) {
+	if len(l.known.running) == 0 {
+		return nil, nil
+	}
+	var (
+		oid  uint32
+		name string
+	)
+	types := map[uint32]string{}
+	return types, l.each(ctx, `WITH RECURSIVE part (whole, of) AS (SELECT t.oid, t.typelem FROM pg_type AS t WHERE t.typelem <> 0 UNION ALL SELECT t.oid, t.typbasetype FROM pg_type AS t WHERE t.typbasetype <> 0
+		    UNION ALL SELECT r.rngtypid, r.rngsubtype FROM pg_range AS r UNION ALL SELECT r.rngmultitypid, r.rngtypid FROM pg_range AS r
+		    UNION ALL SELECT c.reltype, a.atttypid FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid WHERE c.reltype <> 0 AND a.attnum > 0 AND NOT a.attisdropped),
+		  runs (oid) AS (SELECT unnest($1::oid[]) UNION SELECT p.whole FROM runs AS r JOIN part AS p ON p.of = r.oid)
+		SELECT r.oid, r.oid::regtype::text FROM runs AS r`,
+		[]any{&oid, &name},
+		func() error {
+			types[oid] = name
+			return nil
+		}, slices.Sorted(maps.Keys(l.known.running)))
+}
+
+// signatures are the names of functions with the types of their arguments, in one list.
+func (l *loader) signatures(ctx context.Context, functions []uint32) (string, error) {
+	var names string
+	err := l.tx.QueryRow(ctx, "SELECT COALESCE(string_agg(DISTINCT f.oid::regprocedure::text, ', '), '') FROM unnest($1::oid[]) AS f (oid)", functions).Scan(&names)
+	return names, err
 }
 
 // shareRuns gives to tables that are parts of one another what one of them has: a plan looks at all of them.

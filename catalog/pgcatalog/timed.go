@@ -1,31 +1,112 @@
 package pgcatalog
 
-const (
-	// timeOfAStatement is what a trigger may set a column to and still do no more than write the time: that of the transaction or of the statement, which is the same for each row. That of the clock is not.
-	timeOfAStatement = `(?:(?:(?:pg_catalog\.)?(?:now|transaction_timestamp|statement_timestamp)\s*\(\s*\)|current_timestamp|localtimestamp)(?:\s+at\s+time\s+zone\s+''utc'')?` +
-		`|(?:pg_catalog\.)?timezone\s*\(\s*''utc''(?:::text)?\s*,\s*(?:pg_catalog\.)?now\s*\(\s*\)\s*\))`
-	// timedColumn is the column, as a statement of PL/pgSQL sets it.
-	timedColumn = `new\.("[a-z0-9_]+"|[a-z_][a-z0-9_]*)\s*:?=`
-	// timedBody is the body of a function of triggers, without its comments.
-	timedBody = `regexp_replace(p.prosrc, '--[^\n\r]*', ' ', 'g')`
+import (
+	"context"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/pgconsent/pgconsent/catalog"
 )
 
-// writesTime tells of a trigger t and its function p that it does nothing before an update of a row but to write the time into columns of times that no key has, as an updated_at has: its body in PL/pgSQL consists of that, or
+// The bits of pg_trigger.tgtype.
+const (
+	forEachRow = 1 << 0
+	before     = 1 << 1
+	onDelete   = 1 << 3
+	onUpdate   = 1 << 4
+	insteadOf  = 1 << 6
+)
+
+const (
+	// timeOfAStatement is what a trigger may set a column to and still do no more than write the time: that of the transaction or of the statement, which is the same for each row. That of the clock is not.
+	timeOfAStatement = `(?:(?:(?:pg_catalog\.)?(?:now|transaction_timestamp|statement_timestamp)` + space + `*\(` + space + `*\)|current_timestamp|localtimestamp)(?:` + space + `+at` + space + `+time` + space + `+zone` + space + `+'utc')?` +
+		`|(?:pg_catalog\.)?timezone` + space + `*\(` + space + `*'utc'(?:::text)?` + space + `*,` + space + `*(?:pg_catalog\.)?now` + space + `*\(` + space + `*\)` + space + `*\))`
+	// setColumn is the column, as a statement of PL/pgSQL sets it.
+	setColumn = `new\.("[a-z0-9_]+"|[a-z_][a-z0-9_]*)` + space + `*:?=`
+)
+
+// These are for texts in lower case.
+var (
+	aComment   = regexp.MustCompile(`--[^\n\r]*`)
+	onlyTimes  = regexp.MustCompile(`^` + space + `*begin` + space + `+(?:` + setColumn + space + `*` + timeOfAStatement + space + `*;` + space + `*)+return` + space + `+new` + space + `*;` + space + `*end` + space + `*;?` + space + `*$`)
+	columnsSet = regexp.MustCompile(setColumn)
+)
+
+// timesByName are the functions that timeOfAStatement calls.
+var timesByName = []string{"now", "transaction_timestamp", "statement_timestamp", "timezone"}
+
+// trigger is a row of pg_trigger.
+type trigger struct {
+	relation        uint32
+	function        *function
+	schema          string // of the function
+	kind            int16
+	internal        bool
+	when            *tree
+	keys, dependsOn []int16
+	keyed           []int16 // of one that may write the time: the columns of the table that are part of a key
+	body            string  // of its function in PL/pgSQL
+	language        uint32
+	arguments       string
+}
+
+// readTriggers reads the triggers that have a condition, or whose function is not PostgreSQL's own.
+func (l *loader) readTriggers(ctx context.Context) error {
+	var (
+		t        trigger
+		function uint32
+		when     *string
+		body     []byte
+	)
+	return l.each(ctx, `SELECT t.tgrelid, p.oid, n.nspname, t.tgtype, t.tgisinternal, t.tgqual::text, t.tgattr::int2[], `+depends("pg_trigger", "t.oid", "t.tgrelid")+`,
+		  CASE WHEN t.tgtype & 83 = 19 THEN ARRAY(SELECT unnest(i.indkey::int2[]) FROM pg_index AS i WHERE i.indrelid = t.tgrelid AND i.indisunique
+		    UNION SELECT unnest(k.conkey) FROM pg_constraint AS k WHERE k.conrelid = t.tgrelid AND k.contype IN ('p', 'u', 'f', 'x')) END,
+		  CASE WHEN l.lanname = 'plpgsql' THEN convert_to(p.prosrc, 'SQL_ASCII') END, l.oid, replace(encode(t.tgargs, 'escape'), '\000', '')
+		FROM pg_trigger AS t JOIN pg_proc AS p ON p.oid = t.tgfoid JOIN pg_namespace AS n ON n.oid = p.pronamespace JOIN pg_language AS l ON l.oid = p.prolang
+		WHERE t.tgqual IS NOT NULL OR p.oid >= 16384 OR n.nspname <> 'pg_catalog'`,
+		[]any{&t.relation, &function, &t.schema, &t.kind, &t.internal, &when, &t.keys, &t.dependsOn, &t.keyed, &body, &t.language, &t.arguments},
+		func() error {
+			t.function, t.when, t.body = l.known.functions[function], newTree(when), string(body)
+			l.triggers = append(l.triggers, t)
+			when, body, t.keys, t.dependsOn, t.keyed = nil, nil, nil, nil, nil
+			return nil
+		})
+}
+
+// writesTime tells of a trigger that it does nothing before an update of a row but to write the time into columns of times that no key has, as an updated_at has: its body in PL/pgSQL consists of that, or
 // it is moddatetime of the extension. Nobody else's functions have the names that such a body calls, in whatever schema; what it sets needs no cast but PostgreSQL's own, which nobody replaces.
-func writesTime() string {
-	const inC = "p.prolang = (SELECT l.oid FROM pg_language AS l WHERE l.lanname = 'c')"
-	moddatetime := "(" + inC + " AND p.proname = 'moddatetime' AND " + extensionOf("pg_proc", "p.oid") + " = 'moddatetime')"
-	return `(t.tgtype & 83 = 19
-	  AND (` + moddatetime + `
-	    OR p.prolang = (SELECT l.oid FROM pg_language AS l WHERE l.lanname = 'plpgsql' AND ` + extensionOf("pg_language", "l.oid") + ` = 'plpgsql')
-	      AND NOT EXISTS (SELECT FROM unnest(p.proconfig) AS g (setting) WHERE g.setting NOT LIKE 'search\_path=%')
-	      AND ` + timedBody + ` ~* '^\s*begin\s+(?:` + timedColumn + `\s*` + timeOfAStatement + `\s*;\s*)+return\s+new\s*;\s*end\s*;?\s*$'
-	      AND NOT EXISTS (SELECT FROM pg_proc AS o WHERE o.proname IN ('now', 'transaction_timestamp', 'statement_timestamp', 'timezone') AND o.oid >= 16384))
-	  AND NOT EXISTS (
-	    SELECT FROM (SELECT CASE WHEN m[1] LIKE '"%' THEN btrim(m[1], '"') ELSE lower(m[1]) END FROM regexp_matches(` + timedBody + `, '` + timedColumn + `', 'gi') AS m WHERE NOT ` + moddatetime + `
-	      UNION ALL SELECT replace(encode(t.tgargs, 'escape'), '\000', '') WHERE ` + moddatetime + `) AS s (name)
-	      LEFT JOIN pg_attribute AS a ON a.attrelid = t.tgrelid AND a.attname = s.name AND NOT a.attisdropped
-	    WHERE (a.atttypid IN ('timestamptz'::regtype, 'timestamp'::regtype, 'date'::regtype) AND a.attgenerated = ''
-	      AND NOT EXISTS (SELECT FROM pg_index AS i WHERE i.indrelid = t.tgrelid AND i.indisunique AND a.attnum = ANY (i.indkey))
-	      AND NOT EXISTS (SELECT FROM pg_constraint AS k WHERE k.conrelid = t.tgrelid AND k.contype IN ('p', 'u', 'f', 'x') AND a.attnum = ANY (k.conkey))) IS NOT TRUE))`
+func (l *loader) writesTime(t trigger) bool {
+	if t.kind&(forEachRow|before|onUpdate|insteadOf) != forEachRow|before|onUpdate {
+		return false
+	}
+	columns, only := l.timesSet(t)
+	r := l.relations[t.relation]
+	return only && r != nil && !slices.ContainsFunc(columns, func(name string) bool {
+		i := slices.IndexFunc(r.Columns, func(c catalog.Column) bool { return c.Name == name })
+		return i < 0 || r.Columns[i].Generated || !slices.Contains([]uint32{pgtype.TimestamptzOID, pgtype.TimestampOID, pgtype.DateOID}, r.Columns[i].TypeOID) ||
+			slices.Contains(t.keyed, l.numbers[t.relation][i])
+	})
+}
+
+// timesSet are the columns that the function of a trigger writes the time into, if it does nothing else.
+func (l *loader) timesSet(t trigger) (columns []string, only bool) {
+	k, f := &l.known, t.function
+	if f.language == "c" {
+		return []string{t.arguments}, f.name == "moddatetime" && k.extensionOf("pg_proc", f.oid) == "moddatetime"
+	}
+	text := aComment.ReplaceAllString(t.body, " ")
+	if f.language != "plpgsql" || k.extensionOf("pg_language", t.language) != "plpgsql" || f.unsettled || k.timeOfOthers || !onlyTimes.MatchString(lower(text)) {
+		return nil, false
+	}
+	for _, at := range columnsSet.FindAllStringSubmatchIndex(lower(text), -1) {
+		name := text[at[2]:at[3]]
+		if !strings.HasPrefix(name, `"`) {
+			name = lower(name)
+		}
+		columns = append(columns, strings.Trim(name, `"`))
+	}
+	return columns, true
 }

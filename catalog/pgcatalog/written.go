@@ -1,7 +1,10 @@
 package pgcatalog
 
 import (
+	"cmp"
 	"context"
+	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/pgconsent/pgconsent/catalog"
@@ -12,99 +15,159 @@ import (
 // honest are extensions whose functions that are called immutable go by their arguments alone, whatever the session's settings are.
 var honest = []string{"btree_gin", "btree_gist", "citext", "cube", "earthdistance", "fuzzystrmatch", "hstore", "intarray", "isn", "ltree", "pg_trgm", "pgcrypto", "seg", "unaccent", "uuid-ossp", "vector"}
 
-// fixed tells of a type, by its OID, that its texts are read and written alike under all settings: those of times, money, bytea and floating
-// point are not, and neither is what is made of such. Bytea and floating point are read alike.
-func fixed(oid, more string) string {
-	return "(" + oid + `::oid::regtype = ANY ('{` + more + `bool,"\"char\"",name,int8,int2,int4,text,oid,json,jsonb,numeric,varchar,bpchar,uuid,inet,cidr,macaddr,macaddr8,bit,varbit,tid,xid8,tsvector,` +
-		`bool[],name[],int8[],int2[],int4[],text[],oid[],jsonb[],numeric[],varchar[],bpchar[],uuid[]}'::regtype[]) OR EXISTS (SELECT FROM pg_type AS e WHERE e.oid = ` + oid + "::oid AND e.typtype = 'e'))"
+// fixedTypes are those of PostgreSQL's own whose texts are read and written alike under all settings: those of times, money, bytea and floating point are not, and neither is what is made of such.
+var fixedTypes = []string{
+	"bool", "char", "name", "int8", "int2", "int4", "text", "oid", "json", "jsonb", "numeric", "varchar", "bpchar", "uuid", "inet", "cidr", "macaddr", "macaddr8", "bit", "varbit", "tid", "xid8", "tsvector",
+	"_bool", "_name", "_int8", "_int2", "_int4", "_text", "_oid", "_jsonb", "_numeric", "_varchar", "_bpchar", "_uuid",
 }
 
-// functions are those that an expression calls, as it is stored: rows p of pg_proc, NULL where there is none.
-func functions(tree, where string) string {
-	return "EXISTS (SELECT FROM regexp_matches(" + tree + "::text, ':(?:opfuncid|funcid) ([0-9]+)', 'g') AS m LEFT JOIN pg_proc AS p ON p.oid = m[1]::oid WHERE " + where + ")"
+// readAlike are those that besides are read alike.
+var readAlike = []string{"bytea", "float4", "float8"}
+
+// fixed tells of a type that its texts are written alike under all settings, as those of enums are.
+func (k *known) fixed(oid uint32) bool {
+	t := k.types[oid]
+	return t != nil && (t.kind == 'e' || oid < firstOfOthers && slices.Contains(fixedTypes, t.name))
 }
 
-// fails tells of an expression that it may: it has more than columns, constants, what is leak-proof, comparisons of plain values, and what else
-// fails for none. Circles and segments are compared by what is computed of them, which overflows, though it is leak-proof; so is an array of arrays, which must have the same length.
-func fails(tree string) string {
-	return "(" + tree + `::text ~ '\{(COERCEVIAIO|ARRAYCOERCEEXPR|CONVERTROWTYPE|COERCETODOMAIN|SUBSCRIPTINGREF|MINMAX|XMLEXPR|ROWCOMPARE|JSON)|:multidims true' OR ` +
-		functions(tree, `(p.proleakproof IS NOT TRUE OR ARRAY['circle'::regtype, 'lseg'::regtype]::oid[] && p.proargtypes::oid[]) AND NOT (p.oid < 16384 AND (p.pronamespace = 'pg_catalog'::regnamespace AND p.proname IN ('lower', 'upper', 'btrim', 'ltrim', 'rtrim', 'length', 'octet_length', 'char_length', 'character_length',
+// fixedToRead tells of a type that its texts are read alike under all settings.
+func (k *known) fixedToRead(oid uint32) bool {
+	return k.fixed(oid) || oid < firstOfOthers && k.types[oid] != nil && slices.Contains(readAlike, k.types[oid].name)
+}
+
+// mayFail tells of a function p that it may, though an expression of columns and constants calls it: it is neither leak-proof, nor a comparison of plain values, nor one of those that fail for none. Circles and segments are compared by
+// what is computed of them, which overflows, though it is leak-proof.
+const mayFail = `(p.proleakproof IS NOT TRUE OR ARRAY['circle'::regtype, 'lseg'::regtype]::oid[] && p.proargtypes::oid[]) AND NOT (p.oid < 16384 AND (p.pronamespace = 'pg_catalog'::regnamespace AND p.proname IN ('lower', 'upper', 'btrim', 'ltrim', 'rtrim', 'length', 'octet_length', 'char_length', 'character_length',
 		    'starts_with', 'jsonb_object_field', 'jsonb_object_field_text', 'jsonb_exists', 'array_length', 'cardinality', 'isfinite', 'now', 'pg_trigger_depth')
 		    AND NOT ARRAY['anyrange'::regtype, 'anymultirange'::regtype, 'lseg'::regtype, 'path'::regtype, 'name'::regtype]::oid[] && p.proargtypes::oid[]
-		  OR EXISTS (SELECT FROM pg_operator AS o JOIN pg_amop AS b ON b.amopopr = o.oid JOIN pg_am AS a ON a.oid = b.amopmethod AND a.amname = 'btree'
-		    WHERE o.oprcode = p.oid AND b.amoplefttype NOT IN ('record'::regtype, 'anyarray'::regtype, 'anyrange'::regtype, 'anymultirange'::regtype, 'tsquery'::regtype))))`) + ")"
+		  OR p.oid IN (SELECT o.oprcode::oid FROM pg_operator AS o JOIN pg_amop AS b ON b.amopopr = o.oid JOIN pg_am AS a ON a.oid = b.amopmethod AND a.amname = 'btree'
+		    WHERE b.amoplefttype NOT IN ('record'::regtype, 'anyarray'::regtype, 'anyrange'::regtype, 'anymultirange'::regtype, 'tsquery'::regtype))))`
+
+var (
+	failing = regexp.MustCompile(`\{(?:COERCEVIAIO|ARRAYCOERCEEXPR|CONVERTROWTYPE|COERCETODOMAIN|SUBSCRIPTINGREF|MINMAX|XMLEXPR|ROWCOMPARE|JSON)|:multidims true`)
+	byMore  = regexp.MustCompile(`\{(?:SQLVALUEFUNCTION|XMLEXPR|JSONEXPR|JSONCONSTRUCTOR|COERCETODOMAIN|CONVERTROWTYPE|ROWCOMPARE|NEXTVALUE)`)
+	// writtenType finds what type a value has that is made a text of, and read as another type.
+	writtenType = regexp.MustCompile(`\{COERCEVIAIO :arg \{(?:VAR :varno [0-9]+ :varattno [0-9]+ :vartype|CONST :consttype|FUNCEXPR :funcid [0-9]+ :funcresulttype|OPEXPR :opno [0-9]+ :opfuncid [0-9]+ :opresulttype|CASETESTEXPR :typeId|CASE\w* :casetype|COALESCE\w* :coalescetype) ([0-9]+)`)
+	treeResult  = regexp.MustCompile(`:resulttype ([0-9]+)`)
+)
+
+// viaText begins a value that is made a text of, and read as another type.
+const viaText = "{COERCEVIAIO "
+
+// fails tells of an expression that it may: it has more than columns, constants, what is leak-proof, comparisons of plain values, and what else
+// fails for none. An array of arrays fails, which must have the same length.
+func (k *known) fails(t *tree) bool {
+	return t != nil && (failing.MatchString(t.text) || slices.ContainsFunc(t.functions, func(oid uint32) bool {
+		f := k.functions[oid]
+		return f == nil || f.mayFail
+	}))
 }
 
 // unsure tells of an expression that it may come out otherwise, or fail, for a row that is as it was: it goes by more than the row, as what is
 // not immutable does, and what is made of a text or a time by the session's settings; or calls what others have made and call immutable.
-func unsure(tree string) string {
-	return "(" + tree + `::text ~ '\{(SQLVALUEFUNCTION|XMLEXPR|JSONEXPR|JSONCONSTRUCTOR|COERCETODOMAIN|CONVERTROWTYPE|ROWCOMPARE|NEXTVALUE)' OR ` +
-		functions(tree, `p.provolatile IS DISTINCT FROM 'i' OR p.oid >= 16384 AND `+extensionOf("pg_proc", "p.oid")+` NOT IN ('`+strings.Join(honest, "', '")+`')`) +
-		` OR ` + tree + `::text LIKE '%{COERCEVIAIO %' AND (
-		  EXISTS (SELECT FROM regexp_matches(` + tree + `::text, ':resulttype ([0-9]+)', 'g') AS m WHERE NOT ` + fixed("m[1]", "bytea,float4,float8,") + `)
-		  OR (SELECT count(*) FROM regexp_matches(` + tree + `::text, '\{COERCEVIAIO ', 'g')) <> (SELECT count(*) FROM regexp_matches(` + tree + `::text,
-		    '\{COERCEVIAIO :arg \{(?:VAR :varno [0-9]+ :varattno [0-9]+ :vartype|CONST :consttype|FUNCEXPR :funcid [0-9]+ :funcresulttype|OPEXPR :opno [0-9]+ :opfuncid [0-9]+ :opresulttype|CASETESTEXPR :typeId|CASE\w* :casetype|COALESCE\w* :coalescetype) ([0-9]+)', 'g') AS m
-		    WHERE ` + fixed("m[1]", "") + `)))`
+func (k *known) unsure(t *tree) bool {
+	return t != nil && (byMore.MatchString(t.text) || slices.ContainsFunc(t.functions, func(oid uint32) bool {
+		f := k.functions[oid]
+		return f == nil || !f.immutable || f.oid >= firstOfOthers && !k.ofHonest("pg_proc", f.oid)
+	}) || k.bySettings(t))
+}
+
+// bySettings tells of an expression that it makes a text of a value, or a value of a text, in which the session's settings have a part.
+func (k *known) bySettings(t *tree) bool {
+	known := 0
+	for _, m := range writtenType.FindAllStringSubmatch(t.text, -1) {
+		if k.fixed(number(m[1])) {
+			known++
+		}
+	}
+	made := strings.Count(t.text, viaText)
+	return made > 0 && (known != made || slices.ContainsFunc(oids(treeResult, t.text), func(oid uint32) bool { return !k.fixedToRead(oid) }))
 }
 
 // through asks something of an expression, and of the virtual columns that it reads, which PostgreSQL works out with it: the expression as it is stored has their names only.
-func through(does func(string) string, tree, relation string) string {
-	return "(" + does(tree) + ` OR EXISTS (SELECT FROM pg_attribute AS u JOIN pg_attrdef AS x ON x.adrelid = u.attrelid AND x.adnum = u.attnum WHERE u.attrelid = ` + relation + ` AND u.attgenerated = 'v'
-		AND (` + wholeRow(tree) + " OR u.attnum IN (SELECT y[1]::int2 FROM regexp_matches(" + tree + "::text, ':varattno ([0-9]+)', 'g') AS y)) AND " + does("x.adbin") + "))"
+func (l *loader) through(does func(*tree) bool, t *tree, relation uint32) bool {
+	return does(t) || t != nil && slices.ContainsFunc(l.generated, func(g generated) bool {
+		return g.virtual && g.relation == relation && (t.wholeRow() || slices.Contains(t.columns(), uint32(g.number))) && does(g.tree)
+	})
 }
 
-// readRechecked reads which columns the constraints read that may refuse an update of a row though it leaves these as they are.
-func (l *loader) readRechecked(ctx context.Context) error {
-	var (
-		oid     uint32
-		columns []string
-	)
-	return l.each(ctx, `SELECT DISTINCT con.conrelid, ARRAY(SELECT a.attname::text FROM pg_attribute AS a
-		    WHERE a.attrelid = con.conrelid AND a.attnum > 0 AND NOT a.attisdropped AND (a.attnum = ANY (con.conkey) OR COALESCE(`+wholeRow("con.conbin")+`, false)) ORDER BY a.attnum)
-		FROM pg_constraint AS con WHERE con.conrelid <> 0 AND `+l.enforced()+` AND (con.contype IN ('c', 'n') AND NOT con.convalidated OR con.contype = 'c' AND `+through(unsure, "con.conbin", "con.conrelid")+`) ORDER BY 1, 2`,
-		[]any{&oid, &columns},
-		func() error {
-			if r := l.relations[oid]; r != nil {
-				r.Rechecked = append(r.Rechecked, columns)
-			}
-			columns = nil
-			return nil
-		})
+// setRechecked finds which columns the constraints read that may refuse an update of a row though it leaves these as they are.
+func (l *loader) setRechecked(context.Context) error {
+	for _, c := range l.checks {
+		r := l.relations[c.relation]
+		if r == nil || !c.enforced || c.validated && !l.through(l.known.unsure, c.tree, c.relation) {
+			continue
+		}
+		columns := l.columnsOf(c.relation, func(n int16) bool { return slices.Contains(c.keys, n) || c.tree.wholeRow() })
+		if !slices.ContainsFunc(r.Rechecked, func(have []string) bool { return slices.Equal(have, columns) }) {
+			r.Rechecked = append(r.Rechecked, columns)
+		}
+	}
+	for _, r := range l.relations {
+		slices.SortFunc(r.Rechecked, slices.Compare[[]string])
+	}
+	return nil
 }
 
-// readComputed reads what is computed of rows as they are written. The condition of a trigger was never worked out for the row as it is; that of
+// setComputed finds what is computed of rows as they are written. The condition of a trigger was never worked out for the row as it is; that of
 // one for some columns is only where these are set.
-func (l *loader) readComputed(ctx context.Context) error {
-	var (
-		oid uint32
-		of  catalog.Computed
-	)
-	reads := func(class, object, relation, keys, trees string) string {
-		return `ARRAY(SELECT a.attname::text FROM pg_attribute AS a WHERE a.attrelid = ` + relation + ` AND a.attnum > 0 AND NOT a.attisdropped AND (` + keys + ` OR ` + trees + ` OR EXISTS (
-		    SELECT 1 FROM pg_depend AS d WHERE d.classid = '` + class + `'::regclass AND d.objid = ` + object + ` AND d.refclassid = 'pg_class'::regclass AND d.refobjid = ` + relation + ` AND d.refobjsubid = a.attnum)) ORDER BY a.attnum)`
+func (l *loader) setComputed(context.Context) error {
+	k := &l.known
+	for _, i := range l.indexTrees {
+		fails, unsure, whole := false, false, false
+		for _, t := range i.trees {
+			fails, unsure, whole = fails || l.through(k.fails, t, i.relation), unsure || l.through(k.unsure, t, i.relation), whole || t.wholeRow()
+		}
+		if fails || unsure {
+			l.addComputed(i.relation, "index", unsure, false, func(n int16) bool { return whole || slices.Contains(i.keys, n) || slices.Contains(i.dependsOn, n) })
+		}
 	}
-	either := func(does func(string) string) string {
-		return through(does, "i.indexprs", "i.indrelid") + " OR " + through(does, "i.indpred", "i.indrelid")
+	for _, t := range l.triggers {
+		fails := l.through(k.fails, t.when, t.relation)
+		if !t.internal && t.schema != "pgconsent" && t.schema != "pgconsent_gate" && (fails || l.through(k.unsure, t.when, t.relation)) {
+			l.addComputed(t.relation, "trigger", len(t.keys) == 0 && t.kind&onUpdate != 0, fails && t.kind&onDelete != 0,
+				func(n int16) bool {
+					return t.when.wholeRow() || slices.Contains(t.keys, n) || slices.Contains(t.dependsOn, n)
+				})
+		}
 	}
-	return l.each(ctx, `SELECT oid, by, columns, bool_or(COALESCE(anew, false)), bool_or(COALESCE(gone, false)) FROM (
-		SELECT i.indrelid, 'index', `+reads("pg_class", "i.indexrelid", "i.indrelid", "a.attnum = ANY (i.indkey)", "COALESCE("+wholeRow("i.indexprs")+", false) OR COALESCE("+wholeRow("i.indpred")+", false)")+` AS columns, `+either(unsure)+`, false
-		FROM pg_index AS i WHERE `+either(fails)+` OR `+either(unsure)+`
-		UNION ALL SELECT t.tgrelid, 'trigger', `+reads("pg_trigger", "t.oid", "t.tgrelid", "a.attnum = ANY (t.tgattr)", wholeRow("t.tgqual"))+`, cardinality(t.tgattr::int2[]) = 0 AND t.tgtype & 16 <> 0, t.tgtype & 8 <> 0 AND `+through(fails, "t.tgqual", "t.tgrelid")+`
-		FROM pg_trigger AS t JOIN pg_proc AS p ON p.oid = t.tgfoid JOIN pg_namespace AS n ON n.oid = p.pronamespace
-		WHERE (`+through(fails, "t.tgqual", "t.tgrelid")+` OR `+through(unsure, "t.tgqual", "t.tgrelid")+`) AND NOT t.tgisinternal AND n.nspname NOT IN ('pgconsent', 'pgconsent_gate')
-		UNION ALL SELECT f.adrelid, 'column', array_remove(`+reads("pg_attrdef", "f.oid", "f.adrelid", "false", wholeRow("f.adbin"))+`, g.attname::text), true, false
-		FROM pg_attrdef AS f JOIN pg_attribute AS g ON g.attrelid = f.adrelid AND g.attnum = f.adnum WHERE g.attgenerated = 's' AND `+unsure("f.adbin")+`
-		UNION ALL SELECT p.partrelid, 'partition', `+reads("pg_class", "p.partrelid", "p.partrelid", "a.attnum = ANY (p.partattrs) OR a.attnum IN (SELECT v[1]::int2 FROM regexp_matches(p.partexprs::text, ':varattno ([0-9]+)', 'g') AS v)", "COALESCE("+wholeRow("p.partexprs")+", false)")+`, true, false
-		FROM pg_partitioned_table AS p WHERE `+unsure("p.partexprs")+`) AS c (oid, by, columns, anew, gone)
-		WHERE cardinality(columns) > 0 GROUP BY oid, by, columns ORDER BY oid, by, columns`,
-		[]any{&oid, &of.By, &of.Columns, &of.Anew, &of.Gone},
-		func() error {
-			if r := l.relations[oid]; r != nil {
-				r.Computed = append(r.Computed, of)
-			}
-			of.Columns = nil
-			return nil
+	for _, g := range l.generated {
+		if !g.virtual && k.unsure(g.tree) {
+			l.addComputed(g.relation, "column", true, false, func(n int16) bool { return n != g.number && (g.tree.wholeRow() || slices.Contains(g.dependsOn, n)) })
+		}
+	}
+	for _, p := range l.partitionKeys {
+		if k.unsure(p.tree) {
+			l.addComputed(p.relation, "partition", true, false, func(n int16) bool {
+				return p.tree.wholeRow() || slices.Contains(p.keys, n) || slices.Contains(p.tree.columns(), uint32(n)) || slices.Contains(p.dependsOn, n)
+			})
+		}
+	}
+	for _, r := range l.relations {
+		slices.SortFunc(r.Computed, func(a, b catalog.Computed) int {
+			return cmp.Or(strings.Compare(a.By, b.By), slices.Compare(a.Columns, b.Columns))
 		})
+	}
+	return nil
+}
+
+// addComputed adds to a relation what is computed of some of its columns, once for each kind of it.
+func (l *loader) addComputed(relation uint32, by string, anew, gone bool, meant func(number int16) bool) {
+	r := l.relations[relation]
+	if r == nil {
+		return
+	}
+	columns := l.columnsOf(relation, meant)
+	if len(columns) == 0 {
+		return
+	}
+	for i := range r.Computed {
+		if of := &r.Computed[i]; of.By == by && slices.Equal(of.Columns, columns) {
+			of.Anew, of.Gone = of.Anew || anew, of.Gone || gone
+			return
+		}
+	}
+	r.Computed = append(r.Computed, catalog.Computed{By: by, Columns: columns, Anew: anew, Gone: gone})
 }
 
 // readCompared reads by which operator classes the indexes of tables compare. Those of numbers, texts and the like by a btree, of JSON and of

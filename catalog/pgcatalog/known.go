@@ -1,0 +1,281 @@
+package pgcatalog
+
+import (
+	"context"
+	"slices"
+	"strings"
+)
+
+// firstOfOthers is the first OID that PostgreSQL gives to what is not its own (FirstNormalObjectId, transam.h).
+const firstOfOthers = 16384
+
+// known is what the rules go by that tell code of others from PostgreSQL's own. It is read once for a load, and the rules are worked out in Go: a query
+// would have the text of each rule many times, and PostgreSQL would plan it for longer than it reads.
+type known struct {
+	extensions map[object]string // the extension by its member
+	functions  map[uint32]*function
+	types      map[uint32]*typeFacts
+	elements   map[uint32]*typeFacts // by the OIDs of their arrays
+	operators  []operator            // those that are not PostgreSQL's own
+	classes    []class               // likewise
+	methods    []uint32              // access methods, likewise
+
+	functionNames map[string][]*function  // functions that are not PostgreSQL's own, outside our schemas
+	typeNames     map[string][]*typeFacts // types that are not PostgreSQL's own, outside our schemas
+	operatorNames []string                // operators by which a function of others may be called
+
+	castOfNative bool            // somebody has made a cast between types of PostgreSQL's
+	timeOfOthers bool            // somebody has made a function with the name of one of PostgreSQL's that tell the time
+	uses         uses            // of functions of others
+	running      map[uint32]bool // types that PostgreSQL runs functions of others for by itself
+}
+
+// object is one by the catalog that it is in, as pg_proc, and its OID.
+type object struct {
+	catalog string
+	oid     uint32
+}
+
+// function is a row of pg_proc. Of PostgreSQL's own, which are in pg_catalog, only what stands before ours is known.
+type function struct {
+	oid       uint32
+	name      string
+	own       bool // PostgreSQL's own
+	immutable bool
+	mayFail   bool
+
+	ours       bool // in a schema that migrate makes
+	language   string
+	definer    bool
+	configured bool // it has settings
+	unsettled  bool // it has settings besides that of the search path
+	defaults   bool // arguments that a call leaves out may be worked out for it: the call, as it is stored, does not name what they call
+	source     string
+	body       *tree    // what PostgreSQL keeps parsed; nil if it keeps the text
+	types      []uint32 // of its arguments and its result
+}
+
+// typeFacts is a row of pg_type.
+type typeFacts struct {
+	oid   uint32
+	name  string
+	kind  byte
+	array uint32
+	base  uint32 // of a domain
+	ours  bool   // in a schema that migrate makes
+}
+
+type operator struct {
+	oid  uint32
+	name string
+	code uint32
+}
+
+// class is a row of pg_opclass.
+type class struct {
+	oid    uint32
+	of     uint32 // its type
+	orders bool   // it is what PostgreSQL compares or hashes values of its type by
+}
+
+// uses are what PostgreSQL runs functions of others for.
+type uses struct {
+	operators []uint32
+	classes   []uint32 // operator classes with a support function of others
+	running   []uint32 // those of them that have one that is anybody's
+	casts     []uint32 // types that such a function casts by itself
+}
+
+// extensionOf is the extension that an object belongs to, or "".
+func (k *known) extensionOf(catalog string, oid uint32) string {
+	return k.extensions[object{catalog, oid}]
+}
+
+// ofHonest tells whether an object belongs to an extension that is known.
+func (k *known) ofHonest(catalog string, oid uint32) bool {
+	return oid >= firstOfOthers && slices.Contains(honest, k.extensionOf(catalog, oid))
+}
+
+func (l *loader) readKnown(ctx context.Context) error {
+	return inTurn(ctx, l.readExtensions, l.readFunctionFacts, l.readOtherFunctions, l.readTypeFacts, l.readOperatorFacts, l.readStored, l.readUses)
+}
+
+func (l *loader) readExtensions(ctx context.Context) error {
+	l.known.extensions = map[object]string{}
+	var (
+		member    object
+		extension string
+	)
+	return l.each(ctx, `SELECT d.classid::regclass::text, d.objid, e.extname FROM pg_depend AS d JOIN pg_extension AS e ON e.oid = d.refobjid
+		WHERE d.refclassid = 'pg_extension'::regclass AND d.deptype = 'e'`,
+		[]any{&member.catalog, &member.oid, &extension},
+		func() error {
+			l.known.extensions[member] = extension
+			return nil
+		})
+}
+
+// readFunctionFacts reads by what a function is judged that an expression calls; and the names of those in pg_catalog.
+func (l *loader) readFunctionFacts(ctx context.Context) error {
+	l.known.functions, l.spec.CatalogFunctions = map[uint32]*function{}, map[string]bool{}
+	var (
+		f         function
+		inCatalog bool
+	)
+	return l.each(ctx, `SELECT p.oid, p.proname, p.pronamespace = 'pg_catalog'::regnamespace, p.provolatile = 'i', `+mayFail+` FROM pg_proc AS p`,
+		[]any{&f.oid, &f.name, &inCatalog, &f.immutable, &f.mayFail},
+		func() error {
+			found := f
+			found.own = found.oid < firstOfOthers && inCatalog
+			l.known.functions[found.oid] = &found
+			l.known.timeOfOthers = l.known.timeOfOthers || found.oid >= firstOfOthers && slices.Contains(timesByName, found.name)
+			if inCatalog {
+				l.spec.CatalogFunctions[found.name] = true
+			}
+			return nil
+		})
+}
+
+// readOtherFunctions reads more of the functions that are not PostgreSQL's own. Texts come as the bytes that the server has: the rules look at ASCII alone,
+// which all encodings have, and one that is no UTF-8 is no reason to read nothing.
+func (l *loader) readOtherFunctions(ctx context.Context) error {
+	l.known.functionNames = map[string][]*function{}
+	var (
+		f      function
+		source []byte
+		body   *string
+	)
+	return l.each(ctx, `SELECT p.oid, n.nspname IN `+ours+`, l.lanname, p.prosecdef, p.proconfig IS NOT NULL,
+		  EXISTS (SELECT FROM unnest(p.proconfig) AS g (setting) WHERE g.setting NOT LIKE 'search\_path=%'), COALESCE(p.proargdefaults::text ~ '\{(?!CONST|RELABELTYPE)', false),
+		  CASE l.lanname WHEN 'sql' THEN convert_to(p.prosrc, 'SQL_ASCII') END, CASE l.lanname WHEN 'sql' THEN p.prosqlbody::text END,
+		  p.prorettype || COALESCE(p.proallargtypes, p.proargtypes::oid[])
+		FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace JOIN pg_language AS l ON l.oid = p.prolang
+		WHERE p.oid >= 16384 OR n.nspname <> 'pg_catalog'`,
+		[]any{&f.oid, &f.ours, &f.language, &f.definer, &f.configured, &f.unsettled, &f.defaults, &source, &body, &f.types},
+		func() error {
+			found := l.known.functions[f.oid]
+			f.name, f.immutable, f.mayFail = found.name, found.immutable, found.mayFail
+			f.source, f.body = string(source), newTree(body)
+			*found = f
+			f.types, source, body = nil, nil, nil
+			if !found.ours {
+				l.known.functionNames[found.name] = append(l.known.functionNames[found.name], found)
+			}
+			return nil
+		})
+}
+
+func (l *loader) readTypeFacts(ctx context.Context) error {
+	l.known.types, l.known.elements, l.known.typeNames = map[uint32]*typeFacts{}, map[uint32]*typeFacts{}, map[string][]*typeFacts{}
+	var (
+		t    typeFacts
+		kind string
+	)
+	return l.each(ctx, `SELECT t.oid, t.typname, t.typtype::text, t.typarray, t.typbasetype, n.nspname IN `+ours+` FROM pg_type AS t JOIN pg_namespace AS n ON n.oid = t.typnamespace`,
+		[]any{&t.oid, &t.name, &kind, &t.array, &t.base, &t.ours},
+		func() error {
+			found := t
+			found.kind = kind[0]
+			l.known.types[found.oid] = &found
+			if found.array != 0 {
+				l.known.elements[found.array] = &found
+			}
+			if !found.ours && found.oid >= firstOfOthers {
+				l.known.typeNames[found.name] = append(l.known.typeNames[found.name], &found)
+			}
+			return nil
+		})
+}
+
+// readOperatorFacts reads the operators, operator classes and access methods that are not PostgreSQL's own.
+func (l *loader) readOperatorFacts(ctx context.Context) error {
+	var o operator
+	if err := l.each(ctx, "SELECT o.oid, o.oprname, o.oprcode::oid FROM pg_operator AS o WHERE o.oid >= 16384", []any{&o.oid, &o.name, &o.code}, func() error {
+		l.known.operators = append(l.known.operators, o)
+		if f := l.known.functions[o.code]; f != nil && (!l.known.ofHonest("pg_operator", o.oid) || l.known.ofOthers(f)) {
+			l.known.operatorNames = append(l.known.operatorNames, o.name)
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	var c class
+	if err := l.each(ctx, `SELECT q.oid, q.opcintype, q.opcdefault AND m.amname IN ('btree', 'hash') FROM pg_opclass AS q JOIN pg_am AS m ON m.oid = q.opcmethod WHERE q.oid >= 16384`,
+		[]any{&c.oid, &c.of, &c.orders}, func() error {
+			l.known.classes = append(l.known.classes, c)
+			return nil
+		}); err != nil {
+		return err
+	}
+	return l.tx.QueryRow(ctx, `SELECT ARRAY(SELECT m.oid FROM pg_am AS m WHERE m.oid >= 16384),
+		  EXISTS (SELECT FROM pg_cast AS u WHERE u.oid >= 16384 AND u.castfunc <> 0 AND u.castsource < 16384 AND u.casttarget < 16384)`).
+		Scan(&l.known.methods, &l.known.castOfNative)
+}
+
+// readUses reads what PostgreSQL runs functions of others for; by itself it does so as it compares values of a type, converts them, makes one of a text that
+// stands beside it, as of an array of a domain, or makes JSON of one.
+func (l *loader) readUses(ctx context.Context) error {
+	k := &l.known
+	k.running = map[uint32]bool{}
+	for _, c := range l.checks {
+		if c.of != 0 && slices.ContainsFunc(c.tree.functions, func(oid uint32) bool { return k.functions[oid] == nil || k.ofAnybody(k.functions[oid]) }) {
+			k.running[c.of] = true
+		}
+	}
+	var (
+		others        []uint32
+		use           string
+		oid, function uint32
+	)
+	for _, f := range k.functions {
+		if k.ofOthers(f) {
+			others = append(others, f.oid)
+		}
+	}
+	return l.each(ctx, `WITH others (oid) AS (SELECT unnest($1::oid[])),
+		  supports (class, of, orders, function) AS (SELECT q.oid, q.opcintype, q.opcdefault AND m.amname IN ('btree', 'hash'), s.amproc
+		    FROM others AS f JOIN pg_amproc AS s ON s.amproc = f.oid JOIN pg_opclass AS q ON q.opcfamily = s.amprocfamily JOIN pg_am AS m ON m.oid = q.opcmethod)
+		SELECT 'operator', o.oid, f.oid FROM others AS f JOIN pg_operator AS o ON o.oprcode = f.oid
+		UNION SELECT 'class', s.class, s.function FROM supports AS s
+		UNION SELECT 'cast', u.castsource, f.oid FROM others AS f JOIN pg_cast AS u ON u.castfunc = f.oid WHERE u.castcontext = 'i'
+		UNION SELECT 'type', u.castsource, f.oid FROM others AS f JOIN pg_cast AS u ON u.castfunc = f.oid WHERE u.castcontext = 'i' OR u.casttarget = 'json'::regtype
+		UNION SELECT 'type', r.rngtypid, f.oid FROM others AS f JOIN pg_range AS r ON r.rngcanonical = f.oid
+		UNION SELECT 'type', s.of, s.function FROM supports AS s WHERE s.orders
+		UNION SELECT 'type', r.rngtypid, s.function FROM supports AS s JOIN pg_range AS r ON r.rngsubopc = s.class`,
+		[]any{&use, &oid, &function},
+		func() error {
+			anybodys := k.ofAnybody(k.functions[function])
+			switch use {
+			case "operator":
+				k.uses.operators = append(k.uses.operators, oid)
+			case "class":
+				k.uses.classes = append(k.uses.classes, oid)
+				if anybodys {
+					k.uses.running = append(k.uses.running, oid)
+				}
+			case "cast":
+				k.uses.casts = append(k.uses.casts, oid)
+			case "type":
+				if anybodys {
+					k.running[oid] = true
+				}
+			}
+			return nil
+		}, others)
+}
+
+// nobodysOrder is that nobody has made a cast between types of PostgreSQL's, or an order or a hash of one.
+func (k *known) nobodysOrder() bool {
+	return !k.castOfNative && !slices.ContainsFunc(k.classes, func(c class) bool { return c.orders && c.of < firstOfOthers })
+}
+
+// mayRunOperator tells of a text that it may have an operator in it by which a function of others is called: by its name, or as LIKE, SIMILAR, IN, BETWEEN, NULLIF or CASE.
+func (k *known) mayRunOperator(text string) bool {
+	if len(k.operatorNames) == 0 {
+		return false
+	}
+	written := operatorText.FindAllString(text, -1)
+	return slices.ContainsFunc(k.operatorNames, func(name string) bool {
+		return slices.Contains(unwritten, name) || slices.ContainsFunc(written, func(w string) bool { return strings.Contains(w, name) })
+	})
+}

@@ -1,0 +1,159 @@
+package pgcatalog
+
+import (
+	"context"
+)
+
+// What tables and domains have of expressions, as the catalogs store them. Columns are by their numbers.
+type (
+	check struct {
+		relation, of uint32 // of a table, or of a domain
+		name         string
+		tree         *tree // nil: a column is NOT NULL
+		keys         []int16
+		enforced     bool
+		validated    bool
+	}
+	// indexTrees are those of an index that has any.
+	indexTrees struct {
+		relation        uint32
+		name            string
+		trees           []*tree // its expressions, and which rows it is about
+		keys, dependsOn []int16
+	}
+	generated struct {
+		relation  uint32
+		number    int16
+		virtual   bool
+		tree      *tree
+		dependsOn []int16
+	}
+	partitionKey struct {
+		relation        uint32
+		tree            *tree
+		keys, dependsOn []int16
+	}
+	statistics struct {
+		relation uint32
+		name     string
+		tree     *tree
+	}
+	policy struct {
+		relation   uint32
+		name       string
+		permissive bool
+		trees      []*tree // which rows it shows, and which it lets be written
+		shows      *tree   // the first of these, or nil
+	}
+)
+
+// depends is the array of the columns of a relation that an object depends on.
+func depends(catalog, object, relation string) string {
+	return `ARRAY(SELECT d.refobjsubid::int2 FROM pg_depend AS d WHERE d.classid = '` + catalog + `'::regclass AND d.objid = ` + object + `
+		  AND d.refclassid = 'pg_class'::regclass AND d.refobjid = ` + relation + ` AND d.refobjsubid > 0)`
+}
+
+// readStored reads the expressions.
+func (l *loader) readStored(ctx context.Context) error {
+	return inTurn(ctx, l.readChecks, l.readIndexTrees, l.readGenerated, l.readPartitionKeys, l.readStatistics, l.readPolicies, l.readTriggers)
+}
+
+func (l *loader) readChecks(ctx context.Context) error {
+	var (
+		c    check
+		text *string
+	)
+	return l.each(ctx, `SELECT con.conrelid, con.contypid, con.conname, con.conbin::text, COALESCE(con.conkey, '{}'), `+l.enforced()+`, con.convalidated
+		FROM pg_constraint AS con WHERE con.conbin IS NOT NULL OR con.contype = 'n' AND NOT con.convalidated`,
+		[]any{&c.relation, &c.of, &c.name, &text, &c.keys, &c.enforced, &c.validated},
+		func() error {
+			c.tree = newTree(text)
+			l.checks = append(l.checks, c)
+			c.keys, text = nil, nil
+			return nil
+		})
+}
+
+func (l *loader) readIndexTrees(ctx context.Context) error {
+	var (
+		i           indexTrees
+		exprs, pred *string
+	)
+	return l.each(ctx, `SELECT i.indrelid, c.relname, i.indexprs::text, i.indpred::text, i.indkey::int2[], `+depends("pg_class", "i.indexrelid", "i.indrelid")+`
+		FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid WHERE i.indexprs IS NOT NULL OR i.indpred IS NOT NULL`,
+		[]any{&i.relation, &i.name, &exprs, &pred, &i.keys, &i.dependsOn},
+		func() error {
+			i.trees = trees(exprs, pred)
+			l.indexTrees = append(l.indexTrees, i)
+			exprs, pred, i.keys, i.dependsOn = nil, nil, nil, nil
+			return nil
+		})
+}
+
+func (l *loader) readGenerated(ctx context.Context) error {
+	var (
+		g    generated
+		text *string
+	)
+	return l.each(ctx, `SELECT f.adrelid, f.adnum, a.attgenerated = 'v', f.adbin::text, `+depends("pg_attrdef", "f.oid", "f.adrelid")+`
+		FROM pg_attrdef AS f JOIN pg_attribute AS a ON a.attrelid = f.adrelid AND a.attnum = f.adnum WHERE a.attgenerated <> ''`,
+		[]any{&g.relation, &g.number, &g.virtual, &text, &g.dependsOn},
+		func() error {
+			g.tree = newTree(text)
+			l.generated = append(l.generated, g)
+			text, g.dependsOn = nil, nil
+			return nil
+		})
+}
+
+func (l *loader) readPartitionKeys(ctx context.Context) error {
+	var (
+		p    partitionKey
+		text *string
+	)
+	return l.each(ctx, `SELECT p.partrelid, p.partexprs::text, p.partattrs::int2[], `+depends("pg_class", "p.partrelid", "p.partrelid")+` FROM pg_partitioned_table AS p WHERE p.partexprs IS NOT NULL`,
+		[]any{&p.relation, &text, &p.keys, &p.dependsOn},
+		func() error {
+			p.tree = newTree(text)
+			l.partitionKeys = append(l.partitionKeys, p)
+			text, p.keys, p.dependsOn = nil, nil, nil
+			return nil
+		})
+}
+
+func (l *loader) readStatistics(ctx context.Context) error {
+	var (
+		s    statistics
+		text *string
+	)
+	return l.each(ctx, "SELECT s.stxrelid, s.stxname, s.stxexprs::text FROM pg_statistic_ext AS s WHERE s.stxexprs IS NOT NULL",
+		[]any{&s.relation, &s.name, &text},
+		func() error {
+			s.tree = newTree(text)
+			l.statistics = append(l.statistics, s)
+			text = nil
+			return nil
+		})
+}
+
+// trees are those of the texts that there are.
+func trees(texts ...*string) []*tree {
+	var out []*tree
+	for _, text := range texts {
+		if text != nil {
+			out = append(out, newTree(text))
+		}
+	}
+	return out
+}
+
+// columnsOf are the names of the columns of a relation that are meant, by their numbers.
+func (l *loader) columnsOf(relation uint32, meant func(number int16) bool) []string {
+	names := []string{}
+	for i, c := range l.relations[relation].Columns {
+		if meant(l.numbers[relation][i]) {
+			names = append(names, c.Name)
+		}
+	}
+	return names
+}
