@@ -26,8 +26,9 @@ type loader struct {
 	tx        pgx.Tx
 	spec      catalog.Spec
 	relations map[uint32]*catalog.Relation
-	numbers   map[uint32][]int16 // of the relations' columns
-	heaps     map[uint32]bool    // tables of PostgreSQL's own access method
+
+	attributes map[uint32][]attribute // of the relations' columns
+	heaps      map[uint32]bool        // tables of PostgreSQL's own access method
 
 	known known
 
@@ -58,7 +59,7 @@ func (l *loader) load(ctx context.Context, conn *pgx.Conn) error {
 		Scan(&l.spec.Database, &l.spec.ServerVersion); err != nil {
 		return err
 	}
-	if err := inTurn(ctx, l.readKnown, l.readRelations, l.readParents, l.readViews, l.readColumns, l.readKeys, l.readIndexed, l.readIndexes, l.readInverted, l.readVectors, l.readUnique, l.setRechecked, l.setComputed,
+	if err := inTurn(ctx, l.readKnown, l.readRelations, l.readParents, l.readViews, l.readColumns, l.readPartitionedBy, l.readApproximate, l.setChecked, l.readKeys, l.readIndexed, l.readIndexes, l.readInverted, l.readVectors, l.readUnique, l.setRechecked, l.setComputed,
 		l.readCompared, l.readQuiet, l.readRuns, l.readValues, l.readFunctions, l.readTypes, l.readCollations, l.readCasts, l.readOperators, l.readSystemNames); err != nil {
 		return err
 	}

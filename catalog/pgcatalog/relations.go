@@ -1,7 +1,9 @@
 package pgcatalog
 
 import (
+	"cmp"
 	"context"
+	"slices"
 
 	"github.com/pgconsent/pgconsent/catalog"
 )
@@ -31,33 +33,22 @@ func (l *loader) readRelations(ctx context.Context) error {
 		kind string
 		heap bool
 	)
-	return l.each(ctx, `SELECT c.oid, n.nspname, c.relname, c.relkind::text, pg_get_userbyid(c.relowner), c.relrowsecurity,
-		  c.relforcerowsecurity, c.relispartition,
-		  EXISTS (SELECT 1 FROM pg_inherits AS i WHERE i.inhparent = c.oid), c.relhasrules AND c.relkind NOT IN ('v', 'm'),
-		  ARRAY(SELECT a.attname::text FROM pg_partitioned_table AS p JOIN pg_depend AS d ON d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.objsubid > 0
-		    AND d.refclassid = 'pg_class'::regclass AND d.refobjid = c.oid AND d.refobjsubid = 0
-		    JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = d.objsubid WHERE p.partrelid = c.oid
-		    UNION SELECT a.attname::text FROM pg_partitioned_table AS p JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = ANY (p.partattrs)
-		    WHERE p.partrelid = c.oid ORDER BY 1),
-		  ARRAY(SELECT a.attname::text FROM pg_attribute AS a WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND EXISTS (
-		    SELECT 1 FROM pg_constraint AS con WHERE con.conrelid = c.oid AND con.contype = 'c' AND `+l.enforced()+` AND (a.attnum = ANY (con.conkey) OR `+wholeRow("con.conbin")+`)) ORDER BY a.attnum),
-		  COALESCE((SELECT jsonb_agg(k.columns ORDER BY k.columns) FROM (SELECT DISTINCT (SELECT jsonb_agg(a.attname ORDER BY a.attnum) FROM pg_attribute AS a
-		      WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND (a.attnum = ANY (con.conkey) OR `+wholeRow("con.conbin")+`)) AS columns
-		    FROM pg_constraint AS con WHERE con.conrelid = c.oid AND con.contype = 'c' AND `+l.enforced()+`) AS k WHERE jsonb_array_length(k.columns) > 1), '[]'),
-		  EXISTS (SELECT 1 FROM pg_index AS i JOIN pg_class AS ic ON ic.oid = i.indexrelid JOIN pg_am AS m ON m.oid = ic.relam WHERE i.indrelid = c.oid AND m.oid >= 16384 AND m.amname <> 'bloom'),
+	return l.each(ctx, `SELECT c.oid, n.nspname, c.relname, c.relkind::text, pg_get_userbyid(c.relowner), c.relrowsecurity, c.relforcerowsecurity, c.relispartition,
+		  c.relhassubclass AND EXISTS (SELECT 1 FROM pg_inherits AS i WHERE i.inhparent = c.oid), c.relhasrules AND c.relkind NOT IN ('v', 'm'),
 		  CASE WHEN c.relkind = 'v' AND `+foreign+` THEN COALESCE(pg_get_viewdef(c.oid), '') ELSE '' END,
-		  EXISTS (SELECT 1 FROM pg_policy AS p WHERE p.polrelid = c.oid AND p.polname = 'pgconsent_select'),
+		  c.oid IN (SELECT p.polrelid FROM pg_policy AS p WHERE p.polname = 'pgconsent_select'),
 		  CASE WHEN c.relkind = 'v' AND `+foreign+` AND NOT EXISTS (SELECT 1 FROM pg_trigger AS t WHERE t.tgrelid = c.oid)
 		    AND NOT EXISTS (SELECT 1 FROM pg_rewrite AS w WHERE w.ev_class = c.oid AND w.rulename <> '_RETURN') THEN pg_relation_is_updatable(c.oid, false) ELSE 0 END,
-		  COALESCE((SELECT o.option_value FROM pg_options_to_table(c.reloptions) AS o WHERE o.option_name = 'check_option' AND c.relkind = 'v'), ''), c.relkind = 'r' AND c.relam < 16384
+		  CASE WHEN c.relkind = 'v' AND c.reloptions IS NOT NULL THEN COALESCE((SELECT o.option_value FROM pg_options_to_table(c.reloptions) AS o WHERE o.option_name = 'check_option'), '') ELSE '' END,
+		  c.relkind = 'r' AND c.relam < 16384
 		FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
 		WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S', 'c') AND n.nspname !~ '^pg_(toast|temp)'`,
-		[]any{&r.OID, &r.Name.Schema, &r.Name.Name, &kind, &r.Owner, &r.RowSecurity, &r.ForceRLS, &r.IsPartition, &r.HasChildren, &r.HasRules, &r.PartitionBy, &r.Checked, &r.Together, &r.Approximate, &r.Definition, &r.Governed, &r.Updatable, &r.CheckOption, &heap},
+		[]any{&r.OID, &r.Name.Schema, &r.Name.Name, &kind, &r.Owner, &r.RowSecurity, &r.ForceRLS, &r.IsPartition, &r.HasChildren, &r.HasRules, &r.Definition, &r.Governed, &r.Updatable, &r.CheckOption, &heap},
 		func() error {
 			relation := r
-			r.PartitionBy, r.Checked, r.Together = nil, nil, nil
 			relation.Kind = catalog.RelKind(kind[0])
 			relation.Extension = l.known.extensionOf("pg_class", r.OID)
+			relation.PartitionBy, relation.Checked, relation.Together = []string{}, []string{}, [][]string{}
 			l.heaps[r.OID] = heap
 			l.relations[r.OID] = &relation
 			l.spec.Relations = append(l.spec.Relations, &relation)
@@ -103,41 +94,150 @@ func (l *loader) readViews(ctx context.Context) error {
 		})
 }
 
+// attribute is what else is known of a column, in the order of the relation's columns.
+type attribute struct {
+	number    int16
+	collation uint32
+}
+
 func (l *loader) readColumns(ctx context.Context) error {
-	l.numbers = map[uint32][]int16{}
+	sequences, err := l.readSequences(ctx)
+	if err != nil {
+		return err
+	}
+	l.attributes = map[uint32][]attribute{}
 	var (
-		oid    uint32
-		number int16
-		c      catalog.Column
+		oid uint32
+		at  attribute
+		c   catalog.Column
 	)
-	// The sequence of a default is what the default depends on; that of an identity column depends on the column.
-	return l.each(ctx, `SELECT a.attrelid, a.attnum, a.attname, format_type(a.atttypid, a.atttypmod), a.atttypid, a.attnotnull, a.attgenerated <> '', a.attgenerated = 'v',
+	if err := l.each(ctx, `SELECT a.attrelid, a.attnum, a.attcollation, a.attname, format_type(a.atttypid, a.atttypmod), a.atttypid, a.attnotnull, a.attgenerated <> '', a.attgenerated = 'v',
 		  CASE a.attidentity WHEN 'a' THEN 'always' WHEN 'd' THEN 'by default' ELSE '' END, CASE WHEN a.attgenerated = '' THEN COALESCE(pg_get_expr(f.adbin, f.adrelid), pg_get_expr(y.typdefaultbin, 0), '') ELSE '' END,
-		  COALESCE(n.nspname, ''), COALESCE(s.relname, ''),
 		  CASE WHEN a.attcollation IN (0, 'pg_catalog."default"'::regcollation) THEN '' ELSE trim('"' FROM a.attcollation::regcollation::text) END,
-		  EXISTS (SELECT 1 FROM pg_collation AS l WHERE l.oid = a.attcollation AND NOT l.collisdeterministic),
-		  ARRAY(SELECT b.attname::text FROM pg_attribute AS b WHERE a.attgenerated <> '' AND b.attrelid = a.attrelid AND b.attnum > 0 AND b.attnum <> a.attnum AND EXISTS (
-		    SELECT 1 FROM pg_depend AS d WHERE d.classid = 'pg_attrdef'::regclass AND d.objid = f.oid AND d.refclassid = 'pg_class'::regclass
-		      AND d.refobjid = a.attrelid AND d.refobjsubid = b.attnum) ORDER BY b.attnum)
-		FROM pg_attribute AS a
+		  a.attcollation IN (SELECT l.oid FROM pg_collation AS l WHERE NOT l.collisdeterministic)
+		FROM pg_attribute AS a JOIN pg_class AS r ON r.oid = a.attrelid AND r.relkind NOT IN ('i', 'I', 't')
 		LEFT JOIN pg_type AS y ON y.oid = a.atttypid
 		LEFT JOIN pg_attrdef AS f ON f.adrelid = a.attrelid AND f.adnum = a.attnum
-		LEFT JOIN pg_class AS s ON s.relkind = 'S' AND s.oid = CASE WHEN a.attidentity <> ''
-		  THEN (SELECT min(d.objid) FROM pg_depend AS d WHERE d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass
-		    AND d.refobjid = a.attrelid AND d.refobjsubid = a.attnum AND d.deptype = 'i')
-		  ELSE (SELECT min(d.refobjid) FROM pg_depend AS d JOIN pg_class AS q ON q.oid = d.refobjid AND q.relkind = 'S'
-		    WHERE d.classid = 'pg_attrdef'::regclass AND d.objid = f.oid AND d.refclassid = 'pg_class'::regclass) END
-		LEFT JOIN pg_namespace AS n ON n.oid = s.relnamespace
 		WHERE a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attrelid, a.attnum`,
-		[]any{&oid, &number, &c.Name, &c.Type, &c.TypeOID, &c.NotNull, &c.Generated, &c.Virtual, &c.Identity, &c.Default, &c.Sequence.Schema, &c.Sequence.Name, &c.Collation, &c.Nondeterministic, &c.From},
+		[]any{&oid, &at.number, &at.collation, &c.Name, &c.Type, &c.TypeOID, &c.NotNull, &c.Generated, &c.Virtual, &c.Identity, &c.Default, &c.Collation, &c.Nondeterministic},
 		func() error {
 			if r := l.relations[oid]; r != nil {
+				c.From, c.Sequence = []string{}, sequences[column{oid, at.number}]
 				r.Columns = append(r.Columns, c)
-				l.numbers[oid] = append(l.numbers[oid], number)
+				l.attributes[oid] = append(l.attributes[oid], at)
 			}
-			c.From = nil
+			return nil
+		}); err != nil {
+		return err
+	}
+	for _, g := range l.generated {
+		for i, at := range l.attributes[g.relation] {
+			if at.number == g.number {
+				l.relations[g.relation].Columns[i].From = l.columnsOf(g.relation, func(n int16) bool { return n != g.number && slices.Contains(g.dependsOn, n) })
+			}
+		}
+	}
+	return nil
+}
+
+// column is one by the OID of its relation and its number.
+type column struct {
+	relation uint32
+	number   int16
+}
+
+// readSequences reads whose next values columns are: the sequence of a default is what the default depends on; that of an identity column depends on the column.
+func (l *loader) readSequences(ctx context.Context) (map[column]catalog.Name, error) {
+	var (
+		of   column
+		name catalog.Name
+	)
+	sequences := map[column]catalog.Name{}
+	return sequences, l.each(ctx, `SELECT u.relation, u.number, n.nspname, s.relname FROM (
+		    SELECT a.attrelid, a.attnum, min(d.objid) FROM pg_attribute AS a JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = a.attrelid AND d.refobjsubid = a.attnum
+		    WHERE a.attidentity <> '' AND d.classid = 'pg_class'::regclass AND d.deptype = 'i' GROUP BY 1, 2
+		    UNION ALL SELECT f.adrelid, f.adnum, min(d.refobjid) FROM pg_attrdef AS f JOIN pg_attribute AS a ON a.attrelid = f.adrelid AND a.attnum = f.adnum AND a.attidentity = ''
+		    JOIN pg_depend AS d ON d.classid = 'pg_attrdef'::regclass AND d.objid = f.oid AND d.refclassid = 'pg_class'::regclass
+		    JOIN pg_class AS q ON q.oid = d.refobjid AND q.relkind = 'S' GROUP BY 1, 2) AS u (relation, number, sequence)
+		JOIN pg_class AS s ON s.oid = u.sequence AND s.relkind = 'S' JOIN pg_namespace AS n ON n.oid = s.relnamespace`,
+		[]any{&of.relation, &of.number, &name.Schema, &name.Name},
+		func() error {
+			sequences[of] = name
 			return nil
 		})
+}
+
+// columnsOf are the names of the columns of a relation that are meant, by their numbers.
+func (l *loader) columnsOf(relation uint32, meant func(number int16) bool) []string {
+	names := []string{}
+	for i, at := range l.attributes[relation] {
+		if meant(at.number) {
+			names = append(names, l.relations[relation].Columns[i].Name)
+		}
+	}
+	return names
+}
+
+// readPartitionedBy reads the columns of partition keys.
+func (l *loader) readPartitionedBy(ctx context.Context) error {
+	var (
+		oid     uint32
+		numbers []int16
+	)
+	return l.each(ctx, `SELECT p.partrelid, p.partattrs::int2[] || ARRAY(SELECT d.objsubid::int2 FROM pg_depend AS d WHERE d.classid = 'pg_class'::regclass AND d.objid = p.partrelid AND d.objsubid > 0
+		    AND d.refclassid = 'pg_class'::regclass AND d.refobjid = p.partrelid AND d.refobjsubid = 0) FROM pg_partitioned_table AS p`,
+		[]any{&oid, &numbers},
+		func() error {
+			if r := l.relations[oid]; r != nil {
+				r.PartitionBy = l.columnsOf(oid, func(n int16) bool { return slices.Contains(numbers, n) })
+				slices.Sort(r.PartitionBy)
+			}
+			numbers = nil
+			return nil
+		})
+}
+
+// readApproximate finds the relations with indexes that may search approximately.
+func (l *loader) readApproximate(ctx context.Context) error {
+	if len(l.known.methods) == 0 {
+		return nil
+	}
+	var oid uint32
+	return l.each(ctx, `SELECT DISTINCT i.indrelid FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid JOIN pg_am AS m ON m.oid = c.relam WHERE m.oid >= 16384 AND m.amname <> 'bloom'`,
+		[]any{&oid},
+		func() error {
+			if r := l.relations[oid]; r != nil {
+				r.Approximate = true
+			}
+			return nil
+		})
+}
+
+// setChecked finds which columns the checks read: each, and those that one check reads together.
+func (l *loader) setChecked(context.Context) error {
+	numbers, together := map[uint32][]int16{}, map[uint32][][]string{}
+	for _, c := range l.checks {
+		if c.tree == nil || !c.enforced {
+			continue
+		}
+		reads := l.columnsOf(c.relation, func(n int16) bool { return slices.Contains(c.keys, n) || c.tree.wholeRow() })
+		if len(reads) > 1 {
+			together[c.relation] = append(together[c.relation], reads)
+		}
+		for _, at := range l.attributes[c.relation] {
+			if slices.Contains(c.keys, at.number) || c.tree.wholeRow() {
+				numbers[c.relation] = append(numbers[c.relation], at.number)
+			}
+		}
+	}
+	for oid, read := range numbers {
+		l.relations[oid].Checked = l.columnsOf(oid, func(n int16) bool { return slices.Contains(read, n) })
+	}
+	for oid, lists := range together {
+		slices.SortFunc(lists, func(a, b []string) int { return cmp.Or(cmp.Compare(len(a), len(b)), slices.Compare(a, b)) })
+		l.relations[oid].Together = slices.CompactFunc(lists, slices.Equal[[]string])
+	}
+	return nil
 }
 
 // readKeys reads primary and foreign keys. A key that leads to a partitioned table has a row for each partition besides, which are left

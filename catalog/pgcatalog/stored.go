@@ -146,14 +146,3 @@ func trees(texts ...*string) []*tree {
 	}
 	return out
 }
-
-// columnsOf are the names of the columns of a relation that are meant, by their numbers.
-func (l *loader) columnsOf(relation uint32, meant func(number int16) bool) []string {
-	names := []string{}
-	for i, c := range l.relations[relation].Columns {
-		if meant(l.numbers[relation][i]) {
-			names = append(names, c.Name)
-		}
-	}
-	return names
-}

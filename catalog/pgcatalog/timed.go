@@ -87,7 +87,7 @@ func (l *loader) writesTime(t trigger) bool {
 	return only && r != nil && !slices.ContainsFunc(columns, func(name string) bool {
 		i := slices.IndexFunc(r.Columns, func(c catalog.Column) bool { return c.Name == name })
 		return i < 0 || r.Columns[i].Generated || !slices.Contains([]uint32{pgtype.TimestamptzOID, pgtype.TimestampOID, pgtype.DateOID}, r.Columns[i].TypeOID) ||
-			slices.Contains(t.keyed, l.numbers[t.relation][i])
+			slices.Contains(t.keyed, l.attributes[t.relation][i].number)
 	})
 }
 
