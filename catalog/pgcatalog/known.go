@@ -2,6 +2,7 @@ package pgcatalog
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -18,7 +19,6 @@ type known struct {
 	elements   map[uint32]*typeFacts // by the OIDs of their arrays
 	operators  []operator            // those that are not PostgreSQL's own
 	classes    []class               // likewise
-	methods    []uint32              // access methods, likewise
 
 	functionNames map[string][]*function  // functions that are not PostgreSQL's own, outside our schemas
 	typeNames     map[string][]*typeFacts // types that are not PostgreSQL's own, outside our schemas
@@ -36,7 +36,7 @@ type object struct {
 	oid     uint32
 }
 
-// function is a row of pg_proc. Of PostgreSQL's own, which are in pg_catalog, only what stands before ours is known.
+// function is a row of pg_proc. Of PostgreSQL's own, which are in pg_catalog, only those are known that something calls, and of them only what stands before ours.
 type function struct {
 	oid       uint32
 	name      string
@@ -73,9 +73,10 @@ type operator struct {
 
 // class is a row of pg_opclass.
 type class struct {
-	oid    uint32
-	of     uint32 // its type
-	orders bool   // it is what PostgreSQL compares or hashes values of its type by
+	oid       uint32
+	of        uint32 // its type
+	isDefault bool
+	orders    bool // it is what PostgreSQL compares or hashes values of its type by
 }
 
 // uses are what PostgreSQL runs functions of others for.
@@ -97,7 +98,7 @@ func (k *known) ofHonest(catalog string, oid uint32) bool {
 }
 
 func (l *loader) readKnown(ctx context.Context) error {
-	return inTurn(ctx, l.readExtensions, l.readFunctionFacts, l.readOtherFunctions, l.readTypeFacts, l.readOperatorFacts, l.readStored, l.readUses)
+	return inTurn(ctx, l.readExtensions, l.readOtherFunctions, l.readTypeFacts, l.readOperatorFacts, l.readStored, l.readCalled, l.readUses)
 }
 
 func (l *loader) readExtensions(ctx context.Context) error {
@@ -115,54 +116,56 @@ func (l *loader) readExtensions(ctx context.Context) error {
 		})
 }
 
-// readFunctionFacts reads by what a function is judged that an expression calls; and the names of those in pg_catalog.
-func (l *loader) readFunctionFacts(ctx context.Context) error {
-	l.known.functions, l.spec.CatalogFunctions = map[uint32]*function{}, map[string]bool{}
-	var (
-		f         function
-		inCatalog bool
-	)
-	return l.each(ctx, `SELECT p.oid, p.proname, p.pronamespace = 'pg_catalog'::regnamespace, p.provolatile = 'i', `+mayFail+` FROM pg_proc AS p`,
-		[]any{&f.oid, &f.name, &inCatalog, &f.immutable, &f.mayFail},
-		func() error {
-			found := f
-			found.own = found.oid < firstOfOthers && inCatalog
-			l.known.functions[found.oid] = &found
-			l.known.timeOfOthers = l.known.timeOfOthers || found.oid >= firstOfOthers && slices.Contains(timesByName, found.name)
-			if inCatalog {
-				l.spec.CatalogFunctions[found.name] = true
-			}
-			return nil
-		})
-}
-
-// readOtherFunctions reads more of the functions that are not PostgreSQL's own. Texts come as the bytes that the server has: the rules look at ASCII alone,
+// readOtherFunctions reads the functions that are not PostgreSQL's own. Texts come as the bytes that the server has: the rules look at ASCII alone,
 // which all encodings have, and one that is no UTF-8 is no reason to read nothing.
 func (l *loader) readOtherFunctions(ctx context.Context) error {
-	l.known.functionNames = map[string][]*function{}
+	l.known.functions, l.known.functionNames = map[uint32]*function{}, map[string][]*function{}
 	var (
 		f      function
 		source []byte
 		body   *string
 	)
-	return l.each(ctx, `SELECT p.oid, n.nspname IN `+ours+`, l.lanname, p.prosecdef, p.proconfig IS NOT NULL,
+	return l.each(ctx, `SELECT p.oid, p.proname, p.provolatile = 'i', `+mayFail+`, n.nspname IN `+ours+`, l.lanname, p.prosecdef, p.proconfig IS NOT NULL,
 		  EXISTS (SELECT FROM unnest(p.proconfig) AS g (setting) WHERE g.setting NOT LIKE 'search\_path=%'), COALESCE(p.proargdefaults::text ~ '\{(?!CONST|RELABELTYPE)', false),
 		  CASE l.lanname WHEN 'sql' THEN convert_to(p.prosrc, 'SQL_ASCII') END, CASE l.lanname WHEN 'sql' THEN p.prosqlbody::text END,
 		  p.prorettype || COALESCE(p.proallargtypes, p.proargtypes::oid[])
 		FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace JOIN pg_language AS l ON l.oid = p.prolang
-		WHERE p.oid >= 16384 OR n.nspname <> 'pg_catalog'`,
-		[]any{&f.oid, &f.ours, &f.language, &f.definer, &f.configured, &f.unsettled, &f.defaults, &source, &body, &f.types},
+		WHERE p.oid >= 16384 OR p.pronamespace <> 'pg_catalog'::regnamespace`,
+		[]any{&f.oid, &f.name, &f.immutable, &f.mayFail, &f.ours, &f.language, &f.definer, &f.configured, &f.unsettled, &f.defaults, &source, &body, &f.types},
 		func() error {
-			found := l.known.functions[f.oid]
-			f.name, f.immutable, f.mayFail = found.name, found.immutable, found.mayFail
-			f.source, f.body = string(source), newTree(body)
-			*found = f
-			f.types, source, body = nil, nil, nil
+			found := f
+			found.source, found.body = string(source), newTree(body)
+			l.known.functions[found.oid] = &found
 			if !found.ours {
-				l.known.functionNames[found.name] = append(l.known.functionNames[found.name], found)
+				l.known.functionNames[found.name] = append(l.known.functionNames[found.name], &found)
 			}
+			l.known.timeOfOthers = l.known.timeOfOthers || found.oid >= firstOfOthers && slices.Contains(timesByName, found.name)
+			f.types, source, body = nil, nil, nil
 			return nil
 		})
+}
+
+// readCalled reads the functions of PostgreSQL's own that an expression, a body or a trigger calls.
+func (l *loader) readCalled(ctx context.Context) error {
+	called := map[uint32]bool{}
+	for _, t := range l.trees() {
+		for _, oid := range t.functions {
+			called[oid] = true
+		}
+	}
+	for _, t := range l.triggers {
+		called[t.functionOID] = true
+	}
+	var f function
+	return l.each(ctx, `SELECT p.oid, p.proname, p.provolatile = 'i', `+mayFail+` AND NOT (`+failsForNone+`) FROM pg_proc AS p
+		WHERE p.oid = ANY ($1::oid[]) AND p.oid < 16384 AND p.pronamespace = 'pg_catalog'::regnamespace`,
+		[]any{&f.oid, &f.name, &f.immutable, &f.mayFail},
+		func() error {
+			found := f
+			found.own = true
+			l.known.functions[found.oid] = &found
+			return nil
+		}, slices.Sorted(maps.Keys(called)))
 }
 
 func (l *loader) readTypeFacts(ctx context.Context) error {
@@ -187,12 +190,13 @@ func (l *loader) readTypeFacts(ctx context.Context) error {
 		})
 }
 
-// readOperatorFacts reads the operators, operator classes and access methods that are not PostgreSQL's own.
+// readOperatorFacts reads the operators and operator classes that are not PostgreSQL's own, and whether somebody has made casts of its types.
 func (l *loader) readOperatorFacts(ctx context.Context) error {
 	var o operator
 	if err := l.each(ctx, "SELECT o.oid, o.oprname, o.oprcode::oid FROM pg_operator AS o WHERE o.oid >= 16384", []any{&o.oid, &o.name, &o.code}, func() error {
 		l.known.operators = append(l.known.operators, o)
-		if f := l.known.functions[o.code]; f != nil && (!l.known.ofHonest("pg_operator", o.oid) || l.known.ofOthers(f)) {
+		f := l.known.functions[o.code] // nil: it is PostgreSQL's own
+		if o.code != 0 && (!l.known.ofHonest("pg_operator", o.oid) || f != nil && l.known.ofOthers(f)) {
 			l.known.operatorNames = append(l.known.operatorNames, o.name)
 		}
 		return nil
@@ -200,16 +204,14 @@ func (l *loader) readOperatorFacts(ctx context.Context) error {
 		return err
 	}
 	var c class
-	if err := l.each(ctx, `SELECT q.oid, q.opcintype, q.opcdefault AND m.amname IN ('btree', 'hash') FROM pg_opclass AS q JOIN pg_am AS m ON m.oid = q.opcmethod WHERE q.oid >= 16384`,
-		[]any{&c.oid, &c.of, &c.orders}, func() error {
+	if err := l.each(ctx, `SELECT q.oid, q.opcintype, q.opcdefault, q.opcdefault AND m.amname IN ('btree', 'hash') FROM pg_opclass AS q JOIN pg_am AS m ON m.oid = q.opcmethod WHERE q.oid >= 16384`,
+		[]any{&c.oid, &c.of, &c.isDefault, &c.orders}, func() error {
 			l.known.classes = append(l.known.classes, c)
 			return nil
 		}); err != nil {
 		return err
 	}
-	return l.tx.QueryRow(ctx, `SELECT ARRAY(SELECT m.oid FROM pg_am AS m WHERE m.oid >= 16384),
-		  EXISTS (SELECT FROM pg_cast AS u WHERE u.oid >= 16384 AND u.castfunc <> 0 AND u.castsource < 16384 AND u.casttarget < 16384)`).
-		Scan(&l.known.methods, &l.known.castOfNative)
+	return l.tx.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_cast AS u WHERE u.oid >= 16384 AND u.castfunc <> 0 AND u.castsource < 16384 AND u.casttarget < 16384)").Scan(&l.known.castOfNative)
 }
 
 // readUses reads what PostgreSQL runs functions of others for; by itself it does so as it compares values of a type, converts them, makes one of a text that

@@ -33,7 +33,7 @@ type loader struct {
 	known known
 
 	checks        []check
-	indexTrees    []indexTrees
+	indexes       []*index
 	generated     []generated
 	partitionKeys []partitionKey
 	statistics    []statistics
@@ -59,7 +59,7 @@ func (l *loader) load(ctx context.Context, conn *pgx.Conn) error {
 		Scan(&l.spec.Database, &l.spec.ServerVersion); err != nil {
 		return err
 	}
-	if err := inTurn(ctx, l.readKnown, l.readRelations, l.readParents, l.readViews, l.readColumns, l.readPartitionedBy, l.readApproximate, l.setChecked, l.readKeys, l.readIndexed, l.readIndexes, l.readInverted, l.readVectors, l.readUnique, l.setRechecked, l.setComputed,
+	if err := inTurn(ctx, l.readKnown, l.readRelations, l.readParents, l.readViews, l.readColumns, l.readPartitionedBy, l.setChecked, l.readKeys, l.setIndexes, l.setUnique, l.readVectors, l.setRechecked, l.setComputed,
 		l.readCompared, l.readQuiet, l.readRuns, l.readValues, l.readFunctions, l.readTypes, l.readCollations, l.readCasts, l.readOperators, l.readSystemNames); err != nil {
 		return err
 	}

@@ -53,57 +53,103 @@ func (l *loader) readFunctions(ctx context.Context) error {
 }
 
 func (l *loader) readTypes(ctx context.Context) error {
-	var (
-		t      catalog.Type
-		kind   string
-		checks []uint32
-		labels []string
-	)
-	checkTypes := map[uint32][]uint32{}
+	under, err := l.readUnder(ctx)
+	if err != nil {
+		return err
+	}
+	labels, err := l.readLabels(ctx)
+	if err != nil {
+		return err
+	}
+	functions, err := l.readCheckFunctions(ctx)
+	if err != nil {
+		return err
+	}
+	types := map[uint32][]uint32{}
 	for _, c := range l.checks {
 		if c.of != 0 && c.tree != nil {
-			checkTypes[c.of] = append(checkTypes[c.of], c.tree.types...)
+			types[c.of] = append(types[c.of], c.tree.types...)
 		}
 	}
-	// A check depends on functions, and on operators, which stand for functions; those of pg_catalog are not recorded.
-	return l.each(ctx, `SELECT t.oid, n.nspname, t.typname, t.typtype::text, COALESCE(el.oid, 0),
-		  CASE t.typtype WHEN 'r' THEN (SELECT r.rngsubtype FROM pg_range AS r WHERE r.rngtypid = t.oid)
-		    WHEN 'm' THEN (SELECT r.rngtypid FROM pg_range AS r WHERE r.rngmultitypid = t.oid) ELSE t.typbasetype END, CASE WHEN t.typtype = 'd' THEN (
-		    WITH RECURSIVE base (oid, modifier) AS (
-		      SELECT t.typbasetype, t.typtypmod
-		      UNION ALL SELECT d.typbasetype, d.typtypmod FROM base AS b JOIN pg_type AS d ON d.oid = b.oid WHERE d.typtype = 'd')
-		    SELECT format_type(b.oid, b.modifier) FROM base AS b JOIN pg_type AS f ON f.oid = b.oid WHERE f.typtype <> 'd') ELSE '' END,
-		  ARRAY(SELECT DISTINCT COALESCE(o.oprcode::oid, d.refobjid) FROM pg_constraint AS k
-		    JOIN pg_depend AS d ON d.classid = 'pg_constraint'::regclass AND d.objid = k.oid
-		    LEFT JOIN pg_operator AS o ON d.refclassid = 'pg_operator'::regclass AND o.oid = d.refobjid
-		    WHERE k.contypid = t.oid AND d.refclassid IN ('pg_proc'::regclass, 'pg_operator'::regclass)
-		    UNION SELECT p.oid FROM pg_range AS r
-		    JOIN pg_opclass AS c ON c.oid = r.rngsubopc
-		    CROSS JOIN LATERAL (SELECT r.rngcanonical::oid UNION ALL SELECT r.rngsubdiff::oid
-		      UNION ALL SELECT s.amproc::oid FROM pg_amproc AS s WHERE s.amprocfamily = c.opcfamily
-		      UNION ALL SELECT o.oprcode::oid FROM pg_amop AS m JOIN pg_operator AS o ON o.oid = m.amopopr WHERE m.amopfamily = c.opcfamily) AS f (oid)
-		    JOIN pg_proc AS p ON p.oid = f.oid
-		    WHERE r.rngtypid = t.oid AND p.pronamespace <> 'pg_catalog'::regnamespace ORDER BY 1),
-		  ARRAY(SELECT e.enumlabel::text FROM pg_enum AS e WHERE e.enumtypid = t.oid ORDER BY e.enumsortorder),
-		  COALESCE((SELECT CASE WHEN r.rngsubdiff <> 0 THEN r.rngsubdiff::regproc::text END FROM pg_range AS r WHERE r.rngtypid = t.oid), '')
+	var (
+		t    catalog.Type
+		kind string
+	)
+	return l.each(ctx, `SELECT t.oid, n.nspname, t.typname, t.typtype::text, COALESCE(el.oid, 0), COALESCE(r.rngsubtype, m.rngtypid, t.typbasetype),
+		  CASE WHEN r.rngsubdiff <> 0 THEN r.rngsubdiff::regproc::text ELSE '' END
 		FROM pg_type AS t JOIN pg_namespace AS n ON n.oid = t.typnamespace
 		LEFT JOIN pg_class AS c ON c.oid = t.typrelid
 		LEFT JOIN pg_type AS el ON el.oid = t.typelem AND el.typarray = t.oid
 		LEFT JOIN pg_class AS elc ON elc.oid = el.typrelid
+		LEFT JOIN pg_range AS r ON r.rngtypid = t.oid LEFT JOIN pg_range AS m ON m.rngmultitypid = t.oid
 		WHERE COALESCE(c.relkind, 'c') = 'c' AND COALESCE(elc.relkind, 'c') = 'c' AND n.nspname !~ '^pg_(toast|temp)'`,
-		[]any{&t.OID, &t.Name.Schema, &t.Name.Name, &kind, &t.Element, &t.Base, &t.Under, &checks, &labels, &t.Subtracts},
+		[]any{&t.OID, &t.Name.Schema, &t.Name.Name, &kind, &t.Element, &t.Base, &t.Subtracts},
 		func() error {
 			found := t
 			found.Kind = kind[0]
+			found.Under = under[t.OID]
 			found.Extension = l.known.extensionOf("pg_type", cmp.Or(t.Element, t.OID))
 			found.Runs = l.known.running[t.OID]
-			found.CheckFunctions = checks
-			found.CheckTypes = slices.DeleteFunc(checkTypes[t.OID], func(oid uint32) bool { return oid == t.OID })
-			slices.Sort(found.CheckTypes)
-			found.CheckTypes = append([]uint32{}, slices.Compact(found.CheckTypes)...)
-			checks = nil
-			found.Labels, labels = labels, nil
+			found.Labels = append([]string{}, labels[t.OID]...)
+			found.CheckFunctions = append([]uint32{}, functions[t.OID]...)
+			found.CheckTypes = append([]uint32{}, slices.Compact(slices.Sorted(slices.Values(types[t.OID])))...)
+			found.CheckTypes = slices.DeleteFunc(found.CheckTypes, func(oid uint32) bool { return oid == t.OID })
 			l.spec.Types = append(l.spec.Types, &found)
+			return nil
+		})
+}
+
+// readUnder reads the types under domains that are none.
+func (l *loader) readUnder(ctx context.Context) (map[uint32]string, error) {
+	var (
+		domain uint32
+		name   string
+	)
+	under := map[uint32]string{}
+	return under, l.each(ctx, `WITH RECURSIVE base (domain, oid, modifier) AS (
+		    SELECT t.oid, t.typbasetype, t.typtypmod FROM pg_type AS t WHERE t.typtype = 'd'
+		    UNION ALL SELECT b.domain, d.typbasetype, d.typtypmod FROM base AS b JOIN pg_type AS d ON d.oid = b.oid WHERE d.typtype = 'd')
+		SELECT b.domain, format_type(b.oid, b.modifier) FROM base AS b JOIN pg_type AS f ON f.oid = b.oid WHERE f.typtype <> 'd'`,
+		[]any{&domain, &name},
+		func() error {
+			under[domain] = name
+			return nil
+		})
+}
+
+// readLabels reads the labels of enums.
+func (l *loader) readLabels(ctx context.Context) (map[uint32][]string, error) {
+	var (
+		enum  uint32
+		label string
+	)
+	labels := map[uint32][]string{}
+	return labels, l.each(ctx, "SELECT e.enumtypid, e.enumlabel FROM pg_enum AS e ORDER BY e.enumtypid, e.enumsortorder",
+		[]any{&enum, &label},
+		func() error {
+			labels[enum] = append(labels[enum], label)
+			return nil
+		})
+}
+
+// readCheckFunctions reads by what domains check their values, and ranges compare and round their bounds. A check depends on functions, and on operators, which stand for functions;
+// those of pg_catalog are not recorded.
+func (l *loader) readCheckFunctions(ctx context.Context) (map[uint32][]uint32, error) {
+	var of, function uint32
+	functions := map[uint32][]uint32{}
+	return functions, l.each(ctx, `SELECT k.contypid, COALESCE(o.oprcode::oid, d.refobjid) FROM pg_constraint AS k
+		  JOIN pg_depend AS d ON d.classid = 'pg_constraint'::regclass AND d.objid = k.oid
+		  LEFT JOIN pg_operator AS o ON d.refclassid = 'pg_operator'::regclass AND o.oid = d.refobjid
+		  WHERE k.contypid <> 0 AND d.refclassid IN ('pg_proc'::regclass, 'pg_operator'::regclass)
+		UNION SELECT r.rngtypid, p.oid FROM pg_range AS r JOIN pg_opclass AS c ON c.oid = r.rngsubopc
+		  CROSS JOIN LATERAL (SELECT r.rngcanonical::oid UNION ALL SELECT r.rngsubdiff::oid
+		    UNION ALL SELECT s.amproc::oid FROM pg_amproc AS s WHERE s.amprocfamily = c.opcfamily
+		    UNION ALL SELECT o.oprcode::oid FROM pg_amop AS m JOIN pg_operator AS o ON o.oid = m.amopopr WHERE m.amopfamily = c.opcfamily) AS f (oid)
+		  JOIN pg_proc AS p ON p.oid = f.oid WHERE p.pronamespace <> 'pg_catalog'::regnamespace
+		ORDER BY 1, 2`,
+		[]any{&of, &function},
+		func() error {
+			functions[of] = append(functions[of], function)
 			return nil
 		})
 }
@@ -163,12 +209,13 @@ func (l *loader) readOperators(ctx context.Context) error {
 		})
 }
 
-// readSystemNames reads the names that the system's own schemas have; those of the functions in pg_catalog are known.
+// readSystemNames reads the names that the system's own schemas have.
 func (l *loader) readSystemNames(ctx context.Context) error {
 	for _, part := range []struct {
 		into *map[string]bool
 		sql  string
 	}{
+		{&l.spec.CatalogFunctions, `SELECT DISTINCT p.proname FROM pg_proc AS p WHERE p.pronamespace = 'pg_catalog'::regnamespace`},
 		{&l.spec.CatalogOperators, `SELECT DISTINCT o.oprname FROM pg_operator AS o WHERE o.oprnamespace = 'pg_catalog'::regnamespace`},
 		{&l.spec.InfoSchemaFunctions, `SELECT DISTINCT p.proname FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace WHERE n.nspname = 'information_schema'`},
 	} {

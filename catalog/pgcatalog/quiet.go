@@ -93,23 +93,19 @@ func (l *loader) readQuiet(ctx context.Context) error {
 	for _, c := range l.checks {
 		loud[c.relation] = loud[c.relation] || k.others(c.tree)
 	}
-	for _, i := range l.indexTrees {
-		loud[i.relation] = loud[i.relation] || slices.ContainsFunc(i.trees, k.others)
+	for _, i := range l.indexes {
+		loud[i.relation] = loud[i.relation] || slices.ContainsFunc(i.trees(), k.others) || k.othersMethod(i)
 	}
 	if err := l.readKeysOfOthers(ctx, loud); err != nil {
 		return err
 	}
-	if err := l.readIndexesOfOthers(ctx, loud); err != nil {
-		return err
-	}
-
 	changes := map[uint32]bool{} // tables of which no row is changed quietly
 	for _, p := range l.policies {
 		changes[p.relation] = changes[p.relation] || !p.permissive || slices.ContainsFunc(p.trees, func(t *tree) bool { return !k.plainTypes(t) || slices.ContainsFunc(t.functions, k.worked) })
 	}
 	deletes, updates := map[uint32]bool{}, map[uint32]bool{} // tables with triggers that count
 	for _, t := range l.triggers {
-		fires := k.others(t.when) || !(t.function.own || t.schema == "pgconsent" && t.kind&before == 0)
+		fires := k.others(t.when) || !(k.functions[t.functionOID].own || t.schema == "pgconsent" && t.kind&before == 0)
 		deletes[t.relation] = deletes[t.relation] || t.kind&onDelete != 0 && fires
 		updates[t.relation] = updates[t.relation] || t.kind&onUpdate != 0 && fires && (k.others(t.when) || !l.writesTime(t))
 	}
@@ -153,28 +149,9 @@ func (l *loader) readKeysOfOthers(ctx context.Context, loud map[uint32]bool) err
 		}, uses.operators, uses.casts)
 }
 
-// readIndexesOfOthers finds the tables with indexes of access methods and operator classes that are not known, or which others have a part in.
-func (l *loader) readIndexesOfOthers(ctx context.Context, loud map[uint32]bool) error {
-	k := &l.known
-	classes, methods := slices.Clone(k.uses.classes), []uint32{}
-	for _, c := range k.classes {
-		if !k.ofHonest("pg_opclass", c.oid) {
-			classes = append(classes, c.oid)
-		}
-	}
-	for _, m := range k.methods {
-		if !k.ofHonest("pg_am", m) {
-			methods = append(methods, m)
-		}
-	}
-	if len(classes) == 0 && len(methods) == 0 {
-		return nil
-	}
-	var oid uint32
-	return l.each(ctx, `SELECT DISTINCT i.indrelid FROM pg_index AS i JOIN pg_class AS x ON x.oid = i.indexrelid WHERE i.indclass::oid[] && $1::oid[] OR x.relam = ANY ($2::oid[])`,
-		[]any{&oid},
-		func() error {
-			loud[oid] = true
-			return nil
-		}, classes, methods)
+// othersMethod tells of an index that its access method or an operator class is not known, or that others have a part in one.
+func (k *known) othersMethod(i *index) bool {
+	return i.methodOID >= firstOfOthers && !k.ofHonest("pg_am", i.methodOID) || slices.ContainsFunc(i.classes, func(oid uint32) bool {
+		return oid >= firstOfOthers && !k.ofHonest("pg_opclass", oid) || slices.Contains(k.uses.classes, oid)
+	})
 }

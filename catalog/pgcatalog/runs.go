@@ -22,8 +22,8 @@ type planned struct {
 // planned are these.
 func (l *loader) planned() []planned {
 	var out []planned
-	for _, i := range l.indexTrees {
-		for _, t := range i.trees {
+	for _, i := range l.indexes {
+		for _, t := range i.trees() {
 			out = append(out, planned{relation: i.relation, tree: t, by: "index " + i.name})
 		}
 	}

@@ -2,6 +2,7 @@ package pgcatalog
 
 import (
 	"context"
+	"slices"
 )
 
 // What tables and domains have of expressions, as the catalogs store them. Columns are by their numbers.
@@ -13,13 +14,6 @@ type (
 		keys         []int16
 		enforced     bool
 		validated    bool
-	}
-	// indexTrees are those of an index that has any.
-	indexTrees struct {
-		relation        uint32
-		name            string
-		trees           []*tree // its expressions, and which rows it is about
-		keys, dependsOn []int16
 	}
 	generated struct {
 		relation  uint32
@@ -55,7 +49,7 @@ func depends(catalog, object, relation string) string {
 
 // readStored reads the expressions.
 func (l *loader) readStored(ctx context.Context) error {
-	return inTurn(ctx, l.readChecks, l.readIndexTrees, l.readGenerated, l.readPartitionKeys, l.readStatistics, l.readPolicies, l.readTriggers)
+	return inTurn(ctx, l.readChecks, l.readIndexFacts, l.readGenerated, l.readPartitionKeys, l.readStatistics, l.readPolicies, l.readTriggers)
 }
 
 func (l *loader) readChecks(ctx context.Context) error {
@@ -70,22 +64,6 @@ func (l *loader) readChecks(ctx context.Context) error {
 			c.tree = newTree(text)
 			l.checks = append(l.checks, c)
 			c.keys, text = nil, nil
-			return nil
-		})
-}
-
-func (l *loader) readIndexTrees(ctx context.Context) error {
-	var (
-		i           indexTrees
-		exprs, pred *string
-	)
-	return l.each(ctx, `SELECT i.indrelid, c.relname, i.indexprs::text, i.indpred::text, i.indkey::int2[], `+depends("pg_class", "i.indexrelid", "i.indrelid")+`
-		FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid WHERE i.indexprs IS NOT NULL OR i.indpred IS NOT NULL`,
-		[]any{&i.relation, &i.name, &exprs, &pred, &i.keys, &i.dependsOn},
-		func() error {
-			i.trees = trees(exprs, pred)
-			l.indexTrees = append(l.indexTrees, i)
-			exprs, pred, i.keys, i.dependsOn = nil, nil, nil, nil
 			return nil
 		})
 }
@@ -145,4 +123,34 @@ func trees(texts ...*string) []*tree {
 		}
 	}
 	return out
+}
+
+// trees are all expressions, and the bodies of functions in SQL that are kept parsed.
+func (l *loader) trees() []*tree {
+	var out []*tree
+	for _, f := range l.known.functions {
+		out = append(out, f.body)
+	}
+	for _, c := range l.checks {
+		out = append(out, c.tree)
+	}
+	for _, i := range l.indexes {
+		out = append(out, i.trees()...)
+	}
+	for _, g := range l.generated {
+		out = append(out, g.tree)
+	}
+	for _, p := range l.partitionKeys {
+		out = append(out, p.tree)
+	}
+	for _, s := range l.statistics {
+		out = append(out, s.tree)
+	}
+	for _, p := range l.policies {
+		out = append(out, p.trees...)
+	}
+	for _, t := range l.triggers {
+		out = append(out, t.when)
+	}
+	return slices.DeleteFunc(out, func(t *tree) bool { return t == nil })
 }

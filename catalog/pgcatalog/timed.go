@@ -41,7 +41,7 @@ var timesByName = []string{"now", "transaction_timestamp", "statement_timestamp"
 // trigger is a row of pg_trigger.
 type trigger struct {
 	relation        uint32
-	function        *function
+	functionOID     uint32
 	schema          string // of the function
 	kind            int16
 	internal        bool
@@ -56,20 +56,19 @@ type trigger struct {
 // readTriggers reads the triggers that have a condition, or whose function is not PostgreSQL's own.
 func (l *loader) readTriggers(ctx context.Context) error {
 	var (
-		t        trigger
-		function uint32
-		when     *string
-		body     []byte
+		t    trigger
+		when *string
+		body []byte
 	)
 	return l.each(ctx, `SELECT t.tgrelid, p.oid, n.nspname, t.tgtype, t.tgisinternal, t.tgqual::text, t.tgattr::int2[], `+depends("pg_trigger", "t.oid", "t.tgrelid")+`,
 		  CASE WHEN t.tgtype & 83 = 19 THEN ARRAY(SELECT unnest(i.indkey::int2[]) FROM pg_index AS i WHERE i.indrelid = t.tgrelid AND i.indisunique
 		    UNION SELECT unnest(k.conkey) FROM pg_constraint AS k WHERE k.conrelid = t.tgrelid AND k.contype IN ('p', 'u', 'f', 'x')) END,
 		  CASE WHEN l.lanname = 'plpgsql' THEN convert_to(p.prosrc, 'SQL_ASCII') END, l.oid, replace(encode(t.tgargs, 'escape'), '\000', '')
 		FROM pg_trigger AS t JOIN pg_proc AS p ON p.oid = t.tgfoid JOIN pg_namespace AS n ON n.oid = p.pronamespace JOIN pg_language AS l ON l.oid = p.prolang
-		WHERE t.tgqual IS NOT NULL OR p.oid >= 16384 OR n.nspname <> 'pg_catalog'`,
-		[]any{&t.relation, &function, &t.schema, &t.kind, &t.internal, &when, &t.keys, &t.dependsOn, &t.keyed, &body, &t.language, &t.arguments},
+		WHERE t.tgqual IS NOT NULL OR p.oid >= 16384 OR p.pronamespace <> 'pg_catalog'::regnamespace`,
+		[]any{&t.relation, &t.functionOID, &t.schema, &t.kind, &t.internal, &when, &t.keys, &t.dependsOn, &t.keyed, &body, &t.language, &t.arguments},
 		func() error {
-			t.function, t.when, t.body = l.known.functions[function], newTree(when), string(body)
+			t.when, t.body = newTree(when), string(body)
 			l.triggers = append(l.triggers, t)
 			when, body, t.keys, t.dependsOn, t.keyed = nil, nil, nil, nil, nil
 			return nil
@@ -93,7 +92,7 @@ func (l *loader) writesTime(t trigger) bool {
 
 // timesSet are the columns that the function of a trigger writes the time into, if it does nothing else.
 func (l *loader) timesSet(t trigger) (columns []string, only bool) {
-	k, f := &l.known, t.function
+	k, f := &l.known, l.known.functions[t.functionOID]
 	if f.language == "c" {
 		return []string{t.arguments}, f.name == "moddatetime" && k.extensionOf("pg_proc", f.oid) == "moddatetime"
 	}

@@ -35,13 +35,15 @@ func (k *known) fixedToRead(oid uint32) bool {
 	return k.fixed(oid) || oid < firstOfOthers && k.types[oid] != nil && slices.Contains(readAlike, k.types[oid].name)
 }
 
-// mayFail tells of a function p that it may, though an expression of columns and constants calls it: it is neither leak-proof, nor a comparison of plain values, nor one of those that fail for none. Circles and segments are compared by
-// what is computed of them, which overflows, though it is leak-proof.
-const mayFail = `(p.proleakproof IS NOT TRUE OR ARRAY['circle'::regtype, 'lseg'::regtype]::oid[] && p.proargtypes::oid[]) AND NOT (p.oid < 16384 AND (p.pronamespace = 'pg_catalog'::regnamespace AND p.proname IN ('lower', 'upper', 'btrim', 'ltrim', 'rtrim', 'length', 'octet_length', 'char_length', 'character_length',
+// mayFail tells of a function p that it may: it is not leak-proof. Circles and segments are compared by what is computed of them, which overflows, though it is leak-proof.
+const mayFail = `(p.proleakproof IS NOT TRUE OR ARRAY['circle'::regtype, 'lseg'::regtype]::oid[] && p.proargtypes::oid[])`
+
+// failsForNone tells of a function p of PostgreSQL's own that it fails for none, leak-proof or not: comparisons of plain values do not.
+const failsForNone = `p.proname IN ('lower', 'upper', 'btrim', 'ltrim', 'rtrim', 'length', 'octet_length', 'char_length', 'character_length',
 		    'starts_with', 'jsonb_object_field', 'jsonb_object_field_text', 'jsonb_exists', 'array_length', 'cardinality', 'isfinite', 'now', 'pg_trigger_depth')
 		    AND NOT ARRAY['anyrange'::regtype, 'anymultirange'::regtype, 'lseg'::regtype, 'path'::regtype, 'name'::regtype]::oid[] && p.proargtypes::oid[]
 		  OR p.oid IN (SELECT o.oprcode::oid FROM pg_operator AS o JOIN pg_amop AS b ON b.amopopr = o.oid JOIN pg_am AS a ON a.oid = b.amopmethod AND a.amname = 'btree'
-		    WHERE b.amoplefttype NOT IN ('record'::regtype, 'anyarray'::regtype, 'anyrange'::regtype, 'anymultirange'::regtype, 'tsquery'::regtype))))`
+		    WHERE b.amoplefttype NOT IN ('record'::regtype, 'anyarray'::regtype, 'anyrange'::regtype, 'anymultirange'::regtype, 'tsquery'::regtype))`
 
 var (
 	failing = regexp.MustCompile(`\{(?:COERCEVIAIO|ARRAYCOERCEEXPR|CONVERTROWTYPE|COERCETODOMAIN|SUBSCRIPTINGREF|MINMAX|XMLEXPR|ROWCOMPARE|JSON)|:multidims true`)
@@ -113,13 +115,15 @@ func (l *loader) setRechecked(context.Context) error {
 // one for some columns is only where these are set.
 func (l *loader) setComputed(context.Context) error {
 	k := &l.known
-	for _, i := range l.indexTrees {
-		fails, unsure, whole := false, false, false
-		for _, t := range i.trees {
-			fails, unsure, whole = fails || l.through(k.fails, t, i.relation), unsure || l.through(k.unsure, t, i.relation), whole || t.wholeRow()
+	for _, i := range l.indexes {
+		fails, unsure := false, false
+		for _, t := range i.trees() {
+			fails, unsure = fails || l.through(k.fails, t, i.relation), unsure || l.through(k.unsure, t, i.relation)
 		}
 		if fails || unsure {
-			l.addComputed(i.relation, "index", unsure, false, func(n int16) bool { return whole || slices.Contains(i.keys, n) || slices.Contains(i.dependsOn, n) })
+			l.addComputed(i.relation, "index", unsure, false, func(n int16) bool {
+				return i.wholeRow() || slices.Contains(i.columns, n) || slices.Contains(i.dependsOn, n)
+			})
 		}
 	}
 	for _, t := range l.triggers {
