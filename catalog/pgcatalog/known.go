@@ -51,7 +51,8 @@ type function struct {
 	unsettled  bool // it has settings besides that of the search path
 	defaults   bool // arguments that a call leaves out may be worked out for it: the call, as it is stored, does not name what they call
 	source     string
-	body       *tree    // what PostgreSQL keeps parsed; nil if it keeps the text
+	parsed     bool     // PostgreSQL keeps its body parsed, and no text
+	body       *tree    // that body, where the function is an extension's
 	types      []uint32 // of its arguments and its result
 }
 
@@ -127,14 +128,17 @@ func (l *loader) readOtherFunctions(ctx context.Context) error {
 	)
 	return l.each(ctx, `SELECT p.oid, p.proname, p.provolatile = 'i', `+mayFail+`, n.nspname IN `+ours+`, l.lanname, p.prosecdef, p.proconfig IS NOT NULL,
 		  EXISTS (SELECT FROM unnest(p.proconfig) AS g (setting) WHERE g.setting NOT LIKE 'search\_path=%'), COALESCE(p.proargdefaults::text ~ '\{(?!CONST|RELABELTYPE)', false),
-		  CASE l.lanname WHEN 'sql' THEN convert_to(p.prosrc, 'SQL_ASCII') END, CASE l.lanname WHEN 'sql' THEN p.prosqlbody::text END,
+		  CASE l.lanname WHEN 'sql' THEN convert_to(p.prosrc, 'SQL_ASCII') END, p.prosqlbody IS NOT NULL, CASE WHEN p.oid >= 16384 THEN p.prosqlbody::text END,
 		  p.prorettype || COALESCE(p.proallargtypes, p.proargtypes::oid[])
 		FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace JOIN pg_language AS l ON l.oid = p.prolang
 		WHERE p.oid >= 16384 OR p.pronamespace <> 'pg_catalog'::regnamespace`,
-		[]any{&f.oid, &f.name, &f.immutable, &f.mayFail, &f.ours, &f.language, &f.definer, &f.configured, &f.unsettled, &f.defaults, &source, &body, &f.types},
+		[]any{&f.oid, &f.name, &f.immutable, &f.mayFail, &f.ours, &f.language, &f.definer, &f.configured, &f.unsettled, &f.defaults, &source, &f.parsed, &body, &f.types},
 		func() error {
 			found := f
-			found.source, found.body = string(source), newTree(body)
+			found.source = string(source)
+			if l.known.extensionOf("pg_proc", found.oid) != "" {
+				found.body = newTree(body)
+			}
 			l.known.functions[found.oid] = &found
 			if !found.ours {
 				l.known.functionNames[found.name] = append(l.known.functionNames[found.name], &found)

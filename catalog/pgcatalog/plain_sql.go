@@ -36,7 +36,7 @@ var unwritten = []string{"=", "<>", "<", "<=", ">", ">=", "~", "!~", "~~", "~~*"
 // plainSQL tells of a function that it is in SQL, and that its text is one SELECT that reads no table, runs no text, and has no name of a function, a type or an operator but PostgreSQL's and those of functions that are not of others: neither it nor what PostgreSQL makes of it as it plans runs anything
 // else. So are those that are made to call unaccent immutable, or to tell an address by its look. Values of others' types, which it may take for any, could be cast or compared by what the text does not name; so could PostgreSQL's own, where somebody has made a cast or an order of these.
 func (k *known) plainSQL(f *function) bool {
-	if f.language != "sql" || f.body != nil || !isClear(f.source) || f.defaults || f.unsettled || slices.ContainsFunc(f.types, k.ofAnyType) || !k.nobodysOrder() {
+	if f.language != "sql" || f.parsed || !isClear(f.source) || f.defaults || f.unsettled || slices.ContainsFunc(f.types, k.ofAnyType) || !k.nobodysOrder() {
 		return false
 	}
 	text := withoutStrings(f.source)
@@ -63,7 +63,7 @@ func (k *known) asMade(f *function) bool {
 	if f.defaults {
 		return false
 	}
-	if f.body == nil {
+	if !f.parsed {
 		text := lower(f.source)
 		return !unreadable.MatchString(text) && !reading.MatchString(text) && !k.mayRunOperator(text) && !slices.ContainsFunc(words(text), func(word string) bool {
 			return slices.ContainsFunc(k.typeNames[word], otherType) || slices.ContainsFunc(k.functionNames[word], otherFunction)

@@ -37,7 +37,7 @@ func (k *known) idle(f *function) bool {
 		return !f.immutable
 	case !f.immutable && (f.definer || f.configured):
 		return true
-	case !f.immutable && f.body == nil && isClear(f.source) && subSelect.MatchString(withoutStrings(f.source)) && (!strings.Contains(f.source, "'") || len(k.running) == 0):
+	case !f.immutable && !f.parsed && isClear(f.source) && subSelect.MatchString(withoutStrings(f.source)) && (!strings.Contains(f.source, "'") || len(k.running) == 0):
 		return true
 	default:
 		return k.plainSQL(f)

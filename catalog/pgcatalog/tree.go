@@ -14,27 +14,47 @@ type tree struct {
 	types     []uint32 // that it has to do with
 }
 
-var (
-	treeFunction = regexp.MustCompile(`:(?:opfuncid|funcid) ([0-9]+)`)
-	treeType     = regexp.MustCompile(`:([a-z_]*type(?:id|Id)?) ([0-9]+)`)
-	treeColumn   = regexp.MustCompile(`:varattno ([0-9]+)`)
-)
+var treeColumn = regexp.MustCompile(`:varattno ([0-9]+)`)
 
-// newTree is nil where there is no expression.
+// newTree is nil where there is no expression. It looks for the colons before the fields of the expression, and not for a regular expression, which takes ten times as long.
 func newTree(text *string) *tree {
 	if text == nil {
 		return nil
 	}
-	t := &tree{text: *text, functions: oids(treeFunction, *text)}
-	for _, m := range treeType.FindAllStringSubmatch(*text, -1) {
-		if strings.HasPrefix(m[1], "nulltesttype") || strings.HasPrefix(m[1], "booltesttype") { // these are no types, but what is asked
-			continue
+	t := &tree{text: *text}
+	for rest := *text; ; {
+		at := strings.IndexByte(rest, ':')
+		if at < 0 {
+			return t
 		}
-		if oid := number(m[2]); !slices.Contains(t.types, oid) {
-			t.types = append(t.types, oid)
+		rest = rest[at+1:]
+		name, value, _ := strings.Cut(rest, " ")
+		digits := value[:len(value)-len(strings.TrimLeft(value, "0123456789"))]
+		switch {
+		case digits == "":
+		case name == "funcid", name == "opfuncid":
+			t.functions = add(t.functions, number(digits))
+		case isType(name):
+			t.types = add(t.types, number(digits))
 		}
 	}
-	return t
+}
+
+// isType tells of the name of a field that a type's OID stands behind it. Two only look so: they say what is asked, as IS NULL and IS TRUE are.
+func isType(name string) bool {
+	if strings.HasPrefix(name, "nulltesttype") || strings.HasPrefix(name, "booltesttype") {
+		return false
+	}
+	name = strings.TrimSuffix(strings.TrimSuffix(name, "Id"), "id")
+	return strings.HasSuffix(name, "type") && strings.Trim(name, "abcdefghijklmnopqrstuvwxyz_") == ""
+}
+
+// add adds an OID that is not there.
+func add(to []uint32, oid uint32) []uint32 {
+	if slices.Contains(to, oid) {
+		return to
+	}
+	return append(to, oid)
 }
 
 // unknown is the OID of nothing.
@@ -53,9 +73,7 @@ func number(digits string) uint32 {
 func oids(find *regexp.Regexp, text string) []uint32 {
 	var out []uint32
 	for _, m := range find.FindAllStringSubmatch(text, -1) {
-		if oid := number(m[1]); !slices.Contains(out, oid) {
-			out = append(out, oid)
-		}
+		out = add(out, number(m[1]))
 	}
 	return out
 }
