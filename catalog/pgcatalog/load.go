@@ -35,6 +35,7 @@ type loader struct {
 	checks        []check
 	indexes       []*index
 	generated     []generated
+	virtual       map[uint32][]generated // those that are computed as they are read, by relation
 	partitionKeys []partitionKey
 	statistics    []statistics
 	policies      []policy

@@ -8,46 +8,125 @@ import (
 	"github.com/pgconsent/pgconsent/catalog"
 )
 
-// definerDefault is a function that runs with its owner's rights where a call of p leaves an argument out: the defaults call it, or a function
-// does that they call and whose body PostgreSQL keeps parsed. Defaults are kept as trees, which name functions by their OIDs.
-const definerDefault = `WITH RECURSIVE called (oid) AS (
-		    SELECT k[1]::oid FROM regexp_matches(p.proargdefaults::text, ':(?:funcid|opfuncid) ([0-9]+)', 'g') AS k
-		    UNION SELECT d.refobjid FROM called AS c JOIN pg_depend AS d ON d.classid = 'pg_proc'::regclass AND d.objid = c.oid AND d.refclassid = 'pg_proc'::regclass)
-		  SELECT min(f.oid::regprocedure::text) AS definer FROM called AS c JOIN pg_proc AS f ON f.oid = c.oid WHERE f.prosecdef`
-
+// readFunctions reads the functions outside the system's schemas. An aggregate is what the functions are that it is made of: by itself it says that it is immutable and no definer, whatever
+// these do. proargnames also names OUT arguments; those of the input arguments are told by proargmodes.
 func (l *loader) readFunctions(ctx context.Context) error {
+	made, err := l.readAggregates(ctx)
+	if err != nil {
+		return err
+	}
+	definers, err := l.readDefinerDefaults(ctx)
+	if err != nil {
+		return err
+	}
+	argTypes, err := l.readArgTypes(ctx)
+	if err != nil {
+		return err
+	}
 	var (
 		f                catalog.Function
 		kind, volatility string
-		names            []string
-		types            []string
-		results          []uint32
+		names, modes     []string
+		inputs, all      []uint32
+		result           uint32
 	)
-	// proargnames also names OUT arguments; those of the input arguments are told by proargmodes. An aggregate is what the functions are
-	// that it is made of: by itself it says that it is immutable and no definer, whatever these do.
-	return l.each(ctx, `SELECT p.oid, n.nspname, p.proname, p.prokind::text,
-		  ARRAY(SELECT COALESCE(p.proargnames[k.ord], '') FROM unnest(COALESCE(p.proargmodes, array_fill('i'::"char", ARRAY[p.pronargs::int4]))) WITH ORDINALITY AS k (mode, ord)
-		    WHERE k.mode IN ('i', 'b', 'v') ORDER BY k.ord),
-		  ARRAY(SELECT format_type(k.type, NULL) FROM unnest(p.proargtypes::oid[]) WITH ORDINALITY AS k (type, ord) ORDER BY k.ord),
-		  p.pronargdefaults::int4, p.provariadic <> 0, p.prosecdef OR COALESCE(made.definer, false), COALESCE(made.volatility, p.provolatile::text), COALESCE(left_out.definer, ''), l.lanname,
-		  ARRAY(SELECT p.prorettype UNION SELECT k.type FROM unnest(p.proallargtypes, p.proargmodes) AS k (type, mode) WHERE k.mode IN ('o', 'b', 't') ORDER BY 1),
+	return l.each(ctx, `SELECT p.oid, n.nspname, p.proname, p.prokind::text, p.proargnames, p.proargmodes::text[], p.proargtypes::oid[], p.proallargtypes, p.prorettype,
+		  p.pronargdefaults::int4, p.provariadic <> 0, p.prosecdef, p.provolatile::text, l.lanname,
 		  CASE WHEN l.lanname = 'internal' AND p.prosrc ~ '^(range_constructor[23]|multirange_constructor[012])$' THEN p.prorettype ELSE 0 END
 		FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace JOIN pg_language AS l ON l.oid = p.prolang
-		LEFT JOIN LATERAL (SELECT bool_or(f.prosecdef) AS definer, max(f.provolatile::text COLLATE "C") AS volatility
-		  FROM pg_aggregate AS a JOIN pg_proc AS f ON f.oid IN (a.aggtransfn::oid, a.aggfinalfn::oid, a.aggcombinefn::oid, a.aggserialfn::oid, a.aggdeserialfn::oid,
-		    a.aggmtransfn::oid, a.aggminvtransfn::oid, a.aggmfinalfn::oid) WHERE a.aggfnoid = p.oid) AS made ON p.prokind = 'a'
-		LEFT JOIN LATERAL (`+definerDefault+`) AS left_out ON p.pronargdefaults > 0
 		WHERE n.nspname NOT IN ('pg_catalog', 'information_schema') AND n.nspname !~ '^pg_temp' ORDER BY p.oid`,
-		[]any{&f.OID, &f.Name.Schema, &f.Name.Name, &kind, &names, &types, &f.Defaults, &f.Variadic, &f.SecurityDefiner, &volatility, &f.DefinerDefault, &f.Language, &results, &f.Makes},
+		[]any{&f.OID, &f.Name.Schema, &f.Name.Name, &kind, &names, &modes, &inputs, &all, &result, &f.Defaults, &f.Variadic, &f.SecurityDefiner, &volatility, &f.Language, &f.Makes},
 		func() error {
 			function := f
 			function.Kind, function.Volatility = kind[0], volatility[0]
-			function.ArgNames, function.ArgTypes = names, types
-			function.Results = results
+			if of, ok := made[f.OID]; ok {
+				function.SecurityDefiner, function.Volatility = f.SecurityDefiner || of.definer, of.volatility
+			}
+			function.DefinerDefault = definers[f.OID]
 			function.Extension = l.known.extensionOf("pg_proc", f.OID)
 			function.Replaced = function.Extension != "" && f.Language != "c" && f.Language != "internal" && !(f.Language == "sql" && l.known.asMade(l.known.functions[f.OID]))
-			names, types, results = nil, nil, nil
+			function.ArgNames, function.ArgTypes, function.Results = []string{}, []string{}, []uint32{result}
+			for _, oid := range inputs {
+				function.ArgTypes = append(function.ArgTypes, argTypes[oid])
+			}
+			for i := range max(len(modes), len(inputs)) {
+				mode, name := "i", ""
+				if modes != nil {
+					mode = modes[i]
+				}
+				if i < len(names) {
+					name = names[i]
+				}
+				if mode == "i" || mode == "b" || mode == "v" {
+					function.ArgNames = append(function.ArgNames, name)
+				}
+				if mode == "o" || mode == "b" || mode == "t" {
+					function.Results = append(function.Results, all[i])
+				}
+			}
+			slices.Sort(function.Results)
+			function.Results = slices.Compact(function.Results)
+			names, modes, inputs, all = nil, nil, nil, nil
 			l.spec.Functions = append(l.spec.Functions, &function)
+			return nil
+		})
+}
+
+// aggregate is what the functions do together that one is made of.
+type aggregate struct {
+	definer    bool
+	volatility byte
+}
+
+func (l *loader) readAggregates(ctx context.Context) (map[uint32]aggregate, error) {
+	var (
+		oid        uint32
+		of         aggregate
+		volatility string
+	)
+	made := map[uint32]aggregate{}
+	return made, l.each(ctx, `SELECT a.aggfnoid::oid, bool_or(f.prosecdef), max(f.provolatile::text COLLATE "C")
+		FROM pg_aggregate AS a JOIN pg_proc AS p ON p.oid = a.aggfnoid AND p.pronamespace <> 'pg_catalog'::regnamespace
+		JOIN pg_proc AS f ON f.oid = ANY (ARRAY[a.aggtransfn, a.aggfinalfn, a.aggcombinefn, a.aggserialfn, a.aggdeserialfn, a.aggmtransfn, a.aggminvtransfn, a.aggmfinalfn]::oid[]) GROUP BY 1`,
+		[]any{&oid, &of.definer, &volatility},
+		func() error {
+			of.volatility = volatility[0]
+			made[oid] = of
+			return nil
+		})
+}
+
+// readDefinerDefaults reads which functions run one with its owner's rights where a call leaves an argument out: the defaults call it, or a function
+// does that they call and whose body PostgreSQL keeps parsed. Defaults are kept as trees, which name functions by their OIDs.
+func (l *loader) readDefinerDefaults(ctx context.Context) (map[uint32]string, error) {
+	var (
+		oid  uint32
+		name string
+	)
+	definers := map[uint32]string{}
+	return definers, l.each(ctx, `WITH RECURSIVE called (function, oid) AS (
+		    SELECT p.oid, k[1]::oid FROM pg_proc AS p CROSS JOIN LATERAL regexp_matches(p.proargdefaults::text, ':(?:funcid|opfuncid) ([0-9]+)', 'g') AS k
+		    WHERE p.pronargdefaults > 0 AND p.pronamespace <> 'pg_catalog'::regnamespace
+		    UNION SELECT c.function, d.refobjid FROM called AS c JOIN pg_depend AS d ON d.classid = 'pg_proc'::regclass AND d.objid = c.oid AND d.refclassid = 'pg_proc'::regclass)
+		SELECT c.function, min(f.oid::regprocedure::text) FROM called AS c JOIN pg_proc AS f ON f.oid = c.oid WHERE f.prosecdef GROUP BY 1`,
+		[]any{&oid, &name},
+		func() error {
+			definers[oid] = name
+			return nil
+		})
+}
+
+// readArgTypes reads how types are written that functions outside pg_catalog take.
+func (l *loader) readArgTypes(ctx context.Context) (map[uint32]string, error) {
+	var (
+		oid  uint32
+		name string
+	)
+	types := map[uint32]string{}
+	return types, l.each(ctx, `SELECT t.oid, format_type(t.oid, NULL) FROM (SELECT DISTINCT unnest(p.proargtypes::oid[]) FROM pg_proc AS p WHERE p.pronamespace <> 'pg_catalog'::regnamespace) AS t (oid)`,
+		[]any{&oid, &name},
+		func() error {
+			types[oid] = name
 			return nil
 		})
 }

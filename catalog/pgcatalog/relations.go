@@ -204,14 +204,15 @@ func (l *loader) setChecked(context.Context) error {
 		if c.tree == nil || !c.enforced {
 			continue
 		}
-		reads := l.columnsOf(c.relation, func(n int16) bool { return slices.Contains(c.keys, n) || c.tree.wholeRow() })
+		reads := l.columnsOf(c.relation, func(n int16) bool {
+			read := slices.Contains(c.keys, n) || c.tree.wholeRow()
+			if read {
+				numbers[c.relation] = append(numbers[c.relation], n)
+			}
+			return read
+		})
 		if len(reads) > 1 {
 			together[c.relation] = append(together[c.relation], reads)
-		}
-		for _, at := range l.attributes[c.relation] {
-			if slices.Contains(c.keys, at.number) || c.tree.wholeRow() {
-				numbers[c.relation] = append(numbers[c.relation], at.number)
-			}
 		}
 	}
 	for oid, read := range numbers {
@@ -228,20 +229,12 @@ func (l *loader) setChecked(context.Context) error {
 // out: they ask what the key asks.
 func (l *loader) readKeys(ctx context.Context) error {
 	var (
-		oid, target   uint32
-		kind          string
-		columns, refs []string
-		validated     bool
-		update, del   string
-		nulled        []string
-		full          bool
+		oid, target           uint32
+		kind, update, del     string
+		columns, refs, nulled []int16
+		validated, full       bool
 	)
-	names := func(keys, relation string) string {
-		return `ARRAY(SELECT a.attname::text FROM unnest(` + keys + `) WITH ORDINALITY AS k (num, ord)
-			JOIN pg_attribute AS a ON a.attrelid = ` + relation + ` AND a.attnum = k.num ORDER BY k.ord)`
-	}
-	return l.each(ctx, `SELECT con.conrelid, con.confrelid, con.contype::text, `+names("con.conkey", "con.conrelid")+`, `+names("con.confkey", "con.confrelid")+`, con.convalidated,
-		  con.confupdtype::text, con.confdeltype::text, `+names("con.confdelsetcols", "con.conrelid")+`, con.confmatchtype = 'f'
+	return l.each(ctx, `SELECT con.conrelid, con.confrelid, con.contype::text, con.conkey, con.confkey, con.convalidated, con.confupdtype::text, con.confdeltype::text, con.confdelsetcols, con.confmatchtype = 'f'
 		FROM pg_constraint AS con WHERE con.contype IN ('p', 'f') AND con.conrelid <> 0 AND `+l.enforced()+`
 		  AND NOT EXISTS (SELECT FROM pg_constraint AS whole WHERE whole.oid = con.conparentid AND whole.conrelid = con.conrelid)
 		ORDER BY con.conrelid, con.conname`,
@@ -251,16 +244,27 @@ func (l *loader) readKeys(ctx context.Context) error {
 			switch {
 			case r == nil:
 			case kind == "p":
-				r.PrimaryKey = columns
+				r.PrimaryKey = l.names(oid, columns)
 			case l.relations[target] != nil:
 				r.ForeignKeys = append(r.ForeignKeys, catalog.ForeignKey{
-					Columns: columns, Target: l.relations[target].Name, TargetCols: refs, Validated: validated,
-					OnUpdate: actions[update], OnDelete: actions[del], Nulled: nulled, Full: full,
+					Columns: l.names(oid, columns), Target: l.relations[target].Name, TargetCols: l.names(target, refs), Validated: validated,
+					OnUpdate: actions[update], OnDelete: actions[del], Nulled: l.names(oid, nulled), Full: full,
 				})
 			}
 			columns, refs, nulled = nil, nil, nil
 			return nil
 		})
+}
+
+// names are those of the columns of a relation that have these numbers, in their order.
+func (l *loader) names(relation uint32, numbers []int16) []string {
+	out := []string{}
+	for _, number := range numbers {
+		if at := slices.IndexFunc(l.attributes[relation], func(a attribute) bool { return a.number == number }); at >= 0 {
+			out = append(out, l.relations[relation].Columns[at].Name)
+		}
+	}
+	return out
 }
 
 // actions are the letters of pg_constraint.

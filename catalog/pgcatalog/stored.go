@@ -69,6 +69,7 @@ func (l *loader) readChecks(ctx context.Context) error {
 }
 
 func (l *loader) readGenerated(ctx context.Context) error {
+	l.virtual = map[uint32][]generated{}
 	var (
 		g    generated
 		text *string
@@ -79,6 +80,9 @@ func (l *loader) readGenerated(ctx context.Context) error {
 		func() error {
 			g.tree = newTree(text)
 			l.generated = append(l.generated, g)
+			if g.virtual {
+				l.virtual[g.relation] = append(l.virtual[g.relation], g)
+			}
 			text, g.dependsOn = nil, nil
 			return nil
 		})

@@ -12,6 +12,7 @@ type tree struct {
 	text      string
 	functions []uint32 // that it calls
 	types     []uint32 // that it has to do with
+	whole     bool
 }
 
 var treeColumn = regexp.MustCompile(`:varattno ([0-9]+)`)
@@ -21,7 +22,7 @@ func newTree(text *string) *tree {
 	if text == nil {
 		return nil
 	}
-	t := &tree{text: *text}
+	t := &tree{text: *text, whole: strings.Contains(*text, ":varattno 0 ")}
 	for rest := *text; ; {
 		at := strings.IndexByte(rest, ':')
 		if at < 0 {
@@ -79,7 +80,7 @@ func oids(find *regexp.Regexp, text string) []uint32 {
 }
 
 // wholeRow tells whether it reads a whole row, which is no column that it depends on.
-func (t *tree) wholeRow() bool { return t != nil && strings.Contains(t.text, ":varattno 0 ") }
+func (t *tree) wholeRow() bool { return t != nil && t.whole }
 
 // columns are the numbers of those that it reads by themselves.
 func (t *tree) columns() []uint32 { return oids(treeColumn, t.text) }

@@ -76,20 +76,23 @@ func (k *known) unsure(t *tree) bool {
 
 // bySettings tells of an expression that it makes a text of a value, or a value of a text, in which the session's settings have a part.
 func (k *known) bySettings(t *tree) bool {
+	made := strings.Count(t.text, viaText)
+	if made == 0 {
+		return false
+	}
 	known := 0
 	for _, m := range writtenType.FindAllStringSubmatch(t.text, -1) {
 		if k.fixed(number(m[1])) {
 			known++
 		}
 	}
-	made := strings.Count(t.text, viaText)
-	return made > 0 && (known != made || slices.ContainsFunc(oids(treeResult, t.text), func(oid uint32) bool { return !k.fixedToRead(oid) }))
+	return known != made || slices.ContainsFunc(oids(treeResult, t.text), func(oid uint32) bool { return !k.fixedToRead(oid) })
 }
 
 // through asks something of an expression, and of the virtual columns that it reads, which PostgreSQL works out with it: the expression as it is stored has their names only.
 func (l *loader) through(does func(*tree) bool, t *tree, relation uint32) bool {
-	return does(t) || t != nil && slices.ContainsFunc(l.generated, func(g generated) bool {
-		return g.virtual && g.relation == relation && (t.wholeRow() || slices.Contains(t.columns(), uint32(g.number))) && does(g.tree)
+	return does(t) || t != nil && slices.ContainsFunc(l.virtual[relation], func(g generated) bool {
+		return (t.wholeRow() || slices.Contains(t.columns(), uint32(g.number))) && does(g.tree)
 	})
 }
 
