@@ -247,6 +247,19 @@ func TestDecay(t *testing.T) {
 	}
 }
 
+// What a countdown has removed stays removed when a later one is stopped earlier.
+func TestDecayNeverGoesBack(t *testing.T) {
+	h := partnered(t)
+	for _, c := range []struct{ days, want int }{{40, 40}, {5, 40}, {70, 70}, {69, 70}} {
+		h.later(day).must(Command{Do: Degrade, Stream: Anonymous})
+		h.later(time.Duration(c.days) * day).must(Command{Do: Upgrade})
+		h.must(Command{Do: DecidePartnership, By: agent, Decision: TaskComplete})
+		if h.at.DecayedDays != c.want {
+			t.Errorf("a countdown of %d days: decayed by %d, want %d", c.days, h.at.DecayedDays, c.want)
+		}
+	}
+}
+
 // Only the subject's own interaction renews; an interaction overrides no withdrawal (SYSTEMS.md 2 n).
 // seeds/001:193-196.
 func TestInteractions(t *testing.T) {
