@@ -51,6 +51,27 @@ func TestRetention(t *testing.T) {
 	}
 }
 
+// A segment goes when the newest record at its end is as old as the retention, and not a moment before.
+func TestNoSegmentGoesEarly(t *testing.T) {
+	begin := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	for age, goes := range map[time.Duration]bool{
+		10*time.Hour - time.Hour: false, 10*time.Hour - time.Minute: false, 10*time.Hour - time.Nanosecond: false,
+		10 * time.Hour: true, 11 * time.Hour: true,
+	} {
+		now := begin
+		cfg := Config{
+			Dir: t.TempDir(), Key: testKey(t, 'k'), MaxSegment: 1, Now: func() time.Time { return now }, Deadline: time.Hour,
+		}
+		filled(t, cfg, 3)
+		now, cfg.Retention = begin.Add(age), 10*time.Hour
+		filled(t, cfg, 1)
+		segments, err := listSegments(cfg.Dir)
+		if err != nil || len(segments) == 0 || (segments[0] > 1) != goes {
+			t.Errorf("after %v of ten hours: segments %v, %v", age, segments, err)
+		}
+	}
+}
+
 // A removal that was interrupted at any point leaves a chain that holds.
 func TestRetentionInterrupted(t *testing.T) {
 	dir, key := t.TempDir(), testKey(t, 'k')

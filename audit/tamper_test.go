@@ -195,3 +195,35 @@ func TestWhatTheKeyAndTheAnchorAreFor(t *testing.T) {
 		}
 	}
 }
+
+// A record without a code among those that have one was added or stripped by somebody without the key, which shows
+// without the key as well. Records from before there was a key have none, and those that follow may.
+func TestARecordWithoutACodeAmongThoseWithOneIsFound(t *testing.T) {
+	for codes, found := range map[string]bool{
+		"xxxxx": false, ".xxxx": false, "...xx": false,
+		"x.xxx": true, "xxx.x": true, "x...x": true, ".x.xx": true,
+	} {
+		dir, key := t.TempDir(), testKey(t, 'k')
+		filled(t, Config{Dir: dir, Key: key}, len(codes))
+		path := filepath.Join(dir, segmentName(1))
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := strings.SplitAfter(string(b), "\n")
+		for i, code := range codes {
+			if code == '.' { // the chain holds: a code is no part of what is hashed
+				lines[i] = recoded(lines[i], "", nil)
+			}
+		}
+		if err := os.WriteFile(path, []byte(strings.Join(lines, "")), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for name, against := range map[string]Against{"with the key": {Key: key}, "without the key": {}} {
+			var broken *Broken
+			if _, err := against.Walk(dir, nil); errors.As(err, &broken) != found {
+				t.Errorf("codes %s, %s: %v", codes, name, err)
+			}
+		}
+	}
+}
