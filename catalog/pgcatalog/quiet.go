@@ -2,7 +2,6 @@ package pgcatalog
 
 import (
 	"context"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -12,12 +11,12 @@ import (
 // What PostgreSQL runs as a row is changed may be a function of the owner's, which asks what it likes with the rights of whoever writes. A table is quiet where all of that is PostgreSQL's
 // own, or ours; what is not known to be is taken for other.
 
-var otherNodes = regexp.MustCompile(`\{(?:CONVERTROWTYPE|COERCETODOMAIN|ROWCOMPARE|MINMAX|XMLEXPR|JSON|NEXTVALUE|SUBLINK)`)
+var otherNodes = []string{"CONVERTROWTYPE", "COERCETODOMAIN", "ROWCOMPARE", "MINMAX", "XMLEXPR", "JSON", "NEXTVALUE", "SUBLINK"}
 
 // others tells of an expression, nil where there is none, that it may run a function that is neither PostgreSQL's own nor of an extension that is known, or that goes by more than its arguments:
 // those that run a text are among these. Functions of any type run what their arguments' types compare by, so that each type in it counts.
 func (k *known) others(t *tree) bool {
-	return t != nil && (otherNodes.MatchString(t.text) || slices.ContainsFunc(t.functions, k.othersCalled) || !k.plainTypes(t))
+	return t != nil && (t.has(otherNodes) || slices.ContainsFunc(t.functions, k.othersCalled) || !k.plainTypes(t))
 }
 
 func (k *known) othersCalled(oid uint32) bool {

@@ -100,6 +100,7 @@ type attribute struct {
 	collation uint32
 }
 
+// readColumns reads the columns. A default has no columns in it, so that it needs no names of these to be written.
 func (l *loader) readColumns(ctx context.Context) error {
 	sequences, err := l.readSequences(ctx)
 	if err != nil {
@@ -112,7 +113,7 @@ func (l *loader) readColumns(ctx context.Context) error {
 		c   catalog.Column
 	)
 	if err := l.each(ctx, `SELECT a.attrelid, a.attnum, a.attcollation, a.attname, format_type(a.atttypid, a.atttypmod), a.atttypid, a.attnotnull, a.attgenerated <> '', a.attgenerated = 'v',
-		  CASE a.attidentity WHEN 'a' THEN 'always' WHEN 'd' THEN 'by default' ELSE '' END, CASE WHEN a.attgenerated = '' THEN COALESCE(pg_get_expr(f.adbin, f.adrelid), pg_get_expr(y.typdefaultbin, 0), '') ELSE '' END,
+		  CASE a.attidentity WHEN 'a' THEN 'always' WHEN 'd' THEN 'by default' ELSE '' END, CASE WHEN a.attgenerated = '' THEN COALESCE(pg_get_expr(f.adbin, 0), pg_get_expr(y.typdefaultbin, 0), '') ELSE '' END,
 		  CASE WHEN a.attcollation IN (0, 'pg_catalog."default"'::regcollation) THEN '' ELSE trim('"' FROM a.attcollation::regcollation::text) END,
 		  a.attcollation IN (SELECT l.oid FROM pg_collation AS l WHERE NOT l.collisdeterministic)
 		FROM pg_attribute AS a JOIN pg_class AS r ON r.oid = a.attrelid AND r.relkind NOT IN ('i', 'I', 't')

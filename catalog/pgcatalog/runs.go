@@ -17,6 +17,7 @@ type planned struct {
 	tree       *tree
 	permissive bool // of a row policy that is
 	by         string
+	calls      []uint32 // functions of others, if one may be run
 }
 
 // planned are these.
@@ -62,31 +63,51 @@ func (l *loader) readRuns(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	var found []planned
+	named := map[uint32]string{}
 	for _, x := range l.planned() {
 		for _, oid := range x.tree.types {
 			if name, runs := types[oid]; runs {
 				l.addRuns(x.relation, x.by+": type "+name)
 			}
 		}
-		var functions []uint32
-		always := false
-		for _, oid := range x.tree.functions {
-			f := k.functions[oid]
-			if f != nil && (!k.ofAnybody(f) || x.permissive && k.idle(f) || !x.permissive && k.plainSQL(f)) {
-				continue
+		if x.calls = k.runAsPlanned(x); len(x.calls) > 0 {
+			found = append(found, x)
+			for _, oid := range x.calls {
+				named[oid] = ""
 			}
-			functions = append(functions, oid)
-			always = always || f == nil || f.language == "sql" || f.defaults
-		}
-		if always || folds(x.tree.text, functions) {
-			names, err := l.signatures(ctx, functions)
-			if err != nil {
-				return err
-			}
-			l.addRuns(x.relation, x.by+": "+names)
 		}
 	}
+	if err := l.readSignatures(ctx, named); err != nil {
+		return err
+	}
+	for _, x := range found {
+		var names []string
+		for _, oid := range x.calls {
+			names = append(names, named[oid])
+		}
+		slices.Sort(names)
+		l.addRuns(x.relation, x.by+": "+strings.Join(slices.Compact(names), ", "))
+	}
 	l.shareRuns()
+	return nil
+}
+
+// runAsPlanned are the functions of others in an expression of which one may be run as a plan is made; none if that is so of none.
+func (k *known) runAsPlanned(x planned) []uint32 {
+	var functions []uint32
+	always := false
+	for _, oid := range x.tree.functions {
+		f := k.functions[oid]
+		if f != nil && (!k.ofAnybody(f) || x.permissive && k.idle(f) || !x.permissive && k.plainSQL(f)) {
+			continue
+		}
+		functions = append(functions, oid)
+		always = always || f == nil || f.language == "sql" || f.defaults
+	}
+	if always || folds(x.tree.text, functions) {
+		return functions
+	}
 	return nil
 }
 
@@ -143,11 +164,19 @@ func (l *loader) typesThatRun(ctx context.Context) (map[uint32]string, error) {
 		}, slices.Sorted(maps.Keys(l.known.running)))
 }
 
-// signatures are the names of functions with the types of their arguments, in one list.
-func (l *loader) signatures(ctx context.Context, functions []uint32) (string, error) {
-	var names string
-	err := l.tx.QueryRow(ctx, "SELECT COALESCE(string_agg(DISTINCT f.oid::regprocedure::text, ', '), '') FROM unnest($1::oid[]) AS f (oid)", functions).Scan(&names)
-	return names, err
+// readSignatures reads the names of functions with the types of their arguments.
+func (l *loader) readSignatures(ctx context.Context, of map[uint32]string) error {
+	if len(of) == 0 {
+		return nil
+	}
+	var (
+		oid  uint32
+		name string
+	)
+	return l.each(ctx, "SELECT f.oid, f.oid::regprocedure::text FROM unnest($1::oid[]) AS f (oid)", []any{&oid, &name}, func() error {
+		of[oid] = name
+		return nil
+	}, slices.Sorted(maps.Keys(of)))
 }
 
 // shareRuns gives to tables that are parts of one another what one of them has: a plan looks at all of them.

@@ -12,26 +12,30 @@ type tree struct {
 	text      string
 	functions []uint32 // that it calls
 	types     []uint32 // that it has to do with
+	nodes     []string // what it consists of, by their names: OPEXPR
 	whole     bool
 }
 
 var treeColumn = regexp.MustCompile(`:varattno ([0-9]+)`)
 
-// newTree is nil where there is no expression. It looks for the colons before the fields of the expression, and not for a regular expression, which takes ten times as long.
+// newTree is nil where there is no expression. It looks for the marks before the names of nodes and their fields: regular expressions take ten times as long.
 func newTree(text *string) *tree {
 	if text == nil {
 		return nil
 	}
 	t := &tree{text: *text, whole: strings.Contains(*text, ":varattno 0 ")}
 	for rest := *text; ; {
-		at := strings.IndexByte(rest, ':')
+		at := strings.IndexAny(rest, ":{")
 		if at < 0 {
 			return t
 		}
+		node := rest[at] == '{'
 		rest = rest[at+1:]
 		name, value, _ := strings.Cut(rest, " ")
 		digits := value[:len(value)-len(strings.TrimLeft(value, "0123456789"))]
 		switch {
+		case node:
+			t.nodes = add(t.nodes, name)
 		case digits == "":
 		case name == "funcid", name == "opfuncid":
 			t.functions = add(t.functions, number(digits))
@@ -39,6 +43,13 @@ func newTree(text *string) *tree {
 			t.types = add(t.types, number(digits))
 		}
 	}
+}
+
+// has tells whether a node of it has a name that begins with one of these.
+func (t *tree) has(prefixes []string) bool {
+	return slices.ContainsFunc(t.nodes, func(name string) bool {
+		return slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
+	})
 }
 
 // isType tells of the name of a field that a type's OID stands behind it. Two only look so: they say what is asked, as IS NULL and IS TRUE are.
@@ -50,12 +61,12 @@ func isType(name string) bool {
 	return strings.HasSuffix(name, "type") && strings.Trim(name, "abcdefghijklmnopqrstuvwxyz_") == ""
 }
 
-// add adds an OID that is not there.
-func add(to []uint32, oid uint32) []uint32 {
-	if slices.Contains(to, oid) {
+// add adds what is not there.
+func add[T comparable](to []T, one T) []T {
+	if slices.Contains(to, one) {
 		return to
 	}
-	return append(to, oid)
+	return append(to, one)
 }
 
 // unknown is the OID of nothing.

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// readValues reads the checks that let a column have a list of strings only.
+// readValues reads the checks that let a column have a list of strings only: column IN ('a', 'b') is stored as an operator over an array.
 func (l *loader) readValues(ctx context.Context) error {
 	var (
 		oid        uint32
@@ -15,10 +15,10 @@ func (l *loader) readValues(ctx context.Context) error {
 	)
 	return l.each(ctx, `SELECT a.attrelid, a.attname::text, pg_get_expr(k.conbin, k.conrelid)
 		FROM pg_constraint AS k JOIN pg_attribute AS a ON a.attrelid = k.conrelid AND k.conkey = ARRAY[a.attnum]
-		WHERE k.contype = 'c' AND k.convalidated AND k.conrelid <> 0
+		WHERE k.contype = 'c' AND k.convalidated AND k.conrelid <> 0 AND k.conbin::text LIKE '%{SCALARARRAYOPEXPR %'
 		UNION ALL SELECT a.attrelid, a.attname::text, pg_get_expr(k.conbin, 0)
 		FROM pg_constraint AS k JOIN pg_attribute AS a ON a.atttypid = k.contypid AND a.attnum > 0 AND NOT a.attisdropped
-		WHERE k.contype = 'c' AND k.convalidated AND k.contypid <> 0 ORDER BY 1, 2, 3`,
+		WHERE k.contype = 'c' AND k.convalidated AND k.contypid <> 0 AND k.conbin::text LIKE '%{SCALARARRAYOPEXPR %' ORDER BY 1, 2, 3`,
 		[]any{&oid, &name, &expr},
 		func() error {
 			r := l.relations[oid]

@@ -46,8 +46,8 @@ const failsForNone = `p.proname IN ('lower', 'upper', 'btrim', 'ltrim', 'rtrim',
 		    WHERE b.amoplefttype NOT IN ('record'::regtype, 'anyarray'::regtype, 'anyrange'::regtype, 'anymultirange'::regtype, 'tsquery'::regtype))`
 
 var (
-	failing = regexp.MustCompile(`\{(?:COERCEVIAIO|ARRAYCOERCEEXPR|CONVERTROWTYPE|COERCETODOMAIN|SUBSCRIPTINGREF|MINMAX|XMLEXPR|ROWCOMPARE|JSON)|:multidims true`)
-	byMore  = regexp.MustCompile(`\{(?:SQLVALUEFUNCTION|XMLEXPR|JSONEXPR|JSONCONSTRUCTOR|COERCETODOMAIN|CONVERTROWTYPE|ROWCOMPARE|NEXTVALUE)`)
+	failing = []string{"COERCEVIAIO", "ARRAYCOERCEEXPR", "CONVERTROWTYPE", "COERCETODOMAIN", "SUBSCRIPTINGREF", "MINMAX", "XMLEXPR", "ROWCOMPARE", "JSON"}
+	byMore  = []string{"SQLVALUEFUNCTION", "XMLEXPR", "JSONEXPR", "JSONCONSTRUCTOR", "COERCETODOMAIN", "CONVERTROWTYPE", "ROWCOMPARE", "NEXTVALUE"}
 	// writtenType finds what type a value has that is made a text of, and read as another type.
 	writtenType = regexp.MustCompile(`\{COERCEVIAIO :arg \{(?:VAR :varno [0-9]+ :varattno [0-9]+ :vartype|CONST :consttype|FUNCEXPR :funcid [0-9]+ :funcresulttype|OPEXPR :opno [0-9]+ :opfuncid [0-9]+ :opresulttype|CASETESTEXPR :typeId|CASE\w* :casetype|COALESCE\w* :coalescetype) ([0-9]+)`)
 	treeResult  = regexp.MustCompile(`:resulttype ([0-9]+)`)
@@ -59,7 +59,7 @@ const viaText = "{COERCEVIAIO "
 // fails tells of an expression that it may: it has more than columns, constants, what is leak-proof, comparisons of plain values, and what else
 // fails for none. An array of arrays fails, which must have the same length.
 func (k *known) fails(t *tree) bool {
-	return t != nil && (failing.MatchString(t.text) || slices.ContainsFunc(t.functions, func(oid uint32) bool {
+	return t != nil && (t.has(failing) || strings.Contains(t.text, ":multidims true") || slices.ContainsFunc(t.functions, func(oid uint32) bool {
 		f := k.functions[oid]
 		return f == nil || f.mayFail
 	}))
@@ -68,7 +68,7 @@ func (k *known) fails(t *tree) bool {
 // unsure tells of an expression that it may come out otherwise, or fail, for a row that is as it was: it goes by more than the row, as what is
 // not immutable does, and what is made of a text or a time by the session's settings; or calls what others have made and call immutable.
 func (k *known) unsure(t *tree) bool {
-	return t != nil && (byMore.MatchString(t.text) || slices.ContainsFunc(t.functions, func(oid uint32) bool {
+	return t != nil && (t.has(byMore) || slices.ContainsFunc(t.functions, func(oid uint32) bool {
 		f := k.functions[oid]
 		return f == nil || !f.immutable || f.oid >= firstOfOthers && !k.ofHonest("pg_proc", f.oid)
 	}) || k.bySettings(t))
