@@ -1,0 +1,224 @@
+package privacy
+
+import (
+	"encoding/base64"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pgconsent/pgconsent/policy"
+)
+
+// told is an auditor of a store ash: human:sean speaks for dog:bella there, human:mallory does in a store of her own.
+func told(t *testing.T) auditor {
+	t.Helper()
+	p := withoutDatabase(t).Policy()
+	section := *p.Privacy()
+	section.Consents = &policy.Consents{Scope: "scope"}
+	return auditor{policy: p, privacy: &section, stores: map[string]*matter{
+		"ash": {
+			consents: []record{
+				{"consent:1", "human:sean", "si:bella", "*", "2026"},
+				{"consent:2", "human:sean", "role:vet", "ctx:health", ""},
+				{"consent:3", "human:noor", "*", "*", ""},
+				{"consent:4", "human:lou", "si:bella", "note:7", ""},
+				{"consent:5", "human:mallory", "si:rex", "*", ""},
+			},
+			guardians: [][2]string{{"dog:bella", "human:sean"}},
+			contexts:  map[string][]string{"ctx:health": {"human:sean", "role:vet"}, "ctx:empty": nil},
+		},
+		"mallory": {guardians: [][2]string{{"dog:bella", "human:mallory"}},
+			contexts: map[string][]string{"ctx:health": {"si:rex"}}},
+	}}
+}
+
+func somebody(ids ...string) *candidate { return &candidate{entity: ids[0], ids: ids} }
+
+// A consent counts of the subject or its guardian in this store, for the one who looks, a role of it or everybody,
+// about everything, this memory or what it is granted to.
+func TestWhichConsentCounts(t *testing.T) {
+	a := told(t)
+	for _, c := range []struct {
+		what, subject string
+		who           *candidate
+		key           string
+		grants        []string
+		want          string // the record; "": none
+	}{
+		{"a guardian's", "dog:bella", somebody("si:bella"), "note:1", nil, "consent:1"},
+		{"the grantor's own", "human:sean", somebody("si:bella"), "note:1", nil, "consent:1"},
+		{"to another", "dog:bella", somebody("si:bella_2"), "note:1", nil, ""},
+		{"to a role", "dog:bella", somebody("human:vet", "role:vet"), "note:1", []string{"ctx:health"}, "consent:2"},
+		{"about a context that it is not granted to", "dog:bella", somebody("human:vet", "role:vet"), "note:1",
+			[]string{"role:vet"}, ""},
+		{"to everybody", "human:noor", somebody("si:rex"), "note:1", nil, "consent:3"},
+		{"about this memory", "human:lou", somebody("si:bella"), "note:7", nil, "consent:4"},
+		{"about another memory", "human:lou", somebody("si:bella"), "note:70", nil, ""},
+		{"of a guardian elsewhere", "dog:bella", somebody("si:rex"), "note:1", nil, ""},
+		{"of nobody", "human:mira", somebody("si:bella"), "note:1", nil, ""},
+	} {
+		got, ok := a.agreed(c.subject, c.who, found{store: "ash", key: c.key, grants: c.grants})
+		if ok != (c.want != "") || got.Record != c.want || ok && (got.Subject != c.subject ||
+			got.Guardian != (got.Grantor != c.subject)) {
+			t.Errorf("%s: %+v, want %q", c.what, got, c.want)
+		}
+	}
+	// Where records have no scope each is about everything.
+	a.privacy.Consents.Scope = ""
+	if got, ok := a.agreed("human:lou", somebody("si:bella"), found{store: "ash", key: "note:70"}); !ok ||
+		got.Record != "consent:4" {
+		t.Errorf("without scopes: %+v", got)
+	}
+}
+
+func TestThroughWhichGrant(t *testing.T) {
+	a := told(t)
+	for _, c := range []struct {
+		what      string
+		who       *candidate
+		in        string
+		grants    []string
+		grant, by string
+	}{
+		{"itself", somebody("si:bella"), "", []string{"si:rex", "si:bella"}, "si:bella", ""},
+		{"a role", somebody("human:vet", "role:vet"), "", []string{"role:vet"}, "role:vet", ""},
+		{"itself before everybody", somebody("si:bella"), "", []string{"*", "si:bella"}, "si:bella", ""},
+		{"everybody", somebody("si:rex"), "", []string{"*"}, "*", ""},
+		{"a longer id", somebody("si:bell"), "", []string{"si:bella"}, "", ""},
+		{"a context that it takes part in", somebody("human:sean"), "", []string{"ctx:health"}, "ctx:health",
+			"ctx:health"},
+		{"by a role", somebody("human:vet", "role:vet"), "ctx:health", []string{"ctx:health"}, "ctx:health",
+			"ctx:health"},
+		{"being in another context", somebody("human:sean"), "ctx:empty", []string{"ctx:health"}, "", ""},
+		{"a context of others", somebody("si:rex"), "", []string{"ctx:health"}, "", ""},
+		{"a context without anybody", somebody("human:sean"), "", []string{"ctx:empty"}, "", ""},
+		{"what is no context", somebody("human:sean"), "", []string{"ctx:none"}, "", ""},
+		{"nothing", somebody("human:sean"), "", nil, "", ""},
+	} {
+		if grant, by := a.grantOf(c.who, c.in, found{store: "ash", grants: c.grants}); grant != c.grant || by != c.by {
+			t.Errorf("%s: %q in %q, want %q in %q", c.what, grant, by, c.grant, c.by)
+		}
+	}
+	a.privacy.All = "" // there is no word for everybody: "" is no grant
+	if grant, _ := a.grantOf(somebody("si:rex"), "", found{store: "ash", grants: []string{""}}); grant != "" {
+		t.Errorf("without a word for everybody: %q", grant)
+	}
+}
+
+// What is told of a viewer: the owner needs no grant, nobody consents to what is about itself, and others' consents are
+// not told.
+func TestWhatIsToldOfAViewer(t *testing.T) {
+	a := told(t)
+	row := found{store: "ash", key: "note:1", owner: "si:ash", grants: []string{"si:bella", "human:noor"},
+		subjects: []string{"dog:bella", "human:noor", "human:mira"}}
+	guardian := Agreed{Subject: "dog:bella", Grantor: "human:sean", Guardian: true, Grantee: "si:bella", Scope: "*",
+		Record: "consent:1", Given: "2026"}
+	everybody := Agreed{Subject: "human:noor", Grantor: "human:noor", Grantee: "*", Scope: "*", Record: "consent:3"}
+	for _, c := range []struct {
+		what string
+		who  *candidate
+		in   string
+		told []string
+		want Viewer
+	}{
+		{"the owner", somebody("si:ash"), "ctx:health", row.subjects, Viewer{Entity: "si:ash", Through: "owner"}},
+		{"somebody of whom only the name is the owner's", &candidate{entity: "si:ash"}, "", row.subjects,
+			Viewer{Entity: "si:ash", Through: "rule"}},
+		{"a grantee", somebody("si:bella"), "", row.subjects, Viewer{Entity: "si:bella", Through: "grant",
+			Grant: "si:bella", Consents: []Agreed{guardian, everybody}, Missing: []string{"human:mira"}}},
+		{"a grantee, to a guardian", somebody("si:bella"), "", []string{"dog:bella"},
+			Viewer{Entity: "si:bella", Through: "grant", Grant: "si:bella", Consents: []Agreed{guardian}}},
+		{"a subject", somebody("human:noor"), "", []string{"human:noor"}, Viewer{Entity: "human:noor",
+			Through: "grant", Grant: "human:noor"}},
+		{"a subject by a role alone", somebody("si:bella", "human:mira"), "", []string{"human:mira"},
+			Viewer{Entity: "si:bella", Through: "grant", Grant: "si:bella", Missing: []string{"human:mira"}}},
+		{"without a grant", somebody("si:rex"), "", row.subjects, Viewer{Entity: "si:rex", Through: "rule"}},
+	} {
+		if diff := cmp.Diff(c.want, a.viewer(c.who, c.in, row, c.told)); diff != "" {
+			t.Errorf("%s: %s", c.what, diff)
+		}
+	}
+}
+
+// The database is asked as each agent that has an entity, once for agents with the same attributes; as each other id that
+// a memory is granted to, and the participants of a context that it is granted to; and as anybody, last.
+func TestWhoIsAskedFor(t *testing.T) {
+	a := told(t)
+	logins := map[string]map[string]string{
+		"ash": {"user": "si:ash"}, "vet": {"user": "human:vet", "roles": "{role:vet}"},
+		"twin":          {"user": "human:vet", "roles": "{role:vet}"},
+		"vet_elsewhere": {"user": "human:vet", "roles": "{role:vet}", "team": "team:a"}, "nobody": {"team": "team:b"},
+	}
+	var got []string
+	for _, c := range a.candidates(logins, []found{
+		{store: "ash", grants: []string{"si:ash", "si:rex", "role:vet", "*", "ctx:health", "si:rex"}},
+		{store: "mallory", grants: []string{"ctx:health", "ctx:none"}},
+	}) {
+		one := c.entity
+		for _, more := range append(slices.Clone(c.agents), c.attributes["user"]) {
+			one += " " + more
+		}
+		if c.ids == nil {
+			one += " without ids"
+		}
+		got = append(got, one)
+	}
+	want := []string{"si:ash ash si:ash", "human:vet twin vet human:vet", "human:vet vet_elsewhere human:vet",
+		"si:rex si:rex", "human:sean human:sean", "ctx:none ctx:none", "* (anybody) without ids"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(map[string]string{"user": "si:rex", "roles": "{}"}, a.stranger("si:rex")); diff != "" {
+		t.Errorf("somebody of whom only an id is known: %s", diff)
+	}
+}
+
+func TestAttributesAreTheSame(t *testing.T) {
+	one := map[string]string{"user": "a", "team": ""}
+	for _, c := range []struct {
+		other map[string]string
+		want  bool
+	}{
+		{map[string]string{"user": "a", "team": ""}, true}, {map[string]string{"user": "b", "team": ""}, false},
+		{map[string]string{"user": "a"}, false},
+		{map[string]string{"user": "a", "other": ""}, false},
+		{map[string]string{"user": "a", "team": "", "other": ""}, false},
+	} {
+		if got := same(one, c.other); got != c.want {
+			t.Errorf("%v: %v", c.other, got)
+		}
+	}
+}
+
+// A place is what an answer gave: of three texts. Anything else is refused.
+func TestPlacesInAReport(t *testing.T) {
+	row := found{store: "ash", kind: "note", key: "note:1"}
+	if got, err := place(row.place()); err != nil || !slices.Equal(got, []string{"ash", "note", "note:1"}) {
+		t.Errorf("%q, %v", got, err)
+	}
+	if got, err := place(""); err != nil || got != nil {
+		t.Errorf("no place: %q, %v", got, err)
+	}
+	encoded := func(s string) string { return base64.RawURLEncoding.EncodeToString([]byte(s)) }
+	for what, after := range map[string]string{
+		"no base64": "*", "padded": base64.URLEncoding.EncodeToString([]byte(`["a","b","cc"]`)) + "=",
+		"no JSON": encoded("a"), "two": placed("a", "b"), "four": placed("a", "b", "c", "d"),
+		"numbers": encoded(`["a","b",1]`), "a NUL": placed("a", "b", "c\x00"),
+		"no UTF-8": encoded("[\"a\",\"b\",\"\xff\"]"), "null": encoded("null"),
+	} {
+		_, err := place(after)
+		refused(t, what, err, Validation, "PC422")
+	}
+}
+
+func TestWhatIsLeft(t *testing.T) {
+	for _, c := range []struct{ a, b, want []string }{
+		{nil, nil, nil}, {[]string{"a", "b"}, []string{"b"}, []string{"a"}}, {[]string{"a"}, []string{"a", "b"}, nil},
+		{[]string{"a", "A"}, []string{"a"}, []string{"A"}},
+	} {
+		if got := without(c.a, c.b); !slices.Equal(got, c.want) {
+			t.Errorf("%q without %q: %q", c.a, c.b, got)
+		}
+	}
+}
