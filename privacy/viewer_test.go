@@ -222,3 +222,12 @@ func TestWhatIsLeft(t *testing.T) {
 		}
 	}
 }
+
+func TestWhereNothingIsDrawnNobodyHasDrawnIt(t *testing.T) {
+	for what, g := range map[string]*policy.Generalize{"no place for beliefs": nil, "no beliefs": {}} {
+		keys := map[bool][]string{true: {"belief:1"}}[g == nil]
+		if out, err := (auditor{}).makers(t.Context(), g, keys); err != nil || len(out) != 0 {
+			t.Errorf("%s: %v, %v", what, out, err)
+		}
+	}
+}

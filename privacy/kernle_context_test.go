@@ -1,0 +1,175 @@
+//go:build unix
+
+package privacy
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"github.com/pgconsent/pgconsent/policy"
+)
+
+// Who takes part in a context, by itself or by a role, or owns its store, enters and lists it; its owner makes it and
+// says who takes part.
+func contexts(k *kernle) {
+	ctx := context.Background()
+	list := func(by string) []string {
+		out := []string{}
+		for _, c := range must[[]Context](k, by)(k.session(by).contexts(ctx, "")) {
+			name := c.Store + "/" + c.Name
+			if c.Owner {
+				name += " owner"
+			}
+			if !c.Enters {
+				name += " closed"
+			}
+			out = append(out, name)
+		}
+		return out
+	}
+	k.same("listed to a participant", list("bella"), "ash/ctx:health", "ash/ctx:talk", "left/ctx:two")
+	k.same("listed to a role", list("vet"), "ash/ctx:health")
+	k.same("listed to the owner", list("ash"), "ash/ctx:broken owner", "ash/ctx:health owner", "ash/ctx:talk owner")
+	k.same("listed to a stranger", list("lou"))
+
+	show := func(by, name string) Context {
+		k.Helper()
+		out := must[[]Context](k, name)(k.session(by).contexts(ctx, name))
+		if len(out) != 1 {
+			k.Fatalf("%s: %+v", name, out)
+		}
+		return out[0]
+	}
+	health, talk, broken := show("vet", "ctx:health"), show("ash", "ctx:talk"), show("ash", "ctx:broken")
+	k.same("what new memories are granted to", health.Access, "human:sean", "ctx:health")
+	k.same("that, where nothing says so", talk.Access, "si:bella", "human:mira", "ctx:talk")
+	k.same("who takes part by what is no list", broken.Participants)
+	for what, name := range map[string]string{"of others": "ctx:talk", "that is not": "ctx:none",
+		"in capitals": "CTX:health", "a part of its name": "ctx:heal", "a pattern": "ctx:%"} {
+		if out := must[[]Context](k, what)(k.session("vet").contexts(ctx, name)); len(out) != 0 {
+			k.Errorf("a context %s: %+v", what, out)
+		}
+	}
+	_, err := k.desk.Context(ctx, as("vet"), "ctx:talk")
+	refused(k.T, "a context of others", err, NotFound, "PC404")
+	if all, err := k.desk.Contexts(ctx, as("lou")); err != nil || all == nil || len(all) != 0 {
+		k.Errorf("no contexts: %v, %v", all, err)
+	}
+
+	enter := func(by string, e Entry) (*Entered, error) { return k.desk.Enter(ctx, as(by), e) }
+	yes, no := true, false
+	for _, c := range []struct {
+		what, by     string
+		e            Entry
+		store        string
+		made         bool
+		added        []string
+		participants []string
+		access       []string
+		owner        bool
+		held         *bool
+	}{
+		{"by a role that it has", "vet", Entry{Context: "ctx:health", Role: "role:vet"}, "ash", false, nil,
+			health.Participants, health.Access, false, &yes},
+		{"by a role without its kind", "vet", Entry{Context: "ctx:health", Role: "vet"}, "ash", false, nil,
+			health.Participants, health.Access, false, &yes},
+		{"by a role that it has not, with somebody who is there", "sean", Entry{Context: "ctx:health",
+			Role: "role:vet", Participants: []string{"si:bella"}}, "ash", false, nil, health.Participants,
+			health.Access, false, &no},
+		{"one more, by the owner", "ash", Entry{Context: "ctx:talk", Participants: []string{"si:bella", "si:rex"}},
+			"ash", false, []string{"si:rex"},
+			[]string{"si:bella", "human:mira", "si:rex"}, []string{"si:bella", "human:mira", "si:rex", "ctx:talk"},
+			true, nil},
+		{"a new one", "ash", Entry{Context: "ctx:new", Participants: []string{"human:mira"}, Reason: "school begins"},
+			"ash", true, []string{"human:mira"}, []string{"human:mira"}, []string{"human:mira", "ctx:new"}, true, nil},
+		{"one of two of a name", "two", Entry{Context: "ctx:two", Store: "right", Participants: []string{"si:rex"}},
+			"right", false, []string{"si:rex"}, []string{"si:rex"}, []string{"si:rex", "ctx:two"}, true, nil},
+	} {
+		got, err := enter(c.by, c.e)
+		if err != nil {
+			k.Errorf("entered %s: %v", c.what, err)
+			continue
+		}
+		k.same("added, "+c.what, got.Added, c.added...)
+		k.same("taking part, "+c.what, got.Participants, c.participants...)
+		k.same("granted to, "+c.what, got.Access, c.access...)
+		if got.Store != c.store || got.Made != c.made || got.Owner != c.owner || !got.Enters ||
+			got.Setting != "SET pgconsent.context = '"+c.e.Context+"'" || (got.RoleHeld == nil) != (c.held == nil) ||
+			c.held != nil && *got.RoleHeld != *c.held || got.Role != c.e.Role {
+			k.Errorf("entered %s: %+v", c.what, got)
+		}
+	}
+	for _, c := range []struct {
+		what, by   string
+		e          Entry
+		name, code string
+	}{
+		{"a context of others", "lou", Entry{Context: "ctx:health"}, NotFound, "PC404"},
+		{"a participant adds", "sean", Entry{Context: "ctx:health", Participants: []string{"si:rex"}}, Forbidden,
+			"42501"},
+		{"more in two of a name", "two", Entry{Context: "ctx:two", Participants: []string{"human:lou"}}, Validation,
+			"PC422"},
+		{"what one that is there grants to", "ash", Entry{Context: "ctx:talk", Access: []string{}}, Conflict, "PC409"},
+	} {
+		_, err := enter(c.by, c.e)
+		refused(k.T, c.what, err, c.name, c.code)
+	}
+	for _, c := range []struct {
+		what, by   string
+		e          Entry
+		want       Context
+		name, code string
+	}{
+		{"with what it grants to", "ash", Entry{Context: "ctx:grants", Access: []string{"human:mira"}},
+			Context{Store: "ash", Access: []string{"human:mira"}}, "", ""},
+		{"in one store of two", "two", Entry{Context: "ctx:new", Store: "right"},
+			Context{Store: "right", Access: []string{"ctx:new"}}, "", ""},
+		{"with two stores", "two", Entry{Context: "ctx:newer"}, Context{}, Validation, "PC422"},
+		{"without a store", "vet", Entry{Context: "ctx:newer"}, Context{}, NotFound, "PC404"},
+		{"in a store of others", "mallory", Entry{Context: "ctx:newer", Store: "ash"}, Context{}, NotFound, "PC404"},
+	} {
+		got, err := k.session(c.by).make(ctx, c.e, []string{}, c.e.Access)
+		if c.name != "" {
+			refused(k.T, "a new one "+c.what, err, c.name, c.code)
+		} else if err != nil || got.Name != c.e.Context || got.Store != c.want.Store ||
+			!slices.Equal(got.Access, c.want.Access) || !got.Owner || !got.Enters {
+			k.Errorf("a new one %s: %+v, %v", c.what, got, err)
+		}
+	}
+	theirs := show("mallory", "ctx:health")
+	if err := k.session("mallory").join(ctx, &theirs, []string{"si:rex"}); err != nil ||
+		!slices.Equal(theirs.Participants, []string{"si:mallory", "si:rex"}) ||
+		!slices.Equal(theirs.Access, []string{"*"}) {
+		k.Errorf("one more, where new memories are granted to others: %+v, %v", theirs, err)
+	}
+	gone := Context{Name: "ctx:none", Store: "mallory", Owner: true}
+	refused(k.T, "one more in what has gone", k.session("mallory").join(ctx, &gone, []string{"si:rex"}), NotFound,
+		"PC404")
+	_, err = k.desk.Make(ctx, as("ash"), Entry{Context: "ctx:talk"})
+	refused(k.T, "one that is there is made", err, Conflict, "PC409")
+	if made, err := k.desk.Make(ctx, as("mallory"), Entry{Context: "ctx:talk"}); err != nil || !made.Made ||
+		made.Store != "mallory" {
+		k.Errorf("a name that another store has is made: %+v, %v", made, err)
+	}
+	if got := k.value("SELECT string_agg(participants || ' ' || default_access_grants, ', ' ORDER BY stack_id, context_id) " +
+		"FROM privacy_contexts WHERE context_id IN ('ctx:talk', 'ctx:grants')"); got !=
+		`[] ["human:mira"], ["si:bella","human:mira","si:rex"] [], [] []` {
+		k.Errorf("stored %s", got)
+	}
+	k.Run("by another policy", func(t *testing.T) {
+		k := k.in(t)
+		k.differently(func(p *policy.Privacy) {
+			contexts := *p.Contexts
+			contexts.Defaults.Column = ""
+			p.Contexts = &contexts
+		})
+		_, err := k.session("ash").make(ctx, Entry{Context: "ctx:plain", Access: []string{"human:mira"}}, nil, nil)
+		refused(t, "grants of its own, without a column for them", err, Validation, "PC422")
+		theirs := show("mallory", "ctx:health")
+		if err := k.session("mallory").join(ctx, &theirs, []string{"si:late"}); err != nil ||
+			!slices.Equal(theirs.Access, []string{"si:mallory", "si:rex", "si:late", "ctx:health"}) {
+			t.Errorf("joined: %+v, %v", theirs, err)
+		}
+	})
+}
