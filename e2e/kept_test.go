@@ -86,9 +86,9 @@ func TestKept(t *testing.T) {
 			if !ready() {
 				t.Error("what is kept does not count any more")
 			}
-			run("UPDATE persons SET until = clock_timestamp() + interval '1500 milliseconds' WHERE id = 3")
+			run("UPDATE persons SET until = clock_timestamp() + interval '8 seconds' WHERE id = 3")
 			shows("before the instant", "1 3 7 8")
-			run("SELECT pg_sleep(1.6)")
+			run("SELECT pg_sleep(8.1)")
 			shows("after the instant", "1 7")
 
 			if _, err := super.PgConn().Exec(ctx, "BEGIN ISOLATION LEVEL REPEATABLE READ; UPDATE persons SET consent = 'refused' WHERE id = 1; COMMIT").ReadAll(); err != nil {

@@ -112,7 +112,7 @@ func TestWhatTokensGive(t *testing.T) {
 		}
 	}
 	c, err := w.token("bare", func(i *SessionInfo) {
-		i.Granted, i.Until = map[string]string{"user": ann}, time.Now().Add(50*time.Millisecond)
+		i.Granted, i.Until = map[string]string{"user": ann}, time.Now().Add(5*time.Second)
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -29,6 +29,7 @@ import (
 
 	"github.com/pgconsent/pgconsent/pgtest"
 	"github.com/pgconsent/pgconsent/sqlstate"
+	"github.com/pgconsent/pgconsent/test/tier"
 	"github.com/pgconsent/pgconsent/verdict"
 )
 
@@ -481,18 +482,19 @@ func TestNoPassword(t *testing.T) {
 }
 
 func TestLoginTimeout(t *testing.T) {
-	p := start(t, func(_ *proxied, c *Config) { c.LoginTimeout = time.Second }) // a slow machine logs in within it
-	if n, _ := io.Copy(io.Discard, p.bare(t)); n != 0 {
-		t.Errorf("%d bytes for a silent client", n)
-	}
-	nc := p.bare(t)
+	p := start(t, func(_ *proxied, c *Config) { c.LoginTimeout = 8 * time.Second }) // a slow machine logs in within it
+	conn := p.connect(t)
+	in := time.Now()
+	silent, nc := p.bare(t), p.bare(t)
 	b, _ := (&pgx3.StartupMessage{ProtocolVersion: protocol30, Parameters: map[string]string{"user": agentName}}).Encode(nil)
 	_, _ = nc.Write(b)
 	if e := told(t, nc); e == nil || !strings.Contains(e.Message, "timeout") {
 		t.Errorf("got %+v", e)
 	}
-	conn := p.connect(t)
-	time.Sleep(1100 * time.Millisecond)
+	if n, _ := io.Copy(io.Discard, silent); n != 0 {
+		t.Errorf("%d bytes for a silent client", n)
+	}
+	time.Sleep(time.Until(in.Add(8100 * time.Millisecond)))
 	if err := conn.Ping(t.Context()); err != nil {
 		t.Errorf("the login's deadline outlives it: %v", err)
 	}
@@ -587,7 +589,7 @@ func TestSlowWritesWhileLoggingIn(t *testing.T) {
 		conn, err := was(ctx, network, address)
 		return slowly{conn}, err
 	}
-	p := start(t, func(_ *proxied, c *Config) { c.LoginTimeout = 5 * time.Second })
+	p := start(t, func(_ *proxied, c *Config) { c.LoginTimeout = tier.Patience })
 	var one int
 	if err := p.connect(t).QueryRow(t.Context(), "SELECT 1").Scan(&one); err != nil || one != 1 {
 		t.Errorf("%d, %v", one, err)

@@ -47,6 +47,7 @@ func TestASilentReceiverIsLeft(t *testing.T) {
 	r.mu.Lock()
 	r.answer = nil
 	r.mu.Unlock()
+	o.Timeout = tier.Patience
 	if d := s.deliver(o); d.Sent != 3 || d.Failed != 0 {
 		t.Errorf("%+v, want the 3 others", d)
 	}
