@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/pgconsent/pgconsent/consent"
 	"github.com/pgconsent/pgconsent/test/tier"
