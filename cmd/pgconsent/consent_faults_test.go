@@ -87,6 +87,14 @@ func TestKilledWhileConsentsAreRecorded(t *testing.T) {
 		default:
 			t.Fatalf("%s: %v", of(r.command), err)
 		}
+		// What the killed one had asked for may run on for a moment, and hold what the next call needs.
+		waitFor(t, "the server has ended the killed process's connections", func() bool {
+			var left int
+			if err := conn.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name LIKE 'pgconsent%'").Scan(&left); err != nil {
+				t.Fatal(err)
+			}
+			return left == 0
+		})
 		stands := func() (bool, string) {
 			out, errs, code := call(t, "", "consent", "status", subject, "-c", config)
 			out = strings.Join(strings.Fields(out), " ")
