@@ -47,9 +47,8 @@ func AtEnd(f func() error) {
 	atEnd = append(atEnd, f)
 }
 
-// tests runs the tests, and what is to be done after them.
-func tests(m *testing.M) int {
-	code := m.Run()
+// end does what is to be done after the tests, and returns the exit code.
+func end(code int) int {
 	for _, f := range slices.Backward(atEnd) {
 		if err := f(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -66,7 +65,7 @@ func run(m *testing.M, shared string) int {
 			fmt.Fprintln(os.Stderr, "pgtest:", err)
 			return 1
 		}
-		code := tests(m)
+		code := end(m.Run())
 		if err = dropDiscarded(); err == nil {
 			err = dropTemplates()
 		}
@@ -91,7 +90,7 @@ func run(m *testing.M, shared string) int {
 	}
 	defer running.Stop()
 	server = running.Server
-	return tests(m)
+	return end(m.Run())
 }
 
 // SocketDir is the folder of the server's unix socket.

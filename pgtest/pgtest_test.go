@@ -4,6 +4,8 @@ package pgtest
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -29,6 +31,83 @@ func TestTemplateIsCopied(t *testing.T) {
 	var n int
 	if err := b.Connect(t, "postgres").QueryRow(ctx, "SELECT count(*) FROM t").Scan(&n); err != nil || n != 1 {
 		t.Errorf("the other copy has %d rows (%v), want 1", n, err)
+	}
+}
+
+// A copy is built further where nobody can have changed it, once for all that want the same, and has the rights of what it is a copy of.
+func TestCopyIsBuiltFurther(t *testing.T) {
+	ctx := context.Background()
+	base := func(ctx context.Context, conn *pgx.Conn) error {
+		_, err := conn.Exec(ctx, "CREATE TABLE t AS SELECT 1 AS n; DO $$ BEGIN EXECUTE format('REVOKE TEMPORARY ON DATABASE %I FROM PUBLIC; GRANT CREATE ON DATABASE %1$I TO pg_monitor', current_database()); END $$")
+		return err
+	}
+	built := 0
+	more := func(ctx context.Context, conn *pgx.Conn) error {
+		built++
+		_, err := conn.Exec(ctx, "INSERT INTO t VALUES (2)")
+		return err
+	}
+	a, b, looked, opened, plain := Temporary(t, "further", base), Temporary(t, "further", base), Temporary(t, "further", base), Temporary(t, "further", base), Temporary(t, "further", base)
+	conn, err := pgx.Connect(ctx, looked.Untouched())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = conn.Close(ctx)
+	opened.Connect(t, "postgres")
+	if !a.Further("more", more) || !b.Further("more", more) || !looked.Further("more", more) || opened.Further("more", more) || Database(t).Further("more", more) {
+		t.Error("it was built further where somebody may have changed it, or not where nobody can have")
+	}
+	if built != 1 {
+		t.Errorf("it was built %d times", built)
+	}
+	if a.Origin() != b.Origin() || a.Origin() == plain.Origin() || opened.Origin() != "" {
+		t.Errorf("copies of %q, %q, %q and %q", a.Origin(), b.Origin(), plain.Origin(), opened.Origin())
+	}
+	for db, want := range map[*DB]int{a: 2, b: 2, looked: 2, opened: 1, plain: 1} {
+		var n int
+		var temporary, connect, create bool
+		if err := db.Connect(t, "postgres").QueryRow(ctx, `SELECT (SELECT count(*) FROM t), has_database_privilege('public', current_database(), 'TEMPORARY'), has_database_privilege('public', current_database(), 'CONNECT'),
+			has_database_privilege('pg_monitor', current_database(), 'CREATE')`).Scan(&n, &temporary, &connect, &create); err != nil {
+			t.Fatal(err)
+		}
+		if n != want || temporary || !connect || !create {
+			t.Errorf("%d rows, want %d; rights: %t %t %t", n, want, temporary, connect, create)
+		}
+	}
+}
+
+// What no other test asks for is gone with the test.
+func TestTemporaryTemplatesGo(t *testing.T) {
+	var names []string
+	t.Run("made", func(t *testing.T) {
+		db := Temporary(t, "going", func(context.Context, *pgx.Conn) error { return nil })
+		names = append(names, db.Template())
+		db.Further("further", func(context.Context, *pgx.Conn) error { return nil })
+		names = append(names, db.Template())
+	})
+	if err := dropDiscarded(); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		if there, err := exists(name); err != nil || there {
+			t.Errorf("%s is there: %t, %v", name, there, err)
+		}
+	}
+}
+
+// What is to be done when all tests are over is done in turn, the last first, and fails the run.
+func TestWhatIsDoneAtTheEnd(t *testing.T) {
+	saved := atEnd
+	defer func() { atEnd = saved }()
+	atEnd = nil
+	var done []int
+	AtEnd(func() error { done = append(done, 1); return nil })
+	if code := end(0); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	AtEnd(func() error { done = append(done, 2); return errors.New("an error of this test: no reason to worry") })
+	if code := end(0); code != 1 || !slices.Equal(done, []int{1, 2, 1}) {
+		t.Errorf("exit code %d after %v", code, done)
 	}
 }
 

@@ -36,6 +36,24 @@ func Template(t testing.TB, name string, build Build) *DB {
 	return copyOf(t, templateOf(name, false), nothing, build)
 }
 
+// Temporary is Template for what nobody asks for again when t is over: the template, and those made of it, are dropped then.
+func Temporary(t testing.TB, name string, build Build) *DB {
+	t.Helper()
+	t.Cleanup(func() {
+		templates.Range(func(key, v any) bool {
+			if key != name && !strings.HasPrefix(key.(string), name+"\n") {
+				return true
+			}
+			templates.Delete(key)
+			if tmpl := v.(*template); tmpl.name != "" && tmpl.err == nil {
+				drop(t, tmpl.name)
+			}
+			return true
+		})
+	})
+	return copyOf(t, templateOf(name, false), nothing, build)
+}
+
 // Shared is Template for what several packages have in common: where they share a server, the first that asks builds it for
 // all. Key must tell all that build depends on, besides the code.
 func Shared(t testing.TB, key string, build Build) *DB {

@@ -183,13 +183,12 @@ func onTwins(t *testing.T, s oracle.Schema, list []attack, disturb string, modes
 	visible := instance.Read(t, "test/oracle/testdata/"+s.Name+"/visible.sql")
 	twin := visible + instance.Read(t, "test/attacks/testdata/"+disturb)
 	for i, mode := range modes {
-		one, two := s.Behind(t), s.Behind(t)
-		instance.Exec(t, two.DB, twin)
+		one, two := s.Behind(t), s.Twin(t, twin)
+		proxies := []*instance.Proxy{instance.Start(t, mode, one, s.Attributes), instance.Start(t, mode, two, s.Attributes)}
 		if i == 0 {
 			tellsApart(t, list, one.DB, two.DB)
 		}
 		before := s.Hidden(t, one.DB)
-		proxies := []*instance.Proxy{instance.Start(t, mode, one, s.Attributes), instance.Start(t, mode, two, s.Attributes)}
 		for _, a := range list {
 			var got [2][]string
 			for i, proxy := range proxies {

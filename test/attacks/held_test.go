@@ -10,8 +10,7 @@ import (
 // A sub-select that locks a row acts, and fails where somebody holds it. It says nothing of the row beside it, and must not run for one that is hidden: whether it has, a second session of the agent's sees.
 func TestLocksOfSubSelectsTellNothing(t *testing.T) {
 	s := schema(t, "grid")
-	one, two := s.Behind(t), s.Behind(t)
-	instance.Exec(t, two.DB, instance.Read(t, "test/oracle/testdata/grid/visible.sql")+instance.Read(t, "test/attacks/testdata/grid.sql"))
+	one, two := s.Behind(t), s.Twin(t, instance.Read(t, "test/oracle/testdata/grid/visible.sql")+instance.Read(t, "test/attacks/testdata/grid.sql"))
 	asks := []string{
 		`SELECT count(*) FROM ticket WHERE opened_at = 'infinity' AND household_id = (SELECT weight FROM annotation WHERE weight = 6 LIMIT 1 FOR UPDATE%)`,
 		`SELECT count(*) FROM ticket WHERE opened_at = 'infinity' AND confidential = EXISTS (SELECT FROM annotation WHERE weight = 6 FOR UPDATE%)`,

@@ -17,8 +17,7 @@ import (
 func TestMessagesOnTwins(t *testing.T) {
 	tier.All(t)
 	s := schema(t, "estate")
-	one, two := s.Behind(t), s.Behind(t)
-	instance.Exec(t, two.DB, instance.Read(t, "test/oracle/testdata/estate/visible.sql")+instance.Read(t, "test/attacks/testdata/estate.sql"))
+	one, two := s.Behind(t), s.Twin(t, instance.Read(t, "test/oracle/testdata/estate/visible.sql")+instance.Read(t, "test/attacks/testdata/estate.sql"))
 	proxies := []*instance.Proxy{instance.Start(t, instance.Doors, one, s.Attributes), instance.Start(t, instance.Doors, two, s.Attributes)}
 	rows := 0
 	for i, messages := range sequences() {

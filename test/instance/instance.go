@@ -80,8 +80,36 @@ type Migrated struct {
 	Plan     *rls.Plan
 }
 
-// compiled are what policies became over databases of which the tests have copies: copies have the same objects, by the same numbers.
-var compiled sync.Map // text → *Migrated
+// compiled are what policies became lately over databases of which the tests have copies: copies have the same objects, by the same
+// numbers.
+var compiled struct {
+	sync.Mutex
+	by   map[string]*Migrated // by what the database is a copy of, and the policy
+	keys []string             // the oldest first
+}
+
+// keepCompiled bounds what is kept: random tests make policies without end.
+const keepCompiled = 48
+
+func remember(key string, m *Migrated) {
+	compiled.Lock()
+	defer compiled.Unlock()
+	if compiled.by == nil {
+		compiled.by = map[string]*Migrated{}
+	}
+	if len(compiled.keys) == keepCompiled {
+		delete(compiled.by, compiled.keys[0])
+		compiled.keys = compiled.keys[1:]
+	}
+	compiled.by[key] = m
+	compiled.keys = append(compiled.keys, key)
+}
+
+func remembered(key string) *Migrated {
+	compiled.Lock()
+	defer compiled.Unlock()
+	return compiled.by[key]
+}
 
 // Compile reads a policy over the catalog of a database.
 func Compile(t testing.TB, d Database, mode Mode) *Migrated {
@@ -89,8 +117,8 @@ func Compile(t testing.TB, d Database, mode Mode) *Migrated {
 	key := ""
 	if origin := d.DB.Origin(); origin != "" {
 		key = origin + "\n" + d.text(mode)
-		if m, ok := compiled.Load(key); ok {
-			return m.(*Migrated)
+		if m := remembered(key); m != nil {
+			return m
 		}
 	}
 	ctx := context.Background()
@@ -104,7 +132,7 @@ func Compile(t testing.TB, d Database, mode Mode) *Migrated {
 		t.Fatalf("%v\n%s", err, d.Policy)
 	}
 	if key != "" {
-		compiled.Store(key, m)
+		remember(key, m)
 	}
 	return m
 }

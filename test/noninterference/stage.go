@@ -49,7 +49,7 @@ func newStage(t testing.TB, mode instance.Mode, s script) *stage {
 	var agents []instance.Agent
 	// Copies of one database, so that objects have the same numbers.
 	database := func() *pgtest.DB {
-		return pgtest.Template(t, "pair "+s.ddl, func(ctx context.Context, conn *pgx.Conn) error {
+		return pgtest.Temporary(t, "pair "+s.ddl, func(ctx context.Context, conn *pgx.Conn) error {
 			_, err := conn.PgConn().Exec(ctx, s.ddl).ReadAll()
 			return err
 		})

@@ -93,7 +93,7 @@ func (s Schema) Database(t testing.TB) *pgtest.DB {
 	if s.Name != "arcive" {
 		script = s.file(t, "schema.sql") + s.file(t, "visible.sql") + s.file(t, "mark.sql")
 	}
-	return pgtest.Template(t, "oracle "+s.Name, func(ctx context.Context, conn *pgx.Conn) error {
+	return pgtest.Shared(t, "oracle "+s.Name+"\n"+script, func(ctx context.Context, conn *pgx.Conn) error {
 		if _, err := conn.Exec(ctx, ownerRole); err != nil {
 			return err
 		}
@@ -119,15 +119,36 @@ END $$`
 // Filtered is a copy from which the invisible rows were deleted.
 func (s Schema) Filtered(t testing.TB) *pgtest.DB {
 	t.Helper()
+	return s.changed(t, s.file(t, "visible.sql")+s.file(t, "filter.sql"))
+}
+
+// changed is a copy of the schema in which the superuser has run SQL.
+func (s Schema) changed(t testing.TB, sql string) *pgtest.DB {
+	t.Helper()
 	db := s.Database(t)
-	instance.Exec(t, db, s.file(t, "visible.sql")+s.file(t, "filter.sql"))
+	if !db.Further(sql, func(ctx context.Context, conn *pgx.Conn) error {
+		_, err := conn.PgConn().Exec(ctx, sql).ReadAll()
+		return err
+	}) {
+		t.Fatal("the copy has been opened already")
+	}
 	return db
 }
 
 // Behind is the schema as a proxy is given it.
 func (s Schema) Behind(t testing.TB) instance.Database {
 	t.Helper()
-	db := s.Database(t)
+	return s.behind(t, s.Database(t))
+}
+
+// Twin is Behind after the superuser has changed something.
+func (s Schema) Twin(t testing.TB, sql string) instance.Database {
+	t.Helper()
+	return s.behind(t, s.changed(t, sql))
+}
+
+func (s Schema) behind(t testing.TB, db *pgtest.DB) instance.Database {
+	t.Helper()
 	for _, setting := range s.settings {
 		instance.Exec(t, db, "ALTER DATABASE "+catalog.QuoteIdent(db.Name)+" SET "+setting)
 	}
