@@ -62,6 +62,8 @@ type instance struct {
 	addr  string       // the proxy
 	tap   *harness.Tap // in front of the proxy; agents connect through it
 	audit string
+
+	enforcer *enforce.Enforcer
 }
 
 // loadArcive is the template build: the world as its owner made it.
@@ -126,6 +128,7 @@ func reading(t testing.TB, o options) *instance {
 		in := start(t, o)
 		return in, in.db
 	})
+	harness.Answered(t, shared.enforcer)
 	shared.tap = harness.NewTap(t, shared.addr)
 	shared.audit = "" // what others did is in there as well
 	return &shared
@@ -158,6 +161,7 @@ func serveOn(t testing.TB, db *pgtest.DB, o options) *instance {
 	if err != nil {
 		t.Fatal(err)
 	}
+	harness.Answered(t, enforcer)
 	server, err := proxy.New(proxy.Config{Router: &testRouter{enforcer: enforcer, db: db}, Log: logger})
 	if err != nil {
 		t.Fatal(err)
@@ -180,7 +184,7 @@ func serveOn(t testing.TB, db *pgtest.DB, o options) *instance {
 			t.Errorf("audit: %v", err)
 		}
 	})
-	in.addr = listener.Addr().String()
+	in.addr, in.enforcer = listener.Addr().String(), enforcer
 	in.tap = harness.NewTap(t, in.addr)
 	return in
 }

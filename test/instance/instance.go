@@ -30,6 +30,7 @@ import (
 	"github.com/pgconsent/pgconsent/proxy"
 	"github.com/pgconsent/pgconsent/rewrite"
 	"github.com/pgconsent/pgconsent/rls"
+	"github.com/pgconsent/pgconsent/sqlstate"
 	"github.com/pgconsent/pgconsent/verdict"
 )
 
@@ -270,9 +271,10 @@ func (p itsOwn) UpFrom(f migrations.Found) []migrations.Statement {
 
 // Proxy serves agents of migrated databases.
 type Proxy struct {
-	addr string
-	tap  *Tap
-	log  *errorLog
+	addr     string
+	enforcer *enforce.Enforcer
+	tap      *Tap
+	log      *errorLog
 }
 
 // errorLog keeps what a proxy logs of errors, which goes to standard error as well.
@@ -332,6 +334,7 @@ func Serve(t testing.TB, mode Mode, databases []Database, agents []Agent) *Proxy
 	if router.enforcer, err = enforce.New(ctx, cfg); err != nil {
 		t.Fatal(err)
 	}
+	Answered(t, router.enforcer)
 	server, err := proxy.New(proxy.Config{Router: router, Log: logger})
 	if err != nil {
 		t.Fatal(err)
@@ -354,9 +357,25 @@ func Serve(t testing.TB, mode Mode, databases []Database, agents []Agent) *Proxy
 			t.Errorf("audit: %v", err)
 		}
 	})
-	p := &Proxy{addr: listener.Addr().String(), log: logged}
+	p := &Proxy{addr: listener.Addr().String(), enforcer: router.enforcer, log: logged}
 	p.tap = NewTap(t, p.addr)
 	return p
+}
+
+// Answered waits until an enforcer's look at its databases was answered: on a busy machine the first may not be in time. Databases
+// that it does not serve for another reason are no reason to wait.
+func Answered(t testing.TB, e *enforce.Enforcer) {
+	t.Helper()
+	for end := time.Now().Add(5 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		err := e.Ready()
+		var refused *sqlstate.Error
+		if !errors.As(err, &refused) || refused.Code != sqlstate.CannotConnectNow || refused.Reason != sqlstate.ReasonUpstream {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatal(err)
+		}
+	}
 }
 
 // Start migrates one database and serves one agent, "agent", on it.

@@ -145,5 +145,6 @@ func (l *lasting) end() error {
 // Reader is the proxy with a tap of the test's own: what came through for others is not counted.
 func (p *Proxy) Reader(t testing.TB) *Proxy {
 	t.Helper()
-	return &Proxy{addr: p.addr, tap: NewTap(t, p.addr), log: p.log}
+	Answered(t, p.enforcer)
+	return &Proxy{addr: p.addr, enforcer: p.enforcer, tap: NewTap(t, p.addr), log: p.log}
 }

@@ -1,0 +1,29 @@
+package demos
+
+import (
+	"context"
+	"testing"
+
+	"github.com/pgconsent/pgconsent/pgtest"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+// Rights that other tests' databases gave to the demo's roles, as whoever migrates does, do not keep it from being taken away.
+func TestOthersRightsDoNotKeepADemo(t *testing.T) {
+	other := pgtest.Database(t)
+	conn := other.Connect(t, "postgres")
+	t.Run("demo", func(t *testing.T) {
+		Start(t, "../../docs/examples/air")
+		if _, err := conn.Exec(context.Background(), `DO $$ DECLARE role text; BEGIN
+			FOR role IN SELECT rolname FROM pg_roles WHERE rolname LIKE 'pgconsent\_demo\_%' LOOP
+				EXECUTE format('GRANT TEMPORARY ON DATABASE %I TO %I; GRANT CREATE ON SCHEMA public TO %2$I', current_database(), role);
+			END LOOP; END $$`); err != nil {
+			t.Fatal(err)
+		}
+	})
+	var left int
+	if err := conn.QueryRow(context.Background(), `SELECT count(*) FROM pg_roles WHERE rolname LIKE 'pgconsent\_demo\_%'`).Scan(&left); err != nil || left != 0 {
+		t.Errorf("%d roles are left, %v", left, err)
+	}
+}
