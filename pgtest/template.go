@@ -153,22 +153,26 @@ func (tmpl *template) build(from *template, build Build) error {
 	tmpl.name = newName("template")
 	if tmpl.shared {
 		tmpl.name = fmt.Sprintf("shared_%x", sha256.Sum256([]byte(tmpl.key)))[:40]
-		if there, err := exists(tmpl.name); err != nil {
+		if there, err := isWhole(tmpl.name); err != nil {
 			return err
 		} else if there {
 			return tmpl.readRights()
 		}
+		if err := admin("DROP DATABASE IF EXISTS " + tmpl.name); err != nil { // whoever built it was killed
+			return err
+		}
 	}
-	unfinished := newName("template")
-	if err := fill(unfinished, from, build); err != nil {
+	if err := fill(tmpl.name, from, build); err != nil {
 		return err
 	}
-	// The name is given last: who finds it finds it whole.
-	if err := admin("ALTER DATABASE " + unfinished + " RENAME TO " + tmpl.name); err != nil {
+	if err := admin("COMMENT ON DATABASE " + tmpl.name + " IS '" + whole + "'"); err != nil {
 		return err
 	}
 	return tmpl.readRights()
 }
+
+// whole is the comment of a template that its build has finished.
+const whole = "whole"
 
 // copyTo makes a database that is a copy, with the rights on it.
 func (tmpl *template) copyTo(name string) error {
@@ -217,9 +221,10 @@ func fill(name string, from *template, build Build) error {
 	return build(ctx, conn)
 }
 
-func exists(name string) (there bool, err error) {
+func isWhole(name string) (there bool, err error) {
 	err = onAdmin(func(ctx context.Context, conn *pgx.Conn) error {
-		return conn.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_catalog.pg_database AS d WHERE d.datname = $1)", name).Scan(&there)
+		return conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_catalog.pg_database AS d
+			WHERE d.datname = $1 AND pg_catalog.shobj_description(d.oid, 'pg_database') = $2)`, name, whole).Scan(&there)
 	})
 	return there, err
 }

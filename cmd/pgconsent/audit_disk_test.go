@@ -95,6 +95,7 @@ func more(t *testing.T, what string, of *atomic.Int64, n int64) {
 // A disk that is full: agents are refused, new ones too, and reports about persons are; owners pass. When there is room again all of
 // it goes on, in the same sessions, and every answer has its record.
 func TestServeOnAFullDisk(t *testing.T) {
+	tier.All(t)
 	i, disk, by := onDisk(t)
 	p, address := i.servingBy(t, by)
 	seen := fmt.Sprintf("/proc/%d/root%s", p.cmd.Process.Pid, disk)

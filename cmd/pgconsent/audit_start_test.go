@@ -19,6 +19,7 @@ import (
 // serve starts on a disk that is full, or read-only, after a crash that cut the last record: owners work, agents are refused, readyz and the
 // doctor say why, and agents are served when there is room, with what they read before and then in one chain.
 func TestServeStartsOnABrokenDisk(t *testing.T) {
+	tier.All(t)
 	i, disk, _ := onDisk(t)
 	p, address := i.serving(t)
 	if n := number(t, connect(t, i.dsn("chat", address)), "SELECT count(*) FROM memories"); n == 0 {

@@ -40,6 +40,7 @@ var killable = []recorded{
 // The program is killed while it records consents and sweeps. What it has acknowledged is there, nothing is there by halves, and the next
 // call goes on: the anchor is neither ahead of the records nor behind what was acknowledged.
 func TestKilledWhileConsentsAreRecorded(t *testing.T) {
+	tier.All(t)
 	kills, random := tier.Count(len(killable), len(killable), 20*len(killable)), tier.Rand(2)
 	config, db := consenting(t)
 	if err := os.WriteFile(filepath.Join(filepath.Dir(config), "policy.yaml"), []byte("version: 1\ntables: { notes: { rows: [ consent: { subject: person, registry: {} } ], lifecycle: { subject: person } } }\n"), 0o600); err != nil {
@@ -188,6 +189,7 @@ func TestErasureLeavesNoTrace(t *testing.T) {
 // Nor does one leave a trace of what agents did on somebody's behalf and with their rows, where records of it are kept, reports
 // were made, and the program has said all along what it does: the rows go with the next sweep.
 func TestErasureLeavesNoTraceOfRetrievals(t *testing.T) {
+	tier.All(t)
 	i := reported(t)
 	const mark = "PLANTED78"
 	i.exec(t, "INSERT INTO interactions VALUES (7, '"+mark+"', 'said by "+mark+"'); INSERT INTO turns VALUES (70, 7, 'in turn "+mark+"')")

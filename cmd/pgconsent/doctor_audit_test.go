@@ -13,6 +13,7 @@ import (
 	"github.com/pgconsent/pgconsent/audit"
 	"github.com/pgconsent/pgconsent/config"
 	"github.com/pgconsent/pgconsent/doctor"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // saysOfAudit holds what the doctor says of the audit to a list of beginnings, each of which is in one line.
@@ -135,6 +136,7 @@ func altered(path, from, to string) error {
 
 // A disk that is full, or may not be written.
 func TestDoctorLooksAtTheAuditsDisk(t *testing.T) {
+	tier.All(t)
 	i, disk, _ := onDisk(t)
 	for _, c := range []struct{ when, mount, want string }{
 		{"full", "mount -t tmpfs -o size=512k tmpfs " + disk, "UNSAFE   audit: the disk of the audit is full"},
@@ -152,6 +154,7 @@ func TestDoctorLooksAtTheAuditsDisk(t *testing.T) {
 
 // The doctor has the database take a record, and takes it back.
 func TestDoctorLooksAtTheAuditsDatabase(t *testing.T) {
+	tier.All(t)
 	i := recordingIn(t)
 	saysOfAudit(t, i.config, "before the first start", "ok: the audit has no record yet")
 	_, address := i.serving(t)

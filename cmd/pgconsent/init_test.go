@@ -3,12 +3,15 @@ package main
 import (
 	"encoding/json"
 	"flag"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/pgconsent/pgconsent/pgtest"
+	"github.com/pgconsent/pgconsent/test/tier"
 	"github.com/pgconsent/pgconsent/worlds"
 )
 
@@ -40,7 +43,11 @@ func TestInit(t *testing.T) {
 		}
 		sources["world-"+world] = text.String()
 	}
-	for name, schema := range sources {
+	for i, name := range slices.Sorted(maps.Keys(sources)) {
+		schema := sources[name]
+		if !tier.Turn(i, 1) {
+			continue
+		}
 		t.Run(name, func(t *testing.T) {
 			db := pgtest.Database(t)
 			conn := db.Connect(t, "postgres")

@@ -20,6 +20,7 @@ const verifyEvery = 50
 
 // A server that is killed at any moment has answered nothing that has no record, wherever records are kept.
 func TestKills(t *testing.T) {
+	tier.All(t)
 	kills := tier.Count(2, 6, 200)
 	t.Run("files", func(t *testing.T) { killed(t, recording(t), (kills+1)/2) })
 	t.Run("database", func(t *testing.T) { killed(t, recordingIn(t), kills/2) })

@@ -14,6 +14,7 @@ import (
 
 // What an audit has recorded, judged by other policies: what the record tells is said, and of the rest that it does not tell.
 func TestObserveReplayOfTheAudit(t *testing.T) {
+	tier.All(t)
 	config, logs := observedWorld(t)
 	log, err := audit.Open(audit.Config{Mode: audit.Strict, Dir: logs, Deadline: tier.Patience})
 	if err != nil {

@@ -86,6 +86,7 @@ func standby(t *testing.T, of *pgcluster.Cluster) *pgcluster.Cluster {
 // A standby takes over. As long as it is a standby, no agent reads there: a withdrawal would come late. Promoted with every record that was
 // acknowledged, it goes on where the primary was; without one, and at the old primary, which has not heard of the newest, agents are refused.
 func TestPromotion(t *testing.T) {
+	tier.All(t)
 	old := server(t, folder(t), 0)
 	i := &installation{db: on(old, "postgres")}
 	i.exec(t, "CREATE DATABASE app")
@@ -171,6 +172,7 @@ func TestPromotion(t *testing.T) {
 
 // A standby that is promoted without the last records that were acknowledged closes its database to agents.
 func TestPromotionThatLoses(t *testing.T) {
+	tier.All(t)
 	old := server(t, folder(t), 0)
 	i := &installation{db: on(old, "postgres")}
 	i.exec(t, "CREATE DATABASE app")

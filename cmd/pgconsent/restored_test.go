@@ -10,11 +10,13 @@ import (
 	"time"
 
 	"github.com/pgconsent/pgconsent/pgtest"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // An older copy is put in the place of a database while serve runs, into it and by making it anew. What was withdrawn since is back in it,
 // and no agent reads it: they are refused, owners pass, and doctor says what to do, which helps.
 func TestRestoredUnderServe(t *testing.T) {
+	tier.All(t)
 	i := reported(t)
 	pgDump, _ := pgtest.Client(t, "pg_dump")
 	pgRestore, _ := pgtest.Client(t, "pg_restore")

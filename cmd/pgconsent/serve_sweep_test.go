@@ -13,12 +13,14 @@ import (
 	"testing"
 
 	"github.com/pgconsent/pgconsent/pgtest"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // Two programs serve one database and sweep it. One is killed in the middle: the other goes on, no row goes twice, none
 // stays, none goes that a consent in force shows; and /metrics tells what the registry says.
 // seeds/001:158-159.
 func TestTwoServesSweep(t *testing.T) {
+	tier.All(t)
 	config, db := consenting(t)
 	dir := filepath.Dir(config)
 	policy := "version: 1\ntables:\n  notes:\n    rows: [ consent: { subject: person, registry: {} } ]\n    lifecycle: { subject: person }\n"

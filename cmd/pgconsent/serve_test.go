@@ -111,6 +111,7 @@ func TestDrain(t *testing.T) {
 
 // A probe that takes too long refuses nobody and is said; the wall stands.
 func TestSlowProbe(t *testing.T) {
+	tier.All(t)
 	i := install(t)
 	ctx := context.Background()
 	holder := i.db.Connect(t, "postgres")
@@ -145,6 +146,7 @@ func TestSlowProbe(t *testing.T) {
 
 // pg_hba.conf may change under a proxy that runs: it then takes nobody for the owner, refuses agents, and says why.
 func TestTrustWhileServing(t *testing.T) {
+	tier.All(t)
 	i := install(t)
 	ctx := context.Background()
 	p, address := i.serving(t)

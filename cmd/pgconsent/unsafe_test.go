@@ -151,7 +151,7 @@ func withHBA(line string, there bool) string {
 func TestUnsafeDatabases(t *testing.T) {
 	i := install(t)
 	db := i.db.Name
-	for _, c := range []struct {
+	for n, c := range []struct {
 		id      string // of the finding
 		breaks  string
 		repairs string // "": pgconsent migrate does
@@ -188,6 +188,9 @@ func TestUnsafeDatabases(t *testing.T) {
 		{"bad_key", "UPDATE pgconsent.keys SET ipad = opad, opad = ipad", "SET ROLE app_owner; SELECT pgconsent.make_key()", "pgconsent.make_key()", ""},
 		{"key_readable", "GRANT EXECUTE ON FUNCTION pgconsent.seal_key() TO PUBLIC", "REVOKE EXECUTE ON FUNCTION pgconsent.seal_key() FROM PUBLIC", "REVOKE ALL ON FUNCTION pgconsent.seal_key()", ""},
 	} {
+		if !tier.Turn(n, 1) { // package doctor tries each of them
+			continue
+		}
 		t.Run(c.id, func(t *testing.T) {
 			i.exec(t, c.breaks)
 			refused(t, i.config, c.id, c.fix, c.serve)

@@ -92,6 +92,7 @@ func run(ctx context.Context, o options) (ok bool, err error) {
 	sum := newSummary(os.Stdout, filepath.Join(dir, "usage"))
 	for _, part := range parts(o) {
 		if err := test(ctx, part, dir, sum); err != nil {
+			sum.print(o.times) // as far as it came
 			return false, err
 		}
 	}
