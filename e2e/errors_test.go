@@ -113,6 +113,7 @@ func TestErrorsNameWhatIsWritten(t *testing.T) {
 
 // Messages name neither what pgconsent wrote into the text nor columns that do not exist for the agent.
 func TestErrorsOverHiddenColumns(t *testing.T) {
+	tier.All(t)
 	in := start(t, options{policy: narrowedPolicy})
 	agent := in.agent(t)
 	for _, sql := range []string{

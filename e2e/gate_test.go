@@ -14,6 +14,7 @@ import (
 	"github.com/pgconsent/pgconsent/rewrite"
 	"github.com/pgconsent/pgconsent/seal"
 	harness "github.com/pgconsent/pgconsent/test/instance"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // gateWorld is one memory that is hidden from the agent, beside what is visible, with columns for each attack.
@@ -78,6 +79,7 @@ func (f *forced) ask(t *testing.T, sql string, args ...string) harness.Answer {
 
 // The doors give the rows that both walls give, for every statement of the corpus, and many take the gate.
 func TestDoorsAgree(t *testing.T) {
+	tier.All(t)
 	both, doors := reading(t, options{}), start(t, options{mode: rewrite.Gate})
 	a, b := both.agent(t), doors.agent(t)
 	for _, q := range corpus(t) {

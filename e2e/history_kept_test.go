@@ -32,6 +32,7 @@ var withdrawals = []string{
 
 // TestHistoryOfWhatIsKept plays the same ways where the answer is kept, and withdraws in every way that settles it or cannot.
 func TestHistoryOfWhatIsKept(t *testing.T) {
+	tier.All(t)
 	trials, seed := tier.Count(1, 3, 100), tier.Seed()
 	t.Logf("%d trials, seed %d", trials, seed)
 	first := start(t, options{after: historySetup, policy: keptHistory})

@@ -12,6 +12,7 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 	"github.com/pgconsent/pgconsent/rewrite"
 	"github.com/pgconsent/pgconsent/rls"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 const keptSetup = `
@@ -35,6 +36,7 @@ tables:
 // What is kept answers as the people do, before it is filled in and afterwards, in each mode: a withdrawal at the next statement,
 // an expiry at its instant, and changes that cannot be settled.
 func TestKept(t *testing.T) {
+	tier.All(t)
 	ctx := context.Background()
 	for name, o := range map[string]options{"both": {}, "doors": {mode: rewrite.Doors}, "row security alone": {mode: modeRLS}} {
 		t.Run(name, func(t *testing.T) {

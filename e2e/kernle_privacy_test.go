@@ -19,6 +19,7 @@ import (
 	"github.com/pgconsent/pgconsent/privacy"
 	"github.com/pgconsent/pgconsent/sqlstate"
 	harness "github.com/pgconsent/pgconsent/test/instance"
+	"github.com/pgconsent/pgconsent/test/tier"
 	"github.com/pgconsent/pgconsent/world"
 )
 
@@ -608,6 +609,7 @@ func TestTheGranteeHoldsNothing(t *testing.T) {
 
 // A stranger's question about somebody in the memories takes the database as much work as one about nobody.
 func TestKernleH_AStrangersQuestionTakesAsMuch(t *testing.T) {
+	tier.All(t)
 	k, _ := startPrivacy(t, `INSERT INTO episodes (id, stack_id, content, subject_ids) SELECT 'episode:many_' || n, 'ash', 'one of many', '["human:kid_123"]' FROM generate_series(1, 500) n`)
 	super := harness.Super(t, k.db)
 	hits := regexp.MustCompile(`Buffers: shared hit=(\d+)`)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/pgconsent/pgconsent/pgtest"
 	harness "github.com/pgconsent/pgconsent/test/instance"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // limited serves the memberintel world under limits.
@@ -259,6 +260,7 @@ func TestLimitOfTime(t *testing.T) {
 
 // A transaction ends when it has lasted too long, whoever waits for whom, and others have what it held.
 func TestTransactionTimeout(t *testing.T) {
+	tier.All(t)
 	db, proxy := marks(t, "{ transaction_timeout: 2s }")
 	owner := db.Connect(t, "postgres")
 	for name, hold := range map[string]func(*pgconn.PgConn){

@@ -10,6 +10,7 @@ import (
 
 	"github.com/pgconsent/pgconsent/pgtest"
 	harness "github.com/pgconsent/pgconsent/test/instance"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // narrowPolicy is the world's, with columns hidden and masked, two of those that its rules read among them.
@@ -79,6 +80,9 @@ func TestNarrowedAnswersEqualThoseOfANarrowedCopy(t *testing.T) {
 		"both": {}, "row security alone": {mode: modeRLS}, "the view's predicate alone": {mode: modeInjected, walls: wallsSealOnly},
 	} {
 		t.Run(name, func(t *testing.T) {
+			if name != "both" {
+				tier.All(t)
+			}
 			o.policy, o.setup = narrowPolicy, markHidden
 			in := start(t, o)
 			agent, narrowed := in.agent(t), harness.Connect(t, copied.DSN("postgres", ""))

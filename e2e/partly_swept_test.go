@@ -8,11 +8,13 @@ import (
 	"github.com/pgconsent/pgconsent/consent"
 	"github.com/pgconsent/pgconsent/pgtest"
 	harness "github.com/pgconsent/pgconsent/test/instance"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // TestPartlySweptPeopleCountOnce: people of whose rows some are anonymous already and others not yet are one subject each of
 // their cell, of a group that mixes cells with rows that show, and of what a single one may have a share in.
 func TestPartlySweptPeopleCountOnce(t *testing.T) {
+	tier.All(t)
 	const table = `
 CREATE TABLE %T (id bigserial PRIMARY KEY, who %U, at timestamptz NOT NULL DEFAULT clock_timestamp(), channel text, n int NOT NULL DEFAULT 1, anonymous boolean NOT NULL DEFAULT false);`
 	const rules = `

@@ -101,7 +101,7 @@ func doorsFirst() []instance.Mode {
 	if tier.Quick() {
 		return []instance.Mode{instance.Doors}
 	}
-	return []instance.Mode{instance.Doors, instance.Both}
+	return instance.Modes(instance.Doors, instance.Both)
 }
 
 var named = regexp.MustCompile(`\bT\b`)

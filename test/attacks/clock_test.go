@@ -11,7 +11,7 @@ import (
 
 // The statements of one Query have one statement_timestamp(), that of the message: what ends while the first runs must not show in those behind it.
 func TestAMessageIsNoMoment(t *testing.T) {
-	for _, mode := range []instance.Mode{instance.Doors, instance.Both} {
+	for _, mode := range instance.Modes(instance.Doors, instance.Both) {
 		db := pgtest.Database(t)
 		instance.Exec(t, db, `CREATE TABLE people (id int PRIMARY KEY, consent text, until timestamptz); CREATE TABLE notes (id int PRIMARY KEY, person int, body text);
 CREATE TABLE memo (id int PRIMARY KEY, ends timestamptz, body text); CREATE TABLE reg (id int PRIMARY KEY, person text); CREATE TABLE plain (id int PRIMARY KEY); CREATE VIEW memos AS SELECT * FROM memo;

@@ -17,7 +17,7 @@ func TestAForeignServerIsAskedOnce(t *testing.T) {
 	if _, err := pgtest.Database(t).Connect(t, "postgres").Exec(context.Background(), "LOAD 'postgres_fdw'"); err != nil && strings.Contains(err.Error(), "could not load library") {
 		t.Skipf("NOT TESTED: this server cannot load postgres_fdw: %v", err)
 	}
-	for _, mode := range []instance.Mode{instance.Doors, instance.Both} {
+	for _, mode := range instance.Modes(instance.Doors, instance.Both) {
 		db := pgtest.Database(t)
 		instance.Exec(t, db, fmt.Sprintf(`CREATE EXTENSION postgres_fdw;
 CREATE TABLE base (id int PRIMARY KEY, owner text, status text, note text); INSERT INTO base VALUES (1, 'me', 'ok', 'gone'), (2, 'me', 'ok', 'left');

@@ -63,7 +63,7 @@ func TestParametersBehindTheGate(t *testing.T) {
 		return instance.Database{Name: "pair", DB: db, Policy: strings.Replace(summedPolicy, "views: { ", "views: { lakes: {}, ", 1), SearchPath: []string{"public"}}
 	}
 	var first []string
-	for _, mode := range []instance.Mode{instance.Gate, instance.Doors, instance.Both} {
+	for _, mode := range instance.Modes(instance.Gate, instance.Doors, instance.Both) {
 		var got [2][]string
 		for i, d := range []instance.Database{twin(123), twin(124)} {
 			proxy := instance.Start(t, mode, d, map[string]string{"user": "me"})

@@ -32,7 +32,7 @@ func asWrites(sql string) (out []string) {
 
 // What a write asks tells of hidden rows what a SELECT that asks it does: nothing, planned with care or not.
 func TestWritesAskAsReadsDo(t *testing.T) {
-	for m, mode := range []instance.Mode{instance.Doors, instance.Both} {
+	for m, mode := range instance.Modes(instance.Doors, instance.Both) {
 		careless, asked := 0, 0
 		for k, f := range reachedBy {
 			if pgtest.Binaries().Major < f.least || !tier.Turn(m+k, 6) || strings.Contains(f.sql, "fcomp") {
@@ -142,7 +142,7 @@ func TestOwnersCodeInWritesTellsNothing(t *testing.T) {
 	plain := len(statements)
 	add("nothing", ", at timestamptz", "CREATE FUNCTION stamp() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.at = now(); RETURN NEW; END $$; CREATE TRIGGER s BEFORE UPDATE ON T FOR EACH ROW EXECUTE FUNCTION stamp(); CREATE TRIGGER t BEFORE INSERT ON T FOR EACH ROW EXECUTE FUNCTION fire(); CREATE TABLE part_of_T (id int PRIMARY KEY, t int REFERENCES T ON DELETE CASCADE); CREATE INDEX ON T (lower(note)) WHERE x > 0; ALTER TABLE T ADD CHECK (length(note) < 100)", "accept: [references]",
 		[]string{"UPDATE T SET note = 'x' WHERE id = 1", "UPDATE T SET (note, x) = (SELECT 'y', n FROM small WHERE n = 3) WHERE note ~ 'x' RETURNING id, 1 / x", "DELETE FROM T WHERE id = 1 RETURNING note"})
-	for _, mode := range []instance.Mode{instance.Doors, instance.Both} {
+	for _, mode := range instance.Modes(instance.Doors, instance.Both) {
 		got, judged := askReached(t, mode, policy, schema, "", "", statements)
 		for k, sql := range statements {
 			if got[0][k] != got[1][k] {
@@ -174,7 +174,7 @@ CREATE TABLE w (id int PRIMARY KEY, owner text NOT NULL, c code, b bigint); INSE
 		"SELECT id FROM q WHERE s @> 1", "SELECT id FROM q ORDER BY s", "SELECT s && '[1,2]' FROM q", "SELECT count(*) FROM q JOIN w ON q.c = w.b", "SELECT id FROM q WHERE c > 5", "SELECT abs(c) FROM q", "SELECT sum(c) FROM q", "SELECT id FROM w WHERE b IN (SELECT c FROM q)",
 		"SELECT id FROM q LIMIT (SELECT c FROM w LIMIT 1)", "SELECT abs('c1'::code)", "DELETE FROM w WHERE b = c AND id = 2",
 	}
-	for _, mode := range []instance.Mode{instance.Doors, instance.Both} {
+	for _, mode := range instance.Modes(instance.Doors, instance.Both) {
 		got, judged := askReached(t, mode, policy, schema, "", "", statements)
 		for k, sql := range statements {
 			if got[0][k] != got[1][k] || strings.HasPrefix(got[0][k], "ERROR") {

@@ -111,7 +111,7 @@ func TestWhatIsNotPlainTellsNothing(t *testing.T) {
 			}
 		}
 	}
-	for _, mode := range []instance.Mode{instance.Gate, instance.Doors, instance.Both} {
+	for _, mode := range instance.Modes(instance.Gate, instance.Doors, instance.Both) {
 		ask(mode, "", unplain, false)
 	}
 	ask(instance.Doors, notPlainAnywhere, unplainAnywhere, false)

@@ -68,7 +68,7 @@ var waitingWrites = []string{
 
 // A row that is hidden keeps no write waiting, and no write waits for it.
 func TestNoWriteWaitsForHiddenRows(t *testing.T) {
-	for _, mode := range []instance.Mode{instance.Doors, instance.Both} {
+	for _, mode := range instance.Modes(instance.Doors, instance.Both) {
 		var got [2][]string
 		var asked []string
 		for i, hidden := range []string{waitedForHidden, ""} {

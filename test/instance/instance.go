@@ -31,6 +31,7 @@ import (
 	"github.com/pgconsent/pgconsent/rewrite"
 	"github.com/pgconsent/pgconsent/rls"
 	"github.com/pgconsent/pgconsent/sqlstate"
+	"github.com/pgconsent/pgconsent/test/tier"
 	"github.com/pgconsent/pgconsent/verdict"
 )
 
@@ -54,6 +55,20 @@ var (
 	RLS      = Mode{"row security alone", rewrite.RLS, rls.Enforce}
 	Injected = Mode{"injected predicates alone", rewrite.Injected, rls.SealOnly}
 )
+
+// Modes are those in which a test tries the same; in the quick run one of them: the default of serve, if it is one of them, else
+// that in which the most is decided by signed views.
+func Modes(all ...Mode) []Mode {
+	if !tier.Quick() {
+		return all
+	}
+	for _, chosen := range []Mode{Doors, Gate} {
+		if slices.Contains(all, chosen) {
+			return []Mode{chosen}
+		}
+	}
+	return all[:1]
+}
 
 // Database is a database behind a proxy.
 type Database struct {

@@ -22,7 +22,7 @@ var (
 
 // Databases that differ in hidden rows only give a caller one transcript, whatever it sends.
 func TestNoninterference(t *testing.T) {
-	modes := []instance.Mode{instance.Both, instance.Gate}
+	modes := instance.Modes(instance.Both, instance.Gate)
 	if *cases > 0 {
 		t.Log(Run(t, Config{Cases: *cases, Seed: from(t), Modes: modes, Save: *save, Progress: os.Stderr}))
 		return
@@ -40,7 +40,7 @@ func TestNoninterference(t *testing.T) {
 
 // Nor do values that no row rule hides tell a pair apart: columns that a contract leaves out, and those that exist by key.
 func TestValues(t *testing.T) {
-	cfg := Config{Cases: tier.Count(80, 240, 10_000), Seed: from(t), Modes: []instance.Mode{instance.Both, instance.Gate}}
+	cfg := Config{Cases: tier.Count(80, 240, 10_000), Seed: from(t), Modes: instance.Modes(instance.Both, instance.Gate)}
 	if *cases > 0 {
 		cfg.Cases, cfg.Save, cfg.Progress = *cases, *save, os.Stderr
 	}

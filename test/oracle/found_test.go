@@ -103,7 +103,7 @@ func TestWritesOfWhatASearchFinds(t *testing.T) {
 		return answer + "\n" + instance.Ask(c, state).Multiset()
 	}
 	filtered, unfiltered := instance.Connect(t, database(foundFilter).DSN("postgres", "")), instance.Connect(t, database("").DSN("postgres", ""))
-	for _, mode := range []instance.Mode{instance.Doors, instance.Both} {
+	for _, mode := range instance.Modes(instance.Doors, instance.Both) {
 		d := instance.Database{Name: "found", DB: database(""), Policy: foundPolicy, SearchPath: []string{"public"}}
 		m := instance.Compile(t, d, mode)
 		rewriter := rewrite.New(m.Snapshot, m.Policy, mode.Rewrite)

@@ -11,7 +11,7 @@ import (
 func TestVectorsAreSearchedAsOnAFilteredCopy(t *testing.T) {
 	NeedsPgvector(t)
 	var r Report
-	Quarry.run(t, Options{Modes: []instance.Mode{instance.Doors, instance.Both, instance.Injected}, Spare: 2}, &r)
+	Quarry.run(t, Options{Modes: instance.Modes(instance.Doors, instance.Both, instance.Injected), Spare: 2}, &r)
 	t.Log(r)
 	t.Run("by index", func(t *testing.T) {
 		var r Report

@@ -116,7 +116,7 @@ func TestShapesAnswerAsTheFilteredCopy(t *testing.T) {
 	s := works(t)
 	truth := oracle.Superuser(t, s)
 	proxies := map[string]*instance.Proxy{}
-	for _, mode := range []instance.Mode{instance.Both, instance.Gate} {
+	for _, mode := range instance.Modes(instance.Both, instance.Gate) {
 		proxy := instance.Start(t, mode, s.Behind(t), s.Attributes)
 		proxies[mode.Name] = proxy
 		agent := proxy.Agent(t, "agent", s.Name)
