@@ -30,7 +30,7 @@ func kernleList(table string, ids ...string) string {
 func TestKernleD_WhatAnotherSITellsIsNoWiderThanItsChain(t *testing.T) {
 	k := startKernle(t)
 	super := harness.Super(t, k.db)
-	for _, table := range kernleTables {
+	for _, table := range kernleTables() {
 		list := func(ids ...string) string { return kernleList(table, ids...) }
 		// write makes a memory that the owner of the database writes: of rex, who tells, or of somebody who told rex.
 		write := func(id, stack, source, told string, grants ...string) {

@@ -525,7 +525,7 @@ func TestKernleD_CopyAndExecuteInheritAsInsertDoes(t *testing.T) {
 	k, _ := startPrivacy(t)
 	ctx := context.Background()
 	super := harness.Super(t, k.db)
-	for _, table := range kernleTables {
+	for _, table := range kernleTables() {
 		empty := map[string]string{"episodes": "[]", "episodes_array": "{}", "episodes_jsonb": "[]"}[table]
 		inherited := map[string]string{"episodes": `["human:sean", "si:bella_agent", "ctx:bella_health"]`, "episodes_array": "{human:sean,si:bella_agent,ctx:bella_health}", "episodes_jsonb": `["human:sean", "si:bella_agent", "ctx:bella_health"]`}[table]
 		is := func(content, want string) {

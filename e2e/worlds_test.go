@@ -175,9 +175,9 @@ func TestKernleTwinsAnswerAlike(t *testing.T) {
 		"SELECT id FROM %s TABLESAMPLE SYSTEM (50)", "SELECT id FROM %s ORDER BY content COLLATE \"C\", id LIMIT 5", "SELECT count(DISTINCT source_entity) FROM %s",
 	}
 	for _, in := range []string{"", "ctx:bella_health", "ctx:dog_park"} {
-		tables := kernleTables
+		tables := kernleTables()
 		if in != "" {
-			tables = kernleTables[:1]
+			tables = kernleTables()[:1]
 		}
 		for _, table := range tables {
 			for _, form := range statements {

@@ -175,6 +175,7 @@ func TestKeptWhenSettledAtOnce(t *testing.T) {
 
 // What is written in a session with other settings than those in which it is read is settled all the same.
 func TestKeptWhateverSettings(t *testing.T) {
+	tier.All(t)
 	_, super, plan := keptOver(t, `version: 1
 attributes: { user: { type: integer, source: credential } }
 tables:

@@ -17,6 +17,7 @@ import (
 	"github.com/pgconsent/pgconsent/pgtest"
 	"github.com/pgconsent/pgconsent/rls"
 	"github.com/pgconsent/pgconsent/sqlstate"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // state is everything that migrate could change of a database, by name, with default privileges written out.
@@ -137,6 +138,7 @@ func TestEveryRoleReadsTheSameCatalog(t *testing.T) {
 }
 
 func TestDriftIsFoundAndRepaired(t *testing.T) {
+	tier.All(t)
 	for name, sql := range map[string]string{
 		"policy dropped":   "DROP POLICY pgconsent_select ON memories",
 		"policy changed":   "ALTER POLICY pgconsent_select ON memories USING (true)",
@@ -174,6 +176,7 @@ func TestDriftIsFoundAndRepaired(t *testing.T) {
 // What the base installs is put back as well, every function and every trigger, and nothing that somebody wrote in its place is taken for
 // what was installed.
 func TestMigratePutsTheBaseBack(t *testing.T) {
+	tier.All(t)
 	w := newWorld(t).migrate()
 	ctx := context.Background()
 	control := w.db.Connect(t, migrations.DefaultControlRole)
@@ -405,6 +408,7 @@ func TestMigratingAtTheSameTime(t *testing.T) {
 
 // Roles are the whole server's: migrating a second database does not lock out the proxy of the first.
 func TestPasswordsOfOthersStay(t *testing.T) {
+	tier.All(t)
 	first, second, third := newWorld(t), newWorld(t), newWorld(t)
 	o := migrations.Options{AgentRole: "served_agent", ControlRole: "served_control", ReaderRole: "served_reader", RowsRole: "served_rows", AgentPassword: "one"}
 	names := rls.Options{AgentRole: o.AgentRole, ControlRole: o.ControlRole, ReaderRole: o.ReaderRole, RowsRole: o.RowsRole}

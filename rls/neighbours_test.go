@@ -9,6 +9,7 @@ import (
 
 	"github.com/pgconsent/pgconsent/migrations"
 	"github.com/pgconsent/pgconsent/pgtest"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // What the customer's database has already changes nothing for agents, and agents' rules nothing for others.
@@ -63,6 +64,7 @@ func TestForceOnHelpersHidesNothingFromPredicates(t *testing.T) {
 
 // Every rule with each helper emptied, as a mistake would empty it, shows fewer rows and never more.
 func TestEmptiedHelpersHide(t *testing.T) {
+	tier.All(t)
 	breaks := map[string]string{
 		"the reader's policies are gone": "DROP POLICY pgconsent_open ON %[1]s; DROP POLICY pgconsent_reader ON %[1]s",
 		"a policy hides all":             "CREATE POLICY oops ON %[1]s AS RESTRICTIVE USING (false)",

@@ -12,6 +12,7 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 	"github.com/pgconsent/pgconsent/predicate"
 	"github.com/pgconsent/pgconsent/rls"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 const oddTable = `
@@ -189,6 +190,7 @@ func TestRowViewsWithoutPolicies(t *testing.T) {
 
 // The catalogs show the table under its own name, with the columns that show, and nothing of our view.
 func TestShadowsOfNarrowedTables(t *testing.T) {
+	tier.All(t)
 	w := oddWorld(t, rls.Options{}).migrate()
 	agent := w.agent(user1)
 	constraints := "odd_pkey"

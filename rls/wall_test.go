@@ -11,6 +11,7 @@ import (
 	"github.com/pgconsent/pgconsent/migrations"
 	"github.com/pgconsent/pgconsent/rls"
 	"github.com/pgconsent/pgconsent/seal"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 func TestAgentSeesWhatThePolicyShows(t *testing.T) {
@@ -107,6 +108,7 @@ func TestBadSealsShowNothing(t *testing.T) {
 
 // The clock of a transaction is the one that counts: a report goes on, the next transaction needs a fresh seal.
 func TestExpiryIsThatOfTheTransaction(t *testing.T) {
+	tier.All(t)
 	w := newWorld(t).migrate()
 	agent := w.agent("")
 	c := claims(agent, user1)

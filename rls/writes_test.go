@@ -11,6 +11,7 @@ import (
 	"github.com/pgconsent/pgconsent/migrations"
 	"github.com/pgconsent/pgconsent/predicate"
 	"github.com/pgconsent/pgconsent/rls"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // written is a table that agents write, with an owner's trigger that spoils a stamp where the title asks for it.
@@ -254,6 +255,7 @@ tables:
 
 // Where agents may not read what a row has, a key that would be allowed to stay could be guessed: it is asked as any other.
 func TestKeysStayOnlyInRowsThatAgentsReadWhole(t *testing.T) {
+	tier.All(t)
 	const rows = "rows: [ own: { column: user_id, is: user } ]"
 	for name, c := range map[string]struct {
 		drafts, more, columns string

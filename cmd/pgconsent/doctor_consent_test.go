@@ -5,11 +5,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // The doctor looks at the consent registry: a key that is gone, records that were cut off or changed, a structure that
 // somebody altered, a clock that goes backwards, and a sweeper that has not run.
 func TestDoctorLooksAtTheRegistry(t *testing.T) {
+	tier.All(t)
 	config, db := consenting(t)
 	dir := filepath.Dir(config)
 	policy := "version: 1\ntables:\n  notes:\n    rows: [ consent: { subject: person, registry: {} } ]\n    lifecycle: { subject: person }\n"

@@ -8,10 +8,12 @@ import (
 	"github.com/pgconsent/pgconsent/pgtest"
 	"github.com/pgconsent/pgconsent/policy"
 	"github.com/pgconsent/pgconsent/test/instance"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // What goes or changes along with a row that agents write tells of rows between that they do not see: the policy is warned of just where it does.
 func TestWhatGoesAlong(t *testing.T) {
+	tier.All(t)
 	const own, all = "rows: [ own: { column: owner, is: user } ]", "attributes: { user: { type: text, source: credential } }\ntables:\n"
 	const tasks = "  task: { " + own + ", write: { commands: [delete] } }\n"
 	const shelf = "  shelf: { " + own + ", write: { commands: [delete] } }\n"

@@ -11,6 +11,7 @@ import (
 	"github.com/pgconsent/pgconsent/pgtest"
 	"github.com/pgconsent/pgconsent/policy"
 	"github.com/pgconsent/pgconsent/test/instance"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // What PostgreSQL compares, checks and computes anew as a row is written is of hidden rows, and of hidden columns, too. Each table of a group
@@ -174,6 +175,7 @@ func anewColumns(salary, until, day, at, n string) string {
 const anewHead = "version: 1\nattributes: { user: { type: text, source: credential } }\ntables:\n"
 
 func TestWhatIsAskedAnewTells(t *testing.T) {
+	tier.All(t)
 	for _, group := range anew {
 		if pgtest.Binaries().Major < group.least {
 			continue

@@ -162,6 +162,7 @@ func TestAttacksOnARemedy(t *testing.T) { onSchema(t, "remedy", 23, 5, 400) }
 
 // What a condition compares with may say nothing of the row, raise an error, or draw a random number; PostgreSQL works it out for the rows that come so far. Policies come before: each day, and not in turn.
 func TestPoliciesComeFirst(t *testing.T) {
+	tier.All(t)
 	list := slices.DeleteFunc(attacks(t, "aloft.txt"), func(a attack) bool {
 		return !strings.HasPrefix(a.name, "what says nothing of a row")
 	})

@@ -67,6 +67,7 @@ var brought = []struct {
 
 // What PostgreSQL runs of the owner's without any text that names it, as it plans, finds rows, or makes values, is run with care, and sees no text that is signed.
 func TestWhatNoTextNamesTellsNothing(t *testing.T) {
+	tier.All(t)
 	schema, policy, views := broughtBy+quietTable, reachedDear+quietPolicy, "views: {"
 	var statements []string
 	for _, c := range brought {

@@ -7,10 +7,12 @@ import (
 	"github.com/pgconsent/pgconsent/pgtest"
 	"github.com/pgconsent/pgconsent/rewrite"
 	"github.com/pgconsent/pgconsent/test/instance"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // What stands beside a search whose rows are found by key is asked of rows that show, wherever it stands.
 func TestFoundByKeyTellsNothing(t *testing.T) {
+	tier.All(t)
 	text := []uint32{25}
 	const join = " FROM big o JOIN link l ON l.big_id = o.id WHERE o.found @@ 'z'::tsquery AND "
 	cases := []gateCase{
@@ -49,6 +51,7 @@ func TestFoundByKeyTellsNothing(t *testing.T) {
 
 // So it is of what is written: what finds, sets and returns rows is asked of rows that show.
 func TestWritesFoundByKeyTellNothing(t *testing.T) {
+	tier.All(t)
 	text := []uint32{25}
 	policy := strings.Replace(gatePolicy, "status: consent, is: granted } } ] }\n  link:", "status: consent, is: granted } } ], write: { commands: [update, delete], columns: [n, b, f, body], accept: [references, values] } }\n  link:", 1)
 	cases := []gateCase{

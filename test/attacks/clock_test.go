@@ -7,10 +7,12 @@ import (
 
 	"github.com/pgconsent/pgconsent/pgtest"
 	"github.com/pgconsent/pgconsent/test/instance"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // The statements of one Query have one statement_timestamp(), that of the message: what ends while the first runs must not show in those behind it.
 func TestAMessageIsNoMoment(t *testing.T) {
+	tier.All(t)
 	for _, mode := range instance.Modes(instance.Doors, instance.Both) {
 		db := pgtest.Database(t)
 		instance.Exec(t, db, `CREATE TABLE people (id int PRIMARY KEY, consent text, until timestamptz); CREATE TABLE notes (id int PRIMARY KEY, person int, body text);

@@ -240,6 +240,7 @@ func (r comparing) message() string {
 
 // Whatever a column is compared with, whether it is worked out does not depend on hidden rows: planned with care or not.
 func TestComparisonsTellNothing(t *testing.T) {
+	tier.All(t)
 	n, seed := *comparisons, *comparisonSeed
 	if n == 0 {
 		n = tier.Count(100, 600, 20_000)

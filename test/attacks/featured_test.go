@@ -65,6 +65,7 @@ var featuredFails = []string{"o.id / (o.n - 7) = 5", "o.body::int = 5", "length(
 
 // What a write by key asks, sets and returns of tables with masks, columns by key, groups, live attributes, sources and kept answers tells neither of a hidden row nor of what the policy hides in others.
 func TestWritesOfTablesWithFeaturesTellNothing(t *testing.T) {
+	tier.All(t)
 	policy := featuredPolicy
 	schema, twin := featuredSchema, ""
 	var statements []string

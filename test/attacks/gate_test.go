@@ -10,6 +10,7 @@ import (
 
 	"github.com/pgconsent/pgconsent/pgtest"
 	"github.com/pgconsent/pgconsent/test/instance"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 const gateSchema = `
@@ -203,6 +204,7 @@ func TestTheGateConvertsNothing(t *testing.T) {
 
 // Nor what needs a stack as deep as a row wants, or grows with it.
 func TestTheGateIsNotDeep(t *testing.T) {
+	tier.All(t)
 	like, dashes := strings.Repeat("%a", 100_000), strings.Repeat("-", 40)+"a"
 	phrase := func(n int) string { return strings.TrimSuffix(strings.Repeat("a<->", n), "<->") }
 	askGate(t, "body = repeat('a', 200000), found = 'a:1,2,3 b:4'::tsvector, doc = (repeat('[', 9000) || '1' || repeat(']', 9000))::jsonb", instance.Gate, []gateCase{
@@ -354,6 +356,7 @@ func TestTheGateTakesEveryValue(t *testing.T) {
 // What stands above the rows that are found may be no operator for which the planner asks statistics: it would run it on hidden values. Row security, which is in force for the reader of the
 // door views, keeps it from that.
 func TestTheGateAsksNoStatistics(t *testing.T) {
+	tier.All(t)
 	db := pgtest.Database(t)
 	instance.Exec(t, db, gateSchema+`UPDATE big SET body = CASE WHEN id > 40 THEN 'hidden' ELSE 'shown' END; ANALYZE big;
 CREATE FUNCTION tell(text, text) RETURNS bool LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN RAISE NOTICE '%', $1; RETURN false; END $$;

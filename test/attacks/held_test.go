@@ -5,10 +5,12 @@ import (
 	"testing"
 
 	"github.com/pgconsent/pgconsent/test/instance"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // A sub-select that locks a row acts, and fails where somebody holds it. It says nothing of the row beside it, and must not run for one that is hidden: whether it has, a second session of the agent's sees.
 func TestLocksOfSubSelectsTellNothing(t *testing.T) {
+	tier.All(t)
 	s := schema(t, "grid")
 	one, two := s.Behind(t), s.Twin(t, instance.Read(t, "test/oracle/testdata/grid/visible.sql")+instance.Read(t, "test/attacks/testdata/grid.sql"))
 	asks := []string{

@@ -10,6 +10,7 @@ import (
 
 	"github.com/pgconsent/pgconsent/pgtest"
 	"github.com/pgconsent/pgconsent/test/instance"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // Of two bitmaps the second is not begun where nothing is in the first: what it compares with must not be worked out, or left, for a
@@ -63,6 +64,7 @@ var twoIndexesMessages = []string{
 }
 
 func TestTwoIndexesTellNothing(t *testing.T) {
+	tier.All(t)
 	twins := func(value int) instance.Database {
 		db := pgtest.Database(t)
 		instance.Exec(t, db, twoIndexes)

@@ -16,6 +16,7 @@ import (
 // COPY) get the same bytes from twins, and an answer for each Sync or the end of the connection.
 func TestMessagesOnTwins(t *testing.T) {
 	tier.All(t)
+	tier.All(t)
 	s := schema(t, "estate")
 	one, two := s.Behind(t), s.Twin(t, instance.Read(t, "test/oracle/testdata/estate/visible.sql")+instance.Read(t, "test/attacks/testdata/estate.sql"))
 	proxies := []*instance.Proxy{instance.Start(t, instance.Doors, one, s.Attributes), instance.Start(t, instance.Doors, two, s.Attributes)}

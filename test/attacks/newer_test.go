@@ -6,6 +6,7 @@ import (
 
 	"github.com/pgconsent/pgconsent/pgtest"
 	"github.com/pgconsent/pgconsent/test/instance"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 const newerSchema = `
@@ -116,6 +117,7 @@ UPDATE berth SET price = 3
 // What came with PostgreSQL 16 to 18 is answered as PostgreSQL answers where there are no hidden rows, and tells nothing of them: keys and foreign
 // keys by time, constraints that are not enforced, generated columns that are computed as they are read, OLD and NEW, newer functions.
 func TestNewerPostgreSQL(t *testing.T) {
+	tier.All(t)
 	instance.Since(t, 18)
 	rows := func(owner, from, mark string) string {
 		return strings.NewReplacer("#owner", owner, "#from", from, "#mark", mark).Replace(newerRows)

@@ -170,6 +170,7 @@ tables:
 
 // A text search of a parameter is as deep as its value says, and the stack may be small.
 func TestSearchesBehindTheGateAreNotDeep(t *testing.T) {
+	tier.All(t)
 	statements := []string{
 		"SELECT count(*) FROM memo WHERE body = 'secret of others' AND found @@ $1",
 		"SELECT count(*) FROM memo WHERE body = 'secret of others' AND found @@ $1::tsquery",

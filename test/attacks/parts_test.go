@@ -6,6 +6,7 @@ import (
 
 	"github.com/pgconsent/pgconsent/pgtest"
 	"github.com/pgconsent/pgconsent/test/instance"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 const partsSchema = `
@@ -33,6 +34,7 @@ views: { united: {} }
 // What the planner knows of the values of partitions and children is of hidden rows, too: a pattern that fails for the value that most of them have is tried on none. Servers
 // whose planner does are not served (doctor's server_minor).
 func TestStatisticsOfPartsTellNothing(t *testing.T) {
+	tier.All(t)
 	var statements []string
 	for _, table := range []string{"notes", "events", "parent", "united", "others", "child"} {
 		for _, condition := range []string{`body LIKE E'_z\\'`, `body LIKE '_z!' ESCAPE '!'`, `body ILIKE E'_z\\'`, `NOT body LIKE E'_z\\'`, `(body LIKE E'_z\\' OR a = 3)`, `found @@ 'b'::tsquery AND body LIKE E'_z\\'`} {

@@ -32,6 +32,7 @@ func asWrites(sql string) (out []string) {
 
 // What a write asks tells of hidden rows what a SELECT that asks it does: nothing, planned with care or not.
 func TestWritesAskAsReadsDo(t *testing.T) {
+	tier.All(t)
 	for m, mode := range instance.Modes(instance.Doors, instance.Both) {
 		careless, asked := 0, 0
 		for k, f := range reachedBy {
@@ -124,6 +125,7 @@ var byOwner = []struct {
 
 // Where something of the owner's runs as rows are written it is planned with care, and tells nothing; where nothing does, it is planned as a read.
 func TestOwnersCodeInWritesTellsNothing(t *testing.T) {
+	tier.All(t)
 	schema, policy := probing, reachedDear
 	var statements []string
 	add := func(name, columns, sql, write string, ask []string) {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/pgconsent/pgconsent/test/instance"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // notPlain are functions in SQL of which the text seems to name nothing of anybody's, and in which something runs all the same.
@@ -88,6 +89,7 @@ var plain = []struct{ name, sql string }{
 
 // What runs by a function in SQL that seems plain runs with care; one that is plain needs none.
 func TestWhatIsNotPlainTellsNothing(t *testing.T) {
+	tier.All(t)
 	ask := func(mode instance.Mode, more string, cases []struct{ name, sql string }, careless bool) {
 		schema, policy := broughtBy+notPlain+more+quietTable, reachedDear+quietPolicy
 		var statements []string

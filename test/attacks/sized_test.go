@@ -34,6 +34,7 @@ tables:
 // Twins of which one has many more rows, all hidden: a statement takes the gate door there, and row security where the table is small. What it is told, and what
 // is wrong with it, is the same.
 func TestHowManyAreHiddenTellsNothing(t *testing.T) {
+	tier.All(t)
 	const search = " FROM notes WHERE found @@ 'b'::tsquery AND "
 	statements := []string{
 		"SELECT id, 'q'::int" + search + "d > 'x' AND body ~ '(?=x)'", "SELECT 'q'::date, id" + search + "u > 'x' AND body ~ '(?=x)'", "SELECT id" + search + "body ~ '(?=x)' AND a + 1 = 'q' AND i8 > 'x'",
@@ -138,6 +139,7 @@ var foundStatements = []string{
 
 // The same where few rows of many are found, so that the text has another door and a hint in one twin: what is described, with the numbers of its tables and columns, what is said of mistakes and where, and what catalogs have of the session.
 func TestHowMuchIsReadTellsNothing(t *testing.T) {
+	tier.All(t)
 	var statements []string
 	for w, where := range []string{"found @@ 'b'::tsquery", "body LIKE '%lai%'", "a = 5", "a > 3 AND body ILIKE '%A%'", "true"} {
 		for k, output := range foundOutputs {

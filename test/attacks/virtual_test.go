@@ -6,6 +6,7 @@ import (
 
 	"github.com/pgconsent/pgconsent/pgtest"
 	"github.com/pgconsent/pgconsent/test/instance"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 const virtualSchema = `
@@ -64,6 +65,7 @@ tables:
 // A column that is computed as it is read may fail on a hidden row, with what the row says in its error: it is worked out for visible
 // rows only, by whichever door.
 func TestVirtualColumns(t *testing.T) {
+	tier.All(t)
 	instance.Since(t, 18)
 	database := func(change string) instance.Database {
 		db := pgtest.Database(t)

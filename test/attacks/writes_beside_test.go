@@ -102,6 +102,7 @@ var besideCopies = [][2]string{
 
 // Statements that write with reads beside them, views, what is stored, cursors and COPY tell twins of a hidden row nothing, whichever hint an agent puts in front, and leave the same rows.
 func TestWritesBesideReadsTellNothing(t *testing.T) {
+	tier.All(t)
 	var statements []string
 	for p, place := range besidePlaces {
 		for f, fails := range besideFails {

@@ -25,7 +25,7 @@ func (s *summary) print(times bool) {
 }
 
 // listed is how many of the slowest tests are named.
-const listed = 60
+const listed = 400
 
 func (s *summary) printTimes() {
 	root, _ := os.Getwd()
