@@ -194,6 +194,7 @@ func TestNeighboursOfTheVettedList(t *testing.T) {
 
 // A vector that an index has computed takes the gate door, where it says something about a hidden row: that reaches nobody.
 func TestIndexedVectorsTellNothing(t *testing.T) {
+	tier.All(t)
 	const index = "CREATE INDEX ON memories USING gin (to_tsvector('english', title || ' ' || coalesce(body, '')))"
 	indexed, plain := start(t, options{mode: rewrite.Gate, setup: gateWorld + index}), start(t, options{setup: gateWorld})
 	f, agent, both := indexed.forced(t), indexed.agent(t), plain.agent(t)

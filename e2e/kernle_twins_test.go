@@ -50,6 +50,7 @@ var (
 
 // What the operations of package privacy, and the statements that they are made of, answer a caller goes by what the caller may know: the answers of twins are the same, call after call.
 func TestKernleH_TwinsAnswerAlike(t *testing.T) {
+	tier.All(t)
 	var steps []string
 	var answers [2][]string
 	for i, hidden := range []string{twinsHide, ""} {

@@ -9,6 +9,7 @@ import (
 	"github.com/pgconsent/pgconsent/catalog/pgcatalog"
 	"github.com/pgconsent/pgconsent/pgtest"
 	"github.com/pgconsent/pgconsent/policy"
+	"github.com/pgconsent/pgconsent/test/tier"
 	"github.com/pgconsent/pgconsent/verdict"
 )
 
@@ -104,6 +105,7 @@ func TestCareOfWrites(t *testing.T) {
 
 // What of the owner's runs as a row is written makes the write a careful one.
 func TestCareOfWhatWritesRun(t *testing.T) {
+	tier.All(t)
 	const (
 		update, remove = "UPDATE drafts SET title = 'a'", "DELETE FROM drafts"
 		fire           = "CREATE FUNCTION fire() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END';"

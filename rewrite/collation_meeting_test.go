@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/pgconsent/pgconsent/sqlstate"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // collated is the fixture with columns of two collations, code and name, beside those of the database's own.
@@ -158,6 +159,7 @@ func TestCollationsApart(t *testing.T) {
 
 // PostgreSQL has the last word: what is answered never has it compare two collations.
 func TestCollationsNeverMeet(t *testing.T) {
+	tier.All(t)
 	r, conn := collated(t)
 	ctx := context.Background()
 	if _, err := conn.PgConn().Exec(ctx, "SET statement_timeout = '10s'").ReadAll(); err != nil {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/pgconsent/pgconsent/catalog"
 	"github.com/pgconsent/pgconsent/policy"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // What an approximate index might put in order is read behind OFFSET 0; but where the policy accepts such an index the search that is the statement has its twin.
@@ -86,6 +87,7 @@ func TestSearchesAreFenced(t *testing.T) {
 
 // The twin is for a plain search alone, and where the policy accepts what the index tells: whatever else stands in a statement, what an index might order is behind OFFSET 0 at every mention, or the statement is refused.
 func TestOnlyPlainSearchesHaveTwins(t *testing.T) {
+	tier.All(t)
 	rewriter(t, RLS)
 	memories, _ := fixture.snap.Relation(catalog.Name{Schema: "public", Name: "memories"})
 	memories.Approximate = true

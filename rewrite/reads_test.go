@@ -12,6 +12,7 @@ import (
 	"github.com/pgconsent/pgconsent/catalog"
 	"github.com/pgconsent/pgconsent/pgtest"
 	"github.com/pgconsent/pgconsent/policy"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // sourcesOfX are forms in which the rows of event come under the name x, with id, title, embedding and n; what stands before SELECT, and in FROM.
@@ -163,6 +164,7 @@ var changedValue = map[string]string{
 // is asked again where all other columns hold other values, of every table. What is said to be read by key depends on that row of the table alone, and what
 // searches by likeness is said to.
 func TestAnswersDependOnWhatIsRead(t *testing.T) {
+	tier.All(t)
 	r := underContract(t)
 	ctx := context.Background()
 	conn := pgtest.Template(t, "contract", nil).Connect(t, "postgres")

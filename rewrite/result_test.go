@@ -13,6 +13,7 @@ import (
 	"github.com/pgconsent/pgconsent/catalog/pgcatalog"
 	"github.com/pgconsent/pgconsent/policy"
 	"github.com/pgconsent/pgconsent/sqlstate"
+	"github.com/pgconsent/pgconsent/test/tier"
 	"github.com/pgconsent/pgconsent/verdict"
 )
 
@@ -249,6 +250,7 @@ func TestConcurrentUse(t *testing.T) {
 
 // Hostile sizes end in an answer, soon and without much memory.
 func TestHostileSizes(t *testing.T) {
+	tier.All(t)
 	r := rewriter(t, Both)
 	repeat := func(head, open, sep string, n int, tail string) string {
 		var b strings.Builder

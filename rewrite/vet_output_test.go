@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pgconsent/pgconsent/test/tier"
 	"github.com/pgconsent/pgconsent/verdict"
 )
 
@@ -162,6 +163,7 @@ func TestOutputsAreValues(t *testing.T) {
 
 // Many columns take the door; an expression that is looked at in very many parts does not, and takes no time.
 func TestLongOutputs(t *testing.T) {
+	tier.All(t)
 	r := rewriter(t, Gate)
 	for sql, gate := range map[string]bool{
 		"SELECT " + strings.TrimSuffix(strings.Repeat("title, ", 1200), ", ") + " FROM memories":              true,

@@ -10,11 +10,13 @@ import (
 	"github.com/pgconsent/pgconsent/pgtest"
 	"github.com/pgconsent/pgconsent/predicate"
 	"github.com/pgconsent/pgconsent/test/instance"
+	"github.com/pgconsent/pgconsent/test/tier"
 	"github.com/pgconsent/pgconsent/verdict"
 )
 
 // No expression that the door takes for plain is refused by the server, whatever it is asked of: made of pieces at random, also of those that may not stand where they come, and as long as they may be.
 func TestPlainExpressionsAlwaysCompile(t *testing.T) {
+	tier.All(t)
 	db := pgtest.Database(t)
 	conn := db.Connect(t, "postgres")
 	pieces := strings.Fields(`a b é Z 0 9 _ - , . .. | | ( ( ) ) (?: ^ $ * + ? *? {2} {3,} {0,9} {20} [a-z] [^0-9] [[:alpha:]] [[:punct:]a-f-] [\d\s] [é.] \d \W \S \. \( \m \M \y \Y [ ] { } \ \1 (?= (?i) x{40} .* .+ [^é]*`)
@@ -56,6 +58,7 @@ func TestPlainExpressionsAlwaysCompile(t *testing.T) {
 
 // Expressions that fail when they come to a row say nothing of hidden rows, in whatever way they are given, and plain ones no more.
 func TestExpressionsBehindTheGate(t *testing.T) {
+	tier.All(t)
 	text := []uint32{25}
 	cases := []gateCase{
 		gateSQL("SELECT count(*) FROM big WHERE a = 123 AND body ~ 'pl+ain'"),

@@ -151,6 +151,7 @@ func manyWords(n int) string {
 
 // The door takes nothing that PostgreSQL converts on the way, by lists, NULLIF, USING, stars that mean a query outside, and casts of parameters.
 func TestTheGateConvertsNothing(t *testing.T) {
+	tier.All(t)
 	askGate(t, "n = '1e400'::numeric, i8 = 9223372036854775807, f = 1e300", instance.Gate, []gateCase{
 		gateSQL("SELECT count(*) FROM big WHERE a = 123 AND b = ANY (ARRAY[n, f])"),
 		gateSQL("SELECT count(*) FROM big WHERE a = 123 AND '1' = ANY (ARRAY[n, f])"),
@@ -229,6 +230,7 @@ func TestTheGateIsNotDeep(t *testing.T) {
 
 // What the outermost SELECT returns may fail, since it is computed of visible rows alone, whatever stands beside it and however it is planned.
 func TestTheGateComputesOutputsLast(t *testing.T) {
+	tier.All(t)
 	failing := []string{"i8 + 1", "n::bigint", "f::float4", "1 / (a - 123)", "body::int", "date_trunc('year', ts)", "to_date(body, 'YYYY-MM-DD')", "repeat(body, 500000000)", "doc -> 0 ->> 'a' || body::date", "CASE WHEN a = 123 THEN 1 / (b - 1) END"}
 	var cases, rest []gateCase
 	for k, e := range failing {
@@ -262,6 +264,7 @@ func TestTheGateComputesOutputsLast(t *testing.T) {
 
 // Nor does anything that is asked, grouped and sorted by above the rows that a search has found, whichever way these are planned.
 func TestTheGateFindsFirst(t *testing.T) {
+	tier.All(t)
 	failing := []string{"i8 + 1", "n::bigint", "f::float4", "1 / (a - 123)", "body::int", "date_trunc('year', ts)", "to_date(body, 'YYYY-MM-DD')", "repeat(body, 500000000)", "CASE WHEN a = 123 THEN 1 / (b - 1) END"}
 	var cases, rest []gateCase
 	for k, e := range failing {
@@ -296,6 +299,7 @@ func TestTheGateFindsFirst(t *testing.T) {
 
 // A column that has no name is called after what is in it, also where that is another column's name; and nothing is computed of groups that is of a row once constants are folded.
 func TestTheGateKnowsWhatIsMeant(t *testing.T) {
+	tier.All(t)
 	odd := "n = '1e400'::numeric, i8 = 9223372036854775807, f = 1e300, body = 'zz'"
 	cases := []gateCase{
 		gateSQL("SELECT count(*) FROM big o WHERE body LIKE '%zz%' AND EXISTS (SELECT FROM (SELECT CASE WHEN ts = 'x' THEN ts ELSE ts END FROM (SELECT o.body AS ts FROM wide) x) q WHERE ts::date = '2020-01-01')"),
@@ -343,6 +347,7 @@ var (
 
 // Nothing on the list fails for a value of the types that it names, at the ends of what they hold.
 func TestTheGateTakesEveryValue(t *testing.T) {
+	tier.All(t)
 	var cases []gateCase
 	for _, condition := range gateConditions {
 		cases = append(cases, gateSQL("SELECT count(*) FROM big WHERE a = 123 AND "+condition), gateSQL("SELECT count(*) FROM big WHERE a = 123 AND (b < 0 OR "+condition+")"))

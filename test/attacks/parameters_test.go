@@ -53,6 +53,7 @@ var parameterStatements = []string{
 // A value may make a pattern or a search fail when it comes to a row. Behind the gate door that row may be hidden, so texts with such values take row
 // security, whichever plan the server has.
 func TestParametersBehindTheGate(t *testing.T) {
+	tier.All(t)
 	values := []string{"", "-1", "3", " -2 ", "%", "%lake%", "Lake%", "lake", "a lake", `50\%%`, `%\`, `%\\`, `x\`, `\`, `under\_score`, "%" + strings.Repeat("x", 30), "nothing of it", "-dawn OR lake", `"at dawn"`,
 		strings.Repeat("lake ", 900), strings.Repeat("w", 3000), "lake " + strings.Repeat("w", 2100)}
 	twin := func(value int) instance.Database {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/pgconsent/pgconsent/test/instance"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // idlers are functions that ask tables, and what permissive policies of the owner's make of them: beside ours PostgreSQL drops these before it runs anything.
@@ -30,6 +31,7 @@ var idle = []struct{ name, sql string }{
 
 // Permissive policies of the owner's, and those of other roles, run nothing in what agents send; so that it is planned as if they were not there, and tells twins apart no more than then.
 func TestPoliciesBesideOursTellNothing(t *testing.T) {
+	tier.All(t)
 	schema, policy, views := probing+idlers+quietTable, reachedDear+quietPolicy, "views: {"
 	var statements []string
 	all := idle

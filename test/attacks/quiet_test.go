@@ -167,6 +167,7 @@ func tableNamed(sql, name string) string {
 
 // Functions of others that PostgreSQL runs by itself, to compare values or to convert them, are run with care as well, and see no text that is signed.
 func TestWhatComparesByItselfTellsNothing(t *testing.T) {
+	tier.All(t)
 	const schema = probing + `CREATE TABLE q (id int PRIMARY KEY, owner text NOT NULL, g grade, gs grade[], s spans, c code);
 INSERT INTO q VALUES (1, 'me', 'low', '{low,high}', '[1,2]', 'c1'), (3, 'me', 'high', '{high,low}', '[1,3]', 'c2'), (2, 'other', 'low', '{low}', '[1,4]', 'c1');
 CREATE TABLE w (id int PRIMARY KEY, owner text NOT NULL, c code, b bigint); INSERT INTO w VALUES (1, 'me', 'c1', 1), (2, 'me', 'c1', 2);`

@@ -7,6 +7,7 @@ import (
 
 	"github.com/pgconsent/pgconsent/pgtest"
 	"github.com/pgconsent/pgconsent/test/instance"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // Sums overflow. Behind the gate door, where the rule of a table is a join among others, one in FROM may be begun because a hidden row has come so
@@ -59,6 +60,7 @@ var sums = []string{
 }
 
 func TestSumsBehindTheGate(t *testing.T) {
+	tier.All(t)
 	twin := func(value int) instance.Database {
 		db := pgtest.Database(t)
 		instance.Exec(t, db, summed)

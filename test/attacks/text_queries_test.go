@@ -7,6 +7,7 @@ import (
 
 	"github.com/pgconsent/pgconsent/pgtest"
 	"github.com/pgconsent/pgconsent/test/instance"
+	"github.com/pgconsent/pgconsent/test/tier"
 	"github.com/pgconsent/pgconsent/verdict"
 )
 
@@ -48,6 +49,7 @@ func TestPlainTextQueriesAreRead(t *testing.T) {
 
 // What to_tsquery cannot read says nothing of hidden rows, in whatever way it is given, and what it can no more; nor does what pg_trgm compares within words.
 func TestTextQueriesBehindTheGate(t *testing.T) {
+	tier.All(t)
 	text := []uint32{25}
 	const where = "SELECT count(*) FROM big WHERE a = 123 AND "
 	const join = "SELECT count(*) FROM big o JOIN link l ON l.big_id = o.id, to_tsquery('simple', $1) q WHERE o.found @@ q AND o.body::int = 5"

@@ -141,6 +141,7 @@ func sortedRows(rows [][][]byte) []string {
 
 // Rows that somebody else changes meanwhile are looked at again, as they have become, by what the client wrote: keys that were found stay those that were found, as the rows of a snapshot do.
 func TestWritesOfWhatIsChangedMeanwhile(t *testing.T) {
+	tier.All(t)
 	const write = "UPDATE doc SET n = n + 1000 WHERE found @@ 'lake'::tsquery AND length(body) / 2 > 1 RETURNING id, n, body"
 	changes := map[string]string{
 		"out of what is searched for": "UPDATE doc SET body = 'a hill' WHERE id = 7",
