@@ -191,7 +191,7 @@ func TestSafeDatabase(t *testing.T) {
 
 // Each row breaks a real database by SQL; the finding must be there, and serving be refused.
 func TestUnsafeDatabases(t *testing.T) {
-	for _, tc := range []struct {
+	for i, tc := range []struct {
 		want, sql string
 		undo      string // of what outlives the database
 	}{
@@ -261,6 +261,9 @@ func TestUnsafeDatabases(t *testing.T) {
 		{"key_readable", "GRANT EXECUTE ON FUNCTION pgconsent.seal_key() TO PUBLIC", ""},
 		{"key_readable", "GRANT SELECT ON pgconsent.keys TO pgconsent_agent", ""},
 	} {
+		if !tier.Turn(i, 1) {
+			continue
+		}
 		t.Run(tc.want, func(t *testing.T) {
 			db := safe(t)
 			s := subject(t, db)
@@ -499,6 +502,7 @@ func TestProbes(t *testing.T) {
 
 // A table that takes too long is neither a pass nor a failure; the others are tried nevertheless.
 func TestSlowProbe(t *testing.T) {
+	tier.All(t)
 	db := safe(t)
 	s := subject(t, db)
 	s.ProbeTime = tier.Patience

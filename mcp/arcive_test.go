@@ -67,7 +67,10 @@ func TestArcive(t *testing.T) {
 	t.Run("withdrawn", func(t *testing.T) { arciveWithdrawn(t, f) })
 	t.Run("records", func(t *testing.T) { arciveRecords(t, f) })
 	t.Run("document", func(t *testing.T) { documented(t, f) })
-	t.Run("node", func(t *testing.T) { independentClient(t, f) })
+	t.Run("node", func(t *testing.T) {
+		tier.All(t) // npm fetches the client
+		independentClient(t, f)
+	})
 	t.Run("ended", func(t *testing.T) { arciveEnded(t, f) })
 }
 

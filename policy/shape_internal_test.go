@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // examples makes nodes of a shape that have, between them, every key and every alternative.
@@ -116,6 +118,7 @@ func (x *examples) mapping(s *shape) []*node {
 
 // The decoder and the description know the same keys, everywhere.
 func TestShapes(t *testing.T) {
+	tier.All(t)
 	x := &examples{want: map[place]*shape{}, open: map[string]int{}}
 	seen := map[*shape]bool{}
 	said := map[string]bool{}

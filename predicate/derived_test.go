@@ -59,6 +59,7 @@ func (s *schema) derived(t *table, i int) object {
 // Rows made from each other, in each form that says so: chains, branches that meet again, circles, chains that are too
 // long, sources that are gone, malformed lists. The emptied helpers are part of it.
 func TestDerivedFromEachOther(t *testing.T) {
+	tier.All(t)
 	r := newTriples(t)
 	callers, begins := 1, []string{", unless: [ status: { column: kind, is: raw } ]"}
 	if tier.IsNightly() {

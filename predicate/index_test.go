@@ -3,10 +3,13 @@ package predicate_test
 import (
 	"strings"
 	"testing"
+
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // The blocks over a row's own columns are written so that an index on the column serves, under row security.
 func TestBlocksReachIndexes(t *testing.T) {
+	tier.All(t)
 	r := newTriples(t)
 	r.run(r.super, `CREATE TABLE public.docs (id int PRIMARY KEY, tenant text, owner uuid, grants text[], readers jsonb, expires_at timestamptz);
 		INSERT INTO public.docs SELECT i, 'tenant ' || i % 2000, ('00000000-0000-4000-8000-' || lpad(i::text, 12, '0'))::uuid, ARRAY['id ' || i], jsonb_build_array('id ' || i), now() + i * interval '1 second' - interval '19990 seconds'

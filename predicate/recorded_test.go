@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/pgconsent/pgconsent/predicate"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // lookAlikes are ids that must not be taken for one another.
@@ -15,6 +16,7 @@ var lookAlikes = []string{"si:ash", "si:ashley", "SI:ash", "si:ash ", "si:a%", "
 // Consent by records, in every form that a list can have, against the model: subjects, guardians, scopes, callers that are
 // subjects themselves, and rows whose list is none. The emptied helpers are part of it.
 func TestConsentByRecords(t *testing.T) {
+	tier.All(t)
 	r := newTriples(t)
 	for _, form := range []struct{ name, sqlType string }{{"text", "text"}, {"array", "text[]"}, {"varchars", "varchar(40)[]"}, {"jsonb", "jsonb"}, {"json", "json"}, {"one", "text"}, {"links", ""}} {
 		func() {

@@ -89,6 +89,7 @@ func (s *site) fill() {
 
 // Killed at any point, and gone on with: the end is that of a sweep that nobody disturbed.
 func TestKilled(t *testing.T) {
+	tier.All(t)
 	calm := build(t, consent.Settings{})
 	calm.fill()
 	calm.sweep()
@@ -151,6 +152,7 @@ func (s *site) idle() {
 // Consents end and are renewed while several sweepers are at work: no row goes that a consent in force shows, and none stays
 // that is older than the end of one.
 func TestRenewalsMeanwhile(t *testing.T) {
+	tier.All(t)
 	s := build(t, consent.Settings{Duration: 150 * time.Millisecond, Warning: time.Millisecond})
 	ctx, stop := context.WithCancel(t.Context())
 	var sweepers, users sync.WaitGroup

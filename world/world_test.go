@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/pgconsent/pgconsent/pgtest"
+	"github.com/pgconsent/pgconsent/test/tier"
 	"github.com/pgconsent/pgconsent/world"
 )
 
@@ -135,6 +136,7 @@ func TestArciveNewPeople(t *testing.T) {
 }
 
 func TestLoadIsDeterministic(t *testing.T) {
+	tier.All(t)
 	w, err := world.Get("arcive")
 	if err != nil {
 		t.Fatal(err)

@@ -31,6 +31,7 @@ const (
 // A process is killed at any moment while it adds records and removes those whose time is over, its connections are ended by the server, and somebody reads beside
 // it. What was released is in the chain or was removed under a checkpoint, and the chain holds, with key and anchor.
 func TestKillWhileRecordsAreRemoved(t *testing.T) {
+	tier.All(t)
 	if dsn := os.Getenv(writing); dsn != "" {
 		nano, err := strconv.ParseInt(os.Getenv(writingSince), 10, 64)
 		if err != nil {

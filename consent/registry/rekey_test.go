@@ -15,6 +15,7 @@ import (
 
 	"github.com/pgconsent/pgconsent/consent"
 	"github.com/pgconsent/pgconsent/pgtest"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // keyed is a registry with its key file.
@@ -211,6 +212,7 @@ const rekeying = "PGCONSENT_REKEY"
 
 // It is killed at any moment, while others change consent and erase; the next run goes on.
 func TestKillWhileItRekeys(t *testing.T) {
+	tier.All(t)
 	if key := os.Getenv(rekeying); key != "" {
 		cfg, err := pgx.ParseConfig(os.Getenv(rekeying + "_DSN"))
 		if err != nil {

@@ -10,10 +10,12 @@ import (
 	"github.com/pgconsent/pgconsent/catalog"
 	"github.com/pgconsent/pgconsent/test/instance"
 	"github.com/pgconsent/pgconsent/test/oracle"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // Every relation, as a whole, is that of the filtered copy, by each wall alone and by doors.
 func TestRelationsWhole(t *testing.T) {
+	tier.All(t)
 	oracle.Run(t, oracle.Options{
 		Schemas: []string{"crm", "hospital"}, Modes: []instance.Mode{instance.RLS, instance.Injected, instance.Gate}, Whole: true, Quick: true,
 	})
@@ -22,6 +24,7 @@ func TestRelationsWhole(t *testing.T) {
 // Agents write what rows have in every column that they may set, and insert copies of rows, seen and unseen: hidden rows are what
 // they were, and none has come or gone.
 func TestWritesReachNothingHidden(t *testing.T) {
+	tier.All(t)
 	for _, s := range oracle.Schemas {
 		if s.Name != "crm" && s.Name != "hospital" {
 			continue
