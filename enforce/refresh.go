@@ -72,7 +72,7 @@ var controlSettings = map[string]string{
 	"application_name":                "pgconsent control",
 	"search_path":                     "pg_catalog",
 	"statement_timeout":               "20s", // lookTimeout
-	"idle_session_timeout":            "0", // who listens is idle
+	"idle_session_timeout":            "0",   // who listens is idle
 	"jit":                             "off",
 	"max_parallel_workers_per_gather": "0",
 	"client_encoding":                 "UTF8",
