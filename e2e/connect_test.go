@@ -14,6 +14,7 @@ import (
 	"github.com/pgconsent/pgconsent/identity"
 	"github.com/pgconsent/pgconsent/sqlstate"
 	"github.com/pgconsent/pgconsent/test/demos"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // said is what a statement answers, or refuses.
@@ -40,6 +41,7 @@ func said(t testing.TB, conn *pgx.Conn, sql string) []string {
 
 // A face's connection shows what the agent's own shows, row for row and refusal for refusal.
 func TestConnectionOfAFace(t *testing.T) {
+	tier.All(t)
 	r := demos.Start(t, "ciris")
 	service := r.Service()
 	for _, agent := range r.Access.Agents {

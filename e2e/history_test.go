@@ -162,6 +162,7 @@ func TestHistory(t *testing.T) {
 // TestHistoryOfTheRegistry plays the same ways where the consent is a record of the registry.
 // seeds/001:213-216.
 func TestHistoryOfTheRegistry(t *testing.T) {
+	tier.All(t)
 	trials, seed := tier.Count(1, 4, 100), tier.Seed()
 	t.Logf("%d trials, seed %d", trials, seed)
 	first := start(t, options{after: historySetup, policy: registryHistory})

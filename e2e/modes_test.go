@@ -8,6 +8,7 @@ import (
 	"github.com/pgconsent/pgconsent/rewrite"
 	"github.com/pgconsent/pgconsent/rls"
 	harness "github.com/pgconsent/pgconsent/test/instance"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 const (
@@ -29,6 +30,7 @@ func number(t testing.TB, s string) uint32 {
 
 // The controls: with both walls down, and with one line of either broken, the suite's means must see it.
 func TestControlsSeeMissingWalls(t *testing.T) {
+	tier.All(t)
 	for name, o := range map[string]options{
 		"both walls down":         {mode: modeRLS, walls: wallsSealOnly},
 		"consent forgotten":       {policy: strings.ReplaceAll(arcivePolicy, "- consent:", "- open: true #")},

@@ -64,6 +64,7 @@ func narrowedCopy(t testing.TB) *pgtest.DB {
 // What agents receive of narrowed tables is what PostgreSQL answers on a copy that has neither the hidden rows nor the
 // hidden columns, whichever wall stands.
 func TestNarrowedAnswersEqualThoseOfANarrowedCopy(t *testing.T) {
+	tier.All(t)
 	copied := narrowedCopy(t)
 	var statements []string
 	for _, q := range corpus(t) {

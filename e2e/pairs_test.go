@@ -49,6 +49,7 @@ func askOnce(t testing.TB, in *instance, sql string) harness.Answer {
 
 // The control: on a connection without walls the twins do differ, and markers are seen; else the test above proves nothing.
 func TestTwinsDifferForTheOwner(t *testing.T) {
+	tier.All(t)
 	disturb, err := os.ReadFile("testdata/disturb.sql")
 	if err != nil {
 		t.Fatal(err)

@@ -139,6 +139,7 @@ func greedy(r *rand.Rand) (sent [][]pgx3.FrontendMessage) {
 // TestEndedResults: a result that is too large leaves the client, the transaction and the database as an error of the server
 // does that comes in the place of the row which is one too many.
 func TestEndedResults(t *testing.T) {
+	tier.All(t)
 	const message = "no more than three"
 	p := start(t, withJudge(func(j *judge) {
 		j.bound = verdict.Bound{Rows: 3, Exceeded: func(verdict.Excess) *sqlstate.Error {

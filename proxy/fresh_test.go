@@ -11,6 +11,7 @@ import (
 
 	pgx3 "github.com/jackc/pgx/v5/pgproto3"
 
+	"github.com/pgconsent/pgconsent/test/tier"
 	"github.com/pgconsent/pgconsent/verdict"
 )
 
@@ -19,6 +20,7 @@ func TestFreshness(t *testing.T) { freshness(t) }
 
 // The same where results are bounded: what would have gone in steps is refused in one.
 func TestFreshnessWithinBounds(t *testing.T) {
+	tier.All(t)
 	freshness(t, withJudge(func(j *judge) { j.bound = wide(true) }))
 }
 

@@ -5,10 +5,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // The doctor advises to keep the answers of a large table, and no more where they are kept.
 func TestDoctorAdvisesToKeep(t *testing.T) {
+	tier.All(t)
 	i := install(t)
 	advice := func(when string, wanted bool) {
 		t.Helper()

@@ -6,12 +6,15 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // The sessions of docs/privacy.md and docs/generalize.md, line by line, by the command line against a demo: what it prints is what
 // stands there. So are the commands of the world's text, as they stand in that.
 // seeds/003:67-84, 107-113, 115-121, 123-126.
 func TestPrivacyPageIsWhatHappens(t *testing.T) {
+	tier.All(t)
 	demo := launch(t, nil, "demo", "--world", "kernle", "--json", "--dir", t.TempDir(), "--listen", freeAddress(t), "--http", freeAddress(t))
 	access, _ := demo.ready(t)
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())

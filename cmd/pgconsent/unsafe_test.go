@@ -188,7 +188,7 @@ func TestUnsafeDatabases(t *testing.T) {
 		{"bad_key", "UPDATE pgconsent.keys SET ipad = opad, opad = ipad", "SET ROLE app_owner; SELECT pgconsent.make_key()", "pgconsent.make_key()", ""},
 		{"key_readable", "GRANT EXECUTE ON FUNCTION pgconsent.seal_key() TO PUBLIC", "REVOKE EXECUTE ON FUNCTION pgconsent.seal_key() FROM PUBLIC", "REVOKE ALL ON FUNCTION pgconsent.seal_key()", ""},
 	} {
-		if !tier.Turn(n, 1) { // package doctor tries each of them
+		if !tier.Turn(n, 4) { // package doctor tries each of them
 			continue
 		}
 		t.Run(c.id, func(t *testing.T) {

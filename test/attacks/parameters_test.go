@@ -111,6 +111,7 @@ func TestParametersBehindTheGate(t *testing.T) {
 // EXECUTE makes the values of a statement where nobody looks at them: one that the protocol has prepared, and that may take the gate door with some, it does
 // not run, however small the tables are.
 func TestExecuteLooksAtNoValue(t *testing.T) {
+	tier.All(t)
 	var got []string
 	for _, rows := range []int{10, 30000} {
 		for _, hidden := range []string{"secret of others", "nothing"} {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/pgconsent/pgconsent/pgtest"
 	"github.com/pgconsent/pgconsent/test/instance"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 const wordsSchema = `
@@ -24,6 +25,7 @@ tables:
 
 // A column that is named with its table's schema is the same where the table is called by a word that stands behind a dot alone, and however the text is spaced: agents are answered as by PostgreSQL where nothing is hidden.
 func TestSchemaBeforeWords(t *testing.T) {
+	tier.All(t)
 	agent, plain := pgtest.Database(t), pgtest.Database(t)
 	instance.Exec(t, agent, wordsSchema)
 	instance.Exec(t, plain, wordsSchema)
