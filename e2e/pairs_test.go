@@ -71,6 +71,7 @@ func TestTwinsDifferForTheOwner(t *testing.T) {
 
 // A third database has no hidden rows at all: what counts, measures or remembers rows does not tell it apart either.
 func TestTwinWithoutHiddenRows(t *testing.T) {
+	tier.All(t)
 	one := start(t, options{})
 	emptied := pgtest.Template(t, "arcive", loadArcive)
 	super(t, emptied, filterSQL(t))

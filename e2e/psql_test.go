@@ -11,6 +11,7 @@ import (
 
 	"github.com/pgconsent/pgconsent/pgtest"
 	harness "github.com/pgconsent/pgconsent/test/instance"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // meta runs commands in one psql session of the default agent and returns what each printed.
@@ -49,6 +50,7 @@ func failed(answer string) bool {
 
 // psql's commands that describe the database answer, with what the agent may know or with an empty list.
 func TestBackslashCommandsOfPsql(t *testing.T) {
+	tier.All(t)
 	text, err := os.ReadFile("testdata/clients/psql.txt")
 	if err != nil {
 		t.Fatal(err)

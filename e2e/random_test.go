@@ -14,7 +14,7 @@ import (
 // Random statements over the three tables answer as on a copy from which the hidden rows were deleted. Where rows tie,
 // PostgreSQL is free, so that lists are cut only in a total order.
 func TestRandomSelectsEqualTheFilteredCopy(t *testing.T) {
-	n, seed := tier.Count(100, 300, 10_000), tier.Seed()
+	n, seed := tier.Count(40, 300, 10_000), tier.Seed()
 	t.Logf("%d statements, seed %d", n, seed)
 	in := reading(t, options{})
 	agent, filtered, unfiltered := in.agent(t), harness.Connect(t, filteredCopy(t).DSN("postgres", "")), in.direct(t)

@@ -10,11 +10,13 @@ import (
 
 	"github.com/pgconsent/pgconsent/pgtest"
 	harness "github.com/pgconsent/pgconsent/test/instance"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // What agents count in the worlds is the same where statements reach tables through doors alone.
 
 func TestKernleCountsAlikeThroughDoors(t *testing.T) {
+	tier.All(t)
 	counts := map[string][]string{}
 	for _, mode := range enforced {
 		k := readKernle(t, mode)
@@ -32,6 +34,7 @@ func TestKernleCountsAlikeThroughDoors(t *testing.T) {
 }
 
 func TestBeheardCountsAlikeThroughDoors(t *testing.T) {
+	tier.All(t)
 	counts := map[string][]string{}
 	for _, mode := range enforced {
 		b := startBeheardIn(t, mode)
@@ -163,6 +166,7 @@ INSERT INTO generalizations (id, stack_id, belief_id, source_id) VALUES ('genera
 // Two databases that differ in rows that bella does not see give her the same transcripts, in a context and in none, whatever
 // she sends.
 func TestKernleTwinsAnswerAlike(t *testing.T) {
+	tier.All(t)
 	one, two := startKernle(t), startKernle(t, disturbKernle)
 	statements := []string{
 		"SELECT * FROM %s ORDER BY id", "SELECT count(*), max(content), min(created_at) FROM %s", "SELECT string_agg(content, ',' ORDER BY id) FROM %s", "SELECT stack_id, count(*) FROM %s GROUP BY 1 ORDER BY 1",

@@ -15,6 +15,7 @@ import (
 	"github.com/pgconsent/pgconsent/pgtest"
 	"github.com/pgconsent/pgconsent/rewrite"
 	harness "github.com/pgconsent/pgconsent/test/instance"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 func writesFile(t testing.TB, name string) string {
@@ -89,6 +90,7 @@ func TestWritesEqualThoseOnAFilteredCopy(t *testing.T) {
 
 // Row security alone gives what both walls give; injected predicates cannot hold a target, and such statements are refused.
 func TestWritesInEveryMode(t *testing.T) {
+	tier.All(t)
 	both, rowSecurity := startWrites(t, options{}), startWrites(t, options{mode: modeRLS})
 	doors, gate := startWrites(t, options{mode: rewrite.Doors}), startWrites(t, options{mode: rewrite.Gate})
 	injected := startWrites(t, options{mode: modeInjected, walls: wallsSealOnly})

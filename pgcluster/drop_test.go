@@ -11,11 +11,14 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // A role that is no superuser drops its database though it has it open itself, and though somebody else does, who goes after a while;
 // who stays is named.
 func TestDropDatabaseThatIsOpen(t *testing.T) {
+	tier.All(t)
 	cl := start(t, Config{Dir: folder(t), Password: "secret"})
 	as := func(user, database string) *pgx.Conn {
 		t.Helper()

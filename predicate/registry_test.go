@@ -10,6 +10,7 @@ import (
 
 	"github.com/pgconsent/pgconsent/catalog"
 	"github.com/pgconsent/pgconsent/predicate"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // addRegistry draws records of those whom the tables' ids name, about everything, rows and contexts.
@@ -162,6 +163,7 @@ func (s *schema) registered(t *table) object {
 // Consent by the registry against the model, where subjects are asked for in each way that there is, with everything that
 // a record can say; emptied helpers show nothing more.
 func TestConsentByRegistry(t *testing.T) {
+	tier.All(t)
 	r := newTriples(t)
 	people := []string{"si:ash", "si:ashley", "SI:ash", "si:bob", "5", id(1)}
 	sessions, asked := [][]string{{"a", "ESSENTIAL"}, {"ESSENTIALS"}, {"ctx:a", "ESSENTIAL/x"}, {}, {"ESSENTIAL/x"}, {"ESSENTIAL"}, {"xy"}}, 0

@@ -9,6 +9,8 @@ import (
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // treeDepth is how deep messages nest: what the parser's C functions recurse over.
@@ -95,6 +97,7 @@ type shape struct{ head, open, middle, close string }
 
 // What is accepted is shallow, whichever way it nests, and nothing ends the process.
 func TestDepthBound(t *testing.T) {
+	tier.All(t)
 	for _, s := range shapes {
 		for _, n := range []int{1, 90, 900, 24_000, 200_000} {
 			text := shape{s.head, s.open, s.middle, s.close}.text(n)
