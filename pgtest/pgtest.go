@@ -75,7 +75,8 @@ func run(m *testing.M, shared string) int {
 		}
 		return code
 	}
-	dir, err := os.MkdirTemp("", "pgtest")
+	// Within the folder of the run, if there is one: that goes away with the run, also when this process is killed.
+	dir, err := os.MkdirTemp(os.Getenv(ClusterVariable), "pgtest")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "pgtest:", err)
 		return 1
