@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -43,15 +44,24 @@ func dsn(user, password string) string {
 	return fmt.Sprintf("postgres://%s:%s@127.0.0.1:%d/postgres", user, password, pgtest.TCPPort())
 }
 
+// free is an address that nobody listens on, another one each time. (Package test/demos has the same; it imports this one.)
 func free(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		address := l.Addr().String()
+		_ = l.Close()
+		if _, again := given.LoadOrStore(address, true); !again {
+			return address
+		}
 	}
-	defer l.Close()
-	return l.Addr().String()
 }
+
+// given are the addresses that free has returned: the kernel may name one again as soon as its listener is closed.
+var given sync.Map
 
 func number(t *testing.T, dsn, sql string) (n int) {
 	t.Helper()

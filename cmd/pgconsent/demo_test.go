@@ -26,6 +26,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/pgconsent/pgconsent/pgtest"
+	"github.com/pgconsent/pgconsent/test/demos"
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
@@ -103,16 +104,6 @@ func (p *program) signal(t *testing.T, s os.Signal) {
 	if err := p.cmd.Process.Signal(s); err != nil {
 		t.Fatal(err)
 	}
-}
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 // announced is the line of demo --json.
@@ -198,7 +189,7 @@ func TestDemo(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := filepath.Join(base, "d")
-	listen, web := freeAddress(t), freeAddress(t)
+	listen, web := demos.Free(t), demos.Free(t)
 	start := func(more ...string) *program {
 		return launch(t, nil, append([]string{"demo", "--dir", dir, "--listen", listen, "--http", web}, more...)...)
 	}
@@ -251,7 +242,7 @@ func TestDemo(t *testing.T) {
 			t.Errorf("%s: %v %v", path, info.Mode(), err)
 		}
 	}
-	if p := start("--listen", freeAddress(t), "--http", freeAddress(t)); p.ended(t) != wrong || !strings.Contains(p.errs.String(), "in use by another pgconsent") {
+	if p := start("--listen", demos.Free(t), "--http", demos.Free(t)); p.ended(t) != wrong || !strings.Contains(p.errs.String(), "in use by another pgconsent") {
 		t.Errorf("a second demo in the folder: %s", p.errs)
 	}
 
@@ -431,7 +422,7 @@ func serveOn(t *testing.T, config, dir string) {
 	if err := os.WriteFile(mine, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	listen, web := freeAddress(t), freeAddress(t)
+	listen, web := demos.Free(t), demos.Free(t)
 	p := launch(t, []string{"PGCONSENT_LISTEN=" + listen, "PGCONSENT_HTTP_LISTEN=" + web, "PGCONSENT_AUDIT_FILE=" + filepath.Join(dir, "audit2")}, "serve", "-c", mine)
 	get := func(path string) string {
 		answer, err := http.Get("http://" + web + path)

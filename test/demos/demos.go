@@ -29,15 +29,23 @@ var Guest = sync.OnceValues(func() (string, error) {
 	return fmt.Sprintf("postgres://demo_guest:guest-password@127.0.0.1:%d/postgres", pgtest.TCPPort()), err
 })
 
-// Free is an address of loopback that nobody listens on.
+// given are the addresses that Free has returned: the kernel may name one again as soon as its listener is closed.
+var given sync.Map
+
+// Free is an address of loopback that nobody listens on, another one each time.
 func Free(t testing.TB) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		address := l.Addr().String()
+		_ = l.Close()
+		if _, again := given.LoadOrStore(address, true); !again {
+			return address
+		}
 	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 // Start starts a world, one of ours or a folder, as the command would, on the test server, until the test ends. Its database and
