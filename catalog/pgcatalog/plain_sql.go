@@ -69,7 +69,7 @@ func (k *known) asMade(f *function) bool {
 			return slices.ContainsFunc(k.typeNames[word], otherType) || slices.ContainsFunc(k.functionNames[word], otherFunction)
 		})
 	}
-	return !treeRelation.MatchString(f.body.text) &&
+	return f.body != nil && !treeRelation.MatchString(f.body.text) &&
 		!slices.ContainsFunc(f.body.functions, func(oid uint32) bool {
 			called := k.functions[oid]
 			return called == nil || runningName.MatchString(called.name) || otherFunction(called)
