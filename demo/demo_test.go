@@ -131,9 +131,12 @@ func TestOnAServer(t *testing.T) {
 			t.Errorf("the configuration knows the role of the DSN: %s %v", config, err)
 		}
 	}
-	// Another folder has other passwords, which are given to the roles.
+	// Another folder has other passwords, which are given to the roles, also if somebody who migrated another database has
+	// given them rights in it.
 	dir = t.TempDir()
+	exec(t, admin, "CREATE DATABASE elsewhere", "GRANT CONNECT ON DATABASE elsewhere TO pgconsent_demo_my_app_agent, pgconsent_demo_my_app_control")
 	r, _, err := start("guest", "guest-password")
+	exec(t, admin, "DROP DATABASE elsewhere")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -166,7 +166,7 @@ func (g *guest) load(ctx context.Context, f folder, progress func(string)) (err 
 	if err != nil {
 		return err
 	}
-	if err := g.makeRoles(ctx, admin, there, password); err != nil {
+	if err := g.makeRoles(ctx, admin, there, f); err != nil {
 		return err
 	}
 	if there.there && there.database == g.mark() {
@@ -208,20 +208,17 @@ func (g *guest) load(ctx context.Context, f folder, progress func(string)) (err 
 	return g.exec(ctx, owner, "note that it is loaded", "COMMENT ON DATABASE "+quote(g.names.database)+" IS '"+g.mark()+"'")
 }
 
-// makeRoles makes those roles that are not there, and gives the owner the password that its file has.
-func (g *guest) makeRoles(ctx context.Context, admin *pgx.Conn, there found, password string) error {
+// makeRoles makes those roles that are not there, and gives those that log in the passwords that their files have. Migrating
+// would not: it leaves the password of a role that has rights in another database, and whoever migrates another one of the server
+// meanwhile may give it some.
+func (g *guest) makeRoles(ctx context.Context, admin *pgx.Conn, there found, f folder) error {
 	mark := "'" + g.mark() + "'"
-	verifier, err := config.NewVerifier(password)
-	if err != nil {
-		return err
-	}
 	if !there.roles[g.names.owner] {
 		if err := g.exec(ctx, admin, "make the role "+g.names.owner, "CREATE ROLE "+quote(g.names.owner)+" LOGIN CREATEROLE", "COMMENT ON ROLE "+quote(g.names.owner)+" IS "+mark); err != nil {
 			return err
 		}
 	}
-	// The file is what counts: whatever the role's password was, it is now this.
-	if err := g.exec(ctx, admin, "give "+g.names.owner+" its password", "ALTER ROLE "+quote(g.names.owner)+" LOGIN CREATEROLE PASSWORD '"+verifier+"'"); err != nil {
+	if err := g.setPassword(ctx, admin, g.names.owner, "LOGIN CREATEROLE", f.secret("owner")); err != nil {
 		return err
 	}
 	if !g.superuser { // only a member of a role gives things to it
@@ -229,21 +226,46 @@ func (g *guest) makeRoles(ctx context.Context, admin *pgx.Conn, there found, pas
 			return err
 		}
 	}
+	// The others are made by the owner, who migrates and so must be able to give them what they need.
+	if err := g.exec(ctx, admin, "become "+g.names.owner, "SET ROLE "+quote(g.names.owner)); err != nil {
+		return err
+	}
+	secrets := map[string]string{g.names.agent: f.secret("agent"), g.names.control: f.secret("control")}
 	for _, role := range g.names.roles() {
-		if role == g.names.owner || there.roles[role] {
+		if role == g.names.owner {
 			continue
 		}
-		option := " NOLOGIN NOINHERIT"
-		if role == g.names.agent || role == g.names.control {
-			option = " LOGIN NOINHERIT"
+		secret, logsIn := secrets[role]
+		option := "NOLOGIN NOINHERIT"
+		if logsIn {
+			option = "LOGIN NOINHERIT"
 		}
-		// Made by the owner, who migrates and so must be able to give them what they need.
-		statements := []string{"SET ROLE " + quote(g.names.owner), "CREATE ROLE " + quote(role) + option, "COMMENT ON ROLE " + quote(role) + " IS " + mark, "RESET ROLE"}
-		if err := g.exec(ctx, admin, "make the role "+role, statements...); err != nil {
+		if !there.roles[role] {
+			if err := g.exec(ctx, admin, "make the role "+role, "CREATE ROLE "+quote(role)+" "+option, "COMMENT ON ROLE "+quote(role)+" IS "+mark); err != nil {
+				return err
+			}
+		}
+		if !logsIn {
+			continue
+		}
+		if err := g.setPassword(ctx, admin, role, option, secret); err != nil {
 			return err
 		}
 	}
-	return nil
+	return g.exec(ctx, admin, "be "+g.user+" again", "RESET ROLE")
+}
+
+// setPassword gives a role the password of a file: whatever it was before, the file is what counts.
+func (g *guest) setPassword(ctx context.Context, admin *pgx.Conn, role, options, file string) error {
+	password, err := config.Secret(file)
+	if err != nil {
+		return err
+	}
+	verifier, err := config.NewVerifier(password) // the password itself is in no statement and no log
+	if err != nil {
+		return err
+	}
+	return g.exec(ctx, admin, "give "+role+" its password", "ALTER ROLE "+quote(role)+" "+options+" PASSWORD '"+verifier+"'")
 }
 
 func quote(name string) string { return pgx.Identifier{name}.Sanitize() }
