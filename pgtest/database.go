@@ -100,7 +100,7 @@ const patience = 5 * time.Minute
 func Database(t testing.TB) *DB {
 	t.Helper()
 	db := reserve(t)
-	if err := admin("CREATE DATABASE " + db.Name + " TEMPLATE template0"); err != nil {
+	if err := create(db.Name, "template0"); err != nil {
 		t.Fatalf("create database: %v", err)
 	}
 	t.Cleanup(func() { drop(t, db.Name) })
@@ -121,6 +121,16 @@ func reserve(t testing.TB) *DB {
 		t.Fatal("pgtest: no server; call pgtest.Main in TestMain")
 	}
 	return on(newName("test"))
+}
+
+// create makes a copy of a database. Copying its files takes a tenth of the processor time that copying page by page through the
+// log takes, which is what PostgreSQL does by itself from version 15 on.
+func create(name, template string) error {
+	sql := "CREATE DATABASE " + name + " TEMPLATE " + template
+	if server.Binaries.Major >= 15 {
+		sql += " STRATEGY file_copy"
+	}
+	return admin(sql)
 }
 
 func drop(t testing.TB, name string) {

@@ -76,7 +76,7 @@ func run(m *testing.M, shared string) int {
 		return code
 	}
 	// Within the folder of the run, if there is one: that goes away with the run, also when this process is killed.
-	dir, err := os.MkdirTemp(os.Getenv(ClusterVariable), "pgtest")
+	dir, err := folderIn(os.Getenv(ClusterVariable))
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "pgtest:", err)
 		return 1

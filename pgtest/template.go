@@ -176,7 +176,7 @@ const whole = "whole"
 
 // copyTo makes a database that is a copy, with the rights on it.
 func (tmpl *template) copyTo(name string) error {
-	if err := admin("CREATE DATABASE " + name + " TEMPLATE " + tmpl.name); err != nil {
+	if err := create(name, tmpl.name); err != nil {
 		return err
 	}
 	if len(tmpl.rights) == 0 {

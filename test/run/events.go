@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -41,7 +42,7 @@ func test(ctx context.Context, o options, dir string, sum *summary) error {
 		args = append(args, "-run", o.run)
 	}
 	cmd := exec.CommandContext(ctx, "go", append(args, o.packages...)...)
-	cmd.Env = append(os.Environ(), pgtest.ClusterVariable+"="+dir, usageVariable+"="+sum.usage)
+	cmd.Env = append(os.Environ(), pgtest.ClusterVariable+"="+dir, usageVariable+"="+sum.usage, temporaryVariable+"="+filepath.Join(dir, "tmp"))
 	// A group of its own: it ends as a whole when we are told to.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }

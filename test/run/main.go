@@ -59,11 +59,14 @@ func main() {
 
 func run(ctx context.Context, o options) (ok bool, err error) {
 	began := time.Now()
-	dir, err := os.MkdirTemp("", "pgconsent-test")
+	dir, err := pgtest.Folder()
 	if err != nil {
 		return false, err
 	}
 	defer os.RemoveAll(dir)
+	if err := os.Mkdir(filepath.Join(dir, "tmp"), 0o711); err != nil { // servers of tests may run as another user
+		return false, err
+	}
 	type started struct {
 		server *pgtest.Running
 		err    error

@@ -14,6 +14,9 @@ import (
 // usageVariable is set for the test binaries that `go test -exec` runs through this program: the folder for what they took.
 const usageVariable = "PGCONSENT_TEST_USAGE"
 
+// temporaryVariable is set beside it: the folder for what tests leave while they run. The compiler's is another one.
+const temporaryVariable = "PGCONSENT_TEST_TMPDIR"
+
 // usage is what the test binary of a package took: its own processor time and that of the processes that it started and
 // waited for, a PostgreSQL server of its own among them, and the time that passed.
 type usage struct {
@@ -25,6 +28,7 @@ type usage struct {
 func measured(dir string, args []string) int {
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.Env = append(os.Environ(), "TMPDIR="+os.Getenv(temporaryVariable))
 	endWithParent(cmd)
 	began := time.Now()
 	signals := make(chan os.Signal, 8)

@@ -1,0 +1,41 @@
+package pgtest
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+)
+
+const (
+	memory      = "/dev/shm"
+	tmpfs       = 0x01021994 // TMPFS_MAGIC, <linux/magic.h>
+	plentyBytes = 8 << 30    // a whole run takes up to 3 GB
+)
+
+// inMemory is a file system in memory that has plenty of room, "" if there is none.
+func inMemory() string {
+	var fs syscall.Statfs_t
+	if syscall.Statfs(memory, &fs) != nil || int64(fs.Type) != tmpfs || syscall.Access(memory, 7) != nil { // read, write, enter
+		return ""
+	}
+	if min(fs.Bavail*uint64(fs.Bsize), availableBytes()) < plentyBytes {
+		return ""
+	}
+	return memory
+}
+
+// availableBytes is what the kernel could give to programs without swapping, proc(5).
+func availableBytes() uint64 {
+	text, err := os.ReadFile("/proc/meminfo")
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(text)) {
+		var kilobytes uint64
+		if n, _ := fmt.Sscanf(line, "MemAvailable: %d kB", &kilobytes); n == 1 {
+			return kilobytes << 10
+		}
+	}
+	return 0
+}
