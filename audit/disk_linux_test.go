@@ -483,6 +483,7 @@ func TestOpenTellsWhatDoesNotPass(t *testing.T) {
 
 // A disk that does not answer: statements are refused meanwhile, the log can be left alone, and goes on when the disk does.
 func TestFrozenDisk(t *testing.T) {
+	tier.All(t)
 	if !apart(t) {
 		return
 	}

@@ -25,6 +25,7 @@ const (
 // A process is killed at any moment while it rotates segments and removes those whose time is over, and somebody exports beside it. What was
 // released is in the chain or was removed under a checkpoint, and the chain holds, with key and anchor.
 func TestKillWhileItRotates(t *testing.T) {
+	tier.All(t)
 	if dir := os.Getenv(rotatingName); dir != "" {
 		nano, err := strconv.ParseInt(os.Getenv(rotatingSince), 10, 64)
 		if err != nil {

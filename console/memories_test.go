@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/pgconsent/pgconsent/demo"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // asAgent calls HTTP with the token of an agent.
@@ -39,6 +40,7 @@ func asAgent(t *testing.T, r *demo.Running, agent, path string, body map[string]
 // What was made general is told to the owner of the memory alone; who sees a memory, to those who may ask; and where no rule asks the
 // consents of the registry, no page says that they decide.
 func TestMemories(t *testing.T) {
+	tier.All(t)
 	r := kernle.world(t, "kernle")
 	// Who has made a belief is known of one that is granted to nobody, too.
 	asAgent(t, r, "ash", "/v1/generalize", map[string]any{"source": "episode:1001", "belief": "Rest after play helps", "access_grants": []string{}})

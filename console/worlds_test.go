@@ -14,6 +14,7 @@ import (
 // The pages of the worlds that are shipped, and of the example of the reminder, in a browser that runs no script: whoever signs in gets by keyboard to everything that there
 // is to press, sees where they are, and is answered.
 func TestWorldsInABrowser(t *testing.T) {
+	tier.All(t)
 	all := append(slices.Clone(world.List()), "../docs/examples/air")
 	for i, name := range all {
 		if tier.Turn(i, 2) {

@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/pgconsent/pgconsent/pgtest"
+	"github.com/pgconsent/pgconsent/test/tier"
 	"github.com/pgconsent/pgconsent/world"
 )
 
@@ -160,6 +161,7 @@ func TestOnAServer(t *testing.T) {
 
 // What the demo did not make it leaves alone, and says so; what it cannot do it says before it makes anything.
 func TestNotOurs(t *testing.T) {
+	tier.All(t)
 	admin := superuser(t)
 	exec(t, admin, "CREATE ROLE poor LOGIN PASSWORD 'poor-password'", "CREATE ROLE rich LOGIN SUPERUSER PASSWORD 'rich-password'")
 	t.Cleanup(func() { _, _ = admin.Exec(context.Background(), "DROP ROLE poor; DROP ROLE rich") })
@@ -263,6 +265,7 @@ func TestFolders(t *testing.T) {
 
 // Mistakes that only the server finds are told with their place, and those in attributes with the agent's name.
 func TestFolderOnTheServer(t *testing.T) {
+	tier.All(t)
 	admin := superuser(t)
 	exec(t, admin, "CREATE ROLE rich LOGIN SUPERUSER PASSWORD 'rich-password'")
 	t.Cleanup(func() { _, _ = admin.Exec(context.Background(), "DROP ROLE rich") })

@@ -302,6 +302,7 @@ func pgtestExec(db *pgtest.DB, sql string) (string, error) {
 
 // What a customer may do with their own database.
 func TestHarmless(t *testing.T) {
+	tier.All(t)
 	for name, sql := range map[string]string{
 		"an older permissive policy":    "CREATE POLICY older ON public.memories USING (true)",
 		"another role's policy":         "CREATE ROLE clerk; CREATE POLICY clerks ON public.people AS RESTRICTIVE TO clerk USING (false)",
@@ -437,6 +438,7 @@ func TestTriggersOffForAll(t *testing.T) {
 
 // What runs without being named and with its owner's rights is past both walls.
 func TestDefinersWithoutAName(t *testing.T) {
+	tier.All(t)
 	const out = "REVOKE EXECUTE ON FUNCTION attic.f(text) FROM PUBLIC"
 	for _, tc := range []struct{ name, want, sql, undo string }{
 		{"a cast", "definer_cast", "CREATE SCHEMA attic; CREATE FUNCTION attic.f(text) RETURNS point LANGUAGE sql SECURITY DEFINER AS 'SELECT NULL::point'; CREATE CAST (text AS point) WITH FUNCTION attic.f(text) AS IMPLICIT", out},
@@ -636,6 +638,7 @@ func TestRefuseNamesTheFix(t *testing.T) {
 // A migrate that runs beside a look holds locks: the look says that it could not see, and neither waits for the other until one of
 // them is ended as a deadlock.
 func TestExamineGivesWay(t *testing.T) {
+	tier.All(t)
 	db := safe(t)
 	s := subject(t, db)
 	migrate := db.Connect(t, "postgres")

@@ -11,10 +11,12 @@ import (
 	"github.com/pgconsent/pgconsent/pgtest"
 	"github.com/pgconsent/pgconsent/policy"
 	"github.com/pgconsent/pgconsent/rls"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // What is kept is compared with what it should be, and what keeps it is nothing that the other checks object to.
 func TestKept(t *testing.T) {
+	tier.All(t)
 	ctx := context.Background()
 	db := pgtest.Database(t)
 	super := db.Connect(t, "postgres")

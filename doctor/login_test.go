@@ -28,6 +28,7 @@ func byTCP(db *pgtest.DB) doctor.Upstream {
 
 // A password that is at hand must not make a server that asks for one look open, or the other way round.
 func TestLogins(t *testing.T) {
+	tier.All(t)
 	db := safe(t)
 	s := subject(t, db)
 	dba := db.Connect(t, "postgres")

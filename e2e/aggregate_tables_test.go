@@ -5,11 +5,13 @@ import (
 
 	"github.com/pgconsent/pgconsent/pgtest"
 	harness "github.com/pgconsent/pgconsent/test/instance"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // Aggregates over a partitioned table with names that need quotes, columns that agents do not have, an enum and a date as
 // dimensions, decimals and NaN as measures.
 func TestAggregatesOverOddTables(t *testing.T) {
+	tier.All(t)
 	t.Parallel()
 	for _, mode := range enforced {
 		t.Run(mode.Name, func(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pgconsent/pgconsent/rewrite"
 	harness "github.com/pgconsent/pgconsent/test/instance"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 const blocksSetup = `
@@ -58,6 +59,7 @@ tables:
 // The blocks over a row's own columns through the proxy, in each mode, in a schema whose names need quotes: nothing of a
 // hidden row comes through, in errors neither.
 func TestBlocks(t *testing.T) {
+	tier.All(t)
 	attributes := map[string]string{"tenant": "acme", "contexts": `{"work","x|y=z#","100% \"sure\", {a} \\"}`}
 	for name, o := range map[string]options{
 		"both": {}, "doors": {mode: rewrite.Doors}, "gate": {mode: rewrite.Gate}, "row security alone": {mode: modeRLS}, "text alone": {mode: modeInjected, walls: wallsSealOnly},

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pgconsent/pgconsent/audit"
 	"github.com/pgconsent/pgconsent/rewrite"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 const contractSetup = `
@@ -56,6 +57,7 @@ contracts:
 
 // A contract holds on each way to the server, and a stage that changes counts at the next statement.
 func TestContracts(t *testing.T) {
+	tier.All(t)
 	for name, o := range map[string]options{"both": {}, "doors": {mode: rewrite.Doors}, "row security alone": {mode: modeRLS}} {
 		t.Run(name, func(t *testing.T) {
 			o.setup, o.policy = contractSetup, contractPolicy

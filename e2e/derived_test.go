@@ -6,6 +6,7 @@ import (
 
 	"github.com/pgconsent/pgconsent/rewrite"
 	harness "github.com/pgconsent/pgconsent/test/instance"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 const (
@@ -115,6 +116,7 @@ func TestDerived(t *testing.T) {
 // A withdrawal by a person of a source hides what was made from it from the next statement on, through every link; older
 // snapshots end. So do a source that goes, and one that is added.
 func TestDerivedFreshness(t *testing.T) {
+	tier.All(t)
 	in := start(t, options{setup: derivedSetup, policy: derivedPolicy})
 	agent, other := in.agent(t), in.agent(t)
 	all := `SELECT (SELECT string_agg(right(id::text, 1), '' ORDER BY id) FROM summaries) || '|' || (SELECT string_agg(id::text, '' ORDER BY id) FROM digests) || '|' || (SELECT string_agg(id::text, '' ORDER BY id) FROM reflections)`

@@ -5,10 +5,12 @@ import (
 
 	"github.com/pgconsent/pgconsent/pgtest"
 	harness "github.com/pgconsent/pgconsent/test/instance"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // A status of a domain is compared as the type under it, on both walls, in consent by a status of another table and in shared.
 func TestStatusOfADomain(t *testing.T) {
+	tier.All(t)
 	const policy = `version: 1
 attributes: { user: { type: integer, source: credential } }
 tables:

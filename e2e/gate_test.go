@@ -101,6 +101,7 @@ func TestDoorsAgree(t *testing.T) {
 // PostgreSQL takes comparisons of texts for leak-proof, and they fail where two collations meet: row security alone tells
 // by that which hidden rows there are. The proxy lets no two collations into one statement.
 func TestCollationsDoNotMeet(t *testing.T) {
+	tier.All(t)
 	in := start(t, options{setup: gateWorld})
 	direct, agent := in.forced(t).conn, in.agent(t)
 	for _, form := range []string{
@@ -125,6 +126,7 @@ func TestCollationsDoNotMeet(t *testing.T) {
 // them before the predicate: here they do, with a signature that the proxy does not give. Through the proxy they take
 // the RLS door, or are refused, and tell nothing.
 func TestNeighboursOfTheVettedList(t *testing.T) {
+	tier.All(t)
 	in := start(t, options{mode: rewrite.Gate, setup: gateWorld})
 	f, agent := in.forced(t), in.agent(t)
 	const visible = "SELECT count(*) FROM memories"

@@ -145,6 +145,7 @@ func suspended(executed bool) func(testing.TB, *pgconn.PgConn) reader {
 
 // TestHistory plays histories of each way.
 func TestHistory(t *testing.T) {
+	tier.All(t)
 	trials, seed := tier.Count(2, 8, 100), tier.Seed()
 	t.Logf("%d trials, seed %d", trials, seed)
 	first := start(t, options{after: historySetup})
@@ -208,6 +209,7 @@ func byStatus(t *testing.T, first, second *instance) func(o int, granted bool) e
 
 // Without the triggers the same histories find what they look for.
 func TestHistoryCanFail(t *testing.T) {
+	tier.All(t)
 	in := start(t, options{after: historySetup + `; DROP TRIGGER zz_pgconsent_change_update ON people`})
 	for _, name := range []string{"cursor", "with hold", "repeatable", "portal", "past an error", "without begin", "characteristics", "by setting"} {
 		total := 0

@@ -119,6 +119,7 @@ func TestLimitByKeyCountsMisses(t *testing.T) {
 
 // A cursor's rows are counted where they are fetched.
 func TestLimitByKeyOfCursors(t *testing.T) {
+	tier.All(t)
 	proxy := limited(t, "{ by_key: 1 }")
 	advisor := proxy.Agent(t, "advisor", "brain")
 	wantCode(t, advisor, "BEGIN", "")
@@ -328,6 +329,7 @@ tables:
 
 // A write that returns more than it may is taken back, in whatever it stands, and what stands with it.
 func TestLimitOfResultsTakesWritesBack(t *testing.T) {
+	tier.All(t)
 	db, proxy := marks(t, "{ result_rows: 5 }")
 	agent := proxy.Agent(t, "agent", "d")
 	sum := func() string { return values(t, db, "SELECT count(*)::text || ' ' || sum(n) FROM marks")[0] }
@@ -371,6 +373,7 @@ func TestLimitOfResultsTakesWritesBack(t *testing.T) {
 
 // What was sent behind an execution whose result is ended does not run: no COMMIT, no write.
 func TestLimitHoldsBackWhatIsBehind(t *testing.T) {
+	tier.All(t)
 	db, proxy := marks(t, "{ result_rows: 5 }")
 	ctx := context.Background()
 	written := func() string {
@@ -440,6 +443,7 @@ func TestLimitHoldsBackWhatIsBehind(t *testing.T) {
 
 // A cursor that a limit met while it was read cannot be read on, as after any error in it.
 func TestLimitInACursor(t *testing.T) {
+	tier.All(t)
 	_, proxy := marks(t, "{ result_rows: 5 }")
 	agent := proxy.Agent(t, "agent", "d")
 	wantCode(t, agent, "DECLARE h CURSOR WITH HOLD FOR SELECT id FROM marks ORDER BY id", "")
@@ -459,6 +463,7 @@ func TestLimitInACursor(t *testing.T) {
 
 // Sessions that run at once share what is left of a minute: together they are shown no more than it has.
 func TestLimitRowsOfParallelSessions(t *testing.T) {
+	tier.All(t)
 	_, proxy := marks(t, "{ rows: 600 }")
 	began := time.Now()
 	var shown atomic.Int64

@@ -203,6 +203,7 @@ func TestLiveFreshness(t *testing.T) {
 // The proxy knows what a session claims, whatever the session does with its transactions: what it records is what the
 // server has.
 func TestLiveClaims(t *testing.T) {
+	tier.All(t)
 	t.Logf("seed %d", tier.Seed())
 	rnd := tier.Rand(1)
 	in := start(t, options{setup: liveSetup, policy: livePolicy})

@@ -140,6 +140,7 @@ var narrowStatements = []string{
 
 // The catalogs describe a narrowed table as one that has the shown columns only.
 func TestClientsSeeNarrowedTables(t *testing.T) {
+	tier.All(t)
 	in := start(t, options{policy: narrowPolicy, setup: markHidden})
 	agent := in.pgx(t, "caregiver")
 	for sql, want := range map[string]string{

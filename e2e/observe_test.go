@@ -37,6 +37,7 @@ tables:
 `
 
 func TestObserve(t *testing.T) {
+	tier.All(t)
 	for name, mode := range map[string]rewrite.Mode{"both": rewrite.Both, "doors": rewrite.Doors} {
 		t.Run(name, func(t *testing.T) {
 			file := strings.Replace(observedPolicy, "  memory_edges: { rows: [ { visible: { memories: { id: from_memory_id } } } ] }\n", "", 1)
@@ -130,6 +131,7 @@ func TestObserve(t *testing.T) {
 
 // Rows that would have gone are counted over one moment, and a statement that the policy leaves alone counts as such.
 func TestObservedRowsAreCounted(t *testing.T) {
+	tier.All(t)
 	const policy = `version: 1
 attributes: { user: { type: uuid, source: credential } }
 mode: observe
@@ -230,6 +232,7 @@ func TestReplay(t *testing.T) {
 
 // What is compared claims what the session claims: rules over attributes that the database works out are compared as well.
 func TestObservedClaims(t *testing.T) {
+	tier.All(t)
 	kept := t.TempDir() + "/audit"
 	b := startBeheard(t, func(d *harness.Database) {
 		d.Policy, d.Audit = strings.Replace(d.Policy, "version: 1", "version: 1\nmode: observe", 1), kept

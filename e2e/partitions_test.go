@@ -5,6 +5,7 @@ import (
 
 	"github.com/pgconsent/pgconsent/pgtest"
 	harness "github.com/pgconsent/pgconsent/test/instance"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 const partitionSetup = `
@@ -34,6 +35,7 @@ var partitionStatements = []string{
 
 // Partitions and inheritance children answer as on a database without the hidden rows, by name and through their parents.
 func TestPartitionsAnswerAsOnTheFilteredCopy(t *testing.T) {
+	tier.All(t)
 	copied := pgtest.Template(t, "arcive", loadArcive)
 	super(t, copied, partitionSetup)
 	super(t, copied, "DELETE FROM journal WHERE user_id <> '"+user1+"'; DELETE FROM papers WHERE user_id <> '"+user1+"'")

@@ -136,6 +136,7 @@ func TestChangesThatReachHiddenRows(t *testing.T) {
 
 // A foreign key that is computed from what agents write leads to a row that they see, or not: hidden and missing are alike.
 func TestComputedReferences(t *testing.T) {
+	tier.All(t)
 	var got [2]string
 	for i := range got {
 		db := pgtest.Database(t)
@@ -158,6 +159,7 @@ func TestComputedReferences(t *testing.T) {
 
 // Where that is accepted it tells: each of these is one that has to be refused. All of them run in the nightly run.
 func TestWhatIsAcceptedTells(t *testing.T) {
+	tier.All(t)
 	accepted := 0
 	for _, c := range reach {
 		if c.asks == "" {

@@ -8,11 +8,13 @@ import (
 	"github.com/pgconsent/pgconsent/consent"
 	"github.com/pgconsent/pgconsent/pgtest"
 	harness "github.com/pgconsent/pgconsent/test/instance"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // TestGuardiansConsentByTheRegistry: rules that ask the registry show what a guardian has consented to while he was one, to whom
 // he consented and about what, and nothing that somebody says who is none yet, or not any more.
 func TestGuardiansConsentByTheRegistry(t *testing.T) {
+	tier.All(t)
 	for _, mode := range enforced {
 		t.Run(mode.Name, func(t *testing.T) {
 			db := pgtest.Database(t)

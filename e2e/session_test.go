@@ -197,6 +197,7 @@ func TestResets(t *testing.T) {
 
 // A new key: sessions go on, and the old key is gone when no seal is left that it verifies.
 func TestRotateKey(t *testing.T) {
+	tier.All(t)
 	in := start(t, options{refresh: quick})
 	c := in.agent(t)
 	const count = `SELECT count(*) FROM memories`

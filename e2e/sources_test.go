@@ -14,11 +14,13 @@ import (
 	"github.com/pgconsent/pgconsent/demo"
 	"github.com/pgconsent/pgconsent/test/demos"
 	harness "github.com/pgconsent/pgconsent/test/instance"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // GET /api/v1/brain/sources/{source_id}, from a demo as a user starts it.
 // seeds/004:50-54, 55-58, 59-62, 63, 82-84, 100, 129-131.
 func TestSources(t *testing.T) {
+	tier.All(t)
 	run := demos.Start(t, "memberintel")
 	const path, entry = "/api/v1/brain/sources/", "b0000000-0000-4000-8000-00000000000"
 	get := func(who, path string) (int, http.Header, string) {

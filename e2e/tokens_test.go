@@ -279,6 +279,7 @@ func messageOf(err error) string {
 // Whoever has a token of the provider's sees what its claims entitle to, over SQL, HTTP and MCP alike; nobody else gets in, and none of it goes
 // over the network in the clear.
 func TestTokensOfAProvider(t *testing.T) {
+	tier.All(t)
 	a := goAbroad(t, "memberintel")
 	first, second, foreign := newProvider(t, "first"), newProvider(t, "second"), newProvider(t, "first")
 	publish(t, a.keys, first)

@@ -15,6 +15,7 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 	"github.com/pgconsent/pgconsent/rewrite"
 	harness "github.com/pgconsent/pgconsent/test/instance"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // secondOpinion asks PostgreSQL what a statement touches after view expansion: debug_print_rewritten over a Parse message,
@@ -98,6 +99,7 @@ func (s *secondOpinion) of(t testing.TB, sql string) (touched, error) {
 
 // The rewriter's own list of what a statement touches is PostgreSQL's.
 func TestTouchedObjectsAreTheServers(t *testing.T) {
+	tier.All(t)
 	db := pgtest.Template(t, "arcive", loadArcive)
 	m := harness.Migrate(t, arcive(t, db, policyFile(t, ""), ""), harness.Both)
 	opinion := newSecondOpinion(t, db)

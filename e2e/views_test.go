@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	harness "github.com/pgconsent/pgconsent/test/instance"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // viewSetup makes views as a superuser owns them: whoever reads through them reads past every wall.
@@ -31,6 +32,7 @@ var viewStatements = []string{
 
 // A listed view answers as on a copy from which the hidden rows were deleted, whichever wall stands.
 func TestViewsAnswerAsOnTheFilteredCopy(t *testing.T) {
+	tier.All(t)
 	copied := filteredCopy(t)
 	super(t, copied, viewSetup)
 	for name, o := range map[string]options{

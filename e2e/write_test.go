@@ -59,6 +59,7 @@ func tried(t testing.TB, c *pgconn.PgConn, sql string) (harness.Answer, string) 
 // The oracle for writing: the answer, and what is to be seen afterwards, are those of the same statement on a copy from
 // which the invisible rows were deleted. A statement that fails there fails here with the same SQLSTATE.
 func TestWritesEqualThoseOnAFilteredCopy(t *testing.T) {
+	tier.All(t)
 	in := startWrites(t, options{})
 	copied := pgtest.Template(t, "arcive", loadArcive)
 	super(t, copied, writesFile(t, "schema.sql"))
@@ -152,6 +153,7 @@ func TestWritingTwinsDifferForTheOwner(t *testing.T) {
 
 // Hostile statements are refused, change nothing, or concern visible rows alone.
 func TestHostileWritesChangeNothingHidden(t *testing.T) {
+	tier.All(t)
 	in := startWrites(t, options{})
 	direct := in.direct(t)
 	const hidden = `SELECT md5(string_agg(i::text, ',' ORDER BY id)) FROM items i WHERE title LIKE 'HIDDENMARK%'; SELECT md5(string_agg(s::text, ',' ORDER BY id)) FROM shelves s;

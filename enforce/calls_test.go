@@ -10,6 +10,7 @@ import (
 
 	"github.com/pgconsent/pgconsent/audit"
 	"github.com/pgconsent/pgconsent/sqlstate"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // Calls of faces are recorded with references for persons; one is made for who is there, and for nobody else.
@@ -68,6 +69,7 @@ func TestCallsAreRecorded(t *testing.T) {
 
 // A call that cannot be recorded is not answered, and does not wait for good.
 func TestNoRecordNoCall(t *testing.T) {
+	tier.All(t)
 	w := start(t, nil)
 	call := audit.Call{Face: "http", By: "auditor", Role: "admin", Database: "memories", Operation: "consent.history", About: []string{ann}, Outcome: audit.Done}
 	if err := w.RecordCall(t.Context(), call); err != nil {

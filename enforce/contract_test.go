@@ -9,6 +9,7 @@ import (
 	"github.com/pgconsent/pgconsent/rewrite"
 	"github.com/pgconsent/pgconsent/rls"
 	"github.com/pgconsent/pgconsent/sqlstate"
+	"github.com/pgconsent/pgconsent/test/tier"
 	"github.com/pgconsent/pgconsent/verdict"
 )
 
@@ -120,6 +121,7 @@ func TestContractsHoldForEachStatement(t *testing.T) {
 // TestContractsOfANewPolicy: what was prepared is held to the contracts of a policy from the moment that it is in force, at the first
 // time that it is asked again.
 func TestContractsOfANewPolicy(t *testing.T) {
+	tier.All(t)
 	changed := strings.Replace(contracted, "marker-1: { allow: { memory: structured } }", "marker-1: { allow: { person: structured } }", 1)
 	w := start(t, func(w *world) {
 		w.cfg.Mode = rewrite.Doors // by row security a text stays as it is

@@ -631,6 +631,7 @@ func TestReload(t *testing.T) {
 }
 
 func TestRecheck(t *testing.T) {
+	tier.All(t)
 	w := start(t, nil)
 	c := w.client("caregiver")
 	v := c.Decide(t.Context(), titles, verdict.Extended)
@@ -729,6 +730,7 @@ func TestVerdictsAreShared(t *testing.T) {
 
 // A database that cannot be reached is refused when that lasts, and served when it is back.
 func TestDatabaseLost(t *testing.T) {
+	tier.All(t)
 	w := start(t, func(w *world) { w.cfg.maxStale = 2 * time.Second })
 	c := w.client("caregiver")
 	c.want(titles, "lake", "sea")
@@ -844,6 +846,7 @@ func TestSealUsesTheDatabasesClock(t *testing.T) {
 }
 
 func TestCacheIsBounded(t *testing.T) {
+	tier.All(t)
 	const limit = 128 << 10
 	w := start(t, func(w *world) { w.cfg.CacheBytes = limit })
 	var group sync.WaitGroup

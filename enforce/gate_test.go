@@ -11,6 +11,7 @@ import (
 
 	"github.com/pgconsent/pgconsent/rewrite"
 	"github.com/pgconsent/pgconsent/rls"
+	"github.com/pgconsent/pgconsent/test/tier"
 	"github.com/pgconsent/pgconsent/verdict"
 )
 
@@ -48,6 +49,7 @@ func TestGateShuts(t *testing.T) {
 
 // TestGateStaysShut: a policy that is read again does not open the door, and a door that shuts with nothing else changed is shut for what was decided before.
 func TestGateStaysShut(t *testing.T) {
+	tier.All(t)
 	var shut syncFlag
 	w := start(t, func(w *world) {
 		w.cfg.Mode, w.cfg.Refresh = rewrite.Gate, time.Hour
@@ -152,6 +154,7 @@ func TestDeclaredTypesAndTheGate(t *testing.T) {
 // TestDeclaredTypesAtAnyPlace: a type that may not be named is refused, and one that the gate door was not vetted for takes the other, at whichever place it
 // stands among others, declared or left to the server, through either door.
 func TestDeclaredTypesAtAnyPlace(t *testing.T) {
+	tier.All(t)
 	w := start(t, func(w *world) {
 		w.cfg.Mode = rewrite.Gate
 		if err := installWith(context.Background(), w.dba, rules, rls.Options{Doors: true}); err != nil {
@@ -241,6 +244,7 @@ func TestDeclaredTypesAreCastByNobodyElse(t *testing.T) {
 
 // What was judged for row security stays so when it is asked again under other catalogs.
 func TestPlainVerdictsStayPlain(t *testing.T) {
+	tier.All(t)
 	w := start(t, func(w *world) {
 		w.cfg.Mode = rewrite.Gate
 		if err := installWith(context.Background(), w.dba, rules, rls.Options{Doors: true}); err != nil {

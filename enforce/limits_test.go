@@ -10,6 +10,7 @@ import (
 
 	"github.com/pgconsent/pgconsent/rls"
 	"github.com/pgconsent/pgconsent/sqlstate"
+	"github.com/pgconsent/pgconsent/test/tier"
 	"github.com/pgconsent/pgconsent/verdict"
 )
 
@@ -40,6 +41,7 @@ func (b bounds) String() string {
 // asked for and whatever became of them; none counts for others. It is held against plain sums, while the clock stands still: no more
 // runs or is shown than the smallest limit, nothing is refused before, and a reload makes no room.
 func TestLimitsHoldWhateverIsAsked(t *testing.T) {
+	tier.All(t)
 	const plain = `version: 1
 attributes: { user: { type: uuid, source: credential } }
 tables:

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/pgconsent/pgconsent/test/tier"
 	"github.com/pgconsent/pgconsent/verdict"
 )
 
@@ -100,6 +101,7 @@ func TestDDLIsToldOf(t *testing.T) {
 
 // What is told while nobody listens is looked at when somebody does again.
 func TestDDLThatNobodyHeardOf(t *testing.T) {
+	tier.All(t)
 	w := start(t, func(w *world) { w.cfg.Refresh, w.cfg.maxStale = time.Hour, time.Hour })
 	d := w.db0(t)
 	const listening = " FROM pg_stat_activity WHERE application_name = 'pgconsent listener' AND query LIKE 'LISTEN%' AND state = 'idle' AND datname = current_database()"

@@ -147,6 +147,7 @@ func TestLife(t *testing.T) {
 }
 
 func TestCrashedServerIsResumed(t *testing.T) {
+	tier.All(t)
 	dir := folder(t)
 	cl := start(t, Config{Dir: dir})
 	if err := syscall.Kill(cl.PID(), syscall.SIGKILL); err != nil {
@@ -163,6 +164,7 @@ func TestCrashedServerIsResumed(t *testing.T) {
 }
 
 func TestInterruptedInitStartsOver(t *testing.T) {
+	tier.All(t)
 	dir := folder(t)
 	cancelled, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
 	defer cancel()
@@ -176,6 +178,7 @@ func TestInterruptedInitStartsOver(t *testing.T) {
 }
 
 func TestPortInUse(t *testing.T) {
+	tier.All(t)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -247,6 +250,7 @@ func TestFind(t *testing.T) {
 }
 
 func TestOtherMajorIsRefused(t *testing.T) {
+	tier.All(t)
 	dir := folder(t)
 	cl := start(t, Config{Dir: dir})
 	if err := cl.Stop(); err != nil {
@@ -261,6 +265,7 @@ func TestOtherMajorIsRefused(t *testing.T) {
 }
 
 func TestLongAndClosedFoldersMove(t *testing.T) {
+	tier.All(t)
 	a, err := serverAccount()
 	if err != nil {
 		t.Fatal(err)

@@ -34,6 +34,7 @@ var unsaid = []string{"version", "warnings", "place", "Rule", "order", "expressi
 // Two policies of one version are one policy: a changed word, a number more, an entry that is left out either changes nothing of what is
 // compiled, or changes the version. A proxy that is told to reload keeps what it has where the version is the same.
 func TestVersionsTellPoliciesApart(t *testing.T) {
+	tier.All(t)
 	same := cmp.Options{
 		cmp.Exporter(func(reflect.Type) bool { return true }),
 		cmp.Comparer(func(a, b *catalog.Relation) bool { return a == b }),

@@ -13,6 +13,7 @@ import (
 	"github.com/pgconsent/pgconsent/pgtest"
 	"github.com/pgconsent/pgconsent/policy"
 	"github.com/pgconsent/pgconsent/rls"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 const live = `version: 1
@@ -25,6 +26,7 @@ tables:
 // The schema of a database in use is taken without its rows and without what migrate has installed there; policies of
 // others stay.
 func TestSchemaOfADatabase(t *testing.T) {
+	tier.All(t)
 	db := pgtest.Database(t)
 	super := db.Connect(t, "postgres")
 	if _, err := super.Exec(t.Context(), `

@@ -74,6 +74,7 @@ func TestWorlds(t *testing.T) {
 // What fails is told with its place and the rows; what passes, passes; the databases and roles are gone afterwards. The
 // role that does it is no superuser.
 func TestReport(t *testing.T) {
+	tier.All(t)
 	admin := superuser(t)
 	for _, sql := range []string{"CREATE ROLE ci LOGIN CREATEDB CREATEROLE"} {
 		if _, err := admin.Exec(t.Context(), sql); err != nil {
@@ -180,6 +181,7 @@ func TestMistakes(t *testing.T) {
 
 // What is wrong against the schema and the policy has a place as well.
 func TestMistakesAgainstTheSchema(t *testing.T) {
+	tier.All(t)
 	s, err := On(t.Context(), dsn("postgres"))
 	if err != nil {
 		t.Fatal(err)

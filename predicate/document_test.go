@@ -15,10 +15,12 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 	"github.com/pgconsent/pgconsent/predicate"
 	"github.com/pgconsent/pgconsent/rls"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // docs/policy.md says what is built: each policy in it compiles and installs, and each rule becomes the SQL below it.
 func TestPolicyDocument(t *testing.T) {
+	tier.All(t)
 	if rules, compared := documented(t, "policy.md", "notes"); rules < 10 || compared < 10 {
 		t.Errorf("%d rules, %d of them compared: the blocks of the page were not found", rules, compared)
 	}
@@ -26,6 +28,7 @@ func TestPolicyDocument(t *testing.T) {
 
 // So does docs/policy-derived.md.
 func TestDerivedDocument(t *testing.T) {
+	tier.All(t)
 	if rules, compared := documented(t, "policy-derived.md", "summaries"); rules < 4 || compared < 4 {
 		t.Errorf("%d rules, %d of them compared: the blocks of the page were not found", rules, compared)
 	}

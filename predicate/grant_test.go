@@ -13,6 +13,7 @@ import (
 	"github.com/pgconsent/pgconsent/catalog"
 	"github.com/pgconsent/pgconsent/policy"
 	"github.com/pgconsent/pgconsent/predicate"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // oddWords are what ids and contexts may be made of.
@@ -191,6 +192,7 @@ func TestJSONGrants(t *testing.T) {
 
 // The three representations say the same of every grant, with NULLs in and around the list.
 func TestGrantForms(t *testing.T) {
+	tier.All(t)
 	b := newBench(t)
 	ctx := context.Background()
 	if _, err := b.conn.Exec(ctx, `CREATE TABLE forms (id int, list text[], words varchar(40)[], doc jsonb, raw json, word text, ids uuid[], numbers int[], small smallint)`); err != nil {

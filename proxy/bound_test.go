@@ -49,12 +49,14 @@ func same(lines []string) []string {
 
 // TestScriptsWithinBounds: what is answered within the bounds of results is the same as without.
 func TestScriptsWithinBounds(t *testing.T) {
+	tier.All(t)
 	playScripts(t, start(t, withJudge(func(j *judge) { j.bound = wide(true) })), same)
 	playScripts(t, start(t, withJudge(func(j *judge) { j.bound = wide(false) })), same)
 }
 
 // TestRandomScriptsWithinBounds is the same of made up conversations.
 func TestRandomScriptsWithinBounds(t *testing.T) {
+	tier.All(t)
 	p := start(t, withJudge(func(j *judge) { j.bound = wide(true) }))
 	for seed := range conversations(60) {
 		script := conversation(rand.New(rand.NewPCG(uint64(seed), 11)))

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	pgx3 "github.com/jackc/pgx/v5/pgproto3"
 
+	"github.com/pgconsent/pgconsent/test/tier"
 	"github.com/pgconsent/pgconsent/verdict"
 )
 
@@ -24,6 +25,7 @@ func TestScriptsWithCare(t *testing.T) {
 // TestRandomScriptsWithCare is the same of made up conversations. What differs is a cursor that is declared behind messages whose answers the
 // server keeps back: whether a transaction is open there is not known, and the settings of care make one.
 func TestRandomScriptsWithCare(t *testing.T) {
+	tier.All(t)
 	for i, p := range []*proxied{start(t, withJudge(careful)), start(t, withJudge(func(j *judge) { j.careful, j.bound = true, wide(true) }))} {
 		for seed := range conversations(100) {
 			script := conversation(rand.New(rand.NewPCG(uint64(seed), 13)))
@@ -47,6 +49,7 @@ func TestRandomScriptsWithCare(t *testing.T) {
 
 // TestCopyScriptsWithCare: rows go to a COPY behind the settings of care.
 func TestCopyScriptsWithCare(t *testing.T) {
+	tier.All(t)
 	p := start(t, withJudge(careful))
 	for name, script := range copyScripts {
 		t.Run(name, func(t *testing.T) {

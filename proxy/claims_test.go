@@ -13,12 +13,14 @@ import (
 
 	pgx3 "github.com/jackc/pgx/v5/pgproto3"
 
+	"github.com/pgconsent/pgconsent/test/tier"
 	"github.com/pgconsent/pgconsent/verdict"
 )
 
 // What enforcement is told of the settings that a policy maps to attributes is what the server has when the statement runs, or
 // nothing is told: in every state of a transaction, in either protocol, and whatever is sent at once.
 func TestClaimsAreTheServers(t *testing.T) {
+	tier.All(t)
 	p := start(t)
 	w := &toldOf{is: map[int]string{}}
 	p.edit = func(r *Route) {

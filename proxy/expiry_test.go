@@ -308,6 +308,7 @@ func (s *steady) Seal(ctx context.Context, b verdict.Backend) (verdict.Seal, err
 // TestNothingRunsWithoutASeal: what takes the seal away, RESET ALL and DISCARD ALL, is followed by nothing that runs without one, however it is sent: in the
 // same group, behind a Flush, behind the Sync, or in the next message. Either the row is there, or there is an error.
 func TestNothingRunsWithoutASeal(t *testing.T) {
+	tier.All(t)
 	p := withWall(t, 300*time.Millisecond)
 	edit := p.edit
 	p.edit = func(r *Route) {

@@ -326,6 +326,7 @@ func TestPsqlCancel(t *testing.T) {
 }
 
 func TestDrain(t *testing.T) {
+	tier.All(t)
 	p := start(t)
 	idle, busy, inTx, login := p.raw(t), p.raw(t), p.raw(t), p.bare(t)
 	inTx.play(t, []round{upToReady(1, q("BEGIN"))})

@@ -12,6 +12,7 @@ import (
 	"github.com/pgconsent/pgconsent/catalog/pgcatalog"
 	"github.com/pgconsent/pgconsent/pgtest"
 	"github.com/pgconsent/pgconsent/policy"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // contracted is the schema of testdata/contract under its policy.
@@ -284,6 +285,7 @@ func TestAccessesOfVirtualColumns(t *testing.T) {
 
 // A type holds embeddings wherever in it: in an array, and in an array of a domain over rows.
 func TestTypesThatHoldEmbeddings(t *testing.T) {
+	tier.All(t)
 	r, _ := altered(t, RLS, "CREATE DOMAIN near AS cube; CREATE TYPE placed AS (n integer, at near); CREATE DOMAIN places AS placed[]; CREATE TABLE held (a cube, b cube[], c near, d near[], e placed, f placed[], g places, h places[], i integer[], j text)")
 	held, _ := r.snap.Relation(catalog.Name{Schema: "public", Name: "held"})
 	w := &walker{Rewriter: r}

@@ -3,6 +3,8 @@ package rewrite
 import (
 	"strings"
 	"testing"
+
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // Columns are added to GROUP BY only where the whole key of a table that hides columns is certain to stand there.
@@ -52,6 +54,7 @@ func TestGroupByKeyOfNarrowedTables(t *testing.T) {
 
 // A column of a composite type is added where each of its fields can be compared, to any depth.
 func TestGroupByKeyBesideComposites(t *testing.T) {
+	tier.All(t)
 	for kind, added := range map[string]bool{
 		"homes": true, "CREATE TYPE spot AS (at place, why mood[])": true, "CREATE TYPE spot AS (name text, data json)": false, "odds": false,
 	} {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/pgconsent/pgconsent/catalog"
 	"github.com/pgconsent/pgconsent/sqltext"
+	"github.com/pgconsent/pgconsent/test/tier"
 	"github.com/pgconsent/pgconsent/verdict"
 )
 
@@ -21,6 +22,7 @@ func tables(snap *catalog.Snapshot, rows float64) catalog.Sizes {
 
 // How large tables are, hidden rows counted, decides which names a text has, and nothing that shows: not whether it is too long, nor what PostgreSQL sees first in it.
 func TestSizesChangeNamesOnly(t *testing.T) {
+	tier.All(t)
 	r, _ := altered(t, Doors, "ALTER TABLE memories ADD n integer, ADD i8 bigint, ADD f float8, ADD found tsvector")
 	small, large := r.WithSizes(tables(r.snap, 10)), r.WithSizes(sizes())
 	hinted := false

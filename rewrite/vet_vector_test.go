@@ -5,11 +5,13 @@ import (
 	"testing"
 
 	"github.com/pgconsent/pgconsent/sqltext"
+	"github.com/pgconsent/pgconsent/test/tier"
 	"github.com/pgconsent/pgconsent/verdict"
 )
 
 // A text search vector takes the gate door where an index has computed just that for every row of just that table.
 func TestIndexedVectors(t *testing.T) {
+	tier.All(t)
 	r, conn := altered(t, Gate, `CREATE INDEX ON memories USING gin (to_tsvector('english', title));
 		CREATE INDEX ON memories USING gin (to_tsvector('simple', coalesce(title, '') || ' ' || coalesce(body, '')));
 		CREATE INDEX ON memories USING gin ((setweight(to_tsvector('english', title), 'A') || setweight(to_tsvector('english', body), 'B')));

@@ -17,7 +17,7 @@ import (
 
 // What can hide a row that showed before ends snapshots, by whichever way it is written; nothing else does.
 func TestChangesAreNoted(t *testing.T) {
-	w := newWorld(t).migrate()
+	w := migrated(t)
 	control := w.db.Connect(t, migrations.DefaultControlRole)
 	memory := func(n int) string { return "'" + uuid(n) + "'" }
 	for _, c := range []struct {
@@ -87,7 +87,7 @@ func TestChangesAreNoted(t *testing.T) {
 
 // A transaction that is open while a snapshot is taken, and commits after it, is seen.
 func TestCommitsAfterTheSnapshotAreNoted(t *testing.T) {
-	w := newWorld(t).migrate()
+	w := migrated(t)
 	control := w.db.Connect(t, migrations.DefaultControlRole)
 	ask := func(sql string, args ...any) (answer string) {
 		t.Helper()
@@ -179,7 +179,7 @@ func TestTablesWithChildrenAreNotWatched(t *testing.T) {
 
 // What a subscription applies is noted: it fires no triggers for statements.
 func TestChangesAreNotedForEachRow(t *testing.T) {
-	w := newWorld(t).migrate()
+	w := migrated(t)
 	got, err := query(w.super, `SELECT coalesce(string_agg(tgrelid::regclass || ' ' || tgname, ', '), 'none') FROM pg_trigger
 		WHERE tgname LIKE 'zz_pgconsent_change_%' AND tgtype & 1 = 0 AND tgname NOT LIKE '%_truncate'`)
 	if err != nil || got != "none" {
@@ -189,7 +189,7 @@ func TestChangesAreNotedForEachRow(t *testing.T) {
 
 // While a trigger of ours is switched off, or fires in part, nothing counts as unchanged.
 func TestTriggersThatDoNotFireAreNoticed(t *testing.T) {
-	w := newWorld(t).migrate()
+	w := migrated(t)
 	control := w.db.Connect(t, migrations.DefaultControlRole)
 	for _, c := range []struct {
 		sql     string

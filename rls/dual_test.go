@@ -10,7 +10,7 @@ import (
 
 // The planner makes one of the two forms of a policy's sublinks, and a plan that is kept keeps its own.
 func TestHintChoosesThePlan(t *testing.T) {
-	w := newWorld(t).migrate()
+	w := migrated(t)
 	agent := w.agent(user1)
 	w.exec(agent, "SET plan_cache_mode = force_generic_plan; SET jit = off")
 	// form is what the plan has: a set, or a sub-plan that looks up one memory.

@@ -70,6 +70,7 @@ func keptOver(t *testing.T, rules, schema string) (*pgtest.DB, *pgx.Conn, *rls.P
 
 // A transaction that changes many people takes few locks, of which the server has room for some thousands, and settles each.
 func TestKeptManyAtOnce(t *testing.T) {
+	tier.All(t)
 	_, super, plan := keptDatabase(t)
 	ctx := context.Background()
 	if err := migrations.FillAll(ctx, super, plan.Fills(), func(migrations.Fill, int64) {}); err != nil {
@@ -97,6 +98,7 @@ BEGIN; UPDATE people SET status = 'refused' WHERE id >= 100 AND id % 2 = 0; SET 
 // One that has settled and not committed yet does not outlast what a transaction with a snapshot of its own has brought: neither is what
 // is kept filled in again without it, nor does it commit with an answer of before.
 func TestKeptWithoutOneThatHasSettled(t *testing.T) {
+	tier.All(t)
 	db, super, plan := keptDatabase(t)
 	ctx := context.Background()
 	fill := func() {
@@ -144,6 +146,7 @@ func TestKeptWithoutOneThatHasSettled(t *testing.T) {
 
 // What settles at once, or in parts that are rolled back, leaves nothing unsettled.
 func TestKeptWhenSettledAtOnce(t *testing.T) {
+	tier.All(t)
 	_, super, plan := keptDatabase(t)
 	ctx := context.Background()
 	if err := migrations.FillAll(ctx, super, plan.Fills(), func(migrations.Fill, int64) {}); err != nil {
@@ -222,6 +225,7 @@ func alike(t *testing.T, super *pgx.Conn, plan *rls.Plan, after string) {
 
 // A link may be of a wider integer than what it leads to, or of a narrower one.
 func TestKeptOverIntegersOfAnyWidth(t *testing.T) {
+	tier.All(t)
 	_, super, plan := keptOver(t, `version: 1
 attributes: { user: { type: integer, source: credential } }
 tables:
@@ -265,6 +269,7 @@ INSERT INTO people SELECT g, 'granted' FROM generate_series(1, 9) g; INSERT INTO
 
 // Changes that were never settled, as they could be left before kept_note was put right, are not lost to a migrate.
 func TestKeptOfBeforeItWasPutRight(t *testing.T) {
+	tier.All(t)
 	_, super, plan := keptDatabase(t)
 	ctx := context.Background()
 	fill := func() {
@@ -317,6 +322,7 @@ func keptOf(t *testing.T, conn *pgx.Conn, table string) (name string) {
 // However writers meet and are killed, what is kept and counts is what it should be, in every snapshot: while it is being
 // filled in, after transactions that could not be settled, and when triggers fire for several tables.
 func TestKeptUnderConcurrentWriters(t *testing.T) {
+	tier.All(t)
 	db, super, plan := keptDatabase(t)
 	ctx := context.Background()
 	enough := int64(tier.Count(60, 300, 20_000))

@@ -14,7 +14,6 @@ import (
 	"github.com/pgconsent/pgconsent/catalog/pgcatalog"
 	"github.com/pgconsent/pgconsent/config"
 	"github.com/pgconsent/pgconsent/migrations"
-	"github.com/pgconsent/pgconsent/pgtest"
 	"github.com/pgconsent/pgconsent/rls"
 	"github.com/pgconsent/pgconsent/sqlstate"
 	"github.com/pgconsent/pgconsent/test/tier"
@@ -121,7 +120,7 @@ func TestMigrateRepairsPrivilegesOnTheDatabase(t *testing.T) {
 
 // The control role, the owner and a superuser read the same snapshot: what is installed can be compared by its hash.
 func TestEveryRoleReadsTheSameCatalog(t *testing.T) {
-	w := newWorld(t).migrate()
+	w := migrated(t)
 	var versions []string
 	for _, role := range []string{"postgres", "app_owner", migrations.DefaultControlRole, migrations.DefaultAgentRole} {
 		snap, err := pgcatalog.Load(context.Background(), w.db.Connect(t, role), []string{"public"})
@@ -218,6 +217,7 @@ func TestMigratePutsTheBaseBack(t *testing.T) {
 
 // A table of ours that lets go of what it is given, or whose values somebody has a say in, is found.
 func TestDriftOfOurTablesIsFound(t *testing.T) {
+	tier.All(t)
 	w := newWorld(t).migrate()
 	ctx := context.Background()
 	w.exec(w.super, "CREATE FUNCTION public.nothing() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'; CREATE DOMAIN public.other AS text")
@@ -324,20 +324,21 @@ func TestMissingRightsAreNamed(t *testing.T) {
 }
 
 func TestPasswordsAreSet(t *testing.T) {
-	pgtest.DropDiscarded(t)
 	w := newWorld(t)
-	o := migrations.Options{AgentPassword: "päss wörd", ControlPassword: "other"}
+	const agent, control = "agent_of_one", "control_of_one" // whom no other database needs
+	w.compile("testdata/policy.yaml", rls.Options{AgentRole: agent, ControlRole: control})
+	o := migrations.Options{AgentRole: agent, ControlRole: control, AgentPassword: "päss wörd", ControlPassword: "other"}
 	if err := migrations.Up(context.Background(), w.owner, o, w.plan); err != nil {
 		t.Fatal(err)
 	}
-	for role, password := range map[string]string{migrations.DefaultAgentRole: o.AgentPassword, migrations.DefaultControlRole: o.ControlPassword} {
+	for role, password := range map[string]string{agent: o.AgentPassword, control: o.ControlPassword} {
 		conn, err := pgx.Connect(context.Background(), w.db.DSN(role, password))
 		if err != nil {
 			t.Fatal(err)
 		}
 		_ = conn.Close(context.Background())
 	}
-	if _, err := pgx.Connect(context.Background(), w.db.DSN(migrations.DefaultAgentRole, "wrong")); err == nil {
+	if _, err := pgx.Connect(context.Background(), w.db.DSN(agent, "wrong")); err == nil {
 		t.Error("a wrong password is as good")
 	}
 }
@@ -379,6 +380,7 @@ func TestHashIsOfTheDatabaseHalf(t *testing.T) {
 
 // Databases of one cluster share the roles: migrating them at the same time, or one twice, must not fail.
 func TestMigratingAtTheSameTime(t *testing.T) {
+	tier.All(t)
 	first, second := newWorld(t), newWorld(t)
 	o := migrations.Options{AgentRole: "race_agent", ControlRole: "race_control", ReaderRole: "race_reader", RowsRole: "race_rows", AgentPassword: "a"}
 	names := rls.Options{AgentRole: o.AgentRole, ControlRole: o.ControlRole, ReaderRole: o.ReaderRole, RowsRole: o.RowsRole}

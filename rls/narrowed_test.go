@@ -10,6 +10,7 @@ import (
 	"github.com/pgconsent/pgconsent/catalog"
 	"github.com/pgconsent/pgconsent/predicate"
 	"github.com/pgconsent/pgconsent/rls"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 const narrowedPolicy = `version: 1
@@ -100,6 +101,7 @@ func TestViewsWriteVisibleRows(t *testing.T) {
 
 // Nothing of an agent's runs on a row of the catalogs that its view leaves out: an error there would tell of it.
 func TestNothingRunsOnHiddenRowsOfCatalogs(t *testing.T) {
+	tier.All(t)
 	w := newWorld(t, "CREATE TABLE hidden_table (hidden_column int)", "CREATE FUNCTION hidden_function() RETURNS int LANGUAGE sql AS 'SELECT 1'").migrate()
 	agent, tried := w.agent(user1), 0
 	for _, s := range catalog.Shadows() {
@@ -129,6 +131,7 @@ func TestNothingRunsOnHiddenRowsOfCatalogs(t *testing.T) {
 
 // Who calls what fetches by key with more keys than the policy says gets nothing, whatever the rewriter would have said.
 func TestKeysAreCounted(t *testing.T) {
+	tier.All(t)
 	w := newWorld(t, "SET ROLE app_owner; CREATE TABLE pages (id int PRIMARY KEY, code text UNIQUE, body text); INSERT INTO pages SELECT i, 'c' || i, 'b' FROM generate_series(1, 9) i; RESET ROLE")
 	file := filepath.Join(t.TempDir(), "policy.yaml")
 	if err := os.WriteFile(file, []byte(`version: 1

@@ -33,7 +33,8 @@ func TestNeighboursChangeNothing(t *testing.T) {
 }
 
 func TestOwnerCanDump(t *testing.T) {
-	w := newWorld(t).migrate()
+	tier.All(t)
+	w := migrated(t)
 	path, same := pgtest.Client(t, "pg_dump")
 	if !same {
 		t.Skip("pg_dump does not dump a server of another version")
@@ -74,7 +75,7 @@ func TestEmptiedHelpersHide(t *testing.T) {
 	for name, sql := range breaks {
 		for _, table := range []string{"people", "memory_participants"} {
 			t.Run(name+" of "+table, func(t *testing.T) {
-				w := newWorld(t).migrate()
+				w := migrated(t)
 				agent := w.agent(user1)
 				w.want(agent, titles, visible)
 				w.exec(w.super, strings.ReplaceAll(sql, "%[1]s", table))
@@ -91,7 +92,7 @@ func TestEmptiedHelpersHide(t *testing.T) {
 		}
 	}
 	t.Run("a link table that is empty", func(t *testing.T) {
-		w := newWorld(t).migrate()
+		w := migrated(t)
 		w.exec(w.owner, "DELETE FROM memory_participants")
 		w.want(w.agent(user1), "SELECT count(*) FROM public.memories", "7")
 	})

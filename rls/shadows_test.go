@@ -105,7 +105,7 @@ func columns(t *testing.T, conn *pgx.Conn, relation string) []string {
 }
 
 func TestShadowsHaveTheColumnsOfTheOriginals(t *testing.T) {
-	w := newWorld(t).migrate()
+	w := migrated(t)
 	for _, s := range catalog.Shadows() {
 		want, got := columns(t, w.super, s.Source.SQL()), columns(t, w.super, s.View().SQL())
 		for i := range want {

@@ -15,7 +15,7 @@ import (
 )
 
 func TestAgentSeesWhatThePolicyShows(t *testing.T) {
-	w := newWorld(t).migrate()
+	w := migrated(t)
 	agent := w.agent(user1)
 	w.want(agent, titles, visible)
 	w.want(agent, names, "Ada")
@@ -32,7 +32,7 @@ func TestAgentSeesWhatThePolicyShows(t *testing.T) {
 }
 
 func TestAgentWritesNothing(t *testing.T) {
-	w := newWorld(t).migrate()
+	w := migrated(t)
 	w.exec(w.owner, "GRANT INSERT, UPDATE, DELETE ON people TO PUBLIC") // as an application might
 	agent := w.agent(user1)
 	w.refused(agent, "42501", "INSERT INTO public.people (id, user_id) VALUES (gen_random_uuid(), '"+user1+"')")
@@ -49,7 +49,7 @@ func TestAgentWritesNothing(t *testing.T) {
 }
 
 func TestBadSealsShowNothing(t *testing.T) {
-	w := newWorld(t).migrate()
+	w := migrated(t)
 	key := w.key()
 	agent, other := w.agent(""), w.agent("")
 	with := func(change func(*seal.Claims)) string {
@@ -109,7 +109,7 @@ func TestBadSealsShowNothing(t *testing.T) {
 // The clock of a transaction is the one that counts: a report goes on, the next transaction needs a fresh seal.
 func TestExpiryIsThatOfTheTransaction(t *testing.T) {
 	tier.All(t)
-	w := newWorld(t).migrate()
+	w := migrated(t)
 	agent := w.agent("")
 	c := claims(agent, user1)
 	c.Expires = time.Now().Add(5 * time.Second)
@@ -123,7 +123,7 @@ func TestExpiryIsThatOfTheTransaction(t *testing.T) {
 }
 
 func TestGate(t *testing.T) {
-	w := newWorld(t).migrate()
+	w := migrated(t)
 	agent, key := w.agent(user1), w.key()
 	const q = "SELECT name FROM pgconsent_gate.public_people AS p JOIN public.people USING (id) ORDER BY 1"
 	signed := key.Sign("p1", q)
@@ -159,7 +159,7 @@ func TestGate(t *testing.T) {
 
 // F1 of the findings: a domain over text ran an agent's code inside a verifier.
 func TestShadowedTypesDoNotRunInsideVerifiers(t *testing.T) {
-	w := newWorld(t).migrate()
+	w := migrated(t)
 	w.exec(w.owner, "GRANT TEMP ON DATABASE "+w.db.Name+" TO pgconsent_agent")
 	agent := w.agent(user1)
 	w.exec(agent, `CREATE TEMP TABLE seen (who text, what text);
@@ -208,7 +208,7 @@ func TestUnlistedHelpersShowNothing(t *testing.T) {
 
 // F4 of the findings: planning ran an agent's operators on the values of hidden rows, which the statistics hold.
 func TestPlanningTellsNothing(t *testing.T) {
-	w := newWorld(t).migrate()
+	w := migrated(t)
 	w.exec(w.owner, "INSERT INTO people (id, user_id, consent_status) SELECT gen_random_uuid(), gen_random_uuid(), 'oracle' FROM generate_series(1, 1000); ANALYZE people")
 	agent := w.agent("")
 	const probe = `EXPLAIN SELECT id FROM pgconsent_gate.public_people WHERE consent_status LIKE '%oracl\'`
@@ -222,7 +222,7 @@ func TestPlanningTellsNothing(t *testing.T) {
 
 // Workers have another process id: the verifiers stay with the leader.
 func TestParallelPlansSeeTheSame(t *testing.T) {
-	w := newWorld(t).migrate()
+	w := migrated(t)
 	agent := w.agent(user1)
 	w.exec(agent, `SELECT set_config(name, 'on', false) FROM pg_settings WHERE name IN ('force_parallel_mode', 'debug_parallel_query');
 		SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0`)
@@ -234,7 +234,7 @@ func TestParallelPlansSeeTheSame(t *testing.T) {
 
 // A cursor that is open when the session loses its seal shows nothing that was not shown before.
 func TestLosingTheSealHides(t *testing.T) {
-	w := newWorld(t).migrate()
+	w := migrated(t)
 	agent := w.agent(user1)
 	w.exec(agent, "BEGIN; DECLARE c CURSOR FOR "+names)
 	w.exec(agent, "RESET pgconsent.seal")

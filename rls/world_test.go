@@ -45,23 +45,77 @@ type world struct {
 func newWorld(t testing.TB, before ...string) *world {
 	t.Helper()
 	w := &world{t: t, db: pgtest.Database(t)}
-	w.super = w.db.Connect(t, "postgres")
-	for _, role := range []string{"app_owner LOGIN CREATEROLE", "app_other LOGIN"} {
-		w.exec(w.super, "DO $$ BEGIN CREATE ROLE "+role+"; EXCEPTION WHEN duplicate_object THEN NULL; END $$")
-	}
-	w.exec(w.super, "ALTER DATABASE "+w.db.Name+" OWNER TO app_owner")
-	w.owner = w.db.Connect(t, "app_owner")
-	schema, err := os.ReadFile("testdata/schema.sql")
-	if err != nil {
+	w.connect()
+	if err := lay(context.Background(), w.super, w.owner); err != nil {
 		t.Fatal(err)
 	}
-	w.exec(w.owner, string(schema))
-	w.exec(w.owner, "GRANT SELECT, INSERT ON ALL TABLES IN SCHEMA public TO app_other")
 	for _, sql := range before {
 		w.exec(w.super, sql)
 	}
 	w.compile("testdata/policy.yaml", rls.Options{})
 	return w
+}
+
+// migrated is newWorld(t).migrate(), as a copy: undoing it is for databases that were migrated themselves.
+func migrated(t testing.TB) *world {
+	t.Helper()
+	w := &world{t: t, db: pgtest.Template(t, "world, migrated", func(ctx context.Context, super *pgx.Conn) error {
+		if err := makeRoles(ctx, super); err != nil {
+			return err
+		}
+		config := super.Config().Copy()
+		config.User = "app_owner"
+		owner, err := pgx.ConnectConfig(ctx, config)
+		if err != nil {
+			return err
+		}
+		defer owner.Close(ctx)
+		if err := lay(ctx, super, owner); err != nil {
+			return err
+		}
+		made := &world{t: t, super: super, owner: owner}
+		made.compile("testdata/policy.yaml", rls.Options{})
+		return migrations.Up(ctx, owner, migrations.Options{}, made.plan)
+	})}
+	w.connect()
+	w.exec(w.super, "ALTER DATABASE "+w.db.Name+" OWNER TO app_owner")
+	w.compile("testdata/policy.yaml", rls.Options{})
+	return w
+}
+
+func (w *world) connect() {
+	w.t.Helper()
+	w.super = w.db.Connect(w.t, "postgres")
+	if err := makeRoles(context.Background(), w.super); err != nil {
+		w.t.Fatal(err)
+	}
+	w.owner = w.db.Connect(w.t, "app_owner")
+}
+
+func makeRoles(ctx context.Context, super *pgx.Conn) error {
+	for _, role := range []string{"app_owner LOGIN CREATEROLE", "app_other LOGIN"} {
+		if _, err := super.Exec(ctx, "DO $$ BEGIN CREATE ROLE "+role+"; EXCEPTION WHEN duplicate_object THEN NULL; END $$"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lay makes the schema of testdata, as its owner.
+func lay(ctx context.Context, super, owner *pgx.Conn) error {
+	if _, err := super.Exec(ctx, "ALTER DATABASE "+pgx.Identifier{super.Config().Database}.Sanitize()+" OWNER TO app_owner"); err != nil {
+		return err
+	}
+	schema, err := os.ReadFile("testdata/schema.sql")
+	if err != nil {
+		return err
+	}
+	for _, sql := range []string{string(schema), "GRANT SELECT, INSERT ON ALL TABLES IN SCHEMA public TO app_other"} {
+		if _, err := owner.PgConn().Exec(ctx, sql).ReadAll(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // compile makes the plan of a policy.

@@ -123,6 +123,7 @@ func TestAgentWritesWhatThePolicyAllows(t *testing.T) {
 
 // A column may have any word of SQL's or PL/pgSQL's as its name: what migrate makes of it reads it as that column.
 func TestColumnsNamedByAnyWord(t *testing.T) {
+	tier.All(t)
 	w := newWorld(t, `DO $$ BEGIN EXECUTE (SELECT 'CREATE TABLE words ("by" uuid, "loop" text[], ' || string_agg('"' || word || '" text', ', ') || ')'
 		FROM (SELECT word FROM pg_get_keywords() UNION SELECT unnest('{if,while,foreach,strict,elsif,exit,raise,perform,return,open,new,old,found,tg_op,allowed}'::text[])) AS k
 		WHERE word NOT IN ('by', 'loop')); END $$;
@@ -194,6 +195,7 @@ func TestWritesAreTakenAway(t *testing.T) {
 
 // What was decided before DDL is not written after it, whether or not the command reads: as it is with what is read.
 func TestNothingIsWrittenUnderAnOlderCatalog(t *testing.T) {
+	tier.All(t)
 	for name, c := range map[string]struct {
 		world func(t *testing.T) *world
 		sql   []string // what is refused after DDL, and not before

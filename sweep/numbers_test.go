@@ -9,6 +9,7 @@ import (
 
 	"github.com/pgconsent/pgconsent/consent"
 	"github.com/pgconsent/pgconsent/metrics"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // The five metrics of the service, each over data whose numbers are known.
@@ -81,6 +82,7 @@ func gathered(t *testing.T, reg *prometheus.Registry) map[string]float64 {
 
 // What waits to be swept, and to be told, is seen.
 func TestLag(t *testing.T) {
+	tier.All(t)
 	s := build(t, consent.Settings{})
 	s.temporary("ada")
 	s.temporary("eve")

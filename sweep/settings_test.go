@@ -4,10 +4,12 @@ import (
 	"testing"
 
 	"github.com/pgconsent/pgconsent/consent"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // Settings that somebody has stored for the database or a role change nothing of what goes, of what is recorded, or of whether it holds.
 func TestStoredSettingsChangeNothing(t *testing.T) {
+	tier.All(t)
 	calm, s := build(t, consent.Settings{}), build(t, consent.Settings{})
 	calm.fill()
 	s.fill()

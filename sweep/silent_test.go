@@ -30,6 +30,7 @@ func (s *site) revoke(who string) {
 
 // A receiver that answers nobody is asked a few times and then left: what waits behind is not put off for it.
 func TestASilentReceiverIsLeft(t *testing.T) {
+	tier.All(t)
 	s := build(t, consent.Settings{})
 	r := silent(t)
 	o := s.outbox(r.URL)
@@ -55,6 +56,7 @@ func TestASilentReceiverIsLeft(t *testing.T) {
 
 // What was withdrawn is deleted while a receiver of messages answers nobody.
 func TestSweepsDoNotWaitForReceivers(t *testing.T) {
+	tier.All(t)
 	s := build(t, consent.Settings{})
 	r := silent(t)
 	o := s.outbox(r.URL)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/pgconsent/pgconsent/consent"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // Notes have subjects. Summaries are made from notes by links, digests from summaries by a list, letters from digests by a
@@ -162,6 +163,7 @@ func TestWhatWasMadeStays(t *testing.T) {
 
 // Any graph: what is left is what a walk over it leaves, and a dry run says beforehand what goes.
 func TestAnyGraph(t *testing.T) {
+	tier.All(t)
 	const seed = 40
 	r := rand.New(rand.NewPCG(seed, 1))
 	s := buildWith(t, consent.Settings{}, takenSchema, takenRules)

@@ -9,11 +9,13 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/pgconsent/pgconsent/pgtest"
+	"github.com/pgconsent/pgconsent/test/tier"
 	"github.com/pgconsent/pgconsent/world"
 )
 
 // The tour, the README and other tests count on these figures.
 func TestMemberintelHasWhatItsReadmeSays(t *testing.T) {
+	tier.All(t)
 	w, err := world.Get("memberintel")
 	if err != nil {
 		t.Fatal(err)

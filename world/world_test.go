@@ -38,6 +38,7 @@ func number(t *testing.T, conn *pgx.Conn, sql string) (n int) {
 
 // The tour, the README and other tests count on these figures.
 func TestArciveHasWhatItsReadmeSays(t *testing.T) {
+	tier.All(t)
 	conn := arcive(t)
 	for sql, want := range map[string]int{
 		"SELECT count(DISTINCT user_id) FROM memories":                                                                        3,

@@ -147,6 +147,7 @@ func TestDatabaseComesLater(t *testing.T) {
 
 // In buffered mode answers do not wait for the database, and stop when it is behind.
 func TestBuffered(t *testing.T) {
+	tier.All(t)
 	b := begin(t)
 	log := b.log(func(c *audit.Config) { c.Mode, c.Deadline = audit.Buffered, 0 })
 	for i := range 100 {

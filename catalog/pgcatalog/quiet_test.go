@@ -6,10 +6,12 @@ import (
 	"testing"
 
 	"github.com/pgconsent/pgconsent/pgtest"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // A table is quiet where nothing of others runs as its rows are written.
 func TestQuietTables(t *testing.T) {
+	tier.All(t)
 	t.Parallel()
 	conn := pgtest.Database(t).Connect(t, "postgres")
 	exec(t, conn, `CREATE EXTENSION citext; CREATE EXTENSION pg_trgm; CREATE EXTENSION btree_gist; CREATE SCHEMA pgconsent;
@@ -96,6 +98,7 @@ func TestQuietTables(t *testing.T) {
 
 // A trigger that only writes the time leaves its table quiet; whatever does anything else does not.
 func TestTriggersThatWriteTheTime(t *testing.T) {
+	tier.All(t)
 	t.Parallel()
 	conn := pgtest.Database(t).Connect(t, "postgres")
 	for _, c := range []struct {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/pgconsent/pgconsent/catalog/pgcatalog"
 	"github.com/pgconsent/pgconsent/pgtest"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // stale is what each statement of changed is about.
@@ -162,6 +163,7 @@ ALTER SCHEMA public RENAME TO elsewhere`, "\n")
 
 // Whatever changes what is loaded changes the fingerprint: nobody loads again while that stays.
 func TestNothingIsLoadedThatTheFingerprintDoesNotTell(t *testing.T) {
+	tier.All(t)
 	t.Parallel()
 	conn := pgtest.Database(t).Connect(t, "postgres")
 	roles := strings.NewReplacer("one_role", conn.Config().Database+"_one", "other_role", conn.Config().Database+"_other") // these are the cluster's

@@ -14,6 +14,7 @@ import (
 
 // Records in the database: the commands are the same, and a database that does not take them stops agents and nobody else.
 func TestAuditInDatabase(t *testing.T) {
+	tier.All(t)
 	i := recordingIn(t)
 	p, address := i.serving(t)
 	agent := connect(t, i.dsn("chat", address))

@@ -11,10 +11,12 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/pgconsent/pgconsent/audit"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // Outcomes say which rows of a table were returned, by commitments to their keys, and say so where they cannot tell.
 func TestRecordedKeys(t *testing.T) {
+	tier.All(t)
 	i := recording(t)
 	file := filepath.Join(i.dir(), "policy.yaml")
 	text, err := os.ReadFile(file)

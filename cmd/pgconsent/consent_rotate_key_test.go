@@ -5,10 +5,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // The key is changed from the command line, in steps that may come twice.
 func TestConsentRotateKey(t *testing.T) {
+	tier.All(t)
 	config, _ := consenting(t)
 	key := filepath.Join(filepath.Dir(config), "consent.key")
 	play(t, config, []played{

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/pgconsent/pgconsent/pgtest"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // consenting is a database with a registry, and its configuration.
@@ -85,6 +86,7 @@ func fields(line string) []string {
 // What a superuser does to the registry is found by the command, and nothing is granted meanwhile; a withdrawal is recorded.
 // seeds/001:188-190.
 func TestAuditVerifyOfTheRegistry(t *testing.T) {
+	tier.All(t)
 	config, db := consenting(t)
 	play(t, config, []played{
 		{"audit verify", done, "consent registry of app: 0 records hold; anchored up to 0"},

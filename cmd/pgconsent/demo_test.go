@@ -179,6 +179,7 @@ func alive(pid int) bool { return syscall.Kill(pid, 0) == nil }
 
 // A demo's whole life, and the other commands on the configuration that it writes.
 func TestDemo(t *testing.T) {
+	tier.All(t)
 	ctx := context.Background()
 	base, err := os.MkdirTemp("/tmp", "demo")
 	if err != nil {

@@ -42,6 +42,7 @@ func saysOfAudit(t *testing.T, file, when string, want ...string) {
 
 // The doctor looks at the files of the audit: who can read them, what room there is, whether they end as they were anchored.
 func TestDoctorLooksAtTheAuditsFiles(t *testing.T) {
+	tier.All(t)
 	i := install(t)
 	if out, errs, _ := call(t, "", "doctor", "-c", i.config); !strings.Contains(out, "all databases\n  warning  audit: there is no audit") {
 		t.Errorf("without an audit: %s%s", out, errs)

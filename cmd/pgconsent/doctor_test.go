@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/pgconsent/pgconsent/pgtest"
+	"github.com/pgconsent/pgconsent/test/tier"
 	"github.com/pgconsent/pgconsent/world"
 )
 
@@ -100,6 +101,7 @@ func explainsContracts(t *testing.T, config string) {
 
 // What an agent is told of as permission denied, the doctor names: functions and triggers that reach for columns or tables which agents do not have.
 func TestDoctorNamesFailingCalls(t *testing.T) {
+	tier.All(t)
 	db := pgtest.Database(t)
 	conn := db.Connect(t, "postgres")
 	if _, err := conn.PgConn().Exec(t.Context(), `CREATE TABLE memory (id integer PRIMARY KEY, owner text, title text, secret text); CREATE TABLE log (id integer);

@@ -62,6 +62,7 @@ audit: { mode: buffered, file: %s }
 }
 
 func TestObserveReplay(t *testing.T) {
+	tier.All(t)
 	config, _ := observedWorld(t)
 	const log = "2026-11-22 00:00:00 UTC LOG:  statement: SELECT content FROM \"UserEvent\" WHERE id = 'a literal'\n" +
 		"2026-11-22 00:00:00 UTC LOG:  statement: SELECT map FROM \"AISynthesis\"\n" +
@@ -111,6 +112,7 @@ func TestObserveReplay(t *testing.T) {
 }
 
 func TestObserveReport(t *testing.T) {
+	tier.All(t)
 	config, logs := observedWorld(t)
 	if out, errs, code := call(t, "", "observe", "report", "-c", config); code == done && !strings.Contains(out, "Nothing was observed") {
 		t.Errorf("before there is anything: %s%s", out, errs)

@@ -3,10 +3,13 @@ package main
 import (
 	"strings"
 	"testing"
+
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // What an attribute is worked out from is printed as text; migrate tells what is allowed and unwise.
 func TestOriginsAndWarnings(t *testing.T) {
+	tier.All(t)
 	config, _ := observedWorld(t)
 	out, errs, code := call(t, "", "policy", "show", "-c", config)
 	if code != done {

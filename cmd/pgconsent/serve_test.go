@@ -61,6 +61,7 @@ func (i *installation) dsn(user, address string) string {
 
 // An idle owner keeps a drain waiting, but no longer than --drain, and not past a second signal.
 func TestDrain(t *testing.T) {
+	tier.All(t)
 	i := install(t)
 	for _, c := range []struct {
 		name   string

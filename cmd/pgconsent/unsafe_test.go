@@ -149,6 +149,7 @@ func withHBA(line string, there bool) string {
 
 // Each row breaks a real database. The doctor must name what is wrong and how to put it right, and serve must not start.
 func TestUnsafeDatabases(t *testing.T) {
+	tier.All(t)
 	i := install(t)
 	db := i.db.Name
 	for n, c := range []struct {

@@ -18,11 +18,13 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/pgconsent/pgconsent/consent"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // Two proxies, each with an anchor of its own, and many callers: one decides about a partnership, the others are told that
 // there is nothing to decide; nothing is lost, and the chain holds for both.
 func TestWritersRace(t *testing.T) {
+	tier.All(t)
 	db := database(t)
 	one := open(t, db, defaults)
 	two := openWithKeys(t, db, defaults, one.Keys, filepath.Join(t.TempDir(), "other.anchor"))
@@ -144,6 +146,7 @@ func TestCommitsWithoutAnswer(t *testing.T) {
 
 // Sessions are ended at random while many write: every call is answered, and has one record.
 func TestSessionsEndMidCall(t *testing.T) {
+	tier.All(t)
 	db := database(t)
 	r := open(t, db, defaults)
 	stop, stopped := make(chan struct{}), make(chan struct{})
@@ -353,6 +356,7 @@ func TestDue(t *testing.T) {
 
 // To verify everything may take longer than a call goes on trying; where the database is away it says so, and speaks of no change.
 func TestVerifyTakesItsTime(t *testing.T) {
+	tier.All(t)
 	db := database(t)
 	r := open(t, db, defaults)
 	must(t, r, grant("ada", consent.Temporary))

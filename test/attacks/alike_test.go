@@ -5,10 +5,12 @@ import (
 
 	"github.com/pgconsent/pgconsent/pgtest"
 	"github.com/pgconsent/pgconsent/test/instance"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // A change that the type's own equality, or a text of the value, does not tell ends older snapshots too.
 func TestChangesBetweenWhatLooksAlike(t *testing.T) {
+	tier.All(t)
 	for _, c := range []struct{ rule, change string }{
 		{`{ sql: "state LIKE 'o%'" }`, "UPDATE notes SET state = 'OPEN' WHERE id = 1"},
 		{`{ sql: "starts_with(state, 'o')" }`, "UPDATE notes SET state = 'OPEN' WHERE id = 1"},

@@ -10,10 +10,12 @@ import (
 
 	"github.com/pgconsent/pgconsent/pgtest"
 	"github.com/pgconsent/pgconsent/test/instance"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // A foreign server shows a transaction one moment, also in READ COMMITTED: what is withdrawn there must not show in a later statement.
 func TestAForeignServerIsAskedOnce(t *testing.T) {
+	tier.All(t)
 	if _, err := pgtest.Database(t).Connect(t, "postgres").Exec(context.Background(), "LOAD 'postgres_fdw'"); err != nil && strings.Contains(err.Error(), "could not load library") {
 		t.Skipf("NOT TESTED: this server cannot load postgres_fdw: %v", err)
 	}

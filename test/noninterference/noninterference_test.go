@@ -27,7 +27,7 @@ func TestNoninterference(t *testing.T) {
 		t.Log(Run(t, Config{Cases: *cases, Seed: from(t), Modes: modes, Save: *save, Progress: os.Stderr}))
 		return
 	}
-	cfg := Config{Cases: tier.Count(160, 960, 10_000), Seed: from(t), Modes: modes}
+	cfg := Config{Cases: tier.Count(80, 960, 10_000), Seed: from(t), Modes: modes}
 	if tier.Quick() {
 		cfg.PerTable = 1 // so that each mode has its turn
 	}
@@ -40,7 +40,7 @@ func TestNoninterference(t *testing.T) {
 
 // Nor do values that no row rule hides tell a pair apart: columns that a contract leaves out, and those that exist by key.
 func TestValues(t *testing.T) {
-	cfg := Config{Cases: tier.Count(80, 240, 10_000), Seed: from(t), Modes: instance.Modes(instance.Both, instance.Gate)}
+	cfg := Config{Cases: tier.Count(60, 240, 10_000), Seed: from(t), Modes: instance.Modes(instance.Both, instance.Gate)}
 	if *cases > 0 {
 		cfg.Cases, cfg.Save, cfg.Progress = *cases, *save, os.Stderr
 	}

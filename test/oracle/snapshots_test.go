@@ -6,11 +6,13 @@ import (
 	"testing"
 
 	"github.com/pgconsent/pgconsent/test/instance"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // What is read from a materialised view, by itself, through a view or by a function that might, is shown by the snapshot of its own
 // statement; all else of the same database may be seen for longer.
 func TestMaterialisedViewsAndOlderSnapshots(t *testing.T) {
+	tier.All(t)
 	s := find(t, "crm")
 	behind := s.Behind(t)
 	instance.Exec(t, behind.DB, "CREATE VIEW busy AS SELECT account, sum(tickets) AS n FROM account_month GROUP BY account")
@@ -60,6 +62,7 @@ func TestMaterialisedViewsAndOlderSnapshots(t *testing.T) {
 // What is written to an inheritance child is not noticed: what reads its parent, or a table whose rule looks into that, to any depth, is shown by the
 // snapshot of its own statement; all else may be seen for longer.
 func TestChildrenAndOlderSnapshots(t *testing.T) {
+	tier.All(t)
 	s := find(t, "surety")
 	proxy := instance.Start(t, instance.Doors, s.Behind(t), s.Attributes)
 	cursor := func(sql string) []string {
