@@ -90,6 +90,7 @@ func serverHas(t *testing.T, conn *pgx.Conn) string {
 
 // A folder of the user's, on a server that runs, by a role that is no superuser: what it made it reuses, and takes away.
 func TestOnAServer(t *testing.T) {
+	tier.All(t)
 	admin := superuser(t)
 	exec(t, admin, "CREATE ROLE guest LOGIN CREATEDB CREATEROLE PASSWORD 'guest-password'")
 	t.Cleanup(func() { _, _ = admin.Exec(context.Background(), "DROP ROLE guest") })

@@ -8,11 +8,13 @@ import (
 
 	"github.com/pgconsent/pgconsent/pgtest"
 	harness "github.com/pgconsent/pgconsent/test/instance"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // docs/policy-aggregate.md says what is built: its policy installs, and each of its statements is answered or refused as
 // it says.
 func TestAggregatePage(t *testing.T) {
+	tier.All(t)
 	t.Parallel()
 	text, err := os.ReadFile("../docs/policy-aggregate.md")
 	if err != nil {
@@ -26,7 +28,7 @@ func TestAggregatePage(t *testing.T) {
 	harness.Exec(t, db, blocks[0][2]+`
 		INSERT INTO people SELECT n, CASE WHEN n <= 7 THEN 'PARTNERED' ELSE 'ANONYMOUS' END FROM generate_series(1, 20) n;
 		INSERT INTO visits SELECT n, 1 + n % 20, 'north', 'x', '2026-03-01 12:00+00', 10, 'x' FROM generate_series(1, 100) n;`)
-	for _, mode := range enforced {
+	for _, mode := range harness.Modes(enforced...) {
 		proxy := harness.Start(t, mode, harness.Database{Name: "visits", DB: db, Policy: blocks[1][2], SearchPath: []string{"public"}}, nil)
 		agent := proxy.Agent(t, "agent", "visits")
 		for i, want := range map[int]string{2: "", 3: "42501", 4: ""} {

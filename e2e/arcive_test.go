@@ -13,6 +13,7 @@ import (
 
 	"github.com/pgconsent/pgconsent/audit"
 	harness "github.com/pgconsent/pgconsent/test/instance"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // The points of the arcive world, each through the wire with pgx and with psql. What must be visible is computed by the
@@ -447,6 +448,7 @@ func TestAnInvisiblePersonStillHidesTheMemory(t *testing.T) {
 
 // An ordinary application role, and an older permissive policy of the customer, change nothing.
 func TestTheCustomersOwnRolesAndPolicies(t *testing.T) {
+	tier.All(t)
 	in := start(t, options{setup: `
 		DO $$ BEGIN IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'application') THEN CREATE ROLE application LOGIN; END IF; END $$;
 		GRANT USAGE ON SCHEMA public TO application; GRANT SELECT ON ALL TABLES IN SCHEMA public TO application;

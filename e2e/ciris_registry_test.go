@@ -161,7 +161,7 @@ func (g *governed) want(what, got, want string) {
 }
 
 func governedInModes(t *testing.T, s consent.Settings, test func(g *governed)) {
-	for _, mode := range enforced {
+	for _, mode := range harness.Modes(enforced...) {
 		t.Run(mode.Name, func(t *testing.T) { test(govern(t, mode, s)) })
 	}
 }
@@ -237,8 +237,11 @@ func TestCirisB_ExpiryActsByItself(t *testing.T) {
 		}
 		g.want("it is given still", told(g.super, "SELECT state FROM pgconsent.consent_current"), "given")
 		// It expires within a statement's reach: the rows are there, and with no change of anything they are not.
-		g.Exec("UPDATE pgconsent.consent_current SET expires_at = clock_timestamp() + interval '5 seconds'")
-		was, until := g.rows(agent, user), time.Now().Add(tier.Patience)
+		was, until := "", time.Now().Add(tier.Patience)
+		for reach := time.Second; was != "t" && time.Now().Before(until); reach *= 2 { // a busy machine asks too late
+			g.Exec(fmt.Sprintf("UPDATE pgconsent.consent_current SET expires_at = clock_timestamp() + interval '%f seconds'", reach.Seconds()))
+			was = g.rows(agent, user)
+		}
 		for g.rows(agent, user) == "t" && time.Now().Before(until) {
 			time.Sleep(20 * time.Millisecond)
 		}

@@ -55,7 +55,7 @@ var enforced = []harness.Mode{harness.Both, harness.Doors}
 
 // readInModes runs a test that changes nothing, in each mode on a world that such tests share. The tap is each test's own.
 func readInModes(t *testing.T, test func(t *testing.T, c *ciris)) {
-	for _, mode := range enforced {
+	for _, mode := range harness.Modes(enforced...) {
 		t.Run(mode.Name, func(t *testing.T) {
 			shared := harness.Reading(t, "ciris, "+mode.Name, func(t testing.TB) (*ciris, *pgtest.DB) {
 				c := startCiris(t, mode, "")
@@ -67,7 +67,7 @@ func readInModes(t *testing.T, test func(t *testing.T, c *ciris)) {
 }
 
 func inModes(t *testing.T, change string, test func(t *testing.T, c *ciris)) {
-	for _, mode := range enforced {
+	for _, mode := range harness.Modes(enforced...) {
 		t.Run(mode.Name, func(t *testing.T) { test(t, startCiris(t, mode, change)) })
 	}
 }

@@ -73,10 +73,14 @@ tables:
 // Rows that were made from others show where these people agree, through the proxy and in each mode; nothing of a hidden one
 // comes through, whatever is asked.
 func TestDerived(t *testing.T) {
+	tier.All(t)
 	for name, o := range map[string]options{
 		"both": {}, "doors": {mode: rewrite.Doors}, "gate": {mode: rewrite.Gate}, "row security alone": {mode: modeRLS}, "text alone": {mode: modeInjected, walls: wallsSealOnly},
 	} {
 		t.Run(name, func(t *testing.T) {
+			if o.mode != rewrite.Both && o.mode != rewrite.Doors {
+				tier.All(t)
+			}
 			o.setup, o.policy = derivedSetup, derivedPolicy
 			in := start(t, o)
 			agent := in.agent(t)

@@ -12,6 +12,7 @@ import (
 	"github.com/pgconsent/pgconsent/identity"
 	"github.com/pgconsent/pgconsent/privacy"
 	harness "github.com/pgconsent/pgconsent/test/instance"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // What was learned from a private memory is shared, and not from whom. Point g.
@@ -56,6 +57,9 @@ func TestKernleG_BeliefsTellNobody(t *testing.T) {
 		"the world's alias": "B-e-l-l-i-s-s-i-m-a needs monitoring", "who told it": "Dr. Smith recommends monitoring", "the source's id": "see episode:private_health_incident",
 	} {
 		for _, inNote := range []bool{false, true} {
+			if inNote && tier.Quick() {
+				continue
+			}
 			g := seed
 			if g.Belief = text; inNote {
 				g.Belief, g.Note = belief, text

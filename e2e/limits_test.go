@@ -69,6 +69,7 @@ func TestLimitStatementsPerMinute(t *testing.T) {
 
 // A pipeline goes on after the refused execution as after an error.
 func TestLimitInAPipeline(t *testing.T) {
+	tier.All(t)
 	proxy := limited(t, "{ statements: 2 }")
 	conn, err := pgx.Connect(context.Background(), proxy.DSN("advisor", "brain"))
 	if err != nil {
@@ -199,6 +200,7 @@ func TestLimitOfResults(t *testing.T) {
 // Rows per minute: what is left of them bounds a result, and then statements are refused before they are sent. Rows that a
 // statement passes over do not count.
 func TestLimitRowsPerMinute(t *testing.T) {
+	tier.All(t)
 	proxy := limited(t, "{ rows: 50 }")
 	advisor := proxy.Agent(t, "advisor", "brain")
 	wantCode(t, advisor, "SELECT count(*), max(title) FROM brain_entries", "")
@@ -213,6 +215,7 @@ func TestLimitRowsPerMinute(t *testing.T) {
 }
 
 func TestLimitOfTime(t *testing.T) {
+	tier.All(t)
 	proxy := limited(t, "{ statement_timeout: 2s }")
 	advisor := proxy.Agent(t, "advisor", "brain")
 	shows := func(want string) {

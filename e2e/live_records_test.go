@@ -9,10 +9,12 @@ import (
 	"testing"
 
 	harness "github.com/pgconsent/pgconsent/test/instance"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // Whatever becomes of a statement, its record has the attributes that no credential gives as they were when it was judged.
 func TestRecordsHaveLiveAttributes(t *testing.T) {
+	tier.All(t)
 	in := start(t, options{setup: liveSetup, policy: livePolicy})
 	agent := in.agent(t)
 	for _, sql := range []string{"SET app.current_session_id = '" + sessionA + "'", "PREPARE mine AS SELECT count(*) FROM talk.item"} {

@@ -161,7 +161,7 @@ func values(t testing.TB, db *pgtest.DB, sql string) []string {
 // Point b: an allowlist of keys, each a string or null, whatever was stored; in every mode, and for what is stored tomorrow.
 // seeds/004:26-33, 59-62, 69-76, 101-102, 147-151.
 func TestMemberintelB_MetadataIsAnAllowlist(t *testing.T) {
-	for _, mode := range brainModes {
+	for _, mode := range harness.Modes(brainModes...) {
 		t.Run(mode.Name, func(t *testing.T) {
 			db, proxy := brainProxy(t, mode)
 			agent := proxy.Agent(t, "advisor", "brain")
@@ -205,7 +205,7 @@ func TestMemberintelB_MetadataIsAnAllowlist(t *testing.T) {
 // seeds/004:21-25, 46-48, 82-84.
 func TestMemberintelC_ContentExistsByKeyOnly(t *testing.T) {
 	without, with := brainCopy(t, false), brainCopy(t, true)
-	for _, mode := range brainModes {
+	for _, mode := range harness.Modes(brainModes...) {
 		t.Run(mode.Name, func(t *testing.T) {
 			_, proxy := readBrain(t, mode)
 			agent := proxy.Agent(t, "advisor", "brain")

@@ -119,7 +119,7 @@ func TestSearchesTellOfAllVisibleRows(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, mode := range []harness.Mode{harness.Doors, harness.Both} {
+	for _, mode := range harness.Modes(harness.Doors, harness.Both) {
 		behind := harness.Database{Name: "notes", DB: db, Policy: strings.Replace(searchedPolicy, "rows:", "approximate: accept, rows:", 1), SearchPath: []string{"public"}}
 		harness.Install(t, behind, mode)
 		proxy := harness.Serve(t, mode, []harness.Database{behind}, []harness.Agent{{Name: "few", Database: "notes", Attributes: map[string]string{"member": "2"}}})
@@ -190,7 +190,7 @@ DO $$ BEGIN CREATE ROLE nearest_owner LOGIN; EXCEPTION WHEN duplicate_object THE
 		if accepted {
 			text = strings.Replace(text, "rows:", "approximate: accept, rows:", 1)
 		}
-		for _, mode := range []harness.Mode{harness.Doors, harness.Both} {
+		for _, mode := range harness.Modes(harness.Doors, harness.Both) {
 			var agents [2]*pgconn.PgConn
 			for i, db := range []*pgtest.DB{one, two} {
 				behind := harness.Database{Name: "notes", DB: db, Policy: text, SearchPath: []string{"public"}}
@@ -244,7 +244,7 @@ CREATE INDEX ON %[1]s USING hnsw ((emb::halfvec(3)) halfvec_cosine_ops); ALTER T
 			t.Fatal(err)
 		}
 	}
-	for _, mode := range []harness.Mode{harness.Doors, harness.Both} {
+	for _, mode := range harness.Modes(harness.Doors, harness.Both) {
 		behind := harness.Database{Name: "notes", DB: db, SearchPath: []string{"public"}, Policy: strings.Replace(searchedPolicy, "tables: { notes: { rows: [ { own: { column: member, is: member } } ] } }",
 			"tables:\n  empty: { rows: [ { own: { column: member, is: member } } ] }\n  filled: { rows: [ { own: { column: member, is: member } } ] }", 1)}
 		harness.Install(t, behind, mode)

@@ -15,7 +15,7 @@ import (
 // he consented and about what, and nothing that somebody says who is none yet, or not any more.
 func TestGuardiansConsentByTheRegistry(t *testing.T) {
 	tier.All(t)
-	for _, mode := range enforced {
+	for _, mode := range harness.Modes(enforced...) {
 		t.Run(mode.Name, func(t *testing.T) {
 			db := pgtest.Database(t)
 			harness.Exec(t, db, `CREATE TABLE visits (id int PRIMARY KEY, who text); INSERT INTO visits VALUES (1, 'dog:bella'), (2, 'dog:bella'), (3, 'dog:rex'), (4, 'human:sean')`)

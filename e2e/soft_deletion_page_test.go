@@ -8,11 +8,13 @@ import (
 
 	"github.com/pgconsent/pgconsent/pgtest"
 	harness "github.com/pgconsent/pgconsent/test/instance"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // docs/policy-write.md says how rows are marked as deleted where marked ones do not show: its policy installs, a mark by
 // UPDATE is refused, and DELETE makes one of the rows that the agent sees.
 func TestSoftDeletionPage(t *testing.T) {
+	tier.All(t)
 	t.Parallel()
 	text, err := os.ReadFile("../docs/policy-write.md")
 	if err != nil {
@@ -23,7 +25,7 @@ func TestSoftDeletionPage(t *testing.T) {
 	if !ok || len(blocks) < 2 {
 		t.Fatalf("the section has %d blocks", len(blocks))
 	}
-	for _, mode := range enforced {
+	for _, mode := range harness.Modes(enforced...) {
 		db := pgtest.Database(t)
 		harness.Exec(t, db, blocks[0][1]+`
 			INSERT INTO entries (author, title) VALUES ('mine', 'one'), ('mine', 'two'), ('yours', 'one'), ('yours', 'three');`)

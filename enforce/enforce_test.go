@@ -469,6 +469,7 @@ func TestNoAgent(t *testing.T) {
 }
 
 func TestDisabledAgentLosesItsSessions(t *testing.T) {
+	tier.All(t)
 	for name, change := range map[string]func(*Agent){
 		"removed":            func(a *Agent) { a.Name = "somebody else" },
 		"no credential":      func(a *Agent) { a.Credential = nil },
@@ -777,6 +778,7 @@ func TestStartWithoutDatabase(t *testing.T) {
 }
 
 func TestNewRefuses(t *testing.T) {
+	tier.All(t)
 	log, err := audit.Open(audit.Config{Mode: audit.Off})
 	if err != nil {
 		t.Fatal(err)

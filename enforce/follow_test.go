@@ -8,11 +8,13 @@ import (
 	"testing"
 
 	"github.com/pgconsent/pgconsent/sqlstate"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // The files of a policy are followed, those that it includes as well: what is wrong leaves the old policy in force, what
 // changes the database side waits for migrate, and no table is open in between.
 func TestFilesAreFollowed(t *testing.T) {
+	tier.All(t)
 	w := start(t, nil)
 	c := w.client("caregiver")
 	closed := func() {
@@ -71,6 +73,7 @@ func TestFilesAreFollowed(t *testing.T) {
 
 // A policy may be there before the proxy has noticed the table that it names: it is no lost one.
 func TestAPolicyMayComeBeforeItsTable(t *testing.T) {
+	tier.All(t)
 	w := start(t, nil)
 	c := w.client("caregiver")
 	named := rules + "  later: { rows: open }\n"

@@ -102,6 +102,7 @@ func TestGateStaysShut(t *testing.T) {
 
 // What a Parse declares its parameters as decides whether the text may take the gate door.
 func TestDeclaredTypesAndTheGate(t *testing.T) {
+	tier.All(t)
 	w := start(t, func(w *world) {
 		w.cfg.Mode = rewrite.Gate
 		if err := installWith(context.Background(), w.dba, rules, rls.Options{Doors: true}); err != nil {

@@ -3,12 +3,15 @@ package mcp_test
 import (
 	"strings"
 	"testing"
+
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // World memberintel by MCP: planted keys of metadata reach no byte, nothing is written, and a full text comes out
 // only as by SQL, for who names its id.
 // seeds/004:21-25, 63.
 func TestMemberintel(t *testing.T) {
+	tier.All(t)
 	f := runFace(t, "memberintel")
 	s := f.as(t, "agent:advisor")
 	all, err := s.ListTools(t.Context(), nil)

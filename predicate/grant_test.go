@@ -56,6 +56,7 @@ func TestListsComeBack(t *testing.T) {
 
 // What is read as a list, the server reads as the same list: NULL in any letters is none of its words, and is one in quotes.
 func TestListsAreReadAsTheServerDoes(t *testing.T) {
+	tier.All(t)
 	b := newBench(t)
 	read := 0
 	for _, text := range []string{
@@ -121,6 +122,7 @@ var oddJSON = []string{
 
 // JSON in a text grants what the model says and raises nothing, at either polarity.
 func TestJSONGrants(t *testing.T) {
+	tier.All(t)
 	b := newBench(t)
 	ctx := context.Background()
 	if _, err := b.conn.Exec(ctx, "CREATE COLLATION loose (provider = icu, locale = 'und-u-ks-level2', deterministic = false)"); err != nil {

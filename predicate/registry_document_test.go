@@ -14,10 +14,12 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 	"github.com/pgconsent/pgconsent/predicate"
 	"github.com/pgconsent/pgconsent/rls"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // docs/policy-registry.md says what is built: its policies compile and install, and its rule becomes the SQL below it.
 func TestRegistryDocument(t *testing.T) {
+	tier.All(t)
 	ctx := context.Background()
 	text, err := os.ReadFile("../docs/policy-registry.md")
 	if err != nil {

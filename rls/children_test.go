@@ -12,6 +12,7 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 	"github.com/pgconsent/pgconsent/rewrite"
 	"github.com/pgconsent/pgconsent/rls"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 const partedSchema = `
@@ -117,6 +118,7 @@ func TestPartitionsAndChildren(t *testing.T) {
 // A partition that comes later shows through its parent alone, and by name once migrate has seen it. One that goes takes
 // nothing along.
 func TestNewPartitions(t *testing.T) {
+	tier.All(t)
 	w := partedWorld(t)
 	hash := w.plan.Hash()
 	w.exec(w.owner, "CREATE TABLE events_4 PARTITION OF events FOR VALUES FROM (30) TO (40); INSERT INTO events VALUES (31, '"+user1+"', 'mine'), (32, '"+user2+"', 'SECRET')")

@@ -104,6 +104,7 @@ func TestMigratingTwiceChangesNothing(t *testing.T) {
 
 // A copy of a database carries its objects, and not the privileges on the database: migrate repairs what it finds there.
 func TestMigrateRepairsPrivilegesOnTheDatabase(t *testing.T) {
+	tier.All(t)
 	w := newWorld(t).migrate()
 	before := w.state()
 	if _, err := w.super.Exec(context.Background(), `DO $$BEGIN EXECUTE format('GRANT TEMPORARY ON DATABASE %I TO PUBLIC', current_database()); END$$`); err != nil {
@@ -245,6 +246,7 @@ func TestDriftOfOurTablesIsFound(t *testing.T) {
 }
 
 func TestDryRunPrintsAndChangesNothing(t *testing.T) {
+	tier.All(t)
 	w := newWorld(t)
 	before := w.state()
 	script, err := migrations.Render(context.Background(), w.owner, migrations.Options{AgentPassword: "secret-password"}, w.plan)
@@ -281,6 +283,7 @@ func TestDryRunPrintsAndChangesNothing(t *testing.T) {
 
 // A role that may not do all that is needed is told what to ask for.
 func TestMissingRightsAreNamed(t *testing.T) {
+	tier.All(t)
 	w := newWorld(t)
 	w.exec(w.super, "DO $$ BEGIN CREATE ROLE app_small LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$")
 	conn := w.db.Connect(t, "app_small")

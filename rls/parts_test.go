@@ -8,6 +8,7 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 	"github.com/pgconsent/pgconsent/rewrite"
 	"github.com/pgconsent/pgconsent/rls"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 const listedPartsPolicy = `
@@ -25,6 +26,7 @@ tables:
 
 // A table and its partitions can have rules of their own, though PostgreSQL gives a partition a copy of each trigger of its table.
 func TestPartitionsWithRulesOfTheirOwn(t *testing.T) {
+	tier.All(t)
 	w := newWorld(t, partedSchema)
 	doc, err := policy.Parse("p.yaml", []byte(listedPartsPolicy))
 	if err != nil {

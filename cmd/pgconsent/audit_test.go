@@ -68,6 +68,7 @@ func lines(t *testing.T, text string) []map[string]any {
 
 // The commands over what a server has recorded.
 func TestAuditCommands(t *testing.T) {
+	tier.All(t)
 	i := recording(t)
 	p, address := i.serving(t)
 	agent := connect(t, i.dsn("chat", address))

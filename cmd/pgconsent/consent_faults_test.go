@@ -137,6 +137,7 @@ func TestKilledWhileConsentsAreRecorded(t *testing.T) {
 // An erasure leaves no trace of who it was: not in a dump of the database, not in a file of ours.
 // seeds/001:191, 201.
 func TestErasureLeavesNoTrace(t *testing.T) {
+	tier.All(t)
 	config, db := consenting(t)
 	const mark = "PLANTED77"
 	play(t, config, []played{

@@ -17,6 +17,7 @@ import (
 	"github.com/pgconsent/pgconsent/audit"
 	"github.com/pgconsent/pgconsent/dsar"
 	"github.com/pgconsent/pgconsent/pgtest"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 const reportedSchema = `
@@ -80,6 +81,7 @@ consent: { controller: Example GmbH }
 
 // seeds/001:141-143, 146, 202.
 func TestDSAR(t *testing.T) {
+	tier.All(t)
 	i := reported(t)
 	dir := filepath.Dir(i.config)
 	reports := filepath.Join(dir, "audit-reports")
