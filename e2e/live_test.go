@@ -63,6 +63,7 @@ const sessionA, sessionB, sessionC = "00000000-0000-4000-8000-00000000000a", "00
 // Attributes that no credential gives, in each mode: what an agent claims counts as far as the policy lets it through, and
 // what the database looks up counts from the next statement on.
 func TestLiveAttributes(t *testing.T) {
+	tier.All(t)
 	for name, o := range map[string]options{
 		"both": {}, "doors": {mode: rewrite.Doors}, "row security alone": {mode: modeRLS}, "text alone": {mode: modeInjected, walls: wallsSealOnly},
 	} {

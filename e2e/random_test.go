@@ -14,6 +14,7 @@ import (
 // Random statements over the three tables answer as on a copy from which the hidden rows were deleted. Where rows tie,
 // PostgreSQL is free, so that lists are cut only in a total order.
 func TestRandomSelectsEqualTheFilteredCopy(t *testing.T) {
+	tier.All(t)
 	n, seed := tier.Count(40, 300, 10_000), tier.Seed()
 	t.Logf("%d statements, seed %d", n, seed)
 	in := reading(t, options{})

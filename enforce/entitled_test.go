@@ -81,6 +81,7 @@ func (w *world) token(name string, change func(*SessionInfo)) (*client, error) {
 
 // What a token gives is held to the policy as what the configuration gives, says nothing again, and ends with the token.
 func TestWhatTokensGive(t *testing.T) {
+	tier.All(t)
 	w := start(t, func(w *world) {
 		w.cfg.Agents = append(w.cfg.Agents, Agent{Name: "bare", Database: "memories", Token: true},
 			Agent{Name: "empty", Database: "memories", Credential: &scram.StoredCredentials{}}, Agent{Name: "given", Database: "memories", Token: true, Attributes: map[string]string{"user": ann}})

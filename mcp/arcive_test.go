@@ -57,6 +57,7 @@ func noticed(t *testing.T, s *sdk.ClientSession) {
 // World arcive by MCP: the server whose search_memories always respects consent.
 // seeds/000:21-25, 40-41.
 func TestArcive(t *testing.T) {
+	tier.All(t)
 	f := runFace(t, "arcive")
 	t.Run("tools", func(t *testing.T) { arciveTools(t, f) })
 	t.Run("search", func(t *testing.T) { arciveSearch(t, f) })

@@ -71,6 +71,7 @@ const (
 )
 
 func TestArciveMarksExactlyTheHiddenRows(t *testing.T) {
+	tier.All(t)
 	conn := arcive(t)
 	for name, sql := range map[string]string{
 		"people":   `SELECT count(*) FROM people p WHERE ` + visiblePerson + ` = (name ~ 'HIDDENMARK[0-9a-f]{8}')`,

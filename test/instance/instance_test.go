@@ -12,6 +12,7 @@ import (
 	"github.com/pgconsent/pgconsent/migrations"
 	"github.com/pgconsent/pgconsent/pgtest"
 	"github.com/pgconsent/pgconsent/test/instance"
+	"github.com/pgconsent/pgconsent/test/tier"
 	"github.com/pgconsent/pgconsent/world"
 )
 
@@ -99,6 +100,7 @@ func TestCopiesAreAsIfMigrated(t *testing.T) {
 
 // The worlds' policies become the same whether they are read before they are installed or afterwards.
 func TestPoliciesAreTheSameOverWhatIsMigrated(t *testing.T) {
+	tier.All(t)
 	w, err := world.Get("arcive")
 	if err != nil {
 		t.Fatal(err)

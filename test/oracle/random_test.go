@@ -20,6 +20,7 @@ var searchable = []string{"surety", "cortex", "tryst", "campus", "orbit", "lodge
 
 // A statement that is made up, sent in whatever way, is answered as on a copy without the invisible rows: behind the gate door, by keys that a search has found, under row security.
 func TestRandomAnswersEqualThoseOfAFilteredCopy(t *testing.T) {
+	tier.All(t)
 	total := &RandomReport{}
 	names := searchable
 	if *schemas != "" {

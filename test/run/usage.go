@@ -30,7 +30,7 @@ func measured(dir string, args []string) int {
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.Env = append(os.Environ(), "TMPDIR="+os.Getenv(temporaryVariable))
 	if os.Getenv("GOGC") == "" {
-		cmd.Env = append(cmd.Env, "GOGC=400") // tests are short: collecting their garbage takes longer than having it takes memory
+		cmd.Env = append(cmd.Env, "GOGC=400") // tests are short: to collect their garbage takes longer than to keep it takes memory
 	}
 	endWithParent(cmd)
 	began := time.Now()
