@@ -367,6 +367,7 @@ func insertEvents(t *testing.T, db *pgtest.DB, events []event) {
 // Random aggregates over random rows return what the model says, before and after what is hidden has changed within what
 // cells tell: rows that count nowhere go and come, and values change places inside a cell.
 func TestAggregatesAgreeWithTheModel(t *testing.T) {
+	tier.All(t)
 	t.Parallel()
 	now := time.Now()
 	for seed, variant := range []struct {

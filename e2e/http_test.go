@@ -234,6 +234,7 @@ func (f *httpFace) subjects() map[string][]string {
 // The HTTP API, from a demo as a user starts it.
 // seeds/001:69-78, 86-102, 103-115, 116-119, 120-122, 193-196, 242-245, 295-299, 303-328, 330-338, 401-405.
 func TestHTTP(t *testing.T) {
+	tier.All(t)
 	f := openFace(t, demos.Start(t, "ciris"))
 	f.roles()
 	f.relationship()

@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -51,11 +52,16 @@ func TestKernleG_BeliefsTellNobody(t *testing.T) {
 	untouched("a check", before)
 
 	// A name blocks, in whatever form and place: nothing is made.
-	for what, text := range map[string]string{
+	names := map[string]string{
 		"the name": "Bella needs exercise monitoring", "in lower case": "monitor bella", "with accents": "monitor BÉLLÀ", "with zero width": "monitor Be\u200bl\u200dla", "possessive": "Bella's murmur",
 		"Cyrillic look-alikes": "monitor Веllа", "an alias": "Müsli needs monitoring", "an alias, folded": "muesli needs monitoring", "an alias of few letters": "小黑 needs monitoring",
 		"the world's alias": "B-e-l-l-i-s-s-i-m-a needs monitoring", "who told it": "Dr. Smith recommends monitoring", "the source's id": "see episode:private_health_incident",
-	} {
+	}
+	for i, what := range slices.Sorted(maps.Keys(names)) {
+		if !tier.Turn(i, 1) { // package generalize has each
+			continue
+		}
+		text := names[what]
 		for _, inNote := range []bool{false, true} {
 			if inNote && tier.Quick() {
 				continue

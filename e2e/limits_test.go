@@ -96,6 +96,7 @@ func TestLimitInAPipeline(t *testing.T) {
 
 // Fetches by key are counted per user, by the keys that are named: whether there is a row makes no difference.
 func TestLimitByKeyCountsMisses(t *testing.T) {
+	tier.All(t)
 	fetch := func(id string) string { return "SELECT content FROM brain_entries WHERE id = '" + id + "'" }
 	var transcripts []string
 	for _, id := range []string{brainOwn, brainForeign, brainAbsent} {
@@ -133,6 +134,7 @@ func TestLimitByKeyOfCursors(t *testing.T) {
 
 // A result that is too large ends with an error, and the session goes on.
 func TestLimitOfResults(t *testing.T) {
+	tier.All(t)
 	proxy := limited(t, "{ result_rows: 100, result_bytes: 20KiB }")
 	advisor := proxy.Agent(t, "advisor", "brain")
 	for range 3 {

@@ -115,6 +115,7 @@ func TestWritesInEveryMode(t *testing.T) {
 
 // Twins that differ in hidden rows give equal transcripts, whatever is sent, and so does what is left behind.
 func TestWritingTwinsAnswerAlike(t *testing.T) {
+	tier.All(t)
 	one, two := startWrites(t, options{}), startWrites(t, options{}, writesFile(t, "disturb.sql"))
 	a, b := one.agent(t), two.agent(t)
 	for _, sql := range append(writesLines(t, "hostile.sql"), writesLines(t, "statements.sql")...) {

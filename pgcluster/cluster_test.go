@@ -319,6 +319,7 @@ func TestForeignFolderIsRefused(t *testing.T) {
 
 // The test binary starts itself as a process that starts a cluster, and kills it.
 func TestServerEndsWithItsProcess(t *testing.T) {
+	tier.All(t)
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux ends a child with its parent")
 	}

@@ -225,6 +225,7 @@ func TestRenewalsMeanwhile(t *testing.T) {
 // One sweeper at a time: the second says so and does nothing.
 // seeds/001:158-159.
 func TestOneAtATime(t *testing.T) {
+	tier.All(t)
 	s := build(t, consent.Settings{})
 	s.fill()
 	busy := 0

@@ -7,11 +7,13 @@ import (
 	"time"
 
 	"github.com/pgconsent/pgconsent/consent"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // Somebody, an agent that may write for one, keeps a row locked that has to go. The sweeper says that the row is still there, deletes what
 // else there is, and keeps nobody from withdrawing meanwhile; when the row is free it goes.
 func TestARowThatSomebodyHolds(t *testing.T) {
+	tier.All(t)
 	s := build(t, consent.Settings{})
 	for _, who := range []string{"ada", "bob", "eve"} {
 		s.temporary(who)

@@ -16,6 +16,7 @@ import (
 	"github.com/pgconsent/pgconsent/consent/registry"
 	"github.com/pgconsent/pgconsent/pgtest"
 	harness "github.com/pgconsent/pgconsent/test/instance"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 func TestMain(m *testing.M) {
@@ -337,6 +338,7 @@ func TestDecay(t *testing.T) {
 // "A new partnership stops the countdown": what was removed stays removed, what was not stays.
 // seeds/001:425.
 func TestDecayStopped(t *testing.T) {
+	tier.All(t)
 	s := build(t, consent.Settings{})
 	s.ago(100)
 	for _, d := range []int{65, 10} {
@@ -376,6 +378,7 @@ func TestToTemporary(t *testing.T) {
 // Without ENABLE_DECAY_PROTOCOL: at once.
 // seeds/001:230-233.
 func TestWithoutDecay(t *testing.T) {
+	tier.All(t)
 	s := build(t, consent.Settings{NoDecay: true})
 	s.partner("ada")
 	s.row("ada", 1)

@@ -67,6 +67,7 @@ func (s *site) dry() []Table {
 
 // What was made from rows that go goes with them, to any depth, and what is to be kept stays.
 func TestMadeFromRows(t *testing.T) {
+	tier.All(t)
 	s := buildWith(t, consent.Settings{}, takenSchema, takenRules)
 	for _, who := range []string{"ada", "bob", "eve"} {
 		s.partner(who)
@@ -138,6 +139,7 @@ func TestMadeFromRows(t *testing.T) {
 
 // A trigger that keeps what was made from a row keeps the row, and the failure is told; others go on.
 func TestWhatWasMadeStays(t *testing.T) {
+	tier.All(t)
 	s := buildWith(t, consent.Settings{}, takenSchema, takenRules)
 	for _, who := range []string{"ada", "bob"} {
 		s.temporary(who)

@@ -57,6 +57,7 @@ func install(t *testing.T, db *pgtest.DB, text string) installed {
 
 // For every row of the world and several agents the verdict is what the agent's role sees under row security.
 func TestVerdictsAreThoseOfRowSecurity(t *testing.T) {
+	tier.All(t)
 	w, err := world.Get("arcive")
 	if err != nil {
 		t.Fatal(err)
@@ -69,9 +70,6 @@ func TestVerdictsAreThoseOfRowSecurity(t *testing.T) {
 	i := install(t, db, string(text))
 	ctx := t.Context()
 	rows, shown, part := 0, 0, 6
-	if tier.Quick() {
-		part = 24
-	}
 	for _, user := range []string{"11111111-1111-4111-8111-111111111111", "22222222-2222-4222-8222-222222222222", "99999999-9999-4999-8999-999999999999"} {
 		attributes := map[string]string{"user": user}
 		agent := db.Connect(t, migrations.DefaultAgentRole)

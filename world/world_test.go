@@ -103,6 +103,7 @@ func TestArciveMarksExactlyTheHiddenRows(t *testing.T) {
 }
 
 func TestArciveKeepsTheOwnersMeaningOfRespectConsent(t *testing.T) {
+	tier.All(t)
 	conn := arcive(t)
 	for sql, want := range map[string]int{
 		"SELECT count(*) FROM match_memories((SELECT embedding FROM memories LIMIT 1), 10000)":                                                      2505,
@@ -124,6 +125,7 @@ func TestArciveKeepsTheOwnersMeaningOfRespectConsent(t *testing.T) {
 }
 
 func TestArciveNewPeople(t *testing.T) {
+	tier.All(t)
 	conn := arcive(t)
 	for sql, want := range map[string]string{
 		"INSERT INTO people (user_id, name) VALUES (gen_random_uuid(), 'x') RETURNING consent_status":                                     "pending",

@@ -16,6 +16,7 @@ import (
 // SYSTEMS.md 3 l: the doctor names missing indexes, and serves without them.
 // seeds/002:428-430.
 func TestBeheardL_DoctorNamesMissingIndexes(t *testing.T) {
+	tier.All(t)
 	w, err := world.Get("beheard")
 	if err != nil {
 		t.Fatal(err)

@@ -15,7 +15,7 @@ func TestMain(m *testing.M) { pgtest.Main(m) }
 var schemas = flag.String("schemas", "", "hold these schemas alone against their copies, divided by commas")
 
 // quickly are the schemas of the quick run: those with most statements.
-var quickly = []string{"works", "clinic", "arcive"}
+var quickly = []string{"works", "clinic"}
 
 // What an agent receives for a statement is what PostgreSQL answers on a copy without the invisible rows, in every mode.
 func TestAnswersEqualThoseOfAFilteredCopy(t *testing.T) {
@@ -36,7 +36,7 @@ func TestAnswersEqualThoseOfAFilteredCopy(t *testing.T) {
 	if r.Statements < 1000 && !tier.Quick() {
 		t.Errorf("the corpus has %d statements, want at least 1000", r.Statements)
 	}
-	if r.Must < 400 {
+	if r.Must < 400 && !tier.Quick() || r.Must < 300 {
 		t.Errorf("%d statements must be answered, want at least 400", r.Must)
 	}
 	if r.Sensitive*3 < r.Answered*2 {
