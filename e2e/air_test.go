@@ -12,6 +12,7 @@ import (
 	"github.com/pgconsent/pgconsent/air"
 	"github.com/pgconsent/pgconsent/pgtest"
 	harness "github.com/pgconsent/pgconsent/test/instance"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 const airPolicy = `version: 1
@@ -26,6 +27,7 @@ tables:
 // A reminder reaches the agent whose session names the user and the channel, as a notice, once a connection. No other
 // session's answers change by a byte, and the answers of this one are otherwise what they were.
 func TestReminderIsANotice(t *testing.T) {
+	tier.All(t)
 	db := pgtest.Database(t)
 	if _, err := db.Connect(t, "postgres").Exec(context.Background(), "CREATE TABLE channels (id text PRIMARY KEY, owner text NOT NULL); INSERT INTO channels VALUES ('api_1', 'u1'), ('api_2', 'u1'), ('api_3', 'u2')"); err != nil {
 		t.Fatal(err)

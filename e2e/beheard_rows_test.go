@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // nextTurn seals the open turn of ana in this session and opens another.
@@ -87,6 +89,7 @@ func TestBeheardG_RowsPerTurn(t *testing.T) {
 
 // SYSTEMS.md 3 g: sessions beside each other have five rows together.
 func TestBeheardG_RowsPerTurnBesideEachOther(t *testing.T) {
+	tier.All(t)
 	b := startBeheard(t)
 	b.stage(t, "1")
 	for range 5 {

@@ -92,6 +92,7 @@ func TestErrorsHelp(t *testing.T) {
 
 // What is written through a view or a table with hidden columns goes to a view of ours, which no message names.
 func TestErrorsNameWhatIsWritten(t *testing.T) {
+	tier.All(t)
 	in := startWrites(t, options{})
 	agent := in.agent(t)
 	for sql, want := range map[string]string{

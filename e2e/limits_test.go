@@ -44,6 +44,7 @@ func wantCode(t *testing.T, c *pgconn.PgConn, sql, code string) harness.Answer {
 const exhausted = "53400"
 
 func TestLimitStatementsPerMinute(t *testing.T) {
+	tier.All(t)
 	proxy := limited(t, "{ statements: 5 }")
 	advisor := proxy.Agent(t, "advisor", "brain")
 	wantCode(t, advisor, "BEGIN", "")

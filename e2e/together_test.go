@@ -6,10 +6,12 @@ import (
 
 	"github.com/pgconsent/pgconsent/pgtest"
 	harness "github.com/pgconsent/pgconsent/test/instance"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // A row and what leads to it cannot be made by one statement: no part of it sees what another makes. The error says what to do, and that works.
 func TestPartsOfAStatementThatNeedEachOther(t *testing.T) {
+	tier.All(t)
 	db := pgtest.Database(t)
 	harness.Exec(t, db, `CREATE TABLE notes (id bigint PRIMARY KEY, member int NOT NULL); CREATE TABLE links (note_id bigint NOT NULL REFERENCES notes, person text NOT NULL);
 		DO $$ BEGIN CREATE ROLE together_owner LOGIN; EXCEPTION WHEN duplicate_object THEN END $$; ALTER TABLE notes OWNER TO together_owner; ALTER TABLE links OWNER TO together_owner`)

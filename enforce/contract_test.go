@@ -175,6 +175,7 @@ func TestContractsOfANewPolicy(t *testing.T) {
 
 // TestContractsGoByWhatIsClaimedNow: what was prepared under one claim is held to the contract of the claim that is made when it is asked again.
 func TestContractsGoByWhatIsClaimedNow(t *testing.T) {
+	tier.All(t)
 	claimed := strings.Replace(contracted, "stage: { type: text, source: credential, optional: true }", "stage: { type: text, source: set, optional: true, within: { values: [marker-1, marker-2] } }", 1)
 	w := start(t, func(w *world) {
 		w.write(claimed)

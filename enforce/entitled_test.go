@@ -151,6 +151,7 @@ func TestWorkedOutAttributesAreNobodysToGive(t *testing.T) {
 
 // What changes while an agent logs in counts: it is refused, or its session ends at once.
 func TestWhatChangesDuringALogin(t *testing.T) {
+	tier.All(t)
 	for name, change := range map[string]func(*world){
 		"it is disabled":          func(w *world) { w.SetAgents(nil) },
 		"it has other attributes": func(w *world) { w.SetAgents([]Agent{agent("caregiver", bob)}) },

@@ -6,10 +6,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // The example of the documentation runs, passes and covers its policy.
 func TestDocument(t *testing.T) {
+	tier.All(t)
 	text, err := os.ReadFile("../docs/policy-test.md")
 	if err != nil {
 		t.Fatal(err)

@@ -7,11 +7,14 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // An aggregate that is not known as one would be answered from the visible rows, and a volatile function could choose
 // single rows of a cell.
 func TestAggregatesAndFunctionsOfAggregates(t *testing.T) {
+	tier.All(t)
 	ctx := context.Background()
 	conn := database(t).Connect(t, "postgres")
 	names := func(sql string, args ...any) []string {

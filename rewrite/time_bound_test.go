@@ -6,10 +6,12 @@ import (
 	"testing"
 
 	"github.com/pgconsent/pgconsent/pgtest"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // A bound without a zone is cast to what it is compared with where the two mean the same and an index has the column, and nowhere else.
 func TestTimeBounds(t *testing.T) {
+	tier.All(t)
 	r, conn := altered(t, RLS, `ALTER TABLE memories ADD at timestamptz, ADD local timestamp, ADD day date, ADD loose timestamptz, ADD n int, ADD date_of text; CREATE INDEX ON memories (at); CREATE INDEX ON memories (n, local); CREATE INDEX ON memories (day)`)
 	for condition, want := range map[string]string{
 		"at >= CURRENT_DATE - interval '7 days'":                                            "at >= (CURRENT_DATE - interval '7 days')::pg_catalog.timestamptz",

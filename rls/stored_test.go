@@ -13,6 +13,7 @@ import (
 	"github.com/pgconsent/pgconsent/pgtest"
 	"github.com/pgconsent/pgconsent/rewrite"
 	"github.com/pgconsent/pgconsent/rls"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 const storedPolicy = `
@@ -29,6 +30,7 @@ tables:
 // Materialised views and foreign tables have no row security: the view that stands for them has the rule in it, and
 // nothing of an agent's runs on a row before the rule.
 func TestStored(t *testing.T) {
+	tier.All(t)
 	// The packages of npm for other majors have postgres_fdw, and not the libpq that it is made for where the system has another.
 	if _, err := pgtest.Database(t).Connect(t, "postgres").Exec(context.Background(), "LOAD 'postgres_fdw'"); err != nil && strings.Contains(err.Error(), "could not load library") {
 		t.Skipf("NOT TESTED: this server cannot load postgres_fdw: %v", err)

@@ -154,6 +154,7 @@ tables:
 
 // What migrate adds to let agents write goes away again, and what others had stays.
 func TestWritesAreTakenAway(t *testing.T) {
+	tier.All(t)
 	w := newWorld(t, written)
 	const rights = `SELECT string_agg(x, ';' ORDER BY x) FROM (
 		SELECT c.relname || ' ' || COALESCE(c.relacl, acldefault(CASE c.relkind WHEN 'S' THEN 's' ELSE 'r' END::"char", c.relowner))::text

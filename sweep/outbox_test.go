@@ -69,6 +69,7 @@ func (s *site) again() {
 // Warnings are given once per expiry, decisions reach the user.
 // seeds/001:79, 161, 225-228.
 func TestWarningsAndDecisions(t *testing.T) {
+	tier.All(t)
 	s := build(t, consent.Settings{})
 	r := receive(t, []byte("secret"))
 	o := s.outbox(r.URL)
@@ -130,6 +131,7 @@ func TestWarningsAndDecisions(t *testing.T) {
 // "PARTNERSHIP_REVIEW_TIMEOUT: Max time for agent decision (48h)": it lapses unapproved.
 // seeds/001:225-228.
 func TestLapse(t *testing.T) {
+	tier.All(t)
 	s := build(t, consent.Settings{})
 	s.ago(2)
 	s.do(consent.Command{Do: consent.Upgrade, Subject: "late"})
@@ -146,6 +148,7 @@ func TestLapse(t *testing.T) {
 
 // Receivers fail, hang and redirect. A message comes again, later and later, with its id, until it is taken.
 func TestAWebhookThatFails(t *testing.T) {
+	tier.All(t)
 	s := build(t, consent.Settings{})
 	r := receive(t, []byte("secret"))
 	elsewhere := receive(t, []byte("secret"))

@@ -370,6 +370,7 @@ func TestRecordsStay(t *testing.T) {
 
 // Two processes do not write to one chain, and each may have its own.
 func TestOneWriter(t *testing.T) {
+	tier.All(t)
 	b := begin(t)
 	one := b.log(nil)
 	if _, err := b.open(nil); err == nil || !strings.Contains(err.Error(), "in use by another pgconsent") {

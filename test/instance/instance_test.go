@@ -36,6 +36,7 @@ func notes(t *testing.T) instance.Database {
 // A copy of a migrated database is what it would be, had it been migrated itself: with the rights on the database, and what undoes
 // them. And copies have the same objects, by the same numbers.
 func TestCopiesAreAsIfMigrated(t *testing.T) {
+	tier.All(t)
 	itself, first, second := notes(t), notes(t), notes(t)
 	if itself.DB.Connect(t, "postgres"); itself.DB.Origin() != "" || first.DB.Origin() == "" {
 		t.Fatal("it is not told which copies may have been changed")

@@ -42,7 +42,11 @@ func test(ctx context.Context, o options, dir string, sum *summary) error {
 		args = append(args, "-run", o.run)
 	}
 	cmd := exec.CommandContext(ctx, "go", append(args, o.packages...)...)
-	cmd.Env = append(os.Environ(), pgtest.ClusterVariable+"="+dir, usageVariable+"="+sum.usage, temporaryVariable+"="+filepath.Join(dir, "tmp"))
+	cmd.Env = append(os.Environ(),
+		pgtest.ClusterVariable+"="+dir, usageVariable+"="+sum.usage, temporaryVariable+"="+filepath.Join(dir, "tmp"))
+	if os.Getenv("GOGC") == "" { // tests and the linker are short: to collect their garbage takes longer than to keep it takes memory
+		cmd.Env = append(cmd.Env, "GOGC=400")
+	}
 	// A group of its own: it ends as a whole when we are told to.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }

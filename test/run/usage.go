@@ -29,9 +29,6 @@ func measured(dir string, args []string) int {
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.Env = append(os.Environ(), "TMPDIR="+os.Getenv(temporaryVariable))
-	if os.Getenv("GOGC") == "" {
-		cmd.Env = append(cmd.Env, "GOGC=400") // tests are short: to collect their garbage takes longer than to keep it takes memory
-	}
 	endWithParent(cmd)
 	began := time.Now()
 	signals := make(chan os.Signal, 8)
