@@ -14,7 +14,7 @@ import (
 
 // since is such a moment.
 type since struct {
-	fill  uint64 // the client's input that asked for it; what came with it, or before, needs no asking
+	fill  uint64 // the part of the client's input that asked for it; what was sent with it, or before, needs no asking
 	known bool   // it was taken
 	verdict.Snapshot
 }
@@ -91,8 +91,7 @@ func only(v *verdict.Verdict, kinds ...verdict.EffectKind) bool {
 	return true
 }
 
-// together ends what counts as sent together: a Query or a group of messages, as far as it arrived at once. What comes next
-// may start long after.
+// together ends what counts as sent together: a Query, or messages up to a Sync or a Flush. What comes next may start long after.
 func (s *session) together() {
 	for i := len(s.batch.items) - 1; i >= s.batch.sent; i-- {
 		e := s.batch.items[i].entry

@@ -381,7 +381,12 @@ func (u *unwatching) Decide(ctx context.Context, text string, p verdict.Protocol
 // TestNobodyTells: what reads something of whose changes nobody tells is answered by the snapshot of its own statement, whole. In a transaction that keeps
 // one, by a cursor, and of a portal that waits it is refused, however it is named, and alone or beside others; nothing else is.
 func TestNobodyTells(t *testing.T) {
-	p := start(t)
+	for name, size := range cuts {
+		t.Run(name, func(t *testing.T) { nobodyTells(t, start(t, cut(size))) })
+	}
+}
+
+func nobodyTells(t *testing.T, p *proxied) {
 	p.edit = func(r *Route) {
 		open := r.Open
 		r.Open = func(ctx context.Context, info SessionInfo) (verdict.Decider, error) {
@@ -402,6 +407,11 @@ func TestNobodyTells(t *testing.T) {
 		"alone":                                {[]round{one(q(series))}, false},
 		"in a transaction":                     {[]round{begin, one(q(series))}, false},
 		"in a transaction, extended":           {[]round{begin, run(series, 0)}, false},
+		"extended":                             {[]round{run(series, 0)}, false},
+		"prepared":                             {[]round{named, one(bi("", "s"), ex("", 0), sy)}, false},
+		"prepared and described":               {[]round{named, one(bi("", "s"), de('P', ""), ex("", 0), sy)}, false},
+		"two, before a Sync":                   {[]round{named, upToReady(1, bi("", "s"), ex("", 0), bi("", "s"), ex("", 0), sy)}, false},
+		"with a large parameter":               {[]round{one(pa("", "SELECT length($1), 'nobody tells'", 25), bi("", "", strings.Repeat("x", 3*maxBatch)), ex("", 0), sy)}, false},
 		"by name":                              {[]round{prepared, begin, one(q("EXECUTE s"))}, false},
 		"something else":                       {[]round{rr, first, one(q(plain))}, false},
 		"something else, by a cursor":          {[]round{begin, one(q("DECLARE c CURSOR FOR " + plain))}, false},
@@ -426,6 +436,7 @@ func TestNobodyTells(t *testing.T) {
 		"a cursor and its rows":                {[]round{begin, one(q("DECLARE c CURSOR FOR " + series + "; FETCH 1 FROM c"))}, true},
 		"a portal that waits":                  {[]round{begin, one(pa("", series), bi("p", ""), sy)}, true},
 		"a portal in parts":                    {[]round{begin, run(series, 2)}, true},
+		"a portal that waits for a Flush":      {[]round{begin, one(pa("", series), bi("p", ""), fl, ex("p", 0), sy)}, true},
 		"a portal of EXECUTE, in parts":        {[]round{prepared, begin, run("EXECUTE s", 2), one(ex("p", 2), sy)}, true},
 		"a portal of EXECUTE, fetched":         {[]round{prepared, begin, run("EXECUTE s", 2), one(ex("p", 0), sy)}, true},
 	} {

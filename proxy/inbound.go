@@ -13,12 +13,13 @@ import (
 	"github.com/pgconsent/pgconsent/verdict"
 )
 
-// inbound takes the client's messages, in batches of what has arrived, to the server. It returns when the session is
-// over.
+// inbound takes the client's messages to the server, in batches that end where the client asks for an answer: with a Query, a
+// Sync or a Flush. How the network cuts what the client sends has no part in it. It returns when the session is over.
 func (s *session) inbound() error {
 	in := newInput(s.client)
 	in.budget = &s.server.large
 	defer in.release()
+	var g grouped
 	for {
 		for {
 			typ, body, ok, err := in.next()
@@ -36,14 +37,15 @@ func (s *session) inbound() error {
 			if err != nil {
 				return err
 			}
-			if typ == 'Q' || typ == 'S' {
+			if typ == 'Q' || typ == 'S' || typ == 'H' {
 				s.together()
 			}
 			if done {
 				return s.last(nil)
 			}
+			g.sees(typ)
 			if e := s.copies; e != nil {
-				s.copies = nil
+				s.copies, g = nil, grouped{}
 				if err := s.flush(); err != nil {
 					return err
 				}
@@ -52,16 +54,18 @@ func (s *session) inbound() error {
 					return err
 				}
 			}
-			if len(s.batch.out) >= maxBatch {
+			if len(s.batch.out) >= maxBatch && !g.executes() {
 				if err := s.flush(); err != nil {
 					return err
 				}
 			}
 		}
-		if err := s.flush(); err != nil {
-			return err
+		if !g.open {
+			if err := s.flush(); err != nil {
+				return err
+			}
+			s.fill++
 		}
-		s.fill++
 		if err := in.fill(); err != nil {
 			if err == io.EOF {
 				return s.last(nil)
@@ -70,6 +74,29 @@ func (s *session) inbound() error {
 		}
 	}
 }
+
+// grouped is what is known of the messages since the client last asked for an answer.
+type grouped struct {
+	open  bool // there are some: the client sends more before it waits
+	bound int  // Binds behind which there is no Execute yet
+}
+
+func (g *grouped) sees(typ byte) {
+	switch typ {
+	case 'P', 'D', 'C':
+		g.open = true
+	case 'B':
+		g.open = true
+		g.bound++
+	case 'E':
+		g.open, g.bound = true, 0
+	default:
+		*g = grouped{}
+	}
+}
+
+// executes tells whether what was bound last is about to be executed: a batch does not end in between because it is large.
+func (g *grouped) executes() bool { return g.bound == 1 }
 
 // last sends what the client has sent before it left, or before it broke the protocol, and waits for the answers, as
 // PostgreSQL does, which reads one message after the other. Then the session ends with err.

@@ -267,6 +267,7 @@ type proxied struct {
 	db      *pgtest.DB
 	tlsConf *tls.Config
 	log     *lockedBuffer
+	listen  func(net.Listener) net.Listener // nil: what is sent arrives as it does
 
 	mu     sync.Mutex
 	judges []*judge
@@ -404,6 +405,9 @@ func start(t testing.TB, options ...func(*proxied, *Config)) *proxied {
 		t.Fatal(err)
 	}
 	p.addr = l.Addr().String()
+	if p.listen != nil {
+		l = p.listen(l)
+	}
 	served := make(chan error, 1)
 	go func() { served <- p.server.Serve(l) }()
 	t.Cleanup(func() {

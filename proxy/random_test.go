@@ -103,11 +103,22 @@ func written(script [][]pgx3.FrontendMessage) string {
 	return b.String()
 }
 
-// TestRandomScripts plays conversations of a fixed seed on the server and through the proxy.
-func TestRandomScripts(t *testing.T) {
-	p := start(t)
+// TestRandomScripts plays conversations of a fixed seed on the server and through the proxy, to which they come whole.
+func TestRandomScripts(t *testing.T) { randomScripts(t, start(t), 200) }
+
+// TestRandomScriptsInPieces: where the network cuts what a client sends is nothing that an answer depends on.
+func TestRandomScriptsInPieces(t *testing.T) {
+	for name, size := range cuts {
+		if size != nil {
+			t.Run(name, func(t *testing.T) { randomScripts(t, start(t, cut(size)), 40) })
+		}
+	}
+}
+
+func randomScripts(t *testing.T, p *proxied, n int) {
+	t.Helper()
 	kinds := map[string]int{}
-	for seed := range conversations(200) {
+	for seed := range conversations(n) {
 		script := conversation(rand.New(rand.NewPCG(uint64(seed), 7)))
 		want := converse(t, p.direct(t), script)
 		got := converse(t, p.raw(t), script)
