@@ -53,6 +53,7 @@ type database struct {
 	sized   time.Time        // when the sizes of the state were read
 	located *state           // whose columns were found
 	state   *state           // the last good one, also while the view refuses
+	moving  *state           // what the look before found while the catalogs were changing; nil: they were not
 	trouble string           // the last failure that was logged
 }
 
@@ -151,6 +152,12 @@ func (d *database) refresh(ctx context.Context) error {
 	if err == nil {
 		err = d.judge(ctx, seen)
 	}
+	for try := 1; try < movingTries && errors.Is(err, errMoving); try++ {
+		began = time.Now()
+		if seen, err = d.look(ctx); err == nil {
+			err = d.judge(ctx, seen)
+		}
+	}
 	if err == nil {
 		d.prune(ctx, seen)
 	}
@@ -163,7 +170,7 @@ func (d *database) refresh(ctx context.Context) error {
 	if err == nil {
 		d.gate()
 	}
-	if err != nil && d.conn != nil {
+	if err != nil && d.conn != nil && !errors.Is(err, errMoving) {
 		// The next look begins afresh: a connection may outlive the role it logged in as, and its rights.
 		_ = d.conn.Close(ctx)
 	}
@@ -175,7 +182,7 @@ func (d *database) refresh(ctx context.Context) error {
 func (d *database) publish(began time.Time, seen observation, err error) {
 	m, log := d.e.cfg.Metrics, d.e.cfg.Log.With("database", d.cfg.Name)
 	m.Refreshed(d.cfg.Name, err == nil)
-	gone := err != nil && unreachable(err)
+	gone, moving := err != nil && unreachable(err), errors.Is(err, errMoving)
 	m.UpstreamUp(d.cfg.Name, !gone)
 	switch {
 	case err == nil:
@@ -189,14 +196,17 @@ func (d *database) publish(began time.Time, seen observation, err error) {
 		d.view.Store(&view{state: d.state, verified: began, offset: seen.offset, catalog: seen.catalog, server: seen.server})
 		d.e.leave(d)
 		m.PolicyInForce(d.cfg.Name, d.state.versions.Policy, d.state.versions.Catalog)
-	case gone:
+	case gone || moving:
 		// Nobody says that the state is wrong: it stays in force as long as the last look is young enough.
 		if d.view.Load() == nil {
 			d.view.Store(&view{refusal: lost(err)})
 		}
 		if d.trouble != err.Error() {
 			what := "the database cannot be reached"
-			if errors.Is(err, context.DeadlineExceeded) {
+			switch {
+			case moving:
+				what = "the catalogs change again and again while they are read"
+			case errors.Is(err, context.DeadlineExceeded):
 				what = fmt.Sprintf("the database does not answer what its walls depend on within %s", lookTimeout)
 			}
 			log.Error(what+"; its agents are refused when that lasts", "error", err)
@@ -258,7 +268,7 @@ func clockOffset(ctx context.Context, conn *pgx.Conn) (offset time.Duration, ser
 func (d *database) judge(ctx context.Context, o observation) error {
 	s := d.state
 	if s == nil || o.fingerprint != d.seen.fingerprint || o.installed != d.seen.installed {
-		snap, err := d.snapshot(ctx, o.fingerprint)
+		snap, settled, err := d.snapshot(ctx, o.fingerprint)
 		if err != nil {
 			return err
 		}
@@ -271,19 +281,29 @@ func (d *database) judge(ctx context.Context, o observation) error {
 				doc, c, err = d.next, waiting, nil
 			}
 		}
-		if err != nil {
-			return err
+		if err == nil && c.plan.Hash() != o.installed.Hash {
+			err = errors.New("another policy is installed in the database than the one configured: run pgconsent migrate")
 		}
-		if c.plan.Hash() != o.installed.Hash {
-			return errors.New("another policy is installed in the database than the one configured: run pgconsent migrate")
+		switch {
+		case err == nil:
+		case !settled: // what was read are perhaps parts of two states
+			return fmt.Errorf("%w: %w", errMoving, err)
+		default:
+			return err
 		}
 		if doc != d.doc {
 			d.e.cfg.Log.Info("the policy that waited for pgconsent migrate is in force", "database", d.cfg.Name, "policy", c.policy.Version())
 		}
 		made := d.newState(c, snap, o.keys)
-		if s != nil && s.equal(made) {
+		before := d.moving
+		d.moving = nil
+		switch {
+		case s != nil && s.equal(made):
 			made = s // the cached verdicts stay good
-		} else {
+		case !settled && (before == nil || !before.equal(made)):
+			d.moving = made
+			return errMoving
+		default:
 			for _, w := range made.policy.LeftOut() {
 				d.e.cfg.Log.Warn("the policy lets agents write what they are not given", "database", d.cfg.Name, "why", w.Error())
 			}
@@ -323,31 +343,40 @@ func (d *database) fits(snap *catalog.Snapshot) {
 	d.e.cfg.Log.Warn("policy_pending: the new policy fits the catalogs now; the old one stays in force until pgconsent migrate has installed the new one", "database", d.cfg.Name, "pending", c.policy.Version())
 }
 
-// snapshot reads the catalog as of a fingerprint. PostgreSQL locks the tables of a view whose definition it prints: it waits for
+// errMoving is the error of a look that has read, while the catalogs changed, what nobody has read before. What two looks in a row
+// have read alike, all of it was so when the first had ended; what is as in the state in force was so when the look began.
+var errMoving = errors.New("the catalog is changing")
+
+// movingTries is how often a look begins anew because of it.
+const movingTries = 4
+
+// snapshot reads the catalog. It has settled if it still had the fingerprint when all was read. PostgreSQL locks the tables of a view whose definition it prints: it waits for
 // them for less than deadlock_timeout, or the owner's DDL over several tables could be the victim of a deadlock.
-func (d *database) snapshot(ctx context.Context, fingerprint string) (*catalog.Snapshot, error) {
+func (d *database) snapshot(ctx context.Context, fingerprint string) (snap *catalog.Snapshot, settled bool, err error) {
 	if _, err := d.conn.Exec(ctx, "SET lock_timeout = '500ms'"); err != nil {
-		return nil, fmt.Errorf("catalog: %w", err)
+		return nil, false, fmt.Errorf("catalog: %w", err)
 	}
-	snap, err := pgcatalog.Load(ctx, d.conn, d.cfg.SearchPath)
-	if err != nil { // the connection is given up
-		var pg *pgconn.PgError
-		if errors.As(err, &pg) && pg.Code == "55P03" {
-			return nil, fmt.Errorf("catalog: DDL that is not committed yet has locked a table that a view reads; reading begins anew until it is: %w", err)
-		}
-		return nil, fmt.Errorf("catalog: %w", err)
+	snap, failed := pgcatalog.Load(ctx, d.conn, d.cfg.SearchPath)
+	var refused *pgconn.PgError
+	if failed != nil && !errors.As(failed, &refused) {
+		return nil, false, fmt.Errorf("catalog: %w", failed)
 	}
 	if _, err := d.conn.Exec(ctx, "RESET lock_timeout"); err != nil {
-		return nil, fmt.Errorf("catalog: %w", err)
+		return nil, false, fmt.Errorf("catalog: %w", err)
+	}
+	if failed != nil && refused.Code == "55P03" {
+		return nil, false, fmt.Errorf("%w: DDL that is not committed yet has locked a table that a view reads; reading begins anew until it is: %w", errMoving, failed)
 	}
 	again, err := pgcatalog.Fingerprint(ctx, d.conn)
-	if err != nil {
-		return nil, fmt.Errorf("catalog: %w", err)
+	switch {
+	case err != nil:
+		return nil, false, fmt.Errorf("catalog: %w", err)
+	case failed != nil && again != fingerprint: // what it read of is gone
+		return nil, false, fmt.Errorf("%w: %w", errMoving, failed)
+	case failed != nil:
+		return nil, false, fmt.Errorf("catalog: %w", failed)
 	}
-	if again != fingerprint {
-		return nil, errors.New("the catalog is changing")
-	}
-	return snap, nil
+	return snap, again == fingerprint, nil
 }
 
 type compiled struct {
