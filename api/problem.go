@@ -47,6 +47,14 @@ func (p *Problem) GetStatus() int { return p.Status }
 // ContentType implements huma.ContentTypeFilter.
 func (p *Problem) ContentType(string) string { return problemJSON }
 
+// GetHeaders implements huma.HeadersError: where there is no place now there may be one in a second.
+func (p *Problem) GetHeaders() http.Header {
+	if p.Code != string(sqlstate.TooManyConnections) {
+		return nil
+	}
+	return http.Header{"Retry-After": {"1"}}
+}
+
 const problemJSON = "application/problem+json"
 
 // status is the one table from codes to statuses. Codes of one's own class come before those of their class.

@@ -36,6 +36,9 @@ func (c *Config) check(d *decoder) {
 	for name, a := range c.Agents {
 		c.checkAgent(d, name, a)
 	}
+	if c.MaxSessions < 0 {
+		d.problem("max_sessions", "max_sessions: 80, or nothing: as many as the server has room for.", "max_sessions must be a number of sessions")
+	}
 }
 
 func (c *Config) checkListeners(d *decoder) {
@@ -123,6 +126,9 @@ func (c *Config) checkAgent(d *decoder, name string, a *Agent) {
 		d.problem(path+".database", hint, "%s names a database %q that is not configured", path, a.Database)
 	case slices.Contains(db.Owners, name):
 		d.problem(path, "An agent's name is a name in this file, not a database role: choose another.", "%q is an owner of database %s: it cannot be an agent as well", name, a.Database)
+	}
+	if a.Limits.Sessions < 0 {
+		d.problem(path+".limits.sessions", "limits: { sessions: 10 }, or nothing: as many as the server has room for.", "%s.limits.sessions must be a number of sessions", path)
 	}
 	oneOf(d, path+".auth", a.Auth, "scram", "jwt")
 	if a.Auth == "jwt" && c.JWT == nil {

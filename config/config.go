@@ -21,6 +21,7 @@ type Config struct {
 	Databases   map[string]*Database `yaml:"databases"`
 	Agents      map[string]*Agent    `yaml:"agents"`
 	Credentials string               `yaml:"credentials"`
+	MaxSessions int                  `yaml:"max_sessions"` // of all agents, at a time; 0: what the server has room for
 	Enforcement Enforcement          `yaml:"enforcement"`
 	Audit       Audit                `yaml:"audit"`
 	Consent     *Consent             `yaml:"consent"`
@@ -81,6 +82,12 @@ type Agent struct {
 	Database   string     `yaml:"database"`
 	Auth       string     `yaml:"auth"`
 	Attributes Attributes `yaml:"attributes"`
+	Limits     Limits     `yaml:"limits"`
+}
+
+// Limits are those of one agent; zero: none.
+type Limits struct {
+	Sessions int `yaml:"sessions"` // at a time
 }
 
 // Enforcement says how the two walls are used.

@@ -16,6 +16,7 @@ type described struct {
 var description = map[string]described{
 	"":                               {"A configuration of pgconsent.", []string{"version", "databases"}, nil},
 	"version":                        {doc: "1"},
+	"max_sessions":                   {doc: "How many sessions all agents together may have at a time. Default: what max_connections of the server leaves, less a fifth (5 to 50) for owners and pgconsent."},
 	"listen":                         {doc: "Where clients connect: host:port, or the path of a unix socket. Default: 127.0.0.1:7432."},
 	"tls":                            {"The listener's certificate; without it loopback and unix sockets only.", []string{"cert", "key"}, nil},
 	"tls.cert":                       {doc: "Certificate chain, PEM."},
@@ -48,6 +49,8 @@ var description = map[string]described{
 	"agents.NAME":                    {"A login.", []string{"database"}, nil},
 	"agents.NAME.database":           {doc: "One of databases."},
 	"agents.NAME.auth":               {"How it logs in. Default: scram.", nil, []string{"scram", "jwt"}},
+	"agents.NAME.limits":             {doc: "What the agent may have at a time."},
+	"agents.NAME.limits.sessions":    {doc: "Sessions. Default: as many as the server has room for."},
 	"agents.NAME.attributes":         {doc: "What the credential is worth: a value for each attribute of the policy with source: credential."},
 	"credentials":                    {doc: "The file that pgconsent agent add writes. Default: agents.scram."},
 	"enforcement":                    {"How the two walls are used. Default: doors.", nil, []string{string(Both), string(Doors)}},

@@ -101,6 +101,8 @@ const (
 
 // Enforcer decides for all agents of one process.
 type Enforcer struct {
+	room atomic.Int64 // for how many connections of ordinary roles the server has room; 0: not known yet
+
 	cfg       Config
 	databases map[string]*database
 	cache     *cache

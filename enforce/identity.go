@@ -27,6 +27,7 @@ type Agent struct {
 	Token      bool                     // it logs in by a token, whose claims are attributes as well
 	Attributes map[string]string        // whose source is the credential
 	Claims     map[string]string        // of its tokens: for an attribute the claim that gives it
+	Sessions   int                      // how many it may have at a time; 0: as many as there is room for
 }
 
 // SessionInfo is what the wire says of a session that starts. It has the fields of proxy.SessionInfo, so that one
@@ -54,6 +55,7 @@ type SessionInfo struct {
 type AgentAccess struct {
 	Credential *scram.StoredCredentials
 	Token      bool              // in the place of Credential
+	Sessions   int               // how many the agent may have at a time; 0: as many as there is room for
 	Params     map[string]string // pinned settings of the startup packet: a role can change its own defaults, not these
 
 	// CheckSetting judges a setting of the client's startup packet; where is "startup" or "options".
@@ -79,6 +81,7 @@ func (e *Enforcer) Agent(user, database string) (AgentAccess, bool) {
 	return AgentAccess{
 		Credential: a.Credential,
 		Token:      a.Token,
+		Sessions:   a.Sessions,
 		Params:     params,
 		CheckSetting: func(name, value, where string) (string, bool, *sqlstate.Error) {
 			var claims map[string]string

@@ -234,9 +234,11 @@ func (d *database) look(ctx context.Context) (observation, error) {
 		d.conn, d.checked = conn, time.Time{} // it may be another server: all is examined again
 	}
 	var err error
-	if o.offset, o.server, err = clockOffset(ctx, d.conn); err != nil {
+	var room int
+	if o.offset, o.server, room, err = serverNow(ctx, d.conn); err != nil {
 		return o, err
 	}
+	d.e.room.Store(int64(room))
 	if o.catalog, err = catalogVersion(ctx, d.conn); err != nil {
 		return o, err
 	}
@@ -252,15 +254,19 @@ func (d *database) look(ctx context.Context) (observation, error) {
 	return o, d.readEpoch(ctx, d.conn)
 }
 
-// clockOffset is the database's clock minus ours. Seals expire by the database's clock. server is when it was started.
-func clockOffset(ctx context.Context, conn *pgx.Conn) (offset time.Duration, server string, err error) {
+// serverNow is the database's clock minus ours, by which seals expire, when the server was started, and for how many connections of
+// roles without special rights it has room.
+func serverNow(ctx context.Context, conn *pgx.Conn) (offset time.Duration, server string, room int, err error) {
 	before := time.Now()
 	var theirs time.Time
-	if err := conn.QueryRow(ctx, "SELECT pg_catalog.clock_timestamp(), "+serverStarted).Scan(&theirs, &server); err != nil {
-		return 0, "", fmt.Errorf("clock: %w", err)
+	// Servers before PostgreSQL 16 have no reserved_connections.
+	if err := conn.QueryRow(ctx, `SELECT pg_catalog.clock_timestamp(), `+serverStarted+`, pg_catalog.current_setting('max_connections')::pg_catalog.int4
+		OPERATOR(pg_catalog.-) pg_catalog.current_setting('superuser_reserved_connections')::pg_catalog.int4
+		OPERATOR(pg_catalog.-) COALESCE(pg_catalog.current_setting('reserved_connections', true)::pg_catalog.int4, 0)`).Scan(&theirs, &server, &room); err != nil {
+		return 0, "", 0, fmt.Errorf("clock: %w", err)
 	}
 	after := time.Now()
-	return theirs.Sub(before.Add(after.Sub(before) / 2)), server, nil
+	return theirs.Sub(before.Add(after.Sub(before) / 2)), server, room, nil
 }
 
 // judge makes a new state where what was seen differs from what the state was made of, and asks Check. The caller holds

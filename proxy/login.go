@@ -63,6 +63,15 @@ func (c *conn) serveAgent(st *startup, route Route) error {
 		return err
 	}
 
+	most := 0
+	if c.server.config.MaxSessions != nil {
+		most = c.server.config.MaxSessions()
+	}
+	giveBack, full := c.server.places.take(agentPlace{st.user, st.database}, route.Sessions, most)
+	if full != nil {
+		return full
+	}
+	defer giveBack()
 	dialing, cancel := context.WithTimeout(c.ctx, c.server.config.DialTimeout)
 	server, started, err := route.Upstream.dial(dialing, st.database, settings)
 	cancel()

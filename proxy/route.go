@@ -40,6 +40,9 @@ type Route struct {
 	// returns what Open is told of it. What the error says is for the log.
 	Password func(ctx context.Context, password string) (Granted, error)
 
+	// Sessions is how many sessions an agent may have at a time; 0: as many as there is room for.
+	Sessions int
+
 	// CheckSetting judges one startup setting of an agent; where is "startup" or "options". It returns the value to
 	// forward, whether to forward it, or the refusal.
 	CheckSetting func(name, value, where string) (normalised string, keep bool, err *sqlstate.Error)

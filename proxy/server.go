@@ -38,6 +38,9 @@ type Config struct {
 	LoginTimeout time.Duration // from accept to the first ReadyForQuery; 0: 60 s
 	DialTimeout  time.Duration // for reaching the server; 0: 10 s
 	MaxLogins    int           // clients that are not logged in yet, at a time; 0: 512
+
+	// MaxSessions is how many sessions all agents together may have at a time, asked for each one; 0, and nil: any number. Owners do not count.
+	MaxSessions func() int
 }
 
 // ErrClosed is returned by Serve after Shutdown.
@@ -49,6 +52,7 @@ type Server struct {
 	log     *slog.Logger
 	metrics Metrics
 	cancels cancels
+	places  places
 	large   atomic.Int64 // bytes of large buffers of agents' messages
 
 	mu        sync.Mutex

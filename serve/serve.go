@@ -139,7 +139,7 @@ func New(ctx context.Context, o Options) (_ *Service, err error) {
 		return nil, err
 	}
 	s.proxy, err = proxy.New(proxy.Config{
-		Listen: c.Listen, TLS: s.certificate.Load, Router: s.router, Log: s.log, Metrics: counts,
+		Listen: c.Listen, TLS: s.certificate.Load, Router: s.router, Log: s.log, Metrics: counts, MaxSessions: s.maxSessions,
 	})
 	return s, err
 }
@@ -295,11 +295,19 @@ func fixed(c *config.Config) string {
 	return b.String()
 }
 
+// maxSessions is how many sessions agents may have at a time: as many as the configuration says, or as the server has room for.
+func (s *Service) maxSessions() int {
+	if most := s.config.Load().MaxSessions; most > 0 {
+		return most
+	}
+	return s.enforcer.MaxSessions()
+}
+
 // agents are the logins as enforcement wants them: what the configuration says, with what the credentials file has.
 func (s *Service) agents(c *config.Config) []enforce.Agent {
 	var out []enforce.Agent
 	for _, name := range sorted(c.Agents) {
-		a := enforce.Agent{Name: name, Database: c.Agents[name].Database, Attributes: c.Agents[name].Attributes}
+		a := enforce.Agent{Name: name, Database: c.Agents[name].Database, Attributes: c.Agents[name].Attributes, Sessions: c.Agents[name].Limits.Sessions}
 		if c.Agents[name].Auth == "jwt" {
 			a.Token = !s.credentials.Disabled(name)
 			if c.JWT != nil {

@@ -1,0 +1,59 @@
+package proxy
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pgconsent/pgconsent/test/tier"
+)
+
+// TestPlaces: an agent has as many sessions as it may, and all agents together as many as there is room for; one more is told so, and a
+// place is free again when a session has ended. Owners are not counted.
+func TestPlaces(t *testing.T) {
+	for name, c := range map[string]struct {
+		of, most int
+		message  string
+	}{
+		"of one":  {of: 2, message: `too many connections for agent "` + agentName + `"`},
+		"of all":  {most: 2, message: "sorry, too many clients already"},
+		"of both": {of: 2, most: 3, message: `too many connections for agent "` + agentName + `"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := start(t, func(p *proxied, cfg *Config) {
+				p.edit = func(r *Route) { r.Sessions = c.of }
+				cfg.MaxSessions = func() int { return c.most }
+			})
+			first, second := p.connect(t), p.connect(t)
+			_, err := pgx.Connect(t.Context(), p.agentDSN())
+			var refused *pgconn.PgError
+			if !errors.As(err, &refused) || refused.Code != "53300" || refused.Message != c.message || refused.Hint == "" {
+				t.Fatalf("one more: %v", err)
+			}
+			owner, err := pgx.Connect(t.Context(), p.dsn("wire_owner", "owner"))
+			if err != nil {
+				t.Fatalf("the owner: %v", err)
+			}
+			defer owner.Close(t.Context())
+			if _, err := second.Exec(t.Context(), "SELECT 1"); err != nil {
+				t.Errorf("a session that was there: %v", err)
+			}
+			if err := first.Close(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			for until := time.Now().Add(tier.Patience); ; time.Sleep(10 * time.Millisecond) {
+				again, err := pgx.Connect(t.Context(), p.agentDSN())
+				if err == nil {
+					_ = again.Close(t.Context())
+					break
+				}
+				if time.Now().After(until) {
+					t.Fatalf("a place that was given back: %v", err)
+				}
+			}
+		})
+	}
+}
