@@ -509,6 +509,24 @@ func TestProbes(t *testing.T) {
 	}
 }
 
+// A view that the planner knows to be empty whoever asks answers without a signature, and shows nothing: it is no finding.
+func TestWhatIsEmptyWhoeverAsks(t *testing.T) {
+	db := pgtest.Database(t)
+	super := db.Connect(t, "postgres")
+	exec(t, super, "CREATE TABLE public.parts (id int NOT NULL, note text) PARTITION BY RANGE (id); CREATE TABLE public.first PARTITION OF public.parts FOR VALUES FROM (1) TO (10); INSERT INTO parts VALUES (1, 'x')")
+	s, err := compileRules(t.Context(), super, "version: 1\ntables: { parts: { rows: [ sql: \"id IS NULL\" ] } }\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Plan = rls.Generate(s.Policy, s.Snapshot, rls.Options{Doors: true})
+	if err := migrations.Up(t.Context(), super, migrations.Options{}, s.Plan); err != nil {
+		t.Fatal(err)
+	}
+	if found := probe(t, db, s); doctor.Refuse(found) != nil {
+		t.Errorf("an empty table is unsafe: %v", found)
+	}
+}
+
 // A table that takes too long is neither a pass nor a failure; the others are tried nevertheless.
 func TestSlowProbe(t *testing.T) {
 	tier.All(t)

@@ -1,0 +1,31 @@
+package doctor
+
+import (
+	"encoding/json"
+	"testing"
+)
+
+// Only a plan that reads nothing at all is that of an empty view.
+func TestPlansThatAreEmpty(t *testing.T) {
+	for text, want := range map[string]bool{
+		`{"Node Type": "Result", "One-Time Filter": "false"}`:                                                                                                  true,
+		`{"Node Type": "Limit", "Plans": [{"Node Type": "Result", "One-Time Filter": "false"}]}`:                                                               true,
+		`{"Node Type": "Limit", "Plans": [{"Node Type": "Subquery Scan", "Plans": [{"Node Type": "Result", "One-Time Filter": "false"}]}]}`:                    true,
+		`{"Node Type": "Limit", "Plans": [{"Node Type": "Seq Scan", "Parent Relationship": "InitPlan"}, {"Node Type": "Result", "One-Time Filter": "false"}]}`: true,
+		`{"Node Type": "Limit", "Plans": [{"Node Type": "Result", "One-Time Filter": "false"}, {"Node Type": "Seq Scan"}]}`:                                    false,
+		`{"Node Type": "Result"}`: false,
+		`{"Node Type": "Result", "One-Time Filter": "pgconsent_gate.vetted()"}`:                     false,
+		`{"Node Type": "Result", "One-Time Filter": "false", "Plans": [{"Node Type": "Seq Scan"}]}`: false,
+		`{"Node Type": "Seq Scan"}`: false,
+		`{"Node Type": "Append", "Plans": [{"Node Type": "Result", "One-Time Filter": "false"}]}`: false,
+		`{"Node Type": "Limit"}`: false,
+	} {
+		var p plan
+		if err := json.Unmarshal([]byte(text), &p); err != nil {
+			t.Fatal(err)
+		}
+		if p.empty() != want {
+			t.Errorf("%s is empty: %t", text, !want)
+		}
+	}
+}
