@@ -25,7 +25,7 @@ demo: setup build ## start a real PostgreSQL with an example, the proxy before i
 	@echo "demo: starting; Ctrl-C stops it and what it started, the next start resumes"
 	@exec $(BIN) demo $(DEMO)
 
-test: setup ## check the code and test it against a real PostgreSQL: some ten minutes; before every commit
+test: setup ## check the code and test it against a real PostgreSQL: some five minutes; before every commit
 	@$(GO) run ./test/run $(PKG)
 
 test-all: setup ## every test, -race where goroutines meet: up to an hour; before a change to what enforces lands

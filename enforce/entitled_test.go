@@ -18,7 +18,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// Whatever changes of an agent in the configuration ends the sessions that began before, but another password.
+// Whatever changes of an agent in the configuration ends the sessions that began before, but another password and another number of sessions.
 func TestWhateverChangesOfAnAgentEndsItsSessions(t *testing.T) {
 	began := Agent{
 		Name: "a", Database: "d", Credential: &scram.StoredCredentials{}, Token: true,
@@ -30,6 +30,8 @@ func TestWhateverChangesOfAnAgentEndsItsSessions(t *testing.T) {
 		switch f := reflect.ValueOf(&now).Elem().Field(i); field {
 		case "Name":
 			continue // it is another agent then
+		case "Sessions": // as PostgreSQL's CONNECTION LIMIT, it counts for the sessions that begin
+			now.Sessions, stays = 9, true
 		case "Credential":
 			now.Credential, stays = &scram.StoredCredentials{KeyFactors: scram.KeyFactors{Iters: 9}}, true
 		default:

@@ -110,7 +110,7 @@ func TestRandomScripts(t *testing.T) { randomScripts(t, start(t), 200) }
 func TestRandomScriptsInPieces(t *testing.T) {
 	for name, size := range cuts {
 		if size != nil {
-			t.Run(name, func(t *testing.T) { randomScripts(t, start(t, cut(size)), 40) })
+			t.Run(name, func(t *testing.T) { randomScripts(t, start(t, cut(size)), 100) })
 		}
 	}
 }

@@ -111,7 +111,10 @@ var concurrent = []string{
 }
 
 // longest are the packages whose tests take longest. They begin first, or the end of the run would wait for one alone.
-var longest = []string{"e2e", "cmd/pgconsent", "proxy", "test/attacks", "rls", "enforce", "rewrite", "test/oracle", "mcp", "console"}
+var longest = []string{
+	"e2e", "proxy", "rewrite", "rls", "enforce", "doctor", "cmd/pgconsent",
+	"test/attacks", "test/noninterference", "test/oracle", "audit", "mcp", "sweep",
+}
 
 // list returns the packages that patterns mean, the longest first.
 func list(ctx context.Context, patterns []string) ([]string, error) {
