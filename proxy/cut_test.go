@@ -3,7 +3,9 @@ package proxy
 import (
 	"math/rand/v2"
 	"net"
+	"strings"
 	"sync"
+	"testing"
 )
 
 // cuts are the ways in which what clients send arrives: so many bytes are read at once.
@@ -49,3 +51,17 @@ type pieces struct {
 }
 
 func (p *pieces) Read(b []byte) (int, error) { return p.Conn.Read(b[:min(len(b), p.size(p.r))]) }
+
+// TestWhatWaitsForTheRestIsCounted: a client that sends much and does not ask for the answer holds no more memory than any other.
+func TestWhatWaitsForTheRestIsCounted(t *testing.T) {
+	p := start(t)
+	c := p.raw(t)
+	defer c.Close()
+	c.send(t, pa("", "SELECT length($1)", 25), bi("", "", strings.Repeat("x", 8*maxBatch)))
+	eventually(t, "what waits to be counted", func() bool { n := p.server.large.Load(); return n >= 8*maxBatch && n < 16*maxBatch })
+	got := strings.Join(c.play(t, []round{upToReady(1, ex("", 0), sy)}), "\n")
+	if !strings.Contains(got, `D ["524288"]`) {
+		t.Error(got)
+	}
+	eventually(t, "nothing to be counted", func() bool { return p.server.large.Load() == 0 })
+}

@@ -18,7 +18,7 @@ import (
 func (s *session) inbound() error {
 	in := newInput(s.client)
 	in.budget = &s.server.large
-	defer in.release()
+	defer func() { in.release(); _ = in.hold(0) }()
 	var g grouped
 	for {
 		for {
@@ -60,11 +60,16 @@ func (s *session) inbound() error {
 				}
 			}
 		}
-		if !g.open {
+		if g.open {
+			if err := in.hold(len(s.batch.out)); err != nil {
+				return err
+			}
+		} else {
 			if err := s.flush(); err != nil {
 				return err
 			}
 			s.fill++
+			_ = in.hold(0) // never fails
 		}
 		if err := in.fill(); err != nil {
 			if err == io.EOF {
@@ -541,6 +546,7 @@ type input struct {
 
 	budget  *atomic.Int64 // bytes of all clients' large buffers; nil: not counted
 	counted int           // of them
+	held    int           // of what waits for the rest of its group; counted as well
 }
 
 // maxLarge bounds the memory of all large messages that are being read. A buffer is large from largeBuffer on, so small
@@ -561,11 +567,32 @@ func (in *input) count(size int) error {
 	more := int64(size - in.counted)
 	if in.budget.Add(more) > maxLarge && more > 0 {
 		in.budget.Add(-more)
-		return sqlstate.New(sqlstate.ProgramLimitExceeded, sqlstate.ReasonBounds, "too many large messages are being received").
-			WithHint("Try again in a moment, or send smaller parameters.")
+		return manyLarge()
 	}
 	in.counted = size
 	return nil
+}
+
+// hold counts what the client has sent and waits here for the rest, where it is large, as large buffers are counted.
+func (in *input) hold(size int) error {
+	if size < maxBatch {
+		size = 0
+	}
+	if in.budget == nil || size == in.held {
+		return nil
+	}
+	more := int64(size - in.held)
+	if in.budget.Add(more) > maxLarge && more > 0 {
+		in.budget.Add(-more)
+		return manyLarge()
+	}
+	in.held = size
+	return nil
+}
+
+func manyLarge() *sqlstate.Error {
+	return sqlstate.New(sqlstate.ProgramLimitExceeded, sqlstate.ReasonBounds, "too many large messages are being received").
+		WithHint("Try again in a moment, or send smaller parameters.")
 }
 
 func (in *input) bytes() []byte {
