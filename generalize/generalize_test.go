@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/pgconsent/pgconsent/test/property"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 func judge(subject, alias, text string) Report {
@@ -75,6 +76,7 @@ func TestWordsPass(t *testing.T) {
 
 // What a text of many words is accused of, by names that people and dogs have.
 func TestFewFalseAlarms(t *testing.T) {
+	tier.All(t)
 	page, err := os.ReadFile("../docs/life-of-a-statement.md")
 	if err != nil {
 		t.Fatal(err)

@@ -83,6 +83,7 @@ func hint(err error) string {
 }
 
 func TestLife(t *testing.T) {
+	tier.All(t)
 	dir := folder(t)
 	cl := start(t, Config{Dir: dir, TCP: true, Password: "s e'cret"})
 	if !cl.Created {

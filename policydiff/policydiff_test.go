@@ -19,6 +19,7 @@ import (
 	"github.com/pgconsent/pgconsent/rewrite"
 	"github.com/pgconsent/pgconsent/rls"
 	"github.com/pgconsent/pgconsent/seal"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 func TestMain(m *testing.M) { pgtest.MainAlone(m) }
@@ -83,6 +84,7 @@ var agents = map[string]map[string]string{"north": {"team": "n"}, "also": {"team
 // What is said to appear and disappear is what does when the policies are installed one after the other; before, nothing
 // of ours is in the database, and the comparison leaves nothing there.
 func TestCompareIsWhatHappens(t *testing.T) {
+	tier.All(t)
 	defer func(was int64) { chunk = was }(chunk)
 	chunk = 2
 	db := pgtest.Database(t)

@@ -34,6 +34,7 @@ func superuser(t *testing.T) *pgx.Conn {
 
 // The tests of the worlds and of the cookbook pass, and every block of their policies is covered.
 func TestWorlds(t *testing.T) {
+	tier.All(t)
 	files, err := Find([]string{"../worlds", "../docs/cookbook", "../worlds/ciris/policy_registry_test.yaml"})
 	if err != nil || len(files) == 0 {
 		t.Fatalf("%v %v", files, err)

@@ -11,10 +11,12 @@ import (
 	"github.com/pgconsent/pgconsent/migrations"
 	"github.com/pgconsent/pgconsent/pgtest"
 	"github.com/pgconsent/pgconsent/predicate"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // What is said of who can see a subject's rows is what each agent's role sees under row security, column by column.
 func TestSees(t *testing.T) {
+	tier.All(t)
 	db := pgtest.Database(t)
 	super := db.Connect(t, "postgres")
 	exec := func(sql string) {

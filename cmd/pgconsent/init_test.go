@@ -20,6 +20,7 @@ var update = flag.Bool("update", false, "write testdata/init/*.yaml as they come
 // What init proposes passes policy check and migrate on the database that it looked at. The policies stand beside their
 // schemas, to be read.
 func TestInit(t *testing.T) {
+	tier.All(t)
 	schemas, err := filepath.Glob("testdata/init/*.sql")
 	if err != nil || len(schemas) < 5 {
 		t.Fatalf("%v %v", schemas, err)

@@ -40,6 +40,7 @@ func TestNoninterference(t *testing.T) {
 
 // Nor do values that no row rule hides tell a pair apart: columns that a contract leaves out, and those that exist by key.
 func TestValues(t *testing.T) {
+	tier.All(t)
 	cfg := Config{Cases: tier.Count(60, 240, 10_000), Seed: from(t), Modes: instance.Modes(instance.Both, instance.Gate)}
 	if *cases > 0 {
 		cfg.Cases, cfg.Save, cfg.Progress = *cases, *save, os.Stderr

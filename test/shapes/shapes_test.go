@@ -31,6 +31,7 @@ func every() []string { return append(statements(2), literals()...) }
 // What is not a name that the rewriter puts another in the place of goes out byte for byte, in every mode: each statement in
 // one of them, in the nightly run in all.
 func TestTextIsUntouched(t *testing.T) {
+	tier.All(t)
 	s := works(t)
 	m := instance.Compile(t, s.Behind(t), instance.Gate)
 	all := every()
