@@ -14,7 +14,7 @@ func TestPlansThatAreEmpty(t *testing.T) {
 		`{"Node Type": "Limit", "Plans": [{"Node Type": "Seq Scan", "Parent Relationship": "InitPlan"}, {"Node Type": "Result", "One-Time Filter": "false"}]}`: true,
 		`{"Node Type": "Limit", "Plans": [{"Node Type": "Result", "One-Time Filter": "false"}, {"Node Type": "Seq Scan"}]}`:                                    false,
 		`{"Node Type": "Result"}`: false,
-		`{"Node Type": "Result", "One-Time Filter": "pgconsent_gate.vetted()"}`:                     false,
+		`{"Node Type": "Result", "One-Time Filter": "public.allowed()"}`:                            false,
 		`{"Node Type": "Result", "One-Time Filter": "false", "Plans": [{"Node Type": "Seq Scan"}]}`: false,
 		`{"Node Type": "Seq Scan"}`: false,
 		`{"Node Type": "Append", "Plans": [{"Node Type": "Result", "One-Time Filter": "false"}]}`: false,

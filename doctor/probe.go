@@ -253,10 +253,13 @@ func (p *probe) gate(ctx context.Context) ([]Finding, error) {
 		if err == nil {
 			// What is empty whatever it reads has nothing to refuse: the planner leaves the gate away with the rest.
 			empty, err := p.plannedEmpty(ctx, sql)
-			if err != nil {
+			switch {
+			case errors.As(err, &pg) && pg.Code == canceled:
+				found = append(found, unfinished("gate", sql+" was not answered in time"))
+				continue
+			case err != nil:
 				return found, err
-			}
-			if empty {
+			case empty:
 				continue
 			}
 		}

@@ -2,10 +2,14 @@ package enforce
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/pgconsent/pgconsent/test/tier"
 )
@@ -70,5 +74,38 @@ func TestNobodyNoticesWhatNoPolicySpeaksOf(t *testing.T) {
 				t.Error("the log says that the database cannot be reached")
 			}
 		})
+	}
+}
+
+// TestWhatIsUnsafeRefusesAlsoWhileCatalogsMove: while each look finds other catalogs, what the state in force depends on is examined.
+func TestWhatIsUnsafeRefusesAlsoWhileCatalogsMove(t *testing.T) {
+	var unsafe atomic.Bool
+	w := start(t, func(w *world) {
+		w.cfg.Refresh, w.cfg.maxStale = time.Hour, time.Hour
+		w.cfg.Check = func(context.Context, *pgx.Conn, Target) error {
+			if unsafe.Load() {
+				return errors.New("row security is off")
+			}
+			return nil
+		}
+	})
+	d := w.databases["memories"]
+	d.stopListening(t)
+	calm := storm(t, w, "DO $$ BEGIN EXECUTE format('CREATE TABLE public.made_%s ()', pg_catalog.txid_current()); END $$")
+	defer calm()
+	for until := time.Now().Add(tier.Patience); !errors.Is(d.refresh(t.Context()), errMoving); {
+		if time.Now().After(until) {
+			t.Fatal("no look met catalogs that change")
+		}
+	}
+	if _, refused := d.current(); refused != nil {
+		t.Errorf("catalogs that move: %v", refused)
+	}
+	unsafe.Store(true)
+	if err := d.refresh(t.Context()); err == nil {
+		t.Error("what is unsafe was not seen")
+	}
+	if _, refused := d.current(); refused == nil {
+		t.Error("agents are served over what is unsafe")
 	}
 }

@@ -158,6 +158,13 @@ func (d *database) refresh(ctx context.Context) error {
 			err = d.judge(ctx, seen)
 		}
 	}
+	if errors.Is(err, errMoving) && d.state != nil {
+		// What the state in force depends on is examined nevertheless. An error of PostgreSQL's tells nothing: what was examined may be gone.
+		var pg *pgconn.PgError
+		if unsafe := d.check(ctx, d.state); unsafe != nil && !errors.As(unsafe, &pg) {
+			err = unsafe
+		}
+	}
 	if err == nil {
 		d.prune(ctx, seen)
 	}
@@ -274,6 +281,8 @@ func serverNow(ctx context.Context, conn *pgx.Conn) (offset time.Duration, serve
 func (d *database) judge(ctx context.Context, o observation) error {
 	s := d.state
 	if s == nil || o.fingerprint != d.seen.fingerprint || o.installed != d.seen.installed {
+		before := d.moving
+		d.moving = nil
 		snap, settled, err := d.snapshot(ctx, o.fingerprint)
 		if err != nil {
 			return err
@@ -301,15 +310,16 @@ func (d *database) judge(ctx context.Context, o observation) error {
 			d.e.cfg.Log.Info("the policy that waited for pgconsent migrate is in force", "database", d.cfg.Name, "policy", c.policy.Version())
 		}
 		made := d.newState(c, snap, o.keys)
-		before := d.moving
-		d.moving = nil
-		switch {
-		case s != nil && s.equal(made):
-			made = s // the cached verdicts stay good
-		case !settled && (before == nil || !before.equal(made)):
+		same := s != nil && s.equal(made)
+		v := d.view.Load()
+		inForce := v != nil && v.refusal == nil
+		if !settled && !(same && inForce) && (before == nil || !before.equal(made)) {
 			d.moving = made
 			return errMoving
-		default:
+		}
+		if same {
+			made = s // the cached verdicts stay good
+		} else {
 			for _, w := range made.policy.LeftOut() {
 				d.e.cfg.Log.Warn("the policy lets agents write what they are not given", "database", d.cfg.Name, "why", w.Error())
 			}
@@ -356,7 +366,8 @@ var errMoving = errors.New("the catalog is changing")
 // movingTries is how often a look begins anew because of it.
 const movingTries = 4
 
-// snapshot reads the catalog. It has settled if it still had the fingerprint when all was read. PostgreSQL locks the tables of a view whose definition it prints: it waits for
+// snapshot reads the catalog. It has settled if it still had the fingerprint when all was read.
+// PostgreSQL locks the tables of a view whose definition it prints: it waits for
 // them for less than deadlock_timeout, or the owner's DDL over several tables could be the victim of a deadlock.
 func (d *database) snapshot(ctx context.Context, fingerprint string) (snap *catalog.Snapshot, settled bool, err error) {
 	if _, err := d.conn.Exec(ctx, "SET lock_timeout = '500ms'"); err != nil {
