@@ -550,7 +550,7 @@ func TestCheckRefuses(t *testing.T) {
 	})
 	c := w.client("caregiver")
 	unsafe.set(true)
-	w.exec("CREATE TABLE public.another (id int)") // the catalog changes: Check is asked at once
+	w.exec("CREATE INDEX another ON public.memories (id)") // the catalog changes: Check is asked at once
 	if err := w.databases["memories"].refresh(t.Context()); err == nil {
 		t.Error("what Check refuses is taken over until it is asked again")
 	}

@@ -47,7 +47,7 @@ func TestWhatIsLookedAtAgain(t *testing.T) {
 	defer d.mu.Unlock()
 	seen := d.seen
 	for what, change := range map[string]func(){
-		"the catalogs":      func() { d.seen.fingerprint += "x" },
+		"the catalogs":      func() { d.seen.concerned += "x" },
 		"what is installed": func() { d.seen.installed.Hash += "x" },
 	} {
 		change()

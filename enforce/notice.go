@@ -114,15 +114,16 @@ func (d *database) settle(ctx context.Context) {
 	}
 }
 
-// catalogVersion reads how many transactions have changed the catalogs, as far as event triggers have noted them.
-func catalogVersion(ctx context.Context, conn *pgx.Conn) (int64, error) {
-	var version int64
-	err := conn.QueryRow(ctx, "SELECT pgconsent.catalog_version()").Scan(&version)
+// catalogVersion reads how many transactions have changed what of the catalogs concerns agents, as far as event triggers have noted them, and
+// whether there are such.
+func catalogVersion(ctx context.Context, conn *pgx.Conn) (version int64, told bool, err error) {
+	err = conn.QueryRow(ctx, `SELECT pgconsent.catalog_version(), pg_catalog.count(*) OPERATOR(pg_catalog.>=) 2 FROM pg_catalog.pg_event_trigger AS t
+		WHERE t.evtfoid OPERATOR(pg_catalog.=) pg_catalog.to_regprocedure('pgconsent.catalog_changed()') AND t.evtenabled IN ('O', 'A')`).Scan(&version, &told)
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) && (pg.Code == "3F000" || pg.Code == "42883") {
-		return 0, migrations.ErrNotInstalled
+		return 0, false, migrations.ErrNotInstalled
 	}
-	return version, err
+	return version, told, err
 }
 
 // moved tells whether another version of the catalogs is known than this one, or another time. While nothing is known it is not for

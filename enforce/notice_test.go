@@ -49,11 +49,11 @@ func TestNothingIsAnsweredUnderAnOlderCatalog(t *testing.T) {
 	c.want(titles, "lake", "sea")
 
 	// DDL that is rolled back has not been.
-	w.exec("BEGIN; CREATE TABLE public.never (id int); ROLLBACK; BEGIN; SAVEPOINT a; CREATE TABLE public.never (id int); ROLLBACK TO a; COMMIT")
+	w.exec("BEGIN; CREATE INDEX never ON public.memories (id); ROLLBACK; BEGIN; SAVEPOINT a; CREATE INDEX never ON public.memories (id); ROLLBACK TO a; COMMIT")
 	c.want(titles, "lake", "sea")
 
 	// A savepoint that goes takes its note along, and what comes after it is noted again.
-	w.exec("BEGIN; SAVEPOINT a; CREATE TABLE public.never (id int); ROLLBACK TO a; CREATE TABLE public.some (id int); COMMIT")
+	w.exec("BEGIN; SAVEPOINT a; CREATE INDEX never ON public.memories (id); ROLLBACK TO a; CREATE INDEX others ON public.memories (id); COMMIT")
 	if _, err := c.run(c.Decide(t.Context(), titles, verdict.Simple)); err == nil {
 		t.Error("DDL after a savepoint was rolled back to is not noted")
 	}
@@ -93,7 +93,7 @@ func TestDDLIsToldOf(t *testing.T) {
 		return n == 1 && d.noticed.Load() == nil
 	})
 	before := d.view.Load().catalog
-	w.exec("CREATE TABLE public.another (id int)")
+	w.exec("CREATE INDEX another ON public.memories (id)")
 	eventually(t, "a look", func() bool { return d.view.Load().catalog > before })
 	c := w.client("caregiver")
 	c.want(titles, "lake", "sea")
@@ -114,7 +114,7 @@ func TestDDLThatNobodyHeardOf(t *testing.T) {
 	})
 	before := d.view.Load().catalog
 	w.exec("SELECT pg_terminate_backend(pid, 10000)" + listening)
-	w.exec("CREATE TABLE public.another (id int)")
+	w.exec("CREATE INDEX another ON public.memories (id)")
 	eventually(t, "a look", func() bool { return d.view.Load().catalog > before })
 }
 
@@ -130,8 +130,8 @@ func TestCatalogChangesAreAddedUp(t *testing.T) {
 	}
 	was, _ := version()
 	for range 3 {
-		w.exec("CREATE TABLE public.another (id int)")
-		w.exec("DROP TABLE public.another")
+		w.exec("CREATE INDEX another ON public.memories (id)")
+		w.exec("DROP INDEX public.another")
 	}
 	for range 2 {
 		w.exec("SELECT pgconsent.add_catalog_changes()")
@@ -145,8 +145,8 @@ func TestCatalogChangesAreAddedUp(t *testing.T) {
 func TestDDLNeverFailsForUs(t *testing.T) {
 	w := start(t, func(w *world) { w.cfg.Refresh = time.Hour })
 	w.exec("ALTER TABLE pgconsent.catalog_change ADD CONSTRAINT no CHECK (false) NOT VALID")
-	w.exec("CREATE TABLE public.another (id int)")
-	w.exec("DROP TABLE public.another")
+	w.exec("CREATE INDEX another ON public.memories (id)")
+	w.exec("DROP INDEX public.another")
 }
 
 func (w *world) db0(t *testing.T) *database {

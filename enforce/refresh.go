@@ -49,6 +49,8 @@ type database struct {
 	seen    observation      // what the state was made of
 	shut    bool             // Check wants the gate door shut
 	checked time.Time        // when Check last agreed
+	read    time.Time        // when the catalogs were read
+	prints  fingerprints     // of which the fingerprints are known
 	pruned  time.Time        // when changes were
 	sized   time.Time        // when the sizes of the state were read
 	located *state           // whose columns were found
@@ -59,13 +61,24 @@ type database struct {
 
 // observation is what one look at a database finds.
 type observation struct {
-	fingerprint string
+	fingerprint string // of all of the catalogs
+	concerned   string // of what of them concerns agents
 	installed   migrations.Installed
 	keys        *seal.Keyring
 	catalog     int64 // the version before the rest was read
 	offset      time.Duration
 	server      string // when it was started: which one it is
 }
+
+// fingerprints are the fingerprints of the catalogs at one moment.
+type fingerprints struct {
+	fingerprint, concerned string
+	catalog                int64 // the version before they were read
+	at                     time.Time
+}
+
+// fingerprintAgain is how long the fingerprints are taken to be the same while the database, which tells of DDL, tells of none.
+const fingerprintAgain = 5 * time.Second
 
 // controlSettings are those of control connections, whatever the database has for others. Plans that are compiled, or made by
 // workers, as settings make them for large queries, take longer.
@@ -238,7 +251,7 @@ func (d *database) look(ctx context.Context) (observation, error) {
 		if err != nil {
 			return o, fmt.Errorf("control connection: %w", err)
 		}
-		d.conn, d.checked = conn, time.Time{} // it may be another server: all is examined again
+		d.conn, d.checked, d.prints = conn, time.Time{}, fingerprints{} // it may be another server: all is examined again
 	}
 	var err error
 	var room int
@@ -246,14 +259,19 @@ func (d *database) look(ctx context.Context) (observation, error) {
 		return o, err
 	}
 	d.e.room.Store(int64(room))
-	if o.catalog, err = catalogVersion(ctx, d.conn); err != nil {
+	var told bool
+	if o.catalog, told, err = catalogVersion(ctx, d.conn); err != nil {
 		return o, err
-	}
-	if o.fingerprint, err = pgcatalog.Fingerprint(ctx, d.conn); err != nil {
-		return o, fmt.Errorf("catalog: %w", err)
 	}
 	if o.installed, err = migrations.ReadInstalled(ctx, d.conn); err != nil {
 		return o, err
+	}
+	if v := d.view.Load(); told && v != nil && v.refusal == nil && o.catalog == d.prints.catalog && time.Since(d.prints.at) < fingerprintAgain {
+		o.fingerprint, o.concerned = d.prints.fingerprint, d.prints.concerned
+	} else if o.fingerprint, o.concerned, err = pgcatalog.Fingerprints(ctx, d.conn); err != nil {
+		return o, fmt.Errorf("catalog: %w", err)
+	} else {
+		d.prints = fingerprints{o.fingerprint, o.concerned, o.catalog, time.Now()}
 	}
 	if o.keys, err = seal.Load(ctx, d.conn); err != nil {
 		return o, err
@@ -280,10 +298,10 @@ func serverNow(ctx context.Context, conn *pgx.Conn) (offset time.Duration, serve
 // mu and has a connection.
 func (d *database) judge(ctx context.Context, o observation) error {
 	s := d.state
-	if s == nil || o.fingerprint != d.seen.fingerprint || o.installed != d.seen.installed {
+	if d.toRead(o) {
 		before := d.moving
 		d.moving = nil
-		snap, settled, err := d.snapshot(ctx, o.fingerprint)
+		snap, settled, err := d.snapshot(ctx, o.concerned)
 		if err != nil {
 			return err
 		}
@@ -345,6 +363,22 @@ func (d *database) judge(ctx context.Context, o observation) error {
 	return nil
 }
 
+// readAnyway is how long what concerns no agent may have changed before the catalogs are read again all the same.
+const readAnyway = maxStale
+
+// toRead tells whether the catalogs are to be read: what concerns agents has changed, or something has that a policy which
+// waits, or agents who are refused, may wait for. The caller holds mu.
+func (d *database) toRead(o observation) bool {
+	switch {
+	case d.state == nil || o.concerned != d.seen.concerned || o.installed != d.seen.installed:
+		return true
+	case o.fingerprint == d.seen.fingerprint:
+		return false
+	}
+	v := d.view.Load()
+	return d.next != nil || d.unfit != nil || v == nil || v.refusal != nil || time.Since(d.read) > readAnyway
+}
+
 // fits lets a policy wait for pgconsent migrate that fits the catalogs only now. The caller holds mu.
 func (d *database) fits(snap *catalog.Snapshot) {
 	if d.unfit == nil {
@@ -366,10 +400,10 @@ var errMoving = errors.New("the catalog is changing")
 // movingTries is how often a look begins anew because of it.
 const movingTries = 4
 
-// snapshot reads the catalog. It has settled if it still had the fingerprint when all was read.
+// snapshot reads the catalog. It has settled if what concerns agents still had that fingerprint when all was read.
 // PostgreSQL locks the tables of a view whose definition it prints: it waits for
 // them for less than deadlock_timeout, or the owner's DDL over several tables could be the victim of a deadlock.
-func (d *database) snapshot(ctx context.Context, fingerprint string) (snap *catalog.Snapshot, settled bool, err error) {
+func (d *database) snapshot(ctx context.Context, concerned string) (snap *catalog.Snapshot, settled bool, err error) {
 	if _, err := d.conn.Exec(ctx, "SET lock_timeout = '500ms'"); err != nil {
 		return nil, false, fmt.Errorf("catalog: %w", err)
 	}
@@ -384,16 +418,17 @@ func (d *database) snapshot(ctx context.Context, fingerprint string) (snap *cata
 	if failed != nil && refused.Code == "55P03" {
 		return nil, false, fmt.Errorf("%w: DDL that is not committed yet has locked a table that a view reads; reading begins anew until it is: %w", errMoving, failed)
 	}
-	again, err := pgcatalog.Fingerprint(ctx, d.conn)
+	_, again, err := pgcatalog.Fingerprints(ctx, d.conn)
 	switch {
 	case err != nil:
 		return nil, false, fmt.Errorf("catalog: %w", err)
-	case failed != nil && again != fingerprint: // what it read of is gone
+	case failed != nil && again != concerned: // what it read of is gone
 		return nil, false, fmt.Errorf("%w: %w", errMoving, failed)
 	case failed != nil:
 		return nil, false, fmt.Errorf("catalog: %w", failed)
 	}
-	return snap, again == fingerprint, nil
+	d.read = time.Now()
+	return snap, again == concerned, nil
 }
 
 type compiled struct {

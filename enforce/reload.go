@@ -73,11 +73,12 @@ func (d *database) follow() {
 func (d *database) vouch(s *state) error {
 	ctx, cancel := context.WithTimeout(context.Background(), lookTimeout)
 	defer cancel()
+	d.prints = fingerprints{}
 	seen, err := d.look(ctx)
 	if err != nil {
 		return err
 	}
-	if seen.fingerprint != d.seen.fingerprint || seen.installed != d.seen.installed {
+	if seen.concerned != d.seen.concerned || seen.installed != d.seen.installed {
 		return errors.New("the database is changing: reload the policy again in a few seconds")
 	}
 	return d.check(ctx, s)

@@ -2,22 +2,64 @@
 
 package pgtest
 
-import "os"
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+)
 
-// Folder makes the folder of a run, for servers and for what tests leave while they run: in memory where there is plenty, since
-// databases are made and dropped by the hundred; else, and where TMPDIR is set, among the system's temporary files.
-func Folder() (string, error) {
+const folders = "pgconsent-test"
+
+// Folder makes the folder of a run, for servers and for what tests leave while they run. Where small says that it holds a few gigabytes at most, it
+// is in memory if there is plenty, since databases are made and dropped by the hundred; else, and where TMPDIR is set, it is among the
+// system's temporary files. What runs that were killed have left there is removed.
+func Folder(small bool) (string, error) {
 	parent := ""
-	if os.Getenv("TMPDIR") == "" {
+	if small && os.Getenv("TMPDIR") == "" {
 		parent = inMemory()
 	}
-	return os.MkdirTemp(parent, "pgconsent-test")
+	for _, left := range []string{parent, inMemory()} {
+		removeLeft(left)
+	}
+	return os.MkdirTemp(parent, fmt.Sprintf("%s%d-", folders, os.Getpid()))
 }
 
 // folderIn is Folder within that of a run, if there is one.
 func folderIn(run string) (string, error) {
 	if run == "" {
-		return Folder()
+		return Folder(true)
 	}
 	return os.MkdirTemp(run, "pgtest")
+}
+
+// removeLeft removes the folders of processes that are gone, and ends the servers in them.
+func removeLeft(parent string) {
+	if parent == "" {
+		parent = os.TempDir()
+	}
+	left, _ := filepath.Glob(filepath.Join(parent, folders+"*-*"))
+	for _, dir := range left {
+		owner, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(dir), folders), "-")
+		pid, err := strconv.Atoi(owner)
+		var stat syscall.Stat_t
+		if err != nil || !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) || syscall.Lstat(dir, &stat) != nil || int(stat.Uid) != os.Getuid() {
+			continue
+		}
+		_ = filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+			if err != nil || d.Name() != "postmaster.pid" {
+				return nil
+			}
+			text, _ := os.ReadFile(path)
+			line, _, _ := strings.Cut(string(text), "\n")
+			if server, err := strconv.Atoi(line); err == nil && server > 1 {
+				_ = syscall.Kill(server, syscall.SIGQUIT)
+			}
+			return filepath.SkipDir
+		})
+		_ = os.RemoveAll(dir)
+	}
 }

@@ -138,6 +138,10 @@ func (p *Plan) controls() []Statement {
 			Why: "The proxy seals sessions with the version of the catalogs that it has looked at.",
 		},
 		{
+			SQL: fmt.Sprintf("GRANT EXECUTE ON FUNCTION pgconsent.concerned(), pgconsent.within_reach(pg_catalog.oid) TO %s", p.control),
+			Why: "The proxy reads the catalogs again when what agents get can depend on a change.",
+		},
+		{
 			SQL: fmt.Sprintf("GRANT EXECUTE ON FUNCTION pgconsent.audit_ref(pg_catalog.text), pgconsent.audit_forget(pg_catalog.text) TO %s", p.control),
 			Why: "Records of the audit name persons by references.",
 		},

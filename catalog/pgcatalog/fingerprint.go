@@ -7,46 +7,73 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Fingerprint returns a hash that changes when what Load would return changes. It is cheap enough to be polled: it looks
-// at which row versions the catalogs have, not at what they say. Rows of the system's own objects count only where they
-// have changed since the cluster was made, and temporary and TOAST tables do not count.
+// Fingerprint returns a hash that changes when what Load would return changes. It looks at which row versions the catalogs
+// have, not at what they say; of relations it looks at what Load reads, since TRUNCATE and VACUUM FULL make a row version as well. Rows of the
+// system's own objects count only where they have changed since the cluster was made, and temporary and TOAST tables do not count.
 func Fingerprint(ctx context.Context, conn *pgx.Conn) (string, error) {
-	var hash string
-	err := conn.QueryRow(ctx, `
-WITH schemas AS (
-  SELECT n.oid, n.xmin FROM pg_catalog.pg_namespace AS n WHERE n.nspname OPERATOR(pg_catalog.!~) '^pg_(temp|toast)'
-), classes AS (
-  SELECT c.oid, c.xmin, c.relkind, c.relowner FROM pg_catalog.pg_class AS c JOIN schemas AS n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace
-  WHERE c.oid OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid
-), versions (part) AS (
-  SELECT pg_catalog.concat_ws(',', 'n', n.oid, n.xmin) FROM schemas AS n
-  UNION ALL SELECT pg_catalog.concat_ws(',', 'c', c.oid, c.xmin, pg_catalog.pg_get_userbyid(c.relowner)) FROM classes AS c
-  UNION ALL SELECT pg_catalog.concat_ws(',', 'a', a.attrelid, a.attnum, a.xmin) FROM pg_catalog.pg_attribute AS a JOIN classes AS c ON c.oid OPERATOR(pg_catalog.=) a.attrelid
-  UNION ALL SELECT pg_catalog.concat_ws(',', 'p', p.oid, p.xmin) FROM pg_catalog.pg_proc AS p JOIN schemas AS n ON n.oid OPERATOR(pg_catalog.=) p.pronamespace WHERE p.oid OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid
-  UNION ALL SELECT pg_catalog.concat_ws(',', 't', t.oid, t.xmin) FROM pg_catalog.pg_type AS t JOIN schemas AS n ON n.oid OPERATOR(pg_catalog.=) t.typnamespace WHERE t.oid OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid
-  UNION ALL SELECT pg_catalog.concat_ws(',', 'm', m.oid, m.xmin) FROM pg_catalog.pg_enum AS m WHERE m.oid OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid
-  UNION ALL SELECT pg_catalog.concat_ws(',', 'o', o.oid, o.xmin) FROM pg_catalog.pg_operator AS o JOIN schemas AS n ON n.oid OPERATOR(pg_catalog.=) o.oprnamespace WHERE o.oid OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid
-  UNION ALL SELECT pg_catalog.concat_ws(',', 'u', u.oid, u.xmin) FROM pg_catalog.pg_cast AS u WHERE u.oid OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid
-  UNION ALL SELECT pg_catalog.concat_ws(',', 'k', k.oid, k.xmin) FROM pg_catalog.pg_constraint AS k JOIN schemas AS n ON n.oid OPERATOR(pg_catalog.=) k.connamespace WHERE k.oid OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid
-  UNION ALL SELECT pg_catalog.concat_ws(',', 'w', w.oid, w.xmin) FROM pg_catalog.pg_rewrite AS w JOIN classes AS c ON c.oid OPERATOR(pg_catalog.=) w.ev_class
-  UNION ALL SELECT pg_catalog.concat_ws(',', 'l', l.oid, l.xmin) FROM pg_catalog.pg_policy AS l
-  UNION ALL SELECT pg_catalog.concat_ws(',', 'i', i.inhrelid, i.inhseqno, i.xmin) FROM pg_catalog.pg_inherits AS i
-  UNION ALL SELECT pg_catalog.concat_ws(',', 'e', e.oid, e.xmin) FROM pg_catalog.pg_extension AS e
-  UNION ALL SELECT pg_catalog.concat_ws(',', 'd', d.classid, d.objid, d.refobjid) FROM pg_catalog.pg_depend AS d
-  WHERE d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_extension'::pg_catalog.regclass AND d.deptype OPERATOR(pg_catalog.=) 'e'
-  UNION ALL SELECT pg_catalog.concat_ws(',', 'x', x.indexrelid, x.xmin) FROM pg_catalog.pg_index AS x JOIN classes AS c ON c.oid OPERATOR(pg_catalog.=) x.indrelid
-  UNION ALL SELECT pg_catalog.concat_ws(',', 'g', g.oid, g.xmin) FROM pg_catalog.pg_trigger AS g JOIN classes AS c ON c.oid OPERATOR(pg_catalog.=) g.tgrelid
-  UNION ALL SELECT pg_catalog.concat_ws(',', 'f', f.oid, f.xmin) FROM pg_catalog.pg_ts_config AS f WHERE f.oid OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid
-  UNION ALL SELECT pg_catalog.concat_ws(',', 'y', y.oid, y.xmin) FROM pg_catalog.pg_collation AS y WHERE y.oid OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid
-  UNION ALL SELECT pg_catalog.concat_ws(',', 's', s.oid, s.xmin) FROM pg_catalog.pg_amproc AS s WHERE s.oid OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid
-  UNION ALL SELECT pg_catalog.concat_ws(',', 'b', b.oid, b.xmin) FROM pg_catalog.pg_amop AS b WHERE b.oid OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid
-  UNION ALL SELECT pg_catalog.concat_ws(',', 'q', q.oid, q.xmin) FROM pg_catalog.pg_opclass AS q WHERE q.oid OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid
-  UNION ALL SELECT pg_catalog.concat_ws(',', 'z', z.oid, z.xmin) FROM pg_catalog.pg_statistic_ext AS z JOIN classes AS c ON c.oid OPERATOR(pg_catalog.=) z.stxrelid WHERE z.stxexprs IS NOT NULL
-  UNION ALL SELECT pg_catalog.concat_ws(',', 'h', h.oid, h.xmin) FROM pg_catalog.pg_language AS h WHERE h.oid OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid
-)
-SELECT pg_catalog.md5(pg_catalog.string_agg(v.part, ';' ORDER BY v.part)) FROM versions AS v`).Scan(&hash)
+	var all string
+	err := conn.QueryRow(ctx, fmt.Sprintf(fingerprints, "'{}'::pg_catalog.oid[]", "true")).Scan(&all, new(string))
 	if err != nil {
 		return "", fmt.Errorf("read the catalogs' fingerprint: %w", err)
 	}
-	return hash, nil
+	return all, nil
 }
+
+// Fingerprints returns that hash, and one that changes when what concerns agents does: it leaves out tables that no policy lists, that
+// nothing listed leads to and that have the name of nothing else, and functions and types that nobody reaches. pgconsent must be installed.
+func Fingerprints(ctx context.Context, conn *pgx.Conn) (all, concerned string, err error) {
+	err = conn.QueryRow(ctx, fmt.Sprintf(fingerprints, "ARRAY(SELECT pgconsent.concerned())", "pgconsent.within_reach(n.oid)")).Scan(&all, &concerned)
+	if err != nil {
+		return "", "", fmt.Errorf("read the catalogs' fingerprint: %w", err)
+	}
+	return all, concerned, nil
+}
+
+// fingerprints hashes what all of the catalogs have, and what counts of it: the relations of an array, and what is in schemas that a
+// condition holds for. Parts are different from one another, so that their order need not be known.
+const fingerprints = `
+WITH concerned (oid) AS (SELECT pg_catalog.unnest(%s)), schemas AS (
+  SELECT n.oid, n.xmin, %s AS counts FROM pg_catalog.pg_namespace AS n WHERE n.nspname OPERATOR(pg_catalog.!~) '^pg_(temp|toast)'
+), classes AS (
+  SELECT c.oid, c.reltype, COALESCE(x.indrelid, c.oid) IN (SELECT o.oid FROM concerned AS o) AS counts, pg_catalog.concat_ws(',', c.relname, c.relnamespace, c.reltype, c.relam, c.relpersistence, c.relkind,
+    c.relchecks, c.relhasrules, c.relhastriggers, c.relhassubclass, c.relrowsecurity, c.relforcerowsecurity, c.relispartition, c.reloptions, c.relacl, pg_catalog.pg_get_userbyid(c.relowner)) AS content
+  FROM pg_catalog.pg_class AS c JOIN schemas AS n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace LEFT JOIN pg_catalog.pg_index AS x ON x.indexrelid OPERATOR(pg_catalog.=) c.oid
+  WHERE c.oid OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid
+), versions (part, counts) AS (
+  SELECT pg_catalog.concat_ws(',', 'n', n.oid, n.xmin), n.counts FROM schemas AS n
+  UNION ALL SELECT pg_catalog.concat_ws(',', 'c', c.oid, c.content), c.counts FROM classes AS c
+  UNION ALL SELECT pg_catalog.concat_ws(',', 'a', a.attrelid, a.attnum, a.xmin), c.counts FROM pg_catalog.pg_attribute AS a JOIN classes AS c ON c.oid OPERATOR(pg_catalog.=) a.attrelid
+  UNION ALL SELECT pg_catalog.concat_ws(',', 'p', p.oid, p.xmin), n.counts OR EXISTS (SELECT FROM pg_catalog.pg_depend AS d
+      WHERE d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_proc'::pg_catalog.regclass AND d.refobjid OPERATOR(pg_catalog.=) p.oid)
+    FROM pg_catalog.pg_proc AS p JOIN schemas AS n ON n.oid OPERATOR(pg_catalog.=) p.pronamespace WHERE p.oid OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid
+  UNION ALL SELECT pg_catalog.concat_ws(',', 't', t.oid, t.xmin), CASE WHEN c.oid IS NOT NULL THEN c.counts ELSE n.counts OR EXISTS (SELECT FROM pg_catalog.pg_depend AS d
+      WHERE d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_type'::pg_catalog.regclass AND d.refobjid OPERATOR(pg_catalog.=) t.oid AND d.deptype OPERATOR(pg_catalog.<>) 'i') END
+    FROM pg_catalog.pg_type AS t JOIN schemas AS n ON n.oid OPERATOR(pg_catalog.=) t.typnamespace
+    LEFT JOIN classes AS c ON c.reltype OPERATOR(pg_catalog.=) CASE WHEN t.typrelid OPERATOR(pg_catalog.<>) 0::pg_catalog.oid THEN t.oid ELSE t.typelem END AND c.reltype OPERATOR(pg_catalog.<>) 0::pg_catalog.oid
+    WHERE t.oid OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid
+  UNION ALL SELECT pg_catalog.concat_ws(',', 'm', m.oid, m.xmin), true FROM pg_catalog.pg_enum AS m WHERE m.oid OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid
+  UNION ALL SELECT pg_catalog.concat_ws(',', 'o', o.oid, o.xmin), true FROM pg_catalog.pg_operator AS o JOIN schemas AS n ON n.oid OPERATOR(pg_catalog.=) o.oprnamespace WHERE o.oid OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid
+  UNION ALL SELECT pg_catalog.concat_ws(',', 'u', u.oid, u.xmin), true FROM pg_catalog.pg_cast AS u WHERE u.oid OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid
+  UNION ALL SELECT pg_catalog.concat_ws(',', 'k', k.oid, k.xmin), k.conrelid OPERATOR(pg_catalog.=) 0::pg_catalog.oid OR k.conrelid IN (SELECT o.oid FROM concerned AS o)
+    FROM pg_catalog.pg_constraint AS k JOIN schemas AS n ON n.oid OPERATOR(pg_catalog.=) k.connamespace WHERE k.oid OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid
+  UNION ALL SELECT pg_catalog.concat_ws(',', 'w', w.oid, w.xmin), c.counts FROM pg_catalog.pg_rewrite AS w JOIN classes AS c ON c.oid OPERATOR(pg_catalog.=) w.ev_class
+  UNION ALL SELECT pg_catalog.concat_ws(',', 'l', l.oid, l.xmin), l.polrelid IN (SELECT o.oid FROM concerned AS o) FROM pg_catalog.pg_policy AS l
+  UNION ALL SELECT pg_catalog.concat_ws(',', 'i', i.inhrelid, i.inhseqno, i.xmin), i.inhrelid IN (SELECT o.oid FROM concerned AS o) FROM pg_catalog.pg_inherits AS i
+  UNION ALL SELECT pg_catalog.concat_ws(',', 'e', e.oid, e.xmin), true FROM pg_catalog.pg_extension AS e
+  UNION ALL SELECT pg_catalog.concat_ws(',', 'd', d.classid, d.objid, d.refobjid), true FROM pg_catalog.pg_depend AS d
+  WHERE d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_extension'::pg_catalog.regclass AND d.deptype OPERATOR(pg_catalog.=) 'e'
+  UNION ALL SELECT pg_catalog.concat_ws(',', 'x', x.indexrelid, x.xmin), c.counts FROM pg_catalog.pg_index AS x JOIN classes AS c ON c.oid OPERATOR(pg_catalog.=) x.indrelid
+  UNION ALL SELECT pg_catalog.concat_ws(',', 'g', g.oid, g.xmin), c.counts FROM pg_catalog.pg_trigger AS g JOIN classes AS c ON c.oid OPERATOR(pg_catalog.=) g.tgrelid
+  UNION ALL SELECT pg_catalog.concat_ws(',', 'f', f.oid, f.xmin), true FROM pg_catalog.pg_ts_config AS f WHERE f.oid OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid
+  UNION ALL SELECT pg_catalog.concat_ws(',', 'y', y.oid, y.xmin), true FROM pg_catalog.pg_collation AS y WHERE y.oid OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid
+  UNION ALL SELECT pg_catalog.concat_ws(',', 's', s.oid, s.xmin), true FROM pg_catalog.pg_amproc AS s WHERE s.oid OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid
+  UNION ALL SELECT pg_catalog.concat_ws(',', 'b', b.oid, b.xmin), true FROM pg_catalog.pg_amop AS b WHERE b.oid OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid
+  UNION ALL SELECT pg_catalog.concat_ws(',', 'q', q.oid, q.xmin), true FROM pg_catalog.pg_opclass AS q WHERE q.oid OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid
+  UNION ALL SELECT pg_catalog.concat_ws(',', 'z', z.oid, z.xmin), c.counts FROM pg_catalog.pg_statistic_ext AS z JOIN classes AS c ON c.oid OPERATOR(pg_catalog.=) z.stxrelid WHERE z.stxexprs IS NOT NULL
+  UNION ALL SELECT pg_catalog.concat_ws(',', 'h', h.oid, h.xmin), true FROM pg_catalog.pg_language AS h WHERE h.oid OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid
+), hashed AS (
+  SELECT pg_catalog.hashtextextended(v.part COLLATE "C", 1) AS one, pg_catalog.hashtextextended(v.part COLLATE "C", 2) AS other, v.counts FROM versions AS v
+)
+SELECT pg_catalog.concat_ws(' ', pg_catalog.count(*), pg_catalog.bit_xor(h.one), pg_catalog.bit_xor(h.other)),
+  pg_catalog.concat_ws(' ', pg_catalog.count(*) FILTER (WHERE h.counts), pg_catalog.bit_xor(h.one) FILTER (WHERE h.counts), pg_catalog.bit_xor(h.other) FILTER (WHERE h.counts))
+FROM hashed AS h`

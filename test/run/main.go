@@ -59,7 +59,7 @@ func main() {
 
 func run(ctx context.Context, o options) (ok bool, err error) {
 	began := time.Now()
-	dir, err := pgtest.Folder()
+	dir, err := pgtest.Folder(!o.all)
 	if err != nil {
 		return false, err
 	}
