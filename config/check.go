@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // agentName keeps names usable in DSNs, audit records and metrics without quoting.
@@ -35,6 +36,9 @@ func (c *Config) check(d *decoder) {
 	}
 	for name, a := range c.Agents {
 		c.checkAgent(d, name, a)
+	}
+	if after, err := time.ParseDuration(c.StaleAfter); c.StaleAfter != "" && (err != nil || after < 5*time.Second || after > time.Hour) {
+		d.problem("stale_after", "stale_after: 60s", "stale_after must be a time from 5s to 1h")
 	}
 	if c.MaxSessions < 0 {
 		d.problem("max_sessions", "max_sessions: 80, or nothing: as many as the server has room for.", "max_sessions must be a number of sessions")

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/pgconsent/pgconsent/sqlstate"
 )
@@ -22,6 +23,7 @@ type Config struct {
 	Agents      map[string]*Agent    `yaml:"agents"`
 	Credentials string               `yaml:"credentials"`
 	MaxSessions int                  `yaml:"max_sessions"` // of all agents, at a time; 0: what the server has room for
+	StaleAfter  string               `yaml:"stale_after"`  // "": 60s
 	Enforcement Enforcement          `yaml:"enforcement"`
 	Audit       Audit                `yaml:"audit"`
 	Consent     *Consent             `yaml:"consent"`
@@ -30,6 +32,9 @@ type Config struct {
 
 	Path string `yaml:"-"` // of the file it was read from
 }
+
+// Stale is how long agents are served by the last that is known of a database which does not answer; 0: as long as enforcement does by itself.
+func (c *Config) Stale() time.Duration { return duration(c.StaleAfter) }
 
 // TLS is the certificate of the listener.
 type TLS struct {

@@ -16,6 +16,7 @@ type described struct {
 var description = map[string]described{
 	"":                               {"A configuration of pgconsent.", []string{"version", "databases"}, nil},
 	"version":                        {doc: "1"},
+	"stale_after":                    {doc: "How long agents are served by the last that is known of a database which does not answer: 5s to 1h. Default: 60s."},
 	"max_sessions":                   {doc: "How many sessions all agents together may have at a time. Default: what max_connections of the server leaves, less a fifth (5 to 50) for owners and pgconsent."},
 	"listen":                         {doc: "Where clients connect: host:port, or the path of a unix socket. Default: 127.0.0.1:7432."},
 	"tls":                            {"The listener's certificate; without it loopback and unix sockets only.", []string{"cert", "key"}, nil},

@@ -98,7 +98,7 @@ func (d *database) compareAll(ctx context.Context) {
 
 // agentConn connects as sessions of agents do.
 func (d *database) agentConn(ctx context.Context) (*pgx.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	ctx, cancel := context.WithTimeout(ctx, compareTimeout)
 	defer cancel()
 	config, err := pgx.ParseConfig(d.cfg.Agent)
 	if err != nil {
@@ -124,7 +124,7 @@ func (d *database) compare(ctx context.Context, conn *pgx.Conn, job comparing) (
 		Nonce: binary.BigEndian.Uint32(nonce[:]), PID: conn.PgConn().PID(), Expires: time.Now().Add(v.offset + seal.TTL),
 		Profile: v.state.profile, Attributes: job.attributes, Catalog: strconv.FormatInt(v.catalog, 10),
 	})
-	ctx, cancel := context.WithTimeout(ctx, 2*lookTimeout)
+	ctx, cancel := context.WithTimeout(ctx, 2*compareTimeout)
 	defer cancel()
 	set := conn.PgConn().ExecParams(ctx, "SELECT pg_catalog.set_config($1, $2, false)", [][]byte{[]byte(seal.Setting), []byte(value)}, nil, nil, nil).Read()
 	if set.Err != nil {

@@ -2,8 +2,8 @@
 // records what it did.
 //
 // Guarantees. A statement is allowed only under a policy whose database half is the one installed in the database, over a
-// catalog that was compared with the server's within the last ten seconds; when that cannot be said, every statement is
-// refused until it can (DESIGN invariant I1). What is allowed carries the text of package rewrite and nothing else. Each
+// catalog that was compared with the server's within Config.StaleAfter, or that the database itself holds each statement to; when
+// neither can be said, every statement is refused until it can (DESIGN invariant I1). What is allowed carries the text of package rewrite and nothing else. Each
 // decision has an audit record before it can be released (I8). An agent that is disabled or whose attributes change loses
 // its sessions at once.
 //
@@ -66,7 +66,9 @@ type Config struct {
 	Mode  rewrite.Mode // rewrite.Both or rewrite.Doors; the others are for tests
 	Walls rls.Mode     // rls.Enforce but in tests
 
-	maxStale time.Duration // 0: maxStale; tests shorten it
+	// StaleAfter is how long agents are served by what a look found while no other succeeds; 0: 60 s. While one is under way, and the
+	// database tells of DDL, there is no such limit: each statement asks whether the catalogs are still those.
+	StaleAfter time.Duration
 }
 
 // Database is one database that agents may use.
@@ -90,13 +92,18 @@ type Target struct {
 }
 
 const (
-	// maxStale is how old the last look at a database may be for its agents to be served.
-	maxStale = 10 * time.Second
-	// lookTimeout bounds one look, which is to end also on a host that has little time for it: beginning anew costs it more.
-	// Agents are refused after maxStale, whatever a look does meanwhile.
-	lookTimeout = 20 * time.Second
-	// connectTimeout bounds the connection that a look is made on: a server that does not answer at all is not waited for so long.
-	connectTimeout = 15 * time.Second
+	// staleAfter is Config.StaleAfter where nothing is said.
+	staleAfter = time.Minute
+	// checkAgain is how long the answer of Check holds while nothing is known to have changed.
+	checkAgain = 10 * time.Second
+	// reloadTimeout bounds the look that a policy is put in force with while somebody waits for it.
+	reloadTimeout = time.Minute
+	// compareTimeout bounds a comparison of what is observed.
+	compareTimeout = 20 * time.Second
+	// connectTimeout bounds the connection that a look is made on, and silence is how long the server's machine may say nothing. A look itself has no limit: it
+	// goes on however slow the server is, and beginning anew would cost it more.
+	connectTimeout = time.Minute
+	silence        = 15 * time.Second
 )
 
 // Enforcer decides for all agents of one process.
@@ -136,8 +143,8 @@ func New(ctx context.Context, cfg Config) (*Enforcer, error) {
 	if cfg.Refresh == 0 {
 		cfg.Refresh = 2 * time.Second
 	}
-	if cfg.maxStale == 0 {
-		cfg.maxStale = maxStale
+	if cfg.StaleAfter == 0 {
+		cfg.StaleAfter = staleAfter
 	}
 	if cfg.CacheBytes == 0 {
 		cfg.CacheBytes = 64 << 20
@@ -197,11 +204,15 @@ func (e *Enforcer) closeConnections() {
 	}
 }
 
-// Ready returns nil when the agents of every database are served, and otherwise why not.
+// Ready returns nil when the agents of every database are served by what was found within StaleAfter, and otherwise why not.
 func (e *Enforcer) Ready() error {
 	var failed []error
 	for _, name := range slices.Sorted(maps.Keys(e.databases)) {
-		if _, err := e.databases[name].current(); err != nil {
+		v, err := e.databases[name].current()
+		if err == nil && v.stale(e.cfg.StaleAfter) {
+			err = lost(nil)
+		}
+		if err != nil {
 			failed = append(failed, fmt.Errorf("database %s: %w", name, err))
 		}
 	}

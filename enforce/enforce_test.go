@@ -564,7 +564,7 @@ func TestCheckRefuses(t *testing.T) {
 // Reading the catalogs does not stand in the way of the owner's DDL: of two that wait for each other it gives in first, and reads
 // again.
 func TestReadingCatalogsGivesInToDDL(t *testing.T) {
-	w := start(t, func(w *world) { w.cfg.Refresh, w.cfg.maxStale = time.Hour, time.Hour })
+	w := start(t, func(w *world) { w.cfg.Refresh, w.cfg.StaleAfter = time.Hour, time.Hour })
 	w.db0(t).stopListening(t)
 	w.exec("CREATE TABLE public.held (id int); CREATE VIEW public.over_held AS SELECT id FROM public.held")
 	owner := w.db.Connect(t, "postgres")
@@ -732,7 +732,7 @@ func TestVerdictsAreShared(t *testing.T) {
 // A database that cannot be reached is refused when that lasts, and served when it is back.
 func TestDatabaseLost(t *testing.T) {
 	tier.All(t)
-	w := start(t, func(w *world) { w.cfg.maxStale = 2 * time.Second })
+	w := start(t, func(w *world) { w.cfg.StaleAfter = 2 * time.Second })
 	c := w.client("caregiver")
 	c.want(titles, "lake", "sea")
 	// First the limit is in force: who comes back before it is stays.

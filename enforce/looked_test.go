@@ -34,7 +34,7 @@ func TestWhatIsLookedAtAgain(t *testing.T) {
 	}
 	look("nothing has changed", false)
 	d.mu.Lock()
-	d.checked = d.checked.Add(-maxStale - time.Second)
+	d.checked = d.checked.Add(-checkAgain - time.Second)
 	d.mu.Unlock()
 	look("ten seconds went by", true)
 	look("it was asked a moment ago", false)

@@ -117,7 +117,7 @@ func TestNobodyNoticesWhatNoPolicySpeaksOf(t *testing.T) {
 
 // TestWhatConcernsAgentsIsNoted: whatever may change what a statement of an agent means is noted by the transaction that does it.
 func TestWhatConcernsAgentsIsNoted(t *testing.T) {
-	w := start(t, func(w *world) { w.cfg.Refresh, w.cfg.maxStale = time.Hour, time.Hour })
+	w := start(t, func(w *world) { w.cfg.Refresh, w.cfg.StaleAfter = time.Hour, time.Hour })
 	w.db0(t).stopListening(t)
 	w.exec("CREATE SCHEMA elsewhere; CREATE TABLE elsewhere.part (LIKE public.memories)")
 	for _, sql := range []string{
@@ -177,7 +177,7 @@ func TestWhatConcernsAgentsIsNoted(t *testing.T) {
 func TestWhatIsUnsafeRefusesAlsoWhileCatalogsMove(t *testing.T) {
 	var unsafe atomic.Bool
 	w := start(t, func(w *world) {
-		w.cfg.Refresh, w.cfg.maxStale = time.Hour, time.Hour
+		w.cfg.Refresh, w.cfg.StaleAfter = time.Hour, time.Hour
 		w.cfg.Check = func(context.Context, *pgx.Conn, Target) error {
 			if unsafe.Load() {
 				return errors.New("row security is off")

@@ -39,7 +39,7 @@ func (d *database) listen(ctx context.Context) {
 func (d *database) listenOnce(ctx context.Context) error {
 	config := d.control.Copy()
 	config.RuntimeParams["application_name"] = "pgconsent listener"
-	opening, cancel := context.WithTimeout(ctx, lookTimeout)
+	opening, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
 	conn, err := pgx.ConnectConfig(opening, config)
 	if err != nil {

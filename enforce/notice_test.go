@@ -15,7 +15,7 @@ import (
 // What was decided before DDL was committed is not answered after it, whether or not anybody has noticed: the database
 // refuses it, and does so whatever rows there are.
 func TestNothingIsAnsweredUnderAnOlderCatalog(t *testing.T) {
-	w := start(t, func(w *world) { w.cfg.Refresh, w.cfg.maxStale = time.Hour, time.Hour })
+	w := start(t, func(w *world) { w.cfg.Refresh, w.cfg.StaleAfter = time.Hour, time.Hour })
 	w.db0(t).stopListening(t)
 	c := w.client("caregiver")
 	before := c.Decide(t.Context(), titles, verdict.Simple)
@@ -61,7 +61,7 @@ func TestNothingIsAnsweredUnderAnOlderCatalog(t *testing.T) {
 
 // A plan that the server keeps is made anew where what it reads is altered; else it means what it meant.
 func TestKeptPlansUnderAnOlderCatalog(t *testing.T) {
-	w := start(t, func(w *world) { w.cfg.Refresh, w.cfg.maxStale = time.Hour, time.Hour })
+	w := start(t, func(w *world) { w.cfg.Refresh, w.cfg.StaleAfter = time.Hour, time.Hour })
 	w.db0(t).stopListening(t)
 	c := w.client("caregiver")
 	v := c.Decide(t.Context(), titles, verdict.Extended)
@@ -83,7 +83,7 @@ func TestKeptPlansUnderAnOlderCatalog(t *testing.T) {
 
 // The database tells of DDL, so that a look comes at once; statements wait for it.
 func TestDDLIsToldOf(t *testing.T) {
-	w := start(t, func(w *world) { w.cfg.Refresh, w.cfg.maxStale = time.Hour, time.Hour })
+	w := start(t, func(w *world) { w.cfg.Refresh, w.cfg.StaleAfter = time.Hour, time.Hour })
 	d := w.db0(t)
 	eventually(t, "listening", func() bool {
 		var n int
@@ -102,7 +102,7 @@ func TestDDLIsToldOf(t *testing.T) {
 // What is told while nobody listens is looked at when somebody does again.
 func TestDDLThatNobodyHeardOf(t *testing.T) {
 	tier.All(t)
-	w := start(t, func(w *world) { w.cfg.Refresh, w.cfg.maxStale = time.Hour, time.Hour })
+	w := start(t, func(w *world) { w.cfg.Refresh, w.cfg.StaleAfter = time.Hour, time.Hour })
 	d := w.db0(t)
 	const listening = " FROM pg_stat_activity WHERE application_name = 'pgconsent listener' AND query LIKE 'LISTEN%' AND state = 'idle' AND datname = current_database()"
 	eventually(t, "listening", func() bool {
@@ -163,7 +163,7 @@ func (d *database) stopListening(t *testing.T) {
 
 // A rule of the owner's that answers in a statement's place is planned with the table that the statement names.
 func TestRulesUnderAnOlderCatalog(t *testing.T) {
-	w := start(t, func(w *world) { w.cfg.Refresh, w.cfg.maxStale = time.Hour, time.Hour })
+	w := start(t, func(w *world) { w.cfg.Refresh, w.cfg.StaleAfter = time.Hour, time.Hour })
 	w.db0(t).stopListening(t)
 	w.exec("GRANT INSERT, UPDATE, DELETE ON public.memories TO pgconsent_agent")
 	for _, q := range []struct{ rule, sql string }{
@@ -192,7 +192,7 @@ func TestRulesUnderAnOlderCatalog(t *testing.T) {
 func TestClocksThatWereMoved(t *testing.T) {
 	for name, jump := range map[string]time.Duration{"forward": time.Hour, "back": -time.Hour} {
 		t.Run(name, func(t *testing.T) {
-			w := start(t, func(w *world) { w.cfg.Refresh, w.cfg.maxStale = time.Hour, time.Hour })
+			w := start(t, func(w *world) { w.cfg.Refresh, w.cfg.StaleAfter = time.Hour, time.Hour })
 			d := w.db0(t)
 			d.stopListening(t)
 			c, other := w.client("caregiver"), w.client("caregiver")

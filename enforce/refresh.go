@@ -24,9 +24,10 @@ import (
 
 // database is one database and what is known of it.
 type database struct {
-	e    *Enforcer
-	cfg  Database
-	view atomic.Pointer[view] // read by every session
+	e       *Enforcer
+	cfg     Database
+	view    atomic.Pointer[view] // read by every session
+	looking atomic.Bool          // a look is under way, on a connection that the server's machine answers on
 
 	keyColumns atomic.Pointer[keyColumns] // of tables the keys of whose rows are recorded
 	origins    atomic.Pointer[origins]    // of the columns of views that statements read
@@ -66,6 +67,7 @@ type observation struct {
 	installed   migrations.Installed
 	keys        *seal.Keyring
 	catalog     int64 // the version before the rest was read
+	told        bool  // the database tells of DDL
 	offset      time.Duration
 	server      string // when it was started: which one it is
 }
@@ -85,8 +87,8 @@ const fingerprintAgain = 5 * time.Second
 var controlSettings = map[string]string{
 	"application_name":                "pgconsent control",
 	"search_path":                     "pg_catalog",
-	"statement_timeout":               "20s", // lookTimeout
-	"idle_session_timeout":            "0",   // who listens is idle
+	"statement_timeout":               "0", // a look takes as long as it takes
+	"idle_session_timeout":            "0", // who listens is idle
 	"jit":                             "off",
 	"max_parallel_workers_per_gather": "0",
 	"client_encoding":                 "UTF8",
@@ -113,6 +115,8 @@ func newDatabase(e *Enforcer, c Database) (*database, error) {
 		control.RuntimeParams[name] = value
 	}
 	control.ConnectTimeout = connectTimeout
+	dialer := net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: silence / 3, Interval: silence / 3, Count: 2}}
+	control.DialFunc = dialer.DialContext
 	d := &database{e: e, cfg: c, control: control, askers: newAskers(), wake: make(chan struct{}, 1), doc: doc, files: files}
 	d.compares.last = map[string]time.Time{}
 	if c.Agent != "" {
@@ -156,8 +160,7 @@ func (d *database) watch(ctx context.Context) {
 func (d *database) refresh(ctx context.Context) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
-	defer cancel()
+	defer d.looking.Store(false)
 	asked := d.noticed.Load()
 	defer d.looked(asked)
 	began := time.Now()
@@ -213,7 +216,10 @@ func (d *database) publish(began time.Time, seen observation, err error) {
 		if v := d.view.Load(); v != nil && v.refusal == nil && v.clockMoved(seen.offset) {
 			log.Warn("a clock was moved, the database's or this machine's: all sessions are sealed anew", "by", (seen.offset - v.offset).Round(time.Second).String())
 		}
-		d.view.Store(&view{state: d.state, verified: began, offset: seen.offset, catalog: seen.catalog, server: seen.server})
+		if seen.told { // what was so when the look began still is, or a statement is refused by the database
+			began = time.Now()
+		}
+		d.view.Store(&view{state: d.state, verified: began, told: seen.told, offset: seen.offset, catalog: seen.catalog, server: seen.server})
 		d.e.leave(d)
 		m.PolicyInForce(d.cfg.Name, d.state.versions.Policy, d.state.versions.Catalog)
 	case gone || moving:
@@ -226,8 +232,6 @@ func (d *database) publish(began time.Time, seen observation, err error) {
 			switch {
 			case moving:
 				what = "the catalogs change again and again while they are read"
-			case errors.Is(err, context.DeadlineExceeded):
-				what = fmt.Sprintf("the database does not answer what its walls depend on within %s", lookTimeout)
 			}
 			log.Error(what+"; its agents are refused when that lasts", "error", err)
 		}
@@ -253,20 +257,20 @@ func (d *database) look(ctx context.Context) (observation, error) {
 		}
 		d.conn, d.checked, d.prints = conn, time.Time{}, fingerprints{} // it may be another server: all is examined again
 	}
+	d.looking.Store(true)
 	var err error
 	var room int
 	if o.offset, o.server, room, err = serverNow(ctx, d.conn); err != nil {
 		return o, err
 	}
 	d.e.room.Store(int64(room))
-	var told bool
-	if o.catalog, told, err = catalogVersion(ctx, d.conn); err != nil {
+	if o.catalog, o.told, err = catalogVersion(ctx, d.conn); err != nil {
 		return o, err
 	}
 	if o.installed, err = migrations.ReadInstalled(ctx, d.conn); err != nil {
 		return o, err
 	}
-	if v := d.view.Load(); told && v != nil && v.refusal == nil && o.catalog == d.prints.catalog && time.Since(d.prints.at) < fingerprintAgain {
+	if v := d.view.Load(); o.told && v != nil && v.refusal == nil && o.catalog == d.prints.catalog && time.Since(d.prints.at) < fingerprintAgain {
 		o.fingerprint, o.concerned = d.prints.fingerprint, d.prints.concerned
 	} else if o.fingerprint, o.concerned, err = pgcatalog.Fingerprints(ctx, d.conn); err != nil {
 		return o, fmt.Errorf("catalog: %w", err)
@@ -351,7 +355,7 @@ func (d *database) judge(ctx context.Context, o observation) error {
 		d.install(made, doc, o)
 		return nil
 	}
-	if time.Since(d.checked) > maxStale {
+	if time.Since(d.checked) > checkAgain {
 		if err := d.check(ctx, s); err != nil {
 			return err
 		}
@@ -364,7 +368,7 @@ func (d *database) judge(ctx context.Context, o observation) error {
 }
 
 // readAnyway is how long what concerns no agent may have changed before the catalogs are read again all the same.
-const readAnyway = maxStale
+const readAnyway = checkAgain
 
 // toRead tells whether the catalogs are to be read: what concerns agents has changed, or something has that a policy which
 // waits, or agents who are refused, may wait for. The caller holds mu.

@@ -50,7 +50,7 @@ func (d *database) reload() error {
 	d.install(s, doc, d.seen)
 	d.gate()
 	if v := d.view.Load(); v.state != nil {
-		d.view.Store(&view{state: d.state, verified: v.verified, offset: v.offset, catalog: v.catalog, server: v.server})
+		d.view.Store(&view{state: d.state, verified: v.verified, offset: v.offset, catalog: v.catalog, server: v.server, told: v.told})
 	}
 	m.PolicyInForce(d.cfg.Name, s.versions.Policy, s.versions.Catalog)
 	log.Info("policy reloaded", "policy", s.versions.Policy)
@@ -71,8 +71,9 @@ func (d *database) follow() {
 // vouch looks at the database and asks Check whether it holds the wall of a state that is not in force yet. The caller
 // holds mu.
 func (d *database) vouch(s *state) error {
-	ctx, cancel := context.WithTimeout(context.Background(), lookTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), reloadTimeout)
 	defer cancel()
+	defer d.looking.Store(false)
 	d.prints = fingerprints{}
 	seen, err := d.look(ctx)
 	if err != nil {

@@ -53,6 +53,7 @@ type view struct {
 	state    *state          // nil: refusal says why
 	refusal  *sqlstate.Error // why agents are not served
 	verified time.Time       // when the database was last looked at with success
+	told     bool            // the database tells of DDL: it refuses what was decided under other catalogs
 	offset   time.Duration   // the database's clock minus ours
 	catalog  int64           // the version of the catalogs that was looked at, or an older one
 	server   string          // which server was looked at
@@ -66,12 +67,15 @@ func (d *database) current() (*view, *sqlstate.Error) {
 		return nil, notServed(errors.New("the database has not been looked at yet"))
 	case v.refusal != nil:
 		return nil, v.refusal
-	case time.Since(v.verified) > d.e.cfg.maxStale:
+	case v.stale(d.e.cfg.StaleAfter) && !(v.told && d.looking.Load()):
 		return nil, lost(nil)
 	default:
 		return v, nil
 	}
 }
+
+// stale tells whether the last look is older than this.
+func (v *view) stale(after time.Duration) bool { return time.Since(v.verified) > after }
 
 // lost is the refusal while the server does not answer.
 func lost(cause error) *sqlstate.Error {

@@ -125,6 +125,7 @@ func New(ctx context.Context, o Options) (_ *Service, err error) {
 	}
 	s.enforcer, err = enforce.New(ctx, enforce.Config{
 		Databases: databases, Agents: s.agents(c), Audit: s.audit, Metrics: counts, Log: s.log, AIR: s.air, Check: vouch.check, Mode: mode,
+		StaleAfter: c.Stale(),
 	})
 	if err != nil {
 		return nil, err
