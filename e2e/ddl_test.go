@@ -73,11 +73,15 @@ func TestDDLIsNoticedBeforeTheNextStatement(t *testing.T) {
 	}
 	t.Logf("20 statements were to be tried again %d times", again)
 
-	// A transaction that is open goes on until its next statement.
+	// A transaction that is open goes on until its next statement, and beside what concerns nobody beyond it.
 	if _, code := ask("BEGIN; SELECT count(*) FROM memories"); code != "" {
 		t.Fatal(code)
 	}
 	exec(owners["direct"], "CREATE TABLE public.meanwhile (id int)")
+	if text, code := ask("SELECT count(*) > 0 FROM memories"); text != "t" {
+		t.Errorf("beside a table of others: %q, SQLSTATE %s", text, code)
+	}
+	exec(owners["direct"], "CREATE INDEX meanwhile_too ON public.memories (id)")
 	if _, code := ask("SELECT count(*) FROM memories"); code != "40001" {
 		t.Errorf("in a transaction: SQLSTATE %s, want 40001", code)
 	}
