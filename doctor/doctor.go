@@ -65,6 +65,7 @@ type exam struct {
 	Subject
 	conn  *pgx.Conn
 	roles map[string]role
+	about map[Finding][]uint32 // the tables that findings are about, where that is known
 }
 
 // check is one question. It returns what is wrong; nothing means that holds is true.
@@ -99,7 +100,11 @@ var checks = []check{
 // Examine runs every check on a connection of the control role, the owner or a superuser. The error is that of a
 // connection that broke.
 func Examine(ctx context.Context, conn *pgx.Conn, s Subject) ([]Finding, error) {
-	x := &exam{Subject: s.named(), conn: conn}
+	return (&exam{Subject: s.named(), conn: conn, about: map[Finding][]uint32{}}).examine(ctx)
+}
+
+func (x *exam) examine(ctx context.Context) ([]Finding, error) {
+	conn := x.conn
 	var found []Finding
 	for _, c := range checks {
 		f, err := c.run(ctx, x)
@@ -144,15 +149,20 @@ func Refuse(found []Finding) error {
 		WithHint("pgconsent doctor shows every finding.")
 }
 
-// Check is Examine for a server that runs, which asks again and again: it returns an error unless the database is safe. It
-// leaves out what would read large tables.
+// Check is Examine for a server that runs, which asks again and again: it returns an error unless the database is safe, a [Confined] one where all but some
+// tables is. It leaves out what would read large tables.
 func Check(ctx context.Context, conn *pgx.Conn, s Subject) error {
 	s.running = true
-	found, err := Examine(ctx, conn, s)
+	x := &exam{Subject: s.named(), conn: conn, about: map[Finding][]uint32{}}
+	found, err := x.examine(ctx)
 	if err != nil {
 		return err
 	}
-	return Refuse(found)
+	err = Refuse(found)
+	if tables := x.confined(found); err != nil && len(tables) > 0 {
+		return &Confined{tables, err}
+	}
+	return err
 }
 
 // strings runs a query whose rows are one text each.

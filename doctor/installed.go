@@ -34,16 +34,26 @@ func checkDrift(ctx context.Context, x *exam) ([]Finding, error) {
 	// What matters of a table has checks of its own: its row security, its owner, our roles' rights. What differs besides
 	// is somebody else's grant.
 	var walls, tables []string
+	single, among := true, []uint32{} // all of the walls are about single tables: these
 	for _, c := range changed {
 		if strings.HasPrefix(c, "table ") {
 			tables = append(tables, c)
+			continue
+		}
+		walls = append(walls, c)
+		if oid := x.tableOf(c); oid != 0 {
+			among = append(among, oid)
 		} else {
-			walls = append(walls, c)
+			single = false
 		}
 	}
 	var found []Finding
 	if len(walls) > 0 {
-		found = append(found, Finding{"drift", Unsafe, "what pgconsent migrate installed was altered: " + list(walls), "Run pgconsent migrate, which puts back what is its own. What others have added stays: look at it first."})
+		one := Finding{"drift", Unsafe, "what pgconsent migrate installed was altered: " + list(walls), "Run pgconsent migrate, which puts back what is its own. What others have added stays: look at it first."}
+		if single {
+			x.about[one] = among
+		}
+		found = append(found, one)
 	}
 	if len(tables) > 0 {
 		found = append(found, Finding{"drift_table", Warning, "grants or settings of protected tables changed since pgconsent migrate: " + list(tables), "If that was meant, nothing; pgconsent migrate records it."})

@@ -73,18 +73,18 @@ func checkAccess(ctx context.Context, x *exam) ([]Finding, error) {
 				`SELECT n.nspname FROM pg_catalog.pg_namespace n WHERE n.nspname = 'pgconsent' AND pg_catalog.has_schema_privilege($1, n.oid, 'USAGE')`, agent)
 		},
 		func() ([]Finding, error) {
-			return x.each(ctx, Finding{"agent_write", Unsafe, "the role " + agent + " may change more of %s than the policy says, by itself or through PUBLIC",
+			return x.eachTable(ctx, Finding{"agent_write", Unsafe, "the role " + agent + " may change more of %s than the policy says, by itself or through PUBLIC",
 				"REVOKE INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER ON %s FROM PUBLIC, " + quote(agent) + ", and run pgconsent migrate"},
 				beyond, agent, writes)
 		},
 		func() ([]Finding, error) {
-			return x.each(ctx, Finding{"agent_narrowed", Unsafe, "the role " + agent + " may read %s, of which the policy hides columns, by itself or through PUBLIC",
+			return x.eachTable(ctx, Finding{"agent_narrowed", Unsafe, "the role " + agent + " may read %s, of which the policy hides columns, by itself or through PUBLIC",
 				"REVOKE SELECT ON %s FROM PUBLIC, " + quote(agent) + ", and grant it by name to the roles that need it"},
-				`SELECT pg_catalog.format('%I.%I', n.nspname, c.relname) FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+				`SELECT pg_catalog.format('%I.%I', n.nspname, c.relname), c.oid FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 				 WHERE c.oid = ANY ($2::pg_catalog.oid[]) AND pg_catalog.has_any_column_privilege($1, c.oid, 'SELECT') ORDER BY 1`, agent, narrowed)
 		},
 		func() ([]Finding, error) {
-			return x.each(ctx, Finding{"rows_write", Unsafe, "the role " + x.RowsRole + " may change more of %s than the policy says, by itself or through PUBLIC",
+			return x.eachTable(ctx, Finding{"rows_write", Unsafe, "the role " + x.RowsRole + " may change more of %s than the policy says, by itself or through PUBLIC",
 				"REVOKE INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER ON %s FROM PUBLIC, " + quote(x.RowsRole) + ", and run pgconsent migrate"},
 				beyond, x.RowsRole, through)
 		},
@@ -107,7 +107,7 @@ func (x *exam) exists() bool { return len(x.roles) == len(x.names()) }
 var missing = []Finding{{"role_missing", Unsafe, "this could not be checked without the roles", "Run pgconsent migrate."}}
 
 // beyond are the tables of which a role may change more than it is said to.
-const beyond = `SELECT pg_catalog.format('%I.%I', n.nspname, c.relname)
+const beyond = `SELECT pg_catalog.format('%I.%I', n.nspname, c.relname), c.oid
 				 FROM pg_catalog.jsonb_to_recordset($2::pg_catalog.jsonb) AS w (oid oid, insert text[], update text[], delete bool)
 				 JOIN pg_catalog.pg_class c ON c.oid = w.oid JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 				 WHERE pg_catalog.has_table_privilege($1, c.oid, 'TRUNCATE, TRIGGER') OR pg_catalog.has_any_column_privilege($1, c.oid, 'REFERENCES')

@@ -48,15 +48,15 @@ func (x *exam) exact() []uint32 {
 }
 
 func checkRowSecurity(ctx context.Context, x *exam) ([]Finding, error) {
-	const table = `SELECT pg_catalog.format('%I.%I', n.nspname, c.relname) FROM pg_catalog.pg_class c
+	const table = `SELECT pg_catalog.format('%I.%I', n.nspname, c.relname), c.oid FROM pg_catalog.pg_class c
 		JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = ANY ($1::pg_catalog.oid[])`
 	found, err := all(
 		func() ([]Finding, error) {
-			return x.each(ctx, Finding{"rls_off", Unsafe, "row security is off for the protected table %s", "ALTER TABLE %s ENABLE ROW LEVEL SECURITY"},
+			return x.eachTable(ctx, Finding{"rls_off", Unsafe, "row security is off for the protected table %s", "ALTER TABLE %s ENABLE ROW LEVEL SECURITY"},
 				table+` AND NOT c.relrowsecurity ORDER BY 1`, x.protected(false))
 		},
 		func() ([]Finding, error) {
-			return x.each(ctx, Finding{"force_rls", Unsafe, "FORCE ROW LEVEL SECURITY is on for %s: it binds the owner, whose jobs then see other rows", "ALTER TABLE %s NO FORCE ROW LEVEL SECURITY"},
+			return x.eachTable(ctx, Finding{"force_rls", Unsafe, "FORCE ROW LEVEL SECURITY is on for %s: it binds the owner, whose jobs then see other rows", "ALTER TABLE %s NO FORCE ROW LEVEL SECURITY"},
 				table+` AND c.relforcerowsecurity ORDER BY 1`, x.protected(true))
 		},
 	)
@@ -81,16 +81,16 @@ func checkPolicies(ctx context.Context, x *exam) ([]Finding, error) {
 	if !x.exists() {
 		return missing, nil
 	}
-	const policy = `SELECT pg_catalog.format('%I on %I.%I', p.polname, n.nspname, c.relname) FROM pg_catalog.pg_policy p
+	const policy = `SELECT pg_catalog.format('%I on %I.%I', p.polname, n.nspname, c.relname), c.oid FROM pg_catalog.pg_policy p
 		JOIN pg_catalog.pg_class c ON c.oid = p.polrelid JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 		WHERE p.polname NOT LIKE 'pgconsent\_%'`
 	return all(
 		func() ([]Finding, error) {
-			return x.each(ctx, Finding{"foreign_policy", Unsafe, "the row policy %s is not ours and names one of our roles", "DROP POLICY %s, or ALTER POLICY … TO other roles"},
+			return x.eachTable(ctx, Finding{"foreign_policy", Unsafe, "the row policy %s is not ours and names one of our roles", "DROP POLICY %s, or ALTER POLICY … TO other roles"},
 				policy+` AND p.polroles && $1::pg_catalog.oid[] ORDER BY 1`, []uint32{x.roles[x.AgentRole].OID, x.roles[x.ReaderRole].OID, x.roles[x.RowsRole].OID})
 		},
 		func() ([]Finding, error) {
-			return x.each(ctx, Finding{"foreign_restrictive", Unsafe, "the restrictive row policy %s applies to PUBLIC, and so to " + x.ReaderRole + ": rules would miss rows that it hides",
+			return x.eachTable(ctx, Finding{"foreign_restrictive", Unsafe, "the restrictive row policy %s applies to PUBLIC, and so to " + x.ReaderRole + ": rules would miss rows that it hides",
 				"ALTER POLICY %s TO the roles it is meant for"},
 				policy+` AND NOT p.polpermissive AND 0 = ANY (p.polroles) AND p.polcmd IN ('*', 'r') AND c.oid = ANY ($1::pg_catalog.oid[])
 				  AND pg_catalog.pg_get_expr(p.polqual, p.polrelid) IS DISTINCT FROM 'true' ORDER BY 1`, x.protected(true))

@@ -21,3 +21,14 @@ func (d *database) gate() {
 	changed.rights, changed.signing = changed.epoch, signing
 	d.state = &changed
 }
+
+// Unfit is the answer of [Config.Check] that some tables are not safe, and that all which does not depend on them is: these are suspended.
+type Unfit struct {
+	Relations []uint32 // OIDs
+	Why       error
+}
+
+func (u Unfit) Error() string { return u.Why.Error() }
+
+// Unwrap returns what is unsafe.
+func (u Unfit) Unwrap() error { return u.Why }

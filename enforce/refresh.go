@@ -177,8 +177,17 @@ func (d *database) refresh(ctx context.Context) error {
 	if errors.Is(err, errMoving) && d.state != nil {
 		// What the state in force depends on is examined nevertheless. An error of PostgreSQL's tells nothing: what was examined may be gone.
 		var pg *pgconn.PgError
-		if unsafe := d.check(ctx, d.state); unsafe != nil && !errors.As(unsafe, &pg) {
+		now, unsafe := d.fit(ctx, d.state)
+		switch v := d.view.Load(); {
+		case unsafe != nil && !errors.As(unsafe, &pg):
 			err = unsafe
+		case unsafe == nil && now != d.state:
+			d.install(now, d.doc, d.seen)
+			if v != nil && v.refusal == nil {
+				with := *v
+				with.state = now
+				d.view.Store(&with)
+			}
 		}
 	}
 	if err == nil {
@@ -321,17 +330,24 @@ func (d *database) judge(ctx context.Context, o observation) error {
 		if err == nil && c.plan.Hash() != o.installed.Hash {
 			err = errors.New("another policy is installed in the database than the one configured: run pgconsent migrate")
 		}
+		var rest *state
 		switch {
 		case err == nil:
 		case !settled: // what was read are perhaps parts of two states
 			return fmt.Errorf("%w: %w", errMoving, err)
 		default:
-			return err
+			if rest = d.without(snap, o); rest == nil {
+				return err
+			}
+			doc = d.doc
 		}
 		if doc != d.doc {
 			d.e.cfg.Log.Info("the policy that waited for pgconsent migrate is in force", "database", d.cfg.Name, "policy", c.policy.Version())
 		}
-		made := d.newState(c, snap, o.keys)
+		made := rest
+		if made == nil {
+			made = d.newState(c, snap, o.keys)
+		}
 		same := s != nil && s.equal(made)
 		v := d.view.Load()
 		inForce := v != nil && v.refusal == nil
@@ -349,19 +365,26 @@ func (d *database) judge(ctx context.Context, o observation) error {
 				d.e.cfg.Log.Warn("what the policy lets agents write tells them of rows that they do not see", "database", d.cfg.Name, "why", w.Error())
 			}
 		}
-		if err := d.check(ctx, made); err != nil {
+		if made, err = d.fit(ctx, made); err != nil {
 			return err
 		}
 		d.install(made, doc, o)
 		return nil
 	}
 	if time.Since(d.checked) > checkAgain {
-		if err := d.check(ctx, s); err != nil {
+		now, err := d.fit(ctx, s)
+		if err != nil {
 			return err
+		}
+		if now != s {
+			d.install(now, d.doc, o)
+			s = now
 		}
 	}
 	if !sameKey(o.keys.Newest(), s.key) {
+		before := s
 		s = d.newState(compiled{s.policy, s.plan}, s.snapshot, o.keys)
+		s.altered, s.unfit, s.suspended = before.altered, before.unfit, before.suspended
 		d.install(s, d.doc, o)
 	}
 	return nil
@@ -474,7 +497,15 @@ func (d *database) newState(c compiled, snap *catalog.Snapshot, keys *seal.Keyri
 func (d *database) check(ctx context.Context, s *state) error {
 	if d.e.cfg.Check != nil {
 		err := d.e.cfg.Check(ctx, d.conn, Target{d.cfg, s.policy, s.snapshot, s.plan})
-		var shut GateShut
+		var (
+			shut  GateShut
+			unfit Unfit
+		)
+		if errors.As(err, &unfit) { // the probes of the gate door were not asked: it is as it was
+			d.shut = d.shut || d.state == nil || d.state.plan.Hash() != s.plan.Hash()
+			d.checked = time.Now()
+			return err
+		}
 		if err != nil && !errors.As(err, &shut) {
 			return err
 		}
@@ -492,6 +523,11 @@ func (d *database) install(s *state, doc *policy.Document, o observation) {
 		d.doc, d.next, d.unfit = doc, nil, nil
 		d.e.cfg.Metrics.PolicyPending(d.cfg.Name, false)
 	}
+	var before suspended
+	if d.state != nil {
+		before = d.state.suspended
+	}
+	d.tellSuspended(before, s.suspended)
 	d.state, d.seen = s, o
 	d.unprotected(s)
 	d.e.misled(d, s.policy)

@@ -25,6 +25,10 @@ func (d *database) reload() error {
 		d.doc = doc
 		return nil
 	}
+	if !d.state.suspended.none() {
+		d.unfit = doc // it may fit the catalogs as they are
+		return kept(errors.New("tables are suspended until pgconsent migrate has run: a new policy is taken over by it, or after it"))
+	}
 	c, err := d.compile(doc, d.state.snapshot)
 	if err != nil {
 		d.unfit = doc

@@ -228,6 +228,9 @@ func (s *session) judge(st *state, text string, p verdict.Protocol, signing bool
 	case err == nil && res.NeedsSignature && !signing:
 		err = sqlstate.From(fmt.Errorf("a text without gate views asks for a signature"))
 	}
+	if err == nil {
+		err = st.suspended.in(st.policy, res)
+	}
 	if err != nil {
 		judged = refusal(text, p, st.versions, err)
 		j := judged.Detail.(*judgement)
@@ -348,6 +351,9 @@ func (s *session) Recheck(ctx context.Context, v *verdict.Verdict) *verdict.Verd
 	}
 	if again.Allowed() && v.Allowed() && again.Text == v.Text {
 		return s.admit(ctx, now.state, again, p)
+	}
+	if !again.Allowed() && again.Refusal.Code == sqlstate.ObjectNotInPrerequisiteState {
+		return again // it is the same statement when the table is served again
 	}
 	stale := refusal(v.Original, p, again.Versions, sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonStale, "cached plan must not change result type").
 		WithHint("The policy or the schema changed since the statement was prepared: prepare it again."))

@@ -68,6 +68,7 @@ var (
 	auditAnchor      = family{"pgconsent_audit_anchor_failures_total", "counter", nil, "Times the head of the audit could not be written to its anchor file."}
 	policyInfo       = family{"pgconsent_policy_info", "gauge", []string{"database", "policy", "catalog"}, "1 for the versions (hashes) of policy and catalog in force."}
 	observed         = family{"pgconsent_observed_tables", "gauge", []string{"database"}, "Tables that the policy observes only: they are not protected."}
+	suspendedTables  = family{"pgconsent_suspended_tables", "gauge", []string{"database"}, "Tables and views that are not served: they, or what they depend on, are not as they were when the policy was installed."}
 	policyPending    = family{"pgconsent_policy_pending", "gauge", []string{"database"}, "1 when a changed policy waits for pgconsent migrate."}
 	refreshTotal     = family{"pgconsent_refresh_total", "counter", []string{"database", "result"}, "Checks of catalog, installed policy, keys and clock, by result."}
 	limitedTotal     = family{"pgconsent_limited_total", "counter", []string{"limit"}, "Executions that a limit of the policy refused or ended: a rate per minute, or the size of one result; and transactions that lasted too long."}
@@ -77,7 +78,7 @@ var (
 var families = []family{
 	sessionsOpen, sessionsTotal, statementsTotal, cacheHits, cacheMisses, cacheBytes, cacheEntries, decideSeconds,
 	addedSeconds, rowsTotal, bytesTotal, upstreamUp, serving, sealRenewals, auditQueue, auditLag, auditFailures, auditAnchor,
-	policyInfo, observed, policyPending, refreshTotal, revocationsTotal, limitedTotal,
+	policyInfo, observed, policyPending, suspendedTables, refreshTotal, revocationsTotal, limitedTotal,
 	consentActive, consentStreams, consentSuccess, consentAge, consentExpiry,
 	sweepsTotal, sweptRows, sweptAt, sweepLag, outboxQueue, outboxAge, outboxTotal,
 	airInteractions, airReminders, airRate, airActive, airByTime, airByMessages, airRefused,
@@ -85,12 +86,12 @@ var families = []family{
 
 // Metrics counts. Make one with [New]; a nil one counts nothing.
 type Metrics struct {
-	sessionsOpen, upstreamUp, serving, policyInfo, observedTables, policyPending *prometheus.GaugeVec
-	sessionsTotal, statementsTotal, sealRenewals, refreshTotal, limited          *prometheus.CounterVec
-	cacheHits, cacheMisses, rowsTotal, bytesTotal                                prometheus.Counter
-	auditFailures, auditAnchor, revocations                                      prometheus.Counter
-	cacheBytes, cacheEntries, auditQueue, auditLag                               prometheus.Gauge
-	decideSeconds, addedSeconds                                                  prometheus.Histogram
+	sessionsOpen, upstreamUp, serving, policyInfo, observedTables, policyPending, suspended *prometheus.GaugeVec
+	sessionsTotal, statementsTotal, sealRenewals, refreshTotal, limited                     *prometheus.CounterVec
+	cacheHits, cacheMisses, rowsTotal, bytesTotal                                           prometheus.Counter
+	auditFailures, auditAnchor, revocations                                                 prometheus.Counter
+	cacheBytes, cacheEntries, auditQueue, auditLag                                          prometheus.Gauge
+	decideSeconds, addedSeconds                                                             prometheus.Histogram
 
 	consent consentMetrics
 	air     airMetrics
@@ -124,13 +125,14 @@ func New(reg prometheus.Registerer) *Metrics {
 		policyInfo:      gauges(policyInfo),
 		observedTables:  gauges(observed),
 		policyPending:   gauges(policyPending),
+		suspended:       gauges(suspendedTables),
 		refreshTotal:    counters(refreshTotal),
 		revocations:     counter(revocationsTotal),
 		versions:        map[string][2]string{},
 	}
 	reg.MustRegister(m.sessionsOpen, m.sessionsTotal, m.statementsTotal, m.cacheHits, m.cacheMisses, m.cacheBytes,
 		m.cacheEntries, m.decideSeconds, m.addedSeconds, m.rowsTotal, m.bytesTotal, m.upstreamUp, m.serving,
-		m.sealRenewals, m.auditQueue, m.auditLag, m.auditFailures, m.auditAnchor, m.policyInfo, m.observedTables, m.policyPending, m.refreshTotal,
+		m.sealRenewals, m.auditQueue, m.auditLag, m.auditFailures, m.auditAnchor, m.policyInfo, m.observedTables, m.policyPending, m.suspended, m.refreshTotal,
 		m.revocations, m.limited)
 	m.consent.register(reg)
 	m.air.register(reg)
@@ -304,6 +306,13 @@ func (m *Metrics) PolicyInForce(database, policy, catalog string) {
 func (m *Metrics) PolicyPending(database string, yes bool) {
 	if m != nil {
 		m.policyPending.WithLabelValues(database).Set(boolean(yes))
+	}
+}
+
+// Suspended tells how many tables and views of a database are not served while the others are.
+func (m *Metrics) Suspended(database string, tables int) {
+	if m != nil {
+		m.suspended.WithLabelValues(database).Set(float64(tables))
 	}
 }
 

@@ -68,6 +68,10 @@ func (all vouchers) check(ctx context.Context, conn *pgx.Conn, t enforce.Target)
 	}
 	err := v.check(ctx, conn, t)
 	v.remember(err)
+	var confined *doctor.Confined
+	if errors.As(err, &confined) {
+		return enforce.Unfit{Relations: confined.Relations, Why: err}
+	}
 	return err
 }
 
