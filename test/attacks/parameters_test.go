@@ -200,7 +200,10 @@ func TestSearchesBehindTheGateAreNotDeep(t *testing.T) {
 				if _, err := c.Prepare(t.Context(), name, sql, nil); err != nil {
 					t.Fatal(sql, err)
 				}
-				for _, value := range values {
+				for v, value := range values {
+					if !tier.Turn(n+v, 4) {
+						continue
+					}
 					r := c.ExecPrepared(t.Context(), name, [][]byte{[]byte(value)}, nil, nil).Read()
 					got[i] = append(got[i], fmt.Sprintf("%s: %s: %.10q %d: %v %s", stack, sql, value, len(value), r.Err, r.Rows))
 				}

@@ -151,7 +151,7 @@ func TestPlantedAreListed(t *testing.T) {
 
 // The harness sees five holes, always the same: all of them are for make mutants.
 func TestFiveMutants(t *testing.T) {
-	tier.All(t)
+	tier.Nightly(t)
 	if *hand || *machine > 0 || *only != "" {
 		return // TestMutants runs
 	}
