@@ -641,7 +641,7 @@ func TestRecheck(t *testing.T) {
 		t.Error("nothing changed and the verdict is another")
 	}
 	catalog := v.Versions.Catalog
-	w.exec("CREATE TABLE public.another (id int)")
+	w.exec("CREATE INDEX another ON public.people (name)")
 	eventually(t, "a new catalog", func() bool { return c.Decide(t.Context(), titles, verdict.Extended).Versions.Catalog != catalog })
 	if got := c.Recheck(t.Context(), v); !got.Allowed() || got.Text != v.Text || got == v {
 		t.Errorf("a change elsewhere: %+v", got.Refusal)

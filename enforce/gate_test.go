@@ -35,14 +35,14 @@ func TestGateShuts(t *testing.T) {
 	eventually(t, "the gate door", func() bool { return door(titles) == verdict.DoorGate })
 	c.want(titles, "lake", "sea")
 	shut.set(true)
-	w.exec("CREATE TABLE public.another (id int)")
+	w.exec("CREATE INDEX another ON public.people (name)")
 	eventually(t, "row security", func() bool { return door(titles) == verdict.DoorRLS })
 	c.want(titles, "lake", "sea")
 	if !strings.Contains(w.log.String(), "level=ERROR msg=\"the gate door stays shut") {
 		t.Error("the door shut quietly")
 	}
 	shut.set(false)
-	w.exec("DROP TABLE public.another")
+	w.exec("DROP INDEX public.another")
 	eventually(t, "the gate door again", func() bool { return door(titles) == verdict.DoorGate })
 	c.want(titles, "lake", "sea")
 }
@@ -215,7 +215,7 @@ func TestDeclaredTypesArePlannedWithCare(t *testing.T) {
 		kept[v], kept[declared] = want[0], want[1]
 	}
 
-	w.exec("CREATE TABLE public.another (id int)")
+	w.exec("CREATE INDEX another ON public.people (name)")
 	w.lookAgain(t)
 	c.seal()
 	for v, want := range kept {
@@ -258,7 +258,7 @@ func TestPlainVerdictsStayPlain(t *testing.T) {
 	if v.Door != verdict.DoorGate || plain.Door != verdict.DoorRLS {
 		t.Fatalf("%s takes the door %v, %v when plain", titles, v.Door, plain.Door)
 	}
-	w.exec("CREATE TABLE public.another (id int)")
+	w.exec("CREATE INDEX another ON public.people (name)")
 	w.lookAgain(t)
 	c.seal()
 	if again := c.Recheck(t.Context(), plain); !again.Allowed() || again.Door != verdict.DoorRLS {

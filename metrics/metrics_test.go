@@ -117,6 +117,7 @@ func use(m *Metrics) {
 	m.PolicyInForce("d", "p", "c")
 	m.PolicyPending("d", false)
 	m.Observed("d", 2)
+	m.Suspended("d", 1)
 	m.Refreshed("d", true)
 	m.Revoked()
 	m.AIR(AIR{Interactions: 1})
