@@ -564,6 +564,7 @@ func TestCheckRefuses(t *testing.T) {
 // Reading the catalogs does not stand in the way of the owner's DDL: of two that wait for each other it gives in first, and reads
 // again.
 func TestReadingCatalogsGivesInToDDL(t *testing.T) {
+	tier.All(t)
 	w := start(t, func(w *world) { w.cfg.Refresh, w.cfg.StaleAfter = time.Hour, time.Hour })
 	w.db0(t).stopListening(t)
 	w.exec("CREATE TABLE public.held (id int); CREATE VIEW public.over_held AS SELECT id FROM public.held")

@@ -93,7 +93,7 @@ func TestNobodyNoticesWhatNoPolicySpeaksOf(t *testing.T) {
 	rounds := 0
 	calm := storm(t, w, append(nobodys[:len(nobodys)-1:len(nobodys)-1], "SELECT nextval('elsewhere.rounds')")...)
 	defer calm()
-	for until := time.Now().Add(tier.Patience); rounds < 6; {
+	for until := time.Now().Add(tier.Patience); rounds < tier.Count(2, 6, 60); {
 		if time.Now().After(until) {
 			t.Fatalf("the statements were run %d times only", rounds)
 		}

@@ -9,11 +9,13 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/pgconsent/pgconsent/rls"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // Whatever PUBLIC may do, agents write nothing that the policy does not let them write: to its tables, to those that its
 // predicates read, and to their parts by name.
 func TestAgentsWriteNothingThatPublicMay(t *testing.T) {
+	tier.All(t)
 	for name, world := range map[string]func(t *testing.T) *world{
 		"listed": func(t *testing.T) *world { return newWorld(t).migrate() },
 		"unlisted": func(t *testing.T) *world {

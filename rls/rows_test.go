@@ -93,6 +93,7 @@ func TestMasks(t *testing.T) {
 // Whatever a mask makes of a column, it comes out in the rows that meet the column's condition, and in no other: by whichever
 // view or function of ours.
 func TestNoMaskShowsWithoutItsCondition(t *testing.T) {
+	tier.All(t)
 	masks := map[policy.Mask]bool{}
 	conditional := func(when predicate.Node) *world {
 		w := oddWorld(t, rls.Options{})
