@@ -205,3 +205,24 @@ func TestWhatIsUnsafeRefusesAlsoWhileCatalogsMove(t *testing.T) {
 		t.Error("agents are served over what is unsafe")
 	}
 }
+
+// TestWhatVanishesWhileItIsReadRefusesNobody: catalogs that are read again for what concerns nobody, and of which a part is gone meanwhile, leave the state in
+// force as it is.
+func TestWhatVanishesWhileItIsReadRefusesNobody(t *testing.T) {
+	w := start(t, func(w *world) { w.cfg.Refresh, w.cfg.StaleAfter = time.Hour, time.Hour })
+	d := w.db0(t)
+	d.stopListening(t)
+	calm := storm(t, w, "CREATE TABLE elsewhere.made (id serial PRIMARY KEY, note text DEFAULT 'x' CHECK (note <> ''))", "DROP TABLE elsewhere.made")
+	defer calm()
+	for range tier.Count(10, 40, 400) {
+		d.mu.Lock()
+		d.read, d.prints = time.Time{}, fingerprints{} // as if the time to read all had come
+		d.mu.Unlock()
+		if err := d.refresh(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if _, refused := d.current(); refused != nil {
+			t.Fatal(refused)
+		}
+	}
+}

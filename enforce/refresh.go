@@ -310,67 +310,16 @@ func serverNow(ctx context.Context, conn *pgx.Conn) (offset time.Duration, serve
 // judge makes a new state where what was seen differs from what the state was made of, and asks Check. The caller holds
 // mu and has a connection.
 func (d *database) judge(ctx context.Context, o observation) error {
-	s := d.state
 	if d.toRead(o) {
-		before := d.moving
-		d.moving = nil
-		snap, settled, err := d.snapshot(ctx, o.concerned)
-		if err != nil {
-			return err
-		}
-		doc := d.doc
-		c, err := d.compile(doc, snap)
-		d.fits(snap)
-		if d.next != nil {
-			// pgconsent migrate may have installed what was waiting.
-			if waiting, errNext := d.compile(d.next, snap); errNext == nil && waiting.plan.Hash() == o.installed.Hash {
-				doc, c, err = d.next, waiting, nil
-			}
-		}
-		if err == nil && c.plan.Hash() != o.installed.Hash {
-			err = errors.New("another policy is installed in the database than the one configured: run pgconsent migrate")
-		}
-		var rest *state
-		switch {
-		case err == nil:
-		case !settled: // what was read are perhaps parts of two states
-			return fmt.Errorf("%w: %w", errMoving, err)
-		default:
-			if rest = d.without(snap, o); rest == nil {
-				return err
-			}
-			doc = d.doc
-		}
-		if doc != d.doc {
-			d.e.cfg.Log.Info("the policy that waited for pgconsent migrate is in force", "database", d.cfg.Name, "policy", c.policy.Version())
-		}
-		made := rest
-		if made == nil {
-			made = d.newState(c, snap, o.keys)
-		}
-		same := s != nil && s.equal(made)
 		v := d.view.Load()
-		inForce := v != nil && v.refusal == nil
-		if !settled && !(same && inForce) && (before == nil || !before.equal(made)) {
-			d.moving = made
-			return errMoving
-		}
-		if same {
-			made = s // the cached verdicts stay good
-		} else {
-			for _, w := range made.policy.LeftOut() {
-				d.e.cfg.Log.Warn("the policy lets agents write what they are not given", "database", d.cfg.Name, "why", w.Error())
-			}
-			for _, w := range made.policy.Tells() {
-				d.e.cfg.Log.Warn("what the policy lets agents write tells them of rows that they do not see", "database", d.cfg.Name, "why", w.Error())
-			}
-		}
-		if made, err = d.fit(ctx, made); err != nil {
+		beside := d.state != nil && v != nil && v.refusal == nil && o.concerned == d.seen.concerned && o.installed == d.seen.installed
+		if err := d.judgeAnew(ctx, o); !beside || !errors.Is(err, errMoving) {
 			return err
 		}
-		d.install(made, doc, o)
-		return nil
+		d.read = time.Now() // what moves concerns nobody: it is read later
 	}
+	o.fingerprint = d.seen.fingerprint // what was not read is not taken for read
+	s := d.state
 	if time.Since(d.checked) > checkAgain {
 		now, err := d.fit(ctx, s)
 		if err != nil {
@@ -387,6 +336,69 @@ func (d *database) judge(ctx context.Context, o observation) error {
 		s.altered, s.unfit, s.suspended = before.altered, before.unfit, before.suspended
 		d.install(s, d.doc, o)
 	}
+	return nil
+}
+
+// judgeAnew makes a state of what the catalogs say now. The caller holds mu and has a connection.
+func (d *database) judgeAnew(ctx context.Context, o observation) error {
+	s := d.state
+	before := d.moving
+	d.moving = nil
+	snap, settled, err := d.snapshot(ctx, o)
+	if err != nil {
+		return err
+	}
+	doc := d.doc
+	c, err := d.compile(doc, snap)
+	d.fits(snap)
+	if d.next != nil {
+		// pgconsent migrate may have installed what was waiting.
+		if waiting, errNext := d.compile(d.next, snap); errNext == nil && waiting.plan.Hash() == o.installed.Hash {
+			doc, c, err = d.next, waiting, nil
+		}
+	}
+	if err == nil && c.plan.Hash() != o.installed.Hash {
+		err = errors.New("another policy is installed in the database than the one configured: run pgconsent migrate")
+	}
+	var rest *state
+	switch {
+	case err == nil:
+	case !settled: // what was read are perhaps parts of two states
+		return fmt.Errorf("%w: %w", errMoving, err)
+	default:
+		if rest = d.without(snap, o); rest == nil {
+			return err
+		}
+		doc = d.doc
+	}
+	if doc != d.doc {
+		d.e.cfg.Log.Info("the policy that waited for pgconsent migrate is in force", "database", d.cfg.Name, "policy", c.policy.Version())
+	}
+	made := rest
+	if made == nil {
+		made = d.newState(c, snap, o.keys)
+	}
+	same := s != nil && s.equal(made)
+	v := d.view.Load()
+	inForce := v != nil && v.refusal == nil
+	if !settled && !(same && inForce) && (before == nil || !before.equal(made)) {
+		d.moving = made
+		return errMoving
+	}
+	if same {
+		made = s // the cached verdicts stay good
+	} else {
+		for _, w := range made.policy.LeftOut() {
+			d.e.cfg.Log.Warn("the policy lets agents write what they are not given", "database", d.cfg.Name, "why", w.Error())
+		}
+		for _, w := range made.policy.Tells() {
+			d.e.cfg.Log.Warn("what the policy lets agents write tells them of rows that they do not see", "database", d.cfg.Name, "why", w.Error())
+		}
+	}
+	if made, err = d.fit(ctx, made); err != nil {
+		return err
+	}
+	d.install(made, doc, o)
 	return nil
 }
 
@@ -430,7 +442,7 @@ const movingTries = 4
 // snapshot reads the catalog. It has settled if what concerns agents still had that fingerprint when all was read.
 // PostgreSQL locks the tables of a view whose definition it prints: it waits for
 // them for less than deadlock_timeout, or the owner's DDL over several tables could be the victim of a deadlock.
-func (d *database) snapshot(ctx context.Context, concerned string) (snap *catalog.Snapshot, settled bool, err error) {
+func (d *database) snapshot(ctx context.Context, o observation) (snap *catalog.Snapshot, settled bool, err error) {
 	if _, err := d.conn.Exec(ctx, "SET lock_timeout = '500ms'"); err != nil {
 		return nil, false, fmt.Errorf("catalog: %w", err)
 	}
@@ -445,17 +457,17 @@ func (d *database) snapshot(ctx context.Context, concerned string) (snap *catalo
 	if failed != nil && refused.Code == "55P03" {
 		return nil, false, fmt.Errorf("%w: DDL that is not committed yet has locked a table that a view reads; reading begins anew until it is: %w", errMoving, failed)
 	}
-	_, again, err := pgcatalog.Fingerprints(ctx, d.conn)
+	all, concerned, err := pgcatalog.Fingerprints(ctx, d.conn)
 	switch {
 	case err != nil:
 		return nil, false, fmt.Errorf("catalog: %w", err)
-	case failed != nil && again != concerned: // what it read of is gone
+	case failed != nil && all != o.fingerprint: // what it read of is gone
 		return nil, false, fmt.Errorf("%w: %w", errMoving, failed)
 	case failed != nil:
 		return nil, false, fmt.Errorf("catalog: %w", failed)
 	}
 	d.read = time.Now()
-	return snap, again == concerned, nil
+	return snap, concerned == o.concerned, nil
 }
 
 type compiled struct {
