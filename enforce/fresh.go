@@ -95,7 +95,7 @@ func (s *session) Snapshot(ctx context.Context) (verdict.Snapshot, *sqlstate.Err
 			"cursors, row limits and transactions that keep a snapshot are not available to agents in this database").
 			WithHint("Changes of %s cannot be noticed in time. Read in READ COMMITTED, each result to its end.", table)
 	}
-	shot := verdict.Snapshot{Rules: now.state.plan.Hash(), Taken: time.Now()}
+	shot := verdict.Snapshot{Rules: now.state.rules(), Taken: time.Now()}
 	var server string
 	err := s.db.askers.ask(ctx, s.db.control, func(ctx context.Context, conn *pgx.Conn) error {
 		return conn.QueryRow(ctx, "SELECT pg_catalog.pg_current_snapshot()::pg_catalog.text, "+serverStarted).Scan(&shot.Value, &server)
@@ -115,9 +115,9 @@ func (s *session) Fresh(ctx context.Context, since verdict.Snapshot, portal bool
 	if refused != nil {
 		return refused
 	}
-	age, plan := time.Since(since.Taken), now.state.plan
+	age := time.Since(since.Taken)
 	switch {
-	case plan.Hash() != since.Rules, age > maxSnapshotAge, portal && now.state.timed && age > maxTimedAge:
+	case now.state.rules() != since.Rules, age > maxSnapshotAge, portal && now.state.timed && age > maxTimedAge:
 		return changed()
 	}
 	var is bool

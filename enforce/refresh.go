@@ -333,7 +333,7 @@ func (d *database) judge(ctx context.Context, o observation) error {
 	if !sameKey(o.keys.Newest(), s.key) {
 		before := s
 		s = d.newState(compiled{s.policy, s.plan}, s.snapshot, o.keys)
-		s.altered, s.unfit, s.suspended = before.altered, before.unfit, before.suspended
+		s.suspended = before.suspended
 		d.install(s, d.doc, o)
 	}
 	return nil
@@ -513,7 +513,7 @@ func (d *database) check(ctx context.Context, s *state) error {
 			shut  GateShut
 			unfit Unfit
 		)
-		if errors.As(err, &unfit) { // the probes of the gate door were not asked: it is as it was
+		if errors.As(err, &unfit) { // the probes were not asked: the signed path is as it was
 			d.shut = d.shut || d.state == nil || d.state.plan.Hash() != s.plan.Hash()
 			d.checked = time.Now()
 			return err

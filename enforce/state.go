@@ -32,17 +32,18 @@ type state struct {
 	profile  string
 	versions verdict.Versions
 
-	asked     []string       // the live attributes that each statement is judged or recorded with
-	unwatched string         // a table whose changes are not noticed, and on which others depend; "": none
-	unnoticed unnoticed      // what else is not
-	timed     bool           // time alone can hide a row
-	clocked   clocked        // of which relations
-	foreign   foreign        // which relations are read from other servers
-	altered   []catalog.Name // what is not as it was when the policy was installed
-	unfit     []catalog.Name // what Check refuses
-	suspended suspended      // both, and what depends on them
-	sizes     catalog.Sizes  // of the tables that predicates concern; nil: not known yet
+	asked     []string      // the live attributes that each statement is judged or recorded with
+	unwatched string        // a table whose changes are not noticed, and on which others depend; "": none
+	unnoticed unnoticed     // what else is not
+	timed     bool          // time alone can hide a row
+	clocked   clocked       // of which relations
+	foreign   foreign       // which relations are read from other servers
+	suspended suspended     // what is not served
+	sizes     catalog.Sizes // of the tables that predicates concern; nil: not known yet
 }
+
+// rules names what decides which rows are shown: what began under others ends.
+func (s *state) rules() string { return s.plan.Hash() + s.suspended.String() }
 
 // equal tells whether two states judge alike.
 func (s *state) equal(o *state) bool {

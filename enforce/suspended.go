@@ -3,6 +3,7 @@ package enforce
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -11,60 +12,87 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 	"github.com/pgconsent/pgconsent/predicate"
 	"github.com/pgconsent/pgconsent/rewrite"
+	"github.com/pgconsent/pgconsent/rls"
 	"github.com/pgconsent/pgconsent/sqlstate"
 )
 
-// suspended are relations that are not as they were when the policy was installed, and what depends on them: statements about these are refused, and
-// no others. The zero value suspends nothing.
+// suspended are relations that are not as they were when the policy was installed, or not safe, and what depends on them:
+// statements about these are refused, and no others. The zero value suspends nothing.
 type suspended struct {
-	changed   []catalog.Name        // sorted
-	relations map[catalog.Name]bool // the changed ones, and those whose rules or views look into them
-	writes    map[catalog.Name]bool // those that a foreign key connects with these, or with one another
-	functions map[string]bool       // which may read any of them
+	altered, unfit []catalog.Name        // by the catalogs; by Check
+	relations      map[catalog.Name]bool // these, and those whose rules or views look into them
+	writes         map[catalog.Name]bool // those that a foreign key connects with these, or with one another
+	functions      map[string]bool       // which may read any of them
 }
 
-func (u suspended) none() bool { return len(u.changed) == 0 }
+func (u suspended) none() bool { return len(u.altered) == 0 && len(u.unfit) == 0 }
 
-func (u suspended) equal(o suspended) bool { return slices.Equal(u.changed, o.changed) }
+func (u suspended) equal(o suspended) bool {
+	return slices.Equal(u.altered, o.altered) && slices.Equal(u.unfit, o.unfit)
+}
 
-// suspend finds what depends on relations that have changed. It is false where that is everything: attributes of agents are worked out from them.
-func suspend(p *policy.Policy, snap *catalog.Snapshot, changed []catalog.Name) (suspended, bool) {
-	u := suspended{changed: changed, relations: map[catalog.Name]bool{}, writes: map[catalog.Name]bool{}, functions: mayRead(p)}
+// String names what is suspended at its root: what began under another suspension ends.
+func (u suspended) String() string { return fmt.Sprint(u.altered, u.unfit) }
+
+// suspend finds what depends on relations that have changed, or are not safe. It is false where that is everything:
+// attributes of agents are worked out from them.
+func suspend(p *policy.Policy, snap *catalog.Snapshot, altered, unfit []catalog.Name) (suspended, bool) {
+	u := suspended{
+		altered: altered, unfit: unfit, functions: mayRead(p),
+		relations: map[catalog.Name]bool{}, writes: map[catalog.Name]bool{},
+	}
 	names := map[string]bool{}
-	for _, name := range changed {
+	for _, name := range slices.Concat(altered, unfit) {
 		u.relations[name], names[name.Name] = true, true
 	}
-	looks := func(node predicate.Node) bool {
-		return slices.ContainsFunc(predicate.Helpers(node), func(h predicate.Helper) bool { return u.relations[h.Relation.Name] })
-	}
-	for _, l := range p.Live() {
-		if looks(l.Node()) {
-			return u, false
-		}
-	}
-	add := func(name catalog.Name, depends bool) bool {
-		if !depends || u.relations[name] {
-			return false
-		}
-		u.relations[name] = true
-		return true
-	}
-	for more := true; more; {
-		more = false
-		for _, t := range p.Tables() {
-			// A relation of the same name may be what a statement means by it now.
-			more = add(t.Relation.Name, names[t.Relation.Name.Name] || looks(t.Decides())) || more
-		}
+	if len(unfit) > 0 { // a view runs functions of its own, which may read what is not protected
 		for _, v := range p.Views() {
-			more = add(v.Relation.Name, names[v.Relation.Name.Name] || slices.ContainsFunc(v.Tables, func(n catalog.Name) bool { return u.relations[n] })) || more
+			u.relations[v.Relation.Name] = true
 		}
-		for _, r := range snap.Relations() { // a table is read with its children, and a child by what its parent says
-			for _, parent := range r.Parents {
-				more = add(r.Name, u.relations[parent]) || more
-				more = add(parent, u.relations[r.Name]) || more
+	}
+	u.spread(p, snap, names)
+	for _, l := range p.Live() {
+		for _, h := range predicate.Helpers(l.Node()) {
+			if u.relations[h.Relation.Name] {
+				return u, false
 			}
 		}
 	}
+	u.spreadWrites(snap)
+	return u, true
+}
+
+// spread adds to the relations what looks into one of them: by rules, through views, as a parent or a child, and what has
+// one of the names, which may be what a statement means by it now.
+func (u suspended) spread(p *policy.Policy, snap *catalog.Snapshot, names map[string]bool) {
+	add := func(name catalog.Name, depends bool) bool {
+		added := depends && !u.relations[name]
+		if added {
+			u.relations[name] = true
+		}
+		return added
+	}
+	is := func(name catalog.Name) bool { return u.relations[name] }
+	for more := true; more; {
+		more = false
+		for _, t := range p.Tables() {
+			looks := slices.ContainsFunc(rls.LooksInto(t), func(r *catalog.Relation) bool { return is(r.Name) })
+			more = add(t.Relation.Name, looks || names[t.Relation.Name.Name]) || more
+		}
+		for _, v := range p.Views() {
+			more = add(v.Relation.Name, slices.ContainsFunc(v.Tables, is) || names[v.Relation.Name.Name]) || more
+		}
+		for _, r := range snap.Relations() {
+			for _, parent := range r.Parents {
+				more = add(r.Name, is(parent)) || more
+				more = add(parent, is(r.Name)) || more
+			}
+		}
+	}
+}
+
+// spreadWrites finds what foreign keys connect, in either direction.
+func (u suspended) spreadWrites(snap *catalog.Snapshot) {
 	reached := func(name catalog.Name) bool { return u.relations[name] || u.writes[name] }
 	for more := true; more; {
 		more = false
@@ -78,53 +106,59 @@ func suspend(p *policy.Policy, snap *catalog.Snapshot, changed []catalog.Name) (
 			}
 		}
 	}
-	return u, true
 }
 
-// in refuses what a text has to do with a suspended relation. Of these the policy's own are named; that there are others is nobody's business.
+// in refuses what a text has to do with a suspended relation. A write is refused as well where a trigger may read one
+// that is not protected.
 func (u suspended) in(p *policy.Policy, res *rewrite.Result) *sqlstate.Error {
 	if u.none() {
 		return nil
 	}
 	for _, a := range res.Accesses {
+		name := a.Relation
 		switch {
-		case slices.Contains(u.changed, a.Relation):
-			return suspendedError("%s is suspended: its definition or its protection is not what the policy was installed for", a.Relation)
-		case u.relations[a.Relation]:
-			return suspendedError("%s is suspended: what it depends on is not what the policy was installed for"+u.listed(p), a.Relation)
-		case a.Written && u.writes[a.Relation]:
-			return suspendedError("%s takes no writes: a foreign key connects it with what is not what the policy was installed for"+u.listed(p), a.Relation)
+		case slices.Contains(u.altered, name):
+			return suspendedError("%s is suspended: its definition has changed since pgconsent migrate", name)
+		case slices.Contains(u.unfit, name):
+			return suspendedError("%s is suspended: its row security, policies or rights are not as pgconsent migrate left them", name)
+		case u.relations[name]:
+			return suspendedError("%s is suspended: it may depend on %s", name, u.roots(p))
+		case a.Written && u.writes[name]:
+			return suspendedError("%s takes no writes: a foreign key connects it with %s", name, u.roots(p))
+		case a.Written && len(u.unfit) > 0:
+			return suspendedError("%s takes no writes: a trigger of it may read %s", name, u.roots(p))
 		}
 	}
 	for _, f := range res.Functions {
 		if u.functions[f] {
-			return suspendedError("function %s is suspended: it may read what is not what the policy was installed for"+u.listed(p), f)
+			return suspendedError("function %s is suspended: it may read %s", f, u.roots(p))
 		}
 	}
 	return nil
 }
 
-// listed names, in brackets, what has changed and agents may know of.
-func (u suspended) listed(p *policy.Policy) string {
+// roots names the tables of the policy that are suspended by themselves; that there are others is nobody's business.
+func (u suspended) roots(p *policy.Policy) string {
 	var names []string
-	for _, name := range u.changed {
+	for _, name := range slices.Concat(u.altered, u.unfit) {
 		if _, is := p.Table(name); is {
 			names = append(names, name.String())
 		}
 	}
 	if len(names) == 0 {
-		return ""
+		return "a table that has changed since pgconsent migrate"
 	}
-	return " (" + strings.ReplaceAll(strings.Join(names, ", "), "%", "%%") + ")"
+	return strings.Join(names, ", ") + ", changed since pgconsent migrate"
 }
 
-func suspendedError(message string, what any) *sqlstate.Error {
-	return sqlstate.New(sqlstate.ObjectNotInPrerequisiteState, sqlstate.ReasonStale, message, what).
-		WithHint("The owner of the database runs pgconsent migrate, or undoes the change. Statements about other tables are answered; try this one again then.")
+func suspendedError(message string, args ...any) *sqlstate.Error {
+	return sqlstate.New(sqlstate.ObjectNotInPrerequisiteState, sqlstate.ReasonStale, message, args...).
+		WithHint("The owner of the database runs pgconsent migrate, or undoes the change; then try this again. " +
+			"Statements about other tables are answered.")
 }
 
-// without makes of the state in force one that serves what has not changed, where the new catalogs do not fit the policy, or give another database half than is
-// installed. It is nil where that cannot be told apart from the rest. The caller holds mu.
+// without makes of the state in force one that serves what has not changed, where the new catalogs do not fit the policy,
+// or give another database half than is installed. It is nil where that cannot be told apart from the rest. The caller holds mu.
 func (d *database) without(snap *catalog.Snapshot, o observation) *state {
 	s := d.state
 	if s == nil || o.installed.Hash != s.plan.Hash() {
@@ -135,17 +169,15 @@ func (d *database) without(snap *catalog.Snapshot, o observation) *state {
 		return nil
 	}
 	rest := *s
-	rest.key, rest.altered, rest.unfit = o.keys.Newest(), changed, nil
-	return d.suspending(&rest)
+	rest.key = o.keys.Newest()
+	return d.suspending(&rest, changed, nil)
 }
 
 // suspending is the state with what depends on what has changed, or is unfit, suspended; nil where that is everything.
-func (d *database) suspending(s *state) *state {
-	changed := slices.Concat(s.altered, s.unfit)
-	slices.SortFunc(changed, func(a, b catalog.Name) int { return strings.Compare(a.String(), b.String()) })
+func (d *database) suspending(s *state, altered, unfit []catalog.Name) *state {
 	u, some := suspended{}, true
-	if changed = slices.Compact(changed); len(changed) > 0 {
-		u, some = suspend(s.policy, s.snapshot, changed)
+	if len(altered)+len(unfit) > 0 {
+		u, some = suspend(s.policy, s.snapshot, altered, unfit)
 	}
 	if !some {
 		return nil
@@ -174,12 +206,11 @@ func (d *database) fit(ctx context.Context, s *state) (*state, error) {
 	switch {
 	case err != nil && !known:
 		return nil, err
-	case slices.Equal(names, s.unfit):
+	case slices.Equal(names, s.suspended.unfit):
 		return s, nil
 	}
 	other := *s
-	other.unfit = names
-	if s = d.suspending(&other); s == nil {
+	if s = d.suspending(&other, s.suspended.altered, names); s == nil {
 		return nil, err
 	}
 	if err != nil {
@@ -194,18 +225,18 @@ func (d *database) tellSuspended(before, now suspended) {
 	if before.equal(now) {
 		return
 	}
-	names := func(u suspended) []string {
-		var out []string
-		for _, name := range slices.SortedFunc(maps.Keys(u.relations), func(a, b catalog.Name) int { return strings.Compare(a.String(), b.String()) }) {
+	names := func(of []catalog.Name) (out []string) {
+		for _, name := range of {
 			out = append(out, name.String())
 		}
+		slices.Sort(out)
 		return out
 	}
 	log := d.e.cfg.Log.With("database", d.cfg.Name)
 	if now.none() {
-		log.Info("suspended tables are served again", "tables", names(before))
+		log.Info("suspended tables are served again", "tables", names(slices.Collect(maps.Keys(before.relations))))
 		return
 	}
-	log.Error("tables are suspended: they are not safe, or not as they were when the policy was installed, or depend on one that is not. Statements about others are answered. Run pgconsent migrate, or undo the change",
-		"changed", now.changed, "tables", names(now))
+	log.Error("tables are suspended: statements about them are refused, others are answered. Run pgconsent migrate, or undo the change",
+		"altered", names(now.altered), "unsafe", names(now.unfit), "tables", names(slices.Collect(maps.Keys(now.relations))))
 }

@@ -117,6 +117,10 @@ func TestWhatIsUnsafeIsSuspendedByItself(t *testing.T) {
 	c := w.client("caregiver")
 	c.want(titles, "lake", "sea")
 	for _, serves := range []bool{false, true} {
+		before, refused := c.Snapshot(t.Context())
+		if refused != nil {
+			t.Fatal(refused)
+		}
 		unsafe.set(!serves)
 		w.exec("CREATE INDEX ON public.people (name)") // Check is asked at once
 		eventually(t, "what Check says", func() bool { return w.db0(t).view.Load().state.suspended.none() == serves })
@@ -124,6 +128,9 @@ func TestWhatIsUnsafeIsSuspendedByItself(t *testing.T) {
 			t.Error(err)
 		}
 		c.seal()
+		if e := c.Fresh(t.Context(), before, true); e == nil || e.Code != sqlstate.SerializationFailure {
+			t.Errorf("a cursor of before goes on: %v", e)
+		}
 		c.want("SELECT name FROM people", "Eve")
 		if serves {
 			c.want(titles, "lake", "sea")

@@ -78,6 +78,15 @@ func asked(t *policy.Table) predicate.All {
 	return out
 }
 
+// LooksInto are the tables that decide about rows of a table, or about what may be written to it, besides the table itself.
+func LooksInto(t *policy.Table) []*catalog.Relation {
+	var out []*catalog.Relation
+	for _, h := range predicate.Helpers(asked(t)) {
+		out = append(out, h.Relation)
+	}
+	return append(out, predicate.Grows(asked(t))...)
+}
+
 // untold names a table that conditions read, and of whose changes no trigger tells; "": there is none.
 func untold(of predicate.Node) string {
 	for _, h := range predicate.Helpers(of) {
