@@ -1,26 +1,26 @@
 package catalog
 
 import (
-	"bytes"
 	"cmp"
-	"encoding/json"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 )
 
-// Differences returns the relations that two snapshots of one database have otherwise, by what they say of them or their indexes, sorted. Others tells
-// whether anything else is otherwise, the types of the rows of these relations aside.
+// Differences returns the relations that two snapshots of one database have otherwise, by what they say of them or
+// their indexes, sorted. Others tells whether anything else is otherwise, the types of the rows of these relations
+// aside.
 func (s *Snapshot) Differences(o *Snapshot) (relations []Name, others bool) {
 	differ := map[Name]bool{}
 	for _, pair := range [][2]*Snapshot{{s, o}, {o, s}} {
 		for name, r := range pair[0].relations {
-			if other := pair[1].relations[name]; other == nil || !alike(r, other) {
+			if other := pair[1].relations[name]; other == nil || !reflect.DeepEqual(r, other) {
 				differ[name] = true
 			}
 		}
 		for name, i := range pair[0].indexes {
-			if other := pair[1].indexes[name]; other == nil || !alike(i, other) {
+			if other := pair[1].indexes[name]; other == nil || !reflect.DeepEqual(i, other) {
 				differ[i.Table] = true
 			}
 		}
@@ -28,7 +28,7 @@ func (s *Snapshot) Differences(o *Snapshot) (relations []Name, others bool) {
 	relations = slices.SortedFunc(maps.Keys(differ), func(a, b Name) int {
 		return cmp.Or(strings.Compare(a.Schema, b.Schema), strings.Compare(a.Name, b.Name))
 	})
-	return relations, !alike(s.beside(differ), o.beside(differ))
+	return relations, s.beside(differ).hash() != o.beside(differ).hash()
 }
 
 // beside is the content of a snapshot without its relations, and without the types of the rows of some.
@@ -48,26 +48,10 @@ func (s *Snapshot) beside(relations map[Name]bool) Spec {
 			spec.Types = append(spec.Types, t)
 		}
 	}
-	spec.Types = sorted(spec.Types, func(t *Type) (Name, uint32) { return t.Name, t.OID })
-	spec.Functions = sorted(spec.Functions, func(f *Function) (Name, uint32) { return f.Name, f.OID })
-	spec.Operators = sorted(spec.Operators, func(o *Operator) (Name, uint32) { return o.Name, 0 })
-	spec.Casts = sorted(spec.Casts, func(c *Cast) (Name, uint32) { return Name{}, c.Function })
 	for oid, names := range s.spec.Collations {
 		if !rows[oid] {
 			spec.Collations[oid] = names
 		}
 	}
 	return spec
-}
-
-func alike[T any](a, b T) bool {
-	one, err := json.Marshal(a)
-	if err != nil {
-		panic("catalog: a snapshot is plain data: " + err.Error())
-	}
-	other, err := json.Marshal(b)
-	if err != nil {
-		panic("catalog: a snapshot is plain data: " + err.Error())
-	}
-	return bytes.Equal(one, other)
 }

@@ -33,7 +33,8 @@ type Config struct {
 	Path string `yaml:"-"` // of the file it was read from
 }
 
-// Stale is how long agents are served by the last that is known of a database which does not answer; 0: as long as enforcement does by itself.
+// Stale is how long agents are served by the last that is known of a database which does not answer; 0: as long as
+// enforcement does by itself.
 func (c *Config) Stale() time.Duration { return duration(c.StaleAfter) }
 
 // TLS is the certificate of the listener.

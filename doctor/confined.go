@@ -11,7 +11,8 @@ import (
 	"github.com/pgconsent/pgconsent/rls"
 )
 
-// Confined is the error of [Check] where all that is unsafe is about single tables: what has nothing to do with these is safe.
+// Confined is the error of [Check] where all that is unsafe is about single tables: what has nothing to do with these
+// is safe.
 type Confined struct {
 	Relations []uint32 // OIDs
 	Err       error
@@ -58,8 +59,8 @@ func (x *exam) confined(found []Finding) []uint32 {
 	return out
 }
 
-// tableOf is the table of the policy that a line of drift is about: one of its policies, columns or triggers, or a view of ours over it; 0 if there is none,
-// or it is not clear which.
+// tableOf is the table of the policy that a line of drift is about: one of its policies, columns or triggers, or a
+// view of ours over it; 0 if there is none, or it is not clear which.
 func (x *exam) tableOf(drift string) uint32 {
 	line := drift
 	for _, how := range []string{" is gone", " is changed", " is new"} {

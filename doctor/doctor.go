@@ -149,8 +149,8 @@ func Refuse(found []Finding) error {
 		WithHint("pgconsent doctor shows every finding.")
 }
 
-// Check is Examine for a server that runs, which asks again and again: it returns an error unless the database is safe, a [Confined] one where all but some
-// tables is. It leaves out what would read large tables.
+// Check is Examine for a server that runs, which asks again and again: it returns an error unless the database is
+// safe, a [Confined] one where all but some tables is. It leaves out what would read large tables.
 func Check(ctx context.Context, conn *pgx.Conn, s Subject) error {
 	s.running = true
 	x := &exam{Subject: s.named(), conn: conn, about: map[Finding][]uint32{}}

@@ -509,7 +509,8 @@ func TestProbes(t *testing.T) {
 	}
 }
 
-// A view that the planner knows to be empty whoever asks answers without a signature, and shows nothing: it is no finding.
+// A view that the planner knows to be empty whoever asks answers without a signature, and shows nothing: it is no
+// finding.
 func TestWhatIsEmptyWhoeverAsks(t *testing.T) {
 	db := pgtest.Database(t)
 	super := db.Connect(t, "postgres")

@@ -278,7 +278,8 @@ func (p *probe) gate(ctx context.Context) ([]Finding, error) {
 	return found, err
 }
 
-// plannedEmpty tells whether the planner knows that a statement returns no row, whoever asks, so that its plan reads nothing.
+// plannedEmpty tells whether the planner knows that a statement returns no row, whoever asks, so that its plan reads
+// nothing.
 func (p *probe) plannedEmpty(ctx context.Context, sql string) (bool, error) {
 	var text []byte
 	if err := p.conn.QueryRow(ctx, "EXPLAIN (COSTS false, FORMAT json) "+sql).Scan(&text); err != nil {
@@ -299,8 +300,8 @@ type plan struct {
 	Plans   []plan
 }
 
-// empty tells whether the node is a Result that the planner found to be never true, or a Limit or a sub-query of such. An InitPlan runs
-// when its result is asked for, which nothing does here.
+// empty tells whether the node is a Result that the planner found to be never true, or a Limit or a sub-query of
+// such. An InitPlan runs when its result is asked for, which nothing does here.
 func (p plan) empty() bool {
 	inputs := slices.DeleteFunc(slices.Clone(p.Plans), func(in plan) bool { return in.Is == "InitPlan" })
 	switch p.Node {

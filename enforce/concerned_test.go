@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// TestWhatConcernsAgentsIsOneThing: whether a change of one relation is noted is told as it is of all, on a schema that has what leads from one to another.
+// TestWhatConcernsAgentsIsOneThing: whether a change of one relation is noted is told as it is of all, on a schema
+// that has what leads from one to another.
 func TestWhatConcernsAgentsIsOneThing(t *testing.T) {
 	w := start(t, func(w *world) { w.cfg.Refresh, w.cfg.StaleAfter = time.Hour, time.Hour })
 	w.exec(`CREATE SCHEMA elsewhere; CREATE TABLE elsewhere.alone (id serial PRIMARY KEY); CREATE TABLE elsewhere.child (more serial) INHERITS (public.memories);

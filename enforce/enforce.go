@@ -2,10 +2,10 @@
 // records what it did.
 //
 // Guarantees. A statement is allowed only under a policy whose database half is the one installed in the database, over a
-// catalog that was compared with the server's within Config.StaleAfter, or that the database itself holds each statement to; when
-// neither can be said, every statement is refused until it can (DESIGN invariant I1). What is allowed carries the text of package rewrite and nothing else. Each
-// decision has an audit record before it can be released (I8). An agent that is disabled or whose attributes change loses
-// its sessions at once.
+// catalog that was compared with the server's within Config.StaleAfter, or that the database itself holds each
+// statement to; when neither can be said, every statement is refused until it can (DESIGN invariant I1). What is
+// allowed carries the text of package rewrite and nothing else. Each decision has an audit record before it can be
+// released (I8). An agent that is disabled or whose attributes change loses its sessions at once.
 //
 // Not here: the wire (package proxy, which meets this one in package verdict), the predicates (packages predicate and
 // rls) and the checks of the database itself, which [Config.Check] is given to run.
@@ -66,8 +66,9 @@ type Config struct {
 	Mode  rewrite.Mode // rewrite.Both or rewrite.Doors; the others are for tests
 	Walls rls.Mode     // rls.Enforce but in tests
 
-	// StaleAfter is how long agents are served by what a look found while no other succeeds; 0: 60 s. While one is under way, and the
-	// database tells of DDL, there is no such limit: each statement asks whether the catalogs are still those.
+	// StaleAfter is how long agents are served by what a look found while no other succeeds; 0: 60 s. While one is
+	// under way, and the database tells of DDL, there is no such limit: each statement asks whether the catalogs are
+	// still those.
 	StaleAfter time.Duration
 }
 
@@ -100,8 +101,9 @@ const (
 	reloadTimeout = time.Minute
 	// compareTimeout bounds a comparison of what is observed.
 	compareTimeout = 20 * time.Second
-	// connectTimeout bounds the connection that a look is made on, and silence is how long the server's machine may say nothing. A look itself has no limit: it
-	// goes on however slow the server is, and beginning anew would cost it more.
+	// connectTimeout bounds the connection that a look is made on, and silence is how long the server's machine may
+	// say nothing. A look itself has no limit: it goes on however slow the server is, and beginning anew would cost
+	// it more.
 	connectTimeout = time.Minute
 	silence        = 15 * time.Second
 )
@@ -204,7 +206,8 @@ func (e *Enforcer) closeConnections() {
 	}
 }
 
-// Ready returns nil when the agents of every database are served by what was found within StaleAfter, and otherwise why not.
+// Ready returns nil when the agents of every database are served by what was found within StaleAfter, and otherwise
+// why not.
 func (e *Enforcer) Ready() error {
 	var failed []error
 	for _, name := range slices.Sorted(maps.Keys(e.databases)) {

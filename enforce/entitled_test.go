@@ -18,7 +18,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// Whatever changes of an agent in the configuration ends the sessions that began before, but another password and another number of sessions.
+// Whatever changes of an agent in the configuration ends the sessions that began before, but another password and
+// another number of sessions.
 func TestWhateverChangesOfAnAgentEndsItsSessions(t *testing.T) {
 	began := Agent{
 		Name: "a", Database: "d", Credential: &scram.StoredCredentials{}, Token: true,

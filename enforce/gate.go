@@ -22,7 +22,8 @@ func (d *database) gate() {
 	d.state = &changed
 }
 
-// Unfit is the answer of [Config.Check] that some tables are not safe, and that all which does not depend on them is: these are suspended.
+// Unfit is the answer of [Config.Check] that some tables are not safe, and that all which does not depend on them is:
+// these are suspended.
 type Unfit struct {
 	Relations []uint32 // OIDs
 	Why       error

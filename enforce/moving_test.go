@@ -14,7 +14,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// storm changes the catalogs again and again, in ways that no policy speaks of, until the test calls the function that it returns.
+// storm changes the catalogs again and again, in ways that no policy speaks of, until the test calls the function
+// that it returns.
 func storm(t *testing.T, w *world, statements ...string) (calm func()) {
 	t.Helper()
 	w.exec("CREATE SCHEMA IF NOT EXISTS elsewhere; CREATE SEQUENCE IF NOT EXISTS elsewhere.rounds")
@@ -35,8 +36,8 @@ func storm(t *testing.T, w *world, statements ...string) (calm func()) {
 	return sync.OnceFunc(func() { cancel(); done.Wait() })
 }
 
-// nobodys is DDL on what no policy lists, each statement of which can be run again when all were. The tables stand in a schema of their own, and
-// beside listed ones.
+// nobodys is DDL on what no policy lists, each statement of which can be run again when all were. The tables stand in
+// a schema of their own, and beside listed ones.
 var nobodys = []string{
 	"TRUNCATE elsewhere.staging",
 	"CREATE TABLE elsewhere.made (id serial PRIMARY KEY, note text DEFAULT 'x' CHECK (note <> ''), parent int REFERENCES elsewhere.staging)",
@@ -69,8 +70,8 @@ var nobodys = []string{
 	"CREATE SCHEMA another",
 }
 
-// TestNobodyNoticesWhatNoPolicySpeaksOf: while others' objects are made, altered, emptied and dropped without a pause, agents are served under the
-// seal that they have, and what does concern them is seen.
+// TestNobodyNoticesWhatNoPolicySpeaksOf: while others' objects are made, altered, emptied and dropped without a
+// pause, agents are served under the seal that they have, and what does concern them is seen.
 func TestNobodyNoticesWhatNoPolicySpeaksOf(t *testing.T) {
 	w := start(t, func(w *world) { w.cfg.Refresh = 50 * time.Millisecond })
 	d := w.databases["memories"]
@@ -115,7 +116,8 @@ func TestNobodyNoticesWhatNoPolicySpeaksOf(t *testing.T) {
 	}
 }
 
-// TestWhatConcernsAgentsIsNoted: whatever may change what a statement of an agent means is noted by the transaction that does it.
+// TestWhatConcernsAgentsIsNoted: whatever may change what a statement of an agent means is noted by the transaction
+// that does it.
 func TestWhatConcernsAgentsIsNoted(t *testing.T) {
 	w := start(t, func(w *world) { w.cfg.Refresh, w.cfg.StaleAfter = time.Hour, time.Hour })
 	w.db0(t).stopListening(t)
@@ -173,7 +175,8 @@ func TestWhatConcernsAgentsIsNoted(t *testing.T) {
 	}
 }
 
-// TestWhatIsUnsafeRefusesAlsoWhileCatalogsMove: while each look finds other catalogs, what the state in force depends on is examined.
+// TestWhatIsUnsafeRefusesAlsoWhileCatalogsMove: while each look finds other catalogs, what the state in force depends
+// on is examined.
 func TestWhatIsUnsafeRefusesAlsoWhileCatalogsMove(t *testing.T) {
 	var unsafe atomic.Bool
 	w := start(t, func(w *world) {
@@ -206,8 +209,8 @@ func TestWhatIsUnsafeRefusesAlsoWhileCatalogsMove(t *testing.T) {
 	}
 }
 
-// TestWhatVanishesWhileItIsReadRefusesNobody: catalogs that are read again for what concerns nobody, and of which a part is gone meanwhile, leave the state in
-// force as it is.
+// TestWhatVanishesWhileItIsReadRefusesNobody: catalogs that are read again for what concerns nobody, and of which a
+// part is gone meanwhile, leave the state in force as it is.
 func TestWhatVanishesWhileItIsReadRefusesNobody(t *testing.T) {
 	w := start(t, func(w *world) { w.cfg.Refresh, w.cfg.StaleAfter = time.Hour, time.Hour })
 	d := w.db0(t)

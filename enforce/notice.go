@@ -114,8 +114,8 @@ func (d *database) settle(ctx context.Context) {
 	}
 }
 
-// catalogVersion reads how many transactions have changed what of the catalogs concerns agents, as far as event triggers have noted them, and
-// whether there are such.
+// catalogVersion reads how many transactions have changed what of the catalogs concerns agents, as far as event
+// triggers have noted them, and whether there are such.
 func catalogVersion(ctx context.Context, conn *pgx.Conn) (version int64, told bool, err error) {
 	err = conn.QueryRow(ctx, `SELECT pgconsent.catalog_version(), pg_catalog.count(*) OPERATOR(pg_catalog.>=) 2 FROM pg_catalog.pg_event_trigger AS t
 		WHERE t.evtfoid OPERATOR(pg_catalog.=) pg_catalog.to_regprocedure('pgconsent.catalog_changed()') AND t.evtenabled IN ('O', 'A')`).Scan(&version, &told)

@@ -79,7 +79,8 @@ type fingerprints struct {
 	at                     time.Time
 }
 
-// fingerprintAgain is how long the fingerprints are taken to be the same while the database, which tells of DDL, tells of none.
+// fingerprintAgain is how long the fingerprints are taken to be the same while the database, which tells of DDL,
+// tells of none.
 const fingerprintAgain = 5 * time.Second
 
 // controlSettings are those of control connections, whatever the database has for others. Plans that are compiled, or made by
@@ -175,7 +176,8 @@ func (d *database) refresh(ctx context.Context) error {
 		}
 	}
 	if errors.Is(err, errMoving) && d.state != nil {
-		// What the state in force depends on is examined nevertheless. An error of PostgreSQL's tells nothing: what was examined may be gone.
+		// What the state in force depends on is examined nevertheless. An error of PostgreSQL's tells nothing: what
+		// was examined may be gone.
 		var pg *pgconn.PgError
 		now, unsafe := d.fit(ctx, d.state)
 		switch v := d.view.Load(); {
@@ -292,8 +294,8 @@ func (d *database) look(ctx context.Context) (observation, error) {
 	return o, d.readEpoch(ctx, d.conn)
 }
 
-// serverNow is the database's clock minus ours, by which seals expire, when the server was started, and for how many connections of
-// roles without special rights it has room.
+// serverNow is the database's clock minus ours, by which seals expire, when the server was started, and for how many
+// connections of roles without special rights it has room.
 func serverNow(ctx context.Context, conn *pgx.Conn) (offset time.Duration, server string, room int, err error) {
 	before := time.Now()
 	var theirs time.Time
@@ -405,8 +407,8 @@ func (d *database) judgeAnew(ctx context.Context, o observation) error {
 // readAnyway is how long what concerns no agent may have changed before the catalogs are read again all the same.
 const readAnyway = checkAgain
 
-// toRead tells whether the catalogs are to be read: what concerns agents has changed, or something has that a policy which
-// waits, or agents who are refused, may wait for. The caller holds mu.
+// toRead tells whether the catalogs are to be read: what concerns agents has changed, or something has that a policy
+// which waits, or agents who are refused, may wait for. The caller holds mu.
 func (d *database) toRead(o observation) bool {
 	switch {
 	case d.state == nil || o.concerned != d.seen.concerned || o.installed != d.seen.installed:
@@ -432,8 +434,9 @@ func (d *database) fits(snap *catalog.Snapshot) {
 	d.e.cfg.Log.Warn("policy_pending: the new policy fits the catalogs now; the old one stays in force until pgconsent migrate has installed the new one", "database", d.cfg.Name, "pending", c.policy.Version())
 }
 
-// errMoving is the error of a look that has read, while the catalogs changed, what nobody has read before. What two looks in a row
-// have read alike, all of it was so when the first had ended; what is as in the state in force was so when the look began.
+// errMoving is the error of a look that has read, while the catalogs changed, what nobody has read before. What two
+// looks in a row have read alike, all of it was so when the first had ended; what is as in the state in force was so
+// when the look began.
 var errMoving = errors.New("the catalog is changing")
 
 // movingTries is how often a look begins anew because of it.

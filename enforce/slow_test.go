@@ -8,8 +8,9 @@ import (
 	"github.com/pgconsent/pgconsent/verdict"
 )
 
-// TestLooksTakeAsLongAsTheyTake: while a look waits for the server, agents are served as long as the database itself tells of changes, and no longer
-// than StaleAfter where it does not. The look goes on on its connection, and is used when it comes.
+// TestLooksTakeAsLongAsTheyTake: while a look waits for the server, agents are served as long as the database itself
+// tells of changes, and no longer than StaleAfter where it does not. The look goes on on its connection, and is used
+// when it comes.
 func TestLooksTakeAsLongAsTheyTake(t *testing.T) {
 	for name, told := range map[string]bool{"with event triggers": true, "without": false} {
 		t.Run(name, func(t *testing.T) {

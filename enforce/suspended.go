@@ -158,7 +158,8 @@ func suspendedError(message string, args ...any) *sqlstate.Error {
 }
 
 // without makes of the state in force one that serves what has not changed, where the new catalogs do not fit the policy,
-// or give another database half than is installed. It is nil where that cannot be told apart from the rest. The caller holds mu.
+// or give another database half than is installed. It is nil where that cannot be told apart from the rest. The
+// caller holds mu.
 func (d *database) without(snap *catalog.Snapshot, o observation) *state {
 	s := d.state
 	if s == nil || o.installed.Hash != s.plan.Hash() {

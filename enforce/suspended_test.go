@@ -26,8 +26,8 @@ func doors(t *testing.T) *world {
 	})
 }
 
-// TestWhatIsAlteredIsSuspendedByItself: a listed table that is not as it was when the policy was installed is not served, nor is what depends on it; all
-// else is, and so is all of it once the change is undone.
+// TestWhatIsAlteredIsSuspendedByItself: a listed table that is not as it was when the policy was installed is not
+// served, nor is what depends on it; all else is, and so is all of it once the change is undone.
 func TestWhatIsAlteredIsSuspendedByItself(t *testing.T) {
 	const people = "SELECT name FROM people"
 	for name, change := range map[string]struct {
@@ -87,7 +87,8 @@ func TestWhatIsAlteredIsSuspendedByItself(t *testing.T) {
 	}
 }
 
-// TestWhatConcernsAllIsNotSuspended: where what has changed is no table, or another policy is installed, nobody is served.
+// TestWhatConcernsAllIsNotSuspended: where what has changed is no table, or another policy is installed, nobody is
+// served.
 func TestWhatConcernsAllIsNotSuspended(t *testing.T) {
 	w := doors(t)
 	d := w.db0(t)
@@ -99,7 +100,8 @@ func TestWhatConcernsAllIsNotSuspended(t *testing.T) {
 	eventually(t, "refused", func() bool { _, refused := d.current(); return refused != nil })
 }
 
-// TestWhatIsUnsafeIsSuspendedByItself: where Check says which tables are not safe, these are not served, nor is what depends on them, until it takes that back.
+// TestWhatIsUnsafeIsSuspendedByItself: where Check says which tables are not safe, these are not served, nor is what
+// depends on them, until it takes that back.
 func TestWhatIsUnsafeIsSuspendedByItself(t *testing.T) {
 	var unsafe syncFlag
 	var oid uint32

@@ -14,9 +14,10 @@ import (
 
 const folders = "pgconsent-test"
 
-// Folder makes the folder of a run, for servers and for what tests leave while they run. Where small says that it holds a few gigabytes at most, it
-// is in memory if there is plenty, since databases are made and dropped by the hundred; else, and where TMPDIR is set, it is among the
-// system's temporary files. What runs that were killed have left there is removed.
+// Folder makes the folder of a run, for servers and for what tests leave while they run. Where small says that it
+// holds a few gigabytes at most, it is in memory if there is plenty, since databases are made and dropped by the
+// hundred; else, and where TMPDIR is set, it is among the system's temporary files. What runs that were killed have
+// left there is removed.
 func Folder(small bool) (string, error) {
 	parent := ""
 	if small && os.Getenv("TMPDIR") == "" {

@@ -52,7 +52,8 @@ type pieces struct {
 
 func (p *pieces) Read(b []byte) (int, error) { return p.Conn.Read(b[:min(len(b), p.size(p.r))]) }
 
-// TestWhatWaitsForTheRestIsCounted: a client that sends much and does not ask for the answer holds no more memory than any other.
+// TestWhatWaitsForTheRestIsCounted: a client that sends much and does not ask for the answer holds no more memory
+// than any other.
 func TestWhatWaitsForTheRestIsCounted(t *testing.T) {
 	p := start(t)
 	c := p.raw(t)

@@ -91,7 +91,8 @@ func only(v *verdict.Verdict, kinds ...verdict.EffectKind) bool {
 	return true
 }
 
-// together ends what counts as sent together: a Query, or messages up to a Sync or a Flush. What comes next may start long after.
+// together ends what counts as sent together: a Query, or messages up to a Sync or a Flush. What comes next may start
+// long after.
 func (s *session) together() {
 	for i := len(s.batch.items) - 1; i >= s.batch.sent; i-- {
 		e := s.batch.items[i].entry

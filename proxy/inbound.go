@@ -13,8 +13,9 @@ import (
 	"github.com/pgconsent/pgconsent/verdict"
 )
 
-// inbound takes the client's messages to the server, in batches that end where the client asks for an answer: with a Query, a
-// Sync or a Flush. How the network cuts what the client sends has no part in it. It returns when the session is over.
+// inbound takes the client's messages to the server, in batches that end where the client asks for an answer: with a
+// Query, a Sync or a Flush. How the network cuts what the client sends has no part in it. It returns when the session
+// is over.
 func (s *session) inbound() error {
 	in := newInput(s.client)
 	in.budget = &s.server.large
@@ -100,7 +101,8 @@ func (g *grouped) sees(typ byte) {
 	}
 }
 
-// executes tells whether what was bound last is about to be executed: a batch does not end in between because it is large.
+// executes tells whether what was bound last is about to be executed: a batch does not end in between because it is
+// large.
 func (g *grouped) executes() bool { return g.bound == 1 }
 
 // last sends what the client has sent before it left, or before it broke the protocol, and waits for the answers, as

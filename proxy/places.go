@@ -6,8 +6,8 @@ import (
 	"github.com/pgconsent/pgconsent/sqlstate"
 )
 
-// places are the connections to the server that agents have, or are about to have: of each agent, and of all. Owners are not counted:
-// agents leave them room.
+// places are the connections to the server that agents have, or are about to have: of each agent, and of all. Owners
+// are not counted: agents leave them room.
 type places struct {
 	mu    sync.Mutex
 	all   int

@@ -39,7 +39,8 @@ type Config struct {
 	DialTimeout  time.Duration // for reaching the server; 0: 10 s
 	MaxLogins    int           // clients that are not logged in yet, at a time; 0: 512
 
-	// MaxSessions is how many sessions all agents together may have at a time, asked for each one; 0, and nil: any number. Owners do not count.
+	// MaxSessions is how many sessions all agents together may have at a time, asked for each one; 0, and nil: any
+	// number. Owners do not count.
 	MaxSessions func() int
 }
 

@@ -78,7 +78,8 @@ func asked(t *policy.Table) predicate.All {
 	return out
 }
 
-// LooksInto are the tables that decide about rows of a table, or about what may be written to it, besides the table itself.
+// LooksInto are the tables that decide about rows of a table, or about what may be written to it, besides the table
+// itself.
 func LooksInto(t *policy.Table) []*catalog.Relation {
 	var out []*catalog.Relation
 	for _, h := range predicate.Helpers(asked(t)) {

@@ -296,7 +296,8 @@ func fixed(c *config.Config) string {
 	return b.String()
 }
 
-// maxSessions is how many sessions agents may have at a time: as many as the configuration says, or as the server has room for.
+// maxSessions is how many sessions agents may have at a time: as many as the configuration says, or as the server has
+// room for.
 func (s *Service) maxSessions() int {
 	if most := s.config.Load().MaxSessions; most > 0 {
 		return most

@@ -7,9 +7,10 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Fingerprint returns a hash that changes when what Load would return changes. It looks at which row versions the catalogs
-// have, not at what they say; of relations it looks at what Load reads, since TRUNCATE and VACUUM FULL make a row version as well. Rows of the
-// system's own objects count only where they have changed since the cluster was made, and temporary and TOAST tables do not count.
+// Fingerprint returns a hash that changes when what Load would return changes. It looks at which row versions the
+// catalogs have, not at what they say; of relations it looks at what Load reads, since TRUNCATE and VACUUM FULL make
+// a row version as well. Rows of the system's own objects count only where they have changed since the cluster was
+// made, and temporary and TOAST tables do not count.
 func Fingerprint(ctx context.Context, conn *pgx.Conn) (string, error) {
 	var all string
 	err := conn.QueryRow(ctx, fmt.Sprintf(fingerprints, "'{}'::pg_catalog.oid[]", "true")).Scan(&all, new(string))
@@ -19,8 +20,9 @@ func Fingerprint(ctx context.Context, conn *pgx.Conn) (string, error) {
 	return all, nil
 }
 
-// Fingerprints returns that hash, and one that changes when what concerns agents does: it leaves out tables that no policy lists, that
-// nothing listed leads to and that have the name of nothing else, and functions and types that nobody reaches. pgconsent must be installed.
+// Fingerprints returns that hash, and one that changes when what concerns agents does: it leaves out tables that no
+// policy lists, that nothing listed leads to and that have the name of nothing else, and functions and types that
+// nobody reaches. pgconsent must be installed.
 func Fingerprints(ctx context.Context, conn *pgx.Conn) (all, concerned string, err error) {
 	err = conn.QueryRow(ctx, fmt.Sprintf(fingerprints, "ARRAY(SELECT pgconsent.concerned())", "pgconsent.within_reach(n.oid)")).Scan(&all, &concerned)
 	if err != nil {
@@ -29,8 +31,8 @@ func Fingerprints(ctx context.Context, conn *pgx.Conn) (all, concerned string, e
 	return all, concerned, nil
 }
 
-// fingerprints hashes what all of the catalogs have, and what counts of it: the relations of an array, and what is in schemas that a
-// condition holds for. Parts are different from one another, so that their order need not be known.
+// fingerprints hashes what all of the catalogs have, and what counts of it: the relations of an array, and what is in
+// schemas that a condition holds for. Parts are different from one another, so that their order need not be known.
 const fingerprints = `
 WITH concerned (oid) AS (SELECT pg_catalog.unnest(%s)), schemas AS (
   SELECT n.oid, n.xmin, %s AS counts FROM pg_catalog.pg_namespace AS n WHERE n.nspname OPERATOR(pg_catalog.!~) '^pg_(temp|toast)'

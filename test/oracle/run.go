@@ -95,7 +95,8 @@ func (s Schema) run(t testing.TB, o Options, total *Report) {
 	}
 }
 
-// reads finds what changes nothing that a later statement goes by: neither rows, nor the session, which SET and PREPARE do.
+// reads finds what changes nothing that a later statement goes by: neither rows, nor the session, which SET and
+// PREPARE do.
 var (
 	reads  = regexp.MustCompile(`(?i)^\s*\(*(SELECT|TABLE|VALUES|WITH|EXPLAIN)\b`)
 	writes = regexp.MustCompile(`(?i)\b(INSERT|UPDATE|DELETE|MERGE|set_config|nextval|setval)\b|;\s*\S`)
