@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/pgconsent/pgconsent/catalog"
 	"github.com/pgconsent/pgconsent/rewrite"
 	"github.com/pgconsent/pgconsent/rls"
 	"github.com/pgconsent/pgconsent/sqlstate"
@@ -145,4 +146,59 @@ func TestWhatIsUnsafeIsSuspendedByItself(t *testing.T) {
 	unsafe.set(true)
 	w.exec("CREATE INDEX ON public.people (name)")
 	eventually(t, "refused", func() bool { return w.Ready() != nil })
+}
+
+// TestNothingReadsWhatIsNotProtected: while a table is not protected, what may read it by functions of others is refused as
+// well: views, writes, which run triggers, and functions. Where only its definition has changed, a table that nothing
+// connects with it takes writes.
+func TestNothingReadsWhatIsNotProtected(t *testing.T) {
+	const acting = `version: 1
+attributes: { user: { type: uuid, source: credential } }
+tables:
+  memories:
+    rows: [ { own: { column: user_id, is: user } } ]
+    write: { commands: [insert, update, delete], columns: [id, title], stamp: { user_id: { attribute: user } }, accept: [conflicts, references] }
+  people: { rows: [ { own: { column: user_id, is: user } } ] }
+  notes: { rows: [ { own: { column: user_id, is: user } } ] }
+views: { memories_view: {} }
+functions: { calm: { reads: nothing }, fixed: { reads: nothing } }
+`
+	w := start(t, func(w *world) {
+		w.exec(`CREATE VIEW memories_view AS SELECT id, title, user_id FROM memories; CREATE TABLE notes (id int PRIMARY KEY, user_id uuid);
+			CREATE FUNCTION calm() RETURNS int LANGUAGE sql STABLE RETURN 1;
+			CREATE FUNCTION fixed() RETURNS int LANGUAGE sql IMMUTABLE RETURN 1`)
+		w.write(acting)
+		if err := installWith(context.Background(), w.dba, acting, rls.Options{}); err != nil {
+			t.Fatal(err)
+		}
+	})
+	c, st := w.client("caregiver"), w.db0(t).view.Load().state
+	notes := []catalog.Name{{Schema: "public", Name: "notes"}}
+	const always, unprotected, never = "always", "unprotected", "never"
+	for text, refused := range map[string]string{
+		"SELECT id FROM notes":                always,
+		"SELECT calm()":                       always,
+		"SELECT title FROM memories_view":     unprotected,
+		"UPDATE memories SET title = 'x'":     unprotected,
+		"SELECT title, fixed() FROM memories": never,
+		"SELECT name FROM people":             never,
+	} {
+		res, err := st.plain.Rewrite(text, false)
+		if err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		for kind, u := range map[string]func() (suspended, bool){
+			"altered":     func() (suspended, bool) { return suspend(st.policy, st.snapshot, notes, nil) },
+			"unprotected": func() (suspended, bool) { return suspend(st.policy, st.snapshot, nil, notes) },
+		} {
+			u, some := u()
+			if !some {
+				t.Fatal("everything is suspended")
+			}
+			if got, want := u.in(st.policy, res) != nil, refused == always || refused == kind; got != want {
+				t.Errorf("%s, notes are %s: refused: %t, want %t", text, kind, got, want)
+			}
+		}
+	}
+	c.want("SELECT title FROM memories ORDER BY id", "lake", "hill", "sea")
 }
