@@ -26,7 +26,7 @@ func TestTwinsAnswerAlike(t *testing.T) {
 		statements = append(statements, q.sql)
 	}
 	for i, sql := range statements {
-		if !tier.Turn(i, 3) {
+		if !tier.Turn(i, 4) {
 			continue
 		}
 		// A connection each: a statement may end the session, and what one leaves behind must not hide the next.

@@ -8,11 +8,14 @@ import (
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // World ciris by MCP: the tools, partnership by both, downgrades by one.
 // seeds/001:69-78, 123-138, 303-328.
 func TestCiris(t *testing.T) {
+	tier.All(t)
 	f := runFace(t, "ciris")
 	owner := f.sql(t, f.demo.Access.OwnerDSN)
 	subject := func(stream string, n int) string {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/pgconsent/pgconsent/consent"
 	harness "github.com/pgconsent/pgconsent/test/instance"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // What agents are answered before a sweep they are answered after it: over records of every kind, at the days on which
@@ -28,7 +29,7 @@ func TestNothingVisibleGoes(t *testing.T) {
 		}
 		return "NULL"
 	}
-	for i := range 400 {
+	for i := range tier.Count(200, 400, 400) {
 		who := fmt.Sprintf("u%03d", i)
 		s.exec("INSERT INTO people VALUES ($1, $1)", who)
 		for range 3 {

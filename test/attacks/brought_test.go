@@ -114,6 +114,7 @@ func called(sql, name string) string {
 
 // What stands beside a value is made one of its type as the statement is parsed.
 func TestWhatIsMadeAsItIsParsedTellsNothing(t *testing.T) {
+	tier.All(t)
 	const schema = broughtBy + "CREATE TABLE q (id int PRIMARY KEY, owner text NOT NULL, ds odd[] DEFAULT '{1}', h pair DEFAULT '(1,2)', s spans DEFAULT '[1,2]', sm spans_multirange DEFAULT '{[1,2]}'); INSERT INTO q VALUES (1, 'me'), (2, 'other');"
 	policy := reachedDear + "  q: { rows: [ { own: { column: owner, is: user } } ], write: { commands: [delete] } }\n"
 	reads := []string{"SELECT id FROM q WHERE ds = '{5}'", "SELECT COALESCE(h, '(5,6)') FROM q", "SELECT id FROM q WHERE s && '[3,4]'", "SELECT sm = '{[3,4]}' FROM q", "DELETE FROM q WHERE ds = '{5}'", "SELECT array_append(ds, '5') FROM q"}

@@ -9,11 +9,13 @@ import (
 
 	"github.com/pgconsent/pgconsent/pgtest"
 	"github.com/pgconsent/pgconsent/test/instance"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // No order of messages tells whether a statement is planned with care, which goes by its door, and so by how large tables are. As of
 // PostgreSQL 18 what stands behind an Execute in a pipeline is in a transaction block.
 func TestNoPipelineTellsOfCare(t *testing.T) {
+	tier.All(t)
 	const stmt = "SELECT count(*) FROM big WHERE note ILIKE '%x%' AND id IN (SELECT id FROM big y WHERE lower(y.note) = 'q')"
 	parse := func(sql string) pgproto3.FrontendMessage { return &pgproto3.Parse{Query: sql} }
 	query := func(sql string) pgproto3.FrontendMessage { return &pgproto3.Query{String: sql} }
