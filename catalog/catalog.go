@@ -35,6 +35,7 @@ type Relation struct {
 	Kind        RelKind
 	Owner       string
 	Columns     []Column // by attnum, dropped ones left out
+	Waiting     []string // columns that it has besides, which are not to be known: see Snapshot.Without
 	PrimaryKey  []string
 	ForeignKeys []ForeignKey
 	Indexes     []BTree

@@ -15,7 +15,7 @@ var information = []Shadow{
 	},
 	{
 		Source: infoSchema("columns"),
-		Where:  "(t.table_schema, t.table_name) IN " + shownNames,
+		Where:  "(t.table_schema, t.table_name) IN " + shownNames + knownColumn,
 		Reads: readAs(map[string]string{
 			"is_nullable": `CASE WHEN EXISTS (SELECT 1 FROM pgconsent_catalog.pg_attribute AS a WHERE a.attrelid OPERATOR(pg_catalog.=) r.oid
     AND a.attname OPERATOR(pg_catalog.=) t.column_name::pg_catalog.name AND a.attnotnull) THEN 'NO' ELSE 'YES' END::information_schema.yes_or_no`,
@@ -29,14 +29,15 @@ var information = []Shadow{
 			"generation_expression": "NULL::information_schema.character_data",
 		},
 	},
-	{Source: infoSchema("column_privileges"), Where: "(t.table_schema, t.table_name) IN " + shownNames, Reads: readAs(grantor), On: readsTable},
+	{Source: infoSchema("column_privileges"), Where: "(t.table_schema, t.table_name) IN " + shownNames + knownColumn, Reads: readAs(grantor), On: readsTable},
 	{Source: infoSchema("table_privileges"), Where: "(t.table_schema, t.table_name) IN " + shownNames, Reads: readAs(grantor), On: readsTable},
 	{Source: infoSchema("role_table_grants"), Where: "(t.table_schema, t.table_name) IN " + shownNames, Reads: readAs(grantor), On: readsTable},
-	{Source: infoSchema("role_column_grants"), Where: "(t.table_schema, t.table_name) IN " + shownNames, Reads: readAs(grantor), On: readsTable},
-	{Source: infoSchema("column_udt_usage"), Where: "(t.table_schema, t.table_name) IN " + shownNames, Reads: readAs(nil), On: readsTable},
-	{Source: infoSchema("column_domain_usage"), Where: "(t.table_schema, t.table_name) IN " + shownNames, Reads: readAs(nil), On: readsTable},
+	{Source: infoSchema("role_column_grants"), Where: "(t.table_schema, t.table_name) IN " + shownNames + knownColumn, Reads: readAs(grantor), On: readsTable},
+	{Source: infoSchema("column_udt_usage"), Where: "(t.table_schema, t.table_name) IN " + shownNames + knownColumn, Reads: readAs(nil), On: readsTable},
+	{Source: infoSchema("column_domain_usage"), Where: "(t.table_schema, t.table_name) IN " + shownNames + knownColumn, Reads: readAs(nil), On: readsTable},
 	{
-		Source: infoSchema("element_types"), Where: "t.object_schema::pg_catalog.text" + notOurs,
+		Source: infoSchema("element_types"), Where: "t.object_schema::pg_catalog.text" + notOurs +
+			" AND (t.object_schema, t.object_name, t.collection_type_identifier) NOT IN (SELECT w.nspname, w.relname, w.attnum::pg_catalog.text::pg_catalog.name FROM pgconsent.waiting AS w)",
 		Reads: map[string]string{"object_schema": readsSchema, "object_name": readsName},
 		On:    "(t.object_schema, t.object_name) = (r.view_schema, r.view_name)",
 	},
@@ -191,6 +192,7 @@ const (
 	readsName   = "r.relname::information_schema.sql_identifier"
 	readsTable  = "(t.table_schema, t.table_name) = (r.view_schema, r.view_name)"
 
+	knownColumn        = " AND (t.table_schema, t.table_name, t.column_name) NOT IN (SELECT w.nspname, w.relname, w.attname FROM pgconsent.waiting AS w)"
 	shownNames         = "(SELECT s.nspname, s.relname FROM pgconsent.shown AS s)"
 	shownFunctionNames = "(SELECT s.nspname, s.proname FROM pgconsent.shown_function AS s)"
 

@@ -12,7 +12,8 @@ import (
 //	                                print
 //	shown_constraint(oid)           keys, foreign keys and NOT NULL of such relations, but those of hidden columns
 //	shown_type(oid)                 types: all but the row types of other relations
-//	narrowed(attrelid, attnum, hidden) columns that are hidden or masked
+//	waiting(attrelid, attnum, attname, nspname, relname) columns of relations since pgconsent migrate
+//	narrowed(attrelid, attnum, hidden) columns that are hidden, masked or waiting
 //	reads(oid, nspname, relname, relkind, owner, view, view_schema, view_name)  relations that are read through a view
 //	shown_function(oid, nspname, proname)  functions: those of pg_catalog and of the policy
 //

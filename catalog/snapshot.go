@@ -93,6 +93,56 @@ func NewSnapshot(spec Spec) *Snapshot {
 	return s
 }
 
+// Without returns the snapshot without some columns of tables, by the tables' OIDs; indexes and foreign keys may still name
+// them. A table keeps its columns, and is among those returned, where one of these decides with others how rows may be
+// written. The snapshot is s where there is nothing to leave out.
+func (s *Snapshot) Without(columns map[uint32][]string) (less *Snapshot, keep []Name) {
+	spec, found := s.spec, false
+	spec.Relations = slices.Clone(s.spec.Relations)
+	for i, r := range spec.Relations {
+		names := columns[r.OID]
+		if len(names) == 0 {
+			continue
+		}
+		if slices.ContainsFunc(names, r.entangled) {
+			keep = append(keep, r.Name)
+			continue
+		}
+		known := *r
+		known.Columns, known.Waiting = nil, nil
+		for _, c := range r.Columns {
+			if slices.Contains(names, c.Name) {
+				known.Waiting, found = append(known.Waiting, c.Name), true
+			} else {
+				known.Columns = append(known.Columns, c)
+			}
+		}
+		spec.Relations[i] = &known
+	}
+	slices.SortFunc(keep, func(a, b Name) int { return strings.Compare(a.String(), b.String()) })
+	if !found {
+		return s, keep
+	}
+	return NewSnapshot(spec), keep
+}
+
+// entangled tells whether a column is generated, or a key, a check, a partition or something computed goes by it and by more, or
+// by a value that rows get without being given one.
+func (r *Relation) entangled(name string) bool {
+	c := r.Column(name)
+	reads := func(columns []string) bool { return slices.Contains(columns, name) }
+	return c != nil && (c.Generated || c.Virtual) || reads(r.PrimaryKey) || reads(r.PartitionBy) || slices.ContainsFunc(r.Together, reads) ||
+		slices.ContainsFunc(r.Rechecked, reads) ||
+		slices.ContainsFunc(r.Computed, func(of Computed) bool { return reads(of.Columns) }) ||
+		slices.ContainsFunc(r.Compared, func(of Compared) bool {
+			return slices.ContainsFunc(of.Keys, func(k IndexKey) bool { return reads(k.Columns) })
+		}) ||
+		slices.ContainsFunc(r.Unique, func(k Key) bool {
+			return (reads(k.Columns) || reads(k.For)) &&
+				(len(k.Columns) > 1 || !reads(k.Apart) || k.Where != "" || c == nil || c.Default != "" || c.Identity != "")
+		})
+}
+
 // hash is over the content in an order that does not depend on the order of the slices.
 func (spec Spec) hash() string {
 	spec.Relations = sorted(spec.Relations, func(r *Relation) (Name, uint32) { return r.Name, r.OID })

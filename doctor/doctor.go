@@ -93,6 +93,7 @@ var checks = []check{
 	{"kept", "what is kept beside rows is what it should be", checkKept},
 	{"observed", "every table of the policy is enforced", checkObserved},
 	{"ddl", "an event trigger tells of DDL before the next statement", checkDDL},
+	{"waiting", "no table has columns that wait for pgconsent migrate", checkWaiting},
 	{"hardening", "nothing is left to harden", checkHardening},
 	{"careful", "no table of the policy is planned with care in whatever reads it", checkCareful},
 }

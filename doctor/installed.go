@@ -3,9 +3,13 @@ package doctor
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 
+	"github.com/pgconsent/pgconsent/catalog"
 	"github.com/pgconsent/pgconsent/migrations"
+	"github.com/pgconsent/pgconsent/policy"
+	"github.com/pgconsent/pgconsent/predicate"
 	"github.com/pgconsent/pgconsent/seal"
 )
 
@@ -35,7 +39,16 @@ func checkDrift(ctx context.Context, x *exam) ([]Finding, error) {
 	// is somebody else's grant.
 	var walls, tables []string
 	single, among := true, []uint32{} // all of the walls are about single tables: these
+	var doors []string
 	for _, c := range changed {
+		door := func(read *catalog.Relation) bool {
+			return c == "relation "+predicate.DoorView(read.Name).String()+" is gone"
+		}
+		if slices.ContainsFunc(x.Policy.Tables(), func(t *policy.Table) bool { return door(t.Relation) }) ||
+			slices.ContainsFunc(x.Policy.Views(), func(v *policy.View) bool { return door(v.Relation) }) {
+			doors = append(doors, c)
+			continue
+		}
 		if strings.HasPrefix(c, "table ") {
 			tables = append(tables, c)
 			continue
@@ -54,6 +67,10 @@ func checkDrift(ctx context.Context, x *exam) ([]Finding, error) {
 			x.about[one] = among
 		}
 		found = append(found, one)
+	}
+	if len(doors) > 0 {
+		found = append(found, Finding{"drift_door", Warning, "views that signed statements read are gone, which read under row security instead: " + list(doors),
+			"Run pgconsent migrate, which makes them anew."})
 	}
 	if len(tables) > 0 {
 		found = append(found, Finding{"drift_table", Warning, "grants or settings of protected tables changed since pgconsent migrate: " + list(tables), "If that was meant, nothing; pgconsent migrate records it."})

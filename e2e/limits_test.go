@@ -276,6 +276,7 @@ func TestTransactionTimeout(t *testing.T) {
 		"without Sync": func(c *pgconn.PgConn) {
 			p := c.StartPipeline(context.Background())
 			p.SendQueryParams("UPDATE marks SET n = 7 RETURNING id", nil, nil, nil, nil)
+			p.SendFlushRequest()
 			_ = p.Flush()
 			_, _ = p.GetResults()
 		},
@@ -290,7 +291,11 @@ func TestTransactionTimeout(t *testing.T) {
 				defer close(held)
 				hold(agent)
 			}()
+			began := time.Now()
 			for ended := false; !ended; { // by the proxy, which closes the connection to the server
+				if time.Since(began) > tier.Patience {
+					t.Fatal("the session goes on")
+				}
 				if err := owner.QueryRow(t.Context(), "SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE usename = 'pgconsent_agent' AND datname = current_database())").Scan(&ended); err != nil {
 					t.Fatal(err)
 				}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -346,7 +347,7 @@ func (d *database) judgeAnew(ctx context.Context, o observation) error {
 	s := d.state
 	before := d.moving
 	d.moving = nil
-	snap, settled, err := d.snapshot(ctx, o)
+	snap, grown, settled, err := d.snapshot(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -379,6 +380,11 @@ func (d *database) judgeAnew(ctx context.Context, o observation) error {
 	made := rest
 	if made == nil {
 		made = d.newState(c, snap, o.keys)
+		// Of what agents read through a view of ours they do not see the column.
+		grown = slices.DeleteFunc(grown, func(name catalog.Name) bool { t, listed := c.policy.Table(name); return listed && t.Columns != nil })
+		if made = d.suspending(made, grown, nil); made == nil {
+			return errors.New("a table from which attributes of agents are worked out has another column that its rows are computed by: run pgconsent migrate")
+		}
 	}
 	same := s != nil && s.equal(made)
 	v := d.view.Load()
@@ -442,35 +448,40 @@ var errMoving = errors.New("the catalog is changing")
 // movingTries is how often a look begins anew because of it.
 const movingTries = 4
 
-// snapshot reads the catalog. It has settled if what concerns agents still had that fingerprint when all was read.
+// snapshot reads the catalog, but for columns that wait for pgconsent migrate; grown are tables of which none can be left out. It has settled if what concerns agents still had that fingerprint when all was read.
 // PostgreSQL locks the tables of a view whose definition it prints: it waits for
 // them for less than deadlock_timeout, or the owner's DDL over several tables could be the victim of a deadlock.
-func (d *database) snapshot(ctx context.Context, o observation) (snap *catalog.Snapshot, settled bool, err error) {
+func (d *database) snapshot(ctx context.Context, o observation) (snap *catalog.Snapshot, grown []catalog.Name, settled bool, err error) {
 	if _, err := d.conn.Exec(ctx, "SET lock_timeout = '500ms'"); err != nil {
-		return nil, false, fmt.Errorf("catalog: %w", err)
+		return nil, nil, false, fmt.Errorf("catalog: %w", err)
 	}
 	snap, failed := pgcatalog.Load(ctx, d.conn, d.cfg.SearchPath)
 	var refused *pgconn.PgError
 	if failed != nil && !errors.As(failed, &refused) {
-		return nil, false, fmt.Errorf("catalog: %w", failed)
+		return nil, nil, false, fmt.Errorf("catalog: %w", failed)
 	}
 	if _, err := d.conn.Exec(ctx, "RESET lock_timeout"); err != nil {
-		return nil, false, fmt.Errorf("catalog: %w", err)
+		return nil, nil, false, fmt.Errorf("catalog: %w", err)
 	}
 	if failed != nil && refused.Code == "55P03" {
-		return nil, false, fmt.Errorf("%w: DDL that is not committed yet has locked a table that a view reads; reading begins anew until it is: %w", errMoving, failed)
+		return nil, nil, false, fmt.Errorf("%w: DDL that is not committed yet has locked a table that a view reads; reading begins anew until it is: %w", errMoving, failed)
+	}
+	waiting, err := migrations.ReadWaiting(ctx, d.conn)
+	if err != nil {
+		return nil, nil, false, err
 	}
 	all, concerned, err := pgcatalog.Fingerprints(ctx, d.conn)
 	switch {
 	case err != nil:
-		return nil, false, fmt.Errorf("catalog: %w", err)
+		return nil, nil, false, fmt.Errorf("catalog: %w", err)
 	case failed != nil && all != o.fingerprint: // what it read of is gone
-		return nil, false, fmt.Errorf("%w: %w", errMoving, failed)
+		return nil, nil, false, fmt.Errorf("%w: %w", errMoving, failed)
 	case failed != nil:
-		return nil, false, fmt.Errorf("catalog: %w", failed)
+		return nil, nil, false, fmt.Errorf("catalog: %w", failed)
 	}
 	d.read = time.Now()
-	return snap, concerned == o.concerned, nil
+	snap, grown = snap.Without(waiting)
+	return snap, grown, concerned == o.concerned, nil
 }
 
 type compiled struct {
@@ -493,7 +504,10 @@ func (d *database) newState(c compiled, snap *catalog.Snapshot, keys *seal.Keyri
 	epoch := d.e.epochs.Add(1)
 	s := &state{
 		epoch: epoch, rights: epoch, policy: c.policy, snapshot: snap, plan: c.plan, key: keys.Newest(),
-		signing: rewrite.New(snap, c.policy, d.e.cfg.Mode),
+		signing: rewrite.New(snap, c.policy, d.e.cfg.Mode).WithDoors(func(view catalog.Name) bool {
+			_, there := snap.Relation(view)
+			return there
+		}),
 		profile: profile(d.cfg, c.policy, c.plan),
 	}
 	s.plain, s.door = s.signing, s.signing

@@ -141,7 +141,7 @@ func (u suspended) in(p *policy.Policy, res *rewrite.Result) *sqlstate.Error {
 func (u suspended) roots(p *policy.Policy) string {
 	var names []string
 	for _, name := range slices.Concat(u.altered, u.unfit) {
-		if _, is := p.Table(name); is {
+		if _, is := p.Table(name); is && !slices.Contains(names, name.String()) {
 			names = append(names, name.String())
 		}
 	}

@@ -102,6 +102,10 @@ func (r *run) isCurrent(ctx context.Context, have int, o Options, p Plan) (bool,
 	if err != nil || altered {
 		return false, err
 	}
+	waiting, err := ReadWaiting(ctx, r.tx)
+	if err != nil || len(waiting) > 0 {
+		return false, err
+	}
 	missing, err := r.mayMake(ctx, o)
 	return len(missing) == 0, err
 }

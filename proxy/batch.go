@@ -191,6 +191,7 @@ func (s *session) forward(end int) error {
 			entries = append(entries, e)
 		}
 	}
+	s.again.sent(entries)
 	skipped, ok := s.ledger.push(entries) // which keeps them, not the list
 	clear(entries)
 	b.entries = entries[:0]

@@ -21,6 +21,7 @@ func (s *session) inbound() error {
 	in.budget = &s.server.large
 	defer func() { in.release(); _ = in.hold(0) }()
 	var g grouped
+	s.again.take()
 	for {
 		for {
 			typ, body, ok, err := in.next()
@@ -31,9 +32,11 @@ func (s *session) inbound() error {
 				break
 			}
 			if len(s.batch.items) == 0 {
+				s.again.begins(s.ledger)
 				s.ledger.stage(true)
 				s.batch.read = in.read
 			}
+			s.again.sees(typ, body)
 			done, err := s.message(typ, body)
 			if err != nil {
 				return err
@@ -72,10 +75,13 @@ func (s *session) inbound() error {
 			s.fill++
 			_ = in.hold(0) // never fails
 		}
-		if err := in.fill(); err != nil {
-			if err == io.EOF {
-				return s.last(nil)
-			}
+		s.again.leave()
+		err := in.fill()
+		s.again.take()
+		if err == io.EOF {
+			return s.last(nil)
+		}
+		if err != nil {
 			return err
 		}
 	}

@@ -19,6 +19,11 @@ const maxAnswer = 1 << 30
 func (s *session) outbound() *sqlstate.Error {
 	o := answers{session: s, source: newSource(s.upstream), to: newSink(s.client)}
 	defer o.release()
+	defer func() {
+		if o.repeating {
+			o.again.leave()
+		}
+	}()
 	for {
 		if err := o.fill(); err != nil {
 			if o.farewell {
@@ -76,6 +81,10 @@ type answers struct {
 	undone    bool       // the server was given what fails in its place
 	end       []byte     // of the result in progress: the error, not sent yet
 	cancelled chan error // of the cancel request; nil: none is on its way
+
+	passed    bool   // what is to be passed on has more than the answers in it
+	repeating bool   // the answer in progress is taken back
+	told      []byte // the error that it would be
 
 	from     int    // bytes of buf from here to r are to be passed on as they are
 	out      []byte // what goes before them
@@ -137,8 +146,10 @@ func (o *answers) flush() error {
 	}
 	var err error
 	if len(b) > 0 {
+		o.again.written.Add(1)
 		err = o.to.write(b)
 	}
+	o.passed = false
 	if cap(o.out) > keptBuffer {
 		o.out = nil
 	}
@@ -411,6 +422,7 @@ func (o *answers) special(typ byte, body []byte, more int) *sqlstate.Error {
 		}
 	case 'N':
 		put = o.notice(body)
+		o.passed = o.passed || len(put) > 0
 	case 'C':
 		e := o.current()
 		if more > 0 {
@@ -425,6 +437,7 @@ func (o *answers) special(typ byte, body []byte, more int) *sqlstate.Error {
 	case 'S':
 		name, _, ok := cString(body)
 		pass = ok && more == 0 && isReported(name)
+		o.passed = o.passed || pass
 	case 'Z':
 		if len(body) != 1 || more != 0 || bytes.IndexByte([]byte("ITE"), body[0]) < 0 {
 			return desync(errors.New("invalid ReadyForQuery"))
@@ -483,6 +496,17 @@ func (o *answers) ready(status byte) (pass bool, err *sqlstate.Error) {
 		return false, nil
 	}
 	o.finished = append(o.finished, e)
+	if o.repeating {
+		o.repeating = false
+		if status == 'I' || status == 'E' && (o.again.begun || o.again.opening != nil) {
+			o.outgoing.Go(o.repeat)
+			return false, nil
+		}
+		o.cut(0)
+		o.out = append(o.out, o.told...)
+		o.ledger.stage(false)
+		o.again.leave()
+	}
 	o.added = append(o.added, e.requested)
 	return true, nil
 }
@@ -523,6 +547,10 @@ func (o *answers) failed(body []byte) ([]byte, *sqlstate.Error) {
 		put, code = encodeError(nil, "ERROR", e.refusal.err), e.refusal.err.Code
 	} else {
 		put, code = f.sanitised(e)
+	}
+	if o.repeats(e, &f) {
+		o.retract()
+		o.repeating, o.told, put = true, put, nil
 	}
 	if o.muted != nil && !f.fatal() { // the client has had its error
 		put, code = nil, o.muted.limited

@@ -15,12 +15,13 @@ import (
 type refusal struct {
 	err   *sqlstate.Error
 	token string
+	again bool // decided once more it may be allowed
 }
 
 func newRefusal(err *sqlstate.Error) *refusal {
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // never fails
-	return &refusal{err, "denied_" + hex.EncodeToString(b[:])}
+	return &refusal{err: err, token: "denied_" + hex.EncodeToString(b[:])}
 }
 
 // matches tells whether the server's message is the one that the refused form provokes. Another one (25P02 in a

@@ -77,6 +77,7 @@ func (s *session) outdated(end int) {
 			continue
 		}
 		e.replace(s.denied(decidedBefore()))
+		e.refusal.again = true
 		refused = true
 	}
 	if refused {

@@ -23,9 +23,10 @@ type session struct {
 	key      []byte // the server's cancel key, with the process id in front
 	ledger   *ledger
 	outgoing sync.WaitGroup
+	again    repeatable
 	nests    bool // the server takes what comes behind an Execute in a pipeline for a transaction block: it is PostgreSQL 18 or newer
 
-	// Of the inbound goroutine.
+	// Of who has the turn (see repeatable): the inbound goroutine, mostly.
 	seal      verdict.Seal
 	group     uint64 // counts Syncs
 	astray    bool   // what is judged runs with claims that are not known
@@ -52,6 +53,8 @@ func newSession(c *conn, d verdict.Decider, server *pgconn.HijackedConn, u Upstr
 		ledger:   newLedger(),
 		nests:    majorOf(server.ParameterStatuses["server_version"]) >= 18,
 	}
+	s.again.turn = make(chan struct{}, 1)
+	s.again.leave()
 	s.noticer, _ = d.(verdict.Noticer)
 	s.boundTransactions()
 	c.mu.Lock()

@@ -118,7 +118,10 @@ func (c *cautious) loudUpdate(r *catalog.Relation, set []string) (why string) {
 	case !r.UpdatesQuietly:
 		return "a trigger, check, index, type, rule or policy of its owner's may run as rows of " + r.Name.String() + " are updated"
 	}
-	changes := func(name string) bool { return slices.Contains(set, name) || r.Column(name).Generated }
+	changes := func(name string) bool {
+		column := r.Column(name)
+		return column == nil || column.Generated || slices.Contains(set, name)
+	}
 	for _, other := range c.snap.PointingTo(r.Name) {
 		for _, key := range other.ForeignKeys {
 			if key.Target == r.Name && key.OnUpdate != catalog.NoAction && key.OnUpdate != catalog.Restrict && slices.ContainsFunc(key.TargetCols, changes) {

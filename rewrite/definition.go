@@ -80,7 +80,7 @@ func standIn(n catalog.Name, mode Mode) catalog.Name {
 // condition writes the sub-select of a table's visible rows, in which the table has the name row. It is parsed when a statement needs it:
 // each view has a rewriter of its own, and reads few of the tables.
 func (f *fragment) condition(t *policy.Table, condition, row string) {
-	sql := "(SELECT * FROM " + t.Relation.Name.SQL() + " AS " + row + " WHERE " + condition + ")"
+	sql := everyColumn + t.Relation.Name.SQL() + " AS " + row + " WHERE " + condition + ")"
 	f.sql = sql
 	f.subquery = sync.OnceValue(func() *sqltext.Node {
 		tree, refused := sqltext.Parse("SELECT FROM " + sql + " AS x")

@@ -15,6 +15,6 @@ func (w *walker) deleteStmt(s *sqltext.DeleteStmt) map[string]bool {
 			w.fromItem(n, own, nil, "")
 		}
 		w.where(s.WhereClause)
-		return w.returning(s.ReturningList)
+		return w.returning(&s.ReturningList)
 	})
 }

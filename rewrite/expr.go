@@ -254,10 +254,16 @@ func (w *walker) columnRef(c *sqltext.ColumnRef, expanded bool) {
 // wholeRow notes that all columns of an item are read, and, unless they are expanded in a target list, that its row type
 // matters.
 func (i *fromItem) wholeRow(expanded bool) {
-	i.readWhole()
-	if !expanded && i.ref != nil {
-		i.ref.keep("a whole-row reference")
+	if i.ref == nil {
+		return
 	}
+	if expanded {
+		i.ref.whole = true
+		i.ref.starred++
+		return
+	}
+	i.readWhole()
+	i.ref.keep("a whole-row reference")
 }
 
 // schemaQualified visits schema.table.column, which reaches a table without alias only.

@@ -4,8 +4,6 @@ import (
 	"slices"
 	"strings"
 
-	"google.golang.org/protobuf/proto"
-
 	"github.com/pgconsent/pgconsent/catalog"
 	"github.com/pgconsent/pgconsent/sqlstate"
 	"github.com/pgconsent/pgconsent/sqltext"
@@ -93,21 +91,7 @@ func (w *walker) isFenced(ref *reference) bool {
 // fence puts a subselect in the place of a name that a subselect which is read behind OFFSET 0 stands for: of a relation, or one with a predicate.
 func (w *walker) fence(ref *reference, inner string) {
 	if !strings.HasPrefix(inner, "(") {
-		inner = "(SELECT * FROM " + inner + ")"
+		inner = everyColumn + inner + ")"
 	}
-	text := strings.TrimSuffix(inner, ")") + " OFFSET 0)"
-	tree, refused := sqltext.Parse("SELECT FROM " + text + " AS x")
-	if refused != nil || len(tree.Stmts) != 1 {
-		w.refuse(sqlstate.From(errFragment))
-		return
-	}
-	from := tree.Stmts[0].GetStmt().GetSelectStmt().GetFromClause()
-	if len(from) != 1 || from[0].GetRangeSubselect().GetSubquery() == nil {
-		w.refuse(sqlstate.From(errFragment))
-		return
-	}
-	for _, c := range ref.qualified {
-		w.unqualify(c)
-	}
-	w.injectSubquery(ref, text, func() *sqltext.Node { return proto.Clone(from[0].GetRangeSubselect().GetSubquery()).(*sqltext.Node) })
+	w.subselect(ref, inner, true)
 }

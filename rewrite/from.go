@@ -93,7 +93,7 @@ func (w *walker) rangeVar(n *sqltext.Node, rv *sqltext.RangeVar, own *scope, kep
 	}
 	if renamed {
 		ref.keep("column aliases")
-		ref.whole = true
+		ref.whole, ref.row = true, true
 		item.columns = renamedColumns(rv.GetAlias().GetColnames())
 	} else if ref.relation != nil {
 		item.columns = columnSet(ref.relation)
@@ -149,7 +149,7 @@ func (w *walker) joinExpr(j *sqltext.JoinExpr, own, parent *scope, kept string) 
 
 func (i *fromItem) readWhole() {
 	if i.ref != nil {
-		i.ref.whole = true
+		i.ref.whole, i.ref.row = true, true
 	}
 }
 

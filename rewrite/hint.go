@@ -30,6 +30,19 @@ func (r *Rewriter) WithSizes(sizes catalog.Sizes) *Rewriter {
 	return &with
 }
 
+// WithDoors returns a rewriter that takes the gate door where the door views are there. An owner who drops a column of a table drops
+// the view that has it.
+func (r *Rewriter) WithDoors(there func(view catalog.Name) bool) *Rewriter {
+	with := *r
+	with.protected = make(map[catalog.Name]*fragment, len(r.protected))
+	for name, f := range r.protected {
+		one := *f
+		one.door = f.door && there(predicate.DoorView(name))
+		with.protected[name] = &one
+	}
+	return &with
+}
+
 // costs of one protected table: what a visited row costs in either form, and what making the sets costs. In microseconds,
 // by measurement; their ratios are what matters.
 const (

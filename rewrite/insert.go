@@ -34,7 +34,7 @@ func (w *walker) insertStmt(s *sqltext.InsertStmt) map[string]bool {
 		if len(s.ReturningList) > 0 && t.table.Write.Unseen {
 			w.refuseAt(refusal("InsertStmt.returning_list(unseen)"), t.ref.start)
 		}
-		return w.returning(s.ReturningList)
+		return w.returning(&s.ReturningList)
 	})
 }
 
@@ -142,6 +142,10 @@ func (w *walker) leftMarks() string {
 // impliedColumns judges an INSERT without a list of columns, which means the table's first.
 func (w *walker) impliedColumns(t *written, width int, known bool) {
 	columns := t.ref.relation.Columns
+	if len(t.ref.relation.Waiting) > 0 && (!known || width > len(columns)) {
+		w.refuseAt(waitingRefusal(t.ref.name), t.ref.start)
+		return
+	}
 	if !known || width > len(columns) {
 		width = len(columns)
 	}

@@ -33,6 +33,8 @@ type reference struct {
 	kept     string // why the relation stays a relation; "" if it may become a subquery
 	shares   bool   // another item of its FROM has the same name
 	whole    bool   // all columns are read
+	row      bool   // otherwise than by a * in a list of targets
+	starred  int    // by how many of these
 	copyFrom bool   // it is the target of COPY FROM
 	written  bool   // it is the target of a statement that writes
 	fetch    *fetch // its key is fixed: it has columns that the list has not
@@ -228,6 +230,14 @@ func (w *walker) settleReference(ref *reference, signable bool) {
 		}
 		inject, w.bare = false, true
 	}
+	if w.meetsWaiting(ref) {
+		inner := ref.name.SQL()
+		if inject {
+			inner, w.signed = ref.fragment.sql, w.signed || ref.fragment.gated
+		}
+		w.leaveOut(ref, inner)
+		return
+	}
 	if !inject {
 		if ref.copyStmt != nil && len(ref.copyStmt.Attlist) == 0 && hasGenerated(ref.relation) {
 			w.listColumns(ref)
@@ -237,8 +247,7 @@ func (w *walker) settleReference(ref *reference, signable bool) {
 			w.fence(ref, ref.name.SQL())
 			return
 		}
-		rv, name := ref.rangeVar, ref.name
-		w.replace(ref.start, ref.end, name.SQL(), func() { rv.Schemaname, rv.Relname = name.Schema, name.Name })
+		w.qualifyRelation(ref)
 		return
 	}
 	if ref.fragment.subquery == nil || ref.fragment.subquery() == nil {
@@ -255,6 +264,12 @@ func (w *walker) settleReference(ref *reference, signable bool) {
 		return
 	}
 	w.inject(ref)
+}
+
+// qualifyRelation writes the schema in front of the name.
+func (w *walker) qualifyRelation(ref *reference) {
+	rv, name := ref.rangeVar, ref.name
+	w.replace(ref.start, ref.end, name.SQL(), func() { rv.Schemaname, rv.Relname = name.Schema, name.Name })
 }
 
 // bare is the refusal of a reference for which row security alone would have to hold, where the mode excludes that.

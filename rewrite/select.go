@@ -41,9 +41,9 @@ func (w *walker) selectStmt(s *sqltext.SelectStmt, parent *scope) map[string]boo
 	own.keepDuplicates()
 	w.lockingClauses(s, own, first)
 	if s.Op == sqltext.SETOP_NONE && len(s.ValuesLists) == 0 {
-		columns = w.targetList(s.TargetList)
+		columns = w.targetList(&s.TargetList)
 	} else if len(s.TargetList) > 0 {
-		w.targetList(s.TargetList)
+		w.targetList(&s.TargetList)
 	}
 	w.exprs(s.DistinctClause) // one empty node for a plain DISTINCT
 	w.expr(s.WhereClause)
@@ -61,9 +61,9 @@ func (w *walker) selectStmt(s *sqltext.SelectStmt, parent *scope) map[string]boo
 }
 
 // targetList visits what a SELECT returns.
-func (w *walker) targetList(targets []*sqltext.Node) map[string]bool {
+func (w *walker) targetList(targets *[]*sqltext.Node) map[string]bool {
 	columns := map[string]bool{}
-	for _, n := range targets {
+	for _, n := range *targets {
 		t := n.GetResTarget()
 		if t == nil || len(t.Indirection) > 0 {
 			w.refuse(refusal(sqltext.Kind(n)))
@@ -73,6 +73,9 @@ func (w *walker) targetList(targets []*sqltext.Node) map[string]bool {
 		if c := t.GetVal().GetColumnRef(); c != nil {
 			if !w.catalogOID(t.Val, t) {
 				w.columnRef(c, true)
+				if isStar(t.Val) && w.refused == nil {
+					w.addStar(targets, c)
+				}
 			}
 		} else {
 			w.expr(t.Val)

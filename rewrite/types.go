@@ -34,6 +34,10 @@ func (w *walker) typeName(t *sqltext.TypeName) {
 			table, listed := w.pol.Table(relation)
 			if listed && table.Columns == nil {
 				// The row type of a table that the agent can read whole.
+				if r, _ := w.snap.Relation(relation); len(r.Waiting) > 0 && !w.view {
+					w.refuseAt(waitingRefusal(relation), t.Location)
+					return
+				}
 				if refused := w.rowTypeRefusal(relation); refused != nil {
 					w.refuseAt(refused, t.Location)
 				}

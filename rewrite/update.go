@@ -16,6 +16,6 @@ func (w *walker) updateStmt(s *sqltext.UpdateStmt) map[string]bool {
 		}
 		w.setList(t, s.TargetList)
 		w.where(s.WhereClause)
-		return w.returning(s.ReturningList)
+		return w.returning(&s.ReturningList)
 	})
 }

@@ -25,6 +25,7 @@ type walker struct {
 	begins       []int                        // the first reference of each statement
 	keyedBy      map[*sqltext.RangeVar]*fetch // the mentions of tables whose key is fixed
 	edits        []edit
+	stars        []star
 	qualified    []qualified // references schema.table.column, see unqualifyColumns
 	functions    map[string]bool
 	searches     []keySearch     // of which rows are found by key

@@ -62,7 +62,7 @@ func (w *walker) target(rv *sqltext.RangeVar, commands ...string) *written {
 	if name, renamed := w.alias(rv.Alias); rv.Alias != nil {
 		item.name = name
 		if renamed {
-			ref.whole, item.columns = true, renamedColumns(rv.GetAlias().GetColnames())
+			ref.whole, ref.row, item.columns = true, true, renamedColumns(rv.GetAlias().GetColnames())
 		}
 	}
 	return &written{ref, table, item}
@@ -159,8 +159,8 @@ func (w *walker) multiAssign(m *sqltext.MultiAssignRef) {
 }
 
 // returning visits RETURNING, which shows the rows that were written.
-func (w *walker) returning(targets []*sqltext.Node) map[string]bool {
-	if len(targets) == 0 {
+func (w *walker) returning(targets *[]*sqltext.Node) map[string]bool {
+	if len(*targets) == 0 {
 		return map[string]bool{}
 	}
 	return w.targetList(targets)

@@ -45,21 +45,30 @@ func (p *Plan) doorViews() []Statement {
 func (p *Plan) doorView(t *policy.Table, rows string) []Statement {
 	const why = "Vetted statements read the visible rows here; for any other it raises."
 	r := t.Relation
-	var columns []string
-	for _, c := range r.Columns {
-		if t.Columns == nil || t.Columns.Plain(c.Name) { // a mask is an expression, which vetted statements must not bring
-			columns = append(columns, doorAlias+"."+catalog.QuoteIdent(c.Name))
-		}
-	}
 	view := predicate.DoorView(r.Name).SQL()
 	return []Statement{
 		{
-			SQL: fmt.Sprintf("CREATE VIEW %s AS\nSELECT %s FROM %s AS %s\nWHERE %s AND (SELECT pgconsent_gate.vetted()) AND %s AND (%s)", view, strings.Join(columns, ", "), r.Name.SQL(), doorAlias, isFresh, predicate.Few(r.Name, doorAlias), rows),
+			SQL: fmt.Sprintf("CREATE VIEW %s AS\nSELECT %s FROM %s AS %s\nWHERE %s AND (SELECT pgconsent_gate.vetted()) AND %s AND (%s)", view, p.doorColumns(t), r.Name.SQL(), doorAlias, isFresh, predicate.Few(r.Name, doorAlias), rows),
 			Why: why,
 		},
 		{SQL: fmt.Sprintf("GRANT SELECT ON %s TO %s", view, p.agent), Why: why},
 		{SQL: fmt.Sprintf("ALTER VIEW %s OWNER TO %s", view, p.reader), Why: why},
 	}
+}
+
+// doorColumns are those of a table's door view. The hash of the plan goes by none of them: a table may lose one, and its door
+// view with it, and agents are served without.
+func (p *Plan) doorColumns(t *policy.Table) string {
+	if p.known == nil {
+		return doorAlias + ".*"
+	}
+	var columns []string
+	for _, c := range t.Relation.Columns {
+		if t.Columns == nil || t.Columns.Plain(c.Name) { // a mask is an expression, which vetted statements must not bring
+			columns = append(columns, doorAlias+"."+catalog.QuoteIdent(c.Name))
+		}
+	}
+	return strings.Join(columns, ", ")
 }
 
 // helps tells whether predicates read a table.

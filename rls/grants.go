@@ -142,6 +142,10 @@ func (p *Plan) controls() []Statement {
 			Why: "The proxy reads the catalogs again when what agents get can depend on a change.",
 		},
 		{
+			SQL: fmt.Sprintf("GRANT SELECT ON pgconsent.waiting TO %s", p.control),
+			Why: "The proxy leaves out columns that tables got since pgconsent migrate.",
+		},
+		{
 			SQL: fmt.Sprintf("GRANT EXECUTE ON FUNCTION pgconsent.audit_ref(pg_catalog.text), pgconsent.audit_forget(pg_catalog.text) TO %s", p.control),
 			Why: "Records of the audit name persons by references.",
 		},

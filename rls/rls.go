@@ -56,6 +56,7 @@ type Plan struct {
 	horizons                         []horizon
 	doors                            []door
 	children                         []*policy.Child
+	known                            []*catalog.Relation // the tables of the policy and their parts; nil while the hash is reckoned
 }
 
 // Generate makes the plan. It is a pure function: equal policies over equal catalogs give equal plans.
@@ -104,17 +105,25 @@ func Generate(p *policy.Policy, snap *catalog.Snapshot, o Options) *Plan {
 	if o.Doors {
 		plan.doors = doors(p)
 	}
-	// Partitions come and go. A proxy goes on without those that migrate has not seen, which agents cannot name.
+	// Partitions and columns come and go. A proxy goes on without those that migrate has not seen, which agents cannot name.
 	h := sha256.New()
 	for _, s := range plan.Up() {
 		fmt.Fprintf(h, "%s;\n", s.SQL)
 	}
 	plan.hash = hex.EncodeToString(h.Sum(nil)[:16])
 	plan.children = p.Children()
+	for _, t := range p.Tables() {
+		plan.known = append(plan.known, t.Relation)
+	}
+	for _, c := range plan.children {
+		if c.Direct {
+			plan.known = append(plan.known, c.Relation)
+		}
+	}
 	return plan
 }
 
-// Hash is the hash of the database half, partitions and children of tables left out: two policies with one hash can be swapped without migrating.
+// Hash is the hash of the database half, partitions and children of tables, and the columns that they are known to have, left out: two policies with one hash can be swapped without migrating.
 func (p *Plan) Hash() string { return p.hash }
 
 // PolicyVersion is the version of the whole policy.

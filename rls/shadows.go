@@ -31,7 +31,10 @@ func (p *Plan) shown() []Statement {
 	}
 	return []Statement{
 		{SQL: "CREATE VIEW pgconsent.reads AS\n" + p.reads(), Why: "Which view agents read in place of a relation."},
-		{SQL: "CREATE VIEW pgconsent.narrowed AS\n" + p.narrowedColumns(), Why: "Which columns agents do not see, or not as they are."},
+		{SQL: "CREATE VIEW pgconsent.waiting AS\n" + p.waitingColumns(), Why: "Which columns tables got since pgconsent migrate: agents do not see them before the next one."},
+		{SQL: "CREATE VIEW pgconsent.narrowed AS\n" + p.narrowedColumns() + `
+UNION ALL
+SELECT w.attrelid, w.attnum, true FROM pgconsent.waiting AS w`, Why: "Which columns agents do not see, or not as they are."},
 		{SQL: `CREATE VIEW pgconsent.shown_table AS
 SELECT c.oid, n.nspname, c.relname
 FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
@@ -115,6 +118,27 @@ JOIN pg_catalog.pg_attribute AS a ON a.attrelid = c.oid
 WHERE a.attnum > 0 AND ` + not(plain, plainColumns)
 }
 
+// waitingColumns lists the columns of tables of the policy, and of their parts, that these did not have when the plan was made:
+// waiting (attrelid, attnum, attname, nspname, relname). The names of a table's columns are one constant, which is read once.
+func (p *Plan) waitingColumns() string {
+	var tables named
+	var known []string
+	for _, r := range p.known {
+		tables.add(r.Name)
+		names := make([]string, len(r.Columns))
+		for i, c := range r.Columns {
+			names[i] = c.Name
+		}
+		known = append(known, predicate.WriteArray(names))
+	}
+	return `SELECT a.attrelid, a.attnum, a.attname, k.nspname, k.relname
+FROM (SELECT c.oid, n.nspname, c.relname, l.known::pg_catalog.name[] AS known
+  FROM ` + tables.relations(column{"known", "text", known}) + `
+  OFFSET 0) AS k
+JOIN pg_catalog.pg_attribute AS a ON a.attrelid = k.oid
+WHERE a.attnum > 0 AND NOT a.attisdropped AND a.attname <> ALL (k.known)`
+}
+
 // named is a list of objects by schema and name. In a query it stands as arrays, which are one constant each however long
 // they are: the catalogs that agents read have it a dozen times over, and each is planned anew for every statement.
 type named struct{ schemas, names []string }
@@ -147,7 +171,7 @@ JOIN pg_catalog.pg_class AS c ON c.relname = l.relname AND c.relnamespace = n.oi
 }
 
 func (p *Plan) dropShown() []Statement {
-	return []Statement{{SQL: "DROP VIEW IF EXISTS pgconsent.shown_function, pgconsent.shown_type, pgconsent.shown_constraint, pgconsent.shown, pgconsent.shown_table, pgconsent.narrowed, pgconsent.reads", Why: "Take the shadows away."}}
+	return []Statement{{SQL: "DROP VIEW IF EXISTS pgconsent.shown_function, pgconsent.shown_type, pgconsent.shown_constraint, pgconsent.shown, pgconsent.shown_table, pgconsent.narrowed, pgconsent.waiting, pgconsent.reads", Why: "Take the shadows away."}}
 }
 
 // shadows makes the views and functions that stand for the catalogs: first the views that only filter, then the

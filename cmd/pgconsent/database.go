@@ -12,6 +12,7 @@ import (
 	"github.com/pgconsent/pgconsent/catalog"
 	"github.com/pgconsent/pgconsent/catalog/pgcatalog"
 	"github.com/pgconsent/pgconsent/config"
+	"github.com/pgconsent/pgconsent/migrations"
 	"github.com/pgconsent/pgconsent/policy"
 	"github.com/pgconsent/pgconsent/rewrite"
 	"github.com/pgconsent/pgconsent/rls"
@@ -98,12 +99,36 @@ type compiled struct {
 	plan     *rls.Plan
 }
 
+// compile is for what pgconsent migrate would install.
 func (s *session) compile(t target) (compiled, error) {
-	doc, err := policy.Load(t.config.Policy)
+	snap, err := pgcatalog.Load(s.ctx, t.conn, t.config.SearchPath)
 	if err != nil {
 		return compiled{}, err
 	}
+	return t.compile(snap)
+}
+
+// compileServed is for what agents are served: columns that wait for pgconsent migrate are left out, unless the policy as it is
+// now names one.
+func (s *session) compileServed(t target) (compiled, error) {
 	snap, err := pgcatalog.Load(s.ctx, t.conn, t.config.SearchPath)
+	if err != nil {
+		return compiled{}, err
+	}
+	waiting, err := migrations.ReadWaiting(s.ctx, t.conn)
+	if err != nil {
+		return compiled{}, err
+	}
+	served, _ := snap.Without(waiting)
+	built, err := t.compile(served)
+	if err != nil && served != snap {
+		return t.compile(snap)
+	}
+	return built, err
+}
+
+func (t target) compile(snap *catalog.Snapshot) (compiled, error) {
+	doc, err := policy.Load(t.config.Policy)
 	if err != nil {
 		return compiled{}, err
 	}

@@ -42,7 +42,7 @@ func (d doctorCmd) Run(s *session) error {
 	}
 	reports := []report{}
 	err = s.each(c, d.Database, asControl, func(t target) error {
-		built, err := s.compile(t)
+		built, err := s.compileServed(t)
 		var misfits policy.Errors
 		if errors.As(err, &misfits) {
 			for _, m := range misfits {

@@ -82,7 +82,7 @@ func (e explainCmd) Run(s *session) error {
 		return err
 	}
 	return s.each(c, agent.Database, asControl, func(t target) error {
-		built, err := s.compile(t)
+		built, err := s.compileServed(t)
 		if err != nil {
 			return err
 		}

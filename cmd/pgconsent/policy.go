@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/pgconsent/pgconsent/catalog/pgcatalog"
+	"github.com/pgconsent/pgconsent/migrations"
 	"github.com/pgconsent/pgconsent/policy"
 	"github.com/pgconsent/pgconsent/rewrite"
 )
@@ -107,6 +108,17 @@ func (policyCheckCmd) compare(s *session, t target, v *verdictOn) error {
 	v.Version = built.policy.Version()
 	warnings, err := s.warnings(t, doc, built)
 	v.Warnings = append(v.Warnings, warnings...)
+	if err != nil {
+		return v.take(err)
+	}
+	waiting, err := migrations.ReadWaiting(s.ctx, t.conn)
+	for _, r := range built.snapshot.Relations() {
+		if names := waiting[r.OID]; len(names) > 0 {
+			v.Warnings = append(v.Warnings, &policy.Error{File: t.config.Policy,
+				Message:    fmt.Sprintf("%s has columns since the last pgconsent migrate, which do not exist for agents: %s", r.Name, strings.Join(names, ", ")),
+				Suggestion: "run pgconsent migrate, and agents see them as the policy says"})
+		}
+	}
 	return v.take(err)
 }
 

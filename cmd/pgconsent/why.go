@@ -46,7 +46,7 @@ func (w whyCmd) Run(s *session) error {
 		return err
 	}
 	return s.each(c, agent.Database, asMigrate, func(t target) error {
-		built, err := s.compile(t)
+		built, err := s.compileServed(t)
 		if err != nil {
 			return err
 		}

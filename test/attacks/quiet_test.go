@@ -36,7 +36,7 @@ func TestWritesAskAsReadsDo(t *testing.T) {
 	for m, mode := range instance.Modes(instance.Doors, instance.Both) {
 		careless, asked := 0, 0
 		for k, f := range reachedBy {
-			if pgtest.Binaries().Major < f.least || !tier.Turn(m+k, 6) || strings.Contains(f.sql, "fcomp") {
+			if pgtest.Binaries().Major < f.least || !tier.Turn(m+k, 18) || strings.Contains(f.sql, "fcomp") {
 				continue
 			}
 			var statements []string

@@ -1,0 +1,20 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"strings"
+)
+
+// checkWaiting names tables that got columns since pgconsent migrate. Agents are served without these.
+func checkWaiting(_ context.Context, x *exam) ([]Finding, error) {
+	var found []Finding
+	for _, r := range x.Snapshot.Relations() {
+		if len(r.Waiting) > 0 {
+			found = append(found, Finding{"waiting", Warning,
+				fmt.Sprintf("%s has columns since the last pgconsent migrate, which do not exist for agents: %s", r.Name, strings.Join(r.Waiting, ", ")),
+				"Run pgconsent migrate, and agents see them as the policy says."})
+		}
+	}
+	return found, nil
+}
