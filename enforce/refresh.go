@@ -41,24 +41,25 @@ type database struct {
 	wake    chan struct{}                 // asks for a look
 	noticed atomic.Pointer[chan struct{}] // closed by the look that DDL has asked for; nil: none is due
 
-	mu      sync.Mutex // held for a look; what follows is under it
-	control *pgx.ConnConfig
-	conn    *pgx.Conn
-	doc     *policy.Document // in force
-	files   *policy.Watch    // of the policy, as they were when it was read last
-	next    *policy.Document // waits for pgconsent migrate; nil: none does
-	unfit   *policy.Document // the newest, where it did not fit the catalogs as they were known: it may name what was made a moment ago
-	seen    observation      // what the state was made of
-	shut    bool             // Check wants the gate door shut
-	checked time.Time        // when Check last agreed
-	read    time.Time        // when the catalogs were read
-	prints  fingerprints     // of which the fingerprints are known
-	pruned  time.Time        // when changes were
-	sized   time.Time        // when the sizes of the state were read
-	located *state           // whose columns were found
-	state   *state           // the last good one, also while the view refuses
-	moving  *state           // what the look before found while the catalogs were changing; nil: they were not
-	trouble string           // the last failure that was logged
+	mu        sync.Mutex // held for a look; what follows is under it
+	control   *pgx.ConnConfig
+	conn      *pgx.Conn
+	doc       *policy.Document // in force
+	files     *policy.Watch    // of the policy, as they were when it was read last
+	next      *policy.Document // waits for pgconsent migrate; nil: none does
+	unfit     *policy.Document // the newest, where it did not fit the catalogs as they were known: it may name what was made a moment ago
+	seen      observation      // what the state was made of
+	shut      bool             // Check wants the gate door shut
+	checked   time.Time        // when Check last agreed
+	read      time.Time        // when the catalogs were read
+	prints    fingerprints     // of which the fingerprints are known
+	pruned    time.Time        // when changes were
+	sized     time.Time        // when the sizes of the state were read
+	announced string           // to the database: what is served
+	located   *state           // whose columns were found
+	state     *state           // the last good one, also while the view refuses
+	moving    *state           // what the look before found while the catalogs were changing; nil: they were not
+	trouble   string           // the last failure that was logged
 }
 
 // observation is what one look at a database finds.
@@ -87,7 +88,7 @@ const fingerprintAgain = 5 * time.Second
 // controlSettings are those of control connections, whatever the database has for others. Plans that are compiled, or made by
 // workers, as settings make them for large queries, take longer.
 var controlSettings = map[string]string{
-	"application_name":                "pgconsent control",
+	"application_name":                migrations.ControlName,
 	"search_path":                     "pg_catalog",
 	"statement_timeout":               "0", // a look takes as long as it takes
 	"idle_session_timeout":            "0", // who listens is idle
@@ -204,6 +205,7 @@ func (d *database) refresh(ctx context.Context) error {
 	}
 	if err == nil {
 		d.gate()
+		err = d.announce(ctx)
 	}
 	if err != nil && d.conn != nil && !errors.Is(err, errMoving) {
 		// The next look begins afresh: a connection may outlive the role it logged in as, and its rights.
@@ -211,6 +213,19 @@ func (d *database) refresh(ctx context.Context) error {
 	}
 	d.publish(began, seen, err)
 	return err
+}
+
+// announce says in pg_stat_activity which database half is served, for pgconsent migrate. The caller holds mu.
+func (d *database) announce(ctx context.Context) error {
+	name := migrations.Serves(d.state.plan.Hash())
+	if name == d.announced {
+		return nil
+	}
+	if _, err := d.conn.Exec(ctx, "SELECT pg_catalog.set_config('application_name', $1, false)", name); err != nil {
+		return fmt.Errorf("say what is served: %w", err)
+	}
+	d.announced = name
+	return nil
 }
 
 // publish makes the result of a look known to the sessions. The caller holds mu.
@@ -267,7 +282,7 @@ func (d *database) look(ctx context.Context) (observation, error) {
 		if err != nil {
 			return o, fmt.Errorf("control connection: %w", err)
 		}
-		d.conn, d.checked, d.prints = conn, time.Time{}, fingerprints{} // it may be another server: all is examined again
+		d.conn, d.checked, d.prints, d.announced = conn, time.Time{}, fingerprints{}, "" // it may be another server: all is examined again
 	}
 	d.looking.Store(true)
 	var err error

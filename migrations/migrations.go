@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/pgconsent/pgconsent/catalog"
 	"github.com/pgconsent/pgconsent/sqlstate"
 )
 
@@ -25,6 +26,9 @@ type Options struct {
 
 	// The passwords to give to the roles; "": leave as they are. Only a SCRAM verifier reaches the server.
 	AgentPassword, ControlPassword string
+
+	// Waits is told each time that others hold locks which are needed, before the next attempt; nil: nobody is.
+	Waits func([]Holder)
 }
 
 // The names of the roles where Options leave them empty.
@@ -74,6 +78,7 @@ type Plan interface {
 	PolicyVersion() string // of the whole policy
 	UpFrom(Found) []Statement
 	DownTo(Found) []Statement
+	Tables() []catalog.Name // that the statements change
 }
 
 // Installed is what the database says is installed.
@@ -86,16 +91,17 @@ type Installed struct {
 // ErrNotInstalled is returned by ReadInstalled for a database without pgconsent.
 var ErrNotInstalled = errors.New("pgconsent is not installed in this database: run pgconsent migrate")
 
-// Up installs or updates the database side in one transaction. A second call changes nothing.
+// Up installs or updates the database side in one transaction. A second call changes nothing. It waits for no lock longer than
+// 200 ms, so that others never queue behind it for longer; it gives way and begins again until ctx ends. Nothing is changed before all is.
 func Up(ctx context.Context, conn *pgx.Conn, o Options, p Plan) error {
-	return retry(func() error {
+	return retry(ctx, conn, o, func() error {
 		return inTx(ctx, conn, func(r *run) error { return r.up(ctx, o.withDefaults(), p) }, true)
 	})
 }
 
 // Down takes the database side away and restores what was found.
 func Down(ctx context.Context, conn *pgx.Conn, o Options) error {
-	return retry(func() error {
+	return retry(ctx, conn, o, func() error {
 		return inTx(ctx, conn, func(r *run) error { return r.down(ctx, o.withDefaults()) }, true)
 	})
 }
@@ -104,22 +110,26 @@ func Down(ctx context.Context, conn *pgx.Conn, o Options) error {
 // works.
 func Render(ctx context.Context, conn *pgx.Conn, o Options, p Plan) (string, error) {
 	var script string
-	err := inTx(ctx, conn, func(r *run) error {
-		err := r.up(ctx, o.withDefaults(), p)
-		script = r.script()
-		return err
-	}, false)
+	err := retry(ctx, conn, o, func() error {
+		return inTx(ctx, conn, func(r *run) error {
+			err := r.up(ctx, o.withDefaults(), p)
+			script = r.script()
+			return err
+		}, false)
+	})
 	return script, err
 }
 
 // RenderDown is Render for Down.
 func RenderDown(ctx context.Context, conn *pgx.Conn, o Options) (string, error) {
 	var script string
-	err := inTx(ctx, conn, func(r *run) error {
-		err := r.down(ctx, o.withDefaults())
-		script = r.script()
-		return err
-	}, false)
+	err := retry(ctx, conn, o, func() error {
+		return inTx(ctx, conn, func(r *run) error {
+			err := r.down(ctx, o.withDefaults())
+			script = r.script()
+			return err
+		}, false)
+	})
 	return script, err
 }
 
@@ -153,23 +163,4 @@ func (e *MissingRights) sqlError() *sqlstate.Error {
 	return sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonUpstream,
 		"the role that migrates may not do all that is needed").
 		WithHint("Let a superuser run this in the database and migrate again:%s", list)
-}
-
-// retry runs f again where another database of the cluster made the same roles at the same time.
-func retry(f func() error) error {
-	var err error
-	for range 5 {
-		err = f()
-		var pgErr *pgconn.PgError
-		if !errors.As(err, &pgErr) {
-			return err
-		}
-		switch {
-		case pgErr.Code == "42710", pgErr.Code == "23505", pgErr.Code == "40P01", pgErr.Code == "40001":
-		case pgErr.Code == "XX000" && (pgErr.Message == "tuple concurrently updated" || pgErr.Message == "tuple concurrently deleted"):
-		default:
-			return err
-		}
-	}
-	return err
 }

@@ -33,6 +33,7 @@ func inTx(ctx context.Context, conn *pgx.Conn, f func(*run) error, commit bool) 
 	for _, sql := range append(slices.Clone(catalog.Reading),
 		"SET LOCAL client_min_messages = error",
 		"SET LOCAL row_security = on",
+		"SET LOCAL lock_timeout = '"+lockTimeout+"'",
 		fmt.Sprintf("SELECT pg_catalog.pg_advisory_xact_lock(%d)", lockID),
 	) {
 		if err := r.quietly(ctx, sql); err != nil {

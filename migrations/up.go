@@ -27,6 +27,9 @@ func (r *run) up(ctx context.Context, o Options, p Plan) error {
 			}
 			return r.passwords(ctx, o)
 		}
+		if err := r.lock(ctx, p.Tables()); err != nil {
+			return err
+		}
 		putBack = true
 		if have == len(bases) {
 			if putBack, err = r.altered(ctx); err != nil {
@@ -34,6 +37,11 @@ func (r *run) up(ctx context.Context, o Options, p Plan) error {
 			}
 		}
 		if err := r.undo(ctx); err != nil {
+			return err
+		}
+	}
+	if have == 0 {
+		if err := r.lock(ctx, p.Tables()); err != nil {
 			return err
 		}
 	}
@@ -171,6 +179,9 @@ func (r *run) down(ctx context.Context, o Options) error {
 	}
 	if have > len(bases) {
 		return errors.New("the database has a base migration that this pgconsent does not know: use a newer one")
+	}
+	if err := r.lock(ctx, nil); err != nil {
+		return err
 	}
 	if err := r.undo(ctx); err != nil {
 		return err

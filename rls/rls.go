@@ -155,6 +155,15 @@ func (p *Plan) DownTo(f migrations.Found) []Statement {
 	return out
 }
 
+// Tables returns the tables that the statements change: those of the policy, and those that rules read besides.
+func (p *Plan) Tables() []catalog.Name {
+	var out []catalog.Name
+	for _, r := range Tables(p.policy) {
+		out = append(out, r.Name)
+	}
+	return out
+}
+
 // Tables are those that a policy's predicates concern, each once: the listed ones and those read besides.
 func Tables(p *policy.Policy) []*catalog.Relation {
 	var out []*catalog.Relation

@@ -17,6 +17,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/pgconsent/pgconsent/audit"
+	"github.com/pgconsent/pgconsent/catalog"
 	"github.com/pgconsent/pgconsent/migrations"
 	"github.com/pgconsent/pgconsent/pgtest"
 	"github.com/pgconsent/pgconsent/sqlstate"
@@ -28,8 +29,10 @@ func TestMain(m *testing.M) { pgtest.MainAlone(m) }
 // plan installs the base alone, with the rights of the control role.
 type plan struct{}
 
-func (plan) Hash() string          { return "none" }
-func (plan) PolicyVersion() string { return "none" }
+func (plan) Hash() string           { return "none" }
+func (plan) PolicyVersion() string  { return "none" }
+func (plan) Tables() []catalog.Name { return nil }
+
 func (plan) UpFrom(f migrations.Found) []migrations.Statement {
 	return append([]migrations.Statement{
 		{SQL: "GRANT USAGE ON SCHEMA pgconsent TO pgconsent_control", Why: "test"},

@@ -29,6 +29,9 @@ second run changes nothing. What of the policy is allowed and unwise is told on 
   pgconsent migrate --rotate-key
   pgconsent migrate --down
 
+It waits for no lock longer than 200 ms, since others would queue behind it: it gives way, says who holds the lock, and tries again.
+Interrupted, it has changed nothing. At the end it says how many proxies serve what was installed.
+
 Where the configuration has a section consent, migrate makes the key file that it names, once: keep a copy of it.`
 }
 
@@ -44,7 +47,7 @@ func (m migrateCmd) Run(s *session) error {
 		return err
 	}
 	return s.each(c, m.Database, asMigrate, func(t target) error {
-		options, err := migrationOptions(t.config)
+		options, err := s.migrationOptions(t.config)
 		if err != nil {
 			return err
 		}
@@ -101,8 +104,31 @@ func (m migrateCmd) Run(s *session) error {
 		if err := s.beginConsent(c, t); err != nil {
 			return err
 		}
-		return s.migrated(t.name, "installed", built.policy.Version())
+		if err := s.migrated(t.name, "installed", built.policy.Version()); err != nil {
+			return err
+		}
+		return s.served(t, built.plan.Hash())
 	})
+}
+
+// takeOver is how long a proxy that runs has to take what was installed.
+const takeOver = 10 * time.Second
+
+// served says how many proxies serve what was installed.
+func (s *session) served(t target, hash string) error {
+	serving, all, err := migrations.AwaitServing(s.ctx, t.conn, hash, takeOver)
+	if err != nil {
+		return err
+	}
+	switch {
+	case all == 0:
+		fmt.Fprintf(s.err, "database %s: no proxy is connected\n", t.name)
+	case serving == all:
+		fmt.Fprintf(s.err, "database %s: %d of %d proxies serve it\n", t.name, serving, all)
+	default:
+		fmt.Fprintf(s.err, "database %s: %d of %d proxies serve it; the others have another policy file, or have not looked yet: their logs say which\n", t.name, serving, all)
+	}
+	return nil
 }
 
 // fill fills in what the policy keeps beside rows, and tells how far it is. Interrupted, it goes on where it was the next time.
@@ -140,7 +166,7 @@ func (s *session) migrated(database, what, policy string) error {
 	return err
 }
 
-func migrationOptions(db *config.Database) (migrations.Options, error) {
+func (s *session) migrationOptions(db *config.Database) (migrations.Options, error) {
 	agent, err := config.Secret(db.Secrets.Agent)
 	if err != nil {
 		return migrations.Options{}, err
@@ -150,6 +176,11 @@ func migrationOptions(db *config.Database) (migrations.Options, error) {
 		return migrations.Options{}, err
 	}
 	return migrations.Options{
+		Waits: func(holders []migrations.Holder) {
+			for _, h := range holders {
+				fmt.Fprintf(s.err, "database %s: nothing is changed yet; waiting for %s\n", db.Name, h)
+			}
+		},
 		AgentRole: db.Roles.Agent, ControlRole: db.Roles.Control, ReaderRole: db.Roles.Reader, RowsRole: db.Roles.Rows,
 		AgentPassword: agent, ControlPassword: control,
 	}, nil
