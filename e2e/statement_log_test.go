@@ -14,6 +14,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/pgconsent/pgconsent/migrations"
 	"github.com/pgconsent/pgconsent/pgtest"
 )
 
@@ -26,7 +27,7 @@ type statementLog struct {
 }
 
 // The sessions that ask by the clock.
-var byTheClock = []string{"pgconsent control", "pgconsent sweep", "pgconsent listener", "pgconsent outbox", "statement log"}
+var byTheClock = []string{"pgconsent asker", "pgconsent sweep", "pgconsent listener", "pgconsent outbox", "statement log"}
 
 // logStatements has the server log every statement until the test ends.
 func logStatements(t testing.TB, database string) *statementLog {
@@ -78,7 +79,7 @@ func (l *statementLog) taken() []string {
 			l.t.Fatal(err)
 		}
 		m := statementLine.FindStringSubmatch(strings.TrimSuffix(line, "\n"))
-		if m == nil || m[1] != l.database || slices.Contains(byTheClock, m[2]) {
+		if m == nil || m[1] != l.database || strings.HasPrefix(m[2], migrations.ControlName) || slices.Contains(byTheClock, m[2]) {
 			continue
 		}
 		out = append(out, m[2]+": "+madeWord.ReplaceAllString(m[3], "…"))

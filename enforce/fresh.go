@@ -54,8 +54,10 @@ func (a *askers) ask(ctx context.Context, config *pgx.ConnConfig, f func(context
 		a.mu.Unlock()
 		used := conn != nil
 		if !used {
+			asking := config.Copy()
+			asking.RuntimeParams["application_name"] = "pgconsent asker"
 			var err error
-			if conn, err = pgx.ConnectConfig(ctx, config.Copy()); err != nil {
+			if conn, err = pgx.ConnectConfig(ctx, asking); err != nil {
 				return err
 			}
 		}

@@ -1,0 +1,125 @@
+package migrations
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pgconsent/pgconsent/catalog"
+)
+
+// lockTimeout is how long a migration waits for a lock: as long do statements queue that come behind it. It is less than
+// deadlock_timeout.
+const lockTimeout = "200ms"
+
+// longestPause is between two attempts.
+const longestPause = 2 * time.Second
+
+// Holder is a session that holds a lock on what a migration changes.
+type Holder struct {
+	PID     int32
+	Role    string
+	State   string        // "idle in transaction", "active"; "": the role that migrates may not see what it does
+	For     time.Duration // since its transaction began
+	Query   string        // the last one, as far as the role that migrates may see it
+	Migrate bool          // it is another pgconsent migrate
+}
+
+func (h Holder) String() string {
+	if h.Migrate {
+		return fmt.Sprintf("session %d, another pgconsent migrate", h.PID)
+	}
+	if h.State == "" {
+		return fmt.Sprintf("session %d of %s (what it does only members of that role, and of pg_read_all_stats, see)", h.PID, h.Role)
+	}
+	text := fmt.Sprintf("session %d of %s, %s, in a transaction for %s", h.PID, h.Role, h.State, h.For.Round(time.Second))
+	if h.Query != "" {
+		text += ": " + h.Query
+	}
+	return text
+}
+
+// retry runs f until it has all the locks that it needs, and again where another database of the cluster made the same roles at the
+// same time.
+func retry(ctx context.Context, conn *pgx.Conn, o Options, f func() error) error {
+	pause, tries := 100*time.Millisecond, 0
+	for {
+		err := f()
+		var pgErr *pgconn.PgError
+		if !errors.As(err, &pgErr) {
+			return err
+		}
+		locked := pgErr.Code == "55P03" || pgErr.Code == "40P01"
+		again := slices.Contains([]string{"42710", "23505", "40001"}, pgErr.Code) ||
+			pgErr.Code == "XX000" && (pgErr.Message == "tuple concurrently updated" || pgErr.Message == "tuple concurrently deleted")
+		if tries++; !locked && (!again || tries == 5) {
+			return err
+		}
+		if locked && o.Waits != nil {
+			holders, failed := readHolders(ctx, conn)
+			if failed != nil {
+				return failed
+			}
+			o.Waits(holders)
+		}
+		if !locked {
+			continue
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return fmt.Errorf("migrate: nothing was changed: %w", ctx.Err())
+		}
+		pause = min(2*pause, longestPause)
+	}
+}
+
+// changed are the tables that row policies of ours are on.
+const changed = "SELECT p.polrelid FROM pg_catalog.pg_policy AS p WHERE p.polname LIKE 'pgconsent%'"
+
+// readHolders are the sessions that hold locks on what a migration changes, the oldest transaction first.
+func readHolders(ctx context.Context, conn *pgx.Conn) ([]Holder, error) {
+	rows, err := conn.Query(ctx, `SELECT a.pid, COALESCE(a.usename, ''), COALESCE(a.state, ''), COALESCE(pg_catalog.date_part('epoch', pg_catalog.clock_timestamp() - a.xact_start), 0),
+		  COALESCE(pg_catalog.left(pg_catalog.regexp_replace(NULLIF(a.query, '<insufficient privilege>'), '\s+', ' ', 'g'), 100), ''), pg_catalog.bool_or(l.locktype = 'advisory')
+		FROM pg_catalog.pg_locks AS l JOIN pg_catalog.pg_stat_activity AS a ON a.pid = l.pid
+		WHERE l.granted AND a.pid <> pg_catalog.pg_backend_pid() AND l.database = (SELECT d.oid FROM pg_catalog.pg_database AS d WHERE d.datname = pg_catalog.current_database())
+		  AND (l.relation IN (`+changed+`) OR l.locktype = 'advisory' AND l.classid::int8 << 32 | l.objid::int8 = $1)
+		GROUP BY 1, 2, 3, 4, 5 ORDER BY 4 DESC LIMIT 5`, lockID)
+	if err != nil {
+		return nil, fmt.Errorf("migrate: who holds locks: %w", err)
+	}
+	var (
+		holders []Holder
+		h       Holder
+		seconds float64
+	)
+	_, err = pgx.ForEachRow(rows, []any{&h.PID, &h.Role, &h.State, &seconds, &h.Query, &h.Migrate}, func() error {
+		h.For = time.Duration(seconds * float64(time.Second))
+		holders = append(holders, h)
+		return nil
+	})
+	return holders, err
+}
+
+// lock takes the locks on tables before anything is changed: who comes meanwhile waits for one attempt at most, and what is
+// changed of one table is not undone for the sake of another.
+func (r *run) lock(ctx context.Context, tables []catalog.Name) error {
+	var schemas, relations []string
+	for _, t := range tables {
+		schemas, relations = append(schemas, t.Schema), append(relations, t.Name)
+	}
+	names, err := r.names(ctx, `SELECT pg_catalog.format('%I.%I', n.nspname, c.relname) FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+		WHERE c.relkind IN ('r', 'p') AND pg_catalog.has_table_privilege(c.oid, 'TRUNCATE')
+		  AND (c.oid IN (`+changed+`) OR (n.nspname, c.relname) IN (SELECT t.s, t.n FROM ROWS FROM (unnest($1::name[]), unnest($2::name[])) AS t (s, n)))
+		ORDER BY c.oid`, schemas, relations)
+	if err != nil || len(names) == 0 {
+		return err
+	}
+	return r.quietly(ctx, "LOCK TABLE "+strings.Join(names, ", ")+" IN ACCESS EXCLUSIVE MODE")
+}
