@@ -47,7 +47,7 @@ func (x *exam) eachTable(ctx context.Context, f Finding, sql string, args ...any
 func (x *exam) confined(found []Finding) []uint32 {
 	var out []uint32
 	for _, f := range found {
-		if f.Severity != Unsafe {
+		if f.Severity != Unsafe && f.Severity != Unknown {
 			continue
 		}
 		oids := x.about[f]

@@ -31,6 +31,7 @@ type Severity string
 // The severities, worst first.
 const (
 	Unsafe    Severity = "unsafe"    // agents are not served
+	Unknown   Severity = "unknown"   // it could not be told whether it is safe: agents are not served
 	NoGate    Severity = "no_gate"   // agents are served, by the row security door alone
 	Warning   Severity = "warning"   // the walls hold, something else may not
 	Hardening Severity = "hardening" // a superuser can narrow what a broken wall would show
@@ -114,7 +115,7 @@ func (x *exam) examine(ctx context.Context) ([]Finding, error) {
 			if !errors.As(err, &pg) || conn.IsClosed() {
 				return found, fmt.Errorf("check %s: %w", c.id, err)
 			}
-			f = append(f, Finding{c.id, Unsafe, fmt.Sprintf("this could not be checked: %s (SQLSTATE %s)", pg.Message, pg.Code),
+			f = append(f, Finding{c.id, Unknown, fmt.Sprintf("this could not be checked: %s (SQLSTATE %s)", pg.Message, pg.Code),
 				"Run pgconsent migrate; if that does not help, run pgconsent doctor as the database's owner."})
 		}
 		if len(f) == 0 {
@@ -139,7 +140,7 @@ func (s Subject) named() Subject {
 func Refuse(found []Finding) error {
 	var lines []string
 	for _, f := range found {
-		if f.Severity == Unsafe {
+		if f.Severity == Unsafe || f.Severity == Unknown {
 			lines = append(lines, f.ID+": "+f.What+" → "+f.Fix)
 		}
 	}

@@ -32,6 +32,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -223,6 +224,34 @@ func (e *Enforcer) Ready() error {
 		failed = append(failed, fmt.Errorf("audit: %w", err))
 	}
 	return errors.Join(failed...)
+}
+
+// Limited says what of databases whose agents are served they do not get: suspended tables, the signed path. It waits for no look.
+func (e *Enforcer) Limited() []string {
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(e.databases)) {
+		v, refused := e.databases[name].current()
+		if refused != nil {
+			continue
+		}
+		if u := v.state.suspended; !u.none() {
+			out = append(out, fmt.Sprintf("database %s: suspended: %s (changed, or not protected: %s)", name, listed(slices.Collect(maps.Keys(u.relations))), listed(slices.Concat(u.altered, u.unfit))))
+		}
+		if v.shut != "" {
+			out = append(out, fmt.Sprintf("database %s: the signed path is shut: %s", name, v.shut))
+		}
+	}
+	return out
+}
+
+// listed are names in their order, each once.
+func listed(names []catalog.Name) string {
+	out := make([]string, len(names))
+	for i, n := range names {
+		out[i] = n.String()
+	}
+	slices.Sort(out)
+	return strings.Join(slices.Compact(out), ", ")
 }
 
 // Reload reads every policy again. One whose database half is installed is in force when Reload returns; one that needs

@@ -50,6 +50,7 @@ type database struct {
 	unfit     *policy.Document // the newest, where it did not fit the catalogs as they were known: it may name what was made a moment ago
 	seen      observation      // what the state was made of
 	shut      bool             // Check wants the gate door shut
+	shutWhy   string           // why
 	checked   time.Time        // when Check last agreed
 	read      time.Time        // when the catalogs were read
 	prints    fingerprints     // of which the fingerprints are known
@@ -246,7 +247,8 @@ func (d *database) publish(began time.Time, seen observation, err error) {
 		if seen.told { // what was so when the look began still is, or a statement is refused by the database
 			began = time.Now()
 		}
-		d.view.Store(&view{state: d.state, verified: began, told: seen.told, offset: seen.offset, catalog: seen.catalog, server: seen.server})
+		d.view.Store(&view{state: d.state, verified: began, told: seen.told, offset: seen.offset, catalog: seen.catalog, server: seen.server, shut: d.shutWhy})
+		m.SignedPath(d.cfg.Name, d.e.cfg.Mode.Doors() && !d.shut)
 		d.e.leave(d)
 		m.PolicyInForce(d.cfg.Name, d.state.versions.Policy, d.state.versions.Catalog)
 	case gone || moving:
@@ -546,14 +548,16 @@ func (d *database) check(ctx context.Context, s *state) error {
 			unfit Unfit
 		)
 		if errors.As(err, &unfit) { // the probes were not asked: the signed path is as it was
-			d.shut = d.shut || d.state == nil || d.state.plan.Hash() != s.plan.Hash()
+			if !d.shut && (d.state == nil || d.state.plan.Hash() != s.plan.Hash()) {
+				d.shut, d.shutWhy = true, "its probe waits until no table is suspended"
+			}
 			d.checked = time.Now()
 			return err
 		}
 		if err != nil && !errors.As(err, &shut) {
 			return err
 		}
-		if d.shut = err != nil; d.shut {
+		if d.shut, d.shutWhy = err != nil, shut.Why; d.shut {
 			d.e.cfg.Log.Error("the gate door stays shut: every statement takes the row security door", "database", d.cfg.Name, "reason", shut.Why)
 		}
 	}

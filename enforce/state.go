@@ -61,6 +61,7 @@ type view struct {
 	offset   time.Duration   // the database's clock minus ours
 	catalog  int64           // the version of the catalogs that was looked at, or an older one
 	server   string          // which server was looked at
+	shut     string          // why statements take no signed path; "": they may, or there is none
 }
 
 // current returns the state in force, or why agents are refused.

@@ -51,6 +51,9 @@ func TestWhatIsAlteredIsSuspendedByItself(t *testing.T) {
 			if err := w.Ready(); err != nil {
 				t.Errorf("not ready: %v", err)
 			}
+			if said := strings.Join(w.Limited(), "\n"); !strings.Contains(said, "suspended: ") || !strings.Contains(said, "public.memories") {
+				t.Errorf("what is limited: %q", said)
+			}
 			c.seal()
 			e := c.refused(titles, sqlstate.ObjectNotInPrerequisiteState)
 			if !strings.Contains(e.Message, "public.memories is suspended") || !strings.Contains(e.Hint, "pgconsent migrate") {

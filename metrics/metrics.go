@@ -68,6 +68,7 @@ var (
 	auditAnchor      = family{"pgconsent_audit_anchor_failures_total", "counter", nil, "Times the head of the audit could not be written to its anchor file."}
 	policyInfo       = family{"pgconsent_policy_info", "gauge", []string{"database", "policy", "catalog"}, "1 for the versions (hashes) of policy and catalog in force."}
 	observed         = family{"pgconsent_observed_tables", "gauge", []string{"database"}, "Tables that the policy observes only: they are not protected."}
+	signedPath       = family{"pgconsent_signed_path", "gauge", []string{"database"}, "1 while statements may take the signed path; 0 while it is shut, and all of them read under row security."}
 	suspendedTables  = family{"pgconsent_suspended_tables", "gauge", []string{"database"}, "Tables and views that are not served: they, or what they depend on, are not as they were when the policy was installed."}
 	policyPending    = family{"pgconsent_policy_pending", "gauge", []string{"database"}, "1 when a changed policy waits for pgconsent migrate."}
 	refreshTotal     = family{"pgconsent_refresh_total", "counter", []string{"database", "result"}, "Checks of catalog, installed policy, keys and clock, by result."}
@@ -78,7 +79,7 @@ var (
 var families = []family{
 	sessionsOpen, sessionsTotal, statementsTotal, cacheHits, cacheMisses, cacheBytes, cacheEntries, decideSeconds,
 	addedSeconds, rowsTotal, bytesTotal, upstreamUp, serving, sealRenewals, auditQueue, auditLag, auditFailures, auditAnchor,
-	policyInfo, observed, policyPending, suspendedTables, refreshTotal, revocationsTotal, limitedTotal,
+	policyInfo, observed, policyPending, suspendedTables, signedPath, refreshTotal, revocationsTotal, limitedTotal,
 	consentActive, consentStreams, consentSuccess, consentAge, consentExpiry,
 	sweepsTotal, sweptRows, sweptAt, sweepLag, outboxQueue, outboxAge, outboxTotal,
 	airInteractions, airReminders, airRate, airActive, airByTime, airByMessages, airRefused,
@@ -86,12 +87,12 @@ var families = []family{
 
 // Metrics counts. Make one with [New]; a nil one counts nothing.
 type Metrics struct {
-	sessionsOpen, upstreamUp, serving, policyInfo, observedTables, policyPending, suspended *prometheus.GaugeVec
-	sessionsTotal, statementsTotal, sealRenewals, refreshTotal, limited                     *prometheus.CounterVec
-	cacheHits, cacheMisses, rowsTotal, bytesTotal                                           prometheus.Counter
-	auditFailures, auditAnchor, revocations                                                 prometheus.Counter
-	cacheBytes, cacheEntries, auditQueue, auditLag                                          prometheus.Gauge
-	decideSeconds, addedSeconds                                                             prometheus.Histogram
+	sessionsOpen, upstreamUp, serving, policyInfo, observedTables, policyPending, suspended, signed *prometheus.GaugeVec
+	sessionsTotal, statementsTotal, sealRenewals, refreshTotal, limited                             *prometheus.CounterVec
+	cacheHits, cacheMisses, rowsTotal, bytesTotal                                                   prometheus.Counter
+	auditFailures, auditAnchor, revocations                                                         prometheus.Counter
+	cacheBytes, cacheEntries, auditQueue, auditLag                                                  prometheus.Gauge
+	decideSeconds, addedSeconds                                                                     prometheus.Histogram
 
 	consent consentMetrics
 	air     airMetrics
@@ -126,13 +127,14 @@ func New(reg prometheus.Registerer) *Metrics {
 		observedTables:  gauges(observed),
 		policyPending:   gauges(policyPending),
 		suspended:       gauges(suspendedTables),
+		signed:          gauges(signedPath),
 		refreshTotal:    counters(refreshTotal),
 		revocations:     counter(revocationsTotal),
 		versions:        map[string][2]string{},
 	}
 	reg.MustRegister(m.sessionsOpen, m.sessionsTotal, m.statementsTotal, m.cacheHits, m.cacheMisses, m.cacheBytes,
 		m.cacheEntries, m.decideSeconds, m.addedSeconds, m.rowsTotal, m.bytesTotal, m.upstreamUp, m.serving,
-		m.sealRenewals, m.auditQueue, m.auditLag, m.auditFailures, m.auditAnchor, m.policyInfo, m.observedTables, m.policyPending, m.suspended, m.refreshTotal,
+		m.sealRenewals, m.auditQueue, m.auditLag, m.auditFailures, m.auditAnchor, m.policyInfo, m.observedTables, m.policyPending, m.suspended, m.signed, m.refreshTotal,
 		m.revocations, m.limited)
 	m.consent.register(reg)
 	m.air.register(reg)
@@ -313,6 +315,13 @@ func (m *Metrics) PolicyPending(database string, yes bool) {
 func (m *Metrics) Suspended(database string, tables int) {
 	if m != nil {
 		m.suspended.WithLabelValues(database).Set(float64(tables))
+	}
+}
+
+// SignedPath tells whether statements on a database may take the signed path.
+func (m *Metrics) SignedPath(database string, open bool) {
+	if m != nil {
+		m.signed.WithLabelValues(database).Set(boolean(open))
 	}
 }
 

@@ -118,6 +118,7 @@ func use(m *Metrics) {
 	m.PolicyPending("d", false)
 	m.Observed("d", 2)
 	m.Suspended("d", 1)
+	m.SignedPath("d", true)
 	m.Refreshed("d", true)
 	m.Revoked()
 	m.AIR(AIR{Interactions: 1})

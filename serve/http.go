@@ -41,6 +41,11 @@ func (s *Service) handler() http.Handler {
 			return
 		}
 		fmt.Fprintln(w, "ready")
+		if beside && !handedOn(r) {
+			for _, what := range s.enforcer.Limited() {
+				fmt.Fprintln(w, what)
+			}
+		}
 	})
 	if s.faces == nil {
 		return mux

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -44,6 +45,7 @@ type voucher struct {
 	wait   time.Duration
 	again  time.Time // when to try those again
 	shut   string    // why the gate door is shut, as those probes found
+	opened string    // the hash of the plan for which they last found that it may be open; "": of none
 
 	loggedIn, probed []doctor.Finding // what the last tries of either found
 	examined         atomic.Pointer[desk.Examined]
@@ -147,7 +149,7 @@ func (v *voucher) check(ctx context.Context, conn *pgx.Conn, t enforce.Target) e
 	}
 	v.shut = ""
 	if t.Plan.HasDoors() {
-		v.shut = shut(v.done, found)
+		v.decide(t.Plan.Hash(), found)
 	}
 	v.warn(found)
 	return v.gate()
@@ -165,6 +167,20 @@ func shut(passed map[string]bool, found []doctor.Finding) string {
 		return ""
 	}
 	return "its probe was not finished"
+}
+
+// decide says whether the gate door is shut for the plan of that hash. What its probe found last of a plan holds until it finds something else,
+// however long that takes.
+func (v *voucher) decide(hash string, found []doctor.Finding) {
+	v.shut = shut(v.done, found)
+	switch {
+	case v.shut == "":
+		v.opened = hash
+	case slices.ContainsFunc(found, func(f doctor.Finding) bool { return f.Severity == doctor.NoGate }):
+		v.opened = ""
+	case v.opened == hash:
+		v.shut = ""
+	}
 }
 
 // gate shuts the gate door where a probe of it failed, or was not finished.

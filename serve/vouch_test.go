@@ -26,3 +26,28 @@ func TestGateIsShutUntilItsProbePassed(t *testing.T) {
 		}
 	}
 }
+
+// What the probe found last of a plan holds while it is not finished for newer catalogs, until it finds something else.
+func TestTheLastVerdictHolds(t *testing.T) {
+	v := &voucher{}
+	for i, c := range []struct {
+		hash  string
+		done  bool
+		found []doctor.Finding
+		shut  bool
+	}{
+		{"a", false, nil, true},
+		{"a", true, nil, false},
+		{"a", false, nil, false},
+		{"b", false, nil, true},
+		{"a", false, nil, false},
+		{"a", false, []doctor.Finding{{ID: "gate_door", Severity: doctor.NoGate, What: "it answers"}}, true},
+		{"a", false, nil, true},
+		{"a", true, nil, false},
+	} {
+		v.done = map[string]bool{"gate_door": c.done}
+		if v.decide(c.hash, c.found); (v.shut != "") != c.shut {
+			t.Errorf("%d: %q", i, v.shut)
+		}
+	}
+}

@@ -22,7 +22,8 @@ type doctorCmd struct {
 func (doctorCmd) Help() string {
 	return `Looks at the catalogs as roles.control, tries as roles.agent what must not work, and whether the server lets owners in
 without a password. Then at the records of the audit: whether they can be written, and end as they were anchored. Changes
-nothing. Exit code 1 if a database is unsafe: serve refuses its agents then. Advice says what could be faster, and what
+nothing. Exit code 1 if a database is unsafe, 3 if nothing is but something could not be told: serve refuses its agents
+then. Advice says what could be faster, and what
 keeps searches from their indexes; it changes no exit code.
 
   pgconsent doctor
@@ -83,7 +84,7 @@ func (d doctorCmd) Run(s *session) error {
 		}
 		if err != nil {
 			// What the examination found may be why.
-			tried = append(tried, doctor.Finding{ID: "probe", Severity: doctor.Unsafe, What: "it could not be tried whether the wall holds: " + message(err),
+			tried = append(tried, doctor.Finding{ID: "probe", Severity: doctor.Unknown, What: "it could not be tried whether the wall holds: " + message(err),
 				Fix: "Put right what stands above, if anything does; upstream, roles and secrets of the configuration say how pgconsent logs in."})
 		}
 		for _, f := range append(found, tried...) {
@@ -97,10 +98,13 @@ func (d doctorCmd) Run(s *session) error {
 	for _, f := range lookAtAudit(s.ctx, c) {
 		reports = append(reports, report{"", f})
 	}
-	unsafe := 0
+	unsafe, unknown := 0, 0
 	for _, r := range reports {
-		if r.Severity == doctor.Unsafe {
+		switch r.Severity {
+		case doctor.Unsafe:
 			unsafe++
+		case doctor.Unknown:
+			unknown++
 		}
 	}
 	if s.json {
@@ -115,6 +119,12 @@ func (d doctorCmd) Run(s *session) error {
 			fmt.Fprintf(s.out, "\n%d unsafe: agents are not served until that is fixed\n", unsafe)
 		}
 		return errSilent
+	}
+	if unknown > 0 {
+		if !s.json {
+			fmt.Fprintf(s.out, "\n%d could not be told: agents are not served until it can\n", unknown)
+		}
+		return errUntold
 	}
 	return nil
 }
@@ -229,6 +239,8 @@ func (s *session) findings(reports []report) {
 		switch r.Severity {
 		case doctor.Unsafe:
 			mark, colour = "UNSAFE", "31;1"
+		case doctor.Unknown:
+			mark, colour = "UNKNOWN", "31;1"
 		case doctor.NoGate:
 			mark, colour = "NO GATE", "31"
 		case doctor.Warning:

@@ -29,9 +29,10 @@ func main() {
 
 // The exit codes.
 const (
-	done  = 0
-	wrong = 1
-	usage = 2
+	done   = 0
+	wrong  = 1
+	usage  = 2
+	untold = 3
 )
 
 type streams struct {
@@ -84,6 +85,9 @@ type usageError struct{ error }
 
 // silent ends the program with exit code 1: the command has already said why.
 var errSilent = errors.New("")
+
+// errUntold ends it with exit code 3: the command has said what could not be told.
+var errUntold = errors.New("")
 
 func run(args []string, s streams) (code int) {
 	var cli commands
@@ -204,6 +208,9 @@ func (s *session) fail(err error) int {
 	}
 	if errors.Is(err, errSilent) {
 		return code
+	}
+	if errors.Is(err, errUntold) {
+		return untold
 	}
 	if errors.Is(err, context.Canceled) && s.ctx.Err() != nil {
 		fmt.Fprintln(s.err, "pgconsent: stopped")
