@@ -5,10 +5,13 @@ import (
 	"fmt"
 )
 
-// The event triggers that note DDL. By their names they fire last, and also in sessions that apply what others have done.
-var eventTriggers = []struct{ name, event string }{
-	{"zz_pgconsent_ddl", "ddl_command_end"},
-	{"zz_pgconsent_drop", "sql_drop"},
+// The event triggers that note DDL, and the one that withholds rights on tables without row security. By their names they fire last, and also in sessions that apply what others
+// have done.
+var eventTriggers = []struct{ name, event, function, why string }{
+	{"zz_pgconsent_ddl", "ddl_command_end", "pgconsent.catalog_changed()", whyEvents},
+	{"zz_pgconsent_drop", "sql_drop", "pgconsent.catalog_changed()", whyEvents},
+	{"zz_pgconsent_withhold", "ddl_command_end WHEN TAG IN ('ALTER TABLE')", "pgconsent.withhold()",
+		"Agents have no rights on a table of the policy while its row security is off. Only a superuser may make event triggers; without it proxies notice at their next look."},
 }
 
 const whyEvents = "DDL is noticed before an agent's next statement. Only a superuser may make event triggers; without them proxies look every two seconds."
@@ -27,7 +30,7 @@ func (r *run) watchDDL(ctx context.Context) error {
 	}
 	enabled := map[string]bool{}
 	names, err := r.names(ctx, `SELECT t.evtname FROM pg_catalog.pg_event_trigger AS t
-		WHERE t.evtfoid = 'pgconsent.catalog_changed()'::pg_catalog.regprocedure AND t.evtenabled = 'A'`)
+		WHERE t.evtfoid IN ('pgconsent.catalog_changed()'::pg_catalog.regprocedure, 'pgconsent.withhold()'::pg_catalog.regprocedure) AND t.evtenabled = 'A'`)
 	if err != nil {
 		return fmt.Errorf("migrate: %w", err)
 	}
@@ -38,8 +41,8 @@ func (r *run) watchDDL(ctx context.Context) error {
 		if enabled[t.name] {
 			continue
 		}
-		_, err := r.try(ctx, Statement{fmt.Sprintf("DROP EVENT TRIGGER IF EXISTS %[1]s; CREATE EVENT TRIGGER %[1]s ON %[2]s EXECUTE FUNCTION pgconsent.catalog_changed(); ALTER EVENT TRIGGER %[1]s ENABLE ALWAYS",
-			t.name, t.event), whyEvents}, "42501")
+		_, err := r.try(ctx, Statement{fmt.Sprintf("DROP EVENT TRIGGER IF EXISTS %[1]s; CREATE EVENT TRIGGER %[1]s ON %[2]s EXECUTE FUNCTION %[3]s; ALTER EVENT TRIGGER %[1]s ENABLE ALWAYS",
+			t.name, t.event, t.function), t.why}, "42501")
 		if err != nil {
 			return err
 		}

