@@ -16,7 +16,7 @@ ifdef CASES
 export PGCONSENT_CASES := $(CASES)
 endif
 
-.PHONY: help demo test test-all test-nightly matrix bench-plans bench-wire build static setup check fuzz noninterference answers messages triples history mutants kills clean
+.PHONY: help demo test test-all test-nightly matrix bench-plans bench-wire bench-available build static setup check fuzz noninterference answers messages triples history mutants kills clean
 
 help: ## what there is to make
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile
@@ -43,6 +43,9 @@ bench-plans: setup ## queries on ROWS (1000000) rows: by hand, and by each door;
 
 bench-wire: setup ## what the proxy costs beside PgBouncer (where it is installed) and none; ratios go to docs/performance.md (four minutes)
 	@WIRE_ROUNDS=$(or $(N),5) WIRE_OUT=$(CURDIR)/docs/performance.md $(GO) test -count=1 -v -timeout 60m -run TestWire ./test/wire
+
+bench-available: setup ## what agents notice while owners change the schema, SECONDS (60) for each kind; goes to docs/performance.md
+	@AVAILABLE_SECONDS=$(or $(SECONDS),60) AVAILABLE_OUT=$(CURDIR)/docs/performance.md $(GO) test -count=1 -v -timeout 60m -run TestAvailable ./test/available
 
 check: ## format, vet, staticcheck
 	@echo "check: gofmt"

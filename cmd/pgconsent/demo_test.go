@@ -391,9 +391,12 @@ func superuser(t *testing.T, config string) *pgx.Conn {
 // A database that could not hold the wall is named by the doctor and refused by serve.
 func unsafeDatabase(t *testing.T, config string) {
 	admin := superuser(t, config)
-	for _, c := range []struct{ breaks, repairs string }{
-		{"ALTER ROLE pgconsent_agent BYPASSRLS", "ALTER ROLE pgconsent_agent NOBYPASSRLS"},
-		{"ALTER TABLE people DISABLE ROW LEVEL SECURITY", "ALTER TABLE people ENABLE ROW LEVEL SECURITY"},
+	for _, c := range []struct {
+		breaks, repairs string
+		suspends        bool // one table, and what depends on it; else all agents are refused
+	}{
+		{"ALTER ROLE pgconsent_agent BYPASSRLS", "ALTER ROLE pgconsent_agent NOBYPASSRLS", false},
+		{"ALTER TABLE people DISABLE ROW LEVEL SECURITY", "ALTER TABLE people ENABLE ROW LEVEL SECURITY", true},
 	} {
 		if _, err := admin.Exec(context.Background(), c.breaks); err != nil {
 			t.Fatal(err)
@@ -403,7 +406,15 @@ func unsafeDatabase(t *testing.T, config string) {
 			t.Errorf("%s: doctor says %d %s %s", c.breaks, code, out, errs)
 		}
 		p := launch(t, []string{"PGCONSENT_LISTEN=127.0.0.1:0", "PGCONSENT_HTTP_LISTEN=off", "PGCONSENT_AUDIT_MODE=off"}, "serve", "-c", config)
-		if code := p.ended(t); code != wrong || !strings.Contains(p.errs.String(), "could not hold the wall") {
+		want := wrong
+		if c.suspends {
+			want = done
+			waitFor(t, "the table is suspended", func() bool {
+				return strings.Contains(p.errs.String(), "tables are suspended") && strings.Contains(p.errs.String(), "serving")
+			})
+			p.signal(t, os.Interrupt)
+		}
+		if code := p.ended(t); code != want || !strings.Contains(p.errs.String(), "could not hold the wall") {
 			t.Errorf("%s: serve ends with %d: %s", c.breaks, code, p.errs)
 		}
 		if _, err := admin.Exec(context.Background(), c.repairs); err != nil {

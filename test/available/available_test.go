@@ -1,0 +1,239 @@
+package available_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pgconsent/pgconsent/pgtest"
+	"github.com/pgconsent/pgconsent/test/instance"
+	"github.com/pgconsent/pgconsent/test/tier"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+const schema = `CREATE TABLE people (id int PRIMARY KEY, name text, owner text); INSERT INTO people SELECT i, 'n' || i, CASE WHEN i % 3 = 0 THEN 'other' ELSE 'me' END FROM generate_series(1, 20000) AS i;
+CREATE TABLE events (id int, owner text) PARTITION BY RANGE (id); CREATE TABLE events_0 PARTITION OF events FOR VALUES FROM (0) TO (1000);
+CREATE SCHEMA elsewhere; CREATE TABLE public.staging (id int PRIMARY KEY, body text); CREATE TABLE elsewhere.parts (id int) PARTITION BY RANGE (id);
+ANALYZE;`
+
+const policy = `version: 1
+attributes: { user: { type: text, source: credential } }
+tables:
+  people: { rows: [ { own: { column: owner, is: user } } ] }
+  events: { rows: [ { own: { column: owner, is: user } } ] }
+`
+
+// storm is what owners do again and again, each statement by itself. # is a number of the owner's own.
+type storm struct {
+	name  string
+	pause time.Duration // of each owner, between two of them
+	steps []string
+}
+
+var storms = []storm{
+	{"nothing", 0, nil},
+	{"DDL on what no policy lists", 50 * time.Millisecond, []string{
+		"TRUNCATE public.staging", "CREATE TABLE public.made_# (id serial PRIMARY KEY, body text)", "ALTER TABLE public.made_# ADD COLUMN more int DEFAULT 1", "CREATE INDEX ON public.made_# (more)",
+		"REINDEX TABLE public.made_#", "DROP TABLE public.made_#", "CREATE TABLE elsewhere.copied_# AS SELECT id FROM public.staging", "DROP TABLE elsewhere.copied_#",
+		"CREATE TABLE elsewhere.part_# PARTITION OF elsewhere.parts FOR VALUES FROM (#000) TO (#999)", "DROP TABLE elsewhere.part_#",
+		"CREATE FUNCTION elsewhere.f_#() RETURNS int LANGUAGE sql AS 'SELECT 1'", "DROP FUNCTION elsewhere.f_#()", "CREATE TYPE elsewhere.t_# AS ENUM ('a')", "DROP TYPE elsewhere.t_#",
+	}},
+	{"DDL on listed tables", 2 * time.Second, []string{
+		"ALTER TABLE people ADD COLUMN IF NOT EXISTS more_# int", "ALTER TABLE people DROP COLUMN more_#", "ALTER TABLE people ADD COLUMN IF NOT EXISTS more_# text DEFAULT 'x'", "CREATE INDEX IF NOT EXISTS people_# ON people (name)", "DROP INDEX IF EXISTS people_#",
+		"COMMENT ON TABLE people IS 'x'", "ALTER TABLE people ADD CONSTRAINT c_# CHECK (id > 0)", "ALTER TABLE people DROP CONSTRAINT c_#", "CREATE STATISTICS s_# ON id, name FROM people", "DROP STATISTICS s_#",
+		"CREATE TABLE events_# PARTITION OF events FOR VALUES FROM (#000) TO (#999)", "DROP TABLE events_#", "ALTER TABLE people DROP COLUMN more_#",
+	}},
+}
+
+// seen is what agents have seen of a storm.
+type seen struct {
+	mu                        sync.Mutex
+	statements, logins, steps int
+	refused                   map[string]int // by what was refused, and its SQLSTATE
+	took                      []time.Duration
+}
+
+func (s *seen) note(what string, took time.Duration, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case err != nil:
+		code := "connection lost"
+		var pg *pgconn.PgError
+		if errors.As(err, &pg) {
+			code = pg.Code
+		}
+		s.refused[what+" "+code]++
+	case what == "lookup":
+		s.took = append(s.took, took)
+	}
+	if what == "login" {
+		s.logins++
+	} else {
+		s.statements++
+	}
+}
+
+// at is a quantile of the lookups.
+func (s *seen) at(q float64) time.Duration {
+	if len(s.took) == 0 {
+		return 0
+	}
+	slices.Sort(s.took)
+	return s.took[min(int(q*float64(len(s.took))), len(s.took)-1)]
+}
+
+func (s *seen) String() string {
+	var out []string
+	for _, what := range slices.Sorted(maps.Keys(s.refused)) {
+		out = append(out, fmt.Sprintf("%d × %s", s.refused[what], what))
+	}
+	if len(out) == 0 {
+		return "none"
+	}
+	return strings.Join(out, ", ")
+}
+
+// during lets agents ask while two owners go through the steps of a storm, for so long.
+func during(t *testing.T, proxy *instance.Proxy, db *pgtest.DB, s storm, lasts time.Duration) *seen {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), lasts)
+	defer cancel()
+	out := &seen{refused: map[string]int{}}
+	var all sync.WaitGroup
+	for owner := range 2 {
+		conn := instance.Super(t, db)
+		all.Go(func() {
+			for i := 0; ctx.Err() == nil && len(s.steps) > 0; i++ {
+				sql := strings.ReplaceAll(s.steps[i%len(s.steps)], "#", strconv.Itoa(owner+1))
+				if _, err := conn.Exec(context.WithoutCancel(ctx), sql).ReadAll(); err != nil {
+					t.Errorf("%s: %v", sql, err)
+				}
+				out.mu.Lock()
+				out.steps++
+				out.mu.Unlock()
+				time.Sleep(s.pause)
+			}
+		})
+	}
+	for range 2 {
+		agent := proxy.Agent(t, "agent", "app")
+		if _, err := agent.Prepare(ctx, "one", "SELECT name FROM people WHERE id = $1", nil); err != nil {
+			t.Fatal(err)
+		}
+		all.Go(func() {
+			for i := 0; ctx.Err() == nil; i++ {
+				began := time.Now()
+				r := agent.ExecPrepared(context.WithoutCancel(ctx), "one", [][]byte{[]byte(strconv.Itoa(1 + i%20000))}, nil, nil).Read()
+				out.note("lookup", time.Since(began), r.Err)
+				if agent.IsClosed() {
+					return
+				}
+			}
+		})
+	}
+	agent := proxy.Agent(t, "agent", "app")
+	all.Go(func() {
+		for ctx.Err() == nil && !agent.IsClosed() {
+			for _, sql := range []string{"BEGIN", "SELECT count(*) FROM people WHERE id < 100", "SELECT * FROM people WHERE id = 1", "COMMIT"} {
+				_, err := agent.Exec(context.WithoutCancel(ctx), sql).ReadAll()
+				what := "in a transaction"
+				if sql == "BEGIN" || sql == "COMMIT" {
+					what = sql
+				}
+				out.note(what, 0, err)
+				if err != nil {
+					_, _ = agent.Exec(context.WithoutCancel(ctx), "ROLLBACK").ReadAll()
+					break
+				}
+			}
+		}
+	})
+	all.Go(func() {
+		for ctx.Err() == nil {
+			c, err := pgconn.Connect(context.WithoutCancel(ctx), proxy.DSN("agent", "app"))
+			if err == nil {
+				_, err = c.Exec(context.WithoutCancel(ctx), "SELECT * FROM events LIMIT 1").ReadAll()
+				_ = c.Close(context.WithoutCancel(ctx))
+			}
+			out.note("login", 0, err)
+			time.Sleep(20 * time.Millisecond)
+		}
+	})
+	all.Wait()
+	return out
+}
+
+func served(t *testing.T) (*instance.Proxy, *pgtest.DB) {
+	t.Helper()
+	db := pgtest.Database(t)
+	instance.Exec(t, db, schema)
+	d := instance.Database{Name: "app", DB: db, Policy: policy, SearchPath: []string{"public"}, Refresh: 200 * time.Millisecond}
+	return instance.Start(t, instance.Doors, d, map[string]string{"user": "me"}), db
+}
+
+// TestStormsRefuseNobody: what owners do with what no policy lists refuses nothing; what they do with listed tables refuses transactions that
+// have read before it, and nothing else.
+func TestStormsRefuseNobody(t *testing.T) {
+	tier.All(t)
+	proxy, db := served(t)
+	for _, s := range storms[1:] {
+		out := during(t, proxy, db, s, 8*time.Second)
+		t.Logf("%s: %d steps, %d statements, %d logins, refused: %s", s.name, out.steps, out.statements, out.logins, out)
+		for what := range out.refused {
+			if s.name == storms[1].name || what != "in a transaction 40001" {
+				t.Errorf("%s: refused: %s", s.name, out)
+				break
+			}
+		}
+		if out.steps < 4 || out.logins == 0 || len(out.took) == 0 {
+			t.Errorf("%s: %d steps, %d logins, %d lookups", s.name, out.steps, out.logins, len(out.took))
+		}
+	}
+}
+
+// TestAvailable is a measurement: AVAILABLE_SECONDS says how long each storm lasts, AVAILABLE_OUT where the table goes.
+func TestAvailable(t *testing.T) {
+	seconds, _ := strconv.Atoi(os.Getenv("AVAILABLE_SECONDS"))
+	if seconds == 0 {
+		t.Skip("a measurement: make bench-available")
+	}
+	proxy, db := served(t)
+	var out strings.Builder
+	out.WriteString("| meanwhile | steps | statements | logins | lookups, p50, ms | p99, ms | refused |\n|---|---:|---:|---:|---:|---:|---|\n")
+	for _, s := range storms {
+		fmt.Printf("available: %s, for %d s\n", s.name, seconds)
+		o := during(t, proxy, db, s, time.Duration(seconds)*time.Second)
+		ms := func(d time.Duration) string { return fmt.Sprintf("%.2f", float64(d.Microseconds())/1000) }
+		fmt.Fprintf(&out, "| %s | %d | %d | %d | %s | %s | %s |\n", s.name, o.steps, o.statements, o.logins, ms(o.at(0.5)), ms(o.at(0.99)), o)
+	}
+	fmt.Print(out.String())
+	file := os.Getenv("AVAILABLE_OUT")
+	if file == "" {
+		return
+	}
+	const begin, end = "<!-- available: make bench-available -->\n", "<!-- /available -->"
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, found := strings.Cut(string(text), begin)
+	_, after, ended := strings.Cut(rest, end)
+	if !found || !ended {
+		t.Fatalf("%s has no place for the table", file)
+	}
+	if err := os.WriteFile(file, []byte(before+begin+out.String()+end+after), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
