@@ -37,7 +37,8 @@ var information = []Shadow{
 	{Source: infoSchema("column_domain_usage"), Where: "(t.table_schema, t.table_name) IN " + shownNames + knownColumn, Reads: readAs(nil), On: readsTable},
 	{
 		Source: infoSchema("element_types"), Where: "t.object_schema::pg_catalog.text" + notOurs +
-			" AND (t.object_schema, t.object_name, t.collection_type_identifier) NOT IN (SELECT w.nspname, w.relname, w.attnum::pg_catalog.text::pg_catalog.name FROM pgconsent.waiting AS w)",
+			" AND (t.object_schema, t.object_name, t.collection_type_identifier) NOT IN (" +
+			"SELECT w.nspname, w.relname, w.attnum::pg_catalog.text::pg_catalog.name FROM pgconsent.waiting AS w)",
 		Reads: map[string]string{"object_schema": readsSchema, "object_name": readsName},
 		On:    "(t.object_schema, t.object_name) = (r.view_schema, r.view_name)",
 	},
@@ -192,7 +193,8 @@ const (
 	readsName   = "r.relname::information_schema.sql_identifier"
 	readsTable  = "(t.table_schema, t.table_name) = (r.view_schema, r.view_name)"
 
-	knownColumn        = " AND (t.table_schema, t.table_name, t.column_name) NOT IN (SELECT w.nspname, w.relname, w.attname FROM pgconsent.waiting AS w)"
+	knownColumn = " AND (t.table_schema, t.table_name, t.column_name) NOT IN (" +
+		"SELECT w.nspname, w.relname, w.attname FROM pgconsent.waiting AS w)"
 	shownNames         = "(SELECT s.nspname, s.relname FROM pgconsent.shown AS s)"
 	shownFunctionNames = "(SELECT s.nspname, s.proname FROM pgconsent.shown_function AS s)"
 

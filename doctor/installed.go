@@ -69,7 +69,8 @@ func checkDrift(ctx context.Context, x *exam) ([]Finding, error) {
 		found = append(found, one)
 	}
 	if len(doors) > 0 {
-		found = append(found, Finding{"drift_door", Warning, "views that signed statements read are gone, which read under row security instead: " + list(doors),
+		found = append(found, Finding{"drift_door", Warning,
+			"views that signed statements read are gone, which read under row security instead: " + list(doors),
 			"Run pgconsent migrate, which makes them anew."})
 	}
 	if len(tables) > 0 {

@@ -30,45 +30,64 @@ tables:
   letters: { rows: [ { own: { column: owner, is: user } } ], columns: { id: allow, subject: allow, owner: allow } }
   events: { rows: [ { own: { column: owner, is: user } } ] }
 `
-	grow = `ALTER TABLE people ADD COLUMN note text DEFAULT 'NEWCOLUMN', ADD COLUMN made timestamptz NOT NULL DEFAULT now(), ADD COLUMN team int REFERENCES orgs (id), ADD COLUMN tags text[] NOT NULL DEFAULT '{}';
+	grow = `ALTER TABLE people ADD COLUMN note text DEFAULT 'NEWCOLUMN', ADD COLUMN made timestamptz NOT NULL DEFAULT now(),
+  ADD COLUMN team int REFERENCES orgs (id), ADD COLUMN tags text[] NOT NULL DEFAULT '{}';
 ALTER TABLE letters ADD COLUMN stamp text DEFAULT 'NEWCOLUMN'; ALTER TABLE events ADD COLUMN place text DEFAULT 'NEWCOLUMN';
 ALTER TABLE orgs ADD COLUMN note text DEFAULT 'NEWCOLUMN'; CREATE INDEX ON people (note);`
 )
 
 // grown are statements that are answered as if the tables had no column since pgconsent migrate.
 var grown = []string{
-	"SELECT * FROM people", "SELECT p.* FROM people p JOIN orgs o ON o.id = p.org", "SELECT * FROM people p JOIN orgs o ON o.id = p.org ORDER BY p.id",
-	"TABLE people", "SELECT * FROM people AS p (a, b) WHERE a = 1", "SELECT * FROM public.people", "SELECT public.people.* FROM public.people",
-	"SELECT row_to_json(p) FROM people p", "SELECT p::text FROM people p", "SELECT to_jsonb(people) FROM people", "SELECT count(p) FROM people p",
-	"SELECT array_agg(p.name ORDER BY p.name) FROM people p NATURAL JOIN people q", "SELECT * FROM (SELECT * FROM people) x", "WITH x AS (SELECT * FROM people) SELECT * FROM x",
-	"SELECT name FROM people WHERE EXISTS (SELECT * FROM orgs)", "SELECT * FROM letters", "TABLE letters", "SELECT row_to_json(l) FROM letters l", "SELECT * FROM events", "SELECT * FROM events_1",
+	"SELECT * FROM people", "SELECT p.* FROM people p JOIN orgs o ON o.id = p.org",
+	"SELECT * FROM people p JOIN orgs o ON o.id = p.org ORDER BY p.id",
+	"TABLE people", "SELECT * FROM people AS p (a, b) WHERE a = 1", "SELECT * FROM public.people",
+	"SELECT public.people.* FROM public.people",
+	"SELECT row_to_json(p) FROM people p", "SELECT p::text FROM people p", "SELECT to_jsonb(people) FROM people",
+	"SELECT count(p) FROM people p",
+	"SELECT array_agg(p.name ORDER BY p.name) FROM people p NATURAL JOIN people q",
+	"SELECT * FROM (SELECT * FROM people) x", "WITH x AS (SELECT * FROM people) SELECT * FROM x",
+	"SELECT name FROM people WHERE EXISTS (SELECT * FROM orgs)", "SELECT * FROM letters", "TABLE letters",
+	"SELECT row_to_json(l) FROM letters l", "SELECT * FROM events", "SELECT * FROM events_1",
 	"SELECT * FROM named", "SELECT row_to_json(n) FROM named n",
-	"SELECT note FROM people", "SELECT p.note FROM people p", "SELECT x.note FROM (SELECT * FROM people) x", "SELECT count(*) FROM people JOIN orgs USING (note)",
-	"SELECT name FROM people ORDER BY note", "SELECT stamp FROM letters", "SELECT place FROM events", "SELECT o.note FROM orgs o", "SELECT (p).note FROM people p",
+	"SELECT note FROM people", "SELECT p.note FROM people p", "SELECT x.note FROM (SELECT * FROM people) x",
+	"SELECT count(*) FROM people JOIN orgs USING (note)",
+	"SELECT name FROM people ORDER BY note", "SELECT stamp FROM letters", "SELECT place FROM events",
+	"SELECT o.note FROM orgs o", "SELECT (p).note FROM people p",
 	"SELECT * FROM people ORDER BY id FOR UPDATE", "SELECT p.* FROM people p ORDER BY p.id FOR NO KEY UPDATE OF p",
-	"SELECT p.* FROM people p GROUP BY p.id ORDER BY p.id", "SELECT tableoid::regclass, people.* FROM people", "SELECT * FROM ONLY people",
-	"SELECT name, tableoid::regclass FROM people", "SELECT p.name FROM people p GROUP BY p.id", "SELECT name FROM ONLY people",
-	"COPY people TO STDOUT", "COPY people (name) TO STDOUT", "COPY (SELECT * FROM people) TO STDOUT", "COPY people TO STDOUT (FORMAT csv, HEADER)", "COPY letters TO STDOUT",
+	"SELECT p.* FROM people p GROUP BY p.id ORDER BY p.id", "SELECT tableoid::regclass, people.* FROM people",
+	"SELECT * FROM ONLY people",
+	"SELECT name, tableoid::regclass FROM people", "SELECT p.name FROM people p GROUP BY p.id",
+	"SELECT name FROM ONLY people",
+	"COPY people TO STDOUT", "COPY people (name) TO STDOUT", "COPY (SELECT * FROM people) TO STDOUT",
+	"COPY people TO STDOUT (FORMAT csv, HEADER)", "COPY letters TO STDOUT",
 	"BEGIN; DECLARE c CURSOR FOR SELECT * FROM people ORDER BY id; FETCH ALL c; COMMIT",
-	"INSERT INTO people VALUES (10, 'New', 'me', 1) RETURNING *", "INSERT INTO people (id, name, owner) VALUES (11, 'New', 'me') RETURNING id, name",
+	"INSERT INTO people VALUES (10, 'New', 'me', 1) RETURNING *",
+	"INSERT INTO people (id, name, owner) VALUES (11, 'New', 'me') RETURNING id, name",
 	"INSERT INTO people AS p VALUES (12, 'New', 'me') RETURNING p.*",
-	"UPDATE people SET name = 'Eve' WHERE id = 1 RETURNING *", "UPDATE people SET name = 'Eve' WHERE id = 1", "UPDATE people p SET name = o.title FROM orgs o WHERE o.id = p.org RETURNING p.*",
-	"DELETE FROM people WHERE id = 2 RETURNING *", "INSERT INTO people VALUES (1, 'x', 'me', 1) ON CONFLICT (id) DO UPDATE SET name = excluded.name RETURNING *",
+	"UPDATE people SET name = 'Eve' WHERE id = 1 RETURNING *", "UPDATE people SET name = 'Eve' WHERE id = 1",
+	"UPDATE people p SET name = o.title FROM orgs o WHERE o.id = p.org RETURNING p.*",
+	"DELETE FROM people WHERE id = 2 RETURNING *",
+	"INSERT INTO people VALUES (1, 'x', 'me', 1) ON CONFLICT (id) DO UPDATE SET name = excluded.name RETURNING *",
 	"INSERT INTO people SELECT id + 20, name, owner, org FROM people RETURNING *", "INSERT INTO people DEFAULT VALUES",
 	"PREPARE s AS SELECT * FROM people; EXECUTE s",
 	"SELECT attname FROM pg_attribute WHERE attrelid IN ('people'::regclass, 'letters'::regclass, 'orgs'::regclass, 'events'::regclass, 'events_1'::regclass) AND attnum > 0 ORDER BY attrelid, attnum",
 	"SELECT table_name, column_name, column_default FROM information_schema.columns WHERE table_schema = 'public' ORDER BY 1, ordinal_position",
 	"SELECT object_name, collection_type_identifier FROM information_schema.element_types WHERE object_schema = 'public'",
-	"SELECT column_name FROM information_schema.column_privileges WHERE table_name = 'people' ORDER BY 1", "SELECT column_name FROM information_schema.column_udt_usage WHERE table_name = 'people' ORDER BY 1",
-	"SELECT conname FROM pg_constraint WHERE conrelid = 'people'::regclass ORDER BY 1", "SELECT indexname FROM pg_indexes WHERE tablename = 'people' ORDER BY 1",
+	"SELECT column_name FROM information_schema.column_privileges WHERE table_name = 'people' ORDER BY 1",
+	"SELECT column_name FROM information_schema.column_udt_usage WHERE table_name = 'people' ORDER BY 1",
+	"SELECT conname FROM pg_constraint WHERE conrelid = 'people'::regclass ORDER BY 1",
+	"SELECT indexname FROM pg_indexes WHERE tablename = 'people' ORDER BY 1",
 	"SELECT adnum FROM pg_attrdef WHERE adrelid = 'people'::regclass", "SELECT col_description('people'::regclass, 5)",
 }
 
 // ungrown are statements that would reach a column of which nobody knows yet: they are refused, and say what to do.
 var ungrown = []string{
-	"SELECT NULL::people", "UPDATE people SET note = 'x' WHERE id = 1", "UPDATE people SET name = note WHERE id = 1", "INSERT INTO people (id, note) VALUES (40, 'x')",
-	"INSERT INTO people VALUES (41, 'x', 'me', 1, 'y')", "INSERT INTO people SELECT * FROM people", "DELETE FROM people WHERE note = 'NEWCOLUMN'",
-	"UPDATE people SET name = 'x' WHERE id = 1 RETURNING note", "UPDATE people p SET name = 'x' WHERE id = 1 RETURNING row_to_json(p)", "COPY people (note) TO STDOUT",
+	"SELECT NULL::people", "UPDATE people SET note = 'x' WHERE id = 1", "UPDATE people SET name = note WHERE id = 1",
+	"INSERT INTO people (id, note) VALUES (40, 'x')",
+	"INSERT INTO people VALUES (41, 'x', 'me', 1, 'y')", "INSERT INTO people SELECT * FROM people",
+	"DELETE FROM people WHERE note = 'NEWCOLUMN'",
+	"UPDATE people SET name = 'x' WHERE id = 1 RETURNING note",
+	"UPDATE people p SET name = 'x' WHERE id = 1 RETURNING row_to_json(p)", "COPY people (note) TO STDOUT",
 	"SELECT name FROM ONLY people WHERE note IS NULL", "SELECT p.name FROM people p WHERE p.note IS NULL GROUP BY p.id",
 	"INSERT INTO people VALUES (1, 'x', 'me', 1) ON CONFLICT (id) DO UPDATE SET name = people.note",
 }
@@ -94,7 +113,8 @@ func TestANewColumnIsNoOutage(t *testing.T) {
 				}
 			}
 			same(proxy)
-			same(harness.Serve(t, mode, []harness.Database{grows}, []harness.Agent{{Name: "agent", Database: "app", Attributes: map[string]string{"user": "me"}}}))
+			agents := []harness.Agent{{Name: "agent", Database: "app", Attributes: map[string]string{"user": "me"}}}
+			same(harness.Serve(t, mode, []harness.Database{grows}, agents))
 			harness.Migrate(t, grows, mode)
 			for began := time.Now(); ; time.Sleep(50 * time.Millisecond) {
 				if a := persist(t, proxy, "SELECT note FROM people WHERE id = 1"); strings.Contains(a.String(), "NEWCOLUMN") {
@@ -118,9 +138,12 @@ func TestADroppedColumnIsNoOutage(t *testing.T) {
 			_, as := behind(t, mode, "DROP VIEW named; "+drop, narrow)
 			harness.Exec(t, shrinks.DB, drop)
 			for _, sql := range []string{
-				"SELECT * FROM people", "SELECT p.*, o.* FROM people p JOIN orgs o ON o.id = p.org", "SELECT id FROM people WHERE id = 1", "SELECT count(*) FROM people WHERE org = 1",
-				"SELECT id FROM people ORDER BY id DESC LIMIT 1", "SELECT name FROM people", "SELECT * FROM events", "SELECT id FROM events WHERE id < 5 ORDER BY id LIMIT 3", "SELECT * FROM letters",
-				"COPY people TO STDOUT", "INSERT INTO people VALUES (10, 'me', 1) RETURNING *", "UPDATE people SET org = 2 WHERE id = 1 RETURNING *",
+				"SELECT * FROM people", "SELECT p.*, o.* FROM people p JOIN orgs o ON o.id = p.org",
+				"SELECT id FROM people WHERE id = 1", "SELECT count(*) FROM people WHERE org = 1",
+				"SELECT id FROM people ORDER BY id DESC LIMIT 1", "SELECT name FROM people", "SELECT * FROM events",
+				"SELECT id FROM events WHERE id < 5 ORDER BY id LIMIT 3", "SELECT * FROM letters",
+				"COPY people TO STDOUT", "INSERT INTO people VALUES (10, 'me', 1) RETURNING *",
+				"UPDATE people SET org = 2 WHERE id = 1 RETURNING *",
 				"SELECT attname FROM pg_attribute WHERE attrelid = 'people'::regclass AND attnum > 0 AND NOT attisdropped ORDER BY attnum",
 			} {
 				answersAs(t, proxy, as, sql)

@@ -19,6 +19,8 @@ func TestNobodySeesARetryThatTheProxyMakes(t *testing.T) {
 	in := start(t, options{})
 	agent, owner := in.agent(t), in.direct(t)
 	ctx := t.Context()
+	const again = "INSERT INTO people (user_id, name, consent_status) " +
+		"VALUES ('11111111-1111-4111-8111-111111111111', 'Again', 'pending')"
 	const counts = "SELECT count(*) FROM memories"
 	want := harness.Ask(agent, counts).Multiset()
 	if _, err := agent.Prepare(ctx, "counts", counts, nil); err != nil {
@@ -81,7 +83,9 @@ func TestNobodySeesARetryThatTheProxyMakes(t *testing.T) {
 				changes()
 				got := harness.Ask(agent, counts)
 				level := harness.Ask(agent, "SHOW transaction_isolation")
-				if end := harness.Ask(agent, "COMMIT"); begun.Code+got.Code+end.Code != "" || got.Multiset() != want || !strings.Contains(level.String(), "repeatable read") {
+				end := harness.Ask(agent, "COMMIT")
+				if begun.Code+got.Code+end.Code != "" || got.Multiset() != want ||
+					!strings.Contains(level.String(), "repeatable read") {
 					t.Errorf("%s\n%s\n%s\n%s", begun, got, level, end)
 				}
 				return nil
@@ -111,7 +115,7 @@ func TestNobodySeesARetryThatTheProxyMakes(t *testing.T) {
 				return err
 			},
 			"a write": func() error {
-				return agent.ExecParams(ctx, "INSERT INTO people (user_id, name, consent_status) VALUES ('11111111-1111-4111-8111-111111111111', 'Again', 'pending')", nil, nil, nil, nil).Read().Err
+				return agent.ExecParams(ctx, again, nil, nil, nil, nil).Read().Err
 			},
 		} {
 			for range 2 {

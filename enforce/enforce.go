@@ -235,7 +235,8 @@ func (e *Enforcer) Limited() []string {
 			continue
 		}
 		if u := v.state.suspended; !u.none() {
-			out = append(out, fmt.Sprintf("database %s: suspended: %s (changed, or not protected: %s)", name, listed(slices.Collect(maps.Keys(u.relations))), listed(slices.Concat(u.altered, u.unfit))))
+			out = append(out, fmt.Sprintf("database %s: suspended: %s (changed, or not protected: %s)", name,
+				listed(slices.Collect(maps.Keys(u.relations))), listed(slices.Concat(u.altered, u.unfit))))
 		}
 		if v.shut != "" {
 			out = append(out, fmt.Sprintf("database %s: the signed path is shut: %s", name, v.shut))

@@ -247,7 +247,10 @@ func (d *database) publish(began time.Time, seen observation, err error) {
 		if seen.told { // what was so when the look began still is, or a statement is refused by the database
 			began = time.Now()
 		}
-		d.view.Store(&view{state: d.state, verified: began, told: seen.told, offset: seen.offset, catalog: seen.catalog, server: seen.server, shut: d.shutWhy})
+		d.view.Store(&view{
+			state: d.state, verified: began, told: seen.told, offset: seen.offset, catalog: seen.catalog, server: seen.server,
+			shut: d.shutWhy,
+		})
 		m.SignedPath(d.cfg.Name, d.e.cfg.Mode.Doors() && !d.shut)
 		d.e.leave(d)
 		m.PolicyInForce(d.cfg.Name, d.state.versions.Policy, d.state.versions.Catalog)
@@ -400,7 +403,8 @@ func (d *database) judgeAnew(ctx context.Context, o observation) error {
 		// Of what agents read through a view of ours they do not see the column.
 		grown = slices.DeleteFunc(grown, func(name catalog.Name) bool { t, listed := c.policy.Table(name); return listed && t.Columns != nil })
 		if made = d.suspending(made, grown, nil); made == nil {
-			return errors.New("a table from which attributes of agents are worked out has another column that its rows are computed by: run pgconsent migrate")
+			return errors.New("a table from which attributes of agents are worked out has another column " +
+				"by which its rows are computed: run pgconsent migrate")
 		}
 	}
 	same := s != nil && s.equal(made)

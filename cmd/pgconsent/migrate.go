@@ -126,7 +126,8 @@ func (s *session) served(t target, hash string) error {
 	case serving == all:
 		fmt.Fprintf(s.err, "database %s: %d of %d proxies serve it\n", t.name, serving, all)
 	default:
-		fmt.Fprintf(s.err, "database %s: %d of %d proxies serve it; the others have another policy file, or have not looked yet: their logs say which\n", t.name, serving, all)
+		fmt.Fprintf(s.err, "database %s: %d of %d proxies serve it; the others have another policy file, or have not looked yet: "+
+			"their logs say which\n", t.name, serving, all)
 	}
 	return nil
 }

@@ -44,15 +44,24 @@ type storm struct {
 var storms = []storm{
 	{"nothing", 0, nil},
 	{"DDL on what no policy lists", 50 * time.Millisecond, []string{
-		"TRUNCATE public.staging", "CREATE TABLE public.made_# (id serial PRIMARY KEY, body text)", "ALTER TABLE public.made_# ADD COLUMN more int DEFAULT 1", "CREATE INDEX ON public.made_# (more)",
-		"REINDEX TABLE public.made_#", "DROP TABLE public.made_#", "CREATE TABLE elsewhere.copied_# AS SELECT id FROM public.staging", "DROP TABLE elsewhere.copied_#",
-		"CREATE TABLE elsewhere.part_# PARTITION OF elsewhere.parts FOR VALUES FROM (#000) TO (#999)", "DROP TABLE elsewhere.part_#",
-		"CREATE FUNCTION elsewhere.f_#() RETURNS int LANGUAGE sql AS 'SELECT 1'", "DROP FUNCTION elsewhere.f_#()", "CREATE TYPE elsewhere.t_# AS ENUM ('a')", "DROP TYPE elsewhere.t_#",
+		"TRUNCATE public.staging", "CREATE TABLE public.made_# (id serial PRIMARY KEY, body text)",
+		"ALTER TABLE public.made_# ADD COLUMN more int DEFAULT 1", "CREATE INDEX ON public.made_# (more)",
+		"REINDEX TABLE public.made_#", "DROP TABLE public.made_#",
+		"CREATE TABLE elsewhere.copied_# AS SELECT id FROM public.staging", "DROP TABLE elsewhere.copied_#",
+		"CREATE TABLE elsewhere.part_# PARTITION OF elsewhere.parts FOR VALUES FROM (#000) TO (#999)",
+		"DROP TABLE elsewhere.part_#",
+		"CREATE FUNCTION elsewhere.f_#() RETURNS int LANGUAGE sql AS 'SELECT 1'", "DROP FUNCTION elsewhere.f_#()",
+		"CREATE TYPE elsewhere.t_# AS ENUM ('a')", "DROP TYPE elsewhere.t_#",
 	}},
 	{"DDL on listed tables", 2 * time.Second, []string{
-		"ALTER TABLE people ADD COLUMN IF NOT EXISTS more_# int", "ALTER TABLE people DROP COLUMN more_#", "ALTER TABLE people ADD COLUMN IF NOT EXISTS more_# text DEFAULT 'x'", "CREATE INDEX IF NOT EXISTS people_# ON people (name)", "DROP INDEX IF EXISTS people_#",
-		"COMMENT ON TABLE people IS 'x'", "ALTER TABLE people ADD CONSTRAINT c_# CHECK (id > 0)", "ALTER TABLE people DROP CONSTRAINT c_#", "CREATE STATISTICS s_# ON id, name FROM people", "DROP STATISTICS s_#",
-		"CREATE TABLE events_# PARTITION OF events FOR VALUES FROM (#000) TO (#999)", "DROP TABLE events_#", "ALTER TABLE people DROP COLUMN more_#",
+		"ALTER TABLE people ADD COLUMN IF NOT EXISTS more_# int", "ALTER TABLE people DROP COLUMN more_#",
+		"ALTER TABLE people ADD COLUMN IF NOT EXISTS more_# text DEFAULT 'x'",
+		"CREATE INDEX IF NOT EXISTS people_# ON people (name)", "DROP INDEX IF EXISTS people_#",
+		"COMMENT ON TABLE people IS 'x'", "ALTER TABLE people ADD CONSTRAINT c_# CHECK (id > 0)",
+		"ALTER TABLE people DROP CONSTRAINT c_#", "CREATE STATISTICS s_# ON id, name FROM people",
+		"DROP STATISTICS s_#",
+		"CREATE TABLE events_# PARTITION OF events FOR VALUES FROM (#000) TO (#999)", "DROP TABLE events_#",
+		"ALTER TABLE people DROP COLUMN more_#",
 	}},
 }
 
