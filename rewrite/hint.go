@@ -30,7 +30,7 @@ func (r *Rewriter) WithSizes(sizes catalog.Sizes) *Rewriter {
 	return &with
 }
 
-// WithDoors returns a rewriter that takes the gate door where the door views are there. An owner who drops a column of a table drops
+// WithDoors returns a rewriter that takes the signed path where the signed views are there. An owner who drops a column of a table drops
 // the view that has it.
 func (r *Rewriter) WithDoors(there func(view catalog.Name) bool) *Rewriter {
 	with := *r

@@ -174,7 +174,7 @@ func (v *vetter) relations() {
 			v.no("%s: %s", ref.name.Name, ref.kept)
 		case ref.fragment.door:
 			doors++
-		case v.walker.meetsWaiting(ref): // a door view would have none of these columns
+		case v.walker.meetsWaiting(ref): // a signed view would have none of these columns
 			v.no("%s has columns that wait for pgconsent migrate", ref.name.Name)
 		case !ref.fragment.open:
 			v.no("%s has no door view", ref.name.Name)

@@ -56,7 +56,7 @@ func (p *Plan) doorView(t *policy.Table, rows string) []Statement {
 	}
 }
 
-// doorColumns are those of a table's door view. The hash of the plan goes by none of them: a table may lose one, and its door
+// doorColumns are those of a table's signed view. The hash of the plan goes by none of them: a table may lose one, and its signed
 // view with it, and agents are served without.
 func (p *Plan) doorColumns(t *policy.Table) string {
 	if p.known == nil {

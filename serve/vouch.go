@@ -169,7 +169,7 @@ func shut(passed map[string]bool, found []doctor.Finding) string {
 	return "its probe was not finished"
 }
 
-// decide says whether the gate door is shut for the plan of that hash. What its probe found last of a plan holds until it finds something else,
+// decide says whether the signed path is shut for the plan of that hash. What its probe found last of a plan holds until it finds something else,
 // however long that takes.
 func (v *voucher) decide(hash string, found []doctor.Finding) {
 	v.shut = shut(v.done, found)
