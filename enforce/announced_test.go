@@ -1,9 +1,12 @@
 package enforce
 
 import (
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/pgconsent/pgconsent/migrations"
+	"github.com/pgconsent/pgconsent/rls"
 )
 
 // TestProxiesSayWhatTheyServe: whoever migrates sees how many proxies there are, and how many have taken what is installed.
@@ -20,4 +23,36 @@ func TestProxiesSayWhatTheyServe(t *testing.T) {
 	if serving, all, err := migrations.ReadServing(t.Context(), w.dba, "another"); err != nil || serving != 0 || all != 1 {
 		t.Errorf("%d of %d serve what is not installed: %v", serving, all, err)
 	}
+}
+
+// TestAPolicyThatNamesANewColumnWaits: a policy that names a column which waits for pgconsent migrate is not wrong: the log says what it waits for,
+// and it is in force once it is installed.
+func TestAPolicyThatNamesANewColumnWaits(t *testing.T) {
+	w := doors(t)
+	d := w.db0(t)
+	w.exec("ALTER TABLE public.memories ADD COLUMN shown boolean DEFAULT true")
+	eventually(t, "the column is left out", func() bool {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		return waitingIn(d.state.snapshot) == "public.memories"
+	})
+	newer := strings.Replace(rules, "  memories:\n    rows:\n", "  memories:\n    rows:\n      - status: { column: shown, is: true }\n", 1)
+	if newer == rules {
+		t.Fatal("the rules have changed")
+	}
+	w.write(newer)
+	if err := w.Reload(); err == nil || !strings.Contains(err.Error(), "public.memories are not known before pgconsent migrate") {
+		t.Errorf("it is reloaded: %v", err)
+	}
+	c := w.client("caregiver")
+	c.want(titles, "lake", "sea")
+	if err := installWith(t.Context(), w.dba, newer, rls.Options{Doors: true}); err != nil {
+		t.Fatal(err)
+	}
+	w.exec("UPDATE public.memories SET shown = false WHERE title = 'sea'")
+	eventually(t, "it is in force", func() bool {
+		c.seal()
+		got, err := c.query(titles)
+		return err == nil && slices.Equal(got, []string{"lake"})
+	})
 }

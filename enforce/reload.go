@@ -3,7 +3,9 @@ package enforce
 import (
 	"context"
 	"errors"
+	"fmt"
 
+	"github.com/pgconsent/pgconsent/catalog"
 	"github.com/pgconsent/pgconsent/policy"
 )
 
@@ -32,6 +34,9 @@ func (d *database) reload() error {
 	c, err := d.compile(doc, d.state.snapshot)
 	if err != nil {
 		d.unfit = doc
+		if grown := waitingIn(d.state.snapshot); grown != "" {
+			err = fmt.Errorf("%w; columns of %s are not known before pgconsent migrate has run", err, grown)
+		}
 		return kept(err)
 	}
 	d.unfit = nil
@@ -54,11 +59,22 @@ func (d *database) reload() error {
 	d.install(s, doc, d.seen)
 	d.gate()
 	if v := d.view.Load(); v.state != nil {
-		d.view.Store(&view{state: d.state, verified: v.verified, offset: v.offset, catalog: v.catalog, server: v.server, told: v.told})
+		d.view.Store(&view{state: d.state, verified: v.verified, offset: v.offset, catalog: v.catalog, server: v.server, told: v.told, shut: v.shut})
 	}
 	m.PolicyInForce(d.cfg.Name, s.versions.Policy, s.versions.Catalog)
 	log.Info("policy reloaded", "policy", s.versions.Policy)
 	return nil
+}
+
+// waitingIn names the tables that have columns which wait for pgconsent migrate.
+func waitingIn(snap *catalog.Snapshot) string {
+	var grown []catalog.Name
+	for _, r := range snap.Relations() {
+		if len(r.Waiting) > 0 {
+			grown = append(grown, r.Name)
+		}
+	}
+	return listed(grown)
 }
 
 // follow reloads the policy when its files have changed and have been left alone since the last look.
