@@ -100,21 +100,26 @@ func TestANewColumnIsNoOutage(t *testing.T) {
 			grows, proxy := behind(t, mode, "")
 			_, as := behind(t, mode, "")
 			harness.Exec(t, grows.DB, grow)
-			same := func(p *harness.Proxy) {
+			same := func(p *harness.Proxy, every int) {
 				t.Helper()
-				for _, sql := range grown {
-					answersAs(t, p, as, sql)
+				for i, sql := range grown {
+					if i%every == 0 {
+						answersAs(t, p, as, sql)
+					}
 				}
-				for _, sql := range ungrown {
+				for i, sql := range ungrown {
+					if i%every != 0 {
+						continue
+					}
 					a := persist(t, p, sql)
 					if text := a.String(); strings.Contains(text, "NEWCOLUMN") || !strings.Contains(text, "ERROR") && !a.Refused() {
 						t.Errorf("%s: %s", sql, text)
 					}
 				}
 			}
-			same(proxy)
+			same(proxy, tier.Count(2, 1, 1))
 			agents := []harness.Agent{{Name: "agent", Database: "app", Attributes: map[string]string{"user": "me"}}}
-			same(harness.Serve(t, mode, []harness.Database{grows}, agents))
+			same(harness.Serve(t, mode, []harness.Database{grows}, agents), tier.Count(5, 1, 1))
 			harness.Migrate(t, grows, mode)
 			for began := time.Now(); ; time.Sleep(50 * time.Millisecond) {
 				if a := persist(t, proxy, "SELECT note FROM people WHERE id = 1"); strings.Contains(a.String(), "NEWCOLUMN") {
