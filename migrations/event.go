@@ -19,15 +19,6 @@ const whyEvents = "DDL is noticed before an agent's next statement. Only a super
 // watchDDL makes the event triggers where that is possible. A function that is another role's is left alone: whoever owns
 // it could have a superuser run anything.
 func (r *run) watchDDL(ctx context.Context) error {
-	var ours bool
-	err := r.tx.QueryRow(ctx, `SELECT pg_catalog.pg_get_userbyid(p.proowner) = current_user FROM pg_catalog.pg_proc AS p
-		WHERE p.oid = 'pgconsent.catalog_changed()'::pg_catalog.regprocedure`).Scan(&ours)
-	if err != nil {
-		return fmt.Errorf("migrate: %w", err)
-	}
-	if !ours {
-		return nil
-	}
 	enabled := map[string]bool{}
 	names, err := r.names(ctx, `SELECT t.evtname FROM pg_catalog.pg_event_trigger AS t
 		WHERE t.evtfoid IN ('pgconsent.catalog_changed()'::pg_catalog.regprocedure, 'pgconsent.withhold()'::pg_catalog.regprocedure) AND t.evtenabled = 'A'`)
@@ -39,6 +30,14 @@ func (r *run) watchDDL(ctx context.Context) error {
 	}
 	for _, t := range eventTriggers {
 		if enabled[t.name] {
+			continue
+		}
+		var ours bool
+		if err := r.tx.QueryRow(ctx, `SELECT pg_catalog.pg_get_userbyid(p.proowner) = current_user FROM pg_catalog.pg_proc AS p
+			WHERE p.oid = $1::pg_catalog.text::pg_catalog.regprocedure`, t.function).Scan(&ours); err != nil {
+			return fmt.Errorf("migrate: %w", err)
+		}
+		if !ours {
 			continue
 		}
 		_, err := r.try(ctx, Statement{fmt.Sprintf("DROP EVENT TRIGGER IF EXISTS %[1]s; CREATE EVENT TRIGGER %[1]s ON %[2]s EXECUTE FUNCTION %[3]s; ALTER EVENT TRIGGER %[1]s ENABLE ALWAYS",

@@ -32,3 +32,22 @@ func TestRightsAreWithheldWithoutRowSecurity(t *testing.T) {
 		t.Errorf("rights are not what they were:\n%s\nbefore:\n%s", after, before)
 	}
 }
+
+// A superuser who migrates makes no event trigger of a function that is another role's, who could have anything run; and what stands in the
+// table of what was withheld is no text of a statement.
+func TestNobodyElsesFunctionRunsAtDDL(t *testing.T) {
+	w := newWorld(t)
+	up := func() {
+		t.Helper()
+		if err := migrations.Up(t.Context(), w.super, migrations.Options{}, w.plan); err != nil {
+			t.Fatal(err)
+		}
+	}
+	up()
+	w.exec(w.super, `INSERT INTO pgconsent.withheld SELECT 'memories'::regclass, 'pgconsent_agent', 'ALL ON TABLE people TO PUBLIC; GRANT SELECT', '';
+		ALTER TABLE memories ENABLE ROW LEVEL SECURITY`)
+	w.want(w.super, "SELECT count(*) FROM pg_class, aclexplode(relacl) AS x WHERE oid = 'people'::regclass AND x.grantee = 0", "0")
+	w.exec(w.super, "DROP EVENT TRIGGER zz_pgconsent_withhold; ALTER FUNCTION pgconsent.withhold() OWNER TO app_owner")
+	up()
+	w.want(w.super, "SELECT count(*) FROM pg_event_trigger WHERE evtname = 'zz_pgconsent_withhold'", "0")
+}

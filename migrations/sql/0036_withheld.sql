@@ -40,6 +40,10 @@ BEGIN
       END LOOP;
     ELSE
       FOR g IN DELETE FROM pgconsent.withheld AS w WHERE w.relation OPERATOR(pg_catalog.=) t.oid RETURNING w.grantee, w.privilege, w.attname LOOP
+        -- What stands in the table becomes part of a statement: it is one word that this function has written.
+        IF g.privilege OPERATOR(pg_catalog.!~) '^[A-Z]+$' THEN
+          CONTINUE;
+        END IF;
         IF g.attname OPERATOR(pg_catalog.=) '' THEN
           EXECUTE pg_catalog.format('GRANT %s ON TABLE %s TO %I', g.privilege, t.name, g.grantee);
         ELSIF EXISTS (SELECT FROM pg_catalog.pg_attribute AS a WHERE a.attrelid OPERATOR(pg_catalog.=) t.oid AND a.attname OPERATOR(pg_catalog.=) g.attname AND NOT a.attisdropped) THEN
