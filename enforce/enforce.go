@@ -236,7 +236,7 @@ func (e *Enforcer) Limited() []string {
 		}
 		if u := v.state.suspended; !u.none() {
 			out = append(out, fmt.Sprintf("database %s: suspended: %s (changed, or not protected: %s)", name,
-				listed(slices.Collect(maps.Keys(u.relations))), listed(slices.Concat(u.altered, u.unfit))))
+				listed(slices.Concat(slices.Collect(maps.Keys(u.relations)), u.replaced)), listed(slices.Concat(u.altered, u.unfit, u.replaced))))
 		}
 		if v.shut != "" {
 			out = append(out, fmt.Sprintf("database %s: the signed path is shut: %s", name, v.shut))

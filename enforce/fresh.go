@@ -136,6 +136,40 @@ func (s *session) Fresh(ctx context.Context, since verdict.Snapshot, portal bool
 	return nil
 }
 
+// Unchanged asks the database itself: the next look may be two seconds away.
+func (s *session) Unchanged(ctx context.Context, v *verdict.Verdict) *sqlstate.Error {
+	now, refused := s.standing()
+	switch {
+	case refused != nil:
+		return refused
+	case now.state.versions != v.Versions:
+		return redefined()
+	case !now.told:
+		return nil
+	}
+	var version int64
+	var server string
+	err := s.db.askers.ask(ctx, s.db.control, func(ctx context.Context, conn *pgx.Conn) error {
+		return conn.QueryRow(ctx, "SELECT pgconsent.catalog_version(), "+serverStarted).Scan(&version, &server)
+	})
+	switch {
+	case err != nil:
+		return lost(err)
+	case server != s.info.Server:
+		return another()
+	case version != now.catalog:
+		s.db.notice()
+		return redefined()
+	}
+	return nil
+}
+
+// redefined is the refusal of what was decided by functions that may not be there any more.
+func redefined() *sqlstate.Error {
+	return sqlstate.New(sqlstate.SerializationFailure, sqlstate.ReasonStale, "could not serialize access: the schema has changed").
+		WithHint("The functions that the statement calls may have changed since it was decided. Try it again.")
+}
+
 // changed is the refusal of what could show what was withdrawn.
 func changed() *sqlstate.Error {
 	return sqlstate.New(sqlstate.SerializationFailure, sqlstate.ReasonStale, "could not serialize access: consent has changed").

@@ -389,8 +389,9 @@ func (d *database) judgeAnew(ctx context.Context, o observation) error {
 	case !settled: // what was read are perhaps parts of two states
 		return fmt.Errorf("%w: %w", errMoving, err)
 	default:
-		if rest = d.without(snap, o); rest == nil {
-			return err
+		var failed error
+		if rest, failed = d.without(ctx, snap, o); rest == nil {
+			return errors.Join(failed, err)
 		}
 		doc = d.doc
 	}
@@ -402,7 +403,7 @@ func (d *database) judgeAnew(ctx context.Context, o observation) error {
 		made = d.newState(c, snap, o.keys)
 		// Of what agents read through a view of ours they do not see the column.
 		grown = slices.DeleteFunc(grown, func(name catalog.Name) bool { t, listed := c.policy.Table(name); return listed && t.Columns != nil })
-		if made = d.suspending(made, grown, nil); made == nil {
+		if made = d.suspending(made, roots{altered: grown}); made == nil {
 			return errors.New("a table from which attributes of agents are worked out has another column " +
 				"by which its rows are computed: run pgconsent migrate")
 		}

@@ -253,6 +253,7 @@ func (s *session) judge(st *state, text string, p verdict.Protocol, signing bool
 		Original: text, Text: res.Text, Door: res.Door, Versions: st.versions, Rights: st.rights,
 		Effects: res.Effects, Forms: res.Forms, Formed: res.Formed, Position: res.Position, Renamed: res.Renamed, Detail: j, Keys: len(j.keyed) > 0,
 		Unnoticed: st.unnoticed.in(res), Together: res.Together, CareParsed: res.CareParsed, Apart: st.clocked.apart(res),
+		Unguarded: unguarded(st.policy, res),
 	}
 	judged.Foreign = st.foreign.count(res)
 	if len(res.Effects) > 1 {

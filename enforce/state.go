@@ -47,7 +47,7 @@ func (s *state) rules() string { return s.plan.Hash() + s.suspended.String() }
 
 // equal tells whether two states judge alike.
 func (s *state) equal(o *state) bool {
-	return s.versions == o.versions && s.suspended.equal(o.suspended) && s.profile == o.profile && s.plan.Hash() == o.plan.Hash() && sameKey(s.key, o.key)
+	return s.versions == o.versions && s.suspended.equal(o.suspended.roots) && s.profile == o.profile && s.plan.Hash() == o.plan.Hash() && sameKey(s.key, o.key)
 }
 
 func sameKey(a, b seal.Key) bool { return a.ID == b.ID && bytes.Equal(a.Secret, b.Secret) }

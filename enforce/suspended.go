@@ -19,33 +19,39 @@ import (
 // suspended are relations that are not as they were when the policy was installed, or not safe, and what depends on them:
 // statements about these are refused, and no others. The zero value suspends nothing.
 type suspended struct {
-	altered, unfit []catalog.Name        // by the catalogs; by Check
-	relations      map[catalog.Name]bool // these, and those whose rules or views look into them
-	writes         map[catalog.Name]bool // those that a foreign key connects with these, or with one another
-	functions      map[string]bool       // which may read any of them
+	roots
+	relations map[catalog.Name]bool // these, and those whose rules or views look into them
+	writes    map[catalog.Name]bool // those that a foreign key connects with these, or with one another
+	functions map[string]bool       // which may read any of them
 }
 
-func (u suspended) none() bool { return len(u.altered) == 0 && len(u.unfit) == 0 }
+// roots are what is suspended by itself.
+type roots struct {
+	altered, unfit []catalog.Name // relations, by the catalogs; by Check
+	replaced       []catalog.Name // functions that nothing in the database depends on
+}
 
-func (u suspended) equal(o suspended) bool {
-	return slices.Equal(u.altered, o.altered) && slices.Equal(u.unfit, o.unfit)
+func (r roots) none() bool { return len(r.altered) == 0 && len(r.unfit) == 0 && len(r.replaced) == 0 }
+
+func (r roots) equal(o roots) bool {
+	return slices.Equal(r.altered, o.altered) && slices.Equal(r.unfit, o.unfit) && slices.Equal(r.replaced, o.replaced)
 }
 
 // String names what is suspended at its root: what began under another suspension ends.
-func (u suspended) String() string { return fmt.Sprint(u.altered, u.unfit) }
+func (r roots) String() string { return fmt.Sprint(r.altered, r.unfit, r.replaced) }
 
 // suspend finds what depends on relations that have changed, or are not safe. It is false where that is everything:
 // attributes of agents are worked out from them.
-func suspend(p *policy.Policy, snap *catalog.Snapshot, altered, unfit []catalog.Name) (suspended, bool) {
-	u := suspended{
-		altered: altered, unfit: unfit, functions: mayRead(p),
-		relations: map[catalog.Name]bool{}, writes: map[catalog.Name]bool{},
+func suspend(p *policy.Policy, snap *catalog.Snapshot, of roots) (suspended, bool) {
+	u := suspended{roots: of, functions: map[string]bool{}, relations: map[catalog.Name]bool{}, writes: map[catalog.Name]bool{}}
+	if len(u.altered)+len(u.unfit) > 0 {
+		u.functions = mayRead(p)
 	}
 	names := map[string]bool{}
-	for _, name := range slices.Concat(altered, unfit) {
+	for _, name := range slices.Concat(u.altered, u.unfit) {
 		u.relations[name], names[name.Name] = true, true
 	}
-	if len(unfit) > 0 { // a view runs functions of its own, which may read what is not protected
+	if len(u.unfit) > 0 { // a view runs functions of its own, which may read what is not protected
 		for _, v := range p.Views() {
 			u.relations[v.Relation.Name] = true
 		}
@@ -122,23 +128,26 @@ func (u suspended) in(p *policy.Policy, res *rewrite.Result) *sqlstate.Error {
 		case slices.Contains(u.unfit, name):
 			return suspendedError("%s is suspended: its row security, policies or rights are not as pgconsent migrate left them", name)
 		case u.relations[name]:
-			return suspendedError("%s is suspended: it may depend on %s", name, u.roots(p))
+			return suspendedError("%s is suspended: it may depend on %s", name, u.origin(p))
 		case a.Written && u.writes[name]:
-			return suspendedError("%s takes no writes: a foreign key connects it with %s", name, u.roots(p))
+			return suspendedError("%s takes no writes: a foreign key connects it with %s", name, u.origin(p))
 		case a.Written && len(u.unfit) > 0:
-			return suspendedError("%s takes no writes: a trigger of it may read %s", name, u.roots(p))
+			return suspendedError("%s takes no writes: a trigger of it may read %s", name, u.origin(p))
 		}
 	}
 	for _, f := range res.Functions {
-		if u.functions[f] {
-			return suspendedError("function %s is suspended: it may read %s", f, u.roots(p))
+		switch {
+		case slices.ContainsFunc(u.replaced, func(name catalog.Name) bool { return name.String() == f }):
+			return suspendedError("function %s is suspended: its definition has changed since pgconsent migrate", f)
+		case u.functions[f]:
+			return suspendedError("function %s is suspended: it may read %s", f, u.origin(p))
 		}
 	}
 	return nil
 }
 
-// roots names the tables of the policy that are suspended by themselves; that there are others is nobody's business.
-func (u suspended) roots(p *policy.Policy) string {
+// origin names the tables of the policy that are suspended by themselves; that there are others is nobody's business.
+func (u suspended) origin(p *policy.Policy) string {
 	var names []string
 	for _, name := range slices.Concat(u.altered, u.unfit) {
 		if _, is := p.Table(name); is && !slices.Contains(names, name.String()) {
@@ -154,31 +163,54 @@ func (u suspended) roots(p *policy.Policy) string {
 func suspendedError(message string, args ...any) *sqlstate.Error {
 	return sqlstate.New(sqlstate.ObjectNotInPrerequisiteState, sqlstate.ReasonStale, message, args...).
 		WithHint("The owner of the database runs pgconsent migrate, or undoes the change; then try this again. " +
-			"Statements about other tables are answered.")
+			"Statements that do not need it are answered.")
 }
 
 // without makes of the state in force one that serves what has not changed, where the new catalogs do not fit the policy,
 // or give another database half than is installed. It is nil where that cannot be told apart from the rest. The
 // caller holds mu.
-func (d *database) without(snap *catalog.Snapshot, o observation) *state {
+func (d *database) without(ctx context.Context, snap *catalog.Snapshot, o observation) (*state, error) {
 	s := d.state
 	if s == nil || o.installed.Hash != s.plan.Hash() {
-		return nil
+		return nil, nil
 	}
-	changed, others := s.snapshot.Differences(snap)
-	if others || len(changed) == 0 {
-		return nil
+	altered, replaced, others := s.snapshot.Differences(snap)
+	if others || len(altered)+len(replaced) == 0 {
+		return nil, nil
+	}
+	if used, err := d.used(ctx, replaced, s.snapshot, snap); err != nil || used {
+		return nil, err
 	}
 	rest := *s
 	rest.key = o.keys.Newest()
-	return d.suspending(&rest, changed, nil)
+	return d.suspending(&rest, roots{altered: altered, replaced: replaced}), nil
+}
+
+// used tells whether anything in the database may call one of these functions by itself: a view, a policy, a trigger, a type, an index. That
+// another function does is as ever: agents call only functions that the policy lists, and these call what their owners want.
+func (d *database) used(ctx context.Context, functions []catalog.Name, snaps ...*catalog.Snapshot) (bool, error) {
+	var oids []uint32
+	for _, snap := range snaps {
+		for _, f := range snap.Functions() {
+			if slices.Contains(functions, f.Name) {
+				oids = append(oids, f.OID)
+			}
+		}
+	}
+	if len(oids) == 0 {
+		return false, nil
+	}
+	var used bool
+	err := d.conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_catalog.pg_depend AS d WHERE d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_proc'::pg_catalog.regclass
+		AND d.refobjid OPERATOR(pg_catalog.=) ANY ($1::pg_catalog.oid[]) AND d.classid OPERATOR(pg_catalog.<>) 'pg_catalog.pg_proc'::pg_catalog.regclass)`, oids).Scan(&used)
+	return used, err
 }
 
 // suspending is the state with what depends on what has changed, or is unfit, suspended; nil where that is everything.
-func (d *database) suspending(s *state, altered, unfit []catalog.Name) *state {
+func (d *database) suspending(s *state, of roots) *state {
 	u, some := suspended{}, true
-	if len(altered)+len(unfit) > 0 {
-		u, some = suspend(s.policy, s.snapshot, altered, unfit)
+	if !of.none() {
+		u, some = suspend(s.policy, s.snapshot, of)
 	}
 	if !some {
 		return nil
@@ -211,7 +243,7 @@ func (d *database) fit(ctx context.Context, s *state) (*state, error) {
 		return s, nil
 	}
 	other := *s
-	if s = d.suspending(&other, s.suspended.altered, names); s == nil {
+	if s = d.suspending(&other, roots{s.suspended.altered, names, s.suspended.replaced}); s == nil {
 		return nil, err
 	}
 	if err != nil {
@@ -223,7 +255,7 @@ func (d *database) fit(ctx context.Context, s *state) (*state, error) {
 // tellSuspended says which tables were suspended, and which are served again.
 func (d *database) tellSuspended(before, now suspended) {
 	d.e.cfg.Metrics.Suspended(d.cfg.Name, len(now.relations))
-	if before.equal(now) {
+	if before.equal(now.roots) {
 		return
 	}
 	names := func(of []catalog.Name) (out []string) {
@@ -235,9 +267,9 @@ func (d *database) tellSuspended(before, now suspended) {
 	}
 	log := d.e.cfg.Log.With("database", d.cfg.Name)
 	if now.none() {
-		log.Info("suspended tables are served again", "tables", names(slices.Collect(maps.Keys(before.relations))))
+		log.Info("what was suspended is served again", "tables", names(slices.Collect(maps.Keys(before.relations))), "functions", names(before.replaced))
 		return
 	}
-	log.Error("tables are suspended: statements about them are refused, others are answered. Run pgconsent migrate, or undo the change",
-		"altered", names(now.altered), "unsafe", names(now.unfit), "tables", names(slices.Collect(maps.Keys(now.relations))))
+	log.Error("tables or functions are suspended: statements about them are refused, others are answered. Run pgconsent migrate, or undo the change",
+		"altered", names(now.altered), "unsafe", names(now.unfit), "tables", names(slices.Collect(maps.Keys(now.relations))), "functions", names(now.replaced))
 }

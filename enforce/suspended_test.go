@@ -71,7 +71,7 @@ func TestWhatIsAlteredIsSuspendedByItself(t *testing.T) {
 			} else {
 				c.refused(people, sqlstate.ObjectNotInPrerequisiteState)
 			}
-			if !strings.Contains(w.log.String(), "tables are suspended") || !strings.Contains(w.log.String(), "public.memories") {
+			if !strings.Contains(w.log.String(), "are suspended") || !strings.Contains(w.log.String(), "public.memories") {
 				t.Error("the log does not say what is suspended")
 			}
 			if err := w.Reload(); err == nil {
@@ -186,8 +186,8 @@ functions: { calm: { reads: nothing }, fixed: { reads: nothing } }
 			t.Fatalf("%s: %v", text, err)
 		}
 		for kind, u := range map[string]func() (suspended, bool){
-			"altered":     func() (suspended, bool) { return suspend(st.policy, st.snapshot, notes, nil) },
-			"unprotected": func() (suspended, bool) { return suspend(st.policy, st.snapshot, nil, notes) },
+			"altered":     func() (suspended, bool) { return suspend(st.policy, st.snapshot, roots{altered: notes}) },
+			"unprotected": func() (suspended, bool) { return suspend(st.policy, st.snapshot, roots{unfit: notes}) },
 		} {
 			u, some := u()
 			if !some {

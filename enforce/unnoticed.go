@@ -1,6 +1,9 @@
 package enforce
 
 import (
+	"slices"
+	"strings"
+
 	"github.com/pgconsent/pgconsent/catalog"
 	"github.com/pgconsent/pgconsent/policy"
 	"github.com/pgconsent/pgconsent/rewrite"
@@ -33,6 +36,16 @@ func mayRead(p *policy.Policy) map[string]bool {
 		}
 	}
 	return out
+}
+
+// unguarded tells whether a text calls functions of the owner's, or of an extension's, and reads no table of the policy: the row policies of
+// those ask whether the catalogs are still those that the statement was decided by.
+func unguarded(p *policy.Policy, res *rewrite.Result) bool {
+	guarded := slices.ContainsFunc(res.Accesses, func(a policy.Access) bool {
+		_, listed := p.Table(a.Relation)
+		return listed
+	})
+	return !guarded && slices.ContainsFunc(res.Functions, func(name string) bool { return !strings.HasPrefix(name, "pg_catalog.") })
 }
 
 // in names such a relation that a text reads, or a function that may read one, or returns "".

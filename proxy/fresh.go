@@ -1,6 +1,8 @@
 package proxy
 
 import (
+	"sync"
+
 	"github.com/pgconsent/pgconsent/sqlstate"
 	"github.com/pgconsent/pgconsent/verdict"
 )
@@ -118,7 +120,7 @@ func (b *batch) aged(end int) int {
 		e := b.items[i].entry
 		switch {
 		case e == nil:
-		case len(e.uses) > 0 && e.refusal == nil && boundary < end:
+		case (len(e.uses) > 0 || e.unguarded() != nil) && e.refusal == nil && boundary < end:
 			return boundary
 		case e.kind == query || e.kind == syncs:
 			boundary = i + 1
@@ -163,7 +165,7 @@ func (s *session) freshen(end int) {
 		if e.portal != nil {
 			s.open(e, e.portal)
 		}
-		asked = asked || e.takes != nil || len(e.uses) > 0
+		asked = asked || e.takes != nil || len(e.uses) > 0 || e.unguarded() != nil
 	}
 	if !asked {
 		return
@@ -180,10 +182,22 @@ func (s *session) freshen(end int) {
 		}
 		return err
 	}
+	unchanged := map[verdict.Versions]func() *sqlstate.Error{}
 	for i := b.sent; i < end; i++ {
 		e := b.items[i].entry
 		if e == nil || e.refusal != nil {
 			continue
+		}
+		if v := e.unguarded(); v != nil {
+			if unchanged[v.Versions] == nil {
+				unchanged[v.Versions] = sync.OnceValue(func() *sqlstate.Error { return s.decider.Unchanged(s.ctx, v) })
+			}
+			if err := unchanged[v.Versions](); err != nil {
+				e.replace(s.denied(err))
+				e.refusal.again = err.Code == sqlstate.SerializationFailure
+				refused = true
+				continue
+			}
 		}
 		err := e.unnoticed()
 		if m := e.takes; m != nil && !m.known {
@@ -214,6 +228,22 @@ func (s *session) freshen(end int) {
 	if refused {
 		b.replace()
 	}
+}
+
+// unguarded is what e runs, or plans, that calls functions which may not be those any more that were checked; nil: there is nothing.
+func (e *entry) unguarded() *verdict.Verdict {
+	if e.kind != query && e.kind != bind && e.kind != execute {
+		return nil
+	}
+	if e.verdict != nil && e.verdict.Unguarded {
+		return e.verdict
+	}
+	for _, v := range e.runs {
+		if v.Unguarded {
+			return v
+		}
+	}
+	return nil
 }
 
 // unnoticed is the refusal of what would show, for longer than its statement, something of whose changes nobody tells.

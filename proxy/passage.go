@@ -38,6 +38,8 @@ const (
 	rowText        = "the new row is not one that you may write"
 	togetherHint   = " No part of a statement sees the rows that its other parts make: where this row needs one of them, send two statements in one transaction, that row first."
 
+	waitedWhile = "pgconsent: consent has changed while the statement waited" // of pgconsent_gate.unmoved
+
 	outOfTime = "pgconsent: the session's identity is of another time than its transaction" // of pgconsent_gate.current_catalog
 )
 
@@ -76,6 +78,8 @@ var passages = []passage{
 	}, why: "the transaction may be tried again; without the detail, which tells of other transactions"},
 	{codes: "40001", only: []string{outOfTime}, text: "could not serialize access: a clock was moved, the database's or the proxy's", hint: "The statement has shown nothing. Try it again.",
 		why: "ours, of a session's identity that is of another time"},
+	{codes: "40001", only: []string{waitedWhile}, text: "could not serialize access: consent has changed while the statement waited for another transaction",
+		hint: "The statement has shown and changed nothing. Try it again.", why: "ours, of what would have gone on with a row by older consents"},
 	{codes: "40001", text: "could not serialize access", hint: "The transaction might succeed if retried.", why: "the same, in other words"},
 	{codes: "40P01", text: "deadlock detected", hint: "The transaction might succeed if retried.", why: "the detail names processes and transactions"},
 	{codes: "40", text: "the transaction was rolled back", hint: "The transaction might succeed if retried.", why: "tells of other transactions"},

@@ -87,7 +87,7 @@ func (p *Plan) schemas(f migrations.Found) []Statement {
 		},
 
 		Statement{
-			SQL: fmt.Sprintf("GRANT EXECUTE ON FUNCTION pgconsent_gate.attr(pg_catalog.text), pgconsent_gate.sealed(), pgconsent_gate.vetted(), pgconsent_gate.scan(), pgconsent_gate.seek(), pgconsent_gate.few(pg_catalog.text), pgconsent_gate.care(), pgconsent_gate.current_catalog(), "+
+			SQL: fmt.Sprintf("GRANT EXECUTE ON FUNCTION pgconsent_gate.attr(pg_catalog.text), pgconsent_gate.sealed(), pgconsent_gate.vetted(), pgconsent_gate.scan(), pgconsent_gate.seek(), pgconsent_gate.few(pg_catalog.text), pgconsent_gate.care(), pgconsent_gate.current_catalog(), pgconsent_gate.unmoved(pg_catalog.xid, pg_catalog.bool), "+
 				"pgconsent_gate.json_grants(pg_catalog.text, pg_catalog.text[]), pgconsent_gate.json_ids(pg_catalog.text), pgconsent_gate.jsonb_ids(pg_catalog.jsonb) TO %s", p.callers()),
 			Why: "Policies and gate views call these with the agent's rights.",
 		},

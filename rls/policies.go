@@ -107,7 +107,7 @@ func (p *Plan) dropPolicies(f migrations.Found) []Statement {
 			continue
 		}
 		out = append(out, p.dropWrites(t)...)
-		drop(t.Relation, selectPolicy, insertPolicy, updatePolicy, deletePolicy, freshPolicy, openPolicy)
+		drop(t.Relation, selectPolicy, insertPolicy, updatePolicy, deletePolicy, waitedUpdatePolicy, waitedDeletePolicy, freshPolicy, openPolicy)
 	}
 	for _, r := range p.unlisted() {
 		drop(r, nonePolicy, openPolicy)

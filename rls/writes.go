@@ -44,6 +44,7 @@ func (p *Plan) writes(t *policy.Table) []Statement {
 	if w == nil || p.mode != Enforce {
 		return out
 	}
+	out = append(out, p.waited(t)...)
 	out = append(out, p.stamp(t)...)
 	out = append(out, p.lists(t)...)
 	out = append(out, p.copyIn(t)...)

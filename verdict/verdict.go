@@ -54,6 +54,10 @@ type Decider interface {
 	// (40001) of what would show the rows of then. portal tells that results of then may be waiting to be shown.
 	Fresh(ctx context.Context, since Snapshot, portal bool) *sqlstate.Error
 
+	// Unchanged returns nil if nothing of the catalogs that concerns agents was changed since v was decided, as far as the database can tell,
+	// and otherwise the refusal (40001) of what would run another function than the one that was checked.
+	Unchanged(ctx context.Context, v *Verdict) *sqlstate.Error
+
 	// Close ends the session for enforcement; nothing else may be called after it.
 	Close()
 }
@@ -187,6 +191,10 @@ type Verdict struct {
 	// Unnoticed is a relation that it reads, or a function that it calls, of whose changes nobody tells: it may not see a snapshot
 	// for longer than its own statement. "": there is none.
 	Unnoticed string
+
+	// Unguarded tells that it calls functions of the owner's and reads no table of the policy. Nothing in the database asks then whether the
+	// functions are still those that it was decided by; see [Decider.Unchanged].
+	Unguarded bool
 
 	// Apart tells that each statement of the text is to begin by itself, and not with the message: one of them shows what time alone may
 	// hide while those before it run.

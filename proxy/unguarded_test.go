@@ -1,0 +1,44 @@
+package proxy
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestWhatCallsFunctionsIsAskedAbout: nothing in the database refuses a call of a function that was replaced since it was checked, so that
+// the proxy asks before each. Outside a transaction, and as the first of one, it decides and sends the statement again.
+func TestWhatCallsFunctionsIsAskedAbout(t *testing.T) {
+	const call = "SELECT 7 AS of_the_owner"
+	run := upToReady(1, pa("", call), bi("", ""), ex("", 0), sy)
+	prepared := upToReady(1, pa("s", call), sy)
+	for name, c := range map[string]struct {
+		before  []round
+		ask     round
+		refused bool // for good, since the client has to begin its transaction again
+	}{
+		"a Query":                    {nil, upToReady(1, q(call)), false},
+		"several in a Query":         {nil, upToReady(1, q("SELECT 1; "+call)), true}, // which the proxy does not send again
+		"without a name":             {nil, run, false},
+		"prepared":                   {[]round{prepared}, upToReady(1, bi("", "s"), ex("", 0), sy), false},
+		"EXECUTE":                    {[]round{prepared}, upToReady(1, q("EXECUTE s")), false},
+		"first in a transaction":     {[]round{upToReady(1, q("BEGIN"))}, upToReady(1, q(call)), false},
+		"in a transaction":           {[]round{upToReady(1, q("BEGIN")), upToReady(1, q("SELECT 1"))}, upToReady(1, q(call)), true},
+		"extended, in a transaction": {[]round{upToReady(1, q("BEGIN")), upToReady(1, q("SELECT 1"))}, run, true},
+		"a portal bound before": {[]round{upToReady(1, q("BEGIN")), upToReady(1, pa("", call), bi("p", ""), sy)},
+			upToReady(1, ex("p", 0), sy), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := start(t)
+			conn := p.raw(t)
+			conn.play(t, c.before)
+			p.last().redefined.Store(1)
+			got := strings.Join(conn.play(t, []round{c.ask}), "\n")
+			if refused := strings.Contains(got, "40001"); refused != c.refused || refused == strings.Contains(got, `D ["7"]`) {
+				t.Errorf("refused %t, want %t:\n%s", refused, c.refused, got)
+			}
+			if p.last().redefined.Load() != 0 {
+				t.Error("nobody asked")
+			}
+		})
+	}
+}
