@@ -36,7 +36,7 @@ func (s *Service) office(d *desk.Desk) *desk.Office {
 			}
 			conn, err := pgx.Connect(ctx, dsn)
 			if err != nil {
-				return nil, sqlstate.New(sqlstate.ConnectionFailure, sqlstate.ReasonUpstream, "pgconsent cannot log in to the server as %s", name).WithCause(err)
+				return nil, sqlstate.LoginFailed(name, err)
 			}
 			return conn, nil
 		}

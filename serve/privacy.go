@@ -8,6 +8,7 @@ import (
 	"github.com/pgconsent/pgconsent/config"
 	"github.com/pgconsent/pgconsent/policy"
 	"github.com/pgconsent/pgconsent/privacy"
+	"github.com/pgconsent/pgconsent/sqlstate"
 )
 
 // privacyDesk is what faces grant and look at grants with, in one database.
@@ -31,9 +32,23 @@ func (s *Service) privacyDesk(c *config.Config, name string) (*privacy.Desk, err
 	}
 	for _, t := range found {
 		if t.Name == name {
-			desk.Control = func(ctx context.Context) (*pgx.Conn, error) { return pgx.Connect(ctx, t.Control) }
-			desk.Wall = func(ctx context.Context) (*pgx.Conn, error) { return pgx.Connect(ctx, t.Agent) }
+			desk.Control, desk.Wall = logsIn(t.Control), logsIn(t.Agent)
 		}
 	}
 	return desk, nil
+}
+
+// logsIn connects with a connection string of ours.
+func logsIn(dsn string) func(context.Context) (*pgx.Conn, error) {
+	return func(ctx context.Context) (*pgx.Conn, error) {
+		c, err := pgx.ParseConfig(dsn)
+		if err != nil {
+			return nil, err
+		}
+		conn, err := pgx.ConnectConfig(ctx, c)
+		if err != nil {
+			return nil, sqlstate.LoginFailed(c.User, err)
+		}
+		return conn, nil
+	}
 }

@@ -17,15 +17,16 @@ import (
 	"github.com/pgconsent/pgconsent/enforce"
 )
 
-// While a database is looked at, a reload of its policy and the end of the process wait, and its agents are refused when
-// that takes longer than ten seconds. So the probes, which read tables of any size, have little time; what they do not
+// While a database is looked at, a reload of its policy and the end of the process wait. So the probes, which read tables of any size, have
+// little time at first, and twice as much each time that they are tried again; what they do not
 // finish in it counts for nothing, neither as a pass nor as a failure. Agents are served nevertheless: row security that
 // is on, and policies, views and functions that are as migrate made them, are what holds the wall, and the examination has
 // just found them so. The gate door alone stays shut until its probe passed. The probes are there for what nobody thought of.
 // They are tried again later, and "pgconsent doctor" gives them more time.
 const (
-	probeTime      = 3 * time.Second  // for all probes of a database
+	probeTime      = 3 * time.Second  // for all probes of a database, the first time
 	probeStatement = time.Second      // for one table
+	probeLonger    = 16               // so many times as long they have in the end
 	probeSoon      = 15 * time.Second // until they are tried again, twice as long each time
 	probeAgain     = 10 * time.Minute // and at most
 )
@@ -44,6 +45,7 @@ type voucher struct {
 	done   map[string]bool // and those of them that passed
 	wait   time.Duration
 	again  time.Time // when to try those again
+	longer int       // how many times as long they have then
 	shut   string    // why the gate door is shut, as those probes found
 	opened string    // the hash of the plan for which they last found that it may be open; "": of none
 
@@ -94,7 +96,7 @@ func (v *voucher) remember(err error) {
 func (v *voucher) check(ctx context.Context, conn *pgx.Conn, t enforce.Target) error {
 	subject := doctor.Subject{
 		AgentRole: t.Database.AgentRole, ControlRole: t.Database.ControlRole, ReaderRole: t.Database.ReaderRole, RowsRole: t.Database.RowsRole,
-		Policy: t.Policy, Snapshot: t.Snapshot, Plan: t.Plan, ProbeTime: probeStatement,
+		Policy: t.Policy, Snapshot: t.Snapshot, Plan: t.Plan,
 	}
 	db := v.config.Databases[t.Database.Name]
 	var loaded string
@@ -122,9 +124,11 @@ func (v *voucher) check(ctx context.Context, conn *pgx.Conn, t enforce.Target) e
 		return v.gate()
 	}
 	if v.late != versions {
-		v.done = map[string]bool{}
+		v.done, v.longer = map[string]bool{}, 1
 	}
-	subject.Passed = v.done // on a busy server they get further each time
+	subject.Passed = v.done // on a busy server they get further each time, and have longer
+	subject.ProbeTime = time.Duration(v.longer) * probeStatement
+	v.longer = min(2*v.longer, probeLonger)
 	found, err := v.probe(ctx, conn, db, subject)
 	v.probed = found
 	if err == nil {
@@ -218,7 +222,7 @@ func (v *voucher) probe(ctx context.Context, conn *pgx.Conn, db *config.Database
 	if err != nil {
 		return nil, err
 	}
-	probing, cancel := context.WithTimeout(context.WithoutCancel(ctx), probeTime)
+	probing, cancel := context.WithTimeout(context.WithoutCancel(ctx), probeTime/probeStatement*subject.ProbeTime)
 	defer cancel()
 	defer context.AfterFunc(ctx, func() {
 		if errors.Is(ctx.Err(), context.Canceled) {

@@ -85,6 +85,9 @@ func (s *session) with(c *config.Config, db *config.Database, role, secret strin
 	}
 	conn, err := pgx.Connect(s.ctx, dsn)
 	if err != nil {
+		if full := sqlstate.LoginFailed(role, err); full.Code == sqlstate.TooManyConnections {
+			return full
+		}
 		return sqlstate.New(sqlstate.ConnectionFailure, sqlstate.ReasonUpstream, "cannot log in to the server as %s: %v", role, err).
 			WithHint("upstream, roles and secrets of the configuration say how. Is the server running, and has pgconsent migrate made the roles?")
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/pgconsent/pgconsent/config"
+	"github.com/pgconsent/pgconsent/sqlstate"
 	"github.com/pgconsent/pgconsent/why"
 )
 
@@ -58,7 +59,11 @@ func (w whyCmd) Run(s *session) error {
 				if err != nil {
 					return nil, err
 				}
-				return pgx.Connect(ctx, dsn)
+				conn, err := pgx.Connect(ctx, dsn)
+				if err != nil {
+					return nil, sqlstate.LoginFailed(t.config.Roles.Agent, err)
+				}
+				return conn, nil
 			},
 		})
 		if err != nil {

@@ -128,6 +128,9 @@ func (r *Registry) attempt(whole context.Context, long bool, away func(error) er
 		}
 		select {
 		case <-ctx.Done():
+			if full := sqlstate.LoginFailed(r.Connect.User, last); full.Code == sqlstate.TooManyConnections { // so that nothing was begun
+				return full
+			}
 			return away(last)
 		case <-time.After(wait):
 		}
@@ -140,7 +143,7 @@ func passing(err error) bool {
 	if errors.As(err, &pgErr) {
 		switch {
 		case pgErr.Code[:2] == "08", pgErr.Code == "57P01", pgErr.Code == "57P02", pgErr.Code == "57P03",
-			pgErr.Code == "40001", pgErr.Code == "40P01", pgErr.Code == "55P03", pgErr.Code == "57014", pgErr.Code == "25P03":
+			pgErr.Code == "40001", pgErr.Code == "40P01", pgErr.Code == "55P03", pgErr.Code == "57014", pgErr.Code == "25P03", pgErr.Code == "53300":
 			return true
 		}
 		return false
